@@ -1,0 +1,1 @@
+"""What the programs say to each other. Names and codecs; no I/O."""

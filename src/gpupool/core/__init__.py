@@ -1,0 +1,1 @@
+"""What exists. Pure values and rules; imports the standard library only."""

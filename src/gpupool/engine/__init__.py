@@ -1,0 +1,1 @@
+"""How we decide. Pure functions: no I/O, no clock, no randomness."""

@@ -1,0 +1,1 @@
+"""Edge: any Kubernetes API server, as a client."""

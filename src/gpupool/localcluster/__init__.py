@@ -1,0 +1,1 @@
+"""Program: a Kubernetes-API-compatible cluster in one process."""

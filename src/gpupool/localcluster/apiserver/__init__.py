@@ -1,0 +1,1 @@
+"""The API server. Controllers and kubelets reach it as clients only."""

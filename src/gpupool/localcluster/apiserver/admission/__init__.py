@@ -1,0 +1,1 @@
+"""What may change or refuse a write after decoding: built-in plugins and webhooks."""

@@ -1,0 +1,1 @@
+"""Request bodies into objects: JSON, YAML, protobuf."""

@@ -1,0 +1,1 @@
+"""Defaults as kube-apiserver writes them. Pure; a file per API group."""

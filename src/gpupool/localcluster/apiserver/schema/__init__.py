@@ -1,0 +1,1 @@
+"""Schemas of the served kinds: checks, merge keys, OpenAPI."""

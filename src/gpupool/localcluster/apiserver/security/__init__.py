@@ -1,0 +1,1 @@
+"""Certificates, tokens, identities, RBAC."""

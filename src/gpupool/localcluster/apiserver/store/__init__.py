@@ -1,0 +1,1 @@
+"""Objects as bytes in memory, SQLite on disk, watch history."""

@@ -1,0 +1,1 @@
+"""scale, status, binding, eviction, token, log, exec and friends."""

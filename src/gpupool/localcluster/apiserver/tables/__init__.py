@@ -1,0 +1,1 @@
+"""Table answers for kubectl get."""

@@ -1,0 +1,1 @@
+"""Validation in kube-apiserver's words. Pure; a file per API group."""

@@ -1,0 +1,1 @@
+"""create, get, list, watch, update, patch, delete."""

@@ -1,0 +1,1 @@
+"""What a cluster is made of: cluster file, instance types, quotas."""

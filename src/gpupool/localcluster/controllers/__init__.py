@@ -1,0 +1,1 @@
+"""Controllers: each a client of the API server."""

@@ -1,0 +1,1 @@
+"""A node of the local cluster: runs pods as timers or as local processes."""
