@@ -1,0 +1,1 @@
+"""Real Kubernetes programs on this machine, for recording and checking against."""

@@ -1,0 +1,203 @@
+"""A real Kubernetes control plane on the loopback: etcd and kube-apiserver, more on request.
+
+    with ControlPlane() as plane:
+        subprocess.run(["kubectl", "--kubeconfig", plane.kubeconfig, "get", "namespaces"])
+
+Everything lives in one temporary folder and ends with the context. There is no kubelet.
+"""
+
+from __future__ import annotations
+
+import argparse
+import base64
+import contextlib
+import json
+import secrets
+import shutil
+import signal
+import ssl
+import tempfile
+import threading
+import urllib.error
+import urllib.request
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+
+from testbed import build, certificates
+from testbed.processes import Child, free_ports, wait_until
+
+_START_SECONDS = 60.0
+
+
+class ControlPlane:
+    """Starts on entering, stops on leaving. `url`, `token`, `ca_file` and `kubeconfig` tell how
+    to reach it; the token is that of a member of system:masters."""
+
+    def __init__(
+        self,
+        *,
+        controllers: bool = False,
+        scheduler: bool = False,
+        flags: Mapping[str, Sequence[str]] | None = None,
+    ) -> None:
+        """`flags` adds command-line flags by program name; a later flag wins over ours."""
+        self._optional = [
+            name
+            for name, wanted in (
+                ("kube-controller-manager", controllers),
+                ("kube-scheduler", scheduler),
+            )
+            if wanted
+        ]
+        self._flags = flags or {}
+        self._children: list[Child] = []
+        self.token = secrets.token_urlsafe(24)
+        self.url = ""
+        self.folder = Path()
+
+    @property
+    def ca_file(self) -> Path:
+        return self.folder / "ca.crt"
+
+    @property
+    def kubeconfig(self) -> Path:
+        return self.folder / "kubeconfig"
+
+    def __enter__(self) -> ControlPlane:
+        # Before anything is started, so that a missing program leaves nothing behind.
+        programs = {name: build.ensure(name) for name in ("etcd", "kube-apiserver", *self._optional)}
+        self.folder = Path(tempfile.mkdtemp(prefix="gpupool-testbed-"))
+        try:
+            self._start(programs)
+        except BaseException:
+            self.stop()
+            raise
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.stop()
+
+    def stop(self) -> None:
+        while self._children:
+            self._children.pop().stop()
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def _start(self, programs: Mapping[str, Path]) -> None:
+        client, peer, secure = free_ports(3)
+        etcd_url, self.url = f"http://127.0.0.1:{client}", f"https://127.0.0.1:{secure}"
+        certificates.write_all(self.folder)
+        tokens = self.folder / "tokens.csv"
+        tokens.touch(mode=0o600)
+        tokens.write_text(f'{self.token},admin,admin,"system:masters"\n')
+        self._write_kubeconfig()
+
+        etcd = self._spawn(programs["etcd"], _etcd_flags(self.folder, etcd_url, peer))
+        wait_until(lambda: _answers(f"{etcd_url}/health"), etcd, _START_SECONDS)
+        apiserver = self._spawn(
+            programs["kube-apiserver"], _apiserver_flags(self.folder, etcd_url, secure)
+        )
+        trust = ssl.create_default_context(cafile=str(self.ca_file))
+        wait_until(lambda: _answers(f"{self.url}/readyz", trust), apiserver, _START_SECONDS)
+        for name in self._optional:
+            self._spawn(programs[name], _client_flags(self.folder, name))
+
+    def _spawn(self, program: Path, flags: Sequence[str]) -> Child:
+        name = program.name
+        command = [str(program), *flags, *self._flags.get(name, ())]
+        child = Child(name, command, self.folder / f"{name}.log")
+        self._children.append(child)
+        return child
+
+    def _write_kubeconfig(self) -> None:
+        ca = base64.b64encode(self.ca_file.read_bytes()).decode()
+        config = {
+            "apiVersion": "v1",
+            "kind": "Config",
+            "current-context": "testbed",
+            "clusters": [
+                {
+                    "name": "testbed",
+                    "cluster": {"server": self.url, "certificate-authority-data": ca},
+                }
+            ],
+            "users": [{"name": "admin", "user": {"token": self.token}}],
+            "contexts": [{"name": "testbed", "context": {"cluster": "testbed", "user": "admin"}}],
+        }
+        self.kubeconfig.touch(mode=0o600)
+        self.kubeconfig.write_text(json.dumps(config, indent=1))
+
+
+def _etcd_flags(folder: Path, url: str, peer_port: int) -> list[str]:
+    peer = f"http://127.0.0.1:{peer_port}"
+    return [
+        f"--data-dir={folder / 'etcd'}",
+        f"--listen-client-urls={url}",
+        f"--advertise-client-urls={url}",
+        f"--listen-peer-urls={peer}",
+        f"--initial-advertise-peer-urls={peer}",
+        f"--initial-cluster=default={peer}",
+        # The data is thrown away anyway.
+        "--unsafe-no-fsync",
+    ]
+
+
+def _apiserver_flags(folder: Path, etcd_url: str, port: int) -> list[str]:
+    return [
+        f"--etcd-servers={etcd_url}",
+        "--bind-address=127.0.0.1",
+        "--advertise-address=127.0.0.1",
+        # A loopback address is not a legal endpoint of the Service `kubernetes`.
+        "--endpoint-reconciler-type=none",
+        f"--secure-port={port}",
+        f"--tls-cert-file={folder / 'server.crt'}",
+        f"--tls-private-key-file={folder / 'server.key'}",
+        f"--token-auth-file={folder / 'tokens.csv'}",
+        "--authorization-mode=Node,RBAC",
+        "--service-account-issuer=https://kubernetes.default.svc.cluster.local",
+        f"--service-account-key-file={folder / 'sa.key'}",
+        f"--service-account-signing-key-file={folder / 'sa.key'}",
+        "--service-cluster-ip-range=10.0.0.0/16",
+        "--allow-privileged=true",
+    ]
+
+
+def _client_flags(folder: Path, name: str) -> list[str]:
+    flags = [f"--kubeconfig={folder / 'kubeconfig'}", "--leader-elect=false", "--secure-port=0"]
+    if name == "kube-controller-manager":
+        flags += [
+            f"--service-account-private-key-file={folder / 'sa.key'}",
+            f"--root-ca-file={folder / 'ca.crt'}",
+        ]
+    return flags
+
+
+def _answers(url: str, trust: ssl.SSLContext | None = None) -> bool:
+    try:
+        with urllib.request.urlopen(url, timeout=5, context=trust) as answer:
+            return bool(answer.status == 200)
+    except (urllib.error.URLError, OSError):
+        return False
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="Run a real control plane until interrupted.")
+    parser.add_argument("--controllers", action="store_true", help="kube-controller-manager too")
+    parser.add_argument("--scheduler", action="store_true", help="kube-scheduler too")
+    options = parser.parse_args()
+    asked_to_stop = threading.Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda *_: asked_to_stop.set())
+    with ControlPlane(controllers=options.controllers, scheduler=options.scheduler) as plane:
+        print(f"export KUBECONFIG={plane.kubeconfig}", flush=True)
+        with contextlib.suppress(KeyboardInterrupt):
+            asked_to_stop.wait()
+
+
+if __name__ == "__main__":
+    main()
