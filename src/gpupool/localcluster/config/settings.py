@@ -1,0 +1,23 @@
+"""ClusterSettings: all that one local cluster needs to be told to run."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from gpupool.localcluster.config.spec import ClusterSpec
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterSettings:
+    name: str
+    # The cluster's own directory, and the only place that it writes to. Exists, mode 0700, and
+    # is locked by the caller: no second server can run on it.
+    data_dir: Path
+    port: int  # of the API server on the loopback interface; 0 takes any free one
+    spec: ClusterSpec
+    # True on the first start, and when the cluster file has changed: make the pools of `spec`
+    # what it says. False: the pools live on as the API server has them.
+    apply_spec: bool = True
+
+    @property
+    def kubeconfig(self) -> Path:
+        return self.data_dir / "kubeconfig"

@@ -1,0 +1,1 @@
+"""For other people's tests: a local cluster as a context manager, and as a pytest fixture."""

@@ -1,0 +1,22 @@
+"""pytest: the fixture `gpupool_cluster`, one local cluster for the whole test session.
+
+Found by pytest through the entry point of the installed package; nothing to import. It costs
+nothing until a test asks for the fixture, so everything else is imported inside it.
+"""
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from gpupool.testing import Cluster
+
+
+@pytest.fixture(scope="session")
+def gpupool_cluster() -> Iterator["Cluster"]:
+    """A running local cluster with the default node pools; gone after the last test."""
+    from gpupool.testing import Cluster
+
+    with Cluster() as cluster:
+        yield cluster
