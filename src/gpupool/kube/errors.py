@@ -1,0 +1,82 @@
+"""What can go wrong between us and an API server.
+
+KubeError
+├── Refused          it did not happen; `status` is the server's v1 Status
+│   ├── NotFound     404
+│   ├── Conflict     409, stale version or precondition
+│   ├── AlreadyExists
+│   ├── Expired      410: list again
+│   └── TooMany      429: `retry_after_s`
+└── NoAnswer         it may have happened: look before trying again
+"""
+
+import orjson
+
+from gpupool.contract.objects import Obj
+
+
+class KubeError(Exception):
+    pass
+
+
+class Refused(KubeError):
+    def __init__(self, status: Obj) -> None:
+        super().__init__(status.get("message") or str(status))
+        self.status = status
+
+    @property
+    def code(self) -> int:
+        return int(self.status.get("code", 0))
+
+    @property
+    def reason(self) -> str:
+        return str(self.status.get("reason", ""))
+
+
+class NotFound(Refused):
+    pass
+
+
+class Conflict(Refused):
+    pass
+
+
+class AlreadyExists(Refused):
+    pass
+
+
+class Expired(Refused):
+    pass
+
+
+class TooMany(Refused):
+    @property
+    def retry_after_s(self) -> int:
+        return int(self.status.get("details", {}).get("retryAfterSeconds", 1))
+
+
+class NoAnswer(KubeError):
+    pass
+
+
+_BY_REASON = {
+    "NotFound": NotFound,
+    "Conflict": Conflict,
+    "AlreadyExists": AlreadyExists,
+    "Expired": Expired,
+    "Gone": Expired,
+    "TooManyRequests": TooMany,
+}
+
+
+def refusal(code: int, body: bytes) -> Refused:
+    """The error for an answer of 400 or above."""
+    try:
+        status = orjson.loads(body)
+    except orjson.JSONDecodeError:
+        status = None
+    if not isinstance(status, dict):
+        text = body.decode("utf-8", "replace").strip()
+        status = {"code": code, "reason": "", "message": text or f"HTTP {code}"}
+    status.setdefault("code", code)
+    return _BY_REASON.get(str(status.get("reason")), Refused)(status)

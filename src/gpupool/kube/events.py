@@ -1,0 +1,117 @@
+"""Events in Kubernetes' way: the same thing about the same object is counted, not repeated.
+
+Recording never waits and never fails the caller: events are written from a queue in order, and a
+flood drops the newest with a warning rather than growing without limit.
+"""
+
+import asyncio
+import datetime
+import logging
+from collections import OrderedDict
+from collections.abc import Callable
+
+from gpupool.contract.objects import Obj
+from gpupool.kube.client import Kube
+from gpupool.kube.errors import KubeError, NotFound
+from gpupool.kube.resources import EVENTS
+
+log = logging.getLogger(__name__)
+
+NORMAL, WARNING = "Normal", "Warning"
+_QUEUE_LIMIT = 20_000
+_REMEMBERED = 4_096
+
+
+class Recorder:
+    """One per component: `source` is the component's name (kubelet, deployment-controller)."""
+
+    def __init__(self, kube: Kube, source: str, now: Callable[[], datetime.datetime]) -> None:
+        self._kube = kube
+        self._source = source
+        self._now = now
+        self._queue: asyncio.Queue[Obj] = asyncio.Queue(_QUEUE_LIMIT)
+        self._seen: OrderedDict[tuple[str, ...], tuple[str, int]] = OrderedDict()
+        self._serial = 0
+
+    def event(
+        self, about: Obj, kind: str, reason: str, message: str, *, host: str = "", path: str = ""
+    ) -> None:
+        """`about` is the object; `path` a field of it (spec.containers{web})."""
+        metadata = about["metadata"]
+        involved: Obj = {
+            "apiVersion": about.get("apiVersion", "v1"),
+            "kind": about.get("kind", ""),
+            "name": metadata["name"],
+            "uid": metadata.get("uid", ""),
+        }
+        if metadata.get("namespace"):
+            involved["namespace"] = metadata["namespace"]
+        if metadata.get("resourceVersion"):
+            involved["resourceVersion"] = metadata["resourceVersion"]
+        if path:
+            involved["fieldPath"] = path
+        now = self._now()
+        stamp = now.strftime("%Y-%m-%dT%H:%M:%SZ")
+        self._serial += 1
+        suffix = f"{int(now.timestamp() * 1e6):x}{self._serial:x}"
+        source = {"component": self._source} | ({"host": host} if host else {})
+        event: Obj = {
+            "apiVersion": "v1",
+            "kind": "Event",
+            "metadata": {
+                "name": f"{metadata['name']}.{suffix}",
+                "namespace": metadata.get("namespace") or "default",
+            },
+            "involvedObject": involved,
+            "type": kind,
+            "reason": reason,
+            "message": message[:1024],
+            "source": source,
+            "reportingComponent": self._source,
+            "reportingInstance": host,
+            "firstTimestamp": stamp,
+            "lastTimestamp": stamp,
+            "count": 1,
+        }
+        try:
+            self._queue.put_nowait(event)
+        except asyncio.QueueFull:
+            log.warning("event dropped", extra={"reason": reason, "object": metadata["name"]})
+
+    async def run(self) -> None:
+        while True:
+            event = await self._queue.get()
+            try:
+                await self._write(event)
+            except KubeError as error:
+                log.warning("event not written", extra={"error": str(error)})
+
+    async def _write(self, event: Obj) -> None:
+        involved = event["involvedObject"]
+        key = (
+            involved["uid"],
+            involved.get("fieldPath", ""),
+            event["type"],
+            event["reason"],
+            event["message"],
+        )
+        known = self._seen.get(key)
+        if known is not None:
+            name, count = known
+            path = EVENTS.path(event["metadata"]["namespace"], name)
+            change = {"count": count + 1, "lastTimestamp": event["lastTimestamp"]}
+            try:
+                await self._kube.patch(path, change)
+            except NotFound:  # it has expired: begin a new one
+                pass
+            else:
+                self._remember(key, name, count + 1)
+                return
+        await self._kube.create(EVENTS, event)
+        self._remember(key, event["metadata"]["name"], 1)
+
+    def _remember(self, key: tuple[str, ...], name: str, count: int) -> None:
+        self._seen[key] = (name, count)
+        self._seen.move_to_end(key)
+        if len(self._seen) > _REMEMBERED:
+            self._seen.popitem(last=False)
