@@ -1,0 +1,8 @@
+"""Objects whose stored form shows every default that the server sets."""
+
+from __future__ import annotations
+
+from tests.conformance.record.samples import cluster, pods, workloads
+
+# Cluster objects first: pods refer to a ServiceAccount, a runtime or a priority class.
+SAMPLES = (*cluster.SAMPLES, *workloads.SAMPLES, *pods.SAMPLES)
