@@ -1,0 +1,53 @@
+"""Every name that crosses a process boundary, written once. docs/contract.md says what each means.
+
+Values are stable: users, manifests and other tools have them written down.
+"""
+
+# Our own API group, and its kinds.
+API_GROUP = "gpupool.io"
+API_VERSION = "v1alpha1"
+NODE_POOL_KIND = "NodePool"
+NODE_POOL_PLURAL = "nodepools"
+
+# Node labels of Kubernetes.
+LABEL_ARCH = "kubernetes.io/arch"
+LABEL_OS = "kubernetes.io/os"
+LABEL_HOSTNAME = "kubernetes.io/hostname"
+LABEL_INSTANCE_TYPE = "node.kubernetes.io/instance-type"
+LABEL_REGION = "topology.kubernetes.io/region"
+LABEL_ZONE = "topology.kubernetes.io/zone"
+# The same by their older names, which the documents and many manifests still use.
+LABEL_ARCH_BETA = "beta.kubernetes.io/arch"
+LABEL_OS_BETA = "beta.kubernetes.io/os"
+LABEL_INSTANCE_TYPE_BETA = "beta.kubernetes.io/instance-type"
+LABEL_REGION_BETA = "failure-domain.beta.kubernetes.io/region"
+LABEL_ZONE_BETA = "failure-domain.beta.kubernetes.io/zone"
+# kubectl shows the part behind the slash as the node's role; also the key of the taint.
+LABEL_ROLE_MASTER = "node-role.kubernetes.io/master"
+
+# The pool that a node belongs to. Sorts behind the labels above, so that `kubectl describe node`
+# begins as the documents show it.
+LABEL_POOL = "node.gpupool.io/pool"
+
+# What a pool may not set on its nodes: these say what the node is.
+NODE_LABELS_SET_BY_US = frozenset(
+    (
+        LABEL_ARCH,
+        LABEL_OS,
+        LABEL_HOSTNAME,
+        LABEL_INSTANCE_TYPE,
+        LABEL_REGION,
+        LABEL_ZONE,
+        LABEL_ARCH_BETA,
+        LABEL_OS_BETA,
+        LABEL_INSTANCE_TYPE_BETA,
+        LABEL_REGION_BETA,
+        LABEL_ZONE_BETA,
+        LABEL_ROLE_MASTER,
+        LABEL_POOL,
+    )
+)
+
+# The machine behind a node: its resource group and tags, as JSON.
+ANNOTATION_RESOURCE_GROUP = "node.gpupool.io/resource-group"
+ANNOTATION_TAGS = "node.gpupool.io/tags"

@@ -1,0 +1,172 @@
+"""A cluster file (YAML) -> ClusterSpec, or everything that is wrong with it at once.
+
+First the shape (schema_problems.py), then what the fields mean together: names that must be
+different, types that must exist, numbers and networks that must fit.
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from functools import cache
+from importlib.resources import files
+from ipaddress import IPv4Network
+from typing import Any, TypeAlias
+
+import msgspec
+
+from gpupool.localcluster.config import file_format
+from gpupool.localcluster.config.catalogue import (
+    Catalogue,
+    catalogue,
+    gpu_models,
+    instance_type,
+)
+from gpupool.localcluster.config.document import Document, Problem, read_document
+from gpupool.localcluster.config.nodes import POD_PREFIX
+from gpupool.localcluster.config.pools import Place, pool_problems, pool_spec
+from gpupool.localcluster.config.schema_problems import did_you_mean, schema_problems
+from gpupool.localcluster.config.spec import ClusterSpec, Network, Quotas
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterFile:
+    name: str  # "" where the file gives none
+    spec: ClusterSpec
+
+
+Problems: TypeAlias = tuple[Problem, ...]
+
+
+def parse_cluster(text: str, *, quotas: Quotas) -> ClusterFile | Problems:
+    """`quotas` are the platform's; the file may change those of its own cluster."""
+    document = read_document(text)
+    if not isinstance(document, Document):
+        return document
+    problems = tuple(schema_problems(document, _schema()))
+    if problems:
+        return _in_order(problems)
+    file = msgspec.convert(document.data, file_format.Cluster)
+    problems = (
+        *_catalogue_problems(document, file),
+        *_network_problems(document, file.network),
+        *_pools_problems(document, file),
+    )
+    return _in_order(problems) if problems else ClusterFile(file.name or "", _spec(file, quotas))
+
+
+def default_cluster_text() -> str:
+    return files(__package__).joinpath("default_cluster.yaml").read_text(encoding="utf-8")
+
+
+def report(problems: Iterable[Problem], source: str) -> str:
+    """One line for each problem, as compilers write them."""
+    return "\n".join(problem.line(source) for problem in problems)
+
+
+@cache
+def _schema() -> dict[str, Any]:
+    return file_format.cluster_schema()
+
+
+def _in_order(problems: Iterable[Problem]) -> Problems:
+    """As they stand in the file."""
+    return tuple(sorted(problems, key=lambda p: (p.mark.line, p.mark.column) if p.mark else (0, 0)))
+
+
+def _spec(file: file_format.Cluster, quotas: Quotas) -> ClusterSpec:
+    known = _extended(file)
+    place = _place(file)
+    changes = {
+        key: value
+        for key, value in msgspec.structs.asdict(file.quotas).items()
+        if value is not msgspec.UNSET
+    }
+    return ClusterSpec(
+        region=place.region,
+        zone=place.zone,
+        network=_network(file.network),
+        pools=tuple(pool_spec(pool, place, known) for pool in file.pools),
+        quotas=replace(quotas, **changes),
+        instance_types=known.instance_types,
+    )
+
+
+def _place(file: file_format.Cluster) -> Place:
+    return Place(file.region, file.zone or f"{file.region}-a")
+
+
+def _extended(file: file_format.Cluster) -> Catalogue:
+    """The catalogue with what the file adds; the file's own entry wins over one of that name."""
+    base = catalogue()
+    models = {**base.gpu_models, **gpu_models(file.gpu_models)}
+    own = {
+        row.name: instance_type(row, models)
+        for row in file.instance_types
+        if not row.gpus or row.gpus.model in models
+    }
+    return replace(base, gpu_models=models, instance_types={**base.instance_types, **own})
+
+
+def _catalogue_problems(document: Document, file: file_format.Cluster) -> Iterator[Problem]:
+    yield from _twice(document, "gpuModels", [row.name for row in file.gpu_models])
+    yield from _twice(document, "instanceTypes", [row.name for row in file.instance_types])
+    models = {**catalogue().gpu_models, **gpu_models(file.gpu_models)}
+    for index, row in enumerate(file.instance_types):
+        if row.gpus and row.gpus.model not in models:
+            hint = did_you_mean(row.gpus.model, models) or "; describe it under gpuModels"
+            yield document.problem(
+                f'no card "{row.gpus.model}" is known{hint}',
+                "instanceTypes",
+                index,
+                "gpus",
+                "model",
+            )
+
+
+def _pools_problems(document: Document, file: file_format.Cluster) -> Iterator[Problem]:
+    yield from _twice(document, "pools", [pool.name for pool in file.pools])
+    known = _extended(file)
+    # A type of the file whose card is unknown is reported there, not again at each pool.
+    names = {*known.instance_types, *(row.name for row in file.instance_types)}
+    first_use: dict[str, str] = {}
+    for index, pool in enumerate(file.pools):
+        for problem in pool_problems(pool, names):
+            yield document.problem(problem.text, "pools", index, *problem.path)
+        for place, name in enumerate(pool.node_names):
+            if name in first_use:
+                yield document.problem(
+                    f'the name "{name}" is already given to a node of pool "{first_use[name]}"',
+                    *("pools", index, "nodeNames", place),
+                )
+            first_use.setdefault(name, pool.name)
+
+
+def _twice(document: Document, where: str, names: list[str]) -> Iterator[Problem]:
+    seen: set[str] = set()
+    for index, name in enumerate(names):
+        if name in seen:
+            yield document.problem(f'the name "{name}" is given twice', where, index, "name")
+        seen.add(name)
+
+
+def _network(networks: file_format.Networks) -> Network:
+    return Network(*map(IPv4Network, (networks.nodes, networks.pods, networks.services)))
+
+
+def _network_problems(document: Document, networks: file_format.Networks) -> Iterator[Problem]:
+    parsed: dict[str, IPv4Network] = {}
+    for name, text in msgspec.structs.asdict(networks).items():
+        try:
+            network = IPv4Network(text)
+        except ValueError as error:
+            yield document.problem(
+                f'wanted an IPv4 network such as 192.168.0.0/16, found "{text}": {error}',
+                *("network", name),
+            )
+            continue
+        smallest = POD_PREFIX if name == "pods" else 28
+        if network.prefixlen > smallest:
+            yield document.problem(f"wanted /{smallest} or larger, found {text}", "network", name)
+        for other, taken in parsed.items():
+            if network.overlaps(taken):
+                yield document.problem(f"{text} overlaps with {taken} of {other}", "network", name)
+        parsed[name] = network

@@ -1,0 +1,188 @@
+"""YAML text -> plain data, with the place of every value, so that errors can point at it.
+
+Made for files that people write by hand and that may come from anywhere: size, depth and number
+of values are limited (aliases count each time they are used), and nothing but maps, lists, text,
+numbers, booleans and null comes out.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Protocol, TypeAlias
+
+import yaml
+
+MAX_BYTES = 1 << 20
+MAX_DEPTH = 32
+MAX_VALUES = 100_000
+
+Path: TypeAlias = tuple[str | int, ...]
+
+
+class _YamlMark(Protocol):
+    """What the C parser and the Python parser have in common."""
+
+    @property
+    def line(self) -> int: ...
+    @property
+    def column(self) -> int: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """Where something stands in the text; both count from 1, as editors do."""
+
+    line: int
+    column: int
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """One thing wrong: where, in which field, and what to do about it."""
+
+    text: str
+    path: Path = ()
+    mark: Mark | None = None
+
+    def line(self, source: str) -> str:
+        place = f"{source}:{self.mark.line}:{self.mark.column}" if self.mark else source
+        subject = dotted(self.path)
+        return f"{place}: {subject}: {self.text}" if subject else f"{place}: {self.text}"
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    data: Any
+    values: Mapping[Path, Mark] = field(default_factory=dict)
+    keys: Mapping[Path, Mark] = field(default_factory=dict)
+
+    def problem(self, text: str, *path: str | int) -> Problem:
+        """About the value at `path`, or about the nearest thing around it that is there."""
+        for length in range(len(path), -1, -1):
+            mark = self.values.get(path[:length])
+            if mark is not None:
+                return Problem(text, path, mark)
+        return Problem(text, path)
+
+    def key_problem(self, text: str, *path: str | int) -> Problem:
+        """About the name of the field at `path`."""
+        mark = self.keys.get(path)
+        return Problem(text, path, mark) if mark else self.problem(text, *path)
+
+
+def dotted(path: Path) -> str:
+    """pools[2].labels["a.b/c"]: as people and kubectl write it."""
+    text = ""
+    for step in path:
+        if isinstance(step, int):
+            text += f"[{step}]"
+        elif step.replace("-", "").replace("_", "").isalnum():
+            text += f".{step}" if text else step
+        else:
+            text += f'["{step}"]'
+    return text
+
+
+def read_document(text: str) -> Document | tuple[Problem, ...]:
+    if len(text.encode()) > MAX_BYTES:
+        return (Problem(f"the file is larger than {MAX_BYTES >> 20} MiB"),)
+    try:
+        _check_depth(text)
+        root = yaml.compose(text, Loader=yaml.CSafeLoader)
+        if root is None:
+            return Document({}, {(): Mark(1, 1)})
+        return _Reader().read(root)
+    except yaml.MarkedYAMLError as error:
+        return (_syntax_problem(error),)
+    except yaml.YAMLError as error:
+        # Control characters and the like: the reader knows no line, only what is wrong.
+        return (Problem(f"not valid YAML: {str(error).splitlines()[0]}"),)
+    except _TooMuch as error:
+        return (Problem(str(error), mark=error.mark),)
+
+
+class _TooMuch(Exception):
+    def __init__(self, text: str, mark: _YamlMark | None) -> None:
+        super().__init__(text)
+        self.mark = _mark(mark)
+
+
+def _mark(mark: _YamlMark | None) -> Mark:
+    return Mark(mark.line + 1, mark.column + 1) if mark else Mark(1, 1)
+
+
+def _syntax_problem(error: yaml.MarkedYAMLError) -> Problem:
+    words = ", ".join(part for part in (error.context, error.problem) if part)
+    return Problem(f"not valid YAML: {words}", mark=_mark(error.problem_mark or error.context_mark))
+
+
+def _check_depth(text: str) -> None:
+    """Before composing, which recurses in C: a million brackets must not reach it."""
+    depth = 0
+    for event in yaml.parse(text, Loader=yaml.CSafeLoader):
+        if isinstance(event, yaml.CollectionStartEvent):
+            depth += 1
+            if depth > MAX_DEPTH:
+                raise _TooMuch(f"nested deeper than {MAX_DEPTH} levels", event.start_mark)
+        elif isinstance(event, yaml.CollectionEndEvent):
+            depth -= 1
+
+
+class _Reader:
+    """Turns composed nodes into data, noting places and counting values."""
+
+    def __init__(self) -> None:
+        self.values: dict[Path, Mark] = {}
+        self.keys: dict[Path, Mark] = {}
+        self.problems: list[Problem] = []
+        yaml_rules = yaml.constructor.SafeConstructor()
+        self.scalars: dict[str, Callable[[yaml.ScalarNode], Any]] = {
+            "int": yaml_rules.construct_yaml_int,
+            "float": yaml_rules.construct_yaml_float,
+            "bool": yaml_rules.construct_yaml_bool,
+            "null": yaml_rules.construct_yaml_null,
+        }
+
+    def read(self, root: yaml.Node) -> Document | tuple[Problem, ...]:
+        data = self._value(root, ())
+        return tuple(self.problems) or Document(data, self.values, self.keys)
+
+    def _value(self, node: yaml.Node, path: Path) -> Any:
+        # An alias stands for all that it names: a few lines of them can mean billions of values.
+        if len(self.values) >= MAX_VALUES:
+            raise _TooMuch(f"more than {MAX_VALUES} values", node.start_mark)
+        if len(path) > MAX_DEPTH:
+            raise _TooMuch(f"nested deeper than {MAX_DEPTH} levels", node.start_mark)
+        self.values[path] = _mark(node.start_mark)
+        if isinstance(node, yaml.MappingNode):
+            return self._mapping(node, path)
+        if isinstance(node, yaml.SequenceNode):
+            return [self._value(item, (*path, i)) for i, item in enumerate(node.value)]
+        assert isinstance(node, yaml.ScalarNode)
+        return self._scalar(node)
+
+    def _mapping(self, node: yaml.MappingNode, path: Path) -> dict[str, Any]:
+        data: dict[str, Any] = {}
+        for key, value in node.value:
+            if not isinstance(key, yaml.ScalarNode):
+                self.problems.append(
+                    Problem("a field name must be text", path, _mark(key.start_mark))
+                )
+                continue
+            here = (*path, key.value)
+            if key.value in data:
+                first = self.keys[here].line
+                self.problems.append(
+                    Problem(f"given twice, first in line {first}", here, _mark(key.start_mark))
+                )
+                continue
+            self.keys[here] = _mark(key.start_mark)
+            data[key.value] = self._value(value, here)
+        return data
+
+    def _scalar(self, node: yaml.ScalarNode) -> Any:
+        construct = self.scalars.get(node.tag.removeprefix("tag:yaml.org,2002:"))
+        try:
+            # Dates and whatever else YAML knows stay as they are written.
+            return construct(node) if construct else node.value
+        except ValueError:  # more digits than Python turns into a number
+            return node.value
