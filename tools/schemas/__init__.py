@@ -1,0 +1,1 @@
+"""Makes the API server's data files: `python -m tools.schemas` (see __main__)."""

@@ -1,0 +1,126 @@
+"""Makes src/gpupool/localcluster/apiserver/data/ (run by `make schemas`; never at run time).
+
+    definitions.json       OpenAPI definitions of the served kinds, without descriptions
+    descriptions.json.gz   their descriptions, opened only for OpenAPI documents
+    gotypes.json           Go's names of field types where the definitions do not tell them
+    protobuf.json          field numbers
+    kinds.json             the served kinds
+
+Sources: PyPI kubernetes-validate (in a throw-away venv), the Go modules of the same Kubernetes
+version (read, not compiled), and the discovery recorded from a real server of that version.
+"""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import json
+import subprocess
+import tempfile
+import venv
+from pathlib import Path
+from typing import Any
+
+from tools.schemas import definitions, kinds, names, protobuf
+from tools.schemas.gotypes import GoTypes
+
+ROOT = Path(__file__).resolve().parents[2]
+DATA = ROOT / "src/gpupool/localcluster/apiserver/data"
+DISCOVERY = ROOT / "tests/conformance/fixtures/discovery.json"
+MINOR = "1.35"
+GO_VERSION = "v0.35.8"
+GO_MODULES = ("k8s.io/api", "k8s.io/apimachinery", "k8s.io/apiextensions-apiserver")
+VALIDATE = "kubernetes-validate==1.37.0"
+_META = "io.k8s.apimachinery.pkg.apis.meta.v1"
+_ALSO = [
+    f"{_META}.{name}"
+    for name in (
+        "APIGroup",
+        "APIGroupList",
+        "APIResourceList",
+        "APIVersions",
+        "DeleteOptions",
+        "Patch",
+        "Status",
+        "WatchEvent",
+    )
+]
+
+
+def main() -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        every = definitions.read(_installed(Path(folder)), MINOR)
+        types = GoTypes(_go_modules(Path(folder)))
+        rows = kinds.rows(DISCOVERY)
+        roots = _roots(every, rows)
+        served = definitions.closure(every, roots)
+        texts = {name: definitions.descriptions(node) for name, node in served.items()}
+        bare = {name: definitions.without_descriptions(node) for name, node in served.items()}
+        digest = hashlib.sha256(json.dumps([bare, texts]).encode()).hexdigest()[:16]
+        _write("definitions.json", {"version": MINOR, "digest": digest, "definitions": bare})
+        packed = gzip.compress(_compact(texts).encode(), 9, mtime=0)
+        (DATA / "descriptions.json.gz").write_bytes(packed)
+        _write("gotypes.json", names.unexpected(types, served))
+        _write("protobuf.json", protobuf.table(types, filter(_sent, roots)))
+        _write("kinds.json", rows)
+
+
+def _installed(folder: Path) -> Path:
+    venv.create(folder / "venv", with_pip=True)
+    python = folder / "venv/bin/python"
+    subprocess.run([python, "-m", "pip", "install", "--quiet", VALIDATE], check=True)
+    show = "import kubernetes_validate, sys; sys.stdout.write(kubernetes_validate.__file__)"
+    shown = subprocess.run([python, "-c", show], check=True, capture_output=True, text=True)
+    return Path(shown.stdout).parent
+
+
+def _go_modules(folder: Path) -> dict[str, Path]:
+    wanted = [f"{module}@{GO_VERSION}" for module in GO_MODULES]
+    command = ["go", "mod", "download", "-json", *wanted]
+    shown = subprocess.run(command, cwd=folder, check=True, capture_output=True, text=True)
+    decoder, text, found = json.JSONDecoder(), shown.stdout, {}
+    while text.strip():
+        module, end = decoder.raw_decode(text.lstrip())
+        text = text.lstrip()[end:]
+        found[module["Path"]] = Path(module["Dir"])
+    return found
+
+
+def _roots(every: dict[str, Any], rows: list[dict[str, Any]]) -> list[str]:
+    """Definitions of the kinds, their lists and their subresources' kinds."""
+    by_gvk = definitions.by_gvk(every)
+    wanted = {(row["group"], row["version"], row["kind"]) for row in rows}
+    wanted |= {(group, version, f"{kind}List") for group, version, kind in wanted}
+    wanted |= {
+        (sub["group"], sub["version"], sub["kind"])
+        for row in rows
+        for sub in row.get("subresources", ())
+    }
+    return sorted({by_gvk[gvk] for gvk in wanted if gvk in by_gvk} | set(_ALSO))
+
+
+def _sent(definition: str) -> bool:
+    """Whether clients send it in a body, as protobuf: CRDs they send as JSON, lists not at all."""
+    return "apiextensions" not in definition and not definition.endswith(("List", "APIGroup"))
+
+
+def _compact(value: Any) -> str:
+    return json.dumps(value, separators=(",", ":"), ensure_ascii=False)
+
+
+def _write(name: str, value: Any) -> None:
+    """One line per entry, so that a new version can be reviewed as a diff."""
+    entries = value.get("definitions", value) if isinstance(value, dict) else value
+    if isinstance(entries, dict):
+        lines = [f"{_compact(key)}:{_compact(entry)}" for key, entry in entries.items()]
+        body = "{\n" + ",\n".join(lines) + "\n}"
+    else:
+        body = "[\n" + ",\n".join(map(_compact, entries)) + "\n]"
+    if entries is not value:
+        head = {key: entry for key, entry in value.items() if key != "definitions"}
+        body = _compact(head)[:-1] + f',"definitions":{body}}}'
+    (DATA / name).write_text(body + "\n")
+
+
+if __name__ == "__main__":
+    main()
