@@ -16,6 +16,18 @@ class Subresource:
 
 
 @dataclass(frozen=True, slots=True)
+class PrinterColumn:
+    """A column of kubectl get, as a CRD's additionalPrinterColumns define it."""
+
+    name: str
+    type: str
+    json_path: str
+    format: str = ""
+    description: str = ""
+    priority: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class Kind:
     group: str
     version: str
@@ -37,6 +49,7 @@ class Kind:
     # Neither stored nor listed: reviews, bindings, metrics.
     virtual: bool = False
     selectable: tuple[str, ...] = ()  # field selectors beyond metadata.name and metadata.namespace
+    printer_columns: tuple[PrinterColumn, ...] = ()  # of a custom kind; none means Age
     api_version: str = field(init=False)
     resource: str = field(init=False)  # the key in the store: "pods", "deployments.apps"
 
