@@ -45,6 +45,7 @@ class Taken:
 
     names: set[str] = field(default_factory=set)
     addresses: set[IPv4Address] = field(default_factory=set)
+    reserved: set[IPv4Address] = field(default_factory=set)  # only for the node named after it
     pod_networks: set[IPv4Network] = field(default_factory=set)
 
 
@@ -76,9 +77,9 @@ def new_nodes(
 def cluster_nodes(pools: Iterable[PoolSpec], *, network: Network, versions: Versions) -> list[Obj]:
     """All nodes of a new cluster."""
     pools = tuple(pools)
-    given = (_address_in(name) for pool in pools for name in pool.node_names)
-    # Set aside, or a node without a name could get the address that another's name says.
-    taken = Taken(addresses={address for address in given if address})
+    taken = Taken()
+    for pool in pools:
+        taken.reserved.update(_given_addresses(pool))
     return [
         node
         for pool in pools
@@ -90,11 +91,15 @@ def _identities(
     pool: PoolSpec, network: Network, taken: Taken
 ) -> Iterator[tuple[str, IPv4Address]]:
     """Names and addresses for further nodes: those that the pool gives, then generated ones."""
+    taken.reserved.update(_given_addresses(pool))
     addresses = _free_addresses(network, taken)
     for name in pool.node_names:
-        if name not in taken.names:
-            taken.names.add(name)
-            yield name, _address_in(name) or next(addresses)
+        given = _address_in(name)
+        if name in taken.names or given in taken.addresses:
+            continue
+        taken.names.add(name)
+        taken.addresses.add(address := given or next(addresses))
+        yield name, address
     for ordinal in count():
         if pool.naming is NodeNaming.ADDRESS:
             address = next(addresses)
@@ -110,7 +115,7 @@ def _identities(
 
 def _free_addresses(network: Network, taken: Taken) -> Iterator[IPv4Address]:
     for address in network.nodes.hosts():
-        if address not in taken.addresses:
+        if address not in taken.addresses and address not in taken.reserved:
             taken.addresses.add(address)
             yield address
     raise NetworkFull(
@@ -128,6 +133,10 @@ def _free_pod_networks(network: Network, taken: Taken) -> Iterator[IPv4Network]:
         f"no /{POD_PREFIX} is left for the pods of a node in {network.pods}: give the cluster "
         "file a larger network.pods"
     )
+
+
+def _given_addresses(pool: PoolSpec) -> Iterator[IPv4Address]:
+    return filter(None, map(_address_in, pool.node_names))
 
 
 def _address_in(name: str) -> IPv4Address | None:
