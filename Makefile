@@ -1,0 +1,90 @@
+# What one does with this repository. `make` alone lists it.
+# Needs Python 3.11 or newer with venv and pip, and make; everything else goes into .venv.
+
+SHELL := /bin/bash
+.SHELLFLAGS := -eu -o pipefail -c
+.DEFAULT_GOAL := help
+MAKEFLAGS += --no-builtin-rules
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.installed
+
+# make up NAME=training CONFIG=my-cluster.yaml PORT=7443
+NAME ?=
+CONFIG ?=
+PORT ?=
+UP_FLAGS := $(if $(NAME),--name $(NAME)) $(if $(CONFIG),--config $(CONFIG)) $(if $(PORT),--port $(PORT))
+NAME_FLAG := $(if $(NAME),--name $(NAME))
+
+# make test T="tests/cli -k quota"
+T ?= tests
+
+.PHONY: help
+help: ## List the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+.PHONY: up
+up: $(READY) ## Start a local cluster (NAME=, CONFIG=, PORT=)
+	@$(BIN)/gpupool up $(UP_FLAGS)
+
+.PHONY: down
+down: $(READY) ## Stop it; its data stays (NAME=)
+	@$(BIN)/gpupool down $(NAME_FLAG)
+
+.PHONY: test
+test: $(READY) ## Run the tests (T="path -k word")
+	$(BIN)/pytest -n 2 $(T)
+
+.PHONY: check
+check: $(READY) ## Format, lint, types and architecture, without changing anything
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+.PHONY: fix
+fix: $(READY) ## Format, and repair what the linter can
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+.PHONY: bench
+bench: $(READY) ## Measure: writes, lists, watches, start-up, memory
+	$(BIN)/python -m bench
+
+.PHONY: schemas
+schemas: $(READY) ## Regenerate the committed schemas and generated docs
+	$(BIN)/pip install --quiet uv
+	$(BIN)/uv pip install --quiet --python $(BIN)/python --group schemas
+	$(BIN)/python -m tools.schemas
+	$(BIN)/python -m tools.docs
+
+.PHONY: lock
+lock: $(READY) ## Resolve the dependencies again into requirements.lock
+	$(BIN)/pip install --quiet uv
+	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
+	  --no-emit-index-url --no-header pyproject.toml --extra kubernetes --group dev \
+	  --output-file requirements.lock
+
+.PHONY: venv
+venv: $(READY) ## Make .venv and install what the lock file says
+
+.PHONY: clean
+clean: ## Remove .venv and everything generated; clusters stay
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache dist build
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# Installed again only when the lock file or our own metadata changes.
+$(READY): requirements.lock pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || { \
+	  echo 'gpupool needs Python 3.11 or newer; "$(PYTHON)" is $(shell $(PYTHON) --version 2>&1 | head -n 1).'; \
+	  echo 'Name another one: make PYTHON=python3.12 $(MAKECMDGOALS)'; exit 1; }
+	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || { \
+	  echo 'This Python cannot make virtual environments (on Debian: apt install python3-venv).'; exit 1; }
+	@test -x $(BIN)/python || { echo 'Making $(VENV) ...'; $(PYTHON) -m venv $(VENV); }
+	@echo 'Installing the dependencies ...'
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps \
+	  --no-build-isolation --editable .
+	@touch $@
