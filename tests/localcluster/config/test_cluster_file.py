@@ -16,20 +16,20 @@ HEAD = "apiVersion: gpupool.io/v1alpha1\nkind: Cluster\n"
 
 
 def read(text: str) -> ClusterFile:
-    file = parse_cluster(HEAD + dedent(text), quotas=Quotas())
+    file = parse_cluster(HEAD + dedent(text))
     assert isinstance(file, ClusterFile), file
     return file
 
 
 def problems(text: str) -> list[str]:
     """Each as "line:column: rest", lines counted from the end of the two head lines."""
-    found = parse_cluster(HEAD + dedent(text), quotas=Quotas())
+    found = parse_cluster(HEAD + dedent(text))
     assert not isinstance(found, ClusterFile)
     return [line.removeprefix("f:") for line in report(found, "f").splitlines()]
 
 
 def test_the_default_cluster_is_the_one_of_the_documents() -> None:
-    file = parse_cluster(default_cluster_text(), quotas=Quotas())
+    file = parse_cluster(default_cluster_text())
     assert isinstance(file, ClusterFile)
     pools = {pool.name: pool for pool in file.spec.pools}
     assert {name: pool.count for name, pool in pools.items()} == {
@@ -224,7 +224,7 @@ def test_a_file_can_change_the_quotas_of_its_cluster() -> None:
     ],
 )
 def test_a_mistake_is_reported_with_its_place(text: str, wanted: list[str]) -> None:
-    found = parse_cluster(HEAD + text, quotas=Quotas())
+    found = parse_cluster(HEAD + text)
     assert not isinstance(found, ClusterFile)
     assert report(found, "f").splitlines() == [f"f:{line}" for line in wanted]
 

@@ -25,7 +25,6 @@ from gpupool.localcluster.config.spec import (
     Network,
     NodeNaming,
     PoolSpec,
-    Quotas,
     Role,
     Taint,
 )
@@ -59,7 +58,7 @@ def names(nodes: list[Obj]) -> list[str]:
 
 
 def default_nodes() -> list[Obj]:
-    file = parse_cluster(default_cluster_text(), quotas=Quotas())
+    file = parse_cluster(default_cluster_text())
     assert isinstance(file, ClusterFile)
     return cluster_nodes(file.spec.pools, network=file.spec.network, versions=VERSIONS)
 

@@ -36,8 +36,7 @@ class ClusterFile:
 Problems: TypeAlias = tuple[Problem, ...]
 
 
-def parse_cluster(text: str, *, quotas: Quotas) -> ClusterFile | Problems:
-    """`quotas` are the platform's; the file may change those of its own cluster."""
+def parse_cluster(text: str) -> ClusterFile | Problems:
     document = read_document(text)
     if not isinstance(document, Document):
         return document
@@ -50,7 +49,7 @@ def parse_cluster(text: str, *, quotas: Quotas) -> ClusterFile | Problems:
         *_network_problems(document, file.network),
         *_pools_problems(document, file),
     )
-    return _in_order(problems) if problems else ClusterFile(file.name or "", _spec(file, quotas))
+    return _in_order(problems) if problems else ClusterFile(file.name or "", _spec(file))
 
 
 def default_cluster_text() -> str:
@@ -72,7 +71,7 @@ def _in_order(problems: Iterable[Problem]) -> Problems:
     return tuple(sorted(problems, key=lambda p: (p.mark.line, p.mark.column) if p.mark else (0, 0)))
 
 
-def _spec(file: file_format.Cluster, quotas: Quotas) -> ClusterSpec:
+def _spec(file: file_format.Cluster) -> ClusterSpec:
     known = _extended(file)
     place = _place(file)
     changes = {
@@ -85,7 +84,7 @@ def _spec(file: file_format.Cluster, quotas: Quotas) -> ClusterSpec:
         zone=place.zone,
         network=_network(file.network),
         pools=tuple(pool_spec(pool, place, known) for pool in file.pools),
-        quotas=replace(quotas, **changes),
+        quotas=replace(Quotas(), **changes),
         instance_types=known.instance_types,
     )
 

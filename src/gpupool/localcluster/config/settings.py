@@ -1,9 +1,10 @@
 """ClusterSettings: all that one local cluster needs to be told to run."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from gpupool.localcluster.config.spec import ClusterSpec
+from gpupool.localcluster.config.spec import ClusterSpec, Quotas
 
 
 @dataclass(frozen=True, slots=True)
@@ -14,6 +15,8 @@ class ClusterSettings:
     data_dir: Path
     port: int  # of the API server on the loopback interface; 0 takes any free one
     spec: ClusterSpec
+    # The quotas as they are now: people raise them while the cluster runs.
+    quotas: Callable[[], Quotas]
     # True on the first start, and when the cluster file has changed: make the pools of `spec`
     # what it says. False: the pools live on as the API server has them.
     apply_spec: bool = True

@@ -99,6 +99,6 @@ class ClusterSpec:
     zone: str
     network: Network
     pools: tuple[PoolSpec, ...]
-    quotas: Quotas = Quotas()
+    quotas: Quotas = Quotas()  # the platform's, with what the cluster file changes
     # Every type that a pool of this cluster may name, also one made later with kubectl.
     instance_types: Mapping[str, InstanceType] = field(default_factory=dict)
