@@ -63,6 +63,7 @@ class Store:
         self._next_id = 1
         self.rv = 0
         self._load()
+        self.published_rv = self.rv  # watchers have heard of everything up to here
         self._start_rv = self.rv
 
     # -- reading ---------------------------------------------------------------------------
@@ -116,10 +117,6 @@ class Store:
         return record
 
     def replace(self, old: Record, obj: Obj) -> Record:
-        """The new record, or `old` itself when nothing but the version would change."""
-        obj["metadata"]["resourceVersion"] = str(old.rv)
-        if orjson.dumps(obj) == old.body:
-            return old
         record = self._record(old.resource, obj, row=old.id)
         self._apply(old, record, Event(MODIFIED, record, old))
         return record
@@ -199,8 +196,8 @@ class Store:
         for _ in range(count):
             event = self._unwritten.popleft().event
             self.log(event.record.resource).publish(event)
-            last_rv = event.record.rv
-        while self._waiting and self._waiting[0][0] <= last_rv:
+            self.published_rv = event.record.rv
+        while self._waiting and self._waiting[0][0] <= self.published_rv:
             _, future = self._waiting.popleft()
             if not future.done():
                 future.set_result(None)

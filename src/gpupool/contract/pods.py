@@ -1,0 +1,131 @@
+"""Pod object -> PodRequest."""
+
+from collections.abc import Iterable
+
+from gpupool.contract.objects import Obj
+from gpupool.core.quantity import milli_value, parse, value
+from gpupool.core.request import (
+    HostPort,
+    NodeOperator,
+    NodeRequirement,
+    NodeTerm,
+    PodRequest,
+    Toleration,
+)
+
+
+def amounts(resources: Obj | None) -> dict[str, int]:
+    """A resource list as whole numbers: CPU in thousandths, all else in units, rounded up."""
+    return {
+        name: milli_value(parse(text)) if name == "cpu" else value(parse(text))
+        for name, text in (resources or {}).items()
+    }
+
+
+def pod_resources(pod: Obj) -> dict[str, int]:
+    """What the pod takes of its node, by Kubernetes' formula.
+
+    Containers and sidecars run together and add up; an init container runs with only the
+    sidecars that were started before it, so of those sums the largest counts.
+    """
+    spec = pod["spec"]
+    total: dict[str, int] = {}
+    for container in spec["containers"]:
+        _add(total, _requests(container))
+    sidecars: dict[str, int] = {}
+    peaks: list[dict[str, int]] = []
+    for container in spec.get("initContainers") or ():
+        asked = _requests(container)
+        if container.get("restartPolicy") == "Always":
+            _add(sidecars, asked)
+            peaks.append(dict(sidecars))
+        else:
+            peak = dict(sidecars)
+            _add(peak, asked)
+            peaks.append(peak)
+    _add(total, sidecars)
+    for peak in peaks:
+        for name, amount in peak.items():
+            total[name] = max(total.get(name, 0), amount)
+    total |= amounts((spec.get("resources") or {}).get("requests"))  # pod level wins
+    _add(total, amounts(spec.get("overhead")))
+    total["pods"] = 1
+    return total
+
+
+def _requests(container: Obj) -> dict[str, int]:
+    return amounts((container.get("resources") or {}).get("requests"))
+
+
+def _add(total: dict[str, int], more: dict[str, int]) -> None:
+    for name, amount in more.items():
+        total[name] = total.get(name, 0) + amount
+
+
+def pod_request(pod: Obj) -> PodRequest:
+    spec, metadata = pod["spec"], pod["metadata"]
+    affinity = (spec.get("affinity") or {}).get("nodeAffinity") or {}
+    required = affinity.get("requiredDuringSchedulingIgnoredDuringExecution")
+    return PodRequest(
+        uid=metadata["uid"],
+        namespace=metadata["namespace"],
+        name=metadata["name"],
+        resources=pod_resources(pod),
+        node_selector=tuple(sorted((spec.get("nodeSelector") or {}).items())),
+        node_terms=tuple(_term(t) for t in required["nodeSelectorTerms"]) if required else None,
+        preferred=tuple(
+            (term["weight"], _term(term["preference"]))
+            for term in affinity.get("preferredDuringSchedulingIgnoredDuringExecution") or ()
+        ),
+        tolerations=tuple(_toleration(t) for t in spec.get("tolerations") or ()),
+        host_ports=tuple(_host_ports(spec)),
+        node_name=spec.get("nodeName", ""),
+        unsupported=tuple(_unsupported(spec)),
+    )
+
+
+def _term(term: Obj) -> NodeTerm:
+    return NodeTerm(
+        labels=tuple(_requirement(r) for r in term.get("matchExpressions") or ()),
+        fields=tuple(_requirement(r) for r in term.get("matchFields") or ()),
+    )
+
+
+def _requirement(requirement: Obj) -> NodeRequirement:
+    return NodeRequirement(
+        requirement["key"],
+        NodeOperator(requirement["operator"]),
+        tuple(requirement.get("values") or ()),
+    )
+
+
+def _toleration(toleration: Obj) -> Toleration:
+    return Toleration(
+        key=toleration.get("key", ""),
+        exists=toleration.get("operator") == "Exists",
+        value=toleration.get("value", ""),
+        effect=toleration.get("effect", ""),
+    )
+
+
+def _host_ports(spec: Obj) -> Iterable[HostPort]:
+    for container in spec["containers"]:
+        for port in container.get("ports") or ():
+            if port.get("hostPort"):
+                yield HostPort(
+                    port.get("hostIP") or "0.0.0.0",
+                    port.get("protocol", "TCP"),
+                    port["hostPort"],
+                )
+
+
+def _unsupported(spec: Obj) -> Iterable[str]:
+    affinity = spec.get("affinity") or {}
+    for key in ("podAffinity", "podAntiAffinity"):
+        if (affinity.get(key) or {}).get("requiredDuringSchedulingIgnoredDuringExecution"):
+            yield f"spec.affinity.{key}"
+    for spread in spec.get("topologySpreadConstraints") or ():
+        if spread.get("whenUnsatisfiable") == "DoNotSchedule":
+            yield "spec.topologySpreadConstraints"
+    if spec.get("resourceClaims"):
+        yield "spec.resourceClaims"

@@ -1,0 +1,123 @@
+"""What a pod asks for and what a node offers, as values."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+
+class Effect(StrEnum):
+    NO_SCHEDULE = "NoSchedule"
+    PREFER_NO_SCHEDULE = "PreferNoSchedule"
+    NO_EXECUTE = "NoExecute"
+
+
+@dataclass(frozen=True, slots=True)
+class Taint:
+    key: str
+    value: str
+    effect: str
+
+
+@dataclass(frozen=True, slots=True)
+class Toleration:
+    key: str  # empty: every key
+    exists: bool  # any value will do
+    value: str
+    effect: str  # empty: every effect
+
+    def tolerates(self, taint: Taint) -> bool:
+        if self.effect and self.effect != taint.effect:
+            return False
+        if self.key and self.key != taint.key:
+            return False
+        return self.exists or (bool(self.key) and self.value == taint.value)
+
+
+class NodeOperator(StrEnum):
+    IN = "In"
+    NOT_IN = "NotIn"
+    EXISTS = "Exists"
+    DOES_NOT_EXIST = "DoesNotExist"
+    GREATER = "Gt"
+    LESS = "Lt"
+
+
+@dataclass(frozen=True, slots=True)
+class NodeRequirement:
+    key: str
+    operator: NodeOperator
+    values: tuple[str, ...]
+
+    def matches(self, labels: Mapping[str, str]) -> bool:
+        found = labels.get(self.key)
+        match self.operator:
+            case NodeOperator.IN:
+                return found in self.values
+            case NodeOperator.NOT_IN:
+                return found not in self.values
+            case NodeOperator.EXISTS:
+                return found is not None
+            case NodeOperator.DOES_NOT_EXIST:
+                return found is None
+            case NodeOperator.GREATER | NodeOperator.LESS:
+                return self._compares(found)
+
+    def _compares(self, found: str | None) -> bool:
+        try:
+            left, right = int(found or ""), int(self.values[0])
+        except (ValueError, IndexError):
+            return False
+        return left > right if self.operator is NodeOperator.GREATER else left < right
+
+
+@dataclass(frozen=True, slots=True)
+class NodeTerm:
+    """All of it must hold; an empty term matches no node, as in Kubernetes."""
+
+    labels: tuple[NodeRequirement, ...] = ()
+    fields: tuple[NodeRequirement, ...] = ()  # metadata.name is the only one there is
+
+    def matches(self, name: str, labels: Mapping[str, str]) -> bool:
+        if not self.labels and not self.fields:
+            return False
+        return all(r.matches(labels) for r in self.labels) and all(
+            r.matches({"metadata.name": name}) for r in self.fields
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class HostPort:
+    ip: str  # "0.0.0.0": every address
+    protocol: str
+    port: int
+
+    def collides(self, other: "HostPort") -> bool:
+        if (self.protocol, self.port) != (other.protocol, other.port):
+            return False
+        return self.ip == other.ip or "0.0.0.0" in (self.ip, other.ip)
+
+
+@dataclass(frozen=True, slots=True)
+class PodRequest:
+    uid: str
+    namespace: str
+    name: str
+    # CPU in thousandths, all else in whole units; "pods" is always 1.
+    resources: Mapping[str, int]
+    node_selector: tuple[tuple[str, str], ...] = ()
+    node_terms: tuple[NodeTerm, ...] | None = None  # required node affinity: any of them
+    preferred: tuple[tuple[int, NodeTerm], ...] = ()
+    tolerations: tuple[Toleration, ...] = ()
+    host_ports: tuple[HostPort, ...] = ()
+    node_name: str = ""
+    # Constraints that nobody here evaluates yet: such a pod is refused, never misplaced.
+    unsupported: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    name: str
+    labels: Mapping[str, str] = field(default_factory=dict)
+    taints: tuple[Taint, ...] = ()
+    unschedulable: bool = False
+    allocatable: Mapping[str, int] = field(default_factory=dict)

@@ -1,0 +1,107 @@
+"""pods/binding: the one way to give a pod its node.
+
+nodeName, the Binding's annotations and labels, and the PodScheduled condition are written in one
+step, so whoever sees the node sees the allocation that came with it (design D1).
+"""
+
+from gpupool.contract.objects import Obj
+from gpupool.localcluster.apiserver import status
+from gpupool.localcluster.apiserver.api import Api
+from gpupool.localcluster.apiserver.decode.body import read_any
+from gpupool.localcluster.apiserver.request import Answer, Request
+from gpupool.localcluster.apiserver.routing import Target
+from gpupool.localcluster.apiserver.store.record import Record
+from gpupool.localcluster.apiserver.subresources.outcome import created
+from gpupool.localcluster.apiserver.verbs.options import write_options
+from gpupool.localcluster.apiserver.verbs.read import existing
+
+
+async def bind(api: Api, request: Request, target: Target) -> Answer:
+    """POST pods/{name}/binding and POST bindings."""
+    options = write_options(request, "CreateOptions")
+    binding = read_any(request.body, request.headers.get("content-type", ""))
+    metadata = binding.get("metadata") or {}
+    name = target.name or str(metadata.get("name", ""))
+    if metadata.get("name", name) != name:
+        raise status.bad_request("name in URL does not match name in Binding object")
+    pods = api.kinds.find("", "v1", "pods")
+    assert pods is not None
+    pod_target = target._replace(kind=pods, name=name)
+    node = _node(binding)
+    record = existing(api, pod_target)
+    pod = _bound(api, record, pod_target, metadata, node)
+    if not options.dry_run:
+        await api.store.durable(api.store.replace(record, pod))
+    return created()
+
+
+def _node(binding: Obj) -> str:
+    place = binding.get("target") or {}
+    problems = []
+    if place.get("kind") not in (None, "", "Node"):
+        found = place["kind"]
+        problems.append(
+            f'target.kind: Unsupported value: "{found}": supported values: "Node", "<empty>"'
+        )
+    if not place.get("name"):
+        problems.append("target.name: Required value")
+    if problems:
+        text = problems[0] if len(problems) == 1 else f"[{', '.join(problems)}]"
+        raise status.failure(500, "", text)
+    return str(place["name"])
+
+
+def _bound(api: Api, record: Record, target: Target, metadata: Obj, node: str) -> Obj:
+    pod = record.obj()
+    _check_preconditions(record, target, metadata)
+    spec = pod["spec"]
+    if "deletionTimestamp" in pod["metadata"]:
+        why = f"pod {record.name} is being deleted, cannot be assigned to a host"
+    elif spec.get("nodeName"):
+        why = f'pod {record.name} is already assigned to node "{spec["nodeName"]}"'
+    elif spec.get("schedulingGates"):
+        why = f"pod {record.name} has non-empty .spec.schedulingGates"
+    else:
+        why = ""
+    if why:
+        raise _binding_conflict(record.name, why)
+    spec["nodeName"] = node
+    for key in ("annotations", "labels"):
+        if metadata.get(key):
+            pod["metadata"].setdefault(key, {}).update(metadata[key])
+    _scheduled(pod, api.stamp())
+    return pod
+
+
+def _binding_conflict(name: str, why: str) -> status.ApiError:
+    message = f'Operation cannot be fulfilled on pods/binding "{name}": {why}'
+    details = {"name": name, "kind": "pods/binding"}
+    return status.failure(409, "Conflict", message, details=details)
+
+
+def _check_preconditions(record: Record, target: Target, metadata: Obj) -> None:
+    uid, version = metadata.get("uid"), metadata.get("resourceVersion")
+    if uid and uid != record.uid:
+        why = f"Precondition failed: UID in precondition: {uid}, UID in object meta: {record.uid}"
+        raise _binding_conflict(record.name, why)
+    if version and version != str(record.rv):
+        why = (
+            f"Precondition failed: ResourceVersion in precondition: {version}, "
+            f"ResourceVersion in object meta: {record.rv}"
+        )
+        raise _binding_conflict(record.name, why)
+
+
+def _scheduled(pod: Obj, stamp: str) -> None:
+    pod_status = pod.setdefault("status", {})
+    conditions = pod_status.setdefault("conditions", [])
+    conditions[:] = [c for c in conditions if c["type"] != "PodScheduled"]
+    conditions.append(
+        {
+            "type": "PodScheduled",
+            "status": "True",
+            "lastProbeTime": None,
+            "lastTransitionTime": stamp,
+        }
+    )
+    pod_status.pop("nominatedNodeName", None)

@@ -1,0 +1,113 @@
+"""pods/eviction: a deletion that disruption budgets may refuse.
+
+The budget is checked and charged here, in one step with the deletion: the controller's count of
+healthy pods lags behind, so evicted pods are remembered in status.disruptedPods until it has seen
+them go.
+"""
+
+from gpupool.contract.objects import Obj
+from gpupool.core.selectors import from_object
+from gpupool.localcluster.apiserver import status
+from gpupool.localcluster.apiserver.api import Api
+from gpupool.localcluster.apiserver.decode.body import read_any
+from gpupool.localcluster.apiserver.request import Answer, Request
+from gpupool.localcluster.apiserver.routing import Target
+from gpupool.localcluster.apiserver.store.record import Record
+from gpupool.localcluster.apiserver.subresources.outcome import created
+from gpupool.localcluster.apiserver.verbs.delete import delete_record
+from gpupool.localcluster.apiserver.verbs.options import delete_options
+from gpupool.localcluster.apiserver.verbs.read import existing
+
+BUDGETS = "poddisruptionbudgets.policy"
+_DISRUPTED_LIMIT = 2000
+
+
+async def evict(api: Api, request: Request, target: Target) -> Answer:
+    eviction = read_any(request.body, request.headers.get("content-type", ""))
+    name = (eviction.get("metadata") or {}).get("name") or target.name
+    if name != target.name:
+        raise status.bad_request("name in URL does not match name in Eviction object")
+    options = delete_options(request, eviction.get("deleteOptions") or {})
+    pod_target = target._replace(subresource="", sub=None)
+    record = existing(api, pod_target)
+    if _needs_budget(record.obj()):
+        _charge(api, record, dry_run=options.dry_run)
+    await delete_record(api, request, pod_target, record, options)
+    return created()
+
+
+def _needs_budget(pod: Obj) -> bool:
+    """Pods that are done, going, or were never placed disrupt nobody."""
+    phase = pod.get("status", {}).get("phase")
+    return phase not in ("Succeeded", "Failed", "Pending") and (
+        "deletionTimestamp" not in pod["metadata"]
+    )
+
+
+def _charge(api: Api, pod: Record, *, dry_run: bool) -> None:
+    budgets = [
+        record
+        for record in api.store.records(BUDGETS, pod.namespace)
+        if from_object(record.obj()["spec"].get("selector")).matches(pod.labels)
+    ]
+    if len(budgets) > 1:
+        raise status.internal(
+            "This pod has more than one PodDisruptionBudget, "
+            "which the eviction subresource does not support."
+        )
+    if not budgets:
+        return
+    budget = budgets[0].obj()
+    if not _ready(pod.obj()) and _unready_may_go(budget):
+        return
+    _check(budget)
+    if dry_run:
+        return
+    counts = budget["status"]
+    counts["disruptionsAllowed"] -= 1
+    counts.setdefault("disruptedPods", {})[pod.name] = api.stamp()
+    api.store.replace(budgets[0], budget)
+
+
+def _ready(pod: Obj) -> bool:
+    conditions = pod.get("status", {}).get("conditions") or ()
+    return any(c["type"] == "Ready" and c["status"] == "True" for c in conditions)
+
+
+def _unready_may_go(budget: Obj) -> bool:
+    if budget["spec"].get("unhealthyPodEvictionPolicy") == "AlwaysAllow":
+        return True
+    counts = budget.get("status", {})
+    return bool(counts.get("currentHealthy", 0) >= counts.get("desiredHealthy", 0) > 0)
+
+
+def _check(budget: Obj) -> None:
+    counts = budget.get("status") or {}
+    name = budget["metadata"]["name"]
+    if counts.get("observedGeneration", 0) < budget["metadata"].get("generation", 0):
+        raise _too_many(f"The disruption budget {name} is still being processed by the server.", 10)
+    if len(counts.get("disruptedPods") or {}) > _DISRUPTED_LIMIT:
+        raise status.internal(
+            f"DisruptedPods map too big - too many evictions not confirmed by PDB controller {name}"
+        )
+    if counts.get("disruptionsAllowed", 0) <= 0:
+        healthy, wanted = counts.get("currentHealthy", 0), counts.get("desiredHealthy", 0)
+        raise _too_many(
+            f"The disruption budget {name} needs {wanted} healthy pods and has {healthy} currently"
+        )
+
+
+def _too_many(message: str, retry_after_s: int | None = None) -> status.ApiError:
+    cause = {"reason": "DisruptionBudget", "message": message}
+    details: Obj = {"causes": [cause]}
+    headers: tuple[tuple[str, str], ...] = ()
+    if retry_after_s is not None:
+        details["retryAfterSeconds"] = retry_after_s
+        headers = (("Retry-After", str(retry_after_s)),)
+    return status.failure(
+        429,
+        "TooManyRequests",
+        "Cannot evict pod as it would violate the pod's disruption budget.",
+        details=details,
+        headers=headers,
+    )

@@ -1,0 +1,74 @@
+"""Doors to one part of a pod's spec: ephemeral containers (kubectl debug) and resources."""
+
+from collections.abc import Callable
+
+import orjson
+
+from gpupool.contract.objects import Obj
+from gpupool.localcluster.apiserver import status
+from gpupool.localcluster.apiserver.api import Api
+from gpupool.localcluster.apiserver.decode.body import read_object
+from gpupool.localcluster.apiserver.request import Answer, Request
+from gpupool.localcluster.apiserver.routing import Target
+from gpupool.localcluster.apiserver.verbs.create import Write, conform_object
+from gpupool.localcluster.apiserver.verbs.options import write_options
+from gpupool.localcluster.apiserver.verbs.patch import change_of
+from gpupool.localcluster.apiserver.verbs.update import answer_written, update_object
+
+# Moves the one part from the new object into the old one.
+KeepOnly = Callable[[Obj, Obj], None]
+
+
+async def change_ephemeral_containers(api: Api, request: Request, target: Target) -> Answer:
+    def keep_only(new: Obj, old: Obj) -> None:
+        wanted = new.get("spec", {}).get("ephemeralContainers") or []
+        before = old["spec"].get("ephemeralContainers") or []
+        kept = {container["name"]: container for container in wanted}
+        for container in before:
+            if kept.get(container["name"]) != container:
+                problem = status.forbidden_field(
+                    "spec.ephemeralContainers",
+                    f'existing ephemeral containers "{container["name"]}" may not be changed',
+                )
+                raise status.invalid("Pod", "", target.name, [problem])
+        old["spec"]["ephemeralContainers"] = wanted
+
+    return await _change(api, request, target, keep_only)
+
+
+async def resize(api: Api, request: Request, target: Target) -> Answer:
+    def keep_only(new: Obj, old: Obj) -> None:
+        sizes = {c["name"]: c.get("resources") for c in new.get("spec", {}).get("containers") or ()}
+        for container in old["spec"]["containers"]:
+            if sizes.get(container["name"]) is not None:
+                container["resources"] = sizes[container["name"]]
+
+    return await _change(api, request, target, keep_only)
+
+
+async def _change(api: Api, request: Request, target: Target, keep_only: KeepOnly) -> Answer:
+    """Takes the one part from what was sent; all else stays."""
+    media = request.headers.get("content-type", "").split(";", 1)[0].strip()
+    if request.method == "PUT":
+        options = write_options(request, "UpdateOptions")
+        sent = read_object(request.body, media, target.kind)
+
+        def change(_: Obj) -> Obj:
+            return sent
+    else:
+        options = write_options(request, "PatchOptions")
+        change = change_of(api, request, target, media)
+    write = Write(api, request, target, options)
+
+    def conformed(old: Obj) -> Obj:
+        new = change(old)
+        conform_object(write, new)
+        return new
+
+    def merged(old: Obj) -> Obj:
+        result: Obj = orjson.loads(orjson.dumps(old))
+        keep_only(conformed(old), result)
+        return result
+
+    written = await update_object(write, merged)
+    return answer_written(api, request, target, written)

@@ -1,0 +1,109 @@
+"""/scale: the replicas of anything that has some, in one form (autoscaling/v1 Scale)."""
+
+from typing import Any
+
+from gpupool.contract.objects import Obj
+from gpupool.core.selectors import from_object
+from gpupool.localcluster.apiserver import status
+from gpupool.localcluster.apiserver.api import Api
+from gpupool.localcluster.apiserver.decode.body import read_any
+from gpupool.localcluster.apiserver.kinds import Kind
+from gpupool.localcluster.apiserver.request import Answer, Request
+from gpupool.localcluster.apiserver.routing import Target
+from gpupool.localcluster.apiserver.verbs.create import Write
+from gpupool.localcluster.apiserver.verbs.options import write_options
+from gpupool.localcluster.apiserver.verbs.patch import change_of
+from gpupool.localcluster.apiserver.verbs.read import existing
+from gpupool.localcluster.apiserver.verbs.representation import answer_object, as_served
+from gpupool.localcluster.apiserver.verbs.update import update_object
+
+_BUILT_IN: Obj = {
+    "specReplicasPath": ".spec.replicas",
+    "statusReplicasPath": ".status.replicas",
+}
+
+
+def get_scale(api: Api, request: Request, target: Target) -> Answer:
+    obj = as_served(existing(api, target), target.kind)
+    return answer_object(api, request, target.kind, _scale(api, target.kind, obj))
+
+
+async def write_scale(api: Api, request: Request, target: Target) -> Answer:
+    """PUT and PATCH: the change is made on the Scale, then carried into the object."""
+    kind = target.kind
+    media = request.headers.get("content-type", "")
+    if request.method == "PUT":
+        options = write_options(request, "UpdateOptions")
+        sent = read_any(request.body, media)
+
+        def change_scale(_: Obj) -> Obj:
+            return sent
+    else:
+        options = write_options(request, "PatchOptions")
+        change_scale = change_of(api, request, target, media.split(";", 1)[0].strip())
+
+    def change(old: Obj) -> Obj:
+        before = _scale(api, kind, old)
+        scale = change_scale(before)
+        replicas = (scale.get("spec") or {}).get("replicas", 0)
+        if not isinstance(replicas, int) or isinstance(replicas, bool) or replicas < 0:
+            problem = status.invalid_value(
+                "spec.replicas", replicas, "must be greater than or equal to 0"
+            )
+            raise status.invalid("Scale", "autoscaling", target.name, [problem])
+        _put(old, _paths(api, kind)["specReplicasPath"], replicas)
+        for key in ("resourceVersion", "uid"):
+            given = (scale.get("metadata") or {}).get(key)
+            if given:
+                old["metadata"][key] = given
+        return old
+
+    whole = target._replace(subresource="", sub=None)
+    written = await update_object(Write(api, request, whole, options), change)
+    return answer_object(api, request, kind, _scale(api, kind, written.obj))
+
+
+def _paths(api: Api, kind: Kind) -> Obj:
+    return (api.custom.scale_paths(kind) if kind.custom else None) or _BUILT_IN
+
+
+def _scale(api: Api, kind: Kind, obj: Obj) -> Obj:
+    metadata = obj["metadata"]
+    shown = ("name", "namespace", "uid", "resourceVersion", "creationTimestamp")
+    paths = _paths(api, kind)
+    replicas = _at(obj, paths["specReplicasPath"])
+    scale_status: Obj = {"replicas": _at(obj, paths["statusReplicasPath"]) or 0}
+    selector = _selector(obj, kind, paths)
+    if selector:
+        scale_status["selector"] = selector
+    return {
+        "kind": "Scale",
+        "apiVersion": "autoscaling/v1",
+        "metadata": {key: metadata[key] for key in shown if key in metadata},
+        "spec": {"replicas": replicas} if replicas else {},
+        "status": scale_status,
+    }
+
+
+def _selector(obj: Obj, kind: Kind, paths: Obj) -> str:
+    if kind.custom:
+        path = paths.get("labelSelectorPath")
+        return str(_at(obj, path) or "") if path else ""
+    selector = obj["spec"].get("selector")
+    if kind.kind == "ReplicationController":
+        selector = {"matchLabels": selector or {}}
+    return from_object(selector).text
+
+
+def _at(obj: Obj, path: str) -> Any:
+    value: Any = obj
+    for part in path.strip(".").split("."):
+        value = value.get(part) if isinstance(value, dict) else None
+    return value
+
+
+def _put(obj: Obj, path: str, value: Any) -> None:
+    *parents, last = path.strip(".").split(".")
+    for part in parents:
+        obj = obj.setdefault(part, {})
+    obj[last] = value

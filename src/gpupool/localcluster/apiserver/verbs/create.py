@@ -1,0 +1,124 @@
+"""create: from a decoded object to a stored one."""
+
+from typing import NamedTuple
+
+from gpupool.contract.objects import Obj
+from gpupool.localcluster.apiserver import status
+from gpupool.localcluster.apiserver.admission.attributes import Attributes, Operation
+from gpupool.localcluster.apiserver.api import Api
+from gpupool.localcluster.apiserver.decode.body import read_object
+from gpupool.localcluster.apiserver.defaults.apply import apply_defaults
+from gpupool.localcluster.apiserver.defaults.convert import to_storage
+from gpupool.localcluster.apiserver.patch import managed_fields
+from gpupool.localcluster.apiserver.request import Answer, Request
+from gpupool.localcluster.apiserver.routing import Target
+from gpupool.localcluster.apiserver.schema.check import conform
+from gpupool.localcluster.apiserver.store.record import Record
+from gpupool.localcluster.apiserver.validation.validate import validate_create
+from gpupool.localcluster.apiserver.verbs.metadata import begin, generated_name, place
+from gpupool.localcluster.apiserver.verbs.options import WriteOptions, write_options
+from gpupool.localcluster.apiserver.verbs.representation import (
+    answer_object,
+    answer_record,
+    converts,
+)
+
+_NAME_ATTEMPTS = 8
+
+
+class Write(NamedTuple):
+    """One write on its way: what it is about and how it was asked for."""
+
+    api: Api
+    request: Request
+    target: Target
+    options: WriteOptions
+    applied: bool = False  # server-side apply has seen to managedFields itself
+
+    def attributes(self, operation: Operation, obj: Obj | None, old: Obj | None) -> Attributes:
+        named = (obj or old or {}).get("metadata", {}).get("name", "")
+        return Attributes(
+            operation=operation,
+            kind=self.target.kind,
+            subresource=self.target.subresource,
+            namespace=self.target.namespace,
+            name=self.target.name or named,
+            user=self.request.user,
+            obj=obj,
+            old=old,
+            dry_run=self.options.dry_run,
+            options={},
+            warnings=self.request.warnings,
+        )
+
+
+class Written(NamedTuple):
+    """The object as it is now; the record is None after a dry run."""
+
+    obj: Obj
+    record: Record | None
+
+
+async def create(api: Api, request: Request, target: Target) -> Answer:
+    kind = target.kind
+    write = Write(api, request, target, write_options(request, "CreateOptions"))
+    obj = read_object(request.body, request.headers.get("content-type", ""), kind)
+    conform_object(write, obj)
+    place(obj, target)
+    written = await create_object(write, obj)
+    if written.record is None:
+        return answer_object(api, request, kind, written.obj, 201)
+    return answer_record(api, request, kind, written.record, 201)
+
+
+def conform_object(write: Write, obj: Obj) -> None:
+    """Types and unknown fields; what is pruned is warned about."""
+    kind, api = write.target.kind, write.api
+    write.request.warnings += conform(obj, kind, api.schema(kind), write.options.validation)
+    if kind.custom:
+        api.custom.version(kind).apply_defaults(obj)
+
+
+async def create_object(write: Write, obj: Obj) -> Written:
+    api, target, kind = write.api, write.target, write.target.kind
+    begin(obj, kind, api.stamp())
+    apply_defaults(obj, kind)
+    attributes = write.attributes(Operation.CREATE, obj, None)
+    obj = await api.admission.mutate(attributes)
+    _validate(api, obj, target)
+    if write.request.track_fields and not write.applied:
+        managed_fields.track_create(
+            obj, write.options.manager, kind.api_version, api.stamp(), api.schema(kind)
+        )
+    await api.admission.validate(attributes)
+    # From here to the store nothing waits: what was checked still holds.
+    api.admission.charge(attributes)
+    _free_name(api, target, obj)
+    if write.options.dry_run:
+        return Written(obj, None)
+    record = api.store.create(kind.resource, to_storage(obj, kind) if converts(kind) else obj)
+    await api.store.durable(record)
+    return Written(obj, record)
+
+
+def _validate(api: Api, obj: Obj, target: Target) -> None:
+    kind = target.kind
+    errors = validate_create(obj, kind)
+    if kind.custom:
+        errors += api.custom.version(kind).validate(obj)
+    if errors:
+        raise status.invalid(kind.kind, kind.group, obj["metadata"].get("name", ""), errors)
+
+
+def _free_name(api: Api, target: Target, obj: Obj) -> None:
+    """A given name must be free; a generated one is drawn again when it is not."""
+    metadata = obj["metadata"]
+    prefix = metadata.get("generateName")
+    for _ in range(_NAME_ATTEMPTS):
+        taken = api.store.get(target.kind.resource, target.namespace, metadata["name"])
+        if taken is None:
+            return
+        if not prefix or not metadata["name"].startswith(prefix):
+            break
+        metadata["name"] = generated_name(prefix)
+    raise status.already_exists(target.kind, metadata["name"])

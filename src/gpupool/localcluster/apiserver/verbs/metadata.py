@@ -1,0 +1,132 @@
+"""What the server itself writes into metadata, on the way to the store."""
+
+import random
+import uuid
+
+from gpupool.contract.objects import Obj
+from gpupool.localcluster.apiserver import status
+from gpupool.localcluster.apiserver.kinds import Kind
+from gpupool.localcluster.apiserver.routing import Target
+from gpupool.localcluster.apiserver.status import MODIFIED
+
+_SUFFIX_ALPHABET = "bcdfghjklmnpqrstvwxz2456789"
+_NAME_PREFIX_LIMIT = 58  # 63 less the suffix
+
+# Metadata that a client may send but only the server decides.
+_SERVER_OWNED = (
+    "uid",
+    "creationTimestamp",
+    "generation",
+    "selfLink",
+    "deletionTimestamp",
+    "deletionGracePeriodSeconds",
+)
+
+
+def generated_name(prefix: str) -> str:
+    suffix = "".join(random.choices(_SUFFIX_ALPHABET, k=5))
+    return prefix[:_NAME_PREFIX_LIMIT] + suffix
+
+
+def place(obj: Obj, target: Target) -> None:
+    """Puts the object where the URL says; the body may repeat that, not contradict it."""
+    metadata = obj.setdefault("metadata", {})
+    if target.kind.namespaced:
+        given = metadata.get("namespace") or target.namespace
+        if given != target.namespace:
+            raise status.bad_request(
+                "the namespace of the provided object does not match the namespace "
+                "sent on the request"
+            )
+        metadata["namespace"] = target.namespace
+    else:
+        metadata.pop("namespace", None)
+
+
+def begin(obj: Obj, kind: Kind, stamp: str) -> None:
+    """A new object's metadata."""
+    metadata = obj["metadata"]
+    if metadata.pop("resourceVersion", None):
+        raise status.bad_request("resourceVersion should not be set on objects to be created")
+    for key in _SERVER_OWNED:
+        metadata.pop(key, None)
+    if not metadata.get("name") and metadata.get("generateName"):
+        metadata["name"] = generated_name(metadata["generateName"])
+    metadata["uid"] = str(uuid.uuid4())
+    metadata["creationTimestamp"] = stamp
+    if kind.has_generation:
+        metadata["generation"] = 1
+    # Kubelets register a node with its status; for all else status is the controllers' word.
+    if kind.has_status and kind.kind != "Node":
+        obj.pop("status", None)
+
+
+def carry_over(new: Obj, old: Obj, kind: Kind, subresource: str) -> None:
+    """An update keeps what only the server may decide, and what its door may not touch."""
+    metadata, before = new.setdefault("metadata", {}), old["metadata"]
+    _check_identity(metadata, before, kind)
+    for key in ("name", "namespace", "generateName", *_SERVER_OWNED):
+        if key in before:
+            metadata[key] = before[key]
+        else:
+            metadata.pop(key, None)
+    if subresource == "status":
+        _only_status(new, old, kind)
+    elif kind.has_status:
+        if "status" in old:
+            new["status"] = old["status"]
+        else:
+            new.pop("status", None)
+    if kind.has_generation and _spec_changed(new, old):
+        metadata["generation"] = before.get("generation", 0) + 1
+
+
+def _check_identity(metadata: Obj, before: Obj, kind: Kind) -> None:
+    name = before["name"]
+    given = metadata.get("name") or name
+    if given != name:
+        raise status.bad_request(
+            f"the name of the object ({given}) does not match the name on the URL ({name})"
+        )
+    namespace = before.get("namespace", "")
+    if (metadata.get("namespace") or namespace) != namespace:
+        raise status.bad_request(
+            "the namespace of the provided object does not match the namespace sent on the request"
+        )
+    uid = metadata.get("uid")
+    if uid and uid != before["uid"]:
+        raise status.conflict(
+            kind,
+            name,
+            f"Precondition failed: UID in precondition: {uid}, UID in object meta: {before['uid']}",
+        )
+    version = metadata.get("resourceVersion")
+    if version and version != before["resourceVersion"]:
+        raise status.conflict(kind, name, MODIFIED)
+
+
+# Kubelets and schedulers may annotate through /status; elsewhere it is status alone.
+_METADATA_BY_STATUS = frozenset({"Pod", "Node"})
+
+
+def _only_status(new: Obj, old: Obj, kind: Kind) -> None:
+    fresh = new.get("status")
+    if kind.kind not in _METADATA_BY_STATUS or kind.custom:
+        kept = {k: v for k, v in old["metadata"].items() if k != "managedFields"}
+        if "managedFields" in new["metadata"]:
+            kept["managedFields"] = new["metadata"]["managedFields"]
+        new["metadata"] = kept
+    for key in [key for key in new if key not in old and key != "status"]:
+        del new[key]
+    for key, value in old.items():
+        if key not in ("metadata", "status"):
+            new[key] = value
+    if fresh is None:
+        new.pop("status", None)
+
+
+def _spec_changed(new: Obj, old: Obj) -> bool:
+    """Whether anything outside metadata and status differs."""
+    ignored = ("metadata", "status", "apiVersion", "kind")
+    keys = {*new, *old}.difference(ignored)
+    return any(new.get(key) != old.get(key) for key in keys)

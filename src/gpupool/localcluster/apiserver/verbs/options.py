@@ -1,0 +1,194 @@
+"""The options that come with a request, read and checked in Kubernetes' words."""
+
+from typing import Literal, NamedTuple
+
+from gpupool.contract.objects import Obj
+from gpupool.localcluster.apiserver import status
+from gpupool.localcluster.apiserver.request import Request
+from gpupool.localcluster.apiserver.status import FieldError
+
+FieldValidation = Literal["Strict", "Warn", "Ignore"]
+_MANAGER_LIMIT = 128
+_POLICIES = ("Background", "Foreground", "Orphan")
+
+
+class WriteOptions(NamedTuple):
+    dry_run: bool
+    manager: str  # of fields: asked for, or taken from the client's name
+    manager_given: bool
+    validation: FieldValidation
+    force: bool  # apply only
+
+
+def write_options(request: Request, kind: str) -> WriteOptions:
+    """`kind`: CreateOptions, UpdateOptions, PatchOptions."""
+    if not request.query_string:
+        return WriteOptions(False, client_name(request), False, "Warn", False)
+    errors: list[FieldError] = []
+    dry_run = _dry_run(request.query.get("dryRun", []), errors)
+    given = request.text("fieldManager")
+    if len(given) > _MANAGER_LIMIT:
+        errors.append(status.too_long("fieldManager", _MANAGER_LIMIT))
+    elif not given.isprintable():
+        errors.append(
+            status.invalid_value("fieldManager", given, "should only contain printable characters")
+        )
+    validation = request.text("fieldValidation") or "Warn"
+    if validation not in ("Strict", "Warn", "Ignore"):
+        errors.append(
+            status.not_supported("fieldValidation", validation, ("", "Ignore", "Strict", "Warn"))
+        )
+    if errors:
+        raise status.invalid(kind, "meta.k8s.io", "", errors)
+    checked: FieldValidation = validation  # type: ignore[assignment]  # one of the three: above
+    return WriteOptions(
+        dry_run, given or client_name(request), bool(given), checked, request.flag("force")
+    )
+
+
+def _dry_run(values: list[str], errors: list[FieldError]) -> bool:
+    wanted = [value for value in values if value]
+    if any(value != "All" for value in wanted):
+        errors.append(status.not_supported("dryRun", wanted, ("All",)))
+    return bool(wanted)
+
+
+def client_name(request: Request) -> str:
+    """The manager of writers that name none: their User-Agent up to the first slash."""
+    agent = request.headers.get("user-agent", "").split("/", 1)[0][:_MANAGER_LIMIT]
+    return agent if agent and agent.isprintable() else "unknown"
+
+
+class DeleteOptions(NamedTuple):
+    dry_run: bool
+    grace_s: int | None
+    policy: str  # "", Background, Foreground, Orphan
+    uid: str
+    resource_version: str
+
+
+def delete_options(request: Request, body: Obj) -> DeleteOptions:
+    """From the body; what the body leaves out, from the query."""
+    errors: list[FieldError] = []
+    dry_run = _dry_run(body.get("dryRun") or request.query.get("dryRun", []), errors)
+    policy = str(body.get("propagationPolicy") or request.text("propagationPolicy"))
+    orphan = body.get("orphanDependents")
+    if orphan is None and "orphanDependents" in request.query:
+        orphan = request.flag("orphanDependents")
+    if policy and orphan is not None:
+        errors.append(
+            status.invalid_value(
+                "propagationPolicy",
+                policy,
+                "orphanDependents and deletionPropagation cannot be both set",
+            )
+        )
+    if policy and policy not in _POLICIES:
+        errors.append(status.not_supported("propagationPolicy", policy, (*_POLICIES, "nil")))
+    if errors:
+        raise status.invalid("DeleteOptions", "meta.k8s.io", "", errors)
+    if orphan is not None:
+        policy = "Orphan" if orphan else "Background"
+    preconditions = body.get("preconditions") or {}
+    return DeleteOptions(
+        dry_run,
+        _grace(request, body),
+        policy,
+        str(preconditions.get("uid") or ""),
+        str(preconditions.get("resourceVersion") or ""),
+    )
+
+
+def _grace(request: Request, body: Obj) -> int | None:
+    given = body.get("gracePeriodSeconds")
+    if given is None and "gracePeriodSeconds" in request.query:
+        given = request.text("gracePeriodSeconds")
+    if given is None:
+        return None
+    try:
+        # A negative period means: as soon as can be.
+        seconds = int(given)
+    except (TypeError, ValueError) as error:
+        raise status.bad_request(f'invalid value for gracePeriodSeconds: "{given}"') from error
+    return 1 if seconds < 0 else seconds
+
+
+class ListOptions(NamedTuple):
+    label_selector: str
+    field_selector: str
+    limit: int
+    continue_token: str
+    resource_version: str
+    resource_version_match: str
+    watch: bool
+    bookmarks: bool
+    send_initial: bool
+    timeout_s: float | None
+
+
+def list_options(request: Request) -> ListOptions:
+    options = ListOptions(
+        label_selector=request.text("labelSelector"),
+        field_selector=request.text("fieldSelector"),
+        limit=_whole(request, "limit") or 0,
+        continue_token=request.text("continue"),
+        resource_version=request.text("resourceVersion"),
+        resource_version_match=request.text("resourceVersionMatch"),
+        watch=request.flag("watch"),
+        bookmarks=request.flag("allowWatchBookmarks"),
+        send_initial=request.flag("sendInitialEvents"),
+        timeout_s=_whole(request, "timeoutSeconds"),
+    )
+    errors = list(_combination_errors(options, "sendInitialEvents" in request.query))
+    if errors:
+        raise status.invalid("ListOptions", "meta.k8s.io", "", errors)
+    return options
+
+
+def _whole(request: Request, key: str) -> int | None:
+    text = request.text(key)
+    if not text:
+        return None
+    try:
+        return int(text)
+    except ValueError as error:
+        message = f'strconv.ParseInt: parsing "{text}": invalid syntax'
+        raise status.bad_request(message) from error
+
+
+def _combination_errors(options: ListOptions, initial_given: bool) -> list[FieldError]:
+    match, field = options.resource_version_match, "resourceVersionMatch"
+    if options.watch:
+        return _watch_errors(options, initial_given)
+    if initial_given:
+        text = "sendInitialEvents is forbidden for list"
+        return [status.forbidden_field("sendInitialEvents", text)]
+    if not match:
+        return []
+    if not options.resource_version:
+        text = "resourceVersionMatch is forbidden unless resourceVersion is provided"
+        return [status.forbidden_field(field, text)]
+    if options.continue_token:
+        return [status.forbidden_field(field, "resourceVersionMatch is forbidden for continue")]
+    if match not in ("Exact", "NotOlderThan"):
+        return [status.not_supported(field, match, ("Exact", "NotOlderThan", ""))]
+    if match == "Exact" and options.resource_version == "0":
+        text = 'resourceVersionMatch "exact" is forbidden for resourceVersion "0"'
+        return [status.forbidden_field(field, text)]
+    return []
+
+
+def _watch_errors(options: ListOptions, initial_given: bool) -> list[FieldError]:
+    match, field = options.resource_version_match, "resourceVersionMatch"
+    if initial_given:
+        if not match:
+            text = "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan"
+            return [status.forbidden_field(field, text)]
+        if match != "NotOlderThan":
+            text = "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan"
+            return [status.forbidden_field(field, text)]
+        return []
+    if match:
+        text = "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided"
+        return [status.forbidden_field(field, text)]
+    return []

@@ -1,0 +1,83 @@
+"""Which records a list or watch is about: namespace, label selector, field selector."""
+
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+
+from gpupool.core.selectors import (
+    FieldRequirement,
+    SelectorError,
+    parse_field_selector,
+    parse_label_selector,
+)
+from gpupool.localcluster.apiserver import status
+from gpupool.localcluster.apiserver.kinds import Kind
+from gpupool.localcluster.apiserver.routing import Target
+from gpupool.localcluster.apiserver.store.record import Record
+from gpupool.localcluster.apiserver.store.store import Store
+from gpupool.localcluster.apiserver.verbs.options import ListOptions
+
+Matches = Callable[[Record], bool]
+
+
+def selection(target: Target, options: ListOptions) -> Matches | None:
+    """None: everything. Raises ApiError 400 for selectors that cannot be understood."""
+    tests: list[Matches] = []
+    if target.namespace:
+        tests.append(_in_namespace(target.namespace))
+    name = target.name  # an old way to watch one object: GET .../pods/x?watch=true
+    if name:
+        tests.append(lambda record: record.name == name)
+    try:
+        if options.label_selector:
+            labels = parse_label_selector(options.label_selector)
+            tests.append(lambda record: labels.matches(record.labels))
+        if options.field_selector:
+            for requirement in parse_field_selector(options.field_selector):
+                tests.append(_field_test(target.kind, requirement))
+    except SelectorError as error:
+        raise status.bad_request(str(error)) from error
+    if not tests:
+        return None
+    if len(tests) == 1:
+        return tests[0]
+    return lambda record: all(test(record) for test in tests)
+
+
+def select(
+    store: Store, target: Target, options: ListOptions, matches: Matches | None
+) -> Sequence[Record]:
+    resource = target.kind.resource
+    node = _node_asked_for(target.kind, options.field_selector)
+    if node is not None:
+        records = store.pods_on(node)
+    else:
+        records = store.records(resource, target.namespace or None)
+        if not (options.label_selector or options.field_selector or target.name):
+            return records  # the namespace was chosen by the store already
+    return records if matches is None else [r for r in records if matches(r)]
+
+
+@lru_cache(maxsize=1024)
+def _node_asked_for(kind: Kind, field_selector: str) -> str | None:
+    if kind.resource != "pods" or "spec.nodeName" not in field_selector:
+        return None
+    for requirement in parse_field_selector(field_selector):
+        if requirement.path == "spec.nodeName" and requirement.equal:
+            return requirement.value
+    return None
+
+
+def _in_namespace(namespace: str) -> Matches:
+    return lambda record: record.namespace == namespace
+
+
+def _field_test(kind: Kind, requirement: FieldRequirement) -> Matches:
+    path, equal, value = requirement.path, requirement.equal, requirement.value
+    if path == "metadata.name":
+        return lambda record: (record.name == value) is equal
+    if path == "metadata.namespace" and kind.namespaced:
+        return lambda record: (record.namespace == value) is equal
+    if path not in kind.selectable:
+        raise status.bad_request(f"field label not supported: {path}")
+    place = kind.selectable.index(path)
+    return lambda record: (record.fields[place] == value) is equal

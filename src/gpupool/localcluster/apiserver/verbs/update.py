@@ -1,0 +1,165 @@
+"""update: the old object, a function to the new one, and all the checks between them.
+
+PUT, the four patches, /status, /scale and the rest differ only in that function.
+"""
+
+from collections.abc import Callable
+
+from gpupool.contract.objects import Obj
+from gpupool.localcluster.apiserver import status
+from gpupool.localcluster.apiserver.admission.attributes import Operation
+from gpupool.localcluster.apiserver.api import Api
+from gpupool.localcluster.apiserver.decode.body import read_object
+from gpupool.localcluster.apiserver.defaults.apply import apply_defaults
+from gpupool.localcluster.apiserver.defaults.convert import to_storage
+from gpupool.localcluster.apiserver.patch import managed_fields
+from gpupool.localcluster.apiserver.request import Answer, Request
+from gpupool.localcluster.apiserver.routing import Target
+from gpupool.localcluster.apiserver.status import MODIFIED, FieldError
+from gpupool.localcluster.apiserver.store.record import Record
+from gpupool.localcluster.apiserver.validation.validate import (
+    validate_status_update,
+    validate_update,
+)
+from gpupool.localcluster.apiserver.verbs.create import Write, Written, conform_object
+from gpupool.localcluster.apiserver.verbs.metadata import carry_over
+from gpupool.localcluster.apiserver.verbs.options import write_options
+from gpupool.localcluster.apiserver.verbs.read import existing
+from gpupool.localcluster.apiserver.verbs.representation import (
+    answer_object,
+    answer_record,
+    as_served,
+    converts,
+)
+
+# From a private copy of the old object to the new one; may raise ApiError.
+Change = Callable[[Obj], Obj]
+
+_ATTEMPTS = 5  # when admission webhooks wait, somebody else may write meanwhile
+
+
+async def update(api: Api, request: Request, target: Target) -> Answer:
+    """PUT: the body replaces the object."""
+    write = Write(api, request, target, write_options(request, "UpdateOptions"))
+    obj = read_object(request.body, request.headers.get("content-type", ""), target.kind)
+    conform_object(write, obj)
+    locked = bool(obj.get("metadata", {}).get("resourceVersion"))
+    written = await update_object(write, lambda _: obj, locked=locked)
+    return answer_written(api, request, target, written)
+
+
+def answer_written(
+    api: Api, request: Request, target: Target, written: Written, code: int = 200
+) -> Answer:
+    if written.record is None:
+        return answer_object(api, request, target.kind, written.obj, code)
+    return answer_record(api, request, target.kind, written.record, code)
+
+
+async def update_object(write: Write, change: Change, *, locked: bool = False) -> Written:
+    """`locked`: the client named the version it changes, so a newer one is a conflict."""
+    api, target = write.api, write.target
+    for _ in range(_ATTEMPTS):
+        record = existing(api, target)
+        old = as_served(record, target.kind)
+        new = await _prepare(write, change(as_served(record, target.kind)), old)
+        if api.store.get(record.resource, record.namespace, record.name) is record:
+            return await _write(write, record, new, old)
+        if locked:
+            break
+    raise status.conflict(target.kind, target.name, MODIFIED)
+
+
+async def _prepare(write: Write, new: Obj, old: Obj) -> Obj:
+    api, target, kind = write.api, write.target, write.target.kind
+    carry_over(new, old, kind, target.subresource)
+    new["metadata"]["resourceVersion"] = old["metadata"]["resourceVersion"]
+    apply_defaults(new, kind)
+    if kind.custom:
+        api.custom.version(kind).apply_defaults(new)
+    attributes = write.attributes(Operation.UPDATE, new, old)
+    new = await api.admission.mutate(attributes)
+    errors = _errors(api, target, new, old)
+    if errors:
+        raise status.invalid(kind.kind, kind.group, target.name, errors)
+    if not write.applied:
+        _track_fields(write, new, old)
+    await api.admission.validate(attributes)
+    return new
+
+
+def _track_fields(write: Write, new: Obj, old: Obj) -> None:
+    if not write.request.track_fields:
+        _keep_managed_fields(new, old)
+        return
+    kind = write.target.kind
+    managed_fields.track_update(
+        old,
+        new,
+        write.options.manager,
+        kind.api_version,
+        write.api.stamp(),
+        write.api.schema(kind),
+        subresource=write.target.subresource,
+    )
+
+
+def _keep_managed_fields(new: Obj, old: Obj) -> None:
+    """Writers inside the process own nothing, and take nothing away (docs/decisions/0005)."""
+    if "managedFields" in old["metadata"]:
+        new["metadata"]["managedFields"] = old["metadata"]["managedFields"]
+    else:
+        new["metadata"].pop("managedFields", None)
+
+
+def _errors(api: Api, target: Target, new: Obj, old: Obj) -> list[FieldError]:
+    kind = target.kind
+    errors = _finalizer_errors(new, old)
+    if target.subresource == "status":
+        errors += validate_status_update(new, old, kind)
+    else:
+        errors += validate_update(new, old, kind)
+    if kind.custom:
+        errors += api.custom.version(kind).validate(new)
+    return errors
+
+
+def _finalizer_errors(new: Obj, old: Obj) -> list[FieldError]:
+    if "deletionTimestamp" not in old["metadata"]:
+        return []
+    before = old["metadata"].get("finalizers") or ()
+    added = [f for f in new["metadata"].get("finalizers") or () if f not in before]
+    if not added:
+        return []
+    shown = ", ".join(f'"{finalizer}"' for finalizer in added)
+    return [
+        status.forbidden_field(
+            "metadata.finalizers",
+            "no new finalizers can be added if the object is being deleted, "
+            f"found new finalizers []string{{{shown}}}",
+        )
+    ]
+
+
+async def _write(write: Write, record: Record, new: Obj, old: Obj) -> Written:
+    """From the check of the version to the store nothing waits."""
+    if write.options.dry_run:
+        return Written(new, None)
+    if new == old:
+        return Written(new, record)
+    kind, store = write.target.kind, write.api.store
+    stored = to_storage(new, kind) if converts(kind) else new
+    written = store.remove(record, stored) if _finished(new) else store.replace(record, stored)
+    await store.durable(written)
+    return Written(new, written)
+
+
+def _finished(obj: Obj) -> bool:
+    """Deletion was asked for and nothing holds the object any more."""
+    metadata = obj["metadata"]
+    if "deletionTimestamp" not in metadata or metadata.get("finalizers"):
+        return False
+    if obj["kind"] == "Namespace" and obj["apiVersion"] == "v1":
+        return not obj.get("spec", {}).get("finalizers")
+    # A pod goes when its kubelet says so: by a delete without grace.
+    return not metadata.get("deletionGracePeriodSeconds")

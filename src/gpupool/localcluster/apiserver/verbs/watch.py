@@ -1,0 +1,152 @@
+"""watch: what is there now if asked for, then every change, as lines of JSON.
+
+Chunks hold all events since the last one: a watcher that reads slowly gets fewer, larger chunks.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Sequence
+
+import orjson
+
+from gpupool.contract.objects import Obj
+from gpupool.localcluster.apiserver import status
+from gpupool.localcluster.apiserver.api import Api
+from gpupool.localcluster.apiserver.kinds import Kind
+from gpupool.localcluster.apiserver.request import Request, Stream
+from gpupool.localcluster.apiserver.routing import Target
+from gpupool.localcluster.apiserver.store.record import Record
+from gpupool.localcluster.apiserver.store.watch_log import ADDED, Watcher
+from gpupool.localcluster.apiserver.tables import table as tables
+from gpupool.localcluster.apiserver.verbs.options import ListOptions
+from gpupool.localcluster.apiserver.verbs.read import parse_version
+from gpupool.localcluster.apiserver.verbs.representation import (
+    Form,
+    as_served,
+    body_of,
+    shown,
+    wanted,
+)
+from gpupool.localcluster.apiserver.verbs.selection import select, selection
+
+BOOKMARK_EVERY_S = 60.0
+_LONGEST_S = 3600.0
+_DEFAULT_S = 1800.0
+
+Render = Callable[[str, Record], bytes]
+
+
+def watch(api: Api, request: Request, target: Target, options: ListOptions) -> Stream:
+    try:
+        version = parse_version(options.resource_version) if options.resource_version else 0
+    except ValueError as error:
+        raise status.failure(500, "", str(error)) from error
+    matches = selection(target, options)
+    kind = target.kind
+    render = _renderer(api, request, kind)
+    watch_log = api.store.log(kind.resource)
+    if version == 0 or options.send_initial:
+        initial = list(select(api.store, target, options, matches))
+        # The present includes what is not on disk yet: hear only of what comes after it.
+        watcher = watch_log.follow(max(api.store.rv, watch_log.compacted_rv), matches)
+    else:
+        initial = []
+        watcher = watch_log.follow(version, matches)
+    if watcher is None:
+        return Stream(_too_old(version, watch_log.compacted_rv))
+    timeout_s = min(options.timeout_s or _DEFAULT_S, _LONGEST_S)
+    chunks = _Follower(api, kind, watcher, render, options).chunks(initial, timeout_s)
+    return Stream(chunks)
+
+
+class _Follower:
+    """One client's stream. The wake-up is an event, so an idle watch costs nothing."""
+
+    def __init__(
+        self, api: Api, kind: Kind, watcher: Watcher, render: Render, options: ListOptions
+    ) -> None:
+        self._api = api
+        self._kind = kind
+        self._watcher = watcher
+        self._render = render
+        self._options = options
+
+    async def chunks(self, initial: Sequence[Record], timeout_s: float) -> AsyncIterator[bytes]:
+        loop = asyncio.get_running_loop()
+        end = loop.time() + timeout_s
+        try:
+            head = b"".join([self._render(ADDED, record) for record in initial])
+            if self._options.send_initial:
+                head += self._bookmark(end_of_initial=True)
+            if head:
+                yield head
+            while not self._watcher.cut and (left := end - loop.time()) > 0:
+                if self._watcher.buffer:
+                    yield self._drain()
+                    continue
+                woken = await self._woken(min(left, BOOKMARK_EVERY_S))
+                if not woken and self._options.bookmarks:
+                    yield self._bookmark()
+        finally:
+            self._api.store.log(self._kind.resource).unfollow(self._watcher)
+
+    def _drain(self) -> bytes:
+        buffer = self._watcher.buffer
+        taken = [buffer.popleft() for _ in range(len(buffer))]
+        self._watcher.after_rv = taken[-1][1].rv
+        return b"".join([self._render(kind, record) for kind, record in taken])
+
+    async def _woken(self, limit_s: float) -> bool:
+        wake = self._watcher.wake
+        wake.clear()
+        if self._watcher.buffer or self._watcher.cut:
+            return True
+        try:
+            async with asyncio.timeout(limit_s):
+                await wake.wait()
+        except TimeoutError:
+            return False
+        return True
+
+    def _bookmark(self, *, end_of_initial: bool = False) -> bytes:
+        metadata: Obj = {
+            "resourceVersion": str(max(self._watcher.after_rv, self._api.store.published_rv))
+        }
+        if end_of_initial:
+            metadata["annotations"] = {"k8s.io/initial-events-end": "true"}
+        obj = {"kind": self._kind.kind, "apiVersion": self._kind.api_version, "metadata": metadata}
+        return orjson.dumps({"type": "BOOKMARK", "object": obj}) + b"\n"
+
+
+async def _too_old(version: int, compacted: int) -> AsyncIterator[bytes]:
+    gone = status.gone(f"too old resource version: {version} ({compacted})")
+    yield orjson.dumps({"type": "ERROR", "object": gone.status}) + b"\n"
+
+
+def _renderer(api: Api, request: Request, kind: Kind) -> Render:
+    form = wanted(request)
+    if form is Form.TABLE:
+        return _table_renderer(api, request, kind)
+    if form is Form.PARTIAL:
+        return lambda type_, record: _line(
+            type_, orjson.dumps(tables.partial_metadata(as_served(record, kind)))
+        )
+    return lambda type_, record: _line(type_, body_of(record, kind))
+
+
+def _line(type_: str, body: bytes) -> bytes:
+    return b'{"type":"%b","object":%b}\n' % (type_.encode(), body)
+
+
+def _table_renderer(api: Api, request: Request, kind: Kind) -> Render:
+    """Column definitions go with the first event only."""
+    include, _ = shown(api, request)
+    rows_bytes = tables.table_bytes
+
+    def render(type_: str, record: Record) -> bytes:
+        nonlocal rows_bytes
+        metadata = {"resourceVersion": str(record.rv)}
+        rows = rows_bytes(kind, [body_of(record, kind)], metadata, include, api.clock())
+        rows_bytes = tables.further_table_bytes
+        return _line(type_, rows)
+
+    return render
