@@ -1,0 +1,44 @@
+"""Makes src/gpupool/localcluster/apiserver/tables/columns.json from the recorded tables.
+
+    python3 -m tools.columns
+
+Column definitions are facts about kube-apiserver; tests/conformance/record/tables.py records them.
+"""
+
+import json
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+RECORDED = ROOT / "tests/conformance/fixtures/tables.json"
+TARGET = ROOT / "src/gpupool/localcluster/apiserver/tables/columns.json"
+# Its two columns are those of every kind that the server has no printer for.
+DEFAULT = "rbac.authorization.k8s.io/roles"
+
+
+def main() -> None:
+    recorded = json.loads(RECORDED.read_text())
+    descriptions: dict[str, int] = {}
+    columns = {}
+    for resource, table in sorted({**recorded, "": recorded[DEFAULT]}.items()):
+        if "example.com/" in resource:  # the recorder's own custom kinds
+            continue
+        if resource and table["columns"] == recorded[DEFAULT]["columns"]:
+            continue
+        columns[resource] = [
+            [
+                column["name"],
+                column["type"],
+                column["format"],
+                descriptions.setdefault(column["description"], len(descriptions)),
+                column["priority"],
+            ]
+            for column in table["columns"]
+        ]
+    lines = ",\n".join(f"  {json.dumps(key)}: {json.dumps(row)}" for key, row in columns.items())
+    texts = ",\n".join(f"  {json.dumps(text, ensure_ascii=False)}" for text in descriptions)
+    TARGET.write_text(f'{{\n "columns": {{\n{lines}\n }},\n "descriptions": [\n{texts}\n ]\n}}\n')
+    print(f"{TARGET.name}: {len(columns)} resources, {len(descriptions)} descriptions")
+
+
+if __name__ == "__main__":
+    main()
