@@ -41,7 +41,10 @@ def without_nulls(value: Any) -> Any:
 
 
 def admit(sent: Obj, stored: Obj) -> None:
-    """Puts into `sent` what other parts of an API server than ours put in."""
+    """Does to `sent` what other parts of an API server than ours do."""
+    sent["metadata"].pop("selfLink", None)
+    if sent["kind"] != "Node":
+        sent.pop("status", None)
     for name in _SERVER_METADATA:
         if name in stored["metadata"]:
             sent["metadata"][name] = stored["metadata"][name]

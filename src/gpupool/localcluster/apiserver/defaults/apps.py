@@ -39,6 +39,8 @@ def stateful_set(value: Obj) -> None:
         strategy.setdefault("rollingUpdate", {})
     if strategy["type"] == "RollingUpdate" and "rollingUpdate" in strategy:
         strategy["rollingUpdate"].setdefault("partition", 0)
+        # Of a feature that this release has switched off, and so it does not keep it.
+        strategy["rollingUpdate"].pop("maxUnavailable", None)
     retention = spec.setdefault("persistentVolumeClaimRetentionPolicy", {})
     retention.setdefault("whenDeleted", "Retain")
     retention.setdefault("whenScaled", "Retain")

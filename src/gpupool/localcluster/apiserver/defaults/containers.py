@@ -23,9 +23,7 @@ def container(value: Obj) -> None:
         if name in value:
             _probe(value[name])
     if "lifecycle" in value:
-        for hook in value["lifecycle"].values():
-            if isinstance(hook, dict) and "httpGet" in hook:
-                _http_get(hook["httpGet"])
+        _lifecycle(value)
 
 
 def requests_from_limits(value: Obj) -> None:
@@ -51,6 +49,17 @@ def _source(value: Obj) -> None:
         field_ref(value["fieldRef"])
     if "fileKeyRef" in value:
         value["fileKeyRef"].setdefault("optional", False)
+
+
+def _lifecycle(value: Obj) -> None:
+    lifecycle = value["lifecycle"]
+    # Of a feature that this release has switched off, and so it does not keep it.
+    lifecycle.pop("stopSignal", None)
+    if not lifecycle:
+        del value["lifecycle"]
+    for hook in lifecycle.values():
+        if "httpGet" in hook:
+            _http_get(hook["httpGet"])
 
 
 def _probe(value: Obj) -> None:

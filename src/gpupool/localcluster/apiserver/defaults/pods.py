@@ -53,6 +53,7 @@ def pod_spec(spec: Obj) -> None:
     spec.setdefault("schedulerName", "default-scheduler")
     if "serviceAccount" in spec or "serviceAccountName" in spec:
         _same_service_account(spec)
+    spec.pop("workloadRef", None)  # of a feature that this release has switched off
     for one in spec.get("containers", ()):
         container(one)
     for name in ("initContainers", "ephemeralContainers"):

@@ -1,51 +1,33 @@
 """What the registry of each kind does to an object between admission and validation.
 
-`prepare_create` runs on a complete object (name, uid and creationTimestamp are set), before
-`validate_create`; `prepare_update` likewise before `validate_update`. Allocating cluster IPs and
-node ports, and counting generations, is not done here.
+`prepare_create` runs on an object whose name, uid and creationTimestamp are set and whose defaults
+are applied, before `validate_create`; `prepare_update` and `prepare_status_update` likewise before
+the validation of an update, after status or the rest were restored from the old object. Allocating
+cluster IPs and node ports, and counting generations, is not done here.
 """
 
 from collections.abc import Callable, Mapping
 
 from gpupool.contract.objects import Obj
 from gpupool.localcluster.apiserver.defaults import prepare_batch, prepare_pods, prepare_service
-from gpupool.localcluster.apiserver.defaults.shape import shape_of, zero_value
 from gpupool.localcluster.apiserver.kinds import Kind
 
 _TEMPLATE_GENERATION = "deprecated.daemonset.template.generation"
-# Kubelets register with their status.
-_KEEPS_STATUS = ("Node",)
 
 
 def prepare_create(obj: Obj, kind: Kind) -> None:
-    if kind.has_status and not kind.custom and kind.kind not in _KEEPS_STATUS:
-        shape = shape_of(kind.api_version, kind.kind)
-        if shape is not None and "status" in shape.below:
-            obj["status"] = zero_value(shape.below["status"])
     prepare = _CREATE.get((kind.group, kind.kind))
     if prepare is not None:
         prepare(obj)
 
 
 def prepare_update(new: Obj, old: Obj, kind: Kind) -> None:
-    """An update of the main resource: what only other ways may change is as it was."""
-    if kind.has_status:
-        new.pop("status", None)
-        if "status" in old:
-            new["status"] = old["status"]
     prepare = _UPDATE.get((kind.group, kind.kind))
     if prepare is not None:
         prepare(new, old)
 
 
 def prepare_status_update(new: Obj, old: Obj, kind: Kind) -> None:
-    """An update of the status subresource: everything but status and metadata is as it was."""
-    for key in new.keys() | old.keys():
-        if key not in ("metadata", "status"):
-            if key in old:
-                new[key] = old[key]
-            else:
-                del new[key]
     if (kind.group, kind.kind) == ("", "Pod"):
         prepare_pods.pod_status_update(new, old)
 
@@ -54,7 +36,6 @@ def _namespace(obj: Obj) -> None:
     finalizers: list[str] = obj["spec"].setdefault("finalizers", [])
     if "kubernetes" not in finalizers:
         finalizers.append("kubernetes")
-    obj["status"] = {"phase": "Active"}
 
 
 def _namespace_update(new: Obj, old: Obj) -> None:
@@ -67,12 +48,10 @@ def _namespace_update(new: Obj, old: Obj) -> None:
 
 
 def _persistent_volume(obj: Obj) -> None:
-    since = obj["metadata"].get("creationTimestamp")
-    obj["status"] = {"phase": "Pending"} | ({"lastPhaseTransitionTime": since} if since else {})
+    obj["status"]["lastPhaseTransitionTime"] = obj["metadata"]["creationTimestamp"]
 
 
 def _claim(obj: Obj) -> None:
-    obj["status"] = {"phase": "Pending"}
     _data_sources(obj["spec"])
 
 
@@ -117,19 +96,13 @@ def _generation(text: str | None) -> int:
     return int(text) if text and text.isascii() and text.isdigit() else 0
 
 
-def _custom_resource_definition(obj: Obj) -> None:
-    _stored_versions(obj, [])
-
-
 def _custom_resource_definition_update(new: Obj, old: Obj) -> None:
-    _stored_versions(new, old["status"].get("storedVersions", []))
-
-
-def _stored_versions(obj: Obj, before: list[str]) -> None:
-    now = [version["name"] for version in obj["spec"].get("versions", ()) if version["storage"]]
+    """Once stored in a version, objects may still lie there in it."""
+    before = old["status"].get("storedVersions", [])
+    now = [version["name"] for version in new["spec"].get("versions", ()) if version["storage"]]
     stored = [*before, *(name for name in now[:1] if name not in before)]
     if stored:
-        obj["status"] = obj["status"] | {"storedVersions": stored}
+        new["status"] = new["status"] | {"storedVersions": stored}
 
 
 _CREATE: Mapping[tuple[str, str], Callable[[Obj], None]] = {
@@ -141,7 +114,6 @@ _CREATE: Mapping[tuple[str, str], Callable[[Obj], None]] = {
     ("", "ServiceAccount"): _service_account,
     ("apps", "DaemonSet"): _daemon_set,
     ("batch", "Job"): prepare_batch.job,
-    ("apiextensions.k8s.io", "CustomResourceDefinition"): _custom_resource_definition,
 }
 _UPDATE: Mapping[tuple[str, str], Callable[[Obj, Obj], None]] = {
     ("", "Namespace"): _namespace_update,

@@ -17,7 +17,8 @@ def pod(obj: Obj) -> None:
     spec: Obj = obj["spec"]
     obj["status"] = {"phase": "Pending", "qosClass": qos_class(spec)}
     if "schedulingGates" in spec:
-        obj["status"]["conditions"] = [dict(_GATED)]
+        since = {"lastTransitionTime": obj["metadata"]["creationTimestamp"]}
+        obj["status"]["conditions"] = [_GATED | since]
     if "affinity" in spec or "topologySpreadConstraints" in spec:
         _complete_selectors(spec, obj["metadata"].get("labels", {}))
 
