@@ -15,7 +15,10 @@ MERGE_PATCH = "application/merge-patch+json"
 STRATEGIC_PATCH = "application/strategic-merge-patch+json"
 APPLY_PATCH = "application/apply-patch+yaml"
 
+_METADATA = "application/json;as=PartialObjectMetadata{};g=meta.k8s.io;v=v1"
+
 Query = Mapping[str, str]
+Headers = Mapping[str, str]  # names in lower case
 _NO_QUERY: Query = {}
 
 
@@ -23,10 +26,10 @@ class Transport(Protocol):
     """How requests travel: HTTPS, or a call inside the process. Raises NoAnswer."""
 
     async def call(
-        self, method: str, path: str, *, query: Query, content_type: str, body: bytes
+        self, method: str, path: str, *, query: Query, headers: Headers, body: bytes
     ) -> tuple[int, bytes]: ...
 
-    def stream(self, path: str, *, query: Query) -> AsyncIterator[bytes]:
+    def stream(self, path: str, *, query: Query, headers: Headers) -> AsyncIterator[bytes]:
         """Chunks of the answer's body. Raises Refused on a status of 400 or above."""
 
 
@@ -43,17 +46,25 @@ class Kube:
         return await self._call("GET", resource.path(namespace, name))
 
     async def list(
-        self, resource: Resource, namespace: str = "", *, query: Query = _NO_QUERY
+        self,
+        resource: Resource,
+        namespace: str = "",
+        *,
+        query: Query = _NO_QUERY,
+        metadata_only: bool = False,
     ) -> Listing:
-        found = await self._call("GET", resource.path(namespace), query=query)
+        accept = _METADATA.format("List") if metadata_only else JSON
+        found = await self._call("GET", resource.path(namespace), query=query, accept=accept)
         return Listing(found.get("items") or [], found["metadata"]["resourceVersion"])
 
     def watch(
-        self, resource: Resource, namespace: str = "", *, query: Query = _NO_QUERY
+        self, resource: Resource, *, query: Query = _NO_QUERY, metadata_only: bool = False
     ) -> AsyncIterator[bytes]:
         """Raw chunks of newline-separated events; `mirror.py` makes objects of them."""
-        path = resource.path(namespace)
-        return self._transport.stream(path, query={**query, "watch": "true"})
+        accept = _METADATA.format("") if metadata_only else JSON
+        return self._transport.stream(
+            resource.path(), query={**query, "watch": "true"}, headers={"accept": accept}
+        )
 
     async def create(self, resource: Resource, obj: Obj, subresource: str = "") -> Obj:
         metadata = obj.get("metadata", {})
@@ -98,6 +109,10 @@ class Kube:
         path = PODS.path(metadata["namespace"], metadata["name"], "binding")
         await self._call("POST", path, body=binding)
 
+    async def page(self, path: str) -> Obj:
+        """A document that is no resource: discovery, version."""
+        return await self._call("GET", path)
+
     async def _call(
         self,
         method: str,
@@ -105,11 +120,13 @@ class Kube:
         *,
         body: object = None,
         content_type: str = JSON,
+        accept: str = JSON,
         query: Query = _NO_QUERY,
     ) -> Obj:
         raw = orjson.dumps(body) if body is not None else b""
+        headers = {"content-type": content_type, "accept": accept}
         code, answer = await self._transport.call(
-            method, path, query=query, content_type=content_type, body=raw
+            method, path, query=query, headers=headers, body=raw
         )
         if code >= 400:
             raise refusal(code, answer)

@@ -4,7 +4,8 @@ List, then watch from the list's version; when the watch ends, go on from the la
 when the server says that version is too old, list again and report the differences. Callbacks
 run on the event loop, between awaits, in the order of the server's versions.
 
-Objects handed out are shared: read them, never change them.
+Objects are kept as bytes and parsed when asked for: a hundred thousand parsed pods would keep the
+garbage collector busy for seconds. So what is handed out is the caller's own.
 """
 
 import asyncio
@@ -35,30 +36,36 @@ def key_of(obj: Obj) -> Key:
 
 class Mirror:
     def __init__(
-        self, kube: Kube, resource: Resource, *, namespace: str = "", query: Query | None = None
+        self,
+        kube: Kube,
+        resource: Resource,
+        *,
+        query: Query | None = None,
+        metadata_only: bool = False,
     ) -> None:
         self.resource = resource
         self._kube = kube
-        self._namespace = namespace
         self._query = dict(query or {})
-        self._objects: dict[Key, Obj] = {}
+        self._metadata_only = metadata_only
+        self._objects: dict[Key, bytes] = {}
         self._callbacks: list[Changed] = []
         self._index_keys: dict[str, IndexKeys] = {}
-        self._indexes: dict[str, dict[str, dict[Key, Obj]]] = {}
+        self._indexes: dict[str, dict[str, dict[Key, None]]] = {}
         self._synced = asyncio.Event()
         self._version = ""
 
     def get(self, name: str, namespace: str = "") -> Obj | None:
-        return self._objects.get((namespace, name))
+        raw = self._objects.get((namespace, name))
+        return None if raw is None else orjson.loads(raw)
 
     def __iter__(self) -> Iterator[Obj]:
-        return iter(list(self._objects.values()))
+        return (orjson.loads(raw) for raw in list(self._objects.values()))
 
     def __len__(self) -> int:
         return len(self._objects)
 
     def by(self, index: str, value: str) -> list[Obj]:
-        return list(self._indexes[index].get(value, {}).values())
+        return [orjson.loads(self._objects[key]) for key in self._indexes[index].get(value, ())]
 
     def add_index(self, name: str, keys: IndexKeys) -> None:
         """Before `run`, or at any time: what is there already is indexed too."""
@@ -66,14 +73,14 @@ class Mirror:
             return
         self._index_keys[name] = keys
         self._indexes[name] = defaultdict(dict)
-        for key, obj in self._objects.items():
+        for obj in self:
             for value in keys(obj):
-                self._indexes[name][value][key] = obj
+                self._indexes[name][value][key_of(obj)] = None
 
     def on_change(self, callback: Changed) -> None:
         """Told of every change from now on, and at once of what is there already."""
         self._callbacks.append(callback)
-        for obj in list(self._objects.values()):
+        for obj in self:
             callback(None, obj)
 
     async def wait_synced(self) -> None:
@@ -96,17 +103,18 @@ class Mirror:
                 await asyncio.sleep(_PAUSE_AFTER_FAILURE_S)
 
     async def _relist(self) -> None:
-        listing = await self._kube.list(self.resource, self._namespace, query=self._query)
-        fresh: dict[Key, Obj] = {}
-        for obj in listing.items:
-            obj.setdefault("apiVersion", self.resource.api_version)
-            obj.setdefault("kind", self.resource.kind)
-            fresh[key_of(obj)] = obj
+        listing = await self._kube.list(
+            self.resource, query=self._query, metadata_only=self._metadata_only
+        )
+        fresh = {key_of(obj): obj for obj in listing.items}
         for key in [key for key in self._objects if key not in fresh]:
             self._put(key, None)
         for key, obj in fresh.items():
-            old = self._objects.get(key)
-            if old is None or old["metadata"] != obj["metadata"]:
+            if not self._metadata_only:
+                obj.setdefault("apiVersion", self.resource.api_version)
+                obj.setdefault("kind", self.resource.kind)
+            raw = self._objects.get(key)
+            if raw is None or orjson.loads(raw)["metadata"] != obj["metadata"]:
                 self._put(key, obj)
         self._version = listing.resource_version
         self._synced.set()
@@ -119,7 +127,8 @@ class Mirror:
             "timeoutSeconds": "600",
         }
         rest = b""
-        async for chunk in self._kube.watch(self.resource, self._namespace, query=query):
+        events = self._kube.watch(self.resource, query=query, metadata_only=self._metadata_only)
+        async for chunk in events:
             *lines, rest = (rest + chunk).split(b"\n")
             for line in lines:
                 if line:
@@ -139,23 +148,29 @@ class Mirror:
         self._version = obj["metadata"]["resourceVersion"]
 
     def _put(self, key: Key, new: Obj | None, last: Obj | None = None) -> None:
-        old = self._objects.get(key)
-        for name, keys in self._index_keys.items():
-            index = self._indexes[name]
-            for value in keys(old) if old else ():
-                index[value].pop(key, None)
-                if not index[value]:
-                    del index[value]
-            for value in keys(new) if new else ():
-                index[value][key] = new  # type: ignore[assignment]  # new is set: the loop ran
+        raw = self._objects.get(key)
+        old: Obj | None = None if raw is None else orjson.loads(raw)
+        if old is not None:
+            self._unindex(key, old)
         if new is None:
             self._objects.pop(key, None)
         else:
-            self._objects[key] = new
+            self._objects[key] = orjson.dumps(new)
+            for name, keys in self._index_keys.items():
+                for value in keys(new):
+                    self._indexes[name][value][key] = None
         if old is None and new is None:
             return
         for callback in self._callbacks:
             callback(last or old if new is None else old, new)
+
+    def _unindex(self, key: Key, old: Obj) -> None:
+        for name, keys in self._index_keys.items():
+            index = self._indexes[name]
+            for value in keys(old):
+                index[value].pop(key, None)
+                if not index[value]:
+                    del index[value]
 
 
 def owner_uids(obj: Obj) -> Iterable[str]:

@@ -76,6 +76,11 @@ class Scheduler:
         if pod is None:
             return
         request = pod_request(pod)
+        unanswered = self._place.get(uid)
+        if unanswered is not None:  # an earlier Binding got no answer: ask again for the same
+            await self._slots.acquire()
+            tasks.create_task(self._bind(pod, request, unanswered))
+            return
         match decide(request, self._order, self._start):
             case Placement() as placement:
                 self._start = (self._start + placement.looked_at) % len(self._order)

@@ -17,14 +17,22 @@ class InProcess:
         self._user = user
 
     async def call(
-        self, method: str, path: str, *, query: Mapping[str, str], content_type: str, body: bytes
+        self,
+        method: str,
+        path: str,
+        *,
+        query: Mapping[str, str],
+        headers: Mapping[str, str],
+        body: bytes,
     ) -> tuple[int, bytes]:
-        reply = await self._send(method, path, query, content_type, body)
+        reply = await self._send(method, path, query, headers, body)
         assert isinstance(reply, Answer), f"{method} {path} gave a stream"
         return reply.status, _whole(reply)
 
-    async def stream(self, path: str, *, query: Mapping[str, str]) -> AsyncIterator[bytes]:
-        reply = await self._send("GET", path, query, "", b"")
+    async def stream(
+        self, path: str, *, query: Mapping[str, str], headers: Mapping[str, str]
+    ) -> AsyncIterator[bytes]:
+        reply = await self._send("GET", path, query, headers, b"")
         if isinstance(reply, Answer):
             raise refusal(reply.status, _whole(reply))
         assert isinstance(reply, Stream)
@@ -32,13 +40,18 @@ class InProcess:
             yield chunk
 
     async def _send(
-        self, method: str, path: str, query: Mapping[str, str], content_type: str, body: bytes
+        self,
+        method: str,
+        path: str,
+        query: Mapping[str, str],
+        headers: Mapping[str, str],
+        body: bytes,
     ) -> Reply:
         request = Request(
             method=method,
             path=path,
             query_string=urlencode(query) if query else "",
-            headers={"content-type": content_type},
+            headers=headers,
             body=body,
             user=self._user,
             track_fields=False,

@@ -133,7 +133,7 @@ async def _work(
                     "retry_s": delay_s,
                 },
             )
-        except Exception:  # noqa: BLE001  # a bug in one reconcile must not end all controllers
+        except Exception:  # a bug in one reconcile must not end all controllers
             log.exception("reconcile broke", extra={"controller": controller.name, "key": key})
             queue.failed(key)
         else:

@@ -57,7 +57,7 @@ class WorkQueue:
         """Comes back by itself; returns after how many seconds."""
         failures = self._failures.get(key, 0)
         self._failures[key] = failures + 1
-        delay_s = min(_LAST_RETRY_S, _FIRST_RETRY_S * 2 ** min(failures, 20))
+        delay_s: float = min(_LAST_RETRY_S, _FIRST_RETRY_S * 2 ** min(failures, 20))
         self._release(key)
         self.add_after(key, delay_s)
         return delay_s

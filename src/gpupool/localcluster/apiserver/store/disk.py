@@ -119,7 +119,7 @@ class Disk:
 
 def _open(path: Path) -> sqlite3.Connection:
     try:
-        db = sqlite3.connect(path, isolation_level=None, check_same_thread=False, timeout=5)
+        db = sqlite3.connect(path, isolation_level=None, check_same_thread=False, timeout=0)
         # The mode first: with it, SQLite needs no shared-memory file beside the WAL.
         db.execute("PRAGMA locking_mode = EXCLUSIVE")
         db.execute("PRAGMA journal_mode = WAL")
