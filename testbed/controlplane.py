@@ -28,6 +28,16 @@ from testbed import build, certificates
 from testbed.processes import Child, free_ports, wait_until
 
 _START_SECONDS = 60.0
+# Without a token one may look at the health and the version; everything else is 401. By default
+# the server would treat such a request as that of a user who may do nothing, and answer 403.
+_AUTHENTICATION = {
+    "apiVersion": "apiserver.config.k8s.io/v1",
+    "kind": "AuthenticationConfiguration",
+    "anonymous": {
+        "enabled": True,
+        "conditions": [{"path": path} for path in ("/healthz", "/livez", "/readyz", "/version")],
+    },
+}
 
 
 class ControlPlane:
@@ -95,6 +105,7 @@ class ControlPlane:
         tokens = self.folder / "tokens.csv"
         tokens.touch(mode=0o600)
         tokens.write_text(f'{self.token},admin,admin,"system:masters"\n')
+        (self.folder / "authentication.json").write_text(json.dumps(_AUTHENTICATION))
         self._write_kubeconfig()
 
         etcd = self._spawn(programs["etcd"], _etcd_flags(self.folder, etcd_url, peer))
@@ -158,6 +169,7 @@ def _apiserver_flags(folder: Path, etcd_url: str, port: int) -> list[str]:
         f"--tls-cert-file={folder / 'server.crt'}",
         f"--tls-private-key-file={folder / 'server.key'}",
         f"--token-auth-file={folder / 'tokens.csv'}",
+        f"--authentication-config={folder / 'authentication.json'}",
         "--authorization-mode=Node,RBAC",
         "--service-account-issuer=https://kubernetes.default.svc.cluster.local",
         f"--service-account-key-file={folder / 'sa.key'}",

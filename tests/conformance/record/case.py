@@ -56,7 +56,7 @@ class Case:
 
     @property
     def namespaced(self) -> bool:
-        return any("{ns}" in f"{each.path}{each.body}" for each in (*self.prelude, self.request))
+        return any("{ns}" in str(each) for each in (*self.prelude, self.request))
 
 
 def get(path: str, accept: str = "", **more: Any) -> Request:

@@ -10,7 +10,6 @@ as they came; normalise.py makes answers comparable.
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -20,6 +19,7 @@ from tests.conformance.record import defaults, discovery, replay, tables
 from tests.conformance.record.case import Json
 from tests.conformance.record.cases import CASES
 from tests.conformance.record.client import Client
+from tests.conformance.record.layout import laid_out
 
 FIXTURES = Path(__file__).resolve().parent.parent / "fixtures"
 
@@ -47,7 +47,7 @@ def main() -> int:
         with ControlPlane() as plane:
             recorded = RECORDERS[name](Client(plane.url, plane.token, plane.ca_file))
         target = FIXTURES / f"{name}.json"
-        target.write_text(json.dumps(recorded, indent=1, ensure_ascii=False) + "\n")
+        target.write_text(laid_out(recorded) + "\n")
         print(f"{target.name}: {len(recorded)} entries, {target.stat().st_size // 1024} KiB")
     return 0
 

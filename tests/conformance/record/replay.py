@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -17,13 +17,22 @@ _PATIENCE_SECONDS = 15.0
 
 
 def run(case: Case, client: Client) -> dict[str, Any]:
-    """The record of a case, ready to be written as JSON."""
+    """The record of a case, ready to be written as JSON.
+
+    `namespace` is there when the case has one to itself, made by namespace_steps() before the
+    prelude; each step of the prelude carries the status that it was answered by.
+    """
     saved: dict[str, Json] = {}
-    prelude = [_in_namespace(step, case) for step in (*_preparation(case), *case.prelude)]
+    if case.namespaced:
+        for step in namespace_steps(case.namespace):
+            _step(step, client, saved)
+    prelude = [_in_namespace(step, case) for step in case.prelude]
     statuses = [_step(step, client, saved).status for step in prelude]
     request = _in_namespace(case.request, case)
     answer = _step(request, client, saved)
     record: dict[str, Any] = {"name": case.name}
+    if case.namespaced:
+        record["namespace"] = case.namespace
     if prelude:
         record["prelude"] = [
             _told(step) | {"status": status}
@@ -46,19 +55,21 @@ def namespace_steps(name: str) -> list[Request]:
     ]
 
 
-def _preparation(case: Case) -> list[Request]:
-    return namespace_steps(case.namespace) if case.namespaced else []
-
-
 def _in_namespace(step: Request, case: Case) -> Request:
-    body = json.loads(json.dumps(step.body).replace("{ns}", case.namespace))
-    return replace(step, path=step.path.replace("{ns}", case.namespace), body=body)
+    return _rewritten(step, lambda text: text.replace("{ns}", case.namespace))
+
+
+def _rewritten(step: Request, change: Callable[[str], str]) -> Request:
+    return replace(
+        step,
+        path=change(step.path),
+        body=json.loads(change(json.dumps(step.body))),
+        headers={name: change(value) for name, value in step.headers.items()},
+    )
 
 
 def _step(step: Request, client: Client, saved: dict[str, Json]) -> Answer:
-    filled = replace(
-        step, path=_filled(step.path, saved), body=json.loads(_filled(json.dumps(step.body), saved))
-    )
+    filled = _rewritten(step, lambda text: _filled(text, saved))
     deadline = time.monotonic() + _PATIENCE_SECONDS
     while True:
         answer = client.send(
