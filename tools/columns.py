@@ -8,6 +8,8 @@ Column definitions are facts about kube-apiserver; tests/conformance/record/tabl
 import json
 from pathlib import Path
 
+from gpupool.localcluster.apiserver.tables.rows import ROWS
+
 ROOT = Path(__file__).resolve().parents[1]
 RECORDED = ROOT / "tests/conformance/fixtures/tables.json"
 TARGET = ROOT / "src/gpupool/localcluster/apiserver/tables/columns.json"
@@ -20,9 +22,7 @@ def main() -> None:
     descriptions: dict[str, int] = {}
     columns = {}
     for resource, table in sorted({**recorded, "": recorded[DEFAULT]}.items()):
-        if "example.com/" in resource:  # the recorder's own custom kinds
-            continue
-        if resource and table["columns"] == recorded[DEFAULT]["columns"]:
+        if resource and resource not in ROWS:
             continue
         columns[resource] = [
             [

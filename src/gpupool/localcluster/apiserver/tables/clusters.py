@@ -116,14 +116,6 @@ def resource_quota(thing: Obj, now_s: float) -> list[Any]:
     return [name(thing), ", ".join(requests), ", ".join(limits), age(thing, now_s)]
 
 
-def component_status(thing: Obj, now_s: float) -> list[Any]:
-    for condition in thing.get("conditions") or ():
-        if condition.get("type") == "Healthy":
-            state = "Healthy" if condition.get("status") == "True" else "Unhealthy"
-            return [name(thing), state, condition.get("message", ""), condition.get("error", "")]
-    return [name(thing), "Unknown", "", ""]
-
-
 def event(thing: Obj, now_s: float) -> list[Any]:
     """In the words of either group: core events and events.k8s.io."""
     series = thing.get("series")

@@ -122,22 +122,3 @@ def ingress_class(thing: Obj, now_s: float) -> list[Any]:
 def network_policy(thing: Obj, now_s: float) -> list[Any]:
     selector = spec_of(thing).get("podSelector") or {}
     return [name(thing), selector_text(selector), age(thing, now_s)]
-
-
-def service_cidr(thing: Obj, now_s: float) -> list[Any]:
-    cidrs = spec_of(thing).get("cidrs") or ()
-    return [name(thing), ",".join(cidrs), age(thing, now_s)]
-
-
-def ip_address(thing: Obj, now_s: float) -> list[Any]:
-    parent = spec_of(thing).get("parentRef")
-    text = NONE
-    if parent is not None:
-        group = f".{parent['group']}" if parent.get("group") else ""
-        parts = (
-            f"{parent.get('resource', '')}{group}".lower(),
-            parent.get("namespace", ""),
-            parent.get("name", ""),
-        )
-        text = "/".join(part for part in parts if part)
-    return [name(thing), text, age(thing, now_s)]

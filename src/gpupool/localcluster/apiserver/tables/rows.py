@@ -17,7 +17,6 @@ from gpupool.localcluster.apiserver.tables import (
 Cells: TypeAlias = Callable[[Obj, float], list[Any]]
 
 ROWS: dict[str, Cells] = {
-    "/componentstatuses": clusters.component_status,
     "/configmaps": clusters.config_map,
     "/endpoints": networks.endpoints,
     "/events": clusters.event,
@@ -33,12 +32,7 @@ ROWS: dict[str, Cells] = {
     "/serviceaccounts": clusters.name_and_age,
     "/services": networks.service,
     "admissionregistration.k8s.io/mutatingwebhookconfigurations": policies.webhook_configuration,
-    "admissionregistration.k8s.io/validatingadmissionpolicies": policies.admission_policy,
-    "admissionregistration.k8s.io/validatingadmissionpolicybindings": (
-        policies.admission_policy_binding
-    ),
     "admissionregistration.k8s.io/validatingwebhookconfigurations": policies.webhook_configuration,
-    "apiregistration.k8s.io/apiservices": policies.api_service,
     "apps/controllerrevisions": workloads.controller_revision,
     "apps/daemonsets": workloads.daemon_set,
     "apps/deployments": workloads.deployment,
@@ -47,17 +41,12 @@ ROWS: dict[str, Cells] = {
     "autoscaling/horizontalpodautoscalers": autoscaling.horizontal_pod_autoscaler,
     "batch/cronjobs": workloads.cron_job,
     "batch/jobs": workloads.job,
-    "certificates.k8s.io/certificatesigningrequests": policies.signing_request,
     "coordination.k8s.io/leases": clusters.lease,
     "discovery.k8s.io/endpointslices": networks.endpoint_slice,
     "events.k8s.io/events": clusters.event,
-    "flowcontrol.apiserver.k8s.io/flowschemas": policies.flow_schema,
-    "flowcontrol.apiserver.k8s.io/prioritylevelconfigurations": policies.priority_level,
     "networking.k8s.io/ingressclasses": networks.ingress_class,
     "networking.k8s.io/ingresses": networks.ingress,
-    "networking.k8s.io/ipaddresses": networks.ip_address,
     "networking.k8s.io/networkpolicies": networks.network_policy,
-    "networking.k8s.io/servicecidrs": networks.service_cidr,
     "node.k8s.io/runtimeclasses": clusters.runtime_class,
     "policy/poddisruptionbudgets": clusters.disruption_budget,
     "rbac.authorization.k8s.io/clusterrolebindings": policies.role_binding,
@@ -71,7 +60,6 @@ ROWS: dict[str, Cells] = {
     "storage.k8s.io/csinodes": volumes.csi_node,
     "storage.k8s.io/storageclasses": volumes.storage_class_row,
     "storage.k8s.io/volumeattachments": volumes.volume_attachment,
-    "storage.k8s.io/volumeattributesclasses": volumes.volume_attributes_class,
 }
 
 

@@ -68,10 +68,6 @@ def storage_class_row(thing: Obj, now_s: float) -> list[Any]:
     ]
 
 
-def volume_attributes_class(thing: Obj, now_s: float) -> list[Any]:
-    return [name(thing), thing.get("driverName", ""), age(thing, now_s)]
-
-
 def volume_attachment(thing: Obj, now_s: float) -> list[Any]:
     spec = spec_of(thing)
     return [
