@@ -112,4 +112,4 @@ def _qualified(type_: str, imports: dict[str, str], package: str) -> str:
 
 def printed(type_: str) -> str:
     """As Go prints it: packages by their last element."""
-    return re.sub(r"[\w./-]+/(\w+)\.", r"\1.", type_).replace("byte", "uint8")
+    return re.sub(r"\bbyte\b", "uint8", re.sub(r"[\w./-]+/(\w+)\.", r"\1.", type_))

@@ -45,3 +45,7 @@ class Schema:
     default: Any = None
     has_default: bool = False
     integer_format: str = ""  # int32 | int64
+    definition: str = ""  # name in data/definitions.json; empty for CRDs
+    nullable: bool = False  # CRDs only: null is a value of its own
+    # The type that accepts exactly the clean values; made by schema/fast.py when first needed.
+    fast_type: Any = field(default=None, compare=False, repr=False)
