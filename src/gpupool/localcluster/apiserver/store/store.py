@@ -10,7 +10,7 @@ import asyncio
 import gc
 import logging
 from collections import defaultdict, deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import msgspec
@@ -89,14 +89,12 @@ class Store:
         found = self._by_node.get(node, {})
         return [found[key] for key in sorted(found)]
 
-    def count(self, resource: str, namespace: str | None = None) -> int:
-        namespaces = self._objects[resource]
-        if namespace is not None:
-            return len(namespaces.get(namespace, ()))
-        return sum(len(names) for names in namespaces.values())
-
-    def resources_in(self, namespace: str) -> Iterator[str]:
-        return (r for r, namespaces in self._objects.items() if namespaces.get(namespace))
+    def counts(self) -> dict[str, int]:
+        """How many objects of each resource."""
+        return {
+            resource: sum(len(names) for names in namespaces.values())
+            for resource, namespaces in self._objects.items()
+        }
 
     def log(self, resource: str) -> WatchLog:
         found = self._logs.get(resource)

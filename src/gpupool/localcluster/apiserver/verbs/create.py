@@ -9,7 +9,7 @@ from gpupool.localcluster.apiserver.api import Api
 from gpupool.localcluster.apiserver.decode.body import read_object
 from gpupool.localcluster.apiserver.defaults.apply import apply_defaults
 from gpupool.localcluster.apiserver.defaults.convert import to_storage
-from gpupool.localcluster.apiserver.patch import managed_fields
+from gpupool.localcluster.apiserver.patch.managed_fields import Writer, track_create
 from gpupool.localcluster.apiserver.request import Answer, Request
 from gpupool.localcluster.apiserver.routing import Target
 from gpupool.localcluster.apiserver.schema.check import conform
@@ -34,6 +34,10 @@ class Write(NamedTuple):
     target: Target
     options: WriteOptions
     applied: bool = False  # server-side apply has seen to managedFields itself
+
+    def writer(self) -> Writer:
+        """Who the fields belong to that this write changes."""
+        return Writer(self.options.manager, self.api.stamp(), self.target.subresource)
 
     def attributes(self, operation: Operation, obj: Obj | None, old: Obj | None) -> Attributes:
         named = (obj or old or {}).get("metadata", {}).get("name", "")
@@ -87,9 +91,7 @@ async def create_object(write: Write, obj: Obj) -> Written:
     obj = await api.admission.mutate(attributes)
     _validate(api, obj, target)
     if write.request.track_fields and not write.applied:
-        managed_fields.track_create(
-            obj, write.options.manager, kind.api_version, api.stamp(), api.schema(kind)
-        )
+        track_create(obj, write.writer(), kind, api.schema(kind))
     await api.admission.validate(attributes)
     # From here to the store nothing waits: what was checked still holds.
     api.admission.charge(attributes)

@@ -4,6 +4,7 @@ from typing import Literal, NamedTuple
 
 from gpupool.contract.objects import Obj
 from gpupool.localcluster.apiserver import status
+from gpupool.localcluster.apiserver.patch.managed_fields import manager_name
 from gpupool.localcluster.apiserver.request import Request
 from gpupool.localcluster.apiserver.status import FieldError
 
@@ -23,7 +24,7 @@ class WriteOptions(NamedTuple):
 def write_options(request: Request, kind: str) -> WriteOptions:
     """`kind`: CreateOptions, UpdateOptions, PatchOptions."""
     if not request.query_string:
-        return WriteOptions(False, client_name(request), False, "Warn", False)
+        return WriteOptions(False, _manager(request, ""), False, "Warn", False)
     errors: list[FieldError] = []
     dry_run = _dry_run(request.query.get("dryRun", []), errors)
     given = request.text("fieldManager")
@@ -42,8 +43,12 @@ def write_options(request: Request, kind: str) -> WriteOptions:
         raise status.invalid(kind, "meta.k8s.io", "", errors)
     checked: FieldValidation = validation  # type: ignore[assignment]  # one of the three: above
     return WriteOptions(
-        dry_run, given or client_name(request), bool(given), checked, request.flag("force")
+        dry_run, _manager(request, given), bool(given), checked, request.flag("force")
     )
+
+
+def _manager(request: Request, given: str) -> str:
+    return manager_name(given, request.headers.get("user-agent", ""))
 
 
 def _dry_run(values: list[str], errors: list[FieldError]) -> bool:
@@ -51,12 +56,6 @@ def _dry_run(values: list[str], errors: list[FieldError]) -> bool:
     if any(value != "All" for value in wanted):
         errors.append(status.not_supported("dryRun", wanted, ("All",)))
     return bool(wanted)
-
-
-def client_name(request: Request) -> str:
-    """The manager of writers that name none: their User-Agent up to the first slash."""
-    agent = request.headers.get("user-agent", "").split("/", 1)[0][:_MANAGER_LIMIT]
-    return agent if agent and agent.isprintable() else "unknown"
 
 
 class DeleteOptions(NamedTuple):

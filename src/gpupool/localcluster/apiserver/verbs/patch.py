@@ -16,7 +16,7 @@ from gpupool.localcluster.apiserver.request import Answer, Request
 from gpupool.localcluster.apiserver.routing import Target
 from gpupool.localcluster.apiserver.verbs.create import Write, conform_object, create_object
 from gpupool.localcluster.apiserver.verbs.metadata import place
-from gpupool.localcluster.apiserver.verbs.options import WriteOptions, write_options
+from gpupool.localcluster.apiserver.verbs.options import write_options
 from gpupool.localcluster.apiserver.verbs.read import existing
 from gpupool.localcluster.apiserver.verbs.update import Change, answer_written, update_object
 
@@ -80,7 +80,7 @@ async def _apply(write: Write) -> Answer:
     _check_applied(config, target)
     conform_object(write, config)
     live = api.store.get(target.kind.resource, target.namespace, target.name)
-    merge = _merger(api, target, config, options)
+    merge = _merger(write, config)
     if live is None and not target.subresource:
         if config["metadata"].get("uid"):
             raise status.conflict(
@@ -112,21 +112,12 @@ def _check_applied(config: Obj, target: Target) -> None:
         )
 
 
-def _merger(
-    api: Api, target: Target, config: Obj, options: WriteOptions
-) -> Callable[[Obj | None], Obj]:
-    schema = api.schema(target.kind)
+def _merger(write: Write, config: Obj) -> Callable[[Obj | None], Obj]:
+    api, kind = write.api, write.target.kind
 
     def merge(live: Obj | None) -> Obj:
         return server_side_apply.apply(
-            live,
-            config,
-            manager=options.manager,
-            force=options.force,
-            time=api.stamp(),
-            schema=schema,
-            kind=target.kind,
-            subresource=target.subresource,
+            live, config, write.writer(), kind, api.schema(kind), force=write.options.force
         )
 
     return merge

@@ -12,7 +12,8 @@ from gpupool.localcluster.apiserver.api import Api
 from gpupool.localcluster.apiserver.decode.body import read_object
 from gpupool.localcluster.apiserver.defaults.apply import apply_defaults
 from gpupool.localcluster.apiserver.defaults.convert import to_storage
-from gpupool.localcluster.apiserver.patch import managed_fields
+from gpupool.localcluster.apiserver.patch.managed_fields import track_update
+from gpupool.localcluster.apiserver.patch.server_side_apply import settle_times
 from gpupool.localcluster.apiserver.request import Answer, Request
 from gpupool.localcluster.apiserver.routing import Target
 from gpupool.localcluster.apiserver.status import MODIFIED, FieldError
@@ -82,26 +83,19 @@ async def _prepare(write: Write, new: Obj, old: Obj) -> Obj:
     errors = _errors(api, target, new, old)
     if errors:
         raise status.invalid(kind.kind, kind.group, target.name, errors)
-    if not write.applied:
-        _track_fields(write, new, old)
+    _track_fields(write, new, old)
     await api.admission.validate(attributes)
     return new
 
 
 def _track_fields(write: Write, new: Obj, old: Obj) -> None:
-    if not write.request.track_fields:
-        _keep_managed_fields(new, old)
-        return
     kind = write.target.kind
-    managed_fields.track_update(
-        old,
-        new,
-        write.options.manager,
-        kind.api_version,
-        write.api.stamp(),
-        write.api.schema(kind),
-        subresource=write.target.subresource,
-    )
+    if write.applied:
+        settle_times(old, new)
+    elif write.request.track_fields:
+        track_update(old, new, write.writer(), kind, write.api.schema(kind))
+    else:
+        _keep_managed_fields(new, old)
 
 
 def _keep_managed_fields(new: Obj, old: Obj) -> None:

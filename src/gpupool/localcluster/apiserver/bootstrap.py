@@ -1,0 +1,85 @@
+"""What a Kubernetes cluster has before anybody made anything: namespaces, roles, the API's own
+service, priority classes. Written through the API, so it passes the same checks as all else."""
+
+import contextlib
+
+from gpupool.contract.objects import Obj
+from gpupool.kube.client import Kube
+from gpupool.kube.errors import AlreadyExists
+from gpupool.kube.resources import (
+    ENDPOINT_SLICES,
+    ENDPOINTS,
+    NAMESPACES,
+    PRIORITY_CLASSES,
+    SERVICE_ACCOUNTS,
+    SERVICES,
+    Resource,
+)
+from gpupool.localcluster.apiserver.allocation import KUBERNETES_IP
+from gpupool.localcluster.apiserver.security.bootstrap_roles import bootstrap_objects
+
+SYSTEM_NAMESPACES = ("default", "kube-system", "kube-public", "kube-node-lease")
+_RBAC = "rbac.authorization.k8s.io"
+_CRITICAL = {
+    "system-cluster-critical": (
+        2_000_000_000,
+        "Used for system critical pods that must run in the cluster, but can be moved to another "
+        "node if necessary.",
+    ),
+    "system-node-critical": (
+        2_000_001_000,
+        "Used for system critical pods that must not be moved from their current node.",
+    ),
+}
+
+
+async def bootstrap(kube: Kube, port: int) -> None:
+    """Idempotent: what is there already is left alone."""
+    for name in SYSTEM_NAMESPACES:
+        await _ensure(kube, NAMESPACES, {"metadata": {"name": name}})
+        account = {"metadata": {"name": "default", "namespace": name}}
+        await _ensure(kube, SERVICE_ACCOUNTS, account)
+    for role in bootstrap_objects():
+        kind = role["kind"]
+        plural = kind.lower() + "s"
+        namespaced = not kind.startswith("Cluster")
+        await _ensure(kube, Resource(_RBAC, "v1", plural, kind, namespaced), role)
+    for name, (value, why) in _CRITICAL.items():
+        wanted = {"metadata": {"name": name}, "value": value, "description": why}
+        await _ensure(kube, PRIORITY_CLASSES, wanted)
+    await _api_service(kube, port)
+
+
+async def _ensure(kube: Kube, resource: Resource, obj: Obj) -> None:
+    with contextlib.suppress(AlreadyExists):
+        await kube.create(resource, obj)
+
+
+async def _api_service(kube: Kube, port: int) -> None:
+    """default/kubernetes: where pods find the API server."""
+    metadata = {"name": "kubernetes", "namespace": "default"}
+    labels = {"component": "apiserver", "provider": "kubernetes"}
+    service = {
+        "metadata": {**metadata, "labels": labels},
+        "spec": {
+            "clusterIP": KUBERNETES_IP,
+            "ports": [{"name": "https", "port": 443, "protocol": "TCP", "targetPort": port}],
+        },
+    }
+    await _ensure(kube, SERVICES, service)
+    port_entry = {"name": "https", "port": port, "protocol": "TCP"}
+    mirrored = {"endpointslice.kubernetes.io/skip-mirror": "true"}
+    endpoints = {
+        "metadata": {**metadata, "labels": mirrored},
+        # The address of a real one would be this machine's; ours answers on loopback alone, and
+        # Kubernetes allows no loopback address here.
+        "subsets": [{"addresses": [{"ip": KUBERNETES_IP}], "ports": [port_entry]}],
+    }
+    await _ensure(kube, ENDPOINTS, endpoints)
+    endpoint_slice = {
+        "metadata": {**metadata, "labels": {"kubernetes.io/service-name": "kubernetes"}},
+        "addressType": "IPv4",
+        "endpoints": [{"addresses": [KUBERNETES_IP], "conditions": {"ready": True}}],
+        "ports": [port_entry],
+    }
+    await _ensure(kube, ENDPOINT_SLICES, endpoint_slice)
