@@ -88,9 +88,7 @@ class _Rollout:
         return [rs for rs in self.sets if rs is not self.new]
 
     async def step(self) -> None:
-        if self.spec.get("paused"):
-            await self._rescale()
-        elif self._was_resized() and len([rs for rs in self.sets if rs["spec"]["replicas"]]) > 1:
+        if self.spec.get("paused") or self._was_resized_in_mid_rollout():
             await self._rescale()
         elif self.spec["strategy"]["type"] == "Recreate":
             await self._recreate()
@@ -141,12 +139,10 @@ class _Rollout:
         new = await self._ensure_new()
         await self._scale(new, self.spec["replicas"])
 
-    def _was_resized(self) -> bool:
-        for rs in self.sets:
-            text = (rs["metadata"].get("annotations") or {}).get(_DESIRED)
-            if rs["spec"]["replicas"] and text and int(text) != self.spec["replicas"]:
-                return True
-        return False
+    def _was_resized_in_mid_rollout(self) -> bool:
+        active = [rs for rs in self.sets if rs["spec"]["replicas"]]
+        made_for = {(rs["metadata"].get("annotations") or {}).get(_DESIRED) for rs in active}
+        return len(active) > 1 and bool(made_for - {None, str(self.spec["replicas"])})
 
     async def _rescale(self) -> None:
         """A new size and no new version: everybody grows or shrinks in place."""

@@ -130,7 +130,7 @@ def _progressing(
 
 def seconds_to_deadline(deployment: Obj, now: datetime.datetime) -> float | None:
     """0: the rollout has stood still for too long. None: nothing is awaited."""
-    deadline_s = deployment["spec"].get("progressDeadlineSeconds", NO_DEADLINE)
+    deadline_s: int = deployment["spec"].get("progressDeadlineSeconds", NO_DEADLINE)
     if deadline_s == NO_DEADLINE or deployment["spec"].get("paused"):
         return None
     for condition in deployment.get("status", {}).get("conditions") or ():
