@@ -76,7 +76,9 @@ class ControlPlane:
 
     def __enter__(self) -> ControlPlane:
         # Before anything is started, so that a missing program leaves nothing behind.
-        programs = {name: build.ensure(name) for name in ("etcd", "kube-apiserver", *self._optional)}
+        programs = {
+            name: build.ensure(name) for name in ("etcd", "kube-apiserver", *self._optional)
+        }
         self.folder = Path(tempfile.mkdtemp(prefix="gpupool-testbed-"))
         try:
             self._start(programs)

@@ -18,19 +18,22 @@ _TIME = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d:\d\d)"
 _TEXT: tuple[tuple[re.Pattern[str], str], ...] = (
     # A signed token: three base64url parts.
     (re.compile(r"\beyJ[\w-]+\.[\w-]+\.[\w-]+"), "<token>"),
-    (re.compile(r"\b[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\b"), "<uid>"),
+    (re.compile(r"(?<![0-9a-f])[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}(?![0-9a-f])"), "<uid>"),
     (re.compile(_TIME), "<time>"),
     (re.compile(rf"\b(kube-api-access-){_DRAWN}\b"), r"\1<suffix>"),
-    # An object quoted in a message.
-    (re.compile(r'(\\?"resourceVersion\\?":\\?")\d+'), r"\1<version>"),
+    # An object quoted in a message, or written as YAML.
+    (re.compile(r'(\\?"?resourceVersion\\?"?: ?\\?")\d+'), r"\1<version>"),
     (re.compile(r"(ResourceVersion in (?:object meta: |record \())\d+"), r"\1<version>"),
     (re.compile(r"(Too large resource version: \d+, current: )\d+"), r"\1<version>"),
     (re.compile(r"\b(hash=)[0-9A-F]{64,}"), r"\1<hash>"),
-    (re.compile(r"\b(failed to allocate IP )10\.0\.\d+\.\d+"), r"\1<address>"),
-    (re.compile(r'(\[")10\.0\.\d+\.\d+("\]: failed)'), r"\1<address>\2"),
+    (re.compile(r"\b(failed to allocate IP )10(?:\.\d+){3}"), r"\1<address>"),
+    (re.compile(r'(\[")10(?:\.\d+){3}("\]: failed)'), r"\1<address>\2"),
 )
 _AGE = re.compile(r"^(?:\d+(?:ms|[smhdy]))+$")
 _RESTARTED = re.compile(r"^(\d+) \((?:\d+(?:ms|[smhdy]))+ ago\)$")
+# A Service's own address, and the node's port beside the Service's: "80:32205/TCP".
+_SERVICE_ADDRESS = re.compile(r"^10(?:\.\d+){3}$")
+_PRINTED_PORT = re.compile(r"\b(\d+:)3[0-2]\d{3}(/)")
 _NODE_PORTS = range(30000, 32768)
 
 
@@ -41,6 +44,33 @@ def normalise(response: Json, *, managed_fields: bool = True) -> Json:
     without who wrote it.
     """
     return _value("", response, managed_fields)
+
+
+def unordered(response: Json) -> Json:
+    """A Status or a rules review with its parts sorted. The server walks Go maps in some answers
+    (validation of custom resources, rules of a user), so their order differs from run to run."""
+    if not isinstance(response, Mapping):
+        return response
+    result = dict(response)
+    details, status = result.get("details"), result.get("status")
+    if isinstance(details, Mapping) and "causes" in details:
+        causes = sorted(details["causes"], key=repr)
+        result["details"] = {**details, "causes": causes}
+        head, bracket, rest = str(result.get("message")).partition(": [")
+        if bracket:
+            result["message"] = f"{head}{bracket}{', '.join(sorted(_parts(rest, causes)))}]"
+    if isinstance(status, Mapping):
+        rules = ("resourceRules", "nonResourceRules")
+        result["status"] = {
+            key: sorted(value, key=repr) if key in rules else value for key, value in status.items()
+        }
+    return result
+
+
+def _parts(text: str, causes: list[Json]) -> list[str]:
+    """The errors in a message that lists them, which are those of the causes."""
+    told = [f"{cause.get('field', '')}: {cause.get('message', '')}" for cause in causes]
+    return [each for each in told if each in text]
 
 
 def _value(key: str, value: Json, managed_fields: bool) -> Json:
@@ -84,7 +114,9 @@ def _cell(value: Json) -> Json:
         return value
     if _AGE.match(value):
         return "<age>"
-    return _text(_RESTARTED.sub(r"\1 (<age> ago)", value))
+    if _SERVICE_ADDRESS.match(value):
+        return "<address>"
+    return _text(_PRINTED_PORT.sub(r"\1<port>\2", _RESTARTED.sub(r"\1 (<age> ago)", value)))
 
 
 def _address(value: Json) -> Json:
@@ -105,6 +137,8 @@ _BY_KEY: Mapping[str, Callable[[Json], Json]] = {
     "resourceVersion": _always("<version>"),
     "continue": _always("<continue>"),
     "token": _always("<token>"),
+    # The port that the server happened to get.
+    "serverAddress": _always("<address>"),
     "clusterIP": _address,
     "clusterIPs": _address,
     "nodePort": _port,

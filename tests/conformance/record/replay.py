@@ -35,8 +35,7 @@ def run(case: Case, client: Client) -> dict[str, Any]:
         record["namespace"] = case.namespace
     if prelude:
         record["prelude"] = [
-            _told(step) | {"status": status}
-            for step, status in zip(prelude, statuses, strict=True)
+            _told(step) | {"status": status} for step, status in zip(prelude, statuses, strict=True)
         ]
     record |= _told(request)
     record |= {"status": answer.status, "content_type": answer.content_type}

@@ -20,8 +20,7 @@ def record(client: Client) -> dict[str, Any]:
     for state in STATES:
         _reach(client, state)
     return {
-        f"{group}/{name}": _table(client, path)
-        for group, name, path in sorted(_listable(client))
+        f"{group}/{name}": _table(client, path) for group, name, path in sorted(_listable(client))
     }
 
 
@@ -77,5 +76,7 @@ def _table(client: Client, path: str) -> dict[str, Any]:
 
 def _built_in(thing: Json) -> bool:
     metadata = thing["metadata"]
-    bootstrapped = "kubernetes.io/bootstrapping" in metadata.get("labels", {})
-    return bootstrapped or metadata["name"].startswith("system:")
+    labels = metadata.get("labels", {})
+    # The second is the server's own lease, which tells the name of the machine.
+    marked = {"kubernetes.io/bootstrapping", "apiserver.kubernetes.io/identity"} & labels.keys()
+    return bool(marked) or metadata["name"].startswith("system:")

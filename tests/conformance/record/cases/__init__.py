@@ -6,10 +6,13 @@ from tests.conformance.record.cases import (
     access,
     applying,
     basics,
+    budgets,
     cluster,
+    config,
     custom,
     listing,
     patching,
+    pod_life,
     pods,
     workloads,
 )
@@ -17,11 +20,14 @@ from tests.conformance.record.cases import (
 CASES = (
     *basics.CASES,
     *pods.CASES,
+    *pod_life.CASES,
     *patching.CASES,
     *applying.CASES,
     *listing.CASES,
     *workloads.CASES,
     *cluster.CASES,
+    *budgets.CASES,
+    *config.CASES,
     *access.CASES,
     *custom.CASES,
 )

@@ -37,25 +37,40 @@ _SPEC = {
         "size": {"x-kubernetes-int-or-string": True},
         "free": {"type": "object", "x-kubernetes-preserve-unknown-fields": True},
         "maybe": {"type": "string", "nullable": True},
-        "tags": {"type": "array", "items": {"type": "string"}, "maxItems": 2,
-                 "x-kubernetes-list-type": "set"},
+        "tags": {
+            "type": "array",
+            "items": {"type": "string"},
+            "maxItems": 2,
+            "x-kubernetes-list-type": "set",
+        },
         "cards": {
             "type": "array",
             "x-kubernetes-list-type": "map",
             "x-kubernetes-list-map-keys": ["id"],
-            "items": {"type": "object", "required": ["id"], "properties": {
-                "id": {"type": "string"},
-                "memory": {"type": "string", "default": "16Gi"}}},
+            "items": {
+                "type": "object",
+                "required": ["id"],
+                "properties": {
+                    "id": {"type": "string"},
+                    "memory": {"type": "string", "default": "16Gi"},
+                },
+            },
         },
         "labels": {"type": "object", "additionalProperties": {"type": "string"}},
         "since": {"type": "string", "format": "date-time"},
-        "limit": {"type": "integer", "x-kubernetes-validations": [
-            {"rule": "self > 1", "message": "must be more than one"},
-            {"rule": "self == oldSelf", "message": "is fixed"}]},
+        "limit": {
+            "type": "integer",
+            "x-kubernetes-validations": [
+                {"rule": "self > 1", "message": "must be more than one"},
+                {"rule": "self == oldSelf", "message": "is fixed"},
+            ],
+        },
     },
 }
-_STATUS = {"type": "object", "properties": {"replicas": {"type": "integer"},
-                                            "phase": {"type": "string"}}}
+_STATUS = {
+    "type": "object",
+    "properties": {"replicas": {"type": "integer"}, "phase": {"type": "string"}},
+}
 _COLUMNS = [
     {"name": "Model", "type": "string", "jsonPath": ".spec.model"},
     {"name": "Count", "type": "integer", "jsonPath": ".spec.count", "description": "Cards"},
@@ -64,18 +79,32 @@ _COLUMNS = [
     {"name": "Age", "type": "date", "jsonPath": ".metadata.creationTimestamp"},
 ]
 _CRD = crd(
-    _PLURAL, "GpuPool", {"spec": _SPEC, "status": _STATUS}, group=_GROUP,
-    subresources={"status": {}, "scale": {
-        "specReplicasPath": ".spec.replicas", "statusReplicasPath": ".status.replicas",
-        "labelSelectorPath": ".spec.selector"}},
-    additionalPrinterColumns=_COLUMNS, selectableFields=[{"jsonPath": ".spec.model"}])
+    _PLURAL,
+    "GpuPool",
+    {"spec": _SPEC, "status": _STATUS},
+    group=_GROUP,
+    subresources={
+        "status": {},
+        "scale": {
+            "specReplicasPath": ".spec.replicas",
+            "statusReplicasPath": ".status.replicas",
+            "labelSelectorPath": ".spec.selector",
+        },
+    },
+    additionalPrinterColumns=_COLUMNS,
+    selectableFields=[{"jsonPath": ".spec.model"}],
+)
 # Its resources are served, and its openapi used for apply, a moment after it was created.
 _SERVED = (post(CRDS, _CRD, save="crd"), get(_BASE, until_status=200))
 
 
 def _pool(metadata: Json = None, **spec: Json) -> Json:
-    return {"apiVersion": _API, "kind": "GpuPool", "metadata": {"name": "g"} | (metadata or {}),
-            "spec": {"model": "T4"} | spec}
+    return {
+        "apiVersion": _API,
+        "kind": "GpuPool",
+        "metadata": {"name": "g"} | (metadata or {}),
+        "spec": {"model": "T4"} | spec,
+    }
 
 
 _MADE = (*_SERVED, post(_BASE, _pool(replicas=2, selector="a=b"), save="g"))
@@ -94,8 +123,10 @@ _OBJECTS = (
     _create("unknown field pruned", _pool(unknown=1)),
     _create("unknown field strict", _pool(unknown=1), "?fieldValidation=Strict"),
     _create("unknown fields preserved", _pool(free={"any": {"thing": 1}})),
-    _create("required missing", {"apiVersion": _API, "kind": "GpuPool",
-                                 "metadata": {"name": "g"}, "spec": {}}),
+    _create(
+        "required missing",
+        {"apiVersion": _API, "kind": "GpuPool", "metadata": {"name": "g"}, "spec": {}},
+    ),
     _create("wrong types", _pool(count="x", ratio="y", tags="z", labels={"a": 1})),
     _create("out of bounds", _pool(count=9, mode="Odd", tags=["a", "b", "c"])),
     _create("bad string", _pool(model="longer-than-five")),
@@ -110,8 +141,9 @@ _OBJECTS = (
     _create("null not allowed", _pool(ratio=None)),
     _create("wrong kind", _pool() | {"kind": "Other"}),
     _create("wrong apiVersion", _pool() | {"apiVersion": "v1"}),
-    _create("no name", {"apiVersion": _API, "kind": "GpuPool", "metadata": {},
-                        "spec": {"model": "T4"}}),
+    _create(
+        "no name", {"apiVersion": _API, "kind": "GpuPool", "metadata": {}, "spec": {"model": "T4"}}
+    ),
     _create("unknown metadata", _pool({"foo": "bar"})),
     _create("status dropped", _pool() | {"status": {"phase": "x"}}),
     _on("get", get(_AT)),
@@ -125,8 +157,9 @@ _OBJECTS = (
     _on("put", put(_AT, _pool({"resourceVersion": "${g.metadata.resourceVersion}"}, count=2))),
     _on("merge patch", patch(_AT, {"spec": {"count": 3}})),
     _on("merge patch invalid", patch(_AT, {"spec": {"count": 30}})),
-    _on("json patch", patch(_AT, [{"op": "replace", "path": "/spec/count", "value": 4}],
-                            JSON_PATCH)),
+    _on(
+        "json patch", patch(_AT, [{"op": "replace", "path": "/spec/count", "value": 4}], JSON_PATCH)
+    ),
     _on("strategic patch", patch(_AT, {"spec": {"count": 3}}, STRATEGIC)),
     _on("apply", apply(_AT, "m1", _pool(count=2, cards=[{"id": "0"}], tags=["a"]))),
     _on("status on main resource", patch(_AT, {"status": {"phase": "x"}, "spec": {"count": 2}})),
@@ -139,14 +172,26 @@ _OBJECTS = (
     _on("delete collection", delete(_BASE)),
     _on("discovery", get(f"/apis/{_API}")),
     _on("group discovery", get(f"/apis/{_GROUP}")),
-    Case("custom: rule on change", patch(_AT, {"spec": {"limit": 3}}),
-         (*_SERVED, post(_BASE, _pool(limit=2)))),
-    Case("custom: apply conflict", apply(_AT, "m2", _pool(cards=[{"id": "0", "memory": "8Gi"}])),
-         (*_SERVED, apply(_AT, "m1", _pool(cards=[{"id": "0", "memory": "1Gi"}])))),
-    Case("custom: generation on status", patch(f"{_AT}/status", {"status": {"phase": "y"}}),
-         (*_MADE, patch(_AT, {"spec": {"count": 2}}))),
-    Case("custom: gone with its definition", get(_BASE, until_status=404),
-         (*_MADE, delete(f"{CRDS}/{_PLURAL}.{_GROUP}"))),
+    Case(
+        "custom: rule on change",
+        patch(_AT, {"spec": {"limit": 3}}),
+        (*_SERVED, post(_BASE, _pool(limit=2))),
+    ),
+    Case(
+        "custom: apply conflict",
+        apply(_AT, "m2", _pool(cards=[{"id": "0", "memory": "8Gi"}])),
+        (*_SERVED, apply(_AT, "m1", _pool(cards=[{"id": "0", "memory": "1Gi"}]))),
+    ),
+    Case(
+        "custom: generation on status",
+        patch(f"{_AT}/status", {"status": {"phase": "y"}}),
+        (*_MADE, patch(_AT, {"spec": {"count": 2}})),
+    ),
+    Case(
+        "custom: gone with its definition",
+        get(_BASE, until_status=404),
+        (*_MADE, delete(f"{CRDS}/{_PLURAL}.{_GROUP}")),
+    ),
 )
 
 
@@ -156,8 +201,12 @@ def _definition(name: str, **spec: Json) -> Case:
 
 
 def _version(**more: Json) -> Json:
-    return {"name": "v1", "served": True, "storage": True,
-            "schema": {"openAPIV3Schema": {"type": "object"}}} | more
+    return {
+        "name": "v1",
+        "served": True,
+        "storage": True,
+        "schema": {"openAPIV3Schema": {"type": "object"}},
+    } | more
 
 
 def _schema(name: str, **properties: Json) -> Case:
@@ -177,21 +226,37 @@ _DEFINITIONS = (
     _definition("bad version name", versions=[_version(name="V_1")]),
     _definition("bad conversion", conversion={"strategy": "Webhook"}),
     _definition("preserve unknown fields", preserveUnknownFields=True),
-    _definition("bad printer column", versions=[_version(additionalPrinterColumns=[
-        {"name": "A", "type": "odd", "jsonPath": "spec"}])]),
-    _definition("bad scale", versions=[_version(subresources={"scale": {
-        "specReplicasPath": "x", "statusReplicasPath": ".spec.y"}})]),
+    _definition(
+        "bad printer column",
+        versions=[
+            _version(additionalPrinterColumns=[{"name": "A", "type": "odd", "jsonPath": "spec"}])
+        ],
+    ),
+    _definition(
+        "bad scale",
+        versions=[
+            _version(
+                subresources={"scale": {"specReplicasPath": "x", "statusReplicasPath": ".spec.y"}}
+            )
+        ],
+    ),
     _schema("not structural", spec={"properties": {"a": {"type": "string"}}}),
-    _schema("bad default", spec={"type": "object", "properties": {
-        "a": {"type": "integer", "default": "x"}}}),
+    _schema(
+        "bad default",
+        spec={"type": "object", "properties": {"a": {"type": "integer", "default": "x"}}},
+    ),
     _schema("bad type", spec={"type": "odd"}),
     _schema("bad pattern", spec={"type": "string", "pattern": "("}),
-    _schema("list map without keys", spec={"type": "array", "x-kubernetes-list-type": "map",
-                                           "items": {"type": "object"}}),
-    _schema("bad rule", spec={"type": "integer", "x-kubernetes-validations": [
-        {"rule": "self >"}]}),
-    Case("crd: scope is immutable", patch(f"{CRDS}/{_PLURAL}.{_GROUP}", {"spec": {
-        "scope": "Cluster"}}), _SERVED),
+    _schema(
+        "list map without keys",
+        spec={"type": "array", "x-kubernetes-list-type": "map", "items": {"type": "object"}},
+    ),
+    _schema("bad rule", spec={"type": "integer", "x-kubernetes-validations": [{"rule": "self >"}]}),
+    Case(
+        "crd: scope is immutable",
+        patch(f"{CRDS}/{_PLURAL}.{_GROUP}", {"spec": {"scope": "Cluster"}}),
+        _SERVED,
+    ),
     Case("crd: deleted", delete(f"{CRDS}/{_PLURAL}.{_GROUP}"), _SERVED),
 )
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.conformance.record.samples import cluster, pods, workloads
+from tests.conformance.record.samples import core, platform, pods, workloads
 
 # Cluster objects first: pods refer to a ServiceAccount, a runtime or a priority class.
-SAMPLES = (*cluster.SAMPLES, *workloads.SAMPLES, *pods.SAMPLES)
+SAMPLES = (*core.SAMPLES, *platform.SAMPLES, *workloads.SAMPLES, *pods.SAMPLES)

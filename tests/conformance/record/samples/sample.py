@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tests.conformance.record.case import Json
+from tests.conformance.record.objects import obj
 
 
 @dataclass(frozen=True)
@@ -14,3 +15,10 @@ class Sample:
     label: str
     path: str
     body: Json
+
+
+def named(label: str, path: str, api_version: str, kind: str, **parts: Json) -> Sample:
+    """A sample of a named API group, its object named after its label."""
+    return Sample(
+        label, f"/apis/{api_version}/{path}", obj(api_version, kind, label.lower(), **parts)
+    )

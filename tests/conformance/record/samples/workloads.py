@@ -51,47 +51,115 @@ SAMPLES = (
     _apps("Deployment", "minimal"),
     _apps("Deployment", "zero", replicas=0, paused=True, minReadySeconds=3),
     _apps("Deployment", "recreate", strategy={"type": "Recreate"}),
-    _apps("Deployment", "rolling", strategy={"rollingUpdate": {"maxSurge": 2}},
-          revisionHistoryLimit=0, progressDeadlineSeconds=30),
+    _apps(
+        "Deployment",
+        "rolling",
+        strategy={"rollingUpdate": {"maxSurge": 2}},
+        revisionHistoryLimit=0,
+        progressDeadlineSeconds=30,
+    ),
     _apps("ReplicaSet", "minimal"),
     _apps("StatefulSet", "minimal", serviceName="s"),
-    _apps("StatefulSet", "parallel", podManagementPolicy="Parallel", replicas=2,
-          volumeClaimTemplates=[_CLAIM], ordinals={"start": 3}),
-    _apps("StatefulSet", "ondelete", updateStrategy={"type": "OnDelete"},
-          persistentVolumeClaimRetentionPolicy={"whenDeleted": "Delete"}),
+    _apps(
+        "StatefulSet",
+        "parallel",
+        podManagementPolicy="Parallel",
+        replicas=2,
+        volumeClaimTemplates=[_CLAIM],
+        ordinals={"start": 3},
+    ),
+    _apps(
+        "StatefulSet",
+        "ondelete",
+        updateStrategy={"type": "OnDelete"},
+        persistentVolumeClaimRetentionPolicy={"whenDeleted": "Delete"},
+    ),
     _apps("StatefulSet", "partition", updateStrategy={"rollingUpdate": {"partition": 2}}),
     _apps("DaemonSet", "minimal"),
     _apps("DaemonSet", "ondelete", updateStrategy={"type": "OnDelete"}),
-    _apps("DaemonSet", "surge", updateStrategy={
-        "rollingUpdate": {"maxSurge": "10%", "maxUnavailable": 0}}),
+    _apps(
+        "DaemonSet",
+        "surge",
+        updateStrategy={"rollingUpdate": {"maxSurge": "10%", "maxUnavailable": 0}},
+    ),
     _job("minimal"),
     _job("indexed", completionMode="Indexed", completions=4, parallelism=2),
-    _job("indexed-per-index", completionMode="Indexed", completions=4, backoffLimitPerIndex=1,
-         maxFailedIndexes=2),
+    _job(
+        "indexed-per-index",
+        completionMode="Indexed",
+        completions=4,
+        backoffLimitPerIndex=1,
+        maxFailedIndexes=2,
+    ),
     _job("backoff", backoffLimit=2, activeDeadlineSeconds=9, ttlSecondsAfterFinished=5),
     _job("suspended", suspend=True, parallelism=3),
     _job("queue", {"restartPolicy": "OnFailure"}, parallelism=3),
-    _job("failure-policy", podFailurePolicy={"rules": [
-        {"action": "FailJob", "onExitCodes": {"operator": "In", "values": [42]}},
-        {"action": "Ignore", "onPodConditions": [{"type": "DisruptionTarget"}]}]}),
-    _job("success-policy", completionMode="Indexed", completions=2,
-         successPolicy={"rules": [{"succeededIndexes": "0"}]}),
-    _job("manual-selector", manualSelector=True, selector={"matchLabels": {"j": "1"}},
-         template={"metadata": {"labels": {"j": "1"}},
-                   "spec": {"restartPolicy": "Never", "containers": [container()]}}),
+    _job(
+        "failure-policy",
+        podFailurePolicy={
+            "rules": [
+                {"action": "FailJob", "onExitCodes": {"operator": "In", "values": [42]}},
+                {"action": "Ignore", "onPodConditions": [{"type": "DisruptionTarget"}]},
+            ]
+        },
+    ),
+    _job(
+        "success-policy",
+        completionMode="Indexed",
+        completions=2,
+        successPolicy={"rules": [{"succeededIndexes": "0"}]},
+    ),
+    _job(
+        "manual-selector",
+        manualSelector=True,
+        selector={"matchLabels": {"j": "1"}},
+        template={
+            "metadata": {"labels": {"j": "1"}},
+            "spec": {"restartPolicy": "Never", "containers": [container()]},
+        },
+    ),
     _cronjob("minimal"),
-    _cronjob("full", {"backoffLimit": 1}, timeZone="Etc/UTC", concurrencyPolicy="Forbid",
-             suspend=True, startingDeadlineSeconds=5, successfulJobsHistoryLimit=0),
+    _cronjob(
+        "full",
+        {"backoffLimit": 1},
+        timeZone="Etc/UTC",
+        concurrencyPolicy="Forbid",
+        suspend=True,
+        startingDeadlineSeconds=5,
+        successfulJobsHistoryLimit=0,
+    ),
     _autoscaler("v1", "v1", targetCPUUtilizationPercentage=50),
     _autoscaler("v1-minimal", "v1"),
-    _autoscaler("v2", "v2", minReplicas=2, metrics=[
-        {"type": "Resource", "resource": {
-            "name": "cpu", "target": {"type": "Utilization", "averageUtilization": 60}}},
-        {"type": "Pods", "pods": {"metric": {"name": "m"}, "target": {
-            "type": "AverageValue", "averageValue": "100m"}}}]),
+    _autoscaler(
+        "v2",
+        "v2",
+        minReplicas=2,
+        metrics=[
+            {
+                "type": "Resource",
+                "resource": {
+                    "name": "cpu",
+                    "target": {"type": "Utilization", "averageUtilization": 60},
+                },
+            },
+            {
+                "type": "Pods",
+                "pods": {
+                    "metric": {"name": "m"},
+                    "target": {"type": "AverageValue", "averageValue": "100m"},
+                },
+            },
+        ],
+    ),
     _autoscaler("v2-minimal", "v2"),
-    _autoscaler("v2-behavior", "v2", behavior={"scaleDown": {"policies": [
-        {"type": "Pods", "value": 1, "periodSeconds": 60}]}, "scaleUp": {}}),
+    _autoscaler(
+        "v2-behavior",
+        "v2",
+        behavior={
+            "scaleDown": {"policies": [{"type": "Pods", "value": 1, "periodSeconds": 60}]},
+            "scaleUp": {},
+        },
+    ),
     _pdb("min", minAvailable=1),
     _pdb("max", maxUnavailable="25%", unhealthyPodEvictionPolicy="AlwaysAllow"),
     Sample("ControllerRevision", "/apis/apps/v1/namespaces/{ns}/controllerrevisions", _REVISION),
