@@ -128,7 +128,7 @@ def _requests(server: Server) -> list[Json]:
     for case in cases.REQUESTS:
         asked = cases.access(case)
         method = METHODS.get(asked["verb"], "GET")
-        body = {} if method == "POST" else None
+        body: Json = {} if method == "POST" else None
         status, answer = server.send(method, _request_path(asked), body, _as(case[0], case[1]))
         answers.append({"status": status, "answer": answer if status == 403 else None})
     return answers
