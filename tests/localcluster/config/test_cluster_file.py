@@ -214,9 +214,14 @@ def test_a_file_can_change_the_quotas_of_its_cluster() -> None:
             id="overlap",
         ),
         pytest.param(
-            "network: {services: 10.0.0.1/8}\npools: []\n",
+            "network: {pods: 10.96.0.0/16}\npools: []\n",
+            ["3:17: network.pods: 10.96.0.0/16 overlaps with 10.96.0.0/12 of services"],
+            id="overlap with services",
+        ),
+        pytest.param(
+            "network: {nodes: 10.0.0.1/8}\npools: []\n",
             [
-                "3:21: network.services: wanted an IPv4 network such as 192.168.0.0/16, "
+                "3:18: network.nodes: wanted an IPv4 network such as 192.168.0.0/16, "
                 'found "10.0.0.1/8": 10.0.0.1/8 has host bits set'
             ],
             id="not a network",

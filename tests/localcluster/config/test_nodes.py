@@ -29,9 +29,7 @@ from gpupool.localcluster.config.spec import (
     Taint,
 )
 
-NETWORK = Network(
-    IPv4Network("192.168.0.0/24"), IPv4Network("10.0.0.0/16"), IPv4Network("172.21.0.0/20")
-)
+NETWORK = Network(IPv4Network("192.168.0.0/24"), IPv4Network("10.0.0.0/16"))
 VERSIONS = Versions(kubelet="v1.35.0", runtime="gpupool://0.1.0")
 
 
@@ -164,7 +162,7 @@ def test_a_given_address_is_not_given_to_another() -> None:
 
 
 def test_a_full_network_is_refused() -> None:
-    small = Network(IPv4Network("192.168.0.0/29"), NETWORK.pods, NETWORK.services)
+    small = Network(IPv4Network("192.168.0.0/29"), NETWORK.pods)
     with pytest.raises(NetworkFull, match=r"no address is left for a node in 192\.168\.0\.0/29"):
         new_nodes(pool(), 7, network=small, taken=Taken(), versions=VERSIONS)
 

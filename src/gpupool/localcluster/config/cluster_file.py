@@ -13,6 +13,7 @@ from typing import Any, TypeAlias
 
 import msgspec
 
+from gpupool.localcluster.apiserver.allocation import SERVICE_RANGE
 from gpupool.localcluster.config import file_format
 from gpupool.localcluster.config.catalogue import (
     Catalogue,
@@ -148,11 +149,11 @@ def _twice(document: Document, where: str, names: list[str]) -> Iterator[Problem
 
 
 def _network(networks: file_format.Networks) -> Network:
-    return Network(*map(IPv4Network, (networks.nodes, networks.pods, networks.services)))
+    return Network(*map(IPv4Network, (networks.nodes, networks.pods)))
 
 
 def _network_problems(document: Document, networks: file_format.Networks) -> Iterator[Problem]:
-    parsed: dict[str, IPv4Network] = {}
+    parsed = {"services": SERVICE_RANGE}
     for name, text in msgspec.structs.asdict(networks).items():
         try:
             network = IPv4Network(text)

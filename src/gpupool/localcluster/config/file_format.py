@@ -141,8 +141,7 @@ class Networks(_Part, frozen=True):
     """The address ranges of the cluster; simulated, so clusters may share them."""
 
     nodes: Network = "192.168.0.0/16"
-    pods: Network = "10.0.0.0/9"
-    services: Network = "172.21.0.0/20"
+    pods: Network = "10.128.0.0/9"
 
 
 class QuotaValues(_Part, frozen=True):

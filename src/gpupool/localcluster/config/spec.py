@@ -81,7 +81,6 @@ class PoolSpec:
 class Network:
     nodes: IPv4Network
     pods: IPv4Network  # every node gets a /24 of it
-    services: IPv4Network
 
 
 @dataclass(frozen=True, slots=True)
