@@ -2,21 +2,25 @@
 
 import datetime
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Protocol
 
 from gpupool.contract.node_streams import NodeStreams
 from gpupool.contract.objects import Obj
 from gpupool.localcluster.apiserver.admission.chain import Admission
+from gpupool.localcluster.apiserver.allocation import ServiceAddresses
 from gpupool.localcluster.apiserver.custom import CustomKinds
 from gpupool.localcluster.apiserver.discovery import Discovery
 from gpupool.localcluster.apiserver.kinds import Kind, Kinds
+from gpupool.localcluster.apiserver.metrics import Metrics
 from gpupool.localcluster.apiserver.openapi import OpenApi
 from gpupool.localcluster.apiserver.schema.load import schema_of
 from gpupool.localcluster.apiserver.schema.node import Schema
-from gpupool.localcluster.apiserver.security.access import Security
-from gpupool.localcluster.apiserver.security.limits import Limits
+from gpupool.localcluster.apiserver.security.authentication import Authenticator
+from gpupool.localcluster.apiserver.security.in_flight import InFlight
+from gpupool.localcluster.apiserver.security.rbac import Authorizer
+from gpupool.localcluster.apiserver.security.service_account_tokens import ServiceAccountTokens
 from gpupool.localcluster.apiserver.store.store import Store
 
 
@@ -27,7 +31,25 @@ class Nodes(Protocol):
 
     def node_usage(self) -> dict[str, Obj]: ...
 
-    def pod_usage(self) -> dict[tuple[str, str], Obj]: ...
+    def pod_usage(self) -> dict[tuple[str, str], list[Obj]]: ...
+
+
+class Stored:
+    """The few questions that security asks of the store."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    def node_of_pod(self, namespace: str, name: str) -> str | None:
+        record = self._store.get("pods", namespace, name)
+        return None if record is None else record.fields[0]
+
+    def uid(self, resource: str, namespace: str, name: str) -> str | None:
+        record = self._store.get(resource, namespace, name)
+        return None if record is None else record.uid
+
+    def pods_on(self, node: str) -> Iterable[Obj]:
+        return (record.obj() for record in self._store.pods_on(node))
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,11 +57,16 @@ class Api:
     kinds: Kinds
     store: Store
     custom: CustomKinds
+    addresses: ServiceAddresses
     admission: Admission
-    security: Security
+    authorizer: Authorizer
+    authenticator: Authenticator
+    account_tokens: ServiceAccountTokens
+    stored: Stored
     discovery: Discovery
     openapi: OpenApi
-    limits: Limits
+    in_flight: InFlight
+    metrics: Metrics
     nodes: Nodes
     clock: Callable[[], float] = time.time
 

@@ -69,6 +69,7 @@ class App:
             name=target.name,
             field_selector=request.text("fieldSelector") if not target.name else "",
         )
+        request.access = access
         verdict = self._api.authorizer.allowed(user, access)
         if not verdict.allowed:
             raise forbidden(user, access, verdict.reason)
@@ -111,9 +112,7 @@ async def _list(api: Api, request: Request, target: Target) -> Answer:
 
 
 async def _watch(api: Api, request: Request, target: Target) -> Reply:
-    assert request.user is not None
-    with_slot = api.in_flight.watch(request.user.name)
-    return with_slot(watch(api, request, target, list_options(request)))
+    return watch(api, request, target, list_options(request))
 
 
 async def _delete_collection(api: Api, request: Request, target: Target) -> Answer:

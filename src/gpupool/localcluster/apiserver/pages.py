@@ -26,7 +26,7 @@ def _page(api: Api, request: Request, path: str) -> Answer | None:
     if path.startswith("/openapi/"):
         return api.openapi.answer(path, request)
     if path == "/metrics":
-        return Answer(200, api.metrics(), "text/plain; version=0.0.4; charset=utf-8")
+        return Answer(200, api.metrics.text(), "text/plain; version=0.0.4; charset=utf-8")
     return api.discovery.answer(path, request.headers)
 
 

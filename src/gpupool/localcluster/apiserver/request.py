@@ -5,10 +5,13 @@ process) can be swapped without touching a handler.
 """
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
-from typing import Protocol, TypeAlias
+from typing import TYPE_CHECKING, Protocol, TypeAlias
 from urllib.parse import parse_qs
 
 import msgspec
+
+if TYPE_CHECKING:
+    from gpupool.localcluster.apiserver.security.access import Access
 
 
 class User(msgspec.Struct, frozen=True):
@@ -31,6 +34,7 @@ class Request(msgspec.Struct):
     # docs/decisions/0005-managed-fields.md.
     track_fields: bool = True
     warnings: list[str] = []  # sent back as Warning headers
+    access: "Access | None" = None  # what it wants to do, once that is known
     _query: dict[str, list[str]] | None = None
 
     @property
