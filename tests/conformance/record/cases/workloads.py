@@ -325,6 +325,11 @@ _OTHERS = (
 
 _DELETION = (
     Case(
+        "deployment delete: created again meanwhile",
+        post(DEPLOYMENTS, deployment("d")),
+        (_D, delete(_AT_D, {"propagationPolicy": "Foreground"})),
+    ),
+    Case(
         "deployment delete: foreground", delete(_AT_D, {"propagationPolicy": "Foreground"}), (_D,)
     ),
     Case("deployment delete: orphan", delete(_AT_D, {"propagationPolicy": "Orphan"}), (_D,)),
