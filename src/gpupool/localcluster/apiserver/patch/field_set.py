@@ -56,7 +56,7 @@ def _joined(one: FieldSet, other: FieldSet) -> FieldSet:
 
 
 def difference(one: FieldSet, other: FieldSet) -> FieldSet:
-    """The members of `one` that are not members of `other`. What lies under a removed member stays."""
+    """The members of `one` that are not in `other`. What lies below a removed member stays."""
     left: FieldSet = {}
     for element, under in one.items():
         minus = other.get(element)

@@ -28,8 +28,9 @@ from typing import Any, Final
 
 from gpupool.contract.objects import Obj
 from gpupool.localcluster.apiserver.kinds import Kind
-from gpupool.localcluster.apiserver.patch import field_set, field_walk
+from gpupool.localcluster.apiserver.patch import field_set
 from gpupool.localcluster.apiserver.patch.blank import blank
+from gpupool.localcluster.apiserver.patch.field_compare import compared
 from gpupool.localcluster.apiserver.patch.field_set import BadFields, FieldSet
 from gpupool.localcluster.apiserver.patch.shape import root_of
 from gpupool.localcluster.apiserver.schema.node import Schema
@@ -83,7 +84,7 @@ def track_update(old: Obj, new: Obj, writer: Writer, kind: Kind, schema: Schema)
 def _track(new: Obj, entries: Sequence[Entry], old: Obj, how: tuple[Writer, Kind, Schema]) -> None:
     writer, kind, schema = how
     shape = root_of(schema, kind, writer.subresource)
-    changed, gone = field_walk.compared(shape, old, new)
+    changed, gone = compared(shape, old, new)
     if entries and (changed or gone):
         entries = handed_over(entries, changed or {}, gone or {})
     if changed:

@@ -3,7 +3,7 @@
     f:image                     a field, or a key of a map
     k:{"name":"c"}              an element of a list that has keys
     v:"x"                       an element of a list that is a set
-    i:0                         an element by its place (nobody writes these, some clients send them)
+    i:0                         an element by its place: never written here, but understood
     .                           the thing itself
 
 Field sets keep their elements in `order`, which is the order of a real API server.
