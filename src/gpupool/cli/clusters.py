@@ -1,0 +1,26 @@
+"""`gpupool clusters`: what there is on this machine."""
+
+import click
+
+from gpupool.cli.home import ClusterDirectory, home
+from gpupool.cli.server_process import running_server
+from gpupool.cli.table import table
+
+
+@click.command("clusters")
+def command() -> None:
+    """List the clusters of this machine."""
+    rows = [_row(cluster) for cluster in home().clusters()]
+    if rows:
+        click.echo(table(("NAME", "STATE", "API SERVER", "DATA"), rows))
+    else:
+        click.echo("There is no cluster yet. Make one: gpupool up", err=True)
+
+
+def _row(cluster: ClusterDirectory) -> tuple[str, str, str, str]:
+    server = running_server(cluster)
+    if server is None:
+        return cluster.name, "Stopped", "<none>", str(cluster.path)
+    if not server.port:
+        return cluster.name, "Starting", "<none>", str(cluster.path)
+    return cluster.name, "Running", f"https://127.0.0.1:{server.port}", str(cluster.path)

@@ -1,0 +1,25 @@
+"""`gpupool down`: stop a cluster, or all of them."""
+
+import click
+
+from gpupool.cli.home import home
+from gpupool.cli.options import name_option
+from gpupool.cli.server_process import stop_server
+
+PATIENCE_S = 15
+
+
+@click.command("down")
+@name_option
+@click.option("--all", "every", is_flag=True, help="Stop all clusters of this machine.")
+def command(name: str, every: bool) -> None:
+    """Stop a cluster; its data stays.
+
+    Pods are stopped with it. `gpupool up` starts it again with everything in it.
+    """
+    place = home()
+    for cluster in place.clusters() if every else [place.existing(name)]:
+        if stop_server(cluster, patience_s=PATIENCE_S):
+            click.echo(f'Cluster "{cluster.name}" is stopped. Its data stays in {cluster.path}.')
+        else:
+            click.echo(f'Cluster "{cluster.name}" is not running.')

@@ -1,0 +1,180 @@
+"""Where clusters live on this machine, and what is in a cluster's directory.
+
+<home>/quotas.json           quotas that people have changed
+<home>/clusters/<name>/      a cluster; a link where --data-dir put it elsewhere
+    .gpupool                 says that the directory is ours, and in which format
+    cluster.yaml             the cluster file that it is made from
+    state.json               port and process of the last start, and the cluster file that
+                             was put into effect
+    server.log
+    lock, kubeconfig, ...    what the server itself keeps there
+"""
+
+import fcntl
+import json
+import os
+import re
+import shutil
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import click
+
+from gpupool.localcluster.apiserver.security import data_directory
+from gpupool.localcluster.apiserver.security.data_directory import write_private
+
+DEFAULT_NAME = "default"
+_NAME = re.compile(r"[a-z0-9]([-a-z0-9]{0,38}[a-z0-9])?")
+_MARKER = ".gpupool"
+_FORMAT = b"1\n"
+
+
+class CannotUse(click.ClickException):
+    """A directory, a name or a port that cannot be had: thing, reason, and what to do."""
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterDirectory:
+    name: str
+    path: Path
+
+    @property
+    def cluster_file(self) -> Path:
+        return self.path / "cluster.yaml"
+
+    @property
+    def state_file(self) -> Path:
+        return self.path / "state.json"
+
+    @property
+    def log_file(self) -> Path:
+        return self.path / "server.log"
+
+    @property
+    def kubeconfig(self) -> Path:
+        return self.path / "kubeconfig"
+
+    @property
+    def merged_file(self) -> Path:
+        return self.path / "merged-into"
+
+    def state(self) -> dict[str, Any]:
+        return _read_json(self.state_file)
+
+    def write_state(self, state: Mapping[str, Any]) -> None:
+        write_private(self.state_file, json.dumps(state).encode())
+
+
+@dataclass(frozen=True, slots=True)
+class Home:
+    root: Path
+
+    @property
+    def _clusters(self) -> Path:
+        return self.root / "clusters"
+
+    @property
+    def _quotas(self) -> Path:
+        return self.root / "quotas.json"
+
+    def clusters(self) -> list[ClusterDirectory]:
+        if not self._clusters.is_dir():
+            return []
+        return [
+            ClusterDirectory(entry.name, entry.resolve())
+            for entry in sorted(self._clusters.iterdir())
+            if (entry / _MARKER).is_file()
+        ]
+
+    def find(self, name: str) -> ClusterDirectory | None:
+        return next((cluster for cluster in self.clusters() if cluster.name == name), None)
+
+    def existing(self, name: str) -> ClusterDirectory:
+        cluster = self.find(name)
+        if cluster is None:
+            there = ", ".join(each.name for each in self.clusters()) or "none"
+            raise CannotUse(f'There is no cluster "{name}". Clusters here: {there}.')
+        return cluster
+
+    def make(self, name: str, elsewhere: Path | None) -> ClusterDirectory:
+        """The directory of a new cluster. Nothing is left behind when it is refused."""
+        link = self._clusters / name
+        path = elsewhere.resolve() if elsewhere else link
+        if _is_somebody_elses(path):
+            raise CannotUse(f"{path} is not empty, and not of gpupool's making: choose another.")
+        self._clusters.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if link.is_symlink():  # to a directory that is gone
+            link.unlink()
+        try:
+            data_directory.prepare(path)
+        except data_directory.DataDirectoryError as error:
+            raise CannotUse(str(error)) from error
+        if elsewhere:
+            link.symlink_to(path)
+        write_private(path / _MARKER, _FORMAT)
+        return ClusterDirectory(name, path)
+
+    def delete(self, cluster: ClusterDirectory) -> None:
+        """All that it has; `find` has seen that the directory is ours."""
+        link = self._clusters / cluster.name
+        if link.is_symlink():
+            link.unlink()
+        # The marker last: a deletion that is cut short can be repeated.
+        for entry in cluster.path.iterdir():
+            if entry.name != _MARKER:
+                shutil.rmtree(
+                    entry
+                ) if entry.is_dir() and not entry.is_symlink() else entry.unlink()
+        shutil.rmtree(cluster.path)
+
+    def quota_changes(self) -> dict[str, int]:
+        return _read_json(self._quotas)
+
+    def write_quota_changes(self, changes: Mapping[str, int]) -> None:
+        self.root.mkdir(mode=0o700, parents=True, exist_ok=True)
+        write_private(self._quotas, json.dumps(changes, indent=2).encode() + b"\n")
+
+    @contextmanager
+    def alone(self) -> Iterator[None]:
+        """Held while clusters are counted and made, so that two commands cannot both be last."""
+        self.root.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with (self.root / ".lock").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            yield
+
+
+def home() -> Home:
+    """$GPUPOOL_HOME, or where the XDG rules put state."""
+    if given := os.environ.get("GPUPOOL_HOME"):
+        return Home(Path(given).expanduser().absolute())
+    state = os.environ.get("XDG_STATE_HOME", "")
+    base = Path(state) if Path(state).is_absolute() else Path.home() / ".local" / "state"
+    return Home(base / "gpupool")
+
+
+def _is_somebody_elses(path: Path) -> bool:
+    if not path.exists() or (path / _MARKER).is_file():
+        return False
+    return not path.is_dir() or any(path.iterdir())
+
+
+def check_name(name: str) -> str:
+    if not _NAME.fullmatch(name):
+        raise CannotUse(
+            f'"{name}" cannot be the name of a cluster: wanted lower-case letters, digits and '
+            '"-", at most 40, a letter or digit at both ends.'
+        )
+    return name
+
+
+def _read_json(path: Path) -> dict[str, Any]:
+    try:
+        data = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return {}
+    except ValueError as error:
+        raise CannotUse(f"{path} is damaged ({error}): delete it and try again.") from error
+    return data if isinstance(data, dict) else {}

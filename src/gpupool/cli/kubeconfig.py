@@ -1,0 +1,22 @@
+"""`gpupool kubeconfig`: print it."""
+
+import click
+
+from gpupool.cli.home import CannotUse, home
+from gpupool.cli.options import name_option
+
+
+@click.command("kubeconfig")
+@name_option
+def command(name: str) -> None:
+    """Print the kubeconfig of a cluster.
+
+    It holds the token of the cluster's administrator: keep it to yourself.
+    """
+    cluster = home().existing(name)
+    try:
+        click.echo(cluster.kubeconfig.read_text(encoding="utf-8"), nl=False)
+    except FileNotFoundError:
+        raise CannotUse(
+            f'Cluster "{name}" has no kubeconfig yet: start it with gpupool up.'
+        ) from None

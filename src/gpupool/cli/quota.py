@@ -1,0 +1,49 @@
+"""`gpupool quota`: show and change what the platform allows."""
+
+import click
+
+from gpupool.cli.home import CannotUse, home
+from gpupool.cli.table import table
+
+
+@click.group("quota", invoke_without_command=True)
+@click.pass_context
+def command(context: click.Context) -> None:
+    """Show or change the quotas of the platform.
+
+    Without a command it lists them.
+    """
+    if context.invoked_subcommand:
+        return
+    from gpupool.cli.prepare import current_quotas
+    from gpupool.localcluster.config.quotas import quota_rows
+    from gpupool.localcluster.config.spec import Quotas
+
+    place = home()
+    used = {"clusters": str(len(place.clusters()))}
+    defaults = dict(quota_rows(Quotas()))
+    rows = [
+        (name, str(limit), str(defaults[name]), used.get(name, "per cluster"))
+        for name, limit in quota_rows(current_quotas(place, Quotas()))
+    ]
+    click.echo(table(("QUOTA", "LIMIT", "DEFAULT", "USED"), rows))
+
+
+@command.command("set")
+@click.argument("changes", nargs=-1, required=True, metavar="NAME=NUMBER...")
+def set_quotas(changes: tuple[str, ...]) -> None:
+    """Change quotas, for all clusters and at once, also for running ones.
+
+    For example: gpupool quota set nodes-per-cluster=100 routes-per-cluster=100
+    """
+    from gpupool.localcluster.config.quotas import parse_change
+
+    parsed = [parse_change(change) for change in changes]
+    if wrong := [text for text in parsed if isinstance(text, str)]:
+        raise CannotUse("\n".join(wrong))
+    wanted = dict(change for change in parsed if not isinstance(change, str))
+    place = home()
+    with place.alone():
+        place.write_quota_changes(place.quota_changes() | wanted)
+    for name, limit in wanted.items():
+        click.echo(f"{name} is now {limit}.")

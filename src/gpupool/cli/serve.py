@@ -1,0 +1,114 @@
+"""The server process: runs one cluster until it is told to stop.
+
+Told by SIGTERM, SIGINT or SIGHUP, or by the end of the stream that --attached-to names. A second
+SIGINT ends it at once.
+"""
+
+import asyncio
+import errno
+import logging
+import os
+import signal
+from collections.abc import Callable
+from typing import Protocol
+
+from gpupool.cli.ports import no_port
+from gpupool.cli.prepare import Prepared, fingerprint
+from gpupool.cli.reports import Failed, Listener, Ready, Step
+from gpupool.localcluster.apiserver.security.data_directory import DataDirectoryError, Lock
+from gpupool.localcluster.config.settings import ClusterSettings
+
+log = logging.getLogger(__name__)
+
+
+class RunningCluster(Protocol):
+    """What the assembly says once the cluster answers."""
+
+    @property
+    def port(self) -> int: ...
+
+
+class RunCluster(Protocol):
+    async def __call__(
+        self,
+        settings: ClusterSettings,
+        *,
+        ready: Callable[[RunningCluster], None],
+        stop: asyncio.Event,
+    ) -> None: ...
+
+
+def serve(
+    prepared: Prepared, *, run: RunCluster, tell: Listener, attached_to: int | None = None
+) -> int:
+    """The exit code: 0 after a clean stop, 1 when it could not start or broke."""
+    try:
+        with Lock(prepared.cluster.path), asyncio.Runner(loop_factory=_event_loop) as runner:
+            runner.run(_run(prepared, run, tell, attached_to))
+    except Exception as error:
+        log.exception("server stopped")
+        tell(Failed(_words(_innermost(error), prepared.settings)))
+        return 1
+    return 0
+
+
+async def _run(
+    prepared: Prepared, run: RunCluster, tell: Listener, attached_to: int | None
+) -> None:
+    cluster, settings = prepared.cluster, prepared.settings
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        loop.add_signal_handler(number, _stop_once, loop, stop)
+    if attached_to is not None:
+        loop.add_reader(attached_to, _stop_at_end, loop, attached_to, stop)
+
+    def ready(running: RunningCluster) -> None:
+        text = cluster.cluster_file.read_text(encoding="utf-8")
+        cluster.write_state(
+            {"pid": os.getpid(), "port": running.port, "applied": fingerprint(text)}
+        )
+        log.info("cluster is ready", extra={"cluster": settings.name, "port": running.port})
+        tell(Ready(running.port))
+
+    tell(Step("starting the API server"))
+    await run(settings, ready=ready, stop=stop)
+    log.info("cluster has stopped", extra={"cluster": settings.name})
+
+
+def _event_loop() -> asyncio.AbstractEventLoop:
+    import uvloop
+
+    loop: asyncio.AbstractEventLoop = uvloop.new_event_loop()
+    return loop
+
+
+def _stop_once(loop: asyncio.AbstractEventLoop, stop: asyncio.Event) -> None:
+    stop.set()
+    loop.remove_signal_handler(signal.SIGINT)
+    signal.signal(signal.SIGINT, lambda *_: os._exit(130))
+
+
+def _stop_at_end(loop: asyncio.AbstractEventLoop, descriptor: int, stop: asyncio.Event) -> None:
+    if not os.read(descriptor, 4096):
+        loop.remove_reader(descriptor)
+        stop.set()
+
+
+def _innermost(error: Exception) -> Exception:
+    """The one that started it, out of the groups that task groups wrap it in."""
+    while isinstance(error, ExceptionGroup):
+        error = error.exceptions[0]
+    return error
+
+
+def _words(error: Exception, settings: ClusterSettings) -> str:
+    match error:
+        case OSError(errno=errno.EADDRINUSE):
+            return no_port(settings.port, "it is in use", "Choose another with --port.").message
+        case OSError(errno=errno.ENOSPC):
+            return f"No space is left for {settings.data_dir}: free some, and start again."
+        case DataDirectoryError():
+            return str(error)
+        case _:
+            return f"{type(error).__name__}: {error}"

@@ -1,0 +1,58 @@
+"""`gpupool status`: does a cluster run, does it answer, and where."""
+
+import sys
+
+import click
+
+from gpupool.cli.home import ClusterDirectory, home
+from gpupool.cli.options import name_option
+from gpupool.cli.server_process import Server, running_server
+
+NOT_RUNNING = 3  # as init scripts have it; 1 is for errors
+
+
+@click.command("status")
+@name_option
+def command(name: str) -> None:
+    """Show whether a cluster runs, and where.
+
+    The exit code is 0 when it runs and answers, 3 when it does not.
+    """
+    cluster = home().existing(name)
+    server = running_server(cluster)
+    state = _state(cluster, server)
+    click.echo(f"Name:        {cluster.name}")
+    click.echo(f"State:       {state}")
+    if server:
+        click.echo(f"API server:  https://127.0.0.1:{server.port}")
+        click.echo(f"Process:     {server.pid}")
+    click.echo(f"Kubeconfig:  {cluster.kubeconfig}")
+    click.echo(f"Data:        {cluster.path}")
+    click.echo(f"Log:         {cluster.log_file}")
+    sys.exit(0 if state == "Running" else NOT_RUNNING)
+
+
+def _state(cluster: ClusterDirectory, server: Server | None) -> str:
+    if server is None:
+        return "Stopped"
+    if not server.port:
+        return "Starting"
+    return "Running" if _answers(cluster, server.port) else "NotAnswering"
+
+
+def _answers(cluster: ClusterDirectory, port: int) -> bool:
+    """Whether /readyz says ok, over TLS with the cluster's own authority."""
+    import http.client
+    import ssl
+
+    connection = None
+    try:
+        trust = ssl.create_default_context(cafile=str(cluster.path / "ca.crt"))
+        connection = http.client.HTTPSConnection("127.0.0.1", port, timeout=2, context=trust)
+        connection.request("GET", "/readyz")
+        return connection.getresponse().status == 200
+    except (OSError, http.client.HTTPException):
+        return False
+    finally:
+        if connection:
+            connection.close()

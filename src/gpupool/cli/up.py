@@ -1,0 +1,147 @@
+"""`gpupool up`: start a cluster, detached, and say how to use it."""
+
+import shlex
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from gpupool.cli.home import ClusterDirectory, home
+
+if TYPE_CHECKING:
+    from gpupool.cli.prepare import Prepared
+    from gpupool.cli.reports import Listener
+
+
+@click.command("up")
+@click.option("--name", help="Name of the cluster; several run side by side.  [default: default]")
+@click.option(
+    "--config",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="Cluster file (YAML): node pools, machines, networks.  [default: the last one, or the "
+    "cluster of the documents]",
+)
+@click.option(
+    "--port",
+    type=click.IntRange(0, 65535),
+    help="Port of the API server; 0 takes any.  [default: the last one]",
+)
+@click.option(
+    "--data-dir",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="Where the cluster keeps its data.",
+)
+@click.option("--foreground", is_flag=True, help="Stay in this terminal until Ctrl-C.")
+@click.option(
+    "--merge-kubeconfig", is_flag=True, help="Also add the cluster to your own kubeconfig."
+)
+@click.option("--report-to", type=int, hidden=True)
+@click.option("--attached-to", type=int, hidden=True)
+def command(
+    foreground: bool,
+    merge_kubeconfig: bool,
+    report_to: int | None,
+    attached_to: int | None,
+    **wish: Any,
+) -> None:
+    """Start a local cluster.
+
+    Ready in a second or two. It goes on running when the terminal is closed; `gpupool down` stops
+    it, and the next `gpupool up` goes on where it was.
+    """
+    from gpupool.cli.prepare import Prepared, Wish, prepare
+
+    found = prepare(home(), Wish(**wish))
+    if isinstance(found, Prepared) and foreground:
+        sys.exit(_stay(found, report_to, attached_to))
+    if isinstance(found, Prepared):
+        port = _start(found.cluster, wish["port"])
+    else:
+        port = found.server.port
+        click.echo(f'Cluster "{found.cluster.name}" is already running.')
+        if wish["config"] or wish["port"] not in (None, 0, port):
+            click.echo("--config and --port take effect after: gpupool down", err=True)
+    _show_places(found.cluster, port)
+    if merge_kubeconfig:
+        _merge(found.cluster, port)
+    else:
+        click.echo("\nNext:")
+        click.echo(f"  export KUBECONFIG={shlex.quote(str(found.cluster.kubeconfig))}")
+        click.echo("  kubectl get nodes")
+
+
+def _start(cluster: ClusterDirectory, port: int | None) -> int:
+    from gpupool.cli.launch import launch, server_command
+
+    began = time.monotonic()
+    with _progress(f'Starting cluster "{cluster.name}"') as on_step:
+        running_port = launch(
+            cluster,
+            lambda report_to: server_command(cluster, port=port, report_to=report_to),
+            on_step=on_step,
+        )
+    click.echo(f'Cluster "{cluster.name}" is ready after {time.monotonic() - began:.1f} s.')
+    return running_port
+
+
+@contextmanager
+def _progress(title: str) -> Iterator[Callable[[str], None]]:
+    """A spinner in a terminal, lines elsewhere."""
+    if sys.stderr.isatty():
+        from rich.console import Console
+
+        with Console(stderr=True).status(f"{title} ...") as status:
+            yield lambda step: status.update(f"{title}: {step} ...")
+    else:
+        click.echo(f"{title} ...", err=True)
+        yield lambda step: click.echo(f"  {step} ...", err=True)
+
+
+def _show_places(cluster: ClusterDirectory, port: int) -> None:
+    click.echo()
+    click.echo(f"  API server   https://127.0.0.1:{port}")
+    click.echo(f"  kubeconfig   {cluster.kubeconfig}")
+    click.echo(f"  log          {cluster.log_file}")
+
+
+def _stay(prepared: "Prepared", report_to: int | None, attached_to: int | None) -> int:
+    from gpupool.assembly import run_cluster
+    from gpupool.cli.log_format import log_to_stderr
+    from gpupool.cli.reports import write_to
+    from gpupool.cli.serve import serve
+    from gpupool.localcluster.apiserver.security.data_directory import restrict_umask
+
+    restrict_umask()
+    log_to_stderr()
+    tell = write_to(report_to) if report_to is not None else _say(prepared.cluster)
+    return serve(prepared, run=run_cluster, tell=tell, attached_to=attached_to)
+
+
+def _say(cluster: ClusterDirectory) -> "Listener":
+    """To the terminal, when the server stays in it."""
+    from gpupool.cli.reports import Failed, Ready, Report
+
+    def say(report: Report) -> None:
+        match report:
+            case Ready(port):
+                click.echo(f'Cluster "{cluster.name}" is ready; Ctrl-C stops it.')
+                _show_places(cluster, port)
+                click.echo()
+            case Failed(text):
+                click.echo(f"Error: {text}", err=True)
+            case _:
+                pass
+
+    return say
+
+
+def _merge(cluster: ClusterDirectory, port: int) -> None:
+    from gpupool.cli.merging import context_name, merge
+
+    click.echo(f"  merged into  {merge(cluster, port)}")
+    click.echo("\nNext:")
+    click.echo(f"  kubectl --context {context_name(cluster)} get nodes")

@@ -1,0 +1,11 @@
+"""`gpupool version`."""
+
+import click
+
+from gpupool import __version__
+
+
+@click.command("version")
+def command() -> None:
+    """Print the version."""
+    click.echo(f"gpupool {__version__}")
