@@ -1,0 +1,162 @@
+"""Accepting connections, counting them, and ending them."""
+
+import asyncio
+import logging
+import socket
+import ssl
+from collections.abc import Coroutine, Sequence
+from contextlib import suppress
+from typing import Any
+
+from gpupool.localcluster.apiserver.http.limits import WireLimits
+from gpupool.localcluster.apiserver.http.listening import listen
+from gpupool.localcluster.apiserver.http.protocol import HttpConnection
+from gpupool.localcluster.apiserver.request import Handler
+
+log = logging.getLogger(__name__)
+
+_TLS_SHUTDOWN_S = 2.0
+_ACCEPT_AGAIN_S = 0.2
+_ABORT_S = 2.0
+
+
+async def serve(
+    handler: Handler,
+    *,
+    host: str = "127.0.0.1",
+    port: int = 0,
+    ssl_context: ssl.SSLContext | None,
+    limits: WireLimits,
+    beyond_loopback: bool = False,
+) -> "Server":
+    """Answer requests until closed. Raises NotLoopback, or OSError when the port is taken.
+
+    Port 0 draws a free one; a loopback host means both loopback addresses. Read in protocol.py
+    what a handler may not do before its first wait.
+    """
+    listeners = listen(host, port, beyond_loopback=beyond_loopback)
+    server = Server(handler, listeners, ssl_context, limits)
+    server.start()
+    return server
+
+
+class Server:
+    """Guards the number of connections: beyond the limit they are closed as they come."""
+
+    def __init__(
+        self,
+        handler: Handler,
+        listeners: Sequence[socket.socket],
+        ssl_context: ssl.SSLContext | None,
+        limits: WireLimits,
+    ) -> None:
+        self.port: int = listeners[0].getsockname()[1]
+        self._handler = handler
+        self._listeners = listeners
+        self._ssl_context = ssl_context
+        self._limits = limits
+        self._handshaking: set[HttpConnection] = set()
+        self._connections: set[HttpConnection] = set()
+        self._own_tasks: set[asyncio.Task[None]] = set()
+        self._request_tasks: set[asyncio.Task[None]] = set()
+        self._is_full = False
+        self._none_left = asyncio.Event()
+
+    def start(self) -> None:
+        for listener in self._listeners:
+            self._start(self._accept(listener), "http-accept")
+        self._start(self._sweep(), "http-sweep")
+
+    def _start(self, work: Coroutine[Any, Any, None], name: str) -> None:
+        task = asyncio.get_running_loop().create_task(work, name=name)
+        self._own_tasks.add(task)
+        task.add_done_callback(self._own_tasks.discard)
+
+    async def _accept(self, listener: socket.socket) -> None:
+        loop = asyncio.get_running_loop()
+        while True:
+            try:
+                accepted, _ = await loop.sock_accept(listener)
+            except OSError as error:
+                # Out of file descriptors, most likely: those who leave make room.
+                log.warning("cannot accept connections", extra={"error": str(error)})
+                await asyncio.sleep(_ACCEPT_AGAIN_S)
+                continue
+            if self.connections_open() < self._limits.connections:
+                self._is_full = False
+                self._start(self._open(accepted), "http-open")
+            else:
+                accepted.close()
+                if not self._is_full:
+                    self._is_full = True
+                    log.warning("too many connections", extra={"limit": self._limits.connections})
+
+    def connections_open(self) -> int:
+        """Those in their TLS handshake count too."""
+        return len(self._connections) + len(self._handshaking)
+
+    async def _open(self, accepted: socket.socket) -> None:
+        connection = HttpConnection(self._handler, self._limits, self)
+        self._handshaking.add(connection)
+        with_tls = self._ssl_context is not None
+        try:
+            await asyncio.get_running_loop().connect_accepted_socket(
+                lambda: connection,
+                accepted,
+                ssl=self._ssl_context,
+                ssl_handshake_timeout=self._limits.head_timeout_s if with_tls else None,
+                ssl_shutdown_timeout=_TLS_SHUTDOWN_S if with_tls else None,
+            )
+        except OSError as error:  # so are ssl.SSLError and TimeoutError
+            log.debug("handshake failed", extra={"error": str(error)})
+        finally:
+            self._handshaking.discard(connection)
+
+    async def _sweep(self) -> None:
+        loop = asyncio.get_running_loop()
+        while True:
+            await asyncio.sleep(self._limits.shortest_s() / 4)
+            now = loop.time()
+            for connection in tuple(self._connections):
+                connection.end_if_overdue(now)
+
+    # Called by connections.
+
+    def opened(self, connection: HttpConnection) -> None:
+        self._handshaking.discard(connection)
+        self._connections.add(connection)
+
+    def lost(self, connection: HttpConnection) -> None:
+        self._connections.discard(connection)
+        if not self._connections:
+            self._none_left.set()
+
+    def spawn(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        task = asyncio.get_running_loop().create_task(work, name="http-request")
+        self._request_tasks.add(task)
+        task.add_done_callback(self._request_tasks.discard)
+        return task
+
+    async def close(self, grace_s: float) -> None:
+        """Accept no more, end streams and WebSockets, and wait for answers under way."""
+        for task in tuple(self._own_tasks):
+            task.cancel()
+        await asyncio.gather(*self._own_tasks, return_exceptions=True)
+        for listener in self._listeners:
+            listener.close()
+        for connection in tuple(self._connections):
+            connection.end()
+        await self._wait_none_left(grace_s)
+        for connection in tuple(self._connections):
+            connection.abort()
+        await self._wait_none_left(_ABORT_S)
+        for task in tuple(self._request_tasks):
+            task.cancel()
+        await asyncio.gather(*self._request_tasks, return_exceptions=True)
+
+    async def _wait_none_left(self, limit_s: float) -> None:
+        self._none_left.clear()
+        if self._connections:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(limit_s):
+                    await self._none_left.wait()

@@ -1,0 +1,149 @@
+"""The server's end of a WebSocket (RFC 6455): messages, by wsproto's framing.
+
+Control frames are answered here. Messages wait in a queue; when it is full we stop reading from
+the socket, so a sender is slowed down to the speed of whoever calls `receive`. Pongs are left out
+when the client does not read: it could make us hoard them.
+"""
+
+import asyncio
+from collections import deque
+
+from wsproto.connection import Connection, ConnectionState, ConnectionType
+from wsproto.events import (
+    BytesMessage,
+    CloseConnection,
+    Event,
+    Ping,
+    TextMessage,
+)
+from wsproto.utilities import RemoteProtocolError
+
+from gpupool.localcluster.apiserver.http.limits import WireLimits
+from gpupool.localcluster.apiserver.http.outlet import Outlet
+
+# Bytes of messages that may wait to be received, and what one counts beside its content.
+_QUEUED = 256 * 1024
+_PER_MESSAGE = 64
+
+_GOING_AWAY = 1001
+_TOO_BIG = 1009
+
+
+class ServerWebSocket:
+    """An accepted WebSocket. `feed`, `lose` and `go_away` are for the connection below it."""
+
+    def __init__(self, outlet: Outlet, subprotocol: str, limits: WireLimits) -> None:
+        self.subprotocol = subprotocol
+        self._outlet = outlet
+        self._limits = limits
+        self._frames = Connection(ConnectionType.SERVER)
+        self._parts: list[bytes | bytearray | str] = []  # of a message that is not complete
+        self._parts_size = 0
+        self._messages: deque[bytes | str] = deque()
+        self._queued = 0
+        self._is_paused = False
+        self._is_over = False  # nothing more to receive
+        self._arrival = asyncio.Event()
+        self._peer_closed = asyncio.Event()
+
+    async def receive(self) -> bytes | str | None:
+        while not self._messages:
+            if self._is_over:
+                return None
+            self._arrival.clear()
+            await self._arrival.wait()
+        message = self._messages.popleft()
+        self._queued -= len(message) + _PER_MESSAGE
+        if self._is_paused and self._queued < _QUEUED // 2:
+            self._is_paused = False
+            self._outlet.transport.resume_reading()
+        return message
+
+    async def send(self, data: bytes | str) -> None:
+        """Text for a str, binary for bytes. Raises ConnectionResetError after the end."""
+        if self._frames.state is not ConnectionState.OPEN:
+            raise ConnectionResetError("the WebSocket is closed")
+        event = BytesMessage(data) if isinstance(data, bytes) else TextMessage(data)
+        await self._outlet.write_and_wait(self._frames.send(event))
+
+    async def close(self, code: int = 1000, reason: str = "") -> None:
+        """Say goodbye and wait a moment for the answer, so that the client can read all we sent."""
+        self._say_close(code, reason)
+        self._resume()
+        try:
+            async with asyncio.timeout(self._limits.linger_s):
+                await self._peer_closed.wait()
+        except TimeoutError:
+            pass
+        self._outlet.transport.close()
+
+    def feed(self, data: bytes) -> None:
+        if self._frames.state not in (ConnectionState.OPEN, ConnectionState.LOCAL_CLOSING):
+            return
+        try:
+            self._frames.receive_data(data)
+            for event in self._frames.events():
+                self._take(event)
+        except RemoteProtocolError as error:
+            answer = error.event_hint
+            self._say_close(answer.code if isinstance(answer, CloseConnection) else 1002, "")
+            self.lose()
+        if self._queued > _QUEUED and not self._is_paused:
+            self._is_paused = True
+            self._outlet.transport.pause_reading()
+
+    def _take(self, event: Event) -> None:
+        match event:
+            case BytesMessage() | TextMessage():
+                self._take_part(event)
+            case Ping():
+                if self._outlet.has_room and self._frames.state is ConnectionState.OPEN:
+                    self._outlet.write(self._frames.send(event.response()))
+            case CloseConnection():
+                if self._frames.state is ConnectionState.REMOTE_CLOSING:
+                    self._outlet.write(self._frames.send(event.response()))
+                self.lose()
+            case _:
+                pass
+
+    def _take_part(self, part: BytesMessage | TextMessage) -> None:
+        if self._is_over:
+            return
+        self._parts.append(part.data)
+        self._parts_size += len(part.data)
+        if self._parts_size > self._limits.message_bytes:
+            self._say_close(_TOO_BIG, "message too big")
+        elif part.message_finished:
+            whole = _joined(self._parts)
+            self._parts, self._parts_size = [], 0
+            self._messages.append(whole)
+            self._queued += len(whole) + _PER_MESSAGE
+            self._arrival.set()
+
+    def _say_close(self, code: int, reason: str) -> None:
+        """After this nothing more is received, and what arrives is thrown away."""
+        if self._frames.state in (ConnectionState.OPEN, ConnectionState.REMOTE_CLOSING):
+            self._outlet.write(self._frames.send(CloseConnection(code, reason)))
+        self._parts, self._parts_size = [], 0
+        self._is_over = True
+        self._arrival.set()
+
+    def go_away(self) -> None:
+        self._say_close(_GOING_AWAY, "")
+
+    def lose(self) -> None:
+        self._is_over = True
+        self._arrival.set()
+        self._peer_closed.set()
+
+    def _resume(self) -> None:
+        if self._is_paused:
+            self._is_paused = False
+            self._outlet.transport.resume_reading()
+
+
+def _joined(parts: list[bytes | bytearray | str]) -> bytes | str:
+    texts = [part for part in parts if isinstance(part, str)]
+    if texts:
+        return "".join(texts)
+    return b"".join(part for part in parts if not isinstance(part, str))
