@@ -79,7 +79,8 @@ class WebSocket(Protocol):
     async def receive(self) -> bytes | str | None:
         """The next message; None when the client has closed."""
 
-    async def send(self, data: bytes) -> None: ...
+    async def send(self, data: bytes | str) -> None:
+        """Binary for bytes, text for a str. Raises ConnectionResetError once the client is gone."""
 
     async def close(self, code: int = 1000, reason: str = "") -> None: ...
 

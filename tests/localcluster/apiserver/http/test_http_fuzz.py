@@ -53,7 +53,8 @@ def test_any_bytes_are_answered_or_refused(data: bytes) -> None:
 
 @given(almost_http, st.lists(st.integers(1, 60), min_size=1))
 def test_how_bytes_are_split_makes_no_difference(data: bytes, sizes: list[int]) -> None:
-    parts, rest = [], data
+    parts: list[bytes] = []
+    rest = data
     while rest:
         size = sizes[len(parts) % len(sizes)]
         parts.append(rest[:size])

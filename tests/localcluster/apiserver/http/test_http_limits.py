@@ -16,6 +16,7 @@ from tests.localcluster.apiserver.http.wire_client import (
     QUICK,
     Wire,
     connected,
+    eventually,
     serving,
     wired,
 )
@@ -115,7 +116,9 @@ MALFORMED = {
         "POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\nContent-Length: 5\r\n\r\n"
         "0\r\n\r\n"
     ),
-    "two lengths": "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 3\r\nContent-Length: 4\r\n\r\nabcd",
+    "two lengths": (
+        "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 3\r\nContent-Length: 4\r\n\r\nabcd"
+    ),
     "signed length": "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: +3\r\n\r\nabc",
     "length overflow": "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 99999999999999999999\r\n\r\n",
     "folded header": "GET / HTTP/1.1\r\nHost: x\r\nX: a\r\n b\r\n\r\n",
@@ -238,11 +241,8 @@ async def test_a_client_that_does_not_read_is_left() -> None:
             raw.setblocking(False)
             loop = asyncio.get_running_loop()
             await loop.sock_sendall(raw, b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
-            async with asyncio.timeout(PATIENCE_S):
-                while server.connections_open() != 1:  # it takes a moment to be there
-                    await asyncio.sleep(0.01)
-                while server.connections_open() != 0:
-                    await asyncio.sleep(0.01)
+            await eventually(lambda: server.connections_open() == 1)
+            await eventually(lambda: server.connections_open() == 0)
 
 
 async def test_beyond_the_limit_connections_are_closed_at_once(

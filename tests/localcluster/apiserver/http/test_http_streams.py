@@ -7,8 +7,8 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from gpupool.localcluster.apiserver.http.listening import NotLoopback
 from gpupool.localcluster.apiserver.http.limits import WireLimits
+from gpupool.localcluster.apiserver.http.listening import NotLoopback
 from gpupool.localcluster.apiserver.http.server import serve
 from gpupool.localcluster.apiserver.request import Answer, Reply, Request, Stream
 from tests.localcluster.apiserver.http.wire_client import (
@@ -312,7 +312,7 @@ async def test_both_loopback_addresses_share_the_port() -> None:
 
 
 async def test_other_addresses_need_permission() -> None:
-    with pytest.raises(NotLoopback, match="0.0.0.0 is not a loopback address"):
+    with pytest.raises(NotLoopback, match=r"0\.0\.0\.0 is not a loopback address"):
         await serve(three, host="0.0.0.0", ssl_context=None, limits=WireLimits())
 
 

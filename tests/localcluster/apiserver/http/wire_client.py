@@ -2,7 +2,7 @@
 
 import asyncio
 import ssl
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 
@@ -11,6 +11,7 @@ from gpupool.localcluster.apiserver.http.server import Server, serve
 from gpupool.localcluster.apiserver.request import Handler
 
 PATIENCE_S = 20.0
+USUAL = WireLimits()
 # Short, so that tests of time-outs take no time; long enough for a busy machine.
 QUICK = WireLimits(
     head_timeout_s=0.4, body_timeout_s=0.4, idle_timeout_s=0.4, stall_timeout_s=0.4, linger_s=0.1
@@ -102,7 +103,7 @@ async def connected(server: Server, tls: ssl.SSLContext | None = None) -> AsyncI
 
 @asynccontextmanager
 async def serving(
-    handler: Handler, limits: WireLimits = WireLimits(), tls: ssl.SSLContext | None = None
+    handler: Handler, limits: WireLimits = USUAL, tls: ssl.SSLContext | None = None
 ) -> AsyncIterator[Server]:
     server = await serve(handler, ssl_context=tls, limits=limits)
     try:
@@ -112,7 +113,14 @@ async def serving(
 
 
 @asynccontextmanager
-async def wired(handler: Handler, limits: WireLimits = WireLimits()) -> AsyncIterator[Wire]:
+async def wired(handler: Handler, limits: WireLimits = USUAL) -> AsyncIterator[Wire]:
     """A server, and a connection to it."""
     async with serving(handler, limits) as server, connected(server) as wire:
         yield wire
+
+
+async def eventually(condition: Callable[[], bool]) -> None:
+    """For what happens in the server without a sign on the wire."""
+    async with asyncio.timeout(PATIENCE_S):
+        while not condition():  # noqa: ASYNC110 - there is no event to wait for
+            await asyncio.sleep(0.01)

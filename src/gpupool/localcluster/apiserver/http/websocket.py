@@ -16,7 +16,6 @@ from wsproto.events import (
     Ping,
     TextMessage,
 )
-from wsproto.utilities import RemoteProtocolError
 
 from gpupool.localcluster.apiserver.http.limits import WireLimits
 from gpupool.localcluster.apiserver.http.outlet import Outlet
@@ -78,16 +77,11 @@ class ServerWebSocket:
         self._outlet.transport.close()
 
     def feed(self, data: bytes) -> None:
-        if self._frames.state not in (ConnectionState.OPEN, ConnectionState.LOCAL_CLOSING):
+        if self._peer_closed.is_set():
             return
-        try:
-            self._frames.receive_data(data)
-            for event in self._frames.events():
-                self._take(event)
-        except RemoteProtocolError as error:
-            answer = error.event_hint
-            self._say_close(answer.code if isinstance(answer, CloseConnection) else 1002, "")
-            self.lose()
+        self._frames.receive_data(data)
+        for event in self._frames.events():
+            self._take(event)
         if self._queued > _QUEUED and not self._is_paused:
             self._is_paused = True
             self._outlet.transport.pause_reading()
@@ -100,8 +94,8 @@ class ServerWebSocket:
                 if self._outlet.has_room and self._frames.state is ConnectionState.OPEN:
                     self._outlet.write(self._frames.send(event.response()))
             case CloseConnection():
-                if self._frames.state is ConnectionState.REMOTE_CLOSING:
-                    self._outlet.write(self._frames.send(event.response()))
+                # From the client, or made by wsproto because of a broken frame.
+                self._say_close(event.code, "")
                 self.lose()
             case _:
                 pass
