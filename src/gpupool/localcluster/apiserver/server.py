@@ -1,15 +1,21 @@
 """ApiServer: all parts put together, started and stopped in order."""
 
 import asyncio
+import contextlib
 import gc
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 from gpupool.kube.client import Kube
+from gpupool.kube.errors import Refused
+from gpupool.kube.resources import RESOURCE_QUOTAS
 from gpupool.localcluster.apiserver import bootstrap, custom
 from gpupool.localcluster.apiserver.admission.chain import Admission
+from gpupool.localcluster.apiserver.admission.quota import QuotaLedger
 from gpupool.localcluster.apiserver.admission.view import StoreView
+from gpupool.localcluster.apiserver.admission.webhooks import WebhookCaller
 from gpupool.localcluster.apiserver.allocation import ServiceAddresses
 from gpupool.localcluster.apiserver.api import Api, Nodes, Stored
 from gpupool.localcluster.apiserver.app import App
@@ -26,7 +32,7 @@ from gpupool.localcluster.apiserver.request import User
 from gpupool.localcluster.apiserver.security.audit import AuditLog
 from gpupool.localcluster.apiserver.security.authentication import Authenticator
 from gpupool.localcluster.apiserver.security.certificates import Certificates, server_context
-from gpupool.localcluster.apiserver.security.identities import ADMIN
+from gpupool.localcluster.apiserver.security.identities import ADMIN, CONTROLLER_MANAGER
 from gpupool.localcluster.apiserver.security.in_flight import InFlight
 from gpupool.localcluster.apiserver.security.limits import Limits
 from gpupool.localcluster.apiserver.security.rbac import GROUP as RBAC
@@ -37,6 +43,7 @@ from gpupool.localcluster.apiserver.store.store import Store
 from gpupool.localcluster.apiserver.store.watch_log import DELETED, Event
 
 STORE_FILE = "store.db"
+_RECORDS_EVERY_S = 0.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +53,7 @@ class ApiServer:
     certificates: Certificates
     front: Front
     _audit: AuditLog
+    _quota: QuotaLedger
 
     def client(self, user: User) -> Kube:
         """A client inside the process, with that user's rights."""
@@ -68,6 +76,18 @@ class ApiServer:
         gc.freeze()
         gc.set_threshold(50_000, 20, 1000)
 
+    async def keep_records(self) -> None:
+        """Writes out, twice a second until cancelled, what is only gathered meanwhile: the audit
+        log, and in the status of quotas what their namespaces use."""
+        kube = self.client(CONTROLLER_MANAGER)
+        while True:
+            await asyncio.sleep(_RECORDS_EVERY_S)
+            self._audit.flush()
+            for namespace, name, used in self._quota.changed_statuses():
+                with contextlib.suppress(Refused):  # the quota has gone, or its namespace
+                    path = RESOURCE_QUOTAS.path(namespace, name, "status")
+                    await kube.patch(path, {"status": used})
+
     def close(self) -> None:
         self.api.store.close()
         self._audit.close()
@@ -84,12 +104,14 @@ def build(
     authorizer = Authorizer(stored)
     account_tokens = ServiceAccountTokens(certificates.service_account_key_pem, stored)
     addresses = ServiceAddresses()
+    quota = QuotaLedger(store, time.time)
+    store.on_change(quota.on_change)
     api = Api(
         kinds=kinds,
         store=store,
         custom=custom_kinds,
         addresses=addresses,
-        admission=Admission(StoreView(store), kinds),
+        admission=Admission(StoreView(store), quota, WebhookCaller(StoreView(store))),
         authorizer=authorizer,
         authenticator=Authenticator(tokens, account_tokens, authorizer),
         account_tokens=account_tokens,
@@ -105,7 +127,7 @@ def build(
     asyncio.get_running_loop().run_in_executor(None, account_tokens.warm_up)
     audit = AuditLog(directory / "audit.log")
     app = App(api)
-    return ApiServer(api, app, certificates, Front(api, app, audit), audit)
+    return ApiServer(api, app, certificates, Front(api, app, audit), audit, quota)
 
 
 def _selectable(kinds: Kinds) -> Callable[[str], tuple[str, ...]]:

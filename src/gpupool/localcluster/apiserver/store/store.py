@@ -96,6 +96,10 @@ class Store:
             for resource, namespaces in self._objects.items()
         }
 
+    def resources_in(self, namespace: str) -> list[str]:
+        """Which resources have objects there."""
+        return [r for r, namespaces in self._objects.items() if namespaces.get(namespace)]
+
     def log(self, resource: str) -> WatchLog:
         found = self._logs.get(resource)
         if found is None:

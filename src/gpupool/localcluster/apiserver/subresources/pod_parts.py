@@ -13,7 +13,7 @@ from gpupool.localcluster.apiserver.routing import Target
 from gpupool.localcluster.apiserver.verbs.create import Write, conform_object
 from gpupool.localcluster.apiserver.verbs.options import write_options
 from gpupool.localcluster.apiserver.verbs.patch import change_of
-from gpupool.localcluster.apiserver.verbs.update import answer_written, update_object
+from gpupool.localcluster.apiserver.verbs.update import answer_written, update_object, whole_body
 
 # Moves the one part from the new object into the old one.
 KeepOnly = Callable[[Obj, Obj], None]
@@ -51,10 +51,7 @@ async def _change(api: Api, request: Request, target: Target, keep_only: KeepOnl
     media = request.headers.get("content-type", "").split(";", 1)[0].strip()
     if request.method == "PUT":
         options = write_options(request, "UpdateOptions")
-        sent = read_object(request.body, media, target.kind)
-
-        def change(_: Obj) -> Obj:
-            return sent
+        change = whole_body(read_object(request.body, media, target.kind))
     else:
         options = write_options(request, "PatchOptions")
         change = change_of(api, request, target, media)

@@ -15,7 +15,7 @@ from gpupool.localcluster.apiserver.verbs.options import write_options
 from gpupool.localcluster.apiserver.verbs.patch import change_of
 from gpupool.localcluster.apiserver.verbs.read import existing
 from gpupool.localcluster.apiserver.verbs.representation import answer_object, as_served
-from gpupool.localcluster.apiserver.verbs.update import update_object
+from gpupool.localcluster.apiserver.verbs.update import Change, update_object, whole_body
 
 _BUILT_IN: Obj = {
     "specReplicasPath": ".spec.replicas",
@@ -32,12 +32,10 @@ async def write_scale(api: Api, request: Request, target: Target) -> Answer:
     """PUT and PATCH: the change is made on the Scale, then carried into the object."""
     kind = target.kind
     media = request.headers.get("content-type", "")
+    change_scale: Change
     if request.method == "PUT":
         options = write_options(request, "UpdateOptions")
-        sent = read_any(request.body, media)
-
-        def change_scale(_: Obj) -> Obj:
-            return sent
+        change_scale = whole_body(read_any(request.body, media))
     else:
         options = write_options(request, "PatchOptions")
         change_scale = change_of(api, request, target, media.split(";", 1)[0].strip())

@@ -1,12 +1,13 @@
 """create: from a decoded object to a stored one."""
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from gpupool.contract.objects import Obj
 from gpupool.localcluster.apiserver import status
 from gpupool.localcluster.apiserver.admission.attributes import Attributes, Operation
 from gpupool.localcluster.apiserver.api import Api
-from gpupool.localcluster.apiserver.decode.body import read_object
+from gpupool.localcluster.apiserver.decode.body import duplicates, read_object
 from gpupool.localcluster.apiserver.defaults.apply import apply_defaults
 from gpupool.localcluster.apiserver.defaults.convert import to_storage
 from gpupool.localcluster.apiserver.patch.managed_fields import Writer, track_create
@@ -66,8 +67,7 @@ class Written(NamedTuple):
 async def create(api: Api, request: Request, target: Target) -> Answer:
     kind = target.kind
     write = Write(api, request, target, write_options(request, "CreateOptions"))
-    obj = read_object(request.body, request.headers.get("content-type", ""), kind)
-    conform_object(write, obj)
+    obj = conformed_body(write)
     place(obj, target)
     written = await create_object(write, obj)
     if written.record is None:
@@ -75,12 +75,22 @@ async def create(api: Api, request: Request, target: Target) -> Answer:
     return answer_record(api, request, kind, written.record, 201)
 
 
-def conform_object(write: Write, obj: Obj) -> None:
-    """Types and unknown fields; what is pruned is warned about."""
-    kind, api = write.target.kind, write.api
-    write.request.warnings += conform(obj, kind, api.schema(kind), write.options.validation)
+def conform_object(write: Write, obj: Obj, repeated: Sequence[str] = ()) -> None:
+    """Types and unknown fields; what is pruned is warned about. `repeated`: keys in the body."""
+    kind, api, strictness = write.target.kind, write.api, write.options.validation
+    write.request.warnings += conform(obj, kind, api.schema(kind), strictness, repeated)
     if kind.custom:
         api.custom.version(kind).apply_defaults(obj)
+
+
+def conformed_body(write: Write) -> Obj:
+    """The object that was sent, checked against its schema."""
+    request, kind = write.request, write.target.kind
+    media = request.headers.get("content-type", "")
+    obj = read_object(request.body, media, kind)
+    strict = write.options.validation != "Ignore"
+    conform_object(write, obj, duplicates(request.body, media) if strict else ())
+    return obj
 
 
 async def create_object(write: Write, obj: Obj) -> Written:

@@ -188,4 +188,5 @@ def _grace_s(obj: Obj, kind: Kind, options: DeleteOptions) -> int:
     else:
         asked = spec.get("terminationGracePeriodSeconds", _DEFAULT_GRACE_S)
     # A pod that is being deleted can only be deleted sooner, never later.
-    return min(asked, metadata.get("deletionGracePeriodSeconds", asked))
+    already: int = metadata.get("deletionGracePeriodSeconds", asked)
+    return min(asked, already)

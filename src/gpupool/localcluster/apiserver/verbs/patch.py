@@ -2,8 +2,6 @@
 
 from collections.abc import Callable
 
-import orjson
-
 from gpupool.contract.objects import Obj
 from gpupool.localcluster.apiserver import status
 from gpupool.localcluster.apiserver.api import Api
@@ -52,23 +50,11 @@ def change_of(api: Api, request: Request, target: Target, media: str) -> Change:
     if media == JSON_PATCH:
         return lambda old: apply_json_patch(old, request.body)
     if media == MERGE_PATCH:
-        merge = _document(request.body)
-        return lambda old: apply_merge_patch(old, merge)
+        return lambda old: apply_merge_patch(old, request.body)
     if media == STRATEGIC_PATCH and not target.kind.custom:
-        strategic = _document(request.body)
         schema = api.schema(target.kind)
-        return lambda old: apply_strategic(old, strategic, schema)
+        return lambda old: apply_strategic(old, request.body, schema)
     raise status.failure(415, "UnsupportedMediaType", "415: Unsupported Media Type", details={})
-
-
-def _document(body: bytes) -> Obj:
-    try:
-        parsed = orjson.loads(body)
-    except orjson.JSONDecodeError as error:
-        raise status.bad_request(f"error decoding patch: {error}") from error
-    if not isinstance(parsed, dict):
-        raise status.bad_request("error decoding patch: wanted a JSON object")
-    return parsed
 
 
 async def _apply(write: Write) -> Answer:

@@ -5,11 +5,12 @@ PUT, the four patches, /status, /scale and the rest differ only in that function
 
 from collections.abc import Callable
 
+import orjson
+
 from gpupool.contract.objects import Obj
 from gpupool.localcluster.apiserver import status
-from gpupool.localcluster.apiserver.admission.attributes import Operation
+from gpupool.localcluster.apiserver.admission.attributes import Attributes, Operation
 from gpupool.localcluster.apiserver.api import Api
-from gpupool.localcluster.apiserver.decode.body import read_object
 from gpupool.localcluster.apiserver.defaults.apply import apply_defaults
 from gpupool.localcluster.apiserver.defaults.convert import to_storage
 from gpupool.localcluster.apiserver.patch.managed_fields import track_update
@@ -22,7 +23,7 @@ from gpupool.localcluster.apiserver.validation.validate import (
     validate_status_update,
     validate_update,
 )
-from gpupool.localcluster.apiserver.verbs.create import Write, Written, conform_object
+from gpupool.localcluster.apiserver.verbs.create import Write, Written, conformed_body
 from gpupool.localcluster.apiserver.verbs.metadata import carry_over
 from gpupool.localcluster.apiserver.verbs.options import write_options
 from gpupool.localcluster.apiserver.verbs.read import existing
@@ -42,11 +43,16 @@ _ATTEMPTS = 5  # when admission webhooks wait, somebody else may write meanwhile
 async def update(api: Api, request: Request, target: Target) -> Answer:
     """PUT: the body replaces the object."""
     write = Write(api, request, target, write_options(request, "UpdateOptions"))
-    obj = read_object(request.body, request.headers.get("content-type", ""), target.kind)
-    conform_object(write, obj)
+    obj = conformed_body(write)
     locked = bool(obj.get("metadata", {}).get("resourceVersion"))
-    written = await update_object(write, lambda _: obj, locked=locked)
+    written = await update_object(write, whole_body(obj), locked=locked)
     return answer_written(api, request, target, written)
+
+
+def whole_body(obj: Obj) -> Change:
+    """What was sent takes the place of what was there. A copy each time: it may be tried again."""
+    raw = orjson.dumps(obj)
+    return lambda _: orjson.loads(raw)
 
 
 def answer_written(
@@ -63,15 +69,17 @@ async def update_object(write: Write, change: Change, *, locked: bool = False) -
     for _ in range(_ATTEMPTS):
         record = existing(api, target)
         old = as_served(record, target.kind)
-        new = await _prepare(write, change(as_served(record, target.kind)), old)
+        changed = change(as_served(record, target.kind))
+        new, attributes = await _prepare(write, changed, old)
         if api.store.get(record.resource, record.namespace, record.name) is record:
+            api.admission.charge(attributes)
             return await _write(write, record, new, old)
         if locked:
             break
     raise status.conflict(target.kind, target.name, MODIFIED)
 
 
-async def _prepare(write: Write, new: Obj, old: Obj) -> Obj:
+async def _prepare(write: Write, new: Obj, old: Obj) -> tuple[Obj, Attributes]:
     api, target, kind = write.api, write.target, write.target.kind
     carry_over(new, old, kind, target.subresource)
     new["metadata"]["resourceVersion"] = old["metadata"]["resourceVersion"]
@@ -85,7 +93,7 @@ async def _prepare(write: Write, new: Obj, old: Obj) -> Obj:
         raise status.invalid(kind.kind, kind.group, target.name, errors)
     _track_fields(write, new, old)
     await api.admission.validate(attributes)
-    return new
+    return new, attributes
 
 
 def _track_fields(write: Write, new: Obj, old: Obj) -> None:

@@ -1,0 +1,112 @@
+"""A whole local cluster: API server, controllers, scheduler and nodes, wired in one process.
+
+Everybody but the API server is its client. What starts last stops first; nothing outlives `stop`.
+"""
+
+import asyncio
+import contextlib
+from collections.abc import Callable, Coroutine
+from dataclasses import dataclass
+from typing import Any
+
+from gpupool import __version__
+from gpupool.kube.client import Kube
+from gpupool.kube.errors import AlreadyExists
+from gpupool.kube.resources import CRDS, NODE_POOLS
+from gpupool.localcluster.apiserver.discovery import KUBERNETES_VERSION
+from gpupool.localcluster.apiserver.request import User
+from gpupool.localcluster.apiserver.security import certificates, kubeconfig
+from gpupool.localcluster.apiserver.security.identities import ADMIN, AUTHENTICATED, SCHEDULER
+from gpupool.localcluster.apiserver.security.tokens import StaticTokens, admin_token
+from gpupool.localcluster.apiserver.server import ApiServer, build
+from gpupool.localcluster.config.nodepools import nodepool_crd, nodepool_object
+from gpupool.localcluster.config.nodes import Versions
+from gpupool.localcluster.config.settings import ClusterSettings
+from gpupool.localcluster.controllers.all import cluster_controllers
+from gpupool.localcluster.controllers.garbage import Garbage
+from gpupool.localcluster.controllers.run import run_controllers
+from gpupool.localcluster.kubelet.fleet import Fleet, FleetSettings
+from gpupool.scheduler.run import Scheduler
+
+CONTROLLERS = User("system:kube-controller-manager", ("system:masters", AUTHENTICATED))
+FLEET = User("gpupool:nodes", ("system:masters", AUTHENTICATED))
+# Pods that name the default scheduler are ours too: a local cluster has no other.
+SCHEDULER_NAMES = frozenset({"default-scheduler", "gpupool-scheduler"})
+
+
+@dataclass(frozen=True, slots=True)
+class Running:
+    port: int
+
+
+async def run_cluster(
+    settings: ClusterSettings, *, ready: Callable[[Running], None], stop: asyncio.Event
+) -> None:
+    """Runs until `stop` is set. Raises before `ready` when it cannot start."""
+    directory = settings.data_dir
+    made = certificates.ensure(directory)
+    token = admin_token(directory, kubeconfig.read_token(settings.kubeconfig))
+    tokens = StaticTokens()
+    tokens.add(token, ADMIN)
+    fleet = Fleet(FleetSettings(directory / "pods"))
+    server = build(directory, made, tokens, fleet)
+    try:
+        http = await server.listen(settings.port)
+        try:
+            await server.bootstrap(http.port)
+            where = f"https://127.0.0.1:{http.port}"
+            kubeconfig.write(
+                settings.kubeconfig,
+                kubeconfig.Kubeconfig(settings.name, where, made.ca_pem, token),
+            )
+            if settings.apply_spec:
+                await _apply_pools(server.client(ADMIN), settings)
+            await _run_until(
+                stop, _programs(server, fleet, settings), lambda: ready(Running(http.port))
+            )
+        finally:
+            await http.close(grace_s=2.0)
+    finally:
+        server.close()
+
+
+def _programs(
+    server: ApiServer, fleet: Fleet, settings: ClusterSettings
+) -> dict[str, Coroutine[Any, Any, None]]:
+    controllers = server.client(CONTROLLERS)
+    versions = Versions(KUBERNETES_VERSION, f"gpupool://{__version__}")
+    ca_pem = server.certificates.ca_pem.decode()
+    chosen = cluster_controllers(ca_pem, settings.spec, versions)
+    return {
+        "controllers": run_controllers(chosen, controllers),
+        "garbage": Garbage(controllers).run(),
+        "scheduler": Scheduler(server.client(SCHEDULER), SCHEDULER_NAMES).run(),
+        "nodes": fleet.run(server.client(FLEET)),
+        "records": server.keep_records(),
+    }
+
+
+async def _run_until(
+    stop: asyncio.Event,
+    programs: dict[str, Coroutine[Any, Any, None]],
+    started: Callable[[], None],
+) -> None:
+    async with asyncio.TaskGroup() as tasks:
+        running = [tasks.create_task(work, name=name) for name, work in programs.items()]
+        started()
+        await stop.wait()
+        for task in reversed(running):
+            task.cancel()
+
+
+async def _apply_pools(kube: Kube, settings: ClusterSettings) -> None:
+    """Makes the pools what the cluster file says; those that it does not name stay."""
+    with contextlib.suppress(AlreadyExists):
+        await kube.create(CRDS, nodepool_crd())
+    for pool in settings.spec.pools:
+        wanted = nodepool_object(pool)
+        try:
+            await kube.create(NODE_POOLS, wanted)
+        except AlreadyExists:
+            path = NODE_POOLS.path(name=wanted["metadata"]["name"])
+            await kube.patch(path, {"spec": wanted["spec"]})
