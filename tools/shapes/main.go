@@ -1,12 +1,16 @@
-// Prints how Go's JSON encoder treats each field of Kubernetes' types, as one JSON document:
-// which empty values it leaves out, which fields it always writes, and where quantities are.
+// Prints what the API server's package needs to know of Kubernetes' Go types, as JSON documents.
 //
-//	cd tools/shapes && go run . > ../../src/gpupool/localcluster/apiserver/defaults/shapes.json
+// shapes.json: how the JSON encoder treats each field of the served types, that is, which empty
+// values it leaves out, which fields it always writes, and where quantities are.
+// internal.json: how the internal types print in error texts.
+//
+//	cd tools/shapes && go run . ../../src/gpupool/localcluster/apiserver
 package main
 
 import (
 	"encoding/json"
 	"os"
+	"path/filepath"
 	"reflect"
 	"regexp"
 	"strings"
@@ -68,17 +72,20 @@ func main() {
 		key := strings.TrimPrefix(gvk.GroupVersion().String()+"/"+gvk.Kind, "/")
 		result.Kinds[key] = visit(goType)
 	}
-	printed()
+	write("defaults/shapes.json", result, `(\},|",|"shapes":\{)("[^"]*[.][^"]*":\{|"[^"]*/[^"]*":")`)
+	write("validation/internal.json", internalTypes(), `(\],)("[^"]*":\[\[)`)
 }
 
-// printed writes a line per kind and shape, so that a new release shows as a readable diff.
-func printed() {
-	text, err := json.Marshal(result)
+// write puts a line break where `lines` matches, so that a new release shows as a readable diff.
+func write(path string, document any, lines string) {
+	text, err := json.Marshal(document)
 	if err != nil {
 		panic(err)
 	}
-	lines := regexp.MustCompile(`(\},|",|"shapes":\{)("[^"]*[.][^"]*":\{|"[^"]*/[^"]*":")`)
-	os.Stdout.Write(append(lines.ReplaceAll(text, []byte("$1\n$2")), '\n'))
+	text = regexp.MustCompile(lines).ReplaceAll(text, []byte("$1\n$2"))
+	if err := os.WriteFile(filepath.Join(os.Args[1], path), append(text, '\n'), 0o644); err != nil {
+		panic(err)
+	}
 }
 
 func name(goType reflect.Type) string {

@@ -1,0 +1,77 @@
+"""Is this object as its kind wants it? One table of rules, three questions.
+
+Objects come complete: defaults applied, name, uid and timestamps set. The order of checks, and
+which of them run twice on an update, follow the API server, because clients see the list.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import NamedTuple
+
+from gpupool.contract.objects import Obj
+from gpupool.localcluster.apiserver.defaults.convert import to_storage
+from gpupool.localcluster.apiserver.kinds import Kind
+from gpupool.localcluster.apiserver.validation import claims, pod_status, pods
+from gpupool.localcluster.apiserver.validation.errors import Errors
+from gpupool.localcluster.apiserver.validation.formats import dns_subdomain
+from gpupool.localcluster.apiserver.validation.metadata import (
+    generic_meta,
+    object_meta,
+    object_meta_update,
+)
+
+Create = Callable[[Obj], Errors]
+Update = Callable[[Obj, Obj], Errors]
+
+
+class Rules(NamedTuple):
+    create: Create
+    update: Update
+    status: Update | None = None
+
+
+RULES: Mapping[tuple[str, str], Rules] = {
+    ("", "Pod"): Rules(pods.create, pods.update, pod_status.status_update),
+    ("", "PodTemplate"): Rules(pods.create_template, pods.update_template),
+    ("", "PersistentVolumeClaim"): Rules(claims.create, claims.update, claims.status_update),
+}
+
+
+def validate_create(obj: Obj, kind: Kind) -> Errors:
+    errors: Errors = []
+    rules = RULES.get((kind.group, kind.kind))
+    if kind.custom:
+        object_meta(errors, obj["metadata"], dns_subdomain, namespaced=kind.namespaced)
+    elif rules is not None:
+        errors = rules.create(to_storage(obj, kind))
+    # What its kind says of a name is more to the point than what every object must fulfil.
+    if not errors:
+        generic_meta(errors, obj["metadata"], namespaced=kind.namespaced)
+    return errors
+
+
+def validate_update(new: Obj, old: Obj, kind: Kind) -> Errors:
+    errors = _common_update(new, old, kind)
+    rules = RULES.get((kind.group, kind.kind))
+    if kind.custom:
+        object_meta_update(errors, new["metadata"], old["metadata"])
+    elif rules is not None:
+        errors += rules.update(to_storage(new, kind), to_storage(old, kind))
+    return errors
+
+
+def validate_status_update(new: Obj, old: Obj, kind: Kind) -> Errors:
+    errors = _common_update(new, old, kind)
+    rules = RULES.get((kind.group, kind.kind))
+    if rules is not None and not kind.custom:
+        if rules.status is not None:
+            errors += rules.status(to_storage(new, kind), to_storage(old, kind))
+        else:
+            object_meta_update(errors, new["metadata"], old["metadata"])
+    return errors
+
+
+def _common_update(new: Obj, old: Obj, kind: Kind) -> Errors:
+    errors: Errors = []
+    generic_meta(errors, new["metadata"], namespaced=kind.namespaced)
+    object_meta_update(errors, new["metadata"], old["metadata"])
+    return errors
