@@ -4,6 +4,7 @@ import datetime
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Protocol
 
 from gpupool.contract.node_streams import NodeStreams
@@ -77,5 +78,10 @@ class Api:
 
     def stamp(self) -> str:
         """The time now, as metav1.Time writes it."""
-        now = datetime.datetime.fromtimestamp(int(self.clock()), datetime.UTC)
-        return now.strftime("%Y-%m-%dT%H:%M:%SZ")
+        return _stamp(int(self.clock()))
+
+
+@lru_cache(maxsize=4)
+def _stamp(second: int) -> str:
+    now = datetime.datetime.fromtimestamp(second, datetime.UTC)
+    return now.strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -4,6 +4,7 @@ Bytes and untracked structs keep Python's garbage collector out of the way: 60,0
 cost pauses of a second, as records a few milliseconds (docs/decisions/0001).
 """
 
+from functools import cache
 from typing import Any
 
 import msgspec
@@ -55,10 +56,15 @@ _ABSENT = {
 }
 
 
+@cache
+def _parts(path: str) -> list[str]:
+    return path.split(".")
+
+
 def field_value(obj: Obj, path: str) -> str:
     """The value of a selectable field as text: `spec.nodeName`, `involvedObject.kind`."""
     value: Any = obj
-    for part in path.split("."):
+    for part in _parts(path):
         if not isinstance(value, dict):
             return _ABSENT.get(path, "")
         value = value.get(part)

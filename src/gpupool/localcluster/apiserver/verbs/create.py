@@ -18,6 +18,7 @@ from gpupool.localcluster.apiserver.store.record import Record
 from gpupool.localcluster.apiserver.validation.validate import validate_create
 from gpupool.localcluster.apiserver.verbs.metadata import begin, generated_name, place
 from gpupool.localcluster.apiserver.verbs.options import WriteOptions, write_options
+from gpupool.localcluster.apiserver.verbs.preparation import prepare, refuse_escalation
 from gpupool.localcluster.apiserver.verbs.representation import (
     answer_object,
     answer_record,
@@ -100,6 +101,7 @@ async def create_object(write: Write, obj: Obj) -> Written:
     attributes = write.attributes(Operation.CREATE, obj, None)
     obj = await api.admission.mutate(attributes)
     _validate(api, obj, target)
+    refuse_escalation(api, write.request, obj, None)
     if write.request.track_fields and not write.applied:
         track_create(obj, write.writer(), kind, api.schema(kind))
     await api.admission.validate(attributes)
@@ -115,7 +117,7 @@ async def create_object(write: Write, obj: Obj) -> Written:
 
 def _validate(api: Api, obj: Obj, target: Target) -> None:
     kind = target.kind
-    errors = validate_create(obj, kind)
+    errors = validate_create(obj, kind) or prepare(api, obj, None, kind.resource)
     if kind.custom:
         errors += api.custom.version(kind).validate(obj)
     if errors:

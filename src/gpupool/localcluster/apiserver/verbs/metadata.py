@@ -1,13 +1,16 @@
 """What the server itself writes into metadata, on the way to the store."""
 
+import os
 import random
-import uuid
 
 from gpupool.contract.objects import Obj
 from gpupool.localcluster.apiserver import status
 from gpupool.localcluster.apiserver.kinds import Kind
 from gpupool.localcluster.apiserver.routing import Target
 from gpupool.localcluster.apiserver.status import MODIFIED
+
+# Seeded by the system once: asking it for every object costs more than storing one.
+_random = random.Random(os.urandom(32))
 
 _SUFFIX_ALPHABET = "bcdfghjklmnpqrstvwxz2456789"
 _NAME_PREFIX_LIMIT = 58  # 63 less the suffix
@@ -24,8 +27,15 @@ _SERVER_OWNED = (
 
 
 def generated_name(prefix: str) -> str:
-    suffix = "".join(random.choices(_SUFFIX_ALPHABET, k=5))
+    suffix = "".join(_random.choices(_SUFFIX_ALPHABET, k=5))
     return prefix[:_NAME_PREFIX_LIMIT] + suffix
+
+
+def new_uid() -> str:
+    """A random UUID (version 4)."""
+    bits = _random.getrandbits(128) & ~(0xF << 76 | 0xC << 60) | 0x4 << 76 | 0x8 << 60
+    digits = f"{bits:032x}"
+    return f"{digits[:8]}-{digits[8:12]}-{digits[12:16]}-{digits[16:20]}-{digits[20:]}"
 
 
 def place(obj: Obj, target: Target) -> None:
@@ -52,7 +62,7 @@ def begin(obj: Obj, kind: Kind, stamp: str) -> None:
         metadata.pop(key, None)
     if not metadata.get("name") and metadata.get("generateName"):
         metadata["name"] = generated_name(metadata["generateName"])
-    metadata["uid"] = str(uuid.uuid4())
+    metadata["uid"] = new_uid()
     metadata["creationTimestamp"] = stamp
     if kind.has_generation:
         metadata["generation"] = 1

@@ -26,6 +26,7 @@ from gpupool.localcluster.apiserver.validation.validate import (
 from gpupool.localcluster.apiserver.verbs.create import Write, Written, conformed_body
 from gpupool.localcluster.apiserver.verbs.metadata import carry_over
 from gpupool.localcluster.apiserver.verbs.options import write_options
+from gpupool.localcluster.apiserver.verbs.preparation import prepare, refuse_escalation
 from gpupool.localcluster.apiserver.verbs.read import existing
 from gpupool.localcluster.apiserver.verbs.representation import (
     answer_object,
@@ -91,6 +92,7 @@ async def _prepare(write: Write, new: Obj, old: Obj) -> tuple[Obj, Attributes]:
     errors = _errors(api, target, new, old)
     if errors:
         raise status.invalid(kind.kind, kind.group, target.name, errors)
+    refuse_escalation(api, write.request, new, old)
     _track_fields(write, new, old)
     await api.admission.validate(attributes)
     return new, attributes
@@ -120,7 +122,7 @@ def _errors(api: Api, target: Target, new: Obj, old: Obj) -> list[FieldError]:
     if target.subresource == "status":
         errors += validate_status_update(new, old, kind)
     else:
-        errors += validate_update(new, old, kind)
+        errors += validate_update(new, old, kind) or prepare(api, new, old, kind.resource)
     if kind.custom:
         errors += api.custom.version(kind).validate(new)
     return errors
