@@ -55,8 +55,6 @@ bench: $(READY) ## Measure: writes, lists, watches, start-up, memory
 
 .PHONY: schemas
 schemas: $(READY) ## Regenerate the committed schemas and generated docs
-	$(BIN)/pip install --quiet uv
-	$(BIN)/uv pip install --quiet --python $(BIN)/python --group schemas
 	$(BIN)/python -m tools.schemas
 	$(BIN)/python -m tools.docs
 

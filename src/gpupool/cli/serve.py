@@ -15,7 +15,9 @@ from typing import Protocol
 from gpupool.cli.ports import no_port
 from gpupool.cli.prepare import Prepared, fingerprint
 from gpupool.cli.reports import Failed, Listener, Ready, Step
+from gpupool.localcluster.apiserver.security.certificates import CertificateError
 from gpupool.localcluster.apiserver.security.data_directory import DataDirectoryError, Lock
+from gpupool.localcluster.apiserver.store.disk import StoreDamaged
 from gpupool.localcluster.config.settings import ClusterSettings
 
 log = logging.getLogger(__name__)
@@ -108,7 +110,7 @@ def _words(error: Exception, settings: ClusterSettings) -> str:
             return no_port(settings.port, "it is in use", "Choose another with --port.").message
         case OSError(errno=errno.ENOSPC):
             return f"No space is left for {settings.data_dir}: free some, and start again."
-        case DataDirectoryError():
-            return str(error)
+        case DataDirectoryError() | StoreDamaged() | CertificateError():
+            return str(error)  # they say what to do
         case _:
             return f"{type(error).__name__}: {error}"
