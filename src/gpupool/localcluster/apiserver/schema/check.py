@@ -66,7 +66,13 @@ def conform(
     found = [*duplicates, *unknown]
     if found and validation == "Strict":
         raise unhandled(kind, f"strict decoding error: {', '.join(found)}")
-    return found
+    return [line for text in found for line in _warnings(text)]
+
+
+def _warnings(text: str) -> list[str]:
+    """Of YAML's repeated keys, one for each."""
+    head, *lines = text.split("\n  ")
+    return lines or [head]
 
 
 def unhandled(kind: Kind, why: str) -> status.ApiError:

@@ -1,0 +1,78 @@
+"""JSON bodies, and what orjson does not tell: how deep they are, and which keys come twice.
+
+Both are beside the fast path: brackets are counted first, repeated keys looked for when asked.
+"""
+
+import json
+import re
+from typing import Any
+
+import orjson
+
+from gpupool.localcluster.apiserver.decode.json_complaint import BadJson, complaint
+
+__all__ = ["MAX_DEPTH", "BadJson", "parse", "repeated_keys"]
+
+MAX_DEPTH = 100
+_STRING = re.compile(rb'"(?:[^"\\]|\\.)*"', re.S)
+# Keys alone matter, and Python refuses to read very long numbers.
+_NUMBERS_AS_TEXT: dict[str, Any] = {"parse_int": str, "parse_float": str}
+_BRACKETS = bytes(set(range(256)) - set(b"[]{}"))
+
+
+def parse(text: bytes) -> Any:
+    """Raises BadJson."""
+    try:
+        value = orjson.loads(text)
+    except orjson.JSONDecodeError as error:
+        raise BadJson(complaint(text) or f"invalid JSON: {error.msg}") from error
+    if text.count(b"{") + text.count(b"[") > MAX_DEPTH and _is_deep(text):
+        raise BadJson("exceeded max depth")
+    return value
+
+
+def _is_deep(text: bytes) -> bool:
+    brackets = _STRING.sub(b"", text).translate(None, _BRACKETS)
+    for _ in range(MAX_DEPTH):
+        if not brackets:
+            return False
+        brackets = brackets.replace(b"{}", b"").replace(b"[]", b"")
+    return bool(brackets)
+
+
+def repeated_keys(text: bytes) -> list[str]:
+    """Paths of keys that come more than once in their object. `text` is valid JSON."""
+    if not _repeats(text):
+        return []
+    found: dict[str, None] = {}
+    _repeated(json.loads(text, object_pairs_hook=_Pairs, **_NUMBERS_AS_TEXT), "", found)
+    return list(found)
+
+
+class _Pairs(list[tuple[str, Any]]):
+    """An object as written."""
+
+
+def _repeats(text: bytes) -> bool:
+    seen = False
+
+    def look(pairs: list[tuple[str, Any]]) -> None:
+        nonlocal seen
+        seen = seen or len({key for key, _ in pairs}) != len(pairs)
+
+    json.loads(text, object_pairs_hook=look, **_NUMBERS_AS_TEXT)
+    return seen
+
+
+def _repeated(value: Any, path: str, found: dict[str, None]) -> None:
+    if isinstance(value, _Pairs):
+        seen = set()
+        for key, inner in value:
+            place = f"{path}.{key}" if path else key
+            if key in seen:
+                found[place] = None
+            seen.add(key)
+            _repeated(inner, place, found)
+    elif isinstance(value, list):
+        for index, inner in enumerate(value):
+            _repeated(inner, f"{path}[{index}]", found)
