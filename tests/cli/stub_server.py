@@ -37,10 +37,10 @@ async def run_cluster(
         case "hangs":
             await stop.wait()
         case "ignores stop":
-            ready(Listening(settings.port))
+            ready(Listening(settings.port or 4321))
             await asyncio.Event().wait()
         case _:
-            ready(Listening(settings.port))
+            ready(Listening(settings.port or 4321))
             await stop.wait()
 
 

@@ -11,7 +11,7 @@ import pytest
 from gpupool.cli import launch as launch_module
 from gpupool.cli.home import ClusterDirectory, Home
 from gpupool.cli.launch import StartFailed, launch
-from gpupool.cli.server_process import running_server, stop_server
+from gpupool.cli.server_process import running_server, stop_server, wait_ready
 
 STUB = Path(__file__).parent / "stub_server.py"
 
@@ -19,6 +19,7 @@ STUB = Path(__file__).parent / "stub_server.py"
 def start(home: Home, cluster: ClusterDirectory, behaviour: str = "runs") -> tuple[int, list[str]]:
     steps: list[str] = []
     port = launch(
+        home,
         cluster,
         lambda report_to: [
             *(sys.executable, str(STUB), str(home.root), cluster.name, behaviour, str(report_to))
@@ -50,6 +51,14 @@ def test_a_server_that_does_not_stop_is_killed(home: Home, cluster: ClusterDirec
     start(home, cluster, "ignores stop")
     assert stop_server(cluster, patience_s=0.2)
     assert running_server(cluster) is None
+
+
+def test_a_second_command_waits_for_the_first(home: Home, cluster: ClusterDirectory) -> None:
+    start(home, cluster)
+    server = running_server(cluster)
+    assert wait_ready(cluster, patience_s=10) == server
+    stop_server(cluster, patience_s=10)
+    assert wait_ready(cluster, patience_s=10) is None
 
 
 def test_stopping_nothing_is_fine(cluster: ClusterDirectory) -> None:

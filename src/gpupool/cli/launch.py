@@ -11,7 +11,7 @@ from pathlib import Path
 
 import click
 
-from gpupool.cli.home import ClusterDirectory
+from gpupool.cli.home import ClusterDirectory, Home
 from gpupool.cli.reports import Failed, Ready, Step, read_lines
 
 START_LIMIT_S = 60
@@ -32,6 +32,7 @@ def server_command(cluster: ClusterDirectory, *, port: int | None, report_to: in
 
 
 def launch(
+    home: Home,
     cluster: ClusterDirectory,
     command: Callable[[int], Sequence[str]],
     *,
@@ -54,6 +55,7 @@ def launch(
             pass_fds=(send,),
             start_new_session=True,  # neither Ctrl-C nor the end of the terminal reaches it
             cwd=cluster.path,
+            env=os.environ | {"GPUPOOL_HOME": str(home.root)},
         )
         sender.close()
         try:
@@ -65,7 +67,7 @@ def launch(
                         server.returncode = 0  # from here on it is on its own: not ours to wait for
                         return port
                     case Failed(text):
-                        raise StartFailed(text)
+                        raise StartFailed(f"{text}\nThe log: {cluster.log_file}")
         except BaseException:
             _end(server)
             raise

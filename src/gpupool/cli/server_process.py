@@ -28,6 +28,16 @@ def running_server(cluster: ClusterDirectory) -> Server | None:
     return Server(pid, state["port"] if state.get("pid") == pid else 0)
 
 
+def wait_ready(cluster: ClusterDirectory, *, patience_s: float) -> Server | None:
+    """The server once it answers; None when it ended, or took longer than that."""
+    deadline = time.monotonic() + patience_s
+    while (server := running_server(cluster)) and time.monotonic() < deadline:
+        if server.port:
+            return server
+        time.sleep(0.02)
+    return None
+
+
 def stop_server(cluster: ClusterDirectory, *, patience_s: float) -> bool:
     """Ask the server to end, wait, and end it by force after `patience_s`. False: none ran."""
     pid = running_pid(cluster.path)

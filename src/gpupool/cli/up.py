@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from gpupool.cli.home import ClusterDirectory, home
+from gpupool.cli.home import ClusterDirectory, Home, home
 
 if TYPE_CHECKING:
     from gpupool.cli.prepare import Prepared
@@ -55,37 +55,49 @@ def command(
     """
     from gpupool.cli.prepare import Prepared, Wish, prepare
 
-    found = prepare(home(), Wish(**wish))
+    place = home()
+    found = prepare(place, Wish(**wish))
+
+    def finish(port: int) -> None:
+        _show_places(found.cluster, port)
+        _merge(found.cluster, port) if merge_kubeconfig else _show_next(found.cluster)
+
     if isinstance(found, Prepared) and foreground:
-        sys.exit(_stay(found, report_to, attached_to))
+        sys.exit(_stay(found, report_to, attached_to, finish))
     if isinstance(found, Prepared):
-        port = _start(found.cluster, wish["port"])
-    else:
-        port = found.server.port
-        click.echo(f'Cluster "{found.cluster.name}" is already running.')
-        if wish["config"] or wish["port"] not in (None, 0, port):
-            click.echo("--config and --port take effect after: gpupool down", err=True)
-    _show_places(found.cluster, port)
-    if merge_kubeconfig:
-        _merge(found.cluster, port)
-    else:
-        click.echo("\nNext:")
-        click.echo(f"  export KUBECONFIG={shlex.quote(str(found.cluster.kubeconfig))}")
-        click.echo("  kubectl get nodes")
+        finish(_start(place, found.cluster, wish["port"]))
+        return
+    port = _joined(found.cluster)
+    if wish["config"] or wish["port"] not in (None, 0, port):
+        click.echo("--config and --port take effect after: gpupool down", err=True)
+    finish(port)
 
 
-def _start(cluster: ClusterDirectory, port: int | None) -> int:
+def _start(place: Home, cluster: ClusterDirectory, port: int | None) -> int:
     from gpupool.cli.launch import launch, server_command
 
     began = time.monotonic()
     with _progress(f'Starting cluster "{cluster.name}"') as on_step:
         running_port = launch(
+            place,
             cluster,
             lambda report_to: server_command(cluster, port=port, report_to=report_to),
             on_step=on_step,
         )
     click.echo(f'Cluster "{cluster.name}" is ready after {time.monotonic() - began:.1f} s.')
     return running_port
+
+
+def _joined(cluster: ClusterDirectory) -> int:
+    """The port of a cluster that runs already, or that another command is starting."""
+    from gpupool.cli.launch import START_LIMIT_S, StartFailed
+    from gpupool.cli.server_process import wait_ready
+
+    server = wait_ready(cluster, patience_s=START_LIMIT_S)
+    if server is None:
+        raise StartFailed(f'Cluster "{cluster.name}" was starting, but did not get ready.')
+    click.echo(f'Cluster "{cluster.name}" is already running.')
+    return server.port
 
 
 @contextmanager
@@ -108,35 +120,10 @@ def _show_places(cluster: ClusterDirectory, port: int) -> None:
     click.echo(f"  log          {cluster.log_file}")
 
 
-def _stay(prepared: "Prepared", report_to: int | None, attached_to: int | None) -> int:
-    from gpupool.assembly import run_cluster
-    from gpupool.cli.log_format import log_to_stderr
-    from gpupool.cli.reports import write_to
-    from gpupool.cli.serve import serve
-    from gpupool.localcluster.apiserver.security.data_directory import restrict_umask
-
-    restrict_umask()
-    log_to_stderr()
-    tell = write_to(report_to) if report_to is not None else _say(prepared.cluster)
-    return serve(prepared, run=run_cluster, tell=tell, attached_to=attached_to)
-
-
-def _say(cluster: ClusterDirectory) -> "Listener":
-    """To the terminal, when the server stays in it."""
-    from gpupool.cli.reports import Failed, Ready, Report
-
-    def say(report: Report) -> None:
-        match report:
-            case Ready(port):
-                click.echo(f'Cluster "{cluster.name}" is ready; Ctrl-C stops it.')
-                _show_places(cluster, port)
-                click.echo()
-            case Failed(text):
-                click.echo(f"Error: {text}", err=True)
-            case _:
-                pass
-
-    return say
+def _show_next(cluster: ClusterDirectory) -> None:
+    click.echo("\nNext:")
+    click.echo(f"  export KUBECONFIG={shlex.quote(str(cluster.kubeconfig))}")
+    click.echo("  kubectl get nodes")
 
 
 def _merge(cluster: ClusterDirectory, port: int) -> None:
@@ -145,3 +132,42 @@ def _merge(cluster: ClusterDirectory, port: int) -> None:
     click.echo(f"  merged into  {merge(cluster, port)}")
     click.echo("\nNext:")
     click.echo(f"  kubectl --context {context_name(cluster)} get nodes")
+
+
+def _stay(
+    prepared: "Prepared",
+    report_to: int | None,
+    attached_to: int | None,
+    finish: Callable[[int], None],
+) -> int:
+    from gpupool.cli.reports import Step, write_to
+
+    tell = write_to(report_to) if report_to is not None else _say(prepared.cluster, finish)
+    tell(Step("loading the server"))
+
+    from gpupool.assembly import run_cluster
+    from gpupool.cli.log_format import log_to_stderr
+    from gpupool.cli.serve import serve
+    from gpupool.localcluster.apiserver.security.data_directory import restrict_umask
+
+    restrict_umask()
+    log_to_stderr()
+    return serve(prepared, run=run_cluster, tell=tell, attached_to=attached_to)
+
+
+def _say(cluster: ClusterDirectory, finish: Callable[[int], None]) -> "Listener":
+    """To the terminal, when the server stays in it."""
+    from gpupool.cli.reports import Failed, Ready, Report
+
+    def say(report: Report) -> None:
+        match report:
+            case Ready(port):
+                click.echo(f'Cluster "{cluster.name}" is ready; Ctrl-C stops it.')
+                finish(port)
+                click.echo()
+            case Failed(text):
+                click.echo(f"Error: {text}", err=True)
+            case _:
+                pass
+
+    return say
