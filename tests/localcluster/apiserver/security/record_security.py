@@ -20,12 +20,6 @@ from tests.localcluster.apiserver.security.security_cases import RBAC, Headers, 
 
 FIXTURE = Path(__file__).parent / "fixtures" / "answers.json"
 METHODS = {"create": "POST", "delete": "DELETE", "deletecollection": "DELETE", "post": "POST"}
-TOKENS: dict[str, Json] = {
-    "$robot": {},
-    "$bound": {"boundObjectRef": cases.POD_REF},
-    "$vault": {"audiences": ["vault"]},
-    "$gone": {"boundObjectRef": {"kind": "Secret", "apiVersion": "v1", "name": "doomed"}},
-}
 REVIEW_GROUPS = {
     "SelfSubjectReview": "authentication.k8s.io",
     "TokenReview": "authentication.k8s.io",
@@ -138,7 +132,7 @@ def _reviews(server: Server) -> list[Json]:
     account = _path("", "serviceaccounts", "default") + "/robot/token"
     tokens = {
         name: server.create(account, {"spec": spec})["status"]["token"]
-        for name, spec in TOKENS.items()
+        for name, spec in cases.TOKENS.items()
     }
     tokens["$mangled"] = tokens["$robot"][:-8] + "AAAAAAAA"
     server.send("DELETE", _path("", "secrets", "default") + "/doomed")

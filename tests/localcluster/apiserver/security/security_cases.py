@@ -287,6 +287,13 @@ IMPERSONATIONS: list[tuple[str, Headers]] = [
 ]
 
 POD_REF = {"kind": "Pod", "apiVersion": "v1", "name": "p1"}
+# Tokens of `robot` that the reviews above ask about. $mangled is $robot with another signature.
+TOKENS: dict[str, Json] = {
+    "$robot": {},
+    "$bound": {"boundObjectRef": POD_REF},
+    "$vault": {"audiences": ["vault"]},
+    "$gone": {"boundObjectRef": {"kind": "Secret", "apiVersion": "v1", "name": "doomed"}},
+}
 # service account, body
 TOKEN_REQUESTS: list[tuple[str, Json]] = [
     ("robot", {}),

@@ -2,15 +2,20 @@
 
 import json
 from collections.abc import Iterable, Iterator, Sequence
+from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
 import pytest
 from _pytest.mark import ParameterSet
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
 from gpupool.localcluster.apiserver.request import User
 from gpupool.localcluster.apiserver.security.bootstrap_roles import bootstrap_objects
 from gpupool.localcluster.apiserver.security.rbac import Authorizer
+from gpupool.localcluster.apiserver.security.service_account_tokens import ServiceAccountTokens
+from gpupool.localcluster.apiserver.security.token_requests import answer_token_request
 from tests.localcluster.apiserver.security import security_cases as cases
 
 Json = Any
@@ -55,7 +60,7 @@ def answered(asked: Sequence[Any], recording: str) -> list[ParameterSet]:
 
 
 def recorded_objects() -> Objects:
-    return Objects(RECORDED["found"])
+    return Objects(deepcopy(RECORDED["found"]))
 
 
 def store(authorizer: Authorizer, body: Json) -> None:
@@ -69,6 +74,21 @@ def recorded_authorizer() -> Authorizer:
     for body in bootstrap_objects() + cases.OBJECTS:
         store(authorizer, body)
     return authorizer
+
+
+def new_key() -> bytes:
+    key = ec.generate_private_key(ec.SECP256R1())
+    return key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+
+
+def token_for(tokens: ServiceAccountTokens, objects: Objects, spec: Json, now_s: float) -> str:
+    """A token of the service account `robot`."""
+    account = objects.get("serviceaccounts", "default", "robot")
+    assert account is not None
+    answer = answer_token_request(
+        {"spec": spec}, account, tokens=tokens, find=objects.get, now_s=now_s
+    )
+    return str(answer["status"]["token"])
 
 
 def person(name: str, groups: str = "") -> User:

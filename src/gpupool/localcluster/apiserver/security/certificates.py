@@ -13,7 +13,7 @@ the library behind it takes longer than all the rest of a start.
 import hashlib
 import ssl
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -54,12 +54,14 @@ class _Notes(msgspec.Struct, frozen=True):
     not_after_s: int
 
 
-def ensure(directory: Path, names: Iterable[str] = ()) -> Certificates:
+def ensure(
+    directory: Path, names: Iterable[str] = (), *, clock: Callable[[], float] = time.time
+) -> Certificates:
     """Certificates for the loopback and `names` (host names or addresses), new where need be."""
     wanted = sorted({*ALWAYS_NAMED, *names})
     found = {name: data for name in _FILES if (data := read_private(directory / name)) is not None}
     notes = read_private(directory / _NOTES)
-    if not _is_good(notes, found, wanted, time.time()):
+    if not _is_good(notes, found, wanted, clock()):
         # Without notes, the first start never came to its end: nobody has trusted its files yet.
         found = _renewed(directory, found if notes is not None else {}, wanted)
     return Certificates(

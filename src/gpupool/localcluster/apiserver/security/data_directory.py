@@ -52,13 +52,14 @@ def restrict_umask() -> None:
 
 def prepare(directory: Path) -> Path:
     """The directory, made if need be, with its permissions checked."""
-    path = Path(os.path.abspath(directory))
-    path.parent.mkdir(parents=True, exist_ok=True, mode=_PRIVATE_DIRECTORY)
+    above = Path(os.path.abspath(directory)).parent
+    above.mkdir(parents=True, exist_ok=True, mode=_PRIVATE_DIRECTORY)
+    path = Path(os.path.realpath(above)) / directory.name
     with contextlib.suppress(FileExistsError):
         os.mkdir(path, _PRIVATE_DIRECTORY)
     _verify_directory(path)
     for above in path.parents:
-        _verify_ancestor(path, above)
+        _verify_above(path, above)
     return path
 
 
@@ -74,7 +75,7 @@ def _verify_directory(path: Path) -> None:
     _verify_mode(path, found, _PRIVATE_DIRECTORY)
 
 
-def _verify_ancestor(path: Path, above: Path) -> None:
+def _verify_above(path: Path, above: Path) -> None:
     """Whoever may rename in a directory above could put another one in the place of ours."""
     mode = os.stat(above).st_mode
     if mode & stat.S_IWOTH and not mode & stat.S_ISVTX:
