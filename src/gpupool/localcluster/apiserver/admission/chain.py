@@ -1,0 +1,136 @@
+"""Admission: the plugins that change a write, those that refuse it, and their order.
+
+The order is kube-apiserver's. Plugins are functions by resource and do nothing to other resources,
+so a write pays only for its own. `mutate` changes `attributes.obj` in place.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Protocol, TypeAlias
+
+import orjson
+
+from gpupool.contract.objects import Obj
+from gpupool.localcluster.apiserver.admission.attributes import (
+    Attributes,
+    ClusterView,
+    Operation,
+)
+from gpupool.localcluster.apiserver.admission.default_classes import (
+    check_claim_growth,
+    default_ingress_class,
+    default_storage_class,
+)
+from gpupool.localcluster.apiserver.admission.limit_ranges import check_limits, default_limits
+from gpupool.localcluster.apiserver.admission.namespaces import namespace_lifecycle
+from gpupool.localcluster.apiserver.admission.node_restriction import restrict_node
+from gpupool.localcluster.apiserver.admission.pod_security import check_levels
+from gpupool.localcluster.apiserver.admission.priorities import (
+    check_priority_class,
+    resolve_priority,
+)
+from gpupool.localcluster.apiserver.admission.quota import QuotaLedger
+from gpupool.localcluster.apiserver.admission.runtime_classes import (
+    apply_runtime_class,
+    check_overhead,
+)
+from gpupool.localcluster.apiserver.admission.service_accounts import (
+    assign_service_account,
+    check_service_account,
+)
+from gpupool.localcluster.apiserver.admission.taints import (
+    taint_new_node,
+    tolerate_short_outages,
+)
+from gpupool.localcluster.apiserver.admission.view import StoreView
+from gpupool.localcluster.apiserver.admission.webhook_client import WebhookClient
+from gpupool.localcluster.apiserver.admission.webhook_conditions import check_conditions
+from gpupool.localcluster.apiserver.admission.webhooks import Complete, Webhooks
+from gpupool.localcluster.apiserver.kinds import Kinds
+
+
+class WatchedRecords(Protocol):
+    """The store, as far as admission needs it."""
+
+    def get(self, resource: str, namespace: str, name: str) -> Any: ...
+
+    def records(self, resource: str, namespace: str | None = None) -> Sequence[Any]: ...
+
+    def resources_in(self, namespace: str) -> Iterator[str]: ...
+
+    def on_change(self, listener: Callable[[Any], None]) -> None: ...
+
+
+Plugin: TypeAlias = Callable[[Attributes, ClusterView], None]
+
+_REGISTRATION = "admissionregistration.k8s.io"
+_WRITES = frozenset({Operation.CREATE, Operation.UPDATE})
+
+_MUTATING: dict[str, tuple[Plugin, ...]] = {
+    "pods": (
+        default_limits,
+        assign_service_account,
+        resolve_priority,
+        tolerate_short_outages,
+        apply_runtime_class,
+    ),
+    "nodes": (restrict_node, taint_new_node),
+    "persistentvolumeclaims": (default_storage_class,),
+    "ingresses.networking.k8s.io": (default_ingress_class,),
+}
+_VALIDATING: dict[str, tuple[Plugin, ...]] = {
+    "pods": (check_limits, check_service_account, check_overhead),
+    "persistentvolumeclaims": (check_limits, check_claim_growth),
+    "priorityclasses.scheduling.k8s.io": (check_priority_class,),
+    "namespaces": (check_levels,),
+    f"mutatingwebhookconfigurations.{_REGISTRATION}": (check_conditions,),
+    f"validatingwebhookconfigurations.{_REGISTRATION}": (check_conditions,),
+}
+
+
+class Admission:
+    def __init__(self, cluster: ClusterView, quota: QuotaLedger, webhooks: Webhooks) -> None:
+        self._cluster = cluster
+        self._webhooks = webhooks
+        self.quota = quota
+
+    async def mutate(self, attributes: Attributes) -> Obj:
+        """The object as it is to be stored; {} for a DELETE."""
+        namespace_lifecycle(attributes, self._cluster)
+        self._run(_MUTATING, attributes)
+        first = await self._webhooks.mutate(attributes)
+        if first.changed:
+            # What a webhook added gets its defaults too, and other webhooks may want to see it.
+            before = orjson.dumps(attributes.obj)
+            self._run(_MUTATING, attributes)
+            same = orjson.dumps(attributes.obj) == before
+            await self._webhooks.mutate_again(
+                attributes, first.again if same else first.reinvocable
+            )
+        return attributes.obj if attributes.obj is not None else {}
+
+    async def validate(self, attributes: Attributes) -> None:
+        self._run(_VALIDATING, attributes)
+        await self._webhooks.validate(attributes)
+
+    def charge(self, attributes: Attributes) -> None:
+        """Refuses what no quota has room for. Nothing may wait between this and the write."""
+        self.quota.check(attributes)
+
+    async def close(self) -> None:
+        await self._webhooks.close()
+
+    def _run(self, plugins: dict[str, tuple[Plugin, ...]], attributes: Attributes) -> None:
+        if attributes.operation not in _WRITES:
+            return
+        for plugin in plugins.get(attributes.kind.resource, ()):
+            plugin(attributes, self._cluster)
+
+
+def build(
+    store: WatchedRecords, kinds: Kinds, complete: Complete, clock: Callable[[], float]
+) -> Admission:
+    """`complete`: checks the types of an object that a webhook changed and applies defaults."""
+    cluster = StoreView(store)
+    quota = QuotaLedger(store, clock)
+    store.on_change(quota.on_change)
+    return Admission(cluster, quota, Webhooks(cluster, kinds, complete, WebhookClient()))

@@ -1,0 +1,117 @@
+"""matchConditions: CEL expressions that say whether a webhook wants to see a write.
+
+The library is loaded when the first condition is met: few clusters have any, and it takes a
+quarter of a second. Kubernetes' own functions beyond the language (authorizer, quantities, URLs,
+regular-expression extras, optional fields) are not there; a configuration that uses them is
+refused when it is written, not silently passed over when it should count.
+"""
+
+import re
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+from gpupool.contract.objects import Obj
+from gpupool.localcluster.apiserver.admission.attributes import Attributes, ClusterView
+from gpupool.localcluster.apiserver.admission.webhook_config import Condition
+from gpupool.localcluster.apiserver.status import FieldError, invalid, invalid_value
+
+if TYPE_CHECKING:
+    from cel import Program
+
+_MAX_LENGTH = 5 * 1024
+# Loops within loops multiply; nothing sensible needs more.
+_MAX_LOOPS = 4
+_LOOP = re.compile(r"\.\s*(?:all|exists|exists_one|map|filter)\s*\(")
+_FUNCTIONS = frozenset(
+    {
+        *("size", "contains", "startsWith", "endsWith", "matches", "has", "in"),
+        *("int", "uint", "double", "string", "bool", "bytes", "type", "dyn"),
+        *("max", "min", "duration", "timestamp"),
+        *("getFullYear", "getMonth", "getDate", "getDayOfMonth", "getDayOfWeek", "getDayOfYear"),
+        *("getHours", "getMinutes", "getSeconds", "getMilliseconds"),
+    }
+)
+_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
+_FAILURES = (ValueError, TypeError, LookupError, ArithmeticError, RuntimeError)
+
+
+class ConditionError(Exception):
+    """A condition could not be judged."""
+
+
+def check_conditions(attributes: Attributes, cluster: ClusterView) -> None:
+    """Of a webhook configuration that is being written."""
+    errors: list[FieldError] = []
+    for i, webhook in enumerate((attributes.obj or {}).get("webhooks") or ()):
+        for j, condition in enumerate(webhook.get("matchConditions") or ()):
+            expression = condition.get("expression") or ""
+            why = _complaint(expression) if expression else ""
+            if why:
+                where = f"webhooks[{i}].matchConditions[{j}].expression"
+                errors.append(invalid_value(where, expression, why))
+    if errors:
+        kind = attributes.kind
+        raise invalid(kind.kind, kind.group, attributes.name, errors)
+
+
+def holds(conditions: Sequence[Condition], variables: Obj) -> bool:
+    """False as soon as one is false; otherwise raises ConditionError if one failed."""
+    failures = []
+    for condition in conditions:
+        head = f"expression '{condition.expression}' resulted in error:"
+        try:
+            if _evaluate(condition.expression, variables) is False:
+                return False
+        except KeyError as error:
+            failures.append(f"{head} no such key: {error.args[0]}")
+        except _FAILURES as error:
+            failures.append(f"{head} {error}")
+    if failures:
+        raise ConditionError(failures[0] if len(failures) == 1 else f"[{', '.join(failures)}]")
+    return True
+
+
+def _evaluate(expression: str, variables: Obj) -> bool:
+    result: Any = _compiled(expression).execute(variables)
+    if not isinstance(result, bool):
+        raise TypeError(f"must evaluate to bool but got {type(result).__name__}")
+    return result
+
+
+@lru_cache(maxsize=256)
+def _compiled(expression: str) -> "Program":
+    import cel
+
+    return cel.compile(expression)
+
+
+def _complaint(expression: str) -> str:
+    if len(expression) > _MAX_LENGTH:
+        return f"must be no more than {_MAX_LENGTH} bytes"
+    if len(_LOOP.findall(expression)) > _MAX_LOOPS:
+        return f"compilation failed: more than {_MAX_LOOPS} loops are not supported here"
+    try:
+        program = _compiled(expression)
+    except _FAILURES as error:
+        return f"compilation failed: {error}"
+    used = {name for name in program.functions() if _NAME.fullmatch(name)}
+    unknown = sorted(used - _FUNCTIONS)
+    if "authorizer" in program.variables():
+        unknown.insert(0, "authorizer")
+    if unknown:
+        return f"compilation failed: not supported here: {', '.join(unknown)}"
+    return _constant_complaint(expression, program)
+
+
+def _constant_complaint(expression: str, program: "Program") -> str:
+    """Without variables the result is known already, and with it its type."""
+    if program.variables():
+        return ""
+    try:
+        _evaluate(expression, {})
+    except TypeError as error:
+        return str(error)
+    except _FAILURES as error:
+        return f"compilation failed: {error}"
+    return ""
