@@ -72,9 +72,7 @@ class Api:
     clock: Callable[[], float] = time.time
 
     def schema(self, kind: Kind) -> Schema:
-        if kind.custom:
-            return self.custom.version(kind).schema
-        return schema_of(kind.group, kind.version, kind.kind)
+        return self.custom.schema(kind) or schema_of(kind.group, kind.version, kind.kind)
 
     def stamp(self) -> str:
         """The time now, as metav1.Time writes it."""

@@ -94,6 +94,8 @@ def _verb(request: Request, target: Target) -> str:
         case "POST" | "PUT" | "PATCH" as method:
             if bool(target.name) is (method == "POST") and not target.subresource:
                 raise status.method_not_allowed()
+            if target.all_namespaces and not target.kind.virtual:
+                raise status.method_not_allowed()
             return _BY_METHOD[method]
         case _:
             raise status.method_not_allowed()

@@ -6,6 +6,7 @@ them. Discovery and OpenAPI read the same Kinds, so a new kind is visible everyw
 
 from gpupool.contract.objects import Obj
 from gpupool.localcluster.apiserver.kinds import Kind, Kinds, PrinterColumn, Subresource
+from gpupool.localcluster.apiserver.schema.node import Schema
 from gpupool.localcluster.apiserver.schema.structural import CrdVersion, compile_crd_version
 
 CRDS = "customresourcedefinitions.apiextensions.k8s.io"
@@ -31,6 +32,11 @@ class CustomKinds:
 
     def version(self, kind: Kind) -> CrdVersion:
         return self._versions[kind]
+
+    def schema(self, kind: Kind) -> Schema | None:
+        """None for a kind that no CRD defines."""
+        found = self._versions.get(kind)
+        return found.schema if found is not None else None
 
     def document(self, kind: Kind) -> Obj | None:
         """The openAPIV3Schema as it was given."""

@@ -12,9 +12,11 @@ from gpupool.localcluster.apiserver.request import Answer, Handler, Reply, Reque
 
 
 class InProcess:
-    def __init__(self, handle: Handler, user: User) -> None:
+    def __init__(self, handle: Handler, user: User, manager: str = "") -> None:
+        """`manager`: owns the fields that it writes; without one, nobody is noted for them."""
         self._handle = handle
         self._user = user
+        self._manager = manager
 
     async def call(
         self,
@@ -51,10 +53,10 @@ class InProcess:
             method=method,
             path=path,
             query_string=urlencode(query) if query else "",
-            headers=headers,
+            headers={**headers, "user-agent": self._manager} if self._manager else headers,
             body=body,
             user=self._user,
-            track_fields=False,
+            track_fields=bool(self._manager),
         )
         return await self._handle(request)
 

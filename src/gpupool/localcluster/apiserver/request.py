@@ -84,6 +84,9 @@ class WebSocket(Protocol):
 
     async def close(self, code: int = 1000, reason: str = "") -> None: ...
 
+    async def wait_lost(self) -> None:
+        """Returns when the connection is gone, even while nobody receives."""
+
 
 class Upgrade(msgspec.Struct):
     """Accept the WebSocket with the first of `subprotocols` that the client offered, then run."""

@@ -41,6 +41,8 @@ def route(path: str, kinds: Kinds) -> Target | NotApi:
     else:
         return NotApi("/".join(parts))
     if not kinds.has_version(group, version):
+        if kinds.has_group(group):
+            raise status.no_such_resource()
         return NotApi(path)
     return _resource(group, version, [unquote(part) for part in rest], kinds)
 

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from gpupool.contract.objects import Obj
 from gpupool.kube.client import Kube
 from gpupool.kube.errors import Refused
 from gpupool.kube.resources import RESOURCE_QUOTAS
@@ -15,20 +16,24 @@ from gpupool.localcluster.apiserver import bootstrap, custom
 from gpupool.localcluster.apiserver.admission.chain import Admission
 from gpupool.localcluster.apiserver.admission.quota import QuotaLedger
 from gpupool.localcluster.apiserver.admission.view import StoreView
-from gpupool.localcluster.apiserver.admission.webhooks import WebhookCaller
+from gpupool.localcluster.apiserver.admission.webhook_client import WebhookClient
+from gpupool.localcluster.apiserver.admission.webhooks import Webhooks
 from gpupool.localcluster.apiserver.allocation import ServiceAddresses
 from gpupool.localcluster.apiserver.api import Api, Nodes, Stored
 from gpupool.localcluster.apiserver.app import App
 from gpupool.localcluster.apiserver.custom import CustomKinds
+from gpupool.localcluster.apiserver.defaults.apply import apply_defaults
 from gpupool.localcluster.apiserver.discovery import Discovery
 from gpupool.localcluster.apiserver.front import Front
 from gpupool.localcluster.apiserver.http.server import Server, serve
 from gpupool.localcluster.apiserver.inprocess import InProcess
-from gpupool.localcluster.apiserver.kinds import Kinds
+from gpupool.localcluster.apiserver.kinds import Kind, Kinds
 from gpupool.localcluster.apiserver.kinds_builtin import builtin_kinds
 from gpupool.localcluster.apiserver.metrics import Metrics
 from gpupool.localcluster.apiserver.openapi import OpenApi
 from gpupool.localcluster.apiserver.request import User
+from gpupool.localcluster.apiserver.schema.check import conform
+from gpupool.localcluster.apiserver.schema.load import schema_of
 from gpupool.localcluster.apiserver.security.audit import AuditLog
 from gpupool.localcluster.apiserver.security.authentication import Authenticator
 from gpupool.localcluster.apiserver.security.certificates import Certificates, server_context
@@ -69,7 +74,8 @@ class ApiServer:
         )
 
     async def bootstrap(self, port: int) -> None:
-        await bootstrap.bootstrap(self.client(ADMIN), port)
+        itself = Kube(InProcess(self.app.handle, ADMIN, manager="kube-apiserver"))
+        await bootstrap.bootstrap(itself, port)
         # What is there now stays; the collector need not look at it ever again. And it may wait
         # longer: almost everything a request makes is gone when it is answered.
         gc.collect()
@@ -111,7 +117,7 @@ def build(
         store=store,
         custom=custom_kinds,
         addresses=addresses,
-        admission=Admission(StoreView(store), quota, WebhookCaller(StoreView(store))),
+        admission=_admission(store, kinds, custom_kinds, quota),
         authorizer=authorizer,
         authenticator=Authenticator(tokens, account_tokens, authorizer),
         account_tokens=account_tokens,
@@ -128,6 +134,19 @@ def build(
     audit = AuditLog(directory / "audit.log")
     app = App(api)
     return ApiServer(api, app, certificates, Front(api, app, audit), audit, quota)
+
+
+def _admission(
+    store: Store, kinds: Kinds, custom_kinds: CustomKinds, quota: QuotaLedger
+) -> Admission:
+    def complete(obj: Obj, kind: Kind) -> None:
+        """What a webhook made of an object has to pass what every body passes."""
+        schema = custom_kinds.schema(kind) or schema_of(kind.group, kind.version, kind.kind)
+        conform(obj, kind, schema, "Ignore")
+        apply_defaults(obj, kind)
+
+    view = StoreView(store)
+    return Admission(view, quota, Webhooks(view, kinds, complete, WebhookClient()))
 
 
 def _selectable(kinds: Kinds) -> Callable[[str], tuple[str, ...]]:

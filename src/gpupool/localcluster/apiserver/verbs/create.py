@@ -10,6 +10,7 @@ from gpupool.localcluster.apiserver.api import Api
 from gpupool.localcluster.apiserver.decode.body import duplicates, read_object
 from gpupool.localcluster.apiserver.defaults.apply import apply_defaults
 from gpupool.localcluster.apiserver.defaults.convert import to_storage
+from gpupool.localcluster.apiserver.defaults.prepare import prepare_create
 from gpupool.localcluster.apiserver.patch.managed_fields import Writer, track_create
 from gpupool.localcluster.apiserver.request import Answer, Request
 from gpupool.localcluster.apiserver.routing import Target
@@ -100,10 +101,12 @@ async def create_object(write: Write, obj: Obj) -> Written:
     apply_defaults(obj, kind)
     attributes = write.attributes(Operation.CREATE, obj, None)
     obj = await api.admission.mutate(attributes)
+    prepare_create(obj, kind)
     _validate(api, obj, target)
     refuse_escalation(api, write.request, obj, None)
     if write.request.track_fields and not write.applied:
         track_create(obj, write.writer(), kind, api.schema(kind))
+    _complete(api, obj, target)
     await api.admission.validate(attributes)
     # From here to the store nothing waits: what was checked still holds.
     api.admission.charge(attributes)
@@ -117,11 +120,19 @@ async def create_object(write: Write, obj: Obj) -> Written:
 
 def _validate(api: Api, obj: Obj, target: Target) -> None:
     kind = target.kind
-    errors = validate_create(obj, kind) or prepare(api, obj, None, kind.resource)
+    errors = validate_create(obj, kind)
     if kind.custom:
         errors += api.custom.version(kind).validate(obj)
     if errors:
         raise status.invalid(kind.kind, kind.group, obj["metadata"].get("name", ""), errors)
+
+
+def _complete(api: Api, obj: Obj, target: Target) -> None:
+    """What the server adds belongs to no writer, so it comes after the fields are counted."""
+    kind = target.kind
+    errors = prepare(api, obj, None, kind.resource)
+    if errors:
+        raise status.invalid(kind.kind, kind.group, obj["metadata"]["name"], errors)
 
 
 def _free_name(api: Api, target: Target, obj: Obj) -> None:

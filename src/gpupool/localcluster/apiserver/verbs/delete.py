@@ -141,10 +141,8 @@ def _mark(obj: Obj, kind: Kind, options: DeleteOptions, api: Api) -> bool:
     grace_s = _grace_s(obj, kind, options)
     marked = "deletionTimestamp" in metadata
     held = bool(metadata.get("finalizers")) or grace_s > 0 or _has_content(obj, kind)
-    if not held:
-        if kind.kind == "Pod" and not kind.group:
-            metadata["deletionGracePeriodSeconds"] = 0
-            metadata.setdefault("deletionTimestamp", api.stamp())
+    graceful = kind.kind == "Pod" and not kind.group
+    if not held and not graceful:
         return False
     if not marked or grace_s < metadata.get("deletionGracePeriodSeconds", 0):
         end = datetime.datetime.fromtimestamp(int(api.clock()) + grace_s, datetime.UTC)
@@ -154,7 +152,7 @@ def _mark(obj: Obj, kind: Kind, options: DeleteOptions, api: Api) -> bool:
             metadata["generation"] += 1
     if _has_content(obj, kind):
         obj.setdefault("status", {})["phase"] = "Terminating"
-    return True
+    return held
 
 
 def _set_policy_finalizer(metadata: Obj, policy: str) -> None:

@@ -57,7 +57,8 @@ def begin(obj: Obj, kind: Kind, stamp: str) -> None:
     """A new object's metadata."""
     metadata = obj["metadata"]
     if metadata.pop("resourceVersion", None):
-        raise status.bad_request("resourceVersion should not be set on objects to be created")
+        # Kubernetes calls this its own mistake, too.
+        raise status.failure(500, "", "resourceVersion should not be set on objects to be created")
     for key in _SERVER_OWNED:
         metadata.pop(key, None)
     if not metadata.get("name") and metadata.get("generateName"):
@@ -87,8 +88,12 @@ def carry_over(new: Obj, old: Obj, kind: Kind, subresource: str) -> None:
             new["status"] = old["status"]
         else:
             new.pop("status", None)
+
+
+def count_generation(new: Obj, old: Obj, kind: Kind) -> None:
+    """Once everybody has had their say: a change of what is wanted counts."""
     if kind.has_generation and _spec_changed(new, old):
-        metadata["generation"] = before.get("generation", 0) + 1
+        new["metadata"]["generation"] = old["metadata"].get("generation", 0) + 1
 
 
 def _check_identity(metadata: Obj, before: Obj, kind: Kind) -> None:

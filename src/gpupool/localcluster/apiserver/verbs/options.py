@@ -10,7 +10,7 @@ from gpupool.localcluster.apiserver.status import FieldError
 
 FieldValidation = Literal["Strict", "Warn", "Ignore"]
 _MANAGER_LIMIT = 128
-_POLICIES = ("Background", "Foreground", "Orphan")
+_POLICIES = ("Foreground", "Background", "Orphan")
 
 
 class WriteOptions(NamedTuple):

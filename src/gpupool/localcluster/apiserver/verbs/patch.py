@@ -36,6 +36,7 @@ async def patch(api: Api, request: Request, target: Target) -> Answer:
         new = change(old)
         if not isinstance(new, dict):
             raise status.bad_request("a patch must leave a JSON object")
+        new |= {"apiVersion": old["apiVersion"], "kind": old["kind"]}
         new.setdefault("metadata", {})
         conform_object(write, new)
         return new

@@ -13,6 +13,10 @@ from gpupool.localcluster.apiserver.admission.attributes import Attributes, Oper
 from gpupool.localcluster.apiserver.api import Api
 from gpupool.localcluster.apiserver.defaults.apply import apply_defaults
 from gpupool.localcluster.apiserver.defaults.convert import to_storage
+from gpupool.localcluster.apiserver.defaults.prepare import (
+    prepare_status_update,
+    prepare_update,
+)
 from gpupool.localcluster.apiserver.patch.managed_fields import track_update
 from gpupool.localcluster.apiserver.patch.server_side_apply import settle_times
 from gpupool.localcluster.apiserver.request import Answer, Request
@@ -24,7 +28,7 @@ from gpupool.localcluster.apiserver.validation.validate import (
     validate_update,
 )
 from gpupool.localcluster.apiserver.verbs.create import Write, Written, conformed_body
-from gpupool.localcluster.apiserver.verbs.metadata import carry_over
+from gpupool.localcluster.apiserver.verbs.metadata import carry_over, count_generation
 from gpupool.localcluster.apiserver.verbs.options import write_options
 from gpupool.localcluster.apiserver.verbs.preparation import prepare, refuse_escalation
 from gpupool.localcluster.apiserver.verbs.read import existing
@@ -89,6 +93,11 @@ async def _prepare(write: Write, new: Obj, old: Obj) -> tuple[Obj, Attributes]:
         api.custom.version(kind).apply_defaults(new)
     attributes = write.attributes(Operation.UPDATE, new, old)
     new = await api.admission.mutate(attributes)
+    if not target.subresource:
+        prepare_update(new, old, kind)
+    elif target.subresource == "status":
+        prepare_status_update(new, old, kind)
+    count_generation(new, old, kind)
     errors = _errors(api, target, new, old)
     if errors:
         raise status.invalid(kind.kind, kind.group, target.name, errors)
@@ -118,31 +127,13 @@ def _keep_managed_fields(new: Obj, old: Obj) -> None:
 
 def _errors(api: Api, target: Target, new: Obj, old: Obj) -> list[FieldError]:
     kind = target.kind
-    errors = _finalizer_errors(new, old)
     if target.subresource == "status":
-        errors += validate_status_update(new, old, kind)
+        errors = validate_status_update(new, old, kind)
     else:
-        errors += validate_update(new, old, kind) or prepare(api, new, old, kind.resource)
+        errors = validate_update(new, old, kind) or prepare(api, new, old, kind.resource)
     if kind.custom:
         errors += api.custom.version(kind).validate(new)
     return errors
-
-
-def _finalizer_errors(new: Obj, old: Obj) -> list[FieldError]:
-    if "deletionTimestamp" not in old["metadata"]:
-        return []
-    before = old["metadata"].get("finalizers") or ()
-    added = [f for f in new["metadata"].get("finalizers") or () if f not in before]
-    if not added:
-        return []
-    shown = ", ".join(f'"{finalizer}"' for finalizer in added)
-    return [
-        status.forbidden_field(
-            "metadata.finalizers",
-            "no new finalizers can be added if the object is being deleted, "
-            f"found new finalizers []string{{{shown}}}",
-        )
-    ]
 
 
 async def _write(write: Write, record: Record, new: Obj, old: Obj) -> Written:
