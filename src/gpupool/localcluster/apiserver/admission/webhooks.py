@@ -106,6 +106,9 @@ class Webhooks:
             return
         found = (self._invocation(webhook, attributes) for webhook in webhooks)
         invocations = [invocation for invocation in found if invocation is not None]
+        if not invocations:
+            return
+        await asyncio.sleep(0)  # a task group needs a task, and a handler's first step has none
         async with asyncio.TaskGroup() as group:
             tasks = [
                 group.create_task(self._objection(each, attributes), name=each.webhook.name)
