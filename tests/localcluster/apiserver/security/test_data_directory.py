@@ -1,4 +1,5 @@
 import os
+import secrets
 import stat
 import subprocess
 import sys
@@ -114,6 +115,16 @@ def test_a_write_replaces_a_link_and_leaves_its_target_alone(tmp_path: Path) -> 
     write_private(tmp_path / "key", b"secret")
     assert victim.read_text() == "precious"
     assert not (tmp_path / "key").is_symlink()
+
+
+def test_a_link_in_the_place_of_the_new_file_is_not_followed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(secrets, "token_hex", lambda length: "guessed")
+    (tmp_path / ".key.guessed").symlink_to(tmp_path / "victim")
+    with pytest.raises(FileExistsError):
+        write_private(tmp_path / "key", b"secret")
+    assert not (tmp_path / "victim").exists()
 
 
 def test_a_failed_write_leaves_the_old_content_and_no_litter(

@@ -1,4 +1,5 @@
 from collections.abc import AsyncIterator
+from typing import cast
 
 import pytest
 
@@ -8,17 +9,6 @@ from gpupool.localcluster.apiserver.security.limits import Limits
 from gpupool.localcluster.apiserver.status import ApiError
 
 LIMITS = Limits(mutations=2, watches=3, watches_per_user=2, streams=1, followed_logs=1)
-
-
-class Socket:
-    subprotocol = ""
-
-    async def receive(self) -> None:
-        return None
-
-    async def send(self, data: bytes | str) -> None: ...
-
-    async def close(self, code: int = 1000, reason: str = "") -> None: ...
 
 
 async def _chunks(*chunks: bytes) -> AsyncIterator[bytes]:
@@ -118,7 +108,7 @@ async def test_a_websocket_counts_while_it_runs() -> None:
         reply = slot.hold(Upgrade(("v5.channel.k8s.io",), run))
     assert in_flight._streams.count == 0  # the handshake may yet fail
     assert isinstance(reply, Upgrade)
-    await reply.run(Socket())
+    await reply.run(cast(WebSocket, None))
     assert (seen, in_flight._streams.count) == ([1], 0)
 
 

@@ -53,6 +53,7 @@ def _with_rule(made: Json) -> Authorizer:
         (rule("get", "", "*/log"), Access("get", "", "pods", "log"), True),
         (rule("get", "", "*/log"), Access("get", "", "pods", "blog"), False),
         (rule("get", "", "*/log"), Access("get", "", "pods"), False),
+        (rule("get", "", "*/"), Access("get", "", "pods"), False),
         (rule("get", "", "pods/*"), Access("get", "", "pods", "log"), False),
         (rule("get", "", "pods", "a"), Access("get", "", "pods", name="a"), True),
         (rule("get", "", "pods", "a"), Access("get", "", "pods", name="b"), False),
@@ -329,6 +330,34 @@ def test_what_is_covered_is_allowed(owned: list[Json], wanted: list[Json], acces
 @given(owned=st.lists(RULES, max_size=3))
 def test_everybody_may_grant_what_they_have(owned: list[Json]) -> None:
     assert uncovered(parse_rules(owned), parse_rules(owned)) == []
+
+
+@pytest.mark.parametrize(
+    ("owned", "wanted", "is_covered"),
+    [
+        (rule("get", "", "pods"), rule("get", "", "pods", "a"), True),
+        (rule("get", "", "pods", "a b"), rule("get", "", "pods", "a"), True),
+        (rule("get", "", "pods", "a"), rule("get", "", "pods", "b"), False),
+        (rule("get", "", "pods", "a"), rule("get", "", "pods"), False),
+        (rule("get", "", "*"), rule("get", "", "pods/log"), True),
+        (rule("get", "", "*/log"), rule("get", "", "pods/log"), True),
+        (rule("get", "", "pods"), rule("get", "", "*"), False),
+        (rule("get", "", "pods"), rule("*", "", "pods"), False),
+        (rule("get", "", "pods"), rule("get", "*", "pods"), False),
+        (rule("get", "", "pods"), rule("get", "", "pods/"), False),
+        ({"verbs": ["get"], "nonResourceURLs": ["/a/*"]}, {"nonResourceURLs": ["/a/b"]}, True),
+        ({"verbs": ["get"], "nonResourceURLs": ["/a/*"]}, {"nonResourceURLs": ["/a"]}, False),
+        ({"verbs": ["get"], "nonResourceURLs": ["/a"]}, {"nonResourceURLs": ["/a*"]}, False),
+        (
+            {"verbs": ["get"], "nonResourceURLs": ["/a"], "resourceNames": ["x"]},
+            {"nonResourceURLs": ["/a"]},
+            False,
+        ),
+    ],
+)
+def test_a_rule_covers_what_it_could_allow(owned: Json, wanted: Json, is_covered: bool) -> None:
+    wanted = {"verbs": ["get"]} | wanted
+    assert (uncovered(parse_rules([owned]), parse_rules([wanted])) == []) is is_covered
 
 
 def test_missing_rules_are_listed_by_thing() -> None:

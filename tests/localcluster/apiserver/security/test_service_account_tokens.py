@@ -66,6 +66,13 @@ def test_a_token_with_another_character_is_nobodys(at: int, character: str) -> N
     assert isinstance(found, Bearer) == (tampered == TOKEN)
 
 
+def test_a_token_is_good_in_one_spelling_only() -> None:
+    """The last character of a signature has spare bits: the same bytes in other words."""
+    spellings = {TOKEN[:-1] + character for character in ALPHABET}
+    good = [each for each in spellings if isinstance(TOKENS.authenticate(each, NOW_S), Bearer)]
+    assert good == [TOKEN]
+
+
 @given(cut=st.integers(1, len(TOKEN)))
 def test_a_part_of_a_token_is_nobodys(cut: int) -> None:
     assert isinstance(TOKENS.authenticate(TOKEN[:-cut], NOW_S), str)
@@ -196,6 +203,13 @@ def test_only_so_many_good_tokens_are_remembered(
     for token in made + made:
         assert isinstance(tokens.authenticate(token, NOW_S), Bearer)
     assert len(tokens._known) == 2
+
+
+def test_a_header_of_another_spelling_is_refused_even_if_signed() -> None:
+    signer = Signer(KEY)
+    signer._header = _part({"typ": "JWT", "alg": "ES256", "kid": SIGNER.key_id})
+    with pytest.raises(BadSignature):
+        SIGNER.verify(signer.sign(b"{}"))
 
 
 @given(payload=st.binary(max_size=60))

@@ -84,7 +84,7 @@ class Authenticator:
         # Known tokens are let in even then: whoever shares an address with a guesser goes on.
         if not self._accounts.is_known(digest) and self._failed.is_blocked(peer, now_s):
             raise too_many_requests(_TOO_OFTEN)
-        found = self._accounts.authenticate(token, now_s)
+        found = self._accounts.authenticate_digest(digest, token, now_s)
         if isinstance(found, str):
             self._failed.record(peer, now_s)
             return None

@@ -2,6 +2,7 @@
 
 import logging
 import re
+from functools import lru_cache
 from urllib.parse import parse_qsl
 
 from gpupool.localcluster.apiserver.security.tokens import TOKEN_PREFIX
@@ -46,6 +47,7 @@ def redact(text: str) -> str:
     return _SECRETS.sub(lambda found: (found["kept"] or "") + BLOT, text)
 
 
+@lru_cache(maxsize=256)  # clients send the same few over and over
 def redact_query(query: str) -> str:
     """The query of a URL with only the harmless values left."""
     pairs = parse_qsl(query, keep_blank_values=True, max_num_fields=1000)

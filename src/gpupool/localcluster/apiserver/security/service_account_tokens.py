@@ -121,9 +121,12 @@ class ServiceAccountTokens:
         self, token: str, now_s: float, audiences: Sequence[str] = (ISSUER,)
     ) -> Bearer | str:
         """Whom the token speaks for, or why for nobody ("" if it is none of ours at all)."""
-        if len(token) > _MAX_TOKEN_CHARACTERS or not _LOOKS_SIGNED.fullmatch(token):
-            return ""
-        digest = token_digest(token)
+        return self.authenticate_digest(token_digest(token), token, now_s, audiences)
+
+    def authenticate_digest(
+        self, digest: bytes, token: str, now_s: float, audiences: Sequence[str] = (ISSUER,)
+    ) -> Bearer | str:
+        """The same, for whoever has the digest already."""
         known = self._known.get(digest) or self._verified(token)
         if isinstance(known, str):
             return known
@@ -139,6 +142,8 @@ class ServiceAccountTokens:
         return Bearer(known.user, addressed)
 
     def _verified(self, token: str) -> _Known | str:
+        if len(token) > _MAX_TOKEN_CHARACTERS or not _LOOKS_SIGNED.fullmatch(token):
+            return ""
         from gpupool.localcluster.apiserver.security.jws import BadSignature
 
         try:
