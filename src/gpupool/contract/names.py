@@ -51,3 +51,13 @@ NODE_LABELS_SET_BY_US = frozenset(
 # The machine behind a node: its resource group and tags, as JSON.
 ANNOTATION_RESOURCE_GROUP = "node.gpupool.io/resource-group"
 ANNOTATION_TAGS = "node.gpupool.io/tags"
+
+# On a node: "stopped" makes its kubelet play dead, to see what the cluster does about it.
+ANNOTATION_KUBELET = "node.gpupool.io/kubelet"
+
+# On a pod, its namespace or its node, the first that has it: "process" runs containers as
+# processes of this machine, "timer" only waits in their place.
+ANNOTATION_RUNTIME = "gpupool.io/runtime"
+# On a pod of timers: how long its containers run (for ever without), and how they end.
+ANNOTATION_RUN_SECONDS = "gpupool.io/run-seconds"
+ANNOTATION_EXIT_CODE = "gpupool.io/exit-code"

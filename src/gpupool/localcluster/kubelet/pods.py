@@ -1,0 +1,289 @@
+"""Pods: every pod of every node of the fleet, kept as its object asks.
+
+A change of the object, a container that has moved on, or a timer puts a pod's uid into the queue;
+a worker takes it, brings the containers one step further and writes the status when it is another
+than before. There is no task per pod.
+"""
+
+import logging
+import os
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping
+
+from gpupool.contract.objects import Obj
+from gpupool.kube.client import STRATEGIC_PATCH, Kube
+from gpupool.kube.errors import Conflict, KubeError, NotFound
+from gpupool.kube.mirror import Key, Mirror
+from gpupool.kube.resources import PODS
+from gpupool.localcluster.kubelet.lifecycle import Plan, begin, plan
+from gpupool.localcluster.kubelet.node import Node, refusal
+from gpupool.localcluster.kubelet.notices import Notices, crash_loop
+from gpupool.localcluster.kubelet.pod_phase import FAILED, SUCCEEDED
+from gpupool.localcluster.kubelet.pod_record import add_ephemeral, pod_record
+from gpupool.localcluster.kubelet.pod_status import pod_status
+from gpupool.localcluster.kubelet.runtime import Runtime
+from gpupool.localcluster.kubelet.settings import TIMER, FleetSettings
+from gpupool.localcluster.kubelet.state import Pod, Problem, Stop, is_over
+from gpupool.localcluster.kubelet.timers import Timers
+from gpupool.localcluster.kubelet.work import Work
+
+log = logging.getLogger(__name__)
+
+_RETRY_S = 1.0
+_DEFAULT_GRACE_S = 30
+_DEADLINE = Problem(
+    "DeadlineExceeded", "Pod was active on the node longer than the specified deadline"
+)
+
+
+class Pods:
+    def __init__(
+        self,
+        settings: FleetSettings,
+        kube: Kube,
+        mirror: Mirror,
+        notices: Notices,
+        runtimes: Mapping[str, Runtime],
+        clock: Callable[[], float],
+    ) -> None:
+        self._settings = settings
+        self._kube = kube
+        self._mirror = mirror
+        self._notices = notices
+        self._runtimes = runtimes
+        self._clock = clock
+        self._nodes: dict[str, Node] = {}
+        self._pods: dict[str, Pod] = {}
+        self._strays: dict[str, set[Key]] = defaultdict(set)  # on nodes that are not ours (yet)
+        self._work = Work()
+        self.timers = Timers(clock, self._work.add)
+        self.runtime_of: Callable[[Obj, Node], str] = lambda obj, node: settings.runtime
+
+    def get(self, uid: str) -> Pod | None:
+        return self._pods.get(uid)
+
+    def on(self, node: str) -> list[Pod]:
+        found = self._nodes.get(node)
+        return [] if found is None else [self._pods[uid] for uid in found.pods]
+
+    def __iter__(self) -> Iterator[Pod]:
+        return iter(list(self._pods.values()))
+
+    def look_at(self, uid: str) -> None:
+        """Something about the pod has moved on."""
+        self._work.add(uid)
+
+    def add_node(self, node: Node) -> None:
+        self._nodes[node.name] = node
+        for namespace, name in self._strays.pop(node.name, ()):
+            obj = self._mirror.get(name, namespace)
+            if obj is not None:
+                self.changed(None, obj)
+
+    def remove_node(self, name: str) -> None:
+        node = self._nodes.pop(name, None)
+        for uid in list(node.pods) if node is not None else ():
+            pod = self._pods.pop(uid)
+            self._runtimes[pod.runtime].remove(pod)
+            self._strays[name].add(pod.key)
+
+    def resume_node(self, name: str) -> None:
+        for uid in self._nodes[name].pods:
+            self._work.add(uid)
+
+    def changed(self, old: Obj | None, new: Obj | None) -> None:
+        """For the mirror: a pod is new, is another, or is gone."""
+        if old is not None and (new is None or old["metadata"]["uid"] != new["metadata"]["uid"]):
+            self._forget(old)
+        if new is None:
+            return
+        metadata = new["metadata"]
+        pod = self._pods.get(metadata["uid"])
+        if pod is None:
+            self._discover(new)
+        elif pod.generation != metadata.get("generation", 0) or "deletionTimestamp" in metadata:
+            self._work.add(pod.uid)
+
+    async def keep(self) -> None:
+        """One worker; runs until cancelled."""
+        while True:
+            uid = await self._work.take()
+            try:
+                await self._sync(uid)
+            except NotFound:
+                pass  # the mirror will say so too
+            except KubeError as error:
+                log.warning("pod not written", extra={"uid": uid, "error": str(error)})
+                self.timers.add(self._clock() + _RETRY_S, uid)
+            except Exception:  # a bug in the handling of one pod must not stop all nodes
+                log.exception("pod not handled", extra={"uid": uid})
+            finally:
+                self._work.done(uid)
+
+    def _discover(self, obj: Obj) -> None:
+        name = obj["spec"].get("nodeName")
+        if not name:
+            return
+        node = self._nodes.get(name)
+        if node is None:
+            metadata = obj["metadata"]
+            self._strays[name].add((metadata["namespace"], metadata["name"]))
+            return
+        now = self._clock()
+        status = obj.get("status") or {}
+        pod = pod_record(obj, self.runtime_of(obj, node), now)
+        self._pods[pod.uid] = pod
+        node.pods.add(pod.uid)
+        if status.get("phase") in (SUCCEEDED, FAILED):
+            pod.counted = False
+            if "deletionTimestamp" in obj["metadata"]:
+                self._work.add(pod.uid)
+            return
+        self._admit(pod, obj, node, now)
+        self._work.add(pod.uid)
+
+    def _admit(self, pod: Pod, obj: Obj, node: Node, now: float) -> None:
+        known = bool((obj.get("status") or {}).get("startTime"))
+        no = None if known else refusal(node, pod.requests)
+        if no is not None:
+            pod.counted = False
+            pod.rejected = Problem(no.reason, f"Pod was rejected: {no.message}")
+            self._notices.warn(pod, obj, no.reason, no.message)
+            return
+        node.take(pod.requests)
+        if obj["spec"].get("hostNetwork"):
+            pod.ip = node.ip
+        elif pod.ip:
+            node.addresses.keep(pod.ip)
+        else:
+            pod.ip = node.addresses.take()
+        if known:
+            self._runtimes[pod.runtime].adopt(pod, obj, now)
+
+    def _forget(self, obj: Obj) -> None:
+        metadata = obj["metadata"]
+        pod = self._pods.pop(metadata["uid"], None)
+        if pod is None:
+            strays = self._strays.get(obj["spec"].get("nodeName", ""))
+            if strays is not None:
+                strays.discard((metadata["namespace"], metadata["name"]))
+            return
+        self._runtimes[pod.runtime].remove(pod)
+        node = self._nodes.get(pod.node)
+        if node is not None:
+            node.pods.discard(pod.uid)
+            self._uncount(pod, node)
+
+    def _uncount(self, pod: Pod, node: Node) -> None:
+        """Its resources and its address are free for others."""
+        if pod.counted:
+            pod.counted = False
+            node.give_back(pod.requests)
+            node.addresses.give_back(pod.ip)
+
+    async def _sync(self, uid: str) -> None:
+        pod = self._pods.get(uid)
+        node = self._nodes.get(pod.node) if pod is not None else None
+        if pod is None or node is None or node.stopped or pod.released:
+            return
+        obj = self._mirror.get(pod.name, pod.namespace)
+        if obj is None or obj["metadata"]["uid"] != uid:
+            return
+        if int(obj["metadata"]["resourceVersion"]) < pod.version:
+            obj = await self._kube.get(PODS, pod.name, pod.namespace)
+        now = self._clock()
+        self._note(pod, obj, now)
+        todo = self._step(pod, obj, now)
+        deleted = "deletionTimestamp" in obj["metadata"]
+        if todo.look_at is not None:
+            self.timers.add(todo.look_at, uid)
+        if not (deleted and todo.over and pod.runtime == TIMER):
+            await self._write(pod, obj, node, now)
+        if todo.over and (deleted or not pod.counted):
+            self._uncount(pod, node)
+        if deleted and todo.over:
+            await self._release(pod)
+
+    def _note(self, pod: Pod, obj: Obj, now: float) -> None:
+        """What the object asks for since the last look."""
+        metadata, spec = obj["metadata"], obj["spec"]
+        if pod.generation != metadata.get("generation", 0):
+            pod.generation = metadata["generation"]
+            add_ephemeral(pod, spec)
+        if "deletionTimestamp" in metadata:
+            grace_s = float(metadata.get("deletionGracePeriodSeconds") or 0)
+            self._end(pod, obj, Stop(now, grace_s, pod.stop.verdict if pod.stop else None), now)
+        deadline_s = spec.get("activeDeadlineSeconds")
+        if deadline_s is not None and pod.stop is None and pod.counted:
+            if now >= pod.start_time + deadline_s:
+                grace_s = spec.get("terminationGracePeriodSeconds", _DEFAULT_GRACE_S)
+                self._notices.note(pod, obj, _DEADLINE.reason, _DEADLINE.message)
+                self._end(pod, obj, Stop(now, grace_s, _DEADLINE), now)
+            else:
+                self.timers.add(pod.start_time + deadline_s, pod.uid)
+
+    def _end(self, pod: Pod, obj: Obj, stop: Stop, now: float) -> None:
+        """The pod stops; or, if it does already, stops sooner."""
+        if pod.stop is None:
+            pod.stop = stop
+            return
+        until = pod.stop.began_at + pod.stop.grace_s
+        if stop.began_at + stop.grace_s >= until:
+            return
+        pod.stop = stop
+        for index, container in enumerate(pod.containers):
+            if container.stopping:
+                self._runtimes[pod.runtime].stop(pod, index, obj, stop.grace_s, now)
+
+    def _step(self, pod: Pod, obj: Obj, now: float) -> Plan:
+        """Acts until nothing more can be done at once."""
+        runtime = self._runtimes[pod.runtime]
+        while True:
+            again = runtime.look(pod, obj, now)
+            todo = plan(pod, now, self._settings.backoff)
+            if again is not None:
+                todo.wait_until(again)
+            for index in todo.stop:
+                pod.containers[index].stopping = True
+                runtime.stop(pod, index, obj, self._grace_s(pod, obj, now), now)
+            for index in todo.start:
+                begin(pod.containers[index], os.urandom(32).hex(), now, self._settings.backoff)
+                runtime.start(pod, index, obj, now)
+            if not todo.start and not todo.stop:
+                break
+        for index in todo.backing_off:
+            container = pod.containers[index]
+            if container.problem is None:
+                container.problem = crash_loop(pod, container)
+                self._notices.back_off(pod, obj, container)
+        return todo
+
+    def _grace_s(self, pod: Pod, obj: Obj, now: float) -> float:
+        if pod.stop is not None:
+            return max(0.0, pod.stop.began_at + pod.stop.grace_s - now)
+        return float(obj["spec"].get("terminationGracePeriodSeconds", _DEFAULT_GRACE_S))
+
+    async def _write(self, pod: Pod, obj: Obj, node: Node, now: float) -> None:
+        status = pod_status(pod, obj, node.ip, now)
+        if status["phase"] in (SUCCEEDED, FAILED) and all(is_over(c) for c in pod.containers):
+            self._uncount(pod, node)
+        if status == obj.get("status"):
+            return
+        path = PODS.path(pod.namespace, pod.name, "status")
+        change = {"metadata": {"uid": pod.uid}, "status": status}
+        try:
+            written = await self._kube.patch(path, change, content_type=STRATEGIC_PATCH)
+        except Conflict:
+            return  # a namesake: the mirror will say so
+        pod.version = int(written["metadata"]["resourceVersion"])
+
+    async def _release(self, pod: Pod) -> None:
+        pod.released = True
+        options = {"gracePeriodSeconds": 0, "preconditions": {"uid": pod.uid}}
+        try:
+            await self._kube.delete(PODS, pod.name, pod.namespace, options=options)
+        except (NotFound, Conflict):
+            return
+        except KubeError:
+            pod.released = False
+            raise

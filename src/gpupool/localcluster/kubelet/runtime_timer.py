@@ -1,0 +1,66 @@
+"""Containers that are timers: running at once, for ever or for as long as an annotation says.
+
+Nothing is started, nothing is kept beside the pod's own record, and a restart of the server does
+not end them: when they started is in the status.
+"""
+
+from gpupool.contract import names
+from gpupool.contract.objects import Obj
+from gpupool.localcluster.kubelet.lifecycle import mark_exited, mark_running
+from gpupool.localcluster.kubelet.state import Container, Pod, Role, Stage
+
+_TERMINATED = 143  # by SIGTERM
+
+
+class TimerRuntime:
+    def adopt(self, pod: Pod, obj: Obj, now: float) -> None:
+        pod.prepared = True
+
+    def look(self, pod: Pod, obj: Obj, now: float) -> float | None:
+        annotations = obj["metadata"].get("annotations") or {}
+        seconds = _number(annotations.get(names.ANNOTATION_RUN_SECONDS))
+        next_end: float | None = None
+        for container in pod.containers:
+            if container.stage is not Stage.RUNNING:
+                continue
+            lasts_s = _lasts_s(container, seconds)
+            if lasts_s is None:
+                continue
+            end = container.started_at + lasts_s
+            if end > now:
+                next_end = end if next_end is None else min(next_end, end)
+                continue
+            code = 0
+            if container.role is Role.MAIN:
+                code = int(_number(annotations.get(names.ANNOTATION_EXIT_CODE)) or 0)
+            mark_exited(container, code, end)
+        return next_end
+
+    def start(self, pod: Pod, index: int, obj: Obj, now: float) -> None:
+        pod.prepared = True
+        mark_running(pod.containers[index], now)
+
+    def stop(self, pod: Pod, index: int, obj: Obj, grace_s: float, now: float) -> None:
+        mark_exited(pod.containers[index], _TERMINATED, now)
+
+    def remove(self, pod: Pod) -> None:
+        pass
+
+
+def _lasts_s(container: Container, seconds: float | None) -> float | None:
+    match container.role:
+        case Role.INIT:
+            return 0.0
+        case Role.MAIN:
+            return seconds
+        case _:
+            return None
+
+
+def _number(text: str | None) -> float | None:
+    """None for what is no number: an annotation holds anything."""
+    try:
+        number = float(text or "")
+    except ValueError:
+        return None
+    return number if 0 <= number < 1e9 else None
