@@ -94,6 +94,8 @@ TOKEN = Access("create", "", "serviceaccounts", "token", "default", "robot")
         (TOKEN, _body(spec={"boundObjectRef": {"kind": "Pod", "name": "p1"}}), True),
         (TOKEN, _body(spec={"boundObjectRef": {"kind": "Pod", "name": "p1", "uid": "u"}}), False),
         (TOKEN, _body(spec={"boundObjectRef": {"kind": "Pod", "name": "p2", "uid": "u"}}), True),
+        (TOKEN, {"spec": []}, True),
+        (Access("create", "", "pods"), {"metadata": "x"}, True),
         (Access("create", "", "events"), _body("e"), False),
         (Access("patch", "", "nodes", name="n2"), _body("n2"), False),
     ],

@@ -57,3 +57,24 @@ def test_an_object_of_another_group_cannot_be_bound() -> None:
     ref = {"kind": "Deployment", "apiVersion": "apps/v1", "name": "d"}
     with pytest.raises(ApiError, match="object of type apps/v1, Kind=Deployment"):
         _answer("robot", {"spec": {"boundObjectRef": ref}}, 0)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {"spec": []},
+        {"spec": {"expirationSeconds": "600"}},
+        {"spec": {"expirationSeconds": 600.5}},
+        {"spec": {"audiences": "vault"}},
+        {"spec": {"audiences": [1]}},
+        {"spec": {"boundObjectRef": "p1"}},
+        {"metadata": {"name": 1}},
+    ],
+)
+def test_a_request_of_another_shape_is_a_bad_request(body: Any) -> None:
+    with pytest.raises(ApiError) as refusal:
+        _answer("robot", body, 0)
+    assert refusal.value.code == 400
+    assert refusal.value.status["message"].startswith(
+        'TokenRequest in version "v1" cannot be handled as a TokenRequest: Expected'
+    )

@@ -13,7 +13,7 @@ def creation_refusal(user: User, access: Access, body: Obj, nodes: Nodes) -> str
     node = node_of(user)
     if node is None or access.verb != "create":
         return None
-    name = (body.get("metadata") or {}).get("name", "")
+    name = _part(body, "metadata").get("name", "")
     match access.group, access.resource, access.subresource:
         case ("", "nodes", "") if name != node:
             return f"node {quoted(node)} is not allowed to modify node {quoted(name)}"
@@ -30,16 +30,16 @@ def creation_refusal(user: User, access: Access, body: Obj, nodes: Nodes) -> str
 
 
 def _pod_refusal(node: str, pod: Obj) -> str | None:
-    if _MIRROR not in ((pod.get("metadata") or {}).get("annotations") or {}):
+    if _MIRROR not in _part(_part(pod, "metadata"), "annotations"):
         lacks = f"pod does not have {quoted(_MIRROR)} annotation"
         return f"{lacks}, node {quoted(node)} can only create mirror pods"
-    if (pod.get("spec") or {}).get("nodeName") != node:
+    if _part(pod, "spec").get("nodeName") != node:
         return f"node {quoted(node)} can only create pods with spec.nodeName set to itself"
     return None
 
 
 def _token_refusal(node: str, namespace: str, request: Obj, nodes: Nodes) -> str | None:
-    bound = (request.get("spec") or {}).get("boundObjectRef") or {}
+    bound = _part(_part(request, "spec"), "boundObjectRef")
     if bound.get("kind") != "Pod" or not bound.get("name"):
         return "node requested token not bound to a pod"
     if not bound.get("uid"):
@@ -47,3 +47,9 @@ def _token_refusal(node: str, namespace: str, request: Obj, nodes: Nodes) -> str
     if nodes.node_of_pod(namespace, bound["name"]) != node:
         return "node requested token bound to a pod scheduled on a different node"
     return None
+
+
+def _part(body: Obj, key: str) -> Obj:
+    """Bodies may come here before anybody has checked their shape."""
+    found = body.get(key)
+    return found if isinstance(found, dict) else {}

@@ -36,18 +36,43 @@ _EXTENDED_S = 365 * 24 * 3600
 Find: TypeAlias = Callable[[str, str, str], Obj | None]
 
 
+class _ObjectRef(msgspec.Struct, frozen=True, rename="camel"):
+    kind: str = ""
+    api_version: str = ""
+    name: str = ""
+    uid: str = ""
+
+
+class _Spec(msgspec.Struct, frozen=True, rename="camel"):
+    audiences: list[str] | None = None
+    expiration_seconds: int | None = None
+    bound_object_ref: _ObjectRef | None = None
+
+
+class _Metadata(msgspec.Struct, frozen=True):
+    name: str = ""
+    namespace: str = ""
+    uid: str = ""
+
+
+class _TokenRequest(msgspec.Struct, frozen=True):
+    metadata: _Metadata | None = None
+    spec: _Spec | None = None
+
+
 def answer_token_request(
     body: Obj, account: Obj, *, tokens: ServiceAccountTokens, find: Find, now_s: float
 ) -> Obj:
     """The TokenRequest with its status. Raises ApiError."""
+    request = _parse(body)
     metadata = account["metadata"]
-    _check_metadata(body.get("metadata") or {}, metadata)
-    spec = body.get("spec") or {}
-    seconds = _DEFAULT_S if (wanted := spec.get("expirationSeconds")) is None else wanted
+    _check_metadata(request.metadata or _Metadata(), metadata)
+    spec = request.spec or _Spec()
+    seconds = _DEFAULT_S if spec.expiration_seconds is None else spec.expiration_seconds
     if errors := _expiration_errors(seconds):
         raise invalid("TokenRequest", GROUP, "", errors)
-    audiences = spec.get("audiences") or [ISSUER]
-    binding = _binding(spec.get("boundObjectRef"), metadata, find)
+    audiences = spec.audiences or [ISSUER]
+    binding = _binding(spec.bound_object_ref, metadata, find)
     issued_s = int(now_s)
     lifetime = Lifetime(issued_s, seconds)
     if binding.pod is not None and seconds == _PROJECTED_S and set(audiences) <= {ISSUER}:
@@ -65,7 +90,7 @@ def answer_token_request(
         "spec": {
             "audiences": audiences,
             "expirationSeconds": seconds,
-            "boundObjectRef": spec.get("boundObjectRef"),
+            "boundObjectRef": (body.get("spec") or {}).get("boundObjectRef"),
         },
         "status": {
             "token": tokens.sign(binding, audiences, lifetime),
@@ -74,23 +99,32 @@ def answer_token_request(
     }
 
 
-def _check_metadata(given: Obj, account: Obj) -> None:
+def _parse(body: Obj) -> _TokenRequest:
+    try:
+        return msgspec.convert(body, _TokenRequest)
+    except msgspec.ValidationError as error:
+        raise bad_request(
+            f'TokenRequest in version "v1" cannot be handled as a TokenRequest: {error}'
+        ) from error
+
+
+def _check_metadata(given: _Metadata, account: Obj) -> None:
     name = account["name"]
-    if given.get("name", "") not in ("", name):
+    if given.name not in ("", name):
         why = "must match the service account name if specified"
         raise invalid(
-            "TokenRequest", GROUP, name, [invalid_value("metadata.name", given["name"], why)]
+            "TokenRequest", GROUP, name, [invalid_value("metadata.name", given.name, why)]
         )
-    if given.get("namespace", "") not in ("", account["namespace"]):
+    if given.namespace not in ("", account["namespace"]):
         raise bad_request(
             "the namespace of the provided object does not match the namespace sent on the request"
         )
-    if (uid := given.get("uid", "")) not in ("", account["uid"]):
+    if given.uid not in ("", account["uid"]):
         raise _conflict(
             f"TokenRequest.{GROUP}",
             {"name": name, "group": GROUP, "kind": "TokenRequest"},
-            f"the UID in the token request ({uid}) does not match the UID of the service account "
-            f"({account['uid']})",
+            f"the UID in the token request ({given.uid}) does not match the UID of the service "
+            f"account ({account['uid']})",
         )
 
 
@@ -104,15 +138,16 @@ def _expiration_errors(seconds: int) -> list[FieldError]:
     return []
 
 
-def _binding(ref: Obj | None, account: Obj, find: Find) -> Binding:
+def _binding(ref: _ObjectRef | None, account: Obj, find: Find) -> Binding:
     namespace = account["namespace"]
     binding = Binding(namespace, Ref(account["name"], account["uid"]))
-    if not ref:
+    if ref is None:
         return binding
-    kind, version = ref.get("kind", ""), ref.get("apiVersion", "")
-    if version != "v1" or kind not in ("Pod", "Secret", "Node"):
-        raise bad_request(f"cannot bind token to object of type {_type_text(version, kind)}")
-    name = ref.get("name", "")
+    kind, name = ref.kind, ref.name
+    if ref.api_version != "v1" or kind not in ("Pod", "Secret", "Node"):
+        raise bad_request(
+            f"cannot bind token to object of type {_type_text(ref.api_version, kind)}"
+        )
     plural = f"{kind.lower()}s"
     found = find(plural, "" if kind == "Node" else namespace, name)
     if found is None:
@@ -124,11 +159,11 @@ def _binding(ref: Obj | None, account: Obj, find: Find) -> Binding:
             "different serviceaccount name."
         )
     uid = found["metadata"]["uid"]
-    if ref.get("uid", "") not in ("", uid):
+    if ref.uid not in ("", uid):
         raise _conflict(
             kind,
             {"name": name, "kind": kind},
-            f"the UID in the bound object reference ({ref['uid']}) does not match the UID in "
+            f"the UID in the bound object reference ({ref.uid}) does not match the UID in "
             "record. The object might have been deleted and then recreated",
         )
     if kind == "Pod":
