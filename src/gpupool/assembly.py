@@ -25,7 +25,8 @@ from gpupool.localcluster.config.settings import ClusterSettings
 from gpupool.localcluster.controllers.all import cluster_controllers
 from gpupool.localcluster.controllers.garbage import Garbage
 from gpupool.localcluster.controllers.run import run_controllers
-from gpupool.localcluster.kubelet.fleet import Fleet, FleetSettings
+from gpupool.localcluster.kubelet.fleet import Fleet
+from gpupool.localcluster.kubelet.settings import FleetSettings
 from gpupool.scheduler.run import Scheduler
 
 CONTROLLERS = User("system:kube-controller-manager", ("system:masters", AUTHENTICATED))
@@ -76,7 +77,7 @@ def _programs(
     controllers = server.client(CONTROLLERS)
     versions = Versions(KUBERNETES_VERSION, f"gpupool://{__version__}")
     ca_pem = server.certificates.ca_pem.decode()
-    chosen = cluster_controllers(ca_pem, settings.spec, versions)
+    chosen = cluster_controllers(ca_pem, settings.spec, versions, settings.quotas)
     return {
         "controllers": run_controllers(chosen, controllers),
         "garbage": Garbage(controllers).run(),

@@ -1,15 +1,28 @@
 """Every controller of the local cluster."""
 
+from collections.abc import Callable
+
 from gpupool.localcluster.config.nodes import Versions
-from gpupool.localcluster.config.spec import ClusterSpec
-from gpupool.localcluster.controllers import deployment, namespace, replica_set, service_account
+from gpupool.localcluster.config.spec import ClusterSpec, Quotas
+from gpupool.localcluster.controllers import (
+    deployment,
+    namespace,
+    node_lifecycle,
+    node_pool,
+    replica_set,
+    service_account,
+)
 from gpupool.localcluster.controllers.run import Controller
 
 
-def cluster_controllers(ca_pem: str, spec: ClusterSpec, versions: Versions) -> list[Controller]:
+def cluster_controllers(
+    ca_pem: str, spec: ClusterSpec, versions: Versions, quotas: Callable[[], Quotas]
+) -> list[Controller]:
     return [
         namespace.CONTROLLER,
         service_account.controller(ca_pem),
         deployment.CONTROLLER,
         replica_set.controller(),
+        node_lifecycle.CONTROLLER,
+        node_pool.controller(spec, versions, quotas),
     ]
