@@ -147,7 +147,7 @@ class QuotaLedger:
         usage = usage_of(resource, new, self._clock())
         before = usage_of(resource, old, self._clock()) if old is not None else {}
         for account in book.accounts:
-            if not usage.keys() & account.hard or not matches_scopes(account.quota, resource, new):
+            if not matches_scopes(account.quota, resource, new):
                 continue
             missing = missing_requirements(account.quota, resource, new)
             name = account.quota["metadata"]["name"]

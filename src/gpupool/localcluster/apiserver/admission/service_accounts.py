@@ -1,6 +1,6 @@
 """ServiceAccount: every pod has one, and finds its token where clients look for it."""
 
-import secrets
+import random
 from collections.abc import Iterator
 from typing import Any
 
@@ -73,7 +73,7 @@ def _mount_token(spec: Obj) -> None:
     volumes: list[Obj] = spec.get("volumes") or []
     names = (volume["name"] for volume in volumes)
     found = next((name for name in names if name.startswith(_VOLUME_PREFIX)), None)
-    name = found or _VOLUME_PREFIX + "".join(secrets.choice(_ALPHABET) for _ in range(5))
+    name = found or _VOLUME_PREFIX + "".join(random.choices(_ALPHABET, k=5))
     mounted = False
     for field in ("initContainers", "containers"):
         for container in spec.get(field) or ():
