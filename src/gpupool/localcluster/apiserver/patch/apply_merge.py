@@ -97,7 +97,7 @@ def _merged_order(there: list[str], here: list[str]) -> Iterator[tuple[int, str]
 def pruned(shape: Shape, value: Any, last: FieldSet, kept: FieldSet) -> Any:
     """`last`: what the applier owned; `kept`: what anybody owns now, the applier included.
 
-    What became empty is null, which is as good as absent.
+    What became empty, and nobody owns, is null, which is as good as absent.
     """
     if shape.form is Form.KEYED or shape.form is Form.SET:
         return _pruned_list(shape, value, last, kept)
@@ -113,8 +113,8 @@ def pruned(shape: Shape, value: Any, last: FieldSet, kept: FieldSet) -> Any:
         if owned is None if shape.declares(name) else _is_lost(below, owned):
             del result[name]
         elif below:
-            result[name] = pruned(shape.child(name), result[name], below, owned or {})
-    return result or None
+            result[name] = _inner(shape.child(name), result[name], below, owned)
+    return result
 
 
 def _pruned_list(shape: Shape, value: Any, last: FieldSet, kept: FieldSet) -> Any:
@@ -127,8 +127,13 @@ def _pruned_list(shape: Shape, value: Any, last: FieldSet, kept: FieldSet) -> An
         below, owned = last.get(element), kept.get(element)
         if below is not None and _is_lost(below, owned):
             continue
-        result.append(pruned(child, item, below, owned or {}) if below else item)
-    return result or None
+        result.append(_inner(child, item, below, owned) if below else item)
+    return result
+
+
+def _inner(shape: Shape, value: Any, below: FieldSet, owned: FieldSet | None) -> Any:
+    left = pruned(shape, value, below, owned or {})
+    return left if left or (owned is not None and is_member(owned)) else None
 
 
 def _is_lost(below: FieldSet, owned: FieldSet | None) -> bool:

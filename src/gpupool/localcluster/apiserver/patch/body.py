@@ -2,9 +2,9 @@
 
 from typing import Any
 
-import orjson
-
 from gpupool.contract.objects import Obj
+from gpupool.localcluster.apiserver.decode.json_complaint import BadJson
+from gpupool.localcluster.apiserver.decode.json_text import parse
 from gpupool.localcluster.apiserver.status import bad_request
 
 _OPERATION = "handlers.jsonPatchOp"
@@ -14,16 +14,9 @@ _TEXT_FIELDS = ("op", "path", "from")
 
 def json_value(body: bytes, prefix: str = "") -> Any:
     try:
-        return orjson.loads(body)
-    except orjson.JSONDecodeError as no:
-        raise bad_request(prefix + _syntax_error(no)) from None
-
-
-def _syntax_error(no: orjson.JSONDecodeError) -> str:
-    rest = no.doc[no.pos :].lstrip()
-    if not rest or "end of" in no.msg or "EOF" in no.msg:
-        return "unexpected end of JSON input"
-    return f"invalid character '{rest[0]}' looking for beginning of value"
+        return parse(body)
+    except BadJson as no:
+        raise bad_request(f"{prefix}{no}") from None
 
 
 def as_map(patch: bytes | Obj, prefix: str = "") -> Obj | None:

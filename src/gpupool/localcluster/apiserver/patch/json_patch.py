@@ -50,9 +50,12 @@ def apply_json_patch(obj: Obj, patch: bytes | list[Any]) -> Obj:
 
 def _size(document: Any, pointer: str) -> int:
     try:
-        return len(orjson.dumps(jsonpointer.resolve_pointer(document, pointer)))
+        value = jsonpointer.resolve_pointer(document, pointer)
     except jsonpointer.JsonPointerException:
         raise rejected() from None
+    if isinstance(value, jsonpointer.EndOfList):
+        raise rejected()
+    return len(orjson.dumps(value))
 
 
 def _applied(document: Any, operation: Obj) -> Any:

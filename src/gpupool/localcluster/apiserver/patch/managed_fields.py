@@ -19,7 +19,7 @@ set metadata.managedFields of the new object in place; its metadata must be its 
     .../status, .../scale and other subresources: the same with Writer(..., subresource="status")
     apply     server_side_apply.apply, which does all of it
     at the very end, before comparing with the stored object
-              settle_times(live, new)
+              server_side_apply.settle_times(live, new)
 """
 
 from collections.abc import Sequence
@@ -213,20 +213,3 @@ def decoded(sent: Any) -> list[Entry]:
         entry = {**row, "fieldsV1": field_set.from_json(row.get("fieldsV1"))}
         entries[identity(entry)] = entry
     return list(entries.values())
-
-
-def settle_times(live: Obj, new: Obj) -> None:
-    """Where nothing but times of managedFields differs, the old times stay: a no-op is a no-op."""
-    before = live["metadata"].get("managedFields")
-    after = new["metadata"].get("managedFields")
-    if not before or not after or before == after or len(before) != len(after):
-        return
-    if any(_timeless(b) != _timeless(a) for b, a in zip(before, after, strict=True)):
-        return
-    metadata = {**new["metadata"], "managedFields": before}
-    if {**new, "metadata": metadata} == live:
-        new["metadata"] = metadata
-
-
-def _timeless(entry: Entry) -> Entry:
-    return {key: value for key, value in entry.items() if key != "time"}

@@ -149,3 +149,20 @@ def _conflicts(others: Sequence[Entry], changed: FieldSet) -> list[Conflict]:
 def _excused(conflicts: Sequence[Conflict], allowed: FieldSet) -> list[Conflict]:
     left = [Conflict(c.owner, difference(c.fields, allowed)) for c in conflicts]
     return [conflict for conflict in left if conflict.fields]
+
+
+def settle_times(live: Obj, new: Obj) -> None:
+    """Where nothing but times of managedFields differs, the old times stay: a no-op is a no-op."""
+    before = live["metadata"].get("managedFields")
+    after = new["metadata"].get("managedFields")
+    if not before or not after or before == after or len(before) != len(after):
+        return
+    if any(_timeless(b) != _timeless(a) for b, a in zip(before, after, strict=True)):
+        return
+    metadata = {**new["metadata"], "managedFields": before}
+    if {**new, "metadata": metadata} == live:
+        new["metadata"] = metadata
+
+
+def _timeless(entry: Entry) -> Entry:
+    return {key: value for key, value in entry.items() if key != "time"}
