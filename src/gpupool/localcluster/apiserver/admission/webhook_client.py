@@ -1,6 +1,9 @@
 """HTTPS to webhooks: their own certificates, a time limit, no redirects, answers of bounded size.
 
 NotReached    no usable answer came; says why in the words of Kubernetes' own client
+
+aiohttp is imported at the first call: it takes as long to load as all the rest of the server, and
+most clusters have no webhooks.
 """
 
 import errno
@@ -8,15 +11,17 @@ import ipaddress
 import ssl
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-import aiohttp
 import orjson
 
 from gpupool.contract.objects import Obj
 from gpupool.localcluster.apiserver.admission.attributes import ClusterView
 from gpupool.localcluster.apiserver.admission.webhook_config import Service, Webhook
+
+if TYPE_CHECKING:
+    import aiohttp
 
 MAX_ANSWER_BYTES = 3 * 1024 * 1024
 _SHOWN_BYTES = 1024
@@ -47,6 +52,8 @@ class WebhookClient:
 
     async def post(self, webhook: Webhook, document: Obj, cluster: ClusterView) -> Any:
         """The parsed answer. Raises NotReached."""
+        import aiohttp
+
         to = _destination(webhook, cluster)
         try:
             async with self._opened().post(
@@ -70,8 +77,9 @@ class WebhookClient:
             await self._session.close()
             self._session = None
 
-    def _opened(self) -> aiohttp.ClientSession:
-        """Made at the first call: most clusters have no webhooks."""
+    def _opened(self) -> "aiohttp.ClientSession":
+        import aiohttp
+
         if self._session is None:
             self._session = aiohttp.ClientSession(
                 cookie_jar=aiohttp.DummyCookieJar(), trust_env=False
@@ -142,7 +150,7 @@ def _trust(ca_pem: str) -> ssl.SSLContext:
         raise NotReached(f"unable to load root certificates: {error.reason}") from None
 
 
-async def _read(response: aiohttp.ClientResponse) -> bytes:
+async def _read(response: "aiohttp.ClientResponse") -> bytes:
     body = await response.content.read(MAX_ANSWER_BYTES + 1)
     while len(body) <= MAX_ANSWER_BYTES:
         more = await response.content.read(MAX_ANSWER_BYTES + 1 - len(body))
@@ -169,6 +177,8 @@ def _parsed(status: int, body: bytes) -> Any:
 
 
 def _reason(error: Exception) -> str:
+    import aiohttp
+
     if isinstance(error, aiohttp.ClientConnectorCertificateError):
         inner = error.certificate_error
         detail = getattr(inner, "verify_message", "") or str(inner)
