@@ -4,8 +4,8 @@ The order is kube-apiserver's. Plugins are functions by resource and do nothing 
 so a write pays only for its own. `mutate` changes `attributes.obj` in place.
 """
 
-from collections.abc import Callable, Iterator, Sequence
-from typing import Any, Protocol, TypeAlias
+from collections.abc import Callable
+from typing import TypeAlias
 
 import orjson
 
@@ -41,24 +41,8 @@ from gpupool.localcluster.apiserver.admission.taints import (
     taint_new_node,
     tolerate_short_outages,
 )
-from gpupool.localcluster.apiserver.admission.view import StoreView
-from gpupool.localcluster.apiserver.admission.webhook_client import WebhookClient
 from gpupool.localcluster.apiserver.admission.webhook_conditions import check_conditions
-from gpupool.localcluster.apiserver.admission.webhooks import Complete, Webhooks
-from gpupool.localcluster.apiserver.kinds import Kinds
-
-
-class WatchedRecords(Protocol):
-    """The store, as far as admission needs it."""
-
-    def get(self, resource: str, namespace: str, name: str) -> Any: ...
-
-    def records(self, resource: str, namespace: str | None = None) -> Sequence[Any]: ...
-
-    def resources_in(self, namespace: str) -> Iterator[str]: ...
-
-    def on_change(self, listener: Callable[[Any], None]) -> None: ...
-
+from gpupool.localcluster.apiserver.admission.webhooks import Webhooks
 
 Plugin: TypeAlias = Callable[[Attributes, ClusterView], None]
 
@@ -124,13 +108,3 @@ class Admission:
             return
         for plugin in plugins.get(attributes.kind.resource, ()):
             plugin(attributes, self._cluster)
-
-
-def build(
-    store: WatchedRecords, kinds: Kinds, complete: Complete, clock: Callable[[], float]
-) -> Admission:
-    """`complete`: checks the types of an object that a webhook changed and applies defaults."""
-    cluster = StoreView(store)
-    quota = QuotaLedger(store, clock)
-    store.on_change(quota.on_change)
-    return Admission(cluster, quota, Webhooks(cluster, kinds, complete, WebhookClient()))
