@@ -11,7 +11,7 @@ from gpupool.localcluster.apiserver import pages, status
 from gpupool.localcluster.apiserver.api import Api
 from gpupool.localcluster.apiserver.request import Answer, Reply, Request, User
 from gpupool.localcluster.apiserver.routing import NotApi, Target, route
-from gpupool.localcluster.apiserver.security.access import Access, forbidden
+from gpupool.localcluster.apiserver.security.access import Access, forbidden, scoped
 from gpupool.localcluster.apiserver.status import ApiError
 from gpupool.localcluster.apiserver.store.store import NotWritten
 from gpupool.localcluster.apiserver.subresources.table import special_handler
@@ -60,14 +60,16 @@ class App:
         return await _ACTS[verb](api, request, target)
 
     def _authorise(self, request: Request, user: User, target: Target, verb: str) -> None:
-        access = Access(
-            verb=verb,
-            group=target.kind.group,
-            resource=target.kind.plural,
-            subresource=target.subresource,
-            namespace=target.namespace,
-            name=target.name,
-            field_selector=request.text("fieldSelector") if not target.name else "",
+        access = scoped(
+            Access(
+                verb=verb,
+                group=target.kind.group,
+                resource=target.kind.plural,
+                subresource=target.subresource,
+                namespace=target.namespace,
+                name=target.name,
+                field_selector=request.text("fieldSelector") if not target.name else "",
+            )
         )
         request.access = access
         verdict = self._api.authorizer.allowed(user, access)

@@ -5,7 +5,7 @@ import contextlib
 
 from gpupool.contract.objects import Obj
 from gpupool.kube.client import Kube
-from gpupool.kube.errors import AlreadyExists
+from gpupool.kube.errors import NotFound
 from gpupool.kube.resources import (
     ENDPOINT_SLICES,
     ENDPOINTS,
@@ -19,6 +19,7 @@ from gpupool.localcluster.apiserver.allocation import KUBERNETES_IP
 from gpupool.localcluster.apiserver.security.bootstrap_roles import bootstrap_objects
 
 SYSTEM_NAMESPACES = ("default", "kube-system", "kube-public", "kube-node-lease")
+_AUTOUPDATE = "rbac.authorization.kubernetes.io/autoupdate"
 _RBAC = "rbac.authorization.k8s.io"
 _CRITICAL = {
     "system-cluster-critical": (
@@ -51,8 +52,22 @@ async def bootstrap(kube: Kube, port: int) -> None:
 
 
 async def _ensure(kube: Kube, resource: Resource, obj: Obj) -> None:
-    with contextlib.suppress(AlreadyExists):
-        await kube.create(resource, obj)
+    metadata = obj["metadata"]
+    with contextlib.suppress(NotFound):
+        found = await kube.get(resource, metadata["name"], metadata.get("namespace", ""))
+        if (found["metadata"].get("annotations") or {}).get(_AUTOUPDATE) == "true":
+            await _mend(kube, resource, found, obj)
+        return
+    await kube.create(resource, obj)
+
+
+async def _mend(kube: Kube, resource: Resource, found: Obj, wanted: Obj) -> None:
+    """A newer version may give a built-in role more: what is missing is added."""
+    for key in ("rules", "subjects"):
+        missing = [each for each in wanted.get(key) or () if each not in (found.get(key) or ())]
+        if missing and "aggregationRule" not in wanted:
+            found[key] = [*(found.get(key) or ()), *missing]
+            await kube.update(resource, found)
 
 
 async def _api_service(kube: Kube, port: int) -> None:

@@ -8,8 +8,9 @@ import time
 from gpupool.localcluster.apiserver import status
 from gpupool.localcluster.apiserver.api import Api
 from gpupool.localcluster.apiserver.app import App
-from gpupool.localcluster.apiserver.request import Answer, Reply, Request, Upgrade
+from gpupool.localcluster.apiserver.request import Answer, Reply, Request, Stream, Upgrade
 from gpupool.localcluster.apiserver.security.audit import AuditLog, Done
+from gpupool.localcluster.apiserver.security.impersonation import is_wanted
 from gpupool.localcluster.apiserver.security.origin import refuse_foreign
 from gpupool.localcluster.apiserver.status import ApiError
 
@@ -31,16 +32,31 @@ class Front:
             if request.user is None:
                 raise status.unauthorized()
             if request.method in _READING:
-                return self._held(request, await self._app.handle(request))
+                return await self._read(request)
             with self._api.in_flight.mutations:
-                return await self._audited(request)
+                began_s = time.monotonic()
+                reply = await self._app.handle(request)
+                self._note(request, reply, began_s)
+                return reply
         except ApiError as error:
             return error.answer()
 
-    def _held(self, request: Request, reply: Reply) -> Reply:
-        """A stream takes a place for as long as it lasts."""
+    async def _read(self, request: Request) -> Reply:
+        began_s = time.monotonic()
+        reply = await self._app.handle(request)
         if isinstance(reply, Answer):
             return reply
+        if isinstance(reply, Upgrade):  # exec and its like: code is run, whatever the method says
+            self._note(request, reply, began_s)
+        try:
+            return self._held(request, reply)
+        except ApiError:
+            if isinstance(reply, Stream):
+                await reply.chunks.aclose()  # type: ignore[attr-defined]  # a generator: it has one
+            raise
+
+    def _held(self, request: Request, reply: Stream | Upgrade) -> Reply:
+        """A stream takes a place for as long as it lasts."""
         assert request.user is not None
         in_flight, user = self._api.in_flight, request.user.name
         if isinstance(reply, Upgrade):
@@ -52,18 +68,21 @@ class Front:
         with slot:
             return slot.hold(reply)
 
-    async def _audited(self, request: Request) -> Reply:
-        began_s, clock = time.monotonic(), self._api.clock
-        reply = await self._app.handle(request)
-        if request.access is not None and request.user is not None:
-            self._audit.record(
-                Done(
-                    at_s=clock(),
-                    user=request.user.name,
-                    access=request.access,
-                    code=reply.status if isinstance(reply, Answer) else 200,
-                    ms=(time.monotonic() - began_s) * 1000,
-                    query=request.query_string,
-                )
+    def _note(self, request: Request, reply: Reply, began_s: float) -> None:
+        if request.access is None or request.user is None:
+            return
+        requester = ""
+        if is_wanted(request.headers):
+            really = self._api.authenticator.requester(request)
+            requester = really.name if really is not None else ""
+        self._audit.record(
+            Done(
+                at_s=self._api.clock(),
+                user=request.user.name,
+                access=request.access,
+                code=reply.status if isinstance(reply, Answer) else 101,
+                ms=(time.monotonic() - began_s) * 1000,
+                query=request.query_string,
+                requester=requester,
             )
-        return reply
+        )

@@ -1,7 +1,6 @@
 """ApiServer: all parts put together, started and stopped in order."""
 
 import asyncio
-import contextlib
 import gc
 import time
 from collections.abc import Callable
@@ -10,8 +9,6 @@ from pathlib import Path
 
 from gpupool.contract.objects import Obj
 from gpupool.kube.client import Kube
-from gpupool.kube.errors import Refused
-from gpupool.kube.resources import RESOURCE_QUOTAS
 from gpupool.localcluster.apiserver import bootstrap, custom
 from gpupool.localcluster.apiserver.admission.chain import Admission
 from gpupool.localcluster.apiserver.admission.quota import QuotaLedger
@@ -37,7 +34,7 @@ from gpupool.localcluster.apiserver.schema.load import schema_of
 from gpupool.localcluster.apiserver.security.audit import AuditLog
 from gpupool.localcluster.apiserver.security.authentication import Authenticator
 from gpupool.localcluster.apiserver.security.certificates import Certificates, server_context
-from gpupool.localcluster.apiserver.security.identities import ADMIN, CONTROLLER_MANAGER
+from gpupool.localcluster.apiserver.security.identities import ADMIN
 from gpupool.localcluster.apiserver.security.in_flight import InFlight
 from gpupool.localcluster.apiserver.security.limits import Limits
 from gpupool.localcluster.apiserver.security.rbac import GROUP as RBAC
@@ -46,9 +43,9 @@ from gpupool.localcluster.apiserver.security.service_account_tokens import Servi
 from gpupool.localcluster.apiserver.security.tokens import StaticTokens
 from gpupool.localcluster.apiserver.store.store import Store
 from gpupool.localcluster.apiserver.store.watch_log import DELETED, Event
+from gpupool.localcluster.apiserver.upkeep import Upkeep
 
 STORE_FILE = "store.db"
-_RECORDS_EVERY_S = 0.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +55,7 @@ class ApiServer:
     certificates: Certificates
     front: Front
     _audit: AuditLog
-    _quota: QuotaLedger
+    _upkeep: Upkeep
 
     def client(self, user: User) -> Kube:
         """A client inside the process, with that user's rights."""
@@ -83,16 +80,8 @@ class ApiServer:
         gc.set_threshold(50_000, 20, 1000)
 
     async def keep_records(self) -> None:
-        """Writes out, twice a second until cancelled, what is only gathered meanwhile: the audit
-        log, and in the status of quotas what their namespaces use."""
-        kube = self.client(CONTROLLER_MANAGER)
-        while True:
-            await asyncio.sleep(_RECORDS_EVERY_S)
-            self._audit.flush()
-            for namespace, name, used in self._quota.changed_statuses():
-                with contextlib.suppress(Refused):  # the quota has gone, or its namespace
-                    path = RESOURCE_QUOTAS.path(namespace, name, "status")
-                    await kube.patch(path, {"status": used})
+        """Until cancelled."""
+        await self._upkeep.run(self.client(ADMIN))
 
     def close(self) -> None:
         self.api.store.close()
@@ -132,8 +121,10 @@ def build(
     store.start()
     asyncio.get_running_loop().run_in_executor(None, account_tokens.warm_up)
     audit = AuditLog(directory / "audit.log")
+    upkeep = Upkeep(quota, authorizer, audit)
+    store.on_change(upkeep.changed)
     app = App(api)
-    return ApiServer(api, app, certificates, Front(api, app, audit), audit, quota)
+    return ApiServer(api, app, certificates, Front(api, app, audit), audit, upkeep)
 
 
 def _admission(
