@@ -48,6 +48,8 @@ var pairs = [][2]reflect.Type{
 	pair[core.PersistentVolumeClaim, corev1.PersistentVolumeClaim](),
 	pair[core.ResourceQuota, corev1.ResourceQuota](),
 	pair[apps.StatefulSet, appsv1.StatefulSet](),
+	pair[apps.Deployment, appsv1.Deployment](),
+	pair[apps.DaemonSet, appsv1.DaemonSet](),
 	pair[batch.Job, batchv1.Job](),
 	pair[autoscaling.HorizontalPodAutoscaler, autoscalingv2.HorizontalPodAutoscaler](),
 	pair[networking.Ingress, networkingv1.Ingress](),

@@ -72,6 +72,12 @@ def _data_sources(spec: Obj) -> None:
         spec["dataSource"] = {key: reference[key] for key in reference if key != "namespace"}
 
 
+def _limit_range(obj: Obj) -> None:
+    """The one kind that may come without a name."""
+    if not obj["metadata"].get("name"):
+        obj["metadata"]["name"] = obj["metadata"]["uid"]
+
+
 def _service_account(obj: Obj) -> None:
     if "secrets" in obj:
         named = ({"name": secret["name"]} if "name" in secret else {} for secret in obj["secrets"])
@@ -112,6 +118,7 @@ _CREATE: Mapping[tuple[str, str], Callable[[Obj], None]] = {
     ("", "PersistentVolumeClaim"): _claim,
     ("", "Service"): prepare_service.service,
     ("", "ServiceAccount"): _service_account,
+    ("", "LimitRange"): _limit_range,
     ("apps", "DaemonSet"): _daemon_set,
     ("batch", "Job"): prepare_batch.job,
 }

@@ -45,7 +45,13 @@ def escaped(text: str) -> str:
 
 
 def invalid(path: str, value: Any, detail: str) -> FieldError:
-    return FieldError(path, "FieldValueInvalid", f"Invalid value: {shown(value)}: {detail}")
+    text = f"Invalid value: {shown(value)}"
+    return FieldError(path, "FieldValueInvalid", f"{text}: {detail}" if detail else text)
+
+
+def invalid_unshown(path: str, detail: str) -> FieldError:
+    """Where the value itself would say nothing."""
+    return FieldError(path, "FieldValueInvalid", f"Invalid value: {detail}")
 
 
 def invalid_each(errors: Errors, path: str, value: Any, details: Iterable[str]) -> None:
@@ -55,7 +61,9 @@ def invalid_each(errors: Errors, path: str, value: Any, details: Iterable[str]) 
 
 def not_supported(path: str, value: Any, supported: Sequence[str]) -> FieldError:
     choices = ", ".join(map(quoted, supported))
-    text = f"Unsupported value: {shown(value)}: supported values: {choices}"
+    # Enumerations are types of their own in Go, and print as JSON does.
+    found = value.text if isinstance(value, Printed) else go_json(value)
+    text = f"Unsupported value: {found}: supported values: {choices}"
     return FieldError(path, "FieldValueNotSupported", text)
 
 

@@ -59,6 +59,8 @@ def _struct(value: Obj, type_name: str) -> Obj:
     if type_name == "core.PodSpec":
         moved = {name: value[name] for name in _HOST_FIELDS if name in value}
         value = value | {"securityContext": value.get("securityContext", {}) | moved}
+    # Inside, an object's metadata is part of the object itself.
+    value = value.get("metadata", {}) | value
     made: Obj = {}
     for name, source, omitted, kind in _types()[type_name] or ():
         inner = value.get(source)
