@@ -27,6 +27,7 @@ from gpupool.localcluster.apiserver.schema.times import (
 from gpupool.localcluster.apiserver.schema.wording import (
     Place,
     cannot_unmarshal,
+    cannot_unmarshal_all,
     owner,
     unknown_field,
 )
@@ -93,7 +94,7 @@ def check(obj: Obj, schema: Schema) -> Problems:
 
 def _object(value: Any, schema: Schema, place: Place | None, problems: Problems) -> Any:
     if type(value) is not dict:
-        return _misfit(value, place, problems)
+        return _misfit(value, schema, place, problems)
     fields = schema.fields
     for key in list(value):
         known = fields.get(key)
@@ -105,36 +106,31 @@ def _object(value: Any, schema: Schema, place: Place | None, problems: Problems)
             continue
         inner = value[key]
         if inner is None:
-            if _drops_null(schema, known):
+            if not known.nullable:
                 del value[key]
             continue
         value[key] = _CHECKS[known.type](inner, known, Place(place, schema, key), problems)
     return value
 
 
-def _drops_null(schema: Schema, known: Schema) -> bool:
-    """Of a CRD's fields, only those with a default: the rest is for validation to judge."""
-    if schema.definition:
-        return True
-    return not known.nullable and (known.has_default or bool(known.definition))
-
-
 def _map(value: Any, schema: Schema, place: Place, problems: Problems) -> Any:
     if type(value) is not dict:
-        return _misfit(value, place, problems)
+        return _misfit(value, schema, place, problems)
     assert schema.items is not None
     one = _CHECKS[schema.items.type]
-    for key, inner in value.items():
+    for key, inner in list(value.items()):
         if inner is not None:
             value[key] = one(inner, schema.items, Place(place, schema, key), problems)
         elif owner(place) is not None:
             value[key] = _zero(schema.items)
+        elif not schema.items.nullable and schema.items.type is not Type.ANY:
+            del value[key]
     return value
 
 
 def _list(value: Any, schema: Schema, place: Place, problems: Problems) -> Any:
     if type(value) is not list:
-        return _misfit(value, place, problems)
+        return _misfit(value, schema, place, problems)
     assert schema.items is not None
     one = _CHECKS[schema.items.type]
     for index, inner in enumerate(value):
@@ -145,23 +141,29 @@ def _list(value: Any, schema: Schema, place: Place, problems: Problems) -> Any:
     return value
 
 
-def _misfit(value: Any, place: Place | None, problems: Problems) -> Any:
-    if place is not None and not problems.error and owner(place) is not None:
-        problems.error = cannot_unmarshal(value, place)
+def _misfit(value: Any, schema: Schema, place: Place | None, problems: Problems) -> Any:
+    """What a CRD defines is left for validation to judge."""
+    if place is not None and not problems.error:
+        if owner(place) is not None:
+            problems.error = cannot_unmarshal(value, place)
+        elif schema.definition:
+            problems.error = cannot_unmarshal_all(value, schema)
     return value
 
 
 def _is(*types: type) -> "Callable[[Any, Schema, Place, Problems], Any]":
     def checked(value: Any, schema: Schema, place: Place, problems: Problems) -> Any:
-        return value if type(value) in types else _misfit(value, place, problems)
+        return value if type(value) in types else _misfit(value, schema, place, problems)
 
     return checked
 
 
 def _integer(value: Any, schema: Schema, place: Place, problems: Problems) -> Any:
+    if type(value) is float and value.is_integer() and owner(place) is None:
+        return int(value)
     limit = _INT_LIMITS.get(schema.integer_format, 2**63)
     if type(value) is not int or not -limit <= value < limit:
-        return _misfit(value, place, problems)
+        return _misfit(value, schema, place, problems)
     return value
 
 
@@ -192,7 +194,7 @@ def _time(value: Any, schema: Schema, place: Place, problems: Problems) -> str:
 
 def _bytes(value: Any, schema: Schema, place: Place, problems: Problems) -> Any:
     if type(value) is not str:
-        return _misfit(value, place, problems)
+        return _misfit(value, schema, place, problems)
     text = value.replace("\n", "").replace("\r", "")
     if not problems.error and not _is_base64(text):
         problems.error = f"illegal base64 data at input byte {_bad_base64(text)}"

@@ -29,7 +29,7 @@ _SCALARS: dict[Type, Any] = {
     Type.BOOLEAN: bool,
     Type.INT_OR_STRING: _INT32 | str,
     Type.QUANTITY: Annotated[str, msgspec.Meta(pattern=_QUANTITY)],
-    Type.ANY: Any,
+    Type.ANY: dict[str, Any] | list[Any] | str | int | float | bool,
 }
 # Accepts nothing: stands for a definition inside itself (only JSONSchemaProps is such), so that
 # these values take the slow way.

@@ -48,7 +48,7 @@ def cannot_unmarshal(value: Any, place: Place, type_: str = "") -> str:
         steps.append(step)
         step = step.outer
     inside = next(n for n, step in enumerate(steps) if step.parent.type is Type.OBJECT)
-    names = [_field_name(step) for step in reversed(steps) if step.parent.type is Type.OBJECT]
+    names = [_field_name(step) for step in reversed(steps) if step.parent.definition]
     wanted = type_ or _element(_field_type(steps[inside]), inside)
     found = _json_name(value, exact=wanted in ("int32", "int64"))
     struct = steps[inside].parent.name
@@ -56,6 +56,12 @@ def cannot_unmarshal(value: Any, place: Place, type_: str = "") -> str:
         f"json: cannot unmarshal {found} into Go struct field {struct}.{'.'.join(names)} "
         f"of type {wanted}"
     )
+
+
+def cannot_unmarshal_all(value: Any, schema: Schema) -> str:
+    """The value is all that Go was asked to decode: metadata of a custom object."""
+    found = _json_name(value, exact=False)
+    return f"json: cannot unmarshal {found} into Go value of type {go_type(schema)}"
 
 
 def _json_name(value: Any, *, exact: bool) -> str:

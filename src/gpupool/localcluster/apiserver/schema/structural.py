@@ -1,0 +1,86 @@
+"""CRD versions: their schema in the server's terms, and what follows from it.
+
+    compile_crd_version(crd, "v1")   ->  schema, validate, apply_defaults
+
+The CRD has been accepted (schema/crd_rules.py). CEL rules (x-kubernetes-validations) are not
+evaluated; whoever creates such a CRD is warned.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+from gpupool.contract.objects import Obj
+from gpupool.localcluster.apiserver.schema.build import built
+from gpupool.localcluster.apiserver.schema.crd_defaults import Defaults
+from gpupool.localcluster.apiserver.schema.crd_values import Values
+from gpupool.localcluster.apiserver.schema.load import OBJECT_META, definition
+from gpupool.localcluster.apiserver.schema.node import Schema
+from gpupool.localcluster.apiserver.status import FieldError
+
+_OPEN: Obj = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+_OBJECT_FIELDS: Obj = {
+    "apiVersion": {"type": "string"},
+    "kind": {"type": "string"},
+    "metadata": {"$ref": OBJECT_META},
+}
+_KEPT = (
+    "type",
+    "required",
+    "nullable",
+    "additionalProperties",
+    "x-kubernetes-preserve-unknown-fields",
+    "x-kubernetes-int-or-string",
+    "x-kubernetes-list-type",
+    "x-kubernetes-list-map-keys",
+    "x-kubernetes-map-type",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class CrdVersion:
+    schema: Schema
+    _values: Values
+    _defaults: Defaults
+
+    def validate(self, obj: Obj) -> list[FieldError]:
+        """What the schema minds; metadata is for the rules that all kinds share."""
+        return self._values.errors(obj)
+
+    def apply_defaults(self, obj: Obj) -> None:
+        self._defaults.fill(obj)
+
+
+def compile_crd_version(crd: Obj, version: str) -> CrdVersion:
+    document = next(v for v in crd["spec"]["versions"] if v["name"] == version)
+    openapi = (document.get("schema") or {}).get("openAPIV3Schema") or _OPEN
+    schema = built(_node(openapi, embedded=True), definition)
+    schema.name = crd["spec"]["names"]["kind"]
+    return CrdVersion(schema, Values(openapi, schema), Defaults(schema))
+
+
+def field_schema(node: Obj) -> Schema:
+    """Of one field in a CRD."""
+    return built(_inner(node), definition)
+
+
+def _node(node: Obj, *, embedded: bool) -> Obj:
+    """Only what makes a Schema. Formats are left out: they limit a text, they do not type it."""
+    result: Obj = {key: node[key] for key in _KEPT if key in node}
+    if node.get("default") is not None:
+        result["default"] = node["default"]
+    if "properties" in node:
+        result["properties"] = _fields(node["properties"])
+    if embedded:
+        result["properties"] = result.get("properties", {}) | _OBJECT_FIELDS
+    for key in ("items", "additionalProperties"):
+        if isinstance(node.get(key), dict):
+            result[key] = _inner(node[key])
+    return result
+
+
+def _fields(properties: dict[str, Any]) -> dict[str, Obj]:
+    return {name: _inner(field) for name, field in properties.items()}
+
+
+def _inner(node: Obj) -> Obj:
+    return _node(node, embedded=node.get("x-kubernetes-embedded-resource") is True)
