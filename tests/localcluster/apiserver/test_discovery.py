@@ -147,7 +147,13 @@ def test_an_unknown_version_of_a_known_group_is_not_found(kinds: Kinds) -> None:
     assert error.value.code == 404
 
 
-@pytest.mark.parametrize("path", ["/apis/nope", "/apis/nope/v1", "/nope", "/apiary", ""])
+def test_the_root_lists_what_is_answered(kinds: Kinds) -> None:
+    paths = document(get(kinds, "/"))["paths"]
+    assert paths == sorted(paths)
+    assert {"/api", "/api/v1", "/apis", "/apis/apps", "/apis/apps/v1", "/version"} <= set(paths)
+
+
+@pytest.mark.parametrize("path", ["/apis/nope", "/apis/nope/v1", "/nope", "/apiary"])
 def test_other_paths_are_none_of_its_business(path: str, kinds: Kinds) -> None:
     assert Discovery(kinds).answer(path, {}) is None
 

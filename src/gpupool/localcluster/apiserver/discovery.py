@@ -2,6 +2,7 @@
 
     /api  /apis                                   aggregated (apidiscovery.k8s.io) or legacy
     /api/v1  /apis/{group}  /apis/{group}/{version}   legacy only
+    /                                             every path that is answered
     /version
 
 Documents are made once per change of the kinds.
@@ -26,6 +27,9 @@ KUBERNETES_VERSION = "v1.35.8"
 _AGGREGATED = "application/json;g=apidiscovery.k8s.io;v={version};as=APIGroupDiscoveryList"
 _MEDIA_TYPES = ("application/json", "application/yaml", "application/vnd.kubernetes.protobuf")
 _ANY_JSON = ("application/json", "application/*", "*/*")
+_OTHER_PATHS = (
+    *("/healthz", "/livez", "/readyz", "/metrics", "/openapi/v2", "/openapi/v3", "/version"),
+)
 _VERSION = re.compile(r"v([1-9][0-9]*)(?:(alpha|beta)([1-9][0-9]*))?")
 _STAGES = {None: 0, "beta": 1, "alpha": 2}
 _NO_STAGE = 3
@@ -64,9 +68,12 @@ class Discovery:
         path = path.rstrip("/")
         if path == "/version":
             return Answer(200, _version_body())
-        if not path.startswith("/api"):
+        if path and not path.startswith("/api"):
             return None
         self._remake()
+        if not path:
+            paths = sorted([*self._legacy, "/api", *_OTHER_PATHS])
+            return Answer(200, orjson.dumps({"paths": paths}, option=orjson.OPT_INDENT_2))
         form = _form(headers.get("accept", ""), may_aggregate=path in ("/api", "/apis"))
         if form:
             return self._aggregated_answer(path, form, headers.get("if-none-match", ""))

@@ -9,6 +9,7 @@ from gpupool.contract.objects import Obj
 from gpupool.localcluster.apiserver.admission.attributes import Operation
 from gpupool.localcluster.apiserver.admission.priorities import (
     check_priority_class,
+    keep_system_class,
     resolve_priority,
 )
 from gpupool.localcluster.apiserver.admission.runtime_classes import (
@@ -246,6 +247,17 @@ def test_only_one_class_is_the_default() -> None:
     )
     check_priority_class(write(CLASSES, first, Operation.UPDATE, old=first), cluster)
     check_priority_class(write(CLASSES, second | {"globalDefault": False}), cluster)
+
+
+@pytest.mark.parametrize("name", ["system-node-critical", "system-cluster-critical"])
+def test_kubernetes_own_classes_stay(name: str) -> None:
+    gone = write(CLASSES, None, Operation.DELETE, old={"metadata": {"name": name}})
+    with refused() as error:
+        keep_system_class(gone, a_cluster())
+    assert error.value.status["message"] == (
+        f'priorityclasses.scheduling.k8s.io "{name}" is forbidden: '
+        "this is a system priority class and cannot be deleted"
+    )
 
 
 NOT_READY = {

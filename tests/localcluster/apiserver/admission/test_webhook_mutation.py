@@ -141,3 +141,17 @@ async def test_without_webhooks_nothing_is_called_and_little_is_done(subject: Su
     admission.charge(attributes)
     with pytest.raises(ApiError):
         await admission.mutate(write("pods", pod(), namespace="gone"))
+
+
+@pytest.mark.parametrize("subresource", ["eviction", "binding", "exec"])
+@pytest.mark.parametrize("operation", list(Operation))
+async def test_what_is_sent_to_a_subresource_is_not_taken_for_a_pod(
+    subresource: str, operation: Operation, subject: Subject
+) -> None:
+    body = {"apiVersion": "v1", "kind": "Other", "metadata": {"name": "p", "namespace": "ns"}}
+    sent = dict(body)
+    attributes = write("pods", sent, operation, old=pod(), subresource=subresource)
+    await subject.admission.mutate(attributes)
+    await subject.admission.validate(attributes)
+    subject.admission.charge(attributes)
+    assert sent == body

@@ -36,6 +36,13 @@ class Attributes:
     options: Obj  # CreateOptions, UpdateOptions, DeleteOptions
     warnings: list[str]
 
+    @property
+    def created(self) -> Obj | None:
+        """What is new; None for other writes, like what is POSTed to a subresource."""
+        if self.operation is not Operation.CREATE or self.subresource:
+            return None
+        return self.obj
+
 
 class ClusterView(Protocol):
     """Stored objects, which must not be changed."""

@@ -26,6 +26,7 @@ from gpupool.localcluster.apiserver.admission.node_restriction import restrict_n
 from gpupool.localcluster.apiserver.admission.pod_security import check_levels
 from gpupool.localcluster.apiserver.admission.priorities import (
     check_priority_class,
+    keep_system_class,
     resolve_priority,
 )
 from gpupool.localcluster.apiserver.admission.quota import QuotaLedger
@@ -69,6 +70,9 @@ _VALIDATING: dict[str, tuple[Plugin, ...]] = {
     f"mutatingwebhookconfigurations.{_REGISTRATION}": (check_conditions,),
     f"validatingwebhookconfigurations.{_REGISTRATION}": (check_conditions,),
 }
+_DELETING: dict[str, tuple[Plugin, ...]] = {
+    "priorityclasses.scheduling.k8s.io": (keep_system_class,),
+}
 
 
 class Admission:
@@ -80,7 +84,10 @@ class Admission:
     async def mutate(self, attributes: Attributes) -> Obj:
         """The object as it is to be stored; {} for a DELETE."""
         namespace_lifecycle(attributes, self._cluster)
-        self._run(_MUTATING, attributes)
+        if attributes.operation is Operation.DELETE:
+            self._run(_DELETING, attributes)
+        else:
+            self._run(_MUTATING, attributes)
         first = await self._webhooks.mutate(attributes)
         if first.changed:
             # What a webhook added gets its defaults too, and other webhooks may want to see it.
@@ -93,7 +100,8 @@ class Admission:
         return attributes.obj if attributes.obj is not None else {}
 
     async def validate(self, attributes: Attributes) -> None:
-        self._run(_VALIDATING, attributes)
+        if attributes.operation in _WRITES:
+            self._run(_VALIDATING, attributes)
         await self._webhooks.validate(attributes)
 
     def charge(self, attributes: Attributes) -> None:
@@ -104,7 +112,5 @@ class Admission:
         await self._webhooks.close()
 
     def _run(self, plugins: dict[str, tuple[Plugin, ...]], attributes: Attributes) -> None:
-        if attributes.operation not in _WRITES:
-            return
         for plugin in plugins.get(attributes.kind.resource, ()):
             plugin(attributes, self._cluster)

@@ -5,7 +5,6 @@ from gpupool.core.quantity import parse
 from gpupool.localcluster.apiserver.admission.attributes import (
     Attributes,
     ClusterView,
-    Operation,
     refusal,
 )
 
@@ -21,8 +20,8 @@ _DEFAULT_INGRESS = ("ingressclass.kubernetes.io/is-default-class",)
 
 
 def default_storage_class(attributes: Attributes, cluster: ClusterView) -> None:
-    claim = attributes.obj
-    if claim is None or attributes.subresource or attributes.operation is not Operation.CREATE:
+    claim = attributes.created
+    if claim is None:
         return
     if "storageClassName" in claim["spec"] or _OLD_STORAGE_CLASS in _annotations(claim):
         return
@@ -32,8 +31,8 @@ def default_storage_class(attributes: Attributes, cluster: ClusterView) -> None:
 
 
 def default_ingress_class(attributes: Attributes, cluster: ClusterView) -> None:
-    ingress = attributes.obj
-    if ingress is None or attributes.subresource or attributes.operation is not Operation.CREATE:
+    ingress = attributes.created
+    if ingress is None:
         return
     spec = ingress.setdefault("spec", {})
     if "ingressClassName" in spec or _OLD_INGRESS_CLASS in _annotations(ingress):

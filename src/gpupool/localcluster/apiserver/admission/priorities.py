@@ -9,6 +9,7 @@ from gpupool.localcluster.apiserver.admission.attributes import (
 )
 
 _CLASSES = "priorityclasses.scheduling.k8s.io"
+_SYSTEM_CLASSES = frozenset({"system-node-critical", "system-cluster-critical"})
 
 
 def resolve_priority(attributes: Attributes, cluster: ClusterView) -> None:
@@ -43,6 +44,13 @@ def check_priority_class(attributes: Attributes, cluster: ClusterView) -> None:
     name = default["metadata"]["name"]
     if attributes.operation is Operation.CREATE or name != new["metadata"]["name"]:
         why = f"PriorityClass {name} is already marked as default. Only one default can exist"
+        raise refusal(attributes, why)
+
+
+def keep_system_class(attributes: Attributes, cluster: ClusterView) -> None:
+    """On a DELETE."""
+    if attributes.name in _SYSTEM_CLASSES:
+        why = "this is a system priority class and cannot be deleted"
         raise refusal(attributes, why)
 
 

@@ -5,7 +5,6 @@ from gpupool.core.quantity import parse
 from gpupool.localcluster.apiserver.admission.attributes import (
     Attributes,
     ClusterView,
-    Operation,
     refusal,
 )
 
@@ -13,10 +12,11 @@ _CLASSES = "runtimeclasses.node.k8s.io"
 
 
 def apply_runtime_class(attributes: Attributes, cluster: ClusterView) -> None:
-    found = _class_of(attributes, cluster)
-    if found is None or attributes.obj is None:
+    pod = attributes.created
+    found = _class_of(attributes, pod, cluster) if pod is not None else None
+    if pod is None or found is None:
         return
-    spec = attributes.obj["spec"]
+    spec = pod["spec"]
     overhead = (found.get("overhead") or {}).get("podFixed")
     if found.get("overhead") is not None:
         if spec.get("overhead") and not _equal(spec["overhead"], overhead):
@@ -30,12 +30,11 @@ def apply_runtime_class(attributes: Attributes, cluster: ClusterView) -> None:
 
 
 def check_overhead(attributes: Attributes, cluster: ClusterView) -> None:
-    if attributes.obj is None or attributes.operation is not Operation.CREATE:
+    pod = attributes.created
+    if pod is None:
         return
-    if attributes.subresource:
-        return
-    found = _class_of(attributes, cluster) or {}
-    overhead = attributes.obj["spec"].get("overhead")
+    found = _class_of(attributes, pod, cluster) or {}
+    overhead = pod["spec"].get("overhead")
     if found.get("overhead") is not None:
         if not _equal(overhead or {}, found["overhead"].get("podFixed") or {}):
             raise refusal(attributes, _MISMATCH)
@@ -47,11 +46,9 @@ def check_overhead(attributes: Attributes, cluster: ClusterView) -> None:
 _MISMATCH = "pod rejected: Pod's Overhead doesn't match RuntimeClass's defined Overhead"
 
 
-def _class_of(attributes: Attributes, cluster: ClusterView) -> Obj | None:
-    if attributes.obj is None or attributes.operation is not Operation.CREATE:
-        return None
-    name = attributes.obj["spec"].get("runtimeClassName")
-    if name is None or attributes.subresource:
+def _class_of(attributes: Attributes, pod: Obj, cluster: ClusterView) -> Obj | None:
+    name = pod["spec"].get("runtimeClassName")
+    if name is None:
         return None
     found = cluster.get(_CLASSES, "", name)
     if found is None:

@@ -8,7 +8,6 @@ from gpupool.contract.objects import Obj
 from gpupool.localcluster.apiserver.admission.attributes import (
     Attributes,
     ClusterView,
-    Operation,
     refusal,
 )
 
@@ -21,8 +20,8 @@ _ALPHABET = "bcdfghjklmnpqrstvwxz2456789"
 
 
 def assign_service_account(attributes: Attributes, cluster: ClusterView) -> None:
-    pod = attributes.obj
-    if pod is None or attributes.operation is not Operation.CREATE or _is_mirror(pod):
+    pod = attributes.created
+    if pod is None or _is_mirror(pod):
         return
     spec = pod["spec"]
     spec["serviceAccountName"] = spec.get("serviceAccountName") or "default"
@@ -38,8 +37,8 @@ def assign_service_account(attributes: Attributes, cluster: ClusterView) -> None
 
 
 def check_service_account(attributes: Attributes, cluster: ClusterView) -> None:
-    pod = attributes.obj
-    if pod is None or attributes.operation is not Operation.CREATE:
+    pod = attributes.created
+    if pod is None:
         return
     if _is_mirror(pod):
         _check_mirror(attributes, pod["spec"])

@@ -4,7 +4,6 @@ from gpupool.contract.objects import Obj
 from gpupool.localcluster.apiserver.admission.attributes import (
     Attributes,
     ClusterView,
-    Operation,
 )
 
 _NOT_READY = "node.kubernetes.io/not-ready"
@@ -37,8 +36,8 @@ def _covers(toleration: Obj, key: str) -> bool:
 
 def taint_new_node(attributes: Attributes, cluster: ClusterView) -> None:
     """Nothing is scheduled to a node before it was ready once."""
-    node = attributes.obj
-    if node is None or attributes.subresource or attributes.operation is not Operation.CREATE:
+    node = attributes.created
+    if node is None:
         return
     spec = node.setdefault("spec", {})
     taints: list[Obj] = spec.get("taints") or []
