@@ -103,6 +103,27 @@ def test_lists_are_laid_over_one_another_by_key() -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("live", "config", "wanted"),
+    [
+        ("abcd", "ca", "bcda"),
+        ("abcd", "dc", "abdc"),
+        ("abcd", "xb", "axbcd"),
+        ("abcd", "bx", "abcdx"),
+        ("abcd", "dxa", "bcdxa"),
+        ("abc", "cxb", "acxb"),
+        ("abc", "xcyaz", "bxcyaz"),
+        ("abcde", "eca", "bdeca"),
+    ],
+)
+def test_the_applied_order_holds_and_the_rest_stays_near_its_place(
+    live: str, config: str, wanted: str
+) -> None:
+    before = applied(None, thing({"containers": [container(name) for name in live]}))
+    after = applied(before, thing({"containers": [container(name) for name in config]}), "m2")
+    assert "".join(item["name"] for item in after["spec"]["containers"]) == wanted
+
+
 def test_elements_of_lists_and_sets_are_given_up_one_by_one() -> None:
     config = thing({"containers": [container("c"), container("d")]}, finalizers=["x/x", "y/y"])
     live = applied(None, config)

@@ -112,6 +112,21 @@ def test_maps_of_which_nothing_is_known_merge() -> None:
             },
             "def",
         ),
+        # The new one comes in the place of the deleted one, so after those that stay.
+        (
+            {
+                "$setElementOrder/containers": [{"name": "f"}],
+                "containers": [{"name": "f"}, {"name": "c", "$patch": "delete"}],
+            },
+            "def",
+        ),
+        (
+            {
+                "$setElementOrder/containers": [{"name": "f"}],
+                "containers": [{"name": "f"}],
+            },
+            "fcde",
+        ),
         ({"$setElementOrder/tolerations": []}, "cde"),
     ],
 )
