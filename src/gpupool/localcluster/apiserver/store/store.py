@@ -10,7 +10,7 @@ import asyncio
 import gc
 import logging
 from collections import defaultdict, deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import msgspec
@@ -96,9 +96,9 @@ class Store:
             for resource, namespaces in self._objects.items()
         }
 
-    def resources_in(self, namespace: str) -> list[str]:
+    def resources_in(self, namespace: str) -> Iterator[str]:
         """Which resources have objects there."""
-        return [r for r, namespaces in self._objects.items() if namespaces.get(namespace)]
+        return (r for r, namespaces in self._objects.items() if namespaces.get(namespace))
 
     def log(self, resource: str) -> WatchLog:
         found = self._logs.get(resource)
