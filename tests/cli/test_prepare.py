@@ -125,3 +125,10 @@ def test_a_cluster_does_not_move(home: Home, tmp_path: Path) -> None:
     ready(home, Wish(port=0, data_dir=tmp_path / "here"))
     with pytest.raises(CannotUse, match=r"lives in .*here, not in .*there"):
         prepare(home, Wish(port=0, data_dir=tmp_path / "there"))
+
+
+def test_a_directory_that_was_opened_up_is_refused(home: Home) -> None:
+    cluster = ready(home, Wish(port=0)).cluster
+    cluster.path.chmod(0o755)
+    with pytest.raises(CannotUse, match="not private: wanted mode 0700, found mode 0755"):
+        prepare(home, Wish(port=0))

@@ -108,10 +108,7 @@ class Home:
         self._clusters.mkdir(mode=0o700, parents=True, exist_ok=True)
         if link.is_symlink():  # to a directory that is gone
             link.unlink()
-        try:
-            data_directory.prepare(path)
-        except data_directory.DataDirectoryError as error:
-            raise CannotUse(str(error)) from error
+        make_private(path)
         if elsewhere:
             link.symlink_to(path)
         write_private(path / _MARKER, _FORMAT)
@@ -153,6 +150,14 @@ def home() -> Home:
     state = os.environ.get("XDG_STATE_HOME", "")
     base = Path(state) if Path(state).is_absolute() else Path.home() / ".local" / "state"
     return Home(base / "gpupool")
+
+
+def make_private(path: Path) -> None:
+    """The directory is there afterwards, and nobody else can look or write into it."""
+    try:
+        data_directory.prepare(path)
+    except data_directory.DataDirectoryError as error:
+        raise CannotUse(str(error)) from error
 
 
 def _is_somebody_elses(path: Path) -> bool:

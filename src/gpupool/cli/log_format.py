@@ -1,7 +1,9 @@
-"""How log lines look: time, level, event, and its fields as key=value."""
+"""How log lines look: time, level, event, and its fields as key=value. No credentials in them."""
 
 import logging
 import sys
+
+from gpupool.localcluster.apiserver.security.redaction import redact
 
 _PLAIN = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
 
@@ -11,7 +13,7 @@ class _Fields(logging.Formatter):
         line = super().format(record)
         fields = " ".join(f"{k}={v}" for k, v in vars(record).items() if k not in _PLAIN)
         head, newline, trace = line.partition("\n")
-        return f"{head} {fields}{newline}{trace}" if fields else line
+        return redact(f"{head} {fields}{newline}{trace}" if fields else line)
 
 
 def log_to_stderr() -> None:

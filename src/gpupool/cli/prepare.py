@@ -14,6 +14,7 @@ from gpupool.cli.home import (
     ClusterDirectory,
     Home,
     check_name,
+    make_private,
 )
 from gpupool.cli.ports import choose_port
 from gpupool.cli.server_process import Server, running_server
@@ -79,6 +80,7 @@ def prepare(home: Home, wish: Wish) -> Prepared | Running:
             name, wanted=wish.port, last=cluster.state().get("port") if cluster else None
         )
         cluster = cluster or home.make(name, wish.data_dir)
+        make_private(cluster.path)  # somebody may have opened it up since it was made
         if _stored_or_none(cluster) != text:
             write_private(cluster.cluster_file, text.encode())
     return Prepared(cluster, _settings(home, cluster, file, text, port))
