@@ -5,7 +5,12 @@ from collections.abc import Callable
 from gpupool.localcluster.config.nodes import Versions
 from gpupool.localcluster.config.spec import ClusterSpec, Quotas
 from gpupool.localcluster.controllers import (
+    crd_cleanup,
     deployment,
+    disruption,
+    endpoints,
+    endpoints_removal,
+    event_expiry,
     namespace,
     node_lifecycle,
     node_pool,
@@ -23,6 +28,11 @@ def cluster_controllers(
         service_account.controller(ca_pem),
         deployment.CONTROLLER,
         replica_set.controller(),
+        endpoints.CONTROLLER,
+        endpoints_removal.CONTROLLER,
+        disruption.CONTROLLER,
+        event_expiry.CONTROLLER,
+        crd_cleanup.CONTROLLER,
         node_lifecycle.CONTROLLER,
         node_pool.controller(spec, versions, quotas),
     ]

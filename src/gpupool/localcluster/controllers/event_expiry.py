@@ -1,0 +1,36 @@
+"""Events are forgotten an hour after they last happened."""
+
+import contextlib
+import datetime
+
+from gpupool.contract.objects import Obj
+from gpupool.kube.errors import NotFound
+from gpupool.kube.mirror import Key
+from gpupool.kube.resources import EVENTS
+from gpupool.localcluster.controllers.pods import parse_time
+from gpupool.localcluster.controllers.run import Context, Controller, Watch
+
+KEPT = datetime.timedelta(hours=1)
+
+
+async def reconcile(key: Key, context: Context) -> float | None:
+    event = context.of(EVENTS).get(key[1], key[0])
+    if event is None:
+        return None
+    left_s = (_last(event) + KEPT - context.now()).total_seconds()
+    if left_s > 0:
+        return left_s
+    with contextlib.suppress(NotFound):
+        await context.kube.delete(EVENTS, key[1], key[0])
+    return None
+
+
+def _last(event: Obj) -> datetime.datetime:
+    series = (event.get("series") or {}).get("lastObservedTime")
+    for stamp in (series, event.get("lastTimestamp"), event.get("eventTime")):
+        if stamp:
+            return parse_time(stamp)
+    return parse_time(event["metadata"]["creationTimestamp"])
+
+
+CONTROLLER = Controller("event-expiry", (Watch(EVENTS),), reconcile, workers=1)
