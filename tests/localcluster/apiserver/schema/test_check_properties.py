@@ -6,6 +6,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gpupool.core import quantity
 from gpupool.localcluster.apiserver.kinds import Kind
 from gpupool.localcluster.apiserver.kinds_builtin import builtin_kinds
 from gpupool.localcluster.apiserver.schema.check import check
@@ -70,3 +71,10 @@ def test_a_checked_object_passes_the_next_check(drawn: tuple[Schema, Any]) -> No
         before = copy.deepcopy(obj)
         problems = check(obj, schema)
         assert (problems.error, problems.unknown, obj) == ("", [], before)
+
+
+@given(st.text("019.eEkKmMiGnq+-", max_size=6))
+def test_a_quantity_that_the_fast_check_passes_is_one(text: str) -> None:
+    obj = {"spec": {"hard": {"pods": text}}}
+    if is_clean(obj, schema_of("", "v1", "ResourceQuota")):
+        assert quantity.parse(text).text
