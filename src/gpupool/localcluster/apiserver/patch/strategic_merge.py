@@ -17,15 +17,23 @@ from gpupool.contract.objects import Obj
 from gpupool.localcluster.apiserver.patch import body, go_text
 from gpupool.localcluster.apiserver.patch.depth import refuse_too_deep
 from gpupool.localcluster.apiserver.patch.json_patch import rejected
-from gpupool.localcluster.apiserver.patch.strategic_order import Token, ordered
+from gpupool.localcluster.apiserver.patch.strategic_errors import (
+    bad_directive,
+    bad_type,
+    no_key,
+    unknown_field,
+    wrong,
+)
+from gpupool.localcluster.apiserver.patch.strategic_order import ordered, token_of
 from gpupool.localcluster.apiserver.schema.node import Schema, Type
-from gpupool.localcluster.apiserver.status import ApiError, bad_request, failure
+from gpupool.localcluster.apiserver.status import bad_request
 
 _PATCH: Final = "$patch"
 _RETAIN_KEYS: Final = "$retainKeys"
 _ORDER: Final = "$setElementOrder"
 _DELETE_FROM: Final = "$deleteFromPrimitiveList"
 _ANY: Final = Schema(preserve_unknown=True)
+_CONTAINERS: Final = (dict, list)
 
 
 @refuse_too_deep
@@ -35,10 +43,6 @@ def apply_strategic(obj: Obj, patch: bytes | Obj, schema: Schema) -> Obj:
     if isinstance(result.get("metadata"), dict):
         result["metadata"] = dict(result["metadata"])
     return result
-
-
-def _wrong(message: str) -> ApiError:
-    return failure(500, "", message)
 
 
 def _merged_map(original: Obj, patch: Obj, schema: Schema) -> Obj:
@@ -67,12 +71,7 @@ def _directed(patch: Obj) -> Obj:
         return {key: value for key, value in patch.items() if key != _PATCH}
     if directive == "delete":
         return {}
-    raise _bad_directive(patch)
-
-
-def _bad_directive(patch: Obj) -> ApiError:
-    shown = go_text.plain(patch[_PATCH])
-    return _wrong(f"unknown patch type: {shown} in map: {go_text.plain(patch)}")
+    raise bad_directive(directive, patch)
 
 
 def _take(result: Obj, key: str, change: Any) -> None:
@@ -121,11 +120,8 @@ def _field(schema: Schema, name: str, value: Any) -> Schema:
     if found is not None:
         return found
     is_closed = schema.type is Type.OBJECT and schema.fields and not schema.preserve_unknown
-    if is_closed and isinstance(value, dict | list):
-        raise _wrong(
-            f"unable to find api field in struct {schema.name} for the json field"
-            f" {go_text.quoted(name)}"
-        )
+    if is_closed and isinstance(value, _CONTAINERS):
+        raise unknown_field(schema.name, name)
     return schema.items or _ANY
 
 
@@ -144,7 +140,7 @@ def _merged_list(original: list[Any], change: list[Any], schema: Schema) -> list
     if not original and not change:
         return original
     kept, named, content = _merged_content(original, change, schema)
-    return ordered(content, named, kept, _token_of(schema.patch_merge_key))
+    return ordered(content, named, kept, token_of(schema.patch_merge_key))
 
 
 def _merged_content(
@@ -154,10 +150,10 @@ def _merged_content(
     key = schema.patch_merge_key
     if not isinstance(_first_of_all(original, change), dict):
         # As a set: what is there twice is there once.
-        token = _token_of("")
+        token = token_of("")
         return original, change, list({token(item): item for item in original + change}.values())
     if not key:
-        raise _no_key()
+        raise no_key()
     kept, named = _with_directives(original, change, key)
     return kept, named, _with_elements(kept, named, key, schema.items or _ANY)
 
@@ -166,52 +162,20 @@ def _first_of_all(*lists: Sequence[Any]) -> Any:
     """The first element, if all are of its type, and that is no list."""
     items = [item for elements in lists for item in elements]
     if not items:
-        raise _wrong("no elements in any of the given slices")
+        raise wrong("no elements in any of the given slices")
     if isinstance(items[0], list):
         raise rejected()
     if any(type(item) is not type(items[0]) for item in items) or items[0] is None:
         shown = go_text.plain([list(elements) for elements in lists])
-        raise _wrong(f"list element types are not identical: {shown}")
+        raise wrong(f"list element types are not identical: {shown}")
     return items[0]
-
-
-def _no_key() -> ApiError:
-    return _wrong("cannot merge lists without merge key for struct")
-
-
-def _scalar_token(item: Any) -> Any:
-    if isinstance(item, dict | list):
-        raise _no_key()
-    return type(item), item
-
-
-def _token_of(key: str) -> Token:
-    """Elements without a key are told apart by their value."""
-    if not key:
-        return _scalar_token
-
-    def token(item: Any) -> Any:
-        if not isinstance(item, dict):
-            raise _bad_type("map[string]interface {}", item)
-        if key not in item:
-            raise _no_merge_key(item, key)
-        value = item[key]
-        if isinstance(value, dict | list):
-            raise _wrong(f"merge key {key} of {go_text.plain(item)} is not a scalar")
-        return type(value), value
-
-    return token
-
-
-def _no_merge_key(item: Obj, key: str) -> ApiError:
-    return _wrong(f"map: {go_text.plain(item)} does not contain declared merge key: {key}")
 
 
 def _with_directives(
     original: list[Any], change: list[Any], key: str
 ) -> tuple[list[Any], list[Any]]:
     """The object's elements after deletions and replacement, and the patch's other elements."""
-    token = _token_of(key)
+    token = token_of(key)
     named = [item for item in change if _PATCH not in item]
     gone = set()
     replaces = False
@@ -223,16 +187,16 @@ def _with_directives(
         elif item[_PATCH] == "replace":
             replaces = True
         elif item[_PATCH] == "merge":
-            raise _wrong("merging lists cannot yet be specified in the patch")
+            raise wrong("merging lists cannot yet be specified in the patch")
         else:
-            raise _bad_directive(item)
+            raise bad_directive(item[_PATCH], item)
     if replaces:
         return named, []
     return [item for item in original if key not in item or token(item) not in gone], named
 
 
 def _with_elements(kept: list[Any], named: list[Any], key: str, schema: Schema) -> list[Any]:
-    token = _token_of(key)
+    token = token_of(key)
     content = list(kept)
     where = {}
     for place, item in reversed(list(enumerate(content))):
@@ -262,18 +226,15 @@ def _delete_from(result: Obj, name: str, values: Any) -> None:
     if not isinstance(found, list) or not isinstance(values, list) or not (found or values):
         return
     _first_of_all(found, values)
-    gone = {_scalar_token(value) for value in values}
-    result[name] = [item for item in found if _scalar_token(item) not in gone]
+    token = token_of("")
+    gone = set(map(token, values))
+    result[name] = [item for item in found if token(item) not in gone]
 
 
 def _as_list(value: Any) -> list[Any]:
     if isinstance(value, list):
         return value
-    raise _bad_type("[]interface {}", value)
-
-
-def _bad_type(wanted: str, found: Any) -> ApiError:
-    return _wrong(f"expected a {wanted}, but received a {go_text.type_name(found)}")
+    raise bad_type("[]interface {}", value)
 
 
 def _set_order(result: Obj, changes: Obj, directive: str, schema: Schema) -> None:
@@ -284,7 +245,7 @@ def _set_order(result: Obj, changes: Obj, directive: str, schema: Schema) -> Non
     change = _as_list(changes.get(name, []))
     field = _field(schema, name, order)
     _check_order(change, order, field.patch_merge_key)
-    token = _token_of(field.patch_merge_key)
+    token = token_of(field.patch_merge_key)
     if name in changes:
         del changes[name]
         _first_of_all(original, change)
@@ -303,7 +264,7 @@ def _check_order(change: list[Any], order: list[Any], key: str) -> None:
     """The patch's elements must be named by the order, and come in it."""
     if not change or not order:
         return
-    token = _token_of(key)
+    token = token_of(key)
     wanted = [item for item in change if not (_is_directed(item) and item[_PATCH] == "delete")]
     place = 0
     for item in order:
@@ -312,7 +273,7 @@ def _check_order(change: list[Any], order: list[Any], key: str) -> None:
         if place < len(wanted) and token(wanted[place]) == token(item):
             place += 1
     if place < len(wanted):
-        raise _wrong(
+        raise wrong(
             f"The order in patch list:\n{go_text.plain(change)}\n"
             f" doesn't match {_ORDER} list:\n{go_text.plain(order)}\n"
         )
