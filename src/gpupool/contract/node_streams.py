@@ -100,7 +100,8 @@ class Connection(Protocol):
     async def close_write(self) -> None:
         """The client sends no more; reading goes on."""
 
-    async def close(self) -> None: ...
+    async def close(self) -> None:
+        """At once: what the pod has not read by now is dropped."""
 
 
 class NodeStreams(Protocol):

@@ -15,6 +15,7 @@ class WireLimits(msgspec.Struct, frozen=True, kw_only=True):
     idle_timeout_s: float = 300.0  # between two requests
     stall_timeout_s: float = 60.0  # a client that does not read what we send
     linger_s: float = 2.0  # how long we hear out a client that we have refused
+    pong_s: float = 5.0  # how often a client that we do not read from gets a sign of life
 
     def shortest_s(self) -> float:
         return min(

@@ -3,6 +3,9 @@
 Control frames are answered here. Messages wait in a queue; when it is full we stop reading from
 the socket, so a sender is slowed down to the speed of whoever calls `receive`. Pongs are left out
 when the client does not read: it could make us hoard them.
+
+While we do not read, we see neither the client's pings nor that it has left. So from time to time
+it gets a pong unasked: kubectl takes that for life, and a connection that is gone fails.
 """
 
 import asyncio
@@ -14,6 +17,7 @@ from wsproto.events import (
     CloseConnection,
     Event,
     Ping,
+    Pong,
     TextMessage,
 )
 
@@ -42,7 +46,9 @@ class ServerWebSocket:
         self._queued = 0
         self._is_paused = False
         self._is_over = False  # nothing more to receive
+        self._pong_timer: asyncio.TimerHandle | None = None
         self._arrival = asyncio.Event()
+        self._lost = asyncio.Event()
         self._peer_closed = asyncio.Event()
 
     async def receive(self) -> bytes | str | None:
@@ -53,9 +59,8 @@ class ServerWebSocket:
             await self._arrival.wait()
         message = self._messages.popleft()
         self._queued -= len(message) + _PER_MESSAGE
-        if self._is_paused and self._queued < _QUEUED // 2:
-            self._is_paused = False
-            self._outlet.transport.resume_reading()
+        if self._queued < _QUEUED // 2:
+            self._resume()
         return message
 
     async def send(self, data: bytes | str) -> None:
@@ -64,6 +69,9 @@ class ServerWebSocket:
             raise ConnectionResetError("the WebSocket is closed")
         event = BytesMessage(data) if isinstance(data, bytes) else TextMessage(data)
         await self._outlet.write_and_wait(self._frames.send(event))
+
+    async def wait_lost(self) -> None:
+        await self._lost.wait()
 
     async def close(self, code: int = 1000, reason: str = "") -> None:
         """Say goodbye and wait a moment for the answer, so that the client can read all we sent."""
@@ -82,9 +90,8 @@ class ServerWebSocket:
         self._frames.receive_data(data)
         for event in self._frames.events():
             self._take(event)
-        if self._queued > _QUEUED and not self._is_paused:
-            self._is_paused = True
-            self._outlet.transport.pause_reading()
+        if self._queued > _QUEUED:
+            self._pause()
 
     def _take(self, event: Event) -> None:
         match event:
@@ -96,7 +103,7 @@ class ServerWebSocket:
             case CloseConnection():
                 # From the client, or made by wsproto because of a broken frame.
                 self._say_close(event.code, "")
-                self.lose()
+                self._end_of_input()
             case _:
                 pass
 
@@ -126,14 +133,41 @@ class ServerWebSocket:
         self._say_close(_GOING_AWAY, "")
 
     def lose(self) -> None:
+        """The connection is gone."""
+        self._lost.set()
+        self._stop_pongs()
+        self._end_of_input()
+
+    def _end_of_input(self) -> None:
         self._is_over = True
         self._arrival.set()
         self._peer_closed.set()
 
+    def _pause(self) -> None:
+        if not self._is_paused and not self._is_over:
+            self._is_paused = True
+            self._outlet.transport.pause_reading()
+            self._pong_later()
+
     def _resume(self) -> None:
+        self._stop_pongs()
         if self._is_paused:
             self._is_paused = False
             self._outlet.transport.resume_reading()
+
+    def _pong_later(self) -> None:
+        loop = asyncio.get_running_loop()
+        self._pong_timer = loop.call_later(self._limits.pong_s, self._pong_unasked)
+
+    def _pong_unasked(self) -> None:
+        if self._outlet.has_room and self._frames.state is ConnectionState.OPEN:
+            self._outlet.write(self._frames.send(Pong()))
+        self._pong_later()
+
+    def _stop_pongs(self) -> None:
+        if self._pong_timer is not None:
+            self._pong_timer.cancel()
+            self._pong_timer = None
 
 
 def _joined(parts: list[bytes | bytearray | str]) -> bytes | str:
