@@ -311,3 +311,33 @@ async def test_validating_webhooks_are_called_together_and_all_of_them(subject: 
         with refused(400) as error:
             await subject.validate(write("configmaps", config_map()))
     assert error.value.status["message"] == 'admission webhook "a.b.c" denied the request: met'
+
+
+async def test_webhooks_can_be_called_where_there_is_no_task_yet(subject: Subject) -> None:
+    """The HTTP layer takes the first step of a handler outside of any task."""
+    started: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+
+    async def handler() -> None:
+        attributes = write("configmaps", config_map())
+        await subject.mutate(attributes)
+        await subject.validate(attributes)
+
+    def begin() -> None:
+        steps = handler().__await__()
+        started.set_result((steps, next(steps)))
+
+    async with serving(see=lambda _: {}) as server:
+        configure(subject.cluster, MUTATING, hook(server, "see"))
+        configure(subject.cluster, VALIDATING, hook(server, "see"))
+        asyncio.get_running_loop().call_soon(begin)
+        steps, _ = await started
+        await _Rest(steps)
+        assert len(server.reviews) == 2
+
+
+class _Rest:
+    def __init__(self, steps: Any) -> None:
+        self._steps = steps
+
+    def __await__(self) -> Any:
+        yield from self._steps

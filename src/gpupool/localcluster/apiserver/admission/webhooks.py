@@ -83,6 +83,7 @@ class Webhooks:
         webhooks = self._configured(_MUTATING, attributes)
         if not webhooks:
             return _NOTHING_DONE
+        await _within_a_task()
         changed, again, reinvocable = False, frozenset[Webhook](), set[Webhook]()
         for webhook in webhooks:
             invocation = self._invocation(webhook, attributes)
@@ -108,7 +109,7 @@ class Webhooks:
         invocations = [invocation for invocation in found if invocation is not None]
         if not invocations:
             return
-        await asyncio.sleep(0)  # a task group needs a task, and a handler's first step has none
+        await _within_a_task()
         async with asyncio.TaskGroup() as group:
             tasks = [
                 group.create_task(self._objection(each, attributes), name=each.webhook.name)
@@ -214,6 +215,11 @@ class Webhooks:
             raise _Failed(f"failed to call webhook: {error}") from None
         except InvalidReview as error:
             raise _Failed(str(error)) from None
+
+
+async def _within_a_task() -> None:
+    """Time limits and task groups need a task, and a handler's first step has none."""
+    await asyncio.sleep(0)
 
 
 def _in_version(attributes: Attributes, kind: Kind) -> tuple[Obj | None, Obj | None]:
