@@ -10,9 +10,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from gpupool import __version__
+from gpupool.contract.node_streams import Connection, NodeRefusal
 from gpupool.kube.client import Kube
 from gpupool.kube.errors import AlreadyExists
-from gpupool.kube.resources import CRDS, NODE_POOLS
+from gpupool.kube.resources import CRDS, NODE_POOLS, STORAGE_CLASSES
 from gpupool.localcluster.apiserver.discovery import KUBERNETES_VERSION
 from gpupool.localcluster.apiserver.request import User
 from gpupool.localcluster.apiserver.security import certificates, kubeconfig
@@ -22,9 +23,11 @@ from gpupool.localcluster.apiserver.server import ApiServer, build
 from gpupool.localcluster.config.nodepools import nodepool_crd, nodepool_object
 from gpupool.localcluster.config.nodes import Versions
 from gpupool.localcluster.config.settings import ClusterSettings
-from gpupool.localcluster.controllers.all import cluster_controllers
+from gpupool.localcluster.controllers.all import Surroundings, cluster_controllers
 from gpupool.localcluster.controllers.garbage import Garbage
+from gpupool.localcluster.controllers.load_balancer import Dial
 from gpupool.localcluster.controllers.run import run_controllers
+from gpupool.localcluster.controllers.volume_claims import storage_class
 from gpupool.localcluster.kubelet.fleet import Fleet
 from gpupool.localcluster.kubelet.settings import FleetSettings
 from gpupool.scheduler.run import Scheduler
@@ -75,16 +78,31 @@ def _programs(
     server: ApiServer, fleet: Fleet, settings: ClusterSettings
 ) -> dict[str, Coroutine[Any, Any, None]]:
     controllers = server.client(CONTROLLERS)
-    versions = Versions(KUBERNETES_VERSION, f"gpupool://{__version__}")
-    ca_pem = server.certificates.ca_pem.decode()
-    chosen = cluster_controllers(ca_pem, settings.spec, versions, settings.quotas)
+    around = Surroundings(
+        ca_pem=server.certificates.ca_pem.decode(),
+        spec=settings.spec,
+        versions=Versions(KUBERNETES_VERSION, f"gpupool://{__version__}"),
+        quotas=settings.quotas,
+        volumes=settings.data_dir / "volumes",
+        dial=_dial(fleet),
+    )
     return {
-        "controllers": run_controllers(chosen, controllers),
+        "controllers": run_controllers(cluster_controllers(around), controllers),
         "garbage": Garbage(controllers).run(),
         "scheduler": Scheduler(server.client(SCHEDULER), SCHEDULER_NAMES).run(),
         "nodes": fleet.run(server.client(FLEET)),
         "records": server.keep_records(),
     }
+
+
+def _dial(fleet: Fleet) -> Dial:
+    async def dial(node: str, pod_uid: str, port: int) -> Connection:
+        streams = fleet.streams(node)
+        if streams is None:
+            raise NodeRefusal(f"node {node} cannot be reached")
+        return await streams.dial(pod_uid, port)
+
+    return dial
 
 
 async def _run_until(
@@ -102,8 +120,9 @@ async def _run_until(
 
 async def _apply_pools(kube: Kube, settings: ClusterSettings) -> None:
     """Makes the pools what the cluster file says; those that it does not name stay."""
-    with contextlib.suppress(AlreadyExists):
-        await kube.create(CRDS, nodepool_crd())
+    for resource, obj in ((CRDS, nodepool_crd()), (STORAGE_CLASSES, storage_class())):
+        with contextlib.suppress(AlreadyExists):
+            await kube.create(resource, obj)
     for pool in settings.spec.pools:
         wanted = nodepool_object(pool)
         try:

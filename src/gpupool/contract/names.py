@@ -61,3 +61,6 @@ ANNOTATION_RUNTIME = "gpupool.io/runtime"
 # On a pod of timers: how long its containers run (for ever without), and how they end.
 ANNOTATION_RUN_SECONDS = "gpupool.io/run-seconds"
 ANNOTATION_EXIT_CODE = "gpupool.io/exit-code"
+
+# On a LoadBalancer service: which port is served on which other one, where it may not be bound.
+ANNOTATION_LOAD_BALANCER_PORTS = "gpupool.io/load-balancer-ports"

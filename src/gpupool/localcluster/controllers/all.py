@@ -1,6 +1,8 @@
 """Every controller of the local cluster."""
 
 from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
 
 from gpupool.localcluster.config.nodes import Versions
 from gpupool.localcluster.config.spec import ClusterSpec, Quotas
@@ -11,21 +13,36 @@ from gpupool.localcluster.controllers import (
     endpoints,
     endpoints_removal,
     event_expiry,
+    load_balancer,
     namespace,
     node_lifecycle,
     node_pool,
+    pool_autoscaler,
     replica_set,
     service_account,
+    volume_claims,
 )
+from gpupool.localcluster.controllers.load_balancer import Dial
 from gpupool.localcluster.controllers.run import Controller
 
 
-def cluster_controllers(
-    ca_pem: str, spec: ClusterSpec, versions: Versions, quotas: Callable[[], Quotas]
-) -> list[Controller]:
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """What the controllers are told of the cluster that they run in."""
+
+    ca_pem: str
+    spec: ClusterSpec
+    versions: Versions
+    quotas: Callable[[], Quotas]  # as they are now
+    volumes: Path  # a directory for the volumes of claims
+    dial: Dial
+
+
+def cluster_controllers(around: Surroundings) -> list[Controller]:
+    spec, versions = around.spec, around.versions
     return [
         namespace.CONTROLLER,
-        service_account.controller(ca_pem),
+        service_account.controller(around.ca_pem),
         deployment.CONTROLLER,
         replica_set.controller(),
         endpoints.CONTROLLER,
@@ -34,5 +51,9 @@ def cluster_controllers(
         event_expiry.CONTROLLER,
         crd_cleanup.CONTROLLER,
         node_lifecycle.CONTROLLER,
-        node_pool.controller(spec, versions, quotas),
+        node_pool.controller(spec, versions, around.quotas),
+        pool_autoscaler.controller(spec, versions),
+        load_balancer.controller(around.dial),
+        volume_claims.controller(around.volumes),
+        volume_claims.RECLAIM,
     ]

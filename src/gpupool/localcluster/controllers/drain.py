@@ -13,14 +13,14 @@ async def drained(context: Context, node: Obj, pods: list[Obj]) -> bool:
     if not node.get("spec", {}).get("unschedulable"):
         path = NODES.path(name=node["metadata"]["name"])
         await context.kube.patch(path, {"spec": {"unschedulable": True}})
-    staying = [pod for pod in pods if _must_go(pod)]
+    staying = [pod for pod in pods if must_go(pod)]
     for pod in staying:
         if "deletionTimestamp" not in pod["metadata"]:
             await _evict(context, pod)
     return not staying
 
 
-def _must_go(pod: Obj) -> bool:
+def must_go(pod: Obj) -> bool:
     """Pods of daemon sets go with their node; finished ones disturb nobody."""
     owners = pod["metadata"].get("ownerReferences") or ()
     if any(owner.get("controller") and owner["kind"] == "DaemonSet" for owner in owners):

@@ -57,7 +57,7 @@ def _services_of_pod(pod: Obj, context: Context) -> Iterable[Key]:
 
 def _slice_key(endpoint_slice: Obj, _: Context) -> Iterable[Key]:
     for name in _service_of_slice(endpoint_slice):
-        namespace, _, service = name.partition("/")
+        namespace, service = name.split("/")
         yield namespace, service
 
 

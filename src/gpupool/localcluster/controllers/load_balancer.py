@@ -1,0 +1,229 @@
+"""LoadBalancer services: a loopback address of their own, and a real TCP proxy to their pods.
+
+Where a port may not be bound (below 1024, without the right), a free one is taken instead and
+shown: in the annotation, in an event, and by `kubectl get service`'s external address with it.
+"""
+
+import asyncio
+import contextlib
+import itertools
+import logging
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+
+from gpupool.contract import names
+from gpupool.contract.node_streams import Connection
+from gpupool.contract.objects import Obj
+from gpupool.core.selectors import from_object
+from gpupool.kube.errors import NotFound
+from gpupool.kube.events import NORMAL, WARNING
+from gpupool.kube.mirror import Key
+from gpupool.kube.resources import PODS, SERVICES
+from gpupool.localcluster.controllers.endpoints import target_port
+from gpupool.localcluster.controllers.pods import is_active, is_ready
+from gpupool.localcluster.controllers.run import Context, Controller, Watch
+
+log = logging.getLogger(__name__)
+
+# A connection to a port of a pod: (node, pod uid, port). Raises NodeRefusal or OSError.
+Dial = Callable[[str, str, int], Awaitable[Connection]]
+
+_CHUNK = 64 * 1024
+_ADDRESSES_TRIED = 250
+_BY_NAMESPACE = "namespace"
+
+
+@dataclass(slots=True)
+class _Front:
+    """What listens for one service."""
+
+    address: str
+    servers: dict[int, asyncio.Server] = field(default_factory=dict)  # by the service's port
+    bound: dict[int, int] = field(default_factory=dict)  # service port -> port really bound
+    turn: "itertools.count[int]" = field(default_factory=itertools.count)
+
+    def close(self) -> None:
+        for server in self.servers.values():
+            server.close()
+
+
+def controller(dial: Dial) -> Controller:
+    fronts: dict[Key, _Front] = {}
+
+    async def reconcile(key: Key, context: Context) -> float | None:
+        service = context.of(SERVICES).get(key[1], key[0])
+        wanted = service is not None and service["spec"].get("type") == "LoadBalancer"
+        if service is None or not wanted or "deletionTimestamp" in service["metadata"]:
+            front = fronts.pop(key, None)
+            if front is not None:
+                front.close()
+            if service is not None:
+                await _write(service, {}, {}, context)
+            return None
+        await _serve(service, key, context, fronts, dial)
+        return None
+
+    return Controller(
+        "service-controller",
+        (Watch(SERVICES),),
+        reconcile,
+        reads=(PODS,),
+        workers=1,
+        prepare=lambda context: context.of(PODS).add_index(
+            _BY_NAMESPACE, lambda pod: [pod["metadata"]["namespace"]]
+        ),
+    )
+
+
+async def _serve(
+    service: Obj, key: Key, context: Context, fronts: dict[Key, _Front], dial: Dial
+) -> None:
+    ports = [
+        port["port"]
+        for port in service["spec"].get("ports") or ()
+        if port.get("protocol", "TCP") == "TCP"
+    ]
+    front = fronts.get(key)
+    if front is None:
+        taken = {other.address for other in fronts.values()}
+        front = await _claim_address(service, ports, taken)
+        if front is None:
+            context.events.event(
+                service, WARNING, "SyncLoadBalancerFailed", "no loopback address is free"
+            )
+            return
+        fronts[key] = front
+    for gone in front.servers.keys() - set(ports):
+        front.servers.pop(gone).close()
+        front.bound.pop(gone)
+    for port in ports:
+        if port not in front.servers:
+            await _listen(front, port, key, context, dial)
+    await _write(service, {"ip": front.address}, front.bound, context)
+
+
+async def _claim_address(service: Obj, ports: list[int], taken: set[str]) -> _Front | None:
+    """The address that it had before a restart, or the first where nobody else listens."""
+    known = (service.get("status", {}).get("loadBalancer") or {}).get("ingress") or ()
+    before = [entry["ip"] for entry in known if entry.get("ip")]
+    asked = service["spec"].get("loadBalancerIP")
+    fresh = (f"127.96.{n // 250}.{n % 250 + 1}" for n in range(_ADDRESSES_TRIED))
+    for address in itertools.chain([asked] if asked else [], before, fresh):
+        if address not in taken and await _is_free(address, ports):
+            return _Front(address)
+    return None
+
+
+async def _is_free(address: str, ports: list[int]) -> bool:
+    for port in ports:
+        try:
+            reader_writer = asyncio.open_connection(address, port)
+            _, writer = await asyncio.wait_for(reader_writer, 0.2)
+        except (OSError, TimeoutError):
+            continue
+        writer.close()
+        return False
+    return True
+
+
+async def _listen(front: _Front, port: int, key: Key, context: Context, dial: Dial) -> None:
+    async def accepted(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await _forward(reader, writer, lambda: _connect(key, port, front, context, dial))
+
+    for attempt in (port, 0):
+        try:
+            server = await asyncio.start_server(accepted, front.address, attempt)
+        except OSError as error:
+            log.info("port not bound", extra={"port": attempt, "error": str(error)})
+            continue
+        front.servers[port] = server
+        front.bound[port] = server.sockets[0].getsockname()[1]
+        break
+    service = context.of(SERVICES).get(key[1], key[0])
+    bound = front.bound.get(port)
+    if service is not None and bound is not None and bound != port:
+        where = f"{front.address}:{bound}"
+        text = f"port {port} may not be bound by this user: it is served on {where}"
+        context.events.event(service, NORMAL, "LoadBalancerPort", text)
+
+
+async def _connect(
+    key: Key, port: int, front: _Front, context: Context, dial: Dial
+) -> Connection | None:
+    """To the next ready pod in turn that takes the connection."""
+    service = context.of(SERVICES).get(key[1], key[0])
+    selector = (service or {}).get("spec", {}).get("selector")
+    if service is None or not selector:
+        return None
+    chosen = from_object({"matchLabels": selector})
+    pods = [
+        pod
+        for pod in context.of(PODS).by(_BY_NAMESPACE, key[0])
+        if chosen.matches(pod["metadata"].get("labels") or {}) and is_active(pod) and is_ready(pod)
+    ]
+    entry = next(p for p in service["spec"]["ports"] if p["port"] == port)
+    start = next(front.turn)
+    for offset in range(len(pods)):
+        pod = pods[(start + offset) % len(pods)]
+        number = target_port(entry, pod)
+        if number is None:
+            continue
+        try:
+            return await dial(pod["spec"]["nodeName"], pod["metadata"]["uid"], number)
+        except Exception as error:  # noqa: BLE001  # refused here: the next pod may take it
+            log.debug("pod not reached", extra={"error": str(error)})
+    return None
+
+
+async def _forward(
+    reader: asyncio.StreamReader,
+    writer: asyncio.StreamWriter,
+    connect: Callable[[], Awaitable[Connection | None]],
+) -> None:
+    connection = None
+    try:
+        connection = await connect()
+        if connection is None:
+            return
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(_upload(reader, connection))
+            tasks.create_task(_download(connection, writer))
+    except* OSError:
+        pass  # one side hung up
+    finally:
+        if connection is not None:
+            with contextlib.suppress(OSError):
+                await connection.close()
+        writer.close()
+
+
+async def _upload(reader: asyncio.StreamReader, connection: Connection) -> None:
+    while data := await reader.read(_CHUNK):
+        await connection.write(data)
+    await connection.close_write()
+
+
+async def _download(connection: Connection, writer: asyncio.StreamWriter) -> None:
+    while data := await connection.read():
+        writer.write(data)
+        await writer.drain()
+    if writer.can_write_eof():
+        writer.write_eof()
+
+
+async def _write(service: Obj, ingress: Obj, bound: dict[int, int], context: Context) -> None:
+    metadata = service["metadata"]
+    moved = {port: real for port, real in bound.items() if port != real}
+    note = ",".join(f"{port}={real}" for port, real in sorted(moved.items())) or None
+    known_note = (metadata.get("annotations") or {}).get(names.ANNOTATION_LOAD_BALANCER_PORTS)
+    if known_note != note:
+        change = {"metadata": {"annotations": {names.ANNOTATION_LOAD_BALANCER_PORTS: note}}}
+        with contextlib.suppress(NotFound):
+            path = SERVICES.path(metadata["namespace"], metadata["name"])
+            await context.kube.patch(path, change)
+    wanted = {"ingress": [{**ingress, "ipMode": "VIP"}]} if ingress else {}
+    if (service.get("status", {}).get("loadBalancer") or {}) != wanted:
+        change = {"status": {"loadBalancer": wanted or None}}
+        with contextlib.suppress(NotFound):
+            path = SERVICES.path(metadata["namespace"], metadata["name"], "status")
+            await context.kube.patch(path, change)

@@ -1,0 +1,123 @@
+"""PersistentVolumeClaims of the local cluster's storage class get a directory each, at once.
+
+The volume is a directory under the cluster's data, so it lives as long as the claim (or the
+volume, where it is to be retained) and is lost with `gpupool reset`.
+"""
+
+import contextlib
+from pathlib import Path
+
+from gpupool.contract.objects import Obj
+from gpupool.kube.errors import AlreadyExists, NotFound
+from gpupool.kube.events import NORMAL
+from gpupool.kube.mirror import Key
+from gpupool.kube.resources import STORAGE_CLASSES, VOLUME_CLAIMS, VOLUMES
+from gpupool.localcluster.controllers.run import Context, Controller, Watch
+
+PROVISIONER = "gpupool.io/local-directory"
+CLASS_NAME = "local-directory"
+
+
+def storage_class() -> Obj:
+    """The cluster's default."""
+    return {
+        "apiVersion": "storage.k8s.io/v1",
+        "kind": "StorageClass",
+        "metadata": {
+            "name": CLASS_NAME,
+            "annotations": {"storageclass.kubernetes.io/is-default-class": "true"},
+        },
+        "provisioner": PROVISIONER,
+        "reclaimPolicy": "Delete",
+        "volumeBindingMode": "Immediate",
+    }
+
+
+def controller(directory: Path) -> Controller:
+    async def reconcile(key: Key, context: Context) -> float | None:
+        claim = context.of(VOLUME_CLAIMS).get(key[1], key[0])
+        if claim is None or claim.get("status", {}).get("phase") == "Bound":
+            return None
+        chosen = context.of(STORAGE_CLASSES).get(claim["spec"].get("storageClassName") or "")
+        if chosen is None or chosen.get("provisioner") != PROVISIONER:
+            return None
+        await _bind(claim, chosen, directory, context)
+        return None
+
+    return Controller(
+        "persistentvolume-controller",
+        (Watch(VOLUME_CLAIMS),),
+        reconcile,
+        reads=(STORAGE_CLASSES, VOLUMES),
+        workers=1,
+    )
+
+
+async def _bind(claim: Obj, chosen: Obj, directory: Path, context: Context) -> None:
+    metadata, spec = claim["metadata"], claim["spec"]
+    name = f"pvc-{metadata['uid']}"
+    capacity = spec["resources"]["requests"]
+    volume = {
+        "apiVersion": "v1",
+        "kind": "PersistentVolume",
+        "metadata": {
+            "name": name,
+            "annotations": {"pv.kubernetes.io/provisioned-by": PROVISIONER},
+        },
+        "spec": {
+            "capacity": capacity,
+            "accessModes": spec["accessModes"],
+            "persistentVolumeReclaimPolicy": chosen.get("reclaimPolicy", "Delete"),
+            "storageClassName": chosen["metadata"]["name"],
+            "volumeMode": spec.get("volumeMode", "Filesystem"),
+            "claimRef": {
+                "apiVersion": "v1",
+                "kind": "PersistentVolumeClaim",
+                "name": metadata["name"],
+                "namespace": metadata["namespace"],
+                "uid": metadata["uid"],
+            },
+            "hostPath": {"path": str(directory / name), "type": "DirectoryOrCreate"},
+        },
+    }
+    with contextlib.suppress(AlreadyExists):
+        await context.kube.create(VOLUMES, volume)
+    bound = {"status": {"phase": "Bound"}}
+    await context.kube.patch(VOLUMES.path(name=name, subresource="status"), bound)
+    path = VOLUME_CLAIMS.path(metadata["namespace"], metadata["name"])
+    notes = {"pv.kubernetes.io/bind-completed": "yes"}
+    change = {"metadata": {"annotations": notes}, "spec": {"volumeName": name}}
+    await context.kube.patch(path, change)
+    status = {"phase": "Bound", "accessModes": spec["accessModes"], "capacity": capacity}
+    await context.kube.patch(f"{path}/status", {"status": status})
+    text = f"Successfully provisioned volume {name}"
+    context.events.event(claim, NORMAL, "ProvisioningSucceeded", text)
+
+
+async def reclaim(key: Key, context: Context) -> float | None:
+    """A volume whose claim has gone is released, and deleted where its policy says so."""
+    volume = context.of(VOLUMES).get(key[1])
+    if volume is None or "claimRef" not in volume["spec"]:
+        return None
+    ref = volume["spec"]["claimRef"]
+    claim = context.of(VOLUME_CLAIMS).get(ref["name"], ref["namespace"])
+    if claim is not None and claim["metadata"]["uid"] == ref.get("uid"):
+        return None
+    with contextlib.suppress(NotFound):
+        if volume["spec"].get("persistentVolumeReclaimPolicy") == "Delete":
+            await context.kube.delete(VOLUMES, key[1])
+        elif volume.get("status", {}).get("phase") != "Released":
+            path = VOLUMES.path(name=key[1], subresource="status")
+            await context.kube.patch(path, {"status": {"phase": "Released"}})
+    return None
+
+
+RECLAIM = Controller(
+    "persistentvolume-reclaim",
+    (
+        Watch(VOLUMES),
+        Watch(VOLUME_CLAIMS, lambda claim, _: [("", f"pvc-{claim['metadata']['uid']}")]),
+    ),
+    reclaim,
+    workers=1,
+)
