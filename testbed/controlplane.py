@@ -177,6 +177,9 @@ def _apiserver_flags(folder: Path, etcd_url: str, port: int) -> list[str]:
         f"--service-account-key-file={folder / 'sa.key'}",
         f"--service-account-signing-key-file={folder / 'sa.key'}",
         "--service-cluster-ip-range=10.0.0.0/16",
+        # Nothing serves these addresses here, and some network of the machine may: webhooks of a
+        # service go to its endpoints, of which there are none, and never to the address itself.
+        "--enable-aggregator-routing=true",
         "--allow-privileged=true",
     ]
 
