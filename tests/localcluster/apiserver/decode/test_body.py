@@ -16,6 +16,7 @@ from gpupool.localcluster.apiserver.decode.body import (
     duplicates,
     read_any,
     read_object,
+    read_strictly,
     read_yaml,
 )
 from gpupool.localcluster.apiserver.kinds import Kind, Kinds
@@ -33,6 +34,7 @@ def _kind(group: str, version: str, plural: str) -> Kind:
 
 
 CONFIG_MAP = _kind("", "v1", "configmaps")
+APPLY = "application/apply-patch+yaml"
 FOO = Kind(
     group="ex.io",
     version="v1",
@@ -245,15 +247,21 @@ def test_an_applied_configuration_is_json_or_yaml() -> None:
     )
 
 
-def test_duplicates_are_found_in_json_and_yaml() -> None:
-    assert duplicates(b'{"data":{},"data":{}}', JSON) == ['duplicate field "data"']
-    assert duplicates(b"data: {}\ndata: {}", YAML) == [
-        'yaml: unmarshal errors:\n  line 2: key "data" already set in map'
-    ]
-    assert duplicates(b"{data: {}, data: {}}", "application/apply-patch+yaml") == [
-        'yaml: unmarshal errors:\n  line 1: key "data" already set in map'
-    ]
-    assert duplicates(b"k8s\0", PROTOBUF) == []
+def test_keys_that_come_twice_are_told() -> None:
+    again = 'yaml: unmarshal errors:\n  line {}: key "data" already set in map'
+    for body, media, told in (
+        (b'{"data":{},"data":{"a":"b"}}', JSON, 'duplicate field "data"'),
+        (b"data: {}\ndata: {a: b}", YAML, again.format(2)),
+    ):
+        obj, repeated = read_strictly(body, media, CONFIG_MAP)
+        assert repeated == [told]
+        assert obj["data"] == {"a": "b"}
+    assert duplicates(b'{"data":{},"data":{}}', APPLY) == ['duplicate field "data"']
+    assert duplicates(b"{data: {}, data: {}}", APPLY) == [again.format(1)]
+    assert duplicates(b"data: {}", APPLY) == []
+    protobuf = base64.b64decode(RECORDED["ConfigMap"]["protobuf"])
+    assert read_strictly(protobuf, PROTOBUF, CONFIG_MAP)[1] == []
+    assert duplicates(protobuf, PROTOBUF) == []
 
 
 @given(
@@ -267,9 +275,10 @@ def test_duplicates_are_found_in_json_and_yaml() -> None:
 )
 def test_any_body_is_read_or_refused(body: bytes, media: str, kind: Kind) -> None:
     with contextlib.suppress(ApiError):
-        assert type(read_object(body, media, kind)) is dict
-        assert type(duplicates(body, media)) is list
+        obj, repeated = read_strictly(body, media, kind)
+        assert (type(obj), type(repeated)) == (dict, list)
     with contextlib.suppress(ApiError):
         assert type(read_any(body, media)) is dict
     with contextlib.suppress(ApiError):
         assert type(read_yaml(body)) is dict
+        assert type(duplicates(body, APPLY)) is list

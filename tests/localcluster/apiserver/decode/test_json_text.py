@@ -1,3 +1,5 @@
+import json
+
 import orjson
 import pytest
 from hypothesis import given
@@ -59,15 +61,18 @@ def test_many_brackets_side_by_side_are_not_deep() -> None:
     assert parse(b"[" + b",".join([b"{}"] * 200) + b"]") == [{}] * 200
 
 
+def _repeated(text: bytes) -> list[str]:
+    return repeated_keys(text, orjson.loads(text))
+
+
 def test_repeated_keys_are_named_with_their_path() -> None:
     body = b'{"data":{"a":"1","a":"2"},"list":[{},{"b":1,"b":2,"b":3}],"data":{}}'
-    assert repeated_keys(body) == ["data.a", "list[1].b", "data"]
+    assert _repeated(body) == ["data.a", "list[1].b", "data"]
 
 
 def test_without_repeated_keys_there_is_nothing_to_say() -> None:
-    assert (
-        repeated_keys(b'{"a":{"a":{"a":1}},"b":[{"a":1},{"a":1}],"n":' + b"9" * 5000 + b"}") == []
-    )
+    body = b'{"a":{"a":{"a":1}},"b":[{"a":1},{"a":1}],"n":' + b"9" * 300 + b"}"
+    assert _repeated(body) == []
 
 
 JSON = st.recursive(
@@ -93,4 +98,24 @@ def test_broken_json_is_refused_and_nothing_worse(value: object, place: int, put
             parse(broken)
     else:
         assert parse(broken) == wanted
-        assert isinstance(repeated_keys(broken), list)
+        assert isinstance(_repeated(broken), list)
+
+
+OBJECTS = st.lists(
+    st.tuples(
+        st.sampled_from(['"a"', '"b"', '"\\u0061"', r'"\":"', '"\\u0022:"']),
+        st.sampled_from([":", " : ", ": ", "\n:"]),
+        st.sampled_from(
+            ["1", r'"\":"', '"\\u0022:"', '{"a":1}', '[{"b":1,"b":2}]', '"\\"\\u003a"']
+        ),
+    ),
+    max_size=4,
+)
+
+
+@given(OBJECTS)
+def test_repeated_keys_are_always_found(pairs: list[tuple[str, str, str]]) -> None:
+    text = "{" + ",".join("".join(pair) for pair in pairs) + "}"
+    keys = [json.loads(key) for key, _, _ in pairs]
+    repeats = len(set(keys)) < len(keys) or '"b":1,"b":2' in text
+    assert bool(_repeated(text.encode())) == repeats

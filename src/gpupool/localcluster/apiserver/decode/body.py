@@ -1,9 +1,10 @@
 """Request bodies into objects, whatever the client speaks: JSON, YAML or protobuf.
 
-    read_object   the object of a resource: its apiVersion and kind must be the endpoint's
-    read_any      an object that stands for itself: DeleteOptions and the like
-    read_yaml     an applied configuration
-    duplicates    keys that come twice, for strict decoding
+    read_object     the object of a resource: its apiVersion and kind must be the endpoint's
+    read_strictly   the same, and which keys come twice in it
+    read_any        an object that stands for itself: DeleteOptions and the like
+    read_yaml       an applied configuration
+    duplicates      which keys come twice, afterwards
 
 Refusals are ApiErrors in Kubernetes' words; nothing else is ever raised.
 """
@@ -37,11 +38,30 @@ _SCHEME = "pkg/api/legacyscheme/scheme.go:30"
 
 def read_object(body: bytes, content_type: str, kind: Kind | Subresource) -> Obj:
     """`kind`: what the endpoint takes. apiVersion and kind are filled in if they are missing."""
+    return _read(body, content_type, kind, looks_twice=False)[0]
+
+
+def read_strictly(
+    body: bytes, content_type: str, kind: Kind | Subresource
+) -> tuple[Obj, list[str]]:
+    """read_object, and what strict decoding says of keys that come twice."""
+    return _read(body, content_type, kind, looks_twice=True)
+
+
+def _read(
+    body: bytes, content_type: str, kind: Kind | Subresource, *, looks_twice: bool
+) -> tuple[Obj, list[str]]:
     media = _media(content_type)
     if media == PROTOBUF:
-        return _from_protobuf(body, kind)
+        return _from_protobuf(body, kind), []
+    repeated: list[str] = []
     try:
-        obj = json_text.parse(body) if media == JSON else yaml_text.parse(body).value
+        if media == JSON:
+            obj = json_text.parse(body)
+            if looks_twice:
+                repeated = _json_repeats(body, obj)
+        else:
+            obj, repeated = yaml_text.parse(body)
     except BadJson as error:
         raise _no_type(kind, str(error), body) from error
     except BadYaml as error:
@@ -51,7 +71,7 @@ def read_object(body: bytes, content_type: str, kind: Kind | Subresource) -> Obj
             raise _not_an_object(kind, obj, body)
         obj = {}
     _identify(obj, kind, body)
-    return obj
+    return obj, repeated if media == JSON else _yaml_repeats(repeated)
 
 
 def read_any(body: bytes, content_type: str) -> Obj:
@@ -90,14 +110,21 @@ def _json_or_yaml(body: bytes) -> Any:
 
 
 def duplicates(body: bytes, content_type: str) -> list[str]:
-    """What strict decoding says of repeated keys. The body was read before."""
+    """What read_strictly says too, of a body that was read before."""
     media = content_type.partition(";")[0].strip().lower()
     if media == PROTOBUF:
         return []
     if media in ("", JSON) or body[:1] == b"{":
-        with contextlib.suppress(ValueError):  # YAML may look like JSON
-            return [f"duplicate field {_quoted(path)}" for path in json_text.repeated_keys(body)]
-    found = yaml_text.parse(body).repeated
+        with contextlib.suppress(BadJson):  # YAML may look like JSON
+            return _json_repeats(body, json_text.parse(body))
+    return _yaml_repeats(yaml_text.parse(body).repeated)
+
+
+def _json_repeats(body: bytes, parsed: Any) -> list[str]:
+    return [f"duplicate field {_quoted(path)}" for path in json_text.repeated_keys(body, parsed)]
+
+
+def _yaml_repeats(found: list[str]) -> list[str]:
     return ["yaml: unmarshal errors:\n  " + "\n  ".join(found)] if found else []
 
 

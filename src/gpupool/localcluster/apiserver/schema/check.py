@@ -10,7 +10,7 @@ import binascii
 import string
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from gpupool.contract.objects import Obj
 from gpupool.core import quantity
@@ -48,6 +48,11 @@ class _Fatal(Exception):
     """Go's decoder gives up at once: a type with its own decoder refused the value."""
 
 
+class Findings(NamedTuple):
+    refusal: str  # why the object cannot be taken; empty if it can
+    warnings: list[str]
+
+
 def conform(
     obj: Obj,
     kind: Kind,
@@ -56,30 +61,38 @@ def conform(
     duplicates: Sequence[str] = (),
 ) -> list[str]:
     """Makes `obj` fit or raises 400; returns warnings. `duplicates`: decode.body.duplicates."""
+    refusal, warnings = examine(obj, kind, schema, validation, duplicates)
+    if refusal:
+        raise status.bad_request(
+            f'{kind.kind} in version "{kind.version}" cannot be handled as a {kind.kind}: {refusal}'
+        )
+    return warnings
+
+
+def examine(
+    obj: Obj,
+    kind: Kind,
+    schema: Schema,
+    validation: FieldValidation,
+    duplicates: Sequence[str] = (),
+) -> Findings:
+    """Like conform, for callers who refuse in words of their own: patches."""
     if is_clean(obj, schema) and not duplicates:
-        return []
+        return Findings("", [])
     problems = check(obj, schema)
-    if problems.error:
-        raise unhandled(kind, problems.error)
-    if validation == "Ignore":
-        return []
+    if problems.error or validation == "Ignore":
+        return Findings(problems.error, [])
     unknown = sorted(problems.unknown) if kind.custom else problems.unknown
     found = [*duplicates, *unknown]
     if found and validation == "Strict":
-        raise unhandled(kind, f"strict decoding error: {', '.join(found)}")
-    return [line for text in found for line in _warnings(text)]
+        return Findings(f"strict decoding error: {', '.join(found)}", [])
+    return Findings("", [line for text in found for line in _warnings(text)])
 
 
 def _warnings(text: str) -> list[str]:
     """Of YAML's repeated keys, one for each."""
     head, *lines = text.split("\n  ")
     return lines or [head]
-
-
-def unhandled(kind: Kind, why: str) -> status.ApiError:
-    return status.bad_request(
-        f'{kind.kind} in version "{kind.version}" cannot be handled as a {kind.kind}: {why}'
-    )
 
 
 def check(obj: Obj, schema: Schema) -> Problems:
