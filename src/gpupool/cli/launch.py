@@ -8,6 +8,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from typing import BinaryIO
 
 import click
 
@@ -44,7 +45,7 @@ def launch(
     with (
         os.fdopen(receive, "rb", buffering=0) as reports,
         os.fdopen(send, "wb", buffering=0) as sender,
-        cluster.log_file.open("ab") as log,
+        _private_log(cluster.log_file) as log,
     ):
         log_start = log.tell()
         server = subprocess.Popen(
@@ -97,6 +98,10 @@ def _end(server: subprocess.Popen[bytes]) -> None:
     except subprocess.TimeoutExpired:
         server.kill()
         server.wait()
+
+
+def _private_log(path: Path) -> BinaryIO:
+    return os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600), "ab")
 
 
 def _rotate(path: Path) -> None:
