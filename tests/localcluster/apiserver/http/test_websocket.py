@@ -299,7 +299,19 @@ async def test_closing_the_server_closes_websockets_with_1001() -> None:
         await closing
 
 
-@given(st.lists(st.binary(max_size=80), max_size=8))
+def masked(first: int, payload: bytes) -> bytes:
+    return bytes([first, 0x80 | len(payload)]) + bytes(4) + payload
+
+
+# The opcodes with and without the last-fragment bit, around the limits of their sizes.
+almost_frames = st.builds(
+    masked,
+    st.sampled_from([0x00, 0x01, 0x02, 0x03, 0x08, 0x80, 0x81, 0x82, 0x88, 0x89, 0x8A, 0xC2]),
+    st.sampled_from([b"", b"a", b"\xff", b"\x03\xe8", b"\x03\xe8bye", b"x" * 99, b"x" * 125]),
+)
+
+
+@given(st.lists(st.one_of(st.binary(max_size=80), almost_frames), max_size=12))
 def test_any_bytes_after_the_handshake_do_no_harm(parts: list[bytes]) -> None:
     limits = WireLimits(message_bytes=100, linger_s=0.001)
     written = asyncio.run(answered(echoing, [HANDSHAKE.encode(), *parts], limits))

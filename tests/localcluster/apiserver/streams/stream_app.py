@@ -23,6 +23,7 @@ _STREAMS = {"log": logs, "exec": exec_, "attach": attach, "portforward": port_fo
 
 _VERBS = ["create", "get", "list", "watch"]
 _DISCOVERY: dict[str, Obj] = {
+    "/version/": {"major": "1", "minor": "35", "gitVersion": "v1.35.8"},
     "/api": {"kind": "APIVersions", "versions": ["v1"]},
     "/apis": {"kind": "APIGroupList", "apiVersion": "v1", "groups": []},
     "/api/v1": {
@@ -53,6 +54,9 @@ def pod(*containers: str) -> Obj:
         },
         "status": {
             "phase": "Running",
+            "conditions": [
+                {"type": type_, "status": "True"} for type_ in ("Ready", "ContainersReady")
+            ],
             "containerStatuses": [{"name": name, "state": {"running": {}}} for name in names],
         },
     }
