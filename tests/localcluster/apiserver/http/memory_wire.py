@@ -9,6 +9,10 @@ from gpupool.localcluster.apiserver.http.protocol import HttpConnection
 from gpupool.localcluster.apiserver.request import Handler
 
 
+# Of the event loop: enough to answer all that the tests send at once.
+_TURNS = 100
+
+
 class MemoryTransport(asyncio.Transport):
     def __init__(self) -> None:
         super().__init__()
@@ -59,7 +63,9 @@ class Tasks:
     async def settle(self) -> None:
         """Until nothing goes on any more. A failed task fails the test."""
         while self.running:
-            await asyncio.gather(*self.running)
+            for ended in await asyncio.gather(*self.running, return_exceptions=True):
+                if isinstance(ended, Exception):  # being cancelled is none
+                    raise ended
 
 
 async def answered(handler: Handler, parts: list[bytes], limits: WireLimits) -> bytes:
@@ -70,7 +76,7 @@ async def answered(handler: Handler, parts: list[bytes], limits: WireLimits) -> 
     for part in parts:
         if transport.is_open:
             connection.data_received(part)
-    if transport.is_open:
+    for _ in range(_TURNS):
         await asyncio.sleep(0)
     connection.connection_lost(None)
     await tasks.settle()

@@ -5,19 +5,14 @@
                              └─▶ WebSocket  (exec, attach, port-forward)
     any ──refused, or "Connection: close"──▶ closing ──▶ closed
 
-Most requests are answered without waiting for anything. So the handler's first step runs right
-here, without an asyncio Task, and only a handler that has to wait gets one. It follows that before
-its first wait a handler has no current task: `asyncio.timeout` and `TaskGroup` fail there.
-
 A client that leaves cancels its handler or stream; a WebSocket's `run` sees the end by `receive`.
 """
 
 import asyncio
 import logging
 import math
-from collections.abc import Coroutine, Generator
+from collections.abc import Coroutine
 from enum import Enum
-from types import coroutine
 from typing import Any, Protocol, cast
 
 from gpupool.localcluster.apiserver.http import bodies, handshake, heads
@@ -25,15 +20,13 @@ from gpupool.localcluster.apiserver.http.limits import WireLimits
 from gpupool.localcluster.apiserver.http.outlet import Outlet
 from gpupool.localcluster.apiserver.http.reader import Received, RequestReader
 from gpupool.localcluster.apiserver.http.websocket import ServerWebSocket
-from gpupool.localcluster.apiserver.request import Answer, Handler, Reply, Stream, Upgrade
+from gpupool.localcluster.apiserver.request import Answer, Handler, Stream, Upgrade
 from gpupool.localcluster.apiserver.status import ApiError, bad_request, failure, internal
 
 log = logging.getLogger(__name__)
 
 # Requests that may wait for their turn on one connection before we stop reading from it.
 _PIPELINED = 64
-
-Steps = Generator[Any, Any, Reply]
 
 
 class Registry(Protocol):
@@ -67,6 +60,7 @@ class HttpConnection(asyncio.Protocol):
         self._task: asyncio.Task[None] | None = None
         self._websocket: ServerWebSocket | None = None
         self._refusal: Answer | None = None
+        self._is_advancing = False
         self._is_streaming = False
         self._is_ending = False  # the server shuts down
         self._is_reading_paused = False
@@ -128,8 +122,12 @@ class HttpConnection(asyncio.Protocol):
 
     def _advance(self) -> None:
         received = self._reader.received
+        self._is_advancing = True
         while received and self._current is None and self._phase is not _Phase.CLOSE:
-            self._begin(received.popleft())
+            self._current = received.popleft()
+            task = self._registry.spawn(self._serve(self._current))
+            self._task = None if task.done() else task
+        self._is_advancing = False
         if self._phase is _Phase.CLOSE:
             received.clear()
         elif self._current is not None:
@@ -153,40 +151,21 @@ class HttpConnection(asyncio.Protocol):
             self._phase = phase
             self._deadline = self._loop.time() + _patience_s(phase, self._limits)
 
-    def _begin(self, received: Received) -> None:
-        self._current = received
+    async def _serve(self, received: Received) -> None:
         try:
-            steps: Steps = self._handler(received.request).__await__()
-            waited_for = next(steps)
-        except StopIteration as done:
-            reply = done.value
+            reply = await self._handler(received.request)
         except ApiError as error:
             reply = error.answer()
         except Exception as error:  # noqa: BLE001 - the last line of defence: the client gets a 500
             reply = _unforeseen(error, received)
-        else:
-            self._task = self._registry.spawn(self._finish(steps, waited_for, received))
-            return
-        if isinstance(reply, Answer) and (body := bodies.whole(reply.body)) is not None:
-            self._write(reply, body, received)
-            self._complete(received)
-        else:
-            self._task = self._registry.spawn(self._deliver(reply, received))
-
-    async def _finish(self, steps: Steps, waited_for: Any, received: Received) -> None:
-        try:
-            reply = await _rest(steps, waited_for)
-        except ApiError as error:
-            reply = error.answer()
-        except Exception as error:  # noqa: BLE001 - as in _begin
-            reply = _unforeseen(error, received)
-        await self._deliver(reply, received)
-
-    async def _deliver(self, reply: Reply, received: Received) -> None:
         try:
             match reply:
                 case Answer():
-                    await self._send(reply, received)
+                    body = bodies.whole(reply.body)
+                    if body is None:
+                        await self._send_large(reply, received)
+                    else:
+                        self._write(reply, body, received)
                 case Stream():
                     await self._stream(reply, received)
                 case Upgrade():
@@ -195,7 +174,8 @@ class HttpConnection(asyncio.Protocol):
             return  # the client has left in the middle: nobody is told
         self._task = None
         self._complete(received)
-        self._advance()
+        if not self._is_advancing:
+            self._advance()
 
     def _complete(self, received: Received) -> None:
         self._current = None
@@ -214,11 +194,7 @@ class HttpConnection(asyncio.Protocol):
             body = b""
         self._outlet.write(b"%b%b%b" % (head, ending, body))
 
-    async def _send(self, answer: Answer, received: Received) -> None:
-        body = bodies.whole(answer.body)
-        if body is not None:
-            self._write(answer, body, received)
-            return
+    async def _send_large(self, answer: Answer, received: Received) -> None:
         length = bodies.length(answer.body)
         head = heads.with_length(answer, length, received.request.warnings)
         self._outlet.write(head + (b"\r\n" if self._keeps_alive(received) else heads.CLOSE))
@@ -245,7 +221,7 @@ class HttpConnection(asyncio.Protocol):
             raise
         except ConnectionResetError:
             raise
-        except Exception as error:  # noqa: BLE001 - as in _begin; the 200 is out already
+        except Exception as error:  # noqa: BLE001 - as in _serve; the 200 is out already
             _unforeseen(error, received)
             self._outlet.transport.abort()
         finally:
@@ -255,12 +231,12 @@ class HttpConnection(asyncio.Protocol):
     async def _upgrade(self, upgrade: Upgrade, received: Received) -> None:
         request, unread = received.request, self._reader.unread
         if unread is None or not handshake.asks_for_websocket(request):
-            await self._send(bad_request("Upgrade request required").answer(), received)
+            self._refuse_upgrade(bad_request("Upgrade request required"), received)
             return
         chosen = handshake.subprotocol(request.headers, upgrade.subprotocols)
         if chosen is None:
             message = handshake.unsupported(request.headers, upgrade.subprotocols)
-            await self._send(failure(403, "Forbidden", message).answer(), received)
+            self._refuse_upgrade(failure(403, "Forbidden", message), received)
             return
         websocket = ServerWebSocket(self._outlet, chosen, self._limits)
         self._websocket = websocket
@@ -271,10 +247,14 @@ class HttpConnection(asyncio.Protocol):
             await upgrade.run(websocket)
         except ConnectionResetError:
             raise
-        except Exception as error:  # noqa: BLE001 - as in _begin; the 101 is out already
+        except Exception as error:  # noqa: BLE001 - as in _serve; the 101 is out already
             _unforeseen(error, received)
             await websocket.close(1011)
         await websocket.close()
+
+    def _refuse_upgrade(self, error: ApiError, received: Received) -> None:
+        answer = error.answer()
+        self._write(answer, b"".join(bodies.slices(answer.body)), received)
 
     def _refuse(self, answer: Answer) -> None:
         head = heads.with_length(answer, bodies.length(answer.body), ())
@@ -344,19 +324,3 @@ def _unforeseen(error: Exception, received: Received) -> Answer:
         "request failed", exc_info=error, extra={"method": request.method, "path": request.path}
     )
     return internal(f"{type(error).__name__}").answer()
-
-
-@coroutine
-def _rest(steps: Steps, waited_for: Any) -> Steps:
-    """What is left of a handler that has been started outside of the task that runs this."""
-    while True:
-        try:
-            yield waited_for
-        except BaseException as error:  # noqa: BLE001 - passed on to the handler, not swallowed
-            try:
-                waited_for = steps.throw(error)
-            except StopIteration as done:
-                reply: Reply = done.value
-                return reply
-        else:
-            return (yield from steps)

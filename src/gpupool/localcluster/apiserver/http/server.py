@@ -4,6 +4,7 @@ import asyncio
 import logging
 import socket
 import ssl
+import sys
 from collections.abc import Coroutine, Sequence
 from contextlib import suppress
 from typing import Any
@@ -14,6 +15,9 @@ from gpupool.localcluster.apiserver.http.protocol import HttpConnection
 from gpupool.localcluster.apiserver.request import Handler
 
 log = logging.getLogger(__name__)
+
+# From Python 3.12 on, a request that never waits is answered before its task is ever scheduled.
+_EAGERLY: dict[str, Any] = {"eager_start": True} if sys.version_info >= (3, 12) else {}
 
 _TLS_SHUTDOWN_S = 2.0
 _ACCEPT_AGAIN_S = 0.2
@@ -31,8 +35,7 @@ async def serve(
 ) -> "Server":
     """Answer requests until closed. Raises NotLoopback, or OSError when the port is taken.
 
-    Port 0 draws a free one; a loopback host means both loopback addresses. Read in protocol.py
-    what a handler may not do before its first wait.
+    Port 0 draws a free one; a loopback host means both loopback addresses.
     """
     listeners = listen(host, port, beyond_loopback=beyond_loopback)
     server = Server(handler, listeners, ssl_context, limits)
@@ -51,6 +54,7 @@ class Server:
         limits: WireLimits,
     ) -> None:
         self.port: int = listeners[0].getsockname()[1]
+        self._loop = asyncio.get_running_loop()
         self._handler = handler
         self._listeners = listeners
         self._ssl_context = ssl_context
@@ -68,15 +72,14 @@ class Server:
         self._start(self._sweep(), "http-sweep")
 
     def _start(self, work: Coroutine[Any, Any, None], name: str) -> None:
-        task = asyncio.get_running_loop().create_task(work, name=name)
+        task = self._loop.create_task(work, name=name)
         self._own_tasks.add(task)
         task.add_done_callback(self._own_tasks.discard)
 
     async def _accept(self, listener: socket.socket) -> None:
-        loop = asyncio.get_running_loop()
         while True:
             try:
-                accepted, _ = await loop.sock_accept(listener)
+                accepted, _ = await self._loop.sock_accept(listener)
             except OSError as error:
                 # Out of file descriptors, most likely: those who leave make room.
                 log.warning("cannot accept connections", extra={"error": str(error)})
@@ -100,7 +103,7 @@ class Server:
         self._handshaking.add(connection)
         with_tls = self._ssl_context is not None
         try:
-            await asyncio.get_running_loop().connect_accepted_socket(
+            await self._loop.connect_accepted_socket(
                 lambda: connection,
                 accepted,
                 ssl=self._ssl_context,
@@ -113,10 +116,9 @@ class Server:
             self._handshaking.discard(connection)
 
     async def _sweep(self) -> None:
-        loop = asyncio.get_running_loop()
         while True:
             await asyncio.sleep(self._limits.shortest_s() / 4)
-            now = loop.time()
+            now = self._loop.time()
             for connection in tuple(self._connections):
                 connection.end_if_overdue(now)
 
@@ -132,9 +134,10 @@ class Server:
             self._none_left.set()
 
     def spawn(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
-        task = asyncio.get_running_loop().create_task(work, name="http-request")
-        self._request_tasks.add(task)
-        task.add_done_callback(self._request_tasks.discard)
+        task = asyncio.Task(work, loop=self._loop, name="http-request", **_EAGERLY)
+        if not task.done():
+            self._request_tasks.add(task)
+            task.add_done_callback(self._request_tasks.discard)
         return task
 
     async def close(self, grace_s: float) -> None:
@@ -150,7 +153,7 @@ class Server:
         for connection in tuple(self._connections):
             connection.abort()
         await self._wait_none_left(_ABORT_S)
-        for task in tuple(self._request_tasks):
+        for task in self._request_tasks:
             task.cancel()
         await asyncio.gather(*self._request_tasks, return_exceptions=True)
 
