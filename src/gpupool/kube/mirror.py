@@ -64,6 +64,11 @@ class Mirror:
     def __len__(self) -> int:
         return len(self._objects)
 
+    @property
+    def version(self) -> int:
+        """Every change up to this resource version has been seen; 0 while nothing has."""
+        return int(self._version or 0)
+
     def by(self, index: str, value: str) -> list[Obj]:
         return [orjson.loads(self._objects[key]) for key in self._indexes[index].get(value, ())]
 

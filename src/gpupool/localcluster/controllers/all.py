@@ -20,6 +20,7 @@ from gpupool.localcluster.controllers import (
     pool_autoscaler,
     replica_set,
     service_account,
+    stateful_set,
     volume_claims,
 )
 from gpupool.localcluster.controllers.load_balancer import Dial
@@ -44,7 +45,8 @@ def cluster_controllers(around: Surroundings) -> list[Controller]:
         namespace.CONTROLLER,
         service_account.controller(around.ca_pem),
         deployment.CONTROLLER,
-        replica_set.controller(),
+        *replica_set.controllers(),
+        stateful_set.controller(),
         endpoints.CONTROLLER,
         endpoints_removal.CONTROLLER,
         disruption.CONTROLLER,

@@ -6,7 +6,7 @@ from gpupool.kube.events import NORMAL
 from gpupool.kube.mirror import Key, controller_uid
 from gpupool.kube.resources import DEPLOYMENTS, PODS, REPLICA_SETS
 from gpupool.localcluster.controllers import deployment_status, rollout
-from gpupool.localcluster.controllers.pods import controller_reference, template_hash
+from gpupool.localcluster.controllers.pods import content_hash, controller_reference
 from gpupool.localcluster.controllers.rollout import Bounds, Size
 from gpupool.localcluster.controllers.run import Context, Controller, Watch, controlled_by
 
@@ -182,7 +182,7 @@ class _Rollout:
     async def _create_new(self) -> Obj:
         metadata, template = self.deployment["metadata"], self._wanted_template()
         collisions = self.deployment.get("status", {}).get("collisionCount", 0)
-        suffix = template_hash(template, collisions)
+        suffix = content_hash(template, collisions)
         labels = {**template["metadata"]["labels"], HASH_LABEL: suffix}
         selector = dict(self.spec["selector"])
         selector["matchLabels"] = {**(selector.get("matchLabels") or {}), HASH_LABEL: suffix}

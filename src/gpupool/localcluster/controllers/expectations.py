@@ -1,39 +1,68 @@
-"""Expectations: what a controller has asked for and not seen yet.
+"""Expectations: what a controller has done and not seen yet.
 
 Mirrors lag behind writes. A controller that created three pods and reconciles again before they
 show would create three more; so it waits until it has seen what it did, or a time-out says that
-the answer got lost.
+the answer got lost. A write has been seen when the mirror has reached the version that the write
+was given; a deletion, when the object has gone or is on its way out.
 """
 
+from collections.abc import Callable, Set
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from gpupool.contract.objects import Obj
 from gpupool.kube.mirror import Key
+from gpupool.kube.resources import Resource
 
 TIMEOUT_S = 30.0
 
 
+class Seen(Protocol):
+    """Of a mirror: how far it has come."""
+
+    @property
+    def version(self) -> int: ...
+
+
+@dataclass(slots=True)
+class _Awaited:
+    versions: dict[Resource, int] = field(default_factory=dict)
+    deletions: set[str] = field(default_factory=set)  # uids
+    since_s: float = 0.0
+
+
 class Expectations:
     def __init__(self) -> None:
-        self._created: dict[Key, set[str]] = {}  # names not seen yet
-        self._deleted: dict[Key, set[str]] = {}  # uids not seen gone yet
-        self._since: dict[Key, float] = {}
+        self._awaited: dict[Key, _Awaited] = {}
 
-    def expect_created(self, key: Key, name: str, now_s: float) -> None:
-        self._created.setdefault(key, set()).add(name)
-        self._since[key] = now_s
+    def wrote(self, key: Key, resource: Resource, answer: Obj, now_s: float) -> None:
+        """`answer`: the object as the server returned it."""
+        awaited = self._of(key, now_s)
+        version = int(answer["metadata"]["resourceVersion"])
+        awaited.versions[resource] = max(version, awaited.versions.get(resource, 0))
 
-    def expect_deleted(self, key: Key, uid: str, now_s: float) -> None:
-        self._deleted.setdefault(key, set()).add(uid)
-        self._since[key] = now_s
+    def deleted(self, key: Key, uid: str, now_s: float) -> None:
+        self._of(key, now_s).deletions.add(uid)
 
-    def met(self, key: Key, names: set[str], uids_alive: set[str], now_s: float) -> bool:
-        """Whether everything asked for has shown: all names are there, all deletions begun."""
-        created = self._created.get(key, set()) - names
-        deleted = self._deleted.get(key, set()) & uids_alive
-        if (created or deleted) and now_s - self._since[key] < TIMEOUT_S:
-            self._created[key], self._deleted[key] = created, deleted
+    def met(
+        self, key: Key, mirrors: Callable[[Resource], Seen], alive: Set[str], now_s: float
+    ) -> bool:
+        """`alive`: uids whose deletion has not begun."""
+        awaited = self._awaited.get(key)
+        if awaited is None:
+            return True
+        late = {r: v for r, v in awaited.versions.items() if mirrors(r).version < v}
+        undeleted = awaited.deletions & alive
+        if (late or undeleted) and now_s - awaited.since_s < TIMEOUT_S:
+            awaited.versions, awaited.deletions = late, undeleted
             return False
         self.forget(key)
         return True
 
     def forget(self, key: Key) -> None:
-        for table in (self._created, self._deleted, self._since):
-            table.pop(key, None)
+        self._awaited.pop(key, None)
+
+    def _of(self, key: Key, now_s: float) -> _Awaited:
+        awaited = self._awaited.setdefault(key, _Awaited())
+        awaited.since_s = now_s
+        return awaited

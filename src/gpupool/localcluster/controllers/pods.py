@@ -2,12 +2,13 @@
 
 import datetime
 import json
-import zlib
+import math
 
 from gpupool.contract.objects import Obj
 from gpupool.kube.resources import Resource
 
 _SAFE = "bcdfghjklmnpqrstvwxz2456789"  # no vowels: no words
+_FNV_START, _FNV_PRIME = 0x811C9DC5, 0x01000193
 
 
 def controller_reference(owner: Obj, resource: Resource) -> Obj:
@@ -22,29 +23,48 @@ def controller_reference(owner: Obj, resource: Resource) -> Obj:
 
 
 def pod_from_template(owner: Obj, resource: Resource, template: Obj) -> Obj:
-    """A pod without a name yet; the caller gives `name` or `generateName`."""
+    """A pod without a name yet; the server makes one unless the caller gives it."""
     given = template.get("metadata") or {}
     metadata: Obj = {
+        "generateName": f"{owner['metadata']['name']}-",
         "namespace": owner["metadata"]["namespace"],
         "ownerReferences": [controller_reference(owner, resource)],
     }
-    for key in ("labels", "annotations", "finalizers"):
+    for key, empty in (("labels", {}), ("annotations", {}), ("finalizers", [])):
         if given.get(key):
-            metadata[key] = given[key]
+            metadata[key] = type(empty)(given[key])
     return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": template["spec"]}
 
 
-def template_hash(template: Obj, collisions: int = 0) -> str:
-    """A short name for a template's content: equal templates, equal names."""
-    text = json.dumps(template, sort_keys=True, separators=(",", ":"))
-    number = zlib.crc32(f"{text}/{collisions}".encode())
-    return "".join(_SAFE[int(digit) % len(_SAFE)] for digit in str(number))
+def content_hash(content: Obj, collisions: int = 0) -> str:
+    """A short name for some content, of the letters and digits that Kubernetes uses: equal
+    content, equal names. `collisions` makes another one where a name is taken."""
+    text = json.dumps(content, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    number = _FNV_START
+    for byte in f"{text}{collisions}".encode():
+        number = (number * _FNV_PRIME & 0xFFFFFFFF) ^ byte
+    return "".join(_SAFE[ord(digit) % len(_SAFE)] for digit in str(number))
 
 
 def is_active(pod: Obj) -> bool:
     """Neither finished nor on its way out."""
-    phase = pod.get("status", {}).get("phase")
-    return phase not in ("Succeeded", "Failed") and "deletionTimestamp" not in pod["metadata"]
+    return not is_finished(pod) and not is_terminating(pod)
+
+
+def is_finished(pod: Obj) -> bool:
+    return pod.get("status", {}).get("phase") in ("Succeeded", "Failed")
+
+
+def is_terminating(obj: Obj) -> bool:
+    return "deletionTimestamp" in obj["metadata"]
+
+
+def label(obj: Obj, name: str) -> str:
+    return str((obj["metadata"].get("labels") or {}).get(name, ""))
+
+
+def annotation(obj: Obj, name: str) -> str:
+    return str((obj["metadata"].get("annotations") or {}).get(name, ""))
 
 
 def ready_since(pod: Obj) -> datetime.datetime | None:
@@ -73,21 +93,42 @@ def parse_time(text: str | None) -> datetime.datetime:
     return datetime.datetime.fromisoformat(text.replace("Z", "+00:00"))
 
 
-def deletion_rank(pod: Obj) -> tuple[bool, int, bool, int, float, float]:
-    """Sorts the pods that a smaller set misses least to the front, as Kubernetes ranks them:
-    not placed, not running, not ready, cheap by annotation, ready or made most recently."""
+def stamp(time: datetime.datetime) -> str:
+    return time.strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+Rank = tuple[bool, int, bool, int, int, float, int, float, str]
+
+
+def deletion_rank(pod: Obj, neighbours: int, now: datetime.datetime) -> Rank:
+    """Sorts the pods that a smaller set misses least to the front, as Kubernetes ranks them: not
+    placed, not running, not ready, cheap by annotation, among many of its kind on one node
+    (`neighbours`), ready for a shorter time, restarted more often, younger. Times count by their
+    order of magnitude only, so that not always the same ones go."""
     status = pod.get("status", {})
     phase = {"Pending": 0, "Unknown": 1, "Running": 2}.get(status.get("phase", ""), 0)
-    cost = (pod["metadata"].get("annotations") or {}).get(
-        "controller.kubernetes.io/pod-deletion-cost", "0"
-    )
     since = ready_since(pod)
     created = parse_time(pod["metadata"].get("creationTimestamp"))
+    restarts = [c.get("restartCount", 0) for c in status.get("containerStatuses") or ()]
     return (
         bool(pod["spec"].get("nodeName")),
         phase,
         since is not None,
-        int(cost) if cost.lstrip("-").isdigit() else 0,
-        -(since.timestamp() if since else 0.0),
-        -created.timestamp(),
+        _deletion_cost(pod),
+        -neighbours,
+        _magnitude(now - since) if since is not None else 0,
+        -max(restarts, default=0),
+        _magnitude(now - created),
+        pod["metadata"]["uid"],
     )
+
+
+def _deletion_cost(pod: Obj) -> int:
+    text = annotation(pod, "controller.kubernetes.io/pod-deletion-cost") or "0"
+    digits = text[1:] if text[0] in "+-" else text
+    return int(text) if digits.isascii() and digits.isdigit() and len(digits) < 11 else 0
+
+
+def _magnitude(age: datetime.timedelta) -> float:
+    seconds = age.total_seconds()
+    return math.floor(math.log2(seconds)) if seconds >= 1 else -1

@@ -4,7 +4,6 @@ Two promises hold at every step: never more than replicas + maxSurge pods, never
 replicas - maxUnavailable available ones.
 """
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -28,18 +27,18 @@ class Size:
 
 def bounds(replicas: int, max_surge: int | str, max_unavailable: int | str) -> Bounds:
     """Percentages of the size: surge rounded up, unavailable down; both zero would never move."""
-    surge = _resolved(max_surge, replicas, round_up=True)
-    unavailable = _resolved(max_unavailable, replicas, round_up=False)
+    surge = resolved(max_surge, replicas, round_up=True)
+    unavailable = resolved(max_unavailable, replicas, round_up=False)
     if surge == 0 and unavailable == 0:
         unavailable = 1
-    return Bounds(replicas, surge, min(unavailable, replicas) if replicas else unavailable)
+    return Bounds(replicas, surge, min(unavailable, replicas))
 
 
-def _resolved(value: int | str, replicas: int, *, round_up: bool) -> int:
+def resolved(value: int | str, replicas: int, *, round_up: bool) -> int:
     if isinstance(value, int):
         return value
-    share = int(value.rstrip("%")) * replicas / 100
-    return math.ceil(share) if round_up else math.floor(share)
+    hundredths = int(value.rstrip("%")) * replicas
+    return -(-hundredths // 100) if round_up else hundredths // 100
 
 
 def new_size(limits: Bounds, new: Size, old: Sequence[Size]) -> int:

@@ -1,0 +1,145 @@
+"""What a StatefulSet does next: which ordinals to create, delete or put right. Pure.
+
+Ordered sets take one step at a time: no pod is made, scaled away or updated while an earlier one
+is not available. Parallel sets do everything at once but updates, which are counted either way.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True, slots=True)
+class Replica:
+    """A pod as the plan sees it."""
+
+    ordinal: int
+    revision: str
+    phase: str
+    ready: bool = False
+    available: bool = False
+    terminating: bool = False
+    in_order: bool = True  # its labels, volumes and claims are as they should be
+
+    @property
+    def running_and_ready(self) -> bool:
+        return self.phase == "Running" and self.ready
+
+    @property
+    def unavailable(self) -> bool:
+        return not self.available or self.terminating
+
+
+@dataclass(frozen=True, slots=True)
+class Goal:
+    """The part of the spec that the plan needs."""
+
+    replicas: int
+    update_revision: str
+    start: int = 0
+    parallel: bool = False
+    rolling: bool = True  # not OnDelete
+    partition: int = 0
+    max_unavailable: int | None = None  # None: not given
+    stale: frozenset[int] = frozenset()  # ordinals whose claims belong to a pod that was before
+
+    @property
+    def ordinals(self) -> range:
+        return range(self.start, self.start + self.replicas)
+
+
+@dataclass(slots=True)
+class Plan:
+    create: list[int] = field(default_factory=list)
+    delete: list[int] = field(default_factory=list)
+    update: list[int] = field(default_factory=list)  # deleted too, to come back updated
+    claim: list[int] = field(default_factory=list)  # pending: make sure of their claims
+    repair: list[int] = field(default_factory=list)
+
+
+def plan(goal: Goal, replicas: Mapping[int, Replica]) -> Plan:
+    todo = Plan()
+    condemned = sorted((o for o in replicas if o not in goal.ordinals), reverse=True)
+    if not _tend(goal, replicas, todo):
+        return todo
+    if condemned and not _shrink(goal, replicas, condemned, todo):
+        return todo
+    if goal.rolling:
+        _update(goal, replicas, todo)
+    return todo
+
+
+def _tend(goal: Goal, replicas: Mapping[int, Replica], todo: Plan) -> bool:
+    """Every ordinal gets its pod. False: an ordered set has to wait for one of them."""
+    for ordinal in goal.ordinals:
+        settled = _tend_one(ordinal, goal, replicas.get(ordinal), todo)
+        if not settled and not goal.parallel:
+            return False
+    return True
+
+
+def _tend_one(ordinal: int, goal: Goal, replica: Replica | None, todo: Plan) -> bool:
+    if replica is None:
+        if ordinal not in goal.stale:
+            todo.create.append(ordinal)
+        return False
+    if replica.phase in ("Failed", "Succeeded"):
+        if not replica.terminating:
+            todo.delete.append(ordinal)
+        return False
+    if replica.phase == "Pending":
+        todo.claim.append(ordinal)
+    settled = replica.running_and_ready and not replica.unavailable
+    if (settled or goal.parallel) and not replica.in_order:
+        todo.repair.append(ordinal)
+    return settled
+
+
+def _shrink(goal: Goal, replicas: Mapping[int, Replica], condemned: list[int], todo: Plan) -> bool:
+    """From the highest ordinal down. False: an ordered set shrinks first, then updates."""
+    todo.repair += [o for o in condemned if not replicas[o].in_order]
+    if goal.parallel:
+        todo.delete += [o for o in condemned if not replicas[o].terminating]
+        return True
+    first = _first_unavailable(goal, replicas)
+    highest = replicas[condemned[0]]
+    healthy = highest.running_and_ready and highest.available
+    if not highest.terminating and (healthy or highest.ordinal == first):
+        todo.delete.append(highest.ordinal)
+    return False
+
+
+def _first_unavailable(goal: Goal, replicas: Mapping[int, Replica]) -> int | None:
+    """The lowest ordinal that is not well, those within the set before those beyond it."""
+    beyond = sorted(o for o in replicas if o not in goal.ordinals)
+    every = [*goal.ordinals, *beyond]
+    return next((o for o in every if o not in replicas or replicas[o].unavailable), None)
+
+
+def _update(goal: Goal, replicas: Mapping[int, Replica], todo: Plan) -> None:
+    """From the highest ordinal down to the partition, old pods make room for new ones."""
+    down = range(goal.start + goal.replicas - 1, goal.start + goal.partition - 1, -1)
+    if goal.max_unavailable is None:
+        _update_one(goal, replicas, down, todo)
+        return
+    unavailable = sum(o not in replicas or replicas[o].unavailable for o in goal.ordinals)
+    for ordinal in down:
+        if unavailable + len(todo.update) >= goal.max_unavailable:
+            return
+        if ordinal not in todo.delete and _is_old(goal, replicas.get(ordinal)):
+            todo.update.append(ordinal)
+
+
+def _update_one(goal: Goal, replicas: Mapping[int, Replica], down: range, todo: Plan) -> None:
+    for ordinal in down:
+        replica = replicas.get(ordinal)
+        if ordinal not in todo.delete and _is_old(goal, replica):
+            todo.update.append(ordinal)
+            return
+        if replica is None or replica.unavailable:
+            return
+
+
+def _is_old(goal: Goal, replica: Replica | None) -> bool:
+    return (
+        replica is not None and replica.revision != goal.update_revision and not replica.terminating
+    )
