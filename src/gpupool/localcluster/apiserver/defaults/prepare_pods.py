@@ -24,7 +24,6 @@ def pod(obj: Obj) -> None:
 
 
 def pod_status_update(new: Obj, old: Obj) -> None:
-    new["metadata"].pop("deletionTimestamp", None)
     new["metadata"].pop("ownerReferences", None)
     if "ownerReferences" in old["metadata"]:
         new["metadata"]["ownerReferences"] = old["metadata"]["ownerReferences"]
