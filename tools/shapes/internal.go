@@ -45,6 +45,7 @@ var pairs = [][2]reflect.Type{
 	pair[core.Service, corev1.Service](),
 	pair[core.Node, corev1.Node](),
 	pair[core.PersistentVolume, corev1.PersistentVolume](),
+	pair[core.PersistentVolumeSource, corev1.PersistentVolumeSource](),
 	pair[core.PersistentVolumeClaim, corev1.PersistentVolumeClaim](),
 	pair[core.ResourceQuota, corev1.ResourceQuota](),
 	pair[apps.StatefulSet, appsv1.StatefulSet](),
@@ -70,6 +71,8 @@ var pairs = [][2]reflect.Type{
 	pair[storage.VolumeAttachment, storagev1.VolumeAttachment](),
 	pair[admissionregistration.ValidatingWebhookConfiguration, admissionregistrationv1.ValidatingWebhookConfiguration](),
 	pair[admissionregistration.MutatingWebhookConfiguration, admissionregistrationv1.MutatingWebhookConfiguration](),
+	// Before the whole, where these types are met in places that the served version has not.
+	pair[apiextensions.CustomResourceDefinitionVersion, apiextensionsv1.CustomResourceDefinitionVersion](),
 	pair[apiextensions.CustomResourceDefinition, apiextensionsv1.CustomResourceDefinition](),
 }
 

@@ -15,6 +15,7 @@ import (
 	"regexp"
 	"strings"
 
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	apiextensions "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -128,7 +129,8 @@ func one(tag string, omitempty bool, goType reflect.Type, found *shape) {
 	case reflect.Pointer:
 		inner(tag, goType.Elem(), found)
 	case reflect.Slice:
-		dropWhen(true, tag, found)
+		// No policies is an error, but nothing said is not: both must stay apart.
+		dropWhen(goType.Elem() != reflect.TypeFor[autoscalingv2.HPAScalingPolicy](), tag, found)
 		inner(tag, goType.Elem(), found)
 	case reflect.Map:
 		dropWhen(true, tag, found)

@@ -75,6 +75,9 @@ DEFAULTS: Mapping[tuple[str, str], Callable[[Obj], None]] = {
 
 def apply_defaults(obj: Obj, kind: Kind) -> None:
     """Changes `obj` in place. Expects an object whose types were checked, without nulls."""
+    owners = obj.get("metadata", {}).get("ownerReferences")
+    if owners and len(owners) > 1:
+        obj["metadata"]["ownerReferences"] = _without_repetition(owners)
     known, default = _rules(kind.api_version, kind.kind)
     if kind.custom or known is None:
         shape.normalise(obj.setdefault("metadata", {}), shape.named(shape.METADATA))
@@ -82,6 +85,10 @@ def apply_defaults(obj: Obj, kind: Kind) -> None:
     shape.normalise(obj, known)
     if default is not None:
         default(obj)
+
+
+def _without_repetition(owners: list[Obj]) -> list[Obj]:
+    return [owner for place, owner in enumerate(owners) if owner not in owners[:place]]
 
 
 @cache

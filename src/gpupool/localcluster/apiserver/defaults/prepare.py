@@ -28,8 +28,9 @@ def prepare_update(new: Obj, old: Obj, kind: Kind) -> None:
 
 
 def prepare_status_update(new: Obj, old: Obj, kind: Kind) -> None:
-    if (kind.group, kind.kind) == ("", "Pod"):
-        prepare_pods.pod_status_update(new, old)
+    prepare = _STATUS.get((kind.group, kind.kind))
+    if prepare is not None:
+        prepare(new, old)
 
 
 def _namespace(obj: Obj) -> None:
@@ -111,6 +112,25 @@ def _custom_resource_definition_update(new: Obj, old: Obj) -> None:
         new["status"] = new["status"] | {"storedVersions": stored}
 
 
+def _resource_claim_status(new: Obj, old: Obj) -> None:
+    """How a device is, goes with the device."""
+    given, before = (_given_devices(obj["status"]) for obj in (new, old))
+    devices = new["status"].get("devices")
+    if devices:
+        gone = before - given
+        kept = [device for device in devices if _device_id(device) not in gone]
+        new["status"] = new["status"] | {"devices": kept}
+
+
+def _given_devices(status: Obj) -> set[tuple[str, ...]]:
+    results = status.get("allocation", {}).get("devices", {}).get("results", ())
+    return {_device_id(result) for result in results}
+
+
+def _device_id(device: Obj) -> tuple[str, ...]:
+    return tuple(device.get(name, "") for name in ("driver", "pool", "device", "shareID"))
+
+
 _CREATE: Mapping[tuple[str, str], Callable[[Obj], None]] = {
     ("", "Pod"): prepare_pods.pod,
     ("", "Namespace"): _namespace,
@@ -129,4 +149,8 @@ _UPDATE: Mapping[tuple[str, str], Callable[[Obj, Obj], None]] = {
     ("", "ServiceAccount"): lambda new, old: _service_account(new),
     ("apps", "DaemonSet"): _daemon_set_update,
     ("apiextensions.k8s.io", "CustomResourceDefinition"): _custom_resource_definition_update,
+}
+_STATUS: Mapping[tuple[str, str], Callable[[Obj, Obj], None]] = {
+    ("", "Pod"): prepare_pods.pod_status_update,
+    ("resource.k8s.io", "ResourceClaim"): _resource_claim_status,
 }

@@ -138,20 +138,6 @@ def update_revision(new: Obj, old: Obj) -> Errors:
     return errors
 
 
-def create_replication_controller(obj: Obj) -> Errors:
-    errors: Errors = []
-    own_meta(errors, obj["metadata"], dns_subdomain)
-    _replication_controller_spec(errors, obj["spec"])
-    return errors
-
-
-def update_replication_controller(new: Obj, old: Obj) -> Errors:
-    errors: Errors = []
-    own_meta_update(errors, new["metadata"], old["metadata"])
-    _replication_controller_spec(errors, new["spec"])
-    return errors
-
-
 def deployment_status(new: Obj, old: Obj) -> Errors:
     return counts.status_update(new, old, counts.DEPLOYMENT)
 
@@ -379,18 +365,3 @@ def _with_claims(spec: Obj) -> Obj:
 def _revision(errors: Errors, obj: Obj) -> None:
     own_meta(errors, obj["metadata"], dns_subdomain)
     not_negative(errors, obj["revision"], "revision")
-
-
-def _replication_controller_spec(errors: Errors, spec: Obj) -> None:
-    not_negative(errors, spec.get("minReadySeconds", 0), "spec.minReadySeconds")
-    if not spec.get("selector"):
-        errors.append(required("spec.selector"))
-    not_negative(errors, spec["replicas"], "spec.replicas")
-    if "template" not in spec:
-        errors.append(required("spec.template"))
-        return
-    found = spec["template"]["metadata"].get("labels", {})
-    if any(found.get(key) != value for key, value in spec.get("selector", {}).items()):
-        errors.append(invalid("spec.template.metadata.labels", found or None, NO_MATCH))
-    template(errors, spec["template"], "spec.template")
-    always_running(errors, spec["template"]["spec"], "ReplicationController")

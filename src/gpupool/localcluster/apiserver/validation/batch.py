@@ -6,10 +6,10 @@ from functools import cache
 
 from gpupool.contract.objects import Obj
 from gpupool.core import cron
+from gpupool.localcluster.apiserver.validation.domains import domain_prefixed_path
 from gpupool.localcluster.apiserver.validation.errors import (
     Errors,
     invalid,
-    invalid_each,
     not_negative,
     not_supported,
     required,
@@ -42,8 +42,6 @@ _MANY_COMPLETIONS = 100_000
 _MOST_PARALLEL_OF_MANY = 10_000
 _MOST_FAILED_OF_MANY = 10_000
 _MANAGER_MAX = 63
-_PATH = r"[A-Za-z0-9/\-._~%!$&'()*+,;=:]+"
-_is_path = re.compile(_PATH).fullmatch
 _is_zone_part = re.compile(r"[A-Za-z.\-_0-9+]{1,14}").fullmatch
 _CRON_NAME_MAX = 52
 _TEMPLATE_CHANGES = ("nodeSelector", "tolerations", "schedulingGates")
@@ -163,17 +161,7 @@ def _job_spec(errors: Errors, spec: Obj, path: str) -> None:
 
 
 def _managed_by(errors: Errors, manager: str, path: str) -> None:
-    host, slash, rest = manager.partition("/")
-    if not manager:
-        errors.append(required(path))
-    elif not host or not slash or not rest:
-        what = 'must be a domain-prefixed path (such as "acme.io/foo")'
-        errors.append(invalid(path, manager, what))
-    else:
-        invalid_each(errors, path, host, dns_subdomain(host))
-        if not _is_path(rest):
-            what = f"Invalid path (regex used for validation is '{_PATH}')"
-            errors.append(invalid(path, rest, what))
+    domain_prefixed_path(errors, manager, path)
     if size(manager) > _MANAGER_MAX:
         errors.append(too_long(path, _MANAGER_MAX))
 

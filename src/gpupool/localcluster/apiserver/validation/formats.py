@@ -122,6 +122,15 @@ def dns_subdomain(value: str) -> Complaints:
     return complaints if _is_subdomain(value) else (*complaints, _SUBDOMAIN_TEXT)
 
 
+def long_name(value: str) -> Complaints:
+    """A subdomain again, in the words of kinds whose rules are generated."""
+    too_long, in_bytes = (
+        too_long_text(_SUBDOMAIN_MAX),
+        f"must be no more than {_SUBDOMAIN_MAX} bytes",
+    )
+    return tuple(in_bytes if one == too_long else one for one in dns_subdomain(value))
+
+
 def dns_1035_label(value: str) -> Complaints:
     complaints = (too_long_text(_LABEL_MAX),) if size(value) > _LABEL_MAX else ()
     return complaints if _is_label_1035(value) else (*complaints, _LABEL_1035_TEXT)
