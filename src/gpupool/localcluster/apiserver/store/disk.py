@@ -69,8 +69,12 @@ class Disk:
         self._thread.start()
 
     def append(self, row: Row) -> None:
+        """Queues; `wake` says when there is enough. Waking the thread for every row would make
+        the two fight over Python's lock."""
         with self._lock:
             self._pending.append(row)
+
+    def wake(self) -> None:
         self._wake.set()
 
     def discard(self) -> None:

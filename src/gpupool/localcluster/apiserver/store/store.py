@@ -60,6 +60,8 @@ class Store:
         self._waiting: deque[tuple[int, asyncio.Future[None]]] = deque()
         self._listeners: list[Callable[[Event], None]] = []
         self._disk = Disk(path)
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._wake_planned = False
         self._next_id = 1
         self.rv = 0
         self._load()
@@ -133,13 +135,14 @@ class Store:
         """Returns when `record`'s change is on disk; raises NotWritten when it never will be."""
         if not self._unwritten or record.rv < self._unwritten[0].event.record.rv:
             return
-        future = asyncio.get_running_loop().create_future()
+        assert self._loop is not None
+        future = self._loop.create_future()
         self._waiting.append((record.rv, future))
         await future
 
     def start(self) -> None:
         """Begins writing. To be called on the event loop, once."""
-        loop = asyncio.get_running_loop()
+        loop = self._loop = asyncio.get_running_loop()
 
         def committed(count: int) -> None:
             loop.call_soon_threadsafe(self._committed, count)
@@ -165,8 +168,16 @@ class Store:
         self._unwritten.append(_Change(old, new, event))
         written = event.record
         self._disk.append(Row(written.id, written.resource, written.rv, new.body if new else None))
+        if self._loop is not None and not self._wake_planned:
+            # After what the loop has in hand: writes that come together are flushed together.
+            self._wake_planned = True
+            self._loop.call_soon(self._wake_disk)
         for listener in self._listeners:
             listener(event)
+
+    def _wake_disk(self) -> None:
+        self._wake_planned = False
+        self._disk.wake()
 
     def _swap(self, old: Record | None, new: Record | None) -> None:
         record = new or old
