@@ -7,79 +7,167 @@ to it. Thousands of nodes share one watch of pods, one queue and one heap of tim
 import asyncio
 import datetime
 import time
+from dataclasses import dataclass
 
 from gpupool.contract import names
 from gpupool.contract.node_streams import NodeStreams
 from gpupool.contract.objects import Obj
 from gpupool.kube.client import Kube
+from gpupool.kube.errors import NotFound
 from gpupool.kube.events import Recorder
 from gpupool.kube.mirror import Mirror
-from gpupool.kube.resources import NAMESPACES, NODES, PODS
+from gpupool.kube.resources import ENDPOINTS, NAMESPACES, NODES, PODS, SERVICES
+from gpupool.localcluster.kubelet.container_start import Starter
+from gpupool.localcluster.kubelet.environment import service_variables
+from gpupool.localcluster.kubelet.exec_process import ExecProcesses
 from gpupool.localcluster.kubelet.heartbeats import Heartbeats
+from gpupool.localcluster.kubelet.launches import Launches
 from gpupool.localcluster.kubelet.node import Node, is_ours, node_from, refresh
 from gpupool.localcluster.kubelet.notices import Notices
 from gpupool.localcluster.kubelet.pods import Pods
+from gpupool.localcluster.kubelet.private_files import make_private
 from gpupool.localcluster.kubelet.runtime import Runtime
+from gpupool.localcluster.kubelet.runtime_process import ProcessRuntime
 from gpupool.localcluster.kubelet.runtime_timer import TimerRuntime
 from gpupool.localcluster.kubelet.settings import PROCESS, TIMER, FleetSettings
-
-__all__ = ["Fleet", "FleetSettings"]
+from gpupool.localcluster.kubelet.streams import PodStreams
+from gpupool.localcluster.kubelet.usage import Usage
+from gpupool.localcluster.kubelet.volumes import Objects, Storage
 
 _HEARTBEAT_WORKERS = 32
 # Bound pods only: the others are the scheduler's.
 _BOUND = {"fieldSelector": "spec.nodeName!="}
+_API_HOST, _API_PORT = "127.0.0.1", 443
+
+
+@dataclass(frozen=True, slots=True)
+class _Live:
+    """What there is while the fleet runs."""
+
+    nodes: Mirror
+    pods: Mirror
+    namespaces: Mirror
+    services: Mirror
+    recorder: Recorder
+    beats: Heartbeats
+    keeper: Pods
+    launches: Launches
+    processes: ProcessRuntime
+    streams: PodStreams
 
 
 class Fleet:
     def __init__(self, settings: FleetSettings) -> None:
         self._settings = settings
         self._nodes: dict[str, Node] = {}
+        self._usage = Usage()
+        self._live: _Live | None = None
 
     def streams(self, node: str) -> NodeStreams | None:
-        return None
+        if self._live is None or node not in self._nodes:
+            return None
+        return self._live.streams
 
     def node_usage(self) -> dict[str, Obj]:
-        return {}
+        if self._live is None:
+            return {}
+        self._usage.sample(self._live.processes.runs.values())
+        return self._usage.nodes(self._nodes, self._live.keeper)
 
     def pod_usage(self) -> dict[tuple[str, str], list[Obj]]:
-        return {}
+        if self._live is None:
+            return {}
+        self._usage.sample(self._live.processes.runs.values())
+        return self._usage.pods(self._live.keeper)
 
     async def run(self, kube: Kube) -> None:
         """Runs until cancelled; nothing of a pod is left running then."""
-        recorder = Recorder(kube, "kubelet", lambda: datetime.datetime.now(datetime.UTC))
-        nodes, pods = Mirror(kube, NODES), Mirror(kube, PODS, query=_BOUND)
-        namespaces = Mirror(kube, NAMESPACES)
-        runtimes: dict[str, Runtime] = {TIMER: TimerRuntime(), PROCESS: TimerRuntime()}
-        beats = Heartbeats(self._settings, kube, nodes, recorder, time.time)
-        keeper = Pods(self._settings, kube, pods, Notices(recorder), runtimes, time.time)
-        keeper.runtime_of = lambda obj, node: self._runtime_of(obj, node, namespaces)
-        async with asyncio.TaskGroup() as tasks:
-            for mirror in (nodes, namespaces):
-                tasks.create_task(mirror.run(), name=f"kubelet-{mirror.resource.plural}")
-                await mirror.wait_synced()
-            nodes.on_change(lambda old, new: self._node_changed(old, new, keeper, beats))
-            pods.on_change(keeper.changed)
-            tasks.create_task(pods.run(), name="kubelet-pods")
-            tasks.create_task(recorder.run(), name="kubelet-events")
-            tasks.create_task(keeper.timers.run(), name="kubelet-pod-timers")
-            tasks.create_task(beats.timers.run(), name="kubelet-node-timers")
-            for number in range(self._settings.writers):
-                tasks.create_task(keeper.keep(), name=f"kubelet-pods-{number}")
-            for number in range(_HEARTBEAT_WORKERS):
-                tasks.create_task(beats.keep(), name=f"kubelet-nodes-{number}")
+        make_private(self._settings.directory)
+        launches = Launches(self._settings.directory / "run")
+        try:
+            async with asyncio.TaskGroup() as tasks:
+                api = await _api_address(kube)
+                self._live = live = self._assemble(kube, launches, tasks, api)
+                await self._follow(live, tasks)
+                self._start_workers(live, tasks)
+        finally:
+            self._live = None
+            self._nodes.clear()
+            await launches.close()
 
-    def _runtime_of(self, obj: Obj, node: Node, namespaces: Mirror) -> str:
+    def _assemble(
+        self, kube: Kube, launches: Launches, tasks: asyncio.TaskGroup, api: tuple[str, int]
+    ) -> _Live:
+        settings = self._settings
+        recorder = Recorder(kube, "kubelet", lambda: datetime.datetime.now(datetime.UTC))
+        notices = Notices(recorder)
+        nodes, pods = Mirror(kube, NODES), Mirror(kube, PODS, query=_BOUND)
+        services = Mirror(kube, SERVICES)
+        runtimes: dict[str, Runtime] = {}
+        keeper = Pods(settings, kube, pods, notices, runtimes, time.time)
+        keeper.runtime_of = self._runtime_of
+        starter = Starter(
+            settings=settings,
+            launches=launches,
+            notices=notices,
+            storage=Storage(Objects(kube), settings.directory, settings.host_paths),
+            node_of=self._nodes.__getitem__,
+            service_variables=lambda namespace: service_variables(services, namespace, api),
+            pod_object=lambda pod: pods.get(pod.name, pod.namespace),
+        )
+        execs = ExecProcesses(launches)
+        processes = ProcessRuntime(
+            settings, notices, launches, execs, starter, tasks, keeper.look_at, {}, {}
+        )
+        launches.exited = processes.exited
+        runtimes |= {PROCESS: processes, TIMER: TimerRuntime(processes.remove_traces)}
+        return _Live(
+            nodes=nodes,
+            pods=pods,
+            namespaces=Mirror(kube, NAMESPACES),
+            services=services,
+            recorder=recorder,
+            beats=Heartbeats(settings, kube, nodes, recorder, time.time),
+            keeper=keeper,
+            launches=launches,
+            processes=processes,
+            streams=PodStreams(keeper.get, starter.pod_object, processes),
+        )
+
+    async def _follow(self, live: _Live, tasks: asyncio.TaskGroup) -> None:
+        """Nodes before their pods, so that no pod is looked at before its node is known."""
+        tasks.create_task(live.recorder.run(), name="kubelet-events")
+        for mirror in (live.nodes, live.namespaces, live.services):
+            tasks.create_task(mirror.run(), name=f"kubelet-{mirror.resource.plural}")
+            await mirror.wait_synced()
+        live.nodes.on_change(self._node_changed)
+        live.pods.on_change(live.keeper.changed)
+        tasks.create_task(live.pods.run(), name="kubelet-pods")
+        await live.pods.wait_synced()
+        await live.processes.sweep(lambda uid: live.keeper.get(uid) is not None)
+
+    def _start_workers(self, live: _Live, tasks: asyncio.TaskGroup) -> None:
+        tasks.create_task(live.keeper.timers.run(), name="kubelet-pod-timers")
+        tasks.create_task(live.beats.timers.run(), name="kubelet-node-timers")
+        tasks.create_task(live.processes.refresh(), name="kubelet-volumes")
+        for number in range(self._settings.writers):
+            tasks.create_task(live.keeper.keep(), name=f"kubelet-pods-{number}")
+        for number in range(_HEARTBEAT_WORKERS):
+            tasks.create_task(live.beats.keep(), name=f"kubelet-nodes-{number}")
+
+    def _runtime_of(self, obj: Obj, node: Node) -> str:
         """The pod's own word, its namespace's, its node's, or the cluster's."""
-        namespace = namespaces.get(obj["metadata"]["namespace"]) or {"metadata": {}}
+        assert self._live is not None
+        namespace = self._live.namespaces.get(obj["metadata"]["namespace"]) or {"metadata": {}}
         for metadata in (obj["metadata"], namespace["metadata"]):
             said = (metadata.get("annotations") or {}).get(names.ANNOTATION_RUNTIME)
             if said in (TIMER, PROCESS):
                 return str(said)
         return node.runtime if node.runtime in (TIMER, PROCESS) else self._settings.runtime
 
-    def _node_changed(
-        self, old: Obj | None, new: Obj | None, keeper: Pods, beats: Heartbeats
-    ) -> None:
+    def _node_changed(self, old: Obj | None, new: Obj | None) -> None:
+        assert self._live is not None
+        beats, keeper = self._live.beats, self._live.keeper
         name = (new or old or {})["metadata"]["name"]
         node = self._nodes.get(name)
         gone = new is None or not is_ours(new) or (node and node.uid != new["metadata"]["uid"])
@@ -100,3 +188,15 @@ class Fleet:
         if was_stopped and not node.stopped:
             beats.post_again(name)
             keeper.resume_node(name)
+
+
+async def _api_address(kube: Kube) -> tuple[str, int]:
+    """Where pods find the API server: its address in the cluster leads nowhere from a process."""
+    try:
+        endpoints = await kube.get(ENDPOINTS, "kubernetes", "default")
+    except NotFound:
+        return _API_HOST, _API_PORT
+    for subset in endpoints.get("subsets") or ():
+        for port in subset.get("ports") or ():
+            return _API_HOST, int(port["port"])
+    return _API_HOST, _API_PORT

@@ -11,7 +11,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
 
 from gpupool.contract.objects import Obj
-from gpupool.kube.client import STRATEGIC_PATCH, Kube
+from gpupool.kube.client import Kube
 from gpupool.kube.errors import Conflict, KubeError, NotFound
 from gpupool.kube.mirror import Key, Mirror
 from gpupool.kube.resources import PODS
@@ -191,6 +191,8 @@ class Pods:
             return
         if int(obj["metadata"]["resourceVersion"]) < pod.version:
             obj = await self._kube.get(PODS, pod.name, pod.namespace)
+            if obj["metadata"]["uid"] != uid:
+                return
         now = self._clock()
         self._note(pod, obj, now)
         todo = self._step(pod, obj, now)
@@ -267,15 +269,17 @@ class Pods:
         status = pod_status(pod, obj, node.ip, now)
         if status["phase"] in (SUCCEEDED, FAILED) and all(is_over(c) for c in pod.containers):
             self._uncount(pod, node)
-        if status == obj.get("status"):
+        if _same(status, obj.get("status") or {}):
             return
-        path = PODS.path(pod.namespace, pod.name, "status")
-        change = {"metadata": {"uid": pod.uid}, "status": status}
+        version = obj["metadata"]["resourceVersion"]
+        change = {"metadata": {"uid": pod.uid, "resourceVersion": version}, "status": status}
         try:
-            written = await self._kube.patch(path, change, content_type=STRATEGIC_PATCH)
-        except Conflict:
-            return  # a namesake: the mirror will say so
-        pod.version = int(written["metadata"]["resourceVersion"])
+            written = await self._kube.patch(PODS.path(pod.namespace, pod.name, "status"), change)
+        except Conflict:  # somebody else wrote too: look at what, and try again
+            pod.version = int(version) + 1
+            self._work.add(pod.uid)
+        else:
+            pod.version = int(written["metadata"]["resourceVersion"])
 
     async def _release(self, pod: Pod) -> None:
         pod.released = True
@@ -287,3 +291,19 @@ class Pods:
         except KubeError:
             pod.released = False
             raise
+
+
+def _same(status: Obj, before: Obj) -> bool:
+    """Whether there is nothing to write. Some servers leave out fields that are null."""
+    if status.keys() != before.keys():
+        return False
+    return all(
+        [_without_nulls(c) for c in status[key]] == [_without_nulls(c) for c in before[key]]
+        if key == "conditions"
+        else status[key] == before[key]
+        for key in status
+    )
+
+
+def _without_nulls(condition: Obj) -> Obj:
+    return {key: value for key, value in condition.items() if value is not None}

@@ -4,6 +4,8 @@ Nothing is started, nothing is kept beside the pod's own record, and a restart o
 not end them: when they started is in the status.
 """
 
+from collections.abc import Callable
+
 from gpupool.contract import names
 from gpupool.contract.objects import Obj
 from gpupool.localcluster.kubelet.lifecycle import mark_exited, mark_running
@@ -13,6 +15,9 @@ _TERMINATED = 143  # by SIGTERM
 
 
 class TimerRuntime:
+    def __init__(self, remove_traces: Callable[[Pod], None]) -> None:
+        self._remove_traces = remove_traces
+
     def adopt(self, pod: Pod, obj: Obj, now: float) -> None:
         pod.prepared = True
 
@@ -44,7 +49,7 @@ class TimerRuntime:
         mark_exited(pod.containers[index], _TERMINATED, now)
 
     def remove(self, pod: Pod) -> None:
-        pass
+        self._remove_traces(pod)
 
 
 def _lasts_s(container: Container, seconds: float | None) -> float | None:

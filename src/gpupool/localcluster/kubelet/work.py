@@ -1,30 +1,24 @@
 """Work: keys that want a look. Each waits once, and nobody looks at one twice at a time."""
 
 import asyncio
-from collections import deque
 
 
 class Work:
     def __init__(self) -> None:
-        self._waiting: deque[str] = deque()
+        self._waiting: asyncio.Queue[str] = asyncio.Queue()  # wakes one worker, not all
         self._known: set[str] = set()  # waiting
         self._busy: set[str] = set()
         self._again: set[str] = set()  # added while busy
-        self._wake = asyncio.Event()
 
     def add(self, key: str) -> None:
         if key in self._busy:
             self._again.add(key)
         elif key not in self._known:
             self._known.add(key)
-            self._waiting.append(key)
-            self._wake.set()
+            self._waiting.put_nowait(key)
 
     async def take(self) -> str:
-        while not self._waiting:
-            self._wake.clear()
-            await self._wake.wait()
-        key = self._waiting.popleft()
+        key = await self._waiting.get()
         self._known.discard(key)
         self._busy.add(key)
         return key

@@ -1,0 +1,275 @@
+"""From a container's spec to its process: volumes, environment, program, files, launch."""
+
+import asyncio
+import os
+import pty
+import socket
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from gpupool.contract.objects import Obj
+from gpupool.localcluster.kubelet.container_files import (
+    HOME,
+    ContainerFiles,
+    binds,
+    container_spec,
+    hostname,
+    link_mounts,
+    view,
+)
+from gpupool.localcluster.kubelet.descriptors import Writer
+from gpupool.localcluster.kubelet.environment import (
+    PATH,
+    BadConfig,
+    container_variables,
+    expand,
+)
+from gpupool.localcluster.kubelet.images import STAND_IN, Built, Program, image_name, program
+from gpupool.localcluster.kubelet.launcher import MARK
+from gpupool.localcluster.kubelet.launches import Launch, Launches, LaunchFailed
+from gpupool.localcluster.kubelet.log_file import STDERR, STDOUT, LogFile
+from gpupool.localcluster.kubelet.node import Node
+from gpupool.localcluster.kubelet.notices import Notices
+from gpupool.localcluster.kubelet.output import Output
+from gpupool.localcluster.kubelet.private_files import make_private
+from gpupool.localcluster.kubelet.run import Inside, PodRuns, Run
+from gpupool.localcluster.kubelet.settings import FleetSettings
+from gpupool.localcluster.kubelet.state import Pod
+from gpupool.localcluster.kubelet.volumes import Storage, make_volumes
+
+_PROBES = ("startupProbe", "livenessProbe", "readinessProbe")
+_NOT_FOUND = 127
+_MOST_PORTS = 16
+
+
+@dataclass(frozen=True, slots=True)
+class Starter:
+    settings: FleetSettings
+    launches: Launches
+    notices: Notices
+    storage: Storage
+    node_of: Callable[[str], Node]
+    service_variables: Callable[[str], dict[str, str]]  # of a namespace
+    pod_object: Callable[[Pod], Obj | None]
+
+    async def prepare(self, pod: Pod, runs: PodRuns, obj: Obj) -> None:
+        """The pod's volumes, once. Raises BadVolume."""
+        async with runs.turn:
+            if runs.has_volumes:
+                return
+            await make_volumes(runs.volumes, pod, obj, self.node_of(pod.node), self.storage)
+            runs.has_volumes = True
+        for place in runs.volumes.places.values():
+            if place.note:
+                self._say_once(pod, runs, obj, "HostPathSimulated", place.note)
+        for text in _ignored(obj["spec"]):
+            self._say_once(pod, runs, obj, "NotSupported", text)
+
+    async def refresh(self, pod: Pod, runs: PodRuns) -> None:
+        obj = self.pod_object(pod)
+        if obj is not None and obj["metadata"]["uid"] == pod.uid:
+            async with runs.turn:
+                await make_volumes(runs.volumes, pod, obj, self.node_of(pod.node), self.storage)
+
+    async def launch(self, pod: Pod, index: int, runs: PodRuns, obj: Obj) -> Run:
+        """Raises BadConfig and LaunchFailed."""
+        spec = container_spec(pod, index, obj)
+        container = pod.containers[index]
+        _refuse_unsupported(spec)
+        files = ContainerFiles(self.settings.directory, pod.uid, index, container.restart_count)
+        files.make()
+        inside, chosen = await self.inside(pod, index, runs, obj, files)
+        self._announce(pod, runs, obj, spec, chosen)
+        output = Output(
+            LogFile(
+                files.log(),
+                time.time_ns,
+                most_bytes=self.settings.log_bytes,
+                files=self.settings.log_files,
+            )
+        )
+        exited: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+        run = Run(pod, index, spec, inside, files, output, exited)
+        argv = chosen.argv
+        if chosen.built is not Built.NONE:
+            argv = _stand_in(chosen, spec["image"])
+        descriptors = _streams(run) + _sockets(run, chosen, runs.ports)
+        launch = Launch(
+            inside.container_id,
+            inside.container_id,
+            argv,
+            inside.env,
+            inside.cwd,
+            inside.view,
+            tty=bool(spec.get("tty")),
+        )
+        self.notices.note(pod, obj, "Created", "Container created", container)
+        try:
+            run.pid = await self.launches.start(launch, descriptors)
+        except LaunchFailed as error:
+            text = f'exec: "{argv[0]}": {_go_words(error)}'
+            output.say(STDERR, f"gpupool: {text}")
+            output.finish()
+            raise LaunchFailed(error.code, text) from error
+        except BaseException:
+            output.finish()
+            raise
+        return run
+
+    async def inside(
+        self, pod: Pod, index: int, runs: PodRuns, obj: Obj, files: ContainerFiles
+    ) -> tuple[Inside, Program]:
+        """What a program in the container sees, and which is the container's own."""
+        spec = container_spec(pod, index, obj)
+        container_id = pod.containers[index].container_id or "none"
+        node = self.node_of(pod.node)
+        own_view = await self.launches.namespaces()
+        given = self._given(pod, obj, spec, files, own_view=own_view)
+        given[MARK] = container_id
+        variables = await container_variables(pod, obj, spec, node, given, self.storage.objects)
+        made = binds(files, spec, runs.volumes.places, variables)
+        chosen = program(
+            spec["image"],
+            [expand(part, variables) for part in spec.get("command") or ()],
+            [expand(part, variables) for part in spec.get("args") or ()],
+        )
+        cwd = spec.get("workingDir") or ("/" if own_view else str(files.home))
+        if own_view:
+            seen = view(files, obj, spec, made, self._tools())
+            return Inside(container_id, variables, cwd, seen), chosen
+        self._link(pod, runs, obj, files, link_mounts(files, made))
+        if spec.get("workingDir"):
+            cwd = str(files.root / cwd.strip("/"))
+        return Inside(container_id, variables, cwd, None), chosen
+
+    def _given(
+        self, pod: Pod, obj: Obj, spec: Obj, files: ContainerFiles, *, own_view: bool
+    ) -> dict[str, str]:
+        """What is set whatever the pod says."""
+        tools = str(self._tools())
+        path = f"{tools}:{PATH}" if image_name(spec["image"]) == "python" else f"{PATH}:{tools}"
+        given = {
+            "PATH": path,
+            "HOSTNAME": hostname(obj),
+            "HOME": HOME if own_view else str(files.home),
+            "LANG": "C.UTF-8",
+        }
+        if not own_view:
+            given |= {"GPUPOOL_ROOT": str(files.root), "TMPDIR": str(files.tmp)}
+        if spec.get("tty"):
+            given["TERM"] = "xterm"
+        if obj["spec"].get("enableServiceLinks", True):
+            return given | self.service_variables(pod.namespace)
+        return given | self.service_variables("")
+
+    def _announce(self, pod: Pod, runs: PodRuns, obj: Obj, spec: Obj, chosen: Program) -> None:
+        image = spec["image"]
+        container = next(c for c in pod.containers if c.name == spec["name"])
+        text = (
+            f'Container image "{image}" already present on machine and can be accessed by the pod'
+        )
+        self.notices.note(pod, obj, "Pulled", text, container)
+        if chosen.built is Built.STAND_IN:
+            text = f'Image "{image}" is not run here: a stand-in waits in its place'
+            self._say_once(pod, runs, obj, "SimulatedImage", text)
+
+    def _link(
+        self, pod: Pod, runs: PodRuns, obj: Obj, files: ContainerFiles, paths: list[str]
+    ) -> None:
+        if paths:
+            text = (
+                "This machine allows no user namespaces, so volumes are not at their mount path: "
+                f"{', '.join(paths)} can be found below $GPUPOOL_ROOT ({files.root})"
+            )
+            self._say_once(pod, runs, obj, "MountPathElsewhere", text)
+
+    def _say_once(self, pod: Pod, runs: PodRuns, obj: Obj, reason: str, text: str) -> None:
+        if text not in runs.said:
+            runs.said.add(text)
+            self.notices.warn(pod, obj, reason, text)
+
+    def _tools(self) -> Path:
+        """A directory with the programs that containers get from us: the Python we run on."""
+        tools = make_private(self.settings.directory / "bin")
+        for name in ("python", "python3"):
+            script = tools / name
+            if not script.exists():
+                script.write_text(f'#!/bin/sh\nexec "{sys.executable}" "$@"\n')
+                script.chmod(0o700)
+        return tools
+
+
+def _stand_in(chosen: Program, image: str) -> tuple[str, ...]:
+    return (sys.executable, "-I", "-S", str(STAND_IN), chosen.built.value, image)
+
+
+def _go_words(error: LaunchFailed) -> str:
+    if error.code == _NOT_FOUND:
+        return "executable file not found in $PATH"
+    return error.text.lower()
+
+
+def _streams(run: Run) -> list[int]:
+    """Descriptors for the program's 0, 1 and 2; their other ends are the run's."""
+    if run.spec.get("tty"):
+        ours, theirs = pty.openpty()
+        run.output.read(ours, STDOUT)
+        run.terminal = os.dup(ours)
+        if run.spec.get("stdin"):
+            run.stdin = Writer(os.dup(ours))
+        return [theirs, os.dup(theirs), os.dup(theirs)]
+    descriptors = []
+    if run.spec.get("stdin"):
+        theirs, ours = os.pipe()
+        run.stdin = Writer(ours)
+        descriptors.append(theirs)
+    else:
+        descriptors.append(os.open(os.devnull, os.O_RDONLY))
+    for stream in (STDOUT, STDERR):
+        ours, theirs = os.pipe()
+        run.output.read(ours, stream)
+        descriptors.append(theirs)
+    return descriptors
+
+
+def _sockets(run: Run, chosen: Program, ports: dict[int, int]) -> list[int]:
+    """A program of ours listens on free ports, whatever port the pod says: two pods may say the
+    same, and most people may not open port 80. `ports` remembers which is which."""
+    if chosen.built is Built.NONE:
+        return []
+    declared = run.spec.get("ports") or ()
+    wanted = [p["containerPort"] for p in declared if p.get("protocol", "TCP") == "TCP"]
+    if not wanted and chosen.default_port is not None:
+        wanted = [chosen.default_port]
+    descriptors = []
+    for port in wanted[:_MOST_PORTS]:
+        with socket.create_server(("127.0.0.1", 0)) as listening:
+            ports[port] = listening.getsockname()[1]
+            descriptors.append(os.dup(listening.fileno()))
+    run.inside.env["LISTEN_FDS"] = str(len(descriptors))
+    return descriptors
+
+
+def _refuse_unsupported(spec: Obj) -> None:
+    for key in _PROBES:
+        if (spec.get(key) or {}).get("grpc"):
+            raise BadConfig(f"{key}.grpc is not supported on local nodes")
+
+
+def _ignored(spec: Obj) -> list[str]:
+    """What a pod asks for that a process of a plain user cannot have."""
+    texts = [
+        f"spec.{key} has no effect on local nodes: containers share this machine's processes"
+        for key in ("hostPID", "hostIPC")
+        if spec.get(key)
+    ]
+    every = (*spec["containers"], *(spec.get("initContainers") or ()))
+    if any((c.get("securityContext") or {}).get("privileged") for c in every):
+        texts.append(
+            "securityContext.privileged has no effect on local nodes: containers are processes of "
+            "the user who runs the cluster"
+        )
+    return texts

@@ -1,0 +1,161 @@
+"""Pipes and terminals on the event loop: read when there is something, write when there is room."""
+
+import asyncio
+import contextlib
+import fcntl
+import os
+import struct
+import termios
+from collections.abc import Callable
+
+_CHUNK = 65_536
+
+
+class Reader:
+    """Hands on what comes out of a descriptor, which it owns; can be held up."""
+
+    def __init__(
+        self, descriptor: int, data: Callable[[bytes], None], end: Callable[[], None]
+    ) -> None:
+        self._descriptor = descriptor
+        self._data = data
+        self._end = end
+        self._held = 0
+        self._closed = False
+        os.set_blocking(descriptor, False)
+        asyncio.get_running_loop().add_reader(descriptor, self._ready)
+
+    def hold(self) -> None:
+        """Whoever writes waits, until as many `go_on`s have come."""
+        self._held += 1
+        if self._held == 1 and not self._closed:
+            asyncio.get_running_loop().remove_reader(self._descriptor)
+
+    def go_on(self) -> None:
+        self._held -= 1
+        if self._held == 0 and not self._closed:
+            asyncio.get_running_loop().add_reader(self._descriptor, self._ready)
+
+    def drain(self) -> None:
+        """All that is there already, then the end: the program has exited."""
+        while not self._closed and self._ready():
+            pass
+        self.close()
+
+    def close(self) -> None:
+        if self._closed:
+            return
+        self._closed = True
+        asyncio.get_running_loop().remove_reader(self._descriptor)
+        os.close(self._descriptor)
+        self._end()
+
+    def _ready(self) -> bool:
+        try:
+            data = os.read(self._descriptor, _CHUNK)
+        except BlockingIOError:
+            return False
+        except OSError:  # a terminal without a program at its other end
+            data = b""
+        if not data:
+            self.close()
+            return False
+        self._data(data)
+        return True
+
+
+class Writer:
+    """Writes to a descriptor, which it owns; what nobody reads any more is dropped."""
+
+    def __init__(self, descriptor: int) -> None:
+        self._descriptor = descriptor
+        self._closed = False
+        self._turn = asyncio.Lock()
+        os.set_blocking(descriptor, False)
+
+    async def write(self, data: bytes) -> None:
+        """Returns when all of it is taken."""
+        async with self._turn:
+            view = memoryview(data)
+            while view and not self._closed:
+                try:
+                    view = view[os.write(self._descriptor, view) :]
+                except BlockingIOError:
+                    await self._room()
+                except OSError:
+                    self.close()
+
+    def close(self) -> None:
+        if not self._closed:
+            self._closed = True
+            asyncio.get_running_loop().remove_writer(self._descriptor)
+            os.close(self._descriptor)
+
+    async def _room(self) -> None:
+        loop = asyncio.get_running_loop()
+        room: asyncio.Future[None] = loop.create_future()
+        loop.add_writer(self._descriptor, _resolve, room)
+        try:
+            async with asyncio.timeout(1.0):  # and look again: it may have been closed
+                await room
+        except TimeoutError:
+            pass
+        finally:
+            if not self._closed:
+                loop.remove_writer(self._descriptor)
+
+
+class Source:
+    """Reads from a descriptor, which it owns, only when asked; so whoever writes has to wait."""
+
+    def __init__(self, descriptor: int) -> None:
+        self._descriptor = descriptor
+        self._closed = False
+        self._ending = False
+        self._wake = asyncio.Event()
+        os.set_blocking(descriptor, False)
+
+    async def read(self) -> bytes:
+        """Some bytes; none at the end."""
+        loop = asyncio.get_running_loop()
+        while not self._closed:
+            try:
+                data = os.read(self._descriptor, _CHUNK)
+            except BlockingIOError:
+                if self._ending:
+                    break
+            except OSError:  # a terminal without a program at its other end
+                break
+            else:
+                return data
+            self._wake.clear()
+            loop.add_reader(self._descriptor, self._wake.set)
+            try:
+                await self._wake.wait()
+            finally:
+                if not self._closed:
+                    loop.remove_reader(self._descriptor)
+        return b""
+
+    def end(self) -> None:
+        """The program has exited: what is there is read, and then no more."""
+        self._ending = True
+        self._wake.set()
+
+    def close(self) -> None:
+        if not self._closed:
+            self._closed = True
+            asyncio.get_running_loop().remove_reader(self._descriptor)
+            os.close(self._descriptor)
+            self._wake.set()
+
+
+def _resolve(room: asyncio.Future[None]) -> None:
+    if not room.done():
+        room.set_result(None)
+
+
+def resize(terminal: int, width: int, height: int) -> None:
+    size = struct.pack("HHHH", min(height, 65_535), min(width, 65_535), 0, 0)
+    with contextlib.suppress(OSError):
+        fcntl.ioctl(terminal, termios.TIOCSWINSZ, size)

@@ -1,0 +1,281 @@
+"""The launcher: one small process beside the server that starts, signals and reaps containers.
+
+It exists so that nothing outlives the server: when the server ends, however it ends, the socket
+between them closes, and the launcher ends every process that it started, and their children too
+(it is their subreaper, so none gets away), then itself. If it is the launcher that is killed, the
+kernel kills what it started. What survives even that (both killed at once) is found by the next
+launcher, from one small file per process.
+
+    server -> start {id, argv, env, cwd, ...} + descriptors     launcher -> started {id, pid}
+    server -> signal {id, number}                                        or failed {id, text, code}
+                                                                            exited {id, code}
+
+Only the standard library and its own few neighbours are imported: it has to stay small.
+"""
+
+import contextlib
+import fcntl
+import os
+import resource
+import selectors
+import signal
+import socket
+import sys
+import termios
+import time
+from pathlib import Path
+from typing import NamedTuple
+
+from gpupool.localcluster.kubelet import process_table
+from gpupool.localcluster.kubelet.frames import Message, packed, receive
+from gpupool.localcluster.kubelet.private_files import remove_tree
+from gpupool.localcluster.kubelet.sandbox import (
+    Bind,
+    View,
+    become_subreaper,
+    die_with_parent,
+    enter,
+)
+
+MARK = "GPUPOOL_CONTAINER_ID"  # in the environment of all that belongs to a container
+_IGNORED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)  # it ends when the server does
+_GRACE_S = 1.0  # at the end, between SIGTERM and SIGKILL
+_FIRST_FREE = 64
+_OPEN_FILES = 65_536
+_NOT_FOUND, _NOT_EXECUTABLE = 127, 126
+
+
+class Run(NamedTuple):
+    id: str
+    container: str
+    is_main: bool  # its end is the end of the container
+
+
+class Launcher:
+    def __init__(self, sock: socket.socket, directory: Path) -> None:
+        self._sock = sock
+        self._directory = directory  # a file per process: pid, holding when it was started
+        self._runs: dict[int, Run] = {}
+        self._pids: dict[str, int] = {}
+
+    def serve(self) -> None:
+        """Until the server is gone."""
+        become_subreaper()
+        self._sweep()
+        woken, wake = os.pipe()
+        os.set_blocking(wake, False)
+        os.set_blocking(woken, False)
+        signal.signal(signal.SIGCHLD, lambda *_: None)
+        signal.set_wakeup_fd(wake, warn_on_full_buffer=False)
+        self._send({"op": "hello", "namespaces": _can_make_namespaces(self._directory)})
+        with selectors.DefaultSelector() as selector:
+            selector.register(self._sock, selectors.EVENT_READ)
+            selector.register(woken, selectors.EVENT_READ)
+            while True:
+                ready = {key.fd for key, _ in selector.select()}
+                if woken in ready:
+                    os.read(woken, 4096)
+                    self._reap()
+                if self._sock.fileno() in ready and not self._take():
+                    break
+        self._end_all()
+
+    def _take(self) -> bool:
+        with contextlib.suppress(OSError):
+            received = receive(self._sock)
+            if received is not None:
+                message, descriptors = received
+                if message["op"] == "start":
+                    self._start(message, descriptors)
+                else:
+                    self._signal(message["id"], message["number"])
+                return True
+        return False
+
+    def _start(self, message: Message, descriptors: list[int]) -> None:
+        outcome, child_side = os.pipe()
+        pid = os.fork()
+        if pid == 0:
+            _become(message, descriptors, child_side)
+        for descriptor in (*descriptors, child_side):
+            os.close(descriptor)
+        self._runs[pid] = Run(message["id"], message["container"], message["main"])
+        self._pids[message["id"]] = pid
+        with open(outcome, "rb") as file:
+            problem = file.read()  # ends when the program has begun
+        if problem:
+            code, _, text = problem.decode().partition(" ")
+            os.waitpid(pid, 0)
+            self._drop(pid)
+            self._send({"op": "failed", "id": message["id"], "code": int(code), "text": text})
+            return
+        self._note(pid)
+        self._send({"op": "started", "id": message["id"], "pid": pid})
+
+    def _signal(self, run_id: str, number: int) -> None:
+        pid = self._pids.get(run_id)
+        if pid is None:
+            return
+        run = self._runs[pid]
+        if number == signal.SIGKILL and run.is_main:
+            self._kill_container(run.container, pid)
+        with contextlib.suppress(OSError):
+            os.killpg(pid, number)
+
+    def _reap(self) -> None:
+        while True:
+            try:
+                pid, status = os.waitpid(-1, os.WNOHANG)
+            except ChildProcessError:
+                return
+            if pid == 0:
+                return
+            run = self._runs.get(pid)
+            if run is None:
+                continue  # a grandchild whose parent ended
+            self._drop(pid)
+            if run.is_main:
+                self._kill_container(run.container, pid)
+            code = os.waitstatus_to_exitcode(status)
+            code = code if code >= 0 else 128 - code
+            self._send({"op": "exited", "id": run.id, "code": code})
+
+    def _drop(self, pid: int) -> None:
+        del self._pids[self._runs.pop(pid).id]
+        with contextlib.suppress(FileNotFoundError):
+            (self._directory / str(pid)).unlink()
+
+    def _kill_container(self, container: str, main: int) -> None:
+        """All of it: its sessions, and what has left them."""
+        leaders = {pid for pid, run in self._runs.items() if run.container == container} | {main}
+        mark = f"{MARK}={container}".encode()
+        for _ in range(10):  # what forks while we look is found by the next look
+            found = process_table.members(os.getpid(), leaders, set(self._runs), mark)
+            if not found:
+                return
+            for pid in found:
+                _kill(pid)
+            time.sleep(0.001)
+            with contextlib.suppress(ChildProcessError):
+                for pid in found - set(self._runs):
+                    os.waitpid(pid, os.WNOHANG)
+
+    def _note(self, pid: int) -> None:
+        (self._directory / str(pid)).write_text(str(process_table.start_time(pid)))
+
+    def _sweep(self) -> None:
+        """Ends what a former launcher could not."""
+        for file in self._directory.iterdir():
+            if not file.name.isdigit():
+                continue
+            pid = int(file.name)
+            if file.read_text() == str(process_table.start_time(pid)):
+                for member in process_table.members(0, {pid}, set(), b""):
+                    _kill(member)
+            file.unlink()
+
+    def _send(self, message: Message) -> None:
+        with contextlib.suppress(OSError):  # the server is gone: we will see it at once
+            head, body = packed(message)
+            self._sock.sendall(head + body)
+
+    def _end_all(self) -> None:
+        for pid in self._runs:
+            with contextlib.suppress(OSError):
+                os.killpg(pid, signal.SIGTERM)
+        deadline = time.monotonic() + _GRACE_S
+        while self._runs and time.monotonic() < deadline:
+            self._reap()
+            time.sleep(0.01)
+        while descendants := process_table.descendants(os.getpid()):
+            for pid in descendants:
+                _kill(pid)
+            time.sleep(0.005)
+            self._reap()
+
+
+def _kill(pid: int) -> None:
+    with contextlib.suppress(OSError):
+        os.kill(pid, signal.SIGKILL)
+
+
+def _become(message: Message, descriptors: list[int], outcome: int) -> None:
+    """In the new process: turns it into the program, or says why not. Does not return."""
+    parent = os.getppid()
+    try:
+        os.setsid()
+        _take_descriptors(descriptors)
+        if message["tty"]:
+            fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+        _set_limits()
+        if message["view"] is not None:
+            enter(_view(message["view"]))
+        _go_to(message["cwd"])
+        for number in (*_IGNORED, signal.SIGPIPE, signal.SIGCHLD):
+            signal.signal(number, signal.SIG_DFL)
+        die_with_parent(signal.SIGKILL)
+        if os.getppid() != parent:
+            os._exit(_NOT_EXECUTABLE)
+        os.execvpe(message["argv"][0], message["argv"], message["env"])
+    except OSError as error:
+        code = _NOT_FOUND if isinstance(error, FileNotFoundError) else _NOT_EXECUTABLE
+        os.write(outcome, f"{code} {error.strerror}".encode())
+    finally:
+        os._exit(_NOT_EXECUTABLE)
+
+
+def _view(given: Message) -> View:
+    binds = tuple(Bind(*bind) for bind in given["binds"])
+    return View(**{**given, "binds": binds, "needed": tuple(given["needed"])})
+
+
+def _take_descriptors(descriptors: list[int]) -> None:
+    """They become 0, 1, 2 and so on."""
+    aside = [fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, _FIRST_FREE) for fd in descriptors]
+    for number, fd in enumerate(aside):
+        os.dup2(fd, number)
+
+
+def _set_limits() -> None:
+    os.umask(0o022)
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    most = min(_OPEN_FILES, hard) if hard != resource.RLIM_INFINITY else _OPEN_FILES
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+    os.nice(5)  # the cluster itself goes first
+    with contextlib.suppress(OSError):  # and when memory is short, containers do
+        Path("/proc/self/oom_score_adj").write_text("500")
+
+
+def _go_to(cwd: str) -> None:
+    with contextlib.suppress(OSError):
+        os.makedirs(cwd, exist_ok=True)
+    os.chdir(cwd)
+
+
+def _can_make_namespaces(directory: Path) -> bool:
+    """Tried once, in a process of its own."""
+    root = directory / "probe"
+    root.mkdir(exist_ok=True)
+    pid = os.fork()
+    if pid == 0:
+        try:
+            enter(View(str(root), "probe", 0, 0, (Bind(str(root), "/tmp"),)))
+            os._exit(0)
+        finally:
+            os._exit(1)
+    _, status = os.waitpid(pid, 0)
+    remove_tree(root)
+    return status == 0
+
+
+def main() -> None:
+    sock = socket.socket(fileno=int(sys.argv[1]))
+    sock.setblocking(True)
+    for number in _IGNORED:
+        signal.signal(number, signal.SIG_IGN)
+    Launcher(sock, Path(sys.argv[2])).serve()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,77 @@
+"""What /proc says about processes: who is whose child, which belong to a container."""
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+
+class Entry(NamedTuple):
+    pid: int
+    parent: int
+    session: int
+    ticks: int  # CPU time used, user and system
+    started: int
+    pages: int  # resident
+    state: str
+
+
+def entry(pid: int) -> Entry | None:
+    try:
+        text = Path(f"/proc/{pid}/stat").read_text()
+    except OSError:
+        return None
+    # The name in parentheses may hold anything, also parentheses.
+    fields = text[text.rindex(")") + 2 :].split()
+    state, parent, session = fields[0], int(fields[1]), int(fields[3])
+    return Entry(
+        pid,
+        parent,
+        session,
+        ticks=int(fields[11]) + int(fields[12]),
+        started=int(fields[19]),
+        pages=int(fields[21]),
+        state=state,
+    )
+
+
+def start_time(pid: int) -> int:
+    """In ticks since boot; 0 when there is no such process."""
+    found = entry(pid)
+    return 0 if found is None else found.started
+
+
+def everyone() -> Iterator[Entry]:
+    for name in os.listdir("/proc"):
+        if name.isdigit() and (found := entry(int(name))) is not None:
+            yield found
+
+
+def members(reaper: int, leaders: set[int], known: set[int], mark: bytes) -> set[int]:
+    """The living processes of a container: the sessions of its leaders, orphans (children of the
+    reaper that it did not start) with the container's mark, and all their descendants."""
+    table = [e for e in everyone() if e.state != "Z"]
+    found = {e.pid for e in table if e.session in leaders}
+    found |= {
+        e.pid
+        for e in table
+        if mark and e.parent == reaper and e.pid not in known and has_mark(e.pid, mark)
+    }
+    return _with_descendants(found, table) - (known - leaders)
+
+
+def descendants(pid: int) -> set[int]:
+    return _with_descendants({pid}, list(everyone())) - {pid}
+
+
+def has_mark(pid: int, mark: bytes) -> bool:
+    try:
+        return mark in Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
+    except OSError:
+        return False
+
+
+def _with_descendants(found: set[int], table: list[Entry]) -> set[int]:
+    while more := {e.pid for e in table if e.parent in found} - found:
+        found |= more
+    return found

@@ -1,0 +1,95 @@
+"""The program of containers whose image is not a program of this machine. Standard library only.
+
+    stand_in.py pause IMAGE       waits
+    stand_in.py web IMAGE         serves the directory it is in, or a page of its own
+    stand_in.py stand-in IMAGE    says once that it only stands in; answers on every port
+
+Listening sockets are handed to it, from descriptor 3 on; LISTEN_FDS says how many.
+"""
+
+import html
+import os
+import signal
+import socket
+import sys
+import threading
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from types import FrameType
+
+FIRST_SOCKET = 3
+_PAGE = """<!DOCTYPE html>
+<html><head><title>{title}</title></head>
+<body><h1>{title}</h1><p>{text}</p></body></html>
+"""
+
+
+class Pages(SimpleHTTPRequestHandler):
+    """The files of the directory; where there are none, one page."""
+
+    page = b""
+    serves_files = False
+    server_version = "gpupool"
+    sys_version = ""
+
+    def do_GET(self) -> None:
+        if self.serves_files and (self.path != "/" or os.path.exists("index.html")):
+            super().do_GET()
+            return
+        self.send_response(200)
+        self.send_header("Content-Type", "text/html; charset=utf-8")
+        self.send_header("Content-Length", str(len(self.page)))
+        self.end_headers()
+        self.wfile.write(self.page)
+
+    def do_HEAD(self) -> None:
+        if self.serves_files and self.path != "/":
+            super().do_HEAD()
+            return
+        self.send_response(200)
+        self.end_headers()
+
+    def log_message(self, format: str, *args: object) -> None:
+        sys.stdout.write(f"{self.address_string()} - {format % args}\n")
+        sys.stdout.flush()
+
+
+def _serve(descriptor: int) -> None:
+    listening = socket.socket(fileno=descriptor)
+    server = ThreadingHTTPServer(listening.getsockname()[:2], Pages, bind_and_activate=False)
+    server.socket.close()
+    server.socket = listening
+    server.serve_forever()
+
+
+def _ends(number: int, frame: FrameType | None) -> None:
+    os._exit(0)
+
+
+def main() -> None:
+    kind, image = sys.argv[1:]
+    signal.signal(signal.SIGTERM, _ends)
+    signal.signal(signal.SIGINT, _ends)
+    if kind == "web":
+        Pages.serves_files = True
+        title, text = (
+            f"Welcome to {image}",
+            "Served by gpupool in place of the image's own program.",
+        )
+    else:
+        title = image
+        text = (
+            f"The image {image} is not run here: gpupool pulls no images. "
+            "This process stands in for it, so that everything around it can be tried."
+        )
+    if kind == "stand-in":
+        sys.stdout.write(text + "\n")
+        sys.stdout.flush()
+    Pages.page = _PAGE.format(title=html.escape(title), text=html.escape(text)).encode()
+    for number in range(int(os.environ.get("LISTEN_FDS", "0"))):
+        threading.Thread(target=_serve, args=(FIRST_SOCKET + number,), daemon=True).start()
+    while True:
+        signal.pause()
+
+
+if __name__ == "__main__":
+    main()

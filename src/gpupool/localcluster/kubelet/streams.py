@@ -1,0 +1,156 @@
+"""The streams of one node's pods: logs, exec, attach and connections (contract/node_streams.py)."""
+
+import time
+from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass
+
+from gpupool.contract.node_streams import (
+    AttachOptions,
+    Connection,
+    ExecOptions,
+    LogOptions,
+    NodeRefusal,
+    Process,
+)
+from gpupool.contract.objects import Obj
+from gpupool.localcluster.kubelet import listening, process_table
+from gpupool.localcluster.kubelet.attach_stream import AttachStream
+from gpupool.localcluster.kubelet.connection import connected
+from gpupool.localcluster.kubelet.container_files import ContainerFiles
+from gpupool.localcluster.kubelet.environment import BadConfig
+from gpupool.localcluster.kubelet.exec_stream import start_exec
+from gpupool.localcluster.kubelet.launches import LaunchFailed
+from gpupool.localcluster.kubelet.log_file import nano_stamp
+from gpupool.localcluster.kubelet.log_read import Log, read_log
+from gpupool.localcluster.kubelet.run import Inside, Run
+from gpupool.localcluster.kubelet.runtime_process import ProcessRuntime
+from gpupool.localcluster.kubelet.settings import TIMER
+from gpupool.localcluster.kubelet.state import Container, Pod, Stage
+from gpupool.localcluster.kubelet.volume_files import BadVolume
+
+
+@dataclass(frozen=True, slots=True)
+class PodStreams:
+    """NodeStreams for the pods that `pod_of` knows."""
+
+    pod_of: Callable[[str], Pod | None]
+    object_of: Callable[[Pod], Obj | None]
+    runtime: ProcessRuntime
+
+    async def logs(self, pod_uid: str, options: LogOptions) -> AsyncIterator[bytes]:
+        pod, index = self._find(pod_uid, options.container)
+        container = pod.containers[index]
+        _check_logs(pod, container, options)
+        if pod.runtime == TIMER:
+            yield _timer_log(container, timestamps=options.timestamps)
+            return
+        async for chunk in read_log(self._log(pod, index, options), options, time.time_ns()):
+            yield chunk
+
+    async def exec(self, pod_uid: str, options: ExecOptions) -> Process:
+        pod, index = self._find(pod_uid, options.container)
+        if pod.containers[index].stage is not Stage.RUNNING:
+            raise NodeRefusal(f'container not found ("{options.container}")', code=404)
+        try:
+            inside = await self._inside(pod, index)
+            return await start_exec(self.runtime.execs, inside, options)
+        except (LaunchFailed, BadConfig, BadVolume) as error:
+            text = f'exec: "{options.command[0]}": {error}'
+            raise NodeRefusal(f"error executing command in container: {text}") from error
+
+    async def attach(self, pod_uid: str, options: AttachOptions) -> Process:
+        pod, index = self._find(pod_uid, options.container)
+        run = self._run(pod, index)
+        if run is None:
+            name = options.container
+            if pod.runtime == TIMER:
+                raise NodeRefusal(f'container "{name}" is a timer: nothing runs in it', code=400)
+            raise NodeRefusal(f'container not found ("{name}")', code=404)
+        return AttachStream(run, options)
+
+    async def dial(self, pod_uid: str, port: int) -> Connection:
+        pod = self._pod(pod_uid)
+        runs = self.runtime.pods.get(pod_uid)
+        live = list(runs.runs.values()) if runs is not None else []
+        host: str | None = None
+        number = port
+        if runs is not None and port in runs.ports and live:
+            host, number = "127.0.0.1", runs.ports[port]
+        elif live:
+            pids = process_table.members(0, {run.pid for run in live}, set(), b"")
+            host = listening.find(pids, port)
+        if host is None:
+            raise NodeRefusal(f"nothing in pod {pod.namespace}/{pod.name} listens on port {port}")
+        try:
+            return await connected(host, number)
+        except OSError as error:
+            text = f"failed to connect to localhost:{port} inside pod {pod.uid}: {error}"
+            raise NodeRefusal(text) from error
+
+    def _pod(self, uid: str) -> Pod:
+        pod = self.pod_of(uid)
+        if pod is None:
+            raise NodeRefusal(f"pod {uid} is not on this node", code=404)
+        return pod
+
+    def _find(self, uid: str, name: str) -> tuple[Pod, int]:
+        pod = self._pod(uid)
+        for index, container in enumerate(pod.containers):
+            if container.name == name:
+                return pod, index
+        text = f'container "{name}" in pod "{pod.name}" is not available'
+        raise NodeRefusal(text, code=400)
+
+    def _run(self, pod: Pod, index: int) -> Run | None:
+        runs = self.runtime.pods.get(pod.uid)
+        return None if runs is None else runs.runs.get(index)
+
+    def _log(self, pod: Pod, index: int, options: LogOptions) -> Log:
+        settings = self.runtime.settings
+        container = pod.containers[index]
+        files = ContainerFiles(settings.directory, pod.uid, index, container.restart_count)
+        run = self._run(pod, index)
+        if run is not None and not options.previous:
+            return Log(run.output.log.path, settings.log_files, run.output.follower())
+        path = files.log(previous=options.previous)
+        if not path.exists() and container.restart_count and not options.previous:
+            path = files.log(previous=True)  # the next run has not begun yet
+        return Log(path, settings.log_files, _no_more)
+
+    async def _inside(self, pod: Pod, index: int) -> Inside:
+        run = self._run(pod, index)
+        if run is not None:
+            return run.inside
+        obj = self.object_of(pod)
+        if obj is None:
+            raise NodeRefusal(f"pod {pod.uid} is not on this node", code=404)
+        runs = self.runtime.runs_of(pod)
+        starter = self.runtime.starter
+        await starter.prepare(pod, runs, obj)
+        files = ContainerFiles(self.runtime.settings.directory, pod.uid, index, 0)
+        files.make_if_missing()
+        inside, _ = await starter.inside(pod, index, runs, obj, files)
+        return inside
+
+
+def _check_logs(pod: Pod, container: Container, options: LogOptions) -> None:
+    name = options.container
+    if options.previous:
+        if container.before is None and container.restart_count == 0:
+            text = f'previous terminated container "{name}" in pod "{pod.name}" not found'
+            raise NodeRefusal(text, code=400)
+        return
+    if container.stage in (Stage.WAITING, Stage.STARTING) and container.before is None:
+        reason = "ContainerCreating" if container.problem is None else container.problem.reason
+        text = f'container "{name}" in pod "{pod.name}" is waiting to start: {reason}'
+        raise NodeRefusal(text, code=400)
+
+
+def _timer_log(container: Container, *, timestamps: bool) -> bytes:
+    line = b"This container is a timer: nothing runs in it.\n"
+    when = container.started_at or (container.exit.started_at if container.exit else 0.0)
+    return nano_stamp(int(when * 10**9)) + b" " + line if timestamps else line
+
+
+async def _no_more() -> bool:
+    return False
