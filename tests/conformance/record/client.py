@@ -28,6 +28,7 @@ class Client:
         self._host, self._port = parts.hostname or "127.0.0.1", parts.port or 443
         self._token = token
         self._trust = ssl.create_default_context(cafile=str(ca_file))
+        self._kept = self._connect()
 
     def send(  # noqa: PLR0913 - one parameter for each part of a request
         self,
@@ -48,15 +49,27 @@ class Client:
             data = json.dumps(body).encode() + b" " * padding
         if data is not None:
             sent.setdefault("Content-Type", "application/json")
-        # A connection for each request: a watch which is left early cannot be reused anyway.
-        connection = http.client.HTTPSConnection(
-            self._host, self._port, timeout=60, context=self._trust
-        )
+        if events:  # a watch that is left early leaves a connection that nobody can use again
+            connection = self._connect()
+            try:
+                connection.request(method, path, body=data, headers=sent)
+                return _read(connection.getresponse(), events)
+            finally:
+                connection.close()
         try:
-            connection.request(method, path, body=data, headers=sent)
-            return _read(connection.getresponse(), events)
-        finally:
-            connection.close()
+            self._kept.request(method, path, body=data, headers=sent)
+            return _read(self._kept.getresponse(), events)
+        except BaseException:
+            self._kept.close()  # the next request opens it again
+            raise
+
+    def close(self) -> None:
+        self._kept.close()
+
+    def _connect(self) -> http.client.HTTPSConnection:
+        return http.client.HTTPSConnection(
+            self._host, self._port, timeout=20, context=self._trust
+        )
 
 
 def _read(answer: http.client.HTTPResponse, events: int) -> Answer:

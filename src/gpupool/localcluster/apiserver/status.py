@@ -190,7 +190,8 @@ def not_acceptable(accepted: Sequence[str]) -> ApiError:
 
 def invalid(kind: str, group: str, name: str, errors: Sequence[FieldError]) -> ApiError:
     """422: everything that is wrong with an object, as one Status."""
-    texts = [f"{e.field}: {e.message}" for e in errors]
+    # Said once in the text, though listed as often as found: that is how Kubernetes adds them up.
+    texts = list(dict.fromkeys(f"{e.field}: {e.message}" for e in errors))
     listed = texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]"
     qualified = f"{kind}.{group}" if group else kind
     details: Obj = {"name": name} if name else {}

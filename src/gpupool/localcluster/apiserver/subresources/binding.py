@@ -12,6 +12,7 @@ from gpupool.localcluster.apiserver.request import Answer, Request
 from gpupool.localcluster.apiserver.routing import Target
 from gpupool.localcluster.apiserver.store.record import Record
 from gpupool.localcluster.apiserver.subresources.outcome import created
+from gpupool.localcluster.apiserver.verbs.metadata import failed_precondition
 from gpupool.localcluster.apiserver.verbs.options import write_options
 from gpupool.localcluster.apiserver.verbs.read import existing
 
@@ -53,7 +54,7 @@ def _node(binding: Obj) -> str:
 
 def _bound(api: Api, record: Record, target: Target, metadata: Obj, node: str) -> Obj:
     pod = record.obj()
-    _check_preconditions(record, target, metadata)
+    _check_preconditions(record, pod, target, metadata)
     spec = pod["spec"]
     if "deletionTimestamp" in pod["metadata"]:
         why = f"pod {record.name} is being deleted, cannot be assigned to a host"
@@ -79,17 +80,12 @@ def _binding_conflict(name: str, why: str) -> status.ApiError:
     return status.failure(409, "Conflict", message, details=details)
 
 
-def _check_preconditions(record: Record, target: Target, metadata: Obj) -> None:
+def _check_preconditions(record: Record, pod: Obj, target: Target, metadata: Obj) -> None:
     uid, version = metadata.get("uid"), metadata.get("resourceVersion")
     if uid and uid != record.uid:
-        why = f"Precondition failed: UID in precondition: {uid}, UID in object meta: {record.uid}"
-        raise _binding_conflict(record.name, why)
+        raise failed_precondition(target.kind, pod["metadata"], "UID", uid)
     if version and version != str(record.rv):
-        why = (
-            f"Precondition failed: ResourceVersion in precondition: {version}, "
-            f"ResourceVersion in object meta: {record.rv}"
-        )
-        raise _binding_conflict(record.name, why)
+        raise failed_precondition(target.kind, pod["metadata"], "ResourceVersion", version)
 
 
 def _scheduled(pod: Obj, stamp: str) -> None:

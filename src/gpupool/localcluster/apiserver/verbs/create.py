@@ -7,7 +7,7 @@ from gpupool.contract.objects import Obj
 from gpupool.localcluster.apiserver import status
 from gpupool.localcluster.apiserver.admission.attributes import Attributes, Operation
 from gpupool.localcluster.apiserver.api import Api
-from gpupool.localcluster.apiserver.decode.body import duplicates, read_object
+from gpupool.localcluster.apiserver.decode.body import read_object, read_strictly
 from gpupool.localcluster.apiserver.defaults.apply import apply_defaults
 from gpupool.localcluster.apiserver.defaults.convert import to_storage
 from gpupool.localcluster.apiserver.defaults.prepare import prepare_create
@@ -89,9 +89,11 @@ def conformed_body(write: Write) -> Obj:
     """The object that was sent, checked against its schema."""
     request, kind = write.request, write.target.kind
     media = request.headers.get("content-type", "")
-    obj = read_object(request.body, media, kind)
-    strict = write.options.validation != "Ignore"
-    conform_object(write, obj, duplicates(request.body, media) if strict else ())
+    if write.options.validation == "Ignore":
+        obj, repeated = read_object(request.body, media, kind), []
+    else:
+        obj, repeated = read_strictly(request.body, media, kind)
+    conform_object(write, obj, repeated)
     return obj
 
 
@@ -99,13 +101,14 @@ async def create_object(write: Write, obj: Obj) -> Written:
     api, target, kind = write.api, write.target, write.target.kind
     begin(obj, kind, api.stamp())
     apply_defaults(obj, kind)
+    # What admission and the server add from here on belongs to no writer.
+    if write.request.track_fields and not write.applied:
+        track_create(obj, write.writer(), kind, api.schema(kind))
     attributes = write.attributes(Operation.CREATE, obj, None)
     obj = await api.admission.mutate(attributes)
     prepare_create(obj, kind)
     _validate(api, obj, target)
     refuse_escalation(api, write.request, obj, None)
-    if write.request.track_fields and not write.applied:
-        track_create(obj, write.writer(), kind, api.schema(kind))
     _complete(api, obj, target)
     await api.admission.validate(attributes)
     # From here to the store nothing waits: what was checked still holds.
@@ -128,7 +131,6 @@ def _validate(api: Api, obj: Obj, target: Target) -> None:
 
 
 def _complete(api: Api, obj: Obj, target: Target) -> None:
-    """What the server adds belongs to no writer, so it comes after the fields are counted."""
     kind = target.kind
     errors = prepare(api, obj, None, kind.resource)
     if errors:

@@ -91,7 +91,7 @@ async def delete_record(
     api: Api, request: Request, target: Target, record: Record, options: DeleteOptions
 ) -> tuple[bool, Record]:
     """Whether it is gone, and its last state."""
-    write = Write(api, request, target, WriteOptions(options.dry_run, "", False, "Warn", False))
+    write = Write(api, request, target, WriteOptions(options.dry_run, "", False, "Warn", None))
     attributes = write.attributes(Operation.DELETE, None, as_served(record, target.kind))
     await api.admission.mutate(attributes)
     await api.admission.validate(attributes)

@@ -7,7 +7,7 @@ from gpupool.contract.objects import Obj
 from gpupool.localcluster.apiserver import status
 from gpupool.localcluster.apiserver.kinds import Kind
 from gpupool.localcluster.apiserver.routing import Target
-from gpupool.localcluster.apiserver.status import MODIFIED
+from gpupool.localcluster.apiserver.status import MODIFIED, ApiError
 
 # Seeded by the system once: asking it for every object costs more than storing one.
 _random = random.Random(os.urandom(32))
@@ -76,11 +76,14 @@ def carry_over(new: Obj, old: Obj, kind: Kind, subresource: str) -> None:
     """An update keeps what only the server may decide, and what its door may not touch."""
     metadata, before = new.setdefault("metadata", {}), old["metadata"]
     _check_identity(metadata, before, kind)
+    uid = metadata.get("uid")
     for key in ("name", "namespace", "generateName", *_SERVER_OWNED):
         if key in before:
             metadata[key] = before[key]
         else:
             metadata.pop(key, None)
+    if uid:
+        metadata["uid"] = uid  # another object's: validation will say so
     if subresource == "status":
         _only_status(new, old, kind)
     elif kind.has_status:
@@ -96,6 +99,31 @@ def count_generation(new: Obj, old: Obj, kind: Kind) -> None:
         new["metadata"]["generation"] = old["metadata"].get("generation", 0) + 1
 
 
+# Where etcd keeps the objects of a real server, if not under their plural: error texts name it.
+_STORED_AS = {
+    "nodes": "minions",
+    "services": "services/specs",
+    "endpoints": "services/endpoints",
+    "ingresses.networking.k8s.io": "ingress",
+    "customresourcedefinitions.apiextensions.k8s.io": (
+        "apiextensions.k8s.io/customresourcedefinitions"
+    ),
+}
+
+
+def failed_precondition(kind: Kind, before: Obj, what: str, given: str) -> ApiError:
+    """`what`: UID or ResourceVersion. The store says it in its own words, key and all."""
+    found = before["uid"] if what == "UID" else before["resourceVersion"]
+    plural = f"{kind.group}/{kind.plural}" if kind.custom else kind.plural
+    key = [_STORED_AS.get(kind.resource, plural), before.get("namespace", ""), before["name"]]
+    text = (
+        f"StorageError: invalid object, Code: 4, Key: /registry/{'/'.join(filter(None, key))}, "
+        f"ResourceVersion: 0, AdditionalErrorMsg: Precondition failed: {what} in precondition: "
+        f"{given}, {what} in object meta: {found}"
+    )
+    return status.conflict(kind, before["name"], text)
+
+
 def _check_identity(metadata: Obj, before: Obj, kind: Kind) -> None:
     name = before["name"]
     given = metadata.get("name") or name
@@ -107,13 +135,6 @@ def _check_identity(metadata: Obj, before: Obj, kind: Kind) -> None:
     if (metadata.get("namespace") or namespace) != namespace:
         raise status.bad_request(
             "the namespace of the provided object does not match the namespace sent on the request"
-        )
-    uid = metadata.get("uid")
-    if uid and uid != before["uid"]:
-        raise status.conflict(
-            kind,
-            name,
-            f"Precondition failed: UID in precondition: {uid}, UID in object meta: {before['uid']}",
         )
     version = metadata.get("resourceVersion")
     if version and version != before["resourceVersion"]:

@@ -18,13 +18,13 @@ class WriteOptions(NamedTuple):
     manager: str  # of fields: asked for, or taken from the client's name
     manager_given: bool
     validation: FieldValidation
-    force: bool  # apply only
+    force: bool | None  # for apply only; None: not said
 
 
 def write_options(request: Request, kind: str) -> WriteOptions:
     """`kind`: CreateOptions, UpdateOptions, PatchOptions."""
     if not request.query_string:
-        return WriteOptions(False, _manager(request, ""), False, "Warn", False)
+        return WriteOptions(False, _manager(request, ""), False, "Warn", None)
     errors: list[FieldError] = []
     dry_run = _dry_run(request.query.get("dryRun", []), errors)
     given = request.text("fieldManager")
@@ -42,9 +42,8 @@ def write_options(request: Request, kind: str) -> WriteOptions:
     if errors:
         raise status.invalid(kind, "meta.k8s.io", "", errors)
     checked: FieldValidation = validation  # type: ignore[assignment]  # one of the three: above
-    return WriteOptions(
-        dry_run, _manager(request, given), bool(given), checked, request.flag("force")
-    )
+    force = request.flag("force") if "force" in request.query else None
+    return WriteOptions(dry_run, _manager(request, given), bool(given), checked, force)
 
 
 def _manager(request: Request, given: str) -> str:

@@ -1,7 +1,5 @@
 """patch: JSON patch, merge patch, strategic merge patch and server-side apply."""
 
-from collections.abc import Callable
-
 from gpupool.contract.objects import Obj
 from gpupool.localcluster.apiserver import status
 from gpupool.localcluster.apiserver.api import Api
@@ -12,9 +10,11 @@ from gpupool.localcluster.apiserver.patch.merge_patch import apply_merge_patch
 from gpupool.localcluster.apiserver.patch.strategic_merge import apply_strategic
 from gpupool.localcluster.apiserver.request import Answer, Request
 from gpupool.localcluster.apiserver.routing import Target
+from gpupool.localcluster.apiserver.status import ApiError, FieldError
 from gpupool.localcluster.apiserver.verbs.create import Write, conform_object, create_object
 from gpupool.localcluster.apiserver.verbs.metadata import place
 from gpupool.localcluster.apiserver.verbs.options import write_options
+from gpupool.localcluster.apiserver.verbs.patched import conform_patched
 from gpupool.localcluster.apiserver.verbs.read import existing
 from gpupool.localcluster.apiserver.verbs.update import Change, answer_written, update_object
 
@@ -26,20 +26,18 @@ APPLY_PATCH = "application/apply-patch+yaml"
 
 async def patch(api: Api, request: Request, target: Target) -> Answer:
     media = request.headers.get("content-type", "").split(";", 1)[0].strip()
-    write = Write(api, request, target, write_options(request, "PatchOptions"))
+    options = write_options(request, "PatchOptions")
+    write = Write(api, request, target, options)
     if media == APPLY_PATCH:
         return await _apply(write._replace(applied=True))
+    if options.force is not None:
+        text = "may not be specified for non-apply patch"
+        raise _bad_options(status.forbidden_field("force", text))
     change = change_of(api, request, target, media)
     existing(api, target)
 
     def conformed(old: Obj) -> Obj:
-        new = change(old)
-        if not isinstance(new, dict):
-            raise status.bad_request("a patch must leave a JSON object")
-        new |= {"apiVersion": old["apiVersion"], "kind": old["kind"]}
-        new.setdefault("metadata", {})
-        conform_object(write, new)
-        return new
+        return conform_patched(write, change(old), old, strategic=media == STRATEGIC_PATCH)
 
     # No lock: a version named in the patch is compared by carry_over, in each attempt.
     written = await update_object(write, conformed)
@@ -58,53 +56,45 @@ def change_of(api: Api, request: Request, target: Target, media: str) -> Change:
     raise status.failure(415, "UnsupportedMediaType", "415: Unsupported Media Type", details={})
 
 
+def _bad_options(problem: FieldError) -> ApiError:
+    return status.invalid("PatchOptions", "meta.k8s.io", "", [problem])
+
+
 async def _apply(write: Write) -> Answer:
     api, request, target, options, _ = write
     if not options.manager_given:
-        errors = [status.required("fieldManager", "is required for apply patch")]
-        raise status.invalid("PatchOptions", "meta.k8s.io", "", errors)
-    config = read_yaml(request.body)
-    _check_applied(config, target)
-    conform_object(write, config)
+        raise _bad_options(status.required("fieldManager", "is required for apply patch"))
     live = api.store.get(target.kind.resource, target.namespace, target.name)
-    merge = _merger(write, config)
     if live is None and not target.subresource:
-        if config["metadata"].get("uid"):
-            raise status.conflict(
-                target.kind,
-                target.name,
-                f"uid mismatch: the provided object specified uid {config['metadata']['uid']}, "
-                "and no existing object was found",
-            )
-        place(config, target)
-        written = await create_object(write, merge(None))
+        merged = _merged(write, None)
+        _check_new(merged["metadata"], target)
+        place(merged, target)
+        written = await create_object(write, merged)
         return answer_written(api, request, target, written, 201)
-    written = await update_object(write, merge)
+    written = await update_object(write, lambda old: _merged(write, old))
     return answer_written(api, request, target, written)
 
 
-def _check_applied(config: Obj, target: Target) -> None:
-    kind = target.kind
-    for field, wanted in (("apiVersion", kind.api_version), ("kind", kind.kind)):
-        found = config.get(field)
-        if found != wanted:
-            raise status.bad_request(
-                f"invalid object type in apply patch: {field}: wanted {wanted}, found {found}"
-            )
-    metadata = config.setdefault("metadata", {})
+def _check_new(metadata: Obj, target: Target) -> None:
+    metadata.pop("resourceVersion", None)
+    uid = metadata.get("uid")
+    if uid:
+        why = f"uid mismatch: the provided object specified uid {uid}, "
+        why += "and no existing object was found"
+        raise status.conflict(target.kind, target.name, why)
+
+
+def _merged(write: Write, live: Obj | None) -> Obj:
+    """The object after the apply; a configuration that fits no schema is refused by `apply`."""
+    target, kind = write.target, write.target.kind
+    schema, force = write.api.schema(kind), bool(write.options.force)
+    config = read_yaml(write.request.body)
+    new = server_side_apply.apply(live, config, write.writer(), kind, schema, force=force)
+    metadata = new["metadata"]
     if metadata.setdefault("name", target.name) != target.name:
         raise status.bad_request(
             f"the name of the object ({metadata['name']}) does not match the name on the URL "
             f"({target.name})"
         )
-
-
-def _merger(write: Write, config: Obj) -> Callable[[Obj | None], Obj]:
-    api, kind = write.api, write.target.kind
-
-    def merge(live: Obj | None) -> Obj:
-        return server_side_apply.apply(
-            live, config, write.writer(), kind, api.schema(kind), force=write.options.force
-        )
-
-    return merge
+    conform_object(write, new)
+    return new

@@ -28,7 +28,11 @@ from gpupool.localcluster.apiserver.validation.validate import (
     validate_update,
 )
 from gpupool.localcluster.apiserver.verbs.create import Write, Written, conformed_body
-from gpupool.localcluster.apiserver.verbs.metadata import carry_over, count_generation
+from gpupool.localcluster.apiserver.verbs.metadata import (
+    carry_over,
+    count_generation,
+    failed_precondition,
+)
 from gpupool.localcluster.apiserver.verbs.options import write_options
 from gpupool.localcluster.apiserver.verbs.preparation import prepare, refuse_escalation
 from gpupool.localcluster.apiserver.verbs.read import existing
@@ -49,8 +53,15 @@ async def update(api: Api, request: Request, target: Target) -> Answer:
     """PUT: the body replaces the object."""
     write = Write(api, request, target, write_options(request, "UpdateOptions"))
     obj = conformed_body(write)
-    locked = bool(obj.get("metadata", {}).get("resourceVersion"))
-    written = await update_object(write, whole_body(obj), locked=locked)
+    sent = obj.get("metadata", {})
+    replacement, uid = whole_body(obj), sent.get("uid")
+
+    def change(old: Obj) -> Obj:
+        if uid and uid != old["metadata"]["uid"]:
+            raise failed_precondition(target.kind, old["metadata"], "UID", uid)
+        return replacement(old)
+
+    written = await update_object(write, change, locked=bool(sent.get("resourceVersion")))
     return answer_written(api, request, target, written)
 
 
@@ -91,6 +102,7 @@ async def _prepare(write: Write, new: Obj, old: Obj) -> tuple[Obj, Attributes]:
     apply_defaults(new, kind)
     if kind.custom:
         api.custom.version(kind).apply_defaults(new)
+    _track_fields(write, new, old)
     attributes = write.attributes(Operation.UPDATE, new, old)
     new = await api.admission.mutate(attributes)
     if not target.subresource:
@@ -102,16 +114,18 @@ async def _prepare(write: Write, new: Obj, old: Obj) -> tuple[Obj, Attributes]:
     if errors:
         raise status.invalid(kind.kind, kind.group, target.name, errors)
     refuse_escalation(api, write.request, new, old)
-    _track_fields(write, new, old)
+    if write.request.track_fields:
+        settle_times(old, new)
     await api.admission.validate(attributes)
     return new, attributes
 
 
 def _track_fields(write: Write, new: Obj, old: Obj) -> None:
+    """What admission and the server add afterwards belongs to no writer."""
     kind = write.target.kind
     if write.applied:
-        settle_times(old, new)
-    elif write.request.track_fields:
+        return
+    if write.request.track_fields:
         track_update(old, new, write.writer(), kind, write.api.schema(kind))
     else:
         _keep_managed_fields(new, old)
