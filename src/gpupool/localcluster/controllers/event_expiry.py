@@ -26,11 +26,14 @@ async def reconcile(key: Key, context: Context) -> float | None:
 
 
 def _last(event: Obj) -> datetime.datetime:
-    series = (event.get("series") or {}).get("lastObservedTime")
-    for stamp in (series, event.get("lastTimestamp"), event.get("eventTime")):
-        if stamp:
-            return parse_time(stamp)
-    return parse_time(event["metadata"]["creationTimestamp"])
+    """The latest time in it: what happened long ago may have been told only now."""
+    stamps = (
+        event["metadata"]["creationTimestamp"],
+        (event.get("series") or {}).get("lastObservedTime"),
+        event.get("lastTimestamp"),
+        event.get("eventTime"),
+    )
+    return max(parse_time(stamp) for stamp in stamps if stamp)
 
 
 CONTROLLER = Controller("event-expiry", (Watch(EVENTS),), reconcile, workers=1)

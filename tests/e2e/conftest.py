@@ -1,0 +1,99 @@
+"""Real clients on a real local cluster.
+
+One cluster serves all tests of a pytest process; each test has a namespace of its own in it. Tests
+that change nodes have a cluster to themselves.
+"""
+
+import itertools
+import re
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
+from pathlib import Path
+from typing import Protocol
+
+import pytest
+
+from gpupool.contract import names
+from gpupool.testing import Cluster
+from testbed.find_kubectl import ensure_kubectl
+from tests.e2e.api import call, has_service_account, make_namespace, ready_nodes
+from tests.e2e.kubectl import Kubectl, eventually
+
+# Workers to run pods on, and a little of everything else.
+POOLS = [
+    {"name": "control", "role": "control-plane", "instanceType": "ecs.g6.xlarge", "count": 1},
+    {"name": "workers", "instanceType": "ecs.g6.8xlarge", "count": 3, "labels": {"disk": "ssd"}},
+]
+NODES = 4
+_serial = itertools.count(1)
+
+
+class OpenKubectl(Protocol):
+    def __call__(self, purpose: str, runtime: str = "timer") -> AbstractContextManager[Kubectl]: ...
+
+
+@pytest.fixture(scope="session")
+def cluster() -> Iterator[Cluster]:
+    with Cluster(pools=POOLS) as running:
+        eventually(lambda: len(ready_nodes(running)) == NODES)
+        yield running
+
+
+@pytest.fixture(scope="session")
+def kubectl_program() -> Path:
+    program = ensure_kubectl()
+    if program is None:
+        pytest.skip(
+            "NO KUBECTL: nothing of kubectl was tested. Set KUBECTL to one of 1.31 or newer, or "
+            "install Go and let `python -m testbed.find_kubectl` build it."
+        )
+    return program
+
+
+@pytest.fixture(scope="session")
+def open_kubectl(
+    cluster: Cluster, kubectl_program: Path, tmp_path_factory: pytest.TempPathFactory
+) -> OpenKubectl:
+    """Makes kubectls, each with a namespace and a directory of its own."""
+    cache = tmp_path_factory.mktemp("kube-cache")  # discovery and schemas, the same for all
+
+    @contextmanager
+    def opened(purpose: str, runtime: str = "timer") -> Iterator[Kubectl]:
+        folder = tmp_path_factory.mktemp("kubectl")
+        (folder / ".kube").mkdir()
+        (folder / ".kube" / "cache").symlink_to(cache)
+        with _namespace(cluster, purpose, runtime) as name:
+            yield Kubectl(kubectl_program, cluster.kubeconfig, folder, name)
+
+    return opened
+
+
+@pytest.fixture
+def kubectl(open_kubectl: OpenKubectl, request: pytest.FixtureRequest) -> Iterator[Kubectl]:
+    """In a namespace whose pods are timers."""
+    with open_kubectl(request.node.name) as made:
+        yield made
+
+
+@pytest.fixture
+def live(open_kubectl: OpenKubectl, request: pytest.FixtureRequest) -> Iterator[Kubectl]:
+    """In a namespace whose containers are processes."""
+    with open_kubectl(request.node.name, "process") as made:
+        yield made
+
+
+@pytest.fixture
+def namespace(cluster: Cluster, request: pytest.FixtureRequest) -> Iterator[str]:
+    """For other clients than kubectl; its containers are processes."""
+    with _namespace(cluster, request.node.name, "process") as name:
+        yield name
+
+
+@contextmanager
+def _namespace(cluster: Cluster, purpose: str, runtime: str) -> Iterator[str]:
+    words = re.sub(r"[^a-z0-9]+", "-", purpose.removeprefix("test_").lower())
+    name = f"{words[:40].strip('-')}-{next(_serial)}"
+    make_namespace(cluster, name, {names.ANNOTATION_RUNTIME: runtime})
+    eventually(lambda: has_service_account(cluster, name))
+    yield name
+    call(cluster, "DELETE", f"/api/v1/namespaces/{name}")
