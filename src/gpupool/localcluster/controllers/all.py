@@ -44,7 +44,7 @@ def cluster_controllers(around: Surroundings) -> list[Controller]:
     return [
         namespace.CONTROLLER,
         service_account.controller(around.ca_pem),
-        deployment.CONTROLLER,
+        deployment.controller(),
         *replica_set.controllers(),
         stateful_set.controller(),
         endpoints.CONTROLLER,

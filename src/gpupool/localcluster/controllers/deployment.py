@@ -1,294 +1,264 @@
 """Deployment: one replica set per version of its template, and the way from one to the next."""
 
 from gpupool.contract.objects import Obj
-from gpupool.kube.errors import AlreadyExists
-from gpupool.kube.events import NORMAL
+from gpupool.kube.errors import AlreadyExists, KubeError, NotFound
+from gpupool.kube.events import NORMAL, WARNING
 from gpupool.kube.mirror import Key, controller_uid
 from gpupool.kube.resources import DEPLOYMENTS, PODS, REPLICA_SETS
-from gpupool.localcluster.controllers import deployment_status, rollout
-from gpupool.localcluster.controllers.pods import content_hash, controller_reference
-from gpupool.localcluster.controllers.rollout import Bounds, Size
-from gpupool.localcluster.controllers.run import Context, Controller, Watch, controlled_by
-
-HASH_LABEL = "pod-template-hash"
-REVISION = "deployment.kubernetes.io/revision"
-_HISTORY = "deployment.kubernetes.io/revision-history"
-_DESIRED = "deployment.kubernetes.io/desired-replicas"
-_MAX = "deployment.kubernetes.io/max-replicas"
-_LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
-_BY_CONTROLLER = "controller"
+from gpupool.localcluster.controllers import deployment_sets as sets_of
+from gpupool.localcluster.controllers import deployment_status, ownership, rollout
+from gpupool.localcluster.controllers.deployment_status import PROGRESSING, Conditions
+from gpupool.localcluster.controllers.pod_writes import namespace_is_going
+from gpupool.localcluster.controllers.pods import annotation, is_finished, is_terminating
+from gpupool.localcluster.controllers.run import Context, Controller, Watch
 
 
-async def reconcile(key: Key, context: Context) -> float | None:
-    deployment = context.of(DEPLOYMENTS).get(key[1], key[0])
-    if deployment is None:
-        return None
-    owned = context.of(REPLICA_SETS).by(_BY_CONTROLLER, deployment["metadata"]["uid"])
-    sets = sorted(owned, key=_age)
-    if "deletionTimestamp" not in deployment["metadata"]:
-        await _Rollout(deployment, sets, context).step()
-    return deployment_status.seconds_to_deadline(deployment, context.now()) or None
+def controller() -> Controller:
+    adopters = ownership.Adopters("Deployment")
 
+    async def reconcile(key: Key, context: Context) -> float | None:
+        deployment = context.of(DEPLOYMENTS).get(key[1], key[0])
+        if deployment is None:
+            return None
+        return await _Rollout(deployment, context).step()
 
-def _prepare(context: Context) -> None:
-    for resource in (REPLICA_SETS, PODS):
-        context.of(resource).add_index(_BY_CONTROLLER, lambda obj: [controller_uid(obj)])
+    def prepare(context: Context) -> None:
+        ownership.add_indexes(context.of(REPLICA_SETS))
+        ownership.add_indexes(context.of(PODS))
+        adopters.follow(context.of(DEPLOYMENTS))
 
-
-CONTROLLER = Controller(
-    "deployment-controller",
-    (Watch(DEPLOYMENTS), Watch(REPLICA_SETS, controlled_by("Deployment"))),
-    reconcile,
-    reads=(PODS,),
-    prepare=_prepare,
-)
-
-
-def _age(replica_set: Obj) -> tuple[str, str]:
-    metadata = replica_set["metadata"]
-    return metadata["creationTimestamp"], metadata["name"]
-
-
-def _template(replica_set: Obj) -> Obj:
-    """The template as the deployment has it: without the label that was added."""
-    template: Obj = replica_set["spec"]["template"]
-    labels = dict(template["metadata"].get("labels") or {})
-    labels.pop(HASH_LABEL, None)
-    return {**template, "metadata": {**template["metadata"], "labels": labels}}
-
-
-def _revision(obj: Obj) -> int:
-    text = (obj["metadata"].get("annotations") or {}).get(REVISION, "0")
-    return int(text) if text.isdigit() else 0
-
-
-def _size(replica_set: Obj) -> Size:
-    status = replica_set.get("status", {})
-    return Size(
-        replica_set["metadata"]["name"],
-        replica_set["spec"]["replicas"],
-        status.get("availableReplicas", 0),
-        status.get("readyReplicas", 0),
+    return Controller(
+        "deployment-controller",
+        (Watch(DEPLOYMENTS), Watch(REPLICA_SETS, adopters.keys())),
+        reconcile,
+        reads=(PODS,),
+        prepare=prepare,
     )
 
 
 class _Rollout:
     """One look at one deployment. `sets` come oldest first."""
 
-    def __init__(self, deployment: Obj, sets: list[Obj], context: Context) -> None:
+    def __init__(self, deployment: Obj, context: Context) -> None:
         self.deployment = deployment
-        self.sets = sets
-        self.context = context
         self.spec = deployment["spec"]
-        self.new = next((rs for rs in sets if _template(rs) == self._wanted_template()), None)
-        self.limits = self._limits()
+        self.context = context
+        self.now = context.now()
+        self.limits = sets_of.limits_of(deployment)
+        self.conditions = Conditions(deployment, self.now)
+        self.sets: list[Obj] = []
+        self.new: Obj | None = None
 
     @property
     def old(self) -> list[Obj]:
-        return [rs for rs in self.sets if rs is not self.new]
+        return [each for each in self.sets if each is not self.new]
 
-    async def step(self) -> None:
-        if self.spec.get("paused") or self._was_resized_in_mid_rollout():
+    async def step(self) -> float | None:
+        self.sets = sorted(await self._claimed(), key=sets_of.age)
+        self.new = sets_of.new_of(self.deployment, self.sets)
+        if is_terminating(self.deployment):
+            await self._write_status()
+            return None
+        deployment_status.note_pause(self.conditions, self.deployment)
+        if self.new is not None:
+            await self._refresh_new(self.new)
+        if self.spec.get("paused") or sets_of.was_resized(self.deployment, self.sets):
             await self._rescale()
-        elif self.spec["strategy"]["type"] == "Recreate":
-            await self._recreate()
+            if self.spec.get("paused"):
+                await self._forget_old_history()
+            status = await self._write_status()
         else:
-            await self._roll()
-        await self._write_status()
-        await self._forget_old_history()
+            status = await self._roll_out()
+        return deployment_status.seconds_to_deadline(self.deployment, status, self.now)
 
-    def _wanted_template(self) -> Obj:
-        template: Obj = self.spec["template"]
-        metadata = template.get("metadata") or {}
-        return {**template, "metadata": {**metadata, "labels": metadata.get("labels") or {}}}
+    async def _claimed(self) -> list[Obj]:
+        selector = ownership.selector_of(self.deployment)
 
-    def _limits(self) -> Bounds:
-        rolling = self.spec["strategy"].get("rollingUpdate")
-        if rolling is None:
-            return Bounds(self.spec["replicas"], 0, 0)
-        return rollout.bounds(self.spec["replicas"], rolling["maxSurge"], rolling["maxUnavailable"])
+        def fits(replica_set: Obj) -> bool:
+            labels = replica_set["metadata"].get("labels") or {}
+            return selector is not None and selector.matches(labels)
 
-    # -- the strategies --------------------------------------------------------------------
+        found = ownership.candidates(self.context.of(REPLICA_SETS), self.deployment)
+        judged = ownership.judge(self.deployment, found, fits)
+        ties = ownership.Ties(DEPLOYMENTS)
+        return await ownership.claim(self.context, self.deployment, ties, REPLICA_SETS, judged)
 
-    async def _roll(self) -> None:
-        new = await self._ensure_new()
-        grown = rollout.new_size(self.limits, _size(new), [_size(rs) for rs in self.old])
-        if grown != new["spec"]["replicas"]:
-            await self._scale(new, grown)
-            return
-        smaller = rollout.old_sizes(self.limits, _size(new), [_size(rs) for rs in self.old])
+    # -- the strategies ------------------------------------------------------------------------
+
+    async def _roll_out(self) -> Obj:
+        recreates = self.spec["strategy"]["type"] == "Recreate"
+        moved = await (self._recreate() if recreates else self._roll())
+        if not moved and deployment_status.is_complete(
+            self.deployment, self.deployment.get("status", {})
+        ):
+            await self._forget_old_history()
+        return await self._write_status(rolling_out=True)
+
+    async def _roll(self) -> bool:
+        """Whether a step was made; the next one waits until this one shows."""
+        new = self.new or await self._create_new()
+        size, old = self._size(new), [self._size(each) for each in self.old]
+        if await self._scale(new, rollout.new_size(self.limits, size, old)):
+            return True
+        smaller = rollout.old_sizes(self.limits, size, old)
         for replica_set in self.old:
             name = replica_set["metadata"]["name"]
             if name in smaller:
                 await self._scale(replica_set, smaller[name])
+        return bool(smaller)
 
-    async def _recreate(self) -> None:
+    async def _recreate(self) -> bool:
         """Everything old goes before anything new comes."""
-        running = [rs for rs in self.old if rs["spec"]["replicas"]]
+        running = [each for each in self.old if each["spec"]["replicas"]]
         for replica_set in running:
             await self._scale(replica_set, 0)
-        pods = self.context.of(PODS)
-        left = [
-            pod
-            for rs in self.old
-            for pod in pods.by(_BY_CONTROLLER, rs["metadata"]["uid"])
-            if pod.get("status", {}).get("phase") not in ("Succeeded", "Failed")
-        ]
-        if running or left:
-            return
-        new = await self._ensure_new()
-        await self._scale(new, self.spec["replicas"])
+        if running or self._old_pods_are_left():
+            return True
+        new = self.new or await self._create_new()
+        return await self._scale(new, self.spec["replicas"])
 
-    def _was_resized_in_mid_rollout(self) -> bool:
-        active = [rs for rs in self.sets if rs["spec"]["replicas"]]
-        made_for = {(rs["metadata"].get("annotations") or {}).get(_DESIRED) for rs in active}
-        return len(active) > 1 and bool(made_for - {None, str(self.spec["replicas"])})
+    def _old_pods_are_left(self) -> bool:
+        pods = self.context.of(PODS)
+        return any(
+            each.get("status", {}).get("replicas")
+            or not all(map(is_finished, pods.by(ownership.BY_CONTROLLER, each["metadata"]["uid"])))
+            for each in self.old
+        )
 
     async def _rescale(self) -> None:
         """A new size and no new version: everybody grows or shrinks in place."""
-        active = [rs for rs in reversed(self.sets) if rs["spec"]["replicas"]]
+        active = [each for each in self.sets if each["spec"]["replicas"]]
         if len(active) <= 1:
             only = active[0] if active else self.new or (self.sets[-1] if self.sets else None)
             if only is not None:
                 await self._scale(only, self.spec["replicas"])
-            return
-        if self.new and self.new["status"].get("availableReplicas", 0) == self.spec["replicas"]:
-            for rs in self.old:
-                await self._scale(rs, 0)
-            return
-        were = (active[0]["metadata"].get("annotations") or {}).get(_MAX, "0")
-        sizes = rollout.proportional_sizes(self.limits, [_size(rs) for rs in active], int(were))
-        for replica_set in active:
-            name = replica_set["metadata"]["name"]
-            await self._scale(replica_set, sizes.get(name, replica_set["spec"]["replicas"]))
+        elif sets_of.is_saturated(self.deployment, self.new):
+            for replica_set in self.old:
+                if replica_set["spec"]["replicas"]:
+                    await self._scale(replica_set, 0)
+        elif self.spec["strategy"]["type"] == "RollingUpdate":
+            sizes = rollout.proportional_sizes(self.limits, [self._size(rs) for rs in active])
+            for replica_set in active:
+                await self._scale(replica_set, sizes[replica_set["metadata"]["name"]])
 
-    # -- replica sets ----------------------------------------------------------------------
+    # -- replica sets --------------------------------------------------------------------------
 
-    async def _ensure_new(self) -> Obj:
-        if self.new is None:
-            self.new = await self._create_new()
-            self.sets.append(self.new)
-        revision = max((_revision(rs) for rs in self.old), default=0) + 1
-        if _revision(self.new) < revision:
-            await self._annotate(self.new, revision)
-        current = (self.deployment["metadata"].get("annotations") or {}).get(REVISION)
-        if current != str(_revision(self.new)):
+    def _size(self, replica_set: Obj) -> rollout.Size:
+        return sets_of.size_of(replica_set, self.deployment)
+
+    def _next_revision(self) -> int:
+        return max(map(sets_of.revision_of, self.old), default=0) + 1
+
+    async def _refresh_new(self, new: Obj) -> None:
+        """The new set has the highest number, the deployment's annotations, and vice versa."""
+        known = new["metadata"].get("annotations") or {}
+        wanted = sets_of.annotations(self.deployment, known, self._next_revision())
+        min_ready_s = self.spec.get("minReadySeconds", 0)
+        if wanted != known or new["spec"].get("minReadySeconds", 0) != min_ready_s:
+            new["metadata"]["annotations"] = wanted
+            new["spec"]["minReadySeconds"] = min_ready_s
+            new |= await self.context.kube.update(REPLICA_SETS, new)
+        await self._set_revision(sets_of.revision_of(new))
+        if (
+            deployment_status.has_deadline(self.deployment)
+            and self.conditions.get(PROGRESSING) is None
+        ):
+            text = f'Found new replica set "{new["metadata"]["name"]}"'
+            self.conditions.put(PROGRESSING, "True", "FoundNewReplicaSet", text)
+
+    async def _set_revision(self, revision: int) -> None:
+        if annotation(self.deployment, sets_of.REVISION) != str(revision):
             metadata = self.deployment["metadata"]
             path = DEPLOYMENTS.path(metadata["namespace"], metadata["name"])
-            patch = {"metadata": {"annotations": {REVISION: str(_revision(self.new))}}}
+            patch = {"metadata": {"annotations": {sets_of.REVISION: str(revision)}}}
             self.deployment = await self.context.kube.patch(path, patch)
-        return self.new
 
     async def _create_new(self) -> Obj:
-        metadata, template = self.deployment["metadata"], self._wanted_template()
         collisions = self.deployment.get("status", {}).get("collisionCount", 0)
-        suffix = content_hash(template, collisions)
-        labels = {**template["metadata"]["labels"], HASH_LABEL: suffix}
-        selector = dict(self.spec["selector"])
-        selector["matchLabels"] = {**(selector.get("matchLabels") or {}), HASH_LABEL: suffix}
-        name = f"{metadata['name']}-{suffix}"
-        empty = Size(name, 0, 0)
-        first = rollout.new_size(self.limits, empty, [_size(rs) for rs in self.old])
-        wanted = {
-            "apiVersion": "apps/v1",
-            "kind": "ReplicaSet",
-            "metadata": {
-                "name": name,
-                "namespace": metadata["namespace"],
-                "labels": labels,
-                "annotations": self._annotations(max(map(_revision, self.old), default=0) + 1),
-                "ownerReferences": [controller_reference(self.deployment, DEPLOYMENTS)],
-            },
-            "spec": {
-                "replicas": first if self.spec["strategy"]["type"] != "Recreate" else 0,
-                "minReadySeconds": self.spec.get("minReadySeconds", 0),
-                "selector": selector,
-                "template": {
-                    **template,
-                    "metadata": {**template["metadata"], "labels": labels},
-                },
-            },
-        }
+        size = self.spec["replicas"]
+        if self.spec["strategy"]["type"] == "RollingUpdate":
+            old = [self._size(each) for each in self.old]
+            size = rollout.new_size(self.limits, rollout.Size("", 0, 0), old)
+        wanted = sets_of.new_replica_set(self.deployment, self._next_revision(), size, collisions)
+        name = wanted["metadata"]["name"]
         try:
-            created = await self.context.kube.create(REPLICA_SETS, wanted)
-        except AlreadyExists:
-            return await self._taken_name(name, template, collisions)
-        if created["spec"]["replicas"]:
-            self._say_scaled("up", name, 0, created["spec"]["replicas"])
-        return created
+            self.new = await self.context.kube.create(REPLICA_SETS, wanted)
+        except AlreadyExists as error:
+            self.new = await self._taken_name(name, collisions, error)
+        except KubeError as error:
+            await self._say_not_created(name, error)
+            raise
+        else:
+            if size:
+                self._say_scaled(name, 0, size)
+            if deployment_status.has_deadline(self.deployment):
+                text = f'Created new replica set "{name}"'
+                self.conditions.put(PROGRESSING, "True", "NewReplicaSetCreated", text)
+        self.sets.append(self.new)
+        await self._set_revision(sets_of.revision_of(self.new))
+        return self.new
 
-    async def _taken_name(self, name: str, template: Obj, collisions: int) -> Obj:
+    async def _taken_name(self, name: str, collisions: int, error: AlreadyExists) -> Obj:
         """Ours already, and the mirror late; or another template with the same hash."""
         namespace = self.deployment["metadata"]["namespace"]
         found = await self.context.kube.get(REPLICA_SETS, name, namespace)
         mine = controller_uid(found) == self.deployment["metadata"]["uid"]
-        if mine and _template(found) == template:
+        if mine and sets_of.template_of(found) == sets_of.template_of(self.deployment):
             return found
         status = {**self.deployment.get("status", {}), "collisionCount": collisions + 1}
         await self.context.kube.update_status(DEPLOYMENTS, {**self.deployment, "status": status})
-        raise AlreadyExists({"code": 409, "message": f"replica set name {name} is taken"})
+        raise error
 
-    def _annotations(self, revision: int) -> Obj:
-        own = self.deployment["metadata"].get("annotations") or {}
-        kept = {k: v for k, v in own.items() if k not in (_LAST_APPLIED, REVISION)}
-        return kept | {
-            REVISION: str(revision),
-            _DESIRED: str(self.spec["replicas"]),
-            _MAX: str(self.spec["replicas"] + self.limits.surge),
-        }
-
-    async def _annotate(self, replica_set: Obj, revision: int) -> None:
-        """An old version comes back under a new number; the numbers it had stay on record."""
-        metadata = replica_set["metadata"]
-        annotations = dict(metadata.get("annotations") or {})
-        had = annotations.get(REVISION)
-        if had:
-            annotations[_HISTORY] = ",".join(filter(None, (annotations.get(_HISTORY), had)))
-        annotations |= self._annotations(revision)
-        metadata["annotations"] = annotations
-        replica_set |= await self.context.kube.update(REPLICA_SETS, replica_set)
-
-    async def _scale(self, replica_set: Obj, size: int) -> None:
+    async def _scale(self, replica_set: Obj, size: int) -> bool:
+        """Whether the size has changed; for what it was chosen is noted either way."""
         was, metadata = replica_set["spec"]["replicas"], replica_set["metadata"]
-        annotations = {**(metadata.get("annotations") or {})}
-        annotations |= {
-            _DESIRED: str(self.spec["replicas"]),
-            _MAX: str(self.spec["replicas"] + self.limits.surge),
-        }
-        if was == size and annotations == metadata.get("annotations"):
-            return
-        metadata["annotations"], replica_set["spec"]["replicas"] = annotations, size
+        known = metadata.get("annotations") or {}
+        noted = sets_of.with_sizes(known, self.deployment)
+        if was == size and noted == known:
+            return False
+        metadata["annotations"], replica_set["spec"]["replicas"] = noted, size
         replica_set |= await self.context.kube.update(REPLICA_SETS, replica_set)
         if was != size:
-            self._say_scaled("up" if size > was else "down", metadata["name"], was, size)
+            self._say_scaled(metadata["name"], was, size)
+        return bool(was != size)
 
-    def _say_scaled(self, way: str, name: str, was: int, size: int) -> None:
+    def _say_scaled(self, name: str, was: int, size: int) -> None:
+        way = "up" if size > was else "down"
         text = f"Scaled {way} replica set {name} from {was} to {size}"
         self.context.events.event(self.deployment, NORMAL, "ScalingReplicaSet", text)
 
-    # -- afterwards ------------------------------------------------------------------------
-
-    async def _write_status(self) -> None:
-        status = deployment_status.counts(self.deployment, self.new, self.sets)
-        least = self.limits.replicas - self.limits.unavailable
-        found = deployment_status.conditions(
-            self.deployment, status, self.new, self.context.now(), least
-        )
-        status["conditions"] = found
-        if status != self.deployment.get("status"):
-            await self.context.kube.update_status(
-                DEPLOYMENTS, {**self.deployment, "status": status}
-            )
+    async def _say_not_created(self, name: str, error: KubeError) -> None:
+        if namespace_is_going(error):
+            return
+        text = f'Failed to create new replica set "{name}": {error}'
+        self.context.events.event(self.deployment, WARNING, "ReplicaSetCreateError", text)
+        if deployment_status.has_deadline(self.deployment):
+            self.conditions.put(PROGRESSING, "False", "ReplicaSetCreateError", text)
+            await self._write_status()
 
     async def _forget_old_history(self) -> None:
-        limit = self.spec.get("revisionHistoryLimit", 10)
-        idle = [
-            rs
-            for rs in self.old
-            if not rs["spec"]["replicas"] and not rs.get("status", {}).get("replicas")
-        ]
-        if self.new is None or self.spec.get("paused"):
-            return
-        for replica_set in sorted(idle, key=_revision)[: max(0, len(idle) - limit)]:
+        for replica_set in sets_of.to_forget(self.deployment, self.old):
             metadata = replica_set["metadata"]
-            await self.context.kube.delete(REPLICA_SETS, metadata["name"], metadata["namespace"])
+            options = {"preconditions": {"uid": metadata["uid"]}}
+            try:
+                await self.context.kube.delete(
+                    REPLICA_SETS, metadata["name"], metadata["namespace"], options=options
+                )
+            except NotFound:
+                continue
+
+    # -- afterwards ----------------------------------------------------------------------------
+
+    async def _write_status(self, *, rolling_out: bool = False) -> Obj:
+        status = deployment_status.counts(self.deployment, self.new, self.sets)
+        deployment_status.note_available(self.conditions, status, self.limits)
+        if rolling_out:
+            deployment_status.note_progress(
+                self.conditions, self.deployment, status, self.new, self.now
+            )
+            deployment_status.note_failures(self.conditions, self.new, self.sets)
+        status["conditions"] = self.conditions.listed()
+        if status != self.deployment.get("status"):
+            changed = {**self.deployment, "status": status}
+            await self.context.kube.update_status(DEPLOYMENTS, changed)
+        return status

@@ -4,15 +4,22 @@ import datetime
 from collections.abc import Sequence
 
 from gpupool.contract.objects import Obj
-from gpupool.localcluster.controllers.pods import parse_time
+from gpupool.localcluster.controllers.pods import parse_time, stamp
+from gpupool.localcluster.controllers.rollout import Bounds
 
 AVAILABLE, PROGRESSING, FAILURE = "Available", "Progressing", "ReplicaFailure"
 NO_DEADLINE = 2**31 - 1
+_DONE, _TIMED_OUT = "NewReplicaSetAvailable", "ProgressDeadlineExceeded"
+_PAUSED, _RESUMED = "DeploymentPaused", "DeploymentResumed"
+
+
+def has_deadline(deployment: Obj) -> bool:
+    return bool(deployment["spec"].get("progressDeadlineSeconds", NO_DEADLINE) != NO_DEADLINE)
 
 
 def counts(deployment: Obj, new: Obj | None, sets: Sequence[Obj]) -> Obj:
     def total(field: str) -> int:
-        return sum(rs.get("status", {}).get(field, 0) for rs in sets)
+        return sum(each.get("status", {}).get(field, 0) for each in sets)
 
     available = total("availableReplicas")
     found = {
@@ -20,23 +27,24 @@ def counts(deployment: Obj, new: Obj | None, sets: Sequence[Obj]) -> Obj:
         "updatedReplicas": (new or {}).get("status", {}).get("replicas", 0),
         "readyReplicas": total("readyReplicas"),
         "availableReplicas": available,
-        "terminatingReplicas": 0,
         "unavailableReplicas": max(0, sum(rs["spec"]["replicas"] for rs in sets) - available),
     }
-    status: Obj = {"observedGeneration": deployment["metadata"].get("generation", 0)}
-    status |= {name: count for name, count in found.items() if count}
-    if deployment.get("status", {}).get("collisionCount"):
-        status["collisionCount"] = deployment["status"]["collisionCount"]
+    status = {name: count for name, count in found.items() if count}
+    status["terminatingReplicas"] = total("terminatingReplicas")
+    status["observedGeneration"] = deployment["metadata"].get("generation", 0)
+    collisions = deployment.get("status", {}).get("collisionCount")
+    if collisions is not None:
+        status["collisionCount"] = collisions
     return status
 
 
 def is_complete(deployment: Obj, status: Obj) -> bool:
     replicas = deployment["spec"]["replicas"]
+    found = ("updatedReplicas", "replicas", "availableReplicas")
+    generation = deployment["metadata"].get("generation", 0)
     return bool(
-        status.get("updatedReplicas", 0) == replicas
-        and status.get("replicas", 0) == replicas
-        and status.get("availableReplicas", 0) == replicas
-        and status["observedGeneration"] >= deployment["metadata"].get("generation", 0)
+        all(status.get(count, 0) == replicas for count in found)
+        and status.get("observedGeneration", 0) >= generation
     )
 
 
@@ -54,109 +62,123 @@ def _moved(before: Obj, status: Obj) -> bool:
     )
 
 
-def conditions(
-    deployment: Obj, status: Obj, new: Obj | None, now: datetime.datetime, least: int
-) -> list[Obj]:
-    """`least`: how many pods must be available for the whole to count as available."""
-    known = {c["type"]: c for c in deployment.get("status", {}).get("conditions") or ()}
-    wanted = [_available(status, least)]
-    progress = _progress(deployment, status, new, known, now)
-    if progress is not None:
-        wanted.append(progress)
-    failure = _failure(new)
-    if failure is not None:
-        wanted.append(failure)
-    stamp = now.strftime("%Y-%m-%dT%H:%M:%SZ")
-    return [_dated(condition, known.get(condition["type"]), stamp) for condition in wanted]
+class Conditions:
+    """Conditions by type. Their times move only when what they date moves, so that a quiet
+    deployment stays quiet."""
 
+    def __init__(self, deployment: Obj, now: datetime.datetime) -> None:
+        known = deployment.get("status", {}).get("conditions") or ()
+        self._found: dict[str, Obj] = {condition["type"]: condition for condition in known}
+        self._stamp = stamp(now)
 
-def _available(status: Obj, least: int) -> Obj:
-    if status.get("availableReplicas", 0) >= least:
-        return {
-            "type": AVAILABLE,
-            "status": "True",
-            "reason": "MinimumReplicasAvailable",
-            "message": "Deployment has minimum availability.",
+    def get(self, kind: str) -> Obj | None:
+        return self._found.get(kind)
+
+    def reason(self, kind: str) -> str:
+        return str((self._found.get(kind) or {}).get("reason", ""))
+
+    def drop(self, kind: str) -> None:
+        self._found.pop(kind, None)
+
+    def put(self, kind: str, status: str, reason: str, message: str, *, news: bool = False) -> None:
+        """`news`: it is worth a new time even in the same words."""
+        known = self._found.get(kind)
+        if known and not news and (known["status"], known["reason"]) == (status, reason):
+            return
+        same = known is not None and known["status"] == status
+        self._found[kind] = {
+            "type": kind,
+            "status": status,
+            "reason": reason,
+            "message": message,
+            "lastUpdateTime": self._stamp,
+            "lastTransitionTime": known["lastTransitionTime"] if known and same else self._stamp,
         }
-    return {
-        "type": AVAILABLE,
-        "status": "False",
-        "reason": "MinimumReplicasUnavailable",
-        "message": "Deployment does not have minimum availability.",
-    }
+
+    def listed(self) -> list[Obj]:
+        order = (AVAILABLE, PROGRESSING, FAILURE)
+        rest = [kind for kind in self._found if kind not in order]
+        return [self._found[kind] for kind in (*order, *rest) if kind in self._found]
 
 
-def _progress(
-    deployment: Obj, status: Obj, new: Obj | None, known: dict[str, Obj], now: datetime.datetime
-) -> Obj | None:
-    if deployment["spec"].get("progressDeadlineSeconds", NO_DEADLINE) == NO_DEADLINE:
-        return None
+def note_pause(conditions: Conditions, deployment: Obj) -> None:
+    """Time does not count while a deployment is paused; it starts anew when it goes on."""
+    reason = conditions.reason(PROGRESSING)
+    if not has_deadline(deployment) or reason == _TIMED_OUT:
+        return
+    if deployment["spec"].get("paused"):
+        conditions.put(PROGRESSING, "Unknown", _PAUSED, "Deployment is paused")
+    elif reason == _PAUSED:
+        conditions.put(PROGRESSING, "Unknown", _RESUMED, "Deployment is resumed")
+
+
+def note_available(conditions: Conditions, status: Obj, limits: Bounds) -> None:
+    if status.get("availableReplicas", 0) >= limits.least:
+        text = "Deployment has minimum availability."
+        conditions.put(AVAILABLE, "True", "MinimumReplicasAvailable", text)
+    else:
+        text = "Deployment does not have minimum availability."
+        conditions.put(AVAILABLE, "False", "MinimumReplicasUnavailable", text)
+
+
+def note_progress(
+    conditions: Conditions,
+    deployment: Obj,
+    status: Obj,
+    new: Obj | None,
+    now: datetime.datetime,
+) -> None:
+    """During a rollout: where it stands."""
+    if not has_deadline(deployment):
+        conditions.drop(PROGRESSING)
+        return
+    over = status.get("replicas", 0) == status.get("updatedReplicas", 0)
+    if over and conditions.reason(PROGRESSING) == _DONE:
+        return  # nothing is being rolled out
     name = deployment["metadata"]["name"]
     subject = f'ReplicaSet "{new["metadata"]["name"]}"' if new else f'Deployment "{name}"'
-    current = known.get(PROGRESSING)
-    if deployment["spec"].get("paused"):
-        return _progressing("Unknown", "DeploymentPaused", "Deployment is paused")
-    if current is not None and current.get("reason") == "DeploymentPaused":
-        return _progressing("Unknown", "DeploymentResumed", "Deployment is resumed")
     if is_complete(deployment, status):
         text = f"{subject} has successfully progressed."
-        return _progressing("True", "NewReplicaSetAvailable", text)
-    if current is None:
-        text = f'Created new replica set "{new["metadata"]["name"]}"' if new else ""
-        return _progressing("True", "NewReplicaSetCreated", text) if new else None
-    if _moved(deployment.get("status", {}), status):
-        return _progressing("True", "ReplicaSetUpdated", f"{subject} is progressing.", now)
-    if seconds_to_deadline(deployment, now) == 0:
+        conditions.put(PROGRESSING, "True", _DONE, text)
+    elif _moved(deployment.get("status", {}), status):
+        text = f"{subject} is progressing."
+        conditions.put(PROGRESSING, "True", "ReplicaSetUpdated", text, news=True)
+    elif _has_timed_out(conditions, deployment, now):
         text = f"{subject} has timed out progressing."
-        return _progressing("False", "ProgressDeadlineExceeded", text)
-    if current["reason"] == "NewReplicaSetAvailable":  # a new rollout begins
-        return _progressing("True", "ReplicaSetUpdated", f"{subject} is progressing.", now)
-    return {k: v for k, v in current.items() if k != "lastTransitionTime"}
+        conditions.put(PROGRESSING, "False", _TIMED_OUT, text)
 
 
-def _progressing(
-    status: str, reason: str, message: str, now: datetime.datetime | None = None
-) -> Obj:
-    condition: Obj = {
-        "type": PROGRESSING,
-        "status": status,
-        "reason": reason,
-        "message": message,
-    }
-    if now is not None:  # this is news, even in the same words
-        condition["lastUpdateTime"] = now.strftime("%Y-%m-%dT%H:%M:%SZ")
-    return condition
+def note_failures(conditions: Conditions, new: Obj | None, sets: Sequence[Obj]) -> None:
+    """What keeps a replica set from making pods, the new one's first."""
+    for each in [new, *sets]:
+        for condition in (each or {}).get("status", {}).get("conditions") or ():
+            if condition["type"] == FAILURE:
+                words = condition["status"], condition["reason"], condition["message"]
+                conditions.put(FAILURE, *words)
+                return
+    conditions.drop(FAILURE)
 
 
-def seconds_to_deadline(deployment: Obj, now: datetime.datetime) -> float | None:
-    """0: the rollout has stood still for too long. None: nothing is awaited."""
-    deadline_s: int = deployment["spec"].get("progressDeadlineSeconds", NO_DEADLINE)
-    if deadline_s == NO_DEADLINE or deployment["spec"].get("paused"):
+def _has_timed_out(conditions: Conditions, deployment: Obj, now: datetime.datetime) -> bool:
+    current = conditions.get(PROGRESSING)
+    if current is None or current["reason"] == _DONE:
+        return False
+    return current["reason"] == _TIMED_OUT or _seconds_left(current, deployment, now) <= 0
+
+
+def _seconds_left(condition: Obj, deployment: Obj, now: datetime.datetime) -> float:
+    since = parse_time(condition.get("lastUpdateTime"))
+    deadline_s: int = deployment["spec"]["progressDeadlineSeconds"]
+    return deadline_s - (now - since).total_seconds()
+
+
+def seconds_to_deadline(deployment: Obj, status: Obj, now: datetime.datetime) -> float | None:
+    """When to look whether the rollout still stands still. None: nothing is awaited."""
+    if not has_deadline(deployment) or is_complete(deployment, status):
         return None
-    for condition in deployment.get("status", {}).get("conditions") or ():
+    for condition in status.get("conditions") or ():
         if condition["type"] == PROGRESSING:
-            if condition["reason"] == "NewReplicaSetAvailable":
+            if condition["reason"] in (_DONE, _TIMED_OUT, _PAUSED):
                 return None
-            since = parse_time(condition.get("lastUpdateTime"))
-            return max(0.0, deadline_s - (now - since).total_seconds())
+            return max(0.1, _seconds_left(condition, deployment, now))
     return None
-
-
-def _failure(new: Obj | None) -> Obj | None:
-    for condition in (new or {}).get("status", {}).get("conditions") or ():
-        if condition["type"] == FAILURE:
-            return {key: condition[key] for key in ("type", "status", "reason", "message")}
-    return None
-
-
-def _dated(condition: Obj, known: Obj | None, stamp: str) -> Obj:
-    """Times move only when what they date moves, so that a quiet deployment stays quiet."""
-    same_words = known is not None and all(
-        known.get(k) == condition.get(k) for k in ("status", "reason", "message")
-    )
-    updated = condition.get("lastUpdateTime")
-    if updated is None:
-        updated = known["lastUpdateTime"] if known is not None and same_words else stamp
-    moved = known is None or known["status"] != condition["status"]
-    transition = stamp if moved or known is None else known["lastTransitionTime"]
-    return {**condition, "lastUpdateTime": updated, "lastTransitionTime": transition}

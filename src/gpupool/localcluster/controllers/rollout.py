@@ -14,6 +14,14 @@ class Bounds:
     surge: int
     unavailable: int
 
+    @property
+    def most(self) -> int:
+        return self.replicas + self.surge
+
+    @property
+    def least(self) -> int:
+        return self.replicas - self.unavailable
+
 
 @dataclass(frozen=True, slots=True)
 class Size:
@@ -22,7 +30,7 @@ class Size:
     name: str
     wanted: int  # spec.replicas
     available: int
-    ready: int = 0
+    made_for: int = 0  # the most pods that the deployment could have when this size was chosen
 
 
 def bounds(replicas: int, max_surge: int | str, max_unavailable: int | str) -> Bounds:
@@ -34,10 +42,10 @@ def bounds(replicas: int, max_surge: int | str, max_unavailable: int | str) -> B
     return Bounds(replicas, surge, min(unavailable, replicas))
 
 
-def resolved(value: int | str, replicas: int, *, round_up: bool) -> int:
+def resolved(value: int | str, total: int, *, round_up: bool) -> int:
     if isinstance(value, int):
         return value
-    hundredths = int(value.rstrip("%")) * replicas
+    hundredths = int(value.rstrip("%")) * total
     return -(-hundredths // 100) if round_up else hundredths // 100
 
 
@@ -45,19 +53,15 @@ def new_size(limits: Bounds, new: Size, old: Sequence[Size]) -> int:
     """How large the new replica set may be now."""
     if new.wanted >= limits.replicas:
         return limits.replicas
-    total = new.wanted + sum(size.wanted for size in old)
-    room = limits.replicas + limits.surge - total
-    if room <= 0:
-        return new.wanted
-    return new.wanted + min(room, limits.replicas - new.wanted)
+    room = limits.most - new.wanted - sum(size.wanted for size in old)
+    return new.wanted + max(0, min(room, limits.replicas - new.wanted))
 
 
 def old_sizes(limits: Bounds, new: Size, old: Sequence[Size]) -> dict[str, int]:
     """How large each old replica set should be now; those that stay are left out. `old` comes
     oldest first."""
     total = new.wanted + sum(size.wanted for size in old)
-    least = limits.replicas - limits.unavailable
-    spare = total - least - (new.wanted - new.available)
+    spare = total - limits.least - (new.wanted - new.available)
     if spare <= 0:
         return {}
     sizes = {size.name: size.wanted for size in old}
@@ -67,33 +71,41 @@ def old_sizes(limits: Bounds, new: Size, old: Sequence[Size]) -> dict[str, int]:
         if broken > 0:
             sizes[size.name] -= broken
             spare -= broken
-    extra = new.available + sum(size.available for size in old) - least
+    extra = new.available + sum(size.available for size in old) - limits.least
     for size in old:
-        less = min(max(extra, 0), sizes[size.name], spare)
+        less = min(extra, sizes[size.name])
         if less > 0:
             sizes[size.name] -= less
             extra -= less
-            spare -= less
-    before = {size.name: size.wanted for size in old}
-    return {name: wanted for name, wanted in sizes.items() if wanted != before[name]}
+    return {size.name: sizes[size.name] for size in old if sizes[size.name] != size.wanted}
 
 
-def proportional_sizes(limits: Bounds, sets: Sequence[Size], were: int) -> dict[str, int]:
-    """A deployment resized in mid-rollout: every replica set grows or shrinks by its share.
-    `sets` comes newest first; `were` is the size that the sets were made for."""
-    allowed = limits.replicas + limits.surge if limits.replicas else 0
-    total = sum(size.wanted for size in sets)
-    left = allowed - total
-    if left == 0 or not total:
-        return {}
+def proportional_sizes(limits: Bounds, sets: Sequence[Size]) -> dict[str, int]:
+    """A deployment resized in mid-rollout: every replica set grows or shrinks by its share, and
+    what rounding leaves goes to the largest. `sets` come oldest first."""
+    allowed = limits.most if limits.replicas else 0
+    to_add = allowed - sum(size.wanted for size in sets)
+    # Of equal ones, the newer grow first and the older shrink first.
+    age = -1 if to_add > 0 else 1
+    order = sorted(enumerate(sets), key=lambda place: (-place[1].wanted, age * place[0]))
     sizes: dict[str, int] = {}
-    order = sorted(sets, key=lambda size: -size.wanted)
-    for size in order:
-        share = round(size.wanted * allowed / max(were, 1)) - size.wanted
-        step = max(min(share, left), 0) if left > 0 else min(max(share, left), 0)
-        sizes[size.name] = max(0, size.wanted + step)
-        left -= sizes[size.name] - size.wanted
-    first = order[0].name
-    sizes[first] = max(0, sizes[first] + left)
-    before = {size.name: size.wanted for size in sets}
-    return {name: wanted for name, wanted in sizes.items() if wanted != before[name]}
+    left = to_add
+    for _, size in order:
+        share = _share(limits, size)
+        step = max(0, min(share, left)) if to_add > 0 else min(0, max(share, left))
+        sizes[size.name] = size.wanted + step
+        left -= step
+    if order:
+        largest = order[0][1].name
+        sizes[largest] = max(0, sizes[largest] + left)
+    return sizes
+
+
+def _share(limits: Bounds, size: Size) -> int:
+    if not limits.replicas:
+        return -size.wanted
+    if not size.made_for:
+        return 0
+    # Rounded half up: round() would go to the even neighbour.
+    doubled = 2 * size.wanted * limits.most + size.made_for
+    return doubled // (2 * size.made_for) - size.wanted
