@@ -6,8 +6,8 @@ from typing import Any
 
 from gpupool.localcluster.apiserver.http.limits import WireLimits
 from gpupool.localcluster.apiserver.http.protocol import HttpConnection
+from gpupool.localcluster.apiserver.http.reader import BodyBudget
 from gpupool.localcluster.apiserver.request import Handler
-
 
 # Of the event loop: enough to answer all that the tests send at once.
 _TURNS = 100
@@ -47,6 +47,7 @@ class Tasks:
 
     def __init__(self) -> None:
         self.running: set[asyncio.Task[None]] = set()
+        self.budget = BodyBudget(1_000_000)
 
     def opened(self, connection: HttpConnection) -> None:
         pass

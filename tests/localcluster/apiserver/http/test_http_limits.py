@@ -184,6 +184,26 @@ async def test_requests_before_a_malformed_one_are_answered() -> None:
         assert await wire.rest() == b""
 
 
+async def test_unfinished_bodies_have_a_limit_together() -> None:
+    limits = msgspec.structs.replace(QUICK, unfinished_bytes=5_000, body_timeout_s=60.0)
+    async with AsyncExitStack() as stack:
+        server = await stack.enter_async_context(serving(hello, limits))
+        writers = [await stack.enter_async_context(connected(server)) for _ in range(3)]
+        for writer in writers[:2]:
+            writer.request("POST", "/", "Content-Length: 3000")
+            writer.send(b"a" * 2_400)
+        await eventually(lambda: server.budget.held == 4_800)
+        writers[2].request("POST", "/", "Content-Length: 3000")
+        writers[2].send(b"a" * 2_400)
+        answer = await writers[2].answer()
+        assert (answer.status, answer.header("retry-after")) == (429, "1")
+        assert server.budget.held == 4_800
+        writers[0].send(b"a" * 600)
+        assert (await writers[0].answer()).status == 200
+        await writers[1].leave()
+        await eventually(lambda: server.budget.held == 0)
+
+
 async def test_a_client_that_does_not_finish_its_head_is_left() -> None:
     async with wired(hello, QUICK) as wire:
         wire.send("GET / HTTP/1.1\r\nHost: x\r\n")

@@ -186,6 +186,16 @@ async def test_a_slow_reader_slows_the_stream() -> None:
         assert events.sent > stuck_at
 
 
+async def test_a_reader_of_a_stream_may_pause_for_long() -> None:
+    events = Events(size=100_000)
+    async with wired(events.stream, QUICK) as wire:
+        wire.request("GET", "/")
+        await wire.head()
+        await asyncio.sleep(3 * QUICK.stall_timeout_s)
+        for _ in range(200):
+            assert len(await wire.chunk()) == 100_000
+
+
 async def test_a_broken_stream_is_cut_off_and_logged_once(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
@@ -202,6 +212,20 @@ async def test_a_broken_stream_is_cut_off_and_logged_once(
             await wire.head()
             assert not (await wire.rest()).endswith(b"0\r\n\r\n")
     assert [record.getMessage() for record in caplog.records] == ["request failed"]
+
+
+async def test_a_stream_whose_own_source_is_reset_is_cut_off() -> None:
+    async def handler(request: Request) -> Reply:
+        async def chunks() -> AsyncIterator[bytes]:
+            yield b"one"
+            raise ConnectionResetError("of the node, not of the client")
+
+        return Stream(chunks())
+
+    async with wired(handler) as wire:
+        wire.request("GET", "/")
+        await wire.head()
+        assert not (await wire.rest()).endswith(b"0\r\n\r\n")
 
 
 async def test_closing_the_server_ends_streams_cleanly_and_lets_answers_out() -> None:

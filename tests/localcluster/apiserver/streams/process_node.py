@@ -55,9 +55,13 @@ class PipedProcess:
         self.hang_ups += 1
         with contextlib.suppress(ProcessLookupError):
             self.child.send_signal(signal.SIGHUP)
-        await self.child.wait()
-        if self.child.stdin is not None:
-            self.child.stdin.close()
+        await _reaped(self.child)
+
+
+async def _reaped(child: asyncio.subprocess.Process) -> None:
+    await child.wait()
+    # Pipes with something unread in them would outlive the event loop.
+    child._transport.close()  # type: ignore[attr-defined]  # there is no public way
 
 
 async def _chunks(reader: asyncio.StreamReader | None) -> AsyncIterator[bytes]:
@@ -95,7 +99,7 @@ class TerminalProcess:
         self.hang_ups += 1
         with contextlib.suppress(ProcessLookupError):
             self.child.send_signal(signal.SIGHUP)
-        await self.child.wait()
+        await _reaped(self.child)
         os.close(self._terminal)
 
 

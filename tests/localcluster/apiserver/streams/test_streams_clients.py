@@ -3,6 +3,7 @@
 import asyncio
 import gc
 import json
+import socket
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
@@ -24,6 +25,12 @@ def _their_sockets_end_here() -> Iterator[None]:
     """What they leave open is not to be found by the next test."""
     yield
     gc.collect()
+
+
+def _free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as probe:
+        port: int = probe.getsockname()[1]
+        return port
 
 
 @asynccontextmanager
@@ -67,13 +74,13 @@ async def test_the_official_client_executes_and_forwards() -> None:
         forward = portforward(
             api.connect_get_namespaced_pod_portforward, "p", "default", ports=str(remote)
         )
-        socket = forward.socket(remote)
-        socket.setblocking(True)
-        socket.sendall(b"ping" * 1_000)
+        pipe = forward.socket(remote)
+        pipe.setblocking(True)
+        pipe.sendall(b"ping" * 1_000)
         echoed = b""
         while len(echoed) < 4_000:
-            echoed += socket.recv(4_096)
-        socket.close()
+            echoed += pipe.recv(4_096)
+        pipe.close()
         return process.read_stdout(), process.returncode, echoed
 
     async with echoing() as (server, port):
@@ -106,7 +113,8 @@ async def test_kr8s_executes_and_forwards(tmp_path: Path) -> None:
         found = await Pod(pod(), api=api)
         ended = await found.exec(["sh", "-c", "echo out"])
         assert (ended.stdout, ended.returncode) == (b"out\n", 0)
-        async with found.portforward(port, local_port="auto") as local:
+        # Its own choice ("auto") is drawn blindly, and taken now and then.
+        async with found.portforward(port, local_port=_free_port()) as local:
             reader, writer = await asyncio.open_connection("127.0.0.1", local)
             writer.write(b"x" * 100_000)
             assert await reader.readexactly(100_000) == b"x" * 100_000

@@ -8,6 +8,7 @@ class WireLimits(msgspec.Struct, frozen=True, kw_only=True):
     headers: int = 100
     header_bytes: int = 32 * 1024
     body_bytes: int = 3 * 1024 * 1024
+    unfinished_bytes: int = 128 * 1024 * 1024  # of all bodies that are still arriving
     message_bytes: int = 16 * 1024 * 1024  # one WebSocket message
     connections: int = 1_000
     head_timeout_s: float = 10.0  # TLS handshake; request line and headers

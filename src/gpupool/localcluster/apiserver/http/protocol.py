@@ -18,7 +18,7 @@ from typing import Any, Protocol, cast
 from gpupool.localcluster.apiserver.http import bodies, handshake, heads
 from gpupool.localcluster.apiserver.http.limits import WireLimits
 from gpupool.localcluster.apiserver.http.outlet import Outlet
-from gpupool.localcluster.apiserver.http.reader import Received, RequestReader
+from gpupool.localcluster.apiserver.http.reader import BodyBudget, Received, RequestReader
 from gpupool.localcluster.apiserver.http.websocket import ServerWebSocket
 from gpupool.localcluster.apiserver.request import Answer, Handler, Stream, Upgrade
 from gpupool.localcluster.apiserver.status import ApiError, bad_request, failure, internal
@@ -38,6 +38,9 @@ class Registry(Protocol):
 
     def spawn(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]: ...
 
+    @property
+    def budget(self) -> BodyBudget: ...
+
 
 class _Phase(Enum):
     """What we wait for; each has its own patience."""
@@ -55,7 +58,7 @@ class HttpConnection(asyncio.Protocol):
         self._limits = limits
         self._registry = registry
         self._loop = asyncio.get_running_loop()
-        self._reader = RequestReader(limits, expects_continue=self._continue)
+        self._reader = RequestReader(limits, registry.budget, expects_continue=self._continue)
         self._current: Received | None = None
         self._task: asyncio.Task[None] | None = None
         self._websocket: ServerWebSocket | None = None
@@ -79,7 +82,7 @@ class HttpConnection(asyncio.Protocol):
 
     def connection_lost(self, error: Exception | None) -> None:
         self._outlet.lose()
-        self._reader.received.clear()
+        self._reader.stop()
         if self._websocket is not None:
             self._websocket.lose()
         elif self._task is not None:
@@ -104,6 +107,7 @@ class HttpConnection(asyncio.Protocol):
                 self._reader.feed(data)
             except ApiError as error:
                 self._refusal = error.answer()
+                self._reader.release()
             self._advance()
 
     def _feed_early(self, data: bytes) -> None:
@@ -171,7 +175,10 @@ class HttpConnection(asyncio.Protocol):
                 case Upgrade():
                     await self._upgrade(reply, received)
         except ConnectionResetError:
-            return  # the client has left in the middle: nobody is told
+            # Most likely the client has left; if it was another connection that broke, there is no
+            # other way left to say so.
+            self._outlet.transport.abort()
+            return
         self._task = None
         self._complete(received)
         if not self._is_advancing:
@@ -276,7 +283,9 @@ class HttpConnection(asyncio.Protocol):
             self._outlet.transport.resume_reading()
 
     def end_if_overdue(self, now: float) -> None:
-        if now >= self._outlet.stalls_at:
+        # Streams may stand still: whoever reads logs with a pager does not read for minutes.
+        is_stream = self._is_streaming or self._websocket is not None
+        if now >= self._outlet.stalls_at and not is_stream:
             self._outlet.transport.abort()
         elif now >= self._deadline:
             if self._phase is _Phase.CLOSE and self._outlet.transport.is_closing():

@@ -13,7 +13,13 @@ import httptools
 
 from gpupool.localcluster.apiserver.http.limits import WireLimits
 from gpupool.localcluster.apiserver.request import Request
-from gpupool.localcluster.apiserver.status import ApiError, bad_request, failure, too_large
+from gpupool.localcluster.apiserver.status import (
+    ApiError,
+    bad_request,
+    failure,
+    too_large,
+    too_many_requests,
+)
 
 # Bytes of head and framing (chunk sizes, extensions, trailers) that a request may have for nothing,
 # and per byte of body: the smallest chunk takes five.
@@ -29,6 +35,24 @@ class Received(NamedTuple):
     is_http10: bool  # knows no chunks: a stream ends with the connection
 
 
+class BodyBudget:
+    """Guards what unfinished bodies of all connections take together.
+
+    They are held before we know whose they are; without this a crowd of slow writers could take
+    the limit of one body times the limit of connections.
+    """
+
+    def __init__(self, limit_bytes: int) -> None:
+        self.held = 0
+        self._limit = limit_bytes
+
+    def change(self, before: int, after: int) -> None:
+        """Raises ApiError when there is no room; what is refused counts until it is released."""
+        self.held += after - before
+        if after > before and self.held > self._limit:
+            raise too_many_requests("too many large requests are under way")
+
+
 class RequestReader:
     """Feeds the parser; whole requests wait in `received`.
 
@@ -36,12 +60,16 @@ class RequestReader:
     asks to change the protocol, `unread` is what follows it, and nothing is read either.
     """
 
-    def __init__(self, limits: WireLimits, *, expects_continue: Callable[[], None]) -> None:
+    def __init__(
+        self, limits: WireLimits, budget: BodyBudget, *, expects_continue: Callable[[], None]
+    ) -> None:
         self.received: deque[Received] = deque()
         self.unread: bytes | None = None
         self.is_mid_head = False
         self.is_mid_body = False
         self._limits = limits
+        self._budget = budget
+        self._held = 0
         self._expects_continue = expects_continue
         self._parser = httptools.HttpRequestParser(self)
         self._reset()
@@ -73,6 +101,21 @@ class RequestReader:
         if (self.is_mid_head or self.is_mid_body) and len(self.received) == complete_before:
             self._pending_bytes += len(data)
             self._limit_pending()
+        if self._held or self.is_mid_body:
+            self._hold(self._body_bytes if self.is_mid_body else 0)
+
+    def _hold(self, size: int) -> None:
+        before, self._held = self._held, size
+        self._budget.change(before, size)
+
+    def release(self) -> None:
+        """After a refusal: let go of what has been read of the request."""
+        self._hold(0)
+        self._reset()
+
+    def stop(self) -> None:
+        self.received.clear()
+        self.release()
 
     def _limit_pending(self) -> None:
         if self.is_mid_head:

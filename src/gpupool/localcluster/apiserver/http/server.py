@@ -12,6 +12,7 @@ from typing import Any
 from gpupool.localcluster.apiserver.http.limits import WireLimits
 from gpupool.localcluster.apiserver.http.listening import listen
 from gpupool.localcluster.apiserver.http.protocol import HttpConnection
+from gpupool.localcluster.apiserver.http.reader import BodyBudget
 from gpupool.localcluster.apiserver.request import Handler
 
 log = logging.getLogger(__name__)
@@ -54,6 +55,7 @@ class Server:
         limits: WireLimits,
     ) -> None:
         self.port: int = listeners[0].getsockname()[1]
+        self.budget = BodyBudget(limits.unfinished_bytes)
         self._loop = asyncio.get_running_loop()
         self._handler = handler
         self._listeners = listeners
