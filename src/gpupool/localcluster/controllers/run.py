@@ -116,8 +116,10 @@ async def _work(
     controller: Controller, context: Context, queue: WorkQueue, ready: asyncio.Event
 ) -> None:
     await ready.wait()  # nobody acts on half a picture
+    loop = asyncio.get_running_loop()
     while True:
         key = await queue.take()
+        began_s = loop.time()
         try:
             again_s = await controller.reconcile(key, context)
         except Conflict:
@@ -137,6 +139,6 @@ async def _work(
             log.exception("reconcile broke", extra={"controller": controller.name, "key": key})
             queue.failed(key)
         else:
-            queue.done(key)
+            queue.done(key, loop.time() - began_s)
             if again_s is not None:
                 queue.add_after(key, again_s)

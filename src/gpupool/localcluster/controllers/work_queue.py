@@ -8,6 +8,8 @@ from gpupool.kube.mirror import Key
 
 _FIRST_RETRY_S = 0.05
 _LAST_RETRY_S = 60.0
+_NO_REST_S = 0.02
+_LONGEST_REST_S = 1.0
 
 
 class WorkQueue:
@@ -48,10 +50,15 @@ class WorkQueue:
         self._busy.add(key)
         return key
 
-    def done(self, key: Key) -> None:
-        """Worked out well."""
+    def done(self, key: Key, took_s: float = 0.0) -> None:
+        """Worked out well. A key rests for as long as it took: one that has a thousand pods, each
+        of which reports something, is looked at now and then rather than a thousand times."""
         self._failures.pop(key, None)
-        self._release(key)
+        if took_s < _NO_REST_S:
+            self._release(key)
+        else:
+            rest_s = min(took_s, _LONGEST_REST_S)
+            asyncio.get_running_loop().call_later(rest_s, self._release, key)
 
     def failed(self, key: Key) -> float:
         """Comes back by itself; returns after how many seconds."""
