@@ -8,6 +8,7 @@ from gpupool.localcluster.config.nodes import Versions
 from gpupool.localcluster.config.spec import ClusterSpec, Quotas
 from gpupool.localcluster.controllers import (
     crd_cleanup,
+    daemon_set,
     deployment,
     disruption,
     endpoints,
@@ -47,6 +48,7 @@ def cluster_controllers(around: Surroundings) -> list[Controller]:
         deployment.controller(),
         *replica_set.controllers(),
         stateful_set.controller(),
+        daemon_set.controller(),
         endpoints.CONTROLLER,
         endpoints_removal.CONTROLLER,
         disruption.CONTROLLER,

@@ -13,8 +13,8 @@ from gpupool.localcluster.controllers import ownership
 from gpupool.localcluster.controllers.pods import content_hash, controller_reference
 from gpupool.localcluster.controllers.run import Context
 
-HASH_LABEL = "controller.kubernetes.io/hash"
 POD_LABEL = "controller-revision-hash"  # on pods: which revision they were made from
+_HASH_LABELS = {"StatefulSet": "controller.kubernetes.io/hash", "DaemonSet": POD_LABEL}
 _LONGEST_PREFIX = 223
 
 
@@ -50,7 +50,7 @@ def new_revision(owner: Obj, resource: Resource, number: int, collisions: int) -
     revision_metadata: Obj = {
         "name": f"{metadata['name'][:_LONGEST_PREFIX]}-{suffix}",
         "namespace": metadata["namespace"],
-        "labels": {**labels, HASH_LABEL: suffix},
+        "labels": {**labels, _HASH_LABELS[resource.kind]: suffix},
         "ownerReferences": [controller_reference(owner, resource)],
     }
     if metadata.get("annotations"):

@@ -1,0 +1,257 @@
+"""DaemonSet: one pod on every node that suits it."""
+
+from collections.abc import Iterable
+from functools import partial
+
+from gpupool.contract.nodes import node_of as core_node
+from gpupool.contract.objects import Obj
+from gpupool.core.request import Node
+from gpupool.kube.errors import KubeError
+from gpupool.kube.events import NORMAL, WARNING
+from gpupool.kube.mirror import Key, key_of
+from gpupool.kube.resources import CONTROLLER_REVISIONS, DAEMON_SETS, NODES, PODS
+from gpupool.localcluster.controllers import daemon_set_plan as plans
+from gpupool.localcluster.controllers import daemon_set_pods as pods
+from gpupool.localcluster.controllers import ownership, revisions, rollout
+from gpupool.localcluster.controllers.backoff import Backoff
+from gpupool.localcluster.controllers.daemon_set_plan import Daemon, Fits, Plan
+from gpupool.localcluster.controllers.daemon_set_status import status_of
+from gpupool.localcluster.controllers.expectations import Expectations
+from gpupool.localcluster.controllers.pod_writes import (
+    all_at_once,
+    create_pod,
+    delete_pod,
+    namespace_is_going,
+    slow_start,
+)
+from gpupool.localcluster.controllers.pods import (
+    is_finished,
+    is_ready,
+    is_terminating,
+    label,
+    seconds_to_available,
+)
+from gpupool.localcluster.controllers.run import Context, Controller, Watch, controlled_by
+
+BURST = 250  # pods made or removed in one go
+_LATE_S = 1.0  # when the watch has not shown by then what we did
+
+
+class _Nodes:
+    """The nodes as far as they matter here. A heartbeat is no change."""
+
+    def __init__(self) -> None:
+        self.known: dict[str, Node] = {}
+
+    def keys(self, node: Obj, context: Context) -> Iterable[Key]:
+        """For a Watch: all sets, when a node has really changed."""
+        name = node["metadata"]["name"]
+        current = context.of(NODES).get(name)
+        before = self.known.pop(name, None)
+        after = None if current is None else core_node(current)
+        if after is not None:
+            self.known[name] = after
+        if after != before:
+            for daemon_set in context.of(DAEMON_SETS):
+                yield key_of(daemon_set)
+
+
+def controller() -> Controller:
+    expectations, adopters, nodes = Expectations(), ownership.Adopters("DaemonSet"), _Nodes()
+    failures = Backoff(first_s=1.0, longest_s=900.0)
+
+    async def reconcile(key: Key, context: Context) -> float | None:
+        daemon_set = context.of(DAEMON_SETS).get(key[1], key[0])
+        if daemon_set is None:
+            expectations.forget(key)
+            return None
+        if is_terminating(daemon_set):
+            return None
+        return await _Set(daemon_set, key, context, expectations, nodes, failures).step()
+
+    def prepare(context: Context) -> None:
+        for resource in (PODS, CONTROLLER_REVISIONS):
+            ownership.add_indexes(context.of(resource))
+        adopters.follow(context.of(DAEMON_SETS))
+
+    return Controller(
+        "daemonset-controller",
+        (
+            Watch(DAEMON_SETS),
+            Watch(PODS, adopters.keys()),
+            Watch(NODES, nodes.keys),
+            Watch(CONTROLLER_REVISIONS, controlled_by("DaemonSet")),
+        ),
+        reconcile,
+        prepare=prepare,
+    )
+
+
+class _Set:
+    """One look at one set."""
+
+    def __init__(
+        self,
+        daemon_set: Obj,
+        key: Key,
+        context: Context,
+        expectations: Expectations,
+        nodes: _Nodes,
+        failures: Backoff,
+    ) -> None:
+        self.set = daemon_set
+        self.spec = daemon_set["spec"]
+        self.key = key
+        self.context = context
+        self.expectations = expectations
+        self.failures = failures
+        self.now = context.now()
+        self.fits: Fits = pods.fits(daemon_set, nodes.known)
+        self.found: dict[str, Obj] = {}
+        self.suffix = ""
+
+    async def step(self) -> float | None:
+        known = await revisions.claimed(self.context, self.set, DAEMON_SETS)
+        collisions = self.set.get("status", {}).get("collisionCount", 0)
+        current, collisions = await revisions.current(
+            self.context, self.set, DAEMON_SETS, known, collisions
+        )
+        self.suffix = label(current, revisions.POD_LABEL) or current["metadata"]["name"]
+        self.found = {pod["metadata"]["name"]: pod for pod in await self._claimed()}
+        daemons = self._daemons()
+        seen = self._has_seen_its_doings()
+        failure: KubeError | None = None
+        if seen:
+            failure = await self._act(daemons)
+        status = status_of(self.set, self.fits, daemons, collisions, seen)
+        if status != self.set.get("status"):
+            changed = {**self.set, "status": status}
+            await self.context.kube.update_status(DAEMON_SETS, changed)
+        if failure is not None and not namespace_is_going(failure):
+            raise failure
+        await self._forget_history(known, current)
+        return self._next_look(seen)
+
+    async def _claimed(self) -> list[Obj]:
+        selector = ownership.selector_of(self.set)
+
+        def fits(pod: Obj) -> bool:
+            return selector is not None and selector.matches(pod["metadata"].get("labels") or {})
+
+        found = ownership.candidates(self.context.of(PODS), self.set)
+        judged = ownership.judge(self.set, found, fits)
+        ties = ownership.Ties(DAEMON_SETS)
+        return await ownership.claim(self.context, self.set, ties, PODS, judged)
+
+    def _daemons(self) -> dict[str, list[Daemon]]:
+        """By node. What has ended and only waits to be removed is nobody's concern."""
+        daemons: dict[str, list[Daemon]] = {}
+        for name, pod in sorted(self.found.items()):
+            node = pods.node_of(pod)
+            if node and not (is_finished(pod) and is_terminating(pod)):
+                daemons.setdefault(node, []).append(self._daemon(name, pod))
+        return daemons
+
+    def _daemon(self, name: str, pod: Obj) -> Daemon:
+        return Daemon(
+            name=name,
+            updated=pods.is_updated(pod, self.set, self.suffix),
+            phase=pod.get("status", {}).get("phase", "Pending"),
+            ready=is_ready(pod),
+            available=self._seconds_to_available(pod) == 0,
+            terminating=is_terminating(pod),
+            placed=bool(pod["spec"].get("nodeName")),
+            created=pod["metadata"]["creationTimestamp"],
+        )
+
+    def _has_seen_its_doings(self) -> bool:
+        alive = {p["metadata"]["uid"] for p in self.found.values() if not is_terminating(p)}
+        return self.expectations.met(self.key, self.context.of, alive, self.now.timestamp())
+
+    # -- acting --------------------------------------------------------------------------------
+
+    async def _act(self, daemons: plans.Daemons) -> KubeError | None:
+        rolling = self.spec["updateStrategy"].get("rollingUpdate") or {}
+        updates = self.spec["updateStrategy"]["type"] == "RollingUpdate"
+        surge, wanted = rolling.get("maxSurge", 0), self._wanted()
+        surges = updates and rollout.resolved(surge, 1, round_up=True) > 0
+        held = {node for node in daemons if self._waits(node)}
+        todo = plans.tend(self.fits, daemons, surges, held)
+        self._say_ended(todo)
+        failure = await self._carry_out(todo)
+        if failure is None and updates and not (todo.create or todo.delete):
+            max_surge = rollout.resolved(surge, wanted, round_up=True)
+            missing = rolling.get("maxUnavailable", 0)
+            max_missing = rollout.resolved(missing, wanted, round_up=True)
+            todo = plans.update(self.fits, daemons, max_surge, max_missing)
+            failure = await self._carry_out(todo)
+        return failure
+
+    def _wanted(self) -> int:
+        return sum(fit is plans.Fit.RUN for fit in self.fits.values())
+
+    async def _carry_out(self, todo: Plan) -> KubeError | None:
+        now_s = self.now.timestamp()
+        jobs = [partial(self._create, node) for node in todo.create[:BURST]]
+        made, failure = await slow_start(jobs)
+        for created in made:
+            self.expectations.wrote(self.key, PODS, created, now_s)
+        leaving = [self.found[name] for name in todo.delete[:BURST]]
+        for pod in leaving:
+            self.expectations.deleted(self.key, pod["metadata"]["uid"], now_s)
+        try:
+            await all_at_once([delete_pod(self.context, self.set, pod) for pod in leaving])
+        except KubeError as error:
+            self.expectations.forget(self.key)
+            failure = failure or error
+        return failure
+
+    async def _create(self, node: str) -> Obj:
+        pod = pods.new_pod(self.set, node, self.suffix)
+        return await create_pod(self.context, self.set, pod)
+
+    async def _forget_history(self, known: list[Obj], current: Obj) -> None:
+        used = {label(pod, revisions.POD_LABEL) for pod in self.found.values()}
+        live = {
+            revision["metadata"]["name"]
+            for revision in known
+            if label(revision, revisions.POD_LABEL) in used
+        }
+        live.add(current["metadata"]["name"])
+        limit = self.spec.get("revisionHistoryLimit", 10)
+        await revisions.forget(self.context, revisions.surplus(known, live, limit))
+
+    # -- pods that have ended ------------------------------------------------------------------
+
+    def _backoff_key(self, node: str) -> tuple[str, ...]:
+        generation = self.set.get("status", {}).get("observedGeneration", 0)
+        return self.set["metadata"]["uid"], str(generation), node
+
+    def _waits(self, node: str) -> float:
+        return self.failures.left_s(self._backoff_key(node), self.now.timestamp())
+
+    def _say_ended(self, todo: Plan) -> None:
+        namespace = self.set["metadata"]["namespace"]
+        for node, name in todo.failed:
+            self.failures.next(self._backoff_key(node), self.now.timestamp())
+            text = f"Found failed daemon pod {namespace}/{name} on node {node}, will try to kill it"
+            self.context.events.event(self.set, WARNING, "FailedDaemonPod", text)
+        for node, name in todo.succeeded:
+            text = (
+                f"Found succeeded daemon pod {namespace}/{name} on node {node}, "
+                "will try to delete it"
+            )
+            self.context.events.event(self.set, NORMAL, "SucceededDaemonPod", text)
+
+    def _seconds_to_available(self, pod: Obj) -> float | None:
+        return seconds_to_available(pod, self.spec.get("minReadySeconds", 0), self.now)
+
+    def _next_look(self, seen: bool) -> float | None:
+        """When a pod becomes available by time alone, or a failed one may be replaced."""
+        waits = [self._seconds_to_available(pod) for pod in self.found.values()]
+        failed = [p for p in self.found.values() if p.get("status", {}).get("phase") == "Failed"]
+        waits += [self._waits(pods.node_of(pod)) for pod in failed]
+        later = [wait for wait in waits if wait]
+        if not seen:
+            later.append(_LATE_S)
+        return min(later) if later else None

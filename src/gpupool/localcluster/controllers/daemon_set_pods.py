@@ -1,0 +1,118 @@
+"""The pods of a DaemonSet: on which nodes they belong, and how they are made. Pure."""
+
+from collections.abc import Mapping
+
+from gpupool.contract.objects import Obj
+from gpupool.contract.pods import pod_request
+from gpupool.core.request import Effect, Node, PodRequest
+from gpupool.engine.filters import node_affinity
+from gpupool.engine.usage import Usage
+from gpupool.kube.resources import DAEMON_SETS
+from gpupool.localcluster.controllers.daemon_set_plan import Fit
+from gpupool.localcluster.controllers.pods import annotation, label, pod_from_template
+from gpupool.localcluster.controllers.revisions import POD_LABEL
+
+_TEMPLATE_GENERATION = "deprecated.daemonset.template.generation"
+_GENERATION_LABEL = "pod-template-generation"
+_REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
+# Trouble of the node that daemons live with.
+_TOLERATED = (
+    ("node.kubernetes.io/not-ready", "NoExecute"),
+    ("node.kubernetes.io/unreachable", "NoExecute"),
+    ("node.kubernetes.io/disk-pressure", "NoSchedule"),
+    ("node.kubernetes.io/memory-pressure", "NoSchedule"),
+    ("node.kubernetes.io/pid-pressure", "NoSchedule"),
+    ("node.kubernetes.io/unschedulable", "NoSchedule"),
+)
+_TOLERATED_BY_HOST_NETWORK = ("node.kubernetes.io/network-unavailable", "NoSchedule")
+
+
+def tolerations(spec: Obj) -> list[Obj]:
+    """The template's own, and those of daemons in place of any like them."""
+    wanted = [*_TOLERATED, *([_TOLERATED_BY_HOST_NETWORK] if spec.get("hostNetwork") else [])]
+    added = [{"key": key, "operator": "Exists", "effect": effect} for key, effect in wanted]
+    own = list(spec.get("tolerations") or ())
+    for each in added:
+        for place, known in enumerate(own):
+            if _is_alike(known, each):
+                own[place] = each
+                break
+        else:
+            own.append(each)
+    return own
+
+
+def _is_alike(one: Obj, other: Obj) -> bool:
+    return all(
+        (one.get(field) or default) == (other.get(field) or default)
+        for field, default in (("key", ""), ("effect", ""), ("operator", "Equal"), ("value", ""))
+    )
+
+
+def requirements(daemon_set: Obj) -> PodRequest:
+    """What the pods ask of a node."""
+    spec = daemon_set["spec"]["template"]["spec"]
+    metadata = {"uid": "", "name": "", "namespace": daemon_set["metadata"]["namespace"]}
+    return pod_request({"metadata": metadata, "spec": {**spec, "tolerations": tolerations(spec)}})
+
+
+def fit(request: PodRequest, node: Node) -> Fit:
+    if request.node_name not in ("", node.name) or node_affinity(request, Usage(node)):
+        return Fit.GO
+    untolerated = {
+        taint.effect
+        for taint in node.taints
+        if not any(toleration.tolerates(taint) for toleration in request.tolerations)
+    }
+    if Effect.NO_EXECUTE in untolerated:
+        return Fit.GO
+    return Fit.STAY if Effect.NO_SCHEDULE in untolerated else Fit.RUN
+
+
+def new_pod(daemon_set: Obj, node: str, suffix: str) -> Obj:
+    """`suffix`: of the present revision. The scheduler binds it to the one node that it names."""
+    template = daemon_set["spec"]["template"]
+    pod = pod_from_template(daemon_set, DAEMON_SETS, template)
+    labels = {**(pod["metadata"].get("labels") or {}), POD_LABEL: suffix}
+    generation = annotation(daemon_set, _TEMPLATE_GENERATION)
+    if generation:
+        labels[_GENERATION_LABEL] = generation
+    pod["metadata"]["labels"] = labels
+    spec = template["spec"]
+    affinity = spec.get("affinity") or {}
+    this_node = {"key": "metadata.name", "operator": "In", "values": [node]}
+    required = {"nodeSelectorTerms": [{"matchFields": [this_node]}]}
+    pod["spec"] = {
+        **spec,
+        "tolerations": tolerations(spec),
+        "affinity": {
+            **affinity,
+            "nodeAffinity": {**(affinity.get("nodeAffinity") or {}), _REQUIRED: required},
+        },
+    }
+    return pod
+
+
+def node_of(pod: Obj) -> str:
+    """The node that it runs on or waits for."""
+    spec = pod["spec"]
+    if spec.get("nodeName"):
+        return str(spec["nodeName"])
+    affinity = (spec.get("affinity") or {}).get("nodeAffinity") or {}
+    for term in (affinity.get(_REQUIRED) or {}).get("nodeSelectorTerms") or ():
+        for field in term.get("matchFields") or ():
+            if field["key"] == "metadata.name" and len(field.get("values") or ()) == 1:
+                return str(field["values"][0])
+    return ""
+
+
+def is_updated(pod: Obj, daemon_set: Obj, suffix: str) -> bool:
+    generation = annotation(daemon_set, _TEMPLATE_GENERATION)
+    return label(pod, POD_LABEL) == suffix or (
+        bool(generation) and label(pod, _GENERATION_LABEL) == generation
+    )
+
+
+def fits(daemon_set: Obj, nodes: Mapping[str, Node]) -> dict[str, Fit]:
+    request = requirements(daemon_set)
+    return {name: fit(request, nodes[name]) for name in sorted(nodes)}
