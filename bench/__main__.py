@@ -1,0 +1,56 @@
+"""`make bench`: runs every measurement, prints a table, writes bench/results/<time>.json.
+
+python -m bench [apiserver] [kubernetes] [start] [scale]      nothing named: all
+"""
+
+import datetime
+import os
+import platform
+import sys
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from bench import kubernetes
+from bench.apiserver import measure_ours
+from bench.cluster import measure_scale, measure_start
+from bench.report import table
+
+RESULTS = Path(__file__).parent / "results"
+
+
+def main(wanted: set[str]) -> None:
+    figures: dict[str, Any] = {
+        "at": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
+        "machine": f"{platform.machine()}, {os.cpu_count()} cores, Python {sys.version.split()[0]}",
+        "load_before": os.getloadavg()[0],
+    }
+    for name, measure in _MEASUREMENTS.items():
+        if wanted and name not in wanted:
+            continue
+        print(f"measuring {name} ...", file=sys.stderr, flush=True)
+        figures[name] = measure()
+    RESULTS.mkdir(exist_ok=True)
+    path = RESULTS / f"{figures['at'].replace(':', '')}.json"
+    path.write_bytes(orjson.dumps(figures, option=orjson.OPT_INDENT_2))
+    print(table(figures))
+    print(f"\nwritten to bench/results/{path.name}")
+
+
+def _kubernetes() -> dict[str, Any] | None:
+    if not kubernetes.available():
+        print("  no kube-apiserver here: `python3 testbed/build.py` makes one", file=sys.stderr)
+        return None
+    return kubernetes.measure_kubernetes()
+
+
+_MEASUREMENTS = {
+    "apiserver": measure_ours,
+    "kubernetes": _kubernetes,
+    "start": measure_start,
+    "scale": measure_scale,
+}
+
+if __name__ == "__main__":
+    main(set(sys.argv[1:]))

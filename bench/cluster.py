@@ -1,0 +1,91 @@
+"""The whole local cluster: start-up, and a thousand nodes with ten thousand pods made, bound and
+Running (timer containers)."""
+
+import http.client
+import ssl
+import time
+from typing import Any
+
+import orjson
+
+from gpupool.testing import Cluster
+
+_DEPLOYMENTS = "/apis/apps/v1/namespaces/default/deployments"
+_TIMER = {"metadata": {"annotations": {"gpupool.io/runtime": "timer"}}}
+_PATIENCE_S = 300.0
+
+
+def measure_start() -> dict[str, Any]:
+    """Seconds until the cluster answers: the best of three, the first of which also compiles."""
+    times = []
+    for _ in range(3):
+        began = time.perf_counter()
+        with Cluster():
+            times.append(time.perf_counter() - began)
+    return {"best_s": min(times), "all_s": times}
+
+
+def measure_scale(nodes: int = 1_000, pods: int = 10_000) -> dict[str, Any]:
+    config = {
+        "apiVersion": "gpupool.io/v1alpha1",
+        "kind": "Cluster",
+        "quotas": {"nodesPerCluster": nodes, "routesPerCluster": nodes},
+        "pools": [{"name": "workers", "count": nodes, "instanceType": "ecs.g6.2xlarge"}],
+    }
+    with Cluster(config=config) as cluster:
+        client = _Client(cluster)
+        client.send("PATCH", "/api/v1/namespaces/default", _TIMER)
+        began = time.perf_counter()
+        for number in range(10):
+            client.send("POST", _DEPLOYMENTS, _deployment(f"d{number}", pods // 10))
+        while (running := client.ready()) < pods:
+            if time.perf_counter() - began > _PATIENCE_S:
+                break
+            time.sleep(0.5)
+        return {
+            "nodes": nodes,
+            "pods": pods,
+            "running": running,
+            "seconds": time.perf_counter() - began,
+        }
+
+
+def _deployment(name: str, replicas: int) -> dict[str, Any]:
+    labels = {"app": name}
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {"name": name},
+        "spec": {
+            "replicas": replicas,
+            "selector": {"matchLabels": labels},
+            "template": {
+                "metadata": {"labels": labels},
+                "spec": {"containers": [{"name": "main", "image": "busybox"}]},
+            },
+        },
+    }
+
+
+class _Client:
+    def __init__(self, cluster: Cluster) -> None:
+        self._headers = {"Authorization": f"Bearer {cluster.token}"}
+        context = ssl.create_default_context(cafile=str(cluster.ca))
+        self._connection = http.client.HTTPSConnection(
+            "127.0.0.1", cluster.port, context=context, timeout=60
+        )
+
+    def send(self, method: str, path: str, body: dict[str, Any] | None = None) -> dict[str, Any]:
+        kind = "application/merge-patch+json" if method == "PATCH" else "application/json"
+        raw = orjson.dumps(body) if body is not None else None
+        headers = {**self._headers, "Content-Type": kind}
+        self._connection.request(method, path, body=raw, headers=headers)
+        answer = self._connection.getresponse()
+        parsed: dict[str, Any] = orjson.loads(answer.read())
+        if answer.status >= 400:
+            raise RuntimeError(parsed["message"])
+        return parsed
+
+    def ready(self) -> int:
+        items = self.send("GET", _DEPLOYMENTS)["items"]
+        return sum(item.get("status", {}).get("readyReplicas", 0) for item in items)

@@ -1,0 +1,60 @@
+"""Figures as a table: ours, the aim, and a real kube-apiserver's where there is one. Pure."""
+
+from typing import Any
+
+_ROWS = (
+    ("durable POST pod, one template", "post_pod", "3,000/s"),
+    ("durable POST pod, all different", "post_different_pods", ""),
+    ("binding, durable", "binding", "5,000/s"),
+    ("GET pod", "get_pod", ""),
+    ("list of 5,000 pods", "list_5000", "< 20 ms CPU"),
+)
+
+
+def table(figures: dict[str, Any]) -> str:
+    rows = [("", "gpupool", "aim", "kube-apiserver + etcd")]
+    ours, real = figures.get("apiserver") or {}, figures.get("kubernetes") or {}
+    for title, key, aim in _ROWS:
+        if key in ours:
+            rows.append((title, _load(ours[key]), aim, _load(real.get(key))))
+    if ours:
+        rows += _more(ours, real)
+    if start := figures.get("start"):
+        rows.append(("start until ready", f"{start['best_s']:.2f} s", "< 2 s", ""))
+    if scale := figures.get("scale"):
+        title = f"{scale['nodes']:,} nodes, {scale['pods']:,} pods Running"
+        took = f"{scale['seconds']:.0f} s"
+        if scale["running"] < scale["pods"]:
+            took = f"only {scale['running']:,} after {took}"
+        rows.append((title, took, "< 60 s", ""))
+    return _aligned(rows)
+
+
+def _more(ours: dict[str, Any], real: dict[str, Any]) -> list[tuple[str, str, str, str]]:
+    watch = ours["watch"]
+    fanned = f"{watch['watchers']} watchers x {watch['events']:,} events"
+    rest = f"{real['at_rest_mb']:.0f} MB" if real else ""
+    return [
+        (fanned, f"{watch['seconds']:.1f} s, {watch['cpu_s']:.1f} s CPU", "", ""),
+        ("memory at rest", f"{ours['at_rest_mb']:.0f} MB", "100 MB", rest),
+        (f"memory with {ours['filled_to']:,} pods", f"{ours['filled_mb']:.0f} MB", "", ""),
+        ("longest answer meanwhile", f"{ours['longest_ms_while_filling']:.0f} ms", "50 ms", ""),
+    ]
+
+
+def _load(load: dict[str, Any] | None) -> str:
+    if not load:
+        return ""
+    cpu = load["cpu_us"]
+    shown = f"{cpu / 1000:.1f} ms" if cpu >= 10_000 else f"{cpu:.0f} us"
+    text = f"{load['per_second']:,.0f}/s, {shown} CPU, p99 {load['p99_ms']:.0f} ms"
+    return f"{text}, {len(load['failures'])}+ FAILED" if load["failures"] else text
+
+
+def _aligned(rows: list[tuple[str, str, str, str]]) -> str:
+    widths = [max(len(row[column]) for row in rows) for column in range(4)]
+    lines = [
+        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+        for row in rows
+    ]
+    return "\n".join([lines[0], "  ".join("-" * width for width in widths), *lines[1:]])
