@@ -31,7 +31,6 @@ def _condition(kind: str, verdict: _Verdict, before: Obj | None, generation: int
     condition: Obj = {
         "type": kind,
         "status": status,
-        "lastProbeTime": None,
         "lastTransitionTime": since,
     }
     if generation:

@@ -117,10 +117,13 @@ class Launcher:
         if pid is None:
             return
         run = self._runs[pid]
-        if number == signal.SIGKILL and run.is_main:
-            self._kill_container(run.container, pid)
         with contextlib.suppress(OSError):
-            os.killpg(pid, number)
+            if not run.is_main:
+                os.killpg(pid, number)
+            elif number == signal.SIGKILL:
+                self._kill_container(run.container, pid)
+            else:
+                os.kill(pid, number)  # what it started is its own to end, as in any container
 
     def _reap(self) -> None:
         while True:

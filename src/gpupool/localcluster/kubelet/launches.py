@@ -79,7 +79,8 @@ class Launches:
         return await started
 
     def signal(self, run_id: str, number: int) -> None:
-        """To the whole process group; SIGKILL reaches all that the container has started."""
+        """To the container's program; SIGKILL reaches all that it has started. To a further
+        program's whole process group."""
         if self._sock is not None and run_id in self._running:
             head, body = packed({"op": "signal", "id": run_id, "number": number})
             with contextlib.suppress(OSError):

@@ -269,7 +269,7 @@ class Pods:
         status = pod_status(pod, obj, node.ip, now)
         if status["phase"] in (SUCCEEDED, FAILED) and all(is_over(c) for c in pod.containers):
             self._uncount(pod, node)
-        if _same(status, obj.get("status") or {}):
+        if status == obj.get("status"):
             return
         version = obj["metadata"]["resourceVersion"]
         change = {"metadata": {"uid": pod.uid, "resourceVersion": version}, "status": status}
@@ -291,19 +291,3 @@ class Pods:
         except KubeError:
             pod.released = False
             raise
-
-
-def _same(status: Obj, before: Obj) -> bool:
-    """Whether there is nothing to write. Some servers leave out fields that are null."""
-    if status.keys() != before.keys():
-        return False
-    return all(
-        [_without_nulls(c) for c in status[key]] == [_without_nulls(c) for c in before[key]]
-        if key == "conditions"
-        else status[key] == before[key]
-        for key in status
-    )
-
-
-def _without_nulls(condition: Obj) -> Obj:
-    return {key: value for key, value in condition.items() if value is not None}

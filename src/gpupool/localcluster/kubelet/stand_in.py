@@ -1,7 +1,7 @@
 """The program of containers whose image is not a program of this machine. Standard library only.
 
     stand_in.py pause IMAGE       waits
-    stand_in.py web IMAGE         serves the directory it is in, or a page of its own
+    stand_in.py web IMAGE         serves what is mounted for a web server, or a page of its own
     stand_in.py stand-in IMAGE    says once that it only stands in; answers on every port
 
 Listening sockets are handed to it, from descriptor 3 on; LISTEN_FDS says how many.
@@ -15,8 +15,10 @@ import sys
 import threading
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from types import FrameType
+from typing import Any
 
 FIRST_SOCKET = 3
+_WEB_FILES = "/usr/share/nginx/html"
 _PAGE = """<!DOCTYPE html>
 <html><head><title>{title}</title></head>
 <body><h1>{title}</h1><p>{text}</p></body></html>
@@ -24,28 +26,33 @@ _PAGE = """<!DOCTYPE html>
 
 
 class Pages(SimpleHTTPRequestHandler):
-    """The files of the directory; where there are none, one page."""
+    """The files that are there to be served; else one page for whatever is asked for."""
 
     page = b""
-    serves_files = False
+    files: str | None = None  # where they are
     server_version = "gpupool"
     sys_version = ""
 
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, directory=self.files, **kwargs)
+
     def do_GET(self) -> None:
-        if self.serves_files and (self.path != "/" or os.path.exists("index.html")):
+        if self.files is not None:
             super().do_GET()
             return
-        self.send_response(200)
-        self.send_header("Content-Type", "text/html; charset=utf-8")
-        self.send_header("Content-Length", str(len(self.page)))
-        self.end_headers()
+        self._say_page()
         self.wfile.write(self.page)
 
     def do_HEAD(self) -> None:
-        if self.serves_files and self.path != "/":
+        if self.files is not None:
             super().do_HEAD()
             return
+        self._say_page()
+
+    def _say_page(self) -> None:
         self.send_response(200)
+        self.send_header("Content-Type", "text/html; charset=utf-8")
+        self.send_header("Content-Length", str(len(self.page)))
         self.end_headers()
 
     def log_message(self, format: str, *args: object) -> None:
@@ -70,7 +77,8 @@ def main() -> None:
     signal.signal(signal.SIGTERM, _ends)
     signal.signal(signal.SIGINT, _ends)
     if kind == "web":
-        Pages.serves_files = True
+        files = os.environ.get("GPUPOOL_ROOT", "") + _WEB_FILES
+        Pages.files = files if os.path.isdir(files) else None
         title, text = (
             f"Welcome to {image}",
             "Served by gpupool in place of the image's own program.",
