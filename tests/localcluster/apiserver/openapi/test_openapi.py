@@ -155,14 +155,17 @@ def test_a_known_document_is_not_sent_again(served: Served) -> None:
     assert (again.status, again.body) == (304, b"")
 
 
-def test_version_2_is_json_or_nothing(served: Served) -> None:
+def test_version_2_is_json_or_a_bare_protobuf(served: Served) -> None:
     served.kinds.add(FOO)
     document = _json(served.get("/openapi/v2", accept="application/json"))
     known = {f"#/definitions/{name}" for name in document["definitions"]}
     assert "#/definitions/io.ex.v1.Foo" in known
     assert set(_references(document)) <= known
     protobuf = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf"
-    refused = served.get("/openapi/v2", accept=protobuf)
+    bare = served.get("/openapi/v2", accept=protobuf)
+    assert bare is not None
+    assert (bare.status, bare.content_type, bare.body) == (200, protobuf, b"\n\x032.0")
+    refused = served.get("/openapi/v2", accept="text/csv")
     assert refused is not None
     assert refused.status == 406
 

@@ -27,6 +27,10 @@ from gpupool.localcluster.apiserver.schema.load import (
 
 _V3 = "/openapi/v3"
 _V2 = "/openapi/v2"
+_PROTOBUF = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf"
+# A document without definitions (only `swagger: "2.0"`). kubectl wants this form and no other for
+# kinds that cannot be patched; what it does not find there it leaves to the server to check.
+_BARE = b"\x0a\x032.0"
 _YEAR_S = 365 * 24 * 3600
 _INFO = {"title": "Kubernetes", "version": "1.35"}
 _TOKEN = {"type": "apiKey", "description": "Bearer token", "name": "authorization", "in": "header"}
@@ -106,8 +110,10 @@ class OpenApi:
 
     def _version_2(self, request: Request) -> Answer:
         accept = request.headers.get("accept", "*/*")
+        if _PROTOBUF in accept:
+            return Answer(200, _BARE, _PROTOBUF)
         if not any(media in accept for media in ("application/json", "*/*", "application/*")):
-            return Answer(406)  # kubectl asks for protobuf and does without
+            return Answer(406)
         whole = hashlib.sha256("".join(self._hashes.values()).encode()).hexdigest().upper()
         if whole not in self._bodies:
             found = dict(self._schemas(list(self._kinds), schemas.V2_PREFIX))
