@@ -164,7 +164,8 @@ def test_version_2_is_json_or_a_bare_protobuf(served: Served) -> None:
     protobuf = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf"
     bare = served.get("/openapi/v2", accept=protobuf)
     assert bare is not None
-    assert (bare.status, bare.content_type, bare.body) == (200, protobuf, b"\n\x032.0")
+    assert (bare.status, bare.body) == (200, b"\n\x032.0")
+    assert bare.content_type == "application/com.github.proto-openapi.spec.v2.v1.0+protobuf"
     refused = served.get("/openapi/v2", accept="text/csv")
     assert refused is not None
     assert refused.status == 406

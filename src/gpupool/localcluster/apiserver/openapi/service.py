@@ -111,7 +111,7 @@ class OpenApi:
     def _version_2(self, request: Request) -> Answer:
         accept = request.headers.get("accept", "*/*")
         if _PROTOBUF in accept:
-            return Answer(200, _BARE, _PROTOBUF)
+            return Answer(200, _BARE, _PROTOBUF.replace("@", "."))  # no @ may be in an answer's
         if not any(media in accept for media in ("application/json", "*/*", "application/*")):
             return Answer(406)
         whole = hashlib.sha256("".join(self._hashes.values()).encode()).hexdigest().upper()
