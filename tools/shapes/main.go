@@ -32,6 +32,7 @@ type shape struct {
 	Fields     map[string]string `json:"fields,omitempty"`     // shapes further down
 	Maps       map[string]string `json:"maps,omitempty"`       // shapes of a map's values
 	Quantities []string          `json:"quantities,omitempty"` // quantities, and maps of them
+	Nulls      []string          `json:"nulls,omitempty"`      // times: written as null when absent
 }
 
 type document struct {
@@ -51,6 +52,10 @@ var (
 		reflect.TypeFor[apiextensions.JSON]():            true,
 		reflect.TypeFor[apiextensions.JSONSchemaProps](): true,
 		reflect.TypeFor[intstr.IntOrString]():            true,
+	}
+	times = map[reflect.Type]bool{
+		reflect.TypeFor[metav1.Time]():      true,
+		reflect.TypeFor[metav1.MicroTime](): true,
 	}
 	served   = regexp.MustCompile(`^v[0-9]+$`) // the release serves no alpha or beta version
 	quantity = reflect.TypeFor[resource.Quantity]()
@@ -120,6 +125,9 @@ func fields(goType reflect.Type, found *shape) {
 		}
 		if tag != "" && tag != "-" {
 			one(tag, strings.Contains(options, "omitempty"), field.Type, found)
+			if times[field.Type] && !strings.Contains(options, "omitzero") {
+				found.Nulls = append(found.Nulls, tag)
+			}
 		}
 	}
 }

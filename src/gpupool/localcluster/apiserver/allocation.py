@@ -119,8 +119,7 @@ def _ip_problem(ip: str, *, taken: bool) -> str:
     except ValueError:
         return "not a valid IP address"
     if address not in SERVICE_RANGE:
-        valid = f"The range of valid IPs is {SERVICE_RANGE}"
-        return f"the provided IP ({ip}) is not in the valid range. {valid}"
+        return "the provided network does not match the current range"
     return "provided IP is already allocated" if taken else ""
 
 

@@ -33,7 +33,7 @@ _NAMELESS = (
     "struct { "
     r'APIVersion string "json:\"apiVersion,omitempty\""; Kind string "json:\"kind,omitempty\"" }'
 )
-_SCHEME = "pkg/api/legacyscheme/scheme.go:30"
+_SCHEME = "pkg/runtime/scheme.go:111"
 
 
 def read_object(body: bytes, content_type: str, kind: Kind | Subresource) -> Obj:

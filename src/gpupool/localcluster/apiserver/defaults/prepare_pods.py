@@ -8,6 +8,7 @@ from gpupool.localcluster.apiserver.defaults.pod_resources import qos_class
 _GATED = {
     "type": "PodScheduled",
     "status": "False",
+    "lastProbeTime": None,
     "reason": "SchedulingGated",
     "message": "Scheduling is blocked due to non-empty scheduling gates",
 }

@@ -3,7 +3,7 @@
 A Go type cannot tell `hostNetwork: false` from no `hostNetwork`, writes `resources: {}` even if
 nobody sent it, and knows a quantity only in its canonical form. shapes.json (made by tools/shapes)
 says per type which fields are of which sort; `normalise` brings a parsed object into that form.
-Where Go would write null, the field is left out: null and absent mean the same everywhere here.
+Nulls mean absent and are left out, but for times that Go writes as null (`nulls`).
 """
 
 from dataclasses import dataclass, field
@@ -28,6 +28,7 @@ class Shape:
     maps: dict[str, "Shape"] = field(default_factory=dict)  # maps of structs
     quantities: frozenset[str] = frozenset()  # quantities, and maps of them
     structured: frozenset[str] = frozenset()  # all keys of the three above
+    nulls: tuple[str, ...] = ()  # times that are written as null when they are absent
 
 
 METADATA = "meta.v1.ObjectMeta"
@@ -45,7 +46,7 @@ def normalise(value: Obj, shape: Shape) -> None:
     empty: list[str] | None = None
     for key, inner in value.items():
         if not inner:
-            if key in shape.dropped:
+            if key in shape.dropped or (inner is None and key not in shape.nulls):
                 empty = [key] if empty is None else [*empty, key]
             elif inner == {} and key in shape.below and shape.below[key].always:
                 normalise(inner, shape.below[key])
@@ -57,6 +58,8 @@ def normalise(value: Obj, shape: Shape) -> None:
     for key, zero in shape.always:
         if key not in value:
             value[key] = zero if zero is not None else zero_value(shape.below[key])
+    for key in shape.nulls:
+        value.setdefault(key, None)
 
 
 def zero_value(shape: Shape) -> Obj:
@@ -114,6 +117,7 @@ def named(name: str) -> Shape:
         shape.below = {key: named(inner) for key, inner in row.get("fields", {}).items()}
         shape.maps = {key: named(inner) for key, inner in row.get("maps", {}).items()}
         shape.quantities = frozenset(row.get("quantities", ()))
+        shape.nulls = tuple(row.get("nulls", ()))
         shape.always = tuple(
             (key, None if zero == {} else zero) for key, zero in row.get("always", {}).items()
         )

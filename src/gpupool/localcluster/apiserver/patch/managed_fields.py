@@ -47,10 +47,11 @@ Identity = tuple[str, str, str, str]
 
 @dataclass(frozen=True, slots=True)
 class Writer:
-    """Who writes, when (RFC 3339, UTC, seconds), and through which subresource."""
+    """Who writes, when (RFC 3339, UTC, seconds; None: not to be noted), and through which
+    subresource."""
 
     manager: str
-    time: str
+    time: str | None
     subresource: str = ""
 
 

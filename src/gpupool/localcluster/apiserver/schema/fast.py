@@ -1,9 +1,9 @@
 """The fast check: one call into C that says whether an object is clean.
 
 Each Schema becomes a msgspec type that accepts only values in which the slow check
-(schema/check.py) would find nothing wrong and nothing to change: no unknown fields, no nulls,
-numbers in range, quantities as text, times in the form in which they are stored. A no only means:
-look closer.
+(schema/check.py) would find nothing wrong and nothing to change: no unknown fields, no nulls but
+for times (defaults/shape.py sees to those), numbers in range, quantities as text, times in the form
+in which they are stored. A no only means: look closer.
 """
 
 from types import GenericAlias
@@ -63,7 +63,7 @@ def _made(schema: Schema) -> Any:
         case Type.INTEGER:
             return _INT32 if schema.integer_format == "int32" else _INT64
         case Type.TIME:
-            return _TIMES[schema.name]
+            return _TIMES[schema.name] | None
         case other:
             return _SCALARS[other]
 

@@ -50,7 +50,7 @@ class _Change(msgspec.Struct, gc=False):
 
 class Store:
     def __init__(self, path: Path, selectable: Selectable) -> None:
-        self._selectable = selectable
+        self.selectable = selectable
         self._objects: dict[str, dict[str, dict[str, Record]]] = defaultdict(dict)
         # Sorted once per change of membership, not per change of an object.
         self._order: dict[tuple[str, str | None], list[tuple[dict[str, Record], str]]] = {}
@@ -85,6 +85,23 @@ class Store:
             order = [(names, name) for names in found if names for name in sorted(names)]
             self._order[key] = order
         return [names[name] for names, name in order]
+
+    def records_at(self, resource: str, namespace: str | None, rv: int) -> list[Record] | None:
+        """As they were at that version, in the same order; None when too much happened since."""
+        now = {(r.namespace, r.name): r for r in self.records(resource, namespace)}
+        undone = self.log(resource).since(rv)
+        if undone is None:
+            return None
+        unwritten = (c.event for c in self._unwritten if c.event.record.resource == resource)
+        for event in reversed([*undone, *unwritten]):
+            record = event.record
+            if record.rv <= rv or namespace not in (None, record.namespace):
+                continue
+            if event.previous is None:
+                now.pop((record.namespace, record.name), None)
+            else:
+                now[record.namespace, record.name] = event.previous
+        return [now[key] for key in sorted(now)]
 
     def pods_on(self, node: str) -> list[Record]:
         """Pods by spec.nodeName, in order: kubelets and `kubectl describe node` ask often."""
@@ -160,7 +177,7 @@ class Store:
     def _record(self, resource: str, obj: Obj, *, row: int) -> Record:
         self.rv += 1
         return record_of(
-            obj, row=row, resource=resource, rv=self.rv, selectable=self._selectable(resource)
+            obj, row=row, resource=resource, rv=self.rv, selectable=self.selectable(resource)
         )
 
     def _apply(self, old: Record | None, new: Record | None, event: Event) -> None:
@@ -241,7 +258,7 @@ class Store:
             for row, resource, rv, value in self._disk.load():
                 obj = orjson.loads(value)
                 record = record_of(
-                    obj, row=row, resource=resource, rv=rv, selectable=self._selectable(resource)
+                    obj, row=row, resource=resource, rv=rv, selectable=self.selectable(resource)
                 )
                 self._swap(None, record)
                 self._next_id = max(self._next_id, row + 1)

@@ -13,7 +13,7 @@ import msgspec
 from gpupool.localcluster.apiserver.store.record import Record
 
 HISTORY_EVENTS = 5_000
-WATCHER_BUFFER_EVENTS = 20_000
+WATCHER_BUFFER_BYTES = 16 * 1024 * 1024  # what a watcher may leave unread
 
 ADDED, MODIFIED, DELETED = "ADDED", "MODIFIED", "DELETED"
 
@@ -34,6 +34,7 @@ class Watcher:
         self.after_rv = after_rv
         self.matches = matches
         self.buffer: deque[tuple[str, Record]] = deque()
+        self.buffered_bytes = 0  # whoever empties the buffer sets it back
         self.cut = False  # fell behind, or the store went back: the stream ends
         self.wake = asyncio.Event()
 
@@ -43,7 +44,8 @@ class Watcher:
         seen = self._as_seen(event)
         if seen is None:
             return
-        if len(self.buffer) >= WATCHER_BUFFER_EVENTS:
+        self.buffered_bytes += len(seen[1].body)
+        if self.buffered_bytes > WATCHER_BUFFER_BYTES:
             self.cut = True
             self.buffer.clear()
         else:
@@ -96,6 +98,12 @@ class WatchLog:
             watcher.offer(event)
         self._watchers.add(watcher)
         return watcher
+
+    def since(self, rv: int) -> list[Event] | None:
+        """What happened after that version, in order; None when that is not known any more."""
+        if rv < self.compacted_rv:
+            return None
+        return [event for event in self._history if event.record.rv > rv]
 
     def unfollow(self, watcher: Watcher) -> None:
         self._watchers.discard(watcher)

@@ -10,6 +10,7 @@ from gpupool.core.selectors import from_object
 from gpupool.localcluster.apiserver import status
 from gpupool.localcluster.apiserver.api import Api
 from gpupool.localcluster.apiserver.decode.body import read_any
+from gpupool.localcluster.apiserver.patch.managed_fields import Writer, track_update
 from gpupool.localcluster.apiserver.request import Answer, Request
 from gpupool.localcluster.apiserver.routing import Target
 from gpupool.localcluster.apiserver.store.record import Record
@@ -30,8 +31,12 @@ async def evict(api: Api, request: Request, target: Target) -> Answer:
     options = delete_options(request, eviction.get("deleteOptions") or {})
     pod_target = target._replace(subresource="", sub=None)
     record = existing(api, pod_target)
-    if _needs_budget(record.obj()):
+    pod = record.obj()
+    if _needs_budget(pod):
         _charge(api, record, dry_run=options.dry_run)
+        if not options.dry_run:
+            _set_condition(pod.setdefault("status", {}), _evicted(api.stamp()))
+            record = api.store.replace(record, pod)
     await delete_record(api, request, pod_target, record, options)
     return created()
 
@@ -51,10 +56,9 @@ def _charge(api: Api, pod: Record, *, dry_run: bool) -> None:
         if from_object(record.obj()["spec"].get("selector")).matches(pod.labels)
     ]
     if len(budgets) > 1:
-        raise status.internal(
-            "This pod has more than one PodDisruptionBudget, "
-            "which the eviction subresource does not support."
-        )
+        text = "This pod has more than one PodDisruptionBudget, "
+        text += "which the eviction subresource does not support."
+        raise status.failure(500, "", text)
     if not budgets:
         return
     budget = budgets[0].obj()
@@ -63,10 +67,50 @@ def _charge(api: Api, pod: Record, *, dry_run: bool) -> None:
     _check(budget)
     if dry_run:
         return
-    counts = budget["status"]
+    counts, now = budget["status"], api.stamp()
     counts["disruptionsAllowed"] -= 1
-    counts.setdefault("disruptedPods", {})[pod.name] = api.stamp()
+    counts.setdefault("disruptedPods", {})[pod.name] = now
+    _set_condition(counts, _disruption_allowed(counts, now))
+    kind = api.kinds.find("policy", "v1", "poddisruptionbudgets")
+    assert kind is not None
+    writer = Writer("kube-apiserver", now, "status")
+    track_update(budgets[0].obj(), budget, writer, kind, api.schema(kind))
     api.store.replace(budgets[0], budget)
+
+
+def _disruption_allowed(counts: Obj, now: str) -> Obj:
+    more = counts["disruptionsAllowed"] > 0
+    return {
+        "type": "DisruptionAllowed",
+        "status": "True" if more else "False",
+        "observedGeneration": counts.get("observedGeneration", 0),
+        "lastTransitionTime": now,
+        "reason": "SufficientPods" if more else "InsufficientPods",
+        "message": "",
+    }
+
+
+def _evicted(now: str) -> Obj:
+    return {
+        "type": "DisruptionTarget",
+        "status": "True",
+        "lastProbeTime": None,
+        "lastTransitionTime": now,
+        "reason": "EvictionByEvictionAPI",
+        "message": "Eviction API: evicting",
+    }
+
+
+def _set_condition(status_of: Obj, fresh: Obj) -> None:
+    """In place of the one of its type. The time moves only when the status does."""
+    conditions = status_of.setdefault("conditions", [])
+    for place, known in enumerate(conditions):
+        if known["type"] == fresh["type"]:
+            if known["status"] == fresh["status"]:
+                fresh["lastTransitionTime"] = known["lastTransitionTime"]
+            conditions[place] = fresh
+            return
+    conditions.append(fresh)
 
 
 def _ready(pod: Obj) -> bool:

@@ -5,7 +5,6 @@ from collections.abc import Callable
 import orjson
 
 from gpupool.contract.objects import Obj
-from gpupool.localcluster.apiserver import status
 from gpupool.localcluster.apiserver.api import Api
 from gpupool.localcluster.apiserver.decode.body import read_object
 from gpupool.localcluster.apiserver.request import Answer, Request
@@ -21,17 +20,7 @@ KeepOnly = Callable[[Obj, Obj], None]
 
 async def change_ephemeral_containers(api: Api, request: Request, target: Target) -> Answer:
     def keep_only(new: Obj, old: Obj) -> None:
-        wanted = new.get("spec", {}).get("ephemeralContainers") or []
-        before = old["spec"].get("ephemeralContainers") or []
-        kept = {container["name"]: container for container in wanted}
-        for container in before:
-            if kept.get(container["name"]) != container:
-                problem = status.forbidden_field(
-                    "spec.ephemeralContainers",
-                    f'existing ephemeral containers "{container["name"]}" may not be changed',
-                )
-                raise status.invalid("Pod", "", target.name, [problem])
-        old["spec"]["ephemeralContainers"] = wanted
+        old["spec"]["ephemeralContainers"] = new.get("spec", {}).get("ephemeralContainers") or []
 
     return await _change(api, request, target, keep_only)
 

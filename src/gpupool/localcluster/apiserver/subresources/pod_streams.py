@@ -7,6 +7,7 @@ from gpupool.contract.objects import Obj
 from gpupool.localcluster.apiserver.api import Api
 from gpupool.localcluster.apiserver.request import Reply, Request
 from gpupool.localcluster.apiserver.routing import Target
+from gpupool.localcluster.apiserver.status import not_found
 from gpupool.localcluster.apiserver.subresources import attach, exec, logs, port_forward
 from gpupool.localcluster.apiserver.verbs.read import existing
 
@@ -33,4 +34,6 @@ async def pod_port_forward(api: Api, request: Request, target: Target) -> Reply:
 async def _ask(api: Api, request: Request, target: Target, stream: PodStream) -> Reply:
     pod = existing(api, target).obj()
     name = pod["spec"].get("nodeName")
+    if name and api.store.get("nodes", "", name) is None:
+        raise not_found(target.kind, name)  # a node, and yet: Kubernetes calls it a pod
     return await stream(request, pod, api.nodes.streams(name) if name else None)

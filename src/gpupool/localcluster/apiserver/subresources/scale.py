@@ -56,8 +56,7 @@ async def write_scale(api: Api, request: Request, target: Target) -> Answer:
                 old["metadata"][key] = given
         return old
 
-    whole = target._replace(subresource="", sub=None)
-    written = await update_object(Write(api, request, whole, options), change)
+    written = await update_object(Write(api, request, target, options), change)
     return answer_object(api, request, kind, _scale(api, kind, written.obj))
 
 

@@ -68,7 +68,7 @@ def _counters(errors: Errors, status: Obj, counters: Counters) -> None:
     for name in counters.parts:
         if status.get(name, 0) > status.get("replicas", 0):
             what = "cannot be greater than status.replicas"
-            errors.append(invalid(f"status.{name}", status[name], what))
+            errors.append(invalid(f"status.{name}", status.get(name, 0), what))
     available = status.get("availableReplicas", 0)
     if counters.ready and available > status.get("readyReplicas", 0):
         what = f"cannot be greater than {counters.ready}"

@@ -79,6 +79,14 @@ def ephemeral_update(new: Obj, old: Obj) -> Errors:
     return errors
 
 
+def resize_update(new: Obj, old: Obj) -> Errors:
+    """Through pods/resize, which has let nothing but resources through."""
+    errors: Errors = []
+    own_meta_update(errors, new["metadata"], old["metadata"])
+    _metadata_and_spec(errors, new["metadata"], new["spec"])
+    return errors
+
+
 def template(errors: Errors, value: Obj, path: str) -> None:
     """A pod template inside another kind."""
     metadata, spec = value["metadata"], value["spec"]

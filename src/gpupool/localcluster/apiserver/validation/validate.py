@@ -4,9 +4,12 @@ Objects come complete: defaults applied, name, uid and timestamps set. The order
 which of them run twice on an update, follow the API server, because clients see the list.
 """
 
+from collections.abc import Callable, Mapping
+
 from gpupool.contract.objects import Obj
 from gpupool.localcluster.apiserver.defaults.convert import to_storage
 from gpupool.localcluster.apiserver.kinds import Kind
+from gpupool.localcluster.apiserver.validation import pods
 from gpupool.localcluster.apiserver.validation.errors import Errors
 from gpupool.localcluster.apiserver.validation.formats import dns_subdomain
 from gpupool.localcluster.apiserver.validation.metadata import (
@@ -30,8 +33,18 @@ def validate_create(obj: Obj, kind: Kind) -> Errors:
     return errors
 
 
-def validate_update(new: Obj, old: Obj, kind: Kind) -> Errors:
+# Doors to one part of an object that have rules of their own.
+_DOORS: Mapping[tuple[str, str], Callable[[Obj, Obj], Errors]] = {
+    ("pods", "ephemeralcontainers"): pods.ephemeral_update,
+    ("pods", "resize"): pods.resize_update,
+}
+
+
+def validate_update(new: Obj, old: Obj, kind: Kind, subresource: str = "") -> Errors:
     errors = _common_update(new, old, kind)
+    door = _DOORS.get((kind.resource, subresource)) if subresource else None
+    if door is not None:
+        return errors + door(new, old)
     rules = RULES.get((kind.group, kind.kind))
     if kind.custom:
         object_meta_update(errors, new["metadata"], old["metadata"])

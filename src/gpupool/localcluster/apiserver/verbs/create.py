@@ -12,10 +12,13 @@ from gpupool.localcluster.apiserver.defaults.apply import apply_defaults
 from gpupool.localcluster.apiserver.defaults.convert import to_storage
 from gpupool.localcluster.apiserver.defaults.prepare import prepare_create
 from gpupool.localcluster.apiserver.patch.managed_fields import Writer, track_create
+from gpupool.localcluster.apiserver.kinds import Kind
 from gpupool.localcluster.apiserver.request import Answer, Request
 from gpupool.localcluster.apiserver.routing import Target
 from gpupool.localcluster.apiserver.schema.check import conform
+from gpupool.localcluster.apiserver.status import ApiError
 from gpupool.localcluster.apiserver.store.record import Record
+from gpupool.localcluster.apiserver.validation.advice import advice
 from gpupool.localcluster.apiserver.validation.validate import validate_create
 from gpupool.localcluster.apiserver.verbs.metadata import begin, generated_name, place
 from gpupool.localcluster.apiserver.verbs.options import WriteOptions, write_options
@@ -40,7 +43,9 @@ class Write(NamedTuple):
 
     def writer(self) -> Writer:
         """Who the fields belong to that this write changes."""
-        return Writer(self.options.manager, self.api.stamp(), self.target.subresource)
+        subresource = self.target.subresource
+        time = self.api.stamp() if subresource != "scale" else None
+        return Writer(self.options.manager, time, subresource)
 
     def attributes(self, operation: Operation, obj: Obj | None, old: Obj | None) -> Attributes:
         named = (obj or old or {}).get("metadata", {}).get("name", "")
@@ -72,6 +77,8 @@ async def create(api: Api, request: Request, target: Target) -> Answer:
     obj = conformed_body(write)
     place(obj, target)
     written = await create_object(write, obj)
+    if request.track_fields:  # from outside: who reads warnings
+        request.warnings += advice(written.obj, kind)
     if written.record is None:
         return answer_object(api, request, kind, written.obj, 201)
     return answer_record(api, request, kind, written.record, 201)
@@ -148,4 +155,11 @@ def _free_name(api: Api, target: Target, obj: Obj) -> None:
         if not prefix or not metadata["name"].startswith(prefix):
             break
         metadata["name"] = generated_name(prefix)
-    raise status.already_exists(target.kind, metadata["name"])
+    raise _taken(taken, target.kind)
+
+
+def _taken(record: Record, kind: Kind) -> ApiError:
+    error = status.already_exists(kind, record.name)
+    if "deletionTimestamp" in record.obj()["metadata"]:
+        error.status["message"] = f"object is being deleted: {error.status['message']}"
+    return error

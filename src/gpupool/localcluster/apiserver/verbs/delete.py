@@ -56,7 +56,7 @@ async def delete_collection(
     api: Api, request: Request, target: Target, options: ListOptions
 ) -> Answer:
     deletion = delete_options(request, _options_body(request))
-    matches = selection(target, options)
+    matches = selection(api.store, target, options)
     chosen = list(select(api.store, target, options, matches))
     for record in chosen:
         one = target._replace(namespace=record.namespace, name=record.name)

@@ -120,7 +120,7 @@ class ListOptions(NamedTuple):
     resource_version_match: str
     watch: bool
     bookmarks: bool
-    send_initial: bool
+    send_initial: bool | None  # None: not said
     timeout_s: float | None
 
 
@@ -134,10 +134,12 @@ def list_options(request: Request) -> ListOptions:
         resource_version_match=request.text("resourceVersionMatch"),
         watch=request.flag("watch"),
         bookmarks=request.flag("allowWatchBookmarks"),
-        send_initial=request.flag("sendInitialEvents"),
+        send_initial=(
+            request.flag("sendInitialEvents") if "sendInitialEvents" in request.query else None
+        ),
         timeout_s=_whole(request, "timeoutSeconds"),
     )
-    errors = list(_combination_errors(options, "sendInitialEvents" in request.query))
+    errors = _combination_errors(options, options.send_initial is not None)
     if errors:
         raise status.invalid("ListOptions", "meta.k8s.io", "", errors)
     return options
@@ -155,12 +157,18 @@ def _whole(request: Request, key: str) -> int | None:
 
 
 def _combination_errors(options: ListOptions, initial_given: bool) -> list[FieldError]:
-    match, field = options.resource_version_match, "resourceVersionMatch"
+    match = options.resource_version_match
     if options.watch:
         return _watch_errors(options, initial_given)
     if initial_given:
         text = "sendInitialEvents is forbidden for list"
-        return [status.forbidden_field("sendInitialEvents", text)]
+        initial = status.forbidden_field("sendInitialEvents", text)
+        return [*_match_errors(options, match), initial]
+    return _match_errors(options, match)
+
+
+def _match_errors(options: ListOptions, match: str) -> list[FieldError]:
+    field = "resourceVersionMatch"
     if not match:
         return []
     if not options.resource_version:

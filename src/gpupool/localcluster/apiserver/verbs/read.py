@@ -1,6 +1,7 @@
 """get and list."""
 
 import base64
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import orjson
@@ -8,12 +9,16 @@ import orjson
 from gpupool.contract.objects import Obj
 from gpupool.localcluster.apiserver import status
 from gpupool.localcluster.apiserver.api import Api
+from gpupool.localcluster.apiserver.decode.json_text import BadJson, parse
 from gpupool.localcluster.apiserver.request import Answer, Request
 from gpupool.localcluster.apiserver.routing import Target
+from gpupool.localcluster.apiserver.security.limits import Limits
 from gpupool.localcluster.apiserver.store.record import Record
 from gpupool.localcluster.apiserver.verbs.options import ListOptions
 from gpupool.localcluster.apiserver.verbs.representation import answer_record, answer_records
-from gpupool.localcluster.apiserver.verbs.selection import select, selection
+from gpupool.localcluster.apiserver.verbs.selection import Matches, select, selection
+
+PAGE_ITEMS = Limits().page_items
 
 
 def existing(api: Api, target: Target) -> Record:
@@ -31,25 +36,55 @@ def get(api: Api, request: Request, target: Target) -> Answer:
 
 
 def list_(api: Api, request: Request, target: Target, options: ListOptions) -> Answer:
-    matches = selection(target, options)
-    page = _Page("", "", 0)
+    matches = selection(api.store, target, options)
+    page, version = _Page("", "", 0), api.store.rv
     if options.continue_token:
+        if options.resource_version:
+            text = "specifying resource version is not allowed when using continue"
+            raise status.bad_request(text)
         page = _decode_token(options.continue_token)
-        if page.rv < api.store.log(target.kind.resource).compacted_rv:
-            raise status.gone(_TOKEN_EXPIRED)
+        # Later pages show what the first one would have shown, had it been longer.
+        version = page.rv
     elif options.resource_version:
         _check_version(api, options.resource_version)
-        _check_exact(api, target, options)
-    records = select(api.store, target, options, matches)
+        if options.resource_version_match == "Exact":
+            version = int(options.resource_version)
+    records = _records_at(api, target, options, matches, version)
     if options.continue_token:
         start = (page.namespace, page.name)
         records = [r for r in records if (r.namespace, r.name) > start]
-    # Later pages repeat the first page's version: a watch from there misses nothing.
-    version = page.rv or api.store.rv
+    return _answer_page(api, request, target, options, (records, version))
+
+
+def _records_at(
+    api: Api, target: Target, options: ListOptions, matches: Matches | None, version: int
+) -> Sequence[Record]:
+    if version == api.store.rv:
+        return select(api.store, target, options, matches)
+    found = api.store.records_at(target.kind.resource, target.namespace or None, version)
+    if found is None:
+        if options.continue_token:
+            raise status.gone(_TOKEN_EXPIRED)
+        raise status.gone(f"The resourceVersion for the provided list is too old: {version}")
+    return found if matches is None else [record for record in found if matches(record)]
+
+
+def _answer_page(
+    api: Api,
+    request: Request,
+    target: Target,
+    options: ListOptions,
+    found: tuple[Sequence[Record], int],
+) -> Answer:
+    records, version = found
     metadata: Obj = {"resourceVersion": str(version)}
-    if 0 < options.limit < len(records):
-        left = len(records) - options.limit
-        records = records[: options.limit]
+    if target.kind.custom:
+        metadata = {"continue": "", **metadata}
+    # From its cache, which version 0 asks for, a real server answers with everything.
+    limit = 0 if options.resource_version == "0" else min(options.limit, PAGE_ITEMS)
+    if 0 < limit < len(records):
+        left = len(records) - limit
+        records = records[:limit]
         last = records[-1]
         metadata["continue"] = _encode_token(_Page(last.namespace, last.name, version))
         if not (options.label_selector or options.field_selector):
@@ -77,12 +112,16 @@ def _encode_token(page: _Page) -> str:
 def _decode_token(token: str) -> _Page:
     try:
         raw = base64.urlsafe_b64decode(token + "=" * (-len(token) % 4))
-        parsed = orjson.loads(raw)
+        parsed = parse(raw)
         namespace, name = parsed["start"]
         return _Page(str(namespace), str(name), int(parsed["rv"]))
-    except (ValueError, KeyError, TypeError) as error:
-        text = "invalid continue token: continue key is not valid: wanted the token of a page"
-        raise status.bad_request(text) from error
+    except BadJson as error:
+        why = str(error)
+    except ValueError as error:
+        why = f"illegal base64 data: {error}"
+    except (KeyError, TypeError):
+        why = "encoded start key empty (version meta.k8s.io/v1)"
+    raise status.bad_request(f"invalid continue token: continue key is not valid: {why}")
 
 
 def parse_version(text: str) -> int:
@@ -113,15 +152,3 @@ def too_large_version(version: int, current: int) -> status.ApiError:
         details={"causes": [cause], "retryAfterSeconds": 1},
         headers=(("Retry-After", "1"),),
     )
-
-
-def _check_exact(api: Api, target: Target, options: ListOptions) -> None:
-    """Only the present can be listed: an exact version in the past is gone unless nothing changed
-    since, which the newest record of the resource tells."""
-    if options.resource_version_match != "Exact":
-        return
-    version = int(options.resource_version)
-    records = api.store.records(target.kind.resource)
-    newest = max((record.rv for record in records), default=0)
-    if version < max(newest, api.store.log(target.kind.resource).compacted_rv):
-        raise status.gone(f"The resourceVersion for the provided list is too old: {version}")

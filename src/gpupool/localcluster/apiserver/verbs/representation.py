@@ -6,17 +6,18 @@ from functools import lru_cache
 from typing import Any
 
 import orjson
-import yaml
 
 from gpupool.contract.objects import Obj
 from gpupool.localcluster.apiserver import status
 from gpupool.localcluster.apiserver.api import Api
+from gpupool.localcluster.apiserver.decode.body import ACCEPTED
 from gpupool.localcluster.apiserver.defaults.convert import from_storage
 from gpupool.localcluster.apiserver.kinds import Kind
 from gpupool.localcluster.apiserver.request import Answer, Request
 from gpupool.localcluster.apiserver.status import ApiError
 from gpupool.localcluster.apiserver.store.record import Record
 from gpupool.localcluster.apiserver.tables import table as tables
+from gpupool.localcluster.apiserver.verbs.yaml_answer import yaml_bytes
 
 
 class Form(Enum):
@@ -24,6 +25,7 @@ class Form(Enum):
     YAML = "yaml"
     TABLE = "table"
     PARTIAL = "partial"
+    PARTIAL_LIST = "partial list"
 
 
 _AVAILABLE = (
@@ -41,21 +43,41 @@ def wanted(request: Request) -> Form:
 def _wanted(accept: str) -> Form:
     if not accept:
         return Form.JSON
+    transforms = False
     for clause in accept.split(","):
         media, *parameters = (part.strip() for part in clause.split(";"))
         values = dict(p.split("=", 1) for p in parameters if "=" in p)
-        kind = values.get("as", "")
+        asked = values.get("as", "")
         # Protobuf is always offered with JSON beside it; only Go programs could read it anyway.
         if media in ("application/json", "application/*", "*/*"):
-            if kind == "Table":
-                return Form.TABLE
-            if kind.startswith("PartialObjectMetadata"):
-                return Form.PARTIAL
-            if not kind:
+            if not asked:
                 return Form.JSON
-        elif media == "application/yaml" and not kind:
+            if values.get("g") == "meta.k8s.io" and values.get("v") in ("v1", "v1beta1"):
+                found = _TRANSFORMS.get(asked)
+                if found is not None:
+                    return found
+            transforms = True
+        elif media == "application/yaml" and not asked:
             return Form.YAML
+    if transforms:
+        raise status.not_acceptable(ACCEPTED)
     raise status.failure(406, "NotAcceptable", _AVAILABLE, details={})
+
+
+_TRANSFORMS = {
+    "Table": Form.TABLE,
+    "PartialObjectMetadata": Form.PARTIAL,
+    "PartialObjectMetadataList": Form.PARTIAL_LIST,
+}
+
+
+def _wrong_number(kind: Kind, asked: str, found: str) -> ApiError:
+    """One was asked for and there are many, or the other way round."""
+    package = "unstructured" if kind.custom else kind.group.partition(".")[0] or "core"
+    message = f"you requested {asked}, but the requested object is {found}"
+    suffix = "List" if found == "a list" else ""
+    name = "Unstructured" if kind.custom else kind.kind
+    return status.failure(406, "NotAcceptable", f"{message} (*{package}.{name}{suffix})")
 
 
 def as_served(record: Record, kind: Kind) -> Obj:
@@ -85,11 +107,13 @@ def answer_record(
 def answer_object(api: Api, request: Request, kind: Kind, obj: Obj, code: int = 200) -> Answer:
     """For objects that are not (or not yet) in the store: dry runs, subresources, reviews."""
     form = wanted(request)
-    if form is Form.TABLE and obj.get("kind") == kind.kind:
+    if form is Form.TABLE and obj.get("kind") == kind.kind and not kind.virtual:
         version = {"resourceVersion": obj["metadata"].get("resourceVersion", "")}
         return Answer(code, orjson.dumps(tables.table(kind, [obj], version, *shown(api, request))))
     if form is Form.PARTIAL:
         return Answer(code, orjson.dumps(tables.partial_metadata(obj)))
+    if form is Form.PARTIAL_LIST:
+        raise _wrong_number(kind, "PartialObjectMetadataList", "not a list")
     return _encoded(obj, form, code)
 
 
@@ -97,10 +121,12 @@ def answer_records(
     api: Api, request: Request, kind: Kind, records: Sequence[Record], metadata: Obj
 ) -> Answer:
     form = wanted(request)
+    if form is Form.PARTIAL:
+        raise _wrong_number(kind, "PartialObjectMetadata", "a list")
     bodies = [body_of(record, kind) for record in records]
     if form is Form.TABLE:
         return Answer(200, tables.table_bytes(kind, bodies, metadata, *shown(api, request)))
-    if form is Form.PARTIAL:
+    if form is Form.PARTIAL_LIST:
         items = [tables.partial_metadata(orjson.loads(body)) for body in bodies]
         return Answer(200, orjson.dumps(_list("PartialObjectMetadataList", metadata, items)))
     if form is Form.YAML:
@@ -127,6 +153,5 @@ def _list(kind: str, metadata: Obj, items: list[Obj], api_version: str = "meta.k
 
 def _encoded(value: Any, form: Form, code: int = 200) -> Answer:
     if form is Form.YAML:
-        text = yaml.dump(value, Dumper=yaml.CSafeDumper, sort_keys=True)
-        return Answer(code, text.encode(), "application/yaml")
+        return Answer(code, yaml_bytes(value), "application/yaml")
     return Answer(code, orjson.dumps(value))

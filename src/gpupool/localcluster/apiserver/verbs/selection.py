@@ -12,14 +12,14 @@ from gpupool.core.selectors import (
 from gpupool.localcluster.apiserver import status
 from gpupool.localcluster.apiserver.kinds import Kind
 from gpupool.localcluster.apiserver.routing import Target
-from gpupool.localcluster.apiserver.store.record import Record
+from gpupool.localcluster.apiserver.store.record import Record, field_value
 from gpupool.localcluster.apiserver.store.store import Store
 from gpupool.localcluster.apiserver.verbs.options import ListOptions
 
 Matches = Callable[[Record], bool]
 
 
-def selection(target: Target, options: ListOptions) -> Matches | None:
+def selection(store: Store, target: Target, options: ListOptions) -> Matches | None:
     """None: everything. Raises ApiError 400 for selectors that cannot be understood."""
     tests: list[Matches] = []
     if target.namespace:
@@ -33,7 +33,7 @@ def selection(target: Target, options: ListOptions) -> Matches | None:
             tests.append(lambda record: labels.matches(record.labels))
         if options.field_selector:
             for requirement in parse_field_selector(options.field_selector):
-                tests.append(_field_test(target.kind, requirement))
+                tests.append(_field_test(store, target.kind, requirement))
     except SelectorError as error:
         raise status.bad_request(str(error)) from error
     if not tests:
@@ -71,13 +71,29 @@ def _in_namespace(namespace: str) -> Matches:
     return lambda record: record.namespace == namespace
 
 
-def _field_test(kind: Kind, requirement: FieldRequirement) -> Matches:
+def _field_test(store: Store, kind: Kind, requirement: FieldRequirement) -> Matches:
     path, equal, value = requirement.path, requirement.equal, requirement.value
     if path == "metadata.name":
         return lambda record: (record.name == value) is equal
     if path == "metadata.namespace" and kind.namespaced:
         return lambda record: (record.namespace == value) is equal
     if path not in kind.selectable:
-        raise status.bad_request(f"field label not supported: {path}")
-    place = kind.selectable.index(path)
+        raise status.bad_request(_unknown_field(kind, path))
+    if kind.custom:  # what is kept beside a record was chosen by an older CRD, perhaps
+        return lambda record: (field_value(record.obj(), path) == value) is equal
+    place = store.selectable(kind.resource).index(_STORED_EVENT_FIELDS.get(path, path))
     return lambda record: (record.fields[place] == value) is equal
+
+
+def _unknown_field(kind: Kind, path: str) -> str:
+    if kind.selectable or kind.custom:
+        return f"field label not supported: {path}"
+    known = '"metadata.name", "metadata.namespace"'
+    return f'"{path}" is not a known field selector: only {known}'
+
+
+# The fields of core events that those of events.k8s.io are stored as.
+_STORED_EVENT_FIELDS = {"reportingController": "reportingComponent"} | {
+    f"regarding.{part}": f"involvedObject.{part}"
+    for part in ("kind", "namespace", "name", "uid", "apiVersion", "resourceVersion", "fieldPath")
+}

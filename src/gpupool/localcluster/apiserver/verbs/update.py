@@ -105,10 +105,10 @@ async def _prepare(write: Write, new: Obj, old: Obj) -> tuple[Obj, Attributes]:
     _track_fields(write, new, old)
     attributes = write.attributes(Operation.UPDATE, new, old)
     new = await api.admission.mutate(attributes)
-    if not target.subresource:
-        prepare_update(new, old, kind)
-    elif target.subresource == "status":
+    if target.subresource == "status":
         prepare_status_update(new, old, kind)
+    elif target.subresource != "finalize":  # the one door to a namespace's finalizers
+        prepare_update(new, old, kind)
     count_generation(new, old, kind)
     errors = _errors(api, target, new, old)
     if errors:
@@ -144,7 +144,8 @@ def _errors(api: Api, target: Target, new: Obj, old: Obj) -> list[FieldError]:
     if target.subresource == "status":
         errors = validate_status_update(new, old, kind)
     else:
-        errors = validate_update(new, old, kind) or prepare(api, new, old, kind.resource)
+        errors = validate_update(new, old, kind, target.subresource)
+        errors = errors or prepare(api, new, old, kind.resource)
     if kind.custom:
         errors += api.custom.version(kind).validate(new)
     return errors

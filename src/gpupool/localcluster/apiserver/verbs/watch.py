@@ -21,7 +21,6 @@ from gpupool.localcluster.apiserver.verbs.options import ListOptions
 from gpupool.localcluster.apiserver.verbs.read import parse_version
 from gpupool.localcluster.apiserver.verbs.representation import (
     Form,
-    as_served,
     body_of,
     shown,
     wanted,
@@ -32,7 +31,8 @@ BOOKMARK_EVERY_S = 60.0
 _LONGEST_S = 3600.0
 _DEFAULT_S = 1800.0
 
-Render = Callable[[str, Record], bytes]
+# Of an event's type, its version, and the object as it is served.
+Render = Callable[[str, int, bytes], bytes]
 
 
 def watch(api: Api, request: Request, target: Target, options: ListOptions) -> Stream:
@@ -40,22 +40,22 @@ def watch(api: Api, request: Request, target: Target, options: ListOptions) -> S
         version = parse_version(options.resource_version) if options.resource_version else 0
     except ValueError as error:
         raise status.failure(500, "", str(error)) from error
-    matches = selection(target, options)
+    matches = selection(api.store, target, options)
     kind = target.kind
     render = _renderer(api, request, kind)
     watch_log = api.store.log(kind.resource)
-    if version == 0 or options.send_initial:
+    if options.send_initial or (version == 0 and options.send_initial is None):
         initial = list(select(api.store, target, options, matches))
         # The present includes what is not on disk yet: hear only of what comes after it.
         watcher = watch_log.follow(max(api.store.rv, watch_log.compacted_rv), matches)
     else:
         initial = []
-        watcher = watch_log.follow(version, matches)
+        watcher = watch_log.follow(version or max(api.store.rv, watch_log.compacted_rv), matches)
     if watcher is None:
         return Stream(_too_old(version, watch_log.compacted_rv))
     timeout_s = min(options.timeout_s or _DEFAULT_S, _LONGEST_S)
-    chunks = _Follower(api, kind, watcher, render, options).chunks(initial, timeout_s)
-    return Stream(chunks)
+    follower = _Follower(api, kind, watcher, render, options)
+    return Stream(follower.chunks(initial, timeout_s))
 
 
 class _Follower:
@@ -74,8 +74,8 @@ class _Follower:
         loop = asyncio.get_running_loop()
         end = loop.time() + timeout_s
         try:
-            head = b"".join([self._render(ADDED, record) for record in initial])
-            if self._options.send_initial:
+            head = b"".join([self._event(ADDED, record) for record in initial])
+            if self._announces_end():
                 head += self._bookmark(end_of_initial=True)
             if head:
                 yield head
@@ -89,11 +89,21 @@ class _Follower:
         finally:
             self._api.store.log(self._kind.resource).unfollow(self._watcher)
 
+    def _event(self, type_: str, record: Record) -> bytes:
+        return self._render(type_, record.rv, body_of(record, self._kind))
+
+    def _announces_end(self) -> bool:
+        """Whoever asks for no version in particular is told when they have seen all there was."""
+        options = self._options
+        unasked = options.send_initial is None and not options.resource_version
+        return options.bookmarks and (unasked or bool(options.send_initial))
+
     def _drain(self) -> bytes:
         buffer = self._watcher.buffer
         taken = [buffer.popleft() for _ in range(len(buffer))]
+        self._watcher.buffered_bytes = 0
         self._watcher.after_rv = taken[-1][1].rv
-        return b"".join([self._render(kind, record) for kind, record in taken])
+        return b"".join([self._event(kind, record) for kind, record in taken])
 
     async def _woken(self, limit_s: float) -> bool:
         wake = self._watcher.wake
@@ -108,13 +118,12 @@ class _Follower:
         return True
 
     def _bookmark(self, *, end_of_initial: bool = False) -> bytes:
-        metadata: Obj = {
-            "resourceVersion": str(max(self._watcher.after_rv, self._api.store.published_rv))
-        }
+        version = max(self._watcher.after_rv, self._api.store.published_rv)
+        metadata: Obj = {"resourceVersion": str(version)}
         if end_of_initial:
             metadata["annotations"] = {"k8s.io/initial-events-end": "true"}
         obj = {"kind": self._kind.kind, "apiVersion": self._kind.api_version, "metadata": metadata}
-        return orjson.dumps({"type": "BOOKMARK", "object": obj}) + b"\n"
+        return self._render("BOOKMARK", version, orjson.dumps(obj))
 
 
 async def _too_old(version: int, compacted: int) -> AsyncIterator[bytes]:
@@ -126,11 +135,9 @@ def _renderer(api: Api, request: Request, kind: Kind) -> Render:
     form = wanted(request)
     if form is Form.TABLE:
         return _table_renderer(api, request, kind)
-    if form is Form.PARTIAL:
-        return lambda type_, record: _line(
-            type_, orjson.dumps(tables.partial_metadata(as_served(record, kind)))
-        )
-    return lambda type_, record: _line(type_, body_of(record, kind))
+    if form in (Form.PARTIAL, Form.PARTIAL_LIST):
+        return lambda type_, _, body: _line(type_, tables.partial_metadata_bytes(body))
+    return lambda type_, _, body: _line(type_, body)
 
 
 def _line(type_: str, body: bytes) -> bytes:
@@ -142,10 +149,10 @@ def _table_renderer(api: Api, request: Request, kind: Kind) -> Render:
     include, _ = shown(api, request)
     rows_bytes = tables.table_bytes
 
-    def render(type_: str, record: Record) -> bytes:
+    def render(type_: str, version: int, body: bytes) -> bytes:
         nonlocal rows_bytes
-        metadata = {"resourceVersion": str(record.rv)}
-        rows = rows_bytes(kind, [body_of(record, kind)], metadata, include, api.clock())
+        metadata = {"resourceVersion": str(version)}
+        rows = rows_bytes(kind, [body], metadata, include, api.clock())
         rows_bytes = tables.further_table_bytes
         return _line(type_, rows)
 

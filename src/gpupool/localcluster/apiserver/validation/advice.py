@@ -1,0 +1,115 @@
+"""Advice: what is allowed and yet hardly meant. Clients print it as warnings."""
+
+from collections.abc import Callable, Iterator, Mapping
+
+from gpupool.contract.objects import Obj
+from gpupool.core import quantity
+from gpupool.localcluster.apiserver.kinds import Kind
+from gpupool.localcluster.apiserver.validation.formats import dns_label
+
+_GONE_VOLUMES = {
+    "cephfs": "deprecated in v1.28, non-functional in v1.31+",
+    "rbd": "deprecated in v1.28, non-functional in v1.31+",
+    "glusterfs": "deprecated in v1.25, non-functional in v1.26+",
+    "scaleIO": "deprecated in v1.16, non-functional in v1.22+",
+    "storageOS": "deprecated in v1.22, non-functional in v1.25+",
+    "quobyte": "deprecated in v1.22, non-functional in v1.25+",
+}
+_IN_BYTES = ("memory", "ephemeral-storage")
+
+
+def advice(obj: Obj, kind: Kind) -> list[str]:
+    """Of an object that is otherwise valid."""
+    found = _ADVICE.get((kind.group, kind.kind))
+    return list(found(obj)) if found is not None else []
+
+
+def _pod(obj: Obj) -> Iterator[str]:
+    return _pod_spec(obj["spec"], "spec")
+
+
+def _template(obj: Obj) -> Iterator[str]:
+    return _pod_spec(obj["spec"]["template"]["spec"], "spec.template.spec")
+
+
+def _job(obj: Obj) -> Iterator[str]:
+    yield from _name_for_pods(obj)
+    yield from _template(obj)
+
+
+def _cron_job(obj: Obj) -> Iterator[str]:
+    yield from _name_for_pods(obj)
+    spec = obj["spec"]["jobTemplate"]["spec"]["template"]["spec"]
+    yield from _pod_spec(spec, "spec.jobTemplate.spec.template.spec")
+
+
+def _name_for_pods(obj: Obj) -> Iterator[str]:
+    name = obj["metadata"]["name"]
+    if "." in name:
+        complaints = ["must not contain dots"]
+    else:
+        complaints = list(dns_label(name))
+    if complaints:
+        yield (
+            "metadata.name: this is used in Pod names and hostnames, which can result in "
+            "surprising behavior; a DNS label is recommended: "
+            f"[{' '.join(complaints)}]"
+        )
+
+
+def _pod_spec(spec: Obj, path: str) -> Iterator[str]:
+    for place, volume in enumerate(spec.get("volumes", ())):
+        for name in volume:
+            if name in _GONE_VOLUMES:
+                yield f"{path}.volumes[{place}].{name}: {_GONE_VOLUMES[name]}"
+    for group in ("initContainers", "containers"):
+        for place, container in enumerate(spec.get(group, ())):
+            yield from _container(container, f"{path}.{group}[{place}]")
+
+
+def _container(container: Obj, path: str) -> Iterator[str]:
+    resources = container["resources"]
+    for list_name in ("limits", "requests"):
+        for name, amount in resources.get(list_name, {}).items():
+            if name in _IN_BYTES and amount.endswith(("m", "u", "n")) and _is_fraction(amount):
+                yield (
+                    f"{path}.resources.{list_name}[{name}]: fractional byte value "
+                    f'"{amount}" is invalid, must be an integer'
+                )
+    yield from _repeated_ports(container.get("ports", ()), path)
+    seen: set[str] = set()
+    for place, variable in enumerate(container.get("env", ())):
+        name = variable["name"]
+        if name in seen:
+            hides = f'hides previous definition of "{name}"'
+            yield f"{path}.env[{place}]: {hides}, which may be dropped when using apply"
+        seen.add(name)
+
+
+def _repeated_ports(ports: list[Obj], path: str) -> Iterator[str]:
+    first: dict[tuple[int, str, str, int], int] = {}
+    for place, port in enumerate(ports):
+        key = (port["containerPort"], port["protocol"], port.get("hostIP", ""))
+        known = first.setdefault((*key, port.get("hostPort", 0)), place)
+        if known != place:
+            yield (f"{path}.ports[{place}]: duplicate port definition with {path}.ports[{known}]")
+
+
+def _is_fraction(amount: str) -> bool:
+    return quantity.parse(amount).nanos % 1_000_000_000 != 0
+
+
+def _endpoints(obj: Obj) -> Iterator[str]:
+    yield "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice"
+
+
+_ADVICE: Mapping[tuple[str, str], Callable[[Obj], Iterator[str]]] = {
+    ("", "Pod"): _pod,
+    ("", "Endpoints"): _endpoints,
+    ("apps", "Deployment"): _template,
+    ("apps", "ReplicaSet"): _template,
+    ("apps", "StatefulSet"): _template,
+    ("apps", "DaemonSet"): _template,
+    ("batch", "Job"): _job,
+    ("batch", "CronJob"): _cron_job,
+}

@@ -1,0 +1,36 @@
+"""Objects as YAML, quoted where Kubernetes quotes."""
+
+from typing import Any
+
+import yaml
+
+_NEVER_WRAPPED = 2**31 - 1
+# YAML 1.1 has more words for yes and no than PyYAML knows of.
+_WORDS = frozenset("yYnN")
+
+
+class _Dumper(yaml.CSafeDumper):
+    """With a representer of its own for text."""
+
+
+def _text(dumper: yaml.CSafeDumper, value: str) -> yaml.ScalarNode:
+    style = None
+    if "\n" in value:
+        style = "|"
+    elif value in _WORDS or _resolved(dumper, value) != "tag:yaml.org,2002:str":
+        style = '"'
+    return dumper.represent_scalar("tag:yaml.org,2002:str", value, style=style)
+
+
+def _resolved(dumper: yaml.CSafeDumper, value: str) -> str:
+    return str(dumper.resolve(yaml.ScalarNode, value, (True, False)))
+
+
+_Dumper.add_representer(str, _text)
+
+
+def yaml_bytes(value: Any) -> bytes:
+    text: str = yaml.dump(
+        value, Dumper=_Dumper, sort_keys=True, allow_unicode=True, width=_NEVER_WRAPPED
+    )
+    return text.encode()
