@@ -7,18 +7,27 @@ Column definitions are facts about kube-apiserver; tests/conformance/record/tabl
 
 import json
 from pathlib import Path
+from typing import Any
 
 from gpupool.localcluster.apiserver.tables.rows import ROWS
 
 ROOT = Path(__file__).resolve().parents[1]
 RECORDED = ROOT / "tests/conformance/fixtures/tables.json"
+REQUESTS = ROOT / "tests/conformance/fixtures/requests.json"
 TARGET = ROOT / "src/gpupool/localcluster/apiserver/tables/columns.json"
 # Its two columns are those of every kind that the server has no printer for.
 DEFAULT = "rbac.authorization.k8s.io/roles"
 
 
+def _scales() -> dict[str, Any]:
+    """No resource that can be listed, so it was recorded with the requests."""
+    requests = json.loads(REQUESTS.read_text())
+    found = next(each for each in requests if each["name"] == "table: of a scale")
+    return {"columns": found["response"]["columnDefinitions"]}
+
+
 def main() -> None:
-    recorded = json.loads(RECORDED.read_text())
+    recorded = json.loads(RECORDED.read_text()) | {"autoscaling/scales": _scales()}
     descriptions: dict[str, int] = {}
     columns = {}
     for resource, table in sorted({**recorded, "": recorded[DEFAULT]}.items()):

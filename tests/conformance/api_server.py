@@ -11,10 +11,13 @@ import uvloop
 
 from gpupool.contract.node_streams import NodeStreams
 from gpupool.contract.objects import Obj
+from gpupool.localcluster.apiserver.request import User
 from gpupool.localcluster.apiserver.security import certificates
-from gpupool.localcluster.apiserver.security.identities import ADMIN
 from gpupool.localcluster.apiserver.security.tokens import StaticTokens
 from gpupool.localcluster.apiserver.server import build
+
+# As whom the requests to the real server were made.
+_RECORDED_ADMIN = User("admin", ("system:masters", "system:authenticated"), "admin")
 
 
 class NoNodes:
@@ -46,7 +49,7 @@ def api_server(directory: Path) -> Iterator[Address]:
     async def main() -> None:
         made = certificates.ensure(directory)
         tokens = StaticTokens()
-        token = tokens.issue(ADMIN)
+        token = tokens.issue(_RECORDED_ADMIN)
         server = build(directory, made, tokens, NoNodes())
         http = await server.listen(0)
         await server.bootstrap(http.port)

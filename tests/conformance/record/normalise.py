@@ -6,6 +6,7 @@ what two servers have to agree on. Pure: nothing is changed in place.
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -54,7 +55,7 @@ def unordered(response: Json) -> Json:
     result = dict(response)
     details, status = result.get("details"), result.get("status")
     if isinstance(details, Mapping) and "causes" in details:
-        causes = sorted(details["causes"], key=repr)
+        causes = sorted(details["causes"], key=_written)
         result["details"] = {**details, "causes": causes}
         head, bracket, rest = str(result.get("message")).partition(": [")
         if bracket:
@@ -62,9 +63,14 @@ def unordered(response: Json) -> Json:
     if isinstance(status, Mapping):
         rules = ("resourceRules", "nonResourceRules")
         result["status"] = {
-            key: sorted(value, key=repr) if key in rules else value for key, value in status.items()
+            key: sorted(value, key=_written) if key in rules else value
+            for key, value in status.items()
         }
     return result
+
+
+def _written(value: Json) -> str:
+    return json.dumps(value, sort_keys=True)
 
 
 def _parts(text: str, causes: list[Json]) -> list[str]:

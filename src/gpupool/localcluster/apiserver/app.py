@@ -6,11 +6,12 @@ is an answer, and a bug is a 500 with one line in the log.
 
 import logging
 from collections.abc import Awaitable, Callable
+from typing import NoReturn
 
 from gpupool.localcluster.apiserver import pages, status
 from gpupool.localcluster.apiserver.api import Api
 from gpupool.localcluster.apiserver.request import Answer, Reply, Request, User
-from gpupool.localcluster.apiserver.routing import NotApi, Target, route
+from gpupool.localcluster.apiserver.routing import NoResource, NotApi, Target, route
 from gpupool.localcluster.apiserver.security.access import Access, forbidden, scoped
 from gpupool.localcluster.apiserver.status import ApiError
 from gpupool.localcluster.apiserver.store.store import NotWritten
@@ -50,6 +51,8 @@ class App:
             return pages.answer(api, request, target)
         if request.user is None:
             raise status.unauthorized()
+        if isinstance(target, NoResource):
+            self._refuse(request, request.user, target)
         verb = _verb(request, target)
         self._authorise(request, request.user, target, verb)
         handler = special_handler(target, request.method)
@@ -58,6 +61,15 @@ class App:
         if target.subresource not in ("", "status") or verb not in _verbs_of(target):
             raise status.method_not_allowed()
         return await _ACTS[verb](api, request, target)
+
+    def _refuse(self, request: Request, user: User, target: NoResource) -> NoReturn:
+        group, resource, namespace, name, subresource = target
+        verb = _BY_METHOD.get(request.method) or ("get" if name else "list")
+        access = Access(verb, group, resource, subresource, namespace, name)
+        verdict = self._api.authorizer.allowed(user, access)
+        if not verdict.allowed:
+            raise forbidden(user, access, verdict.reason)
+        raise status.no_such_resource()
 
     def _authorise(self, request: Request, user: User, target: Target, verb: str) -> None:
         access = scoped(
@@ -87,8 +99,10 @@ def _verb(request: Request, target: Target) -> str:
     if target.subresource in _CREATING_STREAMS:
         return "create"
     match request.method:
+        case "GET" if target.watched:
+            return "watch"
         case "GET":
-            if target.name and not request.flag("watch"):
+            if target.name:
                 return "get"
             return "watch" if request.flag("watch") else "list"
         case "DELETE":

@@ -11,12 +11,12 @@ from gpupool.localcluster.apiserver.schema.structural import CrdVersion, compile
 
 CRDS = "customresourcedefinitions.apiextensions.k8s.io"
 _VERBS = (
-    "create",
     "delete",
     "deletecollection",
     "get",
     "list",
     "patch",
+    "create",
     "update",
     "watch",
 )

@@ -8,6 +8,7 @@
 Documents are made once per change of the kinds.
 """
 
+import base64
 import hashlib
 import platform
 import re
@@ -100,7 +101,7 @@ class Discovery:
         groups = _grouped(self._kinds)
         self._legacy = {path: orjson.dumps(d) + b"\n" for path, d in _legacy(groups).items()}
         self._aggregated = {}
-        for version in ("v2", "v2beta1"):
+        for version in ("v2",):
             for path in ("/api", "/apis"):
                 chosen = [group for group in groups if (path == "/apis") == bool(group)]
                 items = [_aggregated_group(group, groups[group]) for group in chosen]
@@ -145,7 +146,7 @@ def _form(accept: str, *, may_aggregate: bool) -> str:
             "apidiscovery.k8s.io",
             "APIGroupDiscoveryList",
         )
-        if may_aggregate and aggregated and values.get("v") in ("v2", "v2beta1"):
+        if may_aggregate and aggregated and values.get("v") == "v2":
             return values["v"]
     raise status.not_acceptable(_MEDIA_TYPES)
 
@@ -194,7 +195,17 @@ def _resource_rows(kind: Kind) -> list[Obj]:
         "kind": kind.kind,
         "verbs": kind.verbs,
     }
-    return [row | _names(kind), *(_subresource_row(kind, sub) for sub in _subresources(kind))]
+    row |= _names(kind)
+    if not kind.virtual:
+        row["storageVersionHash"] = _storage_version_hash(kind)
+    return [row, *(_subresource_row(kind, sub) for sub in _subresources(kind))]
+
+
+def _storage_version_hash(kind: Kind) -> str:
+    """Clients may tell by it that what they keep of a resource is stored in another version now."""
+    group = kind.group if kind.storage_group is None else kind.storage_group
+    stored = f"{group}/{kind.storage_version}/{kind.kind}"
+    return base64.b64encode(hashlib.sha256(stored.encode()).digest()[:8]).decode()
 
 
 def _subresource_row(kind: Kind, sub: Subresource) -> Obj:
@@ -209,6 +220,8 @@ def _subresource_row(kind: Kind, sub: Subresource) -> Obj:
 
 
 def _subresources(kind: Kind) -> list[Subresource]:
+    if kind.custom:
+        return list(kind.subresources)
     return sorted(kind.subresources, key=lambda sub: sub.name)
 
 

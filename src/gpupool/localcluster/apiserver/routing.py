@@ -15,6 +15,7 @@ class Target(NamedTuple):
     name: str
     subresource: str
     sub: Subresource | None
+    watched: bool = False  # by a path of the old style: /api/v1/watch/pods
 
     @property
     def all_namespaces(self) -> bool:
@@ -27,8 +28,18 @@ class NotApi(NamedTuple):
     path: str
 
 
-def route(path: str, kinds: Kinds) -> Target | NotApi:
-    """Raises ApiError 404 for a known group version without such a resource."""
+class NoResource(NamedTuple):
+    """A known group version without such a resource. Only who may use it learns that."""
+
+    group: str
+    resource: str
+    namespace: str
+    name: str
+    subresource: str
+
+
+def route(path: str, kinds: Kinds) -> Target | NotApi | NoResource:
+    """Raises ApiError 404 for an unknown version of a known group."""
     parts = path.split("/")
     if parts[-1] == "":
         parts.pop()
@@ -47,21 +58,27 @@ def route(path: str, kinds: Kinds) -> Target | NotApi:
     return _resource(group, version, [unquote(part) for part in rest], kinds)
 
 
-def _resource(group: str, version: str, rest: list[str], kinds: Kinds) -> Target:
-    namespace = ""
-    # /namespaces/x/pods is in a namespace; /namespaces/x and /namespaces/x/status are of one.
-    if rest[0] == "namespaces" and len(rest) > 2:
-        inner = kinds.find(group, version, rest[2])
-        if inner is not None and inner.namespaced:
-            namespace, rest = rest[1], rest[2:]
-        elif group or rest[2] not in ("status", "finalize"):
-            raise status.no_such_resource()
-    kind = kinds.find(group, version, rest[0])
-    if kind is None or len(rest) > 3 or (kind.namespaced and len(rest) > 1 and not namespace):
-        raise status.no_such_resource()
-    name = rest[1] if len(rest) > 1 else ""
-    subresource = rest[2] if len(rest) > 2 else ""
-    sub = kind.subresource(subresource) if subresource else None
-    if subresource and sub is None:
-        raise status.no_such_resource()
-    return Target(kind, namespace, name, subresource, sub)
+def _resource(group: str, version: str, rest: list[str], kinds: Kinds) -> Target | NoResource:
+    watched = rest[0] == "watch" and len(rest) > 1
+    if watched:
+        rest = rest[1:]
+    namespace, parts = _placed(group, version, rest, kinds)
+    resource, name, subresource, *more = [*parts, "", "", ""]
+    kind = kinds.find(group, version, resource)
+    misplaced = kind is not None and kind.namespaced and name and not namespace
+    sub = kind.subresource(subresource) if kind is not None and subresource else None
+    if kind is None or misplaced or any(more) or (subresource and sub is None):
+        return NoResource(group, resource, namespace, name, subresource)
+    return Target(kind, namespace, name, subresource, sub, watched)
+
+
+def _placed(group: str, version: str, rest: list[str], kinds: Kinds) -> tuple[str, list[str]]:
+    """/namespaces/x/pods is in a namespace; /namespaces/x and /namespaces/x/status are of one."""
+    if rest[0] != "namespaces" or len(rest) < 3:
+        return "", rest
+    inner = kinds.find(group, version, rest[2])
+    if inner is not None and inner.namespaced:
+        return rest[1], rest[2:]
+    if not group and rest[2] in ("status", "finalize"):
+        return "", rest
+    return rest[1], ["", *rest[2:]] if inner is not None else rest[2:]

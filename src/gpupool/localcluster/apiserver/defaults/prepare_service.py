@@ -98,6 +98,7 @@ def _gone(new: Obj, old: Obj) -> list[str]:
     gone = []
     if needs_cluster_ip(old) and not needs_cluster_ip(new):
         gone += ["clusterIP", "clusterIPs", "ipFamilies", "ipFamilyPolicy"]
+        gone.append("internalTrafficPolicy")
     if needs_health_check_port(old) and not needs_health_check_port(new):
         gone.append("healthCheckNodePort")
     if old["type"] == "LoadBalancer" and new["type"] != "LoadBalancer":

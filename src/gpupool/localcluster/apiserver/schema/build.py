@@ -60,11 +60,20 @@ def _fill_list(schema: Schema, node: Obj, resolve: Resolve) -> None:
     schema.items = built(node.get("items", {}), resolve)
     schema.list_type = node.get("x-kubernetes-list-type", "atomic")
     schema.list_keys = tuple(node.get("x-kubernetes-list-map-keys", ()))
+    keys = {key: schema.items.fields.get(key) for key in schema.list_keys}
     schema.key_defaults = {
-        key: field.default
-        for key in schema.list_keys
-        if (field := schema.items.fields.get(key)) is not None and field.has_default
+        key: field.default if field.has_default else _ZERO[field.type]
+        for key, field in keys.items()
+        if field is not None and (field.has_default or _is_zero_key(schema.items, field))
     }
+
+
+# What a key of Kubernetes' own types counts as when it is left out.
+_ZERO = {Type.STRING: "", Type.INTEGER: 0}
+
+
+def _is_zero_key(item: Schema, field: Schema) -> bool:
+    return bool(item.definition) and field.type in _ZERO
 
 
 def _type(node: Obj) -> Type:

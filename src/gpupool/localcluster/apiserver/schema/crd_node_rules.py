@@ -84,6 +84,15 @@ def _keyword_errors(node: Obj, place: str) -> Iterator[FieldError]:
         yield status.invalid_value(f"{place}.pattern", pattern, text)
 
 
+_IN_GO = {
+    "missing ), unterminated subpattern": "missing closing )",
+    "unbalanced parenthesis": "unexpected )",
+    "unterminated character set": "missing closing ]",
+    "nothing to repeat": "missing argument to repetition operator",
+    "multiple repeat": "invalid nested repetition operator",
+}
+
+
 def _bad_pattern(pattern: str) -> str:
     if found := _NOT_IN_GO.search(pattern):
         return f"invalid or unsupported Perl syntax: `{found[0]}`"
@@ -92,7 +101,7 @@ def _bad_pattern(pattern: str) -> str:
     try:
         re.compile(pattern)
     except re.error as error:
-        return f"{error.msg}: `{pattern}`"
+        return f"{_IN_GO.get(error.msg, error.msg)}: `{pattern}`"
     return ""
 
 

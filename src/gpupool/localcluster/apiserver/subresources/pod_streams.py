@@ -9,6 +9,8 @@ from gpupool.localcluster.apiserver.request import Reply, Request
 from gpupool.localcluster.apiserver.routing import Target
 from gpupool.localcluster.apiserver.status import not_found
 from gpupool.localcluster.apiserver.subresources import attach, exec, logs, port_forward
+from gpupool.localcluster.apiserver.subresources.containers import chosen_container
+from gpupool.localcluster.apiserver.subresources.log_options import log_options
 from gpupool.localcluster.apiserver.verbs.read import existing
 
 # What each of them is: a pod and its node's door (None: not placed, or not to be reached).
@@ -35,5 +37,14 @@ async def _ask(api: Api, request: Request, target: Target, stream: PodStream) ->
     pod = existing(api, target).obj()
     name = pod["spec"].get("nodeName")
     if name and api.store.get("nodes", "", name) is None:
+        _check(request, pod, target.subresource)
         raise not_found(target.kind, name)  # a node, and yet: Kubernetes calls it a pod
     return await stream(request, pod, api.nodes.streams(name) if name else None)
+
+
+def _check(request: Request, pod: Obj, subresource: str) -> None:
+    """What is wrong with the question comes before what is wrong with the node."""
+    if subresource == "log":
+        chosen_container(pod, log_options(request, pod["metadata"]["name"]).container)
+    elif subresource != "portforward":
+        chosen_container(pod, request.text("container"))

@@ -21,11 +21,20 @@ _BUILT_IN: Obj = {
     "specReplicasPath": ".spec.replicas",
     "statusReplicasPath": ".status.replicas",
 }
+_SCALE = Kind(
+    group="autoscaling",
+    version="v1",
+    kind="Scale",
+    plural="scales",
+    singular="scale",
+    namespaced=True,
+    verbs=(),
+)
 
 
 def get_scale(api: Api, request: Request, target: Target) -> Answer:
     obj = as_served(existing(api, target), target.kind)
-    return answer_object(api, request, target.kind, _scale(api, target.kind, obj))
+    return answer_object(api, request, _SCALE, _scale(api, target.kind, obj))
 
 
 async def write_scale(api: Api, request: Request, target: Target) -> Answer:
@@ -45,10 +54,7 @@ async def write_scale(api: Api, request: Request, target: Target) -> Answer:
         scale = change_scale(before)
         replicas = (scale.get("spec") or {}).get("replicas", 0)
         if not isinstance(replicas, int) or isinstance(replicas, bool) or replicas < 0:
-            problem = status.invalid_value(
-                "spec.replicas", replicas, "must be greater than or equal to 0"
-            )
-            raise status.invalid("Scale", "autoscaling", target.name, [problem])
+            raise _bad_replicas(kind, target.name, replicas)
         _put(old, _paths(api, kind)["specReplicasPath"], replicas)
         for key in ("resourceVersion", "uid"):
             given = (scale.get("metadata") or {}).get(key)
@@ -57,7 +63,17 @@ async def write_scale(api: Api, request: Request, target: Target) -> Answer:
         return old
 
     written = await update_object(Write(api, request, target, options), change)
-    return answer_object(api, request, kind, _scale(api, kind, written.obj))
+    return answer_object(api, request, _SCALE, _scale(api, kind, written.obj))
+
+
+def _bad_replicas(kind: Kind, name: str, replicas: Any) -> status.ApiError:
+    if kind.custom:
+        text = "should be a non-negative integer"
+        problem = status.invalid_value(".spec.replicas", replicas, text)
+        return status.invalid(kind.kind, kind.group, name, [problem])
+    text = "must be greater than or equal to 0"
+    problem = status.invalid_value("spec.replicas", replicas, text)
+    return status.invalid("Scale", "autoscaling", name, [problem])
 
 
 def _paths(api: Api, kind: Kind) -> Obj:

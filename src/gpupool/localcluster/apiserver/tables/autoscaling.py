@@ -23,6 +23,12 @@ _SOURCES = {
 }
 
 
+def scale(thing: Obj, now_s: float) -> list[Any]:
+    """Of anything that has replicas: the answer of its /scale."""
+    wanted, there = (thing[part].get("replicas", 0) for part in ("spec", "status"))
+    return [thing["metadata"]["name"], wanted, there, age(thing, now_s)]
+
+
 def horizontal_pod_autoscaler(thing: Obj, now_s: float) -> list[Any]:
     spec, status = spec_of(thing), status_of(thing)
     target = spec.get("scaleTargetRef") or {}

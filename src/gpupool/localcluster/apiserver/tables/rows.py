@@ -39,6 +39,7 @@ ROWS: dict[str, Cells] = {
     "apps/replicasets": workloads.replica_set,
     "apps/statefulsets": workloads.stateful_set,
     "autoscaling/horizontalpodautoscalers": autoscaling.horizontal_pod_autoscaler,
+    "autoscaling/scales": autoscaling.scale,
     "batch/cronjobs": workloads.cron_job,
     "batch/jobs": workloads.job,
     "coordination.k8s.io/leases": clusters.lease,

@@ -62,7 +62,7 @@ def pod_security(errors: Errors, spec: Obj, path: str) -> None:
     _windows(errors, context.get("windowsOptions"), f"{path}.windowsOptions")
     _app_armor(errors, context.get("appArmorProfile"), f"{path}.appArmorProfile")
     _choice(errors, context, "supplementalGroupsPolicy", ("Merge", "Strict"), path)
-    _choice(errors, context, "seLinuxChangePolicy", ("MountOption", "Recursive"), path)
+    _choice(errors, context, "seLinuxChangePolicy", ("Recursive",), path)
 
 
 def _ids(errors: Errors, context: Obj, path: str) -> None:

@@ -11,12 +11,12 @@ from gpupool.localcluster.apiserver.decode.body import read_object, read_strictl
 from gpupool.localcluster.apiserver.defaults.apply import apply_defaults
 from gpupool.localcluster.apiserver.defaults.convert import to_storage
 from gpupool.localcluster.apiserver.defaults.prepare import prepare_create
-from gpupool.localcluster.apiserver.patch.managed_fields import Writer, track_create
 from gpupool.localcluster.apiserver.kinds import Kind
+from gpupool.localcluster.apiserver.patch.managed_fields import Writer, track_create
 from gpupool.localcluster.apiserver.request import Answer, Request
 from gpupool.localcluster.apiserver.routing import Target
 from gpupool.localcluster.apiserver.schema.check import conform
-from gpupool.localcluster.apiserver.status import ApiError
+from gpupool.localcluster.apiserver.status import ApiError, FieldError
 from gpupool.localcluster.apiserver.store.record import Record
 from gpupool.localcluster.apiserver.validation.advice import advice
 from gpupool.localcluster.apiserver.validation.validate import validate_create
@@ -65,7 +65,7 @@ class Write(NamedTuple):
 
 
 class Written(NamedTuple):
-    """The object as it is now; the record is None after a dry run."""
+    """The object as it is now; the record is None after a dry run, and when it is gone."""
 
     obj: Obj
     record: Record | None
@@ -128,20 +128,26 @@ async def create_object(write: Write, obj: Obj) -> Written:
     return Written(obj, record)
 
 
+def invalid_object(kind: Kind, name: str, errors: Sequence[FieldError]) -> ApiError:
+    """In the name of the kind that it is stored as: events of the new group are core events."""
+    group = kind.group if kind.storage_group is None else kind.storage_group
+    return status.invalid(kind.kind, group, name, errors)
+
+
 def _validate(api: Api, obj: Obj, target: Target) -> None:
     kind = target.kind
     errors = validate_create(obj, kind)
     if kind.custom:
         errors += api.custom.version(kind).validate(obj)
     if errors:
-        raise status.invalid(kind.kind, kind.group, obj["metadata"].get("name", ""), errors)
+        raise invalid_object(kind, obj["metadata"].get("name", ""), errors)
 
 
 def _complete(api: Api, obj: Obj, target: Target) -> None:
     kind = target.kind
     errors = prepare(api, obj, None, kind.resource)
     if errors:
-        raise status.invalid(kind.kind, kind.group, obj["metadata"]["name"], errors)
+        raise invalid_object(kind, obj["metadata"]["name"], errors)
 
 
 def _free_name(api: Api, target: Target, obj: Obj) -> None:

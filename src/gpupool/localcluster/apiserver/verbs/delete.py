@@ -40,10 +40,22 @@ _ANSWERED_WITH_OBJECT = frozenset(
     }
 )
 _DEFAULT_GRACE_S = 30
+# What these hold goes before they do; they are only marked.
+_EMPTIED_FIRST = frozenset({"namespaces", "customresourcedefinitions.apiextensions.k8s.io"})
+# Kinds older than the garbage collector, whose pods stay unless somebody says otherwise.
+_ORPHANING = frozenset({"jobs.batch", "replicationcontrollers"})
+_PODS_STAY = (
+    "child pods are preserved by default when jobs are deleted; set propagationPolicy=Background "
+    "to remove them or set propagationPolicy=Orphan to suppress this warning"
+)
 
 
 async def delete(api: Api, request: Request, target: Target) -> Answer:
     options = delete_options(request, _options_body(request))
+    if not options.policy and target.kind.resource in _ORPHANING:
+        options = options._replace(policy="Orphan")
+        if target.kind.resource == "jobs.batch":
+            request.warnings.append(_PODS_STAY)
     record = existing(api, target)
     gone, last = await delete_record(api, request, target, record, options)
     kind = target.kind
@@ -144,7 +156,9 @@ def _mark(obj: Obj, kind: Kind, options: DeleteOptions, api: Api) -> bool:
     graceful = kind.kind == "Pod" and not kind.group
     if not held and not graceful:
         return False
-    if not marked or grace_s < metadata.get("deletionGracePeriodSeconds", 0):
+    if not marked and kind.resource in _EMPTIED_FIRST:
+        metadata["deletionTimestamp"] = api.stamp()
+    elif not marked or grace_s < metadata.get("deletionGracePeriodSeconds", 0):
         end = datetime.datetime.fromtimestamp(int(api.clock()) + grace_s, datetime.UTC)
         metadata["deletionTimestamp"] = end.strftime("%Y-%m-%dT%H:%M:%SZ")
         metadata["deletionGracePeriodSeconds"] = grace_s

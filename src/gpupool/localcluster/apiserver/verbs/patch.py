@@ -53,6 +53,8 @@ def change_of(api: Api, request: Request, target: Target, media: str) -> Change:
     if media == STRATEGIC_PATCH and not target.kind.custom:
         schema = api.schema(target.kind)
         return lambda old: apply_strategic(old, request.body, schema)
+    if media == STRATEGIC_PATCH:  # nobody has said how the lists of custom kinds merge
+        raise status.unsupported_media_type((JSON_PATCH, MERGE_PATCH, APPLY_PATCH))
     raise status.failure(415, "UnsupportedMediaType", "415: Unsupported Media Type", details={})
 
 

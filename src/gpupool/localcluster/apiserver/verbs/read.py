@@ -78,8 +78,6 @@ def _answer_page(
 ) -> Answer:
     records, version = found
     metadata: Obj = {"resourceVersion": str(version)}
-    if target.kind.custom:
-        metadata = {"continue": "", **metadata}
     # From its cache, which version 0 asks for, a real server answers with everything.
     limit = 0 if options.resource_version == "0" else min(options.limit, PAGE_ITEMS)
     if 0 < limit < len(records):

@@ -132,6 +132,8 @@ def answer_records(
     if form is Form.YAML:
         items = [orjson.loads(body) for body in bodies]
         return _encoded(_list(f"{kind.kind}List", metadata, items, kind.api_version), form)
+    if kind.custom:
+        metadata = {"continue": "", **metadata}
     head = orjson.dumps(
         {"kind": f"{kind.kind}List", "apiVersion": kind.api_version, "metadata": metadata}
     )

@@ -27,7 +27,12 @@ from gpupool.localcluster.apiserver.validation.validate import (
     validate_status_update,
     validate_update,
 )
-from gpupool.localcluster.apiserver.verbs.create import Write, Written, conformed_body
+from gpupool.localcluster.apiserver.verbs.create import (
+    Write,
+    Written,
+    conformed_body,
+    invalid_object,
+)
 from gpupool.localcluster.apiserver.verbs.metadata import (
     carry_over,
     count_generation,
@@ -54,6 +59,10 @@ async def update(api: Api, request: Request, target: Target) -> Answer:
     write = Write(api, request, target, write_options(request, "UpdateOptions"))
     obj = conformed_body(write)
     sent = obj.get("metadata", {})
+    if target.kind.custom and not sent.get("resourceVersion"):
+        text = "must be specified for an update"
+        problem = status.invalid_value("metadata.resourceVersion", 0, text)
+        raise status.invalid(target.kind.plural, target.kind.group, target.name, [problem])
     replacement, uid = whole_body(obj), sent.get("uid")
 
     def change(old: Obj) -> Obj:
@@ -112,7 +121,7 @@ async def _prepare(write: Write, new: Obj, old: Obj) -> tuple[Obj, Attributes]:
     count_generation(new, old, kind)
     errors = _errors(api, target, new, old)
     if errors:
-        raise status.invalid(kind.kind, kind.group, target.name, errors)
+        raise invalid_object(kind, target.name, errors)
     refuse_escalation(api, write.request, new, old)
     if write.request.track_fields:
         settle_times(old, new)
@@ -159,7 +168,13 @@ async def _write(write: Write, record: Record, new: Obj, old: Obj) -> Written:
         return Written(new, record)
     kind, store = write.target.kind, write.api.store
     stored = to_storage(new, kind) if converts(kind) else new
-    written = store.remove(record, stored) if _finished(new) else store.replace(record, stored)
+    if _finished(new):
+        # Watchers hear of the end of what they knew; what was changed with it nobody ever had.
+        gone = store.remove(record)
+        new["metadata"]["resourceVersion"] = str(gone.rv)
+        await store.durable(gone)
+        return Written(new, None)
+    written = store.replace(record, stored)
     await store.durable(written)
     return Written(new, written)
 

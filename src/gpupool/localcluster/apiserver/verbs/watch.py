@@ -69,6 +69,7 @@ class _Follower:
         self._watcher = watcher
         self._render = render
         self._options = options
+        self._told_rv = watcher.after_rv  # the client knows of everything up to here
 
     async def chunks(self, initial: Sequence[Record], timeout_s: float) -> AsyncIterator[bytes]:
         loop = asyncio.get_running_loop()
@@ -84,7 +85,7 @@ class _Follower:
                     yield self._drain()
                     continue
                 woken = await self._woken(min(left, BOOKMARK_EVERY_S))
-                if not woken and self._options.bookmarks:
+                if not woken and self._options.bookmarks and self._version() > self._told_rv:
                     yield self._bookmark()
         finally:
             self._api.store.log(self._kind.resource).unfollow(self._watcher)
@@ -117,8 +118,11 @@ class _Follower:
             return False
         return True
 
+    def _version(self) -> int:
+        return max(self._watcher.after_rv, self._api.store.published_rv)
+
     def _bookmark(self, *, end_of_initial: bool = False) -> bytes:
-        version = max(self._watcher.after_rv, self._api.store.published_rv)
+        version = self._told_rv = self._version()
         metadata: Obj = {"resourceVersion": str(version)}
         if end_of_initial:
             metadata["annotations"] = {"k8s.io/initial-events-end": "true"}
