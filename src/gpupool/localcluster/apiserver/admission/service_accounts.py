@@ -1,7 +1,8 @@
 """ServiceAccount: every pod has one, and finds its token where clients look for it."""
 
-import random
+import zlib
 from collections.abc import Iterator
+from functools import lru_cache
 from typing import Any
 
 from gpupool.contract.objects import Obj
@@ -31,7 +32,7 @@ def assign_service_account(attributes: Attributes, cluster: ClusterView) -> None
     if wanted is None:
         wanted = account.get("automountServiceAccountToken", True)
     if wanted:
-        _mount_token(spec)
+        _mount_token(spec, account)
     if not spec.get("imagePullSecrets") and account.get("imagePullSecrets"):
         spec["imagePullSecrets"] = [dict(each) for each in account["imagePullSecrets"]]
 
@@ -68,11 +69,11 @@ def _account(attributes: Attributes, cluster: ClusterView) -> Obj:
     return account
 
 
-def _mount_token(spec: Obj) -> None:
+def _mount_token(spec: Obj, account: Obj) -> None:
     volumes: list[Obj] = spec.get("volumes") or []
     names = (volume["name"] for volume in volumes)
     found = next((name for name in names if name.startswith(_VOLUME_PREFIX)), None)
-    name = found or _VOLUME_PREFIX + "".join(random.choices(_ALPHABET, k=5))
+    name = found or _VOLUME_PREFIX + _suffix(account["metadata"]["uid"])
     mounted = False
     for field in ("initContainers", "containers"):
         for container in spec.get(field) or ():
@@ -84,6 +85,17 @@ def _mount_token(spec: Obj) -> None:
                 mounted = True
     if mounted and found is None:
         spec["volumes"] = [*volumes, {"name": name, "projected": _token_source()}]
+
+
+@lru_cache(maxsize=1024)
+def _suffix(uid: str) -> str:
+    """Kubernetes draws one for each pod. Ours is the account's, so that pods of one template are
+    alike to the letter, and what is known of one is known of all."""
+    number, letters = zlib.crc32(uid.encode()), ""
+    for _ in range(5):
+        number, place = divmod(number, len(_ALPHABET))
+        letters += _ALPHABET[place]
+    return letters
 
 
 def _token_source() -> Obj:
