@@ -1,5 +1,60 @@
-"""Answers in which we differ from a real kube-apiserver, each with the reason why we keep it so."""
+"""Answers in which we differ from a real kube-apiserver, each with the reason why we keep it so.
 
+docs/conformance.md shows these tables; tests/conformance/test_conformance_page.py keeps it current.
+"""
+
+_VERSION = "says that it is gpupool, and which Python it runs on"
+_SERVED = "lists what we serve: a real server has more groups and kinds, we have metrics.k8s.io"
+_EMPTY_LIST = "an empty list and none are the same to us, where Go tells them apart"
+_CRD = (
+    "a CRD is established in the moment it is created, not by controllers a moment later, and has "
+    "its finalizer from the start"
+)
+
+# By the name of the case.
 DIFFERENCES: dict[str, str] = {
-    "version without token": "our own build, said so",
+    "accept protobuf only": "we read protobuf and do not write it: every client takes JSON, too",
+    "discovery: /": _SERVED,
+    "discovery: /api/v1": _SERVED,
+    "discovery: /apis": _SERVED,
+    "discovery: aggregated /api": _SERVED,
+    "discovery: openapi index": _SERVED,
+    "discovery: readyz verbose": "names the parts of a server, and ours has other parts",
+    "discovery: /version": _VERSION,
+    "version without token": _VERSION,
+    "forbidden: anonymous reads version": _VERSION,
+    "watch: from the beginning": (
+        "the oldest ConfigMap of a real server is a note that it keeps for itself"
+    ),
+    "watch: pod life": (
+        "a pod whose grace is cut to nothing goes in one step; the change in between would cost "
+        "every pod's end another write, and tells nobody anything"
+    ),
+    "rbac: view": "we fill in the rules of aggregated roles ourselves, without a controller",
+    "rbac: colon in a name": _EMPTY_LIST,
+    "job: success policy without index": _EMPTY_LIST,
+    "crd: no versions": _EMPTY_LIST,
+    "token: bound to a pod": (
+        "Go writes an absent boundObjectRef as null, so the field itself counts as older than the "
+        "request; to us it is new"
+    ),
+    "custom: status invalid": (
+        "a real server looks at status twice more, for itself and for /scale, and says it thrice"
+    ),
+    "crd: created": _CRD,
+    "crd: established": _CRD,
+    "crd: deleted": _CRD,
+    "crd: bad rule": "our CEL compiler has its own words for what it cannot read",
+}
+
+# Cases whose preparation does not work here, so there is no answer to compare.
+_OWN_COUNT = "we count what is used ourselves, so a status that is written by hand changes nothing"
+NOT_REPLAYED: dict[str, str] = {
+    "quota: gpus exceeded": _OWN_COUNT,
+    "quota: gpus left": _OWN_COUNT,
+    "quota: used afterwards": _OWN_COUNT,
+    "quota: objects exceeded": _OWN_COUNT,
+    "custom: gone with its definition": (
+        "custom objects are cleaned up by a controller, and the tests have the API server alone"
+    ),
 }

@@ -67,7 +67,7 @@ class Client:
         self._kept.close()
 
     def _connect(self) -> http.client.HTTPSConnection:
-        return http.client.HTTPSConnection(self._host, self._port, timeout=20, context=self._trust)
+        return http.client.HTTPSConnection(self._host, self._port, timeout=60, context=self._trust)
 
 
 def _read(answer: http.client.HTTPResponse, events: int) -> Answer:

@@ -7,6 +7,7 @@ from gpupool.localcluster.apiserver.routing import NotApi
 from gpupool.localcluster.apiserver.security.access import Access, forbidden
 
 _HEALTH = ("/healthz", "/livez", "/readyz")
+_NO_DOCUMENT = Answer(404, b"", "text/plain; charset=utf-8")
 _UNKNOWN = Answer(404, b"404 page not found\n", "text/plain; charset=utf-8")
 
 
@@ -24,7 +25,7 @@ def answer(api: Api, request: Request, target: NotApi) -> Answer:
 
 def _page(api: Api, request: Request, path: str) -> Answer | None:
     if path.startswith("/openapi/"):
-        return api.openapi.answer(path, request)
+        return api.openapi.answer(path, request) or _NO_DOCUMENT
     if path == "/metrics":
         return Answer(200, api.metrics.text(), "text/plain; version=0.0.4; charset=utf-8")
     return api.discovery.answer(path, request.headers)

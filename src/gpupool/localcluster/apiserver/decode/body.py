@@ -60,6 +60,8 @@ def _read(
             obj = json_text.parse(body)
             if looks_twice:
                 repeated = _json_repeats(body, obj)
+                if repeated:
+                    obj = json_text.merged(body)
         else:
             obj, repeated = yaml_text.parse(body)
     except BadJson as error:

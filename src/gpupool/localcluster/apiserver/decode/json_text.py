@@ -40,6 +40,20 @@ def _is_deep(text: bytes) -> bool:
     return bool(brackets)
 
 
+def merged(text: bytes) -> Any:
+    """As Go's decoder reads keys that come twice: objects are merged, all else is replaced."""
+    return json.loads(text, object_pairs_hook=_merged_pairs)
+
+
+def _merged_pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    result: dict[str, Any] = {}
+    for key, value in pairs:
+        known = result.get(key)
+        both = isinstance(known, dict) and isinstance(value, dict)
+        result[key] = _merged_pairs([*known.items(), *value.items()]) if both else value
+    return result
+
+
 def repeated_keys(text: bytes, parsed: Any) -> list[str]:
     """Paths of keys that come more than once in their object. `parsed`: the text's value."""
     if _surely_unique(text, parsed) or not _repeats(text):

@@ -14,7 +14,8 @@ def job(value: Obj) -> None:
     spec.setdefault("backoffLimit", _NO_LIMIT if "backoffLimitPerIndex" in spec else 6)
     labels = spec["template"]["metadata"].get("labels")
     if labels:
-        value["metadata"].setdefault("labels", dict(labels))
+        # The same labels, not their copy: those that the server gives the pods, the job gets, too.
+        value["metadata"].setdefault("labels", labels)
     spec.setdefault("completionMode", "NonIndexed")
     spec.setdefault("suspend", False)
     replaced = "Failed" if "podFailurePolicy" in spec else "TerminatingOrFailed"

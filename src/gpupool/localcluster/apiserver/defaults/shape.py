@@ -46,10 +46,8 @@ def normalise(value: Obj, shape: Shape) -> None:
     empty: list[str] | None = None
     for key, inner in value.items():
         if not inner:
-            if key in shape.dropped or (inner is None and key not in shape.nulls):
+            if _left_out(key, inner, shape):
                 empty = [key] if empty is None else [*empty, key]
-            elif inner == {} and key in shape.below and shape.below[key].always:
-                normalise(inner, shape.below[key])
         elif key in structured:
             _normalise_inner(value, key, inner, shape)
     if empty is not None:
@@ -60,6 +58,15 @@ def normalise(value: Obj, shape: Shape) -> None:
             value[key] = zero if zero is not None else zero_value(shape.below[key])
     for key in shape.nulls:
         value.setdefault(key, None)
+
+
+def _left_out(key: str, empty: Any, shape: Shape) -> bool:
+    """Whether an empty value is; if not, it is brought into form."""
+    if key in shape.dropped or (empty is None and key not in shape.nulls):
+        return True
+    if empty == {} and key in shape.below and shape.below[key].always:
+        normalise(empty, shape.below[key])
+    return False
 
 
 def zero_value(shape: Shape) -> Obj:

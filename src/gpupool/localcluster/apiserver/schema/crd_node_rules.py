@@ -5,6 +5,7 @@ from collections.abc import Iterator
 
 from gpupool.contract.objects import Obj
 from gpupool.localcluster.apiserver import status
+from gpupool.localcluster.apiserver.schema.crd_cel import complaint
 from gpupool.localcluster.apiserver.schema.crd_values import accepts_pattern
 from gpupool.localcluster.apiserver.status import FieldError
 
@@ -78,10 +79,21 @@ def _keyword_errors(node: Obj, place: str) -> Iterator[FieldError]:
     if node.get("properties") and node.get("additionalProperties"):
         text = "additionalProperties and properties are mutual exclusive"
         yield status.forbidden_field(f"{place}.additionalProperties", text)
+    yield from _rule_errors(node, place)
     pattern = node.get("pattern")
     if pattern and (why := _bad_pattern(pattern)):
         text = f"must be a valid regular expression, but isn't: error parsing regexp: {why}"
         yield status.invalid_value(f"{place}.pattern", pattern, text)
+
+
+def _rule_errors(node: Obj, place: str) -> Iterator[FieldError]:
+    rules = node.get("x-kubernetes-validations")
+    for number, rule in enumerate(rules if isinstance(rules, list) else ()):
+        why = complaint(str(rule.get("rule", "")))
+        if why.startswith("syntax: "):
+            where = f"{place}.x-kubernetes-validations[{number}].rule"
+            text = f"compilation failed: {why.removeprefix('syntax: ')}"
+            yield status.invalid_value(where, rule, text)
 
 
 _IN_GO = {

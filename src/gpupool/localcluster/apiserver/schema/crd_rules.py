@@ -11,6 +11,7 @@ from typing import Any
 from gpupool.contract.objects import Obj
 from gpupool.localcluster.apiserver import status
 from gpupool.localcluster.apiserver.schema.check import check
+from gpupool.localcluster.apiserver.schema.crd_cel import complaint
 from gpupool.localcluster.apiserver.schema.crd_node_rules import (
     children,
     inner_schemas,
@@ -90,8 +91,10 @@ def crd_warnings(crd: Obj) -> list[str]:
 
 
 def _node_warnings(node: Obj) -> Iterator[str]:
-    if node.get("x-kubernetes-validations"):
-        yield "x-kubernetes-validations (CEL rules) are stored but not evaluated by this server"
+    for rule in node.get("x-kubernetes-validations") or ():
+        why = complaint(str(rule.get("rule", "")))
+        if why:
+            yield f"a rule of x-kubernetes-validations is stored but not judged here: it {why}"
     pattern = node.get("pattern")
     if pattern and not accepts_pattern(pattern):
         yield f'pattern "{pattern}" is stored but not evaluated by this server'

@@ -58,9 +58,27 @@ class Values:
         if not self._validator.is_valid(value):
             for error in self._validator.iter_errors(value):
                 found += _worded(error, self._rules)
+            found = _first_of_texts(found)
         if self._has_lists:
             found += _duplicates(value, self._schema, "")
         return found
+
+
+def _first_of_texts(errors: list[FieldError]) -> list[FieldError]:
+    """A text that is too long or too short is not held against its pattern, too."""
+    lengths = {error.field for error in errors if _LENGTH in error.message or _is_long(error)}
+    return [
+        error
+        for error in errors
+        if error.field not in lengths or f"{error.field} in body should match" not in error.message
+    ]
+
+
+_LENGTH = "chars long"
+
+
+def _is_long(error: FieldError) -> bool:
+    return error.reason == "FieldValueTooLong"
 
 
 def accepts_pattern(pattern: str) -> bool:

@@ -2,15 +2,16 @@
 
     compile_crd_version(crd, "v1")   ->  schema, validate, apply_defaults
 
-The CRD has been accepted (schema/crd_rules.py). CEL rules (x-kubernetes-validations) are not
-evaluated; whoever creates such a CRD is warned.
+The CRD has been accepted (schema/crd_rules.py).
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from gpupool.contract.objects import Obj
 from gpupool.localcluster.apiserver.schema.build import built
+from gpupool.localcluster.apiserver.schema.crd_cel import UNCHECKED, Node, judged, rules_of
 from gpupool.localcluster.apiserver.schema.crd_defaults import Defaults
 from gpupool.localcluster.apiserver.schema.crd_values import Values
 from gpupool.localcluster.apiserver.schema.load import OBJECT_META, definition
@@ -34,6 +35,15 @@ _KEPT = (
     "x-kubernetes-list-map-keys",
     "x-kubernetes-map-type",
 )
+_BLOCKING = frozenset(
+    {
+        "FieldValueNotSupported",
+        "FieldValueRequired",
+        "FieldValueTooLong",
+        "FieldValueTooMany",
+        "FieldValueTypeInvalid",
+    }
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,10 +51,20 @@ class CrdVersion:
     schema: Schema
     _values: Values
     _defaults: Defaults
+    _rules: Node | None
 
-    def validate(self, obj: Obj) -> list[FieldError]:
-        """What the schema minds; metadata is for the rules that all kinds share."""
-        return self._values.errors(obj)
+    def validate(
+        self, obj: Obj, old: Obj | None = None, known: Sequence[FieldError] = ()
+    ) -> list[FieldError]:
+        """`known`, which the rules that all kinds share found in metadata, and what the schema
+        minds. CEL rules are judged where nothing is so wrong that they could not be."""
+        errors = [*known, *self._values.errors(obj)]
+        if self._rules is None:
+            return errors
+        if any(error.reason in _BLOCKING for error in errors):
+            return [*errors, UNCHECKED]
+        broken = judged(self._rules, obj) if old is None else judged(self._rules, obj, old)
+        return [*errors, *broken]
 
     def apply_defaults(self, obj: Obj) -> None:
         self._defaults.fill(obj)
@@ -55,7 +75,7 @@ def compile_crd_version(crd: Obj, version: str) -> CrdVersion:
     openapi = (document.get("schema") or {}).get("openAPIV3Schema") or _OPEN
     schema = built(_node(openapi, embedded=True), definition)
     schema.name = crd["spec"]["names"]["kind"]
-    return CrdVersion(schema, Values(openapi, schema), Defaults(schema))
+    return CrdVersion(schema, Values(openapi, schema), Defaults(schema), rules_of(openapi))
 
 
 def field_schema(node: Obj) -> Schema:

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator, Mapping
 from gpupool.contract.objects import Obj
 from gpupool.core import quantity
 from gpupool.localcluster.apiserver.kinds import Kind
+from gpupool.localcluster.apiserver.schema.crd_rules import crd_warnings
 from gpupool.localcluster.apiserver.validation.formats import dns_label
 
 _GONE_VOLUMES = {
@@ -45,10 +46,7 @@ def _cron_job(obj: Obj) -> Iterator[str]:
 
 def _name_for_pods(obj: Obj) -> Iterator[str]:
     name = obj["metadata"]["name"]
-    if "." in name:
-        complaints = ["must not contain dots"]
-    else:
-        complaints = list(dns_label(name))
+    complaints = ["must not contain dots"] if "." in name else list(dns_label(name))
     if complaints:
         yield (
             "metadata.name: this is used in Pod names and hostnames, which can result in "
@@ -99,6 +97,10 @@ def _is_fraction(amount: str) -> bool:
     return quantity.parse(amount).nanos % 1_000_000_000 != 0
 
 
+def _custom_kind(obj: Obj) -> Iterator[str]:
+    return iter(crd_warnings(obj))
+
+
 def _endpoints(obj: Obj) -> Iterator[str]:
     yield "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice"
 
@@ -106,6 +108,7 @@ def _endpoints(obj: Obj) -> Iterator[str]:
 _ADVICE: Mapping[tuple[str, str], Callable[[Obj], Iterator[str]]] = {
     ("", "Pod"): _pod,
     ("", "Endpoints"): _endpoints,
+    ("apiextensions.k8s.io", "CustomResourceDefinition"): _custom_kind,
     ("apps", "Deployment"): _template,
     ("apps", "ReplicaSet"): _template,
     ("apps", "StatefulSet"): _template,

@@ -136,7 +136,7 @@ def _exit_codes(errors: Errors, codes: Obj, names: Collection[str], path: str) -
         errors.append(invalid(f"{path}.containerName", container, what))
     at = f"{path}.values"
     if not values:
-        errors.append(invalid(at, [], "at least one value is required"))
+        errors.append(invalid(at, None, "at least one value is required"))
     elif len(values) > _EXIT_CODES_MAX:
         errors.append(too_many(at, len(values), _EXIT_CODES_MAX))
     seen: set[int] = set()

@@ -240,8 +240,9 @@ def _ratio(errors: Errors, ratio: Quantity, amounts: dict[str, Quantity], path: 
     if ratio.nanos < quantity.NANOS:
         errors.append(invalid(path, ratio.text, f"ratio {ratio} is less than 1"))
     low, high = amounts.get("min"), amounts.get("max")
-    if low is None or high is None or low.nanos <= 0:
+    if low is None or high is None or low.nanos == 0:
         return
-    if ratio.nanos * low.nanos > high.nanos * quantity.NANOS:
-        what = f"ratio {ratio} is greater than max/min = {high.nanos / low.nanos:.6f}"
+    possible = high.nanos / low.nanos
+    if ratio.nanos / quantity.NANOS > possible:
+        what = f"ratio {ratio} is greater than max/min = {possible:.6f}"
         errors.append(invalid(path, ratio.text, what))

@@ -89,5 +89,7 @@ def _meets(requirement: Obj, found: Mapping[str, str]) -> bool:
 
 
 def _printed_requirement(requirement: Obj) -> str:
-    names = [name for name in ("key", "operator", "values") if requirement.get(name)]
-    return f"{{{','.join(f'{go_json(name)}:{go_json(requirement[name])}' for name in names)}}}"
+    parts = [f'"{name}":{go_json(requirement[name])}' for name in ("key", "operator")]
+    if requirement.get("values"):
+        parts.append(f'"values":{go_json(requirement["values"])}')
+    return f"{{{','.join(parts)}}}"

@@ -138,7 +138,7 @@ def _validate(api: Api, obj: Obj, target: Target) -> None:
     kind = target.kind
     errors = validate_create(obj, kind)
     if kind.custom:
-        errors += api.custom.version(kind).validate(obj)
+        errors = api.custom.version(kind).validate(obj, None, errors)
     if errors:
         raise invalid_object(kind, obj["metadata"].get("name", ""), errors)
 

@@ -1,4 +1,4 @@
-"""What a patch made of an object, checked; a misfit is refused in the words of its kind of patch."""
+"""What a patch made of an object, checked; a misfit is refused in the words of that patch."""
 
 from typing import Any
 

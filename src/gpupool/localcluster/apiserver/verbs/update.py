@@ -156,7 +156,7 @@ def _errors(api: Api, target: Target, new: Obj, old: Obj) -> list[FieldError]:
         errors = validate_update(new, old, kind, target.subresource)
         errors = errors or prepare(api, new, old, kind.resource)
     if kind.custom:
-        errors += api.custom.version(kind).validate(new)
+        errors = api.custom.version(kind).validate(new, old, errors)
     return errors
 
 
