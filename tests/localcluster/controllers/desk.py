@@ -32,7 +32,7 @@ class Desk:
         self.mirrors = Mirrors(self.kube)
         self.late = datetime.timedelta()
         self.waiting: dict[tuple[int, Key], None] = {}
-        self.again_s: dict[Key, float | None] = {}
+        self._again_s: dict[tuple[int, Key], float | None] = {}
         self.written: dict[str, int] = {}  # resource -> its newest version
         self.controllers = list(controllers)
         self.contexts = [self._wire(number) for number in range(len(self.controllers))]
@@ -51,6 +51,10 @@ class Desk:
                 for key in watch.keys(obj, context):
                     self.waiting[number, key] = None
 
+    def again_s(self, name: str, controller: int = 0) -> float:
+        """After how many seconds a controller wants to look again by itself; 0: not at all."""
+        return self._again_s[controller, ("default", name)] or 0.0
+
     async def settle(self) -> None:
         """Until no controller wants to do anything more."""
         for _ in range(MOST_ROUNDS):
@@ -61,7 +65,7 @@ class Desk:
             del self.waiting[number, key]
             try:
                 controller, context = self.controllers[number], self.contexts[number]
-                self.again_s[key] = await controller.reconcile(key, context)
+                self._again_s[number, key] = await controller.reconcile(key, context)
             except Conflict:
                 self.waiting[number, key] = None
         raise AssertionError("the controllers never come to rest")

@@ -199,7 +199,7 @@ async def test_a_failed_pod_is_replaced_later_and_later(desk: Desk) -> None:
     await desk.set_phase(pod, "Failed")
     await desk.settle()
     assert [p["status"]["phase"] for p in await desk.all(PODS)] == ["Failed"]
-    assert 0 < (desk.again_s["default", "web"] or 0) <= 1
+    assert 0 < desk.again_s("web") <= 1
     desk.forward(1)
     await desk.settle()
     assert [p["status"]["phase"] for p in await desk.all(PODS)] == ["Pending"]

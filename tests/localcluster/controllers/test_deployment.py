@@ -194,14 +194,14 @@ async def test_a_resize_in_mid_rollout_is_shared_out(desk: Desk) -> None:
 
 async def test_a_rollout_that_stands_still_is_called_so(desk: Desk) -> None:
     await create(desk, template=template(image=BROKEN), progressDeadlineSeconds=60)
-    assert 50 < (desk.again_s["default", "web"] or 0) <= 60
+    assert 50 < desk.again_s("web") <= 60
     desk.forward(61)
     await desk.settle()
     (name,) = await desk.names(REPLICA_SETS)
     found = await condition(desk, "Progressing")
     assert (found["status"], found["reason"]) == ("False", "ProgressDeadlineExceeded")
     assert found["message"] == f'ReplicaSet "{name}" has timed out progressing.'
-    assert desk.again_s["default", "web"] is None
+    assert desk.again_s("web") == 0
 
 
 async def test_the_history_is_as_long_as_it_may_be(desk: Desk) -> None:

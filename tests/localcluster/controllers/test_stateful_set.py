@@ -171,7 +171,7 @@ async def test_an_available_pod_must_have_been_ready_for_a_while(desk: Desk) -> 
     await desk.settle()
     assert await desk.names(PODS) == ["web-0"]
     assert (await status(desk))["readyReplicas"] == 1
-    assert 50 < (desk.again_s["default", "web"] or 0) <= 60
+    assert 50 < desk.again_s("web") <= 60
     desk.forward(61)
     await desk.settle()
     assert await desk.names(PODS) == ["web-0", "web-1"]
