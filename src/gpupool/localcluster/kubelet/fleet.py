@@ -83,7 +83,7 @@ class Fleet:
     async def run(self, kube: Kube) -> None:
         """Runs until cancelled; nothing of a pod is left running then."""
         make_private(self._settings.directory)
-        launches = Launches(self._settings.directory / "run")
+        launches = Launches(self._settings.directory / "run", isolate=self._settings.isolate)
         try:
             async with asyncio.TaskGroup() as tasks:
                 api = await _api_address(kube)

@@ -48,9 +48,11 @@ Exited = Callable[[str, int], None]  # id, code
 
 
 class Launches:
-    def __init__(self, directory: Path, exited: Exited = lambda run_id, code: None) -> None:
+    def __init__(self, directory: Path, *, isolate: bool) -> None:
+        """`isolate`: containers get a view of their own, where that is possible."""
         self._directory = directory
-        self.exited = exited  # told of every end
+        self._isolate = isolate
+        self.exited: Exited = lambda run_id, code: None  # told of every end
         self._process: subprocess.Popen[bytes] | None = None
         self._sock: socket.socket | None = None
         self._received = bytearray()
@@ -62,7 +64,7 @@ class Launches:
     async def namespaces(self) -> bool:
         """Whether containers can have their own view of the machine here."""
         async with self._turn:
-            return await self._open()
+            return await self._open() and self._isolate
 
     async def start(self, launch: Launch, descriptors: list[int]) -> int:
         """The pid. Takes over the descriptors, which become 0, 1, 2, ... of the program.
