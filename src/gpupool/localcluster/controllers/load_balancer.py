@@ -223,7 +223,7 @@ async def _write(service: Obj, ingress: Obj, bound: dict[int, int], context: Con
             await context.kube.patch(path, change)
     wanted = {"ingress": [{**ingress, "ipMode": "VIP"}]} if ingress else {}
     if (service.get("status", {}).get("loadBalancer") or {}) != wanted:
-        change = {"status": {"loadBalancer": wanted or None}}
+        status = {"status": {"loadBalancer": wanted or None}}
         with contextlib.suppress(NotFound):
             path = SERVICES.path(metadata["namespace"], metadata["name"], "status")
-            await context.kube.patch(path, change)
+            await context.kube.patch(path, status)

@@ -87,7 +87,7 @@ class _Pool:
         elif missing < 0:
             await self._shrink(-missing)
         await self._write_status("QuotaExceeded" if why else "", why)
-        return _LOOK_AGAIN_S if missing < 0 or why else None
+        return _LOOK_AGAIN_S if len(self.nodes) != pool.count else None
 
     async def _grow(self, pool: PoolSpec, missing: int) -> str:
         """All or nothing; says why not."""
@@ -105,11 +105,16 @@ class _Pool:
             )
         except NetworkFull as error:
             return str(error)
+        made = 0
         for node in planned:
+            if self.context.of(PODS).by(_BY_NODE, node["metadata"]["name"]):
+                continue  # pods of a namesake that has gone: they must not wake up on this one
             with contextlib.suppress(AlreadyExists):
                 self.nodes.append(await self.context.kube.create(NODES, node))
-        text = f"Added {missing} node(s) to the pool"
-        self.context.events.event(self.nodepool, NORMAL, "ScaledUp", text)
+                made += 1
+        if made:
+            text = f"Added {made} node(s) to the pool"
+            self.context.events.event(self.nodepool, NORMAL, "ScaledUp", text)
         return ""
 
     async def _shrink(self, surplus: int) -> None:
