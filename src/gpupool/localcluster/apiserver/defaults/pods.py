@@ -34,6 +34,17 @@ def pod(value: Obj) -> None:
     if spec["terminationGracePeriodSeconds"] < 0:
         spec["terminationGracePeriodSeconds"] = 1
     _drop_old_annotations(value["metadata"])
+    if "podIP" in value["status"] or "podIPs" in value["status"]:
+        _agree_on_address(value["status"])
+
+
+def _agree_on_address(status: Obj) -> None:
+    """The older of the two fields counts where they differ."""
+    address, listed = status.get("podIP"), status.get("podIPs")
+    if not address:
+        status["podIP"] = listed[0].get("ip", "") if listed else ""
+    elif not listed or listed[0].get("ip") != address:
+        status["podIPs"] = [{"ip": address}]
 
 
 def pod_template(value: Obj) -> None:

@@ -44,6 +44,7 @@ _MOST_FAILED_OF_MANY = 10_000
 _MANAGER_MAX = 63
 _is_zone_part = re.compile(r"[A-Za-z.\-_0-9+]{1,14}").fullmatch
 _CRON_NAME_MAX = 52
+_GENERATED = ("job-name", "controller-uid")
 _TEMPLATE_CHANGES = ("nodeSelector", "tolerations", "schedulingGates")
 
 
@@ -102,9 +103,11 @@ def cron_job_status(new: Obj, old: Obj) -> Errors:
 
 
 def _own_metadata(obj: Obj) -> Obj:
-    """Labels that are only a copy of the template's are judged there."""
+    """Labels that nobody gave, neither to the job nor to its pods, are judged with the pods'."""
     metadata: Obj = obj["metadata"]
-    if metadata.get("labels") != obj["spec"]["template"]["metadata"].get("labels"):
+    labels = metadata.get("labels", {})
+    generated = all(key.removeprefix("batch.kubernetes.io/") in _GENERATED for key in labels)
+    if not generated or labels != obj["spec"]["template"]["metadata"].get("labels"):
         return metadata
     return {key: value for key, value in metadata.items() if key != "labels"}
 

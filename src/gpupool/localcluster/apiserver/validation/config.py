@@ -132,7 +132,8 @@ def _not_an_object(value: Any) -> str:
 def _syntax_error(text: str) -> str:
     """Of the common cases: nothing there, cut short, or a character that starts no value."""
     try:
-        decoded = base64.b64decode(text).decode(errors="replace").strip()
+        # Go looks at bytes, and prints one as the character of that number.
+        decoded = base64.b64decode(text).decode("latin-1").strip(" \t\r\n")
     except binascii.Error:
         decoded = text
     if not decoded or decoded[0] in '{["':

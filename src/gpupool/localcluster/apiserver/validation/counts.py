@@ -56,9 +56,9 @@ def status_update(new: Obj, old: Obj, counters: Counters) -> Errors:
     if counters is STATEFUL_SET:
         own_meta_update(errors, new["metadata"], old["metadata"])
     if "collisionCount" in counters.names:
-        now = status.get("collisionCount", 0)
-        if now < old.get("status", {}).get("collisionCount", 0):
-            errors.append(invalid("status.collisionCount", now, "cannot be decremented"))
+        now, before = (one.get("collisionCount") for one in (status, old.get("status", {})))
+        if before is not None and (now or 0) < before:
+            errors.append(invalid("status.collisionCount", now or 0, "cannot be decremented"))
     return errors
 
 

@@ -40,7 +40,11 @@ def create_node(obj: Obj) -> Errors:
 
 
 def update_node(new: Obj, old: Obj) -> Errors:
-    errors = create_node(new)
+    return create_node(new) + node_status(new, old)
+
+
+def node_status(new: Obj, old: Obj) -> Errors:
+    errors: Errors = []
     own_meta_update(errors, new["metadata"], old["metadata"])
     _annotations(errors, new["metadata"])
     _resources(errors, new)

@@ -56,7 +56,7 @@ RULES: Mapping[tuple[str, str], Rules] = {
     ("", "PersistentVolumeClaim"): Rules(claims.create, claims.update, claims.status_update),
     ("", "Service"): Rules(services.create, services.update, services.status_update),
     ("", "Endpoints"): Rules(endpoints.create, endpoints.update),
-    ("", "Node"): Rules(nodes.create_node, nodes.update_node, nodes.update_node),
+    ("", "Node"): Rules(nodes.create_node, nodes.update_node, nodes.node_status),
     ("", "Namespace"): Rules(
         nodes.create_namespace, nodes.update_namespace, nodes.namespace_status
     ),
