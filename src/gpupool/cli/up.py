@@ -2,6 +2,7 @@
 
 import shlex
 import sys
+import textwrap
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -60,6 +61,8 @@ def command(
 
     def finish(port: int) -> None:
         _show_places(found.cluster, port)
+        if not foreground:  # the server is another process, which can be asked
+            _show_pools(found.cluster, port)
         _merge(found.cluster, port) if merge_kubeconfig else _show_next(found.cluster)
 
     if isinstance(found, Prepared) and foreground:
@@ -118,6 +121,14 @@ def _show_places(cluster: ClusterDirectory, port: int) -> None:
     click.echo(f"  API server   https://127.0.0.1:{port}")
     click.echo(f"  kubeconfig   {cluster.kubeconfig}")
     click.echo(f"  log          {cluster.log_file}")
+
+
+def _show_pools(cluster: ClusterDirectory, port: int) -> None:
+    from gpupool.cli.nodes_view import pools_when_settled
+
+    shown = pools_when_settled(cluster, port)
+    if shown:
+        click.echo(f"\n{textwrap.indent(shown, '  ')}")
 
 
 def _show_next(cluster: ClusterDirectory) -> None:
