@@ -43,9 +43,10 @@ def _row(pool: dict[str, Any]) -> tuple[str, ...]:
 def _pools(cluster: ClusterDirectory, port: int) -> list[dict[str, Any]] | None:
     from gpupool.localcluster.apiserver.security.kubeconfig import read_token
 
-    trust = ssl.create_default_context(cafile=str(cluster.path / "ca.crt"))
-    connection = http.client.HTTPSConnection("127.0.0.1", port, timeout=5, context=trust)
+    connection = None
     try:
+        trust = ssl.create_default_context(cafile=str(cluster.path / "ca.crt"))
+        connection = http.client.HTTPSConnection("127.0.0.1", port, timeout=5, context=trust)
         token = read_token(cluster.kubeconfig)
         connection.request("GET", _POOLS, headers={"Authorization": f"Bearer {token}"})
         answer = connection.getresponse()
@@ -56,4 +57,5 @@ def _pools(cluster: ClusterDirectory, port: int) -> list[dict[str, Any]] | None:
     except (OSError, http.client.HTTPException, ValueError):
         return None
     finally:
-        connection.close()
+        if connection is not None:
+            connection.close()
