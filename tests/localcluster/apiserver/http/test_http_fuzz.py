@@ -3,7 +3,7 @@
 import asyncio
 import re
 
-from hypothesis import example, given
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from gpupool.localcluster.apiserver.http.limits import WireLimits
@@ -44,6 +44,7 @@ async def echo(request: Request) -> Reply:
     return Answer(200, request.method.encode() + request.path.encode() + request.body)
 
 
+@settings(deadline=None)  # an event loop on a busy machine takes its time
 @given(st.one_of(st.binary(max_size=600), almost_http))
 @example(b"POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n0\r\nX: y")
 def test_any_bytes_are_answered_or_refused(data: bytes) -> None:
@@ -51,6 +52,7 @@ def test_any_bytes_are_answered_or_refused(data: bytes) -> None:
     assert written == b"" or written.startswith(b"HTTP/1.1 ")
 
 
+@settings(deadline=None)  # an event loop on a busy machine takes its time
 @given(almost_http, st.lists(st.integers(1, 60), min_size=1))
 def test_how_bytes_are_split_makes_no_difference(data: bytes, sizes: list[int]) -> None:
     parts: list[bytes] = []

@@ -29,7 +29,9 @@ class Events:
         self._size = size
 
     async def stream(self, request: Request) -> Reply:
-        return Stream(self._events())
+        # Kept, so that only `aclose` can end it, and not the garbage collector.
+        self._chunks = self._events()
+        return Stream(self._chunks)
 
     async def _events(self) -> AsyncIterator[bytes]:
         try:
@@ -105,6 +107,19 @@ async def test_a_client_that_leaves_ends_the_stream() -> None:
             wire.request("GET", "/")
             await wire.head()
             await wire.chunk()
+        await events.wait_ended()
+
+
+async def test_a_client_that_leaves_without_reading_ends_the_stream() -> None:
+    events = Events(size=1_000_000)
+    async with serving(events.stream) as server:
+        async with connected(server) as wire:
+            wire.request("GET", "/")
+            await wire.head()
+            before = -1
+            while before != events.sent:
+                before = events.sent
+                await asyncio.sleep(0.05)
         await events.wait_ended()
 
 

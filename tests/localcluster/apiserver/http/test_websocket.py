@@ -6,7 +6,7 @@ from contextlib import suppress
 
 import msgspec
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gpupool.localcluster.apiserver.http.limits import WireLimits
@@ -311,6 +311,7 @@ almost_frames = st.builds(
 )
 
 
+@settings(deadline=None)  # an event loop on a busy machine takes its time
 @given(st.lists(st.one_of(st.binary(max_size=80), almost_frames), max_size=12))
 def test_any_bytes_after_the_handshake_do_no_harm(parts: list[bytes]) -> None:
     limits = WireLimits(message_bytes=100, linger_s=0.001)
