@@ -8,6 +8,7 @@ import asyncio
 import errno
 import logging
 import os
+import resource
 import signal
 from collections.abc import Callable
 from typing import Protocol
@@ -21,6 +22,8 @@ from gpupool.localcluster.apiserver.store.disk import StoreDamaged
 from gpupool.localcluster.config.settings import ClusterSettings
 
 log = logging.getLogger(__name__)
+
+_OPEN_FILES = 16_384
 
 
 class RunningCluster(Protocol):
@@ -44,6 +47,7 @@ def serve(
     prepared: Prepared, *, run: RunCluster, tell: Listener, attached_to: int | None = None
 ) -> int:
     """The exit code: 0 after a clean stop, 1 when it could not start or broke."""
+    _allow_connections()
     try:
         with Lock(prepared.cluster.path), asyncio.Runner(loop_factory=_event_loop) as runner:
             runner.run(_run(prepared, run, tell, attached_to))
@@ -76,6 +80,13 @@ async def _run(
     tell(Step("starting the API server"))
     await run(settings, ready=ready, stop=stop)
     log.info("cluster has stopped", extra={"cluster": settings.name})
+
+
+def _allow_connections() -> None:
+    """A thousand clients are more files than most shells allow; as many as we may, then."""
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = _OPEN_FILES if most == resource.RLIM_INFINITY else min(most, _OPEN_FILES)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, most))
 
 
 def _event_loop() -> asyncio.AbstractEventLoop:
