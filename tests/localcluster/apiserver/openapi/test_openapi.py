@@ -96,6 +96,19 @@ def test_kubectl_finds_a_kind_and_its_field_validation(served: Served) -> None:
     assert "/api/v1/namespaces/{namespace}/pods/{name}/eviction" in paths
 
 
+def test_only_built_in_kinds_take_strategic_patches(served: Served) -> None:
+    served.kinds.add(FOO)
+    strategic = "application/strategic-merge-patch+json"
+
+    def patches(document: str) -> list[set[str]]:
+        paths = _json(served.get(served.urls()[document]))["paths"].values()
+        return [set(path["patch"]["requestBody"]["content"]) for path in paths if "patch" in path]
+
+    assert all(strategic in types for types in patches("apis/apps/v1"))
+    assert patches(FOOS)
+    assert not any(strategic in types for types in patches(FOOS))
+
+
 def test_schemas_have_descriptions_and_types(served: Served) -> None:
     schemas = _json(served.get(served.urls()[CORE]))["components"]["schemas"]
     container = schemas["io.k8s.api.core.v1.Container"]

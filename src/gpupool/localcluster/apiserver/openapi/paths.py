@@ -22,6 +22,7 @@ _ON_MANY |= {"deletecollection": ("delete", "deletecollection")}
 _ON_ONE = {verb: (verb, verb) for verb in ("get", "patch", "delete")} | {"update": ("put", "put")}
 _SUB = _ON_ONE | {"create": ("post", "connect")}
 _JSON = "application/json"
+# kubectl takes the best of those that it finds, so a custom kind must not offer the last one.
 _PATCH_TYPES = (
     "application/apply-patch+yaml",
     "application/json-patch+json",
@@ -68,17 +69,18 @@ def of_kind(kind: Kind) -> Iterator[tuple[str, Obj]]:
     where = ["namespace"] if kind.namespaced else []
     name = definition_name(kind)
     gvk = {"group": kind.group, "version": kind.version, "kind": kind.kind}
+    patches = _PATCH_TYPES[:-1] if kind.custom else _PATCH_TYPES
     if kind.namespaced and "list" in kind.verbs:
-        yield f"{root}/{kind.plural}", {"get": _operation("list", name, gvk)}
+        yield f"{root}/{kind.plural}", {"get": _operation("list", name, gvk, patches)}
     for path, verbs, variables in (
         (many, _ON_MANY, where),
         (f"{many}/{{name}}", _ON_ONE, [*where, "name"]),
     ):
-        operations = _operations(kind.verbs, verbs, name, gvk)
+        operations = _operations(kind.verbs, verbs, name, gvk, patches)
         if operations:
             yield path, operations | _variables(variables)
     for sub in kind.subresources:
-        operations = _operations(sub.verbs, _SUB, _sub_name(kind, sub), _gvk(sub))
+        operations = _operations(sub.verbs, _SUB, _sub_name(kind, sub), _gvk(sub), patches)
         yield f"{many}/{{name}}/{sub.name}", operations | _variables([*where, "name"])
 
 
@@ -93,13 +95,17 @@ def _sub_name(kind: Kind, sub: Subresource) -> str:
 
 
 def _operations(
-    verbs: tuple[str, ...], known: dict[str, tuple[str, str]], name: str, gvk: Obj
+    verbs: tuple[str, ...],
+    known: dict[str, tuple[str, str]],
+    name: str,
+    gvk: Obj,
+    patches: tuple[str, ...],
 ) -> Obj:
     chosen = [known[verb] for verb in verbs if verb in known]
-    return {method: _operation(action, name, gvk) for method, action in chosen}
+    return {method: _operation(action, name, gvk, patches) for method, action in chosen}
 
 
-def _operation(action: str, name: str, gvk: Obj) -> Obj:
+def _operation(action: str, name: str, gvk: Obj, patches: tuple[str, ...]) -> Obj:
     group = gvk["group"].partition(".")[0] or "core"
     operation: Obj = {
         "tags": [f"{group}_{gvk['version']}"],
@@ -116,7 +122,7 @@ def _operation(action: str, name: str, gvk: Obj) -> Obj:
         "x-kubernetes-group-version-kind": gvk,
     }
     if action == "patch":
-        operation["requestBody"] = _content(_PATCH_TYPES, PATCH)
+        operation["requestBody"] = _content(patches, PATCH)
     elif action in ("delete", "deletecollection"):
         operation["requestBody"] = _content(("*/*",), DELETE_OPTIONS)
     elif action in ("post", "put", "connect"):
