@@ -1,5 +1,6 @@
 """Advice: what is allowed and yet hardly meant. Clients print it as warnings."""
 
+import base64
 from collections.abc import Callable, Iterator, Mapping
 
 from gpupool.contract.objects import Obj
@@ -9,12 +10,12 @@ from gpupool.localcluster.apiserver.schema.crd_rules import crd_warnings
 from gpupool.localcluster.apiserver.validation.formats import dns_label
 
 _GONE_VOLUMES = {
-    "cephfs": "deprecated in v1.28, non-functional in v1.31+",
-    "rbd": "deprecated in v1.28, non-functional in v1.31+",
-    "glusterfs": "deprecated in v1.25, non-functional in v1.26+",
-    "scaleIO": "deprecated in v1.16, non-functional in v1.22+",
-    "storageOS": "deprecated in v1.22, non-functional in v1.25+",
-    "quobyte": "deprecated in v1.22, non-functional in v1.25+",
+    "cephfs": "cephfs: deprecated in v1.28, non-functional in v1.31+",
+    "rbd": "rbd: deprecated in v1.28, non-functional in v1.31+",
+    "glusterfs": "glusterfs: deprecated in v1.25, non-functional in v1.26+",
+    "scaleIO": "scaleIO: deprecated in v1.16, non-functional in v1.22+",
+    "storageos": "storageOS: deprecated in v1.22, non-functional in v1.25+",
+    "quobyte": "quobyte: deprecated in v1.22, non-functional in v1.25+",
 }
 _IN_BYTES = ("memory", "ephemeral-storage")
 
@@ -59,7 +60,7 @@ def _pod_spec(spec: Obj, path: str) -> Iterator[str]:
     for place, volume in enumerate(spec.get("volumes", ())):
         for name in volume:
             if name in _GONE_VOLUMES:
-                yield f"{path}.volumes[{place}].{name}: {_GONE_VOLUMES[name]}"
+                yield f"{path}.volumes[{place}].{_GONE_VOLUMES[name]}"
     for group in ("initContainers", "containers"):
         for place, container in enumerate(spec.get(group, ())):
             yield from _container(container, f"{path}.{group}[{place}]")
@@ -97,6 +98,14 @@ def _is_fraction(amount: str) -> bool:
     return quantity.parse(amount).nanos % 1_000_000_000 != 0
 
 
+def _secret(obj: Obj) -> Iterator[str]:
+    if obj.get("type") == "kubernetes.io/tls":
+        for key, name in (("tls.crt", "certificate"), ("tls.key", "key")):
+            if b"-----BEGIN" not in base64.b64decode(obj.get("data", {}).get(key, "")):
+                yield f"tls: failed to find any PEM data in {name} input"
+                return
+
+
 def _custom_kind(obj: Obj) -> Iterator[str]:
     return iter(crd_warnings(obj))
 
@@ -108,6 +117,7 @@ def _endpoints(obj: Obj) -> Iterator[str]:
 _ADVICE: Mapping[tuple[str, str], Callable[[Obj], Iterator[str]]] = {
     ("", "Pod"): _pod,
     ("", "Endpoints"): _endpoints,
+    ("", "Secret"): _secret,
     ("apiextensions.k8s.io", "CustomResourceDefinition"): _custom_kind,
     ("apps", "Deployment"): _template,
     ("apps", "ReplicaSet"): _template,

@@ -84,6 +84,8 @@ def object_meta(
 
 
 def object_meta_update(errors: Errors, new: Obj, old: Obj) -> None:
+    if new == old and new.get("resourceVersion"):
+        return  # as most updates of a status leave it
     if "deletionTimestamp" in old:
         _no_new_finalizers(errors, new.get("finalizers", ()), old.get("finalizers", ()))
     if not new.get("resourceVersion"):

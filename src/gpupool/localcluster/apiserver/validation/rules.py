@@ -48,6 +48,8 @@ class Rules(NamedTuple):
     create: Create
     update: Update
     status: Update | None = None
+    # Whether `create` looks at all metadata, so that nothing is left to the generic check.
+    metadata: bool = True
 
 
 RULES: Mapping[tuple[str, str], Rules] = {
@@ -90,10 +92,10 @@ RULES: Mapping[tuple[str, str], Rules] = {
     ("", "PersistentVolume"): Rules(
         persistent_volumes.create, persistent_volumes.update, persistent_volumes.status_update
     ),
-    ("", "Event"): Rules(events.create_core, events.update_core),
+    ("", "Event"): Rules(events.create_core, events.update_core, metadata=False),
     ("events.k8s.io", "Event"): Rules(events.create_new, events.update_new),
     ("policy", "PodDisruptionBudget"): Rules(
-        policy.create_budget, policy.update_budget, policy.budget_status
+        policy.create_budget, policy.update_budget, policy.budget_status, metadata=False
     ),
     ("scheduling.k8s.io", "PriorityClass"): Rules(policy.create_priority, policy.update_priority),
     ("coordination.k8s.io", "Lease"): Rules(policy.create_lease, policy.update_lease),

@@ -22,14 +22,15 @@ from gpupool.localcluster.apiserver.validation.rules import RULES
 
 def validate_create(obj: Obj, kind: Kind) -> Errors:
     errors: Errors = []
-    rules = RULES.get((kind.group, kind.kind))
     if kind.custom:
         object_meta(errors, obj["metadata"], dns_subdomain, namespaced=kind.namespaced)
-    elif rules is not None:
+        return errors
+    rules = RULES.get((kind.group, kind.kind))
+    if rules is not None:
         errors = rules.create(to_storage(obj, kind))
-    # What its kind says of a name is more to the point than what every object must fulfil.
-    if not errors:
-        generic_meta(errors, obj["metadata"], namespaced=kind.namespaced)
+        if errors or rules.metadata:
+            return errors
+    generic_meta(errors, obj["metadata"], namespaced=kind.namespaced)
     return errors
 
 
@@ -66,6 +67,7 @@ def validate_status_update(new: Obj, old: Obj, kind: Kind) -> Errors:
 
 def _common_update(new: Obj, old: Obj, kind: Kind) -> Errors:
     errors: Errors = []
-    generic_meta(errors, new["metadata"], namespaced=kind.namespaced)
-    object_meta_update(errors, new["metadata"], old["metadata"])
+    if new["metadata"] != old["metadata"]:
+        generic_meta(errors, new["metadata"], namespaced=kind.namespaced)
+        object_meta_update(errors, new["metadata"], old["metadata"])
     return errors
