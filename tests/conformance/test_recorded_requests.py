@@ -5,13 +5,11 @@ case that no longer differs fails too, so that the list stays true.
 """
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.conformance.api_server import api_server
 from tests.conformance.deliberate_differences import DIFFERENCES, NOT_REPLAYED
 from tests.conformance.record.case import Case
 from tests.conformance.record.cases import CASES
@@ -21,14 +19,6 @@ from tests.conformance.record.replay import run
 
 _RECORDED = Path(__file__).parent / "fixtures" / "requests.json"
 RECORDED: dict[str, Any] = {each["name"]: each for each in json.loads(_RECORDED.read_bytes())}
-
-
-@pytest.fixture(scope="module")
-def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Client]:
-    with api_server(tmp_path_factory.mktemp("server")) as server:
-        client = Client(f"https://127.0.0.1:{server.port}", server.token, server.ca)
-        yield client
-        client.close()
 
 
 def _comparable(record: dict[str, Any]) -> dict[str, Any]:

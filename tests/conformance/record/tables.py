@@ -18,13 +18,13 @@ def record(client: Client) -> dict[str, Any]:
     """`path`, `columns` and `rows` by group/resource ("/pods" for the core group)."""
     defaults.record(client)
     for state in STATES:
-        _reach(client, state)
+        reach(client, state)
     return {
         f"{group}/{name}": _table(client, path) for group, name, path in sorted(_listable(client))
     }
 
 
-def _reach(client: Client, state: State) -> None:
+def reach(client: Client, state: State) -> None:
     created = client.send("POST", state.path, state.body)
     if created.status not in (201, 409):
         raise ValueError(f"{state.path}: {created.status}: {created.response}")
@@ -62,7 +62,7 @@ def _table(client: Client, path: str) -> dict[str, Any]:
     for row in table["rows"]:
         # Half of each object, and no column shows it.
         row["object"]["metadata"].pop("managedFields", None)
-    own = [row for row in table["rows"] if not _built_in(row["object"])]
+    own = [row for row in table["rows"] if not is_built_in(row["object"])]
     if len(own) > _MANY:
         # Samples of pods are many and print alike; the states are what the printer is about.
         own = [row for row in own if row["object"]["metadata"]["name"].startswith("state-")]
@@ -74,7 +74,7 @@ def _table(client: Client, path: str) -> dict[str, Any]:
     }
 
 
-def _built_in(thing: Json) -> bool:
+def is_built_in(thing: Json) -> bool:
     metadata = thing["metadata"]
     labels = metadata.get("labels", {})
     # The second is the server's own lease, which tells the name of the machine.

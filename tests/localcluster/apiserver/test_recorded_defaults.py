@@ -35,8 +35,13 @@ _TOKEN_VOLUME = "kube-api-access-"
 
 
 def without_nulls(value: Any) -> Any:
+    """But for times, which are stored as null where Go does so."""
     if isinstance(value, dict):
-        return {key: without_nulls(inner) for key, inner in value.items() if inner is not None}
+        return {
+            key: without_nulls(inner)
+            for key, inner in value.items()
+            if inner is not None or key.endswith(("Time", "Timestamp"))
+        }
     return [without_nulls(inner) for inner in value] if isinstance(value, list) else value
 
 

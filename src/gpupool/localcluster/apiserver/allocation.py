@@ -9,6 +9,7 @@ from typing import TypeVar
 
 from gpupool.contract.objects import Obj
 from gpupool.localcluster.apiserver import status
+from gpupool.localcluster.apiserver.defaults.prepare_service import needs_health_check_port
 from gpupool.localcluster.apiserver.status import FieldError
 from gpupool.localcluster.apiserver.store.watch_log import DELETED, Event
 
@@ -41,6 +42,8 @@ class ServiceAddresses:
                 spec.pop(key, None)
             return []
         errors = self._complete_ip(spec, before)
+        if needs_health_check_port(spec) and not spec.get("healthCheckNodePort"):
+            spec["healthCheckNodePort"] = self._free_port(set())
         if spec.get("type") in ("NodePort", "LoadBalancer"):
             if spec.get("allocateLoadBalancerNodePorts") is not False:
                 errors += self._complete_ports(spec, before)
@@ -111,6 +114,8 @@ class ServiceAddresses:
         for port in spec.get("ports") or ():
             if port.get("nodePort"):
                 _count(self._ports, port["nodePort"], by)
+        if spec.get("healthCheckNodePort"):
+            _count(self._ports, spec["healthCheckNodePort"], by)
 
 
 def _ip_problem(ip: str, *, taken: bool) -> str:

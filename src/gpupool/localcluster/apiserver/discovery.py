@@ -201,10 +201,18 @@ def _resource_rows(kind: Kind) -> list[Obj]:
     return [row, *(_subresource_row(kind, sub) for sub in _subresources(kind))]
 
 
+# Kept in etcd in a version that is not served any more.
+_HASHED_AS = {
+    "customresourcedefinitions.apiextensions.k8s.io": "v1beta1",
+    "volumeattributesclasses.storage.k8s.io": "v1beta1",
+}
+
+
 def _storage_version_hash(kind: Kind) -> str:
     """Clients may tell by it that what they keep of a resource is stored in another version now."""
     group = kind.group if kind.storage_group is None else kind.storage_group
-    stored = f"{group}/{kind.storage_version}/{kind.kind}"
+    version = _HASHED_AS.get(kind.resource, kind.storage_version)
+    stored = f"{group}/{version}/{kind.kind}"
     return base64.b64encode(hashlib.sha256(stored.encode()).digest()[:8]).decode()
 
 

@@ -141,7 +141,7 @@ def test_null_is_an_empty_object() -> None:
     assert read_object(b"null", JSON, CONFIG_MAP) == {"apiVersion": "v1", "kind": "ConfigMap"}
 
 
-REGISTERED = 'is registered for version "{}" in scheme "pkg/api/legacyscheme/scheme.go:30"'
+REGISTERED = 'is registered for version "{}" in scheme "pkg/runtime/scheme.go:111"'
 
 
 @pytest.mark.parametrize(

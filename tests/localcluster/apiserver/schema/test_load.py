@@ -54,7 +54,7 @@ def test_quantities_and_bytes_are_known_as_such() -> None:
 def test_an_associative_list_names_its_keys_and_their_defaults() -> None:
     ports = _field(POD, "spec.containers.ports")
     assert (ports.list_type, ports.list_keys) == ("map", ("containerPort", "protocol"))
-    assert ports.key_defaults == {"protocol": "TCP"}
+    assert ports.key_defaults == {"containerPort": 0, "protocol": "TCP"}
     assert (ports.patch_strategy, ports.patch_merge_key) == (("merge",), "containerPort")
 
 

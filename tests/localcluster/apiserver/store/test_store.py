@@ -111,7 +111,7 @@ async def test_a_version_older_than_the_history_cannot_be_followed(
 async def test_a_watcher_that_falls_behind_is_cut_off(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("gpupool.localcluster.apiserver.store.watch_log.WATCHER_BUFFER_EVENTS", 3)
+    monkeypatch.setattr("gpupool.localcluster.apiserver.store.watch_log.WATCHER_BUFFER_BYTES", 300)
     watcher = store.log(PODS).follow(store.rv, None)
     assert watcher is not None
     for number in range(5):

@@ -49,8 +49,9 @@ def _merged_pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     result: dict[str, Any] = {}
     for key, value in pairs:
         known = result.get(key)
-        both = isinstance(known, dict) and isinstance(value, dict)
-        result[key] = _merged_pairs([*known.items(), *value.items()]) if both else value
+        if isinstance(known, dict) and isinstance(value, dict):
+            value = _merged_pairs([*known.items(), *value.items()])
+        result[key] = value
     return result
 
 

@@ -64,7 +64,9 @@ def _scalar(value: Any, schema: Schema) -> str:
 
 def _kind(value: Any) -> str:
     """reflect.Kind of a decoded JSON value."""
-    return {dict: "map", list: "slice"}.get(type(value)) or go_text.type_name(value)
+    if isinstance(value, dict):
+        return "map"
+    return "slice" if isinstance(value, list) else go_text.type_name(value)
 
 
 _LOOKS: dict[Type, Callable[[Any, Schema], str]] = {

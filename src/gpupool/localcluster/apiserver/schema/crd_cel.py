@@ -141,8 +141,9 @@ def _worded(rule: Rule, value: Any, path: str, why: str) -> FieldError:
         return status.required(where, why)
     if rule.reason == "FieldValueDuplicate":
         return status.duplicate(where, value)
-    shown = {dict: "object", list: "array"}.get(type(value), value)
-    return status.invalid_value(where, shown, why)
+    if isinstance(value, dict | list):
+        value = "object" if isinstance(value, dict) else "array"
+    return status.invalid_value(where, value, why)
 
 
 @lru_cache(maxsize=1024)

@@ -55,7 +55,8 @@ def inner_schemas(node: Obj, place: str) -> Iterator[tuple[Obj, str]]:
     for inner, where, _ in children(node, place):
         yield inner, where
     for key in _COMBINED:
-        for index, inner in enumerate(node.get(key) or ()):
+        combined = node.get(key)
+        for index, inner in enumerate(combined if isinstance(combined, list) else ()):
             yield inner, f"{place}.{key}[{index}]"
     if isinstance(node.get("not"), dict):
         yield node["not"], f"{place}.not"

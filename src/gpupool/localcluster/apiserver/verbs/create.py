@@ -97,10 +97,11 @@ def conformed_body(write: Write) -> Obj:
     request, kind = write.request, write.target.kind
     media = request.headers.get("content-type", "")
     if write.options.validation == "Ignore":
-        obj, repeated = read_object(request.body, media, kind), []
+        obj = read_object(request.body, media, kind)
+        conform_object(write, obj)
     else:
         obj, repeated = read_strictly(request.body, media, kind)
-    conform_object(write, obj, repeated)
+        conform_object(write, obj, repeated)
     return obj
 
 
@@ -161,11 +162,11 @@ def _free_name(api: Api, target: Target, obj: Obj) -> None:
         if not prefix or not metadata["name"].startswith(prefix):
             break
         metadata["name"] = generated_name(prefix)
-    raise _taken(taken, target.kind)
+    raise _taken(taken, target.kind, metadata["name"])
 
 
-def _taken(record: Record, kind: Kind) -> ApiError:
-    error = status.already_exists(kind, record.name)
-    if "deletionTimestamp" in record.obj()["metadata"]:
+def _taken(record: Record | None, kind: Kind, name: str) -> ApiError:
+    error = status.already_exists(kind, name)
+    if record is not None and "deletionTimestamp" in record.obj()["metadata"]:
         error.status["message"] = f"object is being deleted: {error.status['message']}"
     return error

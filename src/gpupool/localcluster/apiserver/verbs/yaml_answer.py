@@ -23,7 +23,8 @@ def _text(dumper: yaml.CSafeDumper, value: str) -> yaml.ScalarNode:
 
 
 def _resolved(dumper: yaml.CSafeDumper, value: str) -> str:
-    return str(dumper.resolve(yaml.ScalarNode, value, (True, False)))
+    tag: str = dumper.resolve(yaml.ScalarNode, value, (True, False))  # type: ignore[no-untyped-call]
+    return tag
 
 
 _Dumper.add_representer(str, _text)

@@ -1,0 +1,49 @@
+"""Every sample that was sent to a real kube-apiserver is stored alike by ours, end to end.
+
+What only the pure part has to do with (defaults) is tested beside it, in
+tests/localcluster/apiserver/test_recorded_defaults.py.
+"""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.conformance.deliberate_differences import OBJECTS
+from tests.conformance.record import replay
+from tests.conformance.record.client import Client
+from tests.conformance.record.defaults import NAMESPACE
+from tests.conformance.record.normalise import normalise
+from tests.conformance.served import is_served
+
+_FIXTURE = Path(__file__).parent / "fixtures" / "defaults.json"
+RECORDED: dict[str, Any] = json.loads(_FIXTURE.read_bytes())
+SERVED = [label for label, sample in RECORDED.items() if is_served(sample["path"])]
+
+
+@pytest.fixture(scope="module")
+def room(client: Client) -> Client:
+    """A client, and the namespace of the samples."""
+    for step in replay.namespace_steps(NAMESPACE):
+        client.send(step.method, step.path, step.body)
+    return client
+
+
+def test_most_samples_are_of_kinds_that_we_serve() -> None:
+    assert len(SERVED) > 100
+    assert set(OBJECTS) <= set(SERVED)
+
+
+@pytest.mark.parametrize("label", SERVED)
+def test_a_sample_is_stored_as_recorded(label: str, room: Client) -> None:
+    sample = RECORDED[label]
+    room.send("DELETE", f"{sample['path']}/{sample['stored']['metadata']['name']}")
+    answer = room.send("POST", sample["path"], sample["sent"])
+    assert answer.status == 201, answer.response
+    actual = [normalise(answer.response), list(answer.warnings)]
+    expected = [normalise(sample["stored"]), sample["warnings"]]
+    if label in OBJECTS:
+        assert actual != expected, f"no longer different: {OBJECTS[label]}"
+    else:
+        assert actual == expected
