@@ -82,6 +82,12 @@ async def test_the_servers_own_environment_stays_outside(
         assert b"KUBERNETES_SERVICE_PORT=6443\n" in said
 
 
+async def test_nothing_else_of_the_server_is_open_inside(tmp_path: Path) -> None:
+    async with world(tmp_path) as here:
+        # The last one is the directory that is being listed.
+        assert await run_once(here, "ls /proc/self/fd") == b"0\n1\n2\n3\n"
+
+
 async def test_variables_from_everywhere(tmp_path: Path) -> None:
     async with world(tmp_path) as here:
         metadata = {"name": "conf", "namespace": "default"}

@@ -54,7 +54,7 @@ class Run(NamedTuple):
 class Launcher:
     def __init__(self, sock: socket.socket, directory: Path) -> None:
         self._sock = sock
-        self._directory = directory  # a file per process: pid, holding when it was started
+        self._directory = directory  # a file per process, named by its pid: `_note`
         self._runs: dict[int, Run] = {}
         self._pids: dict[str, int] = {}
 
@@ -109,7 +109,7 @@ class Launcher:
             self._drop(pid)
             self._send({"op": "failed", "id": message["id"], "code": int(code), "text": text})
             return
-        self._note(pid)
+        self._note(pid, message["container"])
         self._send({"op": "started", "id": message["id"], "pid": pid})
 
     def _signal(self, run_id: str, number: int) -> None:
@@ -163,18 +163,25 @@ class Launcher:
                 for pid in found - set(self._runs):
                     os.waitpid(pid, os.WNOHANG)
 
-    def _note(self, pid: int) -> None:
-        (self._directory / str(pid)).write_text(str(process_table.start_time(pid)))
+    def _note(self, pid: int, container: str) -> None:
+        note = f"{process_table.start_time(pid)} {container}"
+        (self._directory / str(pid)).write_text(note)
 
     def _sweep(self) -> None:
         """Ends what a former launcher could not."""
-        for file in self._directory.iterdir():
-            if not file.name.isdigit():
-                continue
-            pid = int(file.name)
-            if file.read_text() == str(process_table.start_time(pid)):
-                for member in process_table.members(0, {pid}, set(), b""):
-                    _kill(member)
+        leaders: set[int] = set()
+        marks: set[bytes] = set()
+        notes = [file for file in self._directory.iterdir() if file.name.isdigit()]
+        for file in notes:
+            started, _, container = file.read_text().partition(" ")
+            marks.add(f"{MARK}={container}".encode())
+            if started == str(process_table.start_time(int(file.name))):
+                leaders.add(int(file.name))
+        while marks and (found := process_table.marked(leaders, marks)):
+            for pid in found:
+                _kill(pid)
+            time.sleep(0.001)
+        for file in notes:
             file.unlink()
 
     def _send(self, message: Message) -> None:
@@ -274,6 +281,7 @@ def _can_make_namespaces(directory: Path) -> bool:
 
 def main() -> None:
     sock = socket.socket(fileno=int(sys.argv[1]))
+    sock.set_inheritable(False)  # containers must not get at it
     sock.setblocking(True)
     for number in _IGNORED:
         signal.signal(number, signal.SIG_IGN)

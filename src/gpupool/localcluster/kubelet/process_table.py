@@ -60,6 +60,15 @@ def members(reaper: int, leaders: set[int], known: set[int], mark: bytes) -> set
     return _with_descendants(found, table) - (known - leaders)
 
 
+def marked(leaders: set[int], marks: set[bytes]) -> set[int]:
+    """The living processes of these sessions, or with one of these marks."""
+    return {
+        e.pid
+        for e in everyone()
+        if e.state != "Z" and (e.session in leaders or any(has_mark(e.pid, m) for m in marks))
+    }
+
+
 def descendants(pid: int) -> set[int]:
     return _with_descendants({pid}, list(everyone())) - {pid}
 
