@@ -14,7 +14,7 @@ from gpupool.localcluster.apiserver.request import Answer, Reply, Request, User
 from gpupool.localcluster.apiserver.routing import NoResource, NotApi, Target, route
 from gpupool.localcluster.apiserver.security.access import Access, forbidden, scoped
 from gpupool.localcluster.apiserver.status import ApiError
-from gpupool.localcluster.apiserver.store.store import NotWritten
+from gpupool.localcluster.apiserver.store.store import OBJECT_BYTES, NotWritten, TooLarge
 from gpupool.localcluster.apiserver.subresources.table import special_handler
 from gpupool.localcluster.apiserver.verbs.create import create
 from gpupool.localcluster.apiserver.verbs.delete import delete, delete_collection
@@ -38,6 +38,8 @@ class App:
             return await self._handle(request)
         except ApiError as error:
             return error.answer()
+        except TooLarge:
+            return status.too_large(OBJECT_BYTES).answer()
         except NotWritten as error:
             return status.internal(
                 f"the cluster's store could not be written ({error}): nothing was changed; "

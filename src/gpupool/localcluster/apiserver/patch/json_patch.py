@@ -11,7 +11,7 @@ from gpupool.localcluster.apiserver.patch import body
 from gpupool.localcluster.apiserver.patch.depth import refuse_too_deep
 from gpupool.localcluster.apiserver.status import ApiError, failure
 
-_MAX_OPERATIONS = 10_000
+MAX_OPERATIONS = 10_000
 # Copies of copies grow without bound; the limit is that of a request's body.
 _MAX_COPIED_BYTES = 3 * 1024 * 1024
 _NEED_VALUE = frozenset({"add", "replace", "test"})
@@ -28,12 +28,12 @@ def rejected() -> ApiError:
 def apply_json_patch(obj: Obj, patch: bytes | list[Any]) -> Obj:
     """A new object; the old one and the patch stay as they are."""
     operations = body.as_operations(patch)
-    if len(operations) > _MAX_OPERATIONS:
+    if len(operations) > MAX_OPERATIONS:
         raise failure(
             413,
             "RequestEntityTooLarge",
             "Request entity too large: The allowed maximum operations in a JSON patch is"
-            f" {_MAX_OPERATIONS}, got {len(operations)}",
+            f" {MAX_OPERATIONS}, got {len(operations)}",
         )
     result: Any = orjson.loads(orjson.dumps(obj))
     copied_bytes = 0

@@ -38,6 +38,14 @@ _NODE_NAME = 0
 Selectable = Callable[[str], tuple[str, ...]]  # resource -> its selectable fields
 
 
+# What etcd takes, so that what fits here fits on a real cluster.
+OBJECT_BYTES = 3 * 512 * 1024
+
+
+class TooLarge(Exception):
+    """The object has more than OBJECT_BYTES. Nothing was changed."""
+
+
 class NotWritten(Exception):
     """The write did not happen: the disk refused it. The store is as it was before."""
 
@@ -132,13 +140,13 @@ class Store:
     # -- writing ---------------------------------------------------------------------------
 
     def create(self, resource: str, obj: Obj) -> Record:
-        record = self._record(resource, obj, row=self._next_id)
+        record = self._sized(self._record(resource, obj, row=self._next_id))
         self._next_id += 1
         self._apply(None, record, Event(ADDED, record, None))
         return record
 
     def replace(self, old: Record, obj: Obj) -> Record:
-        record = self._record(old.resource, obj, row=old.id)
+        record = self._sized(self._record(old.resource, obj, row=old.id))
         self._apply(old, record, Event(MODIFIED, record, old))
         return record
 
@@ -173,6 +181,11 @@ class Store:
         self._disk.close()
 
     # -- inside ----------------------------------------------------------------------------
+
+    def _sized(self, record: Record) -> Record:
+        if len(record.body) > OBJECT_BYTES:
+            raise TooLarge
+        return record
 
     def _record(self, resource: str, obj: Obj, *, row: int) -> Record:
         self.rv += 1

@@ -12,9 +12,12 @@ from gpupool.core.selectors import (
 from gpupool.localcluster.apiserver import status
 from gpupool.localcluster.apiserver.kinds import Kind
 from gpupool.localcluster.apiserver.routing import Target
+from gpupool.localcluster.apiserver.security.limits import Limits
 from gpupool.localcluster.apiserver.store.record import Record, field_value
 from gpupool.localcluster.apiserver.store.store import Store
 from gpupool.localcluster.apiserver.verbs.options import ListOptions
+
+_SELECTOR_BYTES = Limits().selector_bytes
 
 Matches = Callable[[Record], bool]
 
@@ -27,6 +30,9 @@ def selection(store: Store, target: Target, options: ListOptions) -> Matches | N
     name = target.name  # an old way to watch one object: GET .../pods/x?watch=true
     if name:
         tests.append(lambda record: record.name == name)
+    if len(options.label_selector) + len(options.field_selector) > _SELECTOR_BYTES:
+        text = f"selectors must not be longer than {_SELECTOR_BYTES} bytes"
+        raise status.bad_request(text)
     try:
         if options.label_selector:
             labels = parse_label_selector(options.label_selector)
