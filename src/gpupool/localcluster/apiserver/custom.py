@@ -89,6 +89,7 @@ def kind_of(crd: Obj, document: Obj) -> Kind:
         has_status="status" in subresources,
         has_generation=True,
         custom=True,
+        one_of_many=len(spec["versions"]) > 1,
         selectable=tuple(
             field["jsonPath"].lstrip(".") for field in document.get("selectableFields") or ()
         ),

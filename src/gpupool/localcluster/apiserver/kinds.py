@@ -46,6 +46,8 @@ class Kind:
     has_status: bool = False  # spec writes ignore status, /status writes ignore the rest
     has_generation: bool = False
     custom: bool = False  # defined by a CRD
+    # One of several versions of a custom kind: which one objects lie in may have changed.
+    one_of_many: bool = False
     # Neither stored nor listed: reviews, bindings, metrics.
     virtual: bool = False
     selectable: tuple[str, ...] = ()  # field selectors beyond metadata.name and metadata.namespace

@@ -1,7 +1,8 @@
 """Objects of a version that is not the stored one, to the stored version and back.
 
 Two kinds need it: HorizontalPodAutoscaler (v1 and v2) and Event (core/v1 and events.k8s.io/v1).
-Either function takes and returns whole objects with defaults applied; other kinds pass through.
+Versions of a custom kind differ in their name alone. Either function takes and returns whole
+objects with defaults applied; other kinds pass through.
 """
 
 from collections.abc import Callable, Mapping
@@ -27,11 +28,15 @@ _CORE_FIELDS = {core: new for new, core in _EVENT_FIELDS.items()}
 
 
 def to_storage(obj: Obj, kind: Kind) -> Obj:
+    if kind.custom:
+        return obj | {"apiVersion": f"{kind.group}/{kind.storage_version}"}
     convert = _TO_STORAGE.get((kind.api_version, kind.kind))
     return obj if convert is None else convert(obj)
 
 
 def from_storage(obj: Obj, kind: Kind) -> Obj:
+    if kind.custom:
+        return obj | {"apiVersion": kind.api_version}
     convert = _FROM_STORAGE.get((kind.api_version, kind.kind))
     return obj if convert is None else convert(obj)
 

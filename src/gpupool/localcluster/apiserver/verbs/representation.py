@@ -88,7 +88,9 @@ def as_served(record: Record, kind: Kind) -> Obj:
 
 def converts(kind: Kind) -> bool:
     """Whether the store holds this kind in other words than it is served in."""
-    return kind.version != kind.storage_version or kind.storage_group is not None
+    return (
+        kind.version != kind.storage_version or kind.storage_group is not None or kind.one_of_many
+    )
 
 
 def body_of(record: Record, kind: Kind) -> bytes:
