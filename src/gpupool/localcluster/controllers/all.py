@@ -7,6 +7,7 @@ from pathlib import Path
 from gpupool.localcluster.config.nodes import Versions
 from gpupool.localcluster.config.spec import ClusterSpec, Quotas
 from gpupool.localcluster.controllers import (
+    autoscaler,
     crd_cleanup,
     cron_job,
     daemon_set,
@@ -56,6 +57,7 @@ def cluster_controllers(around: Surroundings) -> list[Controller]:
         job.controller(),
         job_ttl.CONTROLLER,
         cron_job.CONTROLLER,
+        autoscaler.controller(),
         endpoints.CONTROLLER,
         endpoints_removal.CONTROLLER,
         disruption.CONTROLLER,
