@@ -72,7 +72,8 @@ class Api:
     clock: Callable[[], float] = time.time
 
     def schema(self, kind: Kind) -> Schema:
-        return self.custom.schema(kind) or schema_of(kind.group, kind.version, kind.kind)
+        own = self.custom.schema(kind) if kind.custom else None
+        return own or schema_of(kind.group, kind.version, kind.kind)
 
     def stamp(self) -> str:
         """The time now, as metav1.Time writes it."""

@@ -77,6 +77,7 @@ class Kinds:
 
     def __init__(self, rows: Iterable[Kind]) -> None:
         self._rows: dict[tuple[str, str, str], Kind] = {}
+        self._versions: set[tuple[str, str]] = set()
         # Grows with each change, so that discovery and OpenAPI documents know when to be remade.
         self.generation = 0
         for row in rows:
@@ -84,10 +85,14 @@ class Kinds:
 
     def add(self, kind: Kind) -> None:
         self._rows[kind.group, kind.version, kind.plural] = kind
-        self.generation += 1
+        self._changed()
 
     def remove(self, kind: Kind) -> None:
         del self._rows[kind.group, kind.version, kind.plural]
+        self._changed()
+
+    def _changed(self) -> None:
+        self._versions = {(group, version) for group, version, _ in self._rows}
         self.generation += 1
 
     def find(self, group: str, version: str, plural: str) -> Kind | None:
@@ -99,7 +104,7 @@ class Kinds:
         )
 
     def has_version(self, group: str, version: str) -> bool:
-        return any(g == group and v == version for g, v, _ in self._rows)
+        return (group, version) in self._versions
 
     def has_group(self, group: str) -> bool:
         return any(g == group for g, _, _ in self._rows)
