@@ -37,7 +37,6 @@ def new_pod(stateful_set: Obj, revision: Obj, ordinal: int) -> Obj:
     template = revisions.template_of(revision, stateful_set)
     pod = pod_from_template(stateful_set, STATEFUL_SETS, template)
     name = pod_name(stateful_set, ordinal)
-    del pod["metadata"]["generateName"]
     pod["metadata"]["name"] = name
     pod["metadata"]["labels"] = {
         **(pod["metadata"].get("labels") or {}),

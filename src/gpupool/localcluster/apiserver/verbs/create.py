@@ -107,6 +107,7 @@ def conformed_body(write: Write) -> Obj:
 
 async def create_object(write: Write, obj: Obj) -> Written:
     api, target, kind = write.api, write.target, write.target.kind
+    named = bool(obj["metadata"].get("name"))
     begin(obj, kind, api.stamp())
     apply_defaults(obj, kind)
     # What admission and the server add from here on belongs to no writer.
@@ -121,7 +122,7 @@ async def create_object(write: Write, obj: Obj) -> Written:
     await api.admission.validate(attributes)
     # From here to the store nothing waits: what was checked still holds.
     api.admission.charge(attributes)
-    _free_name(api, target, obj)
+    _free_name(api, target, obj, named)
     if write.options.dry_run:
         return Written(obj, None)
     record = api.store.create(kind.resource, to_storage(obj, kind) if converts(kind) else obj)
@@ -151,15 +152,16 @@ def _complete(api: Api, obj: Obj, target: Target) -> None:
         raise invalid_object(kind, obj["metadata"]["name"], errors)
 
 
-def _free_name(api: Api, target: Target, obj: Obj) -> None:
-    """A given name must be free; a generated one is drawn again when it is not."""
+def _free_name(api: Api, target: Target, obj: Obj, named: bool) -> None:
+    """A given name must be free, whatever else was given; a generated one is drawn again when it
+    is not."""
     metadata = obj["metadata"]
     prefix = metadata.get("generateName")
     for _ in range(_NAME_ATTEMPTS):
         taken = api.store.get(target.kind.resource, target.namespace, metadata["name"])
         if taken is None:
             return
-        if not prefix or not metadata["name"].startswith(prefix):
+        if named or not prefix:
             break
         metadata["name"] = generated_name(prefix)
     raise _taken(taken, target.kind, metadata["name"])
