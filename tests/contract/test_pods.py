@@ -1,0 +1,72 @@
+"""Pod objects as requests: Kubernetes' formula for what a pod takes, and its constraints."""
+
+from typing import Any
+
+from gpupool.contract.pods import pod_request, pod_resources
+from gpupool.core.request import NodeOperator
+
+
+def container(name: str = "c", restart: str = "", **requests: str) -> dict[str, Any]:
+    found: dict[str, Any] = {"name": name, "resources": {"requests": requests}}
+    return found | ({"restartPolicy": restart} if restart else {})
+
+
+def pod(**spec: Any) -> dict[str, Any]:
+    metadata = {"uid": "u", "name": "p", "namespace": "default"}
+    return {"metadata": metadata, "spec": {"containers": [container()], **spec}}
+
+
+def test_containers_add_up() -> None:
+    both = [container("a", cpu="100m", memory="1Mi"), container("b", cpu="1")]
+    assert pod_resources(pod(containers=both)) == {"cpu": 1100, "memory": 2**20, "pods": 1}
+
+
+def test_the_largest_init_container_counts_when_it_is_larger() -> None:
+    init = [container("i", cpu="3"), container("j", cpu="2", memory="1Gi")]
+    total = pod_resources(pod(containers=[container(cpu="1")], initContainers=init))
+    assert total == {"cpu": 3000, "memory": 2**30, "pods": 1}
+
+
+def test_sidecars_run_beside_the_containers_and_the_init_containers_after_them() -> None:
+    init = [container("side", "Always", cpu="1"), container("init", cpu="3")]
+    total = pod_resources(pod(containers=[container(cpu="2")], initContainers=init))
+    assert total["cpu"] == 4000  # init beside the sidecar; the containers with it need 3
+    later = [container("init", cpu="3"), container("side", "Always", cpu="1")]
+    total = pod_resources(pod(containers=[container(cpu="2")], initContainers=later))
+    assert total["cpu"] == 3000
+
+
+def test_overhead_comes_on_top() -> None:
+    assert pod_resources(pod(containers=[container(cpu="1")], overhead={"cpu": "250m"}))["cpu"] == (
+        1250
+    )
+
+
+def test_constraints_are_read() -> None:
+    term = {"matchExpressions": [{"key": "gpu", "operator": "DoesNotExist"}]}
+    required = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [term]}}
+    request = pod_request(
+        pod(
+            nodeSelector={"b": "2", "a": "1"},
+            affinity={"nodeAffinity": required},
+            tolerations=[{"key": "k", "operator": "Exists"}],
+            containers=[{"name": "c", "ports": [{"containerPort": 1, "hostPort": 8888}]}],
+        )
+    )
+    assert request.node_selector == (("a", "1"), ("b", "2"))
+    assert request.node_terms is not None
+    assert request.node_terms[0].labels[0].operator is NodeOperator.DOES_NOT_EXIST
+    assert request.tolerations[0].exists
+    assert request.host_ports[0].port == 8888
+
+
+def test_hard_constraints_that_nobody_evaluates_are_named() -> None:
+    anti: dict[str, Any] = {
+        "podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [{}]}
+    }
+    spread = [{"whenUnsatisfiable": "DoNotSchedule"}, {"whenUnsatisfiable": "ScheduleAnyway"}]
+    request = pod_request(pod(affinity=anti, topologySpreadConstraints=spread))
+    assert request.unsupported == (
+        "spec.affinity.podAntiAffinity",
+        "spec.topologySpreadConstraints",
+    )
