@@ -32,7 +32,7 @@ BACKOFF = Backoff()
 
 def pod_of(*containers: Container) -> Pod:
     never = all(c.restart == NEVER for c in containers)
-    return Pod("u", "ns", "p", "n", "timer", list(containers), 0.0, {}, never_restarts=never)
+    return Pod("u", "ns", "p", "n", "timer", containers, 0.0, {}, never_restarts=never)
 
 
 def main(name: str = "m", restart: str = ALWAYS) -> Container:
@@ -246,7 +246,7 @@ def test_whatever_happens_the_order_is_kept(
             assert all(c.exit is not None and c.exit.code == 0 for c in inits)
         if pod.stop is not None or finished:
             assert not started, "nothing starts in a pod that ends"
-        stopping = [c for c in pod.containers if c.stopping]
+        stopping = [c for c in pod.containers if c.stopping and not c.unhealthy]
         if pod.stop is not None and any(c.role is Role.SIDECAR for c in stopping):
             assert all(is_over(c) for c in pod.containers if c.role is not Role.SIDECAR)
         finished = finished or phase(pod) in ("Succeeded", "Failed")

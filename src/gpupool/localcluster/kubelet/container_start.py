@@ -6,7 +6,7 @@ import pty
 import socket
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -53,7 +53,7 @@ class Starter:
     storage: Storage
     node_of: Callable[[str], Node]
     service_variables: Callable[[str], dict[str, str]]  # of a namespace
-    pod_object: Callable[[Pod], Obj | None]
+    object_of: Callable[[Pod], Awaitable[Obj | None]]
 
     async def prepare(self, pod: Pod, runs: PodRuns, obj: Obj) -> None:
         """The pod's volumes, once. Raises BadVolume."""
@@ -69,8 +69,8 @@ class Starter:
             self._say_once(pod, runs, obj, "NotSupported", text)
 
     async def refresh(self, pod: Pod, runs: PodRuns) -> None:
-        obj = self.pod_object(pod)
-        if obj is not None and obj["metadata"]["uid"] == pod.uid:
+        obj = await self.object_of(pod)
+        if obj is not None:
             async with runs.turn:
                 await make_volumes(runs.volumes, pod, obj, self.node_of(pod.node), self.storage)
 

@@ -16,7 +16,7 @@ from gpupool.kube.client import Kube
 from gpupool.kube.errors import NotFound
 from gpupool.kube.events import Recorder
 from gpupool.kube.mirror import Mirror
-from gpupool.kube.resources import ENDPOINTS, NAMESPACES, NODES, PODS, SERVICES
+from gpupool.kube.resources import ENDPOINTS, NAMESPACES, NODES, SERVICES
 from gpupool.localcluster.kubelet.container_start import Starter
 from gpupool.localcluster.kubelet.environment import service_variables
 from gpupool.localcluster.kubelet.exec_process import ExecProcesses
@@ -24,6 +24,7 @@ from gpupool.localcluster.kubelet.heartbeats import Heartbeats
 from gpupool.localcluster.kubelet.launches import Launches
 from gpupool.localcluster.kubelet.node import Node, is_ours, node_from, refresh
 from gpupool.localcluster.kubelet.notices import Notices
+from gpupool.localcluster.kubelet.pod_feed import PodFeed
 from gpupool.localcluster.kubelet.pods import Pods
 from gpupool.localcluster.kubelet.private_files import make_private
 from gpupool.localcluster.kubelet.runtime import Runtime
@@ -35,8 +36,6 @@ from gpupool.localcluster.kubelet.usage import Usage
 from gpupool.localcluster.kubelet.volumes import Objects, Storage
 
 _HEARTBEAT_WORKERS = 32
-# Bound pods only: the others are the scheduler's.
-_BOUND = {"fieldSelector": "spec.nodeName!="}
 _API_HOST, _API_PORT = "127.0.0.1", 443
 
 
@@ -45,7 +44,7 @@ class _Live:
     """What there is while the fleet runs."""
 
     nodes: Mirror
-    pods: Mirror
+    pods: PodFeed
     namespaces: Mirror
     services: Mirror
     recorder: Recorder
@@ -101,11 +100,9 @@ class Fleet:
         settings = self._settings
         recorder = Recorder(kube, "kubelet", lambda: datetime.datetime.now(datetime.UTC))
         notices = Notices(recorder)
-        nodes, pods = Mirror(kube, NODES), Mirror(kube, PODS, query=_BOUND)
-        services = Mirror(kube, SERVICES)
+        nodes, services = Mirror(kube, NODES), Mirror(kube, SERVICES)
         runtimes: dict[str, Runtime] = {}
-        keeper = Pods(settings, kube, pods, notices, runtimes, time.time)
-        keeper.runtime_of = self._runtime_of
+        keeper = Pods(settings, kube, notices, runtimes, self._runtime_of, time.time)
         starter = Starter(
             settings=settings,
             launches=launches,
@@ -113,7 +110,7 @@ class Fleet:
             storage=Storage(Objects(kube), settings.directory, settings.host_paths),
             node_of=self._nodes.__getitem__,
             service_variables=lambda namespace: service_variables(services, namespace, api),
-            pod_object=lambda pod: pods.get(pod.name, pod.namespace),
+            object_of=keeper.object_of,
         )
         execs = ExecProcesses(launches)
         processes = ProcessRuntime(
@@ -123,7 +120,7 @@ class Fleet:
         runtimes |= {PROCESS: processes, TIMER: TimerRuntime(processes.remove_traces)}
         return _Live(
             nodes=nodes,
-            pods=pods,
+            pods=PodFeed(kube, keeper),
             namespaces=Mirror(kube, NAMESPACES),
             services=services,
             recorder=recorder,
@@ -131,7 +128,7 @@ class Fleet:
             keeper=keeper,
             launches=launches,
             processes=processes,
-            streams=PodStreams(keeper.get, starter.pod_object, processes),
+            streams=PodStreams(keeper.get, keeper.object_of, processes),
         )
 
     async def _follow(self, live: _Live, tasks: asyncio.TaskGroup) -> None:
@@ -141,7 +138,6 @@ class Fleet:
             tasks.create_task(mirror.run(), name=f"kubelet-{mirror.resource.plural}")
             await mirror.wait_synced()
         live.nodes.on_change(self._node_changed)
-        live.pods.on_change(live.keeper.changed)
         tasks.create_task(live.pods.run(), name="kubelet-pods")
         await live.pods.wait_synced()
         await live.processes.sweep(lambda uid: live.keeper.get(uid) is not None)

@@ -1,6 +1,7 @@
 """Pod object -> the kubelet's own record of it. Pure."""
 
 import datetime
+from collections.abc import Iterator
 from sys import intern
 
 from gpupool.contract.objects import Obj
@@ -29,18 +30,13 @@ def pod_record(obj: Obj, runtime: str, now: float) -> Pod:
         name=metadata["name"],
         node=intern(spec["nodeName"]),
         runtime=runtime,
-        containers=[],
+        containers=tuple(_containers(spec, policy)),
         start_time=seconds_of(status.get("startTime")) or now,
         requests=_shared(pod_resources(obj)),
         ip=status.get("podIP", ""),
         never_restarts=policy == NEVER,
         generation=metadata.get("generation", 0),
     )
-    for given in spec.get("initContainers") or ():
-        pod.containers.append(_init(given, policy))
-    for given in spec["containers"]:
-        restart = given.get("restartPolicy") or policy
-        pod.containers.append(Container(intern(given["name"]), Role.MAIN, intern(restart)))
     add_ephemeral(pod, spec)
     if status.get("startTime"):
         _recall(pod, status)
@@ -51,8 +47,16 @@ def add_ephemeral(pod: Pod, spec: Obj) -> bool:
     """Takes over ephemeral containers that were added since; whether there were any."""
     known = sum(container.role is Role.EPHEMERAL for container in pod.containers)
     more = (spec.get("ephemeralContainers") or ())[known:]
-    pod.containers += [Container(given["name"], Role.EPHEMERAL, NEVER) for given in more]
+    pod.containers += tuple(Container(given["name"], Role.EPHEMERAL, NEVER) for given in more)
     return bool(more)
+
+
+def _containers(spec: Obj, policy: str) -> Iterator[Container]:
+    for given in spec.get("initContainers") or ():
+        yield _init(given, policy)
+    for given in spec["containers"]:
+        restart = given.get("restartPolicy") or policy
+        yield Container(intern(given["name"]), Role.MAIN, intern(restart))
 
 
 def _init(given: Obj, policy: str) -> Container:

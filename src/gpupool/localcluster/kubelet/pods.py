@@ -7,13 +7,14 @@ than before. There is no task per pod.
 
 import logging
 import os
-from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
+
+import orjson
 
 from gpupool.contract.objects import Obj
 from gpupool.kube.client import Kube
 from gpupool.kube.errors import Conflict, KubeError, NotFound
-from gpupool.kube.mirror import Key, Mirror
+from gpupool.kube.mirror import Key
 from gpupool.kube.resources import PODS
 from gpupool.localcluster.kubelet.lifecycle import Plan, begin, plan
 from gpupool.localcluster.kubelet.node import Node, refusal
@@ -41,33 +42,44 @@ class Pods:
         self,
         settings: FleetSettings,
         kube: Kube,
-        mirror: Mirror,
         notices: Notices,
         runtimes: Mapping[str, Runtime],
+        runtime_of: Callable[[Obj, Node], str],
         clock: Callable[[], float],
     ) -> None:
         self._settings = settings
         self._kube = kube
-        self._mirror = mirror
         self._notices = notices
         self._runtimes = runtimes
+        self._runtime_of = runtime_of
         self._clock = clock
         self._nodes: dict[str, Node] = {}
         self._pods: dict[str, Pod] = {}
-        self._strays: dict[str, set[Key]] = defaultdict(set)  # on nodes that are not ours (yet)
+        # Of processes, the newest; of timers only while there is something to do.
+        self._objects: dict[str, bytes] = {}
+        # Pods on nodes that are not ours, or not yet: the node's name and their own.
+        self._strays: dict[str, tuple[str, Key]] = {}
         self._work = Work()
         self.timers = Timers(clock, self._work.add)
-        self.runtime_of: Callable[[Obj, Node], str] = lambda obj, node: settings.runtime
 
     def get(self, uid: str) -> Pod | None:
         return self._pods.get(uid)
 
-    def on(self, node: str) -> list[Pod]:
-        found = self._nodes.get(node)
-        return [] if found is None else [self._pods[uid] for uid in found.pods]
-
     def __iter__(self) -> Iterator[Pod]:
         return iter(list(self._pods.values()))
+
+    async def object_of(self, pod: Pod) -> Obj | None:
+        """As new as our own last write; None when it is gone."""
+        raw = self._objects.get(pod.uid)
+        if raw is not None:
+            obj: Obj = orjson.loads(raw)
+            if int(obj["metadata"]["resourceVersion"]) >= pod.version:
+                return obj
+        try:
+            obj = await self._kube.get(PODS, pod.name, pod.namespace)
+        except NotFound:
+            return None
+        return obj if obj["metadata"]["uid"] == pod.uid else None
 
     def look_at(self, uid: str) -> None:
         """Something about the pod has moved on."""
@@ -75,34 +87,41 @@ class Pods:
 
     def add_node(self, node: Node) -> None:
         self._nodes[node.name] = node
-        for namespace, name in self._strays.pop(node.name, ()):
-            obj = self._mirror.get(name, namespace)
-            if obj is not None:
-                self.changed(None, obj)
+        for uid, (name, _) in self._strays.items():
+            if name == node.name:
+                self._work.add(uid)
 
     def remove_node(self, name: str) -> None:
         node = self._nodes.pop(name, None)
         for uid in list(node.pods) if node is not None else ():
             pod = self._pods.pop(uid)
+            self._objects.pop(uid, None)
             self._runtimes[pod.runtime].remove(pod)
-            self._strays[name].add(pod.key)
+            self._strays[uid] = (name, pod.key)
 
     def resume_node(self, name: str) -> None:
         for uid in self._nodes[name].pods:
             self._work.add(uid)
 
-    def changed(self, old: Obj | None, new: Obj | None) -> None:
-        """For the mirror: a pod is new, is another, or is gone."""
-        if old is not None and (new is None or old["metadata"]["uid"] != new["metadata"]["uid"]):
-            self._forget(old)
-        if new is None:
-            return
-        metadata = new["metadata"]
-        pod = self._pods.get(metadata["uid"])
+    def seen(self, obj: Obj) -> None:
+        metadata = obj["metadata"]
+        uid = metadata["uid"]
+        pod = self._pods.get(uid)
         if pod is None:
-            self._discover(new)
-        elif pod.generation != metadata.get("generation", 0) or "deletionTimestamp" in metadata:
-            self._work.add(pod.uid)
+            self._discover(obj)
+            return
+        matters = pod.generation != metadata.get("generation", 0)
+        if matters or pod.runtime != TIMER or "deletionTimestamp" in metadata:
+            self._objects[uid] = orjson.dumps(obj)
+        if matters or "deletionTimestamp" in metadata:
+            self._work.add(uid)
+
+    def gone(self, obj: Obj) -> None:
+        self._forget(obj["metadata"]["uid"])
+
+    def only(self, uids: set[str]) -> None:
+        for uid in (self._pods.keys() | self._strays.keys()) - uids:
+            self._forget(uid)
 
     async def keep(self) -> None:
         """One worker; runs until cancelled."""
@@ -121,26 +140,33 @@ class Pods:
                 self._work.done(uid)
 
     def _discover(self, obj: Obj) -> None:
-        name = obj["spec"].get("nodeName")
-        if not name:
-            return
+        metadata, name = obj["metadata"], obj["spec"]["nodeName"]
+        uid = metadata["uid"]
         node = self._nodes.get(name)
         if node is None:
-            metadata = obj["metadata"]
-            self._strays[name].add((metadata["namespace"], metadata["name"]))
+            self._strays[uid] = (name, (metadata["namespace"], metadata["name"]))
             return
         now = self._clock()
-        status = obj.get("status") or {}
-        pod = pod_record(obj, self.runtime_of(obj, node), now)
-        self._pods[pod.uid] = pod
-        node.pods.add(pod.uid)
-        if status.get("phase") in (SUCCEEDED, FAILED):
+        pod = pod_record(obj, self._runtime_of(obj, node), now)
+        self._pods[uid] = pod
+        node.pods.add(uid)
+        over = (obj.get("status") or {}).get("phase") in (SUCCEEDED, FAILED)
+        if over:
             pod.counted = False
-            if "deletionTimestamp" in obj["metadata"]:
-                self._work.add(pod.uid)
-            return
-        self._admit(pod, obj, node, now)
-        self._work.add(pod.uid)
+        else:
+            self._admit(pod, obj, node, now)
+        if not over or "deletionTimestamp" in metadata:
+            self._objects[uid] = orjson.dumps(obj)
+            self._work.add(uid)
+
+    async def _find(self, uid: str) -> None:
+        """A pod that was bound to a node before that was ours."""
+        name, key = self._strays.get(uid, ("", ("", "")))
+        if name in self._nodes:
+            del self._strays[uid]
+            obj = await self._kube.get(PODS, key[1], key[0])
+            if obj["metadata"]["uid"] == uid:
+                self.seen(obj)
 
     def _admit(self, pod: Pod, obj: Obj, node: Node, now: float) -> None:
         known = bool((obj.get("status") or {}).get("startTime"))
@@ -160,18 +186,16 @@ class Pods:
         if known:
             self._runtimes[pod.runtime].adopt(pod, obj, now)
 
-    def _forget(self, obj: Obj) -> None:
-        metadata = obj["metadata"]
-        pod = self._pods.pop(metadata["uid"], None)
+    def _forget(self, uid: str) -> None:
+        self._objects.pop(uid, None)
+        self._strays.pop(uid, None)
+        pod = self._pods.pop(uid, None)
         if pod is None:
-            strays = self._strays.get(obj["spec"].get("nodeName", ""))
-            if strays is not None:
-                strays.discard((metadata["namespace"], metadata["name"]))
             return
         self._runtimes[pod.runtime].remove(pod)
         node = self._nodes.get(pod.node)
         if node is not None:
-            node.pods.discard(pod.uid)
+            node.pods.discard(uid)
             self._uncount(pod, node)
 
     def _uncount(self, pod: Pod, node: Node) -> None:
@@ -183,27 +207,27 @@ class Pods:
 
     async def _sync(self, uid: str) -> None:
         pod = self._pods.get(uid)
-        node = self._nodes.get(pod.node) if pod is not None else None
-        if pod is None or node is None or node.stopped or pod.released:
+        if pod is None:
+            await self._find(uid)
             return
-        obj = self._mirror.get(pod.name, pod.namespace)
-        if obj is None or obj["metadata"]["uid"] != uid:
+        node = self._nodes[pod.node]
+        if node.stopped or pod.released:
             return
-        if int(obj["metadata"]["resourceVersion"]) < pod.version:
-            obj = await self._kube.get(PODS, pod.name, pod.namespace)
-            if obj["metadata"]["uid"] != uid:
-                return
+        obj = await self.object_of(pod)
+        if obj is None:
+            return  # the feed will say so too
         now = self._clock()
         self._note(pod, obj, now)
         todo = self._step(pod, obj, now)
         deleted = "deletionTimestamp" in obj["metadata"]
         if todo.look_at is not None:
             self.timers.add(todo.look_at, uid)
+        if pod.runtime == TIMER:
+            self._objects.pop(uid, None)
         if not (deleted and todo.over and pod.runtime == TIMER):
             await self._write(pod, obj, node, now)
-        if todo.over and (deleted or not pod.counted):
-            self._uncount(pod, node)
         if deleted and todo.over:
+            self._uncount(pod, node)
             await self._release(pod)
 
     def _note(self, pod: Pod, obj: Obj, now: float) -> None:

@@ -78,7 +78,7 @@ class Pod(msgspec.Struct, gc=False):
     name: str
     node: str
     runtime: str
-    containers: list[Container]
+    containers: tuple[Container, ...]
     start_time: float
     requests: dict[str, int]
     ip: str = ""

@@ -1,7 +1,7 @@
 """The streams of one node's pods: logs, exec, attach and connections (contract/node_streams.py)."""
 
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass
 
 from gpupool.contract.node_streams import (
@@ -34,7 +34,7 @@ class PodStreams:
     """NodeStreams for the pods that `pod_of` knows."""
 
     pod_of: Callable[[str], Pod | None]
-    object_of: Callable[[Pod], Obj | None]
+    object_of: Callable[[Pod], Awaitable[Obj | None]]
     runtime: ProcessRuntime
 
     async def logs(self, pod_uid: str, options: LogOptions) -> AsyncIterator[bytes]:
@@ -121,7 +121,7 @@ class PodStreams:
         run = self._run(pod, index)
         if run is not None:
             return run.inside
-        obj = self.object_of(pod)
+        obj = await self.object_of(pod)
         if obj is None:
             raise NodeRefusal(f"pod {pod.uid} is not on this node", code=404)
         runs = self.runtime.runs_of(pod)
