@@ -61,9 +61,25 @@ def test_a_request_without_a_host_is_misdirected() -> None:
     assert _status() == 421
 
 
-@pytest.mark.parametrize("origin", ["https://evil.example", "null", "", "https://127.0.0.1:6443"])
+@pytest.mark.parametrize(
+    "origin",
+    [
+        "https://evil.example",
+        "null",
+        "",
+        "https://127.0.0.1",
+        "https://127.0.0.1:6444",
+        "http://127.0.0.1:6443",
+        "https://localhost:6443",
+    ],
+)
 def test_web_pages_are_kept_out(origin: str) -> None:
     assert _status(host="127.0.0.1:6443", origin=origin) == 403
+
+
+def test_the_servers_own_address_is_no_page() -> None:
+    assert _status(host="127.0.0.1:6443", origin="https://127.0.0.1:6443") is None
+    assert _status(host="evil.example", origin="https://evil.example") == 421
 
 
 def test_a_page_that_is_allowed_comes_in() -> None:

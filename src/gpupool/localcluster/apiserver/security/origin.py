@@ -1,8 +1,9 @@
 """Keeps web pages out: a browser that was led here by a foreign name or page gets nothing.
 
 A page can point its own name at 127.0.0.1 (DNS rebinding): then the Host header is foreign. Or it
-can simply call 127.0.0.1: then the browser says so in an Origin header, which no client of
-Kubernetes sends. No answer ever carries a CORS header.
+can simply call 127.0.0.1: then the browser says so in an Origin header. Python's WebSocket clients
+send one too, with the server's own address: that may pass, as no page comes from here. No answer
+ever carries a CORS header.
 """
 
 import ipaddress
@@ -28,7 +29,8 @@ def refuse_foreign(
         message = "the Host header names another server: use 127.0.0.1 or localhost"
         return failure(421, "", message).answer()
     origin = headers.get("origin")
-    if origin is not None and origin not in allowed_origins:
+    own = f"https://{headers.get('host', '')}"
+    if origin is not None and origin != own and origin not in allowed_origins:
         message = "requests from web pages are not allowed"
         return failure(403, "Forbidden", message).answer()
     return None
