@@ -70,7 +70,7 @@ class SmallCluster:
         self.listeners.append(listener)
 
     def put(self, resource: str, name: str, namespace: str = "", **parts: Any) -> Obj:
-        metadata = {"name": name} | parts.pop("metadata", {})
+        metadata = {"name": name, "uid": f"uid-of-{name}"} | parts.pop("metadata", {})
         if namespace:
             metadata["namespace"] = namespace
         return self.write(resource, {"metadata": metadata} | parts)
