@@ -4,8 +4,10 @@ One cluster serves all tests of a pytest process; each test has a namespace of i
 that change nodes have a cluster to themselves.
 """
 
+import gc
 import itertools
 import re
+import warnings
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
@@ -37,6 +39,17 @@ def cluster() -> Iterator[Cluster]:
     with Cluster(pools=POOLS) as running:
         eventually(lambda: len(ready_nodes(running)) == NODES)
         yield running
+
+
+@pytest.fixture(autouse=True)
+def leftovers(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Some clients leave their connections to the garbage collector: it comes now, not in the
+    middle of another test."""
+    yield
+    if request.node.get_closest_marker("clients"):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ResourceWarning)
+            gc.collect()
 
 
 @pytest.fixture(scope="session")

@@ -9,7 +9,10 @@ import pytest
 from gpupool.testing import Cluster
 from tests.e2e.objects import config_map, pod, shell
 
-pytestmark = pytest.mark.clients
+pytestmark = [
+    pytest.mark.clients,
+    pytest.mark.filterwarnings("ignore:unclosed:ResourceWarning"),  # theirs
+]
 
 
 @pytest.fixture(scope="module")

@@ -9,7 +9,10 @@ from gpupool.testing import Cluster
 from tests.e2e.kubectl import eventually
 from tests.e2e.objects import config_map, deployment, pod, shell
 
-pytestmark = pytest.mark.clients
+pytestmark = [
+    pytest.mark.clients,
+    pytest.mark.filterwarnings("ignore:unclosed:ResourceWarning"),  # theirs
+]
 
 
 @pytest.fixture(scope="module")
