@@ -108,6 +108,18 @@ def test_what_is_not_supported_is_refused_rather_than_misplaced() -> None:
     assert "spec.affinity.podAffinity" in message
 
 
+def test_pods_that_ask_for_nothing_are_spread() -> None:
+    first, second = node("n1"), node("n2")
+    placed = []
+    for number in range(4):
+        request = PodRequest(f"uid-{number}", "default", "p", resources={"pods": 1})
+        decision = decide(request, [first, second], 0)
+        assert isinstance(decision, Placement)
+        placed.append(decision.node)
+        next(each for each in (first, second) if each.node.name == decision.node).hold(request)
+    assert sorted(placed) == ["n1", "n1", "n2", "n2"]
+
+
 def test_preferences_win_over_room() -> None:
     liked = NodeTerm((NodeRequirement("disk", NodeOperator.IN, ("ssd",)),))
     fuller = node("ssd", labels={"disk": "ssd"}, allocatable={"cpu": 1000, "pods": 9})

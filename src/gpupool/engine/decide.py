@@ -29,7 +29,7 @@ def decide(pod: PodRequest, nodes: Sequence[Usage], start: int) -> Placement | U
         listed = ", ".join(pod.unsupported)
         return Unschedulable(f"not placed: this scheduler does not support {listed} yet")
     refusals: Counter[str] = Counter()
-    best: tuple[int, Usage] | None = None
+    best: tuple[tuple[int, int], Usage] | None = None
     candidates = 0
     for offset in range(len(nodes)):
         usage = nodes[(start + offset) % len(nodes)]
@@ -64,9 +64,10 @@ def explain(nodes: int, refusals: Counter[str]) -> str:
     return f"0/{nodes} nodes are available: {listed}."
 
 
-def _score(pod: PodRequest, usage: Usage) -> int:
+def _score(pod: PodRequest, usage: Usage) -> tuple[int, int]:
     """Whole numbers only, so that equal clusters give equal decisions: preferences first, then the
-    node with the most left."""
+    node with the most left; among equals the one with the fewest pods, which may ask for nothing
+    and still want room."""
     wanted = sum(
         weight for weight, term in pod.preferred if term.matches(usage.node.name, usage.node.labels)
     )
@@ -82,4 +83,4 @@ def _score(pod: PodRequest, usage: Usage) -> int:
         total = offered.get(name, 0)
         if total:
             left += 100 * (total - held.get(name, 0)) // total
-    return wanted * 1000 - avoided * 500 + left
+    return wanted * 1000 - avoided * 500 + left, -len(usage.pods)
