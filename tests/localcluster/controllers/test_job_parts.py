@@ -13,11 +13,11 @@ from gpupool.localcluster.controllers.job_backoff import Failures
 from gpupool.localcluster.controllers.job_pods import new_indexed_pod, new_pod
 from gpupool.localcluster.controllers.job_policies import Failure
 from gpupool.localcluster.controllers.job_runs import Run, finished_at
-from gpupool.localcluster.controllers.pods import deletion_rank
+from gpupool.localcluster.controllers.pods import deletion_rank, standing_of
 from tests.localcluster.controllers.samples import template
 
 NOW = datetime.datetime(2026, 11, 15, 12, tzinfo=datetime.UTC)
-RANK = deletion_rank({"metadata": {"uid": ""}, "spec": {}}, 0, NOW)
+RANK = deletion_rank(standing_of({"metadata": {"uid": ""}, "spec": {}}), 0, 0.0)
 
 
 @pytest.mark.parametrize(

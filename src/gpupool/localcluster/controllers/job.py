@@ -28,11 +28,12 @@ from gpupool.localcluster.controllers.pod_writes import (
     namespace_is_going,
     slow_start,
 )
+from gpupool.localcluster.controllers.pods import is_finished as is_over
 from gpupool.localcluster.controllers.pods import is_terminating, label, stamp
 from gpupool.localcluster.controllers.run import Context, Controller, KeysOf, Watch
 
 _LATE_S = 1.0  # when the watch has not shown by then what we did
-_TRACKED = "tracked by job"
+_TRACKED, _OPEN = "tracked by job", "open"  # indexes of pods
 _NAME_LABEL = "batch.kubernetes.io/job-name"
 
 
@@ -57,6 +58,7 @@ def controller() -> Controller:
     def prepare(context: Context) -> None:
         ownership.add_indexes(context.of(PODS))
         context.of(PODS).add_index(_TRACKED, _tracked_keys)
+        context.of(PODS).add_index(_OPEN, _open_keys)
         adopters.follow(context.of(JOBS))
 
     return Controller(
@@ -82,6 +84,12 @@ def _job_name(pod: Obj) -> str:
 def _tracked_keys(pod: Obj) -> list[str]:
     name = _job_name(pod) if _is_tracked(pod) else ""
     return [f"{pod['metadata']['namespace']}/{name}"] if name else []
+
+
+def _open_keys(pod: Obj) -> list[str]:
+    """A pod that has ended and been counted is none of the job's business any more; there may be
+    thousands of them."""
+    return [controller_uid(pod)] if _is_tracked(pod) or not is_over(pod) else []
 
 
 def _pod_keys(adopters: ownership.Adopters) -> KeysOf:
@@ -177,7 +185,9 @@ class _Job:
         def fits(pod: Obj) -> bool:
             return selector is not None and selector.matches(pod["metadata"].get("labels") or {})
 
-        found = ownership.candidates(self.context.of(PODS), self.job)
+        pods = self.context.of(PODS)
+        own = pods.by(_OPEN, self.job["metadata"]["uid"])
+        found = own + ownership.orphans(pods, self.job)
         judged = ownership.judge(self.job, found, fits)
         ties = ownership.Ties(JOBS, FINALIZER)
         return await ownership.claim(self.context, self.job, ties, PODS, judged)

@@ -13,6 +13,7 @@ from gpupool.localcluster.controllers.pods import (
     is_ready,
     is_terminating,
     parse_time,
+    standing_of,
 )
 
 FINALIZER = "batch.kubernetes.io/job-tracking"
@@ -104,7 +105,7 @@ def run_of(pod: Obj, job: Obj, now: datetime.datetime) -> Run:
         name=metadata["name"],
         uid=metadata["uid"],
         phase=status.get("phase", "Pending"),
-        rank=deletion_rank(pod, 0, now),
+        rank=deletion_rank(standing_of(pod), 0, now.timestamp()),
         ready=is_ready(pod),
         terminating=is_terminating(pod),
         tracked=FINALIZER in (metadata.get("finalizers") or ()),

@@ -65,11 +65,14 @@ def _as_object(selector: Obj | None) -> Obj | None:
 
 def candidates(mirror: Mirror, owner: Obj) -> list[Obj]:
     """What belongs to the owner, and the orphans that might."""
-    metadata, selector = owner["metadata"], _as_object(owner["spec"].get("selector"))
-    own = mirror.by(BY_CONTROLLER, metadata["uid"])
+    return mirror.by(BY_CONTROLLER, owner["metadata"]["uid"]) + orphans(mirror, owner)
+
+
+def orphans(mirror: Mirror, owner: Obj) -> list[Obj]:
+    selector = _as_object(owner["spec"].get("selector"))
     if not selector:
-        return own
-    return own + mirror.by(_BY_LABEL, _place(metadata.get("namespace", ""), selector))
+        return []
+    return mirror.by(_BY_LABEL, _place(owner["metadata"].get("namespace", ""), selector))
 
 
 @dataclass(frozen=True, slots=True)

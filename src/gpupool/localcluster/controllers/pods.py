@@ -4,6 +4,8 @@ import datetime
 import json
 import math
 
+import msgspec
+
 from gpupool.contract.objects import Obj
 from gpupool.kube.resources import Resource
 
@@ -97,29 +99,52 @@ def stamp(time: datetime.datetime) -> str:
     return time.strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
-Rank = tuple[bool, int, bool, int, int, float, int, float, str]
+class Standing(msgspec.Struct, frozen=True, gc=False):
+    """What decides who goes when there are too many."""
+
+    uid: str
+    placed: bool
+    phase: int  # the further, the higher
+    ready_since_s: float | None
+    cost: int
+    restarts: int
+    created_s: float
 
 
-def deletion_rank(pod: Obj, neighbours: int, now: datetime.datetime) -> Rank:
+def standing_of(pod: Obj) -> Standing:
+    status, metadata = pod.get("status", {}), pod["metadata"]
+    since = ready_since(pod)
+    restarts = [c.get("restartCount", 0) for c in status.get("containerStatuses") or ()]
+    return Standing(
+        uid=metadata["uid"],
+        placed=bool(pod["spec"].get("nodeName")),
+        phase={"Pending": 0, "Unknown": 1, "Running": 2}.get(status.get("phase", ""), 0),
+        ready_since_s=None if since is None else since.timestamp(),
+        cost=_deletion_cost(pod),
+        restarts=max(restarts, default=0),
+        created_s=parse_time(metadata.get("creationTimestamp")).timestamp(),
+    )
+
+
+Rank = tuple[bool, int, bool, int, int, int, int, int, str]
+
+
+def deletion_rank(standing: Standing, neighbours: int, now_s: float) -> Rank:
     """Sorts the pods that a smaller set misses least to the front, as Kubernetes ranks them: not
     placed, not running, not ready, cheap by annotation, among many of its kind on one node
     (`neighbours`), ready for a shorter time, restarted more often, younger. Times count by their
     order of magnitude only, so that not always the same ones go."""
-    status = pod.get("status", {})
-    phase = {"Pending": 0, "Unknown": 1, "Running": 2}.get(status.get("phase", ""), 0)
-    since = ready_since(pod)
-    created = parse_time(pod["metadata"].get("creationTimestamp"))
-    restarts = [c.get("restartCount", 0) for c in status.get("containerStatuses") or ()]
+    since_s = standing.ready_since_s
     return (
-        bool(pod["spec"].get("nodeName")),
-        phase,
-        since is not None,
-        _deletion_cost(pod),
+        standing.placed,
+        standing.phase,
+        since_s is not None,
+        standing.cost,
         -neighbours,
-        _magnitude(now - since) if since is not None else 0,
-        -max(restarts, default=0),
-        _magnitude(now - created),
-        pod["metadata"]["uid"],
+        0 if since_s is None else _magnitude(now_s - since_s),
+        -standing.restarts,
+        _magnitude(now_s - standing.created_s),
+        standing.uid,
     )
 
 
@@ -129,6 +154,5 @@ def _deletion_cost(pod: Obj) -> int:
     return int(text) if digits.isascii() and digits.isdigit() and len(digits) < 11 else 0
 
 
-def _magnitude(age: datetime.timedelta) -> float:
-    seconds = age.total_seconds()
+def _magnitude(seconds: float) -> int:
     return math.floor(math.log2(seconds)) if seconds >= 1 else -1

@@ -2,10 +2,10 @@
 no fewer."""
 
 from collections import Counter
-from collections.abc import Callable
 from functools import partial
 
 from gpupool.contract.objects import Obj
+from gpupool.core.selectors import NOTHING
 from gpupool.kube.errors import KubeError
 from gpupool.kube.mirror import Key, controller_uid
 from gpupool.kube.resources import PODS, REPLICA_SETS, REPLICATION_CONTROLLERS, Resource
@@ -19,13 +19,13 @@ from gpupool.localcluster.controllers.pod_writes import (
     slow_start,
 )
 from gpupool.localcluster.controllers.pods import (
+    Rank,
     deletion_rank,
     is_active,
-    is_finished,
     is_terminating,
     pod_from_template,
-    seconds_to_available,
 )
+from gpupool.localcluster.controllers.replica_facts import Fact, Facts, fact_of
 from gpupool.localcluster.controllers.replica_set_status import status_of
 from gpupool.localcluster.controllers.run import Context, Controller, Watch
 
@@ -42,18 +42,20 @@ def controllers() -> list[Controller]:
 
 def _controller(name: str, resource: Resource) -> Controller:
     expectations, adopters = Expectations(), ownership.Adopters(resource.kind)
+    facts = Facts(resource.kind)
 
     async def reconcile(key: Key, context: Context) -> float | None:
         owner = context.of(resource).get(key[1], key[0])
         if owner is None:
             expectations.forget(key)
             return None
-        return await _Replicas(owner, resource, key, context, expectations).step()
+        return await _Replicas(owner, resource, context, expectations, facts).step()
 
     def prepare(context: Context) -> None:
         ownership.add_indexes(context.of(PODS))
         ownership.add_indexes(context.of(resource))
         adopters.follow(context.of(resource))
+        facts.follow(context.of(PODS))
 
     watches = (Watch(resource), Watch(PODS, adopters.keys()))
     return Controller(name, watches, reconcile, prepare=prepare)
@@ -66,54 +68,68 @@ class _Replicas:
         self,
         owner: Obj,
         resource: Resource,
-        key: Key,
         context: Context,
         expectations: Expectations,
+        facts: Facts,
     ) -> None:
         self.owner = owner
+        self.uid: str = owner["metadata"]["uid"]
+        self.key = (owner["metadata"]["namespace"], owner["metadata"]["name"])
         self.resource = resource
-        self.key = key
         self.context = context
         self.expectations = expectations
+        self.facts = facts
         self.now = context.now()
 
     async def step(self) -> float | None:
-        fits = self._fits()
-        found = ownership.candidates(self.context.of(PODS), self.owner)
-        judged = ownership.judge(self.owner, filter(is_active, found), fits)
-        ties = ownership.Ties(self.resource)
-        active = await ownership.claim(self.context, self.owner, ties, PODS, judged)
-        uid = self.owner["metadata"]["uid"]
-        leaving = [
-            pod
-            for pod in found
-            if is_terminating(pod)
-            and not is_finished(pod)
-            and controller_uid(pod) == uid
-            and fits(pod)
-        ]
+        selector = ownership.selector_of(self.owner) or NOTHING
+        own = self.facts.of(self.uid)
+        fitting = [fact for fact in own if selector.matches(fact.labels)]
+        active = [fact for fact in fitting if fact.active]
+        active += await self._adopted()
+        if len(fitting) < len(own):
+            strangers = [f for f in own if f.active and not selector.matches(f.labels)]
+            await self._let_go(strangers)
         seen = self._has_seen_its_doings(active)
         failure: KubeError | None = None
         if seen and not is_terminating(self.owner):
             failure = await self._correct(active)
-        await self._write_status(active, leaving, failure)
+        await self._write_status(active, sum(fact.leaving for fact in fitting), failure)
         if failure is not None and not namespace_is_going(failure):
             raise failure
         return self._next_look(active, seen)
 
-    def _fits(self) -> Callable[[Obj], bool]:
-        selector = ownership.selector_of(self.owner)
-        if selector is None:
-            return lambda pod: False
-        return lambda pod: selector.matches(pod["metadata"].get("labels") or {})
+    # -- whose are they? -----------------------------------------------------------------------
 
-    def _has_seen_its_doings(self, active: list[Obj]) -> bool:
-        alive = {pod["metadata"]["uid"] for pod in active}
+    async def _adopted(self) -> list[Fact]:
+        selector = ownership.selector_of(self.owner) or NOTHING
+        found = ownership.orphans(self.context.of(PODS), self.owner)
+
+        def fits(pod: Obj) -> bool:
+            return is_active(pod) and selector.matches(pod["metadata"].get("labels") or {})
+
+        return [fact_of(pod) for pod in await self._claim(ownership.judge(self.owner, found, fits))]
+
+    async def _let_go(self, strangers: list[Fact]) -> None:
+        if not is_terminating(self.owner):
+            await self._claim(ownership.Claim([], [], self._pods(strangers)))
+
+    async def _claim(self, judged: ownership.Claim) -> list[Obj]:
+        ties = ownership.Ties(self.resource)
+        return await ownership.claim(self.context, self.owner, ties, PODS, judged)
+
+    def _pods(self, facts: list[Fact]) -> list[Obj]:
+        mirror = self.context.of(PODS)
+        found = (mirror.get(name, namespace) for namespace, name in (f.key for f in facts))
+        return [pod for pod in found if pod is not None]
+
+    def _has_seen_its_doings(self, active: list[Fact]) -> bool:
+        alive = {fact.uid for fact in active}
         return self.expectations.met(self.key, self.context.of, alive, self.now.timestamp())
 
-    # -- pods ----------------------------------------------------------------------------------
+    # -- how many? -----------------------------------------------------------------------------
 
-    async def _correct(self, active: list[Obj]) -> KubeError | None:
+    async def _correct(self, active: list[Fact]) -> KubeError | None:
         difference = self.owner["spec"].get("replicas", 1) - len(active)
         if difference > 0:
             return await self._create(min(difference, BURST))
@@ -129,32 +145,31 @@ class _Replicas:
             self.expectations.wrote(self.key, PODS, created, self.now.timestamp())
         return failure
 
-    def _surplus(self, active: list[Obj], count: int) -> list[Obj]:
+    def _surplus(self, active: list[Fact], count: int) -> list[Fact]:
         if count == len(active):
             return active
-        on_node = Counter(pod["spec"].get("nodeName") for pod in self._relatives())
+        on_node = Counter(fact.node for fact in self._relatives())
+        now_s = self.now.timestamp()
 
-        def rank(pod: Obj) -> object:
-            return deletion_rank(pod, on_node[pod["spec"].get("nodeName")], self.now)
+        def rank(fact: Fact) -> Rank:
+            return deletion_rank(fact.standing, on_node[fact.node], now_s)
 
-        return sorted(active, key=rank)[:count]  # type: ignore[arg-type]  # tuples do compare
+        return sorted(active, key=rank)[:count]
 
-    def _relatives(self) -> list[Obj]:
+    def _relatives(self) -> list[Fact]:
         """Active pods of all sets with the same owner: those of one deployment."""
-        pods, owner = self.context.of(PODS), controller_uid(self.owner)
-        sets = [self.owner]
+        uids, owner = [self.uid], controller_uid(self.owner)
         if owner:
             sets = self.context.of(self.resource).by(ownership.BY_CONTROLLER, owner)
-        uids = [each["metadata"]["uid"] for each in sets]
-        found = (pod for uid in uids for pod in pods.by(ownership.BY_CONTROLLER, uid))
-        return [pod for pod in found if is_active(pod)]
+            uids = [each["metadata"]["uid"] for each in sets]
+        return [fact for uid in uids for fact in self.facts.of(uid) if fact.active]
 
-    async def _delete(self, surplus: list[Obj]) -> KubeError | None:
-        for pod in surplus:
-            uid = pod["metadata"]["uid"]
-            self.expectations.deleted(self.key, uid, self.now.timestamp())
+    async def _delete(self, surplus: list[Fact]) -> KubeError | None:
+        for fact in surplus:
+            self.expectations.deleted(self.key, fact.uid, self.now.timestamp())
+        pods = self._pods(surplus)
         try:
-            await all_at_once([delete_pod(self.context, self.owner, pod) for pod in surplus])
+            await all_at_once([delete_pod(self.context, self.owner, pod) for pod in pods])
         except KubeError as error:
             self.expectations.forget(self.key)
             return error
@@ -163,17 +178,17 @@ class _Replicas:
     # -- afterwards ----------------------------------------------------------------------------
 
     async def _write_status(
-        self, active: list[Obj], leaving: list[Obj], failure: KubeError | None
+        self, active: list[Fact], leaving: int, failure: KubeError | None
     ) -> None:
-        counted = len(leaving) if self.resource is REPLICA_SETS else None
-        status = status_of(self.owner, active, counted, failure, self.now)
+        told = leaving if self.resource is REPLICA_SETS else None
+        status = status_of(self.owner, active, told, failure, self.now)
         if status != self.owner.get("status"):
             await self.context.kube.update_status(self.resource, {**self.owner, "status": status})
 
-    def _next_look(self, active: list[Obj], seen: bool) -> float | None:
+    def _next_look(self, active: list[Fact], seen: bool) -> float | None:
         min_ready_s = self.owner["spec"].get("minReadySeconds", 0)
-        waits = [seconds_to_available(pod, min_ready_s, self.now) for pod in active]
-        later = [wait for wait in waits if wait]
-        if not seen:
-            later.append(_LATE_S)
-        return min(later) if later else None
+        later = [0.0 if seen else _LATE_S]
+        if min_ready_s:
+            now_s = self.now.timestamp()
+            later += [fact.seconds_to_available(min_ready_s, now_s) or 0.0 for fact in active]
+        return min(filter(None, later), default=None)
