@@ -170,6 +170,24 @@ async def test_init_containers_and_sidecars_of_timers(tmp_path: Path) -> None:
         assert condition(found, "Initialized")["reason"] == "PodCompleted"
 
 
+async def test_an_annotation_that_is_no_number_is_said(tmp_path: Path) -> None:
+    async with world(tmp_path, timers(tmp_path)) as here:
+        await here.run(pod("p", annotations={names.ANNOTATION_RUN_SECONDS: "soon"}))
+        event = await here.until_event("BadAnnotation", "p")
+        assert event["message"] == (
+            "Annotation gpupool.io/run-seconds has no effect: wanted a number, found 'soon'"
+        )
+
+
+async def test_a_namesake_is_another_pod(tmp_path: Path) -> None:
+    async with world(tmp_path, timers(tmp_path)) as here:
+        first = await here.run(pod("p"))
+        await here.delete("p", grace_s=0)
+        second = await here.run(pod("p"))
+        assert first["metadata"]["uid"] != second["metadata"]["uid"]
+        assert first["status"]["podIP"] != second["status"]["podIP"]
+
+
 async def test_usage_and_logs_of_timers(tmp_path: Path) -> None:
     async with world(tmp_path, timers(tmp_path)) as here:
         found = await here.run(pod("p"))

@@ -31,8 +31,7 @@ BACKOFF = Backoff()
 
 
 def pod_of(*containers: Container) -> Pod:
-    never = all(c.restart == NEVER for c in containers)
-    return Pod("u", "ns", "p", "n", "timer", containers, 0.0, {}, never_restarts=never)
+    return Pod("u", "ns", "p", "n", "timer", containers, 0.0, {})
 
 
 def main(name: str = "m", restart: str = ALWAYS) -> Container:

@@ -282,6 +282,20 @@ async def test_what_pods_left_is_cleared_away_at_the_next_start(tmp_path: Path) 
         assert (tmp_path / "pods" / kept).is_dir()
 
 
+async def test_storage_of_what_is_no_more_is_cleared_away(tmp_path: Path) -> None:
+    pods = tmp_path / "pods"
+    for left in (pods / "nodes" / "0123", pods / "volumes" / "gone"):
+        left.mkdir(parents=True)
+    async with world(tmp_path) as here:
+        volume = [{"name": "v", "hostPath": {"path": "/data"}}]
+        await here.run(shell("p", FOREVER, volumes=volume))
+        assert not (pods / "nodes" / "0123").exists()
+        assert not (pods / "volumes" / "gone").exists()
+    async with world(tmp_path) as here:
+        await here.until("p", is_ready)
+        assert len(list((pods / "nodes").iterdir())) == 1
+
+
 async def test_a_restart_of_the_server_starts_them_anew(tmp_path: Path) -> None:
     async with world(tmp_path) as here:
         await here.run(shell("p", FOREVER))

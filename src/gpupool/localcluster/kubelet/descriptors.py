@@ -14,12 +14,9 @@ _CHUNK = 65_536
 class Reader:
     """Hands on what comes out of a descriptor, which it owns; can be held up."""
 
-    def __init__(
-        self, descriptor: int, data: Callable[[bytes], None], end: Callable[[], None]
-    ) -> None:
+    def __init__(self, descriptor: int, data: Callable[[bytes], None]) -> None:
         self._descriptor = descriptor
         self._data = data
-        self._end = end
         self._held = 0
         self._closed = False
         os.set_blocking(descriptor, False)
@@ -48,7 +45,6 @@ class Reader:
         self._closed = True
         asyncio.get_running_loop().remove_reader(self._descriptor)
         os.close(self._descriptor)
-        self._end()
 
     def _ready(self) -> bool:
         try:

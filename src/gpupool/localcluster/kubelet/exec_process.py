@@ -68,7 +68,7 @@ class ExecProcesses:
         """The exit code and what it said, both streams together."""
         reading, writing = os.pipe()
         said = bytearray()
-        reader = Reader(reading, _collector(said), lambda: None)
+        reader = Reader(reading, _collector(said))
         nothing = os.open(os.devnull, os.O_RDONLY)
         try:
             run_id, ended = await self.start(inside, argv, [nothing, writing, os.dup(writing)])

@@ -33,7 +33,7 @@ from gpupool.localcluster.kubelet.runtime_timer import TimerRuntime
 from gpupool.localcluster.kubelet.settings import PROCESS, TIMER, FleetSettings
 from gpupool.localcluster.kubelet.streams import PodStreams
 from gpupool.localcluster.kubelet.usage import Usage
-from gpupool.localcluster.kubelet.volumes import Objects, Storage
+from gpupool.localcluster.kubelet.volumes import Objects, Storage, sweep_storage
 
 _HEARTBEAT_WORKERS = 32
 _API_HOST, _API_PORT = "127.0.0.1", 443
@@ -117,7 +117,7 @@ class Fleet:
             settings, notices, launches, execs, starter, tasks, keeper.look_at, {}, {}
         )
         launches.exited = processes.exited
-        runtimes |= {PROCESS: processes, TIMER: TimerRuntime(processes.remove_traces)}
+        runtimes |= {PROCESS: processes, TIMER: TimerRuntime(notices, processes.remove_traces)}
         return _Live(
             nodes=nodes,
             pods=PodFeed(kube, keeper),
@@ -141,6 +141,7 @@ class Fleet:
         tasks.create_task(live.pods.run(), name="kubelet-pods")
         await live.pods.wait_synced()
         await live.processes.sweep(lambda uid: live.keeper.get(uid) is not None)
+        await sweep_storage(live.processes.starter.storage, self._nodes)
 
     def _start_workers(self, live: _Live, tasks: asyncio.TaskGroup) -> None:
         tasks.create_task(live.keeper.timers.run(), name="kubelet-pod-timers")

@@ -15,8 +15,6 @@ Message = dict[str, Any]
 
 LENGTH = struct.Struct("!I")
 MOST_DESCRIPTORS = 32
-# An environment may be large, but not larger than a kernel takes.
-LARGEST = 4 * 1024 * 1024
 
 
 def packed(message: Message) -> tuple[bytes, bytes]:

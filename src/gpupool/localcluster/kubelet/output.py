@@ -36,7 +36,7 @@ class Output:
 
     def read(self, descriptor: int, stream: bytes) -> None:
         """Takes over a descriptor that the program writes to."""
-        reader = Reader(descriptor, lambda data: self._take(reader, stream, data), lambda: None)
+        reader = Reader(descriptor, lambda data: self._take(reader, stream, data))
         self.readers.append(reader)
 
     def say(self, stream: bytes, text: str) -> None:

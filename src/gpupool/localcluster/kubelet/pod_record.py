@@ -34,7 +34,6 @@ def pod_record(obj: Obj, runtime: str, now: float) -> Pod:
         start_time=seconds_of(status.get("startTime")) or now,
         requests=_shared(pod_resources(obj)),
         ip=status.get("podIP", ""),
-        never_restarts=policy == NEVER,
         generation=metadata.get("generation", 0),
     )
     add_ephemeral(pod, spec)
@@ -43,12 +42,11 @@ def pod_record(obj: Obj, runtime: str, now: float) -> Pod:
     return pod
 
 
-def add_ephemeral(pod: Pod, spec: Obj) -> bool:
-    """Takes over ephemeral containers that were added since; whether there were any."""
+def add_ephemeral(pod: Pod, spec: Obj) -> None:
+    """Takes over ephemeral containers that were added since."""
     known = sum(container.role is Role.EPHEMERAL for container in pod.containers)
     more = (spec.get("ephemeralContainers") or ())[known:]
     pod.containers += tuple(Container(given["name"], Role.EPHEMERAL, NEVER) for given in more)
-    return bool(more)
 
 
 def _containers(spec: Obj, policy: str) -> Iterator[Container]:

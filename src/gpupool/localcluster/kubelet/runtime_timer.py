@@ -9,13 +9,18 @@ from collections.abc import Callable
 from gpupool.contract import names
 from gpupool.contract.objects import Obj
 from gpupool.localcluster.kubelet.lifecycle import mark_exited, mark_running
+from gpupool.localcluster.kubelet.notices import Notices
 from gpupool.localcluster.kubelet.state import Container, Pod, Role, Stage
 
 _TERMINATED = 143  # by SIGTERM
 
 
+_NUMBERS = (names.ANNOTATION_RUN_SECONDS, names.ANNOTATION_EXIT_CODE)
+
+
 class TimerRuntime:
-    def __init__(self, remove_traces: Callable[[Pod], None]) -> None:
+    def __init__(self, notices: Notices, remove_traces: Callable[[Pod], None]) -> None:
+        self._notices = notices
         self._remove_traces = remove_traces
 
     def adopt(self, pod: Pod, obj: Obj, now: float) -> None:
@@ -42,7 +47,9 @@ class TimerRuntime:
         return next_end
 
     def start(self, pod: Pod, index: int, obj: Obj, now: float) -> None:
-        pod.prepared = True
+        if not pod.prepared:
+            pod.prepared = True
+            self._complain(pod, obj)
         mark_running(pod.containers[index], now)
 
     def stop(self, pod: Pod, index: int, obj: Obj, grace_s: float, now: float) -> None:
@@ -50,6 +57,15 @@ class TimerRuntime:
 
     def remove(self, pod: Pod) -> None:
         self._remove_traces(pod)
+
+    def _complain(self, pod: Pod, obj: Obj) -> None:
+        annotations = obj["metadata"].get("annotations") or {}
+        for name in _NUMBERS:
+            if name in annotations and _number(annotations[name]) is None:
+                text = (
+                    f"Annotation {name} has no effect: wanted a number, found {annotations[name]!r}"
+                )
+                self._notices.warn(pod, obj, "BadAnnotation", text)
 
 
 def _lasts_s(container: Container, seconds: float | None) -> float | None:

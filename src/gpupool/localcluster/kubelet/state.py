@@ -82,7 +82,6 @@ class Pod(msgspec.Struct, gc=False):
     start_time: float
     requests: dict[str, int]
     ip: str = ""
-    never_restarts: bool = False  # the pod's policy is Never
     generation: int = 0
     initialized: bool = False  # init containers are through; they are not looked at again
     prepared: bool = False  # network and volumes are there

@@ -4,8 +4,9 @@ Directories are named by number, not by the names that people give. A hostPath i
 the simulated node, not of this machine, unless the cluster's settings allow that very path.
 """
 
+import asyncio
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass, field
 from hashlib import sha256
 from os.path import normpath
@@ -24,7 +25,7 @@ from gpupool.kube.resources import (
 )
 from gpupool.localcluster.kubelet.environment import BadConfig, field_of, resource_of
 from gpupool.localcluster.kubelet.node import Node
-from gpupool.localcluster.kubelet.private_files import make_private
+from gpupool.localcluster.kubelet.private_files import make_private, remove_tree
 from gpupool.localcluster.kubelet.state import Pod
 from gpupool.localcluster.kubelet.volume_files import (
     BadVolume,
@@ -113,6 +114,18 @@ async def make_volumes(volumes: Volumes, pod: Pod, obj: Obj, node: Node, storage
             volumes.places[name] = await make(request)
         except (BadVolume, BadConfig, OSError) as error:
             raise BadVolume(f'MountVolume.SetUp failed for volume "{name}" : {error}') from error
+
+
+async def sweep_storage(storage: Storage, nodes: Iterable[str]) -> None:
+    """Removes the directories of nodes and volumes that are no more."""
+    volumes = await storage.objects.kube.list(VOLUMES)
+    for kind, known in (
+        ("nodes", {_node_number(name) for name in nodes}),
+        ("volumes", {volume["metadata"]["uid"] for volume in volumes.items}),
+    ):
+        for path in make_private(storage.directory / kind).iterdir():
+            if path.name not in known:
+                await asyncio.to_thread(remove_tree, path)
 
 
 async def _empty_dir(request: Request) -> Place:
@@ -241,8 +254,11 @@ def _allowed(path: str, storage: Storage) -> Path | None:
 
 
 def _node_directory(request: Request) -> Path:
-    name = sha256(request.node.name.encode()).hexdigest()[:16]
-    return make_private(request.storage.directory / "nodes" / name)
+    return make_private(request.storage.directory / "nodes" / _node_number(request.node.name))
+
+
+def _node_number(name: str) -> str:
+    return sha256(name.encode()).hexdigest()[:16]
 
 
 def _checked(path: Path, source: Obj, root: Path) -> Path:
