@@ -98,6 +98,27 @@ CREATED = [
         "value: Forbidden: maximum allowed value of a user defined priority is 1000000000",
     ),
     (
+        "NetworkPolicy",
+        "spec.podSelector",
+        {"matchExpressions": [{"key": "k", "operator": "NotIn"}]},
+        "spec.podSelector.matchExpressions[0].values: Required value: must be specified when"
+        " `operator` is 'In' or 'NotIn'",
+    ),
+    (
+        "NetworkPolicy",
+        "spec.podSelector",
+        {"matchExpressions": [{"key": "k", "operator": "DoesNotExist", "values": ["v"]}]},
+        "spec.podSelector.matchExpressions[0].values: Forbidden: may not be specified when"
+        " `operator` is 'Exists' or 'DoesNotExist'",
+    ),
+    (
+        "NetworkPolicy",
+        "spec.podSelector",
+        {"matchExpressions": [{"key": "k", "operator": "Gt", "values": ["1"]}]},
+        'spec.podSelector.matchExpressions[0].operator: Invalid value: "Gt": not a valid selector'
+        " operator",
+    ),
+    (
         "Node",
         "spec.taints.1.effect",
         "NoSchedule",
