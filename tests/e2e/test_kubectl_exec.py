@@ -1,5 +1,6 @@
 """kubectl exec, cp, attach, port-forward, debug and proxy."""
 
+import json
 import os
 import pty
 import re
@@ -198,3 +199,11 @@ def test_a_node_is_debugged(live: Kubectl) -> None:
     live.wait("condition=Ready", f"pod/{name}")
     assert live.field(".spec.nodeName", "pod", name) == node
     live("exec", name, "--", "true")
+
+
+def test_a_proxy_speaks_for_its_user(box: Kubectl) -> None:
+    with box.start("proxy", "--port=0") as proxy:
+        found = re.search(r"127\.0\.0\.1:(\d+)", proxy.shows("Starting to serve on"))
+        assert found
+        path = f"/api/v1/namespaces/{box.namespace}/pods/box"
+        assert json.loads(fetch(int(found[1]), path))["metadata"]["name"] == "box"
