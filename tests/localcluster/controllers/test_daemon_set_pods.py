@@ -105,10 +105,12 @@ def test_a_toleration_of_ones_own_is_replaced_only_by_its_like() -> None:
 
 def test_a_pod_is_new_by_its_revision_or_by_its_generation() -> None:
     made = pods.new_pod(daemon_set(), "n1", "abc")
-    assert pods.is_updated(made, daemon_set(), "abc")
-    assert pods.is_updated(made, daemon_set(), "def")  # of the same generation
-    del made["metadata"]["labels"]["pod-template-generation"]
-    assert not pods.is_updated(made, daemon_set(), "def")
+    made["metadata"] |= {"name": "p", "uid": "u", "creationTimestamp": ""}
+    fact = pods.fact_of(made)
+    assert fact.is_updated("abc", "")
+    assert fact.is_updated("def", "3")  # of the same generation
+    assert not fact.is_updated("def", "4")
+    assert not fact.is_updated("def", "")
 
 
 def test_where_a_pod_belongs_is_where_it_runs() -> None:

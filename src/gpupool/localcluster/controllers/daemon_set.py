@@ -1,11 +1,13 @@
 """DaemonSet: one pod on every node that suits it."""
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 from functools import partial
 
 from gpupool.contract.nodes import node_of as core_node
 from gpupool.contract.objects import Obj
 from gpupool.core.request import Node
+from gpupool.core.selectors import NOTHING
 from gpupool.kube.errors import KubeError
 from gpupool.kube.events import NORMAL, WARNING
 from gpupool.kube.mirror import Key, key_of
@@ -15,8 +17,10 @@ from gpupool.localcluster.controllers import daemon_set_pods as pods
 from gpupool.localcluster.controllers import ownership, revisions, rollout
 from gpupool.localcluster.controllers.backoff import Backoff
 from gpupool.localcluster.controllers.daemon_set_plan import Daemon, Fits, Plan
+from gpupool.localcluster.controllers.daemon_set_pods import Fact
 from gpupool.localcluster.controllers.daemon_set_status import status_of
 from gpupool.localcluster.controllers.expectations import Expectations
+from gpupool.localcluster.controllers.owned import Owned
 from gpupool.localcluster.controllers.pod_writes import (
     all_at_once,
     create_pod,
@@ -24,13 +28,7 @@ from gpupool.localcluster.controllers.pod_writes import (
     namespace_is_going,
     slow_start,
 )
-from gpupool.localcluster.controllers.pods import (
-    is_finished,
-    is_ready,
-    is_terminating,
-    label,
-    seconds_to_available,
-)
+from gpupool.localcluster.controllers.pods import is_terminating, label
 from gpupool.localcluster.controllers.run import Context, Controller, Watch, controlled_by
 
 BURST = 250  # pods made or removed in one go
@@ -56,9 +54,21 @@ class _Nodes:
                 yield key_of(daemon_set)
 
 
+@dataclass(frozen=True, slots=True)
+class _Tools:
+    """What the controller keeps from one look to the next."""
+
+    expectations: Expectations
+    nodes: _Nodes
+    failures: Backoff
+    facts: Owned[Fact]
+
+
 def controller() -> Controller:
     expectations, adopters, nodes = Expectations(), ownership.Adopters("DaemonSet"), _Nodes()
     failures = Backoff(first_s=1.0, longest_s=900.0)
+    facts = Owned("DaemonSet", pods.fact_of)
+    tools = _Tools(expectations, nodes, failures, facts)
 
     async def reconcile(key: Key, context: Context) -> float | None:
         daemon_set = context.of(DAEMON_SETS).get(key[1], key[0])
@@ -67,12 +77,13 @@ def controller() -> Controller:
             return None
         if is_terminating(daemon_set):
             return None
-        return await _Set(daemon_set, key, context, expectations, nodes, failures).step()
+        return await _Set(daemon_set, key, context, tools).step()
 
     def prepare(context: Context) -> None:
         for resource in (PODS, CONTROLLER_REVISIONS):
             ownership.add_indexes(context.of(resource))
         adopters.follow(context.of(DAEMON_SETS))
+        facts.follow(context.of(PODS))
 
     return Controller(
         "daemonset-controller",
@@ -90,24 +101,16 @@ def controller() -> Controller:
 class _Set:
     """One look at one set."""
 
-    def __init__(
-        self,
-        daemon_set: Obj,
-        key: Key,
-        context: Context,
-        expectations: Expectations,
-        nodes: _Nodes,
-        failures: Backoff,
-    ) -> None:
+    def __init__(self, daemon_set: Obj, key: Key, context: Context, tools: _Tools) -> None:
         self.set = daemon_set
         self.spec = daemon_set["spec"]
         self.key = key
         self.context = context
-        self.expectations = expectations
-        self.failures = failures
+        self.tools = tools
         self.now = context.now()
-        self.fits: Fits = pods.fits(daemon_set, nodes.known)
-        self.found: dict[str, Obj] = {}
+        self.now_s = self.now.timestamp()
+        self.fits: Fits = pods.fits(daemon_set, tools.nodes.known)
+        self.found: dict[str, Fact] = {}  # by name
         self.suffix = ""
 
     async def step(self) -> float | None:
@@ -117,7 +120,7 @@ class _Set:
             self.context, self.set, DAEMON_SETS, known, collisions
         )
         self.suffix = label(current, revisions.POD_LABEL) or current["metadata"]["name"]
-        self.found = {pod["metadata"]["name"]: pod for pod in await self._claimed()}
+        self.found = {fact.name: fact for fact in await self._claimed()}
         daemons = self._daemons()
         seen = self._has_seen_its_doings()
         failure: KubeError | None = None
@@ -132,41 +135,47 @@ class _Set:
         await self._forget_history(known, current)
         return self._next_look(seen)
 
-    async def _claimed(self) -> list[Obj]:
-        selector = ownership.selector_of(self.set)
+    async def _claimed(self) -> list[Fact]:
+        selector = ownership.selector_of(self.set) or NOTHING
+        mirror, namespace = self.context.of(PODS), self.set["metadata"]["namespace"]
 
         def fits(pod: Obj) -> bool:
-            return selector is not None and selector.matches(pod["metadata"].get("labels") or {})
+            return selector.matches(pod["metadata"].get("labels") or {})
 
-        found = ownership.candidates(self.context.of(PODS), self.set)
-        judged = ownership.judge(self.set, found, fits)
+        own = self.tools.facts.of(self.set["metadata"]["uid"])
+        strangers = [mirror.get(f.name, namespace) for f in own if not selector.matches(f.labels)]
+        judged = ownership.judge(self.set, ownership.orphans(mirror, self.set), fits)
+        judged.release.extend(pod for pod in strangers if pod is not None)
         ties = ownership.Ties(DAEMON_SETS)
-        return await ownership.claim(self.context, self.set, ties, PODS, judged)
+        adopted = await ownership.claim(self.context, self.set, ties, PODS, judged)
+        kept = [fact for fact in own if selector.matches(fact.labels)]
+        return kept + [pods.fact_of(pod) for pod in adopted]
 
     def _daemons(self) -> dict[str, list[Daemon]]:
         """By node. What has ended and only waits to be removed is nobody's concern."""
+        generation = pods.template_generation(self.set)
         daemons: dict[str, list[Daemon]] = {}
-        for name, pod in sorted(self.found.items()):
-            node = pods.node_of(pod)
-            if node and not (is_finished(pod) and is_terminating(pod)):
-                daemons.setdefault(node, []).append(self._daemon(name, pod))
+        for _, fact in sorted(self.found.items()):
+            over = fact.terminating and fact.phase in ("Succeeded", "Failed")
+            if fact.node and not over:
+                daemons.setdefault(fact.node, []).append(self._daemon(fact, generation))
         return daemons
 
-    def _daemon(self, name: str, pod: Obj) -> Daemon:
+    def _daemon(self, fact: Fact, generation: str) -> Daemon:
         return Daemon(
-            name=name,
-            updated=pods.is_updated(pod, self.set, self.suffix),
-            phase=pod.get("status", {}).get("phase", "Pending"),
-            ready=is_ready(pod),
-            available=self._seconds_to_available(pod) == 0,
-            terminating=is_terminating(pod),
-            placed=bool(pod["spec"].get("nodeName")),
-            created=pod["metadata"]["creationTimestamp"],
+            name=fact.name,
+            updated=fact.is_updated(self.suffix, generation),
+            phase=fact.phase,
+            ready=fact.ready_since_s is not None,
+            available=self._seconds_to_available(fact) == 0,
+            terminating=fact.terminating,
+            placed=fact.placed,
+            created=fact.created,
         )
 
     def _has_seen_its_doings(self) -> bool:
-        alive = {p["metadata"]["uid"] for p in self.found.values() if not is_terminating(p)}
-        return self.expectations.met(self.key, self.context.of, alive, self.now.timestamp())
+        alive = {fact.uid for fact in self.found.values() if not fact.terminating}
+        return self.tools.expectations.met(self.key, self.context.of, alive, self.now_s)
 
     # -- acting --------------------------------------------------------------------------------
 
@@ -191,18 +200,20 @@ class _Set:
         return sum(fit is plans.Fit.RUN for fit in self.fits.values())
 
     async def _carry_out(self, todo: Plan) -> KubeError | None:
-        now_s = self.now.timestamp()
+        expectations = self.tools.expectations
         jobs = [partial(self._create, node) for node in todo.create[:BURST]]
         made, failure = await slow_start(jobs)
         for created in made:
-            self.expectations.wrote(self.key, PODS, created, now_s)
+            expectations.wrote(self.key, PODS, created, self.now_s)
         leaving = [self.found[name] for name in todo.delete[:BURST]]
-        for pod in leaving:
-            self.expectations.deleted(self.key, pod["metadata"]["uid"], now_s)
+        for fact in leaving:
+            expectations.deleted(self.key, fact.uid, self.now_s)
         try:
-            await all_at_once([delete_pod(self.context, self.set, pod) for pod in leaving])
+            await all_at_once(
+                [delete_pod(self.context, self.set, fact.name, fact.uid) for fact in leaving]
+            )
         except KubeError as error:
-            self.expectations.forget(self.key)
+            expectations.forget(self.key)
             failure = failure or error
         return failure
 
@@ -211,7 +222,7 @@ class _Set:
         return await create_pod(self.context, self.set, pod)
 
     async def _forget_history(self, known: list[Obj], current: Obj) -> None:
-        used = {label(pod, revisions.POD_LABEL) for pod in self.found.values()}
+        used = {fact.revision for fact in self.found.values()}
         live = {
             revision["metadata"]["name"]
             for revision in known
@@ -228,12 +239,12 @@ class _Set:
         return self.set["metadata"]["uid"], str(generation), node
 
     def _waits(self, node: str) -> float:
-        return self.failures.left_s(self._backoff_key(node), self.now.timestamp())
+        return self.tools.failures.left_s(self._backoff_key(node), self.now_s)
 
     def _say_ended(self, todo: Plan) -> None:
         namespace = self.set["metadata"]["namespace"]
         for node, name in todo.failed:
-            self.failures.next(self._backoff_key(node), self.now.timestamp())
+            self.tools.failures.next(self._backoff_key(node), self.now_s)
             text = f"Found failed daemon pod {namespace}/{name} on node {node}, will try to kill it"
             self.context.events.event(self.set, WARNING, "FailedDaemonPod", text)
         for node, name in todo.succeeded:
@@ -243,15 +254,13 @@ class _Set:
             )
             self.context.events.event(self.set, NORMAL, "SucceededDaemonPod", text)
 
-    def _seconds_to_available(self, pod: Obj) -> float | None:
-        return seconds_to_available(pod, self.spec.get("minReadySeconds", 0), self.now)
+    def _seconds_to_available(self, fact: Fact) -> float | None:
+        return fact.seconds_to_available(self.spec.get("minReadySeconds", 0), self.now_s)
 
     def _next_look(self, seen: bool) -> float | None:
         """When a pod becomes available by time alone, or a failed one may be replaced."""
-        waits = [self._seconds_to_available(pod) for pod in self.found.values()]
-        failed = [p for p in self.found.values() if p.get("status", {}).get("phase") == "Failed"]
-        waits += [self._waits(pods.node_of(pod)) for pod in failed]
-        later = [wait for wait in waits if wait]
+        waits = [self._seconds_to_available(fact) for fact in self.found.values()]
+        waits += [self._waits(f.node) for f in self.found.values() if f.phase == "Failed"]
         if not seen:
-            later.append(_LATE_S)
-        return min(later) if later else None
+            waits.append(_LATE_S)
+        return min(filter(None, waits), default=None)

@@ -2,6 +2,8 @@
 
 from collections.abc import Mapping
 
+import msgspec
+
 from gpupool.contract.objects import Obj
 from gpupool.contract.pods import pod_request
 from gpupool.core.request import Effect, Node, PodRequest
@@ -9,7 +11,12 @@ from gpupool.engine.filters import node_affinity
 from gpupool.engine.usage import Usage
 from gpupool.kube.resources import DAEMON_SETS
 from gpupool.localcluster.controllers.daemon_set_plan import Fit
-from gpupool.localcluster.controllers.pods import annotation, label, pod_from_template
+from gpupool.localcluster.controllers.pods import (
+    annotation,
+    is_terminating,
+    pod_from_template,
+    ready_since,
+)
 from gpupool.localcluster.controllers.revisions import POD_LABEL
 
 _TEMPLATE_GENERATION = "deprecated.daemonset.template.generation"
@@ -74,7 +81,7 @@ def new_pod(daemon_set: Obj, node: str, suffix: str) -> Obj:
     template = daemon_set["spec"]["template"]
     pod = pod_from_template(daemon_set, DAEMON_SETS, template)
     labels = {**(pod["metadata"].get("labels") or {}), POD_LABEL: suffix}
-    generation = annotation(daemon_set, _TEMPLATE_GENERATION)
+    generation = template_generation(daemon_set)
     if generation:
         labels[_GENERATION_LABEL] = generation
     pod["metadata"]["labels"] = labels
@@ -106,11 +113,52 @@ def node_of(pod: Obj) -> str:
     return ""
 
 
-def is_updated(pod: Obj, daemon_set: Obj, suffix: str) -> bool:
-    generation = annotation(daemon_set, _TEMPLATE_GENERATION)
-    return label(pod, POD_LABEL) == suffix or (
-        bool(generation) and label(pod, _GENERATION_LABEL) == generation
+class Fact(msgspec.Struct, frozen=True, gc=False):
+    """What a DaemonSet has to know of a pod."""
+
+    name: str
+    uid: str
+    labels: dict[str, str]
+    node: str
+    placed: bool
+    phase: str
+    terminating: bool
+    ready_since_s: float | None
+    created: str
+
+    @property
+    def revision(self) -> str:
+        return self.labels.get(POD_LABEL, "")
+
+    def is_updated(self, suffix: str, generation: str) -> bool:
+        if self.revision == suffix:
+            return True
+        return bool(generation) and self.labels.get(_GENERATION_LABEL) == generation
+
+    def seconds_to_available(self, min_ready_s: int, now_s: float) -> float | None:
+        """0 when it is available now; None when it is not even ready."""
+        if self.ready_since_s is None:
+            return None
+        return max(0.0, self.ready_since_s + min_ready_s - now_s) if min_ready_s else 0.0
+
+
+def fact_of(pod: Obj) -> Fact:
+    metadata, since = pod["metadata"], ready_since(pod)
+    return Fact(
+        name=metadata["name"],
+        uid=metadata["uid"],
+        labels=metadata.get("labels") or {},
+        node=node_of(pod),
+        placed=bool(pod["spec"].get("nodeName")),
+        phase=pod.get("status", {}).get("phase", "Pending"),
+        terminating=is_terminating(pod),
+        ready_since_s=None if since is None else since.timestamp(),
+        created=metadata["creationTimestamp"],
     )
+
+
+def template_generation(daemon_set: Obj) -> str:
+    return annotation(daemon_set, _TEMPLATE_GENERATION)
 
 
 def fits(daemon_set: Obj, nodes: Mapping[str, Node]) -> dict[str, Fit]:

@@ -255,14 +255,13 @@ class _Job:
 
     async def _delete(self, runs: Iterable[Run]) -> KubeError | None:
         """Deleted pods stay until they are counted: they keep the finalizer."""
-        chosen = [self.pods[run.uid] for run in runs]
+        chosen = list(runs)
         try:
-            await all_at_once([delete_pod(self.context, self.job, pod) for pod in chosen])
+            await all_at_once([delete_pod(self.context, self.job, r.name, r.uid) for r in chosen])
         except KubeError as error:
             return error
-        for pod in chosen:
-            uid = pod["metadata"]["uid"]
-            self.expectations.deleted(self.key, uid, self.now.timestamp())
+        for run in chosen:
+            self.expectations.deleted(self.key, run.uid, self.now.timestamp())
         return None
 
     async def _release(self, runs: Iterable[Run]) -> KubeError | None:

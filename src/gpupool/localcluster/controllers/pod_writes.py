@@ -34,18 +34,18 @@ async def create_pod(context: Context, owner: Obj, pod: Obj) -> Obj:
     return created
 
 
-async def delete_pod(context: Context, owner: Obj, pod: Obj) -> None:
+async def delete_pod(context: Context, owner: Obj, name: str, uid: str) -> None:
     """The very pod that was seen; that it has gone already is fine."""
-    metadata = pod["metadata"]
-    options = {"preconditions": {"uid": metadata["uid"]}}
+    namespace = owner["metadata"]["namespace"]
+    options = {"preconditions": {"uid": uid}}
     try:
-        await context.kube.delete(PODS, metadata["name"], metadata["namespace"], options=options)
+        await context.kube.delete(PODS, name, namespace, options=options)
     except (NotFound, Conflict):
         return
     except KubeError as error:
         context.events.event(owner, WARNING, "FailedDelete", f"Error deleting: {error}")
         raise
-    context.events.event(owner, NORMAL, "SuccessfulDelete", f"Deleted pod: {metadata['name']}")
+    context.events.event(owner, NORMAL, "SuccessfulDelete", f"Deleted pod: {name}")
 
 
 async def slow_start(

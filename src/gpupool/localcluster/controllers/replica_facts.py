@@ -1,13 +1,9 @@
-"""What a ReplicaSet has to know of its pods, kept up to date with every change.
-
-A set of ten thousand pods is looked at again and again; parsing all of them each time would hold
-up everybody else for as long as it takes.
-"""
+"""What a ReplicaSet has to know of a pod. Pure."""
 
 import msgspec
 
 from gpupool.contract.objects import Obj
-from gpupool.kube.mirror import Key, Mirror, controller_uid, key_of
+from gpupool.kube.mirror import Key, key_of
 from gpupool.localcluster.controllers.pods import (
     Standing,
     is_finished,
@@ -52,34 +48,3 @@ def fact_of(pod: Obj) -> Fact:
         leaving=terminating and not finished,
         standing=standing_of(pod),
     )
-
-
-class Facts:
-    """By the owner that manages the pod; of owners of one kind only."""
-
-    def __init__(self, kind: str) -> None:
-        self._kind = kind
-        self._of: dict[str, dict[Key, Fact]] = {}
-
-    def follow(self, pods: Mirror) -> None:
-        pods.on_change(self._changed)
-
-    def of(self, owner_uid: str) -> list[Fact]:
-        return list(self._of.get(owner_uid, {}).values())
-
-    def _changed(self, old: Obj | None, new: Obj | None) -> None:
-        before = "" if old is None else self._owner(old)
-        after = "" if new is None else self._owner(new)
-        if old is not None and before and before != after:
-            known = self._of.get(before, {})
-            known.pop(key_of(old), None)
-            if not known:
-                self._of.pop(before, None)
-        if new is not None and after:
-            self._of.setdefault(after, {})[key_of(new)] = fact_of(new)
-
-    def _owner(self, pod: Obj) -> str:
-        for owner in pod["metadata"].get("ownerReferences") or ():
-            if owner.get("controller") and owner["kind"] == self._kind:
-                return controller_uid(pod)
-        return ""

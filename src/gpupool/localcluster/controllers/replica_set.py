@@ -11,6 +11,7 @@ from gpupool.kube.mirror import Key, controller_uid
 from gpupool.kube.resources import PODS, REPLICA_SETS, REPLICATION_CONTROLLERS, Resource
 from gpupool.localcluster.controllers import ownership
 from gpupool.localcluster.controllers.expectations import Expectations
+from gpupool.localcluster.controllers.owned import Owned
 from gpupool.localcluster.controllers.pod_writes import (
     all_at_once,
     create_pod,
@@ -25,7 +26,7 @@ from gpupool.localcluster.controllers.pods import (
     is_terminating,
     pod_from_template,
 )
-from gpupool.localcluster.controllers.replica_facts import Fact, Facts, fact_of
+from gpupool.localcluster.controllers.replica_facts import Fact, fact_of
 from gpupool.localcluster.controllers.replica_set_status import status_of
 from gpupool.localcluster.controllers.run import Context, Controller, Watch
 
@@ -42,7 +43,7 @@ def controllers() -> list[Controller]:
 
 def _controller(name: str, resource: Resource) -> Controller:
     expectations, adopters = Expectations(), ownership.Adopters(resource.kind)
-    facts = Facts(resource.kind)
+    facts = Owned(resource.kind, fact_of)
 
     async def reconcile(key: Key, context: Context) -> float | None:
         owner = context.of(resource).get(key[1], key[0])
@@ -70,7 +71,7 @@ class _Replicas:
         resource: Resource,
         context: Context,
         expectations: Expectations,
-        facts: Facts,
+        facts: Owned[Fact],
     ) -> None:
         self.owner = owner
         self.uid: str = owner["metadata"]["uid"]
@@ -167,9 +168,9 @@ class _Replicas:
     async def _delete(self, surplus: list[Fact]) -> KubeError | None:
         for fact in surplus:
             self.expectations.deleted(self.key, fact.uid, self.now.timestamp())
-        pods = self._pods(surplus)
+        doomed = [delete_pod(self.context, self.owner, f.key[1], f.uid) for f in surplus]
         try:
-            await all_at_once([delete_pod(self.context, self.owner, pod) for pod in pods])
+            await all_at_once(doomed)
         except KubeError as error:
             self.expectations.forget(self.key)
             return error
