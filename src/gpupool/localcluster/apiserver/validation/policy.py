@@ -1,4 +1,4 @@
-"""Disruption budgets, priorities, leases, runtime classes, bindings: small kinds of few rules."""
+"""Disruption budgets, priorities, leases, runtime classes: small kinds of few rules."""
 
 from gpupool.contract.objects import Obj
 from gpupool.localcluster.apiserver.validation.affinity import tolerations
@@ -13,7 +13,6 @@ from gpupool.localcluster.apiserver.validation.errors import (
     invalid_each,
     not_negative,
     not_supported,
-    required,
     unchanged,
 )
 from gpupool.localcluster.apiserver.validation.formats import dns_label, dns_subdomain, label_key
@@ -129,18 +128,6 @@ def update_runtime_class(new: Obj, old: Obj) -> Errors:
     errors = create_runtime_class(new)
     object_meta_update(errors, new["metadata"], old["metadata"])
     unchanged(errors, new["handler"], old["handler"], "handler")
-    return errors
-
-
-def binding(obj: Obj) -> Errors:
-    """Of a pod to a node."""
-    errors: Errors = []
-    target = obj.get("target", {})
-    kind = target.get("kind", "")
-    if kind not in ("", "Node"):
-        errors.append(not_supported("target.kind", kind, ("Node", "<empty>")))
-    if not target.get("name"):
-        errors.append(required("target.name"))
     return errors
 
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from gpupool.contract.objects import Obj
 from gpupool.localcluster.apiserver.defaults.convert import to_storage
 from gpupool.localcluster.apiserver.kinds import Kind
-from gpupool.localcluster.apiserver.validation import pods
+from gpupool.localcluster.apiserver.validation import nodes, pods
 from gpupool.localcluster.apiserver.validation.errors import Errors
 from gpupool.localcluster.apiserver.validation.formats import dns_subdomain
 from gpupool.localcluster.apiserver.validation.metadata import (
@@ -38,6 +38,7 @@ def validate_create(obj: Obj, kind: Kind) -> Errors:
 _DOORS: Mapping[tuple[str, str], Callable[[Obj, Obj], Errors]] = {
     ("pods", "ephemeralcontainers"): pods.ephemeral_update,
     ("pods", "resize"): pods.resize_update,
+    ("namespaces", "finalize"): nodes.namespace_finalize,
 }
 
 
