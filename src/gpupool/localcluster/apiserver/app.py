@@ -123,16 +123,12 @@ def _verbs_of(target: Target) -> tuple[str, ...]:
     return target.sub.verbs if target.sub is not None else target.kind.verbs
 
 
-async def _get(api: Api, request: Request, target: Target) -> Answer:
-    return get(api, request, target)
-
-
 async def _list(api: Api, request: Request, target: Target) -> Answer:
-    return list_(api, request, target, list_options(request))
+    return await list_(api, request, target, list_options(request))
 
 
 async def _watch(api: Api, request: Request, target: Target) -> Reply:
-    return watch(api, request, target, list_options(request))
+    return await watch(api, request, target, list_options(request))
 
 
 async def _delete_collection(api: Api, request: Request, target: Target) -> Answer:
@@ -140,7 +136,7 @@ async def _delete_collection(api: Api, request: Request, target: Target) -> Answ
 
 
 _ACTS: dict[str, Act] = {
-    "get": _get,
+    "get": get,
     "list": _list,
     "watch": _watch,
     "create": create,

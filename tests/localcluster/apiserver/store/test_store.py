@@ -140,13 +140,57 @@ async def test_a_full_disk_refuses_the_write_and_keeps_what_was_there(
     assert [type(outcome) for outcome in outcomes] == [NotWritten, NotWritten]
     assert [r.body for r in store.records(PODS)] == [before.body]
     assert names(store.pods_on("n1")) == ["default/a"]
-    assert watcher is not None
-    assert watcher.cut, "nobody may go on from a version that never was"
-    assert not watcher.buffer
+    assert store.version == before.rv, "what never was must not be named either"
     monkeypatch.undo()
     again = store.create(PODS, thing("b"))
     assert again.rv > added.rv
     await store.durable(again)
+    assert watcher is not None
+    assert [(kind, r.rv) for kind, r in watcher.buffer] == [("ADDED", again.rv)]
+
+
+async def test_whoever_looks_waits_until_what_they_see_is_on_disk(store: Store) -> None:
+    first = store.create(PODS, thing("a"))
+    second = store.create(PODS, thing("b"))
+    looks = [asyncio.ensure_future(store.settled(r.rv)) for r in (second, first)]
+    assert store.version == second.rv > store.published_rv
+    await asyncio.gather(*looks)
+    assert store.published_rv == second.rv
+    await store.settled(first.rv)
+
+
+async def test_whoever_looked_at_what_never_was_is_told_to_look_again(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object) -> None:
+        raise sqlite3.OperationalError("database or disk is full")
+
+    monkeypatch.setattr(disk, "_commit", full)
+    seen = store.create(PODS, thing("a"))
+    with pytest.raises(NotWritten):
+        await store.settled(seen.rv)
+    await store.settled(store.version)
+
+
+async def test_a_disk_that_refuses_at_the_end_does_not_hold_up_the_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = Store(tmp_path / "store.db", selectable)
+    store.start()
+    kept = store.create(PODS, thing("kept"))
+    await store.durable(kept)
+
+    def full(*_: object) -> None:
+        raise sqlite3.OperationalError("database or disk is full")
+
+    monkeypatch.setattr(disk, "_commit", full)
+    store.remove(kept)
+    store.create(PODS, thing("never"))
+    await asyncio.to_thread(store.close)
+    monkeypatch.undo()
+    again = Store(tmp_path / "store.db", selectable)
+    assert names(again.records(PODS)) == ["default/kept"]
+    again.close()
 
 
 async def test_a_damaged_file_is_refused_with_what_to_do(tmp_path: Path) -> None:

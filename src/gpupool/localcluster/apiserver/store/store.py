@@ -2,8 +2,9 @@
 
 One thread, the event loop's, reads and writes; nothing here awaits, so check-then-write is
 atomic. A write changes memory at once and queues a row; `durable` waits until it is on disk, and
-only then do watchers hear of it. When the disk refuses, memory goes back to what the disk holds,
-the writers are told, and all watchers are cut so that nobody keeps what never was.
+only then do watchers hear of it. Whoever shows what memory holds waits too, by `settled`. So when
+the disk refuses, memory goes back to what the disk holds, the writers are told, and nobody else
+has seen what never was.
 """
 
 import asyncio
@@ -71,7 +72,8 @@ class Store:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._wake_planned = False
         self._next_id = 1
-        self.rv = 0
+        self.rv = 0  # the last one given out
+        self._count = 0
         self._load()
         self.published_rv = self.rv  # watchers have heard of everything up to here
         self._start_rv = self.rv
@@ -137,6 +139,21 @@ class Store:
         """Called at once with every change in memory, before it is on disk. Must not fail."""
         self._listeners.append(listener)
 
+    @property
+    def version(self) -> int:
+        """Of the newest change: what a list of the present says of itself."""
+        return self._unwritten[-1].event.record.rv if self._unwritten else self.published_rv
+
+    async def settled(self, version: int) -> None:
+        """Returns when every change up to there is on disk; raises NotWritten when one never will
+        be, and what was read must be read again."""
+        if not self._unwritten or version < self._unwritten[0].event.record.rv:
+            return
+        assert self._loop is not None
+        future = self._loop.create_future()
+        self._waiting.append((version, future))
+        await future
+
     # -- writing ---------------------------------------------------------------------------
 
     def create(self, resource: str, obj: Obj) -> Record:
@@ -158,12 +175,7 @@ class Store:
 
     async def durable(self, record: Record) -> None:
         """Returns when `record`'s change is on disk; raises NotWritten when it never will be."""
-        if not self._unwritten or record.rv < self._unwritten[0].event.record.rv:
-            return
-        assert self._loop is not None
-        future = self._loop.create_future()
-        self._waiting.append((record.rv, future))
-        await future
+        await self.settled(record.rv)
 
     def start(self) -> None:
         """Begins writing. To be called on the event loop, once."""
@@ -197,7 +209,8 @@ class Store:
         self._swap(old, new)
         self._unwritten.append(_Change(old, new, event))
         written = event.record
-        self._disk.append(Row(written.id, written.resource, written.rv, new.body if new else None))
+        body = new.body if new else None
+        self._disk.append(Row(written.id, written.resource, written.rv, body, self._count))
         if self._loop is not None and not self._wake_planned:
             # After what the loop has in hand: writes that come together are flushed together.
             self._wake_planned = True
@@ -221,6 +234,7 @@ class Store:
             if not names:
                 del namespaces[record.namespace]
         if old is None or new is None:
+            self._count += 1 if old is None else -1
             self._order.pop((record.resource, None), None)
             self._order.pop((record.resource, record.namespace), None)
         if record.resource == "pods":
@@ -246,7 +260,7 @@ class Store:
                 future.set_result(None)
 
     def _failed(self, error: Exception) -> None:
-        """Nothing queued will be written: go back, newest first."""
+        """Nothing queued will be written: go back, newest first. Versions are not used again."""
         undone = len(self._unwritten)
         while self._unwritten:
             change = self._unwritten.pop()
@@ -255,9 +269,6 @@ class Store:
             kind = MODIFIED if change.old else DELETED
             for listener in self._listeners:
                 listener(Event(kind, back, change.new))
-        self.rv += 1
-        for watch_log in self._logs.values():
-            watch_log.cut_all(self.rv)
         waiting, self._waiting = self._waiting, deque()
         for _, future in waiting:
             if not future.done():
@@ -275,7 +286,10 @@ class Store:
                 )
                 self._swap(None, record)
                 self._next_id = max(self._next_id, row + 1)
+            last = self._disk.last_rv()
+        except BaseException:
+            self._disk.abandon()
+            raise
         finally:
             gc.enable()
-        last = self._disk.last_rv()
         self.rv = last + _RV_GAP_AFTER_START if last else 1

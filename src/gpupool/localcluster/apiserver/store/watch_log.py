@@ -35,7 +35,7 @@ class Watcher:
         self.matches = matches
         self.buffer: deque[tuple[str, Record]] = deque()
         self.buffered_bytes = 0  # whoever empties the buffer sets it back
-        self.cut = False  # fell behind, or the store went back: the stream ends
+        self.cut = False  # fell behind: the stream ends
         self.wake = asyncio.Event()
 
     def offer(self, event: Event) -> None:
@@ -107,11 +107,3 @@ class WatchLog:
 
     def unfollow(self, watcher: Watcher) -> None:
         self._watchers.discard(watcher)
-
-    def cut_all(self, rv: int) -> None:
-        """The store went back to an older state: whatever was seen since may be untrue."""
-        self._history.clear()
-        self.compacted_rv = rv
-        for watcher in self._watchers:
-            watcher.cut = True
-            watcher.wake.set()

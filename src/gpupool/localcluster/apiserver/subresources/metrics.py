@@ -58,7 +58,7 @@ def _answer(
     body = {
         "kind": f"{kind}List",
         "apiVersion": "metrics.k8s.io/v1beta1",
-        "metadata": {"resourceVersion": str(api.store.rv)},
+        "metadata": {"resourceVersion": str(api.store.published_rv)},
         "items": chosen,
     }
     return Answer(200, orjson.dumps(body))

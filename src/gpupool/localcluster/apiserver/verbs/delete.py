@@ -75,7 +75,7 @@ async def delete_collection(
         current = api.store.get(record.resource, record.namespace, record.name)
         if current is not None and current.uid == record.uid:
             await delete_record(api, request, one, current, deletion)
-    metadata: Obj = {"resourceVersion": str(api.store.rv)}
+    metadata: Obj = {"resourceVersion": str(api.store.published_rv)}
     return answer_records(api, request, target.kind, chosen, metadata)
 
 

@@ -1,8 +1,9 @@
 """get and list."""
 
 import base64
-from collections.abc import Sequence
-from typing import NamedTuple
+import contextlib
+from collections.abc import Callable, Sequence
+from typing import NamedTuple, TypeVar
 
 import orjson
 
@@ -14,11 +15,13 @@ from gpupool.localcluster.apiserver.request import Answer, Request
 from gpupool.localcluster.apiserver.routing import Target
 from gpupool.localcluster.apiserver.security.limits import Limits
 from gpupool.localcluster.apiserver.store.record import Record
+from gpupool.localcluster.apiserver.store.store import NotWritten
 from gpupool.localcluster.apiserver.verbs.options import ListOptions
 from gpupool.localcluster.apiserver.verbs.representation import answer_record, answer_records
 from gpupool.localcluster.apiserver.verbs.selection import Matches, select, selection
 
 PAGE_ITEMS = Limits().page_items
+_LOOKS = 5  # at what the disk refuses again and again
 
 
 def existing(api: Api, target: Target) -> Record:
@@ -28,16 +31,52 @@ def existing(api: Api, target: Target) -> Record:
     return record
 
 
-def get(api: Api, request: Request, target: Target) -> Answer:
+async def get(api: Api, request: Request, target: Target) -> Answer:
     version = request.text("resourceVersion")
     if version:
         _check_version(api, version)
-    return answer_record(api, request, target.kind, existing(api, target))
+    kind, store = target.kind, api.store
+
+    def present() -> tuple[Record | None, int]:
+        record = store.get(kind.resource, target.namespace, target.name)
+        return record, record.rv if record else store.version
+
+    record = await settled(api, present)
+    if record is None:
+        raise status.not_found(kind, target.name)
+    return answer_record(api, request, kind, record)
 
 
-def list_(api: Api, request: Request, target: Target, options: ListOptions) -> Answer:
+T = TypeVar("T")
+
+
+async def settled(api: Api, look: Callable[[], tuple[T, int]]) -> T:
+    """What `look` sees, once it is on disk up to the version that it names. Nobody is shown what
+    could still be taken back; where it was, they see what is there instead."""
+    for _ in range(_LOOKS):
+        found, version = look()
+        with contextlib.suppress(NotWritten):
+            await api.store.settled(version)
+            return found
+    raise NotWritten("it refuses one write after the other")
+
+
+async def list_(api: Api, request: Request, target: Target, options: ListOptions) -> Answer:
     matches = selection(api.store, target, options)
-    page, version = _Page("", "", 0), api.store.rv
+
+    def present() -> tuple[tuple[Sequence[Record], int], int]:
+        found = _found(api, target, options, matches)
+        return found, api.store.version
+
+    records, version = await settled(api, present)
+    return _answer_page(api, request, target, options, (records, version))
+
+
+def _found(
+    api: Api, target: Target, options: ListOptions, matches: Matches | None
+) -> tuple[Sequence[Record], int]:
+    """From where the page begins, and at which version."""
+    page, version = _Page("", "", 0), api.store.version
     if options.continue_token:
         if options.resource_version:
             text = "specifying resource version is not allowed when using continue"
@@ -53,13 +92,13 @@ def list_(api: Api, request: Request, target: Target, options: ListOptions) -> A
     if options.continue_token:
         start = (page.namespace, page.name)
         records = [r for r in records if (r.namespace, r.name) > start]
-    return _answer_page(api, request, target, options, (records, version))
+    return records, version
 
 
 def _records_at(
     api: Api, target: Target, options: ListOptions, matches: Matches | None, version: int
 ) -> Sequence[Record]:
-    if version == api.store.rv:
+    if version == api.store.version:
         return select(api.store, target, options, matches)
     found = api.store.records_at(target.kind.resource, target.namespace or None, version)
     if found is None:
@@ -137,8 +176,8 @@ def _check_version(api: Api, text: str) -> None:
         version = parse_version(text)
     except ValueError as error:
         raise status.bad_request(f"invalid resource version: {error}") from error
-    if version > api.store.rv:
-        raise too_large_version(version, api.store.rv)
+    if version > api.store.version:
+        raise too_large_version(version, api.store.version)
 
 
 def too_large_version(version: int, current: int) -> status.ApiError:

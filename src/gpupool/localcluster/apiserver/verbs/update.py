@@ -164,9 +164,10 @@ async def _write(write: Write, record: Record, new: Obj, old: Obj) -> Written:
     """From the check of the version to the store nothing waits."""
     if write.options.dry_run:
         return Written(new, None)
-    if new == old:
-        return Written(new, record)
     kind, store = write.target.kind, write.api.store
+    if new == old:
+        await store.durable(record)  # somebody else's write, maybe, and not on disk yet
+        return Written(new, record)
     stored = to_storage(new, kind) if converts(kind) else new
     if _finished(new):
         # Watchers hear of the end of what they knew; what was changed with it nobody ever had.

@@ -18,7 +18,7 @@ from gpupool.localcluster.apiserver.store.record import Record
 from gpupool.localcluster.apiserver.store.watch_log import ADDED, Watcher
 from gpupool.localcluster.apiserver.tables import table as tables
 from gpupool.localcluster.apiserver.verbs.options import ListOptions
-from gpupool.localcluster.apiserver.verbs.read import parse_version
+from gpupool.localcluster.apiserver.verbs.read import parse_version, settled
 from gpupool.localcluster.apiserver.verbs.representation import (
     Form,
     body_of,
@@ -35,7 +35,7 @@ _DEFAULT_S = 1800.0
 Render = Callable[[str, int, bytes], bytes]
 
 
-def watch(api: Api, request: Request, target: Target, options: ListOptions) -> Stream:
+async def watch(api: Api, request: Request, target: Target, options: ListOptions) -> Stream:
     try:
         version = parse_version(options.resource_version) if options.resource_version else 0
     except ValueError as error:
@@ -44,13 +44,17 @@ def watch(api: Api, request: Request, target: Target, options: ListOptions) -> S
     kind = target.kind
     render = _renderer(api, request, kind)
     watch_log = api.store.log(kind.resource)
-    if options.send_initial or (version == 0 and options.send_initial is None):
-        initial = list(select(api.store, target, options, matches))
-        # The present includes what is not on disk yet: hear only of what comes after it.
-        watcher = watch_log.follow(max(api.store.rv, watch_log.compacted_rv), matches)
-    else:
-        initial = []
-        watcher = watch_log.follow(version or max(api.store.rv, watch_log.compacted_rv), matches)
+    wants_initial = options.send_initial or (version == 0 and options.send_initial is None)
+
+    def present() -> tuple[tuple[Sequence[Record], int], int]:
+        now = api.store.version
+        return (list(select(api.store, target, options, matches)), now), now
+
+    initial: Sequence[Record] = ()
+    if wants_initial:
+        # Watchers hear of what is on disk, so what has been written while we waited follows.
+        initial, version = await settled(api, present)
+    watcher = watch_log.follow(version or api.store.published_rv, matches)
     if watcher is None:
         return Stream(_too_old(version, watch_log.compacted_rv))
     timeout_s = min(options.timeout_s or _DEFAULT_S, _LONGEST_S)
