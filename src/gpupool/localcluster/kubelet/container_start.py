@@ -80,7 +80,7 @@ class Starter:
         container = pod.containers[index]
         _refuse_unsupported(spec)
         files = ContainerFiles(self.settings.directory, pod.uid, index, container.restart_count)
-        files.make()
+        await asyncio.to_thread(files.make)
         inside, chosen = await self.inside(pod, index, runs, obj, files)
         self._announce(pod, runs, obj, spec, chosen)
         output = Output(

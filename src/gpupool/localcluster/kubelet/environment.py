@@ -13,7 +13,7 @@ from gpupool.localcluster.kubelet.node import Node
 from gpupool.localcluster.kubelet.state import Pod
 
 PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
-_REFERENCE = re.compile(r"\$(\$|\(([^()]*)\))")
+_REFERENCE = re.compile(r"\$(\$|\(([^)]*)\))")
 
 
 class BadConfig(Exception):

@@ -23,6 +23,7 @@ from gpupool.localcluster.kubelet.pod_phase import FAILED, SUCCEEDED
 from gpupool.localcluster.kubelet.pod_record import add_ephemeral, pod_record
 from gpupool.localcluster.kubelet.pod_status import pod_status
 from gpupool.localcluster.kubelet.runtime import Runtime
+from gpupool.localcluster.kubelet.runtime_timer import is_settled
 from gpupool.localcluster.kubelet.settings import TIMER, FleetSettings
 from gpupool.localcluster.kubelet.state import Pod, Problem, Stop, is_over
 from gpupool.localcluster.kubelet.timers import Timers
@@ -155,7 +156,8 @@ class Pods:
             pod.counted = False
         else:
             self._admit(pod, obj, node, now)
-        if not over or "deletionTimestamp" in metadata:
+        idle = over or (pod.runtime == TIMER and is_settled(obj))
+        if not idle or "deletionTimestamp" in metadata:
             self._objects[uid] = orjson.dumps(obj)
             self._work.add(uid)
 

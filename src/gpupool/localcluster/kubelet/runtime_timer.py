@@ -68,6 +68,19 @@ class TimerRuntime:
                 self._notices.warn(pod, obj, "BadAnnotation", text)
 
 
+def is_settled(obj: Obj) -> bool:
+    """A pod of timers from before a restart that nothing is to be done about."""
+    metadata, status = obj["metadata"], obj.get("status") or {}
+    return (
+        status.get("phase") == "Running"
+        and status.get("observedGeneration", 0) == metadata.get("generation", 0)
+        and all("running" in entry["state"] for entry in status.get("containerStatuses") or ())
+        and "deletionTimestamp" not in metadata
+        and "activeDeadlineSeconds" not in obj["spec"]
+        and names.ANNOTATION_RUN_SECONDS not in (metadata.get("annotations") or {})
+    )
+
+
 def _lasts_s(container: Container, seconds: float | None) -> float | None:
     match container.role:
         case Role.INIT:

@@ -1,5 +1,6 @@
 """The streams of one node's pods: logs, exec, attach and connections (contract/node_streams.py)."""
 
+import asyncio
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass
@@ -70,22 +71,25 @@ class PodStreams:
 
     async def dial(self, pod_uid: str, port: int) -> Connection:
         pod = self._pod(pod_uid)
-        runs = self.runtime.pods.get(pod_uid)
-        live = list(runs.runs.values()) if runs is not None else []
-        host: str | None = None
-        number = port
-        if runs is not None and port in runs.ports and live:
-            host, number = "127.0.0.1", runs.ports[port]
-        elif live:
-            pids = process_table.members(0, {run.pid for run in live}, set(), b"")
-            host = listening.find(pids, port)
-        if host is None:
+        place = await self._place(pod, port)
+        if place is None:
             raise NodeRefusal(f"nothing in pod {pod.namespace}/{pod.name} listens on port {port}")
         try:
-            return await connected(host, number)
+            return await connected(*place)
         except OSError as error:
             text = f"failed to connect to localhost:{port} inside pod {pod.uid}: {error}"
             raise NodeRefusal(text) from error
+
+    async def _place(self, pod: Pod, port: int) -> tuple[str, int] | None:
+        """Where a process of the pod listens on the port."""
+        runs = self.runtime.pods.get(pod.uid)
+        if runs is None or not runs.runs:
+            return None
+        if port in runs.ports:
+            return "127.0.0.1", runs.ports[port]
+        leaders = {run.pid for run in runs.runs.values()}
+        host = await asyncio.to_thread(_listening_host, leaders, port)
+        return None if host is None else (host, port)
 
     def _pod(self, uid: str) -> Pod:
         pod = self.pod_of(uid)
@@ -150,6 +154,10 @@ def _timer_log(container: Container, *, timestamps: bool) -> bytes:
     line = b"This container is a timer: nothing runs in it.\n"
     when = container.started_at or (container.exit.started_at if container.exit else 0.0)
     return nano_stamp(int(when * 10**9)) + b" " + line if timestamps else line
+
+
+def _listening_host(leaders: set[int], port: int) -> str | None:
+    return listening.find(process_table.members(0, leaders, set(), b""), port)
 
 
 async def _no_more() -> bool:
