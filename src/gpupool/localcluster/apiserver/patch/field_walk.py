@@ -6,11 +6,14 @@
 
 `added` is on the path of every create. Objects of one kind mostly have the same few sets of field
 names, so a Shape remembers for each what an object with these names comes to: a ready-made set,
-and the fields whose share of it depends on their value.
+and the fields whose share of it depends on their value. Likewise it remembers what lists came to.
+Sets that were handed out are shared, so nobody may change one.
 """
 
 from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias
+
+import orjson
 
 from gpupool.localcluster.apiserver.patch.field_set import LEAF, FieldSet, in_order, is_member
 from gpupool.localcluster.apiserver.patch.path_element import SELF
@@ -74,6 +77,17 @@ def _added_deduced(shape: Shape, value: Any) -> FieldSet:
 def _added_list(shape: Shape, value: Any) -> FieldSet:
     if not value or type(value) is not list:
         return LEAF
+    # The containers of a template's pods are the same in all of them.
+    key = orjson.dumps(value)
+    known: FieldSet | None = shape.lists.get(key)
+    if known is None:
+        if len(shape.lists) >= _MAX_REMEMBERED:
+            shape.lists.clear()
+        known = shape.lists[key] = _added_items(shape, value)
+    return known
+
+
+def _added_items(shape: Shape, value: list[Any]) -> FieldSet:
     child = shape.element()
     walk = _ADDED[child.form]
     fields: FieldSet = {SELF: LEAF}

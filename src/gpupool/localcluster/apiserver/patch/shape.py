@@ -72,6 +72,7 @@ class Shape:
         "fresh",
         "hidden",
         "keys",
+        "lists",
         "plans",
         "schema",
     )
@@ -86,6 +87,7 @@ class Shape:
         # How objects with one set of field names are walked: see field_walk.
         self.plans: dict[tuple[str, ...], Any] = {}
         self.fresh: dict[tuple[str, ...], Any] = {}
+        self.lists: dict[bytes, Any] = {}
         self.claims: dict[tuple[str, ...], Any] = {}
 
     def child(self, name: str) -> "Shape":
