@@ -92,9 +92,11 @@ async def serving(**paths: Behave) -> AsyncIterator[WebhookServer]:
         if isinstance(made, web.Response):
             return made
         response = {"uid": document["request"]["uid"], "allowed": True} | made
-        return web.json_response(
+        reply = web.json_response(
             {"apiVersion": document["apiVersion"], "kind": "AdmissionReview", "response": response}
         )
+        reply.force_close()  # a connection that is kept would outlive this server
+        return reply
 
     app = web.Application()
     app.router.add_post("/{path}", answer)
