@@ -37,6 +37,8 @@ FLEET = User("gpupool:nodes", ("system:masters", AUTHENTICATED))
 # Pods that name the default scheduler are ours too: a local cluster has no other.
 SCHEDULER_NAMES = frozenset({"default-scheduler", "gpupool-scheduler"})
 
+_VOLUMES = "volumes"  # of claims: the one place of the machine that pods may mount
+
 
 @dataclass(frozen=True, slots=True)
 class Running:
@@ -52,7 +54,8 @@ async def run_cluster(
     token = admin_token(directory, kubeconfig.read_token(settings.kubeconfig))
     tokens = StaticTokens()
     tokens.add(token, ADMIN)
-    fleet = Fleet(FleetSettings(directory / "pods"))
+    volumes = directory / _VOLUMES
+    fleet = Fleet(FleetSettings(directory / "pods", host_paths=(volumes,)))
     server = build(directory, made, tokens, fleet)
     try:
         http = await server.listen(settings.port)
@@ -83,7 +86,7 @@ def _programs(
         spec=settings.spec,
         versions=Versions(KUBERNETES_VERSION, f"gpupool://{__version__}"),
         quotas=settings.quotas,
-        volumes=settings.data_dir / "volumes",
+        volumes=settings.data_dir / _VOLUMES,
         dial=_dial(fleet),
     )
     return {

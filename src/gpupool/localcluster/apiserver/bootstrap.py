@@ -81,7 +81,7 @@ async def _api_service(kube: Kube, port: int) -> None:
             "ports": [{"name": "https", "port": 443, "protocol": "TCP", "targetPort": port}],
         },
     }
-    await _ensure(kube, SERVICES, service)
+    await _keep(kube, SERVICES, service, ("spec",))
     port_entry = {"name": "https", "port": port, "protocol": "TCP"}
     mirrored = {"endpointslice.kubernetes.io/skip-mirror": "true"}
     endpoints = {
@@ -90,11 +90,19 @@ async def _api_service(kube: Kube, port: int) -> None:
         # Kubernetes allows no loopback address here.
         "subsets": [{"addresses": [{"ip": KUBERNETES_IP}], "ports": [port_entry]}],
     }
-    await _ensure(kube, ENDPOINTS, endpoints)
+    await _keep(kube, ENDPOINTS, endpoints, ("subsets",))
     endpoint_slice = {
         "metadata": {**metadata, "labels": {"kubernetes.io/service-name": "kubernetes"}},
         "addressType": "IPv4",
         "endpoints": [{"addresses": [KUBERNETES_IP], "conditions": {"ready": True}}],
         "ports": [port_entry],
     }
-    await _ensure(kube, ENDPOINT_SLICES, endpoint_slice)
+    await _keep(kube, ENDPOINT_SLICES, endpoint_slice, ("ports", "endpoints"))
+
+
+async def _keep(kube: Kube, resource: Resource, obj: Obj, parts: tuple[str, ...]) -> None:
+    """Like _ensure, and brought up to date: the server may listen on another port than before."""
+    await _ensure(kube, resource, obj)
+    metadata = obj["metadata"]
+    path = resource.path(metadata["namespace"], metadata["name"])
+    await kube.patch(path, {part: obj[part] for part in parts})
