@@ -69,5 +69,5 @@ def cluster_controllers(around: Surroundings) -> list[Controller]:
         pool_autoscaler.controller(spec, versions),
         load_balancer.controller(around.dial),
         volume_claims.controller(around.volumes),
-        volume_claims.RECLAIM,
+        volume_claims.reclaimer(around.volumes),
     ]

@@ -12,10 +12,11 @@ from gpupool.kube.resources import (
     DISRUPTION_BUDGETS,
     PODS,
     REPLICA_SETS,
+    REPLICATION_CONTROLLERS,
     STATEFUL_SETS,
     Resource,
 )
-from gpupool.localcluster.controllers.pods import is_active, is_ready, parse_time
+from gpupool.localcluster.controllers.pods import is_ready, is_terminating, parse_time
 from gpupool.localcluster.controllers.run import Context, Controller, Watch
 
 # An eviction that was charged and whose pod is still there after this long did not happen.
@@ -31,7 +32,7 @@ async def reconcile(key: Key, context: Context) -> float | None:
     pods = [
         pod
         for pod in context.of(PODS).by(_BY_NAMESPACE, key[0])
-        if selector.matches(pod["metadata"].get("labels") or {}) and is_active(pod)
+        if selector.matches(pod["metadata"].get("labels") or {})
     ]
     known = budget.get("status", {})
     disrupted = _still_disrupted(known.get("disruptedPods") or {}, pods, context.now())
@@ -57,14 +58,14 @@ CONTROLLER = Controller(
     "disruption-controller",
     (Watch(DISRUPTION_BUDGETS), Watch(PODS, _budgets_of_pod)),
     reconcile,
-    reads=(DEPLOYMENTS, REPLICA_SETS, STATEFUL_SETS),
+    reads=(DEPLOYMENTS, REPLICA_SETS, REPLICATION_CONTROLLERS, STATEFUL_SETS),
     prepare=_prepare,
 )
 
 
 def _still_disrupted(charged: Obj, pods: list[Obj], now: datetime.datetime) -> Obj:
     """Evictions that the API server has charged and whose pods are not yet seen to go."""
-    there = {pod["metadata"]["name"] for pod in pods}
+    there = {pod["metadata"]["name"] for pod in pods if not is_terminating(pod)}
     limit = datetime.timedelta(seconds=_FORGET_AFTER_S)
     return {
         name: since
@@ -74,7 +75,10 @@ def _still_disrupted(charged: Obj, pods: list[Obj], now: datetime.datetime) -> O
 
 
 def _status(budget: Obj, pods: list[Obj], disrupted: Obj, context: Context) -> Obj:
-    healthy = sum(is_ready(p) and p["metadata"]["name"] not in disrupted for p in pods)
+    healthy = sum(
+        is_ready(pod) and not is_terminating(pod) and pod["metadata"]["name"] not in disrupted
+        for pod in pods
+    )
     expected, desired = _expected(budget["spec"], pods, context)
     allowed = max(0, healthy - desired) if expected > 0 else 0
     status: Obj = {
@@ -107,26 +111,25 @@ def _share(value: int | str, scale: int) -> int:
 
 _OWNERS: dict[str, Resource] = {
     "ReplicaSet": REPLICA_SETS,
+    "ReplicationController": REPLICATION_CONTROLLERS,
     "StatefulSet": STATEFUL_SETS,
     "Deployment": DEPLOYMENTS,
 }
 
 
 def _wanted_by_owners(pods: list[Obj], context: Context) -> int:
-    """Replicas of the workloads that own the pods, each counted once; bare pods count as one."""
+    """Replicas of the workloads that own the pods, each counted once. Pods that belong to nobody
+    count as none, as in Kubernetes: a share of them says nothing."""
     wanted: dict[str, int] = {}
     for pod in pods:
         namespace, owner = pod["metadata"]["namespace"], _owner(pod)
-        found = None
         while owner is not None and owner["kind"] in _OWNERS:
-            above = context.of(_OWNERS[owner["kind"]]).get(owner["name"], namespace)
-            if above is None:
+            found = context.of(_OWNERS[owner["kind"]]).get(owner["name"], namespace)
+            if found is None:
                 break
-            found, owner = above, _owner(above)
-        if found is None:
-            wanted[pod["metadata"]["uid"]] = 1
-        else:
-            wanted[found["metadata"]["uid"]] = found["spec"].get("replicas", 1)
+            owner = _owner(found)
+            if owner is None:
+                wanted[found["metadata"]["uid"]] = found["spec"].get("replicas", 1)
     return sum(wanted.values())
 
 

@@ -3,10 +3,14 @@
 Owners are found by uid, never by name: a namesake that came later owns nothing. A dependent is
 removed in the background when no owner is left; with foreground deletion the owner stays, marked,
 until its blocking dependents are gone; orphaning strips the reference and keeps the dependent.
+
+An owner that we have not seen go may only be late in our mirrors: the server is asked. One of a
+kind that nobody serves is never taken for dead.
 """
 
 import asyncio
 import logging
+from collections import OrderedDict
 
 import msgspec
 
@@ -22,6 +26,7 @@ log = logging.getLogger(__name__)
 FOREGROUND, ORPHAN = "foregroundDeletion", "orphan"
 _UNOWNED = {EVENTS.plural, "leases"}  # plenty, and never owned: not worth a mirror
 _RETRY_S = 1.0
+_DEAD_REMEMBERED = 10_000
 
 
 class Known(msgspec.Struct, frozen=True, gc=False):
@@ -67,6 +72,7 @@ class Garbage:
         self._tasks: dict[Resource, asyncio.Task[None]] = {}
         self._alive: dict[str, Known] = {}
         self._dependents: dict[str, set[str]] = {}  # owner uid -> uids
+        self._dead: OrderedDict[str, None] = OrderedDict()  # uids that are gone for sure
         self._dirty: dict[str, None] = {}  # uids to look at, in order
         self._wake = asyncio.Event()
         self._kinds_changed = asyncio.Event()
@@ -132,11 +138,17 @@ class Garbage:
 
     def _gone(self, known: Known) -> None:
         self._alive.pop(known.uid, None)
+        self._bury(known.uid)
         for owner in known.owners:
             self._dependents.get(owner["uid"], set()).discard(known.uid)
             self._look_at(owner["uid"])
         for dependent in self._dependents.pop(known.uid, ()):
             self._look_at(dependent)
+
+    def _bury(self, uid: str) -> None:
+        self._dead[uid] = None
+        if len(self._dead) > _DEAD_REMEMBERED:
+            self._dead.popitem(last=False)
 
     def _look_at(self, uid: str) -> None:
         self._dirty[uid] = None
@@ -169,8 +181,8 @@ class Garbage:
             await self._judge(known)
 
     async def _judge(self, known: Known) -> None:
-        living = [o for o in known.owners if o["uid"] in self._alive]
-        solid = [o for o in living if not self._alive[o["uid"]].waits_for_dependents()]
+        living = [o for o in known.owners if not await self._is_dead(o, known)]
+        solid = [o for o in living if not self._waits(o["uid"])]
         if len(solid) == len(known.owners):
             return
         if solid:
@@ -183,6 +195,34 @@ class Garbage:
             "preconditions": {"uid": known.uid},
         }
         await self._kube.delete(known.resource, known.name, known.namespace, options=options)
+
+    def _waits(self, uid: str) -> bool:
+        return uid in self._alive and self._alive[uid].waits_for_dependents()
+
+    async def _is_dead(self, owner: Obj, dependent: Known) -> bool:
+        uid = owner["uid"]
+        if uid in self._alive:
+            return False
+        if uid not in self._dead and await self._server_lacks(owner, dependent.namespace):
+            self._bury(uid)
+        return uid in self._dead
+
+    async def _server_lacks(self, owner: Obj, namespace: str) -> bool:
+        group = owner["apiVersion"].rpartition("/")[0]
+        for resource in self._mirrors:
+            if (resource.group, resource.kind) == (group, owner["kind"]):
+                break
+        else:
+            return False
+        if resource.namespaced and not namespace:
+            return False  # no namespace to look in: a mistake, and not a reason to delete
+        try:
+            found = await self._kube.get(
+                resource, owner["name"], namespace if resource.namespaced else ""
+            )
+        except NotFound:
+            return True
+        return bool(found["metadata"]["uid"] != owner["uid"])
 
     async def _release_if_free(self, owner: Known) -> None:
         dependents = [self._alive[uid] for uid in self._dependents.get(owner.uid, ())]

@@ -6,8 +6,10 @@ shown: in the annotation, in an event, and by `kubectl get service`'s external a
 
 import asyncio
 import contextlib
+import ipaddress
 import itertools
 import logging
+import socket
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 
@@ -30,6 +32,7 @@ Dial = Callable[[str, str, int], Awaitable[Connection]]
 
 _CHUNK = 64 * 1024
 _ADDRESSES_TRIED = 250
+_SHARED = "127.0.0.1"  # where services go that cannot have an address of their own
 _BY_NAMESPACE = "namespace"
 
 
@@ -105,16 +108,36 @@ async def _serve(
 async def _claim_address(service: Obj, ports: list[int], taken: set[str]) -> _Front | None:
     """The address that it had before a restart, or the first where nobody else listens."""
     known = (service.get("status", {}).get("loadBalancer") or {}).get("ingress") or ()
-    before = [entry["ip"] for entry in known if entry.get("ip")]
-    asked = service["spec"].get("loadBalancerIP")
+    said = [service["spec"].get("loadBalancerIP"), *(entry.get("ip") for entry in known)]
+    wanted = (address for address in said if address and is_loopback(address))
     fresh = (f"127.96.{n // 250}.{n % 250 + 1}" for n in range(_ADDRESSES_TRIED))
-    for address in itertools.chain([asked] if asked else [], before, fresh):
+    for address in itertools.chain(wanted, fresh):
         if address not in taken and await _is_free(address, ports):
             return _Front(address)
-    return None
+    return _Front(_SHARED) if _can_bind(_SHARED) else None
+
+
+def is_loopback(address: str) -> bool:
+    """Nothing here is ever offered to other machines, whatever a service asks for."""
+    try:
+        return ipaddress.IPv4Address(address).is_loopback
+    except ValueError:
+        return False
+
+
+def _can_bind(address: str) -> bool:
+    """Some systems have no other loopback address than the first."""
+    with socket.socket() as probe:
+        try:
+            probe.bind((address, 0))
+        except OSError:
+            return False
+    return True
 
 
 async def _is_free(address: str, ports: list[int]) -> bool:
+    if not _can_bind(address):
+        return False
     for port in ports:
         try:
             reader_writer = asyncio.open_connection(address, port)

@@ -11,11 +11,12 @@ import datetime
 from collections.abc import Iterable
 
 from gpupool.contract.objects import Obj
+from gpupool.kube.client import STRATEGIC_PATCH
 from gpupool.kube.errors import Conflict, NotFound
-from gpupool.kube.events import NORMAL
+from gpupool.kube.events import NORMAL, WARNING
 from gpupool.kube.mirror import Key
 from gpupool.kube.resources import LEASES, NODES, PODS
-from gpupool.localcluster.controllers.pods import parse_time
+from gpupool.localcluster.controllers.pods import is_ready, parse_time, stamp
 from gpupool.localcluster.controllers.run import Context, Controller, Watch
 
 GRACE_S = 40.0
@@ -32,6 +33,9 @@ _PRESSURE = {
     "NetworkUnavailable": "node.kubernetes.io/network-unavailable",
 }
 _OURS = frozenset({_NOT_READY, _UNREACHABLE, _UNSCHEDULABLE, *_PRESSURE.values()})
+# The conditions that a kubelet keeps, and what is said of them when it does not.
+_KUBELETS = ("MemoryPressure", "DiskPressure", "PIDPressure", "Ready")
+_STOPPED, _NEVER = "Kubelet stopped posting node status.", "Kubelet never posted node status."
 _BY_NODE = "node"
 
 
@@ -50,6 +54,8 @@ async def reconcile(key: Key, context: Context) -> float | None:
         with contextlib.suppress(Conflict, NotFound):
             path = NODES.path(name=key[1])
             await context.kube.patch(path, {**change, "spec": {"taints": taints or None}})
+    if _not_ready(node):
+        await _mark_pods(node, context)
     leave_s = await _evict_intolerant(node, context)
     return min(_LOOK_EVERY_S, leave_s) if leave_s is not None else _LOOK_EVERY_S
 
@@ -72,6 +78,25 @@ def _ready(node: Obj) -> Obj | None:
     return next((c for c in conditions if c["type"] == "Ready"), None)
 
 
+def _not_ready(node: Obj) -> bool:
+    ready = _ready(node)
+    return ready is not None and ready["status"] != "True"
+
+
+async def _mark_pods(node: Obj, context: Context) -> None:
+    """Nobody is to count on pods whose node cannot be: services leave them out."""
+    for pod in context.of(PODS).by(_BY_NODE, node["metadata"]["name"]):
+        if not is_ready(pod):
+            continue
+        metadata = pod["metadata"]
+        context.events.event(pod, WARNING, "NodeNotReady", "Node is not ready")
+        ready = {"type": "Ready", "status": "False", "lastTransitionTime": stamp(context.now())}
+        change = {"metadata": {"uid": metadata["uid"]}, "status": {"conditions": [ready]}}
+        path = PODS.path(metadata["namespace"], metadata["name"], "status")
+        with contextlib.suppress(NotFound, Conflict):
+            await context.kube.patch(path, change, content_type=STRATEGIC_PATCH)
+
+
 async def _with_heartbeat_judged(node: Obj, context: Context) -> Obj:
     """Without a sign of life for too long, what the node said last is no longer known."""
     name, now = node["metadata"]["name"], context.now()
@@ -85,20 +110,21 @@ async def _with_heartbeat_judged(node: Obj, context: Context) -> Obj:
     silent = now - max(signs) > datetime.timedelta(seconds=GRACE_S)
     if not silent or (ready is not None and ready["status"] == "Unknown"):
         return node
-    stamp = now.strftime("%Y-%m-%dT%H:%M:%SZ")
+    known = {c["type"] for c in node.get("status", {}).get("conditions") or ()}
     unknown = [
         {
-            **condition,
+            "type": kind,
             "status": "Unknown",
-            "reason": "NodeStatusUnknown",
-            "message": "Kubelet stopped posting node status.",
-            "lastTransitionTime": stamp,
+            "reason": "NodeStatusUnknown" if kind in known else "NodeStatusNeverUpdated",
+            "message": _STOPPED if kind in known else _NEVER,
+            "lastTransitionTime": stamp(now),
         }
-        for condition in node.get("status", {}).get("conditions") or [{"type": "Ready"}]
+        for kind in _KUBELETS
     ]
     context.events.event(node, NORMAL, "NodeNotReady", f"Node {name} status is now: NodeNotReady")
     path = NODES.path(name=name, subresource="status")
-    return await context.kube.patch(path, {"status": {"conditions": unknown}})
+    change = {"status": {"conditions": unknown}}
+    return await context.kube.patch(path, change, content_type=STRATEGIC_PATCH)
 
 
 def _wanted_taints(node: Obj) -> list[Obj]:
@@ -124,9 +150,9 @@ def _essence(taints: Iterable[Obj]) -> set[tuple[str, str]]:
 
 def _dated(wanted: list[Obj], before: list[Obj], context: Context) -> list[Obj]:
     since = {(t["key"], t["effect"]): t.get("timeAdded") for t in before}
-    stamp = context.now().strftime("%Y-%m-%dT%H:%M:%SZ")
+    now = stamp(context.now())
     return [
-        {**taint, "timeAdded": since.get((taint["key"], taint["effect"])) or stamp}
+        {**taint, "timeAdded": since.get((taint["key"], taint["effect"])) or now}
         if taint["effect"] == "NoExecute" or taint["key"] == _UNSCHEDULABLE
         else taint
         for taint in wanted

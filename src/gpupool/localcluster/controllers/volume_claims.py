@@ -4,18 +4,24 @@ The volume is a directory under the cluster's data, so it lives as long as the c
 volume, where it is to be retained) and is lost with `gpupool reset`.
 """
 
+import asyncio
 import contextlib
+import re
+import shutil
 from pathlib import Path
 
 from gpupool.contract.objects import Obj
 from gpupool.kube.errors import AlreadyExists, NotFound
 from gpupool.kube.events import NORMAL
 from gpupool.kube.mirror import Key
-from gpupool.kube.resources import STORAGE_CLASSES, VOLUME_CLAIMS, VOLUMES
+from gpupool.kube.resources import PODS, STORAGE_CLASSES, VOLUME_CLAIMS, VOLUMES
+from gpupool.localcluster.controllers.pods import is_finished
 from gpupool.localcluster.controllers.run import Context, Controller, Watch
 
 PROVISIONER = "gpupool.io/local-directory"
 CLASS_NAME = "local-directory"
+_NAME = re.compile(r"pvc-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.ASCII)
+_LOOK_AGAIN_S = 1.0
 
 
 def storage_class() -> Obj:
@@ -94,30 +100,50 @@ async def _bind(claim: Obj, chosen: Obj, directory: Path, context: Context) -> N
     context.events.event(claim, NORMAL, "ProvisioningSucceeded", text)
 
 
-async def reclaim(key: Key, context: Context) -> float | None:
-    """A volume whose claim has gone is released, and deleted where its policy says so."""
-    volume = context.of(VOLUMES).get(key[1])
-    if volume is None or "claimRef" not in volume["spec"]:
-        return None
-    ref = volume["spec"]["claimRef"]
-    claim = context.of(VOLUME_CLAIMS).get(ref["name"], ref["namespace"])
-    if claim is not None and claim["metadata"]["uid"] == ref.get("uid"):
-        return None
-    with contextlib.suppress(NotFound):
+def reclaimer(directory: Path) -> Controller:
+    """Volumes whose claims have gone are released, and deleted where their policy says so."""
+
+    async def reconcile(key: Key, context: Context) -> float | None:
+        volume = context.of(VOLUMES).get(key[1])
+        if volume is None or "claimRef" not in volume["spec"]:
+            return None
+        ref = volume["spec"]["claimRef"]
+        claim = context.of(VOLUME_CLAIMS).get(ref["name"], ref["namespace"])
+        if claim is not None and claim["metadata"]["uid"] == ref.get("uid"):
+            return None
         if volume["spec"].get("persistentVolumeReclaimPolicy") == "Delete":
-            await context.kube.delete(VOLUMES, key[1])
+            if _is_used(ref, context):
+                return _LOOK_AGAIN_S
+            await _delete(volume, directory, context)
         elif volume.get("status", {}).get("phase") != "Released":
             path = VOLUMES.path(name=key[1], subresource="status")
-            await context.kube.patch(path, {"status": {"phase": "Released"}})
-    return None
+            with contextlib.suppress(NotFound):
+                await context.kube.patch(path, {"status": {"phase": "Released"}})
+        return None
 
-
-RECLAIM = Controller(
-    "persistentvolume-reclaim",
-    (
+    watches = (
         Watch(VOLUMES),
         Watch(VOLUME_CLAIMS, lambda claim, _: [("", f"pvc-{claim['metadata']['uid']}")]),
-    ),
-    reclaim,
-    workers=1,
-)
+    )
+    return Controller("persistentvolume-reclaim", watches, reconcile, reads=(PODS,), workers=1)
+
+
+def _is_used(claim: Obj, context: Context) -> bool:
+    """Whether a pod still has the claim's files open, perhaps."""
+    return any(
+        (volume.get("persistentVolumeClaim") or {}).get("claimName") == claim["name"]
+        for pod in context.of(PODS)
+        if pod["metadata"]["namespace"] == claim["namespace"] and not is_finished(pod)
+        for volume in pod["spec"].get("volumes") or ()
+    )
+
+
+async def _delete(volume: Obj, directory: Path, context: Context) -> None:
+    """The files first: if we are cut short, the volume is still there to say what is left."""
+    name = volume["metadata"]["name"]
+    annotations = volume["metadata"].get("annotations") or {}
+    ours = annotations.get("pv.kubernetes.io/provisioned-by") == PROVISIONER
+    if ours and _NAME.fullmatch(name):
+        await asyncio.to_thread(shutil.rmtree, directory / name, ignore_errors=True)
+    with contextlib.suppress(NotFound):
+        await context.kube.delete(VOLUMES, name)
