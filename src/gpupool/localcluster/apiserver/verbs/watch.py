@@ -30,6 +30,7 @@ from gpupool.localcluster.apiserver.verbs.selection import select, selection
 BOOKMARK_EVERY_S = 60.0
 _LONGEST_S = 3600.0
 _DEFAULT_S = 1800.0
+_SLICE = 500  # objects of the beginning in one chunk
 
 # Of an event's type, its version, and the object as it is served.
 Render = Callable[[str, int, bytes], bytes]
@@ -79,18 +80,20 @@ class _Follower:
         loop = asyncio.get_running_loop()
         end = loop.time() + timeout_s
         try:
-            head = b"".join([self._event(ADDED, record) for record in initial])
+            # In slices: a hundred thousand pods at once would hold everybody else up.
+            for start in range(0, len(initial), _SLICE):
+                part = initial[start : start + _SLICE]
+                yield b"".join([self._event(ADDED, record) for record in part])
             if self._announces_end():
-                head += self._bookmark(end_of_initial=True)
-            if head:
-                yield head
+                # What has come meanwhile is still to be told: the version is that of the start.
+                yield self._bookmark(self._watcher.after_rv, end_of_initial=True)
             while not self._watcher.cut and (left := end - loop.time()) > 0:
                 if self._watcher.buffer:
                     yield self._drain()
                     continue
                 woken = await self._woken(min(left, BOOKMARK_EVERY_S))
                 if not woken and self._options.bookmarks and self._version() > self._told_rv:
-                    yield self._bookmark()
+                    yield self._bookmark(self._version())
         finally:
             self._api.store.log(self._kind.resource).unfollow(self._watcher)
 
@@ -125,8 +128,8 @@ class _Follower:
     def _version(self) -> int:
         return max(self._watcher.after_rv, self._api.store.published_rv)
 
-    def _bookmark(self, *, end_of_initial: bool = False) -> bytes:
-        version = self._told_rv = self._version()
+    def _bookmark(self, version: int, *, end_of_initial: bool = False) -> bytes:
+        self._told_rv = version
         metadata: Obj = {"resourceVersion": str(version)}
         if end_of_initial:
             metadata["annotations"] = {"k8s.io/initial-events-end": "true"}
