@@ -124,9 +124,9 @@ class Desk:
     async def delete(self, resource: Resource, name: str, options: Obj | None = None) -> None:
         await self.kube.delete(resource, name, "default", options=options)
 
-    async def add_node(self, name: str) -> None:
+    async def add_node(self, name: str, **spec: object) -> None:
         labels = {"kubernetes.io/hostname": name}
-        await self.create(NODES, {"metadata": {"name": name, "labels": labels}})
+        await self.create(NODES, {"metadata": {"name": name, "labels": labels}, "spec": spec})
         await self.patch(NODES, name, {"spec": {"taints": None}})  # it is not new any more
 
     def events(self, reason: str = "") -> list[str]:

@@ -148,6 +148,20 @@ async def test_the_cause_of_a_change_goes_with_its_replica_set(desk: Desk) -> No
     assert causes == {"nginx": "first", "nginx:2": "second"}
 
 
+def test_only_the_owners_own_annotations_are_copied() -> None:
+    last_applied = "kubectl.kubernetes.io/last-applied-configuration"
+    own = {CAUSE: "new", last_applied: "{}", REVISION: "7"}
+    found = deployment_sets.annotations(
+        {"metadata": {"annotations": own}}, {CAUSE: "old", REVISION: "2", "mine": "kept"}, 3
+    )
+    assert found == {
+        CAUSE: "new",
+        REVISION: "3",
+        "mine": "kept",
+        "deployment.kubernetes.io/revision-history": "2",
+    }
+
+
 async def test_recreate_waits_until_everything_old_has_gone(desk: Desk) -> None:
     await desk.add_node("n1")
     await create(desk, strategy={"type": "Recreate"}, replicas=1)

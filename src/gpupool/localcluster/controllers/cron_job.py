@@ -162,8 +162,8 @@ class _Clock:
             self._say(WARNING, "MissSchedule", text)
             return False
         name = jobs_of.job_name(self.cron_job, time)
-        if self.last_time == stamp(time) or any(a["name"] == name for a in self.active):
-            return False
+        if any(active["name"] == name for active in self.active):
+            return False  # times of the same minute are one
         if self.spec.get("concurrencyPolicy") == "Forbid" and self.active:
             text = (
                 "Not starting job because prior execution is running and concurrency policy is "

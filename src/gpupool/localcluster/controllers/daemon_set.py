@@ -7,7 +7,6 @@ from functools import partial
 from gpupool.contract.nodes import node_of as core_node
 from gpupool.contract.objects import Obj
 from gpupool.core.request import Node
-from gpupool.core.selectors import NOTHING
 from gpupool.kube.errors import KubeError
 from gpupool.kube.events import NORMAL, WARNING
 from gpupool.kube.mirror import Key, key_of
@@ -136,7 +135,7 @@ class _Set:
         return self._next_look(seen)
 
     async def _claimed(self) -> list[Fact]:
-        selector = ownership.selector_of(self.set) or NOTHING
+        selector = ownership.selector_of(self.set)
         mirror, namespace = self.context.of(PODS), self.set["metadata"]["namespace"]
 
         def fits(pod: Obj) -> bool:

@@ -76,7 +76,7 @@ class _Rollout:
 
         def fits(replica_set: Obj) -> bool:
             labels = replica_set["metadata"].get("labels") or {}
-            return selector is not None and selector.matches(labels)
+            return selector.matches(labels)
 
         found = ownership.candidates(self.context.of(REPLICA_SETS), self.deployment)
         judged = ownership.judge(self.deployment, found, fits)

@@ -112,13 +112,13 @@ async def _free_lost_pods(key: Key, job: Obj | None, context: Context) -> None:
 
 def _strangers(job: Obj, pods: Iterable[Obj]) -> Iterable[Obj]:
     """Neither the job's own, nor about to be adopted by it."""
-    selector = None if is_terminating(job) else ownership.selector_of(job)
+    selector = ownership.selector_of(job)
     for pod in pods:
         owner = controller_uid(pod)
         if owner == job["metadata"]["uid"]:
             continue
-        fits = selector is not None and selector.matches(pod["metadata"].get("labels") or {})
-        if owner or is_terminating(pod) or not fits:
+        fits = selector.matches(pod["metadata"].get("labels") or {})
+        if owner or is_terminating(pod) or is_terminating(job) or not fits:
             yield pod
 
 
@@ -183,7 +183,7 @@ class _Job:
         selector = ownership.selector_of(self.job)
 
         def fits(pod: Obj) -> bool:
-            return selector is not None and selector.matches(pod["metadata"].get("labels") or {})
+            return selector.matches(pod["metadata"].get("labels") or {})
 
         pods = self.context.of(PODS)
         own = pods.by(_OPEN, self.job["metadata"]["uid"])

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from gpupool.contract.objects import Obj
-from gpupool.core.selectors import LabelSelector, SelectorError, from_object
+from gpupool.core.selectors import NOTHING, LabelSelector, SelectorError, from_object
 from gpupool.kube.client import STRATEGIC_PATCH
 from gpupool.kube.errors import Conflict, NotFound, Refused
 from gpupool.kube.mirror import Key, Mirror, controller_uid, key_of
@@ -46,14 +46,14 @@ def _place(namespace: str, selector: Obj) -> str:
     return f"{namespace}/"
 
 
-def selector_of(owner: Obj) -> LabelSelector | None:
-    """None: it selects nothing that could ever be its own."""
+def selector_of(owner: Obj) -> LabelSelector:
+    """One that would select everything, or makes no sense, selects nothing."""
     selector = owner["spec"].get("selector")
     try:
         compiled = from_object(_as_object(selector))
     except SelectorError:
-        return None
-    return None if compiled.everything else compiled
+        return NOTHING
+    return NOTHING if compiled.everything else compiled
 
 
 def _as_object(selector: Obj | None) -> Obj | None:
@@ -203,10 +203,8 @@ class Adopters:
             if not self._at.get(place, True):
                 del self._at[place]
         if new is not None:
-            selector = selector_of(new)
-            if selector is not None:
-                place, key = self._where(new)
-                self._at.setdefault(place, {})[key] = selector
+            place, key = self._where(new)
+            self._at.setdefault(place, {})[key] = selector_of(new)
 
     def _where(self, owner: Obj) -> tuple[str, Key]:
         namespace = owner["metadata"].get("namespace", "")

@@ -5,7 +5,6 @@ from collections import Counter
 from functools import partial
 
 from gpupool.contract.objects import Obj
-from gpupool.core.selectors import NOTHING
 from gpupool.kube.errors import KubeError
 from gpupool.kube.mirror import Key, controller_uid
 from gpupool.kube.resources import PODS, REPLICA_SETS, REPLICATION_CONTROLLERS, Resource
@@ -83,7 +82,7 @@ class _Replicas:
         self.now = context.now()
 
     async def step(self) -> float | None:
-        selector = ownership.selector_of(self.owner) or NOTHING
+        selector = ownership.selector_of(self.owner)
         own = self.facts.of(self.uid)
         fitting = [fact for fact in own if selector.matches(fact.labels)]
         active = [fact for fact in fitting if fact.active]
@@ -103,7 +102,7 @@ class _Replicas:
     # -- whose are they? -----------------------------------------------------------------------
 
     async def _adopted(self) -> list[Fact]:
-        selector = ownership.selector_of(self.owner) or NOTHING
+        selector = ownership.selector_of(self.owner)
         found = ownership.orphans(self.context.of(PODS), self.owner)
 
         def fits(pod: Obj) -> bool:

@@ -79,7 +79,7 @@ async def claimed(context: Context, owner: Obj, resource: Resource) -> list[Obj]
     found = ownership.candidates(context.of(CONTROLLER_REVISIONS), owner)
 
     def fits(revision: Obj) -> bool:
-        return selector is not None and selector.matches(revision["metadata"].get("labels") or {})
+        return selector.matches(revision["metadata"].get("labels") or {})
 
     judged = ownership.judge(owner, found, fits)
     # One that no longer fits stays the owner's; it is only not part of the history.

@@ -108,11 +108,8 @@ class _Set:
         selector = ownership.selector_of(self.set)
 
         def fits(pod: Obj) -> bool:
-            return (
-                selector is not None
-                and selector.matches(pod["metadata"].get("labels") or {})
-                and pods.ordinal_of(pod, self.set) is not None
-            )
+            fitting = selector.matches(pod["metadata"].get("labels") or {})
+            return fitting and pods.ordinal_of(pod, self.set) is not None
 
         found = ownership.candidates(self.context.of(PODS), self.set)
         judged = ownership.judge(self.set, found, fits)
