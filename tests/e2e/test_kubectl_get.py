@@ -3,6 +3,7 @@
 import json
 import re
 from collections.abc import Iterator
+from itertools import count
 
 import pytest
 
@@ -217,6 +218,12 @@ def test_a_watch_names_its_events(kubectl: Kubectl) -> None:
 
 def test_watch_only_leaves_out_what_is_there(kubectl: Kubectl) -> None:
     kubectl.apply(config_map("old"))
+    attempts = count()  # each one changes it: the watch may begin after the first
     with kubectl.start("get", "configmaps", "--watch-only") as watch:
-        eventually(lambda: kubectl.apply(config_map("new")) and "new" in watch.text())
+        eventually(
+            lambda: (
+                kubectl.apply(config_map("new", attempt=str(next(attempts))))
+                and "new" in watch.text()
+            )
+        )
         assert "old" not in watch.text()
