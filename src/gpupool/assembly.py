@@ -123,9 +123,13 @@ async def _run_until(
 
 async def _apply_pools(kube: Kube, settings: ClusterSettings) -> None:
     """Makes the pools what the cluster file says; those that it does not name stay."""
-    for resource, obj in ((CRDS, nodepool_crd()), (STORAGE_CLASSES, storage_class())):
-        with contextlib.suppress(AlreadyExists):
-            await kube.create(resource, obj)
+    with contextlib.suppress(AlreadyExists):
+        await kube.create(STORAGE_CLASSES, storage_class())
+    crd = nodepool_crd()
+    try:
+        await kube.create(CRDS, crd)
+    except AlreadyExists:  # perhaps of an older version of ours
+        await kube.patch(CRDS.path(name=crd["metadata"]["name"]), {"spec": crd["spec"]})
     for pool in settings.spec.pools:
         wanted = nodepool_object(pool)
         try:

@@ -65,6 +65,11 @@ def _version() -> Obj:
             {"name": "Wanted", "type": "integer", "jsonPath": ".spec.count"},
             {"name": "Nodes", "type": "integer", "jsonPath": ".status.nodes"},
             {"name": "Ready", "type": "integer", "jsonPath": ".status.readyNodes"},
+            {
+                "name": "Reason",
+                "type": "string",
+                "jsonPath": '.status.conditions[?(@.type=="Ready")].reason',
+            },
             {"name": "Age", "type": "date", "jsonPath": ".metadata.creationTimestamp"},
         ],
         "schema": {"openAPIV3Schema": _object_schema()},

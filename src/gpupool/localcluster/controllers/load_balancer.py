@@ -153,7 +153,8 @@ async def _listen(front: _Front, port: int, key: Key, context: Context, dial: Di
     async def accepted(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await _forward(reader, writer, lambda: _connect(key, port, front, context, dial))
 
-    for attempt in (port, 0):
+    service = context.of(SERVICES).get(key[1], key[0])
+    for attempt in (port, *_bound_before(service, port), 0):
         try:
             server = await asyncio.start_server(accepted, front.address, attempt)
         except OSError as error:
@@ -162,12 +163,20 @@ async def _listen(front: _Front, port: int, key: Key, context: Context, dial: Di
         front.servers[port] = server
         front.bound[port] = server.sockets[0].getsockname()[1]
         break
-    service = context.of(SERVICES).get(key[1], key[0])
     bound = front.bound.get(port)
     if service is not None and bound is not None and bound != port:
         where = f"{front.address}:{bound}"
         text = f"port {port} may not be bound by this user: it is served on {where}"
         context.events.event(service, NORMAL, "LoadBalancerPort", text)
+
+
+def _bound_before(service: Obj | None, port: int) -> list[int]:
+    """The port that stood in for it before a restart: people have it in their bookmarks."""
+    annotations = (service or {}).get("metadata", {}).get("annotations") or {}
+    pairs = annotations.get(names.ANNOTATION_LOAD_BALANCER_PORTS, "").split(",")
+    found = dict(pair.split("=", 1) for pair in pairs if "=" in pair)
+    number = found.get(str(port), "")
+    return [int(number)] if number.isascii() and number.isdigit() and int(number) < 65536 else []
 
 
 async def _connect(
