@@ -5,8 +5,10 @@ Everybody but the API server is its client. What starts last stops first; nothin
 
 import asyncio
 import contextlib
+import os
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from gpupool import __version__
@@ -55,7 +57,8 @@ async def run_cluster(
     tokens = StaticTokens()
     tokens.add(token, ADMIN)
     volumes = directory / _VOLUMES
-    fleet = Fleet(FleetSettings(directory / "pods", host_paths=(volumes,)))
+    home = tuple(Path(given) for given in (os.environ.get("GPUPOOL_HOME"),) if given)
+    fleet = Fleet(FleetSettings(directory / "pods", host_paths=(volumes,), private=home))
     server = build(directory, made, tokens, fleet)
     try:
         http = await server.listen(settings.port)

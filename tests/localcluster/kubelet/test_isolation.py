@@ -1,7 +1,9 @@
 """With a view of the machine of their own (where this machine allows it), and without."""
 
+import os
 from dataclasses import replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 
@@ -49,6 +51,31 @@ async def test_the_machine_is_read_only_and_peoples_homes_are_hidden(tmp_path: P
         """
         lines = (await said(here, script)).splitlines()
         assert lines == ["2", "not there", "/root", "/", "p", "0", "written"]
+
+
+async def test_the_clusters_own_files_are_hidden_wherever_they_are(tmp_path: Path) -> None:
+    if not await allowed(tmp_path):
+        pytest.skip("this machine allows no user namespaces")
+    with TemporaryDirectory(dir="/var/tmp") as name:
+        place = Path(os.path.realpath(name))
+        for part in ("data", "private", "beside"):
+            (place / part).mkdir()
+            (place / part / "key").write_text(part)
+        chosen = replace(settings(place / "data"), private=(place / "private",))
+        async with world(place / "data", chosen) as here:
+            script = f"""
+            cat {place}/data/key {place}/private/key 2>/dev/null || echo not there
+            ls {place}; ls {place}/data {place}/data/pods
+            cat {place}/beside/key; echo; python -c 'print("runs")'
+            echo x > /data/here/f; cat /data/here/f
+            umount {place}/data 2>/dev/null; cat {place}/data/ca.key 2>/dev/null || echo not there
+            """
+            lines = (await said(here, script, **MOUNT)).split()
+    data, pods = f"{place}/data:", f"{place}/data/pods:"
+    assert lines == [
+        *("not", "there", "beside", "data", data, "pods", pods, "bin"),
+        *("beside", "runs", "x", "not", "there"),
+    ]
 
 
 async def test_the_user_that_the_pod_asks_for(tmp_path: Path) -> None:

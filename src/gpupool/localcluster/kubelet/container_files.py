@@ -7,6 +7,7 @@
 Paths are made of the pod's uid and of numbers alone, never of names that people choose.
 """
 
+import os
 import re
 import sys
 from collections.abc import Iterable, Mapping
@@ -114,7 +115,14 @@ def _part(volume: Path, mount: Obj, variables: Mapping[str, str]) -> Path:
     return path
 
 
-def view(files: ContainerFiles, obj: Obj, spec: Obj, made: tuple[Bind, ...], tools: Path) -> View:
+def view(
+    files: ContainerFiles,
+    obj: Obj,
+    spec: Obj,
+    made: tuple[Bind, ...],
+    tools: Path,
+    hidden: Iterable[Path],
+) -> View:
     pod_context = obj["spec"].get("securityContext") or {}
     context = pod_context | (spec.get("securityContext") or {})
     needed = {sys.prefix, sys.base_prefix, str(STAND_IN.parent), str(tools)}
@@ -125,6 +133,7 @@ def view(files: ContainerFiles, obj: Obj, spec: Obj, made: tuple[Bind, ...], too
         gid=context.get("runAsGroup") or 0,
         binds=made,
         needed=tuple(sorted(needed)),
+        hidden=tuple(sorted({os.path.realpath(path) for path in hidden})),
     )
 
 

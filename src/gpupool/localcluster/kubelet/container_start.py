@@ -138,7 +138,9 @@ class Starter:
         )
         cwd = spec.get("workingDir") or ("/" if own_view else str(files.home))
         if own_view:
-            seen = view(files, obj, spec, made, self._tools())
+            # The cluster's keys and tokens lie beside the pods' files.
+            hidden = (self.settings.directory.parent, *self.settings.private)
+            seen = view(files, obj, spec, made, self._tools(), hidden)
             return Inside(container_id, variables, cwd, seen), chosen
         self._link(pod, runs, obj, files, link_mounts(files, made))
         if spec.get("workingDir"):

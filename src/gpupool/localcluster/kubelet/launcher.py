@@ -236,7 +236,8 @@ def _become(message: Message, descriptors: list[int], outcome: int) -> None:
 
 def _view(given: Message) -> View:
     binds = tuple(Bind(*bind) for bind in given["binds"])
-    return View(**{**given, "binds": binds, "needed": tuple(given["needed"])})
+    paths = {key: tuple(given[key]) for key in ("needed", "hidden")}
+    return View(**{**given, "binds": binds, **paths})
 
 
 def _take_descriptors(descriptors: list[int]) -> None:

@@ -2,8 +2,8 @@
 
 Needs no root: the user is root inside, and nothing outside. The container sees the machine's
 system directories read-only, an own /tmp, /dev and home, and its volumes where the pod wants them;
-other people's homes, and its owner's, are not there. `enter` is called in a new process, right
-before the program: what it does cannot be undone.
+other people's homes, its owner's, and the cluster's own files are not there. `enter` is called in
+a new process, right before the program: what it does cannot be undone.
 
 Links are followed as the program would follow them (/var/run is /run). A directory that must hold
 the machine's entries and a mount of ours as well (/run, when there is /run/secrets) is made anew,
@@ -15,7 +15,7 @@ import errno
 import os
 import stat
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from functools import cache
 from typing import NamedTuple
 
@@ -50,6 +50,7 @@ class View(NamedTuple):
     gid: int
     binds: tuple[Bind, ...]
     needed: tuple[str, ...] = ()  # paths of the machine that are shown even where it hides all
+    hidden: tuple[str, ...] = ()  # real paths that are not shown, wherever they are
 
 
 # The directories that are made anew, as nested names; an empty one is only to exist.
@@ -66,8 +67,12 @@ def enter(view: View) -> None:
     _mount("", "/", _REC | _PRIVATE)
     _mount(view.root, view.root, _BIND)
     binds = [bind._replace(target=os.path.realpath(bind.target)) for bind in view.binds]
-    binds += [Bind(path, path, True) for path in view.needed if _is_hidden(path)]
-    _fill(view.root, "/", _tree(bind.target for bind in binds))
+    hidden = _HIDDEN | set(view.hidden)
+    needed = {*view.needed, *map(os.path.realpath, view.needed)}
+    binds += [Bind(path, path, True) for path in needed if _is_hidden(path, hidden)]
+    # Directories with something hidden in them are made anew, without it: nothing lies below a
+    # mount that a program could take away.
+    _fill(view.root, "/", _tree([*(bind.target for bind in binds), *view.hidden]), hidden)
     _devices(view.root)
     for bind in sorted(binds, key=lambda bind: bind.target.count("/")):
         _bind(bind, view.root)
@@ -89,8 +94,8 @@ def become_subreaper() -> None:
         _libc().prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 
 
-def _is_hidden(path: str) -> bool:
-    return f"/{path.split('/')[1]}" in _HIDDEN
+def _is_hidden(path: str, hidden: Collection[str]) -> bool:
+    return any(path == place or path.startswith(f"{place}/") for place in hidden)
 
 
 def _tree(targets: Iterable[str]) -> _Tree:
@@ -102,16 +107,16 @@ def _tree(targets: Iterable[str]) -> _Tree:
     return root
 
 
-def _fill(root: str, directory: str, tree: Mapping[str, _Tree], *, hidden: bool = False) -> None:
+def _fill(root: str, directory: str, tree: Mapping[str, _Tree], hidden: Collection[str]) -> None:
     """Makes `directory` in the new root: the machine's entries, and room for our mounts."""
-    for name in () if hidden else _names(directory):
+    for name in () if _is_hidden(directory, hidden) else _names(directory):
         host = os.path.join(directory, name)
-        if name not in tree and host not in _HIDDEN:
+        if name not in tree and host not in hidden:
             _show(host, root + host)
     for name, below in tree.items():
         place = os.path.join(directory, name)
         os.makedirs(root + place, exist_ok=True)
-        _fill(root, place, below, hidden=hidden or place in _HIDDEN)
+        _fill(root, place, below, hidden)
 
 
 def _names(directory: str) -> list[str]:

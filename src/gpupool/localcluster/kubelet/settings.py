@@ -20,4 +20,5 @@ class FleetSettings:
     log_bytes: int = 10 * 1024 * 1024  # of one log file, before it is moved aside
     log_files: int = 3  # of one run of a container
     host_paths: tuple[Path, ...] = ()  # the parts of this machine that pods may see by hostPath
+    private: tuple[Path, ...] = ()  # what no container sees, beside the directory's parent
     isolate: bool = True  # containers get a view of the machine of their own, where that works

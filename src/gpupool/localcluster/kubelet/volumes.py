@@ -238,7 +238,7 @@ async def _host_path(request: Request) -> Place:
 
 
 def _host_place(request: Request) -> Place:
-    path = normpath(f"/{request.source['path']}")
+    path = normpath("/" + request.source["path"].lstrip("/"))
     allowed = _allowed(path, request.storage)
     if allowed is not None:
         return Place(_checked(Path(path), request.source, allowed))
