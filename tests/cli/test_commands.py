@@ -152,3 +152,13 @@ def test_up_with_a_bad_file_shows_every_problem(home: Home, tmp_path: Path) -> N
 @pytest.mark.parametrize("port", ["-1", "65536", "x"])
 def test_up_with_a_bad_port(home: Home, port: str) -> None:
     assert run("up", "--port", port).exit_code == 2
+
+
+def test_the_version_is_an_option_too() -> None:
+    assert run("--version").output == run("version").output
+
+
+def test_a_misspelt_command_gets_a_suggestion() -> None:
+    result = run("stauts")
+    assert result.exit_code == 2
+    assert "status" in result.output.splitlines()[-1]

@@ -16,7 +16,7 @@ import os
 import re
 import shutil
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -81,13 +81,11 @@ class Home:
         return self.root / "quotas.json"
 
     def clusters(self) -> list[ClusterDirectory]:
-        if not self._clusters.is_dir():
-            return []
-        return [
-            ClusterDirectory(entry.name, entry.resolve())
-            for entry in sorted(self._clusters.iterdir())
-            if (entry / _MARKER).is_file()
-        ]
+        with _reading(self._clusters, "the directory of clusters"):
+            if not self._clusters.is_dir():
+                return []
+            entries = sorted(self._clusters.iterdir())
+        return [cluster for entry in entries if (cluster := _cluster_at(entry))]
 
     def find(self, name: str) -> ClusterDirectory | None:
         return next((cluster for cluster in self.clusters() if cluster.name == name), None)
@@ -103,15 +101,20 @@ class Home:
         """The directory of a new cluster. Nothing is left behind when it is refused."""
         link = self._clusters / name
         path = elsewhere.resolve() if elsewhere else link
-        if _is_somebody_elses(path):
-            raise CannotUse(f"{path} is not empty, and not of gpupool's making: choose another.")
-        self._clusters.mkdir(mode=0o700, parents=True, exist_ok=True)
-        if link.is_symlink():  # to a directory that is gone
-            link.unlink()
-        make_private(path)
-        if elsewhere:
-            link.symlink_to(path)
-        write_private(path / _MARKER, _FORMAT)
+        with _writing(path, "the data directory", "Choose another with --data-dir."):
+            if _is_somebody_elses(path):
+                raise CannotUse(
+                    f"{path} is not empty, and not of gpupool's making: choose another."
+                )
+        with self._made():
+            self._clusters.mkdir(mode=0o700, exist_ok=True)
+            if link.is_symlink():  # to a directory that is gone
+                link.unlink()
+        with _writing(path, "the data directory", "Choose another with --data-dir."):
+            make_private(path)
+            write_private(path / _MARKER, _FORMAT)
+            if elsewhere:
+                link.symlink_to(path)
         return ClusterDirectory(name, path)
 
     def delete(self, cluster: ClusterDirectory) -> None:
@@ -131,15 +134,23 @@ class Home:
         return _read_json(self._quotas)
 
     def write_quota_changes(self, changes: Mapping[str, int]) -> None:
-        self.root.mkdir(mode=0o700, parents=True, exist_ok=True)
-        write_private(self._quotas, json.dumps(changes, indent=2).encode() + b"\n")
+        with self._made():
+            write_private(self._quotas, json.dumps(changes, indent=2).encode() + b"\n")
 
     @contextmanager
     def alone(self) -> Iterator[None]:
         """Held while clusters are counted and made, so that two commands cannot both be last."""
-        self.root.mkdir(mode=0o700, parents=True, exist_ok=True)
-        with (self.root / ".lock").open("w") as lock:
+        with self._made():
+            lock = (self.root / ".lock").open("w")
+        with lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
+            yield
+
+    @contextmanager
+    def _made(self) -> Iterator[None]:
+        """The home is there, and whoever cannot write to it is told so."""
+        with _writing(self.root, "gpupool's home", "Choose another with GPUPOOL_HOME."):
+            self.root.mkdir(mode=0o700, parents=True, exist_ok=True)
             yield
 
 
@@ -148,8 +159,45 @@ def home() -> Home:
     if given := os.environ.get("GPUPOOL_HOME"):
         return Home(Path(given).expanduser().absolute())
     state = os.environ.get("XDG_STATE_HOME", "")
-    base = Path(state) if Path(state).is_absolute() else Path.home() / ".local" / "state"
+    try:
+        base = Path(state) if Path(state).is_absolute() else Path.home() / ".local" / "state"
+    except RuntimeError as error:  # neither HOME nor an entry in the list of users
+        raise CannotUse("You have no home directory: say where with GPUPOOL_HOME.") from error
     return Home(base / "gpupool")
+
+
+def _cluster_at(entry: Path) -> ClusterDirectory | None:
+    """None for what is not of our making, and for a link to where we may not look any more."""
+    with suppress(PermissionError):
+        if (entry / _MARKER).is_file():
+            return ClusterDirectory(entry.name, entry.resolve())
+    return None
+
+
+@contextmanager
+def _reading(path: Path, what: str) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise CannotUse(
+            f"{path} cannot be {what}: wanted one that you may read, found: {_found(error)}."
+        ) from error
+
+
+@contextmanager
+def _writing(path: Path, what: str, advice: str) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise CannotUse(
+            f"{path} cannot be {what}: wanted a directory that you may make and write to, "
+            f"found: {_found(error)}. {advice}"
+        ) from error
+
+
+def _found(error: OSError) -> str:
+    where = f" ({error.filename})" if error.filename else ""
+    return f"{error.strerror or error}{where}"
 
 
 def make_private(path: Path) -> None:
@@ -180,6 +228,8 @@ def _read_json(path: Path) -> dict[str, Any]:
         data = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         return {}
+    except OSError as error:
+        raise CannotUse(f"{path} cannot be read: {error.strerror}.") from error
     except ValueError as error:
         raise CannotUse(f"{path} is damaged ({error}): delete it and try again.") from error
     return data if isinstance(data, dict) else {}

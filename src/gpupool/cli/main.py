@@ -1,8 +1,13 @@
 """The command `gpupool`. Each command is a module, loaded when it is asked for: help is quick."""
 
+import errno
 import importlib
+from difflib import get_close_matches
+from typing import Any
 
 import click
+
+from gpupool import __version__
 
 # In the order of `gpupool --help`; the words are here so that help imports no command.
 COMMANDS = {
@@ -30,17 +35,45 @@ class _Commands(click.Group):
         command: click.Command = module.command
         return command
 
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        try:
+            return super().resolve_command(ctx, args)
+        except click.UsageError as error:
+            close = get_close_matches(args[0], COMMANDS, n=1)
+            if not close:
+                raise
+            words = f"{error.message} Did you mean '{close[0]}'?"
+            raise click.UsageError(words, ctx) from error
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """What the machine refuses (no space, no permission) is said in one line."""
+        try:
+            return super().invoke(ctx)
+        except OSError as error:
+            if error.errno == errno.EPIPE:  # whoever read our output has left: click knows
+                raise
+            raise click.ClickException(_words(error)) from error
+
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
             formatter.write_dl(list(COMMANDS.items()))
 
 
 @click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, message="gpupool %(version)s")
 def gpupool() -> None:
     """Schedules and shares NVIDIA GPUs on Kubernetes.
 
     `gpupool up` starts a whole local cluster, which kubectl drives: no root, no GPU, no Docker.
     """
+
+
+def _words(error: OSError) -> str:
+    where = f"{error.filename}: " if error.filename else ""
+    advice = " Free some, and try again." if error.errno == errno.ENOSPC else ""
+    return f"{where}{error.strerror or error}.{advice}"
 
 
 def main() -> None:

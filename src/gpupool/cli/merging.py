@@ -13,9 +13,21 @@ from gpupool.localcluster.apiserver.security.kubeconfig import (
 )
 
 
+def verify(cluster: ClusterDirectory) -> None:
+    """Whether `merge` will work, before anything is started."""
+    try:
+        kubeconfig_merge.verify(_path(), cluster.name)
+    except kubeconfig_merge.KubeconfigError as error:
+        raise CannotUse(str(error)) from error
+
+
+def _path() -> Path:
+    return kubeconfig_merge.default_path(os.environ).absolute()
+
+
 def merge(cluster: ClusterDirectory, port: int) -> Path:
     """The file that it was merged into."""
-    path = kubeconfig_merge.default_path(os.environ).absolute()
+    path = _path()
     entry = Kubeconfig(
         cluster=cluster.name,
         server=f"https://127.0.0.1:{port}",

@@ -66,7 +66,7 @@ class Running:
 def prepare(home: Home, wish: Wish) -> Prepared | Running:
     given = _read(wish.config) if wish.config else None
     file = _parse(given, str(wish.config)) if given is not None else None
-    name = check_name(wish.name or (file.name if file else "") or DEFAULT_NAME)
+    name = check_name(_name(wish, file))
     with home.alone():
         cluster = home.find(name)
         if cluster and wish.data_dir and wish.data_dir.resolve() != cluster.path:
@@ -84,6 +84,12 @@ def prepare(home: Home, wish: Wish) -> Prepared | Running:
         if _stored_or_none(cluster) != text:
             write_private(cluster.cluster_file, text.encode())
     return Prepared(cluster, _settings(home, cluster, file, text, port))
+
+
+def _name(wish: Wish, file: ClusterFile | None) -> str:
+    if wish.name is not None:
+        return wish.name
+    return (file.name if file else "") or DEFAULT_NAME
 
 
 def fingerprint(text: str) -> str:

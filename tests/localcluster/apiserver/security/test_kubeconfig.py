@@ -239,3 +239,17 @@ def test_the_file_is_the_one_that_kubectl_would_write(
     assert default_path({}) == tmp_path / ".kube" / "config"
     assert default_path({"KUBECONFIG": ""}) == tmp_path / ".kube" / "config"
     assert default_path({"KUBECONFIG": ":/a/b:/c"}) == Path("/a/b")
+
+
+def test_what_is_ours_alone_is_not_worth_a_copy(tmp_path: Path) -> None:
+    path = tmp_path / "config"
+    merge_into(path, OURS)
+    remove_from(path, OURS.cluster)
+    merge_into(path, OURS)
+    assert {each.name for each in tmp_path.iterdir()} == {"config"}
+
+
+def test_there_are_no_anchors(tmp_path: Path) -> None:
+    merge_into(tmp_path / "config", OURS)
+    for text in (render(OURS), (tmp_path / "config").read_bytes()):
+        assert b"&" not in text

@@ -31,7 +31,7 @@ def renew(found: Mapping[str, bytes], names: list[str], *, renew_s: int) -> Made
     ca, ca_key = _authority(found, datetime.timedelta(seconds=renew_s))
     key = ec.generate_private_key(ec.SECP256R1())
     server = _server_certificate(ca, ca_key, key, names)
-    account_key = found.get("sa.key") or _pem(ec.generate_private_key(ec.SECP256R1()))
+    account_key = _account_key(found.get("sa.key"))
     ca_pem = ca.public_bytes(serialization.Encoding.PEM)
     files = {
         "ca.crt": ca_pem,
@@ -43,6 +43,19 @@ def renew(found: Mapping[str, bytes], names: list[str], *, renew_s: int) -> Made
     ends = min(server.not_valid_after_utc, ca.not_valid_after_utc)
     begins = server.not_valid_before_utc
     return Made(files, int(begins.timestamp()), int(ends.timestamp()))
+
+
+def _account_key(found: bytes | None) -> bytes:
+    if not found:
+        return _pem(ec.generate_private_key(ec.SECP256R1()))
+    try:
+        _load_key(found)
+    except ValueError as error:
+        raise ValueError(
+            f"sa.key is no key ({error}); remove it to have a new one made, which ends all tokens "
+            "of service accounts"
+        ) from error
+    return found
 
 
 def _authority(

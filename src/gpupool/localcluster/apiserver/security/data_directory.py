@@ -2,6 +2,7 @@
 
     DataDirectoryError
       NotPrivate       somebody else could read or replace what lies here
+      NotUsable        it cannot be made or looked into
       AlreadyRunning   another server has the directory
 
 Each message says what was found, what is wanted, and the command that mends it.
@@ -35,6 +36,14 @@ class NotPrivate(DataDirectoryError):
     pass
 
 
+class NotUsable(DataDirectoryError):
+    def __init__(self, directory: Path, error: OSError) -> None:
+        super().__init__(
+            f"{directory} cannot be the data directory: wanted one that you may make and write to, "
+            f"found: {error.strerror} ({error.filename}). Choose another with --data-dir."
+        )
+
+
 class AlreadyRunning(DataDirectoryError):
     def __init__(self, directory: Path, pid: int | None) -> None:
         who = f"process {pid}" if pid else "another process"
@@ -51,7 +60,14 @@ def restrict_umask() -> None:
 
 
 def prepare(directory: Path) -> Path:
-    """The directory, made if need be, with its permissions checked."""
+    """The directory, made if need be, with its permissions checked. Raises DataDirectoryError."""
+    try:
+        return _prepared(directory)
+    except OSError as error:
+        raise NotUsable(directory, error) from error
+
+
+def _prepared(directory: Path) -> Path:
     above = Path(os.path.abspath(directory)).parent
     above.mkdir(parents=True, exist_ok=True, mode=_PRIVATE_DIRECTORY)
     path = Path(os.path.realpath(above)) / directory.name
@@ -113,14 +129,17 @@ def read_private(path: Path) -> bytes | None:
             raise
         mend = f"rm {shlex.quote(str(path))}"
         raise _not_private(path, "a file", "a symbolic link", mend) from None
-    with open(descriptor, "rb") as file:
+    try:
         found = os.fstat(descriptor)
         if not stat.S_ISREG(found.st_mode):
             mend = f"rm -r {shlex.quote(str(path))}"
             raise _not_private(path, "a file", "something else", mend)
         _verify_owner(path, found)
         _verify_mode(path, found, _PRIVATE_FILE)
-        return file.read()
+        with open(descriptor, "rb", closefd=False) as file:
+            return file.read()
+    finally:
+        os.close(descriptor)
 
 
 def write_private(path: Path, data: bytes) -> None:

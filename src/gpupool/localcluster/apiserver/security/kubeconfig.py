@@ -60,11 +60,18 @@ def read_token(path: Path) -> str:
 def entries(kubeconfig: Kubeconfig) -> dict[str, Obj]:
     """What it has under `clusters`, `users` and `contexts`."""
     name = entry_name(kubeconfig.cluster)
-    mark = {"extensions": [{"name": MARK, "extension": {"cluster": kubeconfig.cluster}}]}
     ca = base64.b64encode(kubeconfig.ca_pem).decode()
-    cluster = {"server": kubeconfig.server, "certificate-authority-data": ca, **mark}
+    cluster = {"server": kubeconfig.server, "certificate-authority-data": ca, **_mark(kubeconfig)}
     return {
         "clusters": {"name": name, "cluster": cluster},
         "users": {"name": name, "user": {"token": kubeconfig.token}},
-        "contexts": {"name": name, "context": {"cluster": name, "user": name, **mark}},
+        "contexts": {
+            "name": name,
+            "context": {"cluster": name, "user": name, **_mark(kubeconfig)},
+        },
     }
+
+
+def _mark(kubeconfig: Kubeconfig) -> Obj:
+    """A new one each time: of one that is used twice, YAML makes an anchor and an alias."""
+    return {"extensions": [{"name": MARK, "extension": {"cluster": kubeconfig.cluster}}]}

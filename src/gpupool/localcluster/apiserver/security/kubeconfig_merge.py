@@ -43,20 +43,31 @@ def default_path(environment: Mapping[str, str]) -> Path:
 def merge_into(path: Path, kubeconfig: Kubeconfig) -> None:
     """Adds the cluster, or brings it up to date. It becomes the current context if there is none.
 
-    Before the first change the file is copied to <name>.before-gpupool. Raises KubeconfigError.
+    Before the first change a file with entries is copied to <name>.before-gpupool. Raises
+    KubeconfigError.
     """
     name = entry_name(kubeconfig.cluster)
     with _changing(path) as config:
-        for key in _LISTS:
-            if config.has(key, name) and not config.is_ours(key, name):
-                raise KubeconfigError(
-                    f"{path} already has {name} under {key}, and it is not gpupool's. Nothing was "
-                    "changed. Rename that entry, or use another name for the cluster."
-                )
+        _verify_free(path, config, name)
         for key, entry in entries(kubeconfig).items():
             config.put(key, name, entry)
         if not config.current_context:
             config.current_context = name
+
+
+def verify(path: Path, cluster: str) -> None:
+    """Whether `merge_into` would work, without a change. Raises KubeconfigError."""
+    with _changing(path) as config:
+        _verify_free(path, config, entry_name(cluster))
+
+
+def _verify_free(path: Path, config: "_Config", name: str) -> None:
+    for key in _LISTS:
+        if config.has(key, name) and not config.is_ours(key, name):
+            raise KubeconfigError(
+                f"{path} already has {name} under {key}, and it is not gpupool's. Nothing was "
+                "changed. Rename that entry, or use another name for the cluster."
+            )
 
 
 def switch_to(path: Path, cluster: str) -> None:
@@ -71,7 +82,7 @@ def switch_to(path: Path, cluster: str) -> None:
 def remove_from(path: Path, cluster: str) -> None:
     """Takes out what `merge_into` has put in; does nothing where that is not."""
     name = entry_name(cluster)
-    if not path.exists():
+    if not os.path.exists(path):
         return
     with _changing(path) as config:
         ours = [key for key in _LISTS if config.is_ours(key, name)]
@@ -95,6 +106,11 @@ class _Config:
     @current_context.setter
     def current_context(self, name: str) -> None:
         _set_child(self.root, _CURRENT, _node(name))
+
+    @property
+    def has_entries_of_others_only(self) -> bool:
+        listed = [(key, _name(each)) for key in _LISTS for each in _items(_child(self.root, key))]
+        return bool(listed) and not any(self.is_ours(key, name or "") for key, name in listed)
 
     def has(self, key: str, name: str) -> bool:
         return self._entry(key, name) is not None
@@ -154,6 +170,18 @@ def _node(value: Any) -> Any:
 @contextlib.contextmanager
 def _changing(path: Path) -> Iterator[_Config]:
     """The file's content, to be changed and then written: locked, atomic, with a copy before."""
+    try:
+        with _changing_or_oserror(path) as config:
+            yield config
+    except OSError as error:
+        raise KubeconfigError(
+            f"{path} cannot be changed: wanted a file that you may read and write, found: "
+            f"{error.strerror} ({error.filename}). Name another with KUBECONFIG."
+        ) from error
+
+
+@contextlib.contextmanager
+def _changing_or_oserror(path: Path) -> Iterator[_Config]:
     # A link (dotfiles kept elsewhere) stays one: what it points to is changed.
     target = Path(os.path.realpath(path))
     target.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -161,10 +189,11 @@ def _changing(path: Path) -> Iterator[_Config]:
         old = target.read_bytes() if target.exists() else b""
         config = _parse(path, old)
         before = _text(config)
+        worth_a_copy = config.has_entries_of_others_only
         yield config
         if _text(config) != before:
             copy = target.with_name(f"{target.name}.before-gpupool")
-            if old and not copy.exists():
+            if worth_a_copy and not copy.exists():
                 write_private(copy, old)
             write_private(target, _text(config))
 
