@@ -131,8 +131,15 @@ async def test_a_client_that_leaves_hangs_the_program_up(tmp_path: Path) -> None
 async def test_exec_of_nothing_is_refused(tmp_path: Path) -> None:
     async with world(tmp_path) as here:
         found = await here.run(shell("p", FOREVER))
-        with pytest.raises(NodeRefusal, match="no-such-program"):
-            await here.exec(found, "no-such-program", stdout=True)
+        for command, code, why in (
+            ("no-such-program", 127, b"executable file not found in $PATH"),
+            ("/etc/passwd", 126, b"permission denied"),
+        ):
+            process = await here.exec(found, command, stdout=True, stderr=True)
+            err = b"".join([chunk async for chunk in process.stderr()])
+            assert err == b'exec: "%s": %s\n' % (command.encode(), why)
+            assert await process.wait() == code
+            await process.hang_up()
         done = await here.run(shell("q", "true", restartPolicy="Never"), phase_is("Succeeded"))
         with pytest.raises(NodeRefusal, match='container not found \\("c"\\)'):
             await here.exec(done, "true")
@@ -165,6 +172,30 @@ async def test_attach_hears_and_speaks(tmp_path: Path) -> None:
         assert [chunk async for chunk in attached.stderr()] == [b"over\n"]
         assert await attached.wait() == 0
         await attached.hang_up()
+
+
+async def test_the_first_to_attach_hears_what_was_said_before(tmp_path: Path) -> None:
+    async with world(tmp_path) as here:
+        script = "echo one; echo err >&2; printf two; : > $HOME/said; read -r _; echo three"
+        stdin = {"stdin": True, "stdinOnce": True}
+        found = await here.run(shell("p", script, container=stdin, restartPolicy="Never"))
+        assert (await here.output(found, "until [ -e $HOME/said ]; do :; done"))[0] == 0
+        options = AttachOptions(container="c", stdin=True, stdout=True, stderr=True)
+        first = await here.streams.attach(found["metadata"]["uid"], options)
+        second = await here.streams.attach(found["metadata"]["uid"], options)
+        await first.write_stdin(b"\n")
+        assert b"".join([chunk async for chunk in first.stdout()]) == b"one\ntwothree\n"
+        assert b"".join([chunk async for chunk in first.stderr()]) == b"err\n"
+        assert b"".join([chunk async for chunk in second.stdout()]) == b"three\n"
+        await first.hang_up()
+        await second.hang_up()
+
+
+async def test_an_archive_of_another_user_can_be_unpacked(tmp_path: Path) -> None:
+    async with world(tmp_path) as here:
+        found = await here.run(shell("p", FOREVER))
+        pack = "cd $HOME; echo x > f; tar --owner=4321 --group=4321 -cf a.tar f; rm f"
+        assert await here.output(found, f"{pack}; tar -xf a.tar && cat f") == (0, b"x\n")
 
 
 async def test_only_ports_of_the_pod_can_be_reached(tmp_path: Path) -> None:

@@ -145,10 +145,11 @@ async def test_a_host_path_is_the_nodes_not_the_machines(tmp_path: Path) -> None
     secret.mkdir()
     (secret / "file").write_text("mine")
     async with world(tmp_path) as here:
-        volume = {"hostPath": {"path": str(secret)}}
+        volume = {"hostPath": {"path": f"/{secret}"}}
         assert await said(here, f"ls {AT}/v; touch {AT}/v/x", volume) == ""
         event = await here.until_event("HostPathSimulated", "p")
-        assert "not of this machine" in event["message"]
+        text = f"hostPath {secret} is a directory of the simulated node, not of this machine"
+        assert event["message"] == text
         assert [path.name for path in secret.iterdir()] == ["file"]
 
 

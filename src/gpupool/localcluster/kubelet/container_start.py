@@ -41,7 +41,6 @@ from gpupool.localcluster.kubelet.state import Pod
 from gpupool.localcluster.kubelet.volumes import Storage, make_volumes
 
 _PROBES = ("startupProbe", "livenessProbe", "readinessProbe")
-_NOT_FOUND = 127
 _MOST_PORTS = 16
 
 
@@ -110,7 +109,7 @@ class Starter:
         try:
             run.pid = await self.launches.start(launch, descriptors)
         except LaunchFailed as error:
-            text = f'exec: "{argv[0]}": {_go_words(error)}'
+            text = error.about(argv[0])
             output.say(STDERR, f"gpupool: {text}")
             output.finish()
             raise LaunchFailed(error.code, text) from error
@@ -206,12 +205,6 @@ class Starter:
 
 def _stand_in(chosen: Program, image: str) -> tuple[str, ...]:
     return (sys.executable, "-I", "-S", str(STAND_IN), chosen.built.value, image)
-
-
-def _go_words(error: LaunchFailed) -> str:
-    if error.code == _NOT_FOUND:
-        return "executable file not found in $PATH"
-    return error.text.lower()
 
 
 def _streams(run: Run) -> list[int]:

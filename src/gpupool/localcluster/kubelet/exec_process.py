@@ -11,6 +11,8 @@ from gpupool.localcluster.kubelet.run import Inside
 
 _MOST_OUTPUT = 10 * 1024
 TIMED_OUT = -1
+# Where there is but one user: tar, which kubectl cp runs, must not try to give files to others.
+_PLAIN_TAR = {"TAR_OPTIONS": "--no-same-owner"}
 
 
 class ExecProcesses:
@@ -37,11 +39,12 @@ class ExecProcesses:
         future: asyncio.Future[int] = asyncio.get_running_loop().create_future()
         self._ended[run_id] = future
         self._containers[run_id] = inside.container_id
+        one_user = inside.view is not None or os.getuid() != 0
         launch = Launch(
             run_id,
             inside.container_id,
             argv,
-            inside.env,
+            (_PLAIN_TAR if one_user else {}) | inside.env,
             inside.cwd,
             inside.view,
             is_main=False,
@@ -74,7 +77,7 @@ class ExecProcesses:
             run_id, ended = await self.start(inside, argv, [nothing, writing, os.dup(writing)])
         except LaunchFailed as error:
             reader.close()
-            return error.code, f'exec: "{argv[0]}": {error.text}'
+            return error.code, error.about(argv[0])
         try:
             async with asyncio.timeout(timeout_s):
                 code = await asyncio.shield(ended)

@@ -6,9 +6,10 @@ import pty
 import signal
 from collections.abc import AsyncIterator
 
-from gpupool.contract.node_streams import ExecOptions
+from gpupool.contract.node_streams import ExecOptions, Process
 from gpupool.localcluster.kubelet.descriptors import Source, Writer, resize
 from gpupool.localcluster.kubelet.exec_process import ExecProcesses
+from gpupool.localcluster.kubelet.launches import LaunchFailed
 from gpupool.localcluster.kubelet.run import Inside
 
 _HANG_UP_S = 2.0
@@ -74,7 +75,46 @@ class ExecStream:
                 source.end()
 
 
-async def start_exec(execs: ExecProcesses, inside: Inside, options: ExecOptions) -> ExecStream:
+class FailedExec:
+    """A program that could not be started: it says why, and exits as in a shell."""
+
+    def __init__(self, text: str, code: int, options: ExecOptions) -> None:
+        self._text = text.encode() + (b"\r\n" if options.tty else b"\n")
+        self._code = code
+        self._options = options
+
+    async def stdout(self) -> AsyncIterator[bytes]:
+        if self._options.tty:
+            yield self._text
+
+    async def stderr(self) -> AsyncIterator[bytes]:
+        if self._options.stderr and not self._options.tty:
+            yield self._text
+
+    async def write_stdin(self, data: bytes) -> None:
+        """Nobody reads it."""
+
+    async def close_stdin(self) -> None:
+        """Nobody reads it."""
+
+    async def resize(self, width: int, height: int) -> None:
+        """There is no terminal."""
+
+    async def wait(self) -> int:
+        return self._code
+
+    async def hang_up(self) -> None:
+        """It has ended already."""
+
+
+async def start_exec(execs: ExecProcesses, inside: Inside, options: ExecOptions) -> Process:
+    try:
+        return await _started(execs, inside, options)
+    except LaunchFailed as error:
+        return FailedExec(error.about(options.command[0]), error.code, options)
+
+
+async def _started(execs: ExecProcesses, inside: Inside, options: ExecOptions) -> ExecStream:
     """Raises LaunchFailed."""
     ours, theirs = _terminal_ends(options) if options.tty else _pipe_ends(options)
     if options.tty:

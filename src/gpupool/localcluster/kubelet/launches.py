@@ -19,6 +19,7 @@ from gpupool.localcluster.kubelet.frames import LENGTH, Message, ancillary, pack
 from gpupool.localcluster.kubelet.private_files import make_private
 from gpupool.localcluster.kubelet.sandbox import View
 
+_NOT_FOUND = 127
 _KILLED = 128 + signal.SIGKILL
 _END_LIMIT_S = 10.0
 _START_LIMIT_S = 30.0
@@ -31,6 +32,11 @@ class LaunchFailed(Exception):
         super().__init__(text)
         self.code = code
         self.text = text
+
+    def about(self, program: str) -> str:
+        """As the container runtimes say it."""
+        words = "executable file not found in $PATH"
+        return f'exec: "{program}": {words if self.code == _NOT_FOUND else self.text.lower()}'
 
 
 class Launch(NamedTuple):

@@ -8,7 +8,7 @@ Past `most_bytes` the file is moved aside (.1, .2); the oldest goes.
 
 import datetime
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from itertools import pairwise
 from pathlib import Path
 
@@ -50,6 +50,20 @@ class LogFile:
             self._put(stream, b"P", rest)
             rest = b""
         self._rest[stream] = rest
+
+    def so_far(self, most: int) -> Iterator[tuple[bytes, bytes]]:
+        """What was written, by stream: of the current file the last `most` bytes or fewer."""
+        with self.path.open("rb") as file:
+            start = max(0, file.seek(0, os.SEEK_END) - most)
+            file.seek(start)
+            if start:
+                file.readline()  # a part of a line
+            for line in file:
+                _, stream, tag, text = line.split(b" ", 3)
+                yield stream, text if tag == b"F" else text[:-1]
+        for stream, rest in self._rest.items():
+            if rest:
+                yield stream, rest
 
     def close(self) -> None:
         """Ends a line that the program has not ended."""

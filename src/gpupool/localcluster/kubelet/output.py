@@ -13,6 +13,7 @@ from gpupool.localcluster.kubelet.log_file import LogFile
 
 _WINDOW_S = 0.1
 _BYTES_PER_WINDOW = 1024 * 1024
+_MOST_BEFORE = 256 * 1024
 
 
 class Listener(Protocol):
@@ -29,6 +30,7 @@ class Output:
         self.readers: list[Reader] = []
         self.is_over = False
         self._listeners: set[Listener] = set()
+        self._was_heard = False
         self._version = 0
         self._news: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._window_ends = 0.0
@@ -55,6 +57,12 @@ class Output:
             listener.over()
 
     def add(self, listener: Listener) -> None:
+        """The first one also hears what was said before it came: a client that starts a program
+        and attaches to it is often later than the program's first words."""
+        if not self._was_heard:
+            self._was_heard = True
+            for stream, data in self.log.so_far(_MOST_BEFORE):
+                listener.heard(stream, data)
         self._listeners.add(listener)
 
     def remove(self, listener: Listener) -> None:

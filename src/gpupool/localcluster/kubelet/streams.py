@@ -20,7 +20,6 @@ from gpupool.localcluster.kubelet.connection import connected
 from gpupool.localcluster.kubelet.container_files import ContainerFiles
 from gpupool.localcluster.kubelet.environment import BadConfig
 from gpupool.localcluster.kubelet.exec_stream import start_exec
-from gpupool.localcluster.kubelet.launches import LaunchFailed
 from gpupool.localcluster.kubelet.log_file import nano_stamp
 from gpupool.localcluster.kubelet.log_read import Log, read_log
 from gpupool.localcluster.kubelet.run import Inside, Run
@@ -55,7 +54,7 @@ class PodStreams:
         try:
             inside = await self._inside(pod, index)
             return await start_exec(self.runtime.execs, inside, options)
-        except (LaunchFailed, BadConfig, BadVolume) as error:
+        except (BadConfig, BadVolume) as error:
             text = f'exec: "{options.command[0]}": {error}'
             raise NodeRefusal(f"error executing command in container: {text}") from error
 
