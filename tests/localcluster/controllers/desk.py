@@ -13,7 +13,7 @@ from gpupool.kube.client import Kube
 from gpupool.kube.errors import Conflict, NotFound
 from gpupool.kube.events import Recorder
 from gpupool.kube.mirror import Key, Mirrors
-from gpupool.kube.resources import NODES, PODS, Resource
+from gpupool.kube.resources import CRDS, NODES, PODS, Resource
 from gpupool.localcluster.apiserver.security import certificates
 from gpupool.localcluster.apiserver.security.identities import ADMIN
 from gpupool.localcluster.apiserver.security.tokens import StaticTokens
@@ -182,10 +182,15 @@ class Desk:
 
 
 @contextlib.asynccontextmanager
-async def desk_for(directory: Path, *controllers: Controller) -> AsyncIterator[Desk]:
+async def desk_for(
+    directory: Path, *controllers: Controller, crds: Iterable[Obj] = ()
+) -> AsyncIterator[Desk]:
+    """`crds`: kinds that the controllers watch and the server does not know by itself."""
     server = _server(directory)
     try:
         await server.bootstrap(6443)
+        for crd in crds:
+            await server.client(ADMIN).create(CRDS, crd)
         desk = Desk(server, controllers)
         ready = asyncio.Event()
         following = asyncio.create_task(desk.mirrors.run(ready))

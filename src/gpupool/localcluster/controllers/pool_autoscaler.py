@@ -6,6 +6,7 @@ Growing is asked of the pool (spec.count), so quotas and draining stay where the
 
 import datetime
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
 
 from gpupool.contract.nodes import node_of
 from gpupool.contract.objects import Obj
@@ -21,15 +22,20 @@ from gpupool.localcluster.config.nodes import Taken, Versions, new_nodes
 from gpupool.localcluster.config.spec import ClusterSpec, PoolSpec
 from gpupool.localcluster.controllers.drain import must_go
 from gpupool.localcluster.controllers.node_pool import pool_name
+from gpupool.localcluster.controllers.pods import parse_time
 from gpupool.localcluster.controllers.run import Context, Controller, Watch
 
 IDLE = datetime.timedelta(minutes=10)
 _LOOK_EVERY_S = 30.0
-_BY_NODE, _WAITING = "node", "waiting"
+# So long a new node may take to be ready; its pods are still waiting for it.
+_GETS_READY = datetime.timedelta(minutes=2)
+_UNREADY = frozenset({"node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"})
+_BY_NODE, _BY_POOL, _WAITING = "node", "pool", "waiting"
 
 
 def controller(spec: ClusterSpec, versions: Versions) -> Controller:
     idle_since: dict[str, datetime.datetime] = {}
+    fleet = _Fleet(spec, versions)
 
     async def reconcile(key: Key, context: Context) -> float | None:
         nodepool = context.of(NODE_POOLS).get(key[1])
@@ -38,7 +44,7 @@ def controller(spec: ClusterSpec, versions: Versions) -> Controller:
         pool = pool_of(nodepool, spec)
         if not isinstance(pool, PoolSpec) or pool.autoscaling is None:
             return None
-        wanted = _wanted(pool, context, _empty_node(pool, spec, versions), idle_since)
+        wanted = _wanted(pool, context, fleet, idle_since)
         if wanted != pool.count:
             text = f"Scaled from {pool.count} to {wanted} nodes"
             context.events.event(nodepool, NORMAL, "Autoscaled", text)
@@ -58,6 +64,7 @@ def controller(spec: ClusterSpec, versions: Versions) -> Controller:
 
 def _prepare(context: Context) -> None:
     context.of(PODS).add_index(_BY_NODE, lambda pod: [pod["spec"].get("nodeName", "")])
+    context.of(NODES).add_index(_BY_POOL, lambda node: [pool_name(node)])
     context.of(PODS).add_index(_WAITING, lambda pod: ["yes"] if _is_waiting(pod) else [])
 
 
@@ -85,37 +92,78 @@ def _empty_node(pool: PoolSpec, spec: ClusterSpec, versions: Versions) -> Callab
 def _wanted(
     pool: PoolSpec,
     context: Context,
-    empty_node: Callable[[], Usage],
+    fleet: "_Fleet",
     idle_since: dict[str, datetime.datetime],
 ) -> int:
     assert pool.autoscaling is not None
-    nodes = [node for node in context.of(NODES) if pool_name(node) == pool.name]
     least, most = pool.autoscaling.minimum, pool.autoscaling.maximum
-    if len(nodes) < pool.count:
-        return max(least, min(most, pool.count))  # what was asked for is still on its way
-    waiting = [pod_request(pod) for pod in context.of(PODS).by(_WAITING, "yes")]
-    more = _nodes_needed(waiting, empty_node, most - pool.count)
-    if more:
-        return pool.count + more
-    idle = _long_idle(nodes, context, idle_since)
-    return max(least, min(most, pool.count - (0 if waiting else idle)))
+    fresh = fleet.empty_node(pool)
+    waiting = [
+        request
+        for request in map(pod_request, context.of(PODS).by(_WAITING, "yes"))
+        if not request.unsupported and not first_refusal(request, fresh())
+    ]
+    more = _nodes_needed(waiting, fleet.room(context), fresh, most - pool.count) if waiting else 0
+    idle = 0 if waiting else _long_idle(_nodes(pool, context), context, idle_since)
+    return max(least, min(most, pool.count + more - idle))
 
 
-def _nodes_needed(waiting: list[PodRequest], empty_node: Callable[[], Usage], limit: int) -> int:
-    """First fit of the waiting pods onto empty nodes of this kind."""
-    added: list[Usage] = []
+def _nodes(pool: PoolSpec, context: Context) -> list[Obj]:
+    return context.of(NODES).by(_BY_POOL, pool.name)
+
+
+@dataclass(frozen=True, slots=True)
+class _Fleet:
+    spec: ClusterSpec
+    versions: Versions
+
+    def empty_node(self, pool: PoolSpec) -> Callable[[], Usage]:
+        return _empty_node(pool, self.spec, self.versions)
+
+    def room(self, context: Context) -> list[Usage]:
+        """The nodes of all elastic pools, also those that are asked for and not there yet: a pod
+        that they can take needs no further one, only a little patience."""
+        found: list[Usage] = []
+        for nodepool in context.of(NODE_POOLS):
+            pool = pool_of(nodepool, self.spec)
+            if not isinstance(pool, PoolSpec) or pool.autoscaling is None:
+                continue
+            nodes = _nodes(pool, context)
+            found += [_usage(node, context) for node in nodes]
+            fresh = self.empty_node(pool)
+            found += [fresh() for _ in range(pool.count - len(nodes))]
+        return found
+
+
+def _usage(node: Obj, context: Context) -> Usage:
+    usage = Usage(node_of(node))
+    born = parse_time(node["metadata"]["creationTimestamp"])
+    if context.now() - born < _GETS_READY:
+        taints = tuple(taint for taint in usage.node.taints if taint.key not in _UNREADY)
+        usage.node = replace(usage.node, taints=taints)
+    for pod in context.of(PODS).by(_BY_NODE, usage.node.name):
+        if must_go(pod):
+            usage.hold(pod_request(pod))
+    return usage
+
+
+def _nodes_needed(
+    waiting: list[PodRequest], room: list[Usage], empty_node: Callable[[], Usage], limit: int
+) -> int:
+    """First fit of the waiting pods: into the room that there is, then onto further nodes."""
+    places, added = list(room), 0
     for pod in waiting:
-        place = next((usage for usage in added if not first_refusal(pod, usage)), None)
+        place = next((usage for usage in places if not first_refusal(pod, usage)), None)
         if place is None:
-            if len(added) >= limit:
+            if added >= limit:
                 continue
-            fresh = empty_node()
-            if first_refusal(pod, fresh):
+            place = empty_node()
+            if first_refusal(pod, place):
                 continue
-            added.append(fresh)
-            place = fresh
+            places.append(place)
+            added += 1
         place.hold(pod)
-    return len(added)
+    return added
 
 
 def _long_idle(nodes: list[Obj], context: Context, idle_since: dict[str, datetime.datetime]) -> int:
