@@ -89,11 +89,12 @@ def test_pools_and_config_exclude_each_other() -> None:
         Cluster(pools=[], config=Path("x"))
 
 
-def test_the_server_ends_when_the_test_process_is_killed() -> None:
+def test_the_server_and_its_data_go_when_the_test_process_is_killed() -> None:
     code = (
         "import time\n"
         "from gpupool.testing import Cluster\n"
         "with Cluster(pools=[]) as cluster:\n"
+        "    print(cluster.directory, flush=True)\n"
         "    print((cluster.directory / 'lock').read_text(), flush=True)\n"
         "    time.sleep(60)\n"
     )
@@ -101,12 +102,34 @@ def test_the_server_ends_when_the_test_process_is_killed() -> None:
         [sys.executable, "-c", code], stdout=subprocess.PIPE, text=True
     ) as process:
         assert process.stdout is not None
+        directory = Path(process.stdout.readline().strip())
         server = int(process.stdout.readline())
+        assert directory.is_dir()
         process.kill()
     deadline = time.monotonic() + 20
     while is_alive(server):
         assert time.monotonic() < deadline
         time.sleep(0.02)
+    assert not directory.parent.parent.exists()
+
+
+@pytest.mark.parametrize("kind", [str, Path])
+def test_the_nodes_are_ready_when_it_has_started(tmp_path: Path, kind: type) -> None:
+    head = {"apiVersion": "gpupool.io/v1alpha1", "kind": "Cluster"}
+    file = tmp_path / "training.yaml"
+    file.write_text(json.dumps({**head, "pools": [POOL]}))
+    with Cluster(config=kind(file)) as cluster:
+        nodes = get(cluster, "/api/v1/nodes")["items"]
+        conditions = [{c["type"]: c["status"] for c in n["status"]["conditions"]} for n in nodes]
+        assert [each["Ready"] for each in conditions] == ["True", "True"]
+
+
+def test_a_start_that_fails_leaves_nothing_behind() -> None:
+    cluster = Cluster(pools=[{"name": "a"}])
+    for _ in range(2):
+        with pytest.raises(ClusterFailed):
+            cluster.start()
+        assert not cluster.directory.parent.parent.exists()
 
 
 def is_alive(process: int) -> bool:
@@ -118,7 +141,4 @@ def is_alive(process: int) -> bool:
 
 
 def test_the_fixture_is_a_running_cluster(gpupool_cluster: Cluster) -> None:
-    deadline = time.monotonic() + 20
-    while len(names(gpupool_cluster, "/api/v1/nodes")) < 8:
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
+    assert len(names(gpupool_cluster, "/api/v1/nodes")) == 8

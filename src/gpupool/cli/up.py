@@ -42,11 +42,13 @@ if TYPE_CHECKING:
 )
 @click.option("--report-to", type=int, hidden=True)
 @click.option("--attached-to", type=int, hidden=True)
+@click.option("--delete-home-unless", type=click.Path(path_type=Path), hidden=True)
 def command(
     foreground: bool,
     merge_kubeconfig: bool,
     report_to: int | None,
     attached_to: int | None,
+    delete_home_unless: Path | None,
     **wish: Any,
 ) -> None:
     """Start a local cluster.
@@ -68,7 +70,10 @@ def command(
         _merge(found.cluster, port) if merge_kubeconfig else _show_next(found.cluster)
 
     if isinstance(found, Prepared) and foreground:
-        sys.exit(_stay(found, report_to, attached_to, finish))
+        code = _stay(found, report_to, attached_to, finish)
+        if delete_home_unless and code == 0:
+            _delete(place, unless=delete_home_unless)
+        sys.exit(code)
     if isinstance(found, Prepared):
         finish(_start(place, found.cluster, wish["port"]))
         return
@@ -172,6 +177,15 @@ def _stay(
     restrict_umask()
     log_to_stderr()
     return serve(prepared, run=run_cluster, tell=tell, attached_to=attached_to)
+
+
+def _delete(place: Home, *, unless: Path) -> None:
+    """A home that was made for a test goes with the test, also with one that was killed: only
+    whoever lives on can have left the file that says that the data is to stay."""
+    import shutil
+
+    if not unless.exists():
+        shutil.rmtree(place.root, ignore_errors=True)
 
 
 def _say(cluster: ClusterDirectory, finish: Callable[[int], None]) -> "Listener":

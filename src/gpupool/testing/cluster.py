@@ -1,12 +1,13 @@
 """Cluster: a real local cluster for the length of a test, in a process and directory of its own.
 
 The same server that `gpupool up` starts, on any free port. It ends with the `with` block, and
-also when the process of the test is killed (server.py).
+also when the process of the test is killed (server.py); its directory goes with it.
 """
 
 import asyncio
 import json
 import os
+import secrets
 import shutil
 import signal
 import subprocess
@@ -18,9 +19,12 @@ from typing import Any, Self
 
 import yaml
 
-from gpupool.testing.server import Server, start_server
+from gpupool.localcluster.apiserver.security.data_directory import prepare
+from gpupool.localcluster.pool_readiness import pools_when_ready
+from gpupool.testing.server import ClusterFailed, Server, start_server
 
 _NAME = "test"
+_NODES_LIMIT_S = 60.0
 _HEAD = {"apiVersion": "gpupool.io/v1alpha1", "kind": "Cluster"}
 
 
@@ -35,12 +39,13 @@ class Cluster:
         self,
         *,
         pools: Sequence[Mapping[str, Any]] | None = None,
-        config: Path | Mapping[str, Any] | None = None,
+        config: str | os.PathLike[str] | Mapping[str, Any] | None = None,
     ) -> None:
         if pools is not None and config is not None:
             raise TypeError("give pools or config, not both")
         self._config = {"pools": list(pools)} if pools is not None else config
-        self._home = Path(tempfile.mkdtemp(prefix="gpupool-"))
+        self._home = Path(tempfile.gettempdir()).absolute() / f"gpupool-{secrets.token_hex(8)}"
+        self._keep = self._home / "keep"
         self._server: Server | None = None
         self.port = 0
 
@@ -95,15 +100,27 @@ class Cluster:
         return done.stdout
 
     def start(self) -> None:
-        """Start the server; after `stop` or `kill` with everything that was in it."""
-        arguments = ["--name", _NAME, "--port", str(self.port)]
-        if self._config is not None:
-            arguments += ["--config", str(self._config_file(self._config))]
-        self._server = start_server(self._home, self.log, arguments)
-        self.port = self._server.port
+        """Start the server and wait for its nodes; after `stop` or `kill` with everything that
+        was in it. Raises ClusterFailed; a first start that fails leaves nothing behind."""
+        first = not self.port
+        prepare(self._home)
+        self._keep.unlink(missing_ok=True)
+        try:
+            self._server = start_server(self._home, self.log, self._arguments())
+            self.port = self._server.port
+            self._wait_for_nodes()
+        except BaseException:
+            if first:
+                self.port = 0
+                self.close()
+            else:
+                self.stop()
+            raise
 
     def stop(self) -> None:
         """Stop the server cleanly; its data stays."""
+        if self._server:
+            self._keep.touch()
         self._end(signal.SIGTERM)
 
     def kill(self) -> None:
@@ -120,19 +137,32 @@ class Cluster:
             self._server.end(number)
             self._server = None
 
-    def _config_file(self, config: Path | Mapping[str, Any]) -> Path:
-        if isinstance(config, Path):
-            return config.absolute()
+    def _arguments(self) -> list[str]:
+        arguments = ["--name", _NAME, "--port", str(self.port)]
+        arguments += ["--delete-home-unless", str(self._keep)]
+        if self._config is not None:
+            arguments += ["--config", str(self._config_file(self._config))]
+        return arguments
+
+    def _wait_for_nodes(self) -> None:
+        pools = pools_when_ready(self.directory, self.port, patience_s=_NODES_LIMIT_S)
+        if pools is None:
+            raise ClusterFailed("The server was ready, and then could not be asked for its pools.")
+        if pools.waiting:
+            waiting = ", ".join(pools.waiting)
+            raise ClusterFailed(
+                f"After {_NODES_LIMIT_S:.0f} s there were pools with nodes not ready: {waiting}."
+            )
+
+    def _config_file(self, config: str | os.PathLike[str] | Mapping[str, Any]) -> Path:
+        if not isinstance(config, Mapping):
+            return Path(config).absolute()
         path = self._home / "cluster.yaml"
         path.write_text(json.dumps({**_HEAD, **config}), encoding="utf-8")  # JSON is YAML too
         return path
 
     def __enter__(self) -> Self:
-        try:
-            self.start()
-        except BaseException:
-            self.close()
-            raise
+        self.start()
         return self
 
     def __exit__(
