@@ -6,6 +6,7 @@ from gpupool.contract.objects import Obj
 from gpupool.kube.errors import NotFound
 from gpupool.kube.mirror import Key
 from gpupool.kube.resources import CRDS, Resource
+from gpupool.localcluster.controllers.pods import stamp
 from gpupool.localcluster.controllers.run import Context, Controller, Watch
 
 FINALIZER = "customresourcecleanup.apiextensions.k8s.io"
@@ -19,6 +20,7 @@ async def reconcile(key: Key, context: Context) -> float | None:
     finalizers = crd["metadata"].get("finalizers") or []
     if FINALIZER not in finalizers:
         return None
+    await _say_so(crd, context)
     resource = _resource(crd)
     if resource is not None:
         with contextlib.suppress(NotFound):
@@ -35,6 +37,22 @@ async def reconcile(key: Key, context: Context) -> float | None:
     with contextlib.suppress(NotFound):
         await context.kube.patch(CRDS.path(name=key[1]), {"metadata": {"finalizers": kept}})
     return None
+
+
+async def _say_so(crd: Obj, context: Context) -> None:
+    known = crd.get("status", {}).get("conditions") or []
+    if any(condition["type"] == "Terminating" for condition in known):
+        return
+    terminating = {
+        "type": "Terminating",
+        "status": "True",
+        "reason": "InstanceDeletionInProgress",
+        "message": "CustomResource deletion is in progress",
+        "lastTransitionTime": stamp(context.now()),
+    }
+    path = CRDS.path(name=crd["metadata"]["name"], subresource="status")
+    with contextlib.suppress(NotFound):
+        await context.kube.patch(path, {"status": {"conditions": [*known, terminating]}})
 
 
 def _resource(crd: Obj) -> Resource | None:
