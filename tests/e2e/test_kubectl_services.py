@@ -7,7 +7,7 @@ import pytest
 
 from gpupool.contract import names
 from tests.e2e.kubectl import Kubectl, eventually
-from tests.e2e.objects import container, deployment, pod, service, template
+from tests.e2e.objects import container, deployment, pod, service, shell, template
 
 pytestmark = pytest.mark.kubectl
 
@@ -125,3 +125,25 @@ def test_a_claim_gets_a_volume(kubectl: Kubectl) -> None:
     row = kubectl("get", "pvc", "data").splitlines()[1].split()
     assert (row[1], row[3]) == ("Bound", "1Gi")
     assert kubectl.field(".status.phase", "pv", row[2]) == "Bound"
+
+
+def test_what_is_in_a_volume_outlives_the_pod(live: Kubectl) -> None:
+    claim = {
+        "apiVersion": "v1",
+        "kind": "PersistentVolumeClaim",
+        "metadata": {"name": "data"},
+        "spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}},
+    }
+    volume = {"name": "d", "persistentVolumeClaim": {"claimName": "data"}}
+    mounts = [{"name": "d", "mountPath": "/data"}]
+
+    def run(name: str, script: str) -> str:
+        made = shell(script, volumeMounts=mounts)
+        live.apply(pod(name, made, volumes=[volume], restartPolicy="Never"))
+        live.wait("jsonpath={.status.phase}=Succeeded", f"pod/{name}")
+        return live("logs", name)
+
+    live.apply(claim)
+    run("writer", "echo weights > /data/model")
+    live("delete", "pod", "writer")
+    assert run("reader", "cat /data/model") == "weights\n"
