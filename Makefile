@@ -15,8 +15,10 @@ READY := $(VENV)/.installed
 NAME ?=
 CONFIG ?=
 PORT ?=
-UP_FLAGS := $(if $(NAME),--name $(NAME)) $(if $(CONFIG),--config $(CONFIG)) $(if $(PORT),--port $(PORT))
-NAME_FLAG := $(if $(NAME),--name $(NAME))
+# One word of the shell, whatever is in it.
+quoted = '$(subst ','\'',$(1))'
+NAME_FLAG = $(if $(NAME),--name $(call quoted,$(NAME)))
+UP_FLAGS = $(NAME_FLAG) $(if $(CONFIG),--config $(call quoted,$(CONFIG))) $(if $(PORT),--port $(call quoted,$(PORT)))
 
 # make test T="tests/cli -k quota"
 T ?= tests
@@ -38,11 +40,12 @@ test: $(READY) ## Run the tests (T="path -k word")
 	$(BIN)/pytest -n 2 $(T)
 
 .PHONY: check
-check: $(READY) ## Format, lint, types and architecture, without changing anything
+check: $(READY) ## Format, lint, types, architecture and docs, without changing anything
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/pytest -q tests/test_architecture.py tests/test_docs.py
 
 .PHONY: fix
 fix: $(READY) ## Format, and repair what the linter can
@@ -53,10 +56,13 @@ fix: $(READY) ## Format, and repair what the linter can
 bench: $(READY) ## Measure: writes, lists, watches, start-up, memory
 	$(BIN)/python -m bench
 
-.PHONY: schemas
-schemas: $(READY) ## Regenerate the committed schemas and generated docs
-	$(BIN)/python -m tools.schemas
+.PHONY: docs
+docs: $(READY) ## Regenerate docs/cli.md and the schema of cluster files
 	$(BIN)/python -m tools.docs
+
+.PHONY: schemas
+schemas: $(READY) ## Regenerate the committed schemas of the Kubernetes API (needs Go)
+	$(BIN)/python -m tools.schemas
 
 .PHONY: lock
 lock: $(READY) ## Resolve the dependencies again into requirements.lock

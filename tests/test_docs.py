@@ -19,7 +19,7 @@ PAGES_WITH_LINKS = sorted(
 
 @pytest.mark.parametrize("name", PAGES)
 def test_generated_pages_are_up_to_date(name: str) -> None:
-    assert (DOCS / name).read_text(encoding="utf-8") == PAGES[name](), "run: make schemas"
+    assert (DOCS / name).read_text(encoding="utf-8") == PAGES[name](), "run: make docs"
 
 
 @pytest.mark.parametrize("page", PAGES_WITH_LINKS, ids=lambda page: page.name)

@@ -1,6 +1,6 @@
 """Writes the generated pages of docs/: the command line, and the schema of the cluster file.
 
-Run: python -m tools.docs (part of `make schemas`). tests/test_docs.py fails when they are stale.
+Run: make docs. tests/test_docs.py fails when they are stale.
 """
 
 import inspect

@@ -1,6 +1,6 @@
 """Makes docs/terminal.svg, the picture in the README, out of a real run.
 
-Run: python -m tools.terminal_picture (needs kubectl on the PATH; not part of `make schemas`).
+Run: python -m tools.terminal_picture (needs kubectl on the PATH; not part of `make docs`).
 """
 
 import io

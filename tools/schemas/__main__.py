@@ -15,7 +15,9 @@ from __future__ import annotations
 import gzip
 import hashlib
 import json
+import shutil
 import subprocess
+import sys
 import tempfile
 import venv
 from pathlib import Path
@@ -48,6 +50,8 @@ _ALSO = [
 
 
 def main() -> None:
+    if shutil.which("go") is None:
+        sys.exit("make schemas needs Go, to fetch Kubernetes' Go modules: put `go` on the PATH.")
     with tempfile.TemporaryDirectory() as folder:
         every = definitions.read(_installed(Path(folder)), MINOR)
         types = GoTypes(_go_modules(Path(folder)))
