@@ -27,7 +27,6 @@ from gpupool.localcluster.apiserver.security import data_directory
 from gpupool.localcluster.apiserver.security.data_directory import write_private
 
 DEFAULT_NAME = "default"
-_NAME = re.compile(r"[a-z0-9]([-a-z0-9]{0,38}[a-z0-9])?")
 _MARKER = ".gpupool"
 _FORMAT = b"1\n"
 
@@ -215,11 +214,11 @@ def _is_somebody_elses(path: Path) -> bool:
 
 
 def check_name(name: str) -> str:
-    if not _NAME.fullmatch(name):
-        raise CannotUse(
-            f'"{name}" cannot be the name of a cluster: wanted lower-case letters, digits and '
-            '"-", at most 40, a letter or digit at both ends.'
-        )
+    # Inside the function: the file format is heavy, and most commands check no name.
+    from gpupool.localcluster.config.file_format import CLUSTER_NAME, CLUSTER_NAME_WANTED
+
+    if not re.fullmatch(CLUSTER_NAME, name):
+        raise CannotUse(f'"{name}" cannot be the name of a cluster: wanted {CLUSTER_NAME_WANTED}.')
     return name
 
 

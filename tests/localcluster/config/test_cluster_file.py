@@ -255,3 +255,10 @@ def test_a_bad_label_key_points_at_the_key() -> None:
               "a b": x
         """)
     assert line.startswith('8:7: pools[0].labels["a b"]: wanted a label key')
+
+
+def test_the_name_of_a_cluster_is_short() -> None:
+    assert read(f"name: {'a' * 40}\npools: []\n").name == "a" * 40
+    (problem,) = problems(f"name: {'a' * 41}\npools: []\n")
+    assert problem.startswith("3:7: name: wanted lower-case letters, digits")
+    assert "at most 40" in problem

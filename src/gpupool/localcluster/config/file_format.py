@@ -13,6 +13,12 @@ _LABEL_NAME = r"([A-Za-z0-9][-A-Za-z0-9_.]{0,61})?[A-Za-z0-9]"
 _DNS_LABEL = r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?"
 _DNS_SUBDOMAIN = rf"{_DNS_LABEL}(\.{_DNS_LABEL})*"
 
+# Shorter than other names: it becomes a part of them, and of paths.
+CLUSTER_NAME = r"[a-z0-9]([-a-z0-9]{0,38}[a-z0-9])?"
+CLUSTER_NAME_WANTED = (
+    'lower-case letters, digits and "-", at most 40, a letter or digit at both ends'
+)
+
 
 def _wanted(words: str) -> dict[str, Any]:
     return {"x-wanted": words}
@@ -26,6 +32,10 @@ Name: TypeAlias = Annotated[
             'lower-case letters, digits and "-", at most 63, a letter or digit at both ends'
         ),
     ),
+]
+ClusterName: TypeAlias = Annotated[
+    str,
+    Meta(pattern=rf"^{CLUSTER_NAME}$", extra_json_schema=_wanted(CLUSTER_NAME_WANTED)),
 ]
 NodeName: TypeAlias = Annotated[
     str,
@@ -157,7 +167,7 @@ class Cluster(_Part, frozen=True):
     api_version: Literal["gpupool.io/v1alpha1"]
     kind: Literal["Cluster"]
     pools: list[Pool]
-    name: Annotated[Name | UnsetType, Meta(description="--name goes before it.")] = UNSET
+    name: Annotated[ClusterName | UnsetType, Meta(description="--name goes before it.")] = UNSET
     region: Name = "cn-beijing"
     zone: Annotated[Name | UnsetType, Meta(description="<region>-a, if not given.")] = UNSET
     network: Networks = Networks()
