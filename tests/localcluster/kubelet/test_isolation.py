@@ -1,5 +1,6 @@
 """With a view of the machine of their own (where this machine allows it), and without."""
 
+import os
 from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -7,7 +8,7 @@ from tempfile import TemporaryDirectory
 import pytest
 
 from gpupool.localcluster.kubelet.launches import Launches
-from tests.localcluster.kubelet.world import World, phase_is, settings, shell, world
+from tests.localcluster.kubelet.world import World, container, phase_is, settings, shell, world
 
 MOUNT = {
     "container": {"volumeMounts": [{"name": "v", "mountPath": "/data/here"}]},
@@ -75,6 +76,25 @@ async def test_the_clusters_own_files_are_hidden_wherever_they_are(tmp_path: Pat
         *("not", "there", "beside", "data", data, "pods", pods, "bin"),
         *("beside", "runs", "x", "not", "there"),
     ]
+
+
+async def test_a_container_reaches_no_process_but_its_own(tmp_path: Path) -> None:
+    if not await allowed(tmp_path):
+        pytest.skip("this machine allows no user namespaces")
+    async with world(tmp_path) as here:
+        found = await here.run(shell("p", "sleep 1000 & wait"))
+        script = f"""
+        kill -0 {os.getpid()} 2>/dev/null || echo not there
+        kill -9 1; kill -0 1 && echo init stays
+        kill -0 2 && echo so does the program
+        """
+        assert await here.output(found, script) == (
+            0,
+            b"not there\ninit stays\nso does the program\n",
+        )
+        await here.output(found, "kill -9 2")
+        found = await here.until("p", lambda p: bool(container(p)["lastState"]))
+        assert container(found)["lastState"]["terminated"]["exitCode"] == 137
 
 
 async def test_the_user_that_the_pod_asks_for(tmp_path: Path) -> None:

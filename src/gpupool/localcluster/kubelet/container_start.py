@@ -257,7 +257,7 @@ def _refuse_unsupported(spec: Obj) -> None:
 def _ignored(spec: Obj) -> list[str]:
     """What a pod asks for that a process of a plain user cannot have."""
     texts = [
-        f"spec.{key} has no effect on local nodes: containers share this machine's processes"
+        f"spec.{key} has no effect on local nodes"
         for key in ("hostPID", "hostIPC")
         if spec.get(key)
     ]

@@ -17,6 +17,7 @@ import contextlib
 import fcntl
 import os
 import resource
+import select
 import selectors
 import signal
 import socket
@@ -35,6 +36,8 @@ from gpupool.localcluster.kubelet.sandbox import (
     become_subreaper,
     die_with_parent,
     enter,
+    join,
+    leave,
 )
 
 MARK = "GPUPOOL_CONTAINER_ID"  # in the environment of all that belongs to a container
@@ -49,6 +52,7 @@ class Run(NamedTuple):
     id: str
     container: str
     is_main: bool  # its end is the end of the container
+    program: int  # its pid; the run's own is that of the program's init, where there is one
 
 
 class Launcher:
@@ -94,15 +98,28 @@ class Launcher:
 
     def _start(self, message: Message, descriptors: list[int]) -> None:
         outcome, child_side = os.pipe()
-        pid = os.fork()
-        if pid == 0:
-            _become(message, descriptors, child_side)
-        for descriptor in (*descriptors, child_side):
+        waiting, go = os.pipe()
+        host = self._host_of(message)
+        first = os.fork()
+        if first == 0:
+            os.close(go)
+            _become(message, descriptors, child_side, waiting, host)
+        for descriptor in (*descriptors, child_side, waiting):
             os.close(descriptor)
-        self._runs[pid] = Run(message["id"], message["container"], message["main"])
-        self._pids[message["id"]] = pid
         with open(outcome, "rb") as file:
-            problem = file.read()  # ends when the program has begun
+            line = file.readline()
+            pid = int(line) if line.endswith(b"\n") else first
+            if pid != first:
+                os.waitpid(first, 0)  # its child is ours now
+            with contextlib.suppress(OSError):
+                os.write(go, b"g")
+            # Ends when the program has begun.
+            problem = file.read() if line.endswith(b"\n") else line
+        os.close(go)
+        has_init = message["view"] is not None and host is None
+        program = process_table.only_child(pid) if has_init and not problem else pid
+        self._runs[pid] = Run(message["id"], message["container"], message["main"], program)
+        self._pids[message["id"]] = pid
         if problem:
             code, _, text = problem.decode().partition(" ")
             os.waitpid(pid, 0)
@@ -110,7 +127,16 @@ class Launcher:
             self._send({"op": "failed", "id": message["id"], "code": int(code), "text": text})
             return
         self._note(pid, message["container"])
-        self._send({"op": "started", "id": message["id"], "pid": pid})
+        self._send({"op": "started", "id": message["id"], "pid": program})
+
+    def _host_of(self, message: Message) -> int | None:
+        """The init of the container that the program is to run in; None: its own."""
+        if message["view"] is None or message["main"]:
+            return None
+        container = message["container"]
+        return next(
+            (p for p, r in self._runs.items() if r.is_main and r.container == container), None
+        )
 
     def _signal(self, run_id: str, number: int) -> None:
         pid = self._pids.get(run_id)
@@ -119,11 +145,13 @@ class Launcher:
         run = self._runs[pid]
         with contextlib.suppress(OSError):
             if not run.is_main:
-                os.killpg(pid, number)
+                os.killpg(run.program, number)
             elif number == signal.SIGKILL:
                 self._kill_container(run.container, pid)
             else:
-                os.kill(pid, number)  # what it started is its own to end, as in any container
+                os.kill(
+                    run.program, number
+                )  # what it started is its own to end, as in any container
 
     def _reap(self) -> None:
         while True:
@@ -190,9 +218,9 @@ class Launcher:
             self._sock.sendall(head + body)
 
     def _end_all(self) -> None:
-        for pid in self._runs:
+        for run in self._runs.values():
             with contextlib.suppress(OSError):
-                os.killpg(pid, signal.SIGTERM)
+                os.killpg(run.program, signal.SIGTERM)
         deadline = time.monotonic() + _GRACE_S
         while self._runs and time.monotonic() < deadline:
             self._reap()
@@ -209,29 +237,71 @@ def _kill(pid: int) -> None:
         os.kill(pid, signal.SIGKILL)
 
 
-def _become(message: Message, descriptors: list[int], outcome: int) -> None:
-    """In the new process: turns it into the program, or says why not. Does not return."""
-    parent = os.getppid()
+def _become(
+    message: Message, descriptors: list[int], outcome: int, waiting: int, host: int | None
+) -> None:
+    """In the new process: turns it into the program, or says why not. Does not return.
+
+    With a view, it is its child that does: only a child can be in another process namespace. It
+    tells the child's pid and ends, and the launcher, as subreaper, is the child's parent then.
+    """
+    view = None if message["view"] is None else _view(message["view"])
     try:
-        os.setsid()
         _take_descriptors(descriptors)
-        if message["tty"]:
-            fcntl.ioctl(0, termios.TIOCSCTTY, 0)
         _set_limits()
-        if message["view"] is not None:
-            enter(_view(message["view"]))
-        _go_to(message["cwd"])
-        for number in (*_IGNORED, signal.SIGPIPE, signal.SIGCHLD):
-            signal.signal(number, signal.SIG_DFL)
-        die_with_parent(signal.SIGKILL)
-        if os.getppid() != parent:
-            os._exit(_NOT_EXECUTABLE)
-        os.execvpe(message["argv"][0], message["argv"], message["env"])
+        child = 0
+        if view is not None:
+            leave(view) if host is None else join(host)
+            child = os.fork()
+        if child or view is None:
+            os.write(outcome, b"%d\n" % (child or os.getpid()))
+        if child:
+            os._exit(0)
+        _wait_for_parent(waiting)
+        if view is not None and host is None:
+            os.setsid()
+            enter(view)
+            if child := os.fork():
+                _reap_until_end_of(child)
+        _run(message)
     except OSError as error:
         code = _NOT_FOUND if isinstance(error, FileNotFoundError) else _NOT_EXECUTABLE
         os.write(outcome, f"{code} {error.strerror}".encode())
     finally:
         os._exit(_NOT_EXECUTABLE)
+
+
+def _run(message: Message) -> None:
+    os.setsid()
+    if message["tty"]:
+        fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+    _go_to(message["cwd"])
+    for number in (*_IGNORED, signal.SIGPIPE, signal.SIGCHLD):
+        signal.signal(number, signal.SIG_DFL)
+    os.execvpe(message["argv"][0], message["argv"], message["env"])
+
+
+def _wait_for_parent(waiting: int) -> None:
+    """Until the launcher is the parent; should it end, then so do we."""
+    said = os.read(waiting, 1)
+    die_with_parent(signal.SIGKILL)
+    poll = select.poll()
+    poll.register(waiting, 0)
+    if not said or poll.poll(0):  # the launcher has hung up already
+        os._exit(_NOT_EXECUTABLE)
+
+
+def _reap_until_end_of(program: int) -> None:
+    """The container's init. Its end is the end of all in the container; nobody inside can end it:
+    the kernel keeps from it what it does not handle. Does not return."""
+    signal.set_wakeup_fd(-1)
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    os.closerange(0, _OPEN_FILES)
+    while True:
+        pid, status = os.wait()
+        if pid == program:
+            code = os.waitstatus_to_exitcode(status)
+            os._exit(code if code >= 0 else 128 - code)
 
 
 def _view(given: Message) -> View:
@@ -268,10 +338,14 @@ def _can_make_namespaces(directory: Path) -> bool:
     """Tried once, in a process of its own."""
     root = directory / "probe"
     root.mkdir(exist_ok=True)
+    view = View(str(root), "probe", 0, 0, (Bind(str(root), "/tmp"),))
     pid = os.fork()
     if pid == 0:
         try:
-            enter(View(str(root), "probe", 0, 0, (Bind(str(root), "/tmp"),)))
+            leave(view)
+            if child := os.fork():
+                os._exit(os.waitpid(child, 0)[1] != 0)
+            enter(view)
             os._exit(0)
         finally:
             os._exit(1)

@@ -41,6 +41,15 @@ def start_time(pid: int) -> int:
     return 0 if found is None else found.started
 
 
+def only_child(pid: int) -> int:
+    """Of a process that has one; itself when the child has ended already."""
+    try:
+        children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+    except OSError:  # the kernel does not tell
+        children = [str(e.pid) for e in everyone() if e.parent == pid]
+    return int(children[0]) if children else pid
+
+
 def everyone() -> Iterator[Entry]:
     for name in os.listdir("/proc"):
         if name.isdigit() and (found := entry(int(name))) is not None:

@@ -19,7 +19,7 @@ from collections.abc import Collection, Iterable, Mapping
 from functools import cache
 from typing import NamedTuple
 
-_NEWNS, _NEWUTS, _NEWUSER = 0x00020000, 0x04000000, 0x10000000
+_NEWNS, _NEWUTS, _NEWUSER, _NEWPID = 0x00020000, 0x04000000, 0x10000000, 0x20000000
 _RDONLY, _NOSUID, _NODEV, _NOEXEC = 1, 2, 4, 8
 _REMOUNT, _BIND, _REC, _PRIVATE = 32, 4096, 16384, 1 << 18
 _DETACH = 2
@@ -32,6 +32,7 @@ _SYS_PIVOT_ROOT = {"x86_64": 155, "aarch64": 41}
 # Never shown: people's own files, and what others keep in scratch space.
 _HIDDEN = frozenset({"/home", "/root", "/tmp", "/mnt", "/media", "/dev", "/boot", "/lost+found"})
 _DEVICES = ("null", "zero", "full", "random", "urandom", "tty", "ptmx", "pts")
+_NAMESPACES = ("user", "pid", "uts", "mnt")  # the first gives the right to the others
 _LINKS = {"fd": "/proc/self/fd", "stdin": "fd/0", "stdout": "fd/1", "stderr": "fd/2"}
 
 
@@ -57,13 +58,25 @@ class View(NamedTuple):
 _Tree = dict[str, "_Tree"]
 
 
-def enter(view: View) -> None:
-    """Raises OSError where the kernel does not allow it."""
+def leave(view: View) -> None:
+    """This process gets namespaces of its own, its next child is the first of a process namespace.
+    Raises OSError where the kernel does not allow it."""
     uid, gid = os.getuid(), os.getgid()
-    _unshare(_NEWUSER | _NEWNS | _NEWUTS)
+    _unshare(_NEWUSER | _NEWNS | _NEWUTS | _NEWPID)
     _write("/proc/self/setgroups", "deny")
     _write("/proc/self/uid_map", f"{view.uid} {uid} 1")
     _write("/proc/self/gid_map", f"{view.gid} {gid} 1")
+
+
+def join(pid: int) -> None:
+    """This process, and its next child also as a process, goes where that one is."""
+    places = [os.open(f"/proc/{pid}/ns/{name}", os.O_RDONLY) for name in _NAMESPACES]
+    for place in places:
+        _call(_libc().setns(place, 0), "setns")
+
+
+def enter(view: View) -> None:
+    """Makes the view, in a child of the process that has left. Raises OSError."""
     _mount("", "/", _REC | _PRIVATE)
     _mount(view.root, view.root, _BIND)
     binds = [bind._replace(target=os.path.realpath(bind.target)) for bind in view.binds]
@@ -135,11 +148,18 @@ def _show(host: str, place: str) -> None:
                 os.symlink(os.readlink(host), place)
             return
         _make_place(host, place)
-        _mount(host, place, _BIND | _REC)
+        if host != "/proc" or not _mount_proc(place):
+            _mount(host, place, _BIND | _REC)
         if host not in ("/proc", "/sys"):  # the kernel keeps these itself
             _make_read_only(place)
     except OSError:
         return
+
+
+def _mount_proc(place: str) -> bool:
+    """With the container's own processes. Not where the machine's is only partly to be seen."""
+    flags = ctypes.c_ulong(_NOSUID | _NODEV | _NOEXEC)
+    return bool(_libc().mount(b"proc", place.encode(), b"proc", flags, None) == 0)
 
 
 def _make_place(source: str, place: str) -> None:
