@@ -3,6 +3,7 @@
 Run: python -m tools.terminal_picture (needs kubectl on the PATH; not part of `make docs`).
 """
 
+import html
 import io
 import os
 import re
@@ -25,6 +26,10 @@ THEN = (
     "kubectl rollout status deployment web",
     "kubectl get pods",
 )
+_INDENTED = re.compile(
+    r'x="(?P<x>[\d.]+)"(?P<y> y="[\d.]+" )textLength="(?P<length>[\d.]+)"(?P<more>[^>]*)>'
+    r"(?P<spaces>(?:&#160;)+)(?P<rest>[^<\s][^<]*)</text>"
+)
 
 
 def main() -> None:
@@ -45,8 +50,23 @@ def main() -> None:
         console.print(page)
     picture = console.export_svg(title="gpupool", theme=MONOKAI)
     # Fonts from somewhere else are not fetched in a README, and need not be.
-    PICTURE.write_text(re.sub(r"@font-face \{.*?\}\s*", "", picture, flags=re.DOTALL))
+    picture = re.sub(r"@font-face \{.*?\}\s*", "", picture, flags=re.DOTALL)
+    PICTURE.write_text(_INDENTED.sub(_moved_right, picture))
     print(PICTURE)
+
+
+def _moved_right(text: re.Match[str]) -> str:
+    """Some viewers drop the spaces that a text begins with: it is put further right instead."""
+    spaces = text["spaces"].count("&")
+    letter = float(text["length"]) / len(html.unescape(text["spaces"] + text["rest"]))
+    x, length = (
+        f"{value:g}"
+        for value in (
+            float(text["x"]) + spaces * letter,
+            float(text["length"]) - spaces * letter,
+        )
+    )
+    return f'x="{x}"{text["y"]}textLength="{length}"{text["more"]}>{text["rest"]}</text>'
 
 
 def _run(command: str, environment: dict[str, str], home: str) -> Text:
