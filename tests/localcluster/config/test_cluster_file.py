@@ -262,3 +262,25 @@ def test_the_name_of_a_cluster_is_short() -> None:
     (problem,) = problems(f"name: {'a' * 41}\npools: []\n")
     assert problem.startswith("3:7: name: wanted lower-case letters, digits")
     assert "at most 40" in problem
+
+
+def test_pools_are_checked_beside_one_that_is_misspelt() -> None:
+    lines = problems("""
+        kidn: x
+        network: {pods: 1.2.3.0/33}
+        pools:
+          - name: a
+            instanceType: ecs.g6.large
+            cuont: 1
+          - name: b
+            instanceType: ecs.nothing
+          - name: b
+            instanceType: ecs.g6.large
+        """)
+    assert [line.split(": ")[1] for line in lines] == [
+        "kidn",
+        "network.pods",
+        "pools[0].cuont",
+        "pools[1].instanceType",
+        "pools[2].name",
+    ]

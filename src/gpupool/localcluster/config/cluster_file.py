@@ -1,14 +1,15 @@
 """A cluster file (YAML) -> ClusterSpec, or everything that is wrong with it at once.
 
-First the shape (schema_problems.py), then what the fields mean together: names that must be
-different, types that must exist, numbers and networks that must fit.
+First the shape (schema_problems.py), then what the fields of the right shape mean together: names
+that must be different, types that must exist, numbers and networks that must fit.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from importlib.resources import files
 from ipaddress import IPv4Network
+from itertools import count
 from typing import Any, TypeAlias
 
 import msgspec
@@ -41,16 +42,34 @@ def parse_cluster(text: str) -> ClusterFile | Problems:
     document = read_document(text)
     if not isinstance(document, Document):
         return document
-    problems = tuple(schema_problems(document, _schema()))
-    if problems:
+    problems = list(schema_problems(document, _schema()))
+    sound = _sound(document, problems)
+    if sound is None:
         return _in_order(problems)
-    file = msgspec.convert(document.data, file_format.Cluster)
-    problems = (
-        *_catalogue_problems(document, file),
-        *_network_problems(document, file.network),
-        *_pools_problems(document, file),
-    )
+    file, pools = sound
+    problems += _catalogue_problems(document, file)
+    problems += _network_problems(document, file.network)
+    problems += _pools_problems(document, file, pools)
     return _in_order(problems) if problems else ClusterFile(file.name or "", _spec(file))
+
+
+def _sound(
+    document: Document, problems: Iterable[Problem]
+) -> tuple[file_format.Cluster, list[int]] | None:
+    """The file without what is wrong in itself, and where its pools stand. None when the rest
+    would mean something else without it: then it is not looked at further."""
+    wrong = {each.path[: 2 if each.path[:1] == ("pools",) else 1] for each in problems}
+    if wrong & {(), ("pools",), ("gpuModels",), ("instanceTypes",)}:
+        return None
+    data = {key: value for key, value in document.data.items() if (key,) not in wrong}
+    places = [index for index in range(len(data["pools"])) if ("pools", index) not in wrong]
+    rest = {
+        "apiVersion": "gpupool.io/v1alpha1",
+        "kind": "Cluster",
+        **data,
+        "pools": [data["pools"][index] for index in places],
+    }
+    return msgspec.convert(rest, file_format.Cluster), places
 
 
 def default_cluster_text() -> str:
@@ -122,13 +141,16 @@ def _catalogue_problems(document: Document, file: file_format.Cluster) -> Iterat
             )
 
 
-def _pools_problems(document: Document, file: file_format.Cluster) -> Iterator[Problem]:
-    yield from _twice(document, "pools", [pool.name for pool in file.pools])
+def _pools_problems(
+    document: Document, file: file_format.Cluster, places: Sequence[int]
+) -> Iterator[Problem]:
+    """`places` are those of the pools in the document."""
+    yield from _twice(document, "pools", [pool.name for pool in file.pools], places)
     known = _extended(file)
     # A type of the file whose card is unknown is reported there, not again at each pool.
     names = {*known.instance_types, *(row.name for row in file.instance_types)}
     first_use: dict[str, str] = {}
-    for index, pool in enumerate(file.pools):
+    for index, pool in zip(places, file.pools, strict=True):
         for problem in pool_problems(pool, names):
             yield document.problem(problem.text, "pools", index, *problem.path)
         for place, name in enumerate(pool.node_names):
@@ -140,9 +162,11 @@ def _pools_problems(document: Document, file: file_format.Cluster) -> Iterator[P
             first_use.setdefault(name, pool.name)
 
 
-def _twice(document: Document, where: str, names: list[str]) -> Iterator[Problem]:
+def _twice(
+    document: Document, where: str, names: list[str], places: Iterable[int] | None = None
+) -> Iterator[Problem]:
     seen: set[str] = set()
-    for index, name in enumerate(names):
+    for index, name in zip(places or count(), names, strict=False):
         if name in seen:
             yield document.problem(f'the name "{name}" is given twice', where, index, "name")
         seen.add(name)
