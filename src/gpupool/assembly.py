@@ -60,6 +60,7 @@ async def run_cluster(
     home = tuple(Path(given) for given in (os.environ.get("GPUPOOL_HOME"),) if given)
     fleet = Fleet(FleetSettings(directory / "pods", host_paths=(volumes,), private=home))
     server = build(directory, made, tokens, fleet)
+    is_new = not any(server.api.store.counts().values())
     try:
         http = await server.listen(settings.port)
         try:
@@ -69,7 +70,7 @@ async def run_cluster(
                 settings.kubeconfig,
                 kubeconfig.Kubeconfig(settings.name, where, made.ca_pem, token),
             )
-            if settings.apply_spec:
+            if settings.apply_spec or is_new:
                 await _apply_pools(server.client(ADMIN), settings)
             await _run_until(
                 stop, _programs(server, fleet, settings), lambda: ready(Running(http.port))

@@ -11,11 +11,13 @@ import os
 import resource
 import signal
 from collections.abc import Callable
+from pathlib import Path
 from typing import Protocol
 
 from gpupool.cli.ports import no_port
 from gpupool.cli.prepare import Prepared, fingerprint
 from gpupool.cli.reports import Failed, Listener, Ready, Step
+from gpupool.kube.errors import Refused
 from gpupool.localcluster.apiserver.security.certificates import CertificateError
 from gpupool.localcluster.apiserver.security.data_directory import DataDirectoryError, Lock
 from gpupool.localcluster.apiserver.store.disk import StoreDamaged
@@ -52,8 +54,13 @@ def serve(
         with Lock(prepared.cluster.path), asyncio.Runner(loop_factory=_event_loop) as runner:
             runner.run(_run(prepared, run, tell, attached_to))
     except Exception as error:
-        log.exception("server stopped")
-        tell(Failed(_words(_innermost(error), prepared.settings)))
+        cause = _innermost(error)
+        words = _words(cause, prepared.settings)
+        if words is None:
+            log.exception("server stopped")
+        else:
+            log.error("server stopped", extra={"error": words})
+        tell(Failed(words or f"{type(cause).__name__}: {cause}"))
         return 1
     return 0
 
@@ -115,13 +122,16 @@ def _innermost(error: Exception) -> Exception:
     return error
 
 
-def _words(error: Exception, settings: ClusterSettings) -> str:
+def _words(error: Exception, settings: ClusterSettings) -> str | None:
+    """What to do about it; None for what nobody has foreseen."""
     match error:
         case OSError(errno=errno.EADDRINUSE):
             return no_port(settings.port, "it is in use", "Choose another with --port.").message
         case OSError(errno=errno.ENOSPC):
             return f"No space is left for {settings.data_dir}: free some, and start again."
-        case DataDirectoryError() | StoreDamaged() | CertificateError():
+        case DataDirectoryError() | StoreDamaged() | CertificateError() | Refused():
             return str(error)  # they say what to do
+        case OSError(filename=str(name)) if Path(name).is_relative_to(settings.data_dir):
+            return f"{name}: {error.strerror}. Put back what was there, or remove it."
         case _:
-            return f"{type(error).__name__}: {error}"
+            return None

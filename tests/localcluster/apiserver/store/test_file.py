@@ -188,10 +188,10 @@ Damage = Callable[[Path], object]
 WRONG: dict[str, tuple[Damage, str]] = {
     "an empty file": (lambda path: path.write_bytes(b""), "an empty file.*gpupool reset"),
     "no database": (lambda path: path.write_bytes(b"text" * 999), "not a database.*gpupool reset"),
-    "a directory": (lambda path: path.mkdir(), "unable to open.*owner and permissions"),
+    "a directory": (lambda path: path.mkdir(), "Is a directory.*owner and permissions"),
     "a database of others": (
-        lambda path: sqlite3.connect(path).execute("CREATE TABLE a(b)"),
-        "an empty file",
+        lambda path: sqlite3.connect(path).execute("CREATE TABLE a(b)").connection.close(),
+        "no such table.*gpupool reset",
     ),
     "a log without its file": (
         lambda path: path.with_name("store.db-wal").write_bytes(b"x"),
@@ -217,6 +217,15 @@ def test_a_killed_first_start_leaves_nothing_that_hinders_the_second(tmp_path: P
     assert [each.name for each in tmp_path.iterdir()] == ["store.db"]
 
 
+def test_a_commit_is_flushed_to_the_disk(tmp_path: Path) -> None:
+    store = Store(tmp_path / "store.db", selectable)
+    db = store._disk._db
+    assert db is not None
+    assert db.execute("PRAGMA journal_mode").fetchone() == ("wal",)
+    assert db.execute("PRAGMA synchronous").fetchone() == (2,)  # FULL
+    store.close()
+
+
 @pytest.mark.skipif(os.geteuid() == 0, reason="nothing is read-only for root")
 def test_a_read_only_file_is_refused_with_what_to_do(
     stopped: tuple[Path, Content], tmp_path: Path
@@ -224,5 +233,5 @@ def test_a_read_only_file_is_refused_with_what_to_do(
     path = tmp_path / "store.db"
     shutil.copy(stopped[0] / "store.db", path)
     path.chmod(0o400)
-    with pytest.raises(StoreDamaged, match=r"readonly.*owner and permissions"):
+    with pytest.raises(StoreDamaged, match=r"Permission denied.*owner and permissions"):
         Store(path, selectable)

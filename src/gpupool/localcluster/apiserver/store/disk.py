@@ -36,8 +36,8 @@ class Disk:
     """Open the file, read it all once, then write batches from a thread of its own."""
 
     def __init__(self, path: Path) -> None:
-        self.path = path
-        self._db = file.open_file(path)
+        self._path = path
+        self._db: sqlite3.Connection | None = None  # while it is still being read
         self._lock = threading.Lock()
         self._wake = threading.Event()
         self._resume = threading.Event()
@@ -48,10 +48,13 @@ class Disk:
 
     def load(self) -> Iterator[tuple[int, str, int, bytes]]:
         """Every (id, resource, rv, value). Raises StoreDamaged on anything unreadable."""
-        return file.read_rows(self.path, self._db)
+        yield from file.read_file(self._path)
+        self._db = file.open_file(self._path)
 
     def last_rv(self) -> int:
-        return file.read_state(self.path, self._db).rv
+        """Once it is loaded."""
+        assert self._db is not None
+        return file.last_rv(self._path, self._db)
 
     def start(self, committed: Callable[[int], None], failed: Callable[[Exception], None]) -> None:
         """`committed(n)`: the n oldest queued rows are on disk. `failed`: none of the queued rows
@@ -77,10 +80,6 @@ class Disk:
             self._has_failed = False
         self._resume.set()
 
-    def abandon(self) -> None:
-        """Closes without having written anything."""
-        self._db.close()
-
     def close(self) -> None:
         """Writes what is queued, folds the WAL into the file, closes."""
         self._closing = True
@@ -88,6 +87,7 @@ class Disk:
         self._resume.set()
         if self._thread is not None:
             self._thread.join()
+        assert self._db is not None
         try:
             self._db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
         except sqlite3.Error as error:
@@ -97,6 +97,7 @@ class Disk:
     def _write_batches(
         self, committed: Callable[[int], None], failed: Callable[[Exception], None]
     ) -> None:
+        assert self._db is not None
         while True:
             self._wake.wait()
             self._wake.clear()

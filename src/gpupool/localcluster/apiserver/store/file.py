@@ -4,10 +4,12 @@ Nothing is written to a file before all of it has been read and found right. Wha
 in words: which file, what was found, what to do.
 """
 
+import errno
 import os
 import sqlite3
 import zlib
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
@@ -45,21 +47,58 @@ def row_crc(row: int, resource: str, rv: int, value: bytes) -> int:
     return zlib.crc32(value, zlib.crc32(f"{row} {resource} {rv}".encode()))
 
 
-def open_file(path: Path) -> sqlite3.Connection:
-    """A new file if there is none. Raises StoreDamaged."""
-    log = path.with_name(f"{path.name}-wal")
+def read_file(path: Path) -> Iterator[tuple[int, str, int, bytes]]:
+    """Every (id, resource, rv, value), of a new file if there is none. Raises StoreDamaged.
+
+    Nothing is changed: SQLite would fold the log into a file that may be damaged, and delete it.
+    """
+    log = _log(path)
     try:
         if not path.exists():
             if log.exists():
-                raise StoreDamaged(damaged(path, f"no such file, but {log.name}"))
+                raise StoreDamaged(_damaged(path, f"no such file, but {log.name}"))
             _make(path)
+        _look_at(path)
         if problem := wal.damage(log):
-            raise StoreDamaged(damaged(log, problem))
-        return _opened(path)
+            raise StoreDamaged(_damaged(log, problem))
+        with _reading(path) as db:
+            _verify(path, db)
+            yield from _rows(path, db)
     except OSError as error:
         raise StoreDamaged(_unusable(path, error.strerror or str(error))) from error
+    except (sqlite3.DatabaseError, TypeError, UnicodeError) as error:
+        raise _refused(path, error) from error
+
+
+def _look_at(path: Path) -> None:
+    if path.is_dir():
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
+    if not os.access(path, os.R_OK | os.W_OK):
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+    if path.stat().st_size == 0:
+        raise StoreDamaged(_damaged(path, "an empty file"))
+
+
+def open_file(path: Path) -> sqlite3.Connection:
+    """For this server alone, to be written. Raises StoreDamaged."""
+    db = None
+    try:
+        db = sqlite3.connect(path, isolation_level=None, check_same_thread=False, timeout=0)
+        # The mode first: with it, SQLite needs no shared-memory file beside the log.
+        db.execute("PRAGMA locking_mode = EXCLUSIVE")
+        db.execute("PRAGMA journal_mode = WAL")
+        db.execute("PRAGMA synchronous = FULL")
+        db.execute("PRAGMA fullfsync = ON")
+        db.execute("PRAGMA cache_size = -2000")
     except sqlite3.DatabaseError as error:
-        raise refused(path, error) from error
+        if db is not None:
+            db.close()
+        raise _refused(path, error) from error
+    return db
+
+
+def _log(path: Path) -> Path:
+    return path.with_name(f"{path.name}-wal")
 
 
 def _make(path: Path) -> None:
@@ -79,64 +118,57 @@ def _make(path: Path) -> None:
         os.close(directory)
 
 
-def _opened(path: Path) -> sqlite3.Connection:
-    db = sqlite3.connect(path, isolation_level=None, check_same_thread=False, timeout=0)
+@contextmanager
+def _reading(path: Path) -> Iterator[sqlite3.Connection]:
+    log, index = _log(path), path.with_name(f"{path.name}-shm")
+    is_stopped = not log.exists()
+    db = sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, timeout=0)
     try:
-        # The mode first: with it, SQLite needs no shared-memory file beside the WAL.
-        db.execute("PRAGMA locking_mode = EXCLUSIVE")
-        (version,) = db.execute("PRAGMA user_version").fetchone()
-        if version > SCHEMA_VERSION:
-            raise StoreDamaged(
-                f"store {path}: wanted format {SCHEMA_VERSION} or older, found {version}: "
-                "it was written by a newer gpupool; use that version, or `gpupool reset`"
-            )
-        if version < 1:
-            raise StoreDamaged(damaged(path, "an empty file"))
-        _verify(path, db)
-        db.execute("PRAGMA journal_mode = WAL")
-        db.execute("PRAGMA synchronous = FULL")
-        db.execute("PRAGMA fullfsync = ON")
-        db.execute("PRAGMA cache_size = -2000")
-    except BaseException:
+        yield db
+    finally:
         db.close()
-        raise
-    return db
+        index.unlink(missing_ok=True)
+        if is_stopped:
+            log.unlink(missing_ok=True)
 
 
 def _verify(path: Path, db: sqlite3.Connection) -> None:
     """The tree that rows hang in; the rows themselves are looked at when they are read."""
+    (version,) = db.execute("PRAGMA user_version").fetchone()
+    if version > SCHEMA_VERSION:
+        raise StoreDamaged(
+            f"store {path}: wanted format {SCHEMA_VERSION} or older, found {version}: "
+            "it was written by a newer gpupool; use that version, or `gpupool reset`"
+        )
     (found,) = db.execute("PRAGMA quick_check(1)").fetchone()
     if found != "ok":
-        raise StoreDamaged(damaged(path, found))
+        raise StoreDamaged(_damaged(path, found))
 
 
-def read_state(path: Path, db: sqlite3.Connection) -> State:
-    try:
-        row = db.execute("SELECT rv, objects, crc FROM state").fetchone()
-    except sqlite3.DatabaseError as error:
-        raise refused(path, error) from error
+def _rows(path: Path, db: sqlite3.Connection) -> Iterator[tuple[int, str, int, bytes]]:
+    state = _state(path, db)
+    count = 0
+    for row, resource, rv, crc, value in db.execute("SELECT * FROM object"):
+        if row_crc(row, resource, rv, value) != crc or rv > state.rv:
+            raise StoreDamaged(_damaged(path, f"row {row} ({resource}) is garbled"))
+        count += 1
+        yield row, resource, rv, value
+    if count != state.objects:
+        raise StoreDamaged(_damaged(path, f"{count} objects instead of {state.objects}"))
+
+
+def _state(path: Path, db: sqlite3.Connection) -> State:
+    row = db.execute("SELECT rv, objects, crc FROM state").fetchone()
     if row is None or State(*row[:2]).crc() != row[2]:
-        raise StoreDamaged(damaged(path, "its state is garbled"))
+        raise StoreDamaged(_damaged(path, "its state is garbled"))
     return State(*row[:2])
 
 
-def read_rows(path: Path, db: sqlite3.Connection) -> Iterator[tuple[int, str, int, bytes]]:
-    """Every (id, resource, rv, value)."""
-    state = read_state(path, db)
-    count = 0
-    try:
-        for row, resource, rv, crc, value in db.execute("SELECT * FROM object"):
-            if row_crc(row, resource, rv, value) != crc or rv > state.rv:
-                raise StoreDamaged(damaged(path, f"row {row} ({resource}) is garbled"))
-            count += 1
-            yield row, resource, rv, value
-    except (sqlite3.DatabaseError, TypeError, AttributeError, UnicodeError) as error:
-        raise refused(path, error) from error
-    if count != state.objects:
-        raise StoreDamaged(damaged(path, f"{count} objects instead of {state.objects}"))
+def last_rv(path: Path, db: sqlite3.Connection) -> int:
+    return _state(path, db).rv
 
 
-def damaged(path: Path, found: str) -> str:
+def _damaged(path: Path, found: str) -> str:
     return (
         f"store {path}: wanted a readable SQLite file, found: {found}. It was left as it is. "
         "Put a copy of the whole directory from a backup in its place, or start afresh with "
@@ -151,7 +183,7 @@ def _unusable(path: Path, found: str) -> str:
     )
 
 
-def refused(path: Path, error: Exception) -> StoreDamaged:
+def _refused(path: Path, error: Exception) -> StoreDamaged:
     """In words that help with this kind of error."""
     code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_CORRUPT) & 0xFF
     match code:
@@ -167,4 +199,4 @@ def refused(path: Path, error: Exception) -> StoreDamaged:
         case sqlite3.SQLITE_CANTOPEN | sqlite3.SQLITE_READONLY | sqlite3.SQLITE_IOERR:
             return StoreDamaged(_unusable(path, str(error)))
         case _:
-            return StoreDamaged(damaged(path, str(error)))
+            return StoreDamaged(_damaged(path, str(error)))

@@ -286,10 +286,7 @@ class Store:
                 )
                 self._swap(None, record)
                 self._next_id = max(self._next_id, row + 1)
-            last = self._disk.last_rv()
-        except BaseException:
-            self._disk.abandon()
-            raise
         finally:
             gc.enable()
+        last = self._disk.last_rv()
         self.rv = last + _RV_GAP_AFTER_START if last else 1
