@@ -1,7 +1,8 @@
 """Events in Kubernetes' way: the same thing about the same object is counted, not repeated.
 
 Recording never waits and never fails the caller: events are written from a queue in order, and a
-flood drops the newest with a warning rather than growing without limit.
+flood drops the newest with a warning rather than growing without limit. One object that has very
+much to say is cut short, as in Kubernetes: 25 events at once, then one every five minutes.
 """
 
 import asyncio
@@ -20,6 +21,8 @@ log = logging.getLogger(__name__)
 NORMAL, WARNING = "Normal", "Warning"
 _QUEUE_LIMIT = 20_000
 _REMEMBERED = 4_096
+_BURST = 25
+_REFILL_S = 300.0
 
 
 class Recorder:
@@ -31,6 +34,7 @@ class Recorder:
         self._now = now
         self._queue: asyncio.Queue[Obj] = asyncio.Queue(_QUEUE_LIMIT)
         self._seen: OrderedDict[tuple[str, ...], tuple[str, int]] = OrderedDict()
+        self._allowances: OrderedDict[str, tuple[float, float]] = OrderedDict()
         self._serial = 0
 
     def event(
@@ -51,6 +55,8 @@ class Recorder:
         if path:
             involved["fieldPath"] = path
         now = self._now()
+        if not self._may_speak(metadata.get("uid") or metadata["name"], now.timestamp()):
+            return
         stamp = now.strftime("%Y-%m-%dT%H:%M:%SZ")
         self._serial += 1
         suffix = f"{int(now.timestamp() * 1e6):x}{self._serial:x}"
@@ -77,6 +83,17 @@ class Recorder:
             self._queue.put_nowait(event)
         except asyncio.QueueFull:
             log.warning("event dropped", extra={"reason": reason, "object": metadata["name"]})
+
+    def _may_speak(self, about: str, now_s: float) -> bool:
+        """A bucket of allowances for each object, which fills again slowly."""
+        left, since_s = self._allowances.get(about, (float(_BURST), now_s))
+        left = min(float(_BURST), left + (now_s - since_s) / _REFILL_S)
+        speaks = left >= 1
+        self._allowances[about] = (left - 1 if speaks else left, now_s)
+        self._allowances.move_to_end(about)
+        if len(self._allowances) > _REMEMBERED:
+            self._allowances.popitem(last=False)
+        return speaks
 
     async def run(self) -> None:
         while True:
