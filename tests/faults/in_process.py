@@ -79,12 +79,13 @@ class Served:
         answer = await self._server.app.handle(_request(method, path, body, query, media))
         assert isinstance(answer, Answer)
         raw = answer.body if isinstance(answer.body, bytes) else b"".join(answer.body)
-        return answer.status, orjson.loads(raw)
+        return answer.status, orjson.loads(raw) if answer.content_type == JSON else {}
 
     def watch(self, path: str, query: Mapping[str, str]) -> Following:
-        return self.loop.run_until_complete(self._watch(path, {**query, "watch": "true"}))
+        return self.loop.run_until_complete(self.awatch(path, query))
 
-    async def _watch(self, path: str, query: Mapping[str, str]) -> Following:
+    async def awatch(self, path: str, query: Mapping[str, str]) -> Following:
+        query = {**query, "watch": "true"}
         stream = await self._server.app.handle(_request("GET", path, None, query, JSON))
         assert isinstance(stream, Stream)
         return Following(stream)
