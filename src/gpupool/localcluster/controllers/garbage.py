@@ -9,6 +9,7 @@ kind that nobody serves is never taken for dead.
 """
 
 import asyncio
+import itertools
 import logging
 from collections import OrderedDict
 
@@ -26,6 +27,7 @@ log = logging.getLogger(__name__)
 FOREGROUND, ORPHAN = "foregroundDeletion", "orphan"
 _UNOWNED = {EVENTS.plural, "leases"}  # plenty, and never owned: not worth a mirror
 _RETRY_S = 1.0
+_AT_A_TIME = 32
 _DEAD_REMEMBERED = 10_000
 
 
@@ -158,8 +160,13 @@ class Garbage:
         while not self._dirty:
             self._wake.clear()
             await self._wake.wait()
-        uid = next(iter(self._dirty))
-        del self._dirty[uid]
+        # Several at a time, and each once: their writes are flushed to disk together.
+        uids = list(itertools.islice(self._dirty, _AT_A_TIME))
+        for uid in uids:
+            del self._dirty[uid]
+        await asyncio.gather(*(self._look(uid) for uid in uids))
+
+    async def _look(self, uid: str) -> None:
         known = self._alive.get(uid)
         if known is None:
             return
