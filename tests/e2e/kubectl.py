@@ -158,5 +158,5 @@ class Kubectl:
 
 
 def stream_of(*objects: Obj) -> str:
-    """Several objects as one text that kubectl reads."""
-    return "\n---\n".join(json.dumps(obj) for obj in objects)
+    """Several objects as one text that kubectl reads: JSON is YAML too, once --- says so."""
+    return "".join(f"---\n{json.dumps(obj)}\n" for obj in objects)

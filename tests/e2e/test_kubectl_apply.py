@@ -26,7 +26,7 @@ def test_unchanged_means_the_version_stays(kubectl: Kubectl) -> None:
 def test_several_objects_of_a_directory_are_applied(kubectl: Kubectl) -> None:
     (kubectl.folder / "all").mkdir()
     kubectl.write("all/a.yaml", config_map("a"), service("a"))
-    kubectl.write("all/b.json", config_map("b"))
+    kubectl.write("all/b.yaml", config_map("b"))
     assert kubectl("apply", "-f", "all").splitlines() == [
         "configmap/a created",
         "service/a created",

@@ -125,14 +125,24 @@ def test_a_rolling_update_keeps_within_its_bounds(kubectl: Kubectl) -> None:
     bounds = {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 1, "maxUnavailable": 0}}
     kubectl.apply(deployment("web", 3, strategy=bounds))
     kubectl("rollout", "status", "deployment/web")
-    path = '{.status.replicas} {.status.availableReplicas}{"\\n"}'
-    with kubectl.start("get", "deployment/web", "-w", "-o", f"jsonpath={path}") as watch:
+    wanted = '{.metadata.name} {.spec.replicas}{"\\n"}'
+    available = '{.status.availableReplicas}{"\\n"}'
+    with (
+        kubectl.start("get", "replicasets", "-w", "-o", f"jsonpath={wanted}") as sets,
+        kubectl.start("get", "deployment/web", "-w", "-o", f"jsonpath={available}") as whole,
+    ):
+        sets.shows(" 3\n")
+        whole.shows("3\n")
         kubectl("set", "image", "deployment/web", "web=nginx:2")
         kubectl("rollout", "status", "deployment/web")
-        eventually(lambda: watch.text().endswith("3 3\n") and watch.text().count("\n") > 3)
-        counts = [line.split() for line in watch.text().splitlines()]
-    assert max(int(total) for total, _ in counts) <= 4
-    assert min(int(available) for _, available in counts) >= 3
+        seen = sets.shows(" 0\n").splitlines()
+        healthy = whole.text().split()
+    sizes: dict[str, int] = {}
+    for line in seen:
+        name, size = line.split()
+        sizes[name] = int(size)
+        assert sum(sizes.values()) <= 4
+    assert min(map(int, healthy)) >= 3
 
 
 def test_recreate_stops_the_old_first(kubectl: Kubectl) -> None:

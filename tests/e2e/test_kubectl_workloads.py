@@ -216,7 +216,7 @@ def test_a_bad_schedule_is_refused(kubectl: Kubectl) -> None:
 
 def test_an_autoscaler_is_made_and_shown(kubectl: Kubectl) -> None:
     kubectl.apply(deployment("web"))
-    said = kubectl("autoscale", "deployment", "web", "--min=2", "--max=5", "--cpu=50%")
+    said = kubectl("autoscale", "deployment", "web", "--min=2", "--max=5", "--cpu-percent=50")
     assert said == "horizontalpodautoscaler.autoscaling/web autoscaled\n"
     eventually(lambda: kubectl.field(".spec.replicas", "deployment", "web") == "2")
     row = kubectl("get", "hpa", "web").splitlines()[1]
