@@ -11,12 +11,12 @@ from urllib.parse import urlencode
 import orjson
 
 from gpupool.contract.objects import Obj
-from gpupool.localcluster.apiserver.request import Answer, Request, Stream
+from gpupool.localcluster.apiserver.request import Answer, Reply, Request, Stream
 from gpupool.localcluster.apiserver.security import certificates
 from gpupool.localcluster.apiserver.security.certificates import Certificates
 from gpupool.localcluster.apiserver.security.identities import ADMIN
 from gpupool.localcluster.apiserver.security.tokens import StaticTokens
-from gpupool.localcluster.apiserver.server import build
+from gpupool.localcluster.apiserver.server import ApiServer, build
 from tests.conformance.api_server import NoNodes
 
 JSON = "application/json"
@@ -62,6 +62,9 @@ class Served:
             path = f"/api/v1/namespaces/{name}/serviceaccounts"
             self.call("POST", path, {"metadata": {"name": "default"}})
 
+    async def handle(self, request: Request) -> Reply:
+        return await self._server.app.handle(request)
+
     def call(
         self,
         method: str,
@@ -103,7 +106,7 @@ class Served:
         self.loop.close()
 
 
-async def _built(directory: Path) -> Any:
+async def _built(directory: Path) -> ApiServer:
     return build(directory, _certificates(), StaticTokens(), NoNodes())
 
 

@@ -1,5 +1,6 @@
 """Failures as Kubernetes says them: an ApiError carries the v1 Status that the client gets."""
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -43,7 +44,10 @@ class FieldError:
 
 def _shown(value: Any) -> str:
     """A bad value in an error text, as Go prints it."""
-    return orjson.dumps(value, option=orjson.OPT_SORT_KEYS).decode()
+    try:
+        return orjson.dumps(value, option=orjson.OPT_SORT_KEYS).decode()
+    except TypeError:  # a number of more than 64 bits
+        return json.dumps(value, sort_keys=True)
 
 
 def required(field: str, detail: str = "") -> FieldError:

@@ -7,7 +7,6 @@ step, so whoever sees the node sees the allocation that came with it (design D1)
 from gpupool.contract.objects import Obj
 from gpupool.localcluster.apiserver import status
 from gpupool.localcluster.apiserver.api import Api
-from gpupool.localcluster.apiserver.decode.body import read_any
 from gpupool.localcluster.apiserver.request import Answer, Request
 from gpupool.localcluster.apiserver.routing import Target
 from gpupool.localcluster.apiserver.store.record import Record
@@ -15,12 +14,13 @@ from gpupool.localcluster.apiserver.subresources.outcome import created
 from gpupool.localcluster.apiserver.verbs.metadata import failed_precondition
 from gpupool.localcluster.apiserver.verbs.options import write_options
 from gpupool.localcluster.apiserver.verbs.read import existing
+from gpupool.localcluster.apiserver.verbs.typed_body import typed_body
 
 
 async def bind(api: Api, request: Request, target: Target) -> Answer:
     """POST pods/{name}/binding and POST bindings."""
     options = write_options(request, "CreateOptions")
-    binding = read_any(request.body, request.headers.get("content-type", ""))
+    binding = typed_body(request, "", "v1", "Binding")
     metadata = binding.get("metadata") or {}
     name = target.name or str(metadata.get("name", ""))
     if metadata.get("name", name) != name:

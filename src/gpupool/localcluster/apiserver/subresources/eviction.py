@@ -9,7 +9,6 @@ from gpupool.contract.objects import Obj
 from gpupool.core.selectors import from_object
 from gpupool.localcluster.apiserver import status
 from gpupool.localcluster.apiserver.api import Api
-from gpupool.localcluster.apiserver.decode.body import read_any
 from gpupool.localcluster.apiserver.patch.managed_fields import Writer, track_update
 from gpupool.localcluster.apiserver.request import Answer, Request
 from gpupool.localcluster.apiserver.routing import Target
@@ -18,13 +17,14 @@ from gpupool.localcluster.apiserver.subresources.outcome import created
 from gpupool.localcluster.apiserver.verbs.delete import delete_record
 from gpupool.localcluster.apiserver.verbs.options import delete_options
 from gpupool.localcluster.apiserver.verbs.read import existing
+from gpupool.localcluster.apiserver.verbs.typed_body import typed_body
 
 BUDGETS = "poddisruptionbudgets.policy"
 _DISRUPTED_LIMIT = 2000
 
 
 async def evict(api: Api, request: Request, target: Target) -> Answer:
-    eviction = read_any(request.body, request.headers.get("content-type", ""))
+    eviction = typed_body(request, "policy", "v1", "Eviction")
     name = (eviction.get("metadata") or {}).get("name") or target.name
     if name != target.name:
         raise status.bad_request("name in URL does not match name in Eviction object")

@@ -6,7 +6,6 @@ from gpupool.contract.objects import Obj
 from gpupool.core.selectors import from_object
 from gpupool.localcluster.apiserver import status
 from gpupool.localcluster.apiserver.api import Api
-from gpupool.localcluster.apiserver.decode.body import read_any
 from gpupool.localcluster.apiserver.kinds import Kind
 from gpupool.localcluster.apiserver.request import Answer, Request
 from gpupool.localcluster.apiserver.routing import Target
@@ -15,6 +14,7 @@ from gpupool.localcluster.apiserver.verbs.options import write_options
 from gpupool.localcluster.apiserver.verbs.patch import change_of
 from gpupool.localcluster.apiserver.verbs.read import existing
 from gpupool.localcluster.apiserver.verbs.representation import answer_object, as_served
+from gpupool.localcluster.apiserver.verbs.typed_body import typed, typed_body
 from gpupool.localcluster.apiserver.verbs.update import Change, update_object, whole_body
 
 _BUILT_IN: Obj = {
@@ -44,14 +44,14 @@ async def write_scale(api: Api, request: Request, target: Target) -> Answer:
     change_scale: Change
     if request.method == "PUT":
         options = write_options(request, "UpdateOptions")
-        change_scale = whole_body(read_any(request.body, media))
+        change_scale = whole_body(typed_body(request, "autoscaling", "v1", "Scale"))
     else:
         options = write_options(request, "PatchOptions")
         change_scale = change_of(api, request, target, media.split(";", 1)[0].strip())
 
     def change(old: Obj) -> Obj:
         before = _scale(api, kind, old)
-        scale = change_scale(before)
+        scale = typed(change_scale(before), "autoscaling", "v1", "Scale")
         replicas = (scale.get("spec") or {}).get("replicas", 0)
         if not isinstance(replicas, int) or isinstance(replicas, bool) or replicas < 0:
             raise _bad_replicas(kind, target.name, replicas)

@@ -6,7 +6,6 @@ from gpupool.contract.objects import Obj
 from gpupool.localcluster.apiserver import status
 from gpupool.localcluster.apiserver.admission.attributes import Operation
 from gpupool.localcluster.apiserver.api import Api
-from gpupool.localcluster.apiserver.decode.body import read_any
 from gpupool.localcluster.apiserver.kinds import Kind
 from gpupool.localcluster.apiserver.request import Answer, Request
 from gpupool.localcluster.apiserver.routing import Target
@@ -25,6 +24,7 @@ from gpupool.localcluster.apiserver.verbs.representation import (
     as_served,
 )
 from gpupool.localcluster.apiserver.verbs.selection import select, selection
+from gpupool.localcluster.apiserver.verbs.typed_body import typed_body
 
 _POLICY_FINALIZERS = {"Orphan": "orphan", "Foreground": "foregroundDeletion"}
 # A finished delete of these answers with the object; of all others, with a Status.
@@ -82,7 +82,7 @@ async def delete_collection(
 def _options_body(request: Request) -> Obj:
     if not request.body:
         return {}
-    return read_any(request.body, request.headers.get("content-type", ""))
+    return typed_body(request, "", "v1", "DeleteOptions")
 
 
 def _success(kind: Kind, record: Record) -> Obj:
