@@ -34,6 +34,15 @@ class OpenKubectl(Protocol):
     def __call__(self, purpose: str, runtime: str = "timer") -> AbstractContextManager[Kubectl]: ...
 
 
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """Building a kubectl takes minutes, once: before the first test, whose time is limited."""
+    if any(item.get_closest_marker("kubectl") for item in session.items):
+        try:
+            ensure_kubectl()
+        except FileNotFoundError as error:
+            raise pytest.UsageError(str(error)) from None
+
+
 @pytest.fixture(scope="session")
 def cluster() -> Iterator[Cluster]:
     with Cluster(pools=POOLS) as running:

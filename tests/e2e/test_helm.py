@@ -116,6 +116,7 @@ def test_a_template_looks_things_up(helm: Helm, tmp_path: Path) -> None:
     assert "data: {a: default}" in shown
 
 
+@pytest.mark.slow
 def test_a_failed_upgrade_is_rolled_back(helm: Helm, cluster: Cluster, namespace: str) -> None:
     helm("install", "web", "chart", "--wait", "--timeout=60s")
     with pytest.raises(HelmFailed, match="rolled back"):
