@@ -14,7 +14,7 @@ from gpupool.localcluster.apiserver.request import Answer, Request
 from gpupool.localcluster.apiserver.routing import Target
 from gpupool.localcluster.apiserver.store.record import Record
 from gpupool.localcluster.apiserver.subresources.outcome import created
-from gpupool.localcluster.apiserver.verbs.delete import delete_record
+from gpupool.localcluster.apiserver.verbs.delete import check_preconditions, delete_record
 from gpupool.localcluster.apiserver.verbs.options import delete_options
 from gpupool.localcluster.apiserver.verbs.read import existing
 from gpupool.localcluster.apiserver.verbs.typed_body import typed_body
@@ -31,12 +31,15 @@ async def evict(api: Api, request: Request, target: Target) -> Answer:
     options = delete_options(request, eviction.get("deleteOptions") or {})
     pod_target = target._replace(subresource="", sub=None)
     record = existing(api, pod_target)
+    check_preconditions(pod_target.kind, record, options)
     pod = record.obj()
     if _needs_budget(pod):
         _charge(api, record, dry_run=options.dry_run)
         if not options.dry_run:
             _set_condition(pod.setdefault("status", {}), _evicted(api.stamp()))
             record = api.store.replace(record, pod)
+            if options.resource_version:  # it was the right one, until this very change
+                options = options._replace(resource_version=str(record.rv))
     await delete_record(api, request, pod_target, record, options)
     return created()
 

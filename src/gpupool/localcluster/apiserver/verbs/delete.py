@@ -109,7 +109,7 @@ async def delete_record(
     await api.admission.validate(attributes)
     # A webhook may have taken its time: what is deleted is what is there now.
     record = existing(api, target)
-    _check_preconditions(target.kind, record, options)
+    check_preconditions(target.kind, record, options)
     obj = record.obj()
     holds = _mark(obj, target.kind, options, api)
     if options.dry_run:
@@ -124,7 +124,7 @@ async def delete_record(
     return not holds, last
 
 
-def _check_preconditions(kind: Kind, record: Record, options: DeleteOptions) -> None:
+def check_preconditions(kind: Kind, record: Record, options: DeleteOptions) -> None:
     """In the store's words, which name the kind rather than the resource."""
     details: Obj = {"name": record.name, "kind": kind.kind}
     if kind.group:
