@@ -37,7 +37,11 @@ down: $(READY) ## Stop it; its data stays (NAME=)
 
 .PHONY: test
 test: $(READY) ## Run the tests (T="path -k word")
-	$(BIN)/pytest -n 2 $(T)
+	$(BIN)/pytest -n 2 -m "not slow" $(T)
+
+.PHONY: test-slow
+test-slow: $(READY) ## Run the long ones: hundreds of crashes, large clusters
+	$(BIN)/pytest -m slow tests
 
 .PHONY: check
 check: $(READY) ## Format, lint, types, architecture and docs, without changing anything
