@@ -14,6 +14,7 @@ from typing import TypeVar
 from gpupool.contract.objects import Obj
 
 PATIENCE_S = 15.0
+LONGEST_S = 90.0  # for any one command
 _LOOK_EVERY_S = 0.05
 T = TypeVar("T")
 
@@ -80,7 +81,7 @@ class Kubectl:
             capture_output=True,
             text=True,
             check=False,
-            timeout=PATIENCE_S * 3,
+            timeout=LONGEST_S,
         )
         return Ended(done.returncode, done.stdout, done.stderr)
 

@@ -209,6 +209,17 @@ def test_a_cron_job_can_be_run_by_hand(kubectl: Kubectl) -> None:
     assert kubectl.field(path, "job", "now") == "manual"
 
 
+@pytest.mark.slow
+def test_a_cron_job_runs_when_its_minute_comes(kubectl: Kubectl) -> None:
+    kubectl.apply(cron_job("often", "* * * * *"))
+    kubectl.wait("jsonpath={.status.lastSuccessfulTime}", "cronjob/often", within_s=75)
+    (name,) = kubectl.names("jobs")
+    assert re.fullmatch(r"often-\d+", name)
+    assert kubectl.field(".metadata.ownerReferences[0].kind", "job", name) == "CronJob"
+    kubectl("patch", "cronjob", "often", "-p", '{"spec":{"suspend":true}}')
+    assert kubectl("get", "cronjob", "often").splitlines()[1].split()[-4] == "True"
+
+
 def test_a_bad_schedule_is_refused(kubectl: Kubectl) -> None:
     said = kubectl.refused("apply", "-f", "-", stdin=json.dumps(cron_job("bad", "every day")))
     assert "spec.schedule: Invalid value" in said
