@@ -5,6 +5,7 @@ from urllib.parse import unquote
 
 from gpupool.localcluster.apiserver import status
 from gpupool.localcluster.apiserver.kinds import Kind, Kinds, Subresource
+from gpupool.localcluster.apiserver.security.access import quoted
 
 
 class Target(NamedTuple):
@@ -55,7 +56,19 @@ def route(path: str, kinds: Kinds) -> Target | NotApi | NoResource:
         if kinds.has_group(group):
             raise status.no_such_resource()
         return NotApi(path)
-    return _resource(group, version, [unquote(part) for part in rest], kinds)
+    if "%" in path or "/." in path:
+        rest = [_segment(part) for part in rest]
+    return _resource(group, version, rest, kinds)
+
+
+def _segment(part: str) -> str:
+    """What a client has quoted, unless it would lead elsewhere."""
+    text = unquote(part)
+    problems = [f"may not be '{text}'"] if text in (".", "..") else []
+    problems += [f"may not contain '{mark}'" for mark in "/%" if mark in text]
+    if problems:
+        raise status.bad_request(f"Name parameter invalid: {quoted(text)}: {';'.join(problems)}")
+    return text
 
 
 def _resource(group: str, version: str, rest: list[str], kinds: Kinds) -> Target | NoResource:

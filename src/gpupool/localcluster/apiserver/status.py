@@ -11,6 +11,8 @@ from gpupool.contract.objects import Obj
 from gpupool.localcluster.apiserver.kinds import Kind
 from gpupool.localcluster.apiserver.request import Answer
 
+_MOST_ERRORS = 200  # that one refusal names
+
 
 class ApiError(Exception):
     """A refusal. `status` is a complete v1 Status."""
@@ -194,8 +196,11 @@ def not_acceptable(accepted: Sequence[str]) -> ApiError:
 
 def invalid(kind: str, group: str, name: str, errors: Sequence[FieldError]) -> ApiError:
     """422: everything that is wrong with an object, as one Status."""
+    left = len(errors) - _MOST_ERRORS
+    if left > 0:  # or the answer would be a hundred times as large as what was sent
+        errors = [*errors[:_MOST_ERRORS], FieldError("", "", f"and {left} more")]
     # Said once in the text, though listed as often as found: that is how Kubernetes adds them up.
-    texts = list(dict.fromkeys(f"{e.field}: {e.message}" for e in errors))
+    texts = list(dict.fromkeys(f"{e.field}: {e.message}".removeprefix(": ") for e in errors))
     listed = texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]"
     qualified = f"{kind}.{group}" if group else kind
     details: Obj = {"name": name} if name else {}

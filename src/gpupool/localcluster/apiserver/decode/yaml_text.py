@@ -18,6 +18,7 @@ from gpupool.localcluster.apiserver.decode.json_text import MAX_DEPTH
 
 _LONGEST_NUMBER = 300
 _MAX_ALIASED = 100_000  # values that aliases may stand for, all together
+_MAX_VALUES = 100_000  # in one document: they take half a second
 _TRUE = frozenset({"y", "Y", "yes", "Yes", "YES", "true", "True", "TRUE", "on", "On", "ON"})
 _FALSE = frozenset({"n", "N", "no", "No", "NO", "false", "False", "FALSE", "off", "Off", "OFF"})
 _NULL = frozenset({"", "~", "null", "Null", "NULL"})
@@ -54,7 +55,9 @@ def parse(text: bytes) -> Parsed:
     """The first document. Raises BadYaml."""
     reader = _Reader()
     try:
-        for event in _first_document(text):
+        for number, event in enumerate(_first_document(text)):
+            if number > _MAX_VALUES:
+                raise BadYaml("yaml: document contains too many values")
             reader.take(event)
     except yaml.MarkedYAMLError as error:
         raise BadYaml(_worded(error)) from error

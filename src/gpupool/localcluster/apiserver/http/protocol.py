@@ -177,7 +177,7 @@ class HttpConnection(asyncio.Protocol):
         except ConnectionResetError:
             # Most likely the client has left; if it was another connection that broke, there is no
             # other way left to say so.
-            self._outlet.transport.abort()
+            self._outlet.abort()
             return
         self._task = None
         self._complete(received)
@@ -230,7 +230,7 @@ class HttpConnection(asyncio.Protocol):
             raise
         except Exception as error:  # noqa: BLE001 - as in _serve; the 200 is out already
             _unforeseen(error, received)
-            self._outlet.transport.abort()
+            self._outlet.abort()
         finally:
             self._is_streaming = False
             await bodies.end(stream.chunks)
@@ -275,21 +275,21 @@ class HttpConnection(asyncio.Protocol):
     def _pause_reading(self) -> None:
         if not self._is_reading_paused:
             self._is_reading_paused = True
-            self._outlet.transport.pause_reading()
+            self._outlet.pause_reading()
 
     def _resume_reading(self) -> None:
         if self._is_reading_paused:
             self._is_reading_paused = False
-            self._outlet.transport.resume_reading()
+            self._outlet.resume_reading()
 
     def end_if_overdue(self, now: float) -> None:
         # Streams may stand still: whoever reads logs with a pager does not read for minutes.
         is_stream = self._is_streaming or self._websocket is not None
         if now >= self._outlet.stalls_at and not is_stream:
-            self._outlet.transport.abort()
+            self._outlet.abort()
         elif now >= self._deadline:
-            if self._phase is _Phase.CLOSE and self._outlet.transport.is_closing():
-                self._outlet.transport.abort()
+            if self._phase is _Phase.CLOSE and self._outlet.is_closing():
+                self._outlet.abort()
             self.close()
 
     def end(self) -> None:
@@ -307,10 +307,10 @@ class HttpConnection(asyncio.Protocol):
         """Close once everything is sent; the next sweeps abort if that takes too long."""
         self._phase = _Phase.CLOSE
         self._deadline = self._loop.time() + self._limits.stall_timeout_s
-        self._outlet.transport.close()
+        self._outlet.close()
 
     def abort(self) -> None:
-        self._outlet.transport.abort()
+        self._outlet.abort()
 
 
 def _patience_s(phase: _Phase, limits: WireLimits) -> float:

@@ -116,6 +116,9 @@ class RequestReader:
     def stop(self) -> None:
         self.received.clear()
         self.release()
+        # The parser and we, and the connection and we, would keep each other alive.
+        self._parser = None
+        self._expects_continue = _nobody
 
     def _limit_pending(self) -> None:
         if self.is_mid_head:
@@ -187,6 +190,10 @@ class RequestReader:
         keep_alive = self._keep_alive and not self._parser.should_upgrade()
         self.received.append(Received(request, keep_alive, self._is_http10))
         self._reset()
+
+
+def _nobody() -> None:
+    """Expects anything any more."""
 
 
 def _checked(lines: list[bytes], limits: WireLimits) -> dict[str, str]:

@@ -82,7 +82,7 @@ class ServerWebSocket:
                 await self._peer_closed.wait()
         except TimeoutError:
             pass
-        self._outlet.transport.close()
+        self._outlet.close()
 
     def feed(self, data: bytes) -> None:
         if self._peer_closed.is_set():
@@ -146,14 +146,14 @@ class ServerWebSocket:
     def _pause(self) -> None:
         if not self._is_paused and not self._is_over:
             self._is_paused = True
-            self._outlet.transport.pause_reading()
+            self._outlet.pause_reading()
             self._pong_later()
 
     def _resume(self) -> None:
         self._stop_pongs()
         if self._is_paused:
             self._is_paused = False
-            self._outlet.transport.resume_reading()
+            self._outlet.resume_reading()
 
     def _pong_later(self) -> None:
         loop = asyncio.get_running_loop()

@@ -40,6 +40,7 @@ _ANSWERED_WITH_OBJECT = frozenset(
     }
 )
 _DEFAULT_GRACE_S = 30
+_END_OF_TIME_S = 253_402_300_799  # the last second that has four digits for its year
 # What these hold goes before they do; they are only marked.
 _EMPTIED_FIRST = frozenset({"namespaces", "customresourcedefinitions.apiextensions.k8s.io"})
 # Kinds older than the garbage collector, whose pods stay unless somebody says otherwise.
@@ -159,7 +160,8 @@ def _mark(obj: Obj, kind: Kind, options: DeleteOptions, api: Api) -> bool:
     if not marked and kind.resource in _EMPTIED_FIRST:
         metadata["deletionTimestamp"] = api.stamp()
     elif not marked or grace_s < metadata.get("deletionGracePeriodSeconds", 0):
-        end = datetime.datetime.fromtimestamp(int(api.clock()) + grace_s, datetime.UTC)
+        end_s = min(int(api.clock()) + grace_s, _END_OF_TIME_S)
+        end = datetime.datetime.fromtimestamp(end_s, datetime.UTC)
         metadata["deletionTimestamp"] = end.strftime("%Y-%m-%dT%H:%M:%SZ")
         metadata["deletionGracePeriodSeconds"] = grace_s
         if not marked and metadata.get("generation"):

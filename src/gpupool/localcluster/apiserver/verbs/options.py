@@ -1,11 +1,13 @@
 """The options that come with a request, read and checked in Kubernetes' words."""
 
+import re
 from typing import Literal, NamedTuple
 
 from gpupool.contract.objects import Obj
 from gpupool.localcluster.apiserver import status
 from gpupool.localcluster.apiserver.patch.managed_fields import manager_name
 from gpupool.localcluster.apiserver.request import Request
+from gpupool.localcluster.apiserver.security.access import quoted
 from gpupool.localcluster.apiserver.status import FieldError
 
 FieldValidation = Literal["Strict", "Warn", "Ignore"]
@@ -103,12 +105,9 @@ def _grace(request: Request, body: Obj) -> int | None:
         given = request.text("gracePeriodSeconds")
     if given is None:
         return None
-    try:
-        # A negative period means: as soon as can be.
-        seconds = int(given)
-    except (TypeError, ValueError) as error:
-        raise status.bad_request(f'invalid value for gracePeriodSeconds: "{given}"') from error
-    return 1 if seconds < 0 else seconds
+    if isinstance(given, str):
+        given = _parsed(given)
+    return 1 if given < 0 else int(given)  # a negative period means: as soon as can be
 
 
 class ListOptions(NamedTuple):
@@ -147,13 +146,20 @@ def list_options(request: Request) -> ListOptions:
 
 def _whole(request: Request, key: str) -> int | None:
     text = request.text(key)
-    if not text:
-        return None
-    try:
-        return int(text)
-    except ValueError as error:
-        message = f'strconv.ParseInt: parsing "{text}": invalid syntax'
-        raise status.bad_request(message) from error
+    return _parsed(text) if text else None
+
+
+_WHOLE = re.compile(r"[-+]?[0-9]+", re.ASCII)
+
+
+def _parsed(text: str) -> int:
+    """As Go reads an int64."""
+    why = "" if _WHOLE.fullmatch(text) else "invalid syntax"
+    if not why and (len(text) > 20 or not -(2**63) <= int(text) < 2**63):
+        why = "value out of range"
+    if why:
+        raise status.bad_request(f"strconv.ParseInt: parsing {quoted(text)}: {why}")
+    return int(text)
 
 
 def _combination_errors(options: ListOptions, initial_given: bool) -> list[FieldError]:

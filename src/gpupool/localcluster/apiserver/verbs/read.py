@@ -82,6 +82,9 @@ def _found(
             text = "specifying resource version is not allowed when using continue"
             raise status.bad_request(text)
         page = _decode_token(options.continue_token)
+        if page.rv > api.store.version:
+            why = "incorrect encoded start resourceVersion (version meta.k8s.io/v1)"
+            raise status.bad_request(f"{_BAD_TOKEN}: {why}")
         # Later pages show what the first one would have shown, had it been longer.
         version = page.rv
     elif options.resource_version:
@@ -129,6 +132,7 @@ def _answer_page(
     return answer_records(api, request, target.kind, records, metadata)
 
 
+_BAD_TOKEN = "invalid continue token: continue key is not valid"
 _TOKEN_EXPIRED = (
     "The provided continue parameter is too old to display a consistent list result. "
     "You can start a new list without the continue parameter."
@@ -151,14 +155,17 @@ def _decode_token(token: str) -> _Page:
         raw = base64.urlsafe_b64decode(token + "=" * (-len(token) % 4))
         parsed = parse(raw)
         namespace, name = parsed["start"]
-        return _Page(str(namespace), str(name), int(parsed["rv"]))
+        page = _Page(namespace, name, parsed["rv"])
+        if not (isinstance(namespace, str) and isinstance(name, str) and type(page.rv) is int):
+            raise TypeError
+        return page
     except BadJson as error:
         why = str(error)
     except ValueError as error:
         why = f"illegal base64 data: {error}"
     except (KeyError, TypeError):
         why = "encoded start key empty (version meta.k8s.io/v1)"
-    raise status.bad_request(f"invalid continue token: continue key is not valid: {why}")
+    raise status.bad_request(f"{_BAD_TOKEN}: {why}")
 
 
 def parse_version(text: str) -> int:
