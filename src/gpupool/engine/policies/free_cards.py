@@ -1,0 +1,46 @@
+"""How much of each card is free, in thousandths of the card, and which cards an ask fits on."""
+
+import numpy as np
+
+from gpupool.engine.policies.policy import WHOLE, Ask, CardColumns, Ints
+
+
+def free_milli(columns: CardColumns, nodes: Ints) -> Ints:
+    """(C, k): what is free of memory or of compute, whichever is less."""
+    memory = columns.card_free[:, nodes] * WHOLE // columns.card_total[:, nodes]
+    least: Ints = np.minimum(memory, columns.card_compute[:, nodes] * (WHOLE // 100))
+    return least
+
+
+def asked_milli(columns: CardColumns, ask: Ask, nodes: Ints) -> Ints:
+    """(C, k): what the ask would take of each card, rounded up as a card's free part is down."""
+    if not ask.memory:
+        return np.full((len(columns.card_free), len(nodes)), WHOLE, dtype=np.int64)
+    memory = -(-ask.memory * WHOLE // columns.card_total[:, nodes])
+    most: Ints = np.maximum(memory, ask.compute * (WHOLE // 100))
+    return most
+
+
+def fitting_cards(columns: CardColumns, ask: Ask, node: int) -> list[int]:
+    """Indexes of the cards that can take the ask's part of one card."""
+    free, total = columns.card_free[:, node], columns.card_total[:, node]
+    compute = columns.card_compute[:, node]
+    if ask.memory:
+        fits = (free >= ask.memory) & (compute >= ask.compute)
+    else:
+        fits = (free == total) & (compute == 100)
+    return [int(card) for card in np.flatnonzero(fits)]
+
+
+def tightest_cards(columns: CardColumns, ask: Ask, node: int) -> tuple[int, ...]:
+    """The cards with the least to spare; of equal ones the first."""
+    free = columns.card_free[:, node]
+    fitting = sorted(fitting_cards(columns, ask, node), key=lambda card: int(free[card]))
+    return tuple(sorted(fitting[: ask.cards]))
+
+
+def emptiest_cards(columns: CardColumns, ask: Ask, node: int) -> tuple[int, ...]:
+    """The cards with the most to spare; of equal ones the first."""
+    free = columns.card_free[:, node]
+    fitting = sorted(fitting_cards(columns, ask, node), key=lambda card: -int(free[card]))
+    return tuple(sorted(fitting[: ask.cards]))

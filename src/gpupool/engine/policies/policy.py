@@ -1,0 +1,48 @@
+"""What a policy is, and what it sees of the cluster."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Protocol, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+Ints: TypeAlias = NDArray[np.signedinteger[Any]]
+WHOLE = 1000  # a card, in thousandths of it
+
+
+class Ask(NamedTuple):
+    """What a pod wants of one node, as far as packing goes. Hashable: costs are kept by it."""
+
+    cards: int  # how many; 0: no GPU
+    memory: int  # of each of them, in the columns' unit; 0: whole cards
+    compute: int  # percent of each of them; 0: it does not say
+    cpu_milli: int
+    memory_mib: int  # of the host
+
+
+class CardColumns(Protocol):
+    """The part of the engine's columns that policies read: N nodes, up to C cards on each.
+
+    A card that cannot be used (absent, unhealthy, cordoned) has nothing free and a total of 1.
+    """
+
+    @property
+    def card_free(self) -> Ints: ...  # (C, N) memory that nobody holds, in any unit
+    @property
+    def card_total(self) -> Ints: ...  # (C, N) memory of the card, never 0, in the same unit
+    @property
+    def card_compute(self) -> Ints: ...  # (C, N) percent of compute that nobody holds
+    @property
+    def cpu_free(self) -> Ints: ...  # (N,) in thousandths
+    @property
+    def memory_free(self) -> Ints: ...  # (N,) MiB of the host
+    @property
+    def model(self) -> Ints: ...  # (N,) which model the node's cards are, as the mix numbers them
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    name: str
+    costs: Callable[[CardColumns, Ask, Ints], Ints]
+    cards: Callable[[CardColumns, Ask, int], tuple[int, ...]]
