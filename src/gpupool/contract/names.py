@@ -64,3 +64,53 @@ ANNOTATION_EXIT_CODE = "gpupool.io/exit-code"
 
 # On a LoadBalancer service: which port is served on which other one, where it may not be bound.
 ANNOTATION_LOAD_BALANCER_PORTS = "gpupool.io/load-balancer-ports"
+
+# Resources of GPUs. The last one is legacy: admission rewrites it to whole cards.
+RESOURCE_GPU = "nvidia.com/gpu"
+RESOURCE_GPU_MEM = "aliyun.com/gpu-mem"
+RESOURCE_GPU_PERCENT = "aliyun.com/gpu-core.percentage"
+RESOURCE_GPU_ALPHA = "alpha.kubernetes.io/nvidia-gpu"
+
+# On a pod: its gpu-mem is spread evenly over so many cards of one node.
+LABEL_GPU_COUNT = "aliyun.com/gpu-count"
+
+# What the agent says of a node's cards.
+LABEL_NVIDIA_COUNT = "aliyun.accelerator/nvidia_count"
+LABEL_NVIDIA_MEM = "aliyun.accelerator/nvidia_mem"
+LABEL_NVIDIA_NAME = "aliyun.accelerator/nvidia_name"
+LABEL_NVIDIA_NAME_ALPHA = "alpha.kubernetes.io/nvidia-gpu-name"
+ANNOTATION_INVENTORY = "gpupool.io/inventory"
+
+# What the platform says of a pool: shared by memory or not, and with the limiter or without.
+LABEL_CGPU = "cgpu"
+LABEL_CGPU_NO_ISOLATION = "cgpu.disable.isolation"
+LABEL_GPU_SCHEDULE = "ack.node.gpu.schedule"
+LABEL_GPU_PLACEMENT = "ack.node.gpu.placement"
+
+# What the scheduler writes with the Binding. `contract/allocation.py` makes and reads them.
+SCHEDULER_NAME = "gpupool-scheduler"
+ANNOTATION_ALLOCATION = "gpupool.io/allocation"
+ANNOTATION_MEM_IDX = "ALIYUN_COM_GPU_MEM_IDX"
+ANNOTATION_MEM_POD = "ALIYUN_COM_GPU_MEM_POD"
+ANNOTATION_MEM_DEV = "ALIYUN_COM_GPU_MEM_DEV"
+ANNOTATION_MEM_ASSIGNED = "ALIYUN_COM_GPU_MEM_ASSIGNED"
+ANNOTATION_MEM_ASSUME_TIME = "ALIYUN_COM_GPU_MEM_ASSUME_TIME"
+# Groups of keys; the container's name follows the slash.
+GROUP_DEVICES = "devices.gpupool.io"
+GROUP_INDEXES = "indexes.gpupool.io"
+GROUP_CARD_UNITS = "card-memory.gpupool.io"
+GROUP_NO_ISOLATION = "no-isolation.gpupool.io"
+GROUP_LIMITS = "limits.gpupool.io"
+
+# What containers read.
+ENV_VISIBLE_DEVICES = "NVIDIA_VISIBLE_DEVICES"
+ENV_MEM_IDX = "ALIYUN_COM_GPU_MEM_IDX"
+ENV_MEM_POD = "ALIYUN_COM_GPU_MEM_POD"
+ENV_MEM_CONTAINER = "ALIYUN_COM_GPU_MEM_CONTAINER"
+ENV_MEM_DEV = "ALIYUN_COM_GPU_MEM_DEV"
+ENV_CGPU_DISABLE = "CGPU_DISABLE"
+VISIBLE_DEVICES_NONE = "void"  # what a pod that missed admission sees: no card at all
+
+# The pods of the agent.
+AGENT_NAMESPACE = "kube-system"
+AGENT_DAEMON_SET = "gpushare-device-plugin-ds"

@@ -1,0 +1,137 @@
+"""Allocation <-> the pod annotations that the scheduler writes with the Binding.
+
+One structured annotation says everything, and is what our own programs read. The others repeat
+parts of it as plain text, because a container's environment and its limit file can only be made
+from whole annotations: one key per container, in a group of its own, since a container's name may
+be as long as a key's.
+"""
+
+import msgspec
+
+from gpupool.contract.names import (
+    ANNOTATION_ALLOCATION,
+    ANNOTATION_MEM_ASSIGNED,
+    ANNOTATION_MEM_ASSUME_TIME,
+    ANNOTATION_MEM_DEV,
+    ANNOTATION_MEM_IDX,
+    ANNOTATION_MEM_POD,
+    GROUP_CARD_UNITS,
+    GROUP_DEVICES,
+    GROUP_INDEXES,
+    GROUP_LIMITS,
+    GROUP_NO_ISOLATION,
+)
+from gpupool.core.gpu import Allocation, CardShare, ContainerGpus, Isolation
+
+VERSION = 1
+_MAX_BYTES = 64 * 1024
+
+
+class BadAllocation(ValueError):
+    """The annotation is not ours, or not of this version."""
+
+
+class _Share(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
+    uuid: str
+    index: int
+    units: int
+    memory_mib: int = msgspec.field(name="memoryMiB")
+    card_units: int
+    percent: int = 0
+
+
+class _Container(msgspec.Struct, frozen=True, rename="camel"):
+    cards: tuple[_Share, ...]
+    isolation: Isolation
+
+
+class _Document(msgspec.Struct, frozen=True, rename="camel"):
+    version: int
+    containers: dict[str, _Container]
+
+
+def allocation_annotations(allocation: Allocation, *, now_ns: int) -> dict[str, str]:
+    """Everything that the Binding of such a pod carries; nothing for a pod without GPUs."""
+    if not allocation.containers:
+        return {}
+    found = {ANNOTATION_ALLOCATION: allocation_text(allocation)}
+    for gpus in allocation.containers:
+        found |= _of_container(gpus)
+    shared = [c for c in allocation.containers if c.isolation is not Isolation.WHOLE]
+    if shared:
+        # What tools of the gpushare family read.
+        shares = [share for gpus in shared for share in gpus.shares]
+        found |= {
+            ANNOTATION_MEM_IDX: _joined(shares),
+            ANNOTATION_MEM_POD: str(sum(share.units for share in shares)),
+            ANNOTATION_MEM_DEV: str(shares[0].card_units),
+            ANNOTATION_MEM_ASSIGNED: "true",
+            ANNOTATION_MEM_ASSUME_TIME: str(now_ns),
+        }
+    return found
+
+
+def _of_container(gpus: ContainerGpus) -> dict[str, str]:
+    name, shares = gpus.container, gpus.shares
+    found = {
+        f"{GROUP_DEVICES}/{name}": ",".join(share.uuid for share in shares),
+        f"{GROUP_INDEXES}/{name}": _joined(shares),
+    }
+    if gpus.isolation is not Isolation.WHOLE:
+        found[f"{GROUP_CARD_UNITS}/{name}"] = str(shares[0].card_units)
+        is_off = gpus.isolation is Isolation.NONE
+        found[f"{GROUP_NO_ISOLATION}/{name}"] = "true" if is_off else "false"
+    if gpus.isolation is Isolation.LIMIT:
+        found[f"{GROUP_LIMITS}/{name}"] = limits_text(shares)
+    return found
+
+
+def _joined(shares: tuple[CardShare, ...] | list[CardShare]) -> str:
+    return ",".join(dict.fromkeys(str(share.index) for share in shares))
+
+
+def limits_text(shares: tuple[CardShare, ...]) -> str:
+    """The limiter's file: a line for each card, `uuid MiB percent`; no line, no access."""
+    return "".join(f"{s.uuid} {s.memory_mib} {s.percent}\n" for s in shares)
+
+
+def allocation_text(allocation: Allocation) -> str:
+    containers = {
+        gpus.container: _Container(
+            tuple(
+                _Share(s.uuid, s.index, s.units, s.memory_mib, s.card_units, s.percent)
+                for s in gpus.shares
+            ),
+            gpus.isolation,
+        )
+        for gpus in allocation.containers
+    }
+    return msgspec.json.encode(_Document(VERSION, containers)).decode()
+
+
+def allocation_of(text: str) -> Allocation:
+    """Raises BadAllocation."""
+    if len(text) > _MAX_BYTES:
+        raise BadAllocation(f"{len(text)} bytes; at most {_MAX_BYTES} are read")
+    try:
+        document = _DECODER.decode(text)
+    except msgspec.MsgspecError as error:
+        raise BadAllocation(str(error)) from error
+    if document.version != VERSION:
+        raise BadAllocation(f"version {document.version}; this program reads version {VERSION}")
+    return Allocation(
+        tuple(
+            ContainerGpus(
+                name,
+                tuple(
+                    CardShare(s.uuid, s.index, s.units, s.memory_mib, s.card_units, s.percent)
+                    for s in container.cards
+                ),
+                container.isolation,
+            )
+            for name, container in document.containers.items()
+        )
+    )
+
+
+_DECODER = msgspec.json.Decoder(_Document)
