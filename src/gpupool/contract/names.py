@@ -110,6 +110,7 @@ ENV_MEM_CONTAINER = "ALIYUN_COM_GPU_MEM_CONTAINER"
 ENV_MEM_DEV = "ALIYUN_COM_GPU_MEM_DEV"
 ENV_CGPU_DISABLE = "CGPU_DISABLE"
 VISIBLE_DEVICES_NONE = "void"  # what a pod that missed admission sees: no card at all
+ENV_SIMULATED_STATE = "GPUPOOL_SIM_STATE"
 
 # The pods of the agent.
 AGENT_NAMESPACE = "kube-system"

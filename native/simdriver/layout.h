@@ -1,0 +1,149 @@
+/* The state of one node's simulated driver: one file, mapped by every process of the node.
+ *
+ * Python writes the cards into it and injects faults (gpupool/hardware/simdriver_layout.py has the
+ * same layout; tests/native compares the two). The libraries read the cards and write what
+ * programs do. Any change of the layout is a new SIM_VERSION: a library refuses another's file.
+ *
+ * Who may write what:
+ *   magic .. cards[].fixed      whoever made the file, before anybody opened it
+ *   cards[].fault, events       the injector, under LOCK_INJECT
+ *   slots[i], used[][i]         the process that holds LOCK_SLOT + i
+ *   cards[].live                any process, each field by itself and atomically
+ *
+ * All locks are open-file-description locks on bytes far behind the file's end. See slots.h for why.
+ */
+#ifndef SIMDRIVER_LAYOUT_H
+#define SIMDRIVER_LAYOUT_H
+
+#include <stdatomic.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define SIM_MAGIC "GPUPSIM"
+#define SIM_VERSION 1u
+#define MAX_CARDS 16
+#define MAX_SLOTS 512
+#define MAX_EVENTS 256
+#define MAX_LINKS 18
+#define BUCKETS 8
+#define BUCKET_NS 250000000ull
+
+#define LOCK_INJECT (1ll << 40)
+#define LOCK_CARD (2ll << 40)    /* + card: who adds to the use of a card */
+#define LOCK_SLOT (3ll << 40)    /* + slot: held for as long as its process lives */
+#define LOCK_OWNER (4ll << 40)   /* + slot: a POSIX lock, asked only for its holder's pid */
+
+#define LINK_NONE 255
+#define LINK_SWITCH 254
+
+/* What a card is; never changes while the file is in use. */
+struct card_fixed {
+    char name[96];
+    char uuid[48];
+    char serial[24];
+    char vbios[24];
+    char part_number[32];
+    uint64_t memory_bytes;
+    uint64_t bar1_bytes;
+    uint32_t architecture; /* nvmlDeviceArchitecture_t */
+    uint32_t brand;        /* nvmlBrandType_t */
+    uint32_t compute_major, compute_minor;
+    uint32_t multiprocessors, cores;
+    uint32_t memory_bus_bits, l2_bytes;
+    uint32_t clock_graphics_mhz, clock_memory_mhz, clock_video_mhz; /* the highest */
+    uint32_t clock_idle_mhz;
+    uint32_t power_limit_mw, power_min_mw, power_max_mw, power_idle_mw;
+    uint32_t temperature_idle_c, temperature_busy_c;
+    uint32_t temperature_slowdown_c, temperature_shutdown_c;
+    uint32_t has_fan, has_ecc, has_mig, mig_instances;
+    uint32_t pci_domain, pci_bus, pci_device, pci_device_id, pci_subsystem_id;
+    uint32_t pcie_generation, pcie_width;
+    uint32_t link_count, link_version; /* NVLink */
+    uint32_t numa_node;
+    uint32_t minor_number;
+    uint32_t context_bytes; /* what a process' first context on the card takes */
+    uint8_t link_peer[24];  /* card index, LINK_SWITCH or LINK_NONE; MAX_LINKS are used */
+};
+
+/* What the injector says about a card. */
+struct card_fault {
+    _Atomic uint32_t is_lost;       /* fallen off the bus: every call about it fails */
+    _Atomic uint32_t is_poisoned;   /* an uncorrectable memory error: contexts fail until recovery */
+    _Atomic uint32_t last_xid;
+    _Atomic uint32_t temperature_c; /* 0: follows the load */
+    _Atomic uint64_t ecc_corrected_volatile, ecc_uncorrected_volatile;
+    _Atomic uint64_t ecc_corrected_aggregate, ecc_uncorrected_aggregate;
+    _Atomic uint64_t retired_pages;
+    _Atomic uint64_t outside_bytes; /* memory that programs outside of the simulation hold */
+    _Atomic uint32_t outside_percent;
+    _Atomic uint32_t throttle_reasons;
+};
+
+/* What programs did to a card. */
+struct card_live {
+    _Atomic uint32_t persistence_mode;
+    _Atomic uint32_t compute_mode;
+    _Atomic uint32_t power_limit_mw;
+    _Atomic uint32_t ecc_mode;
+    _Atomic uint64_t engine_free_ns;    /* CLOCK_MONOTONIC at which the last queued kernel ends */
+    _Atomic uint64_t busy[BUCKETS];     /* see engine.h */
+};
+
+struct card {
+    struct card_fixed fixed;
+    struct card_fault fault;
+    struct card_live live;
+};
+
+/* One process that has used CUDA. */
+struct slot {
+    _Atomic uint32_t pid;        /* as the process itself sees it; 0: free */
+    _Atomic uint32_t contexts;   /* bit per card on which it has a context */
+    _Atomic uint64_t start_time; /* of the process, in clock ticks since boot */
+    _Atomic uint64_t namespace;  /* inode of its pid namespace */
+    char name[64];
+    _Atomic uint64_t busy[MAX_CARDS][BUCKETS];
+};
+
+/* An entry counts when its sequence is the one that the reader expects. */
+struct event {
+    _Atomic uint64_t sequence;
+    uint64_t data; /* the XID */
+    uint32_t card;
+    uint32_t type; /* nvmlEventType* */
+    uint64_t time_ns;
+};
+
+struct sim_state {
+    char magic[8];
+    uint32_t version;
+    uint32_t size;
+    uint32_t card_count;
+    uint32_t cuda_version; /* 12040 */
+    char driver_version[32];
+    char node[64];
+    uint64_t kernel_ns; /* how long a kernel lasts that does not say it */
+    _Atomic uint64_t last_event;
+    _Atomic uint32_t event_futex; /* low half of last_event: what waiters sleep on */
+    _Atomic uint32_t slots_seen;  /* slots from here on were never used */
+    struct card cards[MAX_CARDS];
+    struct event events[MAX_EVENTS];
+    struct slot slots[MAX_SLOTS];
+    _Atomic uint64_t used[MAX_CARDS][MAX_SLOTS]; /* bytes */
+};
+
+_Static_assert(sizeof(struct card_fixed) == 408, "layout: card_fixed");
+_Static_assert(sizeof(struct card_fault) == 72, "layout: card_fault");
+_Static_assert(sizeof(struct card_live) == 88, "layout: card_live");
+_Static_assert(sizeof(struct card) == 568, "layout: card");
+_Static_assert(sizeof(struct slot) == 1112, "layout: slot");
+_Static_assert(sizeof(struct event) == 32, "layout: event");
+_Static_assert(offsetof(struct sim_state, kernel_ns) == 120, "layout: kernel_ns");
+_Static_assert(offsetof(struct sim_state, cards) == 144, "layout: cards");
+_Static_assert(offsetof(struct sim_state, events) == 9232, "layout: events");
+_Static_assert(offsetof(struct sim_state, slots) == 17424, "layout: slots");
+_Static_assert(offsetof(struct sim_state, used) == 586768, "layout: used");
+_Static_assert(sizeof(struct sim_state) == 652304, "layout: sim_state");
+_Static_assert(ATOMIC_LLONG_LOCK_FREE == 2, "shared counters need lock-free atomics");
+
+#endif

@@ -1,0 +1,233 @@
+"""A node's simulated NVIDIA driver, seen from Python: make it, break it, look at it.
+
+    files = create_node(directory, "node-1", [card_profile("Tesla V100-SXM2-16GB", 16130)] * 2)
+    files.libraries            # libcuda.so.1, libnvidia-ml.so.1: for LD_LIBRARY_PATH
+    files.programs             # nvidia-smi: for PATH
+    inject(files, 0, parse_fault("xid=79"))     # card by index or UUID
+    for card in read_cards(files): ...          # CardState: memory, health, processes
+
+One directory holds all that belongs to a node, and nothing in it names another place, so that it
+can be shown to containers anywhere. A program finds the state beside the library that it loaded,
+or where GPUPOOL_SIM_STATE says. Which cards it sees: NVIDIA_VISIBLE_DEVICES, as in a container of
+NVIDIA's runtime.
+
+    SimdriverError             the text says thing, wanted, found
+     +- NotBuilt               this machine has no libraries for its architecture
+     +- BadState               the state file is missing, damaged or of another version
+     +- NoSuchCard
+"""
+
+import ctypes
+import os
+import platform
+import shutil
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+from gpupool.hardware import simdriver_layout as layout
+from gpupool.hardware import simdriver_locks as locks
+from gpupool.hardware.simdriver_cards import CardProfile
+from gpupool.hardware.simdriver_faults import (
+    LOSING_XIDS,
+    POISONING_XIDS,
+    Fault,
+    FaultKind,
+)
+from gpupool.hardware.simdriver_state import (
+    MIB,
+    BadState,
+    Driver,
+    NoSuchCard,
+    NotBuilt,
+    new_state,
+    opened,
+)
+
+CONFIG = "simdriver.conf"  # beside the libraries
+_EVENT_XID, _EVENT_ECC_SINGLE, _EVENT_ECC_DOUBLE = 8, 1, 2  # nvmlEventType*
+
+
+class NodeFiles(NamedTuple):
+    directory: Path
+
+    @property
+    def state(self) -> Path:
+        return self.directory / "state"
+
+    @property
+    def libraries(self) -> Path:
+        return self.directory / "lib"
+
+    @property
+    def programs(self) -> Path:
+        return self.directory / "bin"
+
+
+class CardProcess(NamedTuple):
+    pid: int | None  # as this process sees it; None for one in a namespace out of sight
+    name: str
+    used_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class CardState:
+    index: int
+    uuid: str
+    name: str
+    memory_mib: int
+    outside_bytes: int
+    is_lost: bool
+    is_poisoned: bool
+    last_xid: int  # 0: none since the last recovery
+    ecc_uncorrected: int
+    ecc_corrected: int
+    processes: tuple[CardProcess, ...]
+
+    @property
+    def used_bytes(self) -> int:
+        return self.outside_bytes + sum(process.used_bytes for process in self.processes)
+
+
+def built_files() -> NodeFiles:
+    """Where the package keeps what was built for this machine. Raises NotBuilt."""
+    machine = platform.machine()
+    place = Path(__file__).resolve().parent.parent / "_native" / machine
+    if not (place / "lib" / "libcuda.so.1").exists():
+        raise NotBuilt(
+            f"there is no simulated driver for {platform.system()} on {machine}; "
+            "in a checkout, `make native` builds it"
+        )
+    return NodeFiles(place)
+
+
+def create_node(
+    directory: Path, node: str, cards: Sequence[CardProfile], driver: Driver | None = None
+) -> NodeFiles:
+    """Makes the directory, or makes it anew: programs that use the old state keep it."""
+    if len(cards) > layout.MAX_CARDS:
+        raise BadState(f"{node}: wanted at most {layout.MAX_CARDS} cards, found {len(cards)}")
+    files, built = NodeFiles(directory), built_files()
+    for source, target in (
+        (built.libraries, files.libraries),
+        (built.programs, files.programs),
+    ):
+        target.mkdir(parents=True, exist_ok=True)
+        for file in source.iterdir():
+            _place(file, target / file.name)
+    _replace(files.libraries / CONFIG, b"state=../state\n")
+    _replace(files.state, bytes(new_state(node, cards, driver or Driver())))
+    return files
+
+
+def read_cards(files: NodeFiles) -> tuple[CardState, ...]:
+    """Processes that have ended are left out, whether or not a library has noticed yet."""
+    with opened(files.state) as (fd, state):
+        seen = range(min(state.slots_seen, layout.MAX_SLOTS))
+        alive = [slot for slot in seen if locks.is_alive(fd, state, slot)]
+        pids = {slot: locks.visible_pid(fd, state, slot) for slot in alive}
+        return tuple(_card_state(state, index, pids) for index in range(state.card_count))
+
+
+def inject(files: NodeFiles, card: int | str, fault: Fault) -> None:
+    """By index or UUID. Raises BadState, NoSuchCard."""
+    with opened(files.state) as (fd, state), locks.held(fd, layout.LOCK_INJECT):
+        index = _card_index(state, card)
+        _apply(state, index, fault)
+
+
+def _apply(state: layout.State, index: int, fault: Fault) -> None:
+    now = state.cards[index].fault
+    match fault.kind:
+        case FaultKind.XID:
+            now.last_xid = fault.value
+            now.is_lost |= fault.value in LOSING_XIDS
+            now.is_poisoned |= fault.value in POISONING_XIDS
+            _announce(state, index, _EVENT_XID, fault.value)
+        case FaultKind.LOST:
+            now.is_lost = 1
+        case FaultKind.ECC:
+            now.ecc_uncorrected_volatile += fault.value
+            now.ecc_uncorrected_aggregate += fault.value
+            now.is_poisoned = 1
+            _announce(state, index, _EVENT_ECC_DOUBLE, 0)
+        case FaultKind.ECC_CORRECTED:
+            now.ecc_corrected_volatile += fault.value
+            now.ecc_corrected_aggregate += fault.value
+            _announce(state, index, _EVENT_ECC_SINGLE, 0)
+        case FaultKind.TEMPERATURE:
+            now.temperature_c = fault.value
+        case FaultKind.OUTSIDE_MEMORY:
+            now.outside_bytes = min(fault.value * MIB, state.cards[index].fixed.memory_bytes)
+        case FaultKind.OUTSIDE_UTILISATION:
+            now.outside_percent = fault.value
+        case FaultKind.RECOVER:
+            state.cards[index].fault = layout.CardFault(
+                ecc_corrected_aggregate=now.ecc_corrected_aggregate,
+                ecc_uncorrected_aggregate=now.ecc_uncorrected_aggregate,
+                retired_pages=now.retired_pages,
+            )
+
+
+def _announce(state: layout.State, card: int, kind: int, data: int) -> None:
+    """The entry first, then its number: a reader that sees the number sees the entry."""
+    sequence = state.last_event + 1
+    entry = state.events[sequence % layout.MAX_EVENTS]
+    entry.sequence = 0
+    entry.card, entry.type, entry.data = card, kind, data
+    entry.sequence = sequence
+    state.last_event = sequence
+    state.event_futex = sequence & 0xFFFFFFFF
+    locks.wake_all(ctypes.addressof(state) + layout.State.event_futex.offset)
+
+
+def _card_state(state: layout.State, index: int, pids: dict[int, int | None]) -> CardState:
+    fixed, fault = state.cards[index].fixed, state.cards[index].fault
+    return CardState(
+        index,
+        fixed.uuid.decode(),
+        fixed.name.decode(),
+        fixed.memory_bytes // MIB,
+        fault.outside_bytes,
+        bool(fault.is_lost),
+        bool(fault.is_poisoned),
+        fault.last_xid,
+        fault.ecc_uncorrected_volatile,
+        fault.ecc_corrected_volatile,
+        tuple(
+            CardProcess(pid, state.slots[slot].name.decode(errors="replace"), used)
+            for slot, pid in pids.items()
+            if (used := state.used[index][slot]) or state.slots[slot].contexts >> index & 1
+        ),
+    )
+
+
+def _card_index(state: layout.State, card: int | str) -> int:
+    uuids = [state.cards[index].fixed.uuid.decode() for index in range(state.card_count)]
+    if isinstance(card, int) and 0 <= card < len(uuids):
+        return card
+    if card in uuids:
+        return uuids.index(str(card))
+    known = ", ".join(uuids) or "it has none"
+    raise NoSuchCard(
+        f"{state.node.decode()}: there is no card {card}; wanted an index below "
+        f"{len(uuids)} or one of {known}"
+    )
+
+
+def _place(source: Path, target: Path) -> None:
+    """The same file where that is possible: two hundred nodes share one."""
+    target.unlink(missing_ok=True)
+    try:
+        os.link(source, target)
+    except OSError:
+        shutil.copy2(source, target)
+
+
+def _replace(path: Path, content: bytes) -> None:
+    fd, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}-")
+    with os.fdopen(fd, "wb") as file:
+        file.write(content)
+    os.replace(name, path)

@@ -1,0 +1,120 @@
+"""The state file of a node's simulated driver, byte for byte as native/simdriver/layout.h has it.
+
+tests/native compares the two. A change here is a change there, and a new VERSION.
+"""
+
+import ctypes
+from ctypes import c_char, c_uint8, c_uint32, c_uint64
+
+MAGIC = b"GPUPSIM\0"
+VERSION = 1
+MAX_CARDS = 16
+MAX_SLOTS = 512
+MAX_EVENTS = 256
+MAX_LINKS = 18
+BUCKETS = 8
+
+LOCK_INJECT = 1 << 40
+LOCK_SLOT = 3 << 40
+LOCK_OWNER = 4 << 40
+
+LINK_NONE = 255
+LINK_SWITCH = 254
+
+
+def _words(*names: str) -> list[tuple[str, type[c_uint32]]]:
+    return [(name, c_uint32) for name in names]
+
+
+def _longs(*names: str) -> list[tuple[str, type[c_uint64]]]:
+    return [(name, c_uint64) for name in names]
+
+
+class CardFixed(ctypes.Structure):
+    """What a card is."""
+
+    _fields_ = (
+        ("name", c_char * 96),
+        ("uuid", c_char * 48),
+        ("serial", c_char * 24),
+        ("vbios", c_char * 24),
+        ("part_number", c_char * 32),
+        *_longs("memory_bytes", "bar1_bytes"),
+        *_words("architecture", "brand", "compute_major", "compute_minor"),
+        *_words("multiprocessors", "cores", "memory_bus_bits", "l2_bytes"),
+        *_words("clock_graphics_mhz", "clock_memory_mhz", "clock_video_mhz", "clock_idle_mhz"),
+        *_words("power_limit_mw", "power_min_mw", "power_max_mw", "power_idle_mw"),
+        *_words("temperature_idle_c", "temperature_busy_c"),
+        *_words("temperature_slowdown_c", "temperature_shutdown_c"),
+        *_words("has_fan", "has_ecc", "has_mig", "mig_instances"),
+        *_words("pci_domain", "pci_bus", "pci_device", "pci_device_id", "pci_subsystem_id"),
+        *_words("pcie_generation", "pcie_width", "link_count", "link_version"),
+        *_words("numa_node", "minor_number", "context_bytes"),
+        ("link_peer", c_uint8 * 24),
+    )
+
+
+class CardFault(ctypes.Structure):
+    """What the injector says about a card."""
+
+    _fields_ = (
+        *_words("is_lost", "is_poisoned", "last_xid", "temperature_c"),
+        *_longs("ecc_corrected_volatile", "ecc_uncorrected_volatile"),
+        *_longs("ecc_corrected_aggregate", "ecc_uncorrected_aggregate"),
+        *_longs("retired_pages", "outside_bytes"),
+        *_words("outside_percent", "throttle_reasons"),
+    )
+
+
+class CardLive(ctypes.Structure):
+    """What programs did to a card."""
+
+    _fields_ = (
+        *_words("persistence_mode", "compute_mode", "power_limit_mw", "ecc_mode"),
+        *_longs("engine_free_ns"),
+        ("busy", c_uint64 * BUCKETS),
+    )
+
+
+class Card(ctypes.Structure):
+    """One card."""
+
+    _fields_ = (("fixed", CardFixed), ("fault", CardFault), ("live", CardLive))
+
+
+class Slot(ctypes.Structure):
+    """One process that has used CUDA."""
+
+    _fields_ = (
+        *_words("pid", "contexts"),
+        *_longs("start_time", "namespace"),
+        ("name", c_char * 64),
+        ("busy", c_uint64 * BUCKETS * MAX_CARDS),
+    )
+
+
+class Event(ctypes.Structure):
+    """One entry of the ring of events."""
+
+    _fields_ = (
+        *_longs("sequence", "data"),
+        *_words("card", "type"),
+        *_longs("time_ns"),
+    )
+
+
+class State(ctypes.Structure):
+    """The whole file."""
+
+    _fields_ = (
+        ("magic", c_char * 8),
+        *_words("version", "size", "card_count", "cuda_version"),
+        ("driver_version", c_char * 32),
+        ("node", c_char * 64),
+        *_longs("kernel_ns", "last_event"),
+        *_words("event_futex", "slots_seen"),
+        ("cards", Card * MAX_CARDS),
+        ("events", Event * MAX_EVENTS),
+        ("slots", Slot * MAX_SLOTS),
+        ("used", c_uint64 * MAX_SLOTS * MAX_CARDS),
+    )

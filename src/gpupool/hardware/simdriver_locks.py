@@ -1,0 +1,88 @@
+"""Locks on a state file, and what they tell: which processes live, and their pids.
+
+The reasons are in native/simdriver/slots.h, which does the same for the libraries. Linux.
+"""
+
+import contextlib
+import ctypes
+import fcntl
+import os
+import platform
+import struct
+from collections.abc import Iterator
+from functools import cache
+
+from gpupool.hardware import simdriver_layout as layout
+
+_FLOCK = struct.Struct("hhxxxxqqixxxx")  # struct flock on 64-bit Linux
+_FUTEX = {"x86_64": 202, "aarch64": 98}  # the number of the system call
+_FUTEX_WAKE = 1
+_EVERYBODY = 0x7FFFFFFF
+
+
+@contextlib.contextmanager
+def held(fd: int, byte: int) -> Iterator[None]:
+    """Waits for it; the kernel drops it when this process dies."""
+    fcntl.fcntl(fd, fcntl.F_OFD_SETLKW, _request(fcntl.F_WRLCK, byte))
+    try:
+        yield
+    finally:
+        fcntl.fcntl(fd, fcntl.F_OFD_SETLK, _request(fcntl.F_UNLCK, byte))
+
+
+def is_alive(fd: int, state: layout.State, slot: int) -> bool:
+    entry = state.slots[slot]
+    if not entry.pid:
+        return False
+    kind, *_ = _ask(fd, fcntl.F_OFD_GETLK, layout.LOCK_SLOT + slot)
+    if kind != fcntl.F_UNLCK:
+        return True
+    # It may have closed every file that it had, as daemons do.
+    return bool(entry.namespace == _own_namespace() and _start_time(entry.pid) == entry.start_time)
+
+
+def visible_pid(fd: int, state: layout.State, slot: int) -> int | None:
+    """The pid as this process sees it."""
+    entry = state.slots[slot]
+    if entry.namespace == _own_namespace():
+        return int(entry.pid)
+    *_, pid = _ask(fd, fcntl.F_GETLK, layout.LOCK_OWNER + slot)
+    return pid if pid > 0 else None
+
+
+def wake_all(address: int) -> None:
+    """Whoever sleeps on this word. Where that is not known how, they look once a second."""
+    number = _FUTEX.get(platform.machine())
+    if number is not None:
+        wake = ctypes.c_int(_FUTEX_WAKE)
+        _libc().syscall(number, ctypes.c_void_p(address), wake, ctypes.c_int(_EVERYBODY), 0, 0, 0)
+
+
+def _ask(fd: int, command: int, byte: int) -> tuple[int, int, int, int, int]:
+    answer = fcntl.fcntl(fd, command, _request(fcntl.F_WRLCK, byte))
+    kind, whence, start, length, pid = _FLOCK.unpack(answer)
+    return kind, whence, start, length, pid
+
+
+def _request(kind: int, byte: int) -> bytes:
+    return _FLOCK.pack(kind, os.SEEK_SET, byte, 1, 0)
+
+
+def _start_time(pid: int) -> int | None:
+    """In clock ticks since boot; None for a process that is not there or has ended."""
+    try:
+        with open(f"/proc/{pid}/stat", "rb") as file:
+            fields = file.read().rpartition(b")")[2].split()
+    except OSError:
+        return None
+    return None if fields[0] in b"ZX" else int(fields[19])
+
+
+@cache
+def _own_namespace() -> int:
+    return os.stat("/proc/self/ns/pid").st_ino
+
+
+@cache
+def _libc() -> ctypes.CDLL:
+    return ctypes.CDLL(None)

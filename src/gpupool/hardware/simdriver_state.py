@@ -1,0 +1,121 @@
+"""The state file of a simulated driver: made from profiles, opened with care."""
+
+import contextlib
+import ctypes
+import mmap
+import os
+import uuid
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from gpupool.hardware import simdriver_layout as layout
+from gpupool.hardware.simdriver_cards import CardProfile, Topology, link_peers
+
+MIB = 1 << 20
+_CARD_NAMESPACE = uuid.UUID("c1b3a3ac-4f0b-5cf4-9d2c-3f6a0f6f7a11")  # of our making, for ever
+_FIRST_PCI_DEVICE = 7  # where the cards of a cloud machine begin
+
+
+class SimdriverError(Exception):
+    """Drawn in simdriver.py."""
+
+
+class NotBuilt(SimdriverError):
+    pass
+
+
+class BadState(SimdriverError):
+    pass
+
+
+class NoSuchCard(SimdriverError):
+    pass
+
+
+class Driver(NamedTuple):
+    version: str = "550.163.01"
+    cuda: int = 12040
+    kernel_us: int = 10  # how long a kernel lasts that does not say it
+    context_mib: int = 0  # memory that a program's first context on a card takes
+
+
+def card_uuid(node: str, index: int) -> str:
+    """The same for ever: a card keeps its identity when its node starts again."""
+    return f"GPU-{uuid.uuid5(_CARD_NAMESPACE, f'{node}/{index}')}"
+
+
+@contextlib.contextmanager
+def opened(path: Path) -> Iterator[tuple[int, layout.State]]:
+    try:
+        fd = os.open(path, os.O_RDWR | os.O_CLOEXEC)
+    except OSError as error:
+        raise BadState(f"{path}: {error.strerror}") from None
+    try:
+        size, found = ctypes.sizeof(layout.State), os.fstat(fd).st_size
+        head = os.pread(fd, 12, 0)
+        version = int.from_bytes(head[8:12], "little")
+        if head[:8] != layout.MAGIC:
+            raise BadState(f"{path}: wanted the state of a simulated driver, found something else")
+        if version != layout.VERSION:
+            raise BadState(f"{path}: wanted version {layout.VERSION}, found {version}")
+        if found != size:
+            raise BadState(f"{path}: wanted {size} bytes, found {found}")
+        state = layout.State.from_buffer(mmap.mmap(fd, size))
+        if state.card_count > layout.MAX_CARDS:
+            raise BadState(f"{path}: damaged; it has {state.card_count} cards")
+        yield fd, state
+    finally:
+        os.close(fd)
+
+
+def new_state(node: str, cards: Sequence[CardProfile], driver: Driver) -> layout.State:
+    state = layout.State()
+    state.magic, state.version = layout.MAGIC, layout.VERSION
+    state.size = ctypes.sizeof(layout.State)
+    state.card_count, state.cuda_version = len(cards), driver.cuda
+    state.driver_version = driver.version.encode()
+    state.node = node.encode()[: layout.State.node.size - 1]
+    state.kernel_ns = driver.kernel_us * 1000
+    for index, profile in enumerate(cards):
+        card = state.cards[index]
+        _describe(card.fixed, profile, node, index)
+        card.fixed.context_bytes = driver.context_mib * MIB
+        for link, peer in enumerate(link_peers(profile, index, len(cards))):
+            card.fixed.link_peer[link] = layout.LINK_SWITCH if peer is None else peer
+        card.live.persistence_mode = 1
+        card.live.ecc_mode = card.fixed.has_ecc
+        card.live.power_limit_mw = card.fixed.power_limit_mw
+    return state
+
+
+def _describe(fixed: layout.CardFixed, profile: CardProfile, node: str, index: int) -> None:
+    identity = card_uuid(node, index)
+    fixed.name = profile.name.encode()[: layout.CardFixed.name.size - 1]
+    fixed.uuid = identity.encode()
+    fixed.serial = str(int(identity[4:12], 16)).zfill(13).encode()
+    fixed.vbios = b"88.00.18.00.00"
+    fixed.part_number = b"900-00000-0000-000"
+    fixed.memory_bytes, fixed.bar1_bytes = profile.memory_mib * MIB, 16384 * MIB
+    fixed.architecture = profile.architecture.value
+    fixed.brand = 2 if profile.name.startswith("Tesla") else 14  # nvmlBrandType_t
+    fixed.compute_major, fixed.compute_minor = profile.compute
+    fixed.multiprocessors, fixed.cores = profile.multiprocessors, profile.cores
+    fixed.memory_bus_bits, fixed.l2_bytes = profile.memory_bus_bits, profile.l2_kib * 1024
+    fixed.clock_graphics_mhz, fixed.clock_memory_mhz = profile.clocks_mhz
+    fixed.clock_video_mhz = profile.clocks_mhz[0] * 9 // 10
+    fixed.clock_idle_mhz = 135
+    lowest, limit, idle = (watts * 1000 for watts in profile.power_w)
+    fixed.power_min_mw, fixed.power_limit_mw, fixed.power_idle_mw = lowest, limit, idle
+    fixed.power_max_mw = limit
+    fixed.temperature_idle_c, fixed.temperature_busy_c = 34, 68
+    fixed.temperature_slowdown_c, fixed.temperature_shutdown_c = 87, 90
+    fixed.has_ecc = 1
+    fixed.has_mig, fixed.mig_instances = int(profile.mig_instances > 0), profile.mig_instances
+    fixed.pci_device, fixed.pci_device_id = _FIRST_PCI_DEVICE + index, profile.pci_device_id
+    fixed.pci_subsystem_id = 0x121210DE
+    fixed.pcie_generation, fixed.pcie_width = profile.pcie_generation, 16
+    fixed.link_count = profile.links if profile.topology is not Topology.NONE else 0
+    fixed.link_version = {5: 2, 7: 3, 9: 4}.get(profile.architecture.value, 0)
+    fixed.minor_number = index
+    fixed.link_peer[:] = [layout.LINK_NONE] * len(fixed.link_peer)
