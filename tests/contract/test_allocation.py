@@ -71,6 +71,13 @@ def test_an_isolated_share_names_its_limit() -> None:
     }
 
 
+def test_a_share_without_isolation_says_so_in_the_limit_file() -> None:
+    gpus = ContainerGpus("main", (SHARE,), Isolation.NONE)
+    found = allocation_annotations(Allocation((gpus,)), now_ns=7)
+    assert found["limits.gpupool.io/main"] == "unlimited\n"
+    assert found["no-isolation.gpupool.io/main"] == "true"
+
+
 def test_whole_cards_have_no_limit_and_nothing_that_gpushare_reads() -> None:
     whole = CardShare("GPU-a", 0, units=15, memory_mib=16130, card_units=15)
     gpus = ContainerGpus("main", (whole,), Isolation.WHOLE)

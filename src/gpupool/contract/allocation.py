@@ -24,6 +24,7 @@ from gpupool.contract.names import (
 from gpupool.core.gpu import Allocation, CardShare, ContainerGpus, Isolation
 
 VERSION = 1
+UNLIMITED = "unlimited\n"  # the limiter's file where it is to stand aside
 _MAX_BYTES = 64 * 1024
 
 
@@ -78,11 +79,12 @@ def _of_container(gpus: ContainerGpus) -> dict[str, str]:
         f"{GROUP_INDEXES}/{name}": _joined(shares),
     }
     if gpus.isolation is not Isolation.WHOLE:
-        found[f"{GROUP_CARD_UNITS}/{name}"] = str(shares[0].card_units)
         is_off = gpus.isolation is Isolation.NONE
-        found[f"{GROUP_NO_ISOLATION}/{name}"] = "true" if is_off else "false"
-    if gpus.isolation is Isolation.LIMIT:
-        found[f"{GROUP_LIMITS}/{name}"] = limits_text(shares)
+        found |= {
+            f"{GROUP_CARD_UNITS}/{name}": str(shares[0].card_units),
+            f"{GROUP_NO_ISOLATION}/{name}": "true" if is_off else "false",
+            f"{GROUP_LIMITS}/{name}": UNLIMITED if is_off else limits_text(shares),
+        }
     return found
 
 
@@ -91,7 +93,8 @@ def _joined(shares: tuple[CardShare, ...] | list[CardShare]) -> str:
 
 
 def limits_text(shares: tuple[CardShare, ...]) -> str:
-    """The limiter's file: a line for each card, `uuid MiB percent`; no line, no access."""
+    """The limiter's file: a line for each card, `uuid MiB percent`. A card without a line may not be
+    used, so a file that is empty by mistake gives nothing away."""
     return "".join(f"{s.uuid} {s.memory_mib} {s.percent}\n" for s in shares)
 
 

@@ -1,6 +1,7 @@
 """The syntax of label keys and values, with the complaints that Kubernetes makes about bad ones."""
 
 import re
+import unicodedata
 
 _NAME_PATTERN = "([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]"
 _VALUE_PATTERN = f"({_NAME_PATTERN})?"
@@ -66,3 +67,14 @@ def value_complaints(value: str) -> list[str]:
     if not _VALUE.fullmatch(value):
         complaints.append(_VALUE_COMPLAINT)
     return complaints
+
+
+_FORBIDDEN = re.compile(r"[^-A-Za-z0-9_.]+")
+_ENDS = "-_."
+
+
+def as_label_value(text: str) -> str:
+    """Always a valid value; clean names with single blanks only have those turned to dashes."""
+    plain = unicodedata.normalize("NFKD", text)
+    clean = _FORBIDDEN.sub("-", plain).strip(_ENDS)
+    return clean[:_VALUE_MAX_BYTES].strip(_ENDS)
