@@ -2,7 +2,7 @@
 
 import asyncio
 import datetime
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, Mapping
 from typing import Any
 
 import orjson
@@ -31,7 +31,7 @@ class Desk:
         self.written.append((method, orjson.loads(body)))
         return 200, b"{}"
 
-    def stream(self, path: str, *, query: Any, headers: Any) -> AsyncIterator[bytes]:
+    def stream(self, path: str, *, query: Any, headers: Any) -> AsyncGenerator[bytes, None]:
         raise AssertionError("nothing is watched here")
 
 

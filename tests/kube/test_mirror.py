@@ -1,7 +1,7 @@
 """Mirror: follows, resumes, relists, and tells of every change once."""
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, Mapping
 from typing import Any
 
 import orjson
@@ -38,7 +38,7 @@ class Script:
 
     async def stream(
         self, path: str, *, query: Mapping[str, str], headers: Any
-    ) -> AsyncIterator[bytes]:
+    ) -> AsyncGenerator[bytes, None]:
         self.asked.append(f"watch {query['resourceVersion']}")
         if not self.watches:
             self.at_end.set()

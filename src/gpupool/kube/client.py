@@ -1,12 +1,12 @@
 """Kube: one method per verb, on any API server, over whichever transport it was given."""
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, Mapping
 from typing import NamedTuple, Protocol
 
 import orjson
 
 from gpupool.contract.objects import Obj
-from gpupool.kube.errors import refusal
+from gpupool.kube.errors import NoAnswer, refusal
 from gpupool.kube.resources import PODS, Resource
 
 JSON = "application/json"
@@ -29,7 +29,7 @@ class Transport(Protocol):
         self, method: str, path: str, *, query: Query, headers: Headers, body: bytes
     ) -> tuple[int, bytes]: ...
 
-    def stream(self, path: str, *, query: Query, headers: Headers) -> AsyncIterator[bytes]:
+    def stream(self, path: str, *, query: Query, headers: Headers) -> AsyncGenerator[bytes, None]:
         """Chunks of the answer's body. Raises Refused on a status of 400 or above."""
 
 
@@ -59,7 +59,7 @@ class Kube:
 
     def watch(
         self, resource: Resource, *, query: Query = _NO_QUERY, metadata_only: bool = False
-    ) -> AsyncIterator[bytes]:
+    ) -> AsyncGenerator[bytes, None]:
         """Raw chunks of newline-separated events; `mirror.py` makes objects of them."""
         accept = _METADATA.format("") if metadata_only else JSON
         return self._transport.stream(
@@ -130,5 +130,8 @@ class Kube:
         )
         if code >= 400:
             raise refusal(code, answer)
-        parsed: Obj = orjson.loads(answer)
+        try:
+            parsed: Obj = orjson.loads(answer)
+        except orjson.JSONDecodeError as error:
+            raise NoAnswer(f"{method} {path}: the answer is not JSON: {error}") from error
         return parsed

@@ -7,7 +7,8 @@ KubeError
 │   ├── AlreadyExists
 │   ├── Expired      410: list again
 │   └── TooMany      429: `retry_after_s`
-└── NoAnswer         it may have happened: look before trying again
+└── NoAnswer         it may have happened: look before trying again; also when what came back
+                     cannot be read
 """
 
 import orjson
@@ -67,6 +68,8 @@ _BY_REASON = {
     "Gone": Expired,
     "TooManyRequests": TooMany,
 }
+# What stands before an API server (a proxy, its own limits) may answer with no more than a number.
+_BY_CODE = {404: NotFound, 409: Conflict, 410: Expired, 429: TooMany}
 
 
 def refusal(code: int, body: bytes) -> Refused:
@@ -79,4 +82,6 @@ def refusal(code: int, body: bytes) -> Refused:
         text = body.decode("utf-8", "replace").strip()
         status = {"code": code, "reason": "", "message": text or f"HTTP {code}"}
     status.setdefault("code", code)
-    return _BY_REASON.get(str(status.get("reason")), Refused)(status)
+    reason = status.get("reason")
+    kind = _BY_REASON.get(str(reason)) if reason else _BY_CODE.get(code)
+    return (kind or Refused)(status)

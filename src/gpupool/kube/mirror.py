@@ -9,6 +9,7 @@ garbage collector busy for seconds. So what is handed out is the caller's own.
 """
 
 import asyncio
+import contextlib
 import logging
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
@@ -17,7 +18,7 @@ import orjson
 
 from gpupool.contract.objects import Obj
 from gpupool.kube.client import Kube, Query
-from gpupool.kube.errors import Expired, KubeError, Refused
+from gpupool.kube.errors import Expired, KubeError, NoAnswer, Refused
 from gpupool.kube.resources import Resource
 
 log = logging.getLogger(__name__)
@@ -27,11 +28,20 @@ Changed = Callable[[Obj | None, Obj | None], None]  # old, new; None: was not th
 IndexKeys = Callable[[Obj], Iterable[str]]
 
 _PAUSE_AFTER_FAILURE_S = 1.0
+_MAX_EVENT_BYTES = 16 * 1024**2  # ten times what an object may have
 
 
 def key_of(obj: Obj) -> Key:
     metadata = obj["metadata"]
     return metadata.get("namespace", ""), metadata["name"]
+
+
+def _event(line: bytes) -> Obj:
+    try:
+        event: Obj = orjson.loads(line)
+    except orjson.JSONDecodeError as error:
+        raise NoAnswer(f"an event is not JSON: {error}") from error
+    return event
 
 
 class Mirror:
@@ -133,11 +143,14 @@ class Mirror:
         }
         rest = b""
         events = self._kube.watch(self.resource, query=query, metadata_only=self._metadata_only)
-        async for chunk in events:
-            *lines, rest = (rest + chunk).split(b"\n")
-            for line in lines:
-                if line:
-                    self._take(orjson.loads(line))
+        async with contextlib.aclosing(events):
+            async for chunk in events:
+                *lines, rest = (rest + chunk).split(b"\n")
+                for line in lines:
+                    if line:
+                        self._take(_event(line))
+                if len(rest) > _MAX_EVENT_BYTES:
+                    raise NoAnswer(f"an event of more than {_MAX_EVENT_BYTES} bytes")
 
     def _take(self, event: Obj) -> None:
         obj = event["object"]

@@ -1,5 +1,5 @@
 import asyncio
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, Mapping
 
 import orjson
 
@@ -43,7 +43,7 @@ class Script:
 
     async def stream(
         self, path: str, *, query: Mapping[str, str], headers: Mapping[str, str]
-    ) -> AsyncIterator[bytes]:
+    ) -> AsyncGenerator[bytes, None]:
         self.asked.append(query["resourceVersion"])
         if not self.watches:
             self.done.set()

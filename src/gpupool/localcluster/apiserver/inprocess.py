@@ -4,7 +4,7 @@ Controllers, kubelets and the scheduler of the local cluster use it; on a real c
 code gets the HTTPS transport instead.
 """
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, Mapping
 from urllib.parse import urlencode
 
 from gpupool.kube.errors import refusal
@@ -33,7 +33,7 @@ class InProcess:
 
     async def stream(
         self, path: str, *, query: Mapping[str, str], headers: Mapping[str, str]
-    ) -> AsyncIterator[bytes]:
+    ) -> AsyncGenerator[bytes, None]:
         reply = await self._send("GET", path, query, headers, b"")
         if isinstance(reply, Answer):
             raise refusal(reply.status, _whole(reply))
