@@ -93,8 +93,10 @@ def _joined(shares: tuple[CardShare, ...] | list[CardShare]) -> str:
 
 
 def limits_text(shares: tuple[CardShare, ...]) -> str:
-    """The limiter's file: a line for each card, `uuid MiB percent`. A card without a line may not be
-    used, so a file that is empty by mistake gives nothing away."""
+    """The limiter's file: a line for each card, `uuid MiB percent`.
+
+    A card without a line may not be used, so a file that is empty by mistake gives nothing away.
+    """
     return "".join(f"{s.uuid} {s.memory_mib} {s.percent}\n" for s in shares)
 
 

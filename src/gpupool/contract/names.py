@@ -89,6 +89,7 @@ LABEL_GPU_PLACEMENT = "ack.node.gpu.placement"
 
 # What the scheduler writes with the Binding. `contract/allocation.py` makes and reads them.
 SCHEDULER_NAME = "gpupool-scheduler"
+DEFAULT_SCHEDULER_NAME = "default-scheduler"
 ANNOTATION_ALLOCATION = "gpupool.io/allocation"
 ANNOTATION_MEM_IDX = "ALIYUN_COM_GPU_MEM_IDX"
 ANNOTATION_MEM_POD = "ALIYUN_COM_GPU_MEM_POD"
@@ -102,6 +103,12 @@ GROUP_CARD_UNITS = "card-memory.gpupool.io"
 GROUP_NO_ISOLATION = "no-isolation.gpupool.io"
 GROUP_LIMITS = "limits.gpupool.io"
 
+# On a pod: its containers that would rather run without the limiter, and on a node: that they may.
+ANNOTATION_NO_ISOLATION = "gpupool.io/no-isolation"
+LABEL_ALLOW_NO_ISOLATION = "gpupool.io/allow-no-isolation"
+# On a pod of the alpha API: its affinity, as JSON.
+ANNOTATION_AFFINITY_ALPHA = "scheduler.alpha.kubernetes.io/affinity"
+
 # What containers read.
 ENV_VISIBLE_DEVICES = "NVIDIA_VISIBLE_DEVICES"
 ENV_MEM_IDX = "ALIYUN_COM_GPU_MEM_IDX"
@@ -111,6 +118,11 @@ ENV_MEM_DEV = "ALIYUN_COM_GPU_MEM_DEV"
 ENV_CGPU_DISABLE = "CGPU_DISABLE"
 VISIBLE_DEVICES_NONE = "void"  # what a pod that missed admission sees: no card at all
 ENV_SIMULATED_STATE = "GPUPOOL_SIM_STATE"
+
+# Where a container with a share finds its limit, and the memory that its processes count in.
+LIMITS_DIRECTORY = "/etc/gpupool"
+LIMITS_FILE = "limits"
+REGION_DIRECTORY = "/run/gpupool"
 
 # The pods of the agent.
 AGENT_NAMESPACE = "kube-system"

@@ -1,0 +1,96 @@
+"""What admission puts into a GPU pod, so that its allocation reaches its containers by itself.
+
+The scheduler's choice is not known yet. The containers get references to the annotations that will
+hold it; the kubelet resolves them when it starts a container, and what it finds there belongs to
+this very pod.
+"""
+
+from gpupool.admission.asked import Place, gpu_places, is_shared
+from gpupool.admission.complaints import units_per_card
+from gpupool.contract.names import (
+    ANNOTATION_MEM_POD,
+    ANNOTATION_NO_ISOLATION,
+    DEFAULT_SCHEDULER_NAME,
+    ENV_CGPU_DISABLE,
+    ENV_MEM_CONTAINER,
+    ENV_MEM_DEV,
+    ENV_MEM_IDX,
+    ENV_MEM_POD,
+    ENV_VISIBLE_DEVICES,
+    GROUP_CARD_UNITS,
+    GROUP_DEVICES,
+    GROUP_INDEXES,
+    GROUP_LIMITS,
+    GROUP_NO_ISOLATION,
+    LIMITS_DIRECTORY,
+    LIMITS_FILE,
+    REGION_DIRECTORY,
+)
+from gpupool.contract.objects import Obj
+
+_REGION_SIZE = "1Mi"
+
+
+def inject(pod: Obj, *, scheduler_name: str) -> None:
+    """Changes the pod in place. It has been checked, and has GPU containers."""
+    spec = pod["spec"]
+    if spec.get("schedulerName", DEFAULT_SCHEDULER_NAME) == DEFAULT_SCHEDULER_NAME:
+        spec["schedulerName"] = scheduler_name
+    unisolated = [p.container["name"] for p in gpu_places(pod) if _takes_off_isolation(p)]
+    if unisolated:
+        annotations = pod["metadata"].setdefault("annotations", {})
+        annotations[ANNOTATION_NO_ISOLATION] = ",".join(unisolated)
+    for number, place in enumerate(gpu_places(pod)):
+        _add_environment(place, pod)
+        if is_shared(place):
+            _add_volumes(place, spec, number)
+
+
+def _takes_off_isolation(place: Place) -> bool:
+    """The user's own CGPU_DISABLE is a wish; whether it is granted, the pool decides."""
+    return any(
+        variable.get("name") == ENV_CGPU_DISABLE and variable.get("value") == "true"
+        for variable in place.container.get("env") or ()
+    )
+
+
+def _add_environment(place: Place, pod: Obj) -> None:
+    container = place.container
+    name = container["name"]
+    ours = [_from_annotation(ENV_VISIBLE_DEVICES, f"{GROUP_DEVICES}/{name}")]
+    if is_shared(place):
+        ours += [
+            _from_annotation(ENV_MEM_IDX, f"{GROUP_INDEXES}/{name}"),
+            _from_annotation(ENV_MEM_POD, ANNOTATION_MEM_POD),
+            {"name": ENV_MEM_CONTAINER, "value": str(units_per_card(place, pod))},
+            _from_annotation(ENV_MEM_DEV, f"{GROUP_CARD_UNITS}/{name}"),
+            _from_annotation(ENV_CGPU_DISABLE, f"{GROUP_NO_ISOLATION}/{name}"),
+        ]
+    names = {variable["name"] for variable in ours}
+    kept = [v for v in container.get("env") or () if v.get("name") not in names]
+    container["env"] = kept + ours
+
+
+def _from_annotation(name: str, key: str) -> Obj:
+    path = f"metadata.annotations['{key}']"
+    return {"name": name, "valueFrom": {"fieldRef": {"apiVersion": "v1", "fieldPath": path}}}
+
+
+def _add_volumes(place: Place, spec: Obj, number: int) -> None:
+    """A limit file that follows its annotation, and memory that the container's processes share."""
+    limits, region = f"gpupool-limits-{number}", f"gpupool-region-{number}"
+    path = f"metadata.annotations['{GROUP_LIMITS}/{place.container['name']}']"
+    item = {"path": LIMITS_FILE, "fieldRef": {"apiVersion": "v1", "fieldPath": path}}
+    spec["volumes"] = [
+        *(v for v in spec.get("volumes") or () if v.get("name") not in (limits, region)),
+        {"name": limits, "downwardAPI": {"items": [item], "defaultMode": 0o444}},
+        {"name": region, "emptyDir": {"medium": "Memory", "sizeLimit": _REGION_SIZE}},
+    ]
+    place.container["volumeMounts"] = [
+        *(m for m in place.container.get("volumeMounts") or () if m.get("mountPath") not in _PATHS),
+        {"name": limits, "mountPath": LIMITS_DIRECTORY, "readOnly": True},
+        {"name": region, "mountPath": REGION_DIRECTORY},
+    ]
+
+
+_PATHS = frozenset({LIMITS_DIRECTORY, REGION_DIRECTORY})

@@ -1,0 +1,97 @@
+"""An AdmissionReview in, an AdmissionReview out. Pure."""
+
+import base64
+import copy
+from collections.abc import Set
+from dataclasses import dataclass
+
+import jsonpatch
+import orjson
+
+from gpupool.admission.asked import gpu_places, is_shared
+from gpupool.admission.cards import ClusterCards
+from gpupool.admission.complaints import complaints
+from gpupool.admission.forgery import forged
+from gpupool.admission.injection import inject
+from gpupool.admission.legacy import modernise
+from gpupool.contract.names import LABEL_CGPU_NO_ISOLATION, SCHEDULER_NAME
+from gpupool.contract.objects import Obj
+
+API_VERSION = "admission.k8s.io/v1"
+
+
+class BadReview(ValueError):
+    """Not an AdmissionReview that we understand."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    schedulers: Set[str]  # users that may write allocations
+    scheduler_name: str = SCHEDULER_NAME  # where GPU pods go
+
+
+def review_pod(review: Obj, rules: Rules, cards: ClusterCards) -> Obj:
+    """Of a pod that is being made. Raises BadReview."""
+    request = _request(review)
+    pod = copy.deepcopy(request["object"])
+    found = modernise(pod)
+    if not found:
+        found = complaints(pod, cards)
+    if found:
+        return _refused(request, found)
+    inject(pod, scheduler_name=rules.scheduler_name)
+    patch = jsonpatch.make_patch(request["object"], pod).patch
+    return _allowed(request, patch, _warnings(pod, cards))
+
+
+def review_allocation(review: Obj, rules: Rules) -> Obj:
+    """Of a pod or a Binding that carries an allocation, or did. Raises BadReview."""
+    request = _request(review)
+    if (request.get("userInfo") or {}).get("username") in rules.schedulers:
+        return _allowed(request)
+    found = forged(request.get("oldObject"), request["object"])
+    return _refused(request, found) if found else _allowed(request)
+
+
+def _request(review: Obj) -> Obj:
+    request = review.get("request") if isinstance(review, dict) else None
+    if not isinstance(request, dict) or not isinstance(request.get("object"), dict):
+        raise BadReview("the body is not an AdmissionReview with a request and its object")
+    if review.get("apiVersion") != API_VERSION:
+        raise BadReview(f"apiVersion {review.get('apiVersion')}; {API_VERSION} is understood")
+    if not request.get("uid") or not isinstance(request["object"].get("metadata"), dict):
+        raise BadReview("the request has no uid, or its object has no metadata")
+    return request
+
+
+def _warnings(pod: Obj, cards: ClusterCards) -> list[str]:
+    spec = pod["spec"]
+    is_asking = any(is_shared(place) for place in gpu_places(pod))
+    names_pool = spec.get("nodeSelector") or (spec.get("affinity") or {}).get("nodeAffinity")
+    if not is_asking or names_pool or not (cards.has_isolated and cards.has_unisolated):
+        return []
+    return [
+        "this pod may run with or without isolation of GPU memory, as the cluster has pools of "
+        f'both kinds; choose one by nodeSelector {LABEL_CGPU_NO_ISOLATION}: "false" or "true"'
+    ]
+
+
+def _refused(request: Obj, found: list[str]) -> Obj:
+    status = {"code": 422, "reason": "Invalid", "message": "; ".join(found)}
+    return _answer({"uid": request["uid"], "allowed": False, "status": status})
+
+
+def _allowed(
+    request: Obj, patch: list[Obj] | None = None, warnings: list[str] | None = None
+) -> Obj:
+    response: Obj = {"uid": request["uid"], "allowed": True}
+    if patch:
+        response["patchType"] = "JSONPatch"
+        response["patch"] = base64.b64encode(orjson.dumps(patch)).decode()
+    if warnings:
+        response["warnings"] = warnings
+    return _answer(response)
+
+
+def _answer(response: Obj) -> Obj:
+    return {"apiVersion": API_VERSION, "kind": "AdmissionReview", "response": response}

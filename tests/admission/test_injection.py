@@ -1,0 +1,96 @@
+import copy
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gpupool.contract.objects import Obj
+from tests.admission.pods import admitted, answered, container, environment, pod
+
+
+def test_a_whole_card_reaches_its_container_by_an_annotation() -> None:
+    made = admitted(pod(container("main", gpu=1)))
+    assert made["spec"]["schedulerName"] == "gpupool-scheduler"
+    assert environment(made) == {
+        "NVIDIA_VISIBLE_DEVICES": "metadata.annotations['devices.gpupool.io/main']"
+    }
+    assert "volumes" not in made["spec"]
+
+
+def test_a_share_gets_its_size_its_limit_file_and_its_region() -> None:
+    made = admitted(pod(container("main", gpu_mem=3)))
+    assert environment(made) == {
+        "NVIDIA_VISIBLE_DEVICES": "metadata.annotations['devices.gpupool.io/main']",
+        "ALIYUN_COM_GPU_MEM_IDX": "metadata.annotations['indexes.gpupool.io/main']",
+        "ALIYUN_COM_GPU_MEM_POD": "metadata.annotations['ALIYUN_COM_GPU_MEM_POD']",
+        "ALIYUN_COM_GPU_MEM_CONTAINER": "3",
+        "ALIYUN_COM_GPU_MEM_DEV": "metadata.annotations['card-memory.gpupool.io/main']",
+        "CGPU_DISABLE": "metadata.annotations['no-isolation.gpupool.io/main']",
+    }
+    item = made["spec"]["volumes"][0]["downwardAPI"]["items"][0]
+    assert item["fieldRef"]["fieldPath"] == "metadata.annotations['limits.gpupool.io/main']"
+    assert [m["mountPath"] for m in made["spec"]["containers"][0]["volumeMounts"]] == [
+        "/etc/gpupool",
+        "/run/gpupool",
+    ]
+
+
+def test_every_container_has_its_own_keys() -> None:
+    made = admitted(pod(container("a", gpu_mem=3), container("b", gpu_mem=2), container("c")))
+    assert "'devices.gpupool.io/a'" in environment(made, 0)["NVIDIA_VISIBLE_DEVICES"]
+    assert "'devices.gpupool.io/b'" in environment(made, 1)["NVIDIA_VISIBLE_DEVICES"]
+    assert len(made["spec"]["volumes"]) == 4
+    assert "env" not in made["spec"]["containers"][2]
+
+
+def test_init_containers_are_wired_too() -> None:
+    made = admitted(pod(container("main", gpu_mem=1), initContainers=[container("i", gpu=1)]))
+    assert made["spec"]["initContainers"][0]["env"][0]["name"] == "NVIDIA_VISIBLE_DEVICES"
+
+
+def test_a_share_over_many_cards_says_what_it_has_on_each() -> None:
+    made = admitted(pod(container(gpu_mem=8), labels={"aliyun.com/gpu-count": "4"}))
+    assert environment(made)["ALIYUN_COM_GPU_MEM_CONTAINER"] == "2"
+
+
+def test_another_scheduler_that_was_named_is_kept() -> None:
+    asked = pod(container(gpu=1), schedulerName="other")
+    assert admitted(asked)["spec"]["schedulerName"] == "other"
+
+
+def test_the_users_environment_stays_and_ours_comes_last() -> None:
+    asked = container("main", gpu=1)
+    asked["env"] = [{"name": "A", "value": "1"}]
+    assert list(environment(admitted(pod(asked)))) == ["A", "NVIDIA_VISIBLE_DEVICES"]
+
+
+def test_a_wish_for_no_isolation_becomes_an_annotation() -> None:
+    asked = container("main", gpu_mem=3)
+    asked["env"] = [{"name": "CGPU_DISABLE", "value": "true"}]
+    made = admitted(pod(asked))
+    assert made["metadata"]["annotations"] == {"gpupool.io/no-isolation": "main"}
+    assert environment(made)["CGPU_DISABLE"].startswith("metadata.annotations")
+
+
+@given(st.sampled_from([{"gpu": 1}, {"gpu_mem": 3}, {"gpu_mem": 2, "percent": 50}]))
+def test_admitting_twice_changes_nothing_more(limits: dict[str, int]) -> None:
+    once = admitted(pod(container("main", **limits)))
+    again = copy.deepcopy(once)
+    # A webhook may be called again after others; then our own names are there already.
+    for made in again["spec"]["containers"]:
+        made["env"] = [v for v in made["env"] if not _is_ours(v)]
+    assert admitted(again) == once
+
+
+def _is_ours(variable: Obj) -> bool:
+    name: str = variable["name"]
+    return name == "NVIDIA_VISIBLE_DEVICES" or name.startswith("ALIYUN")
+
+
+def test_a_share_that_names_no_pool_is_warned_about() -> None:
+    (warning,) = answered(pod(container(gpu_mem=3)))["warnings"]
+    assert "cgpu.disable.isolation" in warning
+
+
+def test_a_share_that_names_its_pool_is_not_warned_about() -> None:
+    asked = pod(container(gpu_mem=3), nodeSelector={"cgpu.disable.isolation": "true"})
+    assert "warnings" not in answered(asked)
