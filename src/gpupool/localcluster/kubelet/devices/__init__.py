@@ -1,0 +1,1 @@
+"""The devices of nodes, as device plugins offer them: registration, counting, allocation."""

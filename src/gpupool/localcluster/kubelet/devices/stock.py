@@ -1,0 +1,99 @@
+"""What device plugins say that a node has: by resource, which devices, and which are healthy. Pure.
+
+A resource has one source: the plugin that registered last. Its devices stay as they were while a
+newer plugin takes over, so that an upgrade leaves no gap. When the source goes away the devices
+count as unhealthy: capacity stays, allocatable is zero. After a grace period both are zero.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+GRACE_S = 300.0  # as long as a kubelet waits for a plugin to come back
+
+
+class Counts(NamedTuple):
+    capacity: Mapping[str, int]
+    allocatable: Mapping[str, int]
+
+
+@dataclass(slots=True)
+class _Resource:
+    source: str = ""  # the socket of its plugin
+    healthy: frozenset[str] = frozenset()
+    unhealthy: frozenset[str] = frozenset()
+    stopped_at: float | None = None
+    is_over: bool = False  # the grace period is
+
+
+@dataclass(slots=True)
+class Stock:
+    _resources: dict[str, _Resource] = field(default_factory=dict)
+
+    def remember(self, resource: str, now: float) -> None:
+        """It was here before a restart: its plugin is expected back."""
+        self._resources[resource] = _Resource(stopped_at=now)
+
+    def register(self, resource: str, source: str) -> None:
+        found = self._resources.setdefault(resource, _Resource())
+        found.source = source
+        found.stopped_at = None
+        found.is_over = False
+
+    def listed(self, resource: str, source: str, devices: Iterable[tuple[str, bool]]) -> bool:
+        """Ids, and whether each is healthy. False when it makes no difference."""
+        found = self._resources.get(resource)
+        if found is None or found.source != source:
+            return False
+        listed = dict(devices)
+        healthy = frozenset(id for id, is_healthy in listed.items() if is_healthy)
+        unhealthy = frozenset(listed) - healthy
+        changed = (found.healthy, found.unhealthy) != (healthy, unhealthy)
+        found.healthy, found.unhealthy = healthy, unhealthy
+        return changed
+
+    def ended(self, resource: str, source: str, now: float) -> bool:
+        """The plugin has gone. False when another has taken over from it."""
+        found = self._resources.get(resource)
+        if found is None or found.source != source or found.stopped_at is not None:
+            return False
+        found.unhealthy |= found.healthy
+        found.healthy = frozenset()
+        found.stopped_at = now
+        return True
+
+    def expire(self, now: float) -> bool:
+        """Gives up plugins that did not come back."""
+        changed = False
+        for found in self._resources.values():
+            stopped = found.stopped_at is not None and now >= found.stopped_at + GRACE_S
+            if stopped and not found.is_over:
+                found.unhealthy = frozenset()
+                found.is_over = changed = True
+        return changed
+
+    def counts(self) -> Counts:
+        return Counts(
+            {name: len(r.healthy) + len(r.unhealthy) for name, r in self._resources.items()},
+            {name: len(r.healthy) for name, r in self._resources.items()},
+        )
+
+    def has(self, resource: str) -> bool:
+        """Plugins manage it, or did a short while ago."""
+        found = self._resources.get(resource)
+        return found is not None and not found.is_over
+
+    def is_away(self, resource: str) -> bool:
+        """Its plugin is gone, and may come back."""
+        found = self._resources.get(resource)
+        return found is not None and found.stopped_at is not None and not found.is_over
+
+    def healthy(self, resource: str) -> frozenset[str]:
+        found = self._resources.get(resource)
+        return frozenset() if found is None else found.healthy
+
+    def source(self, resource: str) -> str:
+        return self._resources[resource].source
+
+    def ids(self) -> dict[str, list[str]]:
+        return {name: sorted(r.healthy | r.unhealthy) for name, r in self._resources.items()}
