@@ -1,0 +1,181 @@
+"""Queue: pods that want a node, in the order in which they are tried.
+
+    add -> ACTIVE -> pop -> TRYING -> placed -> BINDING -> forget
+             ^ ^              |  |                 |
+             | +-- PARKED <---+  |                 |     fits nowhere: `wake` helps
+             +-- BACKING_OFF <---+-----------------+     an error: time helps
+
+A state machine without I/O; the time comes in as an argument, in seconds that only grow.
+
+Pods of one shape are alike to every node: where one does not fit, none does. So of each shape only
+the first is woken, and the next when that one was placed. A change is told to ten thousand
+waiting pods at the price of their shapes. No wake-up is lost: one that comes while a pod is being
+tried counts when it parks.
+"""
+
+import heapq
+from collections import Counter
+from collections.abc import Hashable
+from dataclasses import dataclass
+from enum import StrEnum
+
+FIRST_BACK_OFF_S = 1.0
+LONGEST_BACK_OFF_S = 10.0
+# Whatever was overlooked, nobody waits for longer than this without a new try.
+LONGEST_PARKED_S = 300.0
+
+Order = tuple[int, str, int]  # lower comes first: minus priority, time of creation, arrival
+
+
+class State(StrEnum):
+    """Values are those of the label `queue` of scheduler_pending_pods."""
+
+    ACTIVE = "active"
+    TRYING = "trying"
+    BACKING_OFF = "backoff"
+    PARKED = "unschedulable"
+    BINDING = "binding"
+
+
+@dataclass(slots=True)
+class _Entry:
+    order: Order
+    shape: Hashable
+    state: State = State.ACTIVE
+    failures: int = 0
+    tried_at_wake: int = 0
+
+
+class Queue:
+    def __init__(self) -> None:
+        self._entries: dict[str, _Entry] = {}
+        self._active: list[tuple[Order, str]] = []
+        self._backing_off: list[tuple[float, str]] = []
+        self._parked: dict[Hashable, list[tuple[Order, str]]] = {}
+        self._in_play: Counter[Hashable] = Counter()  # of each shape: active or being tried
+        self._arrivals = 0
+        self._wakes = 0
+        self._flush_s = float("inf")
+
+    def __contains__(self, uid: str) -> bool:
+        return uid in self._entries
+
+    def counts(self) -> Counter[State]:
+        return Counter(entry.state for entry in self._entries.values())
+
+    def add(self, uid: str, shape: Hashable, *, priority: int = 0, created: str = "") -> None:
+        """A new pod, or one that changed: it is tried at once, also if it was parked."""
+        known = self._entries.get(uid)
+        if known is None:
+            self._arrivals += 1
+            self._entries[uid] = _Entry((-priority, created, self._arrivals), shape)
+            self._activate(uid)
+            return
+        self._leave_play(known)
+        known.order = (-priority, created, known.order[2])
+        known.shape = shape
+        if known.state is State.TRYING:
+            self._in_play[shape] += 1
+            known.tried_at_wake = -1  # what is being tried is not this any more
+        elif known.state in (State.ACTIVE, State.PARKED):
+            self._activate(uid)
+
+    def forget(self, uid: str) -> None:
+        """It is bound, or gone."""
+        entry = self._entries.pop(uid, None)
+        if entry is not None:
+            self._leave_play(entry)
+
+    def pop(self, now_s: float) -> str | None:
+        """The next to try; the caller then says `placed`, `park`, `back_off` or `forget`."""
+        self._fall_due(now_s)
+        while self._active:
+            order, uid = heapq.heappop(self._active)
+            entry = self._entries.get(uid)
+            if entry is not None and entry.state is State.ACTIVE and entry.order == order:
+                entry.state = State.TRYING
+                entry.tried_at_wake = self._wakes
+                return uid
+        return None
+
+    def placed(self, uid: str) -> None:
+        """It has a node, and the Binding is on its way: the next of its shape may try."""
+        entry = self._entries.get(uid)
+        if entry is not None:
+            self._leave_play(entry)
+            entry.state = State.BINDING
+
+    def park(self, uid: str, now_s: float) -> None:
+        """It fits nowhere; unless something has happened since it was popped."""
+        entry = self._entries.get(uid)
+        if entry is None or entry.state is not State.TRYING:
+            return
+        entry.failures = 0
+        missed_something = entry.tried_at_wake != self._wakes
+        self._in_play[entry.shape] -= 1
+        if missed_something:
+            self._activate(uid)
+            return
+        entry.state = State.PARKED
+        heapq.heappush(self._parked.setdefault(entry.shape, []), (entry.order, uid))
+        self._flush_s = min(self._flush_s, now_s + LONGEST_PARKED_S)
+
+    def back_off(self, uid: str, now_s: float) -> None:
+        """It could not be tried to the end: once more after a while, longer each time."""
+        entry = self._entries.get(uid)
+        if entry is None or entry.state not in (State.TRYING, State.BINDING):
+            return
+        self._leave_play(entry)
+        entry.state = State.BACKING_OFF
+        due_s = now_s + min(FIRST_BACK_OFF_S * 2 ** min(entry.failures, 10), LONGEST_BACK_OFF_S)
+        entry.failures += 1
+        heapq.heappush(self._backing_off, (due_s, uid))
+
+    def wake(self) -> None:
+        """Something changed that may help whoever waits."""
+        self._wakes += 1
+        for shape in list(self._parked):
+            if not self._in_play[shape]:
+                self._activate_next(shape)
+        self._flush_s = float("inf")
+
+    def due_s(self) -> float:
+        """When `pop` will have more than it has now, if nothing else happens."""
+        first = self._backing_off[0][0] if self._backing_off else float("inf")
+        return min(first, self._flush_s)
+
+    def _fall_due(self, now_s: float) -> None:
+        while self._backing_off and self._backing_off[0][0] <= now_s:
+            _, uid = heapq.heappop(self._backing_off)
+            entry = self._entries.get(uid)
+            if entry is not None and entry.state is State.BACKING_OFF:
+                self._activate(uid)
+        if self._flush_s <= now_s:
+            self.wake()
+
+    def _activate(self, uid: str) -> None:
+        entry = self._entries[uid]
+        entry.state = State.ACTIVE
+        self._in_play[entry.shape] += 1
+        heapq.heappush(self._active, (entry.order, uid))
+
+    def _leave_play(self, entry: _Entry) -> None:
+        """It tries no more for now: the next of its shape may."""
+        if entry.state not in (State.ACTIVE, State.TRYING):
+            return
+        self._in_play[entry.shape] -= 1
+        if not self._in_play[entry.shape]:
+            del self._in_play[entry.shape]
+            self._activate_next(entry.shape)
+
+    def _activate_next(self, shape: Hashable) -> None:
+        """The first of a shape that is parked, if there is one."""
+        parked = self._parked.get(shape)
+        while parked:
+            order, uid = heapq.heappop(parked)
+            entry = self._entries.get(uid)
+            if entry is not None and entry.state is State.PARKED and entry.order == order:
+                self._activate(uid)
+                break
+        if not parked:
+            self._parked.pop(shape, None)
