@@ -1,0 +1,143 @@
+#define _GNU_SOURCE
+#include "node.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "visible.h"
+
+#define STATE_VARIABLE "GPUPOOL_SIM_STATE"
+#define CARDS_VARIABLE "NVIDIA_VISIBLE_DEVICES"
+#define CONFIG_NAME "simdriver.conf"
+
+static void refuse(const char *path, const char *wanted, unsigned long long found) {
+    fprintf(stderr, "gpupool: simulated driver: %s: wanted %s, found %llu\n", path, wanted, found);
+}
+
+/* The line "state=PATH" of the file beside this library; PATH may be relative to that file. */
+static bool path_beside_library(char *path) {
+    Dl_info library;
+    char config[PATH_MAX], line[PATH_MAX];
+    if (!dladdr((void *)(uintptr_t)node_open, &library) || !library.dli_fname) return false;
+    const char *slash = strrchr(library.dli_fname, '/');
+    int length = slash ? (int)(slash - library.dli_fname) + 1 : 0;
+    if (snprintf(config, sizeof config, "%.*s" CONFIG_NAME, length, library.dli_fname) >= PATH_MAX)
+        return false;
+    FILE *file = fopen(config, "re");
+    if (!file) return false;
+    bool found = false;
+    while (!found && fgets(line, sizeof line, file)) {
+        line[strcspn(line, "\r\n")] = 0;
+        if (strncmp(line, "state=", 6) != 0) continue;
+        const char *value = line + 6;
+        int written = value[0] == '/' ? snprintf(path, PATH_MAX, "%s", value)
+                                      : snprintf(path, PATH_MAX, "%.*s%s", length, config, value);
+        found = written > 0 && written < PATH_MAX;
+    }
+    fclose(file);
+    return found;
+}
+
+static bool find_path(char *path) {
+    const char *value = getenv(STATE_VARIABLE);
+    if (!value || !*value) return path_beside_library(path);
+    return snprintf(path, PATH_MAX, "%s", value) < PATH_MAX;
+}
+
+static bool is_ours(const char *path, const struct sim_state *state, off_t size) {
+    if (memcmp(state->magic, SIM_MAGIC, sizeof SIM_MAGIC) != 0) {
+        fprintf(stderr, "gpupool: simulated driver: %s: not the state of one\n", path);
+        return false;
+    }
+    if (state->version != SIM_VERSION) {
+        refuse(path, "version 1", state->version);
+        return false;
+    }
+    if (size != (off_t)sizeof *state || state->size != sizeof *state) {
+        refuse(path, "the size of version 1", (unsigned long long)size);
+        return false;
+    }
+    if (state->card_count > MAX_CARDS) {
+        refuse(path, "at most 16 cards", state->card_count);
+        return false;
+    }
+    return true;
+}
+
+/* High, so that programs which count on low numbers are left in peace. */
+static int open_high(const char *path) {
+    int low = open(path, O_RDWR | O_CLOEXEC);
+    if (low < 0) return -1;
+    int high = fcntl(low, F_DUPFD_CLOEXEC, 900);
+    if (high < 0) return low; /* the limit of open files is lower than that */
+    close(low);
+    return high;
+}
+
+static enum node_found map_state(struct node *node) {
+    struct stat status;
+    int fd = open_high(node->path);
+    if (fd < 0) return NODE_MISSING;
+    if (fstat(fd, &status) || status.st_size < (off_t)offsetof(struct sim_state, cards)) {
+        refuse(node->path, "the size of version 1", (unsigned long long)status.st_size);
+        close(fd);
+        return NODE_REFUSED;
+    }
+    /* Never more than the file has: a page behind its end would kill the program. */
+    size_t size = (size_t)status.st_size < sizeof *node->state ? (size_t)status.st_size
+                                                               : sizeof *node->state;
+    void *mapped = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    if (mapped == MAP_FAILED) {
+        close(fd);
+        return NODE_MISSING;
+    }
+    if (!is_ours(node->path, mapped, status.st_size)) {
+        munmap(mapped, size);
+        close(fd);
+        return NODE_REFUSED;
+    }
+    node->state = mapped;
+    node->fd = fd;
+    return NODE_FOUND;
+}
+
+static bool is_same_file(int fd, const char *path) {
+    struct stat opened, named;
+    return !fstat(fd, &opened) && !stat(path, &named) && opened.st_ino == named.st_ino &&
+           opened.st_dev == named.st_dev;
+}
+
+enum node_found node_open(struct node *node) {
+    char path[PATH_MAX];
+    const char *wanted = getenv(CARDS_VARIABLE);
+    if (wanted && (!*wanted || strcmp(wanted, "void") == 0)) return NODE_HIDDEN;
+    if (!find_path(path)) return NODE_MISSING;
+    /* The same file stays open: to close it would drop the POSIX locks that the other library of
+     * this process has on it. */
+    if (!node->state || strcmp(path, node->path) != 0 || !is_same_file(node->fd, path)) {
+        if (node->state) {
+            munmap(node->state, sizeof *node->state);
+            close(node->fd);
+            node->state = NULL;
+        }
+        strcpy(node->path, path);
+        enum node_found found = map_state(node);
+        if (found != NODE_FOUND) return found;
+    }
+    int cards = (int)node->state->card_count;
+    node->visible_count = visible_in_container(node->state, wanted, cards, node->visible);
+    return NODE_FOUND;
+}
+
+void node_after_fork(struct node *node) {
+    if (!node->state) return;
+    close(node->fd);
+    node->fd = open_high(node->path);
+}
