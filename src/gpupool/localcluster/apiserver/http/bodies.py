@@ -1,6 +1,8 @@
 """Bodies of answers: small ones whole, large ones in slices, streams in chunks."""
 
+from bisect import bisect_left
 from collections.abc import AsyncIterator, Iterator, Sequence
+from itertools import accumulate
 
 # Answers up to here go out in one write; larger ones in slices, as fast as the client reads, so
 # that neither they nor copies of them pile up, and others are served in between.
@@ -11,11 +13,8 @@ def length(body: bytes | Sequence[bytes]) -> int:
     return len(body) if isinstance(body, bytes) else sum(map(len, body))
 
 
-def whole(body: bytes | Sequence[bytes]) -> bytes | None:
-    """A small body in one piece; None for a large one."""
-    if isinstance(body, bytes):
-        return body if len(body) <= SLICE else None
-    return b"".join(body) if length(body) <= SLICE else None
+def whole(body: bytes | Sequence[bytes]) -> bytes:
+    return body if isinstance(body, bytes) else b"".join(body)
 
 
 def slices(body: bytes | Sequence[bytes]) -> Iterator[bytes | memoryview]:
@@ -24,15 +23,12 @@ def slices(body: bytes | Sequence[bytes]) -> Iterator[bytes | memoryview]:
         for start in range(0, len(body), SLICE):
             yield view[start : start + SLICE]
         return
-    gathered: list[bytes] = []
-    size = 0
-    for piece in body:
-        gathered.append(piece)
-        size += len(piece)
-        if size >= SLICE:
-            yield b"".join(gathered)
-            gathered, size = [], 0
-    yield b"".join(gathered)
+    ends = list(accumulate(map(len, body)))
+    start = reached = 0
+    while start < len(body):
+        stop = bisect_left(ends, reached + SLICE) + 1
+        yield b"".join(body[start:stop])
+        start, reached = stop, ends[min(stop, len(body)) - 1]
 
 
 def chunk(data: bytes) -> bytes:

@@ -165,11 +165,11 @@ class HttpConnection(asyncio.Protocol):
         try:
             match reply:
                 case Answer():
-                    body = bodies.whole(reply.body)
-                    if body is None:
-                        await self._send_large(reply, received)
+                    size = bodies.length(reply.body)
+                    if size > bodies.SLICE:
+                        await self._send_large(reply, size, received)
                     else:
-                        self._write(reply, body, received)
+                        self._write(reply, bodies.whole(reply.body), received)
                 case Stream():
                     await self._stream(reply, received)
                 case Upgrade():
@@ -201,9 +201,8 @@ class HttpConnection(asyncio.Protocol):
             body = b""
         self._outlet.write(b"%b%b%b" % (head, ending, body))
 
-    async def _send_large(self, answer: Answer, received: Received) -> None:
-        length = bodies.length(answer.body)
-        head = heads.with_length(answer, length, received.request.warnings)
+    async def _send_large(self, answer: Answer, size: int, received: Received) -> None:
+        head = heads.with_length(answer, size, received.request.warnings)
         self._outlet.write(head + (b"\r\n" if self._keeps_alive(received) else heads.CLOSE))
         if received.request.method != "HEAD":
             for piece in bodies.slices(answer.body):
@@ -261,11 +260,11 @@ class HttpConnection(asyncio.Protocol):
 
     def _refuse_upgrade(self, error: ApiError, received: Received) -> None:
         answer = error.answer()
-        self._write(answer, b"".join(bodies.slices(answer.body)), received)
+        self._write(answer, bodies.whole(answer.body), received)
 
     def _refuse(self, answer: Answer) -> None:
         head = heads.with_length(answer, bodies.length(answer.body), ())
-        self._outlet.write(head + heads.CLOSE + (bodies.whole(answer.body) or b""))
+        self._outlet.write(head + heads.CLOSE + bodies.whole(answer.body))
         # Closing with more of the request on its way would reset the connection, and the answer
         # would be lost: hear the client out.
         self._wait_for(_Phase.CLOSE)

@@ -125,7 +125,10 @@ def answer_records(
     form = wanted(request)
     if form is Form.PARTIAL:
         raise _wrong_number(kind, "PartialObjectMetadata", "a list")
-    bodies = [body_of(record, kind) for record in records]
+    if converts(kind):
+        bodies = [body_of(record, kind) for record in records]
+    else:
+        bodies = [record.body for record in records]
     if form is Form.TABLE:
         return Answer(200, tables.table_bytes(kind, bodies, metadata, *shown(api, request)))
     if form is Form.PARTIAL_LIST:
@@ -139,8 +142,14 @@ def answer_records(
     head = orjson.dumps(
         {"kind": f"{kind.kind}List", "apiVersion": kind.api_version, "metadata": metadata}
     )
-    # Bodies are joined, not parsed: a list of 5,000 pods costs a few milliseconds.
-    return Answer(200, [head[:-1], b',"items":[', b",".join(bodies), b"]}"])
+    return Answer(200, [head[:-1], b',"items":[', *_with_commas(bodies), b"]}"])
+
+
+def _with_commas(bodies: list[bytes]) -> list[bytes]:
+    """Neither parsed nor copied: the wire joins as much at a time as it sends."""
+    pieces = [b","] * (2 * len(bodies) - 1)
+    pieces[::2] = bodies
+    return pieces
 
 
 def shown(api: Api, request: Request) -> tuple[tables.Include, float]:
