@@ -1,0 +1,129 @@
+"""Leader election: one works, the others wait; who is not sure stops."""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncGenerator, AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from gpupool.kube.client import Kube
+from gpupool.kube.errors import NoAnswer
+from gpupool.kube.lease import Candidacy, Leadership
+from gpupool.kube.resources import LEASES
+from tests.kube.api import api
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now_s = 1000.0
+
+    def __call__(self) -> float:
+        return self.now_s
+
+
+class Worker:
+    """Says when it works; a candidate that looks often, so that tests are quick."""
+
+    def __init__(self, kube: Kube, name: str, clock: Clock) -> None:
+        candidacy = Candidacy("kube-system", "test", name, retry_s=0.001)
+        self.leadership = Leadership(kube, candidacy, clock)
+        self.terms = 0
+        self.working = asyncio.Event()
+        self.stopped = asyncio.Event()
+        self.stopped.set()
+
+    async def work(self) -> None:
+        self.terms += 1
+        self.working.set()
+        self.stopped.clear()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            self.working.clear()
+            self.stopped.set()
+
+
+@contextlib.asynccontextmanager
+async def running(*workers: Worker) -> AsyncIterator[list[asyncio.Task[None]]]:
+    tasks = [asyncio.create_task(worker.leadership.run(worker.work)) for worker in workers]
+    try:
+        yield tasks
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+
+async def holder(kube: Kube) -> str:
+    lease = await kube.get(LEASES, "test", "kube-system")
+    return str(lease["spec"].get("holderIdentity") or "")
+
+
+async def soon(event: asyncio.Event) -> None:
+    await asyncio.wait_for(event.wait(), 5)
+
+
+async def test_one_leads_and_hands_over_when_it_ends(tmp_path: Path) -> None:
+    async with api(tmp_path) as kube:
+        clock = Clock()
+        one, other = Worker(kube, "one", clock), Worker(kube, "other", clock)
+        async with running(one) as [first]:
+            await soon(one.working)
+            assert await holder(kube) == "one"
+            async with running(other):
+                assert not other.leadership.is_sure()
+                first.cancel()
+                await soon(other.working)  # at once: no clock has moved
+                assert one.stopped.is_set()
+                assert await holder(kube) == "other"
+
+
+async def test_who_cannot_renew_stops_before_another_begins(tmp_path: Path) -> None:
+    async with api(tmp_path) as kube:
+        clock = Clock()
+        one, other = Worker(kube, "one", clock), Worker(kube, "other", clock)
+        async with running(one):
+            await soon(one.working)
+            one.leadership._kube = Kube(Unreachable())
+            async with running(other):
+                clock.now_s += 9.9
+                await asyncio.sleep(0.02)
+                assert one.working.is_set()
+                clock.now_s += 0.2
+                await soon(one.stopped)
+                assert not other.working.is_set()
+                await asyncio.sleep(0.02)
+                clock.now_s += 15.1
+                await soon(other.working)
+        assert (one.terms, other.terms) == (1, 1)
+
+
+async def test_a_leader_that_was_frozen_is_not_sure_on_waking(tmp_path: Path) -> None:
+    async with api(tmp_path) as kube:
+        clock = Clock()
+        one = Worker(kube, "one", clock)
+        async with running(one):
+            await soon(one.working)
+            assert one.leadership.is_sure()
+            clock.now_s += 60
+            assert not one.leadership.is_sure()
+
+
+async def test_what_the_work_raises_is_not_swallowed(tmp_path: Path) -> None:
+    async def broken() -> None:
+        raise RuntimeError("broken")
+
+    async with api(tmp_path) as kube:
+        leadership = Worker(kube, "one", Clock()).leadership
+        with pytest.raises(RuntimeError, match="broken"):
+            await leadership.run(broken)
+        assert await holder(kube) == ""
+
+
+class Unreachable:
+    async def call(self, *_: object, **__: object) -> tuple[int, bytes]:
+        raise NoAnswer("cut off")
+
+    def stream(self, *_: object, **__: object) -> AsyncGenerator[bytes, None]:
+        raise NoAnswer("cut off")
