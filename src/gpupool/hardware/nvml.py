@@ -1,0 +1,219 @@
+"""A look at the cards of this machine, through NVML.
+
+NVML belongs to the process: there is one of it, and it is initialised when the first look finds a
+driver. It is asked in a thread, since a broken card can keep a call waiting for long; while such a
+call hangs, there is no driver as far as we can say.
+"""
+
+import asyncio
+import ctypes
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+import pynvml
+
+from gpupool.hardware.driver import CardLook, DriverReplaced, Look, NoDriver, Xid
+
+LONGEST_LOOK_S = 30.0
+
+_MIB = 1 << 20
+_BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
+_SWITCH = 2  # nvmlIntNvLinkDeviceType_t
+_LOST = (pynvml.NVML_ERROR_GPU_IS_LOST, pynvml.NVML_ERROR_RESET_REQUIRED)
+_MOST_XIDS = 256  # of one look; the rest comes with the next
+
+
+class NvmlDriver:
+    def __init__(self) -> None:
+        self._session: _Session | None = None
+        self._running: asyncio.Task[Look] | None = None
+
+    async def look(self) -> Look:
+        if self._running is None or self._running.done():
+            self._running = asyncio.create_task(asyncio.to_thread(self._look), name="nvml")
+        try:
+            return await asyncio.wait_for(asyncio.shield(self._running), LONGEST_LOOK_S)
+        except TimeoutError:
+            raise NoDriver(f"the NVIDIA driver did not answer in {LONGEST_LOOK_S:.0f} s") from None
+
+    async def close(self) -> None:
+        if self._session is not None and (self._running is None or self._running.done()):
+            self._session.end()
+        self._session = None
+
+    def _look(self) -> Look:
+        try:
+            if self._session is None:
+                self._session = _Session()
+            return self._session.look()
+        except pynvml.NVMLError as error:
+            if self._session is not None:
+                self._session.end()
+                self._session = None
+            if error.value == pynvml.NVML_ERROR_LIB_RM_VERSION_MISMATCH:
+                raise DriverReplaced(str(error)) from error
+            raise NoDriver(_words(error)) from error
+
+
+class _Session:
+    """From one initialisation of NVML to its end. Every method may raise NVMLError."""
+
+    def __init__(self) -> None:
+        pynvml.nvmlInit()
+        self._events: Any = None
+        self._watched: dict[int, str] = {}  # address of a card's handle: its uuid
+
+    def look(self) -> Look:
+        handles = [_or(None, pynvml.nvmlDeviceGetHandleByIndex, i) for i in _indexes()]
+        addresses = _addresses(handles)
+        cards = tuple(_card_look(i, handle, addresses) for i, handle in enumerate(handles))
+        self._watch(zip(cards, handles, strict=True))
+        return Look(
+            version=pynvml.nvmlSystemGetDriverVersion(),
+            cuda=_or(0, pynvml.nvmlSystemGetCudaDriverVersion_v2),
+            boot=_boot_id(),
+            cards=cards,
+            xids=self._new_xids(),
+        )
+
+    def end(self) -> None:
+        if self._events is not None:
+            _or(None, pynvml.nvmlEventSetFree, self._events)
+            self._events = None
+        _or(None, pynvml.nvmlShutdown)
+
+    def _watch(self, cards: Iterable[tuple[CardLook, Any]]) -> None:
+        """New cards only; one that cannot report errors is still looked at for other signs."""
+        for card, handle in cards:
+            if not card.uuid or _address(handle) in self._watched:
+                continue
+            if self._events is None:
+                self._events = pynvml.nvmlEventSetCreate()
+            kinds = pynvml.nvmlEventTypeXidCriticalError
+            _or(None, pynvml.nvmlDeviceRegisterEvents, handle, kinds, self._events)
+            self._watched[_address(handle)] = card.uuid
+
+    def _new_xids(self) -> tuple[Xid, ...]:
+        found: list[Xid] = []
+        while self._events is not None and len(found) < _MOST_XIDS:
+            event = _or(None, pynvml.nvmlEventSetWait_v2, self._events, 0)
+            if event is None:
+                break
+            if event.eventType == pynvml.nvmlEventTypeXidCriticalError:
+                found.append(Xid(self._watched.get(_address(event.device), ""), event.eventData))
+        return tuple(found)
+
+
+def _card_look(index: int, handle: Any, addresses: dict[str, int]) -> CardLook:
+    if handle is None:
+        return CardLook(index, is_lost=True)
+    try:
+        uuid = pynvml.nvmlDeviceGetUUID(handle)
+        memory = pynvml.nvmlDeviceGetMemoryInfo(handle)
+        model = pynvml.nvmlDeviceGetName(handle)
+    except pynvml.NVMLError as error:
+        if error.value in _LOST or error.value == pynvml.NVML_ERROR_UNKNOWN:
+            return CardLook(index, is_lost=True)
+        raise
+    compute = _or((0, 0), pynvml.nvmlDeviceGetCudaComputeCapability, handle)
+    return CardLook(
+        index,
+        uuid,
+        model,
+        memory.total // _MIB,
+        links=_links(index, handle, addresses),
+        numa=_numa(handle),
+        compute=(compute[0], compute[1]),
+        is_split=_or((0, 0), pynvml.nvmlDeviceGetMigMode, handle)[0] == 1,
+        ecc_uncorrected=_or(
+            0,
+            pynvml.nvmlDeviceGetTotalEccErrors,
+            handle,
+            pynvml.NVML_MEMORY_ERROR_TYPE_UNCORRECTED,
+            pynvml.NVML_VOLATILE_ECC,
+        ),
+        outside_mib=_outside_mib(handle, memory.used),
+    )
+
+
+def _outside_mib(handle: Any, used: int) -> int:
+    """What the driver keeps for itself is no program's: newer ones count it apart."""
+    newer = _or(None, pynvml.nvmlDeviceGetMemoryInfo, handle, pynvml.nvmlMemory_v2)
+    if newer is not None:
+        used = newer.used
+    programs = _or([], pynvml.nvmlDeviceGetComputeRunningProcesses, handle)
+    held = [program.usedGpuMemory for program in programs]
+    if None in held:  # this driver does not say
+        return 0
+    return int(max(0, used - sum(held)) // _MIB)
+
+
+def _links(index: int, handle: Any, addresses: dict[str, int]) -> tuple[tuple[int, int], ...]:
+    counts: dict[int, int] = {}
+    for link in range(pynvml.NVML_NVLINK_MAX_LINKS):
+        state = _or(None, pynvml.nvmlDeviceGetNvLinkState, handle, link)
+        if state is None:  # there are no more
+            break
+        if not state:
+            continue
+        if _or(0, pynvml.nvmlDeviceGetNvLinkRemoteDeviceType, handle, link) == _SWITCH:
+            ends = [other for other in addresses.values() if other != index]
+        else:
+            remote = _or(None, pynvml.nvmlDeviceGetNvLinkRemotePciInfo, handle, link)
+            end = addresses.get(_text(remote.busId)) if remote is not None else None
+            ends = [end] if end is not None else []
+        for other in ends:
+            counts[other] = counts.get(other, 0) + 1
+    return tuple(sorted(counts.items()))
+
+
+def _addresses(handles: list[Any]) -> dict[str, int]:
+    """PCI address of each card that answers: its index."""
+    found = (
+        (_or(None, pynvml.nvmlDeviceGetPciInfo, handle), index)
+        for index, handle in enumerate(handles)
+        if handle is not None
+    )
+    return {_text(pci.busId): index for pci, index in found if pci is not None}
+
+
+def _numa(handle: Any) -> int:
+    scope = pynvml.NVML_AFFINITY_SCOPE_NODE
+    nodes = _or(None, pynvml.nvmlDeviceGetMemoryAffinity, handle, 1, scope)
+    if nodes is None or not nodes[0]:
+        return -1
+    return int(nodes[0] & -nodes[0]).bit_length() - 1
+
+
+def _indexes() -> range:
+    return range(pynvml.nvmlDeviceGetCount())
+
+
+def _or(default: Any, ask: Callable[..., Any], *args: Any) -> Any:
+    """What the driver does not know, or this version of it cannot say."""
+    try:
+        return ask(*args)
+    except pynvml.NVMLError:
+        return default
+
+
+def _address(handle: Any) -> int:
+    return ctypes.cast(handle, ctypes.c_void_p).value or 0
+
+
+def _text(value: str | bytes) -> str:
+    return value.decode() if isinstance(value, bytes) else value
+
+
+def _boot_id() -> str:
+    try:
+        return _BOOT_ID.read_text(encoding="ascii").strip()
+    except OSError:
+        return ""
+
+
+def _words(error: pynvml.NVMLError) -> str:
+    if error.value == pynvml.NVML_ERROR_LIBRARY_NOT_FOUND:
+        return "there is no NVIDIA driver: libnvidia-ml.so.1 was not found"
+    return f"the NVIDIA driver does not answer: {error}"

@@ -1,0 +1,106 @@
+"""A look at a simulated node, from its state file, without loading its libraries.
+
+The file stays mapped between looks: hundreds of nodes are looked at every second.
+"""
+
+import contextlib
+import os
+from pathlib import Path
+
+from gpupool.hardware import simdriver_layout as layout
+from gpupool.hardware.driver import CardLook, Look, NoDriver, Xid
+from gpupool.hardware.simdriver_state import MIB, SimdriverError, opened
+
+_EVENT_XID = 8  # nvmlEventTypeXidCriticalError
+
+
+class SimulatedDriver:
+    def __init__(self, state: Path) -> None:
+        """`state` as in simdriver.NodeFiles; it need not be there yet."""
+        self._path = state
+        self._open = contextlib.ExitStack()
+        self._state: layout.State | None = None
+        self._inode = 0
+        self._seen = 0  # the last event that was looked at
+
+    async def look(self) -> Look:
+        state = self._mapped()
+        return Look(
+            version=state.driver_version.decode(),
+            cuda=state.cuda_version,
+            boot=str(self._inode),
+            cards=tuple(_card_look(state, index) for index in range(state.card_count)),
+            xids=self._new_xids(state),
+        )
+
+    async def close(self) -> None:
+        self._state = None
+        self._open.close()
+
+    def _mapped(self) -> layout.State:
+        """Made anew is a new file: the node was started again, or its cards were exchanged."""
+        try:
+            inode = os.stat(self._path).st_ino
+        except OSError as error:
+            self._state = None
+            raise NoDriver(f"no simulated driver at {self._path}: {error.strerror}") from error
+        if self._state is not None and inode == self._inode:
+            return self._state
+        self._open.close()
+        try:
+            _, self._state = self._open.enter_context(opened(self._path))
+        except SimdriverError as error:
+            self._state = None
+            raise NoDriver(str(error)) from error
+        self._inode, self._seen = inode, self._state.last_event
+        return self._state
+
+    def _new_xids(self, state: layout.State) -> tuple[Xid, ...]:
+        first = max(self._seen, state.last_event - (layout.MAX_EVENTS - 1)) + 1
+        wanted = range(first, state.last_event + 1)
+        self._seen = max(self._seen, state.last_event)
+        entries = [(number, state.events[number % layout.MAX_EVENTS]) for number in wanted]
+        return tuple(
+            Xid(state.cards[entry.card].fixed.uuid.decode(), entry.data)
+            for number, entry in entries
+            if entry.sequence == number and entry.type == _EVENT_XID
+        )
+
+
+def _card_look(state: layout.State, index: int) -> CardLook:
+    fixed, fault = state.cards[index].fixed, state.cards[index].fault
+    if fault.is_lost:
+        return CardLook(index, is_lost=True)
+    return CardLook(
+        index,
+        fixed.uuid.decode(),
+        fixed.name.decode(),
+        fixed.memory_bytes // MIB,
+        links=_links(state, index),
+        numa=fixed.numa_node,
+        compute=(fixed.compute_major, fixed.compute_minor),
+        ecc_uncorrected=fault.ecc_uncorrected_volatile,
+        outside_mib=fault.outside_bytes // MIB,
+    )
+
+
+def _links(state: layout.State, index: int) -> tuple[tuple[int, int], ...]:
+    counts: dict[int, int] = {}
+    fixed = state.cards[index].fixed
+    for peer in fixed.link_peer[: fixed.link_count]:
+        for other in _ends(state, index, peer):
+            counts[other] = counts.get(other, 0) + 1
+    return tuple(sorted(counts.items()))
+
+
+def _ends(state: layout.State, index: int, peer: int) -> list[int]:
+    """Behind a switch are all the other cards that have one."""
+    if peer == layout.LINK_SWITCH:
+        cards = range(state.card_count)
+        return [
+            other
+            for other in cards
+            if other != index and state.cards[other].fixed.link_peer[0] == layout.LINK_SWITCH
+        ]
+    is_card = peer < state.card_count and not state.cards[peer].fault.is_lost
+    return [peer] if is_card else []

@@ -1,0 +1,136 @@
+"""Both ways to look at a node give the same: through NVML, and from the simulated state."""
+
+import asyncio
+import os
+import subprocess
+import sys
+from collections.abc import Iterable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from gpupool.hardware.driver import CardLook, Look, NoDriver, Xid
+from gpupool.hardware.simdriver import NodeFiles, create_node, inject
+from gpupool.hardware.simdriver_cards import card_profile
+from gpupool.hardware.simdriver_faults import parse_fault
+from gpupool.hardware.simdriver_state import NotBuilt, card_uuid
+from gpupool.hardware.simulated import SimulatedDriver
+
+V100 = card_profile("Tesla V100-SXM2-16GB", 16130)
+M40 = card_profile("Tesla M40", 12209)
+H100 = card_profile("NVIDIA H100 80GB HBM3", 81559)
+
+# Looks as often as there are lines, so that errors can be injected in between.
+LOOKER = """
+import asyncio, sys
+from gpupool.hardware.driver import *
+from gpupool.hardware.nvml import NvmlDriver
+
+async def main():
+    driver = NvmlDriver()
+    for _ in sys.stdin:
+        try:
+            print(repr(await driver.look()), flush=True)
+        except NoDriver as error:
+            print(repr(str(error)), flush=True)
+    await driver.close()
+
+asyncio.run(main())
+"""
+
+
+def node(directory: Path, cards: Iterable[object]) -> NodeFiles:
+    try:
+        return create_node(directory, "node-1", list(cards))  # type: ignore[arg-type]
+    except NotBuilt as error:
+        pytest.skip(str(error))
+
+
+class NvmlLooker:
+    """NVML in a process of its own, where the simulated libraries come first."""
+
+    def __init__(self, libraries: Path) -> None:
+        environment = {**os.environ, "LD_LIBRARY_PATH": str(libraries)}
+        self._process = subprocess.Popen(
+            [sys.executable, "-c", LOOKER],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            env=environment,
+        )
+
+    def look(self) -> Look | str:
+        assert self._process.stdin
+        assert self._process.stdout
+        self._process.stdin.write("\n")
+        self._process.stdin.flush()
+        names = {"Look": Look, "CardLook": CardLook, "Xid": Xid}
+        found: Look | str = eval(self._process.stdout.readline(), names)
+        return replace(found, boot="") if isinstance(found, Look) else found
+
+    def __enter__(self) -> "NvmlLooker":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._process.communicate()
+
+
+def direct(driver: SimulatedDriver) -> Look:
+    return replace(asyncio.run(driver.look()), boot="")
+
+
+@pytest.mark.parametrize("cards", [[M40], [V100] * 8, [H100] * 4, [M40, V100, V100], []])
+def test_nvml_and_the_state_file_say_the_same(tmp_path: Path, cards: list[object]) -> None:
+    files = node(tmp_path, cards)
+    driver = SimulatedDriver(files.state)
+    with NvmlLooker(files.libraries) as nvml:
+        assert nvml.look() == direct(driver)
+
+
+def test_they_agree_about_faults_and_recovery(tmp_path: Path) -> None:
+    files = node(tmp_path, [V100] * 3)
+    driver = SimulatedDriver(files.state)
+    with NvmlLooker(files.libraries) as nvml:
+        assert nvml.look() == direct(driver)
+        for fault in ("xid=31", "ecc=2", "memory=700", "xid=79", "recover", "lost"):
+            inject(files, 1, parse_fault(fault))
+            seen = direct(driver)
+            assert nvml.look() == seen, fault
+    assert seen.cards[1] == CardLook(1, is_lost=True)
+
+
+def test_an_xid_is_told_once_and_of_its_card(tmp_path: Path) -> None:
+    files = node(tmp_path, [M40] * 2)
+    driver = SimulatedDriver(files.state)
+    direct(driver)
+    inject(files, 1, parse_fault("xid=48"))
+    assert direct(driver).xids == (Xid(card_uuid("node-1", 1), 48),)
+    assert direct(driver).xids == ()
+
+
+def test_no_state_is_no_driver_until_there_is_one(tmp_path: Path) -> None:
+    driver = SimulatedDriver(tmp_path / "node" / "state")
+    with pytest.raises(NoDriver, match="No such file"):
+        direct(driver)
+    node(tmp_path / "node", [M40])
+    assert [card.model for card in direct(driver).cards] == ["Tesla M40"]
+
+
+def test_a_node_made_anew_has_booted_anew(tmp_path: Path) -> None:
+    files = node(tmp_path, [M40])
+    driver = SimulatedDriver(files.state)
+    before = asyncio.run(driver.look())
+    assert asyncio.run(SimulatedDriver(files.state).look()).boot == before.boot
+    node(tmp_path, [V100])
+    after = asyncio.run(driver.look())
+    assert after.boot != before.boot
+    assert [card.model for card in after.cards] == ["Tesla V100-SXM2-16GB"]
+
+
+def test_without_the_library_there_is_no_driver(tmp_path: Path) -> None:
+    with NvmlLooker(tmp_path) as nvml:
+        found = nvml.look()
+    if isinstance(found, Look):
+        pytest.skip("this machine has an NVIDIA driver")
+    assert found == "there is no NVIDIA driver: libnvidia-ml.so.1 was not found"
