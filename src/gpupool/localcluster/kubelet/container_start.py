@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from gpupool.contract.objects import Obj
+from gpupool.localcluster.kubelet.container_devices import ContainerDevices
 from gpupool.localcluster.kubelet.container_files import (
     HOME,
     ContainerFiles,
@@ -27,7 +28,15 @@ from gpupool.localcluster.kubelet.environment import (
     container_variables,
     expand,
 )
-from gpupool.localcluster.kubelet.images import STAND_IN, Built, Program, image_name, program
+from gpupool.localcluster.kubelet.hosted import HostedPrograms, Surroundings
+from gpupool.localcluster.kubelet.images import (
+    STAND_IN,
+    Built,
+    Program,
+    image_name,
+    program,
+    repository,
+)
 from gpupool.localcluster.kubelet.launcher import MARK
 from gpupool.localcluster.kubelet.launches import Launch, Launches, LaunchFailed
 from gpupool.localcluster.kubelet.log_file import STDERR, STDOUT, LogFile
@@ -37,6 +46,7 @@ from gpupool.localcluster.kubelet.output import Output
 from gpupool.localcluster.kubelet.private_files import make_private
 from gpupool.localcluster.kubelet.run import Inside, PodRuns, Run
 from gpupool.localcluster.kubelet.settings import FleetSettings
+from gpupool.localcluster.kubelet.socket_paths import SocketPaths
 from gpupool.localcluster.kubelet.state import Pod
 from gpupool.localcluster.kubelet.volumes import Storage, make_volumes
 
@@ -53,6 +63,9 @@ class Starter:
     node_of: Callable[[str], Node]
     service_variables: Callable[[str], dict[str, str]]  # of a namespace
     object_of: Callable[[Pod], Awaitable[Obj | None]]
+    devices: ContainerDevices
+    hosted: HostedPrograms
+    sockets: SocketPaths
 
     async def prepare(self, pod: Pod, runs: PodRuns, obj: Obj) -> None:
         """The pod's volumes, once. Raises BadVolume."""
@@ -78,6 +91,7 @@ class Starter:
         spec = container_spec(pod, index, obj)
         container = pod.containers[index]
         _refuse_unsupported(spec)
+        await self.devices.pre_start(pod, container.name)
         files = ContainerFiles(self.settings.directory, pod.uid, index, container.restart_count)
         await asyncio.to_thread(files.make)
         inside, chosen = await self.inside(pod, index, runs, obj, files)
@@ -92,6 +106,11 @@ class Starter:
         )
         exited: asyncio.Future[int] = asyncio.get_running_loop().create_future()
         run = Run(pod, index, spec, inside, files, output, exited)
+        hosted = self.settings.hosted.get(repository(spec["image"]))
+        if hosted is not None:
+            self.notices.note(pod, obj, "Created", "Container created", container)
+            self.hosted.start(run.id, hosted, self._surroundings(run, runs), output)
+            return run
         argv = chosen.argv
         if chosen.built is not Built.NONE:
             argv = _stand_in(chosen, spec["image"])
@@ -118,6 +137,20 @@ class Starter:
             raise
         return run
 
+    def _surroundings(self, run: Run, runs: PodRuns) -> Surroundings:
+        env = run.inside.env
+        given = (*(run.spec.get("command") or ()), *(run.spec.get("args") or ()))
+        places = runs.volumes.places
+        return Surroundings(
+            node=run.pod.node,
+            arguments=tuple(expand(part, env) for part in given),
+            env=env,
+            mounts={
+                mount["mountPath"]: self.sockets.way_to(places[mount["name"]].path)
+                for mount in run.spec.get("volumeMounts") or ()
+            },
+        )
+
     async def inside(
         self, pod: Pod, index: int, runs: PodRuns, obj: Obj, files: ContainerFiles
     ) -> tuple[Inside, Program]:
@@ -127,9 +160,13 @@ class Starter:
         node = self.node_of(pod.node)
         own_view = await self.launches.namespaces()
         given = self._given(pod, obj, spec, files, own_view=own_view)
+        given |= self.devices.variables(pod, spec["name"])
         given[MARK] = container_id
         variables = await container_variables(pod, obj, spec, node, given, self.storage.objects)
+        cards = self.devices.shown(pod, variables, own_view=own_view)
+        variables |= cards.variables
         made = binds(files, spec, runs.volumes.places, variables)
+        made += self.devices.binds(pod, spec["name"]) + cards.binds
         chosen = program(
             spec["image"],
             [expand(part, variables) for part in spec.get("command") or ()],
@@ -140,6 +177,7 @@ class Starter:
             # The cluster's keys and tokens lie beside the pods' files.
             hidden = (self.settings.directory.parent, *self.settings.private)
             seen = view(files, obj, spec, made, self._tools(), hidden)
+            seen = seen._replace(cards=cards.device_files)
             return Inside(container_id, variables, cwd, seen), chosen
         self._link(pod, runs, obj, files, link_mounts(files, made))
         if spec.get("workingDir"):
@@ -173,7 +211,7 @@ class Starter:
             f'Container image "{image}" already present on machine and can be accessed by the pod'
         )
         self.notices.note(pod, obj, "Pulled", text, container)
-        if chosen.built is Built.STAND_IN:
+        if chosen.built is Built.STAND_IN and repository(image) not in self.settings.hosted:
             text = f'Image "{image}" is not run here: a stand-in waits in its place'
             self._say_once(pod, runs, obj, "SimulatedImage", text)
 

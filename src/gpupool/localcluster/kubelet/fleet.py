@@ -8,6 +8,7 @@ import asyncio
 import datetime
 import time
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from gpupool.contract import names
 from gpupool.contract.node_streams import NodeStreams
@@ -17,26 +18,41 @@ from gpupool.kube.errors import NotFound
 from gpupool.kube.events import Recorder
 from gpupool.kube.mirror import Mirror
 from gpupool.kube.resources import ENDPOINTS, NAMESPACES, NODES, SERVICES
+from gpupool.localcluster.kubelet.container_devices import ContainerDevices
 from gpupool.localcluster.kubelet.container_start import Starter
+from gpupool.localcluster.kubelet.devices.all_devices import Devices
 from gpupool.localcluster.kubelet.environment import service_variables
 from gpupool.localcluster.kubelet.exec_process import ExecProcesses
 from gpupool.localcluster.kubelet.heartbeats import Heartbeats
+from gpupool.localcluster.kubelet.hosted import HostedPrograms
 from gpupool.localcluster.kubelet.launches import Launches
 from gpupool.localcluster.kubelet.node import Node, is_ours, node_from, refresh
+from gpupool.localcluster.kubelet.node_files import set_aside
+from gpupool.localcluster.kubelet.node_gpus import NodeGpus
 from gpupool.localcluster.kubelet.notices import Notices
 from gpupool.localcluster.kubelet.pod_feed import PodFeed
 from gpupool.localcluster.kubelet.pods import Pods
-from gpupool.localcluster.kubelet.private_files import make_private
-from gpupool.localcluster.kubelet.runtime import Runtime
+from gpupool.localcluster.kubelet.private_files import make_private, remove_tree
 from gpupool.localcluster.kubelet.runtime_process import ProcessRuntime
 from gpupool.localcluster.kubelet.runtime_timer import TimerRuntime
 from gpupool.localcluster.kubelet.settings import PROCESS, TIMER, FleetSettings
+from gpupool.localcluster.kubelet.socket_paths import SocketPaths
 from gpupool.localcluster.kubelet.streams import PodStreams
 from gpupool.localcluster.kubelet.usage import Usage
 from gpupool.localcluster.kubelet.volumes import Objects, Storage, sweep_storage
 
 _HEARTBEAT_WORKERS = 32
 _API_HOST, _API_PORT = "127.0.0.1", 443
+
+
+class _Beneath(NamedTuple):
+    """What containers stand on."""
+
+    launches: Launches
+    hosted: HostedPrograms
+    sockets: SocketPaths
+    tasks: asyncio.TaskGroup
+    api: tuple[str, int]  # where the API server is
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,9 +66,11 @@ class _Live:
     recorder: Recorder
     beats: Heartbeats
     keeper: Pods
-    launches: Launches
+    devices: Devices
+    gpus: NodeGpus
     processes: ProcessRuntime
     streams: PodStreams
+    tasks: asyncio.TaskGroup
 
 
 class Fleet:
@@ -81,54 +99,67 @@ class Fleet:
 
     async def run(self, kube: Kube) -> None:
         """Runs until cancelled; nothing of a pod is left running then."""
-        make_private(self._settings.directory)
-        launches = Launches(self._settings.directory / "run", isolate=self._settings.isolate)
+        directory = make_private(self._settings.directory)
+        launches = Launches(directory / "run", isolate=self._settings.isolate)
+        hosted = HostedPrograms()
+        sockets = SocketPaths(directory)
         try:
             async with asyncio.TaskGroup() as tasks:
-                api = await _api_address(kube)
-                self._live = live = self._assemble(kube, launches, tasks, api)
+                beneath = _Beneath(launches, hosted, sockets, tasks, await _api_address(kube))
+                self._live = live = self._assemble(kube, beneath)
                 await self._follow(live, tasks)
                 self._start_workers(live, tasks)
         finally:
             self._live = None
             self._nodes.clear()
+            await hosted.close()
             await launches.close()
+            sockets.close()
 
-    def _assemble(
-        self, kube: Kube, launches: Launches, tasks: asyncio.TaskGroup, api: tuple[str, int]
-    ) -> _Live:
-        settings = self._settings
+    def _assemble(self, kube: Kube, beneath: _Beneath) -> _Live:
+        settings, directory = self._settings, self._settings.directory
+        launches, tasks = beneath.launches, beneath.tasks
         recorder = Recorder(kube, "kubelet", lambda: datetime.datetime.now(datetime.UTC))
         notices = Notices(recorder)
         nodes, services = Mirror(kube, NODES), Mirror(kube, SERVICES)
-        runtimes: dict[str, Runtime] = {}
-        keeper = Pods(settings, kube, notices, runtimes, self._runtime_of, time.time)
+        devices = Devices(directory, beneath.sockets, tasks, lambda node: beats.post_again(node))
+        beats = Heartbeats(settings, kube, nodes, recorder, devices.counts)
+        gpus = NodeGpus(directory, settings.cards, settings.real_cards)
+        keeper = Pods(settings, kube, notices, devices, self._runtime_of, time.time)
         starter = Starter(
             settings=settings,
             launches=launches,
             notices=notices,
-            storage=Storage(Objects(kube), settings.directory, settings.host_paths),
+            storage=Storage(Objects(kube), directory, settings.host_paths),
             node_of=self._nodes.__getitem__,
-            service_variables=lambda namespace: service_variables(services, namespace, api),
+            service_variables=lambda namespace: service_variables(services, namespace, beneath.api),
             object_of=keeper.object_of,
+            devices=ContainerDevices(devices, gpus, settings.host_paths),
+            hosted=beneath.hosted,
+            sockets=beneath.sockets,
         )
         execs = ExecProcesses(launches)
         processes = ProcessRuntime(
             settings, notices, launches, execs, starter, tasks, keeper.look_at, {}, {}
         )
-        launches.exited = processes.exited
-        runtimes |= {PROCESS: processes, TIMER: TimerRuntime(notices, processes.remove_traces)}
+        launches.exited = beneath.hosted.exited = processes.exited
+        keeper.runtimes |= {
+            PROCESS: processes,
+            TIMER: TimerRuntime(notices, processes.remove_traces),
+        }
         return _Live(
             nodes=nodes,
             pods=PodFeed(kube, keeper),
             namespaces=Mirror(kube, NAMESPACES),
             services=services,
             recorder=recorder,
-            beats=Heartbeats(settings, kube, nodes, recorder, time.time),
+            beats=beats,
             keeper=keeper,
-            launches=launches,
+            devices=devices,
+            gpus=gpus,
             processes=processes,
             streams=PodStreams(keeper.get, keeper.object_of, processes),
+            tasks=tasks,
         )
 
     async def _follow(self, live: _Live, tasks: asyncio.TaskGroup) -> None:
@@ -140,6 +171,7 @@ class Fleet:
         live.nodes.on_change(self._node_changed)
         tasks.create_task(live.pods.run(), name="kubelet-pods")
         await live.pods.wait_synced()
+        live.devices.release_all_but(lambda uid: live.keeper.get(uid) is not None)
         await live.processes.sweep(lambda uid: live.keeper.get(uid) is not None)
         await sweep_storage(live.processes.starter.storage, self._nodes)
 
@@ -169,22 +201,34 @@ class Fleet:
         node = self._nodes.get(name)
         gone = new is None or not is_ours(new) or (node and node.uid != new["metadata"]["uid"])
         if node is not None and gone:
-            del self._nodes[name]
-            beats.remove(name)
-            keeper.remove_node(name)
+            self._remove_node(self._live, node)
             node = None
         if new is None or not is_ours(new):
             return
         if node is None:
-            node = self._nodes[name] = node_from(new)
-            beats.add(node)
-            keeper.add_node(node)
+            self._add_node(self._live, node_from(new))
             return
         was_stopped = node.stopped
         refresh(node, new)
         if was_stopped and not node.stopped:
             beats.post_again(name)
             keeper.resume_node(name)
+
+    def _add_node(self, live: _Live, node: Node) -> None:
+        self._nodes[node.name] = node
+        if live.gpus.has(node.instance_type):
+            live.gpus.make_driver(node.name, node.instance_type)
+            live.devices.add(node.name)
+        live.beats.add(node)
+        live.keeper.add_node(node)
+
+    def _remove_node(self, live: _Live, node: Node) -> None:
+        del self._nodes[node.name]
+        live.beats.remove(node.name)
+        live.keeper.remove_node(node.name)
+        live.devices.remove(node.name)
+        for path in set_aside(self._settings.directory, node.name):
+            live.tasks.create_task(asyncio.to_thread(remove_tree, path), name="node-clear")
 
 
 async def _api_address(kube: Kube) -> tuple[str, int]:

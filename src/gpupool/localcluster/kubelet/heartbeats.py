@@ -2,8 +2,9 @@
 
 import datetime
 import logging
+import time
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from gpupool.contract.objects import Obj
 from gpupool.kube.client import STRATEGIC_PATCH, Kube
@@ -11,6 +12,7 @@ from gpupool.kube.errors import AlreadyExists, KubeError, NotFound
 from gpupool.kube.events import NORMAL, Recorder
 from gpupool.kube.mirror import Mirror
 from gpupool.kube.resources import LEASES, NODES
+from gpupool.localcluster.kubelet.devices.stock import Counts
 from gpupool.localcluster.kubelet.node import Node
 from gpupool.localcluster.kubelet.pod_status import stamp
 from gpupool.localcluster.kubelet.settings import FleetSettings
@@ -60,6 +62,10 @@ def node_conditions(before: list[Obj], now: str) -> list[Obj]:
     return made
 
 
+def _shown(counts: Mapping[str, int]) -> dict[str, str]:
+    return {resource: str(count) for resource, count in counts.items()}
+
+
 class Heartbeats:
     def __init__(
         self,
@@ -67,17 +73,19 @@ class Heartbeats:
         kube: Kube,
         mirror: Mirror,
         recorder: Recorder,
-        clock: Callable[[], float],
+        counts: Callable[[str], Counts],
     ) -> None:
+        """`counts` are those of a node's devices."""
         self._settings = settings
         self._kube = kube
         self._mirror = mirror
         self._recorder = recorder
-        self._clock = clock
+        self._counts = counts
+        self._clock = time.time
         self._nodes: dict[str, Node] = {}
         self._posted_at: dict[str, float] = {}
         self._work = Work()
-        self.timers = Timers(clock, self._work.add)
+        self.timers = Timers(self._clock, self._work.add)
 
     def add(self, node: Node) -> None:
         self._nodes[node.name] = node
@@ -153,7 +161,12 @@ class Heartbeats:
         if obj is None:
             return
         before = (obj.get("status") or {}).get("conditions") or []
-        change = {"status": {"conditions": node_conditions(before, stamp(now))}}
+        status: Obj = {"conditions": node_conditions(before, stamp(now))}
+        counts = self._counts(node.name)
+        if counts.capacity:
+            status["capacity"] = _shown(counts.capacity)
+            status["allocatable"] = _shown(counts.allocatable)
+        change = {"status": status}
         path = NODES.path(name=node.name, subresource="status")
         await self._kube.patch(path, change, content_type=STRATEGIC_PATCH)
         self._posted_at[node.name] = now

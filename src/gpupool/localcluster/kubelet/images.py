@@ -33,6 +33,7 @@ _SHELLS = frozenset(
 )
 # registry.example:5000/team/name:tag@sha256:... -> name
 _NAME = re.compile(r"(?:.*/)?(?P<name>[^/:@]+)(?::[^/@]*)?(?:@.*)?")
+_REPOSITORY = re.compile(r"(?P<repository>(?:.*/)?[^/:@]+)(?::[^/@]*)?(?:@.*)?")
 
 
 class Built(Enum):
@@ -58,6 +59,12 @@ def image_name(image: str) -> str:
     """The last part of an image's name, without tag and digest."""
     found = _NAME.fullmatch(image)
     return found["name"] if found else image
+
+
+def repository(image: str) -> str:
+    """An image's name without tag and digest."""
+    found = _REPOSITORY.fullmatch(image)
+    return found["repository"] if found else image
 
 
 def program(image: str, command: Sequence[str], args: Sequence[str]) -> Program:

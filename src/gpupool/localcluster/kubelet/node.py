@@ -60,6 +60,7 @@ class Node:
     ip: str
     allocatable: Mapping[str, int]
     addresses: PodAddresses
+    instance_type: str = ""
     runtime: str = ""  # of its pods, when it says so
     stopped: bool = False  # plays dead: no heartbeats, pods left as they are
     used: dict[str, int] = field(default_factory=dict)
@@ -85,6 +86,7 @@ def node_from(obj: Obj) -> Node:
         ip="",
         allocatable={},
         addresses=PodAddresses((obj.get("spec") or {}).get("podCIDR") or ""),
+        instance_type=obj["metadata"]["labels"].get(names.LABEL_INSTANCE_TYPE, ""),
     )
     refresh(node, obj)
     return node

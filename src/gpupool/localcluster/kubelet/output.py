@@ -29,10 +29,11 @@ class Output:
         self.log = log
         self.readers: list[Reader] = []
         self.is_over = False
+        self.loop = asyncio.get_running_loop()
         self._listeners: set[Listener] = set()
         self._was_heard = False
         self._version = 0
-        self._news: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._news: asyncio.Future[None] = self.loop.create_future()
         self._window_ends = 0.0
         self._in_window = 0
 
@@ -89,16 +90,15 @@ class Output:
         self._slow_down(reader, len(data))
 
     def _slow_down(self, reader: Reader, size: int) -> None:
-        loop = asyncio.get_running_loop()
-        now = loop.time()
+        now = self.loop.time()
         if now > self._window_ends:
             self._window_ends, self._in_window = now + _WINDOW_S, 0
         self._in_window += size
         if self._in_window > _BYTES_PER_WINDOW:
             reader.hold()
-            loop.call_at(self._window_ends, reader.go_on)
+            self.loop.call_at(self._window_ends, reader.go_on)
 
     def _notify(self) -> None:
         self._version += 1
-        news, self._news = self._news, asyncio.get_running_loop().create_future()
+        news, self._news = self._news, self.loop.create_future()
         news.set_result(None)

@@ -7,7 +7,7 @@ than before. There is no task per pod.
 
 import logging
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 
 import orjson
 
@@ -16,6 +16,8 @@ from gpupool.kube.client import Kube
 from gpupool.kube.errors import Conflict, KubeError, NotFound
 from gpupool.kube.mirror import Key
 from gpupool.kube.resources import PODS
+from gpupool.localcluster.kubelet.devices.all_devices import Devices
+from gpupool.localcluster.kubelet.devices.node_devices import NotYet
 from gpupool.localcluster.kubelet.lifecycle import Plan, begin, plan
 from gpupool.localcluster.kubelet.node import Node, refusal
 from gpupool.localcluster.kubelet.notices import Notices, crash_loop
@@ -33,6 +35,7 @@ log = logging.getLogger(__name__)
 
 _RETRY_S = 1.0
 _DEFAULT_GRACE_S = 30
+_UNEXPECTED = "UnexpectedAdmissionError"
 _DEADLINE = Problem(
     "DeadlineExceeded", "Pod was active on the node longer than the specified deadline"
 )
@@ -44,14 +47,15 @@ class Pods:
         settings: FleetSettings,
         kube: Kube,
         notices: Notices,
-        runtimes: Mapping[str, Runtime],
+        devices: Devices,
         runtime_of: Callable[[Obj, Node], str],
         clock: Callable[[], float],
     ) -> None:
         self._settings = settings
         self._kube = kube
         self._notices = notices
-        self._runtimes = runtimes
+        self._devices = devices
+        self.runtimes: dict[str, Runtime] = {}  # set once they are made
         self._runtime_of = runtime_of
         self._clock = clock
         self._nodes: dict[str, Node] = {}
@@ -60,6 +64,7 @@ class Pods:
         self._objects: dict[str, bytes] = {}
         # Pods on nodes that are not ours, or not yet: the node's name and their own.
         self._strays: dict[str, tuple[str, Key]] = {}
+        self._waiting: set[str] = set()  # for a device plugin, and have been told so
         self._work = Work()
         self.timers = Timers(clock, self._work.add)
 
@@ -97,7 +102,7 @@ class Pods:
         for uid in list(node.pods) if node is not None else ():
             pod = self._pods.pop(uid)
             self._objects.pop(uid, None)
-            self._runtimes[pod.runtime].remove(pod)
+            self.runtimes[pod.runtime].remove(pod)
             self._strays[uid] = (name, pod.key)
 
     def resume_node(self, name: str) -> None:
@@ -154,6 +159,7 @@ class Pods:
         over = (obj.get("status") or {}).get("phase") in (SUCCEEDED, FAILED)
         if over:
             pod.counted = False
+            self._devices.release(name, uid)
         else:
             self._admit(pod, obj, node, now)
         idle = over or (pod.runtime == TIMER and is_settled(obj))
@@ -172,12 +178,17 @@ class Pods:
 
     def _admit(self, pod: Pod, obj: Obj, node: Node, now: float) -> None:
         known = bool((obj.get("status") or {}).get("startTime"))
-        no = None if known else refusal(node, pod.requests)
+        counted = {
+            name: amount
+            for name, amount in pod.requests.items()
+            if not self._devices.manages(node.name, name)
+        }
+        no = None if known else refusal(node, counted)
         if no is not None:
             pod.counted = False
-            pod.rejected = Problem(no.reason, f"Pod was rejected: {no.message}")
-            self._notices.warn(pod, obj, no.reason, no.message)
+            self._reject(pod, obj, no)
             return
+        pod.admitted = counted.keys() == pod.requests.keys()
         node.take(pod.requests)
         if obj["spec"].get("hostNetwork"):
             pod.ip = node.ip
@@ -186,15 +197,39 @@ class Pods:
         else:
             pod.ip = node.addresses.take()
         if known:
-            self._runtimes[pod.runtime].adopt(pod, obj, now)
+            self.runtimes[pod.runtime].adopt(pod, obj, now)
+
+    def _reject(self, pod: Pod, obj: Obj, no: Problem) -> None:
+        pod.rejected = Problem(no.reason, f"Pod was rejected: {no.message}")
+        self._notices.warn(pod, obj, no.reason, no.message)
+
+    async def _give_devices(self, pod: Pod, obj: Obj, node: Node, now: float) -> None:
+        """The part of admission that asks others: device plugins."""
+        try:
+            words = await self._devices.admit(node.name, pod.uid, obj)
+        except NotYet:
+            if pod.uid not in self._waiting:
+                self._waiting.add(pod.uid)
+                text = "Waiting for the device plugin of this node to register again"
+                self._notices.warn(pod, obj, "DevicePluginAway", text)
+            self.timers.add(now + _RETRY_S, pod.uid)
+            return
+        self._waiting.discard(pod.uid)
+        pod.admitted = True
+        if pod.uid not in self._pods:
+            self._devices.release(node.name, pod.uid)  # gone in the meantime
+        elif words is not None:
+            self._uncount(pod, node)
+            self._reject(pod, obj, Problem(_UNEXPECTED, words))
 
     def _forget(self, uid: str) -> None:
         self._objects.pop(uid, None)
         self._strays.pop(uid, None)
+        self._waiting.discard(uid)
         pod = self._pods.pop(uid, None)
         if pod is None:
             return
-        self._runtimes[pod.runtime].remove(pod)
+        self.runtimes[pod.runtime].remove(pod)
         node = self._nodes.get(pod.node)
         if node is not None:
             node.pods.discard(uid)
@@ -206,6 +241,7 @@ class Pods:
             pod.counted = False
             node.give_back(pod.requests)
             node.addresses.give_back(pod.ip)
+            self._devices.release(node.name, pod.uid)
 
     async def _sync(self, uid: str) -> None:
         pod = self._pods.get(uid)
@@ -220,6 +256,10 @@ class Pods:
             return  # the feed will say so too
         now = self._clock()
         self._note(pod, obj, now)
+        if not pod.admitted and pod.stop is None:
+            await self._give_devices(pod, obj, node, now)
+            if not pod.admitted:
+                return
         todo = self._step(pod, obj, now)
         deleted = "deletionTimestamp" in obj["metadata"]
         if todo.look_at is not None:
@@ -261,11 +301,11 @@ class Pods:
         pod.stop = stop
         for index, container in enumerate(pod.containers):
             if container.stopping:
-                self._runtimes[pod.runtime].stop(pod, index, obj, stop.grace_s, now)
+                self.runtimes[pod.runtime].stop(pod, index, obj, stop.grace_s, now)
 
     def _step(self, pod: Pod, obj: Obj, now: float) -> Plan:
         """Acts until nothing more can be done at once."""
-        runtime = self._runtimes[pod.runtime]
+        runtime = self.runtimes[pod.runtime]
         while True:
             again = runtime.look(pod, obj, now)
             todo = plan(pod, now, self._settings.backoff)

@@ -104,7 +104,7 @@ class ProcessRuntime:
             live = list(runs.runs.values())
         for run in live:
             self._end_tasks(run)
-            self.launches.signal(run.id, signal.SIGKILL)
+            self._signal(run, signal.SIGKILL)
         self.execs.kill_all({container.container_id for container in pod.containers})
         self._spawn(self._clear(pod.uid, live), "pod-clear")
 
@@ -217,7 +217,7 @@ class ProcessRuntime:
             except ActionFailed as error:
                 text = f"PostStartHook failed: {error}"
                 self.notices.warn(run.pod, obj, "FailedPostStartHook", text, container)
-                self.launches.signal(run.id, signal.SIGKILL)
+                self._signal(run, signal.SIGKILL)
         if run.exited.done():
             return
         mark_running(container, began_at, probed=is_probed(run.spec))
@@ -250,10 +250,14 @@ class ProcessRuntime:
             until = max(until, time.monotonic() + _LEAST_GRACE_S)
         run.pre_stopped = True
         if grace_s > 0:
-            self.launches.signal(run.id, _stop_signal(run.spec))
+            self._signal(run, _stop_signal(run.spec))
             await asyncio.wait([run.exited], timeout=max(0.0, until - time.monotonic()))
         if not run.exited.done():
-            self.launches.signal(run.id, signal.SIGKILL)
+            self._signal(run, signal.SIGKILL)
+
+    def _signal(self, run: Run, number: int) -> None:
+        if not self.starter.hosted.end(run.id):
+            self.launches.signal(run.id, number)
 
     def _end_tasks(self, run: Run) -> None:
         for task in (run.stopper, run.prober):

@@ -52,6 +52,7 @@ class View(NamedTuple):
     binds: tuple[Bind, ...]
     needed: tuple[str, ...] = ()  # paths of the machine that are shown even where it hides all
     hidden: tuple[str, ...] = ()  # real paths that are not shown, wherever they are
+    cards: bool = False  # with the device files of this machine's own cards
 
 
 # The directories that are made anew, as nested names; an empty one is only to exist.
@@ -86,7 +87,7 @@ def enter(view: View) -> None:
     # Directories with something hidden in them are made anew, without it: nothing lies below a
     # mount that a program could take away.
     _fill(view.root, "/", _tree([*(bind.target for bind in binds), *view.hidden]), hidden)
-    _devices(view.root)
+    _devices(view.root, cards=view.cards)
     for bind in sorted(binds, key=lambda bind: bind.target.count("/")):
         _bind(bind, view.root)
     os.chdir(view.root)
@@ -170,10 +171,10 @@ def _make_place(source: str, place: str) -> None:
         os.close(os.open(place, os.O_CREAT | os.O_WRONLY, 0o600))
 
 
-def _devices(root: str) -> None:
+def _devices(root: str, *, cards: bool) -> None:
     os.makedirs(f"{root}/dev/shm", exist_ok=True)
-    cards = [name for name in _names("/dev") if name.startswith("nvidia")]
-    for name in (*_DEVICES, *cards):
+    shown = [name for name in _names("/dev") if cards and name.startswith("nvidia")]
+    for name in (*_DEVICES, *shown):
         if os.path.lexists(f"/dev/{name}") and not os.path.islink(f"/dev/{name}"):
             _make_place(f"/dev/{name}", f"{root}/dev/{name}")
             _mount(f"/dev/{name}", f"{root}/dev/{name}", _BIND | _REC)

@@ -1,11 +1,22 @@
 """FleetSettings: all that the nodes of a local cluster need to be told."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from gpupool.localcluster.kubelet.hosted import Program
 from gpupool.localcluster.kubelet.lifecycle import Backoff
 
 PROCESS, TIMER = "process", "timer"
+
+
+@dataclass(frozen=True, slots=True)
+class Cards:
+    """The cards of one machine."""
+
+    model: str
+    memory_mib: int
+    count: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,4 +32,7 @@ class FleetSettings:
     log_files: int = 3  # of one run of a container
     host_paths: tuple[Path, ...] = ()  # the parts of this machine that pods may see by hostPath
     private: tuple[Path, ...] = ()  # what no container sees, beside the directory's parent
+    cards: Mapping[str, Cards] = field(default_factory=dict)  # of instance types
+    real_cards: bool = False  # this machine's own, instead of simulated ones
+    hosted: Mapping[str, Program] = field(default_factory=dict)  # image without tag -> task
     isolate: bool = True  # containers get a view of the machine of their own, where that works

@@ -86,7 +86,7 @@ class PodStreams:
             return None
         if port in runs.ports:
             return "127.0.0.1", runs.ports[port]
-        leaders = {run.pid for run in runs.runs.values()}
+        leaders = {run.pid for run in runs.runs.values() if run.pid}
         host = await asyncio.to_thread(_listening_host, leaders, port)
         return None if host is None else (host, port)
 

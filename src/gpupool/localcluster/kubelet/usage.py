@@ -30,7 +30,7 @@ class Usage:
         passed_s = now - self._sampled_at
         if passed_s < _FRESH_S:
             return
-        leaders = {run.pid: run.id for run in runs}
+        leaders = {run.pid: run.id for run in runs if run.pid}
         ticks: dict[str, int] = dict.fromkeys(leaders.values(), 0)
         memory: dict[str, int] = dict.fromkeys(leaders.values(), 0)
         for entry in process_table.everyone() if leaders else ():

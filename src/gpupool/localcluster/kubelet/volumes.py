@@ -8,7 +8,6 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass, field
-from hashlib import sha256
 from os.path import normpath
 from pathlib import Path
 
@@ -25,6 +24,7 @@ from gpupool.kube.resources import (
 )
 from gpupool.localcluster.kubelet.environment import BadConfig, field_of, resource_of
 from gpupool.localcluster.kubelet.node import Node
+from gpupool.localcluster.kubelet.node_files import node_disk, sweep
 from gpupool.localcluster.kubelet.private_files import make_private, remove_tree
 from gpupool.localcluster.kubelet.state import Pod
 from gpupool.localcluster.kubelet.volume_files import (
@@ -118,14 +118,12 @@ async def make_volumes(volumes: Volumes, pod: Pod, obj: Obj, node: Node, storage
 
 async def sweep_storage(storage: Storage, nodes: Iterable[str]) -> None:
     """Removes the directories of nodes and volumes that are no more."""
+    await asyncio.to_thread(sweep, storage.directory, frozenset(nodes))
     volumes = await storage.objects.kube.list(VOLUMES)
-    for kind, known in (
-        ("nodes", {_node_number(name) for name in nodes}),
-        ("volumes", {volume["metadata"]["uid"] for volume in volumes.items}),
-    ):
-        for path in make_private(storage.directory / kind).iterdir():
-            if path.name not in known:
-                await asyncio.to_thread(remove_tree, path)
+    known = {volume["metadata"]["uid"] for volume in volumes.items}
+    for path in make_private(storage.directory / "volumes").iterdir():
+        if path.name not in known:
+            await asyncio.to_thread(remove_tree, path)
 
 
 async def _empty_dir(request: Request) -> Place:
@@ -242,7 +240,7 @@ def _host_place(request: Request) -> Place:
     allowed = _allowed(path, request.storage)
     if allowed is not None:
         return Place(_checked(Path(path), request.source, allowed))
-    root = _node_directory(request)
+    root = node_disk(request.storage.directory, request.node.name)
     note = f"hostPath {path} is a directory of the simulated node, not of this machine"
     return Place(_checked(root / path.strip("/"), request.source, root), note=note)
 
@@ -251,14 +249,6 @@ def _allowed(path: str, storage: Storage) -> Path | None:
     """The allowed part of this machine that the path is in."""
     real = Path(path).resolve()
     return next((root for root in storage.allowed if real.is_relative_to(root.resolve())), None)
-
-
-def _node_directory(request: Request) -> Path:
-    return make_private(request.storage.directory / "nodes" / _node_number(request.node.name))
-
-
-def _node_number(name: str) -> str:
-    return sha256(name.encode()).hexdigest()[:16]
 
 
 def _checked(path: Path, source: Obj, root: Path) -> Path:
