@@ -67,6 +67,15 @@ def test_one_of_each_shape_is_woken_and_the_next_when_it_is_placed() -> None:
     assert drained(queue) == ["b1"]
 
 
+def test_who_looks_at_other_pods_is_woken_when_one_finds_its_place() -> None:
+    queue = Queue()
+    queue.add("friend", "a", social=True)
+    queue.add("loner", "b")
+    drained(queue)
+    queue.wake_social()
+    assert drained(queue) == ["friend"]
+
+
 def test_an_error_is_tried_again_after_one_second_then_two_and_ten_at_most() -> None:
     queue = Queue()
     queue.add("a", "s")

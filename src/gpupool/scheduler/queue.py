@@ -15,7 +15,7 @@ tried counts when it parks.
 
 import heapq
 from collections import Counter
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -41,6 +41,7 @@ class State(StrEnum):
 class _Entry:
     order: Order
     shape: Hashable
+    social: bool
     state: State = State.ACTIVE
     failures: int = 0
     tried_at_wake: int = 0
@@ -53,6 +54,7 @@ class Queue:
         self._backing_off: list[tuple[float, str]] = []
         self._parked: dict[Hashable, list[tuple[Order, str]]] = {}
         self._in_play: Counter[Hashable] = Counter()  # of each shape: active or being tried
+        self._social: set[Hashable] = set()  # parked shapes to which other pods matter
         self._arrivals = 0
         self._wakes = 0
         self._flush_s = float("inf")
@@ -63,17 +65,25 @@ class Queue:
     def counts(self) -> Counter[State]:
         return Counter(entry.state for entry in self._entries.values())
 
-    def add(self, uid: str, shape: Hashable, *, priority: int = 0, created: str = "") -> None:
+    def add(
+        self,
+        uid: str,
+        shape: Hashable,
+        *,
+        priority: int = 0,
+        created: str = "",
+        social: bool = False,
+    ) -> None:
         """A new pod, or one that changed: it is tried at once, also if it was parked."""
         known = self._entries.get(uid)
         if known is None:
             self._arrivals += 1
-            self._entries[uid] = _Entry((-priority, created, self._arrivals), shape)
+            self._entries[uid] = _Entry((-priority, created, self._arrivals), shape, social)
             self._activate(uid)
             return
         self._leave_play(known)
         known.order = (-priority, created, known.order[2])
-        known.shape = shape
+        known.shape, known.social = shape, social
         if known.state is State.TRYING:
             self._in_play[shape] += 1
             known.tried_at_wake = -1  # what is being tried is not this any more
@@ -117,6 +127,8 @@ class Queue:
             self._activate(uid)
             return
         entry.state = State.PARKED
+        if entry.social:
+            self._social.add(entry.shape)
         heapq.heappush(self._parked.setdefault(entry.shape, []), (entry.order, uid))
         self._flush_s = min(self._flush_s, now_s + LONGEST_PARKED_S)
 
@@ -134,10 +146,14 @@ class Queue:
     def wake(self) -> None:
         """Something changed that may help whoever waits."""
         self._wakes += 1
-        for shape in list(self._parked):
-            if not self._in_play[shape]:
-                self._activate_next(shape)
+        self._activate_first_of(list(self._parked))
         self._flush_s = float("inf")
+
+    def wake_social(self) -> None:
+        """A pod found its place: that helps only those who look at other pods."""
+        if self._social:
+            self._wakes += 1
+            self._activate_first_of([shape for shape in self._parked if shape in self._social])
 
     def due_s(self) -> float:
         """When `pop` will have more than it has now, if nothing else happens."""
@@ -152,6 +168,11 @@ class Queue:
                 self._activate(uid)
         if self._flush_s <= now_s:
             self.wake()
+
+    def _activate_first_of(self, shapes: Iterable[Hashable]) -> None:
+        for shape in shapes:
+            if not self._in_play[shape]:
+                self._activate_next(shape)
 
     def _activate(self, uid: str) -> None:
         entry = self._entries[uid]
@@ -179,3 +200,4 @@ class Queue:
                 break
         if not parked:
             self._parked.pop(shape, None)
+            self._social.discard(shape)
