@@ -89,6 +89,7 @@ LABEL_GPU_PLACEMENT = "ack.node.gpu.placement"
 
 # What the scheduler writes with the Binding. `contract/allocation.py` makes and reads them.
 SCHEDULER_NAME = "gpupool-scheduler"
+SCHEDULER_LEASE = "gpupool-scheduler"  # in kube-system: who of several schedulers works
 DEFAULT_SCHEDULER_NAME = "default-scheduler"
 ANNOTATION_ALLOCATION = "gpupool.io/allocation"
 ANNOTATION_MEM_IDX = "ALIYUN_COM_GPU_MEM_IDX"
@@ -108,6 +109,13 @@ ANNOTATION_NO_ISOLATION = "gpupool.io/no-isolation"
 LABEL_ALLOW_NO_ISOLATION = "gpupool.io/allow-no-isolation"
 # On a pod of the alpha API: its affinity, as JSON.
 ANNOTATION_AFFINITY_ALPHA = "scheduler.alpha.kubernetes.io/affinity"
+
+# On pods that start together or not at all: the group's name, and how many make it complete.
+LABEL_POD_GROUP = "pod-group.scheduling.sigs.k8s.io/name"
+LABEL_POD_GROUP_MIN = "pod-group.scheduling.sigs.k8s.io/min-available"
+
+# On a node, by the extender: when something was freed, so that kube-scheduler looks again.
+ANNOTATION_FREED = "gpupool.io/freed"
 
 # What containers read.
 ENV_VISIBLE_DEVICES = "NVIDIA_VISIBLE_DEVICES"
