@@ -78,7 +78,7 @@ async def run_cluster(
         finally:
             await http.close(grace_s=2.0)
     finally:
-        server.close()
+        await server.end()
 
 
 def _programs(

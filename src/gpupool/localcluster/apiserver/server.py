@@ -83,6 +83,11 @@ class ApiServer:
         """Until cancelled."""
         await self._upkeep.run(self.client(ADMIN))
 
+    async def end(self) -> None:
+        """Closes everything; `close` will do where no webhook was ever called."""
+        await self.api.admission.close()
+        self.close()
+
     def close(self) -> None:
         self.api.store.close()
         self._audit.close()

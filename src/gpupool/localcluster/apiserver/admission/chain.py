@@ -104,6 +104,11 @@ class Admission:
             self._run(_VALIDATING, attributes)
         await self._webhooks.validate(attributes)
 
+    async def show_webhooks(self, attributes: Attributes) -> None:
+        """Of what is no object, and which no plugin of ours knows: a Binding, an Eviction."""
+        await self._webhooks.mutate(attributes)
+        await self._webhooks.validate(attributes)
+
     def charge(self, attributes: Attributes) -> None:
         """Refuses what no quota has room for. Nothing may wait between this and the write."""
         self.quota.check(attributes)

@@ -11,6 +11,8 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
+import orjson
+
 from gpupool.contract.objects import Obj
 from gpupool.localcluster.apiserver.admission.attributes import Attributes, ClusterView
 from gpupool.localcluster.apiserver.admission.webhook_config import Condition
@@ -33,6 +35,11 @@ _FUNCTIONS = frozenset(
     }
 )
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
+# A variable and the fields behind it, up to a call: of `object.spec.x.exists(` it is object.spec.x.
+_CHAIN = re.compile(
+    r"\b(?:object|oldObject|request|namespaceObject)\b(?:\s*\.\s*[A-Za-z_]\w*\b(?!\s*\())*"
+)
+_LONGEST_KEPT = 4096
 _FAILURES = (ValueError, TypeError, LookupError, ArithmeticError, RuntimeError)
 
 
@@ -73,10 +80,50 @@ def holds(conditions: Sequence[Condition], variables: Obj) -> bool:
 
 
 def _evaluate(expression: str, variables: Obj) -> bool:
-    result: Any = _compiled(expression).execute(variables)
+    """Pods of one template come by the thousand, and what a condition looks at is the same in all
+    of them. So a judgement is kept with exactly what it looked at."""
+    seen = orjson.dumps(_looked_at(expression, variables))
+    if len(seen) <= _LONGEST_KEPT:
+        return _kept_judgement(expression, seen)
+    return _judgement(expression, seen)
+
+
+def _judgement(expression: str, seen: bytes) -> bool:
+    result: Any = _compiled(expression).execute(orjson.loads(seen))
     if not isinstance(result, bool):
         raise TypeError(f"must evaluate to bool but got {type(result).__name__}")
     return result
+
+
+_kept_judgement = lru_cache(maxsize=1024)(_judgement)
+
+
+def _looked_at(expression: str, variables: Obj) -> Obj:
+    """The parts of the variables that the expression names: most of an object is none of its
+    business, and what is not there need not be translated."""
+    found: Obj = {}
+    for path in _paths(expression):
+        _copy_part(path, variables, found)
+    return found
+
+
+def _copy_part(path: tuple[str, ...], given: Obj, taken: Obj) -> None:
+    for step in path[:-1]:
+        inner = given.get(step)
+        if not isinstance(inner, dict):
+            break
+        given, taken = inner, taken.setdefault(step, {})
+    else:
+        step = path[-1]
+    if step in given:
+        taken[step] = given[step]
+
+
+@lru_cache(maxsize=256)
+def _paths(expression: str) -> tuple[tuple[str, ...], ...]:
+    """Longest first: where a part and its whole are both named, the whole comes last and stays."""
+    chains = {re.sub(r"\s", "", match.group()) for match in _CHAIN.finditer(expression)}
+    return tuple(sorted((tuple(chain.split(".")) for chain in chains), key=len, reverse=True))
 
 
 @lru_cache(maxsize=256)

@@ -11,6 +11,7 @@ from gpupool.localcluster.apiserver.request import Answer, Request
 from gpupool.localcluster.apiserver.routing import Target
 from gpupool.localcluster.apiserver.store.record import Record
 from gpupool.localcluster.apiserver.subresources.outcome import created
+from gpupool.localcluster.apiserver.subresources.shown import show_webhooks
 from gpupool.localcluster.apiserver.verbs.metadata import failed_precondition
 from gpupool.localcluster.apiserver.verbs.options import write_options
 from gpupool.localcluster.apiserver.verbs.read import existing
@@ -28,6 +29,8 @@ async def bind(api: Api, request: Request, target: Target) -> Answer:
     pods = api.kinds.find("", "v1", "pods")
     assert pods is not None
     pod_target = target._replace(kind=pods, name=name)
+    await show_webhooks(api, request, target, binding, dry_run=options.dry_run)
+    metadata = binding.get("metadata") or {}
     node = _node(binding)
     record = existing(api, pod_target)
     pod = _bound(api, record, pod_target, metadata, node)

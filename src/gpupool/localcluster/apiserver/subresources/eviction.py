@@ -14,6 +14,7 @@ from gpupool.localcluster.apiserver.request import Answer, Request
 from gpupool.localcluster.apiserver.routing import Target
 from gpupool.localcluster.apiserver.store.record import Record
 from gpupool.localcluster.apiserver.subresources.outcome import created
+from gpupool.localcluster.apiserver.subresources.shown import show_webhooks
 from gpupool.localcluster.apiserver.verbs.delete import check_preconditions, delete_record
 from gpupool.localcluster.apiserver.verbs.options import delete_options
 from gpupool.localcluster.apiserver.verbs.read import existing
@@ -30,6 +31,7 @@ async def evict(api: Api, request: Request, target: Target) -> Answer:
         raise status.bad_request("name in URL does not match name in Eviction object")
     options = delete_options(request, eviction.get("deleteOptions") or {})
     pod_target = target._replace(subresource="", sub=None)
+    await show_webhooks(api, request, target, eviction, dry_run=options.dry_run)
     record = existing(api, pod_target)
     check_preconditions(pod_target.kind, record, options)
     pod = record.obj()

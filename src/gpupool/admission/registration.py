@@ -1,0 +1,127 @@
+"""The webhook configurations: which writes the API server asks us about."""
+
+import base64
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from gpupool.admission.asked import GPU_RESOURCES
+from gpupool.admission.forgery import PROTECTED_GROUPS, PROTECTED_KEYS
+from gpupool.contract.objects import Obj
+from gpupool.kube.client import APPLY_PATCH, Kube
+from gpupool.kube.resources import MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS, Resource
+
+NAME = "gpupool-admission"
+POD_PATH = "/pods"
+ALLOCATION_PATH = "/allocations"
+_TIMEOUT_S = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Reach:
+    """How the API server reaches us: by URL, or by a service of its cluster."""
+
+    url: str = ""  # https://127.0.0.1:8443
+    service: str = ""
+    namespace: str = ""
+    port: int = 443
+
+
+async def register(kube: Kube, reach: Reach, bundle_pem: bytes, schedulers: Iterable[str]) -> None:
+    for resource, webhook in (
+        (MUTATING_WEBHOOKS, _pods(reach, bundle_pem)),
+        (VALIDATING_WEBHOOKS, _allocations(reach, bundle_pem, schedulers)),
+    ):
+        await kube.patch(
+            resource.path(name=NAME),
+            _configuration(resource, webhook),
+            content_type=APPLY_PATCH,
+            query={"fieldManager": NAME, "force": "true"},
+        )
+
+
+def _configuration(resource: Resource, webhook: Obj) -> Obj:
+    return {
+        "apiVersion": resource.api_version,
+        "kind": resource.kind,
+        "metadata": {"name": NAME},
+        "webhooks": [webhook],
+    }
+
+
+def _pods(reach: Reach, bundle_pem: bytes) -> Obj:
+    return {
+        **_webhook("pods.gpupool.io", reach, POD_PATH, bundle_pem),
+        "rules": [_rule(["CREATE"], ["pods"])],
+        # Only pods that ask for GPUs: while we are away, all others are none of our business.
+        "matchConditions": [{"name": "asks-for-gpus", "expression": _asks_for_gpus()}],
+        "reinvocationPolicy": "Never",
+    }
+
+
+def _allocations(reach: Reach, bundle_pem: bytes, schedulers: Iterable[str]) -> Obj:
+    listed = ", ".join(f"'{user}'" for user in sorted(schedulers))
+    return {
+        **_webhook("allocations.gpupool.io", reach, ALLOCATION_PATH, bundle_pem),
+        "rules": [
+            _rule(["CREATE", "UPDATE"], ["pods"]),
+            _rule(["CREATE"], ["pods/binding", "bindings"]),
+        ],
+        "matchConditions": [
+            {
+                "name": "not-by-the-scheduler",
+                "expression": f"!(request.userInfo.username in [{listed}])",
+            },
+            {"name": "has-an-allocation", "expression": _has_allocation()},
+        ],
+    }
+
+
+def _webhook(name: str, reach: Reach, path: str, bundle_pem: bytes) -> Obj:
+    config: Obj = {"caBundle": base64.b64encode(bundle_pem).decode()}
+    if reach.url:
+        config["url"] = reach.url + path
+    else:
+        config["service"] = {
+            "name": reach.service,
+            "namespace": reach.namespace,
+            "path": path,
+            "port": reach.port,
+        }
+    return {
+        "name": name,
+        "clientConfig": config,
+        "admissionReviewVersions": ["v1"],
+        "sideEffects": "None",
+        "failurePolicy": "Fail",
+        "timeoutSeconds": _TIMEOUT_S,
+    }
+
+
+def _rule(operations: list[str], resources: list[str]) -> Obj:
+    return {
+        "apiGroups": [""],
+        "apiVersions": ["v1"],
+        "operations": operations,
+        "resources": resources,
+        "scope": "Namespaced",
+    }
+
+
+def _asks_for_gpus() -> str:
+    """Requests are enough: by now, what stands in limits stands in requests too."""
+    some = " || ".join(f"'{name}' in c.resources.requests" for name in GPU_RESOURCES)
+    exists = f"exists(c, has(c.resources) && has(c.resources.requests) && ({some}))"
+    return (
+        f"object.spec.containers.{exists} || "
+        f"(has(object.spec.initContainers) && object.spec.initContainers.{exists})"
+    )
+
+
+def _has_allocation() -> str:
+    keys = ", ".join(f"'{key}'" for key in PROTECTED_KEYS)
+    groups = " || ".join(f"k.startsWith('{group}/')" for group in PROTECTED_GROUPS)
+    return " || ".join(
+        f"({given}has({which}.metadata.annotations) && "
+        f"{which}.metadata.annotations.exists(k, k in [{keys}] || {groups}))"
+        for which, given in (("object", ""), ("oldObject", "oldObject != null && "))
+    )

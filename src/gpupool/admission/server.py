@@ -1,0 +1,41 @@
+"""The HTTPS server that the API server calls. Bodies and time have limits; answers are reviews."""
+
+import logging
+from collections.abc import Awaitable, Callable
+
+import orjson
+from aiohttp import web
+
+from gpupool.admission.registration import ALLOCATION_PATH, POD_PATH
+from gpupool.admission.review import BadReview
+from gpupool.contract.objects import Obj
+
+log = logging.getLogger(__name__)
+
+Review = Callable[[Obj], Obj]
+
+_MAX_BYTES = 8 * 1024**2  # an old and a new object, each as large as the API server takes
+
+
+def application(pods: Review, allocations: Review) -> web.Application:
+    app = web.Application(client_max_size=_MAX_BYTES)
+    app.router.add_post(POD_PATH, _answering(pods))
+    app.router.add_post(ALLOCATION_PATH, _answering(allocations))
+    app.router.add_get("/healthz", _healthy)
+    return app
+
+
+def _answering(review: Review) -> Callable[[web.Request], Awaitable[web.Response]]:
+    async def answer(request: web.Request) -> web.Response:
+        try:
+            answered = review(orjson.loads(await request.read()))
+        except (BadReview, orjson.JSONDecodeError) as error:
+            log.warning("not a review", extra={"path": request.path, "error": str(error)})
+            return web.Response(status=400, text=f"{error}\n")
+        return web.Response(body=orjson.dumps(answered), content_type="application/json")
+
+    return answer
+
+
+async def _healthy(_request: web.Request) -> web.Response:
+    return web.Response(text="ok")

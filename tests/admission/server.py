@@ -1,0 +1,48 @@
+"""A real API server inside the test, and the webhook beside it."""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+from gpupool.admission.review import Rules
+from gpupool.admission.run import AdmissionSettings, run_admission
+from gpupool.kube.client import Kube
+from gpupool.localcluster.apiserver.request import User
+from gpupool.localcluster.apiserver.security import certificates
+from gpupool.localcluster.apiserver.security.identities import ADMIN, SCHEDULER
+from gpupool.localcluster.apiserver.security.tokens import StaticTokens
+from gpupool.localcluster.apiserver.server import ApiServer, build
+from tests.conformance.api_server import NoNodes
+
+
+@contextlib.asynccontextmanager
+async def whole_server(directory: Path) -> AsyncIterator[ApiServer]:
+    server = build(directory, certificates.ensure(directory), StaticTokens(), NoNodes())
+    try:
+        await server.bootstrap(6443)
+        yield server
+    finally:
+        await server.end()
+
+
+@contextlib.asynccontextmanager
+async def api_server(directory: Path, user: User = ADMIN) -> AsyncIterator[Kube]:
+    async with whole_server(directory) as server:
+        yield server.client(user)
+
+
+@contextlib.asynccontextmanager
+async def webhook(server: ApiServer) -> AsyncIterator[int]:
+    """Its port, while it runs."""
+    settings = AdmissionSettings(Rules(schedulers=frozenset({SCHEDULER.name})))
+    registered: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+    running = asyncio.create_task(
+        run_admission(server.client(ADMIN), settings, ready=registered.set_result)
+    )
+    try:
+        yield await registered
+    finally:
+        running.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await running

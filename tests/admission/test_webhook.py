@@ -1,0 +1,122 @@
+"""The webhook as the API server calls it: real HTTPS, real configurations, real conditions."""
+
+import asyncio
+import contextlib
+import json
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from gpupool.contract.inventory import inventory_text
+from gpupool.contract.objects import Obj
+from gpupool.core.gpu import Card, Inventory
+from gpupool.kube.client import Kube
+from gpupool.kube.errors import Refused
+from gpupool.kube.resources import NODES, PODS
+from gpupool.localcluster.apiserver.security.identities import ADMIN, SCHEDULER
+from gpupool.localcluster.apiserver.server import ApiServer
+from tests.admission.pods import container, environment, pod
+from tests.admission.server import webhook, whole_server
+
+
+@pytest.fixture
+async def server(tmp_path: Path) -> AsyncIterator[ApiServer]:
+    async with whole_server(tmp_path) as made:
+        yield made
+
+
+@pytest.fixture
+def kube(server: ApiServer) -> Kube:
+    return server.client(ADMIN)
+
+
+@pytest.fixture
+async def port(server: ApiServer) -> AsyncIterator[int]:
+    async with webhook(server) as made:
+        yield made
+
+
+def named(name: str, *containers: Obj, annotations: Obj | None = None) -> Obj:
+    made = pod(*containers)
+    made["metadata"] = {"name": name, "namespace": "default", "annotations": annotations or {}}
+    for one in made["spec"]["containers"]:
+        one["image"] = "pause"
+    return made
+
+
+async def shared_node(kube: Kube, name: str) -> None:
+    card = Card(0, "GPU-a", "Tesla V100-SXM2-16GB", 16130)
+    annotations = {"gpupool.io/inventory": inventory_text(Inventory((card,)))}
+    metadata = {"name": name, "labels": {"cgpu": "true"}, "annotations": annotations}
+    await kube.create(NODES, {"metadata": metadata})
+
+
+@pytest.mark.usefixtures("port")
+async def test_a_gpu_pod_is_wired_when_it_is_made(kube: Kube) -> None:
+    made = await kube.create(PODS, named("p", container("main", alpha=2)))
+    assert made["spec"]["schedulerName"] == "gpupool-scheduler"
+    assert made["spec"]["containers"][0]["resources"]["limits"] == {"nvidia.com/gpu": "2"}
+    assert "'devices.gpupool.io/main'" in environment(made)["NVIDIA_VISIBLE_DEVICES"]
+
+
+@pytest.mark.usefixtures("port")
+async def test_a_refusal_reaches_the_user_in_words(kube: Kube) -> None:
+    with pytest.raises(Refused) as refused:
+        await kube.create(PODS, named("p", container("main", gpu="0.5")))
+    assert str(refused.value) == (
+        'admission webhook "pods.gpupool.io" denied the request: '
+        "spec.containers[0].resources.limits[nvidia.com/gpu]: wanted a whole number, found 500m"
+    )
+
+
+@pytest.mark.usefixtures("port")
+async def test_what_nodes_say_of_their_cards_counts_at_once(kube: Kube) -> None:
+    await kube.create(PODS, named("early", container("main", gpu_mem=16)))
+    await shared_node(kube, "n1")
+    await asyncio.sleep(0)  # the watch event is on its way
+    with pytest.raises(Refused, match="wanted at most 15 GiB"):
+        await kube.create(PODS, named("late", container("main", gpu_mem=16)))
+
+
+ALLOCATION = {"gpupool.io/allocation": json.dumps({"version": 1, "containers": {}})}
+
+
+@pytest.mark.usefixtures("port")
+async def test_nobody_forges_an_allocation(kube: Kube) -> None:
+    with pytest.raises(Refused, match="only the scheduler writes it"):
+        await kube.create(PODS, named("p", container("main"), annotations=ALLOCATION))
+    made = await kube.create(PODS, named("p", container("main", gpu_mem=3)))
+    with pytest.raises(Refused, match="only the scheduler writes it"):
+        await kube.patch(
+            PODS.path("default", "p"), {"metadata": {"annotations": {"limits.gpupool.io/main": ""}}}
+        )
+    with pytest.raises(Refused, match="only the scheduler writes it"):
+        await kube.bind(made, "n1", ALLOCATION)
+
+
+@pytest.mark.usefixtures("port")
+async def test_the_scheduler_binds_with_an_allocation_that_then_stays(
+    kube: Kube, server: ApiServer
+) -> None:
+    await shared_node(kube, "n1")
+    made = await kube.create(PODS, named("p", container("main", gpu_mem=3)))
+    await server.client(SCHEDULER).bind(made, "n1", ALLOCATION)
+    bound = await kube.get(PODS, "p", "default")
+    assert bound["metadata"]["annotations"] == ALLOCATION
+    path = PODS.path("default", "p")
+    await kube.patch(path, {"metadata": {"annotations": {"mine": "1"}}})
+    with pytest.raises(Refused, match="only the scheduler writes it"):
+        await kube.patch(path, {"metadata": {"annotations": None}})
+
+
+async def test_while_it_is_away_gpu_pods_wait_and_others_do_not(
+    kube: Kube, server: ApiServer
+) -> None:
+    async with contextlib.AsyncExitStack() as life:
+        await life.enter_async_context(webhook(server))
+    await kube.create(PODS, named("plain", container("main")))
+    with pytest.raises(Refused, match="failed calling webhook"):
+        await kube.create(PODS, named("gpu", container("main", gpu=1)))
+    async with webhook(server):
+        await kube.create(PODS, named("gpu", container("main", gpu=1)))
