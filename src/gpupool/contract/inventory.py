@@ -30,6 +30,7 @@ class _Document(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True)
     cards: tuple[_Card, ...]
     driver: str = ""
     unit_mib: int = msgspec.field(default=MIB_PER_GIB, name="unitMiB")
+    boot: str = ""
 
 
 def inventory_text(inventory: Inventory) -> str:
@@ -48,7 +49,7 @@ def inventory_text(inventory: Inventory) -> str:
         )
         for card in inventory.cards
     )
-    document = _Document(VERSION, cards, inventory.driver, unit_mib)
+    document = _Document(VERSION, cards, inventory.driver, unit_mib, inventory.boot)
     return msgspec.json.encode(document).decode()
 
 
@@ -66,7 +67,8 @@ def inventory_of(text: str) -> Inventory:
         raise BadInventory(f"{len(document.cards)} cards; at most {MAX_CARDS} are read")
     if document.unit_mib < 1:
         raise BadInventory(f"a unit of {document.unit_mib} MiB")
-    return Inventory(tuple(_card(c, document.unit_mib) for c in document.cards), document.driver)
+    cards = tuple(_card(card, document.unit_mib) for card in document.cards)
+    return Inventory(cards, document.driver, document.boot)
 
 
 def _card(card: _Card, unit_mib: int) -> Card:

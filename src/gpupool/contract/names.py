@@ -73,6 +73,11 @@ RESOURCE_GPU_ALPHA = "alpha.kubernetes.io/nvidia-gpu"
 
 # On a pod: its gpu-mem is spread evenly over so many cards of one node.
 LABEL_GPU_COUNT = "aliyun.com/gpu-count"
+# On a pod: "binpack" or "spread" over cards; pods of a namespace with the same value of the next
+# share one card, or are never on the same.
+LABEL_CARD_PLACEMENT = "gpupool.io/card-placement"
+LABEL_SAME_CARD = "gpupool.io/same-card"
+LABEL_DIFFERENT_CARD = "gpupool.io/different-card"
 
 # What the agent says of a node's cards.
 LABEL_NVIDIA_COUNT = "aliyun.accelerator/nvidia_count"
@@ -80,6 +85,14 @@ LABEL_NVIDIA_MEM = "aliyun.accelerator/nvidia_mem"
 LABEL_NVIDIA_NAME = "aliyun.accelerator/nvidia_name"
 LABEL_NVIDIA_NAME_ALPHA = "alpha.kubernetes.io/nvidia-gpu-name"
 ANNOTATION_INVENTORY = "gpupool.io/inventory"
+# What people say of a node's cards: `contract/card_orders.py` makes and reads them.
+ANNOTATION_CORDONED_CARDS = "gpupool.io/cordoned-cards"
+ANNOTATION_CLEARED_CARDS = "gpupool.io/cleared-cards"
+# The condition of a node that tells when something is wrong with its cards.
+CONDITION_GPU_PROBLEM = "GpuProblem"
+# How the agent signs what it writes: labels give way to others, the inventory does not.
+MANAGER_LABELS = "gpupool-agent"
+MANAGER_INVENTORY = "gpupool-agent-inventory"
 
 # What the platform says of a pool: shared by memory or not, and with the limiter or without.
 LABEL_CGPU = "cgpu"

@@ -91,6 +91,20 @@ class GpuAsk:
     units: int = 0  # on each card
     cards: int = 1
     percent: int = 0  # on each card
+    is_init: bool = False  # runs before the others and beside none of them
+
+
+class GpuMode(StrEnum):
+    """What a node's cards are given out as. No card is ever both at a time."""
+
+    WHOLE = "whole"
+    SHARED = "shared"
+    ANY = "any"
+
+
+class CardPlacement(StrEnum):
+    BINPACK = "binpack"  # the fullest card that still has room
+    SPREAD = "spread"  # the emptiest
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,3 +113,4 @@ class Inventory:
 
     cards: tuple[Card, ...] = ()
     driver: str = ""
+    boot: str = ""  # another one after a restart of the machine: all cards were reset
