@@ -4,6 +4,7 @@ from typing import Any
 
 from gpupool.contract.pods import pod_request, pod_resources
 from gpupool.core.request import NodeOperator
+from gpupool.core.selectors import EVERYTHING
 
 
 def container(name: str = "c", restart: str = "", **requests: str) -> dict[str, Any]:
@@ -60,13 +61,40 @@ def test_constraints_are_read() -> None:
     assert request.host_ports[0].port == 8888
 
 
-def test_hard_constraints_that_nobody_evaluates_are_named() -> None:
-    anti: dict[str, Any] = {
-        "podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [{}]}
+def test_constraints_that_nobody_evaluates_are_named() -> None:
+    assert pod_request(pod(resourceClaims=[{"name": "x"}])).unsupported == ("spec.resourceClaims",)
+    term = {"labelSelector": {"matchExpressions": [{"key": "a", "operator": "?"}]}}
+    anti = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
+    (complaint,) = pod_request(pod(affinity=anti)).unsupported
+    assert "cannot be read" in complaint
+
+
+def test_pod_affinity_is_about_the_own_namespace_unless_it_says_otherwise() -> None:
+    term = {"topologyKey": "zone", "labelSelector": {"matchLabels": {"app": "a"}}}
+    elsewhere = {**term, "namespaceSelector": {}}
+    rule = {
+        "requiredDuringSchedulingIgnoredDuringExecution": [term, elsewhere],
+        "preferredDuringSchedulingIgnoredDuringExecution": [{"weight": 5, "podAffinityTerm": term}],
     }
-    spread = [{"whenUnsatisfiable": "DoNotSchedule"}, {"whenUnsatisfiable": "ScheduleAnyway"}]
-    request = pod_request(pod(affinity=anti, topologySpreadConstraints=spread))
-    assert request.unsupported == (
-        "spec.affinity.podAntiAffinity",
-        "spec.topologySpreadConstraints",
-    )
+    request = pod_request(pod(affinity={"podAntiAffinity": rule}))
+    own, others = request.anti_affinity
+    assert (own.namespaces, own.namespace_selector) == (("default",), None)
+    assert (others.namespaces, others.namespace_selector) == ((), EVERYTHING)
+    assert request.near == ((-5, own),)
+
+
+def test_spread_constraints_take_the_pods_own_labels_along() -> None:
+    spread = {
+        "topologyKey": "zone",
+        "maxSkew": 2,
+        "whenUnsatisfiable": "DoNotSchedule",
+        "labelSelector": {"matchLabels": {"app": "a"}},
+        "matchLabelKeys": ["revision", "absent"],
+        "nodeTaintsPolicy": "Honor",
+    }
+    made = pod(topologySpreadConstraints=[spread])
+    made["metadata"]["labels"] = {"app": "a", "revision": "7"}
+    (found,) = pod_request(made).spreads
+    assert found.selector.text == "app=a,revision in (7)"
+    assert (found.max_skew, found.required, found.min_domains) == (2, True, 1)
+    assert (found.honors_affinity, found.honors_taints) == (True, True)

@@ -21,6 +21,7 @@ from gpupool.contract.names import (
     GROUP_LIMITS,
     GROUP_NO_ISOLATION,
 )
+from gpupool.contract.objects import Obj
 from gpupool.core.gpu import Allocation, CardShare, ContainerGpus, Isolation
 
 VERSION = 1
@@ -137,6 +138,16 @@ def allocation_of(text: str) -> Allocation:
             for name, container in document.containers.items()
         )
     )
+
+
+def pod_allocation(pod: Obj) -> Allocation:
+    """What a pod's annotation says that it holds. One that cannot be read holds no card, as far as
+    anyone can tell: its containers see none either."""
+    text = (pod["metadata"].get("annotations") or {}).get(ANNOTATION_ALLOCATION)
+    try:
+        return allocation_of(text) if text else Allocation()
+    except BadAllocation:
+        return Allocation()
 
 
 _DECODER = msgspec.json.Decoder(_Document)

@@ -1,19 +1,62 @@
 """Node object -> core Node."""
 
+from gpupool.contract.inventory import BadInventory, inventory_of
+from gpupool.contract.names import (
+    ANNOTATION_INVENTORY,
+    LABEL_CGPU,
+    LABEL_CGPU_NO_ISOLATION,
+    LABEL_GPU_PLACEMENT,
+    LABEL_GPU_SCHEDULE,
+)
 from gpupool.contract.objects import Obj
 from gpupool.contract.pods import amounts
+from gpupool.core.gpu import CardPlacement, GpuMode, Inventory
 from gpupool.core.request import Node, Taint
+
+# Values of LABEL_GPU_SCHEDULE under which cards are shared by memory.
+_SHARING = frozenset({"share", "cgpu", "core_mem", "mps"})
+_SHARING_UNLIMITED = "share"
 
 
 def node_of(node: Obj) -> Node:
-    spec = node.get("spec") or {}
+    spec, metadata = node.get("spec") or {}, node["metadata"]
+    labels = metadata.get("labels") or {}
+    placement = labels.get(LABEL_GPU_PLACEMENT)
     return Node(
-        name=node["metadata"]["name"],
-        labels=node["metadata"].get("labels") or {},
+        name=metadata["name"],
+        labels=labels,
         taints=tuple(
             Taint(taint["key"], taint.get("value", ""), taint["effect"])
             for taint in spec.get("taints") or ()
         ),
         unschedulable=bool(spec.get("unschedulable")),
         allocatable=amounts((node.get("status") or {}).get("allocatable")),
+        inventory=_inventory(metadata.get("annotations") or {}),
+        gpu_mode=gpu_mode(labels),
+        card_placement=CardPlacement(placement) if placement in list(CardPlacement) else None,
+        isolates=isolates(labels),
     )
+
+
+def gpu_mode(labels: Obj) -> GpuMode:
+    """The newer label says it, if it is there; else the older one; else cards are whole."""
+    schedule = labels.get(LABEL_GPU_SCHEDULE)
+    if schedule:
+        return GpuMode.SHARED if schedule in _SHARING else GpuMode.WHOLE
+    return GpuMode.SHARED if labels.get(LABEL_CGPU) == "true" else GpuMode.WHOLE
+
+
+def isolates(labels: Obj) -> bool:
+    """Whether new shares are held to their limit."""
+    if LABEL_CGPU_NO_ISOLATION in labels:
+        return bool(labels[LABEL_CGPU_NO_ISOLATION] != "true")
+    return labels.get(LABEL_GPU_SCHEDULE) != _SHARING_UNLIMITED
+
+
+def _inventory(annotations: Obj) -> Inventory | None:
+    """One that cannot be read is none: nothing is placed on cards that nobody is sure of."""
+    text = annotations.get(ANNOTATION_INVENTORY)
+    try:
+        return inventory_of(text) if text else None
+    except BadInventory:
+        return None

@@ -2,7 +2,9 @@
 
 from collections.abc import Iterable
 
+from gpupool.contract.gpu_asks import gpu_asks
 from gpupool.contract.objects import Obj
+from gpupool.contract.pod_terms import required_terms, spreads, weighed_terms
 from gpupool.core.quantity import milli_value, parse, value
 from gpupool.core.request import (
     HostPort,
@@ -12,6 +14,7 @@ from gpupool.core.request import (
     PodRequest,
     Toleration,
 )
+from gpupool.core.selectors import SelectorError
 
 
 def amounts(resources: Obj | None) -> dict[str, int]:
@@ -66,6 +69,14 @@ def pod_request(pod: Obj) -> PodRequest:
     spec, metadata = pod["spec"], pod["metadata"]
     affinity = (spec.get("affinity") or {}).get("nodeAffinity") or {}
     required = affinity.get("requiredDuringSchedulingIgnoredDuringExecution")
+    gpus = gpu_asks(pod)
+    try:
+        wrong = [*_unsupported(spec), *gpus.wrong]
+        near, away = required_terms(pod, "podAffinity"), required_terms(pod, "podAntiAffinity")
+        weighed, spread = weighed_terms(pod), spreads(pod)
+    except SelectorError as error:
+        wrong.append(f"a label selector that cannot be read: {error}")
+        near, away, weighed, spread = (), (), (), ()
     return PodRequest(
         uid=metadata["uid"],
         namespace=metadata["namespace"],
@@ -80,7 +91,20 @@ def pod_request(pod: Obj) -> PodRequest:
         tolerations=tuple(_toleration(t) for t in spec.get("tolerations") or ()),
         host_ports=tuple(_host_ports(spec)),
         node_name=spec.get("nodeName", ""),
-        unsupported=tuple(_unsupported(spec)),
+        unsupported=tuple(wrong),
+        labels=metadata.get("labels") or {},
+        priority=spec.get("priority") or 0,
+        may_preempt=spec.get("preemptionPolicy") != "Never",
+        terminating="deletionTimestamp" in metadata,
+        started=(pod.get("status") or {}).get("startTime") or "",
+        affinity=near,
+        anti_affinity=away,
+        near=weighed,
+        spreads=spread,
+        gpus=gpus.asks,
+        card_placement=gpus.placement,
+        same_card=gpus.same_card,
+        different_card=gpus.different_card,
     )
 
 
@@ -120,12 +144,5 @@ def _host_ports(spec: Obj) -> Iterable[HostPort]:
 
 
 def _unsupported(spec: Obj) -> Iterable[str]:
-    affinity = spec.get("affinity") or {}
-    for key in ("podAffinity", "podAntiAffinity"):
-        if (affinity.get(key) or {}).get("requiredDuringSchedulingIgnoredDuringExecution"):
-            yield f"spec.affinity.{key}"
-    for spread in spec.get("topologySpreadConstraints") or ():
-        if spread.get("whenUnsatisfiable") == "DoNotSchedule":
-            yield "spec.topologySpreadConstraints"
     if spec.get("resourceClaims"):
         yield "spec.resourceClaims"

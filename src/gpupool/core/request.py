@@ -4,6 +4,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from gpupool.core.gpu import CardPlacement, GpuAsk, GpuMode, Inventory
+from gpupool.core.selectors import LabelSelector
+
 
 class Effect(StrEnum):
     NO_SCHEDULE = "NoSchedule"
@@ -98,6 +101,30 @@ class HostPort:
 
 
 @dataclass(frozen=True, slots=True)
+class PodTerm:
+    """Pods that are looked for, and the node label whose value says what counts as near them."""
+
+    selector: LabelSelector
+    topology_key: str
+    namespaces: tuple[str, ...] = ()
+    namespace_selector: LabelSelector | None = None  # these namespaces as well
+
+
+@dataclass(frozen=True, slots=True)
+class Spread:
+    """How uneven the pods that `selector` finds may be spread over the values of a node label."""
+
+    topology_key: str
+    selector: LabelSelector
+    max_skew: int
+    required: bool
+    min_domains: int = 1
+    # Whether nodes that the pod cannot use anyway are left out of the count.
+    honors_affinity: bool = True
+    honors_taints: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class PodRequest:
     uid: str
     namespace: str
@@ -110,8 +137,23 @@ class PodRequest:
     tolerations: tuple[Toleration, ...] = ()
     host_ports: tuple[HostPort, ...] = ()
     node_name: str = ""
-    # Constraints that nobody here evaluates yet: such a pod is refused, never misplaced.
+    # Constraints that nobody here evaluates: such a pod is refused, never misplaced.
     unsupported: tuple[str, ...] = ()
+    labels: Mapping[str, str] = field(default_factory=dict)
+    priority: int = 0
+    may_preempt: bool = True
+    terminating: bool = False
+    started: str = ""  # when, as RFC 3339 in UTC, which sorts as text; empty: not yet
+    affinity: tuple[PodTerm, ...] = ()  # required, all of them
+    anti_affinity: tuple[PodTerm, ...] = ()  # required, all of them
+    near: tuple[tuple[int, PodTerm], ...] = ()  # preferred by weight; away from, if negative
+    spreads: tuple[Spread, ...] = ()
+    volume_terms: tuple[tuple[NodeTerm, ...], ...] = ()  # of each volume, any of its terms
+    gpus: tuple[GpuAsk, ...] = ()
+    card_placement: CardPlacement | None = None  # None: as the node and the policy have it
+    # Pods of one namespace with the same word share a card, or never do.
+    same_card: str = ""
+    different_card: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,3 +163,25 @@ class Node:
     taints: tuple[Taint, ...] = ()
     unschedulable: bool = False
     allocatable: Mapping[str, int] = field(default_factory=dict)
+    inventory: Inventory | None = None  # None: no agent has said what cards there are
+    gpu_mode: GpuMode = GpuMode.ANY
+    card_placement: CardPlacement | None = None
+    isolates: bool = True  # whether shares are held to their limit
+
+
+@dataclass(frozen=True, slots=True)
+class DisruptionBudget:
+    """Of the pods that `selector` finds, so many more may be disturbed."""
+
+    namespace: str
+    selector: LabelSelector
+    allowed: int
+
+
+def selects_node(pod: PodRequest, node: Node) -> bool:
+    """Whether the pod's node selector and required node affinity let it go there."""
+    if any(node.labels.get(key) != value for key, value in pod.node_selector):
+        return False
+    if pod.node_terms is None:
+        return True
+    return any(term.matches(node.name, node.labels) for term in pod.node_terms)

@@ -1,86 +1,145 @@
-"""decide: a node for a pod, or in words why there is none. Pure."""
+"""decide: a node and cards for a pod, or why there is none. Pure: it changes nothing that counts.
 
-from collections import Counter
-from collections.abc import Sequence
+    decide(cluster, pod, policy)              any node
+    decide_on(cluster, pod, policy, names)    one of these
+    feasible(cluster, pod, policy, names)     all of these that would do, with what they cost
+
+The caller holds what was decided (`Cluster.hold`) before the next decision.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from gpupool.core.request import PodRequest
-from gpupool.engine.filters import FILTERS
-from gpupool.engine.usage import Usage
+import numpy as np
 
-# Among this many nodes that will do, the best is taken; looking at more pays little.
-ENOUGH_CANDIDATES = 50
+from gpupool.core.gpu import Allocation, CardPlacement
+from gpupool.core.request import PodRequest
+from gpupool.engine.card_groups import closed_cards
+from gpupool.engine.cards import allocation_on
+from gpupool.engine.cluster import Cluster
+from gpupool.engine.explain import message_of
+from gpupool.engine.filters import OF_OTHER_PODS
+from gpupool.engine.policies import POLICIES
+from gpupool.engine.policies.mix import Mix
+from gpupool.engine.policies.policy import Ints, Policy
+from gpupool.engine.preferences import has_preferences, preferences
+from gpupool.engine.row import NEVER, Row
+from gpupool.engine.verdicts import row_of
+
+_BY_PLACEMENT = {
+    CardPlacement.BINPACK: POLICIES["best-fit"](Mix()),
+    CardPlacement.SPREAD: POLICIES["spread"](Mix()),
+}
 
 
 @dataclass(frozen=True, slots=True)
 class Placement:
     node: str
-    looked_at: int  # how many nodes, so that the next decision starts after them
+    allocation: Allocation
 
 
 @dataclass(frozen=True, slots=True)
 class Unschedulable:
-    message: str
+    """The words are made when they are asked for, from the cluster as it is then."""
+
+    cluster: Cluster
+    pod: PodRequest
+
+    @property
+    def message(self) -> str:
+        return message_of(self.cluster, self.pod)
 
 
-def decide(pod: PodRequest, nodes: Sequence[Usage], start: int) -> Placement | Unschedulable:
-    """Looks at nodes from `start` on, round the end, until there are enough to choose from."""
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    node: str
+    cost: int  # lower is better; comparable within one answer
+
+
+def decide(cluster: Cluster, pod: PodRequest, policy: Policy) -> Placement | Unschedulable:
     if pod.unsupported:
-        listed = ", ".join(pod.unsupported)
-        return Unschedulable(f"not placed: this scheduler does not support {listed} yet")
-    refusals: Counter[str] = Counter()
-    best: tuple[tuple[int, int], Usage] | None = None
-    candidates = 0
-    for offset in range(len(nodes)):
-        usage = nodes[(start + offset) % len(nodes)]
-        reasons = first_refusal(pod, usage)
-        if reasons:
-            refusals.update(reasons)
-            continue
-        candidates += 1
-        score = _score(pod, usage)
-        if best is None or score > best[0]:
-            best = (score, usage)
-        if candidates == ENOUGH_CANDIDATES:
-            break
-    if best is None:
-        return Unschedulable(explain(len(nodes), refusals))
-    return Placement(best[1].node.name, offset + 1)
+        return Unschedulable(cluster, pod)
+    row = row_of(cluster, pod, policy_for(pod, policy))
+    if looks_elsewhere(cluster, pod, row):
+        return _first_that_works(cluster, pod, row, _ranked(cluster, pod, row))
+    return _first_that_works(cluster, pod, row, _cheapest(row))
 
 
-def first_refusal(pod: PodRequest, usage: Usage) -> list[str]:
-    for filter_ in FILTERS:
-        reasons = filter_(pod, usage)
-        if reasons:
-            return reasons
-    return []
+def decide_on(
+    cluster: Cluster, pod: PodRequest, policy: Policy, names: Sequence[str]
+) -> Placement | Unschedulable:
+    if pod.unsupported:
+        return Unschedulable(cluster, pod)
+    row = row_of(cluster, pod, policy_for(pod, policy))
+    wanted = _indexes(cluster, names)
+    ranked = (node for node in _ranked(cluster, pod, row) if node in wanted)
+    return _first_that_works(cluster, pod, row, ranked)
 
 
-def explain(nodes: int, refusals: Counter[str]) -> str:
-    """As kube-scheduler says it: reasons with their counts, sorted as text."""
-    if not nodes:
-        return "no nodes available to schedule pods"
-    listed = ", ".join(sorted(f"{count} {reason}" for reason, count in refusals.items()))
-    return f"0/{nodes} nodes are available: {listed}."
+def feasible(
+    cluster: Cluster, pod: PodRequest, policy: Policy, names: Iterable[str]
+) -> list[Candidate]:
+    """Best first."""
+    if pod.unsupported:
+        return []
+    row = row_of(cluster, pod, policy_for(pod, policy))
+    wanted = _indexes(cluster, names)
+    ranked = [n for n in _ranked(cluster, pod, row) if n in wanted]
+    fitting = [n for n in ranked if _allocation(cluster, pod, row, n) is not None]
+    return [Candidate(cluster.at(node).node.name, at) for at, node in enumerate(fitting)]
 
 
-def _score(pod: PodRequest, usage: Usage) -> tuple[int, int]:
-    """Whole numbers only, so that equal clusters give equal decisions: preferences first, then the
-    node with the most left; among equals the one with the fewest pods, which may ask for nothing
-    and still want room."""
-    wanted = sum(
-        weight for weight, term in pod.preferred if term.matches(usage.node.name, usage.node.labels)
+def policy_for(pod: PodRequest, policy: Policy) -> Policy:
+    """What the pod itself asks for goes before what the cluster is run with."""
+    return _BY_PLACEMENT[pod.card_placement] if pod.card_placement and pod.gpus else policy
+
+
+def looks_elsewhere(cluster: Cluster, pod: PodRequest, row: Row) -> bool:
+    """Whether the decision depends on more than each node's own room."""
+    return (
+        row.has_soft_taints
+        or bool(pod.affinity or pod.anti_affinity or pod.same_card or pod.different_card)
+        or has_preferences(pod, cluster)
     )
-    avoided = sum(
-        1
-        for taint in usage.node.taints
-        if taint.effect == "PreferNoSchedule"
-        and not any(t.tolerates(taint) for t in pod.tolerations)
-    )
-    offered, held = usage.node.allocatable, usage.held
-    left = 0
-    for name in ("cpu", "memory"):
-        total = offered.get(name, 0)
-        if total:
-            left += 100 * (total - held.get(name, 0)) // total
-    return wanted * 1000 - avoided * 500 + left, -len(usage.pods)
+
+
+def _cheapest(row: Row) -> Iterator[int]:
+    """One after the other, from a row in which those that do not work are marked."""
+    while True:
+        node = int(row.costs.argmin())
+        if row.costs[node] == NEVER:
+            return
+        yield node
+        row.costs[node] = NEVER
+
+
+def _ranked(cluster: Cluster, pod: PodRequest, row: Row) -> Iterator[int]:
+    nodes = np.flatnonzero(row.costs != NEVER)
+    for filter_ in OF_OTHER_PODS:
+        nodes = nodes[filter_.passes(pod, cluster, nodes)]
+    liked = preferences(pod, cluster, nodes)
+    order: Ints = np.lexsort((row.costs[nodes], -liked))
+    return (int(node) for node in nodes[order])
+
+
+def _first_that_works(
+    cluster: Cluster, pod: PodRequest, row: Row, nodes: Iterable[int]
+) -> Placement | Unschedulable:
+    for node in nodes:
+        allocation = _allocation(cluster, pod, row, node)
+        if allocation is not None:
+            return Placement(cluster.at(node).node.name, allocation)
+    return Unschedulable(cluster, pod)
+
+
+def _allocation(cluster: Cluster, pod: PodRequest, row: Row, node: int) -> Allocation | None:
+    state = cluster.at(node)
+    closed: frozenset[int] = frozenset()
+    if pod.same_card or pod.different_card:
+        closed = closed_cards(pod, cluster, state)
+    return allocation_on(cluster, pod, state, row.policy, row.ask, closed)
+
+
+def _indexes(cluster: Cluster, names: Iterable[str]) -> set[int]:
+    states = (cluster.state(name) for name in names)
+    return {state.index for state in states if state}

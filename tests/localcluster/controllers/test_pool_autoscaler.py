@@ -7,7 +7,7 @@ import pytest
 
 from gpupool.contract import names
 from gpupool.core.request import Node, PodRequest
-from gpupool.engine.usage import Usage
+from gpupool.engine.cluster import Cluster
 from gpupool.kube.resources import NODE_POOLS, NODES, PODS
 from gpupool.localcluster.config.cluster_file import ClusterFile, parse_cluster
 from gpupool.localcluster.config.nodepools import nodepool_crd, nodepool_object
@@ -131,8 +131,7 @@ def _request(number: int, cpu: int) -> PodRequest:
     return PodRequest(f"u{number}", "default", f"p{number}", resources={"cpu": cpu, "pods": 1})
 
 
-def _empty() -> Usage:
-    return Usage(Node("n", allocatable={"cpu": 4000, "pods": 10}))
+EMPTY = Node("n", allocatable={"cpu": 4000, "pods": 10})
 
 
 @pytest.mark.parametrize(
@@ -149,14 +148,15 @@ def _empty() -> Usage:
 )
 def test_pods_are_fitted_one_after_the_other(pods: list[int], limit: int, needed: int) -> None:
     requests = [_request(number, cpu) for number, cpu in enumerate(pods)]
-    assert _nodes_needed(requests, [], _empty, limit) == needed
+    assert _nodes_needed(requests, Cluster(), EMPTY, limit) == needed
 
 
 def test_room_that_is_there_is_used_first() -> None:
-    half = _empty()
-    half.hold(_request(100, 2000))
+    room = Cluster()
+    room.set_node(EMPTY)
+    room.hold(_request(100, 2000), EMPTY.name)
     requests = [_request(number, 2000) for number in range(3)]
-    assert _nodes_needed(requests, [half], _empty, 9) == 1
+    assert _nodes_needed(requests, room, EMPTY, 9) == 1
 
 
 async def test_two_pools_do_not_grow_for_the_same_pod(tmp_path: Path) -> None:
@@ -171,7 +171,7 @@ async def test_constraints_that_nobody_can_meet_make_nothing_grow(tmp_path: Path
     spec = _spec()
     async with desk_for(tmp_path, *_controllers(spec), crds=[nodepool_crd()]) as desk:
         await _begin(desk, spec)
-        term = {"topologyKey": "zone", "labelSelector": {}}
+        term = {"topologyKey": "zone", "labelSelector": {"matchLabels": {"no": "pod"}}}
         rule = {"requiredDuringSchedulingIgnoredDuringExecution": [term]}
-        await _waiting_pod(desk, "p", "1", affinity={"podAntiAffinity": rule})
+        await _waiting_pod(desk, "p", "1", affinity={"podAffinity": rule})
         assert await _count(desk) == 0

@@ -6,9 +6,7 @@ import msgspec
 
 from gpupool.contract.objects import Obj
 from gpupool.contract.pods import pod_request
-from gpupool.core.request import Effect, Node, PodRequest
-from gpupool.engine.filters import node_affinity
-from gpupool.engine.usage import Usage
+from gpupool.core.request import Effect, Node, PodRequest, selects_node
 from gpupool.kube.resources import DAEMON_SETS
 from gpupool.localcluster.controllers.daemon_set_plan import Fit
 from gpupool.localcluster.controllers.pods import (
@@ -64,7 +62,7 @@ def requirements(daemon_set: Obj) -> PodRequest:
 
 
 def fit(request: PodRequest, node: Node) -> Fit:
-    if request.node_name not in ("", node.name) or node_affinity(request, Usage(node)):
+    if request.node_name not in ("", node.name) or not selects_node(request, node):
         return Fit.GO
     untolerated = {
         taint.effect

@@ -5,15 +5,18 @@ Growing is asked of the pool (spec.count), so quotas and draining stay where the
 """
 
 import datetime
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
+from gpupool.contract.names import LABEL_HOSTNAME
 from gpupool.contract.nodes import node_of
 from gpupool.contract.objects import Obj
 from gpupool.contract.pods import pod_request
-from gpupool.core.request import PodRequest
-from gpupool.engine.decide import first_refusal
-from gpupool.engine.usage import Usage
+from gpupool.core.request import Node, PodRequest
+from gpupool.engine.cluster import Cluster
+from gpupool.engine.decide import Placement, decide
+from gpupool.engine.policies import DEFAULT, POLICIES
+from gpupool.engine.policies.mix import Mix
 from gpupool.kube.events import NORMAL
 from gpupool.kube.mirror import Key
 from gpupool.kube.resources import NODE_POOLS, NODES, PODS
@@ -30,6 +33,7 @@ _LOOK_EVERY_S = 30.0
 # So long a new node may take to be ready; its pods are still waiting for it.
 _GETS_READY = datetime.timedelta(minutes=2)
 _UNREADY = frozenset({"node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"})
+_POLICY = POLICIES[DEFAULT](Mix())
 _BY_NODE, _BY_POOL, _WAITING = "node", "pool", "waiting"
 
 
@@ -83,10 +87,9 @@ def _all_pools_if_waiting(pod: Obj, context: Context) -> Iterable[Key]:
         yield from (("", pool["metadata"]["name"]) for pool in context.of(NODE_POOLS))
 
 
-def _empty_node(pool: PoolSpec, spec: ClusterSpec, versions: Versions) -> Callable[[], Usage]:
-    """What one more node of the pool would be."""
-    planned = new_nodes(pool, 1, network=spec.network, taken=Taken(), versions=versions)[0]
-    return lambda: Usage(node_of(planned))
+def _request(pod: Obj) -> PodRequest:
+    """By amounts alone: which cards a node will have is known when it is there."""
+    return replace(pod_request(pod), gpus=())
 
 
 def _wanted(
@@ -100,8 +103,8 @@ def _wanted(
     fresh = fleet.empty_node(pool)
     waiting = [
         request
-        for request in map(pod_request, context.of(PODS).by(_WAITING, "yes"))
-        if not request.unsupported and not first_refusal(request, fresh())
+        for request in map(_request, context.of(PODS).by(_WAITING, "yes"))
+        if _could_take(fresh, request)
     ]
     more = _nodes_needed(waiting, fleet.room(context), fresh, most - pool.count) if waiting else 0
     idle = 0 if waiting else _long_idle(_nodes(pool, context), context, idle_since)
@@ -117,52 +120,66 @@ class _Fleet:
     spec: ClusterSpec
     versions: Versions
 
-    def empty_node(self, pool: PoolSpec) -> Callable[[], Usage]:
-        return _empty_node(pool, self.spec, self.versions)
+    def empty_node(self, pool: PoolSpec) -> Node:
+        """What one more node of the pool would be."""
+        network, versions = self.spec.network, self.versions
+        return node_of(new_nodes(pool, 1, network=network, taken=Taken(), versions=versions)[0])
 
-    def room(self, context: Context) -> list[Usage]:
+    def room(self, context: Context) -> Cluster:
         """The nodes of all elastic pools, also those that are asked for and not there yet: a pod
         that they can take needs no further one, only a little patience."""
-        found: list[Usage] = []
+        room = Cluster()
         for nodepool in context.of(NODE_POOLS):
             pool = pool_of(nodepool, self.spec)
             if not isinstance(pool, PoolSpec) or pool.autoscaling is None:
                 continue
             nodes = _nodes(pool, context)
-            found += [_usage(node, context) for node in nodes]
+            for node in nodes:
+                room.set_node(_settled(node, context))
             fresh = self.empty_node(pool)
-            found += [fresh() for _ in range(pool.count - len(nodes))]
-        return found
+            for number in range(pool.count - len(nodes)):
+                room.set_node(_renamed(fresh, f"asked for/{pool.name}/{number}"))
+        for pod in context.of(PODS):
+            node = pod["spec"].get("nodeName", "")
+            if must_go(pod) and room.state(node):
+                room.hold(_request(pod), node)
+        return room
 
 
-def _usage(node: Obj, context: Context) -> Usage:
-    usage = Usage(node_of(node))
+def _settled(node: Obj, context: Context) -> Node:
+    """A node that was just made is taken as ready."""
+    found = node_of(node)
     born = parse_time(node["metadata"]["creationTimestamp"])
-    if context.now() - born < _GETS_READY:
-        taints = tuple(taint for taint in usage.node.taints if taint.key not in _UNREADY)
-        usage.node = replace(usage.node, taints=taints)
-    for pod in context.of(PODS).by(_BY_NODE, usage.node.name):
-        if must_go(pod):
-            usage.hold(pod_request(pod))
-    return usage
+    if context.now() - born >= _GETS_READY:
+        return found
+    return replace(found, taints=tuple(t for t in found.taints if t.key not in _UNREADY))
 
 
-def _nodes_needed(
-    waiting: list[PodRequest], room: list[Usage], empty_node: Callable[[], Usage], limit: int
-) -> int:
-    """First fit of the waiting pods: into the room that there is, then onto further nodes."""
-    places, added = list(room), 0
+def _renamed(node: Node, name: str) -> Node:
+    return replace(node, name=name, labels={**node.labels, LABEL_HOSTNAME: name})
+
+
+def _could_take(node: Node, pod: PodRequest) -> bool:
+    alone = Cluster()
+    alone.set_node(node)
+    return isinstance(decide(alone, pod, _POLICY), Placement)
+
+
+def _nodes_needed(waiting: list[PodRequest], room: Cluster, fresh: Node, limit: int) -> int:
+    """The waiting pods one by one: into the room that there is, then onto further nodes."""
+    added = 0
     for pod in waiting:
-        place = next((usage for usage in places if not first_refusal(pod, usage)), None)
-        if place is None:
-            if added >= limit:
-                continue
-            place = empty_node()
-            if first_refusal(pod, place):
-                continue
-            places.append(place)
-            added += 1
-        place.hold(pod)
+        decision = decide(room, pod, _POLICY)
+        if not isinstance(decision, Placement) and added < limit:
+            name = f"more/{added}"
+            room.set_node(_renamed(fresh, name))
+            decision = decide(room, pod, _POLICY)
+            if isinstance(decision, Placement):
+                added += 1
+            else:
+                room.remove_node(name)
+        if isinstance(decision, Placement):
+            room.hold(pod, decision.node, decision.allocation)
     return added
 
 

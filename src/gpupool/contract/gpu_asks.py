@@ -1,0 +1,97 @@
+"""A pod's containers -> what each of them asks of GPUs, or in words what is wrong with it.
+
+Admission says the same earlier and in more detail; a pod that came past it must not be misplaced.
+"""
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from gpupool.contract.names import (
+    LABEL_CARD_PLACEMENT,
+    LABEL_DIFFERENT_CARD,
+    LABEL_GPU_COUNT,
+    LABEL_SAME_CARD,
+    RESOURCE_GPU,
+    RESOURCE_GPU_MEM,
+    RESOURCE_GPU_PERCENT,
+)
+from gpupool.contract.objects import Obj
+from gpupool.core.gpu import WHOLE_CARD_PERCENT, CardPlacement, GpuAsk
+from gpupool.core.quantity import ParseError, parse, value
+
+MAX_CARDS = 64  # of one pod on one node
+MAX_CONTAINERS = 32  # with GPUs, in one pod
+
+
+class GpuAsks(NamedTuple):
+    asks: tuple[GpuAsk, ...] = ()
+    placement: CardPlacement | None = None
+    same_card: str = ""
+    different_card: str = ""
+    wrong: tuple[str, ...] = ()
+
+
+def gpu_asks(pod: Obj) -> GpuAsks:
+    labels = pod["metadata"].get("labels") or {}
+    asks: list[GpuAsk] = []
+    wrong: list[str] = []
+    has_init = has_sidecar = False
+    for container, is_init in _containers(pod["spec"]):
+        found = _ask(container, labels, is_init)
+        if isinstance(found, str):
+            wrong.append(found)
+        elif found is not None:
+            asks.append(found)
+            has_init |= is_init
+            has_sidecar |= "restartPolicy" in container
+    if not asks:
+        return GpuAsks(wrong=tuple(wrong))
+    if has_init and has_sidecar:
+        wrong.append("GPUs in an init container and in a sidecar of the same pod")
+    if len(asks) > MAX_CONTAINERS:
+        wrong.append(f"more than {MAX_CONTAINERS} containers with GPUs")
+    text = labels.get(LABEL_CARD_PLACEMENT, "")
+    if text and text not in list(CardPlacement):
+        wrong.append(f"label {LABEL_CARD_PLACEMENT}={text}")
+    if labels.get(LABEL_SAME_CARD) and any(ask.whole for ask in asks):
+        wrong.append(f"label {LABEL_SAME_CARD} with whole GPUs")
+    placement = CardPlacement(text) if text in list(CardPlacement) else None
+    same, different = labels.get(LABEL_SAME_CARD, ""), labels.get(LABEL_DIFFERENT_CARD, "")
+    return GpuAsks(tuple(asks), placement, same, different, tuple(wrong))
+
+
+def _containers(spec: Obj) -> Iterator[tuple[Obj, bool]]:
+    """With whether it runs alone: an init container that is no sidecar."""
+    for container in spec.get("initContainers") or ():
+        yield container, container.get("restartPolicy") != "Always"
+    for container in spec["containers"]:
+        yield container, False
+
+
+def _ask(container: Obj, labels: Obj, is_init: bool) -> GpuAsk | str | None:
+    """None: no GPUs; a text: what is wrong."""
+    limits = (container.get("resources") or {}).get("limits") or {}
+    try:
+        whole, units, percent = (
+            value(parse(str(limits.get(name, "0"))))
+            for name in (RESOURCE_GPU, RESOURCE_GPU_MEM, RESOURCE_GPU_PERCENT)
+        )
+    except ParseError:
+        return f"GPU limits of container {container['name']} that are no numbers"
+    if min(whole, units, percent) < 0 or percent > WHOLE_CARD_PERCENT or whole > MAX_CARDS:
+        return f"GPU limits of container {container['name']} that no card can meet"
+    if whole and (units or percent):
+        return f"{RESOURCE_GPU} together with a share of a card in container {container['name']}"
+    if percent and not units:
+        return f"{RESOURCE_GPU_PERCENT} without {RESOURCE_GPU_MEM}"
+    if whole:
+        return GpuAsk(container["name"], whole=whole, is_init=is_init)
+    return _share(container["name"], units, percent, labels, is_init) if units else None
+
+
+def _share(name: str, units: int, percent: int, labels: Obj, is_init: bool) -> GpuAsk | str:
+    text = labels.get(LABEL_GPU_COUNT, "1")
+    cards = int(text) if text.isascii() and text.isdigit() and len(text) < 4 else 0
+    if not 1 <= cards <= MAX_CARDS or units % cards:
+        return f"label {LABEL_GPU_COUNT}={text} with {units} units of {RESOURCE_GPU_MEM}"
+    return GpuAsk(name, units=units // cards, cards=cards, percent=percent, is_init=is_init)

@@ -1,0 +1,174 @@
+"""allocation_on: which cards of a node each container of a pod gets, or None if it does not work.
+
+Containers that run together share what is free; an init container runs before them and may use the
+same cards. Where a policy knows best (one ask), it chooses; whole cards that are linked are chosen
+by their links; several asks at once are placed by an exact search over the node's cards.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+
+from gpupool.core.gpu import (
+    Allocation,
+    CardPlacement,
+    CardShare,
+    ContainerGpus,
+    GpuAsk,
+    Isolation,
+    limit_mib,
+)
+from gpupool.core.request import PodRequest
+from gpupool.engine.cluster import Cluster
+from gpupool.engine.links import nearest_cards
+from gpupool.engine.node_state import NodeState
+from gpupool.engine.policies.policy import Ask, Policy
+
+NO_GPUS = Allocation()
+_MOST_STEPS = 20_000  # of the search; a pod that needs more is refused on that node
+
+Chosen = dict[str, tuple[int, ...]]  # container -> rows of its cards
+
+
+@dataclass(slots=True)
+class _Room:
+    """What is free of each card, while containers are tried on them."""
+
+    free: list[int]
+    compute: list[int]
+    whole: list[bool]
+    open: list[bool]  # whether the pod may use the card at all
+    spread: bool
+    steps: int = 0
+
+    def rows_for(self, ask: GpuAsk) -> list[int]:
+        """Best first."""
+        fitting = [
+            row
+            for row, free in enumerate(self.free)
+            if self.open[row] and free >= ask.units and self.compute[row] >= ask.percent
+        ]
+        return sorted(fitting, key=lambda row: -self.free[row] if self.spread else self.free[row])
+
+    def untouched(self) -> list[int]:
+        return [row for row, whole in enumerate(self.whole) if whole and self.open[row]]
+
+
+def allocation_on(
+    cluster: Cluster,
+    pod: PodRequest,
+    state: NodeState,
+    policy: Policy,
+    ask: Ask,
+    closed: frozenset[int] = frozenset(),
+) -> Allocation | None:
+    """`closed`: rows of cards that this pod may not use."""
+    if not pod.gpus:
+        return NO_GPUS
+    placement = pod.card_placement or state.node.card_placement
+    chosen: Chosen | None
+    if len(pod.gpus) == 1 and not closed and placement is None and not _is_linked(state, pod):
+        chosen = {pod.gpus[0].container: policy.cards(cluster.columns, ask, state.index)}
+    else:
+        room = _room(state, closed, placement is CardPlacement.SPREAD)
+        chosen = _search([each for each in pod.gpus if not each.is_init], room, state)
+    if chosen is None or not _choose_init(pod, state, closed, chosen):
+        return None
+    return Allocation(tuple(_container(a, chosen[a.container], state) for a in pod.gpus))
+
+
+def _is_linked(state: NodeState, pod: PodRequest) -> bool:
+    return any(ask.whole for ask in pod.gpus) and any(card.card.links for card in state.cards)
+
+
+def _room(state: NodeState, closed: frozenset[int], spread: bool) -> _Room:
+    return _Room(
+        [card.free for card in state.cards],
+        [card.compute for card in state.cards],
+        [card.is_untouched for card in state.cards],
+        [row not in closed for row in range(len(state.cards))],
+        spread,
+    )
+
+
+def _search(asks: Sequence[GpuAsk], room: _Room, state: NodeState) -> Chosen | None:
+    shares = sorted((a for a in asks if a.units), key=lambda a: (-a.units, -a.percent, -a.cards))
+    wholes = sum(ask.whole for ask in asks)
+    if not wholes and not shares:
+        return {}
+    chosen: Chosen = {}
+    if not _place_shares(shares, 0, wholes, room, chosen):
+        return None
+    for ask in asks:
+        if ask.whole:
+            rows = nearest_cards((c.card for c in state.cards), tuple(room.untouched()), ask.whole)
+            chosen[ask.container] = rows
+            for row in rows:
+                room.whole[row] = False
+    return chosen
+
+
+def _place_shares(
+    asks: Sequence[GpuAsk], at: int, wholes: int, room: _Room, chosen: Chosen
+) -> bool:
+    """Depth first; cards that look the same are tried once."""
+    if len(room.untouched()) < wholes:
+        return False
+    if at == len(asks):
+        return True
+    ask = asks[at]
+    seen = set()
+    for rows in combinations(room.rows_for(ask), ask.cards):
+        alike = tuple((room.free[r], room.compute[r], room.whole[r]) for r in rows)
+        room.steps += 1
+        if alike in seen:
+            continue
+        if room.steps > _MOST_STEPS:
+            return False
+        seen.add(alike)
+        before = [(row, room.whole[row]) for row in rows]
+        for row in rows:
+            room.free[row] -= ask.units
+            room.compute[row] -= ask.percent
+            room.whole[row] = False
+        if _place_shares(asks, at + 1, wholes, room, chosen):
+            chosen[ask.container] = rows
+            return True
+        for row, whole in before:
+            room.free[row] += ask.units
+            room.compute[row] += ask.percent
+            room.whole[row] = whole
+    return False
+
+
+def _choose_init(pod: PodRequest, state: NodeState, closed: frozenset[int], chosen: Chosen) -> bool:
+    """Each on its own, on cards that the pod has anyway as far as they will do."""
+    own = {row for rows in chosen.values() for row in rows}
+    for ask in pod.gpus:
+        if not ask.is_init:
+            continue
+        room = _room(state, closed, spread=False)
+        fitting = room.untouched() if ask.whole else room.rows_for(ask)
+        rows = sorted(fitting, key=lambda row: row not in own)[: ask.whole or ask.cards]
+        if len(rows) < (ask.whole or ask.cards):
+            return False
+        chosen[ask.container] = tuple(rows)
+    return True
+
+
+def _container(ask: GpuAsk, rows: Iterable[int], state: NodeState) -> ContainerGpus:
+    cards = [state.cards[row].card for row in sorted(rows)]
+    if ask.whole:
+        shares = tuple(
+            CardShare(card.uuid, card.index, card.units, card.memory_mib, card.units)
+            for card in cards
+        )
+        return ContainerGpus(ask.container, shares, Isolation.WHOLE)
+    shares = tuple(
+        CardShare(
+            card.uuid, card.index, ask.units, limit_mib(ask.units, card), card.units, ask.percent
+        )
+        for card in cards
+    )
+    isolation = Isolation.LIMIT if state.node.isolates else Isolation.NONE
+    return ContainerGpus(ask.container, shares, isolation)

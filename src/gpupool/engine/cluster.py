@@ -1,0 +1,257 @@
+"""Cluster: all nodes and what is held of them, the one thing that decisions are made from.
+
+    set_node, remove_node        what the nodes offer
+    hold, release                what pods take of them; both may be said twice
+    set_namespace                for affinity by the labels of namespaces
+
+A pod that is held on a node which is not there, or on a card which is gone, stays held: `strays`
+tells of it, and it counts again when the node comes back. Nothing here refuses: a hold is a fact.
+`version` rises with every change.
+"""
+
+from collections import OrderedDict
+from collections.abc import Hashable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from heapq import heappop, heappush
+
+import numpy as np
+
+from gpupool.core.gpu import Allocation
+from gpupool.core.request import Node, PodRequest, Taint
+from gpupool.engine.change_log import ChangeLog
+from gpupool.engine.columns import Columns
+from gpupool.engine.label_columns import LabelColumns
+from gpupool.engine.node_state import Held, NodeState, card_holds, clear_node, replace_node
+from gpupool.engine.pod_index import Finder, PodIndex
+from gpupool.engine.policies.policy import Ints
+from gpupool.engine.row import Row
+
+NO_GPUS = Allocation()
+
+
+@dataclass(frozen=True, slots=True)
+class Stray:
+    """Something held that is not there to be held."""
+
+    uid: str
+    pod: str  # namespace/name
+    node: str
+    what: str
+
+
+class Cluster:
+    def __init__(self) -> None:
+        self.columns = Columns()
+        self.changes = ChangeLog()  # of nodes and of what is held on them
+        self.node_changes = ChangeLog()  # of nodes alone
+        self.rows: OrderedDict[Hashable, Row] = OrderedDict()  # verdicts by shape of pod
+        self.models: dict[str, int] = {}  # the number of each GPU model in the columns
+        self.taint_sets: dict[tuple[Taint, ...], int] = {}
+        self._index = PodIndex(self.columns.size)
+        self._labels = LabelColumns()
+        self._nodes: dict[str, NodeState] = {}
+        self._by_index: list[NodeState | None] = []
+        self._vacant: list[int] = []  # a heap: the first place is taken first
+        self._place: dict[str, str] = {}  # uid -> name of the node
+        self._lost: dict[str, dict[str, Held]] = {}  # on nodes that are not there
+        self.groups: dict[tuple[str, str], dict[str, str]] = {}  # of cards: uid -> node
+
+    @property
+    def version(self) -> int:
+        return self.changes.position
+
+    def __len__(self) -> int:
+        return len(self._nodes)
+
+    # -- nodes -----------------------------------------------------------------------------
+
+    def set_node(self, node: Node) -> None:
+        state = self._nodes.get(node.name)
+        if state is None:
+            state = self._new_state(node)
+        elif state.node == node:
+            return
+        replace_node(state, node, self.columns)
+        self._grow()
+        self.columns.taints[state.index] = self.taint_sets.setdefault(
+            node.taints, len(self.taint_sets)
+        )
+        if node.inventory and node.inventory.cards:
+            model = node.inventory.cards[0].model
+            self.columns.model[state.index] = self.models.setdefault(model, len(self.models))
+        self._labels.set_node(state.index, node.labels)
+        self._changed(state.index)
+        for held in self._lost.pop(node.name, {}).values():
+            self._take(held)
+
+    def remove_node(self, name: str) -> None:
+        state = self._nodes.get(name)
+        if state is None:
+            return
+        lost = {uid: self._give_back(uid) for uid in list(state.pods)}
+        if lost:
+            self._lost[name] = lost
+        clear_node(state, self.columns)
+        self._labels.set_node(state.index, {})
+        del self._nodes[name]
+        self._by_index[state.index] = None
+        heappush(self._vacant, state.index)
+        self._changed(state.index)
+
+    def _new_state(self, node: Node) -> NodeState:
+        if self._vacant:
+            index = heappop(self._vacant)
+        else:
+            index = len(self._by_index)
+            self._by_index.append(None)
+        state = NodeState(index, node)
+        self._by_index[index] = self._nodes[node.name] = state
+        return state
+
+    def _grow(self) -> None:
+        if self.columns.size > self._index.size:
+            self._index.grow(self.columns.size)
+            self._labels.grow(self.columns.size)
+            self.rows.clear()
+
+    def _changed(self, index: int) -> None:
+        self.changes.append(index)
+        self.node_changes.append(index)
+
+    # -- pods ------------------------------------------------------------------------------
+
+    def hold(self, pod: PodRequest, node: str, allocation: Allocation = NO_GPUS) -> None:
+        """From now on. The same pod again replaces what was known of it."""
+        place = self._place.get(pod.uid)
+        if place is not None:
+            known = self.held(pod.uid)
+            if known and place == node and known.pod == pod and known.allocation == allocation:
+                return
+            self.release(pod.uid)
+        cards = card_holds(pod, allocation) if allocation.containers else ()
+        self._take(Held(pod, node, allocation, cards))
+
+    def release(self, uid: str) -> bool:
+        """Whether anything was held."""
+        node = self._place.get(uid)
+        if node is None:
+            return False
+        if node in self._nodes:
+            self._give_back(uid)
+        else:
+            lost = self._lost[node]
+            del lost[uid]
+            if not lost:
+                del self._lost[node]
+        del self._place[uid]
+        return True
+
+    def _take(self, held: Held) -> None:
+        pod = held.pod
+        self._place[pod.uid] = held.node
+        state = self._nodes.get(held.node)
+        if state is None:
+            self._lost.setdefault(held.node, {})[pod.uid] = held
+            return
+        state.take(held, self.columns)
+        self._index.count(pod, state.index, 1)
+        for group in _card_groups(pod):
+            self.groups.setdefault(group, {})[pod.uid] = held.node
+        self.changes.append(state.index)
+
+    def _give_back(self, uid: str) -> Held:
+        state = self._nodes[self._place[uid]]
+        held = state.give_back(uid, self.columns)
+        self._index.count(held.pod, state.index, -1)
+        for group in _card_groups(held.pod):
+            del self.groups[group][uid]
+            if not self.groups[group]:
+                del self.groups[group]
+        self.changes.append(state.index)
+        return held
+
+    # -- questions -------------------------------------------------------------------------
+
+    def set_namespace(self, name: str, labels: Mapping[str, str] | None) -> None:
+        """None: it is gone."""
+        self._index.set_namespace(name, labels)
+
+    @property
+    def index(self) -> PodIndex:
+        return self._index
+
+    def state(self, name: str) -> NodeState | None:
+        return self._nodes.get(name)
+
+    def at(self, index: int) -> NodeState:
+        state = self._by_index[index]
+        assert state is not None
+        return state
+
+    def all_nodes(self) -> Ints:
+        """Their indexes, in order."""
+        return np.flatnonzero(self.columns.present)
+
+    def held(self, uid: str) -> Held | None:
+        node = self._place.get(uid)
+        if node is None:
+            return None
+        state = self._nodes.get(node)
+        return state.pods[uid] if state else self._lost[node][uid]
+
+    def holds(self) -> Iterator[Held]:
+        """All of them, also on nodes that are not there."""
+        for state in self._nodes.values():
+            yield from state.pods.values()
+        for lost in self._lost.values():
+            yield from lost.values()
+
+    def label(self, key: str) -> Ints:
+        """The number of its value on every node; 0: none."""
+        labels = ((state.index, state.node.labels) for state in self._nodes.values())
+        return self._labels.column(key, labels, self.columns.size)
+
+    def label_numbers(self, key: str) -> Mapping[str, int]:
+        self.label(key)
+        return self._labels.numbers(key)
+
+    def found(self, finder: Finder) -> Ints:
+        """How many held pods it finds on every node."""
+        pods = (
+            (state.index, held.pod)
+            for state in self._nodes.values()
+            for held in state.pods.values()
+        )
+        return self._index.found(finder, pods)
+
+    def strays(self) -> list[Stray]:
+        return [stray for held in self.holds() for stray in self._strays_of(held)]
+
+    def _strays_of(self, held: Held) -> Iterable[Stray]:
+        pod = held.pod
+        name = f"{pod.namespace}/{pod.name}"
+        state = self._nodes.get(held.node)
+        if state is None:
+            yield Stray(pod.uid, name, held.node, "the node is not there")
+            return
+        for card in held.cards:
+            if card.uuid not in state.card_rows:
+                yield Stray(pod.uid, name, held.node, f"card {card.uuid} is not there")
+
+
+def same_cards(pod: PodRequest) -> tuple[str, str]:
+    """The two kinds of groups have words of their own: no group is both."""
+    return (pod.namespace, f"same/{pod.same_card}")
+
+
+def different_cards(pod: PodRequest) -> tuple[str, str]:
+    return (pod.namespace, f"different/{pod.different_card}")
+
+
+def _card_groups(pod: PodRequest) -> list[tuple[str, str]]:
+    found = []
+    if pod.same_card:
+        found.append(same_cards(pod))
+    if pod.different_card:
+        found.append(different_cards(pod))
+    return found

@@ -1,0 +1,91 @@
+"""Columns: what filters, scores and policies read of the cluster, as NumPy vectors over nodes.
+
+The index of a node is its place in every vector; of a card, its row in the (C, N) ones. What is
+free is never below 0, however much is held. Arrays grow by doubling; places without a node are not
+`present`. Only `node_state.py` writes here.
+"""
+
+from collections.abc import Iterable
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gpupool.engine.policies.policy import Ints
+
+Bools: TypeAlias = NDArray[np.bool_]
+
+MOST = 2**62  # more of anything is not told apart
+_FIRST_NODES = 64
+_FIRST_CARDS = 8
+# Rows of `free`. Row 0 is for what no node has: always nothing.
+UNKNOWN, CPU, MEMORY = 0, 1, 2
+_FIRST_RESOURCES = ("", "cpu", "memory", "ephemeral-storage", "pods")
+
+
+class Columns:
+    def __init__(self) -> None:
+        self.size = _FIRST_NODES
+        self.resource_rows = {name: row for row, name in enumerate(_FIRST_RESOURCES)}
+        self.present: Bools = np.zeros(self.size, dtype=np.bool_)
+        self.unschedulable: Bools = np.zeros(self.size, dtype=np.bool_)
+        self.taints = _zeros(self.size)  # which set of taints
+        self.mode = _zeros(self.size)  # index into `node_state.MODES`
+        self.has_cards: Bools = np.zeros(self.size, dtype=np.bool_)
+        self.model = _zeros(self.size)
+        self.pods = _zeros(self.size)  # how many are held
+        self.free = _zeros(len(_FIRST_RESOURCES), self.size, dtype=np.int64)
+        self.memory_free = _zeros(self.size, dtype=np.int64)
+        self.cpu_total = _zeros(self.size, dtype=np.int64)
+        self.memory_total = _zeros(self.size, dtype=np.int64)
+        self.card_free = _zeros(_FIRST_CARDS, self.size)
+        self.card_total = _zeros(_FIRST_CARDS, self.size) + 1
+        self.card_compute = _zeros(_FIRST_CARDS, self.size)
+        self.whole_free = _zeros(self.size)  # cards that nobody holds any of
+        self.largest_free = _zeros(self.size)  # of the card with the most
+
+    @property
+    def cpu_free(self) -> Ints:
+        free: Ints = self.free[CPU]
+        return free
+
+    def rows(self, names: Iterable[str]) -> Ints:
+        known = self.resource_rows
+        return np.array([known.get(name, UNKNOWN) for name in names], dtype=np.intp)
+
+    def add_resources(self, names: Iterable[str]) -> None:
+        new = [name for name in names if name not in self.resource_rows]
+        if new:
+            first = len(self.free)
+            self.resource_rows |= {name: first + at for at, name in enumerate(new)}
+            self.free = np.vstack([self.free, _zeros(len(new), self.size, dtype=np.int64)])
+
+    def make_room(self, nodes: int, cards: int) -> None:
+        """For at least so many nodes and so many cards on each."""
+        size = self.size
+        while size < nodes:
+            size *= 2
+        rows = len(self.card_free)
+        while rows < cards:
+            rows *= 2
+        if size == self.size and rows == len(self.card_free):
+            return
+        for name, array in vars(self).items():
+            if not isinstance(array, np.ndarray):
+                continue
+            height = rows if name.startswith("card_") else len(array)
+            shape = (size,) if array.ndim == 1 else (height, size)
+            filler = 1 if name == "card_total" else 0
+            setattr(self, name, _grown(array, shape, filler))
+        self.size = size
+
+
+def _zeros(*shape: int, dtype: Any = np.int32) -> Ints:
+    made: Ints = np.zeros(shape, dtype=dtype)
+    return made
+
+
+def _grown(array: NDArray[Any], shape: tuple[int, ...], filler: int) -> NDArray[Any]:
+    larger: NDArray[Any] = np.full(shape, filler, dtype=array.dtype)
+    larger[tuple(slice(0, length) for length in array.shape)] = array
+    return larger

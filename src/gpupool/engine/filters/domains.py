@@ -1,0 +1,21 @@
+"""Counts of pods by topology domain: nodes with the same value of a label are one domain."""
+
+import numpy as np
+
+from gpupool.engine.cluster import Cluster
+from gpupool.engine.columns import Bools
+from gpupool.engine.policies.policy import Ints
+
+
+def by_domain(cluster: Cluster, key: str, counts: Ints, within: Bools | None = None) -> Ints:
+    """Summed over each domain; the place is the number of the label's value, 0: no such label.
+
+    `within`: only these nodes count.
+    """
+    column = cluster.label(key)
+    if within is not None:
+        column, counts = column[within], counts[within]
+    length = len(cluster.label_numbers(key)) + 1
+    totals: Ints = np.bincount(column, weights=counts, minlength=length).astype(np.int64)
+    totals[0] = 0
+    return totals

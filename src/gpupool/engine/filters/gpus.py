@@ -1,0 +1,99 @@
+"""Cards: as many as asked for, whole ones untouched, shares with room on one card each.
+
+For one ask of a pod's containers this is exact. Several containers that run together may each find
+their cards and still not all at once: `cards.py` has the last word on such a node.
+"""
+
+import numpy as np
+
+from gpupool.core.gpu import GpuAsk, GpuMode
+from gpupool.core.request import PodRequest
+from gpupool.engine.cluster import Cluster
+from gpupool.engine.columns import Bools
+from gpupool.engine.filters.filter import Filter, Refused
+from gpupool.engine.node_state import MODES
+from gpupool.engine.policies.policy import Ints
+
+NO_INVENTORY = "node(s) had no GPU inventory"
+ONLY_SHARED = "node(s) only shared their GPUs by memory"
+ONLY_WHOLE = "node(s) only gave out whole GPUs"
+NO_WHOLE = "Insufficient nvidia.com/gpu"
+NO_MEMORY = "Insufficient GPU Memory in one device"
+NO_COMPUTE = "Insufficient GPU compute in one device"
+_WHOLE, _SHARED = MODES.index(GpuMode.WHOLE), MODES.index(GpuMode.SHARED)
+
+
+def allows_mode(pod: PodRequest, cluster: Cluster, nodes: Ints) -> Bools:
+    """Whether the nodes give out cards in the way that is asked for at all."""
+    mode = cluster.columns.mode[nodes]
+    allowed = np.ones(len(nodes), dtype=np.bool_)
+    if any(ask.whole for ask in pod.gpus):
+        allowed &= mode != _SHARED
+    if any(ask.units for ask in pod.gpus):
+        allowed &= mode != _WHOLE
+    return allowed
+
+
+def has_cards(pod: PodRequest, cluster: Cluster, nodes: Ints) -> Bools:
+    columns = cluster.columns
+    fits = np.ones(len(nodes), dtype=np.bool_)
+    whole = whole_cards(pod)
+    if whole:
+        fits &= columns.whole_free[nodes] >= whole
+    for ask in pod.gpus:
+        if ask.units:
+            fits &= _has_shares(ask, cluster, nodes)
+    return fits
+
+
+def whole_cards(pod: PodRequest) -> int:
+    """How many at a time: init containers run alone."""
+    together = sum(ask.whole for ask in pod.gpus if not ask.is_init)
+    return max([together, *(ask.whole for ask in pod.gpus if ask.is_init)])
+
+
+def _has_shares(ask: GpuAsk, cluster: Cluster, nodes: Ints) -> Bools:
+    columns = cluster.columns
+    if ask.cards == 1 and not ask.percent:
+        return np.asarray(columns.largest_free[nodes] >= ask.units)
+    cards = columns.card_free[:, nodes] >= ask.units
+    if ask.percent:
+        cards &= columns.card_compute[:, nodes] >= ask.percent
+    return np.asarray(cards.sum(axis=0) >= ask.cards)
+
+
+def passes(pod: PodRequest, cluster: Cluster, nodes: Ints) -> Bools:
+    if not pod.gpus:
+        return np.ones(len(nodes), dtype=np.bool_)
+    return allows_mode(pod, cluster, nodes) & has_cards(pod, cluster, nodes)
+
+
+def refusals(pod: PodRequest, cluster: Cluster, nodes: Ints) -> list[Refused]:
+    equipped = cluster.columns.has_cards[nodes]
+    found = [Refused(NO_INVENTORY, nodes[~equipped], False)]
+    nodes = nodes[equipped]
+    allowed = allows_mode(pod, cluster, nodes)
+    mode = cluster.columns.mode[nodes]
+    found.append(Refused(ONLY_SHARED, nodes[~allowed & (mode == _SHARED)], False))
+    found.append(Refused(ONLY_WHOLE, nodes[~allowed & (mode == _WHOLE)], False))
+    nodes = nodes[allowed]
+    enough = cluster.columns.whole_free[nodes] >= whole_cards(pod)
+    found.append(Refused(NO_WHOLE, nodes[~enough], True))
+    for ask in pod.gpus:
+        if ask.units and len(nodes):
+            found += _share_refusals(ask, cluster, nodes)
+    return [refused for refused in found if len(refused.nodes)]
+
+
+def _share_refusals(ask: GpuAsk, cluster: Cluster, nodes: Ints) -> list[Refused]:
+    """Too little compute is only said where the memory would do."""
+    roomy = (cluster.columns.card_free[:, nodes] >= ask.units).sum(axis=0) >= ask.cards
+    fits = _has_shares(ask, cluster, nodes)
+    where = "one device" if ask.cards == 1 else f"{ask.cards} devices"
+    return [
+        Refused(NO_MEMORY.replace("one device", where), nodes[~roomy], True),
+        Refused(NO_COMPUTE.replace("one device", where), nodes[roomy & ~fits], True),
+    ]
+
+
+GPUS = Filter(passes, refusals)

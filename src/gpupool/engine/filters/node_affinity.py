@@ -1,0 +1,80 @@
+"""Node selector and required node affinity, as comparisons of interned label values."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from gpupool.core.request import NodeOperator, NodeRequirement, NodeTerm, PodRequest
+from gpupool.engine.cluster import Cluster
+from gpupool.engine.columns import Bools
+from gpupool.engine.filters.filter import single_reason
+from gpupool.engine.policies.policy import Ints
+
+REASON = "node(s) didn't match Pod's node affinity/selector"
+
+
+def passes(pod: PodRequest, cluster: Cluster, nodes: Ints) -> Bools:
+    allowed = np.ones(len(nodes), dtype=np.bool_)
+    for key, value in pod.node_selector:
+        allowed &= _is_one_of(cluster, key, (value,), nodes)
+    if pod.node_terms is not None:
+        allowed &= any_term(cluster, pod.node_terms, nodes)
+    return allowed
+
+
+def any_term(cluster: Cluster, terms: Sequence[NodeTerm], nodes: Ints) -> Bools:
+    found = np.zeros(len(nodes), dtype=np.bool_)
+    for term in terms:
+        found |= term_matches(cluster, term, nodes)
+    return found
+
+
+def term_matches(cluster: Cluster, term: NodeTerm, nodes: Ints) -> Bools:
+    """All of it must hold; an empty term matches no node."""
+    if not term.labels and not term.fields:
+        return np.zeros(len(nodes), dtype=np.bool_)
+    found = np.ones(len(nodes), dtype=np.bool_)
+    for requirement in term.labels:
+        found &= _label_matches(cluster, requirement, nodes)
+    for requirement in term.fields:
+        found &= _name_matches(cluster, requirement, nodes)
+    return found
+
+
+def _label_matches(cluster: Cluster, requirement: NodeRequirement, nodes: Ints) -> Bools:
+    key = requirement.key
+    match requirement.operator:
+        case NodeOperator.IN:
+            return _is_one_of(cluster, key, requirement.values, nodes)
+        case NodeOperator.NOT_IN:
+            return ~_is_one_of(cluster, key, requirement.values, nodes)
+        case NodeOperator.EXISTS:
+            return np.asarray(cluster.label(key)[nodes] != 0)
+        case NodeOperator.DOES_NOT_EXIST:
+            return np.asarray(cluster.label(key)[nodes] == 0)
+        case NodeOperator.GREATER | NodeOperator.LESS:
+            good = tuple(v for v in cluster.label_numbers(key) if requirement.matches({key: v}))
+            return _is_one_of(cluster, key, good, nodes)
+
+
+def _is_one_of(cluster: Cluster, key: str, values: Sequence[str], nodes: Ints) -> Bools:
+    column = cluster.label(key)
+    numbers = cluster.label_numbers(key)
+    wanted = np.zeros(len(numbers) + 1, dtype=np.bool_)
+    wanted[[numbers[value] for value in values if value in numbers]] = True
+    found: Bools = wanted[column[nodes]]
+    return found
+
+
+def _name_matches(cluster: Cluster, requirement: NodeRequirement, nodes: Ints) -> Bools:
+    """Names are of one node each: asked by name if that is what is asked, else one by one."""
+    if requirement.operator is NodeOperator.IN:
+        states = (cluster.state(name) for name in requirement.values)
+        return np.isin(nodes, [state.index for state in states if state])
+    names = [cluster.at(int(node)).node.name for node in nodes]
+    return np.array(
+        [requirement.matches({"metadata.name": name}) for name in names], dtype=np.bool_
+    )
+
+
+NODE_AFFINITY = single_reason(passes, REASON, curable=False)

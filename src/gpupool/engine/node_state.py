@@ -1,0 +1,227 @@
+"""NodeState: one node, what its pods hold of it, and how both get into the columns.
+
+What is held is kept true even where it is more than there is (another scheduler, a node that
+shrank); the columns then say that nothing is free.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from gpupool.core.gpu import (
+    WHOLE_CARD_PERCENT,
+    Allocation,
+    Card,
+    ContainerGpus,
+    GpuMode,
+    Isolation,
+)
+from gpupool.core.request import HostPort, Node, PodRequest
+from gpupool.engine.columns import MOST, Columns
+
+MODES = (GpuMode.ANY, GpuMode.WHOLE, GpuMode.SHARED)
+_MIB_SHIFT = 20
+
+
+class CardHold(NamedTuple):
+    """What a pod holds of one card, at the most at any time of its life."""
+
+    uuid: str
+    units: int
+    percent: int
+    whole: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    pod: PodRequest
+    node: str
+    allocation: Allocation
+    cards: tuple[CardHold, ...]
+
+
+class CardState:
+    """A card and what pods hold of it. `total`, `free` and `compute` are as the columns say it."""
+
+    __slots__ = ("card", "compute", "free", "percent", "pods", "total", "units", "usable", "wholes")
+
+    def __init__(self, card: Card) -> None:
+        self.card = card
+        self.usable = card.takes_pods and card.units > 0
+        self.units = self.percent = 0
+        self.wholes = 0  # pods that hold all of it
+        self.pods = 0
+        # A little memory that others use does not make a card less than whole; a unit does.
+        slightly_used = card.outside_mib < card.unit_mib
+        self.total = max(1, usable_units(card) if slightly_used else card.units)
+        self._settle()
+
+    @property
+    def is_untouched(self) -> bool:
+        return self.free == self.total and self.compute == WHOLE_CARD_PERCENT
+
+    def count(self, hold: CardHold, sign: int) -> None:
+        self.pods += sign
+        if hold.whole:
+            self.wholes += sign
+        else:
+            self.units += sign * hold.units
+            self.percent += sign * hold.percent
+        self._settle()
+
+    def _settle(self) -> None:
+        if self.wholes or not self.usable:
+            self.free = self.compute = 0
+        else:
+            self.free = max(0, usable_units(self.card) - self.units)
+            self.compute = max(0, WHOLE_CARD_PERCENT - self.percent)
+
+
+def usable_units(card: Card) -> int:
+    """What processes outside of Kubernetes leave of it."""
+    if not card.outside_mib or not card.memory_mib:
+        return card.units
+    return max(0, card.memory_mib - card.outside_mib) * card.units // card.memory_mib
+
+
+@dataclass(slots=True)
+class NodeState:
+    index: int
+    node: Node
+    cards: list[CardState] = field(default_factory=list)
+    card_rows: dict[str, int] = field(default_factory=dict)  # by uuid
+    held: dict[str, int] = field(default_factory=dict)
+    pods: dict[str, Held] = field(default_factory=dict)  # by uid
+    ports: list[HostPort] = field(default_factory=list)
+
+    def take(self, held: Held, columns: Columns) -> None:
+        pod = held.pod
+        self.pods[pod.uid] = held
+        self.ports.extend(pod.host_ports)
+        for name, amount in pod.resources.items():
+            self.held[name] = self.held.get(name, 0) + amount
+        for hold in held.cards:
+            self._count_card(hold, 1)
+        self._write(pod, held.cards, columns)
+
+    def give_back(self, uid: str, columns: Columns) -> Held:
+        held = self.pods.pop(uid)
+        pod = held.pod
+        for port in pod.host_ports:
+            self.ports.remove(port)
+        for name, amount in pod.resources.items():
+            self.held[name] -= amount
+        for hold in held.cards:
+            self._count_card(hold, -1)
+        self._write(pod, held.cards, columns)
+        return held
+
+    def _count_card(self, hold: CardHold, sign: int) -> None:
+        row = self.card_rows.get(hold.uuid)
+        if row is None:
+            return  # the card is gone; `Cluster.strays` tells of it
+        self.cards[row].count(hold, sign)
+
+    def _write(self, pod: PodRequest, cards: tuple[CardHold, ...], columns: Columns) -> None:
+        write_resources(self, columns, pod.resources)
+        columns.pods[self.index] = len(self.pods)
+        if cards:
+            rows = [self.card_rows[hold.uuid] for hold in cards if hold.uuid in self.card_rows]
+            write_cards(self, columns, rows)
+
+
+def replace_node(state: NodeState, node: Node, columns: Columns) -> None:
+    """The node as it is now; everything in the columns anew."""
+    state.node = node
+    cards = node.inventory.cards if node.inventory else ()
+    columns.make_room(state.index + 1, len(cards))
+    columns.add_resources(node.allocatable)
+    state.cards = [CardState(card) for card in cards]
+    state.card_rows = {card.uuid: row for row, card in enumerate(cards)}
+    for held in state.pods.values():
+        for hold in held.cards:
+            state._count_card(hold, 1)
+    at = state.index
+    columns.present[at] = True
+    columns.unschedulable[at] = node.unschedulable
+    columns.mode[at] = MODES.index(node.gpu_mode)
+    columns.has_cards[at] = bool(cards)
+    columns.pods[at] = len(state.pods)
+    columns.cpu_total[at] = _bounded(node.allocatable.get("cpu", 0))
+    columns.memory_total[at] = _bounded(node.allocatable.get("memory", 0)) >> _MIB_SHIFT
+    write_resources(state, columns, columns.resource_rows)
+    columns.card_free[:, at] = 0
+    columns.card_total[:, at] = 1
+    columns.card_compute[:, at] = 0
+    write_cards(state, columns, range(len(cards)))
+
+
+def clear_node(state: NodeState, columns: Columns) -> None:
+    """Nothing is left of it in the columns."""
+    replace_node(state, Node(state.node.name), columns)
+    columns.present[state.index] = False
+
+
+def write_resources(state: NodeState, columns: Columns, names: Iterable[str]) -> None:
+    free, rows, at = columns.free, columns.resource_rows, state.index
+    offered, held = state.node.allocatable, state.held
+    for name in names:
+        row = rows.get(name)
+        if row:
+            left = offered.get(name, 0) - held.get(name, 0)
+            left = 0 if left < 0 else left if left < MOST else MOST
+            free[row, at] = left
+            if name == "memory":
+                columns.memory_free[at] = left >> _MIB_SHIFT
+
+
+def write_cards(state: NodeState, columns: Columns, rows: Iterable[int]) -> None:
+    at, cards = state.index, state.cards
+    for row in rows:
+        card = cards[row]
+        columns.card_free[row, at] = card.free
+        columns.card_total[row, at] = card.total if card.usable else 1
+        columns.card_compute[row, at] = card.compute
+    columns.largest_free[at] = max([card.free for card in cards], default=0)
+    columns.whole_free[at] = sum([card.is_untouched for card in cards])
+
+
+def card_holds(pod: PodRequest, allocation: Allocation) -> tuple[CardHold, ...]:
+    """Init containers run before the others, so the larger of the two counts, card by card."""
+    init = {ask.container for ask in pod.gpus if ask.is_init}
+    if len(allocation.containers) == 1 or not init:
+        return tuple(_summed(allocation.containers).values())
+    most = _summed(gpus for gpus in allocation.containers if gpus.container not in init)
+    for gpus in allocation.containers:
+        if gpus.container in init:
+            for uuid, hold in _summed((gpus,)).items():
+                known = most.get(uuid, hold)
+                most[uuid] = CardHold(
+                    uuid,
+                    max(hold.units, known.units),
+                    max(hold.percent, known.percent),
+                    hold.whole or known.whole,
+                )
+    return tuple(most.values())
+
+
+def _summed(containers: Iterable[ContainerGpus]) -> dict[str, CardHold]:
+    found: dict[str, CardHold] = {}
+    for gpus in containers:
+        whole = gpus.isolation is Isolation.WHOLE
+        for share in gpus.shares:
+            hold = CardHold(share.uuid, share.units, share.percent, whole)
+            known = found.get(share.uuid)
+            if known is not None:
+                hold = CardHold(
+                    share.uuid,
+                    known.units + hold.units,
+                    known.percent + hold.percent,
+                    known.whole or whole,
+                )
+            found[share.uuid] = hold
+    return found
+
+
+def _bounded(amount: int) -> int:
+    return max(0, min(amount, MOST))

@@ -1,0 +1,84 @@
+"""preferences: how much a pod would like each node, as the pod and the pods there say it.
+
+Each score is brought to 0..100 over the nodes at hand and weighted as kube-scheduler does. Whole
+numbers. What a policy makes of the nodes only decides among those that are liked most.
+"""
+
+import numpy as np
+
+from gpupool.core.request import Effect, PodRequest
+from gpupool.engine.cluster import Cluster
+from gpupool.engine.filters.domains import by_domain
+from gpupool.engine.filters.node_affinity import term_matches
+from gpupool.engine.filters.spread import counted_nodes, finder_of
+from gpupool.engine.pod_index import Bond, Finder, look_of
+from gpupool.engine.policies.policy import Ints
+
+_FULL = 100
+_TAINTS_WEIGHT, _AFFINITY_WEIGHT, _SPREAD_WEIGHT, _PODS_WEIGHT = 3, 2, 2, 2
+
+
+def has_preferences(pod: PodRequest, cluster: Cluster) -> bool:
+    """Whether anything but the node's room could matter. Soft taints: see `Row`."""
+    return bool(pod.preferred or pod.near or pod.spreads) or cluster.index.concerns(pod)
+
+
+def preferences(pod: PodRequest, cluster: Cluster, nodes: Ints) -> Ints:
+    total = np.zeros(len(nodes), dtype=np.int64)
+    if pod.preferred:
+        total += _AFFINITY_WEIGHT * _up_to_full(_liked_nodes(pod, cluster, nodes))
+    total -= _TAINTS_WEIGHT * _up_to_full(_soft_taints(pod, cluster, nodes))
+    total -= _SPREAD_WEIGHT * _up_to_full(_crowding(pod, cluster, nodes))
+    liked = _liked_pods(pod, cluster, nodes)
+    return total + _PODS_WEIGHT * _up_to_full(liked - liked.min(initial=0))
+
+
+def _up_to_full(scores: Ints) -> Ints:
+    most = int(scores.max(initial=0))
+    return scores * _FULL // most if most > 0 else np.zeros_like(scores)
+
+
+def _liked_nodes(pod: PodRequest, cluster: Cluster, nodes: Ints) -> Ints:
+    total = np.zeros(len(nodes), dtype=np.int64)
+    for weight, term in pod.preferred:
+        total += weight * term_matches(cluster, term, nodes)
+    return total
+
+
+def _soft_taints(pod: PodRequest, cluster: Cluster, nodes: Ints) -> Ints:
+    counts = [
+        sum(
+            taint.effect == Effect.PREFER_NO_SCHEDULE
+            and not any(toleration.tolerates(taint) for toleration in pod.tolerations)
+            for taint in taints
+        )
+        for taints in cluster.taint_sets
+    ]
+    found: Ints = np.array(counts, dtype=np.int64)[cluster.columns.taints[nodes]]
+    return found
+
+
+def _crowding(pod: PodRequest, cluster: Cluster, nodes: Ints) -> Ints:
+    """Pods alike in the node's domains; a node without the label is as crowded as any."""
+    total = np.zeros(len(nodes), dtype=np.int64)
+    soft = tuple(spread for spread in pod.spreads if not spread.required)
+    for spread in soft:
+        counted = counted_nodes(pod, cluster, spread, soft)
+        counts = cluster.found(finder_of(pod, spread))
+        totals = by_domain(cluster, spread.topology_key, counts, counted)
+        totals[0] = totals.max() + 1
+        total += totals[cluster.label(spread.topology_key)[nodes]]
+    return total
+
+
+def _liked_pods(pod: PodRequest, cluster: Cluster, nodes: Ints) -> Ints:
+    total = np.zeros(len(nodes), dtype=np.int64)
+    for weight, term in pod.near:
+        counts = cluster.found(Finder((look_of(term),), terminating=True))
+        key = term.topology_key
+        total += weight * by_domain(cluster, key, counts)[cluster.label(key)[nodes]]
+    for carried, counts in cluster.index.carried(Bond.WEIGHS):
+        if cluster.index.matches(look_of(carried.term), pod):
+            key = carried.term.topology_key
+            total += carried.weight * by_domain(cluster, key, counts)[cluster.label(key)[nodes]]
+    return total

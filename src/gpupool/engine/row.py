@@ -1,0 +1,27 @@
+"""Row: what one policy makes of every node for pods of one shape, and up to which change."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from gpupool.core.request import PodRequest
+from gpupool.engine.columns import Bools
+from gpupool.engine.policies.policy import Ask, Ints, Policy
+
+NEVER = int(np.iinfo(np.int64).max)  # the cost of a node that cannot take the pod
+
+
+@dataclass(slots=True)
+class Row:
+    pod: PodRequest  # any one of its shape
+    policy: Policy
+    ask: Ask
+    resources: Ints  # rows of `Columns.free` that the pod needs something of
+    amounts: Ints  # (k, 1): how much
+    known_resources: int  # how many there were when those rows were looked up
+    allowed: Bools  # by what the nodes are, whatever is held of them
+    costs: Ints
+    changes: int  # position in the log of all changes
+    node_changes: int  # position in the log of nodes' own changes
+    is_exact: bool  # whether a node that has a cost fits for certain
+    has_soft_taints: bool = False

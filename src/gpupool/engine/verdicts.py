@@ -1,0 +1,164 @@
+"""Verdicts: for pods of one shape, what every node would cost; only changed nodes are judged again.
+
+A row depends on nothing but the nodes themselves and what is held of each. Constraints that look at
+pods elsewhere are judged for each decision (`decide.py`).
+"""
+
+from collections.abc import Hashable
+
+import numpy as np
+
+from gpupool.core.request import Effect, PodRequest
+from gpupool.engine.cluster import Cluster
+from gpupool.engine.columns import Bools
+from gpupool.engine.filters import OF_THE_NODE, host_ports, resources
+from gpupool.engine.filters.gpus import allows_mode, has_cards
+from gpupool.engine.least_allocated import least_allocated
+from gpupool.engine.policies.policy import Ask, Ints, Policy
+from gpupool.engine.row import NEVER, Row
+
+_MOST_BYTES = 192 * 2**20  # of all rows together
+_BYTES_A_NODE = 9
+_MIB_SHIFT = 20
+# A pod without GPUs goes to a node with cards only if there is no other: all costs are below this.
+_WITH_CARDS = 2**55
+
+
+def shape_of(pod: PodRequest) -> Hashable:
+    """Equal for pods that every node and every policy treats alike."""
+    return (
+        tuple(pod.resources.items()),
+        tuple([(a.whole, a.units, a.cards, a.percent, a.is_init) for a in pod.gpus]),
+        pod.node_selector,
+        pod.node_terms,
+        pod.tolerations,
+        pod.host_ports,
+        pod.node_name,
+        pod.volume_terms,
+    )
+
+
+def ask_of(pod: PodRequest) -> Ask:
+    """As policies see it; of several containers with GPUs, the one that asks for most."""
+    cpu = pod.resources.get("cpu", 0)
+    memory = pod.resources.get("memory", 0) >> _MIB_SHIFT
+    if not pod.gpus:
+        return Ask(0, 0, 0, cpu, memory)
+    ask = max(pod.gpus, key=lambda a: (a.whole, a.units * a.cards, a.percent))
+    return Ask(ask.whole or ask.cards, ask.units, ask.percent, cpu, memory)
+
+
+def row_of(cluster: Cluster, pod: PodRequest, policy: Policy) -> Row:
+    """Up to date."""
+    key = (id(policy), shape_of(pod))
+    row = cluster.rows.get(key)
+    if row is None or row.policy is not policy:
+        row = cluster.rows[key] = _new_row(cluster, pod, policy)
+        _drop_old(cluster)
+        return row
+    cluster.rows.move_to_end(key)
+    _catch_up(cluster, row)
+    return row
+
+
+def _new_row(cluster: Cluster, pod: PodRequest, policy: Policy) -> Row:
+    size = cluster.columns.size
+    asked = resources.wanted(pod)
+    row = Row(
+        pod=pod,
+        policy=policy,
+        ask=ask_of(pod),
+        resources=cluster.columns.rows(asked),
+        amounts=resources.amounts_column(asked),
+        known_resources=len(cluster.columns.resource_rows),
+        allowed=np.zeros(size, dtype=np.bool_),
+        costs=np.full(size, NEVER, dtype=np.int64),
+        changes=cluster.changes.position,
+        node_changes=cluster.node_changes.position,
+        is_exact=sum(not ask.is_init for ask in pod.gpus) <= 1,
+    )
+    nodes = cluster.all_nodes()
+    _judge_nodes(cluster, row, nodes)
+    _judge(cluster, row, nodes)
+    return row
+
+
+def _drop_old(cluster: Cluster) -> None:
+    most = max(16, _MOST_BYTES // (_BYTES_A_NODE * cluster.columns.size))
+    while len(cluster.rows) > most:
+        cluster.rows.popitem(last=False)
+
+
+def _catch_up(cluster: Cluster, row: Row) -> None:
+    if row.changes == cluster.changes.position:
+        return
+    if row.node_changes != cluster.node_changes.position:
+        _catch_up_with_nodes(cluster, row)
+    changed = cluster.changes.since(row.changes)
+    if changed is not None and len(changed) < cluster.columns.size:
+        nodes = np.array(changed if len(changed) == 1 else list(set(changed)), dtype=np.intp)
+    else:
+        nodes = np.arange(cluster.columns.size)
+    row.changes = cluster.changes.position
+    row.costs[nodes] = NEVER
+    _judge(cluster, row, nodes[row.allowed[nodes]])
+
+
+def _catch_up_with_nodes(cluster: Cluster, row: Row) -> None:
+    changed = cluster.node_changes.since(row.node_changes)
+    row.node_changes = cluster.node_changes.position
+    if row.known_resources != len(cluster.columns.resource_rows):
+        row.resources = cluster.columns.rows(resources.wanted(row.pod))
+        row.known_resources = len(cluster.columns.resource_rows)
+    present = cluster.columns.present
+    if changed is None:
+        row.allowed[:] = False
+        nodes = np.flatnonzero(present)
+    else:
+        listed = np.array(list(set(changed)), dtype=np.intp)
+        row.allowed[listed] = False
+        nodes = listed[present[listed]]
+    _judge_nodes(cluster, row, nodes)
+
+
+def _judge_nodes(cluster: Cluster, row: Row, nodes: Ints) -> None:
+    """By what the nodes are."""
+    allowed: Bools = np.ones(len(nodes), dtype=np.bool_)
+    for filter_ in OF_THE_NODE:
+        allowed &= filter_.passes(row.pod, cluster, nodes)
+    if row.pod.gpus:
+        allowed &= allows_mode(row.pod, cluster, nodes)
+    row.allowed[nodes] = allowed
+    row.has_soft_taints = any(
+        taint.effect == Effect.PREFER_NO_SCHEDULE
+        and not any(toleration.tolerates(taint) for toleration in row.pod.tolerations)
+        for taints in cluster.taint_sets
+        for taint in taints
+    )
+
+
+def _judge(cluster: Cluster, row: Row, nodes: Ints) -> None:
+    """By what is held of the nodes. All of them are allowed, or were just marked as not."""
+    if not len(nodes):
+        return
+    fits = resources.has_room(cluster, row.resources, row.amounts, nodes)
+    if row.pod.gpus:
+        fits &= has_cards(row.pod, cluster, nodes)
+    if row.pod.host_ports:
+        fits &= host_ports.passes(row.pod, cluster, nodes)
+    fits &= row.allowed[nodes]
+    nodes = nodes[fits]
+    if len(nodes):
+        row.costs[nodes] = _costs(cluster, row, nodes)
+
+
+def _costs(cluster: Cluster, row: Row, nodes: Ints) -> Ints:
+    columns = cluster.columns
+    if row.ask.cards:
+        return row.policy.costs(columns, row.ask, nodes)
+    costs = np.empty(len(nodes), dtype=np.int64)
+    packs = columns.has_cards[nodes] & bool(row.ask.cpu_milli or row.ask.memory_mib)
+    costs[~packs] = least_allocated(columns, nodes[~packs])
+    costs[packs] = row.policy.costs(columns, row.ask, nodes[packs])
+    costs[columns.has_cards[nodes]] += _WITH_CARDS
+    return costs

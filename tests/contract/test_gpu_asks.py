@@ -1,0 +1,84 @@
+"""What containers ask of GPUs, from limits and labels; what makes no sense is said, not guessed."""
+
+from typing import Any
+
+import pytest
+
+from gpupool.contract.gpu_asks import gpu_asks
+from gpupool.core.gpu import CardPlacement, GpuAsk
+
+GPU, MEM, PERCENT = "nvidia.com/gpu", "aliyun.com/gpu-mem", "aliyun.com/gpu-core.percentage"
+
+
+def container(name: str = "c", restart: str = "", **limits: str) -> dict[str, Any]:
+    by_name = {"gpu": GPU, "mem": MEM, "percent": PERCENT}
+    found: dict[str, Any] = {
+        "name": name,
+        "resources": {"limits": {by_name[key]: value for key, value in limits.items()}},
+    }
+    return found | ({"restartPolicy": restart} if restart else {})
+
+
+def pod(*containers: dict[str, Any], init: Any = (), **labels: str) -> dict[str, Any]:
+    by_name = {
+        "count": "aliyun.com/gpu-count",
+        "placement": "gpupool.io/card-placement",
+        "same": "gpupool.io/same-card",
+        "different": "gpupool.io/different-card",
+    }
+    return {
+        "metadata": {"name": "p", "labels": {by_name[key]: value for key, value in labels.items()}},
+        "spec": {"containers": list(containers), "initContainers": list(init)},
+    }
+
+
+def test_whole_cards_and_shares_are_told_apart() -> None:
+    asks = gpu_asks(pod(container("a", gpu="2"), container("b", mem="3"), container("c")))
+    assert asks.asks == (GpuAsk("a", whole=2), GpuAsk("b", units=3))
+    assert not asks.wrong
+
+
+def test_a_share_over_several_cards_is_divided() -> None:
+    asks = gpu_asks(pod(container(mem="8", percent="20"), count="4"))
+    assert asks.asks == (GpuAsk("c", units=2, cards=4, percent=20),)
+
+
+def test_init_containers_run_alone_and_sidecars_do_not() -> None:
+    init = [container("i", gpu="1"), container("s", "Always")]
+    assert gpu_asks(pod(container(gpu="1"), init=init)).asks == (
+        GpuAsk("i", whole=1, is_init=True),
+        GpuAsk("c", whole=1),
+    )
+    sidecar = [container("s", "Always", mem="1")]
+    assert gpu_asks(pod(container(mem="1"), init=sidecar)).asks[0] == GpuAsk("s", units=1)
+
+
+def test_labels_choose_cards() -> None:
+    asks = gpu_asks(pod(container(mem="1"), placement="spread", same="a", different="b"))
+    assert asks.placement is CardPlacement.SPREAD
+    assert (asks.same_card, asks.different_card) == ("a", "b")
+
+
+@pytest.mark.parametrize(
+    ("made", "words"),
+    [
+        (pod(container(mem="8"), count="3"), "gpu-count=3 with 8 units"),
+        (pod(container(mem="8"), count="x"), "gpu-count=x"),
+        (pod(container(mem="8"), count="0"), "gpu-count=0"),
+        (pod(container(mem="8"), count="99999999999"), "gpu-count=9"),
+        (pod(container(percent="20")), f"{PERCENT} without {MEM}"),
+        (pod(container(gpu="1", mem="1")), "together with a share"),
+        (pod(container(mem="8", percent="101")), "no card can meet"),
+        (pod(container(gpu="many")), "no numbers"),
+        (pod(container(gpu="1"), same="a"), "with whole GPUs"),
+        (pod(container(mem="1"), placement="sideways"), "card-placement=sideways"),
+        (
+            pod(container(), init=[container("i", gpu="1"), container("s", "Always", gpu="1")]),
+            "a sidecar",
+        ),
+        (pod(*(container(f"c{i}", mem="1") for i in range(33))), "more than 32"),
+    ],
+)
+def test_what_makes_no_sense_is_named(made: dict[str, Any], words: str) -> None:
+    (wrong,) = gpu_asks(made).wrong
+    assert words in wrong

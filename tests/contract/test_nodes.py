@@ -1,0 +1,47 @@
+"""Node objects as values: what their labels and their agent's annotation say about cards."""
+
+from typing import Any
+
+import pytest
+
+from gpupool.contract.inventory import inventory_text
+from gpupool.contract.nodes import node_of
+from gpupool.core.gpu import Card, CardPlacement, GpuMode, Inventory
+
+
+def node(labels: dict[str, str] | None = None, **annotations: str) -> dict[str, Any]:
+    named = {f"gpupool.io/{key}": value for key, value in annotations.items()}
+    return {"metadata": {"name": "n", "labels": labels or {}, "annotations": named}}
+
+
+@pytest.mark.parametrize(
+    ("labels", "mode", "isolates"),
+    [
+        ({}, GpuMode.WHOLE, True),
+        ({"cgpu": "true"}, GpuMode.SHARED, True),
+        ({"cgpu": "false"}, GpuMode.WHOLE, True),
+        ({"cgpu": "true", "cgpu.disable.isolation": "true"}, GpuMode.SHARED, False),
+        ({"cgpu": "true", "cgpu.disable.isolation": "false"}, GpuMode.SHARED, True),
+        ({"ack.node.gpu.schedule": "cgpu"}, GpuMode.SHARED, True),
+        ({"ack.node.gpu.schedule": "share"}, GpuMode.SHARED, False),
+        ({"ack.node.gpu.schedule": "default", "cgpu": "true"}, GpuMode.WHOLE, True),
+    ],
+)
+def test_labels_say_how_cards_are_given_out(
+    labels: dict[str, str], mode: GpuMode, isolates: bool
+) -> None:
+    found = node_of(node(labels))
+    assert (found.gpu_mode, found.isolates) == (mode, isolates)
+
+
+def test_placement_is_read_and_other_values_are_ignored() -> None:
+    key = "ack.node.gpu.placement"
+    assert node_of(node({key: "spread"})).card_placement is CardPlacement.SPREAD
+    assert node_of(node({key: "sideways"})).card_placement is None
+
+
+def test_the_inventory_is_the_agents_and_a_broken_one_is_none() -> None:
+    inventory = Inventory((Card(0, "GPU-a", "T4", 15079),))
+    assert node_of(node(inventory=inventory_text(inventory))).inventory == inventory
+    assert node_of(node(inventory="{")).inventory is None
+    assert node_of(node()).inventory is None
