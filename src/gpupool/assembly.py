@@ -12,7 +12,10 @@ from pathlib import Path
 from typing import Any
 
 from gpupool import __version__
+from gpupool.contract.names import SCHEDULER_NAME
 from gpupool.contract.node_streams import Connection, NodeRefusal
+from gpupool.engine.policies import DEFAULT, POLICIES
+from gpupool.engine.policies.mix import Mix
 from gpupool.kube.client import Kube
 from gpupool.kube.errors import AlreadyExists
 from gpupool.kube.resources import CRDS, NODE_POOLS, STORAGE_CLASSES
@@ -32,12 +35,12 @@ from gpupool.localcluster.controllers.run import run_controllers
 from gpupool.localcluster.controllers.volume_claims import storage_class
 from gpupool.localcluster.kubelet.fleet import Fleet
 from gpupool.localcluster.kubelet.settings import FleetSettings
-from gpupool.scheduler.run import Scheduler
+from gpupool.scheduler.run import Scheduler, SchedulerSettings
 
 CONTROLLERS = User("system:kube-controller-manager", ("system:masters", AUTHENTICATED))
 FLEET = User("gpupool:nodes", ("system:masters", AUTHENTICATED))
 # Pods that name the default scheduler are ours too: a local cluster has no other.
-SCHEDULER_NAMES = frozenset({"default-scheduler", "gpupool-scheduler"})
+SCHEDULER_NAMES = frozenset({"default-scheduler", SCHEDULER_NAME})
 
 _VOLUMES = "volumes"  # of claims: the one place of the machine that pods may mount
 
@@ -96,10 +99,14 @@ def _programs(
     return {
         "controllers": run_controllers(cluster_controllers(around), controllers),
         "garbage": Garbage(controllers).run(),
-        "scheduler": Scheduler(server.client(SCHEDULER), SCHEDULER_NAMES).run(),
+        "scheduler": Scheduler(server.client(SCHEDULER), _scheduling()).run(),
         "nodes": fleet.run(server.client(FLEET)),
         "records": server.keep_records(),
     }
+
+
+def _scheduling() -> SchedulerSettings:
+    return SchedulerSettings(POLICIES[DEFAULT](Mix()), SCHEDULER_NAMES)
 
 
 def _dial(fleet: Fleet) -> Dial:

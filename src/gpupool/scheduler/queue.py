@@ -116,12 +116,16 @@ class Queue:
             entry.state = State.BINDING
 
     def park(self, uid: str, now_s: float) -> None:
-        """It fits nowhere; unless something has happened since it was popped."""
+        """It fits nowhere; unless something has happened since it was popped.
+
+        Also for one whose turn has not come: it was tried together with another.
+        """
         entry = self._entries.get(uid)
-        if entry is None or entry.state is not State.TRYING:
+        if entry is None or entry.state not in (State.TRYING, State.ACTIVE):
             return
         entry.failures = 0
-        missed_something = entry.tried_at_wake != self._wakes
+        was_tried = entry.state is State.TRYING
+        missed_something = was_tried and entry.tried_at_wake != self._wakes
         self._in_play[entry.shape] -= 1
         if missed_something:
             self._activate(uid)

@@ -1,0 +1,153 @@
+"""ClusterState: what the API says of nodes and pods, turned into holds and queue entries.
+
+The handlers are called by mirrors, in the order of the server's versions, and never wait. They
+may be told the same thing twice.
+"""
+
+import logging
+from collections.abc import Callable, Collection
+from dataclasses import dataclass
+
+from gpupool.contract.allocation import BadAllocation, allocation_of
+from gpupool.contract.names import ANNOTATION_ALLOCATION
+from gpupool.contract.nodes import node_of
+from gpupool.contract.objects import Obj
+from gpupool.contract.pods import pod_request
+from gpupool.core.gpu import Allocation
+from gpupool.core.request import PodRequest
+from gpupool.engine.cluster import NO_GPUS, Cluster
+from gpupool.scheduler.groups import Groups, group_of
+from gpupool.scheduler.ledger import Ledger
+from gpupool.scheduler.pending import Pending, is_done, pending_of, wants_node
+from gpupool.scheduler.queue import Queue
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Surprise:
+    """A pod that somebody else put on a node."""
+
+    pod: Obj
+    node: str
+
+
+class ClusterState:
+    def __init__(self, schedulers: Collection[str], changed: Callable[[], None]) -> None:
+        """`changed`: called whenever there may be something to do."""
+        self.ledger = Ledger(Cluster())
+        self.queue = Queue()
+        self.groups = Groups()
+        self.pending: dict[str, Pending] = {}
+        self.surprises: list[Surprise] = []
+        self._schedulers = schedulers
+        self._changed = changed
+
+    @property
+    def cluster(self) -> Cluster:
+        return self.ledger.cluster
+
+    # -- what the API says -----------------------------------------------------------------
+
+    def node_changed(self, old: Obj | None, new: Obj | None) -> None:
+        before = self.cluster.version
+        if new is not None:
+            self.cluster.set_node(node_of(new))
+        elif old is not None:
+            self.cluster.remove_node(old["metadata"]["name"])
+        if self.cluster.version != before:
+            self.wake()
+
+    def namespace_changed(self, old: Obj | None, new: Obj | None) -> None:
+        if new is not None:
+            self.cluster.set_namespace(new["metadata"]["name"], new["metadata"].get("labels") or {})
+            self.queue.wake_social()
+            self._changed()
+        elif old is not None:
+            self.cluster.set_namespace(old["metadata"]["name"], None)
+
+    def pod_changed(self, old: Obj | None, new: Obj | None) -> None:
+        if old is not None and (new is None or old["metadata"]["uid"] != new["metadata"]["uid"]):
+            self._gone(old["metadata"]["uid"])
+        if new is None:
+            return
+        uid = new["metadata"]["uid"]
+        if is_done(new):
+            self._gone(uid)
+        elif new["spec"].get("nodeName"):
+            self._bound(new)
+        elif wants_node(new, self._schedulers):
+            self._waits(new)
+        else:  # it is being deleted, or not ours any more
+            self._forget(uid)
+
+    def _bound(self, pod: Obj) -> None:
+        request, node = pod_request(pod), pod["spec"]["nodeName"]
+        self.groups.put(request.uid, group_of(request.namespace, request.labels))
+        self._forget(request.uid)
+        before, known = self.cluster.version, self.cluster.held(request.uid)
+        if self.ledger.seen(request, node, _allocation(pod, request)):
+            self.surprises.append(Surprise(pod, node))
+        if self.cluster.version == before:
+            return
+        if known is not None and (known.node != node or known.pod.resources != request.resources):
+            self.wake()
+        else:
+            self.queue.wake_social()
+            self._changed()
+
+    def _waits(self, pod: Obj) -> None:
+        pending = pending_of(pod)
+        known = self.pending.get(pending.uid)
+        self.pending[pending.uid] = pending
+        self.groups.put(pending.uid, pending.group)
+        if known is None or known.request != pending.request or known.shape != pending.shape:
+            self.queue.add(
+                pending.uid,
+                pending.shape,
+                priority=pending.request.priority,
+                created=pending.created,
+                social=pending.is_social,
+            )
+            self._changed()
+
+    def _gone(self, uid: str) -> None:
+        self._forget(uid)
+        self.groups.remove(uid)
+        if self.ledger.gone(uid):
+            self.wake()
+
+    def _forget(self, uid: str) -> bool:
+        """It waits no more; whether it did."""
+        self.queue.forget(uid)
+        return self.pending.pop(uid, None) is not None
+
+    # -- what the scheduler does -----------------------------------------------------------
+
+    def assume(self, pod: Pending, node: str, allocation: Allocation) -> None:
+        self.ledger.assume(pod.request, node, allocation)
+        self.queue.placed(pod.uid)
+        self.queue.wake_social()
+
+    def refused(self, uid: str) -> None:
+        if self.ledger.refused(uid):
+            self.wake()
+
+    def wake(self) -> None:
+        self.queue.wake()
+        self._changed()
+
+
+def _allocation(pod: Obj, request: PodRequest) -> Allocation:
+    """What the pod says it was given. One that says nothing, or nonsense, holds no card."""
+    text = (pod["metadata"].get("annotations") or {}).get(ANNOTATION_ALLOCATION)
+    if not text:
+        return NO_GPUS
+    try:
+        return allocation_of(text)
+    except BadAllocation as error:
+        log.warning(
+            "allocation not understood",
+            extra={"pod": f"{request.namespace}/{request.name}", "error": str(error)},
+        )
+        return NO_GPUS

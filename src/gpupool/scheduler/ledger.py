@@ -1,0 +1,83 @@
+"""Ledger: who holds what of the cluster, and how we know.
+
+    assume    a decision was made; nobody else gets it from now on
+    seen      the API shows the pod on its node: so it is, whatever we thought
+    refused   the API server said no: given back
+    unanswered   it may have happened: kept, until the API shows it or somebody has looked
+    gone      the pod has ended, or is not there any more: given back
+
+Everything in it comes from the API or is on its way there, so a new ledger that has seen all pods
+and nodes is the same as an old one. Terminating pods hold their share until they are gone.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+
+from gpupool.core.gpu import Allocation
+from gpupool.core.request import PodRequest
+from gpupool.engine.cluster import Cluster
+
+
+class Knowledge(StrEnum):
+    ASSUMED = "assumed"
+    UNANSWERED = "unanswered"
+    SEEN = "seen"
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    node: str
+    allocation: Allocation
+    knowledge: Knowledge
+    asked_s: float = 0.0  # UNANSWERED: when the API server was last asked for it
+
+
+class Ledger:
+    def __init__(self, cluster: Cluster) -> None:
+        self.cluster = cluster
+        self._places: dict[str, Place] = {}
+
+    def __len__(self) -> int:
+        return len(self._places)
+
+    def place(self, uid: str) -> Place | None:
+        return self._places.get(uid)
+
+    def places(self) -> Iterator[tuple[str, Place]]:
+        return iter(self._places.items())
+
+    def assume(self, pod: PodRequest, node: str, allocation: Allocation) -> None:
+        assert pod.uid not in self._places, f"{pod.name} has a place already"
+        self._hold(pod, Place(node, allocation, Knowledge.ASSUMED))
+
+    def seen(self, pod: PodRequest, node: str, allocation: Allocation) -> bool:
+        """Whether it is news: held by nobody so far, or held elsewhere."""
+        known = self._places.get(pod.uid)
+        place = Place(node, allocation, Knowledge.SEEN)
+        self._hold(pod, place)
+        return known is None or (known.node, known.allocation) != (node, allocation)
+
+    def unanswered(self, uid: str, now_s: float) -> None:
+        known = self._places.get(uid)
+        if known is not None and known.knowledge is not Knowledge.SEEN:
+            kept = Place(known.node, known.allocation, Knowledge.UNANSWERED, now_s)
+            self._places[uid] = kept
+
+    def refused(self, uid: str) -> bool:
+        """Whether anything was given back. What was seen in the meantime stays."""
+        known = self._places.get(uid)
+        if known is None or known.knowledge is Knowledge.SEEN:
+            return False
+        return self.gone(uid)
+
+    def gone(self, uid: str) -> bool:
+        """Whether anything was given back."""
+        if self._places.pop(uid, None) is None:
+            return False
+        self.cluster.release(uid)
+        return True
+
+    def _hold(self, pod: PodRequest, place: Place) -> None:
+        self._places[pod.uid] = place
+        self.cluster.hold(pod, place.node, place.allocation)

@@ -1,0 +1,94 @@
+"""Pending: a pod that wants a node, with the little that is needed of it until it has one."""
+
+from collections.abc import Collection, Hashable
+from dataclasses import dataclass
+
+from gpupool.contract.objects import Obj
+from gpupool.contract.pods import pod_request
+from gpupool.core.request import PodRequest
+from gpupool.engine.verdicts import shape_of
+from gpupool.scheduler.groups import Group, group_of
+
+_DONE = ("Succeeded", "Failed")
+
+
+@dataclass(frozen=True, slots=True)
+class Pending:
+    request: PodRequest
+    created: str
+    version: str
+    scheduler: str  # the name by which the pod asked for us
+    group: Group | None = None
+    nominated: str = ""  # the node that was cleared for it
+    why: str = ""  # what its condition PodScheduled says
+    why_since: str = ""
+
+    @property
+    def uid(self) -> str:
+        return self.request.uid
+
+    @property
+    def is_social(self) -> bool:
+        """Whether it matters to it where other pods are."""
+        pod = self.request
+        return bool(pod.affinity or pod.anti_affinity or pod.spreads or pod.same_card)
+
+    @property
+    def shape(self) -> Hashable:
+        """Equal for pods of which, when one fits nowhere, none does."""
+        pod = self.request
+        if self.group is not None:
+            return self.group[:2]
+        if self.is_social or pod.different_card or self.nominated:
+            return pod.uid
+        labels = tuple(sorted(pod.labels.items()))
+        return (shape_of(pod), pod.namespace, labels, pod.priority, pod.may_preempt)
+
+    @property
+    def shown(self) -> str:
+        return f"{self.request.namespace}/{self.request.name}"
+
+    @property
+    def as_object(self) -> Obj:
+        """As much of the pod as events and Bindings are made from."""
+        metadata = {
+            "name": self.request.name,
+            "namespace": self.request.namespace,
+            "uid": self.request.uid,
+            "resourceVersion": self.version,
+        }
+        return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata}
+
+
+def is_done(pod: Obj) -> bool:
+    return (pod.get("status") or {}).get("phase") in _DONE
+
+
+def wants_node(pod: Obj, schedulers: Collection[str]) -> bool:
+    """Whether one of these schedulers is asked for a node now."""
+    spec = pod["spec"]
+    return (
+        not spec.get("nodeName")
+        and spec.get("schedulerName") in schedulers
+        and not spec.get("schedulingGates")
+        and "deletionTimestamp" not in pod["metadata"]
+        and not is_done(pod)
+    )
+
+
+def pending_of(pod: Obj, request: PodRequest | None = None) -> Pending:
+    metadata, status = pod["metadata"], pod.get("status") or {}
+    said: Obj = {}
+    for condition in status.get("conditions") or ():
+        if condition.get("type") == "PodScheduled" and condition.get("status") == "False":
+            said = condition
+    return Pending(
+        request=request or pod_request(pod),
+        created=metadata.get("creationTimestamp") or "",
+        version=metadata.get("resourceVersion") or "",
+        scheduler=pod["spec"].get("schedulerName") or "",
+        group=group_of(metadata["namespace"], metadata.get("labels") or {}),
+        nominated=status.get("nominatedNodeName") or "",
+        why=said.get("message") or "",
+        why_since=said.get("lastTransitionTime") or "",
+    )

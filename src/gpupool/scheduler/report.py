@@ -1,0 +1,153 @@
+"""Reports: what becomes of pods, as events and conditions, in kube-scheduler's words.
+
+Decisions are cheap and made again with every change; words, and writing them down, are not. So a
+pod's news waits for a while after the last, longer each time, and the words are found only then.
+"""
+
+import asyncio
+import datetime
+import heapq
+import logging
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from gpupool.contract.objects import Obj
+from gpupool.kube.client import STRATEGIC_PATCH, Kube
+from gpupool.kube.errors import KubeError
+from gpupool.kube.events import NORMAL, WARNING, Recorder
+from gpupool.kube.resources import PODS
+from gpupool.scheduler.pending import Pending
+
+log = logging.getLogger(__name__)
+
+_WRITES_IN_FLIGHT = 16
+_FIRST_SILENCE_S = 1.0
+_LONGEST_SILENCE_S = 60.0
+_MAX_EVENT_CHARS = 1024
+
+UNSCHEDULABLE = "Unschedulable"
+SCHEDULER_ERROR = "SchedulerError"
+
+
+Words = Callable[[], str]
+
+
+@dataclass(slots=True)
+class _News:
+    pod: Pending
+    why: Words
+    reason: str
+    said: str  # last
+    silence_s: float = _FIRST_SILENCE_S
+    is_due: bool = False
+
+
+class Reports:
+    def __init__(
+        self,
+        kube: Kube,
+        events: Mapping[str, Recorder],  # by the name of the scheduler that a pod asked for
+        *,
+        clock: Callable[[], float],
+        now: Callable[[], datetime.datetime],
+    ) -> None:
+        self._kube = kube
+        self._events = events
+        self._clock = clock
+        self._now = now
+        self._news: dict[str, _News] = {}
+        self._due: list[tuple[float, str]] = []
+        self._wake = asyncio.Event()
+        self._slots = asyncio.Semaphore(_WRITES_IN_FLIGHT)
+
+    def bound(self, pod: Pending, node: str) -> None:
+        self.forget(pod.uid)
+        message = f"Successfully assigned {pod.shown} to {node}"
+        self._events[pod.scheduler].event(pod.as_object, NORMAL, "Scheduled", message)
+
+    def waits(self, pod: Pending, why: Words, reason: str = UNSCHEDULABLE) -> None:
+        """The pod has no node: soon in its condition and as an event, if it is news by then."""
+        news = self._news.get(pod.uid)
+        if news is None:
+            news = self._news[pod.uid] = _News(pod, why, reason, "")
+            self._say_at(self._clock(), pod.uid, news)
+        news.pod, news.why, news.reason = pod, why, reason
+        if not news.is_due:
+            self._say_at(self._clock() + news.silence_s, pod.uid, news)
+
+    def preempted(self, victim: Obj, by: Pending, node: str) -> None:
+        message = f"Preempted by pod {by.uid} on node {node}"
+        self._events[by.scheduler].event(victim, NORMAL, "Preempted", message)
+
+    def warn(self, about: Obj, reason: str, message: str) -> None:
+        min(self._events.items())[1].event(about, WARNING, reason, message)
+
+    def forget(self, uid: str) -> None:
+        self._news.pop(uid, None)
+
+    async def run(self) -> None:
+        async with asyncio.TaskGroup() as tasks:
+            for name, recorder in self._events.items():
+                tasks.create_task(recorder.run(), name=f"events-{name}")
+            while True:
+                uid = await self._next()
+                await self._slots.acquire()
+                tasks.create_task(self._say(uid))
+
+    def _say_at(self, when_s: float, uid: str, news: _News) -> None:
+        news.is_due = True
+        heapq.heappush(self._due, (when_s, uid))
+        self._wake.set()
+
+    async def _next(self) -> str:
+        while True:
+            self._wake.clear()
+            wait_s = self._due[0][0] - self._clock() if self._due else None
+            if wait_s is not None and wait_s <= 0:
+                return heapq.heappop(self._due)[1]
+            try:
+                async with asyncio.timeout(wait_s):
+                    await self._wake.wait()
+            except TimeoutError:
+                pass
+
+    async def _say(self, uid: str) -> None:
+        try:
+            news = self._news.get(uid)
+            if news is None:
+                return
+            news.is_due = False
+            news.silence_s = min(2 * news.silence_s, _LONGEST_SILENCE_S)
+            words = news.why()
+            if words != news.said:
+                news.said = words
+                recorder = self._events[news.pod.scheduler]
+                recorder.event(news.pod.as_object, WARNING, "FailedScheduling", _cut(words))
+                if words != news.pod.why:
+                    await self._write_condition(news)
+        finally:
+            self._slots.release()
+
+    async def _write_condition(self, news: _News) -> None:
+        pod = news.pod
+        now = self._now().strftime("%Y-%m-%dT%H:%M:%SZ")
+        condition = {
+            "type": "PodScheduled",
+            "status": "False",
+            "reason": news.reason,
+            "message": news.said,
+            "lastTransitionTime": pod.why_since or now,
+        }
+        path = PODS.path(pod.request.namespace, pod.request.name, "status")
+        patch = {"metadata": {"uid": pod.uid}, "status": {"conditions": [condition]}}
+        try:
+            await self._kube.patch(path, patch, content_type=STRATEGIC_PATCH)
+        except KubeError as error:  # the pod is bound or gone, or the next report gets through
+            log.debug("condition not written", extra={"pod": pod.shown, "error": str(error)})
+
+
+def _cut(message: str) -> str:
+    """As kube-scheduler cuts what is too long for an event."""
+    if len(message.encode()) <= _MAX_EVENT_CHARS:
+        return message
+    return message.encode()[: _MAX_EVENT_CHARS - 4].decode(errors="ignore") + " ..."
