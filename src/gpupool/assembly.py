@@ -12,6 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from gpupool import __version__
+from gpupool.admission.review import Rules
+from gpupool.admission.run import AdmissionSettings, run_admission
 from gpupool.contract.names import SCHEDULER_NAME
 from gpupool.contract.node_streams import Connection, NodeRefusal
 from gpupool.engine.policies import DEFAULT, POLICIES
@@ -22,7 +24,12 @@ from gpupool.kube.resources import CRDS, NODE_POOLS, STORAGE_CLASSES
 from gpupool.localcluster.apiserver.discovery import KUBERNETES_VERSION
 from gpupool.localcluster.apiserver.request import User
 from gpupool.localcluster.apiserver.security import certificates, kubeconfig
-from gpupool.localcluster.apiserver.security.identities import ADMIN, AUTHENTICATED, SCHEDULER
+from gpupool.localcluster.apiserver.security.identities import (
+    ADMIN,
+    AUTHENTICATED,
+    SCHEDULER,
+    service_account_groups,
+)
 from gpupool.localcluster.apiserver.security.tokens import StaticTokens, admin_token
 from gpupool.localcluster.apiserver.server import ApiServer, build
 from gpupool.localcluster.config.nodepools import nodepool_crd, nodepool_object
@@ -39,6 +46,10 @@ from gpupool.scheduler.run import Scheduler, SchedulerSettings
 
 CONTROLLERS = User("system:kube-controller-manager", ("system:masters", AUTHENTICATED))
 FLEET = User("gpupool:nodes", ("system:masters", AUTHENTICATED))
+ADMISSION = User(
+    "system:serviceaccount:kube-system:gpupool-admission",
+    (*service_account_groups("kube-system"), AUTHENTICATED),
+)
 # Pods that name the default scheduler are ours too: a local cluster has no other.
 SCHEDULER_NAMES = frozenset({"default-scheduler", SCHEDULER_NAME})
 
@@ -75,9 +86,11 @@ async def run_cluster(
             )
             if settings.apply_spec or is_new:
                 await _apply_pools(server.client(ADMIN), settings)
-            await _run_until(
-                stop, _programs(server, fleet, settings), lambda: ready(Running(http.port))
-            )
+            admits = asyncio.Event()
+            programs = _programs(server, fleet, settings) | {
+                "admission": _admission(server, lambda _port: admits.set())
+            }
+            await _run_until(stop, programs, admits, lambda: ready(Running(http.port)))
         finally:
             await http.close(grace_s=2.0)
     finally:
@@ -119,13 +132,20 @@ def _dial(fleet: Fleet) -> Dial:
     return dial
 
 
+def _admission(server: ApiServer, registered: Callable[[int], None]) -> Coroutine[Any, Any, None]:
+    rules = Rules(schedulers=frozenset({SCHEDULER.name}))
+    return run_admission(server.client(ADMISSION), AdmissionSettings(rules), ready=registered)
+
+
 async def _run_until(
     stop: asyncio.Event,
     programs: dict[str, Coroutine[Any, Any, None]],
+    usable: asyncio.Event,
     started: Callable[[], None],
 ) -> None:
     async with asyncio.TaskGroup() as tasks:
         running = [tasks.create_task(work, name=name) for name, work in programs.items()]
+        await usable.wait()
         started()
         await stop.wait()
         for task in reversed(running):

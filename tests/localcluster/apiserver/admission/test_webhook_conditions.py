@@ -1,6 +1,5 @@
 """A condition is judged by the parts that it names, as it would be by the whole."""
 
-import cel
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -8,6 +7,7 @@ from hypothesis import strategies as st
 from gpupool.contract.objects import Obj
 from gpupool.localcluster.apiserver.admission.webhook_conditions import holds
 from gpupool.localcluster.apiserver.admission.webhook_config import Condition
+from gpupool.localcluster.apiserver.cel_library import cel
 
 EXPRESSIONS = [
     "has(object.a)",
@@ -44,7 +44,7 @@ def judged(expression: str, variables: Obj) -> object:
 
 def judged_whole(expression: str, variables: Obj) -> object:
     try:
-        return cel.compile(expression).execute(variables)
+        return cel().compile(expression).execute(variables)
     except Exception:  # noqa: BLE001 - as above
         return "failed"
 

@@ -1,7 +1,6 @@
 """matchConditions: CEL expressions that say whether a webhook wants to see a write.
 
-The library is loaded when the first condition is met: few clusters have any, and it takes a
-quarter of a second. Kubernetes' own functions beyond the language (authorizer, quantities, URLs,
+Kubernetes' own functions beyond the language (authorizer, quantities, URLs,
 regular-expression extras, optional fields) are not there; a configuration that uses them is
 refused when it is written, not silently passed over when it should count.
 """
@@ -16,6 +15,7 @@ import orjson
 from gpupool.contract.objects import Obj
 from gpupool.localcluster.apiserver.admission.attributes import Attributes, ClusterView
 from gpupool.localcluster.apiserver.admission.webhook_config import Condition
+from gpupool.localcluster.apiserver.cel_library import cel
 from gpupool.localcluster.apiserver.status import FieldError, invalid, invalid_value
 
 if TYPE_CHECKING:
@@ -128,9 +128,8 @@ def _paths(expression: str) -> tuple[tuple[str, ...], ...]:
 
 @lru_cache(maxsize=256)
 def _compiled(expression: str) -> "Program":
-    import cel
-
-    return cel.compile(expression)
+    program: Program = cel().compile(expression)
+    return program
 
 
 def _complaint(expression: str) -> str:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from gpupool.contract.objects import Obj
 from gpupool.localcluster.apiserver import status
+from gpupool.localcluster.apiserver.cel_library import cel
 from gpupool.localcluster.apiserver.status import FieldError
 
 if TYPE_CHECKING:
@@ -162,6 +163,5 @@ def complaint(expression: str) -> str:
 
 @lru_cache(maxsize=1024)
 def _compiled(expression: str) -> "Program":
-    import cel
-
-    return cel.compile(expression)
+    program: Program = cel().compile(expression)
+    return program

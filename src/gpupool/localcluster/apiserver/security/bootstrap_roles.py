@@ -41,6 +41,7 @@ _CLUSTER_BINDINGS: dict[str, tuple[str, ...]] = {
     "system:public-info-viewer": (_AUTHENTICATED, "Group system:unauthenticated"),
     "system:service-account-issuer-discovery": ("Group system:serviceaccounts",),
     "system:volume-scheduler": (_SCHEDULER,),
+    "gpupool:admission": ("ServiceAccount gpupool-admission kube-system",),
     "gpupool:agent": ("ServiceAccount gpupool-agent kube-system",),
     "gpupool:scheduler": ("ServiceAccount gpupool-scheduler kube-system",),
     "gpupool:controllers": (_CONTROLLER_MANAGER,),
@@ -48,6 +49,14 @@ _CLUSTER_BINDINGS: dict[str, tuple[str, ...]] = {
 
 # Roles in kube-system, each with the name of its binding and whom it binds.
 _SYSTEM_ROLES: dict[str, tuple[tuple[Obj, ...], str, tuple[str, ...]]] = {
+    "gpupool:admission": (
+        (
+            rule("create", "core", "secrets"),
+            rule("get update", "core", "secrets", "gpupool-admission"),
+        ),
+        "gpupool:admission",
+        ("ServiceAccount gpupool-admission kube-system",),
+    ),
     "extension-apiserver-authentication-reader": (
         (rule(READ, "core", "configmaps", "extension-apiserver-authentication"),),
         "system::extension-apiserver-authentication-reader",

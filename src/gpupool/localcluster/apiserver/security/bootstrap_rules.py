@@ -274,6 +274,9 @@ AGGREGATED_ROLES = {
     "view": ("aggregate-to-edit", "aggregate-to-view"),
 }
 
+_REGISTRATION = "admissionregistration.k8s.io"
+_WEBHOOKS = "mutatingwebhookconfigurations validatingwebhookconfigurations"
+
 GPUPOOL_ROLES: dict[str, tuple[Obj, ...]] = {
     # On every GPU node: publishes what cards there are, and who uses them.
     "gpupool:agent": (
@@ -295,6 +298,12 @@ GPUPOOL_ROLES: dict[str, tuple[Obj, ...]] = {
         rule("create", "coordination.k8s.io", "leases"),
         rule("get list update watch", "coordination.k8s.io", "leases", "gpupool-scheduler"),
         EVENTS,
+    ),
+    # Sees nodes for their cards, and registers itself; its Secret is in kube-system.
+    "gpupool:admission": (
+        rule(READ, "core", "nodes"),
+        rule("create", _REGISTRATION, _WEBHOOKS),
+        rule("get patch update", _REGISTRATION, _WEBHOOKS, "gpupool-admission"),
     ),
     # All built-in controllers act as one. Among them are the garbage collector and the namespace
     # controller, which may delete anything; but none may impersonate, bind or escalate.

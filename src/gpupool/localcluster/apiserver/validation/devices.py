@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 import orjson
 
 from gpupool.contract.objects import Obj
+from gpupool.localcluster.apiserver.cel_library import cel
 from gpupool.localcluster.apiserver.validation.errors import (
     Errors,
     duplicate,
@@ -132,10 +133,8 @@ def _selector(errors: Errors, selector: Obj, path: str) -> None:
 
 @lru_cache(maxsize=256)
 def _parse_complaint(expression: str) -> str:
-    import cel
-
     try:
-        cel.compile(expression)
+        cel().compile(expression)
     except ValueError as error:
         # As Kubernetes' own parser says it, which indents the line with the error.
         return (
