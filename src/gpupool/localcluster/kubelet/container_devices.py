@@ -4,18 +4,15 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-import gpupool
 from gpupool.kubeletapi.errors import KubeletApiError
 from gpupool.kubeletapi.messages import Mount
+from gpupool.localcluster.kubelet.container_files import PACKAGE
 from gpupool.localcluster.kubelet.devices.all_devices import Devices
 from gpupool.localcluster.kubelet.environment import BadConfig
 from gpupool.localcluster.kubelet.node_files import node_disk
 from gpupool.localcluster.kubelet.node_gpus import NodeGpus, Shown
 from gpupool.localcluster.kubelet.sandbox import Bind
 from gpupool.localcluster.kubelet.state import Pod
-
-# Plugins of ours mount what lies in the package itself.
-_PACKAGE = Path(gpupool.__file__).resolve().parent
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,9 +46,9 @@ class ContainerDevices:
         if on_disk.exists() and on_disk.is_relative_to(disk.resolve()):
             return Bind(str(on_disk), mount.container_path, mount.read_only)
         path = Path(mount.host_path).resolve()
-        if not path.exists() or not _is_below(path, (disk, _PACKAGE, *self.allowed)):
+        if not path.exists() or not _is_below(path, (disk, PACKAGE, *self.allowed)):
             raise BadConfig(f"mount of a device plugin: {mount.host_path} is not on node {node}")
-        read_only = mount.read_only or path.is_relative_to(_PACKAGE)
+        read_only = mount.read_only or path.is_relative_to(PACKAGE)
         return Bind(str(path), mount.container_path, read_only)
 
 

@@ -13,15 +13,16 @@ import sys
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
+import gpupool
 from gpupool.contract.objects import Obj
 from gpupool.localcluster.kubelet.environment import BadConfig, expand
-from gpupool.localcluster.kubelet.images import STAND_IN
 from gpupool.localcluster.kubelet.private_files import make_private, remove_tree
 from gpupool.localcluster.kubelet.sandbox import Bind, View
 from gpupool.localcluster.kubelet.state import Pod, Role
 from gpupool.localcluster.kubelet.volumes import Place
 
 HOME = "/root"
+PACKAGE = Path(gpupool.__file__).resolve().parent
 UID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.ASCII)
 _TERMINATION_LOG = "/dev/termination-log"
 _LISTS = {
@@ -125,7 +126,7 @@ def view(
 ) -> View:
     pod_context = obj["spec"].get("securityContext") or {}
     context = pod_context | (spec.get("securityContext") or {})
-    needed = {sys.prefix, sys.base_prefix, str(STAND_IN.parent), str(tools)}
+    needed = {sys.prefix, sys.base_prefix, str(PACKAGE), str(tools)}
     return View(
         root=str(files.root),
         hostname=hostname(obj),

@@ -7,7 +7,7 @@ import socket
 import sys
 import time
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from gpupool.contract.objects import Obj
@@ -30,7 +30,7 @@ from gpupool.localcluster.kubelet.environment import (
 )
 from gpupool.localcluster.kubelet.hosted import HostedPrograms, Surroundings
 from gpupool.localcluster.kubelet.images import (
-    STAND_IN,
+    PROGRAMS,
     Built,
     Program,
     image_name,
@@ -45,6 +45,7 @@ from gpupool.localcluster.kubelet.notices import Notices
 from gpupool.localcluster.kubelet.output import Output
 from gpupool.localcluster.kubelet.private_files import make_private
 from gpupool.localcluster.kubelet.run import Inside, PodRuns, Run
+from gpupool.localcluster.kubelet.sandbox import Bind
 from gpupool.localcluster.kubelet.settings import FleetSettings
 from gpupool.localcluster.kubelet.socket_paths import SocketPaths
 from gpupool.localcluster.kubelet.state import Pod
@@ -113,7 +114,7 @@ class Starter:
             return run
         argv = chosen.argv
         if chosen.built is not Built.NONE:
-            argv = _stand_in(chosen, spec["image"])
+            argv = _ours(chosen, spec["image"])
         descriptors = _streams(run) + _sockets(run, chosen, runs.ports)
         launch = Launch(
             inside.container_id,
@@ -171,15 +172,19 @@ class Starter:
             spec["image"],
             [expand(part, variables) for part in spec.get("command") or ()],
             [expand(part, variables) for part in spec.get("args") or ()],
+            self.settings.images,
         )
         cwd = spec.get("workingDir") or ("/" if own_view else str(files.home))
         if own_view:
             # The cluster's keys and tokens lie beside the pods' files.
             hidden = (self.settings.directory.parent, *self.settings.private)
+            made += tuple(Bind(str(file), path, True) for path, file in chosen.files.items())
             seen = view(files, obj, spec, made, self._tools(), hidden)
             seen = seen._replace(cards=cards.device_files)
             return Inside(container_id, variables, cwd, seen), chosen
         self._link(pod, runs, obj, files, link_mounts(files, made))
+        in_place = tuple(str(chosen.files.get(part, part)) for part in chosen.argv)
+        chosen = replace(chosen, argv=in_place)
         if spec.get("workingDir"):
             cwd = str(files.root / cwd.strip("/"))
         return Inside(container_id, variables, cwd, None), chosen
@@ -241,8 +246,8 @@ class Starter:
         return tools
 
 
-def _stand_in(chosen: Program, image: str) -> tuple[str, ...]:
-    return (sys.executable, "-I", "-S", str(STAND_IN), chosen.built.value, image)
+def _ours(chosen: Program, image: str) -> tuple[str, ...]:
+    return (sys.executable, "-I", "-S", str(PROGRAMS / "run.py"), *chosen.built.value, image)
 
 
 def _streams(run: Run) -> list[int]:

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from gpupool.localcluster.kubelet.hosted import Program
+from gpupool.localcluster.kubelet.images import Image
 from gpupool.localcluster.kubelet.lifecycle import Backoff
 
 PROCESS, TIMER = "process", "timer"
@@ -35,4 +36,5 @@ class FleetSettings:
     cards: Mapping[str, Cards] = field(default_factory=dict)  # of instance types
     real_cards: bool = False  # this machine's own, instead of simulated ones
     hosted: Mapping[str, Program] = field(default_factory=dict)  # image without tag -> task
+    images: Mapping[str, Image] = field(default_factory=dict)  # that the cluster file adds
     isolate: bool = True  # containers get a view of the machine of their own, where that works

@@ -1,23 +1,18 @@
-"""The program of containers whose image is not a program of this machine. Standard library only.
+"""The program of containers whose image is not a program of this machine.
 
-    stand_in.py pause IMAGE       waits
-    stand_in.py web IMAGE         serves what is mounted for a web server, or a page of its own
-    stand_in.py stand-in IMAGE    says once that it only stands in; answers on every port
-
-Listening sockets are handed to it, from descriptor 3 on; LISTEN_FDS says how many.
+pause IMAGE       waits
+web IMAGE         serves what is mounted for a web server, or a page of its own
+stand-in IMAGE    says once that it only stands in; answers on every port
 """
 
 import html
 import os
-import signal
-import socket
 import sys
-import threading
-from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
-from types import FrameType
+from http.server import SimpleHTTPRequestHandler
 from typing import Any
 
-FIRST_SOCKET = 3
+from gpupool.localcluster.kubelet.programs.sockets import serve_until_signal
+
 _WEB_FILES = "/usr/share/nginx/html"
 _PAGE = """<!DOCTYPE html>
 <html><head><title>{title}</title></head>
@@ -60,22 +55,8 @@ class Pages(SimpleHTTPRequestHandler):
         sys.stdout.flush()
 
 
-def _serve(descriptor: int) -> None:
-    listening = socket.socket(fileno=descriptor)
-    server = ThreadingHTTPServer(listening.getsockname()[:2], Pages, bind_and_activate=False)
-    server.socket.close()
-    server.socket = listening
-    server.serve_forever()
-
-
-def _ends(number: int, frame: FrameType | None) -> None:
-    os._exit(0)
-
-
 def main() -> None:
     kind, image = sys.argv[1:]
-    signal.signal(signal.SIGTERM, _ends)
-    signal.signal(signal.SIGINT, _ends)
     if kind == "web":
         files = os.environ.get("GPUPOOL_ROOT", "") + _WEB_FILES
         Pages.files = files if os.path.isdir(files) else None
@@ -93,11 +74,4 @@ def main() -> None:
         sys.stdout.write(text + "\n")
         sys.stdout.flush()
     Pages.page = _PAGE.format(title=html.escape(title), text=html.escape(text)).encode()
-    for number in range(int(os.environ.get("LISTEN_FDS", "0"))):
-        threading.Thread(target=_serve, args=(FIRST_SOCKET + number,), daemon=True).start()
-    while True:
-        signal.pause()
-
-
-if __name__ == "__main__":
-    main()
+    serve_until_signal(Pages)
