@@ -106,7 +106,7 @@ struct slot {
 };
 
 /* An entry counts when its sequence is the one that the reader expects. */
-struct event {
+struct card_event {
     _Atomic uint64_t sequence;
     uint64_t data; /* the XID */
     uint32_t card;
@@ -127,7 +127,7 @@ struct sim_state {
     _Atomic uint32_t event_futex; /* low half of last_event: what waiters sleep on */
     _Atomic uint32_t slots_seen;  /* slots from here on were never used */
     struct card cards[MAX_CARDS];
-    struct event events[MAX_EVENTS];
+    struct card_event events[MAX_EVENTS];
     struct slot slots[MAX_SLOTS];
     _Atomic uint64_t used[MAX_CARDS][MAX_SLOTS]; /* bytes */
 };
@@ -137,7 +137,7 @@ _Static_assert(sizeof(struct card_fault) == 72, "layout: card_fault");
 _Static_assert(sizeof(struct card_live) == 88, "layout: card_live");
 _Static_assert(sizeof(struct card) == 568, "layout: card");
 _Static_assert(sizeof(struct slot) == 1112, "layout: slot");
-_Static_assert(sizeof(struct event) == 32, "layout: event");
+_Static_assert(sizeof(struct card_event) == 32, "layout: card_event");
 _Static_assert(offsetof(struct sim_state, kernel_ns) == 120, "layout: kernel_ns");
 _Static_assert(offsetof(struct sim_state, cards) == 144, "layout: cards");
 _Static_assert(offsetof(struct sim_state, events) == 9232, "layout: events");

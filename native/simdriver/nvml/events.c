@@ -54,7 +54,7 @@ static int next_event(struct event_set *set, struct event_data *data) {
     uint64_t last = atomic_load(&state->last_event);
     if (last - set->seen > MAX_EVENTS - 1) set->seen = last - (MAX_EVENTS - 1);
     while (set->seen < last) {
-        const struct event *event = &state->events[++set->seen % MAX_EVENTS];
+        const struct card_event *event = &state->events[++set->seen % MAX_EVENTS];
         uint32_t card = event->card, type = event->type;
         uint64_t value = event->data;
         /* Else it was overwritten meanwhile. */

@@ -1,0 +1,162 @@
+#define _GNU_SOURCE
+#include "allocations.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "pools.h"
+
+#define PIECE 512u
+#define PAGE 4096u
+
+/* Open addressing by base; what is taken out leaves no hole, the rest of its run moves up. */
+static struct allocation *table;
+static size_t capacity, taken;
+
+static size_t round_up(size_t size, size_t unit) {
+    return (size + unit - 1) / unit * unit;
+}
+
+static size_t home(pointer_t base) {
+    return (size_t)((base >> 12) * 0x9e3779b97f4a7c15ull >> 20) & (capacity - 1);
+}
+
+static struct allocation *place_of(pointer_t base) {
+    for (size_t i = home(base);; i = (i + 1) & (capacity - 1))
+        if (table[i].base == base || !table[i].base) return &table[i];
+}
+
+static bool insert(const struct allocation *allocation) {
+    if (taken * 2 >= capacity) {
+        struct allocation *old = table;
+        size_t old_capacity = capacity, wanted = capacity ? capacity * 2 : 256;
+        struct allocation *new = calloc(wanted, sizeof *new);
+        if (!new) return false;
+        table = new;
+        capacity = wanted;
+        for (size_t i = 0; i < old_capacity; i++)
+            if (old[i].base) *place_of(old[i].base) = old[i];
+        free(old);
+    }
+    *place_of(allocation->base) = *allocation;
+    taken++;
+    return true;
+}
+
+static void take_out(struct allocation *entry) {
+    size_t hole = (size_t)(entry - table);
+    taken--;
+    for (size_t i = (hole + 1) & (capacity - 1); table[i].base; i = (i + 1) & (capacity - 1)) {
+        size_t distance = (i - home(table[i].base)) & (capacity - 1);
+        if (distance < ((i - hole) & (capacity - 1))) continue;
+        table[hole] = table[i];
+        hole = i;
+    }
+    table[hole].base = 0;
+}
+
+static struct allocation *exact(pointer_t base) {
+    if (!capacity || !base) return NULL;
+    struct allocation *entry = place_of(base);
+    return entry->base ? entry : NULL;
+}
+
+static struct allocation *around(pointer_t pointer) {
+    struct allocation *entry = exact(pointer);
+    for (size_t i = 0; !entry && i < capacity; i++)
+        if (table[i].base && pointer - table[i].base < table[i].size) entry = &table[i];
+    return entry;
+}
+
+static void settle(const struct allocation *allocation) {
+    if (allocation->mapped) munmap((void *)(uintptr_t)allocation->base, allocation->mapped);
+    if (allocation->charged) give_back_memory(allocation->device, allocation->charged);
+    if (allocation->pool) pool_changed(allocation->pool, -(long long)allocation->charged);
+}
+
+int allocate(const struct context *context, int device, enum kind kind, size_t size,
+             struct pool *pool, pointer_t *pointer) {
+    if (!size || !pointer) return INVALID_VALUE;
+    if (size > SIZE_MAX / 2) return OUT_OF_MEMORY;
+    struct allocation allocation = {
+        .size = size,
+        .charged = kind == ON_HOST ? 0 : round_up(size, PIECE),
+        .mapped = round_up(size, PAGE),
+        .device = device,
+        .kind = kind,
+        .context = context,
+        .pool = pool,
+    };
+    int result = OUT_OF_MEMORY;
+    driver_lock();
+    if (!allocation.charged || take_memory(allocation.device, allocation.charged)) {
+        void *memory = mmap(NULL, allocation.mapped, PROT_READ | PROT_WRITE,
+                            MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+        allocation.base = (pointer_t)(uintptr_t)memory;
+        if (memory != MAP_FAILED && insert(&allocation)) {
+            if (pool) pool_changed(pool, (long long)allocation.charged);
+            *pointer = allocation.base;
+            result = OK;
+        } else {
+            if (memory != MAP_FAILED) munmap(memory, allocation.mapped);
+            if (allocation.charged) give_back_memory(allocation.device, allocation.charged);
+        }
+    }
+    driver_unlock();
+    return result;
+}
+
+int remember(const struct allocation *allocation) {
+    driver_lock();
+    int result = exact(allocation->base) ? INVALID_VALUE : insert(allocation) ? OK : OUT_OF_MEMORY;
+    driver_unlock();
+    return result;
+}
+
+int forget(pointer_t base, enum kind kind, struct allocation *forgotten) {
+    driver_lock();
+    struct allocation *entry = exact(base);
+    bool found = entry && entry->kind == kind;
+    if (found) {
+        *forgotten = *entry;
+        take_out(entry);
+    }
+    driver_unlock();
+    return found ? OK : INVALID_VALUE;
+}
+
+int release(pointer_t pointer, enum kind kind) {
+    driver_lock();
+    struct allocation *entry = exact(pointer);
+    bool found = entry && (entry->kind == kind || (kind == ON_DEVICE && entry->kind == MANAGED));
+    if (found) {
+        settle(entry);
+        take_out(entry);
+    }
+    driver_unlock();
+    return found ? OK : INVALID_VALUE;
+}
+
+bool find_allocation(pointer_t pointer, struct allocation *found) {
+    driver_lock();
+    struct allocation *entry = around(pointer);
+    if (entry) *found = *entry;
+    driver_unlock();
+    return entry != NULL;
+}
+
+bool is_ours(pointer_t pointer, size_t size) {
+    struct allocation found;
+    return find_allocation(pointer, &found) && size <= found.size - (pointer - found.base);
+}
+
+void allocations_drop(const struct context *context) {
+    for (size_t i = 0; i < capacity; i++) {
+        /* Taking one out may move another into its place. */
+        while (table[i].base && table[i].context == context) {
+            settle(&table[i]);
+            take_out(&table[i]);
+        }
+    }
+}

@@ -1,0 +1,216 @@
+#include "contexts.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "../engine.h"
+#include "../slots.h"
+#include "allocations.h"
+#include "threads.h"
+
+#define MODE_PROHIBITED 2
+#define MODE_EXCLUSIVE 3
+
+static struct context *others; /* that are not primary */
+static int feet[MAX_CARDS];    /* contexts of this process on each device */
+
+void context_wait(const struct context *context) {
+    sleep_until_ns(atomic_load(&context->done_ns));
+}
+
+void context_extend(struct context *context, uint64_t done_ns) {
+    uint64_t known = atomic_load(&context->done_ns);
+    while (known < done_ns && !atomic_compare_exchange_weak(&context->done_ns, &known, done_ns)) {
+    }
+}
+
+static bool is_taken_by_another(const struct driver *driver, int card) {
+    const struct sim_state *state = driver->node.state;
+    for (int slot = 0; slot < (int)atomic_load(&state->slots_seen) && slot < MAX_SLOTS; slot++)
+        if (slot != driver->slot && atomic_load(&state->slots[slot].contexts) >> card & 1)
+            return true;
+    return false;
+}
+
+/* All with the lock held, from here on. */
+static int step_onto(struct driver *driver, int device) {
+    struct card *card = card_at(device);
+    int index = driver->cards[device];
+    int problem = device_health(device);
+    if (problem) return problem;
+    unsigned mode = atomic_load(&card->live.compute_mode);
+    if (mode == MODE_PROHIBITED) return DEVICE_UNAVAILABLE;
+    if (mode == MODE_EXCLUSIVE) {
+        slots_reap(&driver->node, driver->slot);
+        if (is_taken_by_another(driver, index)) return DEVICE_UNAVAILABLE;
+    }
+    if (feet[device] == 0) {
+        if (!take_memory(device, card->fixed.context_bytes)) return OUT_OF_MEMORY;
+        atomic_fetch_or(&driver->node.state->slots[driver->slot].contexts, 1u << index);
+    }
+    feet[device]++;
+    return OK;
+}
+
+static void step_off(struct driver *driver, struct context *context) {
+    int device = context->device;
+    allocations_drop(context);
+    threads_forget(context);
+    if (--feet[device]) return;
+    give_back_memory(device, card_at(device)->fixed.context_bytes);
+    atomic_fetch_and(&driver->node.state->slots[driver->slot].contexts,
+                     ~(1u << driver->cards[device]));
+}
+
+static bool is_known(const struct driver *driver, const struct context *context) {
+    for (int i = 0; i < driver->card_count; i++)
+        if (context == &driver->primaries[i]) return driver->primaries[i].retained > 0;
+    for (const struct context *other = others; other; other = other->next)
+        if (other == context) return true;
+    return false;
+}
+
+static int check(const struct context *context) {
+    WITH_DRIVER(driver);
+    driver_lock();
+    bool found = is_known(driver, context);
+    driver_unlock();
+    return found ? OK : INVALID_CONTEXT;
+}
+
+static int create(struct context **made, unsigned flags, int device) {
+    WITH_DEVICE(device);
+    if (!made) return INVALID_VALUE;
+    struct context *context = calloc(1, sizeof *context);
+    if (!context) return OUT_OF_MEMORY;
+    context->device = device;
+    context->flags = flags;
+    driver_lock();
+    int result = step_onto(driver, device);
+    if (result == OK) {
+        context->next = others;
+        others = context;
+    }
+    driver_unlock();
+    if (result == OK) {
+        thread_push(context);
+        *made = context;
+    } else {
+        free(context);
+    }
+    return result;
+}
+
+CALL(cuCtxCreate_v2, struct context **made, unsigned flags, int device) {
+    return create(made, flags, device);
+}
+ALSO(cuCtxCreate, cuCtxCreate_v2);
+
+CALL(cuCtxCreate_v3, struct context **made, void *affinity, int count, unsigned flags, int device) {
+    (void)affinity;
+    (void)count;
+    return create(made, flags, device);
+}
+
+CALL(cuCtxCreate_v4, struct context **made, void *parameters, unsigned flags, int device) {
+    (void)parameters;
+    return create(made, flags, device);
+}
+
+CALL(cuCtxDestroy_v2, struct context *context) {
+    WITH_DRIVER(driver);
+    int result = INVALID_CONTEXT;
+    driver_lock();
+    for (struct context **link = &others; *link; link = &(*link)->next) {
+        if (*link != context) continue;
+        *link = context->next;
+        step_off(driver, context);
+        free(context);
+        result = OK;
+        break;
+    }
+    driver_unlock();
+    return result;
+}
+ALSO(cuCtxDestroy, cuCtxDestroy_v2);
+
+CALL(cuDevicePrimaryCtxRetain, struct context **context, int device) {
+    WITH_DEVICE(device);
+    if (!context) return INVALID_VALUE;
+    struct context *primary = &driver->primaries[device];
+    driver_lock();
+    int result = primary->retained ? device_health(device) : step_onto(driver, device);
+    if (result == OK) {
+        primary->device = device;
+        primary->is_primary = true;
+        primary->retained++;
+        *context = primary;
+    }
+    driver_unlock();
+    return result;
+}
+
+CALL(cuDevicePrimaryCtxRelease_v2, int device) {
+    WITH_DEVICE(device);
+    struct context *primary = &driver->primaries[device];
+    driver_lock();
+    int result = primary->retained ? OK : INVALID_CONTEXT;
+    if (result == OK && --primary->retained == 0) step_off(driver, primary);
+    driver_unlock();
+    return result;
+}
+ALSO(cuDevicePrimaryCtxRelease, cuDevicePrimaryCtxRelease_v2);
+
+CALL(cuDevicePrimaryCtxReset_v2, int device) {
+    WITH_DEVICE(device);
+    struct context *primary = &driver->primaries[device];
+    driver_lock();
+    if (primary->retained) step_off(driver, primary);
+    primary->retained = 0;
+    driver_unlock();
+    return OK;
+}
+ALSO(cuDevicePrimaryCtxReset, cuDevicePrimaryCtxReset_v2);
+
+CALL(cuDevicePrimaryCtxGetState, int device, unsigned *flags, int *is_active) {
+    WITH_DEVICE(device);
+    if (!flags || !is_active) return INVALID_VALUE;
+    *flags = driver->primaries[device].flags;
+    *is_active = driver->primaries[device].retained > 0;
+    return OK;
+}
+
+CALL(cuDevicePrimaryCtxSetFlags_v2, int device, unsigned flags) {
+    WITH_DEVICE(device);
+    driver->primaries[device].flags = flags;
+    return OK;
+}
+ALSO(cuDevicePrimaryCtxSetFlags, cuDevicePrimaryCtxSetFlags_v2);
+
+CALL(cuCtxPushCurrent_v2, struct context *context) {
+    int problem = check(context);
+    if (problem) return problem;
+    return thread_push(context) ? OK : OUT_OF_MEMORY;
+}
+ALSO(cuCtxPushCurrent, cuCtxPushCurrent_v2);
+
+CALL(cuCtxPopCurrent_v2, struct context **context) {
+    WITH_DRIVER(driver);
+    struct context *top = thread_pop();
+    if (context) *context = top;
+    return top ? OK : INVALID_CONTEXT;
+}
+ALSO(cuCtxPopCurrent, cuCtxPopCurrent_v2);
+
+CALL(cuCtxSetCurrent, struct context *context) {
+    int problem = context ? check(context) : driver_now() ? OK : NOT_INITIALIZED;
+    if (problem) return problem;
+    return thread_replace_top(context) ? OK : OUT_OF_MEMORY;
+}
+
+CALL(cuCtxGetCurrent, struct context **context) {
+    WITH_DRIVER(driver);
+    if (!context) return INVALID_VALUE;
+    *context = thread_context();
+    return OK;
+}

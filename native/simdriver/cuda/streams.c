@@ -1,0 +1,228 @@
+#include "streams.h"
+
+#include <stdlib.h>
+
+#include "../engine.h"
+#include "contexts.h"
+
+#define STREAM_MAGIC 0x5374726du
+#define EVENT_MAGIC 0x4576656eu
+#define LAST_SPECIAL 2 /* 0, 1 and 2 stand for default streams */
+
+struct stream {
+    uint32_t magic;
+    unsigned flags;
+    int priority;
+    struct context *context;
+    _Atomic uint64_t done_ns;
+};
+
+struct event {
+    uint32_t magic;
+    unsigned flags;
+    _Atomic uint64_t time_ns; /* 0: never recorded */
+};
+
+static bool is_default(const struct stream *stream) {
+    return (uintptr_t)stream <= LAST_SPECIAL;
+}
+
+static bool is_bad(const struct stream *stream) {
+    return !is_default(stream) && stream->magic != STREAM_MAGIC;
+}
+
+uint64_t stream_done_ns(const struct stream *stream, const struct context *context) {
+    return atomic_load(is_default(stream) ? &context->done_ns : &stream->done_ns);
+}
+
+void stream_wait(const struct stream *stream, const struct context *context) {
+    sleep_until_ns(stream_done_ns(stream, context));
+}
+
+void stream_extend(struct stream *stream, struct context *context, uint64_t done_ns) {
+    if (!is_default(stream)) atomic_store(&stream->done_ns, done_ns);
+    context_extend(context, done_ns);
+}
+
+CALL(cuStreamCreateWithPriority, struct stream **made, unsigned flags, int priority) {
+    WITH_CONTEXT(context);
+    if (!made) return INVALID_VALUE;
+    struct stream *stream = calloc(1, sizeof *stream);
+    if (!stream) return OUT_OF_MEMORY;
+    *stream = (struct stream){STREAM_MAGIC, flags, priority, context, 0};
+    *made = stream;
+    return OK;
+}
+
+CALL(cuStreamCreate, struct stream **made, unsigned flags) {
+    return cuStreamCreateWithPriority(made, flags, 0);
+}
+
+CALL(cuStreamDestroy_v2, struct stream *stream) {
+    WITH_DRIVER(driver);
+    if (is_default(stream) || is_bad(stream)) return INVALID_HANDLE;
+    stream->magic = 0;
+    free(stream);
+    return OK;
+}
+ALSO(cuStreamDestroy, cuStreamDestroy_v2);
+
+CALL(cuStreamSynchronize, struct stream *stream) {
+    WITH_CONTEXT(context);
+    if (is_bad(stream)) return INVALID_HANDLE;
+    stream_wait(stream, context);
+    return device_health(context->device);
+}
+ALSO(cuStreamSynchronize_ptsz, cuStreamSynchronize);
+
+CALL(cuStreamQuery, struct stream *stream) {
+    WITH_CONTEXT(context);
+    if (is_bad(stream)) return INVALID_HANDLE;
+    return stream_done_ns(stream, context) <= now_ns() ? OK : NOT_READY;
+}
+ALSO(cuStreamQuery_ptsz, cuStreamQuery);
+
+CALL(cuStreamGetPriority, struct stream *stream, int *priority) {
+    WITH_CONTEXT(context);
+    (void)context;
+    if (!priority || is_bad(stream)) return INVALID_HANDLE;
+    *priority = is_default(stream) ? 0 : stream->priority;
+    return OK;
+}
+ALSO(cuStreamGetPriority_ptsz, cuStreamGetPriority);
+
+CALL(cuStreamGetFlags, struct stream *stream, unsigned *flags) {
+    WITH_CONTEXT(context);
+    (void)context;
+    if (!flags || is_bad(stream)) return INVALID_HANDLE;
+    *flags = is_default(stream) ? 0 : stream->flags;
+    return OK;
+}
+ALSO(cuStreamGetFlags_ptsz, cuStreamGetFlags);
+
+CALL(cuStreamGetCtx, struct stream *stream, struct context **owner) {
+    WITH_CONTEXT(context);
+    if (!owner || is_bad(stream)) return INVALID_HANDLE;
+    *owner = is_default(stream) ? context : stream->context;
+    return OK;
+}
+ALSO(cuStreamGetCtx_ptsz, cuStreamGetCtx);
+
+CALL(cuStreamGetDevice, struct stream *stream, int *device) {
+    struct context *owner;
+    int result = device ? cuStreamGetCtx(stream, &owner) : INVALID_VALUE;
+    if (result == OK) *device = owner->device;
+    return result;
+}
+ALSO(cuStreamGetDevice_ptsz, cuStreamGetDevice);
+
+CALL(cuStreamGetId, struct stream *stream, unsigned long long *id) {
+    WITH_CONTEXT(context);
+    (void)context;
+    if (!id || is_bad(stream)) return INVALID_HANDLE;
+    *id = (unsigned long long)(uintptr_t)stream;
+    return OK;
+}
+ALSO(cuStreamGetId_ptsz, cuStreamGetId);
+
+CALL(cuStreamIsCapturing, struct stream *stream, int *status) {
+    WITH_CONTEXT(context);
+    (void)context;
+    if (!status || is_bad(stream)) return INVALID_HANDLE;
+    *status = 0;
+    return OK;
+}
+ALSO(cuStreamIsCapturing_ptsz, cuStreamIsCapturing);
+
+CALL(cuLaunchHostFunc, struct stream *stream, void (*function)(void *), void *data) {
+    WITH_CONTEXT(context);
+    if (!function || is_bad(stream)) return INVALID_VALUE;
+    stream_wait(stream, context);
+    function(data);
+    return OK;
+}
+ALSO(cuLaunchHostFunc_ptsz, cuLaunchHostFunc);
+
+CALL(cuStreamAddCallback, struct stream *stream, void (*function)(struct stream *, int, void *),
+     void *data, unsigned flags) {
+    WITH_CONTEXT(context);
+    if (!function || flags || is_bad(stream)) return INVALID_VALUE;
+    stream_wait(stream, context);
+    function(stream, OK, data);
+    return OK;
+}
+ALSO(cuStreamAddCallback_ptsz, cuStreamAddCallback);
+
+CALL(cuEventCreate, struct event **made, unsigned flags) {
+    WITH_CONTEXT(context);
+    (void)context;
+    if (!made) return INVALID_VALUE;
+    struct event *event = calloc(1, sizeof *event);
+    if (!event) return OUT_OF_MEMORY;
+    event->magic = EVENT_MAGIC;
+    event->flags = flags;
+    *made = event;
+    return OK;
+}
+
+static bool is_no_event(const struct event *event) {
+    return !event || event->magic != EVENT_MAGIC;
+}
+
+CALL(cuEventRecord, struct event *event, struct stream *stream) {
+    WITH_CONTEXT(context);
+    if (is_no_event(event) || is_bad(stream)) return INVALID_HANDLE;
+    uint64_t done = stream_done_ns(stream, context), now = now_ns();
+    atomic_store(&event->time_ns, done > now ? done : now);
+    return OK;
+}
+ALSO(cuEventRecord_ptsz, cuEventRecord);
+
+CALL(cuEventRecordWithFlags, struct event *event, struct stream *stream, unsigned flags) {
+    (void)flags;
+    return cuEventRecord(event, stream);
+}
+ALSO(cuEventRecordWithFlags_ptsz, cuEventRecordWithFlags);
+
+CALL(cuEventQuery, struct event *event) {
+    WITH_DRIVER(driver);
+    if (is_no_event(event)) return INVALID_HANDLE;
+    return atomic_load(&event->time_ns) <= now_ns() ? OK : NOT_READY;
+}
+
+CALL(cuEventSynchronize, struct event *event) {
+    WITH_DRIVER(driver);
+    if (is_no_event(event)) return INVALID_HANDLE;
+    sleep_until_ns(atomic_load(&event->time_ns));
+    return OK;
+}
+
+CALL(cuEventElapsedTime, float *milliseconds, struct event *start, struct event *end) {
+    WITH_DRIVER(driver);
+    if (!milliseconds || is_no_event(start) || is_no_event(end)) return INVALID_HANDLE;
+    uint64_t from = atomic_load(&start->time_ns), until = atomic_load(&end->time_ns);
+    if (!from || !until) return INVALID_HANDLE;
+    if (from > now_ns() || until > now_ns()) return NOT_READY;
+    *milliseconds = (float)((double)(int64_t)(until - from) / 1e6);
+    return OK;
+}
+ALSO(cuEventElapsedTime_v2, cuEventElapsedTime);
+
+CALL(cuEventDestroy_v2, struct event *event) {
+    WITH_DRIVER(driver);
+    if (is_no_event(event)) return INVALID_HANDLE;
+    event->magic = 0;
+    free(event);
+    return OK;
+}
+ALSO(cuEventDestroy, cuEventDestroy_v2);
+
+CALL(cuStreamWaitEvent, struct stream *stream, struct event *event, unsigned flags) {
+    WITH_CONTEXT(context);
+    (void)flags;
+    if (is_no_event(event) || is_bad(stream)) return INVALID_HANDLE;
+    uint64_t time = atomic_load(&event->time_ns);
+    if (time > stream_done_ns(stream, context)) stream_extend(stream, context, time);
+    return OK;
+}
+ALSO(cuStreamWaitEvent_ptsz, cuStreamWaitEvent);
