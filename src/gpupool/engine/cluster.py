@@ -4,14 +4,13 @@
     hold, release                what pods take of them; both may be said twice
     set_namespace                for affinity by the labels of namespaces
 
-A pod that is held on a node which is not there, or on a card which is gone, stays held: `strays`
-tells of it, and it counts again when the node comes back. Nothing here refuses: a hold is a fact.
-`version` rises with every change.
+A pod that is held on a node which is not there, or on a card which is gone, stays held
+(`discrepancies.py` tells of it), and counts again when the node comes back. Nothing here refuses:
+a hold is a fact. `version` rises with every change.
 """
 
 from collections import OrderedDict
-from collections.abc import Hashable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Hashable, Iterator, Mapping
 from heapq import heappop, heappush
 
 import numpy as np
@@ -27,16 +26,6 @@ from gpupool.engine.policies.policy import Ints
 from gpupool.engine.row import Row
 
 NO_GPUS = Allocation()
-
-
-@dataclass(frozen=True, slots=True)
-class Stray:
-    """Something held that is not there to be held."""
-
-    uid: str
-    pod: str  # namespace/name
-    node: str
-    what: str
 
 
 class Cluster:
@@ -223,20 +212,6 @@ class Cluster:
             for held in state.pods.values()
         )
         return self._index.found(finder, pods)
-
-    def strays(self) -> list[Stray]:
-        return [stray for held in self.holds() for stray in self._strays_of(held)]
-
-    def _strays_of(self, held: Held) -> Iterable[Stray]:
-        pod = held.pod
-        name = f"{pod.namespace}/{pod.name}"
-        state = self._nodes.get(held.node)
-        if state is None:
-            yield Stray(pod.uid, name, held.node, "the node is not there")
-            return
-        for card in held.cards:
-            if card.uuid not in state.card_rows:
-                yield Stray(pod.uid, name, held.node, f"card {card.uuid} is not there")
 
 
 def same_cards(pod: PodRequest) -> tuple[str, str]:

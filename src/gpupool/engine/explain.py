@@ -57,15 +57,24 @@ def fit_message(nodes: int, counts: Counter[str]) -> str:
     return f"0/{nodes} nodes are available: {listed}."
 
 
-def refusals(cluster: Cluster, pod: PodRequest) -> Iterator[Refused]:
-    """For each node the first filter that refuses it, with all the reasons that it gives."""
-    nodes = cluster.all_nodes()
+def refusals(cluster: Cluster, pod: PodRequest, nodes: Ints | None = None) -> Iterator[Refused]:
+    """For each node the first filter that refuses it, with all the reasons that it gives.
+
+    `nodes`: only of these.
+    """
+    nodes = cluster.all_nodes() if nodes is None else nodes
     for filter_ in FILTERS:
         passed = filter_.passes(pod, cluster, nodes)
         if not passed.all():
             yield from filter_.refusals(pod, cluster, nodes[~passed])
         nodes = nodes[passed]
     yield from _by_cards(cluster, pod, nodes)
+
+
+def first_reasons(cluster: Cluster, pod: PodRequest, node: int) -> list[str]:
+    """Why this one node does not take the pod; empty: it does."""
+    nodes = np.array([node], dtype=np.intp)
+    return [refused.reason for refused in refusals(cluster, pod, nodes)]
 
 
 def _by_cards(cluster: Cluster, pod: PodRequest, nodes: Ints) -> Iterator[Refused]:

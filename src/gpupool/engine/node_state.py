@@ -119,7 +119,7 @@ class NodeState:
     def _count_card(self, hold: CardHold, sign: int) -> None:
         row = self.card_rows.get(hold.uuid)
         if row is None:
-            return  # the card is gone; `Cluster.strays` tells of it
+            return  # the card is gone; `discrepancies.py` tells of it
         self.cards[row].count(hold, sign)
 
     def _write(self, pod: PodRequest, cards: tuple[CardHold, ...], columns: Columns) -> None:

@@ -1,0 +1,66 @@
+"""What is held and cannot be: on nodes and cards that are not there, or more than there is.
+
+Another scheduler may have done it, or a node shrank. Nothing is taken away from anyone here.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from gpupool.core.gpu import WHOLE_CARD_PERCENT
+from gpupool.engine.cluster import Cluster
+from gpupool.engine.node_state import Held
+
+
+@dataclass(frozen=True, slots=True)
+class Stray:
+    """Held of something that is not there."""
+
+    uid: str
+    pod: str  # namespace/name
+    node: str
+    what: str
+
+
+@dataclass(frozen=True, slots=True)
+class Excess:
+    """More is held than there is."""
+
+    node: str
+    what: str  # a resource, or a card's uuid
+    held: int
+    there: int
+
+
+def strays(cluster: Cluster) -> list[Stray]:
+    return [stray for held in cluster.holds() for stray in _strays_of(cluster, held)]
+
+
+def _strays_of(cluster: Cluster, held: Held) -> Iterator[Stray]:
+    pod = held.pod
+    name = f"{pod.namespace}/{pod.name}"
+    state = cluster.state(held.node)
+    if state is None:
+        yield Stray(pod.uid, name, held.node, "the node is not there")
+        return
+    for card in held.cards:
+        if card.uuid not in state.card_rows:
+            yield Stray(pod.uid, name, held.node, f"card {card.uuid} is not there")
+
+
+def excesses(cluster: Cluster) -> list[Excess]:
+    found = []
+    for index in cluster.all_nodes():
+        state = cluster.at(int(index))
+        name, offered = state.node.name, state.node.allocatable
+        found += [
+            Excess(name, what, held, offered.get(what, 0))
+            for what, held in state.held.items()
+            if held > offered.get(what, 0)
+        ]
+        for card in state.cards:
+            held = card.units + card.wholes * card.card.units
+            if held > card.card.units:
+                found.append(Excess(name, card.card.uuid, held, card.card.units))
+            elif card.percent > WHOLE_CARD_PERCENT:
+                found.append(Excess(name, card.card.uuid, card.percent, WHOLE_CARD_PERCENT))
+    return found

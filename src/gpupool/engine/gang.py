@@ -1,0 +1,44 @@
+"""decide_gang: places for all of some pods at once, or for none of them.
+
+Each sees the cluster as the ones before leave it. Those that ask for most come first, since small
+ones find room after them; the answer is in the order of the question.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from gpupool.core.request import PodRequest
+from gpupool.engine.cluster import Cluster
+from gpupool.engine.decide import Placement, Unschedulable, decide
+from gpupool.engine.policies.policy import Policy
+from gpupool.engine.trial import trial
+
+
+@dataclass(frozen=True, slots=True)
+class GangUnschedulable:
+    uid: str  # of the first pod that found no place beside the others
+    placed: int  # how many did before it
+    message: str  # why, as it was with those in place
+
+
+def decide_gang(
+    cluster: Cluster, pods: Sequence[PodRequest], policy: Policy
+) -> list[Placement] | GangUnschedulable:
+    """The caller holds the placements, or none."""
+    found: dict[str, Placement] = {}
+    with trial(cluster) as trying:
+        for pod in sorted(pods, key=_size, reverse=True):
+            decision = decide(cluster, pod, policy)
+            if isinstance(decision, Unschedulable):
+                return GangUnschedulable(pod.uid, len(found), decision.message)
+            trying.hold(pod, decision.node, decision.allocation)
+            found[pod.uid] = decision
+    return [found[pod.uid] for pod in pods]
+
+
+def _size(pod: PodRequest) -> tuple[int, int, int]:
+    return (
+        sum(ask.whole for ask in pod.gpus),
+        sum(ask.units * ask.cards for ask in pod.gpus),
+        pod.resources.get("cpu", 0),
+    )

@@ -1,0 +1,173 @@
+"""preempt: which pods of lower priority must go from one node so that a pod fits there.
+
+For each node that could help: all of lower priority leave, in thought; if the pod then fits, as
+many as possible come back, those first whose budget would be broken and those of high priority.
+For a pod with GPUs the cheapest cards are looked for, so that victims free one card, and not a bit
+of each. Among nodes: fewest broken budgets, then the lowest highest priority of a victim, the
+smallest sum of priorities, the fewest victims, and the youngest of the most important ones.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from gpupool.core.request import DisruptionBudget, PodRequest
+from gpupool.engine.card_groups import closed_cards
+from gpupool.engine.cards import allocation_on
+from gpupool.engine.cluster import Cluster
+from gpupool.engine.explain import first_reasons, fit_message, refusals
+from gpupool.engine.filters import FILTERS
+from gpupool.engine.node_state import Held, NodeState
+from gpupool.engine.policies.policy import Policy
+from gpupool.engine.trial import Trial, trial
+from gpupool.engine.verdicts import ask_of
+from gpupool.engine.victims_by_card import cheapest_cards
+
+_ENOUGH_CANDIDATES = 100  # among so many nodes the best is taken
+_LOWEST_PRIORITY = -(2**31)
+NOT_HELPFUL = "Preemption is not helpful for scheduling"
+NO_VICTIMS = "No preemption victims found for incoming pod"
+NEVER = "not eligible due to preemptionPolicy=Never."
+
+
+@dataclass(frozen=True, slots=True)
+class Preemption:
+    node: str
+    victims: tuple[str, ...]  # uids, most important first
+    broken_budgets: int  # victims whose budget allows no more
+
+
+@dataclass(frozen=True, slots=True)
+class NoPreemption:
+    message: str  # what kube-scheduler puts behind "preemption: "
+
+
+def preempt(
+    cluster: Cluster, pod: PodRequest, policy: Policy, budgets: Sequence[DisruptionBudget] = ()
+) -> Preemption | NoPreemption:
+    """Only for a pod that fits nowhere."""
+    if not pod.may_preempt:
+        return NoPreemption(NEVER)
+    if pod.unsupported:
+        return NoPreemption(NOT_HELPFUL)
+    found: list[_Candidate] = []
+    failures: Counter[str] = Counter()
+    curable = _curable_nodes(cluster, pod)
+    failures[NOT_HELPFUL] = len(cluster) - len(curable)
+    for node in curable:
+        state = cluster.at(node)
+        below = [held for held in state.pods.values() if held.pod.priority < pod.priority]
+        if not below:
+            failures[NO_VICTIMS] += 1
+            continue
+        with trial(cluster) as trying:
+            candidate = _on_node(_Attempt(cluster, pod, policy, state, trying), below, budgets)
+        if isinstance(candidate, _Candidate):
+            found.append(candidate)
+            if len(found) == _ENOUGH_CANDIDATES:
+                break
+        else:
+            failures.update(candidate)
+    if not found:
+        return NoPreemption(fit_message(len(cluster), +failures))
+    return _best(found)
+
+
+def _curable_nodes(cluster: Cluster, pod: PodRequest) -> list[int]:
+    """Nodes that only refuse because of what pods hold there."""
+    incurable: set[int] = set()
+    for refused in refusals(cluster, pod):
+        if not refused.curable:
+            incurable.update(int(node) for node in refused.nodes)
+    return [int(node) for node in cluster.all_nodes() if int(node) not in incurable]
+
+
+@dataclass(frozen=True, slots=True)
+class _Attempt:
+    cluster: Cluster
+    pod: PodRequest
+    policy: Policy
+    state: NodeState
+    trying: Trial
+
+    def fits(self) -> bool:
+        node = np.array([self.state.index], dtype=np.intp)
+        if not all(bool(f.passes(self.pod, self.cluster, node)[0]) for f in FILTERS):
+            return False
+        closed = closed_cards(self.pod, self.cluster, self.state)
+        ask = ask_of(self.pod)
+        found = allocation_on(self.cluster, self.pod, self.state, self.policy, ask, closed)
+        return found is not None
+
+
+@dataclass(frozen=True, slots=True)
+class _Candidate:
+    node: str
+    victims: tuple[Held, ...]
+    broken: int
+
+
+def _on_node(
+    attempt: _Attempt, below: list[Held], budgets: Sequence[DisruptionBudget]
+) -> _Candidate | list[str]:
+    """Or the reasons why it would not fit even with all of them gone."""
+    broken = _breaking(below, budgets)
+    cheapest = cheapest_cards(attempt.pod, attempt.state, below, broken)
+    for held in below:
+        attempt.trying.release(held.pod.uid)
+    if not attempt.fits():
+        return first_reasons(attempt.cluster, attempt.pod, attempt.state.index)
+    victims: list[Held] = []
+    for held in sorted(below, key=lambda h: _comes_back(h, cheapest, broken)):
+        attempt.trying.hold(held.pod, held.node, held.allocation)
+        if not attempt.fits():
+            attempt.trying.release(held.pod.uid)
+            victims.append(held)
+    victims.sort(key=lambda h: (-h.pod.priority, h.pod.started, h.pod.uid))
+    name = attempt.state.node.name
+    return _Candidate(name, tuple(victims), sum(h.pod.uid in broken for h in victims))
+
+
+def _comes_back(
+    held: Held, cheapest: frozenset[str], broken: frozenset[str]
+) -> tuple[bool, bool, int, str, str]:
+    pod = held.pod
+    return (pod.uid in cheapest, pod.uid not in broken, -pod.priority, pod.started, pod.uid)
+
+
+def _breaking(below: Iterable[Held], budgets: Sequence[DisruptionBudget]) -> frozenset[str]:
+    """Pods whose budget is used up by the more important ones before them."""
+    left = [budget.allowed for budget in budgets]
+    found = set()
+    for held in sorted(below, key=lambda h: (-h.pod.priority, h.pod.started, h.pod.uid)):
+        pod = held.pod
+        for at, budget in enumerate(budgets):
+            if budget.namespace == pod.namespace and budget.selector.matches(pod.labels):
+                left[at] -= 1
+                if left[at] < 0:
+                    found.add(pod.uid)
+    return frozenset(found)
+
+
+def _best(found: list[_Candidate]) -> Preemption:
+    least = min(_damage(candidate) for candidate in found)
+    equal = [candidate for candidate in found if _damage(candidate) == least]
+    best = max(equal, key=lambda c: _first_start(c.victims))
+    return Preemption(best.node, tuple(held.pod.uid for held in best.victims), best.broken)
+
+
+def _damage(candidate: _Candidate) -> tuple[int, int, int, int]:
+    priorities = [held.pod.priority for held in candidate.victims]
+    # Counted from the lowest there is, so that every victim adds something.
+    total = sum(priority - _LOWEST_PRIORITY for priority in priorities)
+    return (candidate.broken, max(priorities, default=0), total, len(priorities))
+
+
+def _first_start(victims: tuple[Held, ...]) -> str:
+    """Of the most important ones: the longer they run, the more is lost."""
+    if not victims:
+        return ""
+    top = victims[0].pod.priority
+    return min(held.pod.started for held in victims if held.pod.priority == top)

@@ -1,0 +1,41 @@
+"""trial: change what is held, look at what then would be, and leave no trace."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from gpupool.core.gpu import Allocation
+from gpupool.core.request import PodRequest
+from gpupool.engine.cluster import Cluster
+
+
+class Trial:
+    """The cluster as it would be. What is done here is undone when the trial ends."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+        self._undo: list[Callable[[], object]] = []
+
+    def hold(self, pod: PodRequest, node: str, allocation: Allocation) -> None:
+        """Of a pod that is not held yet."""
+        assert self._cluster.held(pod.uid) is None
+        self._cluster.hold(pod, node, allocation)
+        self._undo.append(lambda: self._cluster.release(pod.uid))
+
+    def release(self, uid: str) -> None:
+        held = self._cluster.held(uid)
+        if held is not None:
+            self._cluster.release(uid)
+            self._undo.append(lambda: self._cluster.hold(held.pod, held.node, held.allocation))
+
+    def end(self) -> None:
+        while self._undo:
+            self._undo.pop()()
+
+
+@contextmanager
+def trial(cluster: Cluster) -> Iterator[Trial]:
+    trying = Trial(cluster)
+    try:
+        yield trying
+    finally:
+        trying.end()

@@ -1,0 +1,72 @@
+"""cheapest_cards: the pods that would have to leave so that a pod finds its cards, at least cost.
+
+Card by card: whoever must leave for the ask to fit on this one card; then as many cards as are
+asked for, the cheapest first. Only a hint for `preempt`, which checks everything.
+"""
+
+from collections.abc import Sequence
+
+from gpupool.core.gpu import WHOLE_CARD_PERCENT, GpuAsk
+from gpupool.core.request import PodRequest
+from gpupool.engine.node_state import CardState, Held, NodeState, usable_units
+
+
+def cheapest_cards(
+    pod: PodRequest, state: NodeState, below: Sequence[Held], broken: frozenset[str]
+) -> frozenset[str]:
+    """Uids. `below`: pods of lower priority; `broken`: those whose budget would not allow it."""
+    victims: set[str] = set()
+    for ask in pod.gpus:
+        offers = []
+        for row, card in enumerate(state.cards):
+            leaving = _must_leave(ask, card, below, broken)
+            if leaving is not None:
+                offers.append((_price(leaving, broken), row, leaving))
+        for _, _, leaving in sorted(offers, key=lambda o: o[:2])[: ask.whole or ask.cards]:
+            victims |= {held.pod.uid for held in leaving}
+    return frozenset(victims)
+
+
+def _must_leave(
+    ask: GpuAsk, card: CardState, below: Sequence[Held], broken: frozenset[str]
+) -> list[Held] | None:
+    """None: not even all of them would do."""
+    holders = [
+        (held, hold)
+        for held in below
+        for hold in held.cards
+        if hold.uuid == card.card.uuid and card.usable
+    ]
+    holders.sort(key=lambda h: (h[0].pod.uid in broken, h[0].pod.priority, -h[1].units))
+    units, percent, wholes, pods = card.units, card.percent, card.wholes, card.pods
+    leaving: list[Held] = []
+    while not _has_room(ask, card, units, percent, wholes if not ask.whole else pods):
+        if not holders:
+            return None
+        held, hold = holders.pop(0)
+        leaving.append(held)
+        pods -= 1
+        if hold.whole:
+            wholes -= 1
+        else:
+            units -= hold.units
+            percent -= hold.percent
+    return leaving
+
+
+def _has_room(ask: GpuAsk, card: CardState, units: int, percent: int, in_the_way: int) -> bool:
+    if in_the_way or not card.usable:
+        return False
+    if ask.whole:
+        return card.card.outside_mib < card.card.unit_mib
+    return (
+        usable_units(card.card) - units >= ask.units and WHOLE_CARD_PERCENT - percent >= ask.percent
+    )
+
+
+def _price(leaving: list[Held], broken: frozenset[str]) -> tuple[int, int, int]:
+    return (
+        sum(held.pod.uid in broken for held in leaving),
+        max((held.pod.priority for held in leaving), default=-(2**31)),
+        len(leaving),
+    )
