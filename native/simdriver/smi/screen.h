@@ -1,0 +1,16 @@
+/* The ways to look at cards. Each returns the program's exit code; `list` is what --id says. */
+#ifndef SIMDRIVER_SMI_SCREEN_H
+#define SIMDRIVER_SMI_SCREEN_H
+
+int show_screen(const char *list);
+int show_list(const char *list);
+int show_report(const char *list);
+
+struct format {
+    int has_header, has_units;
+};
+
+int query_cards(const char *fields, struct format format, const char *list);
+int query_processes(const char *fields, struct format format, const char *list);
+
+#endif
