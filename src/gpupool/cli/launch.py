@@ -24,11 +24,15 @@ class StartFailed(click.ClickException):
     """The server said no, crashed, or did not get ready in time."""
 
 
-def server_command(cluster: ClusterDirectory, *, port: int | None, report_to: int) -> list[str]:
+def server_command(
+    cluster: ClusterDirectory, *, port: int | None, gpus: str | None, report_to: int
+) -> list[str]:
     """The command line of a server process: this Python, this package."""
     command = [sys.executable, "-m", "gpupool", "up", "--foreground", "--name", cluster.name]
     if port is not None:
         command += ["--port", str(port)]
+    if gpus is not None:
+        command += ["--gpus", gpus]
     return [*command, "--report-to", str(report_to)]
 
 

@@ -5,7 +5,7 @@ Everything is checked before anything is made: file, names, quotas, port.
 
 import hashlib
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from gpupool.cli.home import (
@@ -36,6 +36,8 @@ from gpupool.localcluster.config.quotas import (
 from gpupool.localcluster.config.settings import ClusterSettings
 from gpupool.localcluster.config.spec import Quotas
 
+SIMULATED_GPUS, REAL_GPUS = "simulated", "real"
+
 
 @dataclass(frozen=True, slots=True)
 class Wish:
@@ -45,6 +47,7 @@ class Wish:
     config: Path | None = None
     port: int | None = None
     data_dir: Path | None = None
+    gpus: str | None = None  # simulated or real
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +86,9 @@ def prepare(home: Home, wish: Wish) -> Prepared | Running:
         make_private(cluster.path)  # somebody may have opened it up since it was made
         if _stored_or_none(cluster) != text:
             write_private(cluster.cluster_file, text.encode())
-    return Prepared(cluster, _settings(home, cluster, file, text, port))
+    settings = _settings(home, cluster, file, text, port)
+    gpus = wish.gpus or cluster.state().get("gpus") or SIMULATED_GPUS
+    return Prepared(cluster, replace(settings, real_gpus=gpus == REAL_GPUS))
 
 
 def _name(wish: Wish, file: ClusterFile | None) -> str:

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Protocol
 
 from gpupool.cli.ports import no_port
-from gpupool.cli.prepare import Prepared, fingerprint
+from gpupool.cli.prepare import REAL_GPUS, SIMULATED_GPUS, Prepared, fingerprint
 from gpupool.cli.reports import Failed, Listener, Ready, Step
 from gpupool.kube.errors import Refused
 from gpupool.localcluster.apiserver.security.certificates import CertificateError
@@ -79,7 +79,12 @@ async def _run(
     def ready(running: RunningCluster) -> None:
         text = cluster.cluster_file.read_text(encoding="utf-8")
         cluster.write_state(
-            {"pid": os.getpid(), "port": running.port, "applied": fingerprint(text)}
+            {
+                "pid": os.getpid(),
+                "port": running.port,
+                "applied": fingerprint(text),
+                "gpus": REAL_GPUS if settings.real_gpus else SIMULATED_GPUS,
+            }
         )
         log.info("cluster is ready", extra={"cluster": settings.name, "port": running.port})
         tell(Ready(running.port))

@@ -36,6 +36,12 @@ if TYPE_CHECKING:
     type=click.Path(file_okay=False, path_type=Path),
     help="Where the cluster keeps its data.",
 )
+@click.option(
+    "--gpus",
+    type=click.Choice(["simulated", "real"]),
+    help="The cards of GPU nodes: simulated ones, or this machine's own on the first GPU node.  "
+    "[default: the last choice, or simulated]",
+)
 @click.option("--foreground", is_flag=True, help="Stay in this terminal until Ctrl-C.")
 @click.option(
     "--merge-kubeconfig", is_flag=True, help="Also add the cluster to your own kubeconfig."
@@ -75,15 +81,15 @@ def command(
             _delete(place, unless=delete_home_unless)
         sys.exit(code)
     if isinstance(found, Prepared):
-        finish(_start(place, found.cluster, wish["port"]))
+        finish(_start(place, found.cluster, wish["port"], wish["gpus"]))
         return
     port = _joined(found.cluster)
-    if wish["config"] or wish["port"] not in (None, 0, port):
-        click.echo("--config and --port take effect after: gpupool down", err=True)
+    if wish["config"] or wish["gpus"] or wish["port"] not in (None, 0, port):
+        click.echo("--config, --gpus and --port take effect after: gpupool down", err=True)
     finish(port)
 
 
-def _start(place: Home, cluster: ClusterDirectory, port: int | None) -> int:
+def _start(place: Home, cluster: ClusterDirectory, port: int | None, gpus: str | None) -> int:
     from gpupool.cli.launch import launch, server_command
 
     began = time.monotonic()
@@ -91,7 +97,7 @@ def _start(place: Home, cluster: ClusterDirectory, port: int | None) -> int:
         running_port = launch(
             place,
             cluster,
-            lambda report_to: server_command(cluster, port=port, report_to=report_to),
+            lambda report_to: server_command(cluster, port=port, gpus=gpus, report_to=report_to),
             on_step=on_step,
         )
     click.echo(f'Cluster "{cluster.name}" is ready after {time.monotonic() - began:.1f} s.')

@@ -10,7 +10,7 @@ from gpupool.localcluster.config.cluster_file import (
     parse_cluster,
     report,
 )
-from gpupool.localcluster.config.spec import Autoscaling, NodeNaming, Quotas, Role, Taint
+from gpupool.localcluster.config.spec import Autoscaling, ImageSpec, NodeNaming, Quotas, Role, Taint
 
 HEAD = "apiVersion: gpupool.io/v1alpha1\nkind: Cluster\n"
 
@@ -26,6 +26,19 @@ def problems(text: str) -> list[str]:
     found = parse_cluster(HEAD + dedent(text))
     assert not isinstance(found, ClusterFile)
     return [line.removeprefix("f:") for line in report(found, "f").splitlines()]
+
+
+def test_images_say_what_runs_for_them() -> None:
+    found = read("""
+        pools: []
+        images:
+          - {name: "localhost:5000/trainer:v2", command: [train], args: [-v], directory: /srv/a}
+          - {name: other, command: [sh]}
+        """)
+    assert found.spec.images == {
+        "localhost:5000/trainer:v2": ImageSpec(("train",), ("-v",), "/srv/a"),
+        "other": ImageSpec(("sh",)),
+    }
 
 
 def test_the_default_cluster_is_the_one_of_the_documents() -> None:

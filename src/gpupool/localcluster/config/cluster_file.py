@@ -26,7 +26,7 @@ from gpupool.localcluster.config.document import Document, Problem, read_documen
 from gpupool.localcluster.config.nodes import POD_PREFIX
 from gpupool.localcluster.config.pools import Place, pool_problems, pool_spec
 from gpupool.localcluster.config.schema_problems import did_you_mean, schema_problems
-from gpupool.localcluster.config.spec import ClusterSpec, Network, Quotas
+from gpupool.localcluster.config.spec import ClusterSpec, ImageSpec, Network, Quotas
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +106,10 @@ def _spec(file: file_format.Cluster) -> ClusterSpec:
         pools=tuple(pool_spec(pool, place, known) for pool in file.pools),
         quotas=replace(Quotas(), **changes),
         instance_types=known.instance_types,
+        images={
+            row.name: ImageSpec(tuple(row.command), tuple(row.args), row.directory)
+            for row in file.images
+        },
     )
 
 
@@ -128,6 +132,7 @@ def _extended(file: file_format.Cluster) -> Catalogue:
 def _catalogue_problems(document: Document, file: file_format.Cluster) -> Iterator[Problem]:
     yield from _twice(document, "gpuModels", [row.name for row in file.gpu_models])
     yield from _twice(document, "instanceTypes", [row.name for row in file.instance_types])
+    yield from _twice(document, "images", [row.name for row in file.images])
     models = {**catalogue().gpu_models, **gpu_models(file.gpu_models)}
     for index, row in enumerate(file.instance_types):
         if row.gpus and row.gpus.model not in models:

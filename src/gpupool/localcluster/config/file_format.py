@@ -161,6 +161,35 @@ class QuotaValues(_Part, frozen=True):
     routes_per_cluster: Annotated[int, Meta(ge=0)] | UnsetType = UNSET
 
 
+class Image(_Part, frozen=True):
+    """What runs for an image: nothing is pulled."""
+
+    name: Annotated[
+        str,
+        Meta(
+            pattern=r"^[^\s:@]+(:[0-9]+/[^\s:@]+)?(:[^\s@/]+)?$",
+            max_length=512,
+            description="With or without a tag: example.com/team/trainer, for all its tags.",
+            extra_json_schema=_wanted("an image such as example.com/team/trainer:v2"),
+        ),
+    ]
+    command: Annotated[
+        list[str],
+        Meta(min_length=1, description="Unless the container has one: programs of this machine."),
+    ]
+    args: Annotated[list[str], Meta(description="Unless the container has a command or args.")] = (
+        field(default_factory=list)
+    )
+    directory: Annotated[
+        str,
+        Meta(
+            pattern=r"^(/[^\n]+)?$",
+            description="Of this machine; containers of the image see it, read-only, in its place.",
+            extra_json_schema=_wanted("an absolute path"),
+        ),
+    ] = ""
+
+
 class Cluster(_Part, frozen=True):
     """A local cluster of gpupool."""
 
@@ -174,6 +203,7 @@ class Cluster(_Part, frozen=True):
     quotas: QuotaValues = QuotaValues()
     gpu_models: list[GpuModel] = field(default_factory=list)
     instance_types: list[InstanceType] = field(default_factory=list)
+    images: list[Image] = field(default_factory=list)
 
 
 class Catalogue(_Part, frozen=True):

@@ -20,6 +20,8 @@ class ClusterSettings:
     # True on the first start, and when the cluster file has changed: make the pools of `spec`
     # what it says. False: the pools live on as the API server has them.
     apply_spec: bool = True
+    # True: this machine's own cards, on the first node that should have some.
+    real_gpus: bool = False
 
     @property
     def kubeconfig(self) -> Path:

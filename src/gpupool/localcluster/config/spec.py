@@ -93,6 +93,15 @@ class Quotas:
 
 
 @dataclass(frozen=True, slots=True)
+class ImageSpec:
+    """What runs for an image."""
+
+    command: tuple[str, ...]
+    args: tuple[str, ...] = ()
+    directory: str = ""  # of this machine, that its containers see
+
+
+@dataclass(frozen=True, slots=True)
 class ClusterSpec:
     region: str
     zone: str
@@ -101,3 +110,4 @@ class ClusterSpec:
     quotas: Quotas = Quotas()  # the platform's, with what the cluster file changes
     # Every type that a pool of this cluster may name, also one made later with kubectl.
     instance_types: Mapping[str, InstanceType] = field(default_factory=dict)
+    images: Mapping[str, ImageSpec] = field(default_factory=dict)  # by name, with or without tag
