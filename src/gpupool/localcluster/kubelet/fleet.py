@@ -122,7 +122,13 @@ class Fleet:
         recorder = Recorder(kube, "kubelet", lambda: datetime.datetime.now(datetime.UTC))
         notices = Notices(recorder)
         nodes, services = Mirror(kube, NODES), Mirror(kube, SERVICES)
-        devices = Devices(directory, beneath.sockets, tasks, lambda node: beats.post_again(node))
+        devices = Devices(
+            directory,
+            beneath.sockets,
+            tasks,
+            changed=lambda node: beats.post_again(node),
+            name_of=lambda uid: pod.key if (pod := keeper.get(uid)) else None,
+        )
         beats = Heartbeats(settings, kube, nodes, recorder, devices.counts)
         gpus = NodeGpus(directory, settings.cards, settings.real_cards)
         keeper = Pods(settings, kube, notices, devices, self._runtime_of, time.time)

@@ -14,6 +14,7 @@ from gpupool.localcluster.kubelet.private_files import make_private, remove_tree
 
 _DISKS, _DRIVERS = "nodes", "drivers"
 DEVICE_PLUGINS = "var/lib/kubelet/device-plugins"
+POD_RESOURCES = "var/lib/kubelet/pod-resources"
 
 
 def node_disk(directory: Path, name: str) -> Path:

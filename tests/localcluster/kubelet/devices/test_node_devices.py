@@ -5,9 +5,11 @@ from pathlib import Path
 
 import pytest
 
+from gpupool.kubeletapi.calling import channel_to
 from gpupool.kubeletapi.errors import RpcFailed
+from gpupool.kubeletapi.messages import ContainerDevices, ContainerResources, PodResources
 from gpupool.localcluster.kubelet.devices.asks import Ask
-from gpupool.localcluster.kubelet.devices.node_devices import NodeDevices, NotYet
+from gpupool.localcluster.kubelet.devices.node_devices import NodeDevices, NotYet, Places
 from tests.localcluster.kubelet.devices.plugin import RESOURCE, FakePlugin, register
 
 
@@ -15,7 +17,9 @@ class Node:
     def __init__(self, directory: Path) -> None:
         self.directory = directory
         self._changed = asyncio.Event()
-        self.devices = NodeDevices(directory, self._changed.set)
+        places = Places(directory, directory / "r")
+        places.pod_resources.mkdir(exist_ok=True)
+        self.devices = NodeDevices(places, self._changed.set, {"p": ("ns", "pod")}.get)
 
     async def until(self, allocatable: int, capacity: int | None = None) -> None:
         wanted = (allocatable, allocatable if capacity is None else capacity)
@@ -30,6 +34,21 @@ class Node:
 
     def env(self, pod: str, container: str = "c") -> str:
         return self.devices.response(pod, container).envs.get("THINGS", "")
+
+
+async def test_it_tells_who_holds_what(tmp_path: Path) -> None:
+    async with (
+        node(tmp_path) as kubelet,
+        FakePlugin("t0", "t1").registered(tmp_path),
+        channel_to(tmp_path / "r" / "kubelet.sock") as channel,
+    ):
+        await kubelet.until(2)
+        assert await kubelet.devices.admit("p", [ask(1)]) is None
+        assert await kubelet.devices.admit("gone", [ask(1)]) is None
+        devices = (ContainerDevices(RESOURCE, ("t0",)),)
+        pods = (PodResources("pod", "ns", (ContainerResources("c", devices),)),)
+        assert (await channel.pod_resources()).pods == pods
+        assert (await channel.allocatable()).devices == (ContainerDevices(RESOURCE, ("t0", "t1")),)
 
 
 @contextlib.asynccontextmanager

@@ -10,9 +10,10 @@ from gpupool.contract.objects import Obj
 from gpupool.kubeletapi.errors import KubeletApiError
 from gpupool.kubeletapi.messages import ContainerAllocateResponse
 from gpupool.localcluster.kubelet.devices.asks import pod_asks
-from gpupool.localcluster.kubelet.devices.node_devices import NodeDevices
+from gpupool.localcluster.kubelet.devices.node_devices import NodeDevices, Places
+from gpupool.localcluster.kubelet.devices.pod_resources import NameOf
 from gpupool.localcluster.kubelet.devices.stock import Counts
-from gpupool.localcluster.kubelet.node_files import DEVICE_PLUGINS, node_disk
+from gpupool.localcluster.kubelet.node_files import DEVICE_PLUGINS, POD_RESOURCES, node_disk
 from gpupool.localcluster.kubelet.private_files import make_private
 from gpupool.localcluster.kubelet.socket_paths import SocketPaths
 
@@ -28,19 +29,23 @@ class Devices:
         sockets: SocketPaths,
         tasks: asyncio.TaskGroup,
         changed: Callable[[str], None],
+        name_of: NameOf,
     ) -> None:
         """`changed` is called with the name of a node that may have other counts than before."""
         self._directory = directory
         self._sockets = sockets
         self._tasks = tasks
         self._changed = changed
+        self._name_of = name_of
         self._nodes: dict[str, NodeDevices] = {}
         self._running: dict[str, asyncio.Task[None]] = {}
 
     def add(self, node: str) -> None:
         changed = partial(self._changed, node)
-        directory = make_private(node_disk(self._directory, node) / DEVICE_PLUGINS)
-        devices = NodeDevices(self._sockets.way_to(directory), changed)
+        disk = node_disk(self._directory, node)
+        directories = (make_private(disk / path) for path in (DEVICE_PLUGINS, POD_RESOURCES))
+        places = Places(*map(self._sockets.way_to, directories))
+        devices = NodeDevices(places, changed, self._name_of)
         self._nodes[node] = devices
         self._running[node] = self._tasks.create_task(_run(node, devices), name="kubelet-devices")
 

@@ -27,7 +27,7 @@ from gpupool.kubeletapi.messages import (
     PreStartContainerRequest,
     RegisterRequest,
 )
-from gpupool.kubeletapi.serving import registration_service, serving
+from gpupool.kubeletapi.serving import pod_resources_service, registration_service, serving
 from gpupool.localcluster.kubelet.devices import checkpoint
 from gpupool.localcluster.kubelet.devices.asks import Ask
 from gpupool.localcluster.kubelet.devices.grants import (
@@ -38,13 +38,20 @@ from gpupool.localcluster.kubelet.devices.grants import (
     chosen,
     merged,
 )
+from gpupool.localcluster.kubelet.devices.pod_resources import NameOf, all_devices, held
 from gpupool.localcluster.kubelet.devices.registration import problem_of
 from gpupool.localcluster.kubelet.devices.stock import GRACE_S, Counts, Stock
-from gpupool.localcluster.kubelet.private_files import make_private
 
 log = logging.getLogger(__name__)
 
 SOCKET = "kubelet.sock"
+
+
+class Places(NamedTuple):
+    """Directories of sockets."""
+
+    plugins: Path
+    pod_resources: Path
 
 
 class Plugin(NamedTuple):
@@ -57,16 +64,18 @@ class NotYet(Exception):
 
 
 class NodeDevices:
-    def __init__(self, directory: Path, changed: Callable[[], None]) -> None:
+    def __init__(self, places: Places, changed: Callable[[], None], name_of: NameOf) -> None:
         """`changed` is called when the counts may be others than before."""
-        self._directory = make_private(directory)
+        self._directory = places.plugins
+        self._resources_directory = places.pod_resources
         self._changed = changed
+        self._name_of = name_of
         self._stock = Stock()
         self._grants = Grants()
         self._plugins: dict[tuple[str, str], Plugin] = {}  # by resource and socket
         self._turn = asyncio.Lock()  # pods are admitted one after the other
         self._tasks: asyncio.TaskGroup | None = None
-        grants, resources = checkpoint.read(directory)
+        grants, resources = checkpoint.read(self._directory)
         for grant in grants:
             self._grants.add(grant)
         for resource in resources:
@@ -78,10 +87,14 @@ class NodeDevices:
         for path in self._directory.iterdir():
             if stat.S_ISSOCK(path.lstat().st_mode):
                 path.unlink()
-        service = registration_service(self.register)
-        kubelet = serving(self._directory / SOCKET, [service])
+        kubelet = serving(self._directory / SOCKET, [registration_service(self.register)])
+        told = pod_resources_service(
+            lambda: held(self._grants, self._name_of),
+            lambda: all_devices(self._stock.ids()),
+        )
+        teller = serving(self._resources_directory / SOCKET, [told])
         try:
-            async with asyncio.TaskGroup() as self._tasks, kubelet:
+            async with asyncio.TaskGroup() as self._tasks, teller, kubelet:
                 await asyncio.sleep(GRACE_S)  # for plugins from before a restart
                 self._expire()
                 await asyncio.Event().wait()
