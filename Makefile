@@ -10,6 +10,8 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.installed
+BUILT := src/gpupool/_native/.made
+NATIVE := native/build.py $(wildcard native/*/*.[ch] native/*/*/*.[ch] native/*/*/*.inc)
 
 # make up NAME=training CONFIG=my-cluster.yaml PORT=7443
 NAME ?=
@@ -28,7 +30,7 @@ help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 .PHONY: up
-up: $(READY) ## Start a local cluster (NAME=, CONFIG=, PORT=)
+up: $(BUILT) ## Start a local cluster (NAME=, CONFIG=, PORT=)
 	@$(BIN)/gpupool up $(UP_FLAGS)
 
 .PHONY: down
@@ -36,11 +38,11 @@ down: $(READY) ## Stop it; its data stays (NAME=)
 	@$(BIN)/gpupool down $(NAME_FLAG)
 
 .PHONY: test
-test: $(READY) ## Run the tests (T="path -k word")
+test: $(BUILT) ## Run the tests (T="path -k word")
 	$(BIN)/pytest -n 2 -m "not slow" $(T)
 
 .PHONY: test-slow
-test-slow: $(READY) ## Run the long ones: hundreds of crashes, large clusters
+test-slow: $(BUILT) ## Run the long ones: hundreds of crashes, large clusters
 	$(BIN)/pytest -m slow tests
 
 .PHONY: check
@@ -78,9 +80,13 @@ lock: $(READY) ## Resolve the dependencies again into requirements.lock
 .PHONY: venv
 venv: $(READY) ## Make .venv and install what the lock file says
 
+.PHONY: native
+native: $(READY) ## Compile the native parts (ALL=1: for every architecture)
+	$(BIN)/python native/build.py $(if $(ALL),--all)
+
 .PHONY: clean
 clean: ## Remove .venv and everything generated; clusters stay
-	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache dist build
+	rm -rf $(VENV) src/gpupool/_native .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache dist build
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # Installed again only when the lock file or our own metadata changes.
@@ -95,4 +101,9 @@ $(READY): requirements.lock pyproject.toml
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps \
 	  --no-build-isolation --editable .
+	@touch $@
+
+# An editable install points at the sources: what is compiled has to follow them.
+$(BUILT): $(NATIVE) | $(READY)
+	@$(BIN)/python native/build.py
 	@touch $@
