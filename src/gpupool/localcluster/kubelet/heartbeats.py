@@ -160,6 +160,8 @@ class Heartbeats:
         obj = self._mirror.get(node.name)
         if obj is None:
             return
+        # First: what changes from here on is not in this post, and asks for another.
+        self._posted_at[node.name] = now
         before = (obj.get("status") or {}).get("conditions") or []
         status: Obj = {"conditions": node_conditions(before, stamp(now))}
         counts = self._counts(node.name)
@@ -168,8 +170,11 @@ class Heartbeats:
             status["allocatable"] = _shown(counts.allocatable)
         change = {"status": status}
         path = NODES.path(name=node.name, subresource="status")
-        await self._kube.patch(path, change, content_type=STRATEGIC_PATCH)
-        self._posted_at[node.name] = now
+        try:
+            await self._kube.patch(path, change, content_type=STRATEGIC_PATCH)
+        except BaseException:
+            self._posted_at.pop(node.name, None)
+            raise
         if not any(c["type"] == "Ready" and c["status"] == "True" for c in before):
             text = f"Node {node.name} status is now: NodeReady"
             self._recorder.event(obj, NORMAL, "NodeReady", text, host=node.name)

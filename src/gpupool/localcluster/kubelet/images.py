@@ -69,7 +69,7 @@ class Image:
 
     command: tuple[str, ...]
     args: tuple[str, ...] = ()
-    directory: Path | None = None  # of this machine; the container sees it where it is
+    directory: str = ""  # of this machine; the container sees it where it is
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +102,7 @@ def program(
     cluster file adds."""
     own = known.get(image) or known.get(repository(image))
     if own is not None:
-        files = {str(own.directory): own.directory} if own.directory else {}
+        files = {own.directory: Path(own.directory)} if own.directory else {}
         rest = tuple(args) if command or args else own.args
         return Program((*(command or own.command), *rest), files=files)
     name = image_name(image)
