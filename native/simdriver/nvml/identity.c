@@ -58,7 +58,6 @@ API int nvmlDeviceGetHandleBySerial(const char *serial, device_t *device) {
     return by_text(serial, device, serial_of);
 }
 
-API int nvmlDeviceGetHandleByPciBusId_v2(const char *text, device_t *device);
 API int nvmlDeviceGetHandleByPciBusId_v2(const char *text, device_t *device) {
     unsigned domain = 0, bus, slot, function = 0;
     if (!session_node()) return UNINITIALIZED;
@@ -100,7 +99,6 @@ GETTER(nvmlDeviceGetNumGpuCores, unsigned, card->fixed.cores)
 GETTER(nvmlDeviceGetMemoryBusWidth, unsigned, card->fixed.memory_bus_bits)
 GETTER(nvmlDeviceGetMultiGpuBoard, unsigned, 0)
 GETTER(nvmlDeviceGetBusType, unsigned, 2) /* PCIe */
-GETTER(nvmlDeviceGetNumaNodeId, unsigned, card->fixed.numa_node)
 GETTER(nvmlDeviceGetMaxPcieLinkGeneration, unsigned, card->fixed.pcie_generation)
 GETTER(nvmlDeviceGetGpuMaxPcieLinkGeneration, unsigned, card->fixed.pcie_generation)
 GETTER(nvmlDeviceGetCurrPcieLinkGeneration, unsigned, card->fixed.pcie_generation)

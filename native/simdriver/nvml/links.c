@@ -3,7 +3,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "session.h"
+#include "links.h"
 
 #define LEVEL_HOSTBRIDGE 30 /* nvmlGpuTopologyLevel_t */
 #define P2P_OK 0
@@ -14,7 +14,7 @@ static int is_joined(const struct card *card, unsigned link) {
     return link < card->fixed.link_count && card->fixed.link_peer[link] != LINK_NONE;
 }
 
-static int count_links(const struct card *from, const struct card *to) {
+int count_links(const struct card *from, const struct card *to) {
     int count = 0;
     for (unsigned link = 0; link < MAX_LINKS; link++) {
         unsigned peer = is_joined(from, link) ? from->fixed.link_peer[link] : LINK_NONE;

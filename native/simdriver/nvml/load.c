@@ -94,8 +94,13 @@ static unsigned long long energy_mj(const struct card *card) {
 
 GETTER(nvmlDeviceGetPowerUsage, unsigned, power_mw(card))
 GETTER(nvmlDeviceGetTotalEnergyConsumption, unsigned long long, energy_mj(card))
-GETTER(nvmlDeviceGetPerformanceState, unsigned, card_percent(card) ? 0 : 8)
-GETTER(nvmlDeviceGetPowerState, unsigned, card_percent(card) ? 0 : 8)
+
+/* Cards with stacked memory, which is known by its wide bus, never leave P0. */
+static unsigned performance_state(const struct card *card) {
+    return card_percent(card) || card->fixed.memory_bus_bits >= 4096 ? 0 : 8;
+}
+GETTER(nvmlDeviceGetPerformanceState, unsigned, performance_state(card))
+GETTER(nvmlDeviceGetPowerState, unsigned, performance_state(card))
 
 API int nvmlDeviceGetTemperature(device_t device, unsigned sensor, unsigned *value);
 API int nvmlDeviceGetTemperature(device_t device, unsigned sensor, unsigned *value) {

@@ -3,9 +3,11 @@
 #include <stddef.h>
 #include <string.h>
 
+#include "links.h"
 #include "processes.h"
 
 #define SLOTS 320
+#define SLOT_PATH 23
 #define SLOT_LOG 26
 #define SLOT_COMPUTE 213
 #define SLOT_GRAPHICS 214
@@ -29,6 +31,20 @@ static int not_supported(void) {
 }
 
 static int write_log(void) {
+    return OK;
+}
+
+/* Between two bus ids: 2 a host bridge, 4 and more so many NVLinks. */
+static int path_between(const char *first, const char *second, unsigned *path) {
+    device_t one_device, other_device;
+    if (!path) return INVALID_ARGUMENT;
+    int result = nvmlDeviceGetHandleByPciBusId_v2(first, &one_device);
+    if (result == OK) result = nvmlDeviceGetHandleByPciBusId_v2(second, &other_device);
+    if (result != OK) return result;
+    WITH_CARD(one, one_device);
+    WITH_CARD(other, other_device);
+    int links = count_links(one, other);
+    *path = links ? 4 + (unsigned)links : 2;
     return OK;
 }
 
@@ -61,6 +77,7 @@ API int nvmlInternalGetExportTable(const void **table, const void *id) {
     if (!table || !id) return INVALID_ARGUMENT;
     if (memcmp(id, TABLE_ID, sizeof TABLE_ID) != 0) return NOT_FOUND;
     for (int i = 1; i < SLOTS; i++) slots[i] = (const void *)(uintptr_t)not_supported;
+    slots[SLOT_PATH] = (const void *)(uintptr_t)path_between;
     slots[SLOT_LOG] = (const void *)(uintptr_t)write_log;
     slots[SLOT_COMPUTE] = (const void *)(uintptr_t)compute_processes;
     slots[SLOT_GRAPHICS] = slots[SLOT_MPS] = (const void *)(uintptr_t)no_processes;

@@ -18,6 +18,7 @@ int visible_index(device_t device);             /* as this process counts */
 device_t device_at(int visible_index);          /* NULL: there is none */
 device_t device_of(const struct card *card);    /* NULL: not seen */
 
+API int nvmlDeviceGetHandleByPciBusId_v2(const char *text, device_t *device);
 void describe_pci(const struct card_fixed *fixed, struct pci_v3 *pci);
 int copy_text(char *target, unsigned size, const char *text);
 

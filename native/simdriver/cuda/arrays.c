@@ -1,0 +1,70 @@
+/* Arrays: their memory is counted; what is in them is not simulated. */
+#include <stdlib.h>
+
+#include "allocations.h"
+
+struct shape {
+    size_t width, height;
+    int format;
+    unsigned channels;
+};
+struct shape_3d {
+    size_t width, height, depth;
+    int format;
+    unsigned channels, flags;
+};
+struct array {
+    pointer_t memory;
+    struct shape_3d shape;
+};
+
+/* Of one channel; 0 for formats in blocks, which are not known here. */
+static size_t format_bytes(int format) {
+    switch (format) {
+    case 1: case 8: return 1;
+    case 2: case 9: case 16: return 2;
+    case 3: case 10: case 32: return 4;
+    default: return 0;
+    }
+}
+
+static int create(struct array **made, const struct shape_3d *shape) {
+    WITH_CONTEXT(context);
+    size_t element = format_bytes(shape->format) * shape->channels;
+    if (!made || !shape->width || !element) return INVALID_VALUE;
+    size_t rows = shape->height ? shape->height : 1, layers = shape->depth ? shape->depth : 1;
+    if (shape->width > 1u << 20 || rows > 1u << 20 || layers > 1u << 16) return INVALID_VALUE;
+    struct array *array = calloc(1, sizeof *array);
+    if (!array) return OUT_OF_MEMORY;
+    array->shape = *shape;
+    int result = allocate(context, context->device, ON_DEVICE,
+                          shape->width * rows * layers * element, NULL, &array->memory);
+    if (result == OK) *made = array;
+    else free(array);
+    return result;
+}
+
+CALL(cuArrayCreate_v2, struct array **made, const struct shape *shape) {
+    if (!shape) return INVALID_VALUE;
+    struct shape_3d full = {shape->width, shape->height, 0, shape->format, shape->channels, 0};
+    return create(made, &full);
+}
+
+CALL(cuArray3DCreate_v2, struct array **made, const struct shape_3d *shape) {
+    return shape ? create(made, shape) : INVALID_VALUE;
+}
+
+CALL(cuArray3DGetDescriptor_v2, struct shape_3d *shape, struct array *array) {
+    WITH_DRIVER(driver);
+    if (!shape || !array) return INVALID_HANDLE;
+    *shape = array->shape;
+    return OK;
+}
+
+CALL(cuArrayDestroy, struct array *array) {
+    WITH_DRIVER(driver);
+    if (!array) return INVALID_HANDLE;
+    int result = release(array->memory, ON_DEVICE);
+    if (result == OK) free(array);
+    return result;
+}
