@@ -33,7 +33,8 @@ class NvmlDriver:
         if self._running is None or self._running.done():
             self._running = asyncio.create_task(asyncio.to_thread(self._look), name="nvml")
         try:
-            return await asyncio.wait_for(asyncio.shield(self._running), LONGEST_LOOK_S)
+            async with asyncio.timeout(LONGEST_LOOK_S):
+                return await asyncio.shield(self._running)
         except TimeoutError:
             raise NoDriver(f"the NVIDIA driver did not answer in {LONGEST_LOOK_S:.0f} s") from None
 

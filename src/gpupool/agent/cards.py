@@ -1,0 +1,211 @@
+"""What is known of a node's cards: one look after the other goes in, an inventory comes out. Pure.
+
+    healthy ── XID of policy "suspect" ──> suspect ── quiet for long enough ──> healthy
+       │  └─── XID of policy "unhealthy" ─> unhealthy ── reset, or pardoned ──> healthy
+       ├─────── uncorrected memory errors > 0 ──> unhealthy ── back to 0 ─────> healthy
+       ├─────── answers no more ──> lost ── answers again ────────────────────> healthy
+       └─────── a person's order ─> cordoned ── taken back ───────────────────> healthy
+
+Several can hold at a time; the one that is listed furthest below is shown, and lost before all. All
+but what XIDs did can be seen at any look. What XIDs did is in the inventory's reasons, from which a
+new agent takes it up; a restart of the machine ends it.
+"""
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+
+from gpupool.agent.xid_policy import Effect, XidPolicy
+from gpupool.core.gpu import Card, CardHealth, Inventory
+from gpupool.hardware.driver import CardLook, Look
+
+_STEADY_LOOKS = 3  # memory is taken for somebody else's only when so many looks agree
+_OUTSIDE_STEP_MIB = 256  # and told in such steps: less is what drivers and programs round
+_XID_REASON = re.compile(r"XID (\d{1,9}): ")
+
+
+@dataclass(frozen=True, slots=True)
+class Trouble:
+    """What XIDs did to a card."""
+
+    health: CardHealth
+    reason: str
+    until_s: float | None  # None: it does not pass by itself
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    facts: CardLook  # the last time that it answered
+    is_lost: bool = False
+    trouble: Trouble | None = None
+    outside: tuple[int, ...] = ()  # of the last looks
+
+
+@dataclass(frozen=True, slots=True)
+class Memory:
+    boot: str = ""
+    driver: str = ""
+    cuda: int = 0
+    cards: tuple[Known, ...] = ()  # by index
+
+
+@dataclass(frozen=True, slots=True)
+class Orders:
+    """Of people, by uuid."""
+
+    cordoned: Mapping[str, str]
+    cleared: Mapping[str, str]
+
+
+NO_ORDERS = Orders({}, {})
+
+
+def remembered(inventory: Inventory, policy: XidPolicy, now_s: float) -> Memory:
+    """What an agent before us has published."""
+    cards = tuple(
+        Known(
+            CardLook(
+                card.index,
+                card.uuid,
+                card.model,
+                card.memory_mib,
+                links=card.links,
+                numa=card.numa,
+            ),
+            is_lost=card.health is CardHealth.LOST,
+            trouble=_again(card, policy, now_s),
+        )
+        for card in inventory.cards
+    )
+    return Memory(inventory.boot, inventory.driver, cards=cards)
+
+
+def _again(card: Card, policy: XidPolicy, now_s: float) -> Trouble | None:
+    found = _XID_REASON.match(card.reason)
+    return _trouble(int(found[1]), policy, now_s) if found else None
+
+
+def after_look(
+    memory: Memory, look: Look, orders: Orders, policy: XidPolicy, now_s: float
+) -> Memory:
+    same_boot = memory.boot == look.boot
+    before = {known.facts.uuid: known for known in memory.cards if same_boot}
+    by_index = {known.facts.index: known for known in before.values()}
+    found: dict[str, Known] = {}
+    for card in look.cards:
+        known = before.get(card.uuid) if card.uuid else by_index.get(card.index)
+        if known is None and card.is_lost:
+            continue  # it was never seen to answer: nothing is known of it
+        seen = _seen(known, card)
+        found[seen.facts.uuid] = seen
+    for uuid, known in before.items():  # not even counted any more
+        if uuid not in found and uuid not in orders.cleared:
+            found[uuid] = replace(known, is_lost=True)
+    struck = {
+        uuid: _struck(_pardoned(known, orders, now_s), look, policy, now_s)
+        for uuid, known in found.items()
+    }
+    cards = sorted(struck.values(), key=lambda known: (known.facts.index, known.facts.uuid))
+    return Memory(look.boot, look.version, look.cuda, tuple(cards))
+
+
+def _seen(known: Known | None, card: CardLook) -> Known:
+    if card.is_lost:
+        assert known is not None
+        return replace(known, is_lost=True)
+    if known is None:
+        return Known(card, outside=(card.outside_mib,))
+    outside = (*known.outside, card.outside_mib)[-_STEADY_LOOKS:]
+    # One that comes back was reset: that is the only way back.
+    trouble = None if known.is_lost else known.trouble
+    return Known(card, trouble=trouble, outside=outside)
+
+
+def _pardoned(known: Known, orders: Orders, now_s: float) -> Known:
+    trouble = known.trouble
+    if trouble is None:
+        return known
+    is_over = trouble.until_s is not None and trouble.until_s <= now_s
+    if is_over or known.facts.uuid in orders.cleared:
+        return replace(known, trouble=None)
+    return known
+
+
+def _struck(known: Known, look: Look, policy: XidPolicy, now_s: float) -> Known:
+    """An error that names no card may be of any."""
+    for xid in look.xids:
+        if xid.uuid in ("", known.facts.uuid):
+            trouble = _trouble(xid.number, policy, now_s)
+            known = replace(known, trouble=_worse(known.trouble, trouble))
+    return known
+
+
+def _trouble(xid: int, policy: XidPolicy, now_s: float) -> Trouble | None:
+    rule = policy.rule(xid)
+    reason = f"XID {xid}: {rule.meaning}"
+    match rule.effect:
+        case Effect.IGNORE:
+            return None
+        case Effect.SUSPECT:
+            return Trouble(CardHealth.SUSPECT, reason, now_s + rule.quiet_minutes * 60)
+        case Effect.UNHEALTHY:
+            return Trouble(CardHealth.UNHEALTHY, reason, None)
+
+
+def _worse(one: Trouble | None, other: Trouble | None) -> Trouble | None:
+    """That which lasts longer; of two alike, the newer."""
+    if one is None or other is None:
+        return one or other
+    return one if one.until_s is None and other.until_s is not None else other
+
+
+def inventory_after(memory: Memory, orders: Orders, unit_mib: int) -> Inventory:
+    cards = tuple(_card(known, orders, unit_mib) for known in memory.cards)
+    return Inventory(cards, memory.driver, memory.boot)
+
+
+def _card(known: Known, orders: Orders, unit_mib: int) -> Card:
+    facts = known.facts
+    health, reason = _health(known, orders, unit_mib)
+    outside_mib = min(known.outside, default=0) // _OUTSIDE_STEP_MIB * _OUTSIDE_STEP_MIB
+    return Card(
+        facts.index,
+        facts.uuid,
+        facts.model,
+        facts.memory_mib,
+        health,
+        reason,
+        facts.links,
+        facts.numa,
+        outside_mib,
+        unit_mib,
+    )
+
+
+def _health(known: Known, orders: Orders, unit_mib: int) -> tuple[CardHealth, str]:
+    facts, trouble = known.facts, known.trouble
+    why = trouble.reason if trouble is not None else ""
+    if known.is_lost:
+        return CardHealth.LOST, why or "it does not answer any more"
+    if facts.uuid in orders.cordoned:
+        return CardHealth.CORDONED, orders.cordoned[facts.uuid] or "by a person"
+    if facts.is_split:
+        return CardHealth.CORDONED, "MIG mode is on: its parts cannot be given out yet"
+    if facts.memory_mib < unit_mib:
+        return CardHealth.UNHEALTHY, f"{facts.memory_mib} MiB are less than a unit of {unit_mib}"
+    if trouble is not None and trouble.health is CardHealth.UNHEALTHY:
+        return trouble.health, why
+    if facts.ecc_uncorrected:
+        return CardHealth.UNHEALTHY, f"{facts.ecc_uncorrected} uncorrected memory errors"
+    if trouble is not None:
+        return trouble.health, why
+    return CardHealth.HEALTHY, ""
+
+
+def changed_cards(before: Inventory, after: Inventory) -> Iterable[tuple[Card | None, Card]]:
+    """Cards whose health is not what it was, and new ones; in order."""
+    known = {card.uuid: card for card in before.cards}
+    for card in after.cards:
+        old = known.get(card.uuid)
+        if old is None or (old.health, old.reason) != (card.health, card.reason):
+            yield old, card

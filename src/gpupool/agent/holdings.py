@@ -1,0 +1,74 @@
+"""Which containers hold which devices, and which cards they use: from the kubelet and the API.
+
+Asked only while a card is not well, so that the right devices are called unhealthy. A kubelet that
+does not say is no error: see `devices.unhealthy_ids`.
+"""
+
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+from gpupool.agent.devices import Holding
+from gpupool.contract.allocation import BadAllocation, allocation_of
+from gpupool.contract.names import (
+    ANNOTATION_ALLOCATION,
+    RESOURCE_GPU,
+    RESOURCE_GPU_MEM,
+    RESOURCE_GPU_PERCENT,
+)
+from gpupool.contract.objects import Obj
+from gpupool.core.gpu import CardShare, ContainerGpus
+from gpupool.kube.client import Kube
+from gpupool.kube.errors import KubeError
+from gpupool.kube.resources import PODS
+from gpupool.kubeletapi.calling import channel_to
+from gpupool.kubeletapi.errors import RpcFailed
+from gpupool.kubeletapi.messages import ListPodResourcesResponse
+
+Holdings = dict[str, list[Holding]]  # by resource
+
+_WORTH: dict[str, Callable[[CardShare], int]] = {
+    RESOURCE_GPU: lambda share: 1,
+    RESOURCE_GPU_MEM: lambda share: share.units,
+    RESOURCE_GPU_PERCENT: lambda share: share.percent,
+}
+
+
+async def current_holdings(kube: Kube, node: str, socket: Path) -> Holdings:
+    """Nothing, where it cannot be found out."""
+    try:
+        async with channel_to(socket) as kubelet:
+            given = await kubelet.pod_resources()
+        query = {"fieldSelector": f"spec.nodeName={node}"}
+        pods = (await kube.list(PODS, query=query)).items
+    except (RpcFailed, KubeError):
+        return {}
+    return joined(given, pods)
+
+
+def joined(given: ListPodResourcesResponse, pods: Iterable[Obj]) -> Holdings:
+    used = {
+        (pod["metadata"]["namespace"], pod["metadata"]["name"], gpus.container): gpus.shares
+        for pod in pods
+        for gpus in _containers(pod)
+    }
+    found: Holdings = {resource: [] for resource in _WORTH}
+    for pod in given.pods:
+        for container in pod.containers:
+            shares = used.get((pod.namespace, pod.name, container.name), ())
+            for devices in container.devices:
+                if devices.resource_name in found:
+                    worth = _worth(devices.resource_name, shares)
+                    found[devices.resource_name].append(Holding(devices.device_ids, worth))
+    return found
+
+
+def _worth(resource: str, shares: Iterable[CardShare]) -> dict[str, int]:
+    return {share.uuid: _WORTH[resource](share) for share in shares}
+
+
+def _containers(pod: Obj) -> tuple[ContainerGpus, ...]:
+    text = (pod["metadata"].get("annotations") or {}).get(ANNOTATION_ALLOCATION, "")
+    try:
+        return allocation_of(text).containers if text else ()
+    except BadAllocation:
+        return ()

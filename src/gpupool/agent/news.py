@@ -1,0 +1,51 @@
+"""What the agent says in events of its node. Pure."""
+
+from collections import Counter
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from gpupool.agent.cards import changed_cards
+from gpupool.core.gpu import Card, CardHealth, Inventory
+
+_REASONS = {
+    CardHealth.SUSPECT: "GpuSuspect",
+    CardHealth.UNHEALTHY: "GpuUnhealthy",
+    CardHealth.LOST: "GpuLost",
+    CardHealth.CORDONED: "GpuCordoned",
+}
+
+
+class News(NamedTuple):
+    is_bad: bool
+    reason: str
+    message: str
+
+
+def news_of(before: Inventory, after: Inventory) -> Iterator[News]:
+    if after.cards and not before.cards:
+        yield News(False, "GpusFound", f"found {_models(after)}; driver {after.driver}")
+    for old, card in changed_cards(before, after):
+        shown = f"card {card.index} ({card.model}, {card.uuid})"
+        if card.health is not CardHealth.HEALTHY:
+            is_bad = card.health is not CardHealth.CORDONED
+            yield News(is_bad, _REASONS[card.health], f"{shown} is {card.health}: {card.reason}")
+        elif old is not None:
+            yield News(False, "GpuHealthy", f"{shown} is healthy again; it was {_was(old)}")
+
+
+def no_driver(why: str) -> News:
+    return News(True, "NoGpuDriver", f"{why}. The node offers no GPUs until there is one.")
+
+
+def label_conflict(labels: tuple[str, ...]) -> News:
+    shown = ", ".join(labels)
+    return News(True, "GpuLabelsNotOurs", f"somebody else has set {shown}: left as it is")
+
+
+def _models(inventory: Inventory) -> str:
+    counts = Counter(card.model for card in inventory.cards)
+    return ", ".join(f"{count} x {model}" for model, count in counts.items())
+
+
+def _was(card: Card) -> str:
+    return f"{card.health}: {card.reason}" if card.reason else str(card.health)

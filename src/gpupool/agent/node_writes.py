@@ -1,0 +1,179 @@
+"""What the agent writes to its node: labels, the inventory, one condition.
+
+Labels are applied without force: one that somebody else has set to another value stays theirs, and
+is reported. Server-side apply also removes what we applied earlier and want no more, also if that
+was another process of ours.
+"""
+
+import datetime
+import logging
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from gpupool.contract.names import (
+    ANNOTATION_CLEARED_CARDS,
+    ANNOTATION_INVENTORY,
+    CONDITION_GPU_PROBLEM,
+    MANAGER_INVENTORY,
+    MANAGER_LABELS,
+)
+from gpupool.contract.objects import Obj
+from gpupool.core.gpu import Inventory
+from gpupool.kube.client import APPLY_PATCH, MERGE_PATCH, STRATEGIC_PATCH, Kube
+from gpupool.kube.errors import Conflict
+from gpupool.kube.resources import NODES
+
+log = logging.getLogger(__name__)
+
+_LABEL_FIELD = ".metadata.labels."
+_LONGEST_MESSAGE = 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """All that we say of the node; nothing: it has no cards."""
+
+    labels: Mapping[str, str] = field(default_factory=dict)
+    inventory: str = ""
+    problem: str | None = None  # None: there are no cards; empty: all are well
+    cleared: str = ""  # the order that has been carried out
+
+
+class NodeWriter:
+    """Remembers whose labels are whose."""
+
+    def __init__(self, kube: Kube) -> None:
+        self._kube = kube
+        self._theirs: dict[str, str | None] = {}  # label that is not ours: its value when we saw it
+        self._is_first = True
+
+    @property
+    def theirs(self) -> tuple[str, ...]:
+        """Labels that we would set, and somebody else has set otherwise."""
+        return tuple(sorted(self._theirs))
+
+    async def write(self, node: Obj, wanted: Wanted) -> None:
+        """Only what is not so yet. Raises KubeError."""
+        await self._write_inventory(node, wanted.inventory)
+        await self._write_labels(node, wanted.labels)
+        await self._write_condition(node, wanted.problem)
+        if wanted.cleared:
+            await self._remove_order(node, wanted.cleared)
+        self._is_first = False
+
+    async def _write_inventory(self, node: Obj, text: str) -> None:
+        found = (node["metadata"].get("annotations") or {}).get(ANNOTATION_INVENTORY, "")
+        if found != text:
+            annotations = {ANNOTATION_INVENTORY: text} if text else {}
+            await self._apply(node, {"annotations": annotations}, MANAGER_INVENTORY, force=True)
+
+    async def _write_labels(self, node: Obj, wanted: Mapping[str, str]) -> None:
+        found = node["metadata"].get("labels") or {}
+        self._theirs = {
+            key: value
+            for key, value in self._theirs.items()
+            if key in wanted and found.get(key) == value
+        }
+        ours = {key: value for key, value in wanted.items() if key not in self._theirs}
+        applied = _applied_labels(node)
+        is_so = all(found.get(key) == value for key, value in ours.items())
+        if applied == set(ours) and is_so and not (self._is_first and applied):
+            return
+        while True:
+            try:
+                await self._apply(node, {"labels": ours}, MANAGER_LABELS, force=False)
+            except Conflict as error:
+                others = [key for key in _in_conflict(error) if key in ours]
+                if not others:
+                    raise
+                for key in others:
+                    self._theirs[key] = found.get(key)
+                    del ours[key]
+            else:
+                return
+
+    async def _apply(self, node: Obj, metadata: Obj, manager: str, *, force: bool) -> None:
+        """With the uid: a node that was deleted meanwhile is not made again."""
+        name, uid = node["metadata"]["name"], node["metadata"]["uid"]
+        body = {
+            "apiVersion": "v1",
+            "kind": "Node",
+            "metadata": {"name": name, "uid": uid, **metadata},
+        }
+        query = {"fieldManager": manager, "force": "true" if force else "false"}
+        await self._kube.patch(NODES.path(name=name), body, content_type=APPLY_PATCH, query=query)
+
+    async def _write_condition(self, node: Obj, problem: str | None) -> None:
+        conditions = (node.get("status") or {}).get("conditions") or ()
+        before = next((c for c in conditions if c["type"] == CONDITION_GPU_PROBLEM), None)
+        change = condition_change(before, problem, _stamp())
+        if change is not None:
+            path = NODES.path(name=node["metadata"]["name"], subresource="status")
+            body = {"status": {"conditions": [change]}}
+            await self._kube.patch(path, body, content_type=STRATEGIC_PATCH)
+
+    async def _remove_order(self, node: Obj, cleared: str) -> None:
+        """Only if it is still the one that was carried out."""
+        metadata = node["metadata"]
+        if (metadata.get("annotations") or {}).get(ANNOTATION_CLEARED_CARDS) != cleared:
+            return
+        fresh = await self._kube.get(NODES, metadata["name"])
+        if fresh["metadata"].get("annotations", {}).get(ANNOTATION_CLEARED_CARDS) != cleared:
+            return
+        body = {
+            "metadata": {
+                "resourceVersion": fresh["metadata"]["resourceVersion"],
+                "annotations": {ANNOTATION_CLEARED_CARDS: None},
+            }
+        }
+        path = NODES.path(name=metadata["name"])
+        await self._kube.patch(path, body, content_type=MERGE_PATCH)
+
+
+def condition_change(before: Obj | None, problem: str | None, now: str) -> Obj | None:
+    """What to patch into the node's conditions; None: nothing."""
+    if problem is None:
+        return {"type": CONDITION_GPU_PROBLEM, "$patch": "delete"} if before else None
+    status, reason = ("True", "CardsNotHealthy") if problem else ("False", "CardsHealthy")
+    message = problem[:_LONGEST_MESSAGE] or "all cards are healthy"
+    if before and (before["status"], before.get("message")) == (status, message):
+        return None
+    since = before["lastTransitionTime"] if before and before["status"] == status else now
+    return {
+        "type": CONDITION_GPU_PROBLEM,
+        "status": status,
+        "reason": reason,
+        "message": message,
+        "lastHeartbeatTime": now,
+        "lastTransitionTime": since,
+    }
+
+
+def problem_text(inventory: Inventory) -> str | None:
+    """For people: which cards are not well, and why."""
+    if not inventory.cards:
+        return None
+    bad = [card for card in inventory.cards if not card.takes_pods]
+    return "; ".join(
+        f"card {card.index} ({card.model}, {card.uuid}) is {card.health}: {card.reason}"
+        for card in bad
+    )
+
+
+def _applied_labels(node: Obj) -> set[str]:
+    """What the server has down as ours."""
+    for entry in node["metadata"].get("managedFields") or ():
+        if entry.get("manager") == MANAGER_LABELS and entry.get("operation") == "Apply":
+            labels = entry.get("fieldsV1", {}).get("f:metadata", {}).get("f:labels", {})
+            return {key.removeprefix("f:") for key in labels if key.startswith("f:")}
+    return set()
+
+
+def _in_conflict(error: Conflict) -> list[str]:
+    causes = (error.status.get("details") or {}).get("causes") or ()
+    fields = [str(cause.get("field", "")) for cause in causes]
+    return [name.removeprefix(_LABEL_FIELD) for name in fields if name.startswith(_LABEL_FIELD)]
+
+
+def _stamp() -> str:
+    return datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

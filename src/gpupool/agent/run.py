@@ -1,0 +1,248 @@
+"""The agent of a node: looks at its cards every second, and tells everybody what it sees.
+
+    driver ──look──> cards.py ──> inventory ─┬─> devices.py ──> plugins ──> kubelet
+    node's labels and orders ──────┘         └─> labels.py ───> node_writes.py ──> API server
+
+`run_agent` has no state outside of itself: one process may run many, each for a node.
+"""
+
+import asyncio
+import contextlib
+import datetime
+import logging
+import time
+from collections.abc import Coroutine
+from typing import Any
+
+from gpupool.agent.cards import Memory, Orders, after_look, inventory_after, remembered
+from gpupool.agent.devices import RESOURCES, offers
+from gpupool.agent.holdings import Holdings, current_holdings
+from gpupool.agent.labels import card_labels, feature_labels
+from gpupool.agent.metrics import Metrics, serve_metrics
+from gpupool.agent.news import News, label_conflict, news_of, no_driver
+from gpupool.agent.node_writes import NodeWriter, Wanted, problem_text
+from gpupool.agent.plugin import ResourcePlugin
+from gpupool.agent.registration import keep_registered, remove_left_sockets
+from gpupool.agent.settings import AgentSettings
+from gpupool.contract.card_orders import BadOrders, orders_of
+from gpupool.contract.inventory import BadInventory, inventory_of, inventory_text
+from gpupool.contract.names import (
+    ANNOTATION_CLEARED_CARDS,
+    ANNOTATION_CORDONED_CARDS,
+    ANNOTATION_INVENTORY,
+    RESOURCE_GPU,
+)
+from gpupool.contract.nodes import gpu_mode, isolates
+from gpupool.contract.objects import Obj
+from gpupool.core.gpu import GpuMode, Inventory
+from gpupool.hardware.driver import Driver, NoDriver
+from gpupool.kube.client import Kube
+from gpupool.kube.errors import KubeError
+from gpupool.kube.events import NORMAL, WARNING, Recorder
+from gpupool.kube.mirror import Mirror
+from gpupool.kube.resources import NODES
+
+log = logging.getLogger(__name__)
+
+COMPONENT = "gpupool-agent"
+_LOOKS_PER_TRY = 10  # so much less often is a driver looked for that is not there
+_ASK_HOLDINGS_S = 10.0
+_PAUSE_AFTER_FAILURE_S = 2.0
+
+
+async def run_agent(settings: AgentSettings, driver: Driver, kube: Kube) -> None:
+    """Until cancelled. Raises BadSocketPath, DriverReplaced; everything else it waits out."""
+    remove_left_sockets(settings.plugins)
+    agent = _Agent(settings, driver, kube)
+    try:
+        async with asyncio.TaskGroup() as tasks:
+            for name, work in agent.programs().items():
+                tasks.create_task(work, name=f"agent-{name}")
+    except ExceptionGroup as group:
+        raise group.exceptions[0] from group
+    finally:
+        await driver.close()
+
+
+class _Agent:
+    def __init__(self, settings: AgentSettings, driver: Driver, kube: Kube) -> None:
+        self._settings = settings
+        self._driver = driver
+        self._kube = kube
+        self._mirror = Mirror(
+            kube, NODES, query={"fieldSelector": f"metadata.name={settings.node}"}
+        )
+        self._mirror.on_change(lambda old, new: self._node_changed())
+        self._recorder = Recorder(kube, COMPONENT, lambda: datetime.datetime.now(datetime.UTC))
+        self._writer = NodeWriter(kube)
+        self._metrics = Metrics(settings.node)
+        self._plugins = {
+            resource: ResourcePlugin(resource)
+            for resource in RESOURCES
+            if resource != RESOURCE_GPU or settings.whole_cards
+        }
+        self._memory: Memory | None = None  # None before the first look
+        self._inventory = Inventory()
+        self._wanted: Wanted | None = None
+        self._orders = Orders({}, {})
+        self._carried_out = ""  # the annotation of pardons that was
+        self._holdings: Holdings = {}
+        self._said: set[News] = set()  # what holds on, and is said once
+        self._look_now = asyncio.Event()
+        self._write_now = asyncio.Event()
+        self._is_bad = asyncio.Event()  # some card is not well
+
+    def programs(self) -> dict[str, Coroutine[Any, Any, None]]:
+        port = self._settings.metrics_port
+        return {
+            "node": self._mirror.run(),
+            "events": self._recorder.run(),
+            "looks": self._keep_looking(),
+            "writes": self._keep_writing(),
+            "holdings": self._keep_asking(),
+            **({"metrics": serve_metrics(self._metrics.text, port)} if port is not None else {}),
+            **{
+                name: keep_registered(plugin, self._settings.plugins)
+                for name, plugin in self._plugins.items()
+            },
+        }
+
+    def _node_changed(self) -> None:
+        self._look_now.set()
+        self._write_now.set()
+
+    # -- looking ---------------------------------------------------------------------------
+
+    async def _keep_looking(self) -> None:
+        await self._mirror.wait_synced()
+        while True:
+            node = self._mirror.get(self._settings.node)
+            if node is not None:
+                await self._look(node)
+            pause_s = self._settings.look_s * (1 if self._metrics.has_driver else _LOOKS_PER_TRY)
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(pause_s):
+                    await self._look_now.wait()
+            self._look_now.clear()
+
+    async def _look(self, node: Obj) -> None:
+        now_s = time.time()
+        if self._memory is None:
+            self._inventory = _published(node)
+            self._memory = remembered(self._inventory, self._settings.policy, now_s)
+        try:
+            look = await self._driver.look()
+        except NoDriver as error:
+            if self._metrics.has_driver is not False:
+                self._say(node, no_driver(str(error)))
+            self._metrics.has_driver = False
+            self._tell(node, Memory(), Inventory())
+            return
+        self._metrics.has_driver = True
+        self._metrics.xids.update(look.xids)
+        self._read_orders(node)
+        self._memory = after_look(self._memory, look, self._orders, self._settings.policy, now_s)
+        inventory = inventory_after(self._memory, self._orders, self._settings.unit_mib)
+        self._tell(node, self._memory, inventory)
+
+    def _read_orders(self, node: Obj) -> None:
+        """What cannot be read changes nothing: cards stay cordoned."""
+        annotations = node["metadata"].get("annotations") or {}
+        cleared = annotations.get(ANNOTATION_CLEARED_CARDS, "")
+        try:
+            cordoned = orders_of(annotations.get(ANNOTATION_CORDONED_CARDS, ""))
+            is_new = cleared != self._carried_out
+            self._orders = Orders(cordoned, orders_of(cleared) if is_new else {})
+            self._carried_out = cleared
+        except BadOrders as error:
+            self._orders = Orders(self._orders.cordoned, {})
+            self._say_once(node, News(True, "BadCardOrders", str(error)))
+
+    # -- telling ---------------------------------------------------------------------------
+
+    def _tell(self, node: Obj, memory: Memory, inventory: Inventory) -> None:
+        for news in news_of(self._inventory, inventory):
+            self._say(node, news)
+        self._inventory = self._metrics.inventory = inventory
+        if all(card.takes_pods for card in inventory.cards):
+            self._is_bad.clear()
+        else:
+            self._is_bad.set()
+        self._offer(node, inventory)
+        labels = card_labels(memory)
+        if self._settings.feature_labels:
+            labels |= feature_labels(memory)
+        wanted = Wanted(
+            labels,
+            inventory_text(inventory) if inventory.cards else "",
+            problem_text(inventory),
+            self._carried_out,
+        )
+        if wanted != self._wanted:
+            self._wanted = wanted
+            self._write_now.set()
+
+    def _offer(self, node: Obj, inventory: Inventory) -> None:
+        labels = node["metadata"].get("labels") or {}
+        mode = gpu_mode(labels)
+        is_limited = mode is GpuMode.SHARED and isolates(labels)
+        mounts = self._settings.mounts + (self._settings.limiter if is_limited else ())
+        found = offers(inventory.cards, mode, self._holdings)
+        for resource, plugin in self._plugins.items():
+            plugin.set_mounts(mounts)
+            plugin.offer(found[resource])
+            if found[resource].refusal:
+                self._say_once(node, News(True, "GpuUnitTooSmall", found[resource].refusal))
+
+    def _say(self, node: Obj, news: News) -> None:
+        log.log(
+            logging.WARNING if news.is_bad else logging.INFO,
+            "news of the cards",
+            extra={"node": self._settings.node, "reason": news.reason, "text": news.message},
+        )
+        kind = WARNING if news.is_bad else NORMAL
+        self._recorder.event(node, kind, news.reason, news.message, host=self._settings.node)
+
+    def _say_once(self, node: Obj, news: News) -> None:
+        if news not in self._said:
+            self._said.add(news)
+            self._say(node, news)
+
+    # -- beside it -------------------------------------------------------------------------
+
+    async def _keep_writing(self) -> None:
+        while True:
+            await self._write_now.wait()
+            self._write_now.clear()
+            node = self._mirror.get(self._settings.node)
+            if node is None or self._wanted is None:
+                continue
+            try:
+                await self._writer.write(node, self._wanted)
+            except KubeError as error:
+                extra = {"node": self._settings.node, "error": str(error)}
+                log.warning("node not written, trying again", extra=extra)
+                await asyncio.sleep(_PAUSE_AFTER_FAILURE_S)
+                self._write_now.set()
+            if self._writer.theirs:
+                self._say_once(node, label_conflict(self._writer.theirs))
+
+    async def _keep_asking(self) -> None:
+        """While a card is not well: who holds devices, so that the right ones are called so."""
+        settings = self._settings
+        while True:
+            await self._is_bad.wait()
+            found = await current_holdings(self._kube, settings.node, settings.pod_resources)
+            if found != self._holdings:
+                self._holdings = found
+                self._look_now.set()
+            await asyncio.sleep(_ASK_HOLDINGS_S)
+
+
+def _published(node: Obj) -> Inventory:
+    """By the agent before us."""
+    text = (node["metadata"].get("annotations") or {}).get(ANNOTATION_INVENTORY, "")
+    try:
+        return inventory_of(text) if text else Inventory()
+    except BadInventory:
+        return Inventory()

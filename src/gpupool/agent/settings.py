@@ -1,0 +1,28 @@
+"""What an agent is told when it starts."""
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from gpupool.agent.xid_policy import XidPolicy, load_policy
+from gpupool.core.gpu import MIB_PER_GIB
+from gpupool.kubeletapi.messages import Mount
+
+KUBELET_DIRECTORY = Path("/var/lib/kubelet/device-plugins")
+POD_RESOURCES = Path("/var/lib/kubelet/pod-resources/kubelet.sock")
+
+
+@dataclass(frozen=True, slots=True)
+class AgentSettings:
+    node: str
+    plugins: Path = KUBELET_DIRECTORY  # where the kubelet's socket is, and ours will be
+    pod_resources: Path = POD_RESOURCES  # which devices containers hold; need not be there
+    unit_mib: int = MIB_PER_GIB  # one unit of gpu-mem
+    whole_cards: bool = True  # False: another plugin of the node offers nvidia.com/gpu
+    feature_labels: bool = False  # those of GPU feature discovery, too
+    policy: XidPolicy = field(default_factory=load_policy)
+    # What containers find of the node: the driver's files in all, the limiter in those that share
+    # cards on a node with isolation.
+    mounts: tuple[Mount, ...] = ()
+    limiter: tuple[Mount, ...] = ()
+    metrics_port: int | None = None  # on the loopback interface; 0: any
+    look_s: float = 1.0  # between looks at the cards

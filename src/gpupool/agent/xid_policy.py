@@ -1,0 +1,69 @@
+"""What to make of an XID: the table in xids.toml, and a person's own laid over it."""
+
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from pathlib import Path
+
+import msgspec
+
+_OURS = Path(__file__).with_name("xids.toml")
+_MAX_BYTES = 256 * 1024
+
+
+class Effect(StrEnum):
+    IGNORE = "ignore"
+    SUSPECT = "suspect"
+    UNHEALTHY = "unhealthy"
+
+
+class Rule(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    effect: Effect
+    meaning: str = "see NVIDIA's list of XIDs"
+    quiet_minutes: int = 10  # of a suspect: after so long without another error it is trusted
+
+
+class _File(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    default: Rule | None = None
+    xid: dict[str, Rule] = msgspec.field(default_factory=dict)
+
+
+class BadPolicy(ValueError):
+    """The text says where and why."""
+
+
+@dataclass(frozen=True, slots=True)
+class XidPolicy:
+    default: Rule
+    rules: Mapping[int, Rule] = field(default_factory=dict)
+
+    def rule(self, xid: int) -> Rule:
+        return self.rules.get(xid, self.default)
+
+
+def load_policy(extra: Path | None = None) -> XidPolicy:
+    """Raises BadPolicy."""
+    ours = _read(_OURS)
+    theirs = _read(extra) if extra is not None else _File()
+    default = theirs.default or ours.default
+    assert default is not None
+    rules = {**ours.xid, **theirs.xid}
+    return XidPolicy(default, {int(number): rule for number, rule in rules.items()})
+
+
+def _read(path: Path) -> _File:
+    try:
+        raw = path.read_bytes()
+    except OSError as error:
+        raise BadPolicy(f"{path} cannot be read: {error.strerror}") from error
+    if len(raw) > _MAX_BYTES:
+        raise BadPolicy(f"{path}: {len(raw)} bytes; at most {_MAX_BYTES} are read")
+    try:
+        found = msgspec.convert(tomllib.loads(raw.decode()), _File)
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError, msgspec.ValidationError) as error:
+        raise BadPolicy(f"{path}: {error}") from error
+    for number in found.xid:
+        if not (number.isascii() and number.isdecimal()):
+            raise BadPolicy(f'{path}: wanted [xid.N] with N a whole number, found "{number}"')
+    return found

@@ -1,0 +1,31 @@
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from gpupool.kube.client import Kube
+from gpupool.localcluster.apiserver.inprocess import InProcess
+from gpupool.localcluster.apiserver.request import User
+from gpupool.localcluster.apiserver.security import certificates
+from gpupool.localcluster.apiserver.security.identities import ADMIN
+from gpupool.localcluster.apiserver.security.tokens import StaticTokens
+from gpupool.localcluster.apiserver.server import build
+from tests.agent.nodes import Node
+from tests.conformance.api_server import NoNodes
+
+AGENT = User("system:serviceaccount:kube-system:gpupool-agent", ("system:authenticated",))
+
+
+@pytest.fixture
+async def node(tmp_path: Path) -> AsyncIterator[Node]:
+    """The agent has the rights that it has in a cluster, and no others."""
+    directory = tmp_path / "api"
+    directory.mkdir()
+    server = build(directory, certificates.ensure(directory), StaticTokens(), NoNodes())
+    try:
+        await server.bootstrap(443)
+        handle = server.app.handle
+        people = Kube(InProcess(handle, ADMIN, "somebody"))
+        yield Node(people, Kube(InProcess(handle, AGENT, "gpupool")), tmp_path)
+    finally:
+        server.close()

@@ -1,0 +1,221 @@
+"""From looks to an inventory: health, recovery, and what survives a restart."""
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gpupool.agent.cards import (
+    NO_ORDERS,
+    Memory,
+    Orders,
+    after_look,
+    changed_cards,
+    inventory_after,
+    remembered,
+)
+from gpupool.agent.xid_policy import load_policy
+from gpupool.contract.inventory import inventory_of, inventory_text
+from gpupool.core.gpu import Card, CardHealth, Inventory
+from gpupool.hardware.driver import CardLook, Look, Xid
+
+POLICY = load_policy()
+A = CardLook(0, "GPU-a", "Tesla M40", 12209)
+B = CardLook(1, "GPU-b", "Tesla M40", 12209)
+LOOK = Look("550.1", 12040, "boot-1", (A, B))
+GONE = CardLook(0, is_lost=True)
+MINUTE = 60.0
+
+
+class Node:
+    """One look after the other, a second apart."""
+
+    def __init__(self) -> None:
+        self.memory = Memory()
+        self.orders = NO_ORDERS
+        self.now_s = 1000.0
+
+    def see(self, *cards: CardLook, xids: tuple[Xid, ...] = (), boot: str = "boot-1") -> Inventory:
+        self.now_s += 1
+        look = Look("550.1", 12040, boot, cards or (A, B), xids)
+        self.memory = after_look(self.memory, look, self.orders, POLICY, self.now_s)
+        return self.inventory
+
+    @property
+    def inventory(self) -> Inventory:
+        return inventory_after(self.memory, self.orders, 1024)
+
+    def restart_the_agent(self) -> None:
+        published = inventory_of(inventory_text(self.inventory))
+        self.memory = remembered(published, POLICY, self.now_s)
+
+
+@pytest.fixture
+def node() -> Node:
+    node = Node()
+    node.see()
+    return node
+
+
+def healths(inventory: Inventory) -> list[CardHealth]:
+    return [card.health for card in inventory.cards]
+
+
+HEALTHY, SUSPECT, UNHEALTHY = CardHealth.HEALTHY, CardHealth.SUSPECT, CardHealth.UNHEALTHY
+LOST, CORDONED = CardHealth.LOST, CardHealth.CORDONED
+
+
+def test_cards_that_answer_are_healthy(node: Node) -> None:
+    assert node.inventory == Inventory(
+        (Card(0, "GPU-a", "Tesla M40", 12209), Card(1, "GPU-b", "Tesla M40", 12209)),
+        "550.1",
+        "boot-1",
+    )
+
+
+def test_errors_of_programs_are_not_the_cards(node: Node) -> None:
+    programs = tuple(Xid("GPU-a", number) for number in (13, 31, 43, 45, 68, 109))
+    assert healths(node.see(xids=programs)) == [HEALTHY, HEALTHY]
+
+
+def test_a_suspect_is_trusted_again_after_some_quiet(node: Node) -> None:
+    seen = node.see(xids=(Xid("GPU-b", 63),))
+    assert healths(seen) == [HEALTHY, SUSPECT]
+    assert seen.cards[1].reason == "XID 63: bad memory was taken out of use"
+    node.now_s += 9 * MINUTE
+    assert healths(node.see()) == [HEALTHY, SUSPECT]
+    node.now_s += 1 * MINUTE
+    assert healths(node.see()) == [HEALTHY, HEALTHY]
+
+
+def test_another_error_begins_the_quiet_time_anew(node: Node) -> None:
+    node.see(xids=(Xid("GPU-b", 63),))
+    node.now_s += 9 * MINUTE
+    node.see(xids=(Xid("GPU-b", 94),))
+    node.now_s += 9 * MINUTE
+    assert healths(node.see()) == [HEALTHY, SUSPECT]
+
+
+def test_an_unhealthy_card_stays_so_until_it_is_pardoned(node: Node) -> None:
+    node.see(xids=(Xid("GPU-a", 48), Xid("GPU-a", 63)))
+    node.now_s += 1000 * MINUTE
+    assert healths(node.see()) == [UNHEALTHY, HEALTHY]
+    node.orders = Orders({}, {"GPU-a": ""})
+    assert healths(node.see()) == [HEALTHY, HEALTHY]
+
+
+def test_an_unknown_error_makes_suspect(node: Node) -> None:
+    assert healths(node.see(xids=(Xid("GPU-a", 4711),))) == [SUSPECT, HEALTHY]
+
+
+def test_an_error_that_names_no_card_may_be_of_any(node: Node) -> None:
+    assert healths(node.see(xids=(Xid("", 119),))) == [UNHEALTHY, UNHEALTHY]
+
+
+def test_uncorrected_memory_errors_are_over_when_the_count_is_zero_again(node: Node) -> None:
+    seen = node.see(replace(A, ecc_uncorrected=2), B)
+    assert healths(seen) == [UNHEALTHY, HEALTHY]
+    assert seen.cards[0].reason == "2 uncorrected memory errors"
+    assert healths(node.see()) == [HEALTHY, HEALTHY]
+
+
+def test_a_lost_card_keeps_its_place_and_comes_back_clean(node: Node) -> None:
+    seen = node.see(GONE, B, xids=(Xid("GPU-a", 79),))
+    assert healths(seen) == [LOST, HEALTHY]
+    assert seen.cards[0].uuid == "GPU-a"
+    assert seen.cards[0].reason == "XID 79: the card has fallen off the bus"
+    assert healths(node.see()) == [HEALTHY, HEALTHY]
+
+
+def test_a_card_that_is_not_even_counted_is_lost_too(node: Node) -> None:
+    assert healths(node.see(A)) == [HEALTHY, LOST]
+
+
+def test_a_restart_of_the_machine_forgets_what_is_gone_and_what_was(node: Node) -> None:
+    node.see(xids=(Xid("GPU-a", 48),))
+    seen = node.see(A, boot="boot-2")
+    assert [(card.uuid, card.health) for card in seen.cards] == [("GPU-a", HEALTHY)]
+
+
+def test_a_card_that_is_gone_for_good_can_be_forgotten(node: Node) -> None:
+    node.see(A)
+    node.orders = Orders({}, {"GPU-b": ""})
+    assert [card.uuid for card in node.see(A).cards] == ["GPU-a"]
+
+
+def test_a_cordon_holds_until_it_is_taken_back(node: Node) -> None:
+    node.orders = Orders({"GPU-b": "fan is loud"}, {})
+    seen = node.see()
+    assert healths(seen) == [HEALTHY, CORDONED]
+    assert seen.cards[1].reason == "fan is loud"
+    node.orders = NO_ORDERS
+    assert healths(node.see()) == [HEALTHY, HEALTHY]
+
+
+def test_a_new_agent_knows_what_the_one_before_it_knew(node: Node) -> None:
+    node.see(GONE, B, xids=(Xid("GPU-b", 48),))
+    before = node.inventory
+    node.restart_the_agent()
+    assert node.see(GONE, B) == before
+    assert healths(before) == [LOST, UNHEALTHY]
+
+
+def test_errors_that_can_be_seen_are_not_remembered_after_they_are_over(node: Node) -> None:
+    node.see(replace(A, ecc_uncorrected=1), B)
+    node.restart_the_agent()
+    assert healths(node.see()) == [HEALTHY, HEALTHY]
+
+
+def test_a_card_that_never_answered_is_left_out() -> None:
+    assert Node().see(GONE, B).cards == (Card(1, "GPU-b", "Tesla M40", 12209),)
+
+
+def test_cards_in_mig_mode_and_tiny_ones_take_no_pods(node: Node) -> None:
+    seen = node.see(replace(A, is_split=True), replace(B, memory_mib=512))
+    assert healths(seen) == [CORDONED, UNHEALTHY]
+
+
+def test_memory_of_others_counts_when_several_looks_agree(node: Node) -> None:
+    busy = replace(A, outside_mib=700)
+    assert node.see(busy, B).cards[0].outside_mib == 0
+    node.see(busy, B)
+    assert node.see(busy, B).cards[0].outside_mib == 512  # in steps of 256
+    assert node.see().cards[0].outside_mib == 0
+
+
+def test_only_what_changed_is_news(node: Node) -> None:
+    before = node.inventory
+    after = node.see(xids=(Xid("GPU-b", 48),))
+    assert [(new.uuid, new.health) for _, new in changed_cards(before, after)] == [
+        ("GPU-b", UNHEALTHY)
+    ]
+    assert list(changed_cards(after, node.see())) == []
+
+
+LOOKS = st.lists(
+    st.tuples(
+        st.lists(st.sampled_from((A, B)), unique=True),
+        st.lists(st.builds(Xid, st.sampled_from(("GPU-a", "")), st.sampled_from((13, 48, 63)))),
+        st.sampled_from(("boot-1", "boot-2")),
+    ),
+    max_size=5,
+)
+
+
+@given(LOOKS)
+def test_after_a_clean_boot_all_that_answer_are_healthy(
+    looks: list[tuple[list[CardLook], list[Xid], str]],
+) -> None:
+    node = Node()
+    for cards, xids, boot in looks:
+        node.see(*cards, xids=tuple(xids), boot=boot)
+    assert healths(node.see(A, B, boot="boot-3")) == [HEALTHY, HEALTHY]
+
+
+@given(LOOKS)
+def test_no_card_is_ever_listed_twice(looks: list[tuple[list[CardLook], list[Xid], str]]) -> None:
+    node = Node()
+    for cards, xids, boot in looks:
+        uuids = [card.uuid for card in node.see(*cards, xids=tuple(xids), boot=boot).cards]
+        assert sorted(set(uuids)) == sorted(uuids)
