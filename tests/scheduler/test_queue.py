@@ -126,6 +126,7 @@ class World:
     room: dict[str, int] = field(default_factory=lambda: {"x": 0, "y": 1})
     shape: dict[str, str] = field(default_factory=dict)
     now_s: float = 0.0
+    added: int = 0
     trying: str | None = None
 
     def try_one(self, outcome: str) -> None:
@@ -154,8 +155,9 @@ class World:
     def act(self, action: tuple[str, str]) -> None:
         verb, what = action
         if verb == "add":
-            self.shape[f"{what}{len(self.shape)}"] = what
-            self.queue.add(f"{what}{len(self.shape) - 1}", what)
+            self.added += 1
+            self.shape[f"{what}{self.added}"] = what
+            self.queue.add(f"{what}{self.added}", what)
         elif verb == "reshape":
             for uid in list(self.shape)[:1]:
                 self.shape[uid] = what

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from gpupool.core.gpu import WHOLE_CARD_PERCENT
 from gpupool.engine.cluster import Cluster
-from gpupool.engine.node_state import Held
+from gpupool.engine.node_state import Held, NodeState
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,19 +48,21 @@ def _strays_of(cluster: Cluster, held: Held) -> Iterator[Stray]:
 
 
 def excesses(cluster: Cluster) -> list[Excess]:
-    found = []
-    for index in cluster.all_nodes():
-        state = cluster.at(int(index))
-        name, offered = state.node.name, state.node.allocatable
-        found += [
-            Excess(name, what, held, offered.get(what, 0))
-            for what, held in state.held.items()
-            if held > offered.get(what, 0)
-        ]
-        for card in state.cards:
-            held = card.units + card.wholes * card.card.units
-            if held > card.card.units:
-                found.append(Excess(name, card.card.uuid, held, card.card.units))
-            elif card.percent > WHOLE_CARD_PERCENT:
-                found.append(Excess(name, card.card.uuid, card.percent, WHOLE_CARD_PERCENT))
+    nodes = (cluster.at(int(index)) for index in cluster.all_nodes())
+    return [excess for state in nodes for excess in excesses_on(state)]
+
+
+def excesses_on(state: NodeState) -> list[Excess]:
+    name, offered = state.node.name, state.node.allocatable
+    found = [
+        Excess(name, what, held, offered.get(what, 0))
+        for what, held in state.held.items()
+        if held > offered.get(what, 0)
+    ]
+    for card in state.cards:
+        held = card.units + card.wholes * card.card.units
+        if held > card.card.units:
+            found.append(Excess(name, card.card.uuid, held, card.card.units))
+        elif card.percent > WHOLE_CARD_PERCENT:
+            found.append(Excess(name, card.card.uuid, card.percent, WHOLE_CARD_PERCENT))
     return found

@@ -1,4 +1,4 @@
-"""Binder: writes decisions to the API, many at a time, beside the next decisions.
+"""Binder: writes decisions to the API.
 
 A Binding carries the allocation and the pod's uid, so node and cards come to the pod in one step
 or not at all, and never to a namesake. A "no" gives the place back. Without an answer the place is
@@ -6,7 +6,6 @@ kept, and kept the same, until the pod is seen there, is gone, or has been looke
 no request can still be on its way.
 """
 
-import asyncio
 import logging
 import time
 from collections.abc import Callable
@@ -23,7 +22,6 @@ from gpupool.scheduler.report import Reports
 
 log = logging.getLogger(__name__)
 
-IN_FLIGHT = 128
 # An API server gives up on a request after a minute.
 _LATEST_S = 90.0
 
@@ -44,37 +42,8 @@ class Binder:
         self._metrics = metrics
         self._clock = clock
         self._may_act = may_act
-        self._slots = asyncio.Semaphore(IN_FLIGHT)
-        self._running: set[asyncio.Task[None]] = set()
 
-    async def start(self, pod: Pending, place: Place, began_s: float) -> None:
-        """Returns when the Binding is on its way; waits while too many are."""
-        await self._slots.acquire()
-        task = asyncio.create_task(self._bind(pod, place, began_s))
-        self._running.add(task)
-        task.add_done_callback(self._ended)
-
-    async def look(self, pod: Pending, place: Place, began_s: float) -> None:
-        """An earlier Binding got no answer: see what became of it, and ask again for the same."""
-        await self._slots.acquire()
-        task = asyncio.create_task(self._look(pod, place, began_s))
-        self._running.add(task)
-        task.add_done_callback(self._ended)
-
-    async def drain(self, limit_s: float) -> None:
-        """Until all that was sent is answered, or the time is over."""
-        if self._running:
-            await asyncio.wait(self._running, timeout=limit_s)
-        for task in self._running:
-            task.cancel()
-
-    def _ended(self, task: asyncio.Task[None]) -> None:
-        self._slots.release()
-        self._running.discard(task)
-        if not task.cancelled() and task.exception() is not None:
-            log.error("binding failed", exc_info=task.exception())
-
-    async def _bind(self, pod: Pending, place: Place, began_s: float) -> None:
+    async def bind(self, pod: Pending, place: Place, began_s: float) -> None:
         if not self._may_act():  # nothing was sent, and another decides now
             return
         annotations = allocation_annotations(place.allocation, now_ns=time.time_ns())
@@ -98,7 +67,8 @@ class Binder:
         self._state.queue.back_off(pod.uid, self._clock())
         self._state.wake()
 
-    async def _look(self, pod: Pending, place: Place, began_s: float) -> None:
+    async def look(self, pod: Pending, place: Place, began_s: float) -> None:
+        """An earlier Binding got no answer: see what became of it, and ask again for the same."""
         try:
             found = await self._kube.get(PODS, pod.request.name, pod.request.namespace)
         except NotFound:
@@ -114,4 +84,4 @@ class Binder:
             self._state.refused(pod.uid)
             self._state.queue.back_off(pod.uid, self._clock())
         else:
-            await self._bind(pod, place, began_s)
+            await self.bind(pod, place, began_s)

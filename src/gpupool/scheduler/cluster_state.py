@@ -9,13 +9,17 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass
 
 from gpupool.contract.allocation import BadAllocation, allocation_of
+from gpupool.contract.budgets import budget_of
 from gpupool.contract.names import ANNOTATION_ALLOCATION
 from gpupool.contract.nodes import node_of
 from gpupool.contract.objects import Obj
 from gpupool.contract.pods import pod_request
 from gpupool.core.gpu import Allocation
-from gpupool.core.request import PodRequest
+from gpupool.core.request import DisruptionBudget, PodRequest
 from gpupool.engine.cluster import NO_GPUS, Cluster
+from gpupool.engine.discrepancies import excesses_on
+from gpupool.kube.mirror import key_of
+from gpupool.scheduler.claims import Claims
 from gpupool.scheduler.groups import Groups, group_of
 from gpupool.scheduler.ledger import Ledger
 from gpupool.scheduler.pending import Pending, is_done, pending_of, wants_node
@@ -25,11 +29,11 @@ log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class Surprise:
-    """A pod that somebody else put on a node."""
+class OtherWriter:
+    """A pod that somebody else put where there was no room for it."""
 
     pod: Obj
-    node: str
+    message: str
 
 
 class ClusterState:
@@ -38,8 +42,10 @@ class ClusterState:
         self.ledger = Ledger(Cluster())
         self.queue = Queue()
         self.groups = Groups()
+        self.claims = Claims()
+        self.budgets: dict[tuple[str, str], DisruptionBudget] = {}
         self.pending: dict[str, Pending] = {}
-        self.surprises: list[Surprise] = []
+        self._other_writers: list[OtherWriter] = []
         self._schedulers = schedulers
         self._changed = changed
 
@@ -66,6 +72,12 @@ class ClusterState:
         elif old is not None:
             self.cluster.set_namespace(old["metadata"]["name"], None)
 
+    def budget_changed(self, old: Obj | None, new: Obj | None) -> None:
+        if new is not None:
+            self.budgets[key_of(new)] = budget_of(new)
+        elif old is not None:
+            self.budgets.pop(key_of(old), None)
+
     def pod_changed(self, old: Obj | None, new: Obj | None) -> None:
         if old is not None and (new is None or old["metadata"]["uid"] != new["metadata"]["uid"]):
             self._gone(old["metadata"]["uid"])
@@ -87,7 +99,7 @@ class ClusterState:
         self._forget(request.uid)
         before, known = self.cluster.version, self.cluster.held(request.uid)
         if self.ledger.seen(request, node, _allocation(pod, request)):
-            self.surprises.append(Surprise(pod, node))
+            self._check(pod, node)
         if self.cluster.version == before:
             return
         if known is not None and (known.node != node or known.pod.resources != request.resources):
@@ -95,6 +107,20 @@ class ClusterState:
         else:
             self.queue.wake_social()
             self._changed()
+
+    def _check(self, pod: Obj, node: str) -> None:
+        """Of a pod that is news to us: does all that is held fit on its node?"""
+        state = self.cluster.state(node)
+        over = excesses_on(state) if state is not None else []
+        if over:
+            listed = ", ".join(f"{each.held} of {each.there} {each.what}" for each in over)
+            message = f"Another scheduler put this pod on {node}, which now gives out {listed}"
+            self._other_writers.append(OtherWriter(pod, message))
+
+    def take_excesses(self) -> list[OtherWriter]:
+        """What has come up since the last call."""
+        taken, self._other_writers = self._other_writers, []
+        return taken
 
     def _waits(self, pod: Obj) -> None:
         pending = pending_of(pod)
@@ -114,13 +140,18 @@ class ClusterState:
     def _gone(self, uid: str) -> None:
         self._forget(uid)
         self.groups.remove(uid)
-        if self.ledger.gone(uid):
+        claimant = self.claims.victim_gone(uid)
+        if claimant is not None:
+            if self.claims.is_complete(claimant):
+                self.drop_claim(claimant)
+        elif self.ledger.gone(uid):
             self.wake()
 
-    def _forget(self, uid: str) -> bool:
-        """It waits no more; whether it did."""
+    def _forget(self, uid: str) -> None:
+        """It waits no more."""
         self.queue.forget(uid)
-        return self.pending.pop(uid, None) is not None
+        self.pending.pop(uid, None)
+        self.drop_claim(uid)
 
     # -- what the scheduler does -----------------------------------------------------------
 
@@ -131,6 +162,12 @@ class ClusterState:
 
     def refused(self, uid: str) -> None:
         if self.ledger.refused(uid):
+            self.wake()
+
+    def drop_claim(self, uid: str) -> None:
+        """What was kept for this pod is anyone's now; its own first, by its priority."""
+        for victim in self.claims.drop(uid):
+            self.ledger.gone(victim)
             self.wake()
 
     def wake(self) -> None:

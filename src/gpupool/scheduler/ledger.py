@@ -10,6 +10,7 @@ Everything in it comes from the API or is on its way there, so a new ledger that
 and nodes is the same as an old one. Terminating pods hold their share until they are gone.
 """
 
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
@@ -37,12 +38,17 @@ class Ledger:
     def __init__(self, cluster: Cluster) -> None:
         self.cluster = cluster
         self._places: dict[str, Place] = {}
+        self._priorities: Counter[int] = Counter()
 
     def __len__(self) -> int:
         return len(self._places)
 
     def place(self, uid: str) -> Place | None:
         return self._places.get(uid)
+
+    def lowest_priority(self) -> int | None:
+        """Of all pods that hold something."""
+        return min(self._priorities, default=None)
 
     def places(self) -> Iterator[tuple[str, Place]]:
         return iter(self._places.items())
@@ -75,9 +81,20 @@ class Ledger:
         """Whether anything was given back."""
         if self._places.pop(uid, None) is None:
             return False
+        self._count(uid, -1)
         self.cluster.release(uid)
         return True
 
     def _hold(self, pod: PodRequest, place: Place) -> None:
+        if pod.uid in self._places:
+            self._count(pod.uid, -1)
         self._places[pod.uid] = place
         self.cluster.hold(pod, place.node, place.allocation)
+        self._count(pod.uid, 1)
+
+    def _count(self, uid: str, change: int) -> None:
+        held = self.cluster.held(uid)
+        if held is not None:
+            self._priorities[held.pod.priority] += change
+            if not self._priorities[held.pod.priority]:
+                del self._priorities[held.pod.priority]

@@ -1,29 +1,31 @@
 """Scheduler: pods without a node come in, decisions are made, Bindings go out beside them.
 
-The main flow is `_try`. A decision holds its place at once, so the next one never waits for the
-API server, and no card is given twice. All state comes from the API: whoever starts, or takes
-over, reads everything first.
+A decision holds its place at once, so the next one never waits for the API server, and no card is
+given twice. All state comes from the API: whoever starts, or takes over, reads everything first.
 """
 
 import asyncio
+import contextlib
 import datetime
 from collections.abc import Callable
 from dataclasses import dataclass
 
 from gpupool.contract.names import SCHEDULER_NAME
-from gpupool.engine.decide import Placement, Unschedulable, decide, decide_on
 from gpupool.engine.policies.policy import Policy
 from gpupool.kube.client import Kube
 from gpupool.kube.events import Recorder
 from gpupool.kube.lease import seconds_since_boot
 from gpupool.kube.mirror import Mirror
-from gpupool.kube.resources import NAMESPACES, NODES, PODS
+from gpupool.kube.resources import DISRUPTION_BUDGETS, NAMESPACES, NODES, PODS
 from gpupool.scheduler.bind import Binder
 from gpupool.scheduler.cluster_state import ClusterState
-from gpupool.scheduler.metrics import Metrics, Result
-from gpupool.scheduler.pending import Pending
+from gpupool.scheduler.cycle import Cycle
+from gpupool.scheduler.metrics import Metrics
+from gpupool.scheduler.preemption import Evictor
 from gpupool.scheduler.report import Reports
+from gpupool.scheduler.writes import Writes
 
+WRITES_IN_FLIGHT = 128
 _DRAIN_S = 5.0
 _SLICE_S = 0.002  # of decisions at a stretch; then the event loop has its turn
 
@@ -35,90 +37,90 @@ class SchedulerSettings:
     policy: Policy
     names: frozenset[str] = frozenset({SCHEDULER_NAME})
     clock: Callable[[], float] = seconds_since_boot
-    # Asked before every write: false from the moment on in which another may have taken over.
+    # Asked before every Binding: false from the moment on in which another may have taken over.
     may_act: Callable[[], bool] = lambda: True
 
 
 class Scheduler:
     def __init__(self, kube: Kube, settings: SchedulerSettings) -> None:
         self._kube = kube
-        self._policy = settings.policy
         self._clock = settings.clock
         self._wake = asyncio.Event()
+        self._writes = Writes(WRITES_IN_FLIGHT)
+        self.is_synced = False
         self.metrics = Metrics()
         self.state = ClusterState(settings.names, self._wake.set)
         events = {name: Recorder(kube, name, _now) for name in settings.names}
         self._reports = Reports(kube, events, clock=settings.clock, now=_now)
-        self._binder = Binder(
+        binder = Binder(
             kube, self.state, self._reports, self.metrics, settings.clock, settings.may_act
+        )
+        self._cycle = Cycle(
+            self.state,
+            binder,
+            Evictor(kube, self._reports, _now),
+            self._reports,
+            self.metrics,
+            lambda: settings.policy,
+            settings.clock,
         )
 
     async def run(self) -> None:
         """Until cancelled; then what was sent is waited for."""
-        mirrors = {resource: Mirror(self._kube, resource) for resource in (NODES, NAMESPACES, PODS)}
-        mirrors[NODES].on_change(self.state.node_changed)
-        mirrors[NAMESPACES].on_change(self.state.namespace_changed)
-        mirrors[PODS].on_change(self.state.pod_changed)
+        state = self.state
+        handlers = {
+            NODES: state.node_changed,
+            NAMESPACES: state.namespace_changed,
+            DISRUPTION_BUDGETS: state.budget_changed,
+            PODS: state.pod_changed,
+        }
         async with asyncio.TaskGroup() as tasks:
-            for resource, mirror in mirrors.items():
+            mirrors = []
+            for resource, handler in handlers.items():
+                mirror = Mirror(self._kube, resource)
+                mirror.on_change(handler)
                 tasks.create_task(mirror.run(), name=f"mirror-{resource.plural}")
+                mirrors.append(mirror)
             tasks.create_task(self._reports.run(), name="scheduler-reports")
-            for mirror in mirrors.values():
+            for mirror in mirrors:
                 await mirror.wait_synced()
+            self.state.take_excesses()  # were there before us
+            self.is_synced = True
             try:
                 await self._work()
             finally:
-                await self._binder.drain(_DRAIN_S)
+                await self._writes.drain(_DRAIN_S)
 
     async def _work(self) -> None:
         slice_s = self._clock()
         while True:
             now_s = self._clock()
-            uid = self.state.queue.pop(now_s)
+            uid = self._next(now_s)
             if uid is None:
-                await self._sleep(self.state.queue.due_s() - now_s)
+                due_s = min(self.state.queue.due_s(), self.state.claims.due_s())
+                await self._sleep(due_s - now_s)
                 slice_s = self._clock()
                 continue
             pod = self.state.pending.get(uid)
-            if pod is not None:
-                await self._try(pod, now_s)
+            for write in self._cycle.try_pod(pod) if pod is not None else ():
+                await self._writes.start(write)
             if now_s - slice_s > _SLICE_S:
                 await asyncio.sleep(0)
                 slice_s = self._clock()
 
+    def _next(self, now_s: float) -> str | None:
+        for excess in self.state.take_excesses():
+            self.metrics.other_writers += 1
+            self._reports.warn(excess.pod, "Overcommitted", excess.message)
+        for claimant in self.state.claims.overdue(now_s):
+            self.state.drop_claim(claimant)
+        return self.state.queue.pop(now_s)
+
     async def _sleep(self, wait_s: float) -> None:
         self._wake.clear()
-        try:
+        with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(wait_s if wait_s != float("inf") else None):
                 await self._wake.wait()
-        except TimeoutError:
-            pass
-
-    async def _try(self, pod: Pending, now_s: float) -> None:
-        kept = self.state.ledger.place(pod.uid)
-        if kept is not None:
-            await self._binder.look(pod, kept, now_s)
-            return
-        match self._decide(pod):
-            case Placement() as placement:
-                self.state.assume(pod, placement.node, placement.allocation)
-                place = self.state.ledger.place(pod.uid)
-                assert place is not None
-                await self._binder.start(pod, place, now_s)
-            case Unschedulable() as no:
-                self.metrics.tried(Result.UNSCHEDULABLE, self._clock() - now_s)
-                self._reports.waits(pod, lambda: no.message)
-                self.state.queue.park(pod.uid, now_s)
-
-    def _decide(self, pod: Pending) -> Placement | Unschedulable:
-        began_s = self._clock()
-        decision: Placement | Unschedulable | None = None
-        if pod.nominated:
-            decision = decide_on(self.state.cluster, pod.request, self._policy, (pod.nominated,))
-        if not isinstance(decision, Placement):
-            decision = decide(self.state.cluster, pod.request, self._policy)
-        self.metrics.decision_seconds.observe(self._clock() - began_s)
-        return decision
 
 
 def _now() -> datetime.datetime:

@@ -1,0 +1,18 @@
+"""PodDisruptionBudget object -> DisruptionBudget."""
+
+from gpupool.contract.objects import Obj
+from gpupool.core.request import DisruptionBudget
+from gpupool.core.selectors import NOTHING, SelectorError, from_object
+
+
+def budget_of(budget: Obj) -> DisruptionBudget:
+    """One whose selector cannot be read protects nobody; the API server refuses such."""
+    try:
+        selector = from_object((budget.get("spec") or {}).get("selector"))
+    except SelectorError:
+        selector = NOTHING
+    return DisruptionBudget(
+        namespace=budget["metadata"]["namespace"],
+        selector=selector,
+        allowed=int((budget.get("status") or {}).get("disruptionsAllowed") or 0),
+    )

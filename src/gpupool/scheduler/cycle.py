@@ -1,0 +1,197 @@
+"""Cycle: one pod at a time, from the queue to a place, or to the words why it has none.
+
+Everything here happens between two awaits; what goes to the API goes through `Writes`.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+
+from gpupool.engine.decide import Placement, Unschedulable, decide, decide_on
+from gpupool.engine.gang import GangUnschedulable, decide_gang
+from gpupool.engine.node_state import Held
+from gpupool.engine.policies.policy import Policy
+from gpupool.engine.preempt import NoPreemption, Preemption, preempt
+from gpupool.kube.errors import KubeError
+from gpupool.scheduler.bind import Binder
+from gpupool.scheduler.cluster_state import ClusterState
+from gpupool.scheduler.groups import Group
+from gpupool.scheduler.metrics import Metrics, Result
+from gpupool.scheduler.pending import Pending
+from gpupool.scheduler.preemption import Evictor
+from gpupool.scheduler.report import SCHEDULER_ERROR, Reports
+from gpupool.scheduler.writes import Write
+
+BEING_CLEARED = "not eligible due to a terminating pod on the nominated node."
+
+
+@dataclass(frozen=True, slots=True)
+class Cycle:
+    state: ClusterState
+    binder: Binder
+    evictor: Evictor
+    reports: Reports
+    metrics: Metrics
+    policy: Callable[[], Policy]
+    clock: Callable[[], float]
+
+    def try_pod(self, pod: Pending) -> list[Write]:
+        """What is to be written because of it."""
+        began_s = self.clock()
+        kept = self.state.ledger.place(pod.uid)
+        if kept is not None:
+            self.state.queue.placed(pod.uid)
+            return [partial(self.binder.look, pod, kept, began_s)]
+        if pod.group is not None:
+            return self._try_group(pod.group, pod, began_s)
+        decision = self._decide(pod)
+        if isinstance(decision, Placement):
+            return [self._place(pod, decision, began_s)]
+        self._tried_in_vain(began_s)
+        return self._make_room(pod, decision)
+
+    def _decide(self, pod: Pending) -> Placement | Unschedulable:
+        cluster, policy = self.state.cluster, self.policy()
+        if pod.nominated:
+            decision = decide_on(cluster, pod.request, policy, (pod.nominated,))
+            if isinstance(decision, Placement):
+                return decision
+        return decide(cluster, pod.request, policy)
+
+    def _place(self, pod: Pending, placement: Placement, began_s: float) -> Write:
+        self.metrics.decision_seconds.observe(self.clock() - began_s)
+        self.state.assume(pod, placement.node, placement.allocation)
+        place = self.state.ledger.place(pod.uid)
+        assert place is not None
+        return partial(self.binder.bind, pod, place, began_s)
+
+    def _tried_in_vain(self, began_s: float) -> None:
+        now_s = self.clock()
+        self.metrics.decision_seconds.observe(now_s - began_s)
+        self.metrics.tried(Result.UNSCHEDULABLE, now_s - began_s)
+
+    # -- preemption ------------------------------------------------------------------------
+
+    def _make_room(self, pod: Pending, no: Unschedulable) -> list[Write]:
+        room = self._room(pod)
+        if isinstance(room, Preemption):
+            held = [self.state.cluster.held(uid) for uid in room.victims]
+            victims = [each for each in held if each is not None]
+            self.state.claims.make(pod.uid, room.node, room.victims, self.clock())
+            self.metrics.preemptions += 1
+            self.metrics.victims.observe(len(victims))
+            self._park(pod, lambda: no.message)
+            return [partial(self._clear, pod, room, victims)]
+        self._park(pod, lambda: self._words(pod, no))
+        return []
+
+    def _room(self, pod: Pending) -> Preemption | None:
+        """Not asked for by a pod to which nobody would have to give way: most are."""
+        lowest = self.state.ledger.lowest_priority()
+        if lowest is None or pod.request.priority <= lowest or self._is_being_cleared(pod):
+            return None
+        found = self._preempt(pod)
+        return found if isinstance(found, Preemption) else None
+
+    def _preempt(self, pod: Pending) -> Preemption | NoPreemption:
+        budgets = tuple(self.state.budgets.values())
+        return preempt(self.state.cluster, pod.request, self.policy(), budgets)
+
+    def _is_being_cleared(self, pod: Pending) -> bool:
+        if pod.uid in self.state.claims:
+            return True
+        node = self.state.cluster.state(pod.nominated) if pod.nominated else None
+        return node is not None and any(
+            held.pod.terminating and held.pod.priority < pod.request.priority
+            for held in node.pods.values()
+        )
+
+    def _words(self, pod: Pending, no: Unschedulable) -> str:
+        message = no.message
+        if not len(self.state.cluster) or pod.request.unsupported:
+            return message
+        if self._is_being_cleared(pod):
+            return f"{message} preemption: {BEING_CLEARED}"
+        room = self._preempt(pod)
+        return f"{message} preemption: {room.message}" if isinstance(room, NoPreemption) else ""
+
+    async def _clear(self, pod: Pending, room: Preemption, victims: list[Held]) -> None:
+        try:
+            await self.evictor.clear(pod, room.node, victims)
+        except KubeError as error:
+            words = f"preemption failed: {error}"
+            self.reports.waits(pod, lambda: words, SCHEDULER_ERROR)
+            self.state.drop_claim(pod.uid)
+            self.state.wake()
+
+    def _park(self, pod: Pending, why: Callable[[], str]) -> None:
+        self.reports.waits(pod, why)
+        self.state.queue.park(pod.uid, self.clock())
+
+    # -- groups ----------------------------------------------------------------------------
+
+    def _try_group(self, group: Group, pod: Pending, began_s: float) -> list[Write]:
+        """All members that wait, or as many as the group needs; else none of them."""
+        waiting = self._waiting(group)
+        members = len(self.state.groups.members(group))
+        placed = members - len(waiting)
+        needed = self.state.groups.least(group) - placed
+        if needed <= 0:
+            return self._try_late_member(pod, began_s)
+        if len(waiting) < needed:
+            words = _missing(group, members, self.state.groups.least(group))
+            return self._park_group(waiting, words, began_s)
+        return self._place_group(group, waiting, needed, began_s)
+
+    def _waiting(self, group: Group) -> list[Pending]:
+        """In the order in which they came."""
+        ledger, pending = self.state.ledger, self.state.pending
+        found = [
+            pending[uid]
+            for uid in self.state.groups.members(group)
+            if uid in pending and ledger.place(uid) is None
+        ]
+        return sorted(found, key=lambda pod: (-pod.request.priority, pod.created, pod.uid))
+
+    def _try_late_member(self, pod: Pending, began_s: float) -> list[Write]:
+        """The group is complete without it."""
+        decision = self._decide(pod)
+        if isinstance(decision, Placement):
+            return [self._place(pod, decision, began_s)]
+        self._tried_in_vain(began_s)
+        return self._make_room(pod, decision)
+
+    def _place_group(
+        self, group: Group, waiting: list[Pending], needed: int, began_s: float
+    ) -> list[Write]:
+        answer = self._together(waiting)
+        if isinstance(answer, GangUnschedulable) and needed < len(waiting):
+            answer = self._together(waiting[:needed])
+        if not isinstance(answer, GangUnschedulable):
+            chosen = waiting[: len(answer)]
+            return [
+                self._place(pod, placement, began_s)
+                for pod, placement in zip(chosen, answer, strict=True)
+            ]
+        words = (
+            f"pod group {group.namespace}/{group.name}: {answer.placed} of {needed} pods "
+            f"would find a node. {answer.message}"
+        )
+        return self._park_group(waiting, words, began_s)
+
+    def _together(self, pods: list[Pending]) -> list[Placement] | GangUnschedulable:
+        requests = [pod.request for pod in pods]
+        return decide_gang(self.state.cluster, requests, self.policy())
+
+    def _park_group(self, waiting: list[Pending], words: str, began_s: float) -> list[Write]:
+        self._tried_in_vain(began_s)
+        for member in waiting:
+            self._park(member, lambda: words)
+        return []
+
+
+def _missing(group: Group, members: int, least: int) -> str:
+    return (
+        f"pod group {group.namespace}/{group.name} waits for its pods: "
+        f"{members} of at least {least} are here"
+    )

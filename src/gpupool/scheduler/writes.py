@@ -1,0 +1,37 @@
+"""Writes: work that goes on beside the decisions, so much at a time; waited for at the end."""
+
+import asyncio
+import logging
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+log = logging.getLogger(__name__)
+
+
+Write = Callable[[], Coroutine[Any, Any, None]]
+
+
+class Writes:
+    def __init__(self, at_a_time: int) -> None:
+        self._slots = asyncio.Semaphore(at_a_time)
+        self._running: set[asyncio.Task[None]] = set()
+
+    async def start(self, write: Write) -> None:
+        """Returns when it has begun; waits while too many are at it."""
+        await self._slots.acquire()
+        task = asyncio.create_task(write())
+        self._running.add(task)
+        task.add_done_callback(self._ended)
+
+    async def drain(self, limit_s: float) -> None:
+        """Until all that has begun is done, or the time is over."""
+        if self._running:
+            await asyncio.wait(self._running, timeout=limit_s)
+        for task in self._running:
+            task.cancel()
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        self._slots.release()
+        self._running.discard(task)
+        if not task.cancelled() and task.exception() is not None:
+            log.error("a write failed", exc_info=task.exception())

@@ -1,0 +1,283 @@
+"""The scheduler on a real API server: what it writes, and what it does about what goes wrong."""
+
+import asyncio
+from collections.abc import Callable
+from pathlib import Path
+
+from gpupool.contract.names import (
+    ANNOTATION_ALLOCATION,
+    LABEL_POD_GROUP,
+    LABEL_POD_GROUP_MIN,
+)
+from gpupool.contract.objects import Obj
+from gpupool.kube.client import Kube
+from gpupool.kube.resources import EVENTS, NODES, PODS, PRIORITY_CLASSES
+from tests.scheduler.unreliable import Fault, unreliable
+from tests.scheduler.world import (
+    CARD_UNITS,
+    add_node,
+    add_pods,
+    assert_no_card_over,
+    bound,
+    gpu_pod,
+    scheduling,
+    world,
+)
+
+HALF = CARD_UNITS // 2
+
+
+async def eventually(look: Callable[[], object], within_s: float = 10.0) -> None:
+    async with asyncio.timeout(within_s):
+        while True:
+            if look():
+                return
+            await asyncio.sleep(0.005)
+
+
+async def events(kube: Kube, reason: str, count: int = 1) -> list[Obj]:
+    async with asyncio.timeout(10):
+        while True:
+            found = [e for e in (await kube.list(EVENTS)).items if e["reason"] == reason]
+            if len(found) >= count:
+                return found
+            await asyncio.sleep(0.005)
+
+
+async def condition(kube: Kube, name: str) -> Obj:
+    async with asyncio.timeout(10):
+        while True:
+            pod = await kube.get(PODS, name, "default")
+            for each in pod.get("status", {}).get("conditions") or ():
+                if each["type"] == "PodScheduled":
+                    return dict(each)
+            await asyncio.sleep(0.005)
+
+
+async def delete(kube: Kube, name: str) -> None:
+    await kube.delete(PODS, name, "default", options={"gracePeriodSeconds": 0})
+
+
+async def test_node_and_cards_come_with_the_binding(tmp_path: Path) -> None:
+    async with world(tmp_path) as kube, scheduling(kube):
+        await add_node(kube, "n", 2)
+        await add_pods(kube, gpu_pod("p", units=3))
+        [pod] = await bound(kube, 1)
+        assert pod["spec"]["nodeName"] == "n"
+        assert "GPU-n-" in pod["metadata"]["annotations"][ANNOTATION_ALLOCATION]
+        [event] = await events(kube, "Scheduled")
+        assert event["message"] == "Successfully assigned default/p to n"
+        assert event["source"]["component"] == "gpupool-scheduler"
+        assert (await condition(kube, "p"))["status"] == "True"
+
+
+async def test_why_a_pod_waits_is_said_as_kube_scheduler_says_it(tmp_path: Path) -> None:
+    async with world(tmp_path) as kube, scheduling(kube):
+        await add_node(kube, "n", 1)
+        await add_pods(kube, gpu_pod("p", units=CARD_UNITS + 1))
+        [event] = await events(kube, "FailedScheduling")
+        said = await condition(kube, "p")
+        assert (said["status"], said["reason"]) == ("False", "Unschedulable")
+        assert said["message"] == event["message"]
+        assert said["message"] == (
+            "0/1 nodes are available: 1 Insufficient aliyun.com/gpu-mem. preemption: "
+            "0/1 nodes are available: 1 Preemption is not helpful for scheduling."
+        )
+        assert event["type"] == "Warning"
+
+
+async def test_no_nodes_at_all_is_said(tmp_path: Path) -> None:
+    async with world(tmp_path) as kube, scheduling(kube):
+        await add_pods(kube, gpu_pod("p", units=1))
+        said = await condition(kube, "p")
+        assert said["message"] == "no nodes available to schedule pods"
+
+
+async def test_what_is_freed_goes_to_who_waits(tmp_path: Path) -> None:
+    async with world(tmp_path) as kube, scheduling(kube):
+        await add_node(kube, "n", 1)
+        await add_pods(kube, gpu_pod("first", units=CARD_UNITS))
+        await bound(kube, 1)
+        await add_pods(kube, gpu_pod("second", units=HALF))
+        await condition(kube, "second")
+        await delete(kube, "first")
+        [pod] = await bound(kube, 1)
+        assert pod["metadata"]["name"] == "second"
+
+
+async def test_a_pod_that_ended_holds_nothing(tmp_path: Path) -> None:
+    async with world(tmp_path) as kube, scheduling(kube):
+        await add_node(kube, "n", 1)
+        await add_pods(kube, gpu_pod("first", units=CARD_UNITS))
+        await bound(kube, 1)
+        path = PODS.path("default", "first", "status")
+        await kube.patch(path, {"status": {"phase": "Succeeded"}})
+        await add_pods(kube, gpu_pod("second", units=CARD_UNITS))
+        await bound(kube, 2)
+
+
+async def test_a_new_node_helps(tmp_path: Path) -> None:
+    async with world(tmp_path) as kube, scheduling(kube):
+        await add_pods(kube, gpu_pod("p", units=2))
+        await condition(kube, "p")
+        await add_node(kube, "n", 1)
+        await bound(kube, 1)
+
+
+async def test_a_pod_with_a_gate_is_left_alone_until_it_opens(tmp_path: Path) -> None:
+    async with world(tmp_path) as kube, scheduling(kube) as scheduler:
+        await add_node(kube, "n", 1)
+        await add_pods(kube, gpu_pod("gated", units=1, schedulingGates=[{"name": "g"}]))
+        await add_pods(kube, gpu_pod("open", units=1))
+        [pod] = await bound(kube, 1)
+        assert pod["metadata"]["name"] == "open"
+        assert not scheduler.state.pending
+        await kube.patch(PODS.path("default", "gated"), {"spec": {"schedulingGates": None}})
+        await bound(kube, 2)
+
+
+async def test_a_lost_answer_keeps_the_place_and_the_pod_is_bound_once(tmp_path: Path) -> None:
+    async with world(tmp_path) as kube:
+        way = unreliable(kube)
+        faults = {"first": Fault.LOST_ANSWER, "second": Fault.LOST_REQUEST}
+
+        def choose(method: str, path: str) -> Fault:
+            name = path.split("/")[-2]
+            return faults.pop(name, Fault.NONE) if path.endswith("/binding") else Fault.NONE
+
+        way.choose = choose
+        await add_node(kube, "n", 1)
+        async with scheduling(way.kube):
+            await add_pods(kube, gpu_pod("first", units=HALF), gpu_pod("second", units=HALF))
+            await add_pods(kube, gpu_pod("third", units=HALF))
+            pods = await bound(kube, 2)
+            await condition(kube, "third")
+        assert {pod["metadata"]["name"] for pod in pods} == {"first", "second"}
+        assert_no_card_over(pods)
+
+
+async def test_a_refused_binding_gives_the_place_back(tmp_path: Path) -> None:
+    async with world(tmp_path) as kube:
+        way = unreliable(kube)
+        refused = [Fault.REFUSED, Fault.BUSY]
+        way.choose = lambda _method, path: (
+            refused.pop() if path.endswith("/p/binding") and refused else Fault.NONE
+        )
+        await add_node(kube, "n", 1)
+        async with scheduling(way.kube):
+            await add_pods(kube, gpu_pod("p", units=CARD_UNITS))
+            await bound(kube, 1)
+        assert not refused
+
+
+async def test_watches_that_break_are_resumed(tmp_path: Path) -> None:
+    async with world(tmp_path) as kube:
+        way = unreliable(kube)
+        await add_node(kube, "n", 4)
+        async with scheduling(way.kube):
+            for number in range(3):
+                await add_pods(kube, gpu_pod(f"p{number}", units=CARD_UNITS))
+                way.cut_watches()
+                await bound(kube, number + 1)
+
+
+async def test_a_group_starts_whole_or_not_at_all(tmp_path: Path) -> None:
+    labels = {LABEL_POD_GROUP: "g", LABEL_POD_GROUP_MIN: "3"}
+
+    def member(name: str) -> Obj:
+        pod = gpu_pod(name, units=CARD_UNITS)
+        pod["metadata"]["labels"] = labels
+        return pod
+
+    async with world(tmp_path) as kube, scheduling(kube) as scheduler:
+        await add_node(kube, "n", 2)
+        await add_pods(kube, member("a"), member("b"))
+        said = await condition(kube, "a")
+        assert said["message"] == (
+            "pod group default/g waits for its pods: 2 of at least 3 are here"
+        ) or said["message"].endswith("1 of at least 3 are here")
+        await add_pods(kube, member("c"))
+        await eventually(lambda: len(scheduler.state.pending) == 3)
+        await add_pods(kube, gpu_pod("alone", units=CARD_UNITS))
+        await bound(kube, 1)  # nothing is held for the group
+        await add_node(kube, "m", 2)
+        await bound(kube, 4)
+
+
+async def test_a_more_important_pod_takes_one_card_and_not_a_bit_of_each(tmp_path: Path) -> None:
+    async with world(tmp_path) as kube, scheduling(kube) as scheduler:
+        urgent = {"metadata": {"name": "urgent"}, "value": 1000}
+        await kube.create(PRIORITY_CLASSES, urgent)
+        await add_node(kube, "n", 2)
+        await add_pods(kube, *(gpu_pod(f"low{i}", units=HALF) for i in range(4)))
+        pods = await bound(kube, 4)
+        await add_pods(kube, gpu_pod("high", units=CARD_UNITS, priorityClassName="urgent"))
+        victims = await events(kube, "Preempted", 2)
+        high = await kube.get(PODS, "high", "default")
+        assert high["status"]["nominatedNodeName"] == "n"
+        names = {event["involvedObject"]["name"] for event in victims}
+        on_card = {
+            pod["metadata"]["name"]: pod["metadata"]["annotations"]["ALIYUN_COM_GPU_MEM_IDX"]
+            for pod in pods
+        }
+        assert len({on_card[name] for name in names}) == 1
+        first, second = sorted(names)
+        told = await kube.get(PODS, first, "default")
+        target = [c for c in told["status"]["conditions"] if c["type"] == "DisruptionTarget"]
+        assert target[0]["reason"] == "PreemptionByScheduler"
+        # A small one does not take what the first victim leaves.
+        await delete(kube, first)
+        await add_pods(kube, gpu_pod("small", units=HALF))
+        await condition(kube, "small")
+        await delete(kube, second)
+        await eventually(lambda: not scheduler.state.claims.due_s() < float("inf"))
+        high = next(p for p in await bound(kube, 3) if p["metadata"]["name"] == "high")
+        assert high["spec"]["nodeName"] == "n"
+
+
+async def test_another_writer_who_takes_too_much_is_reported(tmp_path: Path) -> None:
+    async with world(tmp_path) as kube, scheduling(kube) as scheduler:
+        await add_node(kube, "n", 1)
+        await add_pods(kube, gpu_pod("ours", units=HALF))
+        [ours] = await bound(kube, 1)
+        theirs = gpu_pod("theirs", units=CARD_UNITS, schedulerName="other")
+        allocation = ours["metadata"]["annotations"][ANNOTATION_ALLOCATION]
+        made = await kube.create(PODS, theirs)
+        await kube.bind(made, "n", {ANNOTATION_ALLOCATION: allocation.replace(":8", ":16")})
+        [event] = await events(kube, "Overcommitted")
+        assert event["involvedObject"]["name"] == "theirs"
+        assert "Another scheduler" in event["message"]
+        assert scheduler.metrics.other_writers
+
+
+async def test_a_card_that_falls_ill_takes_no_new_pods(tmp_path: Path) -> None:
+    async with world(tmp_path) as kube, scheduling(kube):
+        await add_node(kube, "n", 1)
+        node = await kube.get(NODES, "n")
+        annotations = node["metadata"]["annotations"]
+        ill = {
+            key: text.replace('"memoryMiB"', '"health":"unhealthy","memoryMiB"')
+            for key, text in annotations.items()
+        }
+        await kube.patch(NODES.path(name="n"), {"metadata": {"annotations": ill}})
+        await add_pods(kube, gpu_pod("p", units=1))
+        await condition(kube, "p")
+        await kube.patch(NODES.path(name="n"), {"metadata": {"annotations": annotations}})
+        await bound(kube, 1)
+
+
+async def test_a_new_scheduler_knows_what_the_old_one_knew(tmp_path: Path) -> None:
+    async with world(tmp_path) as kube:
+        await add_node(kube, "n", 4)
+        await add_node(kube, "m", 4)
+        await add_pods(kube, *(gpu_pod(f"p{i}", units=3) for i in range(20)))
+        async with scheduling(kube) as old:
+            await bound(kube, 20)
+        async with scheduling(kube) as new:
+            await eventually(lambda: new.is_synced)
+
+            def known(scheduler: object) -> dict[str, tuple[str, str]]:
+                places = scheduler.state.ledger.places()  # type: ignore[attr-defined]
+                return {uid: (place.node, str(place.allocation)) for uid, place in places}
+
+            assert known(new) == known(old)

@@ -1,0 +1,130 @@
+"""A real API server in this process with GPU nodes made by hand: no kubelet, no controllers."""
+
+import asyncio
+import contextlib
+from collections import Counter
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+from gpupool.contract.allocation import allocation_of
+from gpupool.contract.inventory import inventory_text
+from gpupool.contract.names import (
+    ANNOTATION_ALLOCATION,
+    ANNOTATION_INVENTORY,
+    LABEL_CGPU,
+    RESOURCE_GPU,
+    RESOURCE_GPU_MEM,
+    SCHEDULER_LEASE,
+)
+from gpupool.contract.objects import Obj
+from gpupool.core.gpu import Card, Inventory
+from gpupool.engine.policies import DEFAULT, POLICIES
+from gpupool.engine.policies.mix import Mix
+from gpupool.kube.client import Kube
+from gpupool.kube.lease import Candidacy, Leadership
+from gpupool.kube.resources import NODES, PODS
+from gpupool.scheduler.run import Scheduler, SchedulerSettings
+from tests.kube.api import api
+
+POLICY = POLICIES[DEFAULT](Mix())
+NAMES = frozenset({"default-scheduler", "gpupool-scheduler"})
+CARD_UNITS = 16
+
+
+def cards(node: str, count: int) -> tuple[Card, ...]:
+    return tuple(
+        Card(index, f"GPU-{node}-{index}", "Test Card", CARD_UNITS * 1024) for index in range(count)
+    )
+
+
+async def add_node(
+    kube: Kube, name: str, gpus: int, *, shared: bool = True, pods: int = 250
+) -> None:
+    labels = {"kubernetes.io/hostname": name} | ({LABEL_CGPU: "true"} if shared else {})
+    annotations = {ANNOTATION_INVENTORY: inventory_text(Inventory(cards(name, gpus)))}
+    metadata = {"name": name, "labels": labels, "annotations": annotations}
+    node = {"apiVersion": "v1", "kind": "Node", "metadata": metadata}
+    made = await kube.create(NODES, node)
+    amount = {"cpu": "64", "memory": "256Gi", "pods": str(pods)}
+    resource = RESOURCE_GPU_MEM if shared else RESOURCE_GPU
+    amount[resource] = str(gpus * CARD_UNITS if shared else gpus)
+    made["status"] = {"capacity": amount, "allocatable": amount}
+    await kube.update_status(NODES, made)
+    await kube.patch(NODES.path(name=name), {"spec": {"taints": None}})
+
+
+def gpu_pod(name: str, *, units: int = 0, whole: int = 0, **spec: object) -> Obj:
+    limits = {RESOURCE_GPU_MEM: str(units)} if units else {}
+    limits |= {RESOURCE_GPU: str(whole)} if whole else {}
+    container = {"name": "c", "image": "i", "resources": {"limits": limits}}
+    metadata = {"name": name, "namespace": "default"}
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": metadata,
+        "spec": {"schedulerName": "gpupool-scheduler", "containers": [container], **spec},
+    }
+
+
+async def add_pods(kube: Kube, *pods: Obj) -> None:
+    await asyncio.gather(*(kube.create(PODS, pod) for pod in pods))
+
+
+@contextlib.asynccontextmanager
+async def world(directory: Path) -> AsyncIterator[Kube]:
+    async with api(directory) as kube:
+        yield kube
+
+
+@contextlib.asynccontextmanager
+async def scheduling(kube: Kube, names: frozenset[str] = NAMES) -> AsyncIterator[Scheduler]:
+    scheduler = Scheduler(kube, SchedulerSettings(POLICY, names))
+    task = asyncio.create_task(scheduler.run())
+    try:
+        yield scheduler
+    finally:
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+
+@contextlib.asynccontextmanager
+async def elected(kube: Kube, identity: str) -> AsyncIterator[None]:
+    """One of several schedulers, of which the leader works."""
+    leadership = Leadership(kube, Candidacy("kube-system", SCHEDULER_LEASE, identity, retry_s=0.02))
+
+    async def work() -> None:
+        settings = SchedulerSettings(POLICY, NAMES, may_act=leadership.is_sure)
+        await Scheduler(kube, settings).run()
+
+    task = asyncio.create_task(leadership.run(work))
+    try:
+        yield
+    finally:
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+
+async def bound(kube: Kube, count: int, within_s: float = 30.0) -> list[Obj]:
+    """The pods that have a node, once there are so many."""
+    async with asyncio.timeout(within_s):
+        while True:
+            found = [pod for pod in (await kube.list(PODS)).items if pod["spec"].get("nodeName")]
+            if len(found) >= count:
+                return found
+            await asyncio.sleep(0.01)
+
+
+def units_by_card(pods: list[Obj]) -> Counter[str]:
+    """What the annotations of these pods say that they hold, for an independent look."""
+    held: Counter[str] = Counter()
+    for pod in pods:
+        text = pod["metadata"].get("annotations", {}).get(ANNOTATION_ALLOCATION)
+        for container in allocation_of(text).containers if text else ():
+            for share in container.shares:
+                held[share.uuid] += share.units
+    return held
+
+
+def assert_no_card_over(pods: list[Obj]) -> None:
+    over = {uuid: units for uuid, units in units_by_card(pods).items() if units > CARD_UNITS}
+    assert not over
