@@ -18,7 +18,7 @@ from gpupool.kube.client import MERGE_PATCH, Kube
 from gpupool.kube.resources import EVENTS, NODES
 from gpupool.kubeletapi.calling import Channel, channel_to
 from gpupool.kubeletapi.errors import RpcFailed
-from gpupool.kubeletapi.messages import HEALTHY, RegisterRequest
+from gpupool.kubeletapi.messages import HEALTHY, Device, RegisterRequest
 from gpupool.kubeletapi.serving import registration_service, serving
 
 NAME = "node-1"
@@ -36,6 +36,7 @@ class Kubelet:
         self.registered: list[RegisterRequest] = []
         self.lists: list[tuple[str, int, int]] = []  # resource, devices, healthy ones
         self.counts: dict[str, tuple[int, int]] = {}  # resource: devices, healthy ones
+        self._devices: dict[str, tuple[Device, ...]] = {}
         self._plugins: dict[str, Channel] = {}
         self._following = set[asyncio.Task[None]]()
 
@@ -57,6 +58,9 @@ class Kubelet:
     def plugin(self, resource: str) -> Channel:
         return self._plugins[resource]
 
+    def unhealthy(self, resource: str) -> set[str]:
+        return {device.id for device in self._devices[resource] if device.health != HEALTHY}
+
     async def _register(self, request: RegisterRequest) -> None:
         self.registered.append(request)
         task = asyncio.create_task(self._follow(request))
@@ -69,6 +73,7 @@ class Kubelet:
             async with channel_to(self.directory / request.endpoint) as channel:
                 self._plugins[resource] = channel
                 async for answer in channel.list_and_watch():
+                    self._devices[resource] = answer.devices
                     healthy = [d for d in answer.devices if d.health == HEALTHY]
                     self.counts[resource] = len(answer.devices), len(healthy)
                     self.lists.append((resource, *self.counts[resource]))

@@ -84,7 +84,13 @@ def _escaped(text: str) -> str:
 
 
 async def serve_metrics(text: Callable[[], str], port: int) -> None:
-    """GET /metrics, until cancelled."""
+    """Until cancelled."""
+    async with await listen(text, port) as server:
+        await server.serve_forever()
+
+
+async def listen(text: Callable[[], str], port: int) -> asyncio.Server:
+    """Answers GET /metrics on the loopback interface."""
 
     async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         with contextlib.suppress(OSError, TimeoutError, asyncio.IncompleteReadError):
@@ -97,9 +103,7 @@ async def serve_metrics(text: Callable[[], str], port: int) -> None:
                 await writer.drain()
         writer.close()
 
-    server = await asyncio.start_server(answer, "127.0.0.1", port, limit=_MAX_REQUEST_BYTES)
-    async with server:
-        await server.serve_forever()
+    return await asyncio.start_server(answer, "127.0.0.1", port, limit=_MAX_REQUEST_BYTES)
 
 
 def _response(request: bytes, text: Callable[[], str]) -> bytes:
