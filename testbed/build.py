@@ -51,6 +51,11 @@ PROGRAMS = {
                 "kubelet",
             )
         ),
+        # What a real node needs besides its kubelet.
+        *(
+            Program(name, "containerd", f"github.com/containerd/containerd/cmd/{name}")
+            for name in ("containerd", "containerd-shim-runc-v2", "ctr")
+        ),
     )
 }
 

@@ -9,14 +9,15 @@ from pathlib import Path
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.x509.oid import NameOID
+from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 _NAMES = ("localhost", "kubernetes", "kubernetes.default", "kubernetes.default.svc")
 _LIFE = datetime.timedelta(days=2)
 
 
 def write_all(folder: Path) -> None:
-    """Writes ca.crt, server.crt, server.key (signed by the CA) and the service accounts' sa.key."""
+    """Writes ca.crt, and signed by it server.crt and server.key and those of the API server as a
+    client of kubelets (client.crt, client.key); and the service accounts' sa.key."""
     ca_key = ec.generate_private_key(ec.SECP256R1())
     ca_name = _name("gpupool-testbed-ca")
     ca = _builder(ca_name, ca_name, ca_key).add_extension(
@@ -32,11 +33,19 @@ def write_all(folder: Path) -> None:
     )
     _write_certificate(folder / "server.crt", server.sign(ca_key, hashes.SHA256()))
     _write_key(folder / "server.key", key)
+    client_key = ec.generate_private_key(ec.SECP256R1())
+    client = _builder(_name("kube-apiserver", "system:masters"), ca_name, client_key).add_extension(
+        x509.ExtendedKeyUsage([ExtendedKeyUsageOID.CLIENT_AUTH]), critical=False
+    )
+    _write_certificate(folder / "client.crt", client.sign(ca_key, hashes.SHA256()))
+    _write_key(folder / "client.key", client_key)
     _write_key(folder / "sa.key", ec.generate_private_key(ec.SECP256R1()))
 
 
-def _name(common: str) -> x509.Name:
-    return x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, common)])
+def _name(common: str, *groups: str) -> x509.Name:
+    parts = [(NameOID.ORGANIZATION_NAME, group) for group in groups]
+    parts.append((NameOID.COMMON_NAME, common))
+    return x509.Name([x509.NameAttribute(oid, text) for oid, text in parts])
 
 
 def _builder(

@@ -49,9 +49,11 @@ class ControlPlane:
         *,
         controllers: bool = False,
         scheduler: bool = False,
+        users: Mapping[str, str] | None = None,
         flags: Mapping[str, Sequence[str]] | None = None,
     ) -> None:
-        """`flags` adds command-line flags by program name; a later flag wins over ours."""
+        """`users` may use it too, each with its group; `kubeconfig_of` has their credentials.
+        `flags` adds command-line flags by program name; a later flag wins over ours."""
         self._optional = [
             name
             for name, wanted in (
@@ -60,11 +62,37 @@ class ControlPlane:
             )
             if wanted
         ]
+        self._users = {
+            "admin": "system:masters",
+            **(users or {}),
+        }
         self._flags = flags or {}
         self._children: list[Child] = []
-        self.token = secrets.token_urlsafe(24)
+        self._tokens = {user: secrets.token_urlsafe(24) for user in self._users}
         self.url = ""
         self.folder = Path()
+
+    @property
+    def token(self) -> str:
+        return self._tokens["admin"]
+
+    def kubeconfig_of(self, user: str) -> str:
+        """As text: JSON, which is YAML too."""
+        ca = base64.b64encode(self.ca_file.read_bytes()).decode()
+        config = {
+            "apiVersion": "v1",
+            "kind": "Config",
+            "current-context": "testbed",
+            "clusters": [
+                {
+                    "name": "testbed",
+                    "cluster": {"server": self.url, "certificate-authority-data": ca},
+                }
+            ],
+            "users": [{"name": user, "user": {"token": self._tokens[user]}}],
+            "contexts": [{"name": "testbed", "context": {"cluster": "testbed", "user": user}}],
+        }
+        return json.dumps(config, indent=1)
 
     @property
     def ca_file(self) -> Path:
@@ -106,9 +134,15 @@ class ControlPlane:
         certificates.write_all(self.folder)
         tokens = self.folder / "tokens.csv"
         tokens.touch(mode=0o600)
-        tokens.write_text(f'{self.token},admin,admin,"system:masters"\n')
+        tokens.write_text(
+            "".join(
+                f'{self._tokens[user]},{user},{user},"{group}"\n'
+                for user, group in self._users.items()
+            )
+        )
         (self.folder / "authentication.json").write_text(json.dumps(_AUTHENTICATION))
-        self._write_kubeconfig()
+        self.kubeconfig.touch(mode=0o600)
+        self.kubeconfig.write_text(self.kubeconfig_of("admin"))
 
         etcd = self._spawn(programs["etcd"], _etcd_flags(self.folder, etcd_url, peer))
         wait_until(lambda: _answers(f"{etcd_url}/health"), etcd, _START_SECONDS)
@@ -126,24 +160,6 @@ class ControlPlane:
         child = Child(name, command, self.folder / f"{name}.log")
         self._children.append(child)
         return child
-
-    def _write_kubeconfig(self) -> None:
-        ca = base64.b64encode(self.ca_file.read_bytes()).decode()
-        config = {
-            "apiVersion": "v1",
-            "kind": "Config",
-            "current-context": "testbed",
-            "clusters": [
-                {
-                    "name": "testbed",
-                    "cluster": {"server": self.url, "certificate-authority-data": ca},
-                }
-            ],
-            "users": [{"name": "admin", "user": {"token": self.token}}],
-            "contexts": [{"name": "testbed", "context": {"cluster": "testbed", "user": "admin"}}],
-        }
-        self.kubeconfig.touch(mode=0o600)
-        self.kubeconfig.write_text(json.dumps(config, indent=1))
 
 
 def _etcd_flags(folder: Path, url: str, peer_port: int) -> list[str]:
@@ -171,6 +187,10 @@ def _apiserver_flags(folder: Path, etcd_url: str, port: int) -> list[str]:
         f"--tls-cert-file={folder / 'server.crt'}",
         f"--tls-private-key-file={folder / 'server.key'}",
         f"--token-auth-file={folder / 'tokens.csv'}",
+        # How it reaches kubelets: by the address of a node, which trusts whom our CA vouches for.
+        "--kubelet-preferred-address-types=InternalIP",
+        f"--kubelet-client-certificate={folder / 'client.crt'}",
+        f"--kubelet-client-key={folder / 'client.key'}",
         f"--authentication-config={folder / 'authentication.json'}",
         "--authorization-mode=Node,RBAC",
         "--service-account-issuer=https://kubernetes.default.svc.cluster.local",

@@ -1,0 +1,113 @@
+"""A real Kubernetes with real nodes, on one machine: `with Kubernetes(nodes=3) as kubernetes`."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import os
+import shutil
+import signal
+import sys
+import tempfile
+import threading
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+
+from testbed import build, debian, images
+from testbed.controlplane import ControlPlane
+from testbed.node import PROGRAMS, Node
+
+
+class CannotRun(RuntimeError):
+    """This machine or user cannot; the text says what is wanted."""
+
+
+def check() -> None:
+    """Raises CannotRun."""
+    if sys.platform != "linux" or os.geteuid() != 0:
+        raise CannotRun("a real kubelet: wanted Linux and root, found neither or only one of them")
+    for command in ("unshare", "nsenter", "pkill"):
+        if shutil.which(command) is None:
+            raise CannotRun(f"a real kubelet: wanted the command {command}, found none")
+    missing = [name for name in PROGRAMS if build.find(name) is None]
+    if missing and shutil.which("go") is None:
+        raise CannotRun(f"a real kubelet: wanted go to build {', '.join(missing)}, found none")
+
+
+class Kubernetes:
+    """Control plane, controllers, and nodes 127.0.0.2, 127.0.0.3 ... that start together."""
+
+    def __init__(
+        self,
+        *,
+        nodes: int = 1,
+        labels: Mapping[str, str] | None = None,
+        scheduler: bool = True,
+        flags: Mapping[str, Sequence[str]] | None = None,
+    ) -> None:
+        names = [f"127.0.0.{number + 2}" for number in range(nodes)]
+        self.plane = ControlPlane(
+            controllers=True,
+            scheduler=scheduler,
+            users={f"system:node:{name}": "system:nodes" for name in names},
+            flags=flags,
+        )
+        self._folder = Path()
+        self._names = names
+        self._labels = labels
+        self.nodes: list[Node] = []
+
+    def __enter__(self) -> Kubernetes:
+        check()
+        busybox = debian.ensure("busybox")
+        self.plane.__enter__()
+        self._folder = Path(tempfile.mkdtemp(prefix="gpupool-nodes-"))
+        try:
+            archive = self._folder / "images.tar"
+            images.write_archive(archive, busybox)
+            for name in self._names:
+                node = Node(name, self._folder / name, self._labels)
+                self.nodes.append(node)
+                config = self.plane.kubeconfig_of(f"system:node:{name}")
+                node.start(config, self.plane.ca_file, archive)
+        except BaseException:
+            self.stop()
+            raise
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.stop()
+
+    def stop(self) -> None:
+        for node in self.nodes:
+            node.stop()
+        self.plane.stop()
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description="Run a real Kubernetes until interrupted.")
+    parser.add_argument("--nodes", type=int, default=3)
+    options = parser.parse_args()
+    asked_to_stop = threading.Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda *_: asked_to_stop.set())
+    try:
+        with Kubernetes(nodes=options.nodes) as kubernetes:
+            print(f"export KUBECONFIG={kubernetes.plane.kubeconfig}", flush=True)
+            with contextlib.suppress(KeyboardInterrupt):
+                asked_to_stop.wait()
+    except (CannotRun, build.BuildError) as error:
+        print(error, file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
