@@ -96,7 +96,7 @@ def _compile(product: Product, architecture: str, place: Path) -> None:
             capture_output=True,
             text=True,
             check=False,
-            env=_environment(),
+            env={**os.environ, **cache_environment()},
         )
         if done.returncode:
             raise BuildError(f"{product.path} for {architecture}:\n{done.stderr}")
@@ -105,13 +105,13 @@ def _compile(product: Product, architecture: str, place: Path) -> None:
         os.replace(made, target)
 
 
-def _environment() -> dict[str, str]:
+def cache_environment() -> dict[str, str]:
     """One cache for all checkouts: the first build also makes parts of libc."""
     home = os.environ.get("GPUPOOL_CACHE") or os.path.join(
         os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache"), "gpupool"
     )
     cache = os.path.join(home, "zig")
-    return {**os.environ, "ZIG_GLOBAL_CACHE_DIR": cache, "ZIG_LOCAL_CACHE_DIR": cache}
+    return {"ZIG_GLOBAL_CACHE_DIR": cache, "ZIG_LOCAL_CACHE_DIR": cache}
 
 
 def _fingerprint(architecture: str) -> str:

@@ -103,8 +103,16 @@ static enum node_found map_state(struct node *node) {
         close(fd);
         return NODE_REFUSED;
     }
+    /* Locks are on a description of their own. A mapping holds on to the one it was made from,
+     * and a forked child inherits it: the parent's locks would outlive the parent. */
+    node->fd = open_high(node->path);
+    if (node->fd < 0) {
+        munmap(mapped, size);
+        close(fd);
+        return NODE_MISSING;
+    }
     node->state = mapped;
-    node->fd = fd;
+    node->map_fd = fd;
     return NODE_FOUND;
 }
 
@@ -119,11 +127,12 @@ enum node_found node_open(struct node *node) {
     const char *wanted = getenv(CARDS_VARIABLE);
     if (wanted && (!*wanted || strcmp(wanted, "void") == 0)) return NODE_HIDDEN;
     if (!find_path(path)) return NODE_MISSING;
-    /* The same file stays open: to close it would drop the POSIX locks that the other library of
-     * this process has on it. */
-    if (!node->state || strcmp(path, node->path) != 0 || !is_same_file(node->fd, path)) {
+    /* The same file stays open: to close any descriptor of it would drop the POSIX locks that the
+     * other library of this process has on it. */
+    if (!node->state || strcmp(path, node->path) != 0 || !is_same_file(node->map_fd, path)) {
         if (node->state) {
             munmap(node->state, sizeof *node->state);
+            close(node->map_fd);
             close(node->fd);
             node->state = NULL;
         }

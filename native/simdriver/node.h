@@ -16,7 +16,8 @@ enum node_found {
 
 struct node {
     struct sim_state *state;
-    int fd; /* of this library alone: its locks are this library's */
+    int fd;     /* for locks: opened by this library for itself, never mapped (see node.c) */
+    int map_fd; /* open as long as the mapping: see node_open */
     char path[PATH_MAX];
     int visible_count;
     int visible[MAX_CARDS]; /* indexes into state->cards, in the node's order */

@@ -11,7 +11,7 @@ can be shown to containers anywhere. A program finds the state beside the librar
 or where GPUPOOL_SIM_STATE says. Which cards it sees: NVIDIA_VISIBLE_DEVICES, as in a container of
 NVIDIA's runtime.
 
-    SimdriverError             the text says thing, wanted, found
+    SimdriverError             the text says thing, wanted, found (all in simdriver_state.py)
      +- NotBuilt               this machine has no libraries for its architecture
      +- BadState               the state file is missing, damaged or of another version
      +- NoSuchCard

@@ -1,0 +1,65 @@
+"""C and Python must mean the same bytes."""
+
+import ctypes
+import os
+import platform
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+from gpupool.hardware import simdriver_layout as layout
+from native import build
+
+STRUCTS: dict[str, type[ctypes.Structure]] = {
+    "card_fixed": layout.CardFixed,
+    "card_fault": layout.CardFault,
+    "card_live": layout.CardLive,
+    "card": layout.Card,
+    "slot": layout.Slot,
+    "card_event": layout.Event,
+    "sim_state": layout.State,
+}
+CONSTANTS = (
+    *("SIM_VERSION", "MAX_CARDS", "MAX_SLOTS", "MAX_EVENTS", "MAX_LINKS", "BUCKETS"),
+    *("LOCK_INJECT", "LOCK_SLOT", "LOCK_OWNER", "LINK_NONE", "LINK_SWITCH"),
+)
+
+
+def python_side() -> Iterator[str]:
+    for name, struct in STRUCTS.items():
+        yield f"{name} {ctypes.sizeof(struct)}"
+        for field, *_ in struct._fields_:
+            place = getattr(struct, field)
+            yield f"{name}.{field} {place.offset} {place.size}"
+    for name in CONSTANTS:
+        yield f"{name} {getattr(layout, name.removeprefix('SIM_'))}"
+
+
+def c_program() -> Iterator[str]:
+    yield '#include <stdio.h>\n#include "layout.h"\nint main(void) {'
+    for name, struct in STRUCTS.items():
+        yield f'printf("{name} %zu\\n", sizeof(struct {name}));'
+        for field, *_ in struct._fields_:
+            member = f"((struct {name} *)0)->{field}"
+            offset = f"offsetof(struct {name}, {field})"
+            yield f'printf("{name}.{field} %zu %zu\\n", {offset}, sizeof({member}));'
+    for name in CONSTANTS:
+        yield f'printf("{name} %lld\\n", (long long)({name}));'
+    yield "return 0; }"
+
+
+def test_c_and_python_have_the_same_layout(tmp_path: Path) -> None:
+    source, program = tmp_path / "layout.c", tmp_path / "layout"
+    source.write_text("\n".join(c_program()), encoding="ascii")
+    target = f"{platform.machine()}-linux-gnu.{build.GLIBC}"
+    subprocess.run(
+        [
+            *(sys.executable, "-m", "ziglang", "cc", "-target", target, "-std=gnu11"),
+            *("-I", str(build.HERE / "simdriver"), str(source), "-o", str(program)),
+        ],
+        check=True,
+        env={**os.environ, **build.cache_environment()},
+    )
+    printed = subprocess.run([program], capture_output=True, text=True, check=True).stdout
+    assert printed.splitlines() == list(python_side())

@@ -1,0 +1,225 @@
+"""Memory: exact, never too much, and given back however a process ends."""
+
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from gpupool.hardware.simdriver import NodeFiles, inject, read_cards
+from gpupool.hardware.simdriver_faults import parse_fault
+from gpupool.hardware.simdriver_state import Driver
+from tests.native.simulated import (
+    CHILD,
+    M40,
+    MIB,
+    V100,
+    environment,
+    holding,
+    is_able_to_unshare,
+    make_node,
+    python,
+    run,
+    start_child,
+)
+
+MEMORY_USED = ("nvidia-smi", "--query-gpu=memory.used", "--format=csv,noheader,nounits")
+
+
+def shown_mib(files: NodeFiles) -> list[int]:
+    """What NVML says."""
+    return [int(line) for line in run(files, *MEMORY_USED).stdout.split()]
+
+
+def read_mib(files: NodeFiles) -> list[int]:
+    """What Python reads from the state."""
+    return [card.used_bytes // MIB for card in read_cards(files)]
+
+
+def test_every_figure_agrees_on_what_is_held(node: NodeFiles) -> None:
+    with holding(node, 0, 3226, 1, 100) as child:
+        assert shown_mib(node) == read_mib(node) == [3226, 100]
+        (process,) = read_cards(node)[0].processes
+        assert process.pid == child.pid
+        assert Path(process.name).name.startswith("python")
+
+
+def test_a_killed_process_gives_back_exactly_what_it_held(node: NodeFiles) -> None:
+    with holding(node, 0, 1000), holding(node, 0, 2000, 1, 30) as other:
+        other.send_signal(signal.SIGKILL)
+        other.wait()
+        assert read_mib(node) == [1000, 0]
+        assert shown_mib(node) == [1000, 0]
+    assert shown_mib(node) == [0, 0]
+
+
+def test_memory_of_the_dead_can_be_taken_at_once(node: NodeFiles) -> None:
+    with holding(node, 0, 16130) as full:
+        full.kill()
+        full.wait()
+        with holding(node, 0, 16130):
+            assert read_mib(node)[0] == 16130
+
+
+def test_many_killed_while_they_allocate_leave_nothing(node: NodeFiles) -> None:
+    choice = random.Random(7)
+    for _ in range(6):
+        children = [start_child(node, "hammer", index % 2) for index in range(5)]
+        for child in children:
+            assert child.stdout is not None
+            assert child.stdout.readline() == "hammering\n"
+        time.sleep(choice.random() / 20)  # they are to be hit at any instruction
+        for child in children:
+            child.kill()
+        for child in children:
+            child.communicate()
+    assert read_mib(node) == [0, 0]
+    assert shown_mib(node) == [0, 0]
+    with holding(node, 0, 16130, 1, 16130):
+        assert read_mib(node) == [16130, 16130]
+
+
+def test_eight_processes_never_pass_the_card(node: NodeFiles) -> None:
+    children = [start_child(node, "race", 0, 4000, 300) for _ in range(8)]
+    most = 0
+    while any(child.poll() is None for child in children):
+        most = max(most, read_cards(node)[0].used_bytes)
+    results = [int(child.communicate()[0]) for child in children]
+    assert most <= 16130 * MIB
+    assert max(results) <= 4
+    assert most >= 4000 * MIB  # the watch saw something
+    assert read_mib(node) == [0, 0]
+
+
+def test_what_does_not_fit_is_refused_and_what_fits_is_not(node: NodeFiles) -> None:
+    with holding(node, 0, 16000):
+        child = start_child(node, "hold", 0, 131)
+        assert child.wait() != 0
+        child.communicate()
+        with holding(node, 0, 130):
+            assert read_mib(node)[0] == 16130
+
+
+def test_memory_held_outside_counts(node: NodeFiles) -> None:
+    inject(node, 0, parse_fault("memory=16000"))
+    assert shown_mib(node) == [16000, 0]
+    child = start_child(node, "hold", 0, 200)
+    assert child.wait() != 0
+    child.communicate()
+    inject(node, 0, parse_fault("memory=0"))
+    with holding(node, 0, 16130):
+        pass
+
+
+def test_a_context_takes_what_the_node_says(tmp_path: Path) -> None:
+    files = make_node(tmp_path / "node", [V100], Driver(context_mib=307))
+    with holding(files, 0, 1):
+        assert shown_mib(files) == [308]
+
+
+@pytest.mark.skipif(not is_able_to_unshare(), reason="this user may not make namespaces")
+def test_a_process_in_a_container_is_seen_outside_with_the_pid_of_outside(node: NodeFiles) -> None:
+    unshare = ["/usr/bin/unshare", "-Urpf", "--kill-child", "--mount-proc"]
+    with subprocess.Popen(
+        [*unshare, sys.executable, "-I", CHILD, "hold", "0", "500"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        env=environment(node),
+    ) as inside:
+        assert inside.stdout is not None
+        assert inside.stdout.readline() == "held\n"
+        (process,) = read_cards(node)[0].processes
+        assert process.pid not in (None, 1)
+        assert str(CHILD) in Path(f"/proc/{process.pid}/cmdline").read_text()
+        assert shown_mib(node) == [500, 0]
+        listed = run(node, "nvidia-smi", "--query-compute-apps=pid", "--format=csv,noheader")
+        assert listed.stdout == f"{process.pid}\n"
+        # Another container sees that the memory is gone, but not who has it.
+        query = str(node.programs / "nvidia-smi")
+        other = [*unshare, query, "--query-compute-apps=pid", "--format=csv,noheader"]
+        done = subprocess.run(other, capture_output=True, text=True, env=environment(node))
+        assert (done.returncode, done.stdout) == (0, "")
+        inside.kill()
+    assert shown_mib(node) == [0, 0]
+
+
+FORK = """
+import ctypes, os, sys
+cuda = ctypes.CDLL("libcuda.so.1")
+assert cuda.cuInit(0) == 0
+context, pointer = ctypes.c_void_p(), ctypes.c_uint64()
+cuda.cuDevicePrimaryCtxRetain(ctypes.byref(context), 0)
+cuda.cuCtxSetCurrent(context)
+assert cuda.cuMemAlloc_v2(ctypes.byref(pointer), ctypes.c_size_t(100 << 20)) == 0
+ready, tell = os.pipe()
+stay, leave = os.pipe()
+if os.fork() == 0:
+    answers = (cuda.cuInit(0), cuda.cuMemAlloc_v2(ctypes.byref(pointer), ctypes.c_size_t(1)))
+    os.write(tell, repr(answers).encode())
+    os.close(leave)
+    os.read(stay, 1)
+    os._exit(0)
+print(os.read(ready, 100).decode(), flush=True)
+sys.stdin.readline()
+os.kill(os.getpid(), 9)
+"""
+
+
+def test_a_forked_child_has_no_context_and_keeps_nothing_alive(node: NodeFiles) -> None:
+    with subprocess.Popen(
+        [sys.executable, "-c", FORK],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        env=environment(node),
+    ) as parent:
+        assert parent.stdout is not None
+        assert parent.stdin is not None
+        assert parent.stdout.readline() == "(3, 3)\n"  # CUDA_ERROR_NOT_INITIALIZED, as the real one
+        assert read_mib(node) == [100, 0]
+        parent.stdin.write("\n")
+        parent.stdin.flush()
+        assert parent.wait() == -signal.SIGKILL
+        # The child still lives, and the parent's memory is free all the same.
+        assert read_mib(node) == [0, 0]
+
+
+THREADS = """
+import ctypes, threading
+cuda = ctypes.CDLL("libcuda.so.1")
+assert cuda.cuInit(0) == 0
+contexts = []
+for card in (0, 1):
+    context = ctypes.c_void_p()
+    assert cuda.cuDevicePrimaryCtxRetain(ctypes.byref(context), card) == 0
+    contexts.append(context)
+seen = []
+barrier = threading.Barrier(2)
+def work(card):
+    before, device = ctypes.c_void_p(), ctypes.c_int(-1)
+    cuda.cuCtxGetCurrent(ctypes.byref(before))
+    cuda.cuCtxSetCurrent(contexts[card])
+    barrier.wait()
+    cuda.cuCtxGetDevice(ctypes.byref(device))
+    seen.append((before.value, card, device.value))
+for _ in range(60):
+    threads = [threading.Thread(target=work, args=(card,)) for card in (0, 1)]
+    [thread.start() for thread in threads]
+    [thread.join() for thread in threads]
+assert all(before is None and card == device for before, card, device in seen), seen
+print(len(seen))
+"""
+
+
+def test_every_thread_has_a_context_of_its_own(node: NodeFiles) -> None:
+    assert python(node, THREADS) == "120\n"
+
+
+def test_totals_are_those_of_the_documents(tmp_path: Path) -> None:
+    files = make_node(tmp_path / "node", [V100, M40])
+    query = run(files, "nvidia-smi", "--query-gpu=name,memory.total", "--format=csv,noheader")
+    assert query.stdout == "Tesla V100-SXM2-16GB, 16130 MiB\nTesla M40, 12209 MiB\n"
