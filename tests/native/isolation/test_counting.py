@@ -1,0 +1,134 @@
+"""The limiter's counting: never over, and exact whichever instruction a process dies at."""
+
+import os
+import platform
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from native import build
+
+HERE = Path(__file__).parent
+CORE = build.HERE / "isolation" / "core"
+MIB = (1 << 20) // 512  # in units
+
+
+@pytest.fixture(scope="session")
+def counting(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The program counting.c."""
+    program = tmp_path_factory.mktemp("counting") / "counting"
+    sources = [str(CORE / name) for name in ("accounts.c", "region.c", "slots.c")]
+    target = f"{platform.machine()}-linux-gnu.{build.GLIBC}"
+    subprocess.run(
+        [
+            *(sys.executable, "-m", "ziglang", "cc", "-target", target),
+            *("-std=gnu11", "-O2", "-Wall", "-Wextra", "-Werror", f"-I{CORE}"),
+            *(*sources, str(HERE / "counting.c"), "-o", str(program), "-lpthread"),
+        ],
+        check=True,
+        env={**os.environ, **build.cache_environment()},
+    )
+    return program
+
+
+@pytest.fixture
+def region(tmp_path: Path) -> Path:
+    return tmp_path / "region"
+
+
+def figures(program: Path, command: str, region: Path, *words: int) -> list[int]:
+    done = subprocess.run(
+        [program, command, region, *map(str, words)],
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=240,
+    )
+    return [int(word) for word in done.stdout.split()]
+
+
+@contextmanager
+def holding(program: Path, region: Path, how: str, *before: str) -> Iterator[subprocess.Popen[str]]:
+    """A process that holds 9 units."""
+    child = subprocess.Popen(
+        [*before, program, "hold", region, how], stdout=subprocess.PIPE, text=True
+    )
+    try:
+        assert child.stdout is not None
+        assert child.stdout.readline()
+        yield child
+    finally:
+        child.kill()
+        child.communicate()
+
+
+def test_eight_processes_at_the_limit_never_pass_it_and_always_fill_it(
+    counting: Path, region: Path
+) -> None:
+    assert figures(counting, "race", region, 8, 2000, 512 * MIB, 3226 * MIB) == [0, 0, 0]
+
+
+def test_a_process_killed_at_any_instruction_leaves_an_exact_count(
+    counting: Path, region: Path
+) -> None:
+    instructions, wrong = figures(counting, "every-instruction", region)
+    assert instructions > 50
+    assert wrong == 0
+
+
+@pytest.mark.slow
+def test_a_thousand_kills_leave_nothing_behind(counting: Path, region: Path) -> None:
+    assert figures(counting, "massacre", region, 3, 1000) == [0, 0]
+
+
+def test_fifty_kills_leave_nothing_behind(counting: Path, region: Path) -> None:
+    assert figures(counting, "massacre", region, 2, 50) == [0, 0]
+
+
+def test_who_lives_keeps_what_he_holds(counting: Path, region: Path) -> None:
+    with holding(counting, region, "plainly"):
+        assert figures(counting, "look", region) == [9, 1]
+    assert figures(counting, "look", region) == [0, 0]
+
+
+def test_who_closes_all_files_keeps_what_he_holds(counting: Path, region: Path) -> None:
+    with holding(counting, region, "closes"):
+        assert figures(counting, "look", region) == [9, 1]
+    assert figures(counting, "look", region) == [0, 0]
+
+
+def test_who_becomes_another_program_holds_nothing(counting: Path, region: Path) -> None:
+    with holding(counting, region, "execs") as child:
+        wait_for_name(child.pid, "sleep")
+        assert figures(counting, "look", region) == [0, 0]
+
+
+def test_who_is_in_another_pid_namespace_keeps_what_he_holds_until_he_dies(
+    counting: Path, region: Path
+) -> None:
+    namespace = ("unshare", "-Urpf", "--kill-child")
+    if subprocess.run([*namespace, "true"], capture_output=True, check=False).returncode:
+        pytest.skip("this machine lets nobody make namespaces")
+    with holding(counting, region, "plainly", *namespace):
+        assert figures(counting, "look", region) == [9, 1]
+    assert figures(counting, "look", region) == [0, 0]
+
+
+def test_a_file_of_another_layout_is_refused(counting: Path, region: Path) -> None:
+    region.write_bytes(b"GPUPLIM\0" + (2).to_bytes(4, "little") + bytes(1000))
+    with pytest.raises(subprocess.CalledProcessError):
+        figures(counting, "look", region)
+
+
+def test_what_a_dead_maker_left_unfinished_is_made_anew(counting: Path, region: Path) -> None:
+    region.write_bytes(bytes(1000))
+    assert figures(counting, "look", region) == [0, 0]
+
+
+def wait_for_name(pid: int, name: str) -> None:
+    while Path(os.readlink(f"/proc/{pid}/exe")).name not in (name, "coreutils", "busybox"):
+        pass
