@@ -1,6 +1,6 @@
 """`make bench`: runs every measurement, prints a table, writes bench/results/<time>.json.
 
-python -m bench [apiserver] [kubernetes] [start] [scale]      nothing named: all
+python -m bench [apiserver] [kubernetes] [start] [scale] [engine]      nothing named: all
 """
 
 import datetime
@@ -15,6 +15,7 @@ import orjson
 from bench import kubernetes
 from bench.apiserver import measure_ours
 from bench.cluster import measure_scale, measure_start
+from bench.engine import measure_engine
 from bench.report import table
 
 RESULTS = Path(__file__).parent / "results"
@@ -50,6 +51,7 @@ _MEASUREMENTS = {
     "kubernetes": _kubernetes,
     "start": measure_start,
     "scale": measure_scale,
+    "engine": measure_engine,
 }
 
 if __name__ == "__main__":

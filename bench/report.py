@@ -27,7 +27,23 @@ def table(figures: dict[str, Any]) -> str:
         if scale["running"] < scale["pods"]:
             took = f"only {scale['running']:,} after {took}"
         rows.append((title, took, "< 60 s", ""))
+    if engine := figures.get("engine"):
+        rows += _engine(engine)
     return _aligned(rows)
+
+
+def _engine(engine: dict[str, Any]) -> list[tuple[str, str, str, str]]:
+    rows = []
+    for size in engine["sizes"]:
+        for kind in ("whole", "shared", "mixed"):
+            title = f"{size['nodes']:,} nodes x 8, {kind} GPUs, {engine['policy']}"
+            speed = size[kind]
+            shown = f"{speed['per_second']:,.0f}/s, best {speed['best_per_second']:,.0f}/s"
+            rows.append((title, shown, "20,000/s at 5,000", ""))
+        title = f"explain on {size['nodes']:,} nodes"
+        rows.append((title, f"{size['explain_ms']:.0f} ms CPU", "< 100 ms at 5,000", ""))
+    rows.append(("memory of the engine's runs", f"{engine['peak_mb']} MB at most", "", ""))
+    return rows
 
 
 def _more(ours: dict[str, Any], real: dict[str, Any]) -> list[tuple[str, str, str, str]]:

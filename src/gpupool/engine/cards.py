@@ -9,15 +9,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
-from gpupool.core.gpu import (
-    Allocation,
-    CardPlacement,
-    CardShare,
-    ContainerGpus,
-    GpuAsk,
-    Isolation,
-    limit_mib,
-)
+from gpupool.core.gpu import Allocation, CardPlacement, ContainerGpus, GpuAsk, Isolation
 from gpupool.core.request import PodRequest
 from gpupool.engine.cluster import Cluster
 from gpupool.engine.links import nearest_cards
@@ -66,19 +58,16 @@ def allocation_on(
     if not pod.gpus:
         return NO_GPUS
     placement = pod.card_placement or state.node.card_placement
-    chosen: Chosen | None
-    if len(pod.gpus) == 1 and not closed and placement is None and not _is_linked(state, pod):
-        chosen = {pod.gpus[0].container: policy.cards(cluster.columns, ask, state.index)}
-    else:
-        room = _room(state, closed, placement is CardPlacement.SPREAD)
-        chosen = _search([each for each in pod.gpus if not each.is_init], room, state)
+    if len(pod.gpus) == 1 and not closed and placement is None:
+        only = pod.gpus[0]
+        if only.whole == 0 or not state.has_links:
+            rows = policy.cards(cluster.columns, ask, state.index)
+            return Allocation((_container(only, rows, state),))
+    room = _room(state, closed, placement is CardPlacement.SPREAD)
+    chosen = _search([each for each in pod.gpus if not each.is_init], room, state)
     if chosen is None or not _choose_init(pod, state, closed, chosen):
         return None
     return Allocation(tuple(_container(a, chosen[a.container], state) for a in pod.gpus))
-
-
-def _is_linked(state: NodeState, pod: PodRequest) -> bool:
-    return any(ask.whole for ask in pod.gpus) and any(card.card.links for card in state.cards)
 
 
 def _room(state: NodeState, closed: frozenset[int], spread: bool) -> _Room:
@@ -157,18 +146,10 @@ def _choose_init(pod: PodRequest, state: NodeState, closed: frozenset[int], chos
 
 
 def _container(ask: GpuAsk, rows: Iterable[int], state: NodeState) -> ContainerGpus:
-    cards = [state.cards[row].card for row in sorted(rows)]
+    cards = [state.cards[row] for row in sorted(rows)]
     if ask.whole:
-        shares = tuple(
-            CardShare(card.uuid, card.index, card.units, card.memory_mib, card.units)
-            for card in cards
-        )
+        shares = tuple([card.share(card.card.units, 0) for card in cards])
         return ContainerGpus(ask.container, shares, Isolation.WHOLE)
-    shares = tuple(
-        CardShare(
-            card.uuid, card.index, ask.units, limit_mib(ask.units, card), card.units, ask.percent
-        )
-        for card in cards
-    )
+    shares = tuple([card.share(ask.units, ask.percent) for card in cards])
     isolation = Isolation.LIMIT if state.node.isolates else Isolation.NONE
     return ContainerGpus(ask.container, shares, isolation)

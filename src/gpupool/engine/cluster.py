@@ -144,8 +144,9 @@ class Cluster:
             return
         state.take(held, self.columns)
         self._index.count(pod, state.index, 1)
-        for group in _card_groups(pod):
-            self.groups.setdefault(group, {})[pod.uid] = held.node
+        if pod.same_card or pod.different_card:
+            for group in _card_groups(pod):
+                self.groups.setdefault(group, {})[pod.uid] = held.node
         self.changes.append(state.index)
 
     def _give_back(self, uid: str) -> Held:

@@ -49,10 +49,6 @@ class Columns:
         free: Ints = self.free[CPU]
         return free
 
-    def rows(self, names: Iterable[str]) -> Ints:
-        known = self.resource_rows
-        return np.array([known.get(name, UNKNOWN) for name in names], dtype=np.intp)
-
     def add_resources(self, names: Iterable[str]) -> None:
         new = [name for name in names if name not in self.resource_rows]
         if new:

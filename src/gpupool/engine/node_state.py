@@ -12,15 +12,18 @@ from gpupool.core.gpu import (
     WHOLE_CARD_PERCENT,
     Allocation,
     Card,
+    CardShare,
     ContainerGpus,
     GpuMode,
     Isolation,
+    limit_mib,
 )
 from gpupool.core.request import HostPort, Node, PodRequest
-from gpupool.engine.columns import MOST, Columns
+from gpupool.engine.columns import MEMORY, MOST, Columns
 
 MODES = (GpuMode.ANY, GpuMode.WHOLE, GpuMode.SHARED)
 _MIB_SHIFT = 20
+_MOST_SHARES = 64  # that a card remembers
 
 
 class CardHold(NamedTuple):
@@ -43,7 +46,20 @@ class Held:
 class CardState:
     """A card and what pods hold of it. `total`, `free` and `compute` are as the columns say it."""
 
-    __slots__ = ("card", "compute", "free", "percent", "pods", "total", "units", "usable", "wholes")
+    __slots__ = (
+        "_most",
+        "_shares",
+        "card",
+        "compute",
+        "free",
+        "is_untouched",
+        "percent",
+        "pods",
+        "total",
+        "units",
+        "usable",
+        "wholes",
+    )
 
     def __init__(self, card: Card) -> None:
         self.card = card
@@ -53,12 +69,10 @@ class CardState:
         self.pods = 0
         # A little memory that others use does not make a card less than whole; a unit does.
         slightly_used = card.outside_mib < card.unit_mib
-        self.total = max(1, usable_units(card) if slightly_used else card.units)
+        self._most = usable_units(card) if self.usable else 0
+        self.total = max(1, self._most if slightly_used or not self.usable else card.units)
+        self._shares: dict[tuple[int, int], CardShare] = {}
         self._settle()
-
-    @property
-    def is_untouched(self) -> bool:
-        return self.free == self.total and self.compute == WHOLE_CARD_PERCENT
 
     def count(self, hold: CardHold, sign: int) -> None:
         self.pods += sign
@@ -73,8 +87,20 @@ class CardState:
         if self.wholes or not self.usable:
             self.free = self.compute = 0
         else:
-            self.free = max(0, usable_units(self.card) - self.units)
+            self.free = max(0, self._most - self.units)
             self.compute = max(0, WHOLE_CARD_PERCENT - self.percent)
+        self.is_untouched = self.free == self.total and self.compute == WHOLE_CARD_PERCENT
+
+    def share(self, units: int, percent: int) -> CardShare:
+        """Equal shares are made once: there are few sizes, and many decisions."""
+        found = self._shares.get((units, percent))
+        if found is None:
+            card = self.card
+            mib = limit_mib(units, card)
+            found = CardShare(card.uuid, card.index, units, mib, card.units, percent)
+            if len(self._shares) < _MOST_SHARES:
+                self._shares[units, percent] = found
+        return found
 
 
 def usable_units(card: Card) -> int:
@@ -90,44 +116,39 @@ class NodeState:
     node: Node
     cards: list[CardState] = field(default_factory=list)
     card_rows: dict[str, int] = field(default_factory=dict)  # by uuid
+    has_links: bool = False  # whether some cards are nearer to one another than to others
     held: dict[str, int] = field(default_factory=dict)
     pods: dict[str, Held] = field(default_factory=dict)  # by uid
     ports: list[HostPort] = field(default_factory=list)
 
     def take(self, held: Held, columns: Columns) -> None:
-        pod = held.pod
-        self.pods[pod.uid] = held
-        self.ports.extend(pod.host_ports)
-        for name, amount in pod.resources.items():
-            self.held[name] = self.held.get(name, 0) + amount
-        for hold in held.cards:
-            self._count_card(hold, 1)
-        self._write(pod, held.cards, columns)
+        self.pods[held.pod.uid] = held
+        self.ports.extend(held.pod.host_ports)
+        self._count(held, 1, columns)
 
     def give_back(self, uid: str, columns: Columns) -> Held:
         held = self.pods.pop(uid)
-        pod = held.pod
-        for port in pod.host_ports:
+        for port in held.pod.host_ports:
             self.ports.remove(port)
-        for name, amount in pod.resources.items():
-            self.held[name] -= amount
-        for hold in held.cards:
-            self._count_card(hold, -1)
-        self._write(pod, held.cards, columns)
+        self._count(held, -1, columns)
         return held
 
-    def _count_card(self, hold: CardHold, sign: int) -> None:
-        row = self.card_rows.get(hold.uuid)
-        if row is None:
-            return  # the card is gone; `discrepancies.py` tells of it
-        self.cards[row].count(hold, sign)
-
-    def _write(self, pod: PodRequest, cards: tuple[CardHold, ...], columns: Columns) -> None:
-        write_resources(self, columns, pod.resources)
+    def _count(self, held: Held, sign: int, columns: Columns) -> None:
+        sums = self.held
+        for name, amount in held.pod.resources.items():
+            sums[name] = sums.get(name, 0) + sign * amount
+        write_resources(self, columns, held.pod.resources)
         columns.pods[self.index] = len(self.pods)
-        if cards:
-            rows = [self.card_rows[hold.uuid] for hold in cards if hold.uuid in self.card_rows]
-            write_cards(self, columns, rows)
+        if held.cards:
+            write_cards(self, columns, self.count_cards(held, sign))
+
+    def count_cards(self, held: Held, sign: int) -> list[int]:
+        """The rows of the cards. One that is gone is not there; `discrepancies.py` tells of it."""
+        rows = [self.card_rows.get(hold.uuid, -1) for hold in held.cards]
+        for row, hold in zip(rows, held.cards, strict=True):
+            if row >= 0:
+                self.cards[row].count(hold, sign)
+        return [row for row in rows if row >= 0]
 
 
 def replace_node(state: NodeState, node: Node, columns: Columns) -> None:
@@ -138,9 +159,9 @@ def replace_node(state: NodeState, node: Node, columns: Columns) -> None:
     columns.add_resources(node.allocatable)
     state.cards = [CardState(card) for card in cards]
     state.card_rows = {card.uuid: row for row, card in enumerate(cards)}
+    state.has_links = any(card.links for card in cards)
     for held in state.pods.values():
-        for hold in held.cards:
-            state._count_card(hold, 1)
+        state.count_cards(held, 1)
     at = state.index
     columns.present[at] = True
     columns.unschedulable[at] = node.unschedulable
@@ -171,7 +192,7 @@ def write_resources(state: NodeState, columns: Columns, names: Iterable[str]) ->
             left = offered.get(name, 0) - held.get(name, 0)
             left = 0 if left < 0 else left if left < MOST else MOST
             free[row, at] = left
-            if name == "memory":
+            if row == MEMORY:
                 columns.memory_free[at] = left >> _MIB_SHIFT
 
 
@@ -180,7 +201,7 @@ def write_cards(state: NodeState, columns: Columns, rows: Iterable[int]) -> None
     for row in rows:
         card = cards[row]
         columns.card_free[row, at] = card.free
-        columns.card_total[row, at] = card.total if card.usable else 1
+        columns.card_total[row, at] = card.total
         columns.card_compute[row, at] = card.compute
     columns.largest_free[at] = max([card.free for card in cards], default=0)
     columns.whole_free[at] = sum([card.is_untouched for card in cards])
@@ -188,16 +209,16 @@ def write_cards(state: NodeState, columns: Columns, rows: Iterable[int]) -> None
 
 def card_holds(pod: PodRequest, allocation: Allocation) -> tuple[CardHold, ...]:
     """Init containers run before the others, so the larger of the two counts, card by card."""
+    if len(allocation.containers) == 1:
+        return tuple(_holds_of(allocation.containers[0]))
     init = {ask.container for ask in pod.gpus if ask.is_init}
-    if len(allocation.containers) == 1 or not init:
-        return tuple(_summed(allocation.containers).values())
     most = _summed(gpus for gpus in allocation.containers if gpus.container not in init)
     for gpus in allocation.containers:
         if gpus.container in init:
-            for uuid, hold in _summed((gpus,)).items():
-                known = most.get(uuid, hold)
-                most[uuid] = CardHold(
-                    uuid,
+            for hold in _holds_of(gpus):
+                known = most.get(hold.uuid, hold)
+                most[hold.uuid] = CardHold(
+                    hold.uuid,
                     max(hold.units, known.units),
                     max(hold.percent, known.percent),
                     hold.whole or known.whole,
@@ -205,21 +226,24 @@ def card_holds(pod: PodRequest, allocation: Allocation) -> tuple[CardHold, ...]:
     return tuple(most.values())
 
 
+def _holds_of(gpus: ContainerGpus) -> list[CardHold]:
+    whole = gpus.isolation is Isolation.WHOLE
+    return [CardHold(share.uuid, share.units, share.percent, whole) for share in gpus.shares]
+
+
 def _summed(containers: Iterable[ContainerGpus]) -> dict[str, CardHold]:
     found: dict[str, CardHold] = {}
     for gpus in containers:
-        whole = gpus.isolation is Isolation.WHOLE
-        for share in gpus.shares:
-            hold = CardHold(share.uuid, share.units, share.percent, whole)
-            known = found.get(share.uuid)
+        for hold in _holds_of(gpus):
+            known = found.get(hold.uuid)
             if known is not None:
                 hold = CardHold(
-                    share.uuid,
+                    hold.uuid,
                     known.units + hold.units,
                     known.percent + hold.percent,
-                    known.whole or whole,
+                    known.whole or hold.whole,
                 )
-            found[share.uuid] = hold
+            found[hold.uuid] = hold
     return found
 
 

@@ -57,6 +57,8 @@ class PodIndex:
         for finder, counts in self._found.items():
             if self.finds(finder, pod):
                 counts[node] += sign
+        if not (pod.anti_affinity or pod.near or pod.affinity):
+            return
         for carried in _carried_by(pod):
             counts = self._carried.get(carried, np.zeros(0, dtype=np.int32))
             if not len(counts):

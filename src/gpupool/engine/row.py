@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from gpupool.core.gpu import GpuAsk
 from gpupool.core.request import PodRequest
 from gpupool.engine.columns import Bools
 from gpupool.engine.policies.policy import Ask, Ints, Policy
@@ -16,12 +17,11 @@ class Row:
     pod: PodRequest  # any one of its shape
     policy: Policy
     ask: Ask
-    resources: Ints  # rows of `Columns.free` that the pod needs something of
-    amounts: Ints  # (k, 1): how much
-    known_resources: int  # how many there were when those rows were looked up
+    need: Ints  # (R, 1): of each resource that the columns count
+    whole: int  # cards at a time
+    shares: tuple[GpuAsk, ...]
     allowed: Bools  # by what the nodes are, whatever is held of them
     costs: Ints
     changes: int  # position in the log of all changes
     node_changes: int  # position in the log of nodes' own changes
-    is_exact: bool  # whether a node that has a cost fits for certain
     has_soft_taints: bool = False

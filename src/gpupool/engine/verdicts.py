@@ -12,7 +12,7 @@ from gpupool.core.request import Effect, PodRequest
 from gpupool.engine.cluster import Cluster
 from gpupool.engine.columns import Bools
 from gpupool.engine.filters import OF_THE_NODE, host_ports, resources
-from gpupool.engine.filters.gpus import allows_mode, has_cards
+from gpupool.engine.filters.gpus import allows_mode, has_shares, whole_cards
 from gpupool.engine.least_allocated import least_allocated
 from gpupool.engine.policies.policy import Ask, Ints, Policy
 from gpupool.engine.row import NEVER, Row
@@ -63,23 +63,21 @@ def row_of(cluster: Cluster, pod: PodRequest, policy: Policy) -> Row:
 
 def _new_row(cluster: Cluster, pod: PodRequest, policy: Policy) -> Row:
     size = cluster.columns.size
-    asked = resources.wanted(pod)
     row = Row(
         pod=pod,
         policy=policy,
         ask=ask_of(pod),
-        resources=cluster.columns.rows(asked),
-        amounts=resources.amounts_column(asked),
-        known_resources=len(cluster.columns.resource_rows),
+        need=resources.need_of(pod, cluster.columns),
+        whole=whole_cards(pod),
+        shares=tuple(ask for ask in pod.gpus if ask.units),
         allowed=np.zeros(size, dtype=np.bool_),
         costs=np.full(size, NEVER, dtype=np.int64),
         changes=cluster.changes.position,
         node_changes=cluster.node_changes.position,
-        is_exact=sum(not ask.is_init for ask in pod.gpus) <= 1,
     )
     nodes = cluster.all_nodes()
     _judge_nodes(cluster, row, nodes)
-    _judge(cluster, row, nodes)
+    _judge(cluster, row, nodes[row.allowed[nodes]])
     return row
 
 
@@ -90,16 +88,17 @@ def _drop_old(cluster: Cluster) -> None:
 
 
 def _catch_up(cluster: Cluster, row: Row) -> None:
-    if row.changes == cluster.changes.position:
+    position = cluster.changes.position
+    if row.changes == position:
         return
     if row.node_changes != cluster.node_changes.position:
         _catch_up_with_nodes(cluster, row)
     changed = cluster.changes.since(row.changes)
-    if changed is not None and len(changed) < cluster.columns.size:
-        nodes = np.array(changed if len(changed) == 1 else list(set(changed)), dtype=np.intp)
+    row.changes = position
+    if changed is None or len(changed) > cluster.columns.size:
+        nodes: Ints = np.arange(cluster.columns.size)
     else:
-        nodes = np.arange(cluster.columns.size)
-    row.changes = cluster.changes.position
+        nodes = np.array(list(set(changed)), dtype=np.intp)
     row.costs[nodes] = NEVER
     _judge(cluster, row, nodes[row.allowed[nodes]])
 
@@ -107,9 +106,8 @@ def _catch_up(cluster: Cluster, row: Row) -> None:
 def _catch_up_with_nodes(cluster: Cluster, row: Row) -> None:
     changed = cluster.node_changes.since(row.node_changes)
     row.node_changes = cluster.node_changes.position
-    if row.known_resources != len(cluster.columns.resource_rows):
-        row.resources = cluster.columns.rows(resources.wanted(row.pod))
-        row.known_resources = len(cluster.columns.resource_rows)
+    if len(row.need) != len(cluster.columns.free):
+        row.need = resources.need_of(row.pod, cluster.columns)
     present = cluster.columns.present
     if changed is None:
         row.allowed[:] = False
@@ -138,15 +136,15 @@ def _judge_nodes(cluster: Cluster, row: Row, nodes: Ints) -> None:
 
 
 def _judge(cluster: Cluster, row: Row, nodes: Ints) -> None:
-    """By what is held of the nodes. All of them are allowed, or were just marked as not."""
-    if not len(nodes):
-        return
-    fits = resources.has_room(cluster, row.resources, row.amounts, nodes)
-    if row.pod.gpus:
-        fits &= has_cards(row.pod, cluster, nodes)
+    """By what is held of the nodes; all of them are allowed, and none has a cost yet."""
+    columns = cluster.columns
+    fits = resources.has_room(columns, row.need, nodes)
+    if row.whole:
+        fits &= columns.whole_free[nodes] >= row.whole
+    for ask in row.shares:
+        fits &= has_shares(ask, columns, nodes)
     if row.pod.host_ports:
         fits &= host_ports.passes(row.pod, cluster, nodes)
-    fits &= row.allowed[nodes]
     nodes = nodes[fits]
     if len(nodes):
         row.costs[nodes] = _costs(cluster, row, nodes)

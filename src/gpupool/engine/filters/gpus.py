@@ -9,7 +9,7 @@ import numpy as np
 from gpupool.core.gpu import GpuAsk, GpuMode
 from gpupool.core.request import PodRequest
 from gpupool.engine.cluster import Cluster
-from gpupool.engine.columns import Bools
+from gpupool.engine.columns import Bools, Columns
 from gpupool.engine.filters.filter import Filter, Refused
 from gpupool.engine.node_state import MODES
 from gpupool.engine.policies.policy import Ints
@@ -35,14 +35,10 @@ def allows_mode(pod: PodRequest, cluster: Cluster, nodes: Ints) -> Bools:
 
 
 def has_cards(pod: PodRequest, cluster: Cluster, nodes: Ints) -> Bools:
-    columns = cluster.columns
-    fits = np.ones(len(nodes), dtype=np.bool_)
-    whole = whole_cards(pod)
-    if whole:
-        fits &= columns.whole_free[nodes] >= whole
+    fits: Bools = cluster.columns.whole_free[nodes] >= whole_cards(pod)
     for ask in pod.gpus:
         if ask.units:
-            fits &= _has_shares(ask, cluster, nodes)
+            fits &= has_shares(ask, cluster.columns, nodes)
     return fits
 
 
@@ -52,13 +48,12 @@ def whole_cards(pod: PodRequest) -> int:
     return max([together, *(ask.whole for ask in pod.gpus if ask.is_init)])
 
 
-def _has_shares(ask: GpuAsk, cluster: Cluster, nodes: Ints) -> Bools:
-    columns = cluster.columns
+def has_shares(ask: GpuAsk, columns: Columns, nodes: Ints) -> Bools:
     if ask.cards == 1 and not ask.percent:
         return np.asarray(columns.largest_free[nodes] >= ask.units)
-    cards = columns.card_free[:, nodes] >= ask.units
+    cards = columns.card_free.take(nodes, axis=1) >= ask.units
     if ask.percent:
-        cards &= columns.card_compute[:, nodes] >= ask.percent
+        cards &= columns.card_compute.take(nodes, axis=1) >= ask.percent
     return np.asarray(cards.sum(axis=0) >= ask.cards)
 
 
@@ -88,7 +83,7 @@ def refusals(pod: PodRequest, cluster: Cluster, nodes: Ints) -> list[Refused]:
 def _share_refusals(ask: GpuAsk, cluster: Cluster, nodes: Ints) -> list[Refused]:
     """Too little compute is only said where the memory would do."""
     roomy = (cluster.columns.card_free[:, nodes] >= ask.units).sum(axis=0) >= ask.cards
-    fits = _has_shares(ask, cluster, nodes)
+    fits = has_shares(ask, cluster.columns, nodes)
     where = "one device" if ask.cards == 1 else f"{ask.cards} devices"
     return [
         Refused(NO_MEMORY.replace("one device", where), nodes[~roomy], True),

@@ -4,7 +4,7 @@ import numpy as np
 
 from gpupool.core.request import PodRequest
 from gpupool.engine.cluster import Cluster
-from gpupool.engine.columns import MOST, Bools
+from gpupool.engine.columns import MOST, UNKNOWN, Bools, Columns
 from gpupool.engine.filters.filter import Filter, Refused
 from gpupool.engine.policies.policy import Ints
 
@@ -16,30 +16,30 @@ def wanted(pod: PodRequest) -> dict[str, int]:
     return {name: amount for name, amount in pod.resources.items() if amount > 0}
 
 
-def amounts_column(amounts: dict[str, int]) -> Ints:
-    """(k, 1), to compare with rows of nodes. Too large for a column is more than any node has."""
-    bounded = [[min(amount, MOST + 1)] for amount in amounts.values()]
-    return np.array(bounded, dtype=np.int64).reshape(-1, 1)
+def need_of(pod: PodRequest, columns: Columns) -> Ints:
+    """(R, 1), to compare with `Columns.free`. Too large for a column is more than any node has."""
+    need = np.zeros((len(columns.free), 1), dtype=np.int64)
+    for name, amount in wanted(pod).items():
+        need[columns.resource_rows.get(name, UNKNOWN)] = min(amount, MOST + 1)
+    return need
 
 
 def passes(pod: PodRequest, cluster: Cluster, nodes: Ints) -> Bools:
-    asked = wanted(pod)
-    return has_room(cluster, cluster.columns.rows(asked), amounts_column(asked), nodes)
+    return has_room(cluster.columns, need_of(pod, cluster.columns), nodes)
 
 
-def has_room(cluster: Cluster, rows: Ints, amounts: Ints, nodes: Ints) -> Bools:
-    return np.asarray((cluster.columns.free[rows[:, None], nodes] >= amounts).all(axis=0))
+def has_room(columns: Columns, need: Ints, nodes: Ints) -> Bools:
+    return np.asarray(np.logical_and.reduce(columns.free.take(nodes, axis=1) >= need))
 
 
 def refusals(pod: PodRequest, cluster: Cluster, nodes: Ints) -> list[Refused]:
     """A reason for each resource of which there is too little."""
     asked = wanted(pod)
     columns = cluster.columns
-    rows, amounts = columns.rows(asked), amounts_column(asked)
-    lacking = columns.free[rows[:, None], nodes] < amounts
     found = []
-    for at, name in enumerate(asked):
-        short = nodes[lacking[at]]
+    for name, amount in asked.items():
+        row = columns.resource_rows.get(name, UNKNOWN)
+        short = nodes[columns.free[row, nodes] < min(amount, MOST + 1)]
         if not len(short):
             continue
         reason = TOO_MANY_PODS if name == "pods" else f"Insufficient {name}"

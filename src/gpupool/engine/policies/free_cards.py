@@ -7,8 +7,10 @@ from gpupool.engine.policies.policy import WHOLE, Ask, CardColumns, Ints
 
 def free_milli(columns: CardColumns, nodes: Ints) -> Ints:
     """(C, k): what is free of memory or of compute, whichever is less."""
-    memory = columns.card_free[:, nodes] * WHOLE // columns.card_total[:, nodes]
-    least: Ints = np.minimum(memory, columns.card_compute[:, nodes] * (WHOLE // 100))
+    total = columns.card_total.take(nodes, axis=1)
+    memory = columns.card_free.take(nodes, axis=1) * WHOLE // total
+    compute = columns.card_compute.take(nodes, axis=1) * (WHOLE // 100)
+    least: Ints = np.minimum(memory, compute)
     return least
 
 
@@ -23,19 +25,22 @@ def asked_milli(columns: CardColumns, ask: Ask, nodes: Ints) -> Ints:
 
 def fitting_cards(columns: CardColumns, ask: Ask, node: int) -> list[int]:
     """Indexes of the cards that can take the ask's part of one card."""
-    free, total = columns.card_free[:, node], columns.card_total[:, node]
-    compute = columns.card_compute[:, node]
+    free = columns.card_free[:, node].tolist()  # so few of them are faster as plain numbers
+    compute = columns.card_compute[:, node].tolist()
     if ask.memory:
-        fits = (free >= ask.memory) & (compute >= ask.compute)
-    else:
-        fits = (free == total) & (compute == 100)
-    return [int(card) for card in np.flatnonzero(fits)]
+        return [
+            card
+            for card, left in enumerate(free)
+            if left >= ask.memory and compute[card] >= ask.compute
+        ]
+    total = columns.card_total[:, node].tolist()
+    return [card for card, left in enumerate(free) if left == total[card] and compute[card] == 100]
 
 
 def tightest_cards(columns: CardColumns, ask: Ask, node: int) -> tuple[int, ...]:
     """The cards with the least to spare; of equal ones the first."""
-    free = columns.card_free[:, node]
-    fitting = sorted(fitting_cards(columns, ask, node), key=lambda card: int(free[card]))
+    free = columns.card_free[:, node].tolist()
+    fitting = sorted(fitting_cards(columns, ask, node), key=free.__getitem__)
     return tuple(sorted(fitting[: ask.cards]))
 
 
