@@ -10,7 +10,6 @@ from gpupool.localcluster.apiserver.api import Api
 from gpupool.localcluster.apiserver.app import App
 from gpupool.localcluster.apiserver.request import Answer, Reply, Request, Stream, Upgrade
 from gpupool.localcluster.apiserver.security.audit import AuditLog, Done
-from gpupool.localcluster.apiserver.security.impersonation import is_wanted
 from gpupool.localcluster.apiserver.security.origin import refuse_foreign
 from gpupool.localcluster.apiserver.status import ApiError
 
@@ -71,10 +70,6 @@ class Front:
     def _note(self, request: Request, reply: Reply, began_s: float) -> None:
         if request.access is None or request.user is None:
             return
-        requester = ""
-        if is_wanted(request.headers):
-            really = self._api.authenticator.requester(request)
-            requester = really.name if really is not None else ""
         self._audit.record(
             Done(
                 at_s=self._api.clock(),
@@ -83,6 +78,6 @@ class Front:
                 code=reply.status if isinstance(reply, Answer) else 101,
                 ms=(time.monotonic() - began_s) * 1000,
                 query=request.query_string,
-                requester=requester,
+                requester=request.requester,
             )
         )

@@ -30,6 +30,7 @@ class Request(msgspec.Struct):
     headers: Mapping[str, str] = {}  # names in lower case
     body: bytes = b""
     user: User | None = None
+    requester: str = ""  # who really sent it, if `user` is impersonated
     # Writers inside the process (controllers, kubelets) leave no managedFields: see
     # docs/decisions/0005-managed-fields.md.
     track_fields: bool = True
@@ -40,7 +41,8 @@ class Request(msgspec.Struct):
     @property
     def query(self) -> dict[str, list[str]]:
         if self._query is None:
-            self._query = parse_qs(self.query_string, keep_blank_values=True)
+            text = self.query_string
+            self._query = parse_qs(text, keep_blank_values=True) if text else {}
         return self._query
 
     def text(self, key: str, default: str = "") -> str:

@@ -166,7 +166,7 @@ def test_who_really_asks_is_known(door: Door) -> None:
     user = door.authenticator.authenticate(request)
     assert user is not None
     assert user.name == "bob"
-    assert door.authenticator.requester(request) == ADMIN
+    assert request.requester == ADMIN.name
 
 
 @pytest.mark.parametrize(("case", "recorded"), answered(cases.IMPERSONATIONS, "impersonations"))

@@ -17,7 +17,8 @@ class Record(Protocol):
 class Records(Protocol):
     def get(self, resource: str, namespace: str, name: str) -> Record | None: ...
 
-    def records(self, resource: str, namespace: str | None = None) -> Sequence[Record]: ...
+    def records(self, resource: str, namespace: str | None = None) -> Sequence[Record]:
+        """The same sequence until one of them changes."""
 
 
 class StoreView:
@@ -46,14 +47,10 @@ class StoreView:
             return ()
         key = (resource, namespace)
         kept = self._lists.get(key)
-        if kept is not None and _same(kept[0], records):
+        if kept is not None and kept[0] is records:
             return kept[1]
         if len(self._lists) >= _KEPT:
             self._lists.clear()
         parsed = [record.obj() for record in records]
         self._lists[key] = records, parsed
         return parsed
-
-
-def _same(left: Sequence[Record], right: Sequence[Record]) -> bool:
-    return len(left) == len(right) and all(a is b for a, b in zip(left, right, strict=True))

@@ -69,11 +69,14 @@ class _Pairs(list[tuple[str, Any]]):
 
 
 def _surely_unique(text: bytes, parsed: Any) -> bool:
-    """Written again, JSON without repeated keys has as many of `":` as before, blanks aside. That
-    holds unless an escape hides a quote or a colon."""
+    """Written again, JSON without repeated keys is the same; or it has as many of `":` as before,
+    blanks aside, unless an escape hides a quote or a colon."""
+    again = orjson.dumps(parsed)
+    if again == text:
+        return True
     if b"\\" in text and b"\\u" in text:  # the first look is the cheap one
         return False
-    return _marks(text) == _marks(orjson.dumps(parsed))
+    return _marks(text) == _marks(again)
 
 
 def _marks(text: bytes) -> int:

@@ -24,6 +24,7 @@ set metadata.managedFields of the new object in place; its metadata must be its 
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, Final
 
 from gpupool.contract.objects import Obj
@@ -55,6 +56,7 @@ class Writer:
     subresource: str = ""
 
 
+@lru_cache(maxsize=1024)
 def manager_name(field_manager: str, user_agent: str) -> str:
     """Of an Update: what the query says, else the program's name in the User-Agent."""
     if field_manager:

@@ -7,6 +7,7 @@ Lines are gathered and written together, so the last second of them may be lost 
 import contextlib
 import datetime
 import os
+from functools import lru_cache
 from pathlib import Path
 
 import msgspec
@@ -120,4 +121,10 @@ def _resource(access: Access) -> str:
 
 
 def _stamp(at_s: float) -> str:
-    return datetime.datetime.fromtimestamp(at_s, datetime.UTC).isoformat(timespec="milliseconds")
+    second, fraction = divmod(at_s, 1)
+    return f"{_second(int(second))}.{int(fraction * 1000):03}+00:00"
+
+
+@lru_cache(maxsize=4)
+def _second(second: int) -> str:
+    return datetime.datetime.fromtimestamp(second, datetime.UTC).strftime("%Y-%m-%dT%H:%M:%S")

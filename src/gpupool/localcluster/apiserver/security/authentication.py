@@ -54,13 +54,9 @@ class Authenticator:
             return ANONYMOUS if is_public else None
         user = self._user_of(token, peer)
         if user is not None and is_wanted(request.headers):
+            request.requester = user.name
             return impersonated(request.headers, user, self._authorizer)
         return user
-
-    def requester(self, request: Request) -> User | None:
-        """Who holds the token of a request that has been authenticated, whoever they act as."""
-        token = bearer_token(request)
-        return None if token is None else self._user_of(token, "")
 
     def review(self, token: str, audiences: Sequence[str]) -> Bearer | str:
         """For TokenReview: whom a token stands for, or why for nobody."""

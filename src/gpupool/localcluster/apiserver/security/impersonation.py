@@ -40,7 +40,8 @@ class _Wish(NamedTuple):
 
 
 def is_wanted(headers: Mapping[str, str]) -> bool:
-    return any(name.startswith(HEADER_PREFIX) for name in headers)
+    # Asked of every request: one search is faster than one for each header.
+    return f" {HEADER_PREFIX}" in f" {' '.join(headers)}"
 
 
 def impersonated(headers: Mapping[str, str], requester: User, authorizer: Authorizer) -> User:

@@ -42,7 +42,7 @@ def record_of(obj: Obj, *, row: int, resource: str, rv: int, selectable: tuple[s
         uid=metadata["uid"],
         rv=rv,
         labels=metadata.get("labels") or {},
-        fields=tuple(field_value(obj, path) for path in selectable) if selectable else (),
+        fields=tuple([field_value(obj, path) for path in selectable]) if selectable else (),
         body=orjson.dumps(obj),
     )
 
@@ -68,6 +68,8 @@ def field_value(obj: Obj, path: str) -> str:
         if not isinstance(value, dict):
             return _ABSENT.get(path, "")
         value = value.get(part)
+    if isinstance(value, str):
+        return value
     if value is None:
         return _ABSENT.get(path, "")
     if isinstance(value, bool):

@@ -11,7 +11,7 @@ import asyncio
 import gc
 import logging
 from collections import defaultdict, deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import msgspec
@@ -63,6 +63,7 @@ class Store:
         self._objects: dict[str, dict[str, dict[str, Record]]] = defaultdict(dict)
         # Sorted once per change of membership, not per change of an object.
         self._order: dict[tuple[str, str | None], list[tuple[dict[str, Record], str]]] = {}
+        self._lists: dict[tuple[str, str | None], list[Record]] = {}  # for who asks again
         self._by_node: dict[str, dict[tuple[str, str], Record]] = defaultdict(dict)
         self._logs: dict[str, WatchLog] = {}
         self._unwritten: deque[_Change] = deque()
@@ -84,17 +85,22 @@ class Store:
         names = self._objects[resource].get(namespace)
         return names.get(name) if names else None
 
-    def records(self, resource: str, namespace: str | None = None) -> list[Record]:
-        """In order of namespace and name."""
+    def records(self, resource: str, namespace: str | None = None) -> Sequence[Record]:
+        """In order of namespace and name; the same sequence until one of them changes."""
+        namespaces = self._objects[resource]
+        if not (namespaces if namespace is None else namespaces.get(namespace)):
+            return ()
         key = (resource, namespace)
-        order = self._order.get(key)
-        if order is None:
-            namespaces = self._objects[resource]
-            chosen = sorted(namespaces) if namespace is None else [namespace]
-            found = (namespaces.get(ns) for ns in chosen)
-            order = [(names, name) for names in found if names for name in sorted(names)]
-            self._order[key] = order
-        return [names[name] for names, name in order]
+        found = self._lists.get(key)
+        if found is None:
+            order = self._order.get(key)
+            if order is None:
+                chosen = sorted(namespaces) if namespace is None else [namespace]
+                groups = [namespaces[each] for each in chosen]
+                order = [(names, name) for names in groups for name in sorted(names)]
+                self._order[key] = order
+            found = self._lists[key] = [names[name] for names, name in order]
+        return found
 
     def records_at(self, resource: str, namespace: str | None, rv: int) -> list[Record] | None:
         """As they were at that version, in the same order; None when too much happened since."""
@@ -233,10 +239,13 @@ class Store:
             del names[record.name]
             if not names:
                 del namespaces[record.namespace]
+        everywhere, here = (record.resource, None), (record.resource, record.namespace)
+        self._lists.pop(everywhere, None)
+        self._lists.pop(here, None)
         if old is None or new is None:
             self._count += 1 if old is None else -1
-            self._order.pop((record.resource, None), None)
-            self._order.pop((record.resource, record.namespace), None)
+            self._order.pop(everywhere, None)
+            self._order.pop(here, None)
         if record.resource == "pods":
             self._index_pod(old, new)
 

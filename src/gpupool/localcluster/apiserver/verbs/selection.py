@@ -55,7 +55,7 @@ def select(
     resource = target.kind.resource
     node = _node_asked_for(target.kind, options.field_selector)
     if node is not None:
-        records = store.pods_on(node)
+        records: Sequence[Record] = store.pods_on(node)
     else:
         records = store.records(resource, target.namespace or None)
         if not (options.label_selector or options.field_selector or target.name):

@@ -5,6 +5,7 @@ from gpupool.localcluster.apiserver import status
 from gpupool.localcluster.apiserver.decode.body import read_any
 from gpupool.localcluster.apiserver.request import Request
 from gpupool.localcluster.apiserver.schema.check import check
+from gpupool.localcluster.apiserver.schema.fast import is_clean
 from gpupool.localcluster.apiserver.schema.load import schema_of
 
 
@@ -16,7 +17,8 @@ def typed_body(request: Request, group: str, version: str, kind: str) -> Obj:
 
 
 def typed(obj: Obj, group: str, version: str, kind: str) -> Obj:
-    problem = check(obj, schema_of(group, version, kind)).error
+    schema = schema_of(group, version, kind)
+    problem = "" if is_clean(obj, schema) else check(obj, schema).error
     if problem:
         raise status.bad_request(
             f'{kind} in version "{version}" cannot be handled as a {kind}: {problem}'
