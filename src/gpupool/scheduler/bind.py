@@ -58,7 +58,9 @@ class Binder:
             self._again(pod, began_s, error)
         else:
             self._state.queue.forget(pod.uid)
-            self._metrics.tried(Result.SCHEDULED, self._clock() - began_s)
+            now_s = self._clock()
+            self._metrics.tried(Result.SCHEDULED, now_s - began_s)
+            self._metrics.pod_seconds.observe(now_s - pod.seen_s)
             self._reports.bound(pod, place.node)
 
     def _again(self, pod: Pending, began_s: float, error: KubeError) -> None:

@@ -37,7 +37,12 @@ class OtherWriter:
 
 
 class ClusterState:
-    def __init__(self, schedulers: Collection[str], changed: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        schedulers: Collection[str],
+        changed: Callable[[], None],
+        clock: Callable[[], float],
+    ) -> None:
         """`changed`: called whenever there may be something to do."""
         self.ledger = Ledger(Cluster())
         self.queue = Queue()
@@ -48,6 +53,7 @@ class ClusterState:
         self._other_writers: list[OtherWriter] = []
         self._schedulers = schedulers
         self._changed = changed
+        self._clock = clock
 
     @property
     def cluster(self) -> Cluster:
@@ -123,8 +129,8 @@ class ClusterState:
         return taken
 
     def _waits(self, pod: Obj) -> None:
-        pending = pending_of(pod)
-        known = self.pending.get(pending.uid)
+        known = self.pending.get(pod["metadata"]["uid"])
+        pending = pending_of(pod, known.seen_s if known else self._clock())
         self.pending[pending.uid] = pending
         self.groups.put(pending.uid, pending.group)
         if known is None or known.request != pending.request or known.shape != pending.shape:

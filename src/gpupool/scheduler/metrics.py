@@ -9,7 +9,6 @@ from gpupool.scheduler.queue import State
 
 # From a tenth of a millisecond: decisions are quick here. The upper end is kube-scheduler's.
 _SECONDS = tuple(0.0001 * 2**i for i in range(18))
-_ATTEMPTS = (1.0, 2.0, 4.0, 8.0, 16.0)
 _VICTIMS = tuple(float(2**i) for i in range(7))
 
 
@@ -45,7 +44,6 @@ class Metrics:
         self.attempt_seconds = {result: Histogram(_SECONDS) for result in Result}
         self.decision_seconds = Histogram(_SECONDS)
         self.pod_seconds = Histogram(tuple(0.01 * 2**i for i in range(20)))
-        self.pod_attempts = Histogram(_ATTEMPTS)
         self.preemptions = 0
         self.victims = Histogram(_VICTIMS)
         self.other_writers = 0
@@ -56,67 +54,62 @@ class Metrics:
 
     def text(self, pending: Mapping[State, int], cached: Mapping[str, int], leads: bool) -> str:
         """`cached`: how many nodes, pods and assumed pods there are."""
-        states = (State.ACTIVE, State.BACKING_OFF, State.PARKED)
-        parts = (
-            _plain(
-                "scheduler_pending_pods",
-                "gauge",
-                "Pods that wait, by where in the queue.",
-                ((f'queue="{state}"', pending.get(state, 0)) for state in states),
-            ),
-            _plain(
-                "scheduler_schedule_attempts_total",
-                "counter",
-                "Attempts to schedule pods, by their result.",
-                ((f'result="{result}"', self.attempts[result]) for result in Result),
-            ),
-            _histograms(
-                "scheduler_scheduling_attempt_duration_seconds",
-                "From taking a pod up to its result, the Binding included.",
-                {f'result="{r}"': self.attempt_seconds[r] for r in Result},
-            ),
-            _histograms(
+        parts = (*self._histograms(), *self._counts(pending, cached, leads))
+        return "".join(f"{line}\n" for part in parts for line in part)
+
+    def _histograms(self) -> Iterator[Iterator[str]]:
+        by_result = {f'result="{result}"': self.attempt_seconds[result] for result in Result}
+        yield _histograms(
+            "scheduler_scheduling_attempt_duration_seconds",
+            "From taking a pod up to its result, the Binding included.",
+            by_result,
+        )
+        for name, words, histogram in (
+            (
                 "scheduler_scheduling_algorithm_duration_seconds",
                 "The decision alone.",
-                {"": self.decision_seconds},
+                self.decision_seconds,
             ),
-            _histograms(
+            (
                 "scheduler_pod_scheduling_sli_duration_seconds",
                 "From when a pod was first seen until it was bound.",
-                {"": self.pod_seconds},
+                self.pod_seconds,
             ),
-            _histograms(
-                "scheduler_pod_scheduling_attempts",
-                "How often a pod was tried until it was bound.",
-                {"": self.pod_attempts},
-            ),
-            _plain(
+            ("scheduler_preemption_victims", "How many each time.", self.victims),
+        ):
+            yield _histograms(name, words, {"": histogram})
+
+    def _counts(
+        self, pending: Mapping[State, int], cached: Mapping[str, int], leads: bool
+    ) -> Iterator[Iterator[str]]:
+        states = (State.ACTIVE, State.BACKING_OFF, State.PARKED)
+        queues = {f'queue="{state}"': pending.get(state, 0) for state in states}
+        results = {f'result="{result}"': self.attempts[result] for result in Result}
+        sizes = {f'type="{kind}"': count for kind, count in cached.items()}
+        for name, kind, words, samples in (
+            ("scheduler_pending_pods", "gauge", "Pods that wait.", queues),
+            ("scheduler_schedule_attempts_total", "counter", "By result.", results),
+            (
                 "scheduler_preemption_attempts_total",
                 "counter",
                 "How often pods had to make room.",
-                [("", self.preemptions)],
+                {"": self.preemptions},
             ),
-            _histograms("scheduler_preemption_victims", "How many each time.", {"": self.victims}),
-            _plain(
-                "scheduler_cache_size",
-                "gauge",
-                "What the scheduler keeps in memory.",
-                ((f'type="{kind}"', count) for kind, count in cached.items()),
-            ),
-            _plain(
+            ("scheduler_cache_size", "gauge", "What is kept in memory.", sizes),
+            (
                 "leader_election_master_status",
                 "gauge",
                 "Whether this one leads.",
-                [("", int(leads))],
+                {"": int(leads)},
             ),
-            _plain(
+            (
                 "gpupool_scheduler_other_writers_total",
                 "counter",
-                "How often another scheduler took more of a card than there was.",
-                [("", self.other_writers)],
+                "Pods that another scheduler put where there was no room.",
+                {"": self.other_writers},
             ),
-        )
-        return "".join(f"{line}\n" for part in parts for line in part)
+        ):
+            yield _plain(name, kind, words, samples.items())
 
 
 def _plain(name: str, kind: str, words: str, samples: Iterable[tuple[str, float]]) -> Iterator[str]:

@@ -18,6 +18,7 @@ class Pending:
     created: str
     version: str
     scheduler: str  # the name by which the pod asked for us
+    seen_s: float  # when it was first seen to wait, by our clock
     group: Group | None = None
     nominated: str = ""  # the node that was cleared for it
     why: str = ""  # what its condition PodScheduled says
@@ -76,17 +77,18 @@ def wants_node(pod: Obj, schedulers: Collection[str]) -> bool:
     )
 
 
-def pending_of(pod: Obj, request: PodRequest | None = None) -> Pending:
+def pending_of(pod: Obj, seen_s: float) -> Pending:
     metadata, status = pod["metadata"], pod.get("status") or {}
     said: Obj = {}
     for condition in status.get("conditions") or ():
         if condition.get("type") == "PodScheduled" and condition.get("status") == "False":
             said = condition
     return Pending(
-        request=request or pod_request(pod),
+        request=pod_request(pod),
         created=metadata.get("creationTimestamp") or "",
         version=metadata.get("resourceVersion") or "",
         scheduler=pod["spec"].get("schedulerName") or "",
+        seen_s=seen_s,
         group=group_of(metadata["namespace"], metadata.get("labels") or {}),
         nominated=status.get("nominatedNodeName") or "",
         why=said.get("message") or "",

@@ -20,6 +20,7 @@ from gpupool.kube.resources import DISRUPTION_BUDGETS, NAMESPACES, NODES, PODS
 from gpupool.scheduler.bind import Binder
 from gpupool.scheduler.cluster_state import ClusterState
 from gpupool.scheduler.cycle import Cycle
+from gpupool.scheduler.ledger import Knowledge
 from gpupool.scheduler.metrics import Metrics
 from gpupool.scheduler.preemption import Evictor
 from gpupool.scheduler.report import Reports
@@ -47,9 +48,10 @@ class Scheduler:
         self._clock = settings.clock
         self._wake = asyncio.Event()
         self._writes = Writes(WRITES_IN_FLIGHT)
+        self._may_act = settings.may_act
         self.is_synced = False
         self.metrics = Metrics()
-        self.state = ClusterState(settings.names, self._wake.set)
+        self.state = ClusterState(settings.names, self._wake.set, settings.clock)
         events = {name: Recorder(kube, name, _now) for name in settings.names}
         self._reports = Reports(kube, events, clock=settings.clock, now=_now)
         binder = Binder(
@@ -107,6 +109,18 @@ class Scheduler:
             if now_s - slice_s > _SLICE_S:
                 await asyncio.sleep(0)
                 slice_s = self._clock()
+
+    def metrics_text(self) -> str:
+        state = self.state
+        unconfirmed = sum(
+            place.knowledge is not Knowledge.SEEN for _, place in state.ledger.places()
+        )
+        sizes = {
+            "nodes": len(state.cluster),
+            "pods": len(state.ledger),
+            "assumed_pods": unconfirmed,
+        }
+        return self.metrics.text(state.queue.counts(), sizes, self._may_act())
 
     def _next(self, now_s: float) -> str | None:
         for excess in self.state.take_excesses():
