@@ -18,6 +18,8 @@ COMMANDS = {
     "kubeconfig": "Print the kubeconfig of a cluster.",
     "reset": "Stop a cluster and delete its data.",
     "quota": "Show or change the quotas of the platform.",
+    "gpu": "Look at the cards of nodes, and take single ones out of use.",
+    "agent": "Find a node's GPUs, label the node, and offer them to its kubelet.",
     "version": "Print the version.",
 }
 

@@ -1,0 +1,123 @@
+"""`gpupool agent`: the agent of one node, as its DaemonSet runs it."""
+
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from gpupool.cli.programs import access_options, run_program
+
+if TYPE_CHECKING:
+    from gpupool.hardware.driver import Driver
+    from gpupool.kube.client import Kube
+    from gpupool.kubeletapi.messages import Mount
+
+_UNITS_MIB = {"MiB": 1, "GiB": 1024}
+
+
+def _unit_mib(context: click.Context, option: click.Parameter, text: str) -> int:
+    found = re.fullmatch(r"([1-9]\d{0,5})?(MiB|GiB)", text)
+    if found is None:
+        raise click.BadParameter(f'wanted GiB, MiB, or a multiple such as 256MiB; found "{text}"')
+    return int(found[1] or 1) * _UNITS_MIB[found[2]]
+
+
+def _mounts(
+    context: click.Context, option: click.Parameter, texts: tuple[str, ...]
+) -> "tuple[Mount, ...]":
+    from gpupool.kubeletapi.messages import Mount
+
+    pairs = [text.split(":") for text in texts]
+    for text, pair in zip(texts, pairs, strict=True):
+        if len(pair) != 2 or not all(path.startswith("/") for path in pair):
+            raise click.BadParameter(f'wanted /on/the/node:/in/the/container, found "{text}"')
+    return tuple(Mount(inside, outside, read_only=True) for outside, inside in pairs)
+
+
+@click.command("agent")
+@click.option("--node", required=True, envvar="NODE_NAME", show_envvar=True, help="Its node.")
+@access_options
+@click.option(
+    "--plugins",
+    default="/var/lib/kubelet/device-plugins",
+    show_default=True,
+    type=click.Path(path_type=Path),
+    help="Where the kubelet's kubelet.sock is.",
+)
+@click.option(
+    "--pod-resources",
+    default="/var/lib/kubelet/pod-resources/kubelet.sock",
+    show_default=True,
+    type=click.Path(path_type=Path),
+    help="The kubelet's socket that tells which devices pods hold; need not be there.",
+)
+@click.option(
+    "--memory-unit",
+    "unit_mib",
+    default="GiB",
+    show_default=True,
+    callback=_unit_mib,
+    help="What one aliyun.com/gpu-mem is: GiB, MiB, or a multiple such as 256MiB.",
+)
+@click.option(
+    "--whole-cards/--no-whole-cards",
+    default=True,
+    help="Offer nvidia.com/gpu, or leave that to another plugin.  [default: offer it]",
+)
+@click.option("--feature-labels", is_flag=True, help="Also set nvidia.com/gpu.* labels.")
+@click.option("--xid-policy", type=click.Path(path_type=Path), help="Laid over ours (TOML).")
+@click.option(
+    "--mount", "mounts", multiple=True, callback=_mounts, help="NODE-PATH:PATH, for GPU containers."
+)
+@click.option(
+    "--limiter", multiple=True, callback=_mounts, help="The same, for isolated shares only."
+)
+@click.option("--metrics-port", type=click.IntRange(0, 65535), help="Of 127.0.0.1.")
+@click.option(
+    "--simulated",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="The state file of a simulated driver, in place of this machine's driver.",
+)
+def command(
+    kubeconfig: str,
+    context: str,
+    simulated: Path | None,
+    xid_policy: Path | None,
+    **settings: Any,
+) -> None:
+    """Find a node's GPUs, label the node, and offer them to its kubelet.
+
+    Runs on every GPU node until it is told to stop; all that it knows is on the node.
+    """
+    from gpupool.agent.run import run_agent
+    from gpupool.agent.settings import AgentSettings
+    from gpupool.agent.xid_policy import BadPolicy, load_policy
+    from gpupool.cli.log_format import log_to_stderr
+    from gpupool.hardware.driver import DriverReplaced
+    from gpupool.kubeletapi.errors import BadSocketPath
+
+    try:
+        told = AgentSettings(policy=load_policy(xid_policy), **settings)
+
+        async def work(kube: "Kube") -> None:
+            log_to_stderr()
+            await run_agent(told, _driver(simulated), kube)
+
+        run_program(work, "gpupool-agent", kubeconfig=kubeconfig, context=context)
+    except (BadPolicy, BadSocketPath) as error:
+        raise click.ClickException(str(error)) from error
+    except DriverReplaced as error:
+        words = f"The NVIDIA driver has been replaced: start the agent again ({error})."
+        raise click.ClickException(words) from error
+
+
+def _driver(simulated: Path | None) -> "Driver":
+    if simulated is not None:
+        from gpupool.hardware.simulated import SimulatedDriver
+
+        return SimulatedDriver(simulated)
+    from gpupool.hardware.nvml import NvmlDriver
+
+    return NvmlDriver()

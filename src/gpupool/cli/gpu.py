@@ -1,0 +1,197 @@
+"""`gpupool gpu`: the cards of nodes, one by one: list, cordon, uncordon, break simulated ones."""
+
+import contextlib
+from collections.abc import Callable, Iterator, Mapping
+from typing import TYPE_CHECKING
+
+import click
+
+from gpupool.cli.home import ClusterDirectory, home
+from gpupool.cli.options import name_option
+from gpupool.cli.programs import access_options, ask_cluster
+from gpupool.cli.table import table
+
+if TYPE_CHECKING:
+    from gpupool.contract.objects import Obj
+    from gpupool.core.gpu import Card, Inventory
+    from gpupool.kube.client import Kube
+
+_TRIES = 5  # when somebody else writes the node at the same time
+
+
+@click.group("gpu")
+def command() -> None:
+    """Look at the cards of nodes, and take single ones out of use.
+
+    Works on the cluster that kubectl works on.
+    """
+
+
+@command.command("list")
+@click.argument("node", required=False)
+@access_options
+def list_cards(node: str | None, kubeconfig: str, context: str) -> None:
+    """List the cards of all nodes, or of one."""
+    found = ask_cluster(
+        lambda kube: _inventories(kube, node), kubeconfig=kubeconfig, context=context
+    )
+    rows = [(name, *_row(card)) for name, inventory in found for card in inventory.cards]
+    if not rows:
+        raise click.ClickException("No agent has reported any card.")
+    click.echo(table(("NODE", "CARD", "MODEL", "MEMORY", "HEALTH", "UUID", "REASON"), rows))
+
+
+def _row(card: "Card") -> tuple[str, ...]:
+    memory = f"{card.memory_mib}MiB"
+    return str(card.index), card.model, memory, str(card.health), card.uuid, card.reason
+
+
+@command.command("cordon")
+@click.argument("node")
+@click.argument("card")
+@click.option("--reason", default="", help="Shown wherever the card is.")
+@access_options
+def cordon(node: str, card: str, reason: str, kubeconfig: str, context: str) -> None:
+    """Give no new pods to a card, named by its index or uuid; those on it stay."""
+
+    def change(orders: "Orders", uuid: str) -> None:
+        orders.cordoned[uuid] = reason or "cordoned by a person"
+        orders.cleared.pop(uuid, None)
+
+    shown = ask_cluster(
+        lambda kube: _order(kube, node, card, change), kubeconfig=kubeconfig, context=context
+    )
+    click.echo(f"{shown} of {node} cordoned.")
+
+
+@command.command("uncordon")
+@click.argument("node")
+@click.argument("card")
+@access_options
+def uncordon(node: str, card: str, kubeconfig: str, context: str) -> None:
+    """Take a card back into use, and forget its errors so far."""
+    shown = ask_cluster(
+        lambda kube: _order(kube, node, card, _pardon), kubeconfig=kubeconfig, context=context
+    )
+    click.echo(f"{shown} of {node} uncordoned.")
+
+
+@command.command("fault")
+@click.argument("node")
+@click.argument("card")
+@click.argument("fault")
+@name_option
+def fault(node: str, card: str, fault: str, name: str) -> None:
+    """Break a simulated card of a local cluster: xid=79, lost, ecc=1 ..., and recover.
+
+    `recover` is what a reset does, and says so to the node's agent.
+    """
+    from gpupool.hardware.simdriver import NodeFiles, inject
+    from gpupool.hardware.simdriver_faults import FaultKind, NotAFault, parse_fault
+    from gpupool.hardware.simdriver_state import SimdriverError
+    from gpupool.localcluster.kubelet.node_files import node_driver
+
+    cluster = home().existing(name)
+    files = NodeFiles(node_driver(cluster.path / "pods", node))
+    if not files.state.exists():
+        raise click.ClickException(f'Node "{node}" of cluster "{name}" has no simulated cards.')
+    try:
+        wanted = parse_fault(fault)
+        inject(files, int(card) if card.isdecimal() else card, wanted)
+    except (NotAFault, SimdriverError) as error:
+        raise click.ClickException(str(error)) from error
+    if wanted.kind is FaultKind.RECOVER:
+        _tell_of_reset(cluster, node, card)
+    click.echo(f"Card {card} of {node}: {fault}.")
+
+
+def _tell_of_reset(cluster: ClusterDirectory, node: str, card: str) -> None:
+    """To whom it may concern: a cluster that is stopped, or has no agent there, need not know."""
+    with contextlib.suppress(click.ClickException):
+        ask_cluster(
+            lambda kube: _order(kube, node, card, _pardon), kubeconfig=str(cluster.kubeconfig)
+        )
+
+
+class Orders:
+    """What people have said of a node's cards so far."""
+
+    def __init__(self, annotations: Mapping[str, str]) -> None:
+        from gpupool.contract import names
+        from gpupool.contract.card_orders import BadOrders, orders_of
+
+        try:
+            self.cordoned = orders_of(annotations.get(names.ANNOTATION_CORDONED_CARDS, ""))
+            self.cleared = orders_of(annotations.get(names.ANNOTATION_CLEARED_CARDS, ""))
+        except BadOrders as error:
+            words = f"An annotation of the node is damaged: {error}. Remove it, and try again."
+            raise click.ClickException(words) from error
+
+    def annotations(self) -> "Obj":
+        from gpupool.contract import names
+        from gpupool.contract.card_orders import orders_text
+
+        return {
+            names.ANNOTATION_CORDONED_CARDS: orders_text(self.cordoned) if self.cordoned else None,
+            names.ANNOTATION_CLEARED_CARDS: orders_text(self.cleared) if self.cleared else None,
+        }
+
+
+def _pardon(orders: Orders, uuid: str) -> None:
+    orders.cordoned.pop(uuid, None)
+    orders.cleared[uuid] = ""
+
+
+async def _order(kube: "Kube", node: str, card: str, change: Callable[[Orders, str], None]) -> str:
+    """How the card is called."""
+    from gpupool.kube.errors import Conflict
+    from gpupool.kube.resources import NODES
+
+    for tries_left in reversed(range(_TRIES)):
+        found = await kube.get(NODES, node)
+        chosen = _card(node, card, _inventory(found))
+        orders = Orders(found["metadata"].get("annotations") or {})
+        change(orders, chosen.uuid)
+        metadata = {
+            "resourceVersion": found["metadata"]["resourceVersion"],
+            "annotations": orders.annotations(),
+        }
+        try:
+            await kube.patch(NODES.path(name=node), {"metadata": metadata})
+        except Conflict:
+            if not tries_left:
+                raise
+        else:
+            return f"Card {chosen.index} ({chosen.model}, {chosen.uuid})"
+    raise AssertionError("the last try returns or raises")
+
+
+async def _inventories(kube: "Kube", node: str | None) -> "list[tuple[str, Inventory]]":
+    from gpupool.kube.resources import NODES
+
+    nodes = [await kube.get(NODES, node)] if node else (await kube.list(NODES)).items
+    found = [(each["metadata"]["name"], _inventory(each)) for each in nodes]
+    return sorted(found, key=lambda pair: pair[0])
+
+
+def _inventory(node: "Obj") -> "Inventory":
+    from gpupool.contract.nodes import node_of
+    from gpupool.core.gpu import Inventory
+
+    return node_of(node).inventory or Inventory()
+
+
+def _card(node: str, text: str, inventory: "Inventory") -> "Card":
+    """By its index, its uuid, or the beginning of one."""
+    found = list(_named(text, inventory))
+    if len(found) == 1:
+        return found[0]
+    known = ", ".join(f"{card.index} ({card.uuid})" for card in inventory.cards) or "none"
+    problem = "is not clear" if found else "is not there"
+    raise click.ClickException(f'Card "{text}" of node {node} {problem}. Cards there: {known}.')
+
+
+def _named(text: str, inventory: "Inventory") -> "Iterator[Card]":
+    for card in inventory.cards:
+        if str(card.index) == text or (len(text) > 4 and card.uuid.startswith(text)):
+            yield card

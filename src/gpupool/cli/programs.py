@@ -1,0 +1,71 @@
+"""How our programs run as processes of their own, on any cluster: find it, run, end on a signal."""
+
+import asyncio
+import os
+import signal
+from collections.abc import Awaitable, Callable, Coroutine
+from typing import Any, TypeVar
+
+import click
+
+from gpupool.kube.access import Access, NoAccess
+from gpupool.kube.client import Kube
+
+F = TypeVar("F", bound=Callable[..., Any])
+Answer = TypeVar("Answer")
+
+
+def access_options(function: F) -> F:
+    """Which cluster; the same choice that kubectl makes, and inside a pod its own."""
+    context = click.option("--context", default="", help="Context of the kubeconfig.")
+    kubeconfig = click.option(
+        "--kubeconfig",
+        default="",
+        metavar="FILE",
+        help="Kubeconfig of the cluster.  [default: that of kubectl, or of the pod]",
+    )
+    return kubeconfig(context(function))
+
+
+def run_program(work: Callable[[Kube], Coroutine[Any, Any, None]], name: str, **where: str) -> None:
+    """Until it ends, or SIGTERM or SIGINT comes. `name` is how the server's records show us."""
+
+    async def main() -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        for number in (signal.SIGTERM, signal.SIGINT):
+            asyncio.get_running_loop().add_signal_handler(number, task.cancel)
+        await _with_kube(work, name, where)
+
+    try:
+        asyncio.run(main())
+    except asyncio.CancelledError:
+        return
+
+
+def ask_cluster(work: Callable[[Kube], Awaitable[Answer]], **where: str) -> Answer:
+    """What the cluster answers; refusals and silence in words."""
+    from gpupool.kube.errors import KubeError
+
+    try:
+        return asyncio.run(_with_kube(work, "gpupool", where))
+    except KubeError as error:
+        raise click.ClickException(str(error)) from error
+
+
+async def _with_kube(
+    work: Callable[[Kube], Awaitable[Answer]], name: str, where: dict[str, str]
+) -> Answer:
+    from gpupool.kube.https import connected
+
+    async with connected(await _access(where), name) as kube:
+        return await work(kube)
+
+
+async def _access(where: dict[str, str]) -> Access:
+    from gpupool.kube.credentials import find_access
+
+    try:
+        return await find_access(os.environ, **where)  # type: ignore[arg-type]  # only its texts
+    except NoAccess as error:
+        raise click.ClickException(str(error)) from error
