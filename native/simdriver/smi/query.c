@@ -44,7 +44,7 @@ int query_cards(const char *wanted, struct format format, const char *list) {
         if (!(fields[i] = field_by_name(names.name[i]))) return refuse(names.name[i]);
     int code = 0, count = cards_find(list, cards, &code);
     for (int i = 0; count > 0 && format.has_header && i < names.count; i++)
-        print_heading(names.name[i], fields[i]->unit, i == names.count - 1);
+        print_heading(fields[i]->name, fields[i]->unit, i == names.count - 1);
     for (int card = 0; card < count; card++)
         for (int i = 0; i < names.count; i++) {
             field_text(fields[i], cards[card], format.has_units, text, sizeof text);
@@ -86,8 +86,10 @@ int query_processes(const char *wanted, struct format format, const char *list) 
             return refuse(names.name[i]);
     int code = 0, count = cards_find(list, cards, &code);
     for (int i = 0; count > 0 && format.has_header && i < names.count; i++)
-        print_heading(names.name[i], strncmp(names.name[i], "used_", 5) ? NULL : "MiB",
-                      i == names.count - 1);
+        if (strncmp(names.name[i], "used_", 5) == 0)
+            print_heading("used_gpu_memory", "MiB", i == names.count - 1);
+        else
+            print_heading(names.name[i], NULL, i == names.count - 1);
     for (int card = 0; card < count; card++) {
         int found = processes_find(cards[card], processes);
         for (int j = 0; j < found; j++)
