@@ -32,11 +32,18 @@ async def bind(api: Api, request: Request, target: Target) -> Answer:
     await show_webhooks(api, request, target, binding, dry_run=options.dry_run)
     metadata = binding.get("metadata") or {}
     node = _node(binding)
-    record = existing(api, pod_target)
-    pod = _bound(api, record, pod_target, metadata, node)
-    if not options.dry_run:
-        await api.store.durable(api.store.replace(record, pod))
+    bound = _bind(api, pod_target, metadata, node, dry_run=options.dry_run)
+    if bound is not None:
+        await api.store.durable(bound)
     return created()
+
+
+def _bind(api: Api, target: Target, metadata: Obj, node: str, *, dry_run: bool) -> Record | None:
+    """As it is stored; None for a dry run. The pod itself is let go before the disk is waited for:
+    memory that is used again at once is still in the processor's cache."""
+    record = existing(api, target)
+    pod = _bound(api, record, target, metadata, node)
+    return None if dry_run else api.store.replace(record, pod)
 
 
 def _node(binding: Obj) -> str:
