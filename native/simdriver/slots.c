@@ -47,10 +47,30 @@ static uint64_t start_time(uint32_t pid) {
     return state == 'Z' || state == 'X' ? 0 : ticks;
 }
 
-static bool is_running_here(const struct slot *slot) {
-    uint32_t pid = atomic_load(&slot->pid);
-    return pid && atomic_load(&slot->namespace) == own_namespace() &&
-           start_time(pid) == atomic_load(&slot->start_time);
+/* A process that became another program (exec) has the same pid, but not the state any more. One
+ * that may not be looked at is taken to have it. */
+static bool has_state_mapped(uint32_t pid, int fd) {
+    char path[32], line[PATH_MAX + 128];
+    struct stat status;
+    unsigned long inode;
+    snprintf(path, sizeof path, "/proc/%u/maps", pid);
+    FILE *maps = fopen(path, "re");
+    if (!maps || fstat(fd, &status)) {
+        if (maps) fclose(maps);
+        return true;
+    }
+    bool found = false;
+    while (!found && fgets(line, sizeof line, maps))
+        found = sscanf(line, "%*s %*s %*s %*s %lu", &inode) == 1 && inode == status.st_ino;
+    fclose(maps);
+    return found;
+}
+
+static bool is_running_here(const struct node *node, int slot) {
+    const struct slot *entry = &node->state->slots[slot];
+    uint32_t pid = atomic_load(&entry->pid);
+    return pid && atomic_load(&entry->namespace) == own_namespace() &&
+           start_time(pid) == atomic_load(&entry->start_time) && has_state_mapped(pid, node->fd);
 }
 
 /* With the slot's lock held. */
@@ -88,7 +108,7 @@ static void introduce(struct sim_state *state, int slot, uint64_t namespace) {
 int slot_claim(struct node *node) {
     for (int slot = 0; slot < MAX_SLOTS; slot++) {
         if (lock_byte(node->fd, F_OFD_SETLK, F_WRLCK, LOCK_SLOT + slot) < 0) continue;
-        if (is_running_here(&node->state->slots[slot])) {
+        if (is_running_here(node, slot)) {
             lock_byte(node->fd, F_OFD_SETLK, F_UNLCK, LOCK_SLOT + slot);
             continue;
         }
@@ -109,9 +129,9 @@ void slots_reap(struct node *node, int own) {
         /* Its own lock does not stand in a description's way: it would seem free. */
         if (slot == own || !atomic_load(&entry->pid) || is_locked(node->fd, LOCK_SLOT + slot))
             continue;
-        if (is_running_here(entry)) continue;
+        if (is_running_here(node, slot)) continue;
         if (lock_byte(node->fd, F_OFD_SETLK, F_WRLCK, LOCK_SLOT + slot) < 0) continue;
-        if (!is_running_here(entry)) wipe(state, slot);
+        if (!is_running_here(node, slot)) wipe(state, slot);
         lock_byte(node->fd, F_OFD_SETLK, F_UNLCK, LOCK_SLOT + slot);
     }
 }

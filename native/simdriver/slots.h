@@ -10,7 +10,8 @@
  * A pid says nothing here: every container has a process 1. Robust mutexes are no way either: the
  * kernel tells their owners by thread id, and two namespaces have the same ones, so the death of
  * one thread could release what another holds. (A process that closes all its descriptors, as
- * daemons do, is recognised by pid and start time by those who share its pid namespace.)
+ * daemons do, is recognised by those who share its pid namespace: by its pid and start time, and
+ * because it has the state mapped.)
  *
  * To add to a card's use one holds the card's lock, also of this kind: no dead process can hold it,
  * and it protects a sum and one store, so nothing is half done when it is dropped.

@@ -77,7 +77,7 @@ def test_nvitop_shows_the_card(node: NodeFiles) -> None:
         done = run(node, sys.executable, "-m", "nvitop", "--once", "--ascii")
     assert done.returncode == 0, done.stderr
     assert "3226MiB / 16130MiB" in done.stdout
-    assert "Tesla V100-SXM2" in done.stdout
+    assert "V100-SXM2-16GB" in done.stdout
 
 
 def test_cuda_bindings_fill_a_card(node: NodeFiles) -> None:

@@ -28,8 +28,9 @@ void driver_unlock(void) {
  * stays the parent's: the child gives up its copy of the descriptor that says who is alive. */
 static void in_child(void) {
     pthread_mutex_unlock(&mutex);
-    if (!atomic_load(&is_ready)) return;
+    /* Also before cuInit: with one description for both, parent and child would claim one slot. */
     node_after_fork(&driver.node);
+    if (!atomic_load(&is_ready)) return;
     driver.slot = NO_SLOT;
     atomic_store(&is_ready, false);
     atomic_store(&is_forked, true);

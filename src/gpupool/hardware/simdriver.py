@@ -33,6 +33,7 @@ from gpupool.hardware.simdriver_cards import CardProfile
 from gpupool.hardware.simdriver_faults import (
     LOSING_XIDS,
     POISONING_XIDS,
+    RETIRING_XIDS,
     Fault,
     FaultKind,
 )
@@ -145,6 +146,7 @@ def _apply(state: layout.State, index: int, fault: Fault) -> None:
             now.last_xid = fault.value
             now.is_lost |= fault.value in LOSING_XIDS
             now.is_poisoned |= fault.value in POISONING_XIDS
+            now.retired_pages += fault.value in RETIRING_XIDS
             _announce(state, index, _EVENT_XID, fault.value)
         case FaultKind.LOST:
             now.is_lost = 1
@@ -229,5 +231,6 @@ def _place(source: Path, target: Path) -> None:
 def _replace(path: Path, content: bytes) -> None:
     fd, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}-")
     with os.fdopen(fd, "wb") as file:
-        file.write(content)
+        file.write(content.rstrip(b"\0"))  # the rest is a hole: it takes no room
+        file.truncate(len(content))
     os.replace(name, path)

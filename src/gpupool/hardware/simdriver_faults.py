@@ -37,6 +37,7 @@ class NotAFault(ValueError):
 # XIDs that take the card away, and those that end every program on it until it is reset.
 LOSING_XIDS = frozenset({79})
 POISONING_XIDS = frozenset({48, 94, 95})
+RETIRING_XIDS = frozenset({63})  # a row of memory was replaced
 
 _LIMITS = {
     FaultKind.XID: (1, 9999),

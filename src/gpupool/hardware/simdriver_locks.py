@@ -38,7 +38,11 @@ def is_alive(fd: int, state: layout.State, slot: int) -> bool:
     if kind != fcntl.F_UNLCK:
         return True
     # It may have closed every file that it had, as daemons do.
-    return bool(entry.namespace == _own_namespace() and _start_time(entry.pid) == entry.start_time)
+    return bool(
+        entry.namespace == _own_namespace()
+        and _start_time(entry.pid) == entry.start_time
+        and _has_mapped(entry.pid, os.fstat(fd).st_ino)
+    )
 
 
 def visible_pid(fd: int, state: layout.State, slot: int) -> int | None:
@@ -76,6 +80,15 @@ def _start_time(pid: int) -> int | None:
     except OSError:
         return None
     return None if fields[0] in b"ZX" else int(fields[19])
+
+
+def _has_mapped(pid: int, inode: int) -> bool:
+    """No: it became another program. One that may not be looked at is taken to have it."""
+    try:
+        with open(f"/proc/{pid}/maps", "rb") as file:
+            return any(line.split(maxsplit=5)[4] == b"%d" % inode for line in file)
+    except OSError:
+        return True
 
 
 @cache

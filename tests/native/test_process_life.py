@@ -1,0 +1,66 @@
+"""What a process may do with itself, and what becomes of its memory then."""
+
+import subprocess
+import sys
+
+import pytest
+
+from gpupool.hardware.simdriver import NodeFiles, read_cards
+from tests.native.simulated import MIB, environment, run
+
+BEGIN = """
+import ctypes, os, sys
+cuda = ctypes.CDLL("libcuda.so.1")
+def take(mib):
+    context, pointer = ctypes.c_void_p(), ctypes.c_uint64()
+    assert cuda.cuInit(0) == 0
+    assert cuda.cuDevicePrimaryCtxRetain(ctypes.byref(context), 0) == 0
+    assert cuda.cuCtxSetCurrent(context) == 0
+    assert cuda.cuMemAlloc_v2(ctypes.byref(pointer), ctypes.c_size_t(mib << 20)) == 0
+def wait():
+    print("ready", flush=True)
+    sys.stdin.read()
+"""
+CLOSES_ALL = BEGIN + "take(100); os.closerange(3, 4096); wait()"
+BECOMES_ANOTHER = BEGIN + 'take(100); os.execv("/bin/sh", ["sh", "-c", "echo ready; read line"])'
+FORKS_EARLY = (
+    BEGIN
+    + """
+version = ctypes.c_int()
+cuda.cuDriverGetVersion(ctypes.byref(version))
+said, say = os.pipe()
+if os.fork():
+    take(100)
+    os.read(said, 1)
+    wait()
+else:
+    take(30)
+    os.write(say, b"!")
+    sys.stdin.read()
+"""
+)
+
+
+@pytest.mark.parametrize(
+    ("script", "held"),
+    [
+        pytest.param(CLOSES_ALL, [100], id="a process that closes all its files keeps its memory"),
+        pytest.param(BECOMES_ANOTHER, [], id="a program that becomes another has none any more"),
+        pytest.param(FORKS_EARLY, [30, 100], id="a child forked before cuInit is a process itself"),
+    ],
+)
+def test_memory_belongs_to_who_uses_it(node: NodeFiles, script: str, held: list[int]) -> None:
+    with subprocess.Popen(
+        [sys.executable, "-c", script],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        env=environment(node),
+    ) as program:
+        assert program.stdout is not None
+        assert program.stdout.readline() == "ready\n"
+        processes = read_cards(node)[0].processes
+        assert sorted(process.used_bytes // MIB for process in processes) == held
+        query = ("--query-gpu=memory.used", "--format=csv,noheader,nounits", "--id=0")
+        assert run(node, "nvidia-smi", *query).stdout == f"{sum(held)}\n"
+    assert read_cards(node)[0].used_bytes == 0
