@@ -1,4 +1,6 @@
 import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Any, cast
 
@@ -20,8 +22,10 @@ class SlowKube:
     def __init__(self) -> None:
         self.posts: asyncio.Queue[Obj] = asyncio.Queue()
         self.go_on = asyncio.Semaphore(0)
+        self.patched: Callable[[], None] = lambda: None
 
     async def patch(self, path: str, change: Obj, **_: Any) -> Obj:
+        self.patched()
         if path.endswith("/status"):
             self.posts.put_nowait(change["status"])
             await self.go_on.acquire()
@@ -38,16 +42,14 @@ class NoEvents:
         pass
 
 
-async def test_what_changes_during_a_post_is_posted_too(tmp_path: Path) -> None:
-    kube, listed = SlowKube(), 0
+@contextlib.asynccontextmanager
+async def beating(
+    directory: Path, kube: SlowKube, counts: Callable[[str], Counts]
+) -> AsyncIterator[Heartbeats]:
     obj = node()
     obj["metadata"]["uid"] = "u"
-
-    def counts(name: str) -> Counts:
-        return Counts({RESOURCE: listed}, {RESOURCE: listed})
-
     beats = Heartbeats(
-        settings(tmp_path),
+        settings(directory),
         cast(Kube, kube),
         cast(Mirror, OneNode()),
         cast(Recorder, NoEvents()),
@@ -57,10 +59,32 @@ async def test_what_changes_during_a_post_is_posted_too(tmp_path: Path) -> None:
     keeper = asyncio.ensure_future(beats.keep())
     try:
         async with asyncio.timeout(10):
-            assert (await kube.posts.get())["capacity"] == {RESOURCE: "0"}
-            listed = 3
-            beats.post_again(NODE)
-            kube.go_on.release()
-            assert (await kube.posts.get())["capacity"] == {RESOURCE: "3"}
+            yield beats
     finally:
         keeper.cancel()
+
+
+async def test_what_changes_during_a_post_is_posted_too(tmp_path: Path) -> None:
+    kube, listed = SlowKube(), 0
+
+    def counts(name: str) -> Counts:
+        return Counts({RESOURCE: listed}, {RESOURCE: listed})
+
+    async with beating(tmp_path, kube, counts) as beats:
+        assert (await kube.posts.get())["capacity"] == {RESOURCE: "0"}
+        listed = 3
+        beats.post_again(NODE)
+        kube.go_on.release()
+        assert (await kube.posts.get())["capacity"] == {RESOURCE: "3"}
+
+
+async def test_a_change_during_any_other_write_does_no_harm(tmp_path: Path) -> None:
+    kube = SlowKube()
+    async with beating(tmp_path, kube, lambda name: Counts({}, {})) as beats:
+        await kube.posts.get()
+        kube.patched = lambda: beats.post_again(NODE)
+        kube.go_on.release()
+        beats.post_again(NODE)
+        for _ in range(3):
+            await kube.posts.get()
+            kube.go_on.release()

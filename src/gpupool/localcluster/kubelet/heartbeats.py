@@ -120,7 +120,8 @@ class Heartbeats:
         now = self._clock()
         first = node.name not in self._posted_at
         await self._renew(node, now)
-        if first or now - self._posted_at[node.name] >= self._settings.status_s:
+        # Asked for again while the lease was renewed: it is not in there then.
+        if now - self._posted_at.get(node.name, 0.0) >= self._settings.status_s:
             await self._post(node, now)
         every_s = min(
             max(self._settings.lease_s, len(self._nodes) / _LEASES_PER_S),
