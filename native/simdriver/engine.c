@@ -16,6 +16,7 @@ uint64_t now_ns(void) {
 }
 
 void sleep_until_ns(uint64_t time) {
+    if (!time || time <= now_ns()) return;
     struct timespec until = {(time_t)(time / SECOND), (long)(time % SECOND)};
     while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &until, NULL) == EINTR) {
     }
