@@ -20,7 +20,7 @@ from gpupool.kubeletapi.messages import (
 from gpupool.kubeletapi.wire import encode
 
 RESOURCES = (RESOURCE_GPU, RESOURCE_GPU_MEM, RESOURCE_GPU_PERCENT)
-_SMALLEST_DEVICE_BYTES = 14
+_SMALLEST_DEVICE_BYTES, _LARGEST_DEVICE_BYTES = 14, 32
 
 
 class Holding(NamedTuple):
@@ -66,7 +66,8 @@ def _offer(
     devices = tuple(
         Device(str(number), UNHEALTHY if str(number) in bad else HEALTHY) for number in range(total)
     )
-    if len(encode(ListAndWatchResponse(devices))) > MAX_MESSAGE_BYTES:
+    is_surely_small = total * _LARGEST_DEVICE_BYTES <= MAX_MESSAGE_BYTES
+    if not is_surely_small and len(encode(ListAndWatchResponse(devices))) > MAX_MESSAGE_BYTES:
         return Offer(refusal=_too_many(resource, total, cards[0].unit_mib))
     return Offer(devices)
 

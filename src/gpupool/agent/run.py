@@ -87,6 +87,7 @@ class _Agent:
         self._orders = Orders({}, {})
         self._carried_out = ""  # the annotation of pardons that was
         self._holdings: Holdings = {}
+        self._offered: tuple[object, ...] | None = None  # what our offers were made from
         self._said: set[News] = set()  # what holds on, and is said once
         self._look_now = asyncio.Event()
         self._write_now = asyncio.Event()
@@ -187,6 +188,10 @@ class _Agent:
         mode = gpu_mode(labels)
         is_limited = mode is GpuMode.SHARED and isolates(labels)
         mounts = self._settings.mounts + (self._settings.limiter if is_limited else ())
+        wanted = inventory.cards, mode, mounts, self._holdings
+        if wanted == self._offered:
+            return  # a list of thousands of devices is not made every second
+        self._offered = wanted
         found = offers(inventory.cards, mode, self._holdings)
         for resource, plugin in self._plugins.items():
             plugin.set_mounts(mounts)
