@@ -14,13 +14,24 @@ from typing import Any
 from gpupool import __version__
 from gpupool.admission.review import Rules
 from gpupool.admission.run import AdmissionSettings, run_admission
-from gpupool.contract.names import SCHEDULER_NAME
+from gpupool.agent.run import run_agent
+from gpupool.agent.settings import AgentSettings
+from gpupool.contract.names import AGENT_NAMESPACE, SCHEDULER_NAME
 from gpupool.contract.node_streams import Connection, NodeRefusal
 from gpupool.engine.policies import DEFAULT, POLICIES
 from gpupool.engine.policies.mix import Mix
+from gpupool.hardware.nvml import NvmlDriver
+from gpupool.hardware.simdriver import NodeFiles
+from gpupool.hardware.simulated import SimulatedDriver
 from gpupool.kube.client import Kube
 from gpupool.kube.errors import AlreadyExists
-from gpupool.kube.resources import CRDS, NODE_POOLS, STORAGE_CLASSES
+from gpupool.kube.resources import (
+    CRDS,
+    DAEMON_SETS,
+    NODE_POOLS,
+    SERVICE_ACCOUNTS,
+    STORAGE_CLASSES,
+)
 from gpupool.localcluster.apiserver.discovery import KUBERNETES_VERSION
 from gpupool.localcluster.apiserver.request import User
 from gpupool.localcluster.apiserver.security import certificates, kubeconfig
@@ -32,8 +43,9 @@ from gpupool.localcluster.apiserver.security.identities import (
 )
 from gpupool.localcluster.apiserver.security.tokens import StaticTokens, admin_token
 from gpupool.localcluster.apiserver.server import ApiServer, build
+from gpupool.localcluster.config import agents
 from gpupool.localcluster.config.nodepools import nodepool_crd, nodepool_object
-from gpupool.localcluster.config.nodes import Versions
+from gpupool.localcluster.config.nodes import Versions, cluster_nodes
 from gpupool.localcluster.config.settings import ClusterSettings
 from gpupool.localcluster.controllers.all import Surroundings, cluster_controllers
 from gpupool.localcluster.controllers.garbage import Garbage
@@ -41,7 +53,12 @@ from gpupool.localcluster.controllers.load_balancer import Dial
 from gpupool.localcluster.controllers.run import run_controllers
 from gpupool.localcluster.controllers.volume_claims import storage_class
 from gpupool.localcluster.kubelet.fleet import Fleet
-from gpupool.localcluster.kubelet.settings import FleetSettings
+from gpupool.localcluster.kubelet.hosted import Program as HostedProgram
+from gpupool.localcluster.kubelet.hosted import Surroundings as Hosted
+from gpupool.localcluster.kubelet.hosted import log_to_containers
+from gpupool.localcluster.kubelet.images import Image
+from gpupool.localcluster.kubelet.node_files import node_driver
+from gpupool.localcluster.kubelet.settings import Cards, FleetSettings
 from gpupool.scheduler.run import Scheduler, SchedulerSettings
 
 CONTROLLERS = User("system:kube-controller-manager", ("system:masters", AUTHENTICATED))
@@ -53,6 +70,11 @@ ADMISSION = User(
 # Pods that name the default scheduler are ours too: a local cluster has no other.
 SCHEDULER_NAMES = frozenset({"default-scheduler", SCHEDULER_NAME})
 
+AGENT = User(
+    f"system:serviceaccount:{AGENT_NAMESPACE}:{agents.SERVICE_ACCOUNT}",
+    (*service_account_groups(AGENT_NAMESPACE), AUTHENTICATED),
+)
+_VERSIONS = Versions(KUBERNETES_VERSION, f"gpupool://{__version__}")
 _VOLUMES = "volumes"  # of claims: the one place of the machine that pods may mount
 
 
@@ -70,9 +92,11 @@ async def run_cluster(
     token = admin_token(directory, kubeconfig.read_token(settings.kubeconfig))
     tokens = StaticTokens()
     tokens.add(token, ADMIN)
-    volumes = directory / _VOLUMES
-    home = tuple(Path(given) for given in (os.environ.get("GPUPOOL_HOME"),) if given)
-    fleet = Fleet(FleetSettings(directory / "pods", host_paths=(volumes,), private=home))
+
+    async def agent(around: Hosted) -> int:
+        return await _run_agent(around, server.client(AGENT), settings)
+
+    fleet = Fleet(_nodes(settings, agent))
     server = build(directory, made, tokens, fleet)
     is_new = not any(server.api.store.counts().values())
     try:
@@ -86,6 +110,7 @@ async def run_cluster(
             )
             if settings.apply_spec or is_new:
                 await _apply_pools(server.client(ADMIN), settings)
+            await _apply_agents(server.client(ADMIN), settings)
             admits = asyncio.Event()
             programs = _programs(server, fleet, settings) | {
                 "admission": _admission(server, lambda _port: admits.set())
@@ -104,7 +129,7 @@ def _programs(
     around = Surroundings(
         ca_pem=server.certificates.ca_pem.decode(),
         spec=settings.spec,
-        versions=Versions(KUBERNETES_VERSION, f"gpupool://{__version__}"),
+        versions=_VERSIONS,
         quotas=settings.quotas,
         volumes=settings.data_dir / _VOLUMES,
         dial=_dial(fleet),
@@ -116,6 +141,46 @@ def _programs(
         "nodes": fleet.run(server.client(FLEET)),
         "records": server.keep_records(),
     }
+
+
+def _nodes(settings: ClusterSettings, agent: HostedProgram) -> FleetSettings:
+    log_to_containers("gpupool.agent")
+    spec = settings.spec
+    return FleetSettings(
+        _pods(settings),
+        host_paths=(settings.data_dir / _VOLUMES,),
+        private=tuple(Path(given) for given in (os.environ.get("GPUPOOL_HOME"),) if given),
+        cards={
+            name: Cards(machine.gpu.name, machine.gpu.memory_mib, machine.gpu_count)
+            for name, machine in spec.instance_types.items()
+            if machine.gpu is not None
+        },
+        real_cards=settings.real_gpus,
+        hosted={agents.IMAGE: agent},
+        images={
+            name: Image(image.command, image.args, image.directory)
+            for name, image in spec.images.items()
+        },
+    )
+
+
+def _pods(settings: ClusterSettings) -> Path:
+    return settings.data_dir / "pods"
+
+
+async def _run_agent(around: Hosted, kube: Kube, settings: ClusterSettings) -> int:
+    """The same program as on real nodes; but for the driver, hundreds share this process."""
+    files = NodeFiles(node_driver(_pods(settings), around.node))
+    await run_agent(
+        AgentSettings(
+            around.node,
+            plugins=around.mounts[agents.PLUGINS],
+            pod_resources=around.mounts[agents.POD_RESOURCES] / "kubelet.sock",
+        ),
+        NvmlDriver() if settings.real_gpus else SimulatedDriver(files.state),
+        kube,
+    )
+    return 0
 
 
 def _scheduling() -> SchedulerSettings:
@@ -150,6 +215,23 @@ async def _run_until(
         await stop.wait()
         for task in reversed(running):
             task.cancel()
+
+
+async def _apply_agents(kube: Kube, settings: ClusterSettings) -> None:
+    """On every node with cards; this machine's own cards are those of one node."""
+    spec = settings.spec
+    planned = cluster_nodes(spec.pools, network=spec.network, versions=_VERSIONS)
+    real = settings.real_gpus
+    nodes = agents.first_with_cards(spec, planned) if real else agents.with_cards(spec)
+    with contextlib.suppress(AlreadyExists):
+        await kube.create(SERVICE_ACCOUNTS, agents.agent_account())
+    wanted = agents.agent_daemon_set(nodes)
+    try:
+        await kube.create(DAEMON_SETS, wanted)
+    except AlreadyExists:  # perhaps of an older version of ours
+        metadata = wanted["metadata"]
+        path = DAEMON_SETS.path(metadata["namespace"], metadata["name"])
+        await kube.patch(path, {"spec": wanted["spec"]})
 
 
 async def _apply_pools(kube: Kube, settings: ClusterSettings) -> None:
