@@ -223,3 +223,72 @@ def test_totals_are_those_of_the_documents(tmp_path: Path) -> None:
     files = make_node(tmp_path / "node", [V100, M40])
     query = run(files, "nvidia-smi", "--query-gpu=name,memory.total", "--format=csv,noheader")
     assert query.stdout == "Tesla V100-SXM2-16GB, 16130 MiB\nTesla M40, 12209 MiB\n"
+
+
+MODEL = """
+import ctypes, random
+cuda = ctypes.CDLL("libcuda.so.1")
+def ok(result):
+    assert result == 0, result
+context, free, total = ctypes.c_void_p(), ctypes.c_size_t(), ctypes.c_size_t()
+ok(cuda.cuInit(0))
+ok(cuda.cuDevicePrimaryCtxRetain(ctypes.byref(context), 0))
+ok(cuda.cuCtxSetCurrent(context))
+choice, held = random.Random(11), {}
+for step in range(4000):
+    if not held or (len(held) < 700 and choice.random() < 0.55):
+        size, pointer = choice.randint(1, 5000), ctypes.c_uint64()
+        ok(cuda.cuMemAlloc_v2(ctypes.byref(pointer), ctypes.c_size_t(size)))
+        assert pointer.value not in held
+        held[pointer.value] = size
+    else:
+        pointer = choice.choice(list(held))
+        inside, base, size = pointer + held[pointer] - 1, ctypes.c_uint64(), ctypes.c_size_t()
+        ok(cuda.cuMemGetAddressRange_v2(
+            ctypes.byref(base), ctypes.byref(size), ctypes.c_uint64(inside)))
+        assert (base.value, size.value) == (pointer, held.pop(pointer))
+        ok(cuda.cuMemFree_v2(ctypes.c_uint64(pointer)))
+        assert cuda.cuMemFree_v2(ctypes.c_uint64(pointer)) == 1  # not twice
+    if step % 50 == 0:
+        ok(cuda.cuMemGetInfo_v2(ctypes.byref(free), ctypes.byref(total)))
+        assert total.value - free.value == sum(-(-size // 512) * 512 for size in held.values())
+ok(cuda.cuDevicePrimaryCtxRelease_v2(0))
+ok(cuda.cuDevicePrimaryCtxRetain(ctypes.byref(context), 0))
+ok(cuda.cuCtxSetCurrent(context))
+ok(cuda.cuMemGetInfo_v2(ctypes.byref(free), ctypes.byref(total)))
+print(total.value - free.value)
+"""
+
+
+def test_thousands_of_allocations_are_kept_apart(node: NodeFiles) -> None:
+    assert python(node, MODEL) == "0\n"  # with the context everything in it went
+
+
+DATA = """
+import ctypes
+cuda = ctypes.CDLL("libcuda.so.1")
+def ok(result):
+    assert result == 0, result
+context, pointer = ctypes.c_void_p(), ctypes.c_uint64()
+ok(cuda.cuInit(0))
+ok(cuda.cuDevicePrimaryCtxRetain(ctypes.byref(context), 0))
+ok(cuda.cuCtxSetCurrent(context))
+size = 3 * 4096 + 100
+ok(cuda.cuMemAlloc_v2(ctypes.byref(pointer), ctypes.c_size_t(size)))
+at = lambda offset: ctypes.c_uint64(pointer.value + offset)
+back = ctypes.create_string_buffer(size)
+ok(cuda.cuMemcpyHtoD_v2(pointer, b"x" * size, ctypes.c_size_t(size)))
+ok(cuda.cuMemsetD8_v2(at(10), ctypes.c_ubyte(0), ctypes.c_size_t(size - 20)))
+ok(cuda.cuMemsetD32_v2(at(40), ctypes.c_uint(0x41424344), ctypes.c_size_t(2)))
+ok(cuda.cuMemcpyDtoH_v2(back, pointer, ctypes.c_size_t(size)))
+wanted = b"x" * 10 + bytes(30) + b"DCBADCBA" + bytes(size - 58) + b"x" * 10
+assert back.raw == wanted
+# What is not the card's, or passes its end, is refused.
+assert cuda.cuMemcpyHtoD_v2(at(1), b"x" * size, ctypes.c_size_t(size)) == 1
+assert cuda.cuMemcpyDtoH_v2(back, ctypes.c_uint64(4096), ctypes.c_size_t(1)) == 1
+print("same")
+"""
+
+
+def test_copies_and_fills_carry_data(node: NodeFiles) -> None:
+    assert python(node, DATA) == "same\n"
