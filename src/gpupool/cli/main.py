@@ -20,6 +20,8 @@ COMMANDS = {
     "quota": "Show or change the quotas of the platform.",
     "gpu": "Look at the cards of nodes, and take single ones out of use.",
     "agent": "Find a node's GPUs, label the node, and offer them to its kubelet.",
+    "scheduler": "Find nodes and cards for pods.",
+    "extender": "Choose nodes and cards for kube-scheduler.",
     "version": "Print the version.",
 }
 

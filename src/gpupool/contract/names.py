@@ -102,7 +102,9 @@ LABEL_GPU_PLACEMENT = "ack.node.gpu.placement"
 
 # What the scheduler writes with the Binding. `contract/allocation.py` makes and reads them.
 SCHEDULER_NAME = "gpupool-scheduler"
-SCHEDULER_LEASE = "gpupool-scheduler"  # in kube-system: who of several schedulers works
+# Leases in kube-system: who of several works.
+SCHEDULER_LEASE = "gpupool-scheduler"
+EXTENDER_LEASE = "gpupool-extender"
 DEFAULT_SCHEDULER_NAME = "default-scheduler"
 ANNOTATION_ALLOCATION = "gpupool.io/allocation"
 ANNOTATION_MEM_IDX = "ALIYUN_COM_GPU_MEM_IDX"

@@ -75,6 +75,23 @@ def preempt(
     return _best(found)
 
 
+def preempt_on(
+    cluster: Cluster,
+    pod: PodRequest,
+    policy: Policy,
+    node: str,
+    budgets: Sequence[DisruptionBudget] = (),
+) -> Preemption | None:
+    """On this node alone."""
+    state = cluster.state(node)
+    if state is None or state.index not in _curable_nodes(cluster, pod):
+        return None
+    below = [held for held in state.pods.values() if held.pod.priority < pod.priority]
+    with trial(cluster) as trying:
+        found = _on_node(_Attempt(cluster, pod, policy, state, trying), below, budgets)
+    return _best([found]) if isinstance(found, _Candidate) else None
+
+
 def _curable_nodes(cluster: Cluster, pod: PodRequest) -> list[int]:
     """Nodes that only refuse because of what pods hold there."""
     incurable: set[int] = set()

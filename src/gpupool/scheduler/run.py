@@ -15,11 +15,10 @@ from gpupool.engine.policies.policy import Policy
 from gpupool.kube.client import Kube
 from gpupool.kube.events import Recorder
 from gpupool.kube.lease import seconds_since_boot
-from gpupool.kube.mirror import Mirror
-from gpupool.kube.resources import DISRUPTION_BUDGETS, NAMESPACES, NODES, PODS
 from gpupool.scheduler.bind import Binder
 from gpupool.scheduler.cluster_state import ClusterState
 from gpupool.scheduler.cycle import Cycle
+from gpupool.scheduler.follow import follow
 from gpupool.scheduler.ledger import Knowledge
 from gpupool.scheduler.metrics import Metrics
 from gpupool.scheduler.preemption import Evictor
@@ -69,23 +68,9 @@ class Scheduler:
 
     async def run(self) -> None:
         """Until cancelled; then what was sent is waited for."""
-        state = self.state
-        handlers = {
-            NODES: state.node_changed,
-            NAMESPACES: state.namespace_changed,
-            DISRUPTION_BUDGETS: state.budget_changed,
-            PODS: state.pod_changed,
-        }
         async with asyncio.TaskGroup() as tasks:
-            mirrors = []
-            for resource, handler in handlers.items():
-                mirror = Mirror(self._kube, resource)
-                mirror.on_change(handler)
-                tasks.create_task(mirror.run(), name=f"mirror-{resource.plural}")
-                mirrors.append(mirror)
             tasks.create_task(self._reports.run(), name="scheduler-reports")
-            for mirror in mirrors:
-                await mirror.wait_synced()
+            await follow(self._kube, self.state, tasks)
             self.state.take_excesses()  # were there before us
             self.is_synced = True
             try:

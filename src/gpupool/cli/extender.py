@@ -1,0 +1,87 @@
+"""`gpupool extender`: decides for kube-scheduler, over HTTPS."""
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from gpupool.cli.programs import access_options, run_program
+from gpupool.cli.scheduler import address, candidacy, policy_named
+from gpupool.contract.names import EXTENDER_LEASE
+
+if TYPE_CHECKING:
+    import ssl
+
+    from gpupool.kube.client import Kube
+    from gpupool.scheduler.health import Address
+
+_LOOPBACK = ("127.0.0.1", "localhost", "::1")
+
+
+@click.command("extender")
+@access_options
+@click.option(
+    "--address",
+    "listen",
+    default="127.0.0.1:32766",
+    show_default=True,
+    metavar="HOST:PORT",
+    callback=address,
+    help="Where kube-scheduler asks.",
+)
+@click.option("--tls-cert", default="", metavar="FILE", help="Certificate, as PEM.")
+@click.option("--tls-key", default="", metavar="FILE", help="Its key.")
+@click.option("--policy", default="", metavar="NAME", help="How GPUs are packed.")
+@click.option(
+    "--leader-elect/--no-leader-elect",
+    default=True,
+    help="Answer only while leading, so that several can run.  [default: do]",
+)
+@click.option("--lease-namespace", default="kube-system", show_default=True, help="Of the Lease.")
+def command(**options: Any) -> None:
+    """Choose nodes and cards for kube-scheduler, until told to stop.
+
+    `gpupool scheduler config` prints what kube-scheduler needs to ask here.
+    """
+    _run(**options)
+
+
+def _run(
+    *,
+    listen: "Address",
+    tls_cert: str,
+    tls_key: str,
+    policy: str,
+    leader_elect: bool,
+    lease_namespace: str,
+    **where: str,
+) -> None:
+    from gpupool.cli.log_format import log_to_stderr
+    from gpupool.scheduler.extender_program import ExtenderSettings, run_extender
+
+    settings = ExtenderSettings(
+        policy_named(policy),
+        listen,
+        _tls(listen, tls_cert, tls_key),
+        candidacy(EXTENDER_LEASE, lease_namespace) if leader_elect else None,
+    )
+
+    async def work(kube: "Kube") -> None:
+        await run_extender(kube, settings)
+
+    log_to_stderr()
+    run_program(work, "gpupool-extender", **where)
+
+
+def _tls(listen: "Address", certificate: str, key: str) -> "ssl.SSLContext | None":
+    import ssl
+
+    if not certificate and listen.host in _LOOPBACK:
+        return None
+    if not certificate:
+        raise click.UsageError("--tls-cert and --tls-key are needed beyond this machine.")
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    try:
+        context.load_cert_chain(certificate, key or None)
+    except OSError as error:  # also what is wrong with the certificate itself
+        raise click.ClickException(f"The certificate cannot be used: {error}") from error
+    return context

@@ -1,0 +1,130 @@
+"""`gpupool scheduler`: the scheduler as a process, and the configuration of kube-scheduler."""
+
+import re
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from gpupool.cli.programs import access_options, run_program
+from gpupool.contract.names import SCHEDULER_LEASE, SCHEDULER_NAME
+
+if TYPE_CHECKING:
+    from gpupool.engine.policies.policy import Policy
+    from gpupool.kube.client import Kube
+    from gpupool.kube.lease import Candidacy
+    from gpupool.scheduler.health import Address
+
+
+def address(_: click.Context, __: click.Parameter, text: str | None) -> "Address | None":
+    from gpupool.scheduler.health import Address
+
+    if not text:
+        return None
+    found = re.fullmatch(r"(\[[0-9a-fA-F:.]+\]|[^:\[\]]*):(\d{1,5})", text)
+    if found is None or int(found[2]) > 65535:
+        raise click.BadParameter(f'wanted HOST:PORT or :PORT, found "{text}"')
+    return Address(found[1].strip("[]") or "0.0.0.0", int(found[2]))
+
+
+def policy_named(name: str) -> "Policy":
+    from gpupool.engine.policies import DEFAULT, POLICIES
+    from gpupool.engine.policies.mix import Mix
+
+    if name and name not in POLICIES:
+        known = ", ".join(POLICIES)
+        raise click.BadParameter(f'there is no policy "{name}"; there are {known}')
+    return POLICIES[name or DEFAULT](Mix())
+
+
+def candidacy(lease: str, namespace: str) -> "Candidacy":
+    """As client-go calls its candidates: by host, and a word of their own."""
+    import os
+    import secrets
+
+    from gpupool.kube.lease import Candidacy
+
+    return Candidacy(namespace, lease, f"{os.uname().nodename}_{secrets.token_hex(4)}")
+
+
+@click.group("scheduler", invoke_without_command=True)
+@click.pass_context
+@access_options
+@click.option(
+    "--scheduler-name",
+    "names",
+    multiple=True,
+    default=(SCHEDULER_NAME,),
+    show_default=True,
+    help="Pods with this spec.schedulerName are ours; may be given several times.",
+)
+@click.option("--policy", default="", metavar="NAME", help="How GPUs are packed.")
+@click.option(
+    "--leader-elect/--no-leader-elect",
+    default=True,
+    help="Work only while leading, so that several can run.  [default: do]",
+)
+@click.option("--lease-namespace", default="kube-system", show_default=True, help="Of the Lease.")
+@click.option(
+    "--health-address",
+    "health",
+    default="127.0.0.1:10259",
+    show_default=True,
+    metavar="HOST:PORT",
+    callback=address,
+    help="For /healthz, /readyz and /metrics; empty: none.",
+)
+def command(ctx: click.Context, /, **options: Any) -> None:
+    """Find nodes and cards for pods, until told to stop.
+
+    All that it knows is in the cluster: it can be stopped and started at any moment, and several
+    can run, of which one works.
+    """
+    if ctx.invoked_subcommand is None:
+        _run(**options)
+
+
+def _run(
+    *,
+    names: tuple[str, ...],
+    policy: str,
+    leader_elect: bool,
+    lease_namespace: str,
+    health: "Address | None",
+    **where: str,
+) -> None:
+    from gpupool.cli.log_format import log_to_stderr
+    from gpupool.scheduler.program import ProgramSettings, run_scheduler
+    from gpupool.scheduler.run import SchedulerSettings
+
+    settings = ProgramSettings(
+        SchedulerSettings(policy_named(policy), frozenset(names)),
+        candidacy(SCHEDULER_LEASE, lease_namespace) if leader_elect else None,
+        health,
+    )
+
+    async def work(kube: "Kube") -> None:
+        await run_scheduler(kube, settings)
+
+    log_to_stderr()
+    run_program(work, names[0], **where)
+
+
+@command.command("config")
+@click.option(
+    "--url",
+    default="http://127.0.0.1:32766",
+    show_default=True,
+    help="Where kube-scheduler reaches `gpupool extender`.",
+)
+@click.option(
+    "--ca-file", default="", help="Vouches for its certificate, as kube-scheduler sees it."
+)
+@click.option("--client-kubeconfig", default="", help="kube-scheduler's own kubeconfig.")
+def config(url: str, ca_file: str, client_kubeconfig: str) -> None:
+    """Print the configuration with which kube-scheduler asks `gpupool extender`."""
+    import yaml
+
+    from gpupool.scheduler.kube_scheduler_config import kube_scheduler_config
+
+    made = kube_scheduler_config(url, ca_file=ca_file, kubeconfig=client_kubeconfig)
+    click.echo(yaml.safe_dump(made, sort_keys=False), nl=False)

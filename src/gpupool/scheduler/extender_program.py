@@ -1,0 +1,87 @@
+"""The extender as a process: HTTPS for kube-scheduler, and the touch that makes it look again.
+
+Several can run: the one that leads is ready, so a Service sends kube-scheduler only there.
+"""
+
+import asyncio
+import contextlib
+import logging
+import ssl
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from gpupool.contract.names import ANNOTATION_FREED
+from gpupool.engine.policies.policy import Policy
+from gpupool.kube.client import Kube
+from gpupool.kube.errors import KubeError
+from gpupool.kube.lease import Candidacy, Leadership, seconds_since_boot
+from gpupool.kube.resources import NODES
+from gpupool.scheduler.cluster_state import ClusterState
+from gpupool.scheduler.extender import Extender
+from gpupool.scheduler.extender_server import application
+from gpupool.scheduler.follow import follow
+from gpupool.scheduler.health import Address, serving
+
+log = logging.getLogger(__name__)
+
+_PAUSE_S = 0.1  # between two looks at who waits
+
+
+@dataclass(frozen=True, slots=True)
+class ExtenderSettings:
+    policy: Policy
+    address: Address
+    tls: ssl.SSLContext | None = None  # None: plain HTTP, for the same machine only
+    candidacy: Candidacy | None = None
+
+
+class _Service:
+    """What the HTTP server asks: the extender of the current term, if there is one."""
+
+    def __init__(self, kube: Kube, settings: ExtenderSettings) -> None:
+        self._kube = kube
+        self._policy = settings.policy
+        self.may_act: Callable[[], bool] = lambda: True
+        self.current: Extender | None = None
+
+    async def term(self) -> None:
+        """From reading everything to the end of it."""
+        changed = asyncio.Event()
+        state = ClusterState((), changed.set, seconds_since_boot)
+        extender = Extender(self._kube, state, self._policy, seconds_since_boot, self.may_act)
+        try:
+            async with asyncio.TaskGroup() as tasks:
+                await follow(self._kube, state, tasks, extender.pod_changed)
+                self.current = extender
+                while True:
+                    await changed.wait()
+                    changed.clear()
+                    await self._touch(extender)
+                    await asyncio.sleep(_PAUSE_S)
+        finally:
+            self.current = None
+
+    async def _touch(self, extender: Extender) -> None:
+        for node in extender.freed():
+            mark = {"metadata": {"annotations": {ANNOTATION_FREED: str(time.time_ns())}}}
+            try:
+                await self._kube.patch(NODES.path(name=node), mark)
+            except KubeError as error:
+                log.warning("node not touched", extra={"node": node, "error": str(error)})
+
+
+async def run_extender(
+    kube: Kube, settings: ExtenderSettings, ready: Callable[[int], None] = lambda _port: None
+) -> None:
+    """Until cancelled. `ready` gets the port."""
+    service = _Service(kube, settings)
+    async with contextlib.AsyncExitStack() as stack:
+        app = application(lambda: service.current)
+        ready(await stack.enter_async_context(serving(app, settings.address, settings.tls)))
+        if settings.candidacy is None:
+            await service.term()
+            return
+        leadership = Leadership(kube, settings.candidacy)
+        service.may_act = leadership.is_sure
+        await leadership.run(service.term)

@@ -1,0 +1,100 @@
+"""The extender's HTTP routes. Bodies have a limit; what cannot be answered is said in words."""
+
+import logging
+from collections.abc import Awaitable, Callable
+
+import orjson
+from aiohttp import web
+
+from gpupool import __version__
+from gpupool.contract import extender_messages as messages
+from gpupool.contract.extender_messages import BadMessage
+from gpupool.scheduler.extender import NOT_LEADING, Extender
+from gpupool.scheduler.health import health_routes
+from gpupool.scheduler.inspection import inspection
+
+log = logging.getLogger(__name__)
+
+PREFIX = "/gpushare-scheduler"
+_MAX_BYTES = 256 * 1024**2  # all nodes of a large cluster, where kube-scheduler sends those
+
+Current = Callable[[], Extender | None]
+Answer = Callable[[Extender, object], object]
+
+
+def application(current: Current) -> web.Application:
+    """`current`: whoever answers; None: it is another's turn, or too early."""
+    app = web.Application(client_max_size=_MAX_BYTES)
+    app.add_routes(
+        [
+            web.post(f"{PREFIX}/filter", _answering(current, _filter)),
+            web.post(f"{PREFIX}/prioritize", _answering(current, _prioritize)),
+            web.post(f"{PREFIX}/preempt", _answering(current, _preempt)),
+            web.post(f"{PREFIX}/bind", _binding(current)),
+            web.get(f"{PREFIX}/inspect", _inspecting(current)),
+            web.get(f"{PREFIX}/inspect/{{node}}", _inspecting(current)),
+            web.get("/version", _version),
+            *health_routes(lambda: current() is not None, lambda: ""),
+        ]
+    )
+    return app
+
+
+def _filter(extender: Extender, message: object) -> object:
+    return extender.filter(messages.extender_args(message))
+
+
+def _prioritize(extender: Extender, message: object) -> object:
+    return extender.prioritize(messages.extender_args(message))
+
+
+def _preempt(extender: Extender, message: object) -> object:
+    return extender.preempt(messages.preemption_args(message))
+
+
+def _answering(
+    current: Current, answer: Answer
+) -> Callable[[web.Request], Awaitable[web.Response]]:
+    async def handle(request: web.Request) -> web.Response:
+        extender = current()
+        if extender is None:
+            return web.Response(status=503, text=f"{NOT_LEADING}\n")
+        try:
+            return _json(answer(extender, orjson.loads(await request.read())))
+        except (BadMessage, orjson.JSONDecodeError) as error:
+            log.warning("not understood", extra={"path": request.path, "error": str(error)})
+            return web.Response(status=400, text=f"{error}\n")
+
+    return handle
+
+
+def _binding(current: Current) -> Callable[[web.Request], Awaitable[web.Response]]:
+    async def handle(request: web.Request) -> web.Response:
+        extender = current()
+        if extender is None:
+            return _json(messages.binding_result(NOT_LEADING))
+        try:
+            args = messages.binding_args(orjson.loads(await request.read()))
+        except (BadMessage, orjson.JSONDecodeError) as error:
+            return web.Response(status=400, text=f"{error}\n")
+        return _json(messages.binding_result(await extender.bind(args)))
+
+    return handle
+
+
+def _inspecting(current: Current) -> Callable[[web.Request], Awaitable[web.Response]]:
+    async def handle(request: web.Request) -> web.Response:
+        extender = current()
+        if extender is None:
+            return web.Response(status=503, text=f"{NOT_LEADING}\n")
+        return _json(inspection(extender.state.cluster, request.match_info.get("node", "")))
+
+    return handle
+
+
+async def _version(_: web.Request) -> web.Response:
+    return _json({"version": __version__})
+
+
+def _json(answer: object) -> web.Response:
+    return web.Response(body=orjson.dumps(answer), content_type="application/json")

@@ -1,0 +1,29 @@
+"""follow: keeps a ClusterState up to date with the API, from now on."""
+
+import asyncio
+
+from gpupool.kube.client import Kube
+from gpupool.kube.mirror import Changed, Mirror
+from gpupool.kube.resources import DISRUPTION_BUDGETS, NAMESPACES, NODES, PODS
+from gpupool.scheduler.cluster_state import ClusterState
+
+
+async def follow(
+    kube: Kube, state: ClusterState, tasks: asyncio.TaskGroup, *also_pods: Changed
+) -> None:
+    """Returns when everything has been read once; goes on in `tasks`."""
+    handlers = {
+        NODES: state.node_changed,
+        NAMESPACES: state.namespace_changed,
+        DISRUPTION_BUDGETS: state.budget_changed,
+        PODS: state.pod_changed,
+    }
+    mirrors = []
+    for resource, handler in handlers.items():
+        mirror = Mirror(kube, resource)
+        for each in (handler, *(also_pods if resource == PODS else ())):
+            mirror.on_change(each)
+        tasks.create_task(mirror.run(), name=f"mirror-{resource.plural}")
+        mirrors.append(mirror)
+    for mirror in mirrors:
+        await mirror.wait_synced()

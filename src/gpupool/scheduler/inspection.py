@@ -1,0 +1,43 @@
+"""What the extender's `inspect` answers: nodes, cards and pods, in units of GPU memory."""
+
+from gpupool.contract.objects import Obj
+from gpupool.engine.cluster import Cluster
+from gpupool.engine.node_state import CardState, NodeState
+
+
+def inspection(cluster: Cluster, node: str = "") -> Obj:
+    """Of all nodes with cards, or of one."""
+    states = (cluster.at(int(index)) for index in cluster.all_nodes())
+    return {
+        "nodes": [
+            _node(state)
+            for state in states
+            if state.cards and (not node or state.node.name == node)
+        ]
+    }
+
+
+def _node(state: NodeState) -> Obj:
+    devices = [_card(card, state) for card in state.cards]
+    return {
+        "name": state.node.name,
+        "totalGPU": sum(device["totalGPU"] for device in devices),
+        "usedGPU": sum(device["usedGPU"] for device in devices),
+        "devs": devices,
+    }
+
+
+def _card(card: CardState, state: NodeState) -> Obj:
+    pods: list[Obj] = []
+    for held in state.pods.values():
+        for hold in held.cards:
+            if hold.uuid == card.card.uuid:
+                used = card.card.units if hold.whole else hold.units
+                name, namespace = held.pod.name, held.pod.namespace
+                pods.append({"name": name, "namespace": namespace, "usedGPU": used})
+    return {
+        "id": card.card.index,
+        "totalGPU": card.card.units,
+        "usedGPU": sum(pod["usedGPU"] for pod in pods),
+        "pods": pods,
+    }
