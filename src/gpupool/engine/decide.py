@@ -9,6 +9,7 @@ The caller holds what was decided (`Cluster.hold`) before the next decision.
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -32,8 +33,7 @@ _BY_PLACEMENT = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Placement:
+class Placement(NamedTuple):
     node: str
     allocation: Allocation
 
@@ -62,7 +62,16 @@ def decide(cluster: Cluster, pod: PodRequest, policy: Policy) -> Placement | Uns
     row = row_of(cluster, pod, policy_for(pod, policy))
     if looks_elsewhere(cluster, pod, row):
         return _first_that_works(cluster, pod, row, _ranked(cluster, pod, row))
-    return _first_that_works(cluster, pod, row, _cheapest(row))
+    costs = row.costs
+    while True:
+        node = int(costs.argmin())
+        if costs[node] == NEVER:
+            return Unschedulable(cluster, pod)
+        state = cluster.at(node)
+        allocation = allocation_on(cluster, pod, state, row.policy, row.ask)
+        if allocation is not None:
+            return Placement(state.node.name, allocation)
+        costs[node] = NEVER  # until something changes there
 
 
 def decide_on(
@@ -101,16 +110,6 @@ def looks_elsewhere(cluster: Cluster, pod: PodRequest, row: Row) -> bool:
         or bool(pod.affinity or pod.anti_affinity or pod.same_card or pod.different_card)
         or has_preferences(pod, cluster)
     )
-
-
-def _cheapest(row: Row) -> Iterator[int]:
-    """One after the other, from a row in which those that do not work are marked."""
-    while True:
-        node = int(row.costs.argmin())
-        if row.costs[node] == NEVER:
-            return
-        yield node
-        row.costs[node] = NEVER
 
 
 def _ranked(cluster: Cluster, pod: PodRequest, row: Row) -> Iterator[int]:
