@@ -38,6 +38,7 @@ class Columns:
         self.memory_free = _zeros(self.size, dtype=np.int64)
         self.cpu_total = _zeros(self.size, dtype=np.int64)
         self.memory_total = _zeros(self.size, dtype=np.int64)
+        self.bulk = _zeros(self.size, dtype=np.int64)  # by which policies tell large machines
         self.card_free = _zeros(_FIRST_CARDS, self.size)
         self.card_total = _zeros(_FIRST_CARDS, self.size) + 1
         self.card_compute = _zeros(_FIRST_CARDS, self.size)

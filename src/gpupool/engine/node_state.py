@@ -20,6 +20,7 @@ from gpupool.core.gpu import (
 )
 from gpupool.core.request import HostPort, Node, PodRequest
 from gpupool.engine.columns import MEMORY, MOST, Columns
+from gpupool.engine.policies.bulk import bulk_of
 
 MODES = (GpuMode.ANY, GpuMode.WHOLE, GpuMode.SHARED)
 _MIB_SHIFT = 20
@@ -35,8 +36,7 @@ class CardHold(NamedTuple):
     whole: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Held:
+class Held(NamedTuple):
     pod: PodRequest
     node: str
     allocation: Allocation
@@ -170,6 +170,8 @@ def replace_node(state: NodeState, node: Node, columns: Columns) -> None:
     columns.pods[at] = len(state.pods)
     columns.cpu_total[at] = _bounded(node.allocatable.get("cpu", 0))
     columns.memory_total[at] = _bounded(node.allocatable.get("memory", 0)) >> _MIB_SHIFT
+    cpu, memory = int(columns.cpu_total[at]), int(columns.memory_total[at])
+    columns.bulk[at] = bulk_of(len(cards), cpu, memory)
     write_resources(state, columns, columns.resource_rows)
     columns.card_free[:, at] = 0
     columns.card_total[:, at] = 1

@@ -14,12 +14,16 @@ mix makes a new policy: costs that are kept from an older one are void.
 from collections.abc import Callable
 
 from gpupool.engine.policies.best_fit import best_fit
+from gpupool.engine.policies.fgd import fgd
 from gpupool.engine.policies.mix import Mix
 from gpupool.engine.policies.policy import Policy
+from gpupool.engine.policies.residue import residue
 from gpupool.engine.policies.spread import spread
 
 POLICIES: dict[str, Callable[[Mix], Policy]] = {
+    "residue": residue,
+    "fgd": fgd,
     "best-fit": best_fit,
     "spread": spread,
 }
-DEFAULT = "best-fit"
+DEFAULT = "residue"

@@ -39,6 +39,8 @@ class CardColumns(Protocol):
     def memory_free(self) -> Ints: ...  # (N,) MiB of the host
     @property
     def model(self) -> Ints: ...  # (N,) which model the node's cards are, as the mix numbers them
+    @property
+    def bulk(self) -> Ints: ...  # (N,) how large a machine it is: cards, then CPU, then memory
 
 
 @dataclass(frozen=True, slots=True)

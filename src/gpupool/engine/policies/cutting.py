@@ -1,0 +1,91 @@
+"""How much of a card's free part the workload can use: the cutting-stock problem, relaxed.
+
+Cards are cut into the sizes that pods ask for. The linear relaxation, solved by column generation
+(Gilmore and Gomory), gives each size a value in cards; a free part is worth the best set of sizes
+that fits into it, and what it is not worth is residue: no pod of this workload will use it.
+"""
+
+from collections.abc import Mapping
+from math import gcd
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gpupool.engine.policies.policy import WHOLE, Ints
+
+_MOST_STEPS = 256  # sizes are told apart to this part of a card
+_MOST_ROUNDS = 200  # far more than ever needed; a worse table is no harm
+_NEARLY = 1e-9
+
+
+def usable_milli(demand: Mapping[int, int], total: int) -> Ints:
+    """For 0..total free on a card: how much of that can be used, in thousandths of the card.
+
+    `demand`: how many cards' parts of each size are asked for; a whole card is `total`.
+    """
+    sizes = sorted(size for size in demand if 0 < size <= total)
+    if not sizes:
+        return np.arange(total + 1) * WHOLE // total
+    unit = gcd(total, *sizes)
+    if total // unit > _MOST_STEPS:
+        unit = -(-total // _MOST_STEPS)
+    steps = total // unit
+    rounded: dict[int, int] = {}
+    for size in sizes:
+        cut = min(-(-size // unit), steps)
+        rounded[cut] = rounded.get(cut, 0) + demand[size]
+    worth = _worth(list(rounded), np.array(list(rounded.values()), dtype=np.float64), steps)
+    usable = np.floor(worth * WHOLE + 0.5).astype(np.int64)
+    free = np.arange(total + 1)
+    return np.minimum(usable[np.minimum(free // unit, steps)], free * WHOLE // total)
+
+
+def _worth(cuts: list[int], demand: NDArray[np.float64], steps: int) -> NDArray[np.float64]:
+    """The value of 0..steps free steps, a whole card being worth 1."""
+    patterns = np.diag([float(steps // cut) for cut in cuts])
+    for _ in range(_MOST_ROUNDS):
+        inverse = np.linalg.inv(patterns)
+        values = np.maximum(inverse.sum(axis=0), 0.0)
+        worth, entering = _best_cut(cuts, values, steps)
+        if worth[steps] <= 1 + _NEARLY:
+            break
+        _exchange(patterns, inverse @ demand, inverse @ entering, entering)
+    scaled: NDArray[np.float64] = worth / max(worth[steps], _NEARLY)
+    return scaled
+
+
+def _exchange(
+    patterns: NDArray[np.float64],
+    use: NDArray[np.float64],
+    change: NDArray[np.float64],
+    entering: NDArray[np.float64],
+) -> None:
+    """The pattern that is used up first makes room: the ratio test of the simplex method."""
+    ratios = np.full(len(use), np.inf)
+    falls = change > _NEARLY
+    ratios[falls] = np.maximum(use[falls], 0.0) / change[falls]
+    patterns[:, int(ratios.argmin())] = entering
+
+
+def _best_cut(
+    cuts: list[int], values: NDArray[np.float64], steps: int
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """The most valuable cut of every length up to a card, and the pattern for a whole card."""
+    worth = [0.0] * (steps + 1)
+    taken = [-1] * (steps + 1)
+    priced = [(cut, value, at) for at, (cut, value) in enumerate(zip(cuts, values, strict=True))]
+    for length in range(1, steps + 1):
+        best, last = worth[length - 1], -1
+        for cut, value, at in priced:
+            if cut <= length and worth[length - cut] + value > best + _NEARLY:
+                best, last = worth[length - cut] + value, at
+        worth[length], taken[length] = best, last
+    pattern = np.zeros(len(cuts))
+    length = steps
+    while length > 0:
+        if taken[length] < 0:
+            length -= 1
+            continue
+        pattern[taken[length]] += 1
+        length -= cuts[taken[length]]
+    return np.array(worth), pattern

@@ -1,0 +1,142 @@
+"""fgd: where the GPU that a typical pod cannot use rises least.
+
+Fragmentation gradient descent, as published (USENIX ATC 2023), for comparison: the mean over the
+typical pods of what each could not use of the node, before and after. Costs are whole percents.
+"""
+
+from functools import partial
+from typing import NamedTuple, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gpupool.engine.policies.best_fit import left_over
+from gpupool.engine.policies.free_cards import fitting_cards, free_milli, tightest_cards
+from gpupool.engine.policies.mix import Mix
+from gpupool.engine.policies.policy import WHOLE, Ask, CardColumns, Ints, Policy
+
+Bools: TypeAlias = NDArray[np.bool_]
+_TYPICAL = 0.95  # so many of the pods are typical: the most frequent kinds
+
+
+class Typical(NamedTuple):
+    """Kinds of pods, T of them."""
+
+    cards: Ints  # (T, 1)
+    memory: Ints  # (T, 1, 1); 0: whole cards
+    cpu_milli: Ints  # (T, 1)
+    on_model: Ints  # (T, models + 1): 1 where the model will do
+    weight: Ints  # (T, 1): how many
+
+
+class Fill(NamedTuple):
+    """What the typical pods (T) find on cards (C) of nodes (k)."""
+
+    milli: Ints  # (C, k)
+    size: Ints  # (T, C, k): what a pod would take of the card
+    low: Ints  # (T, k): what is free on cards that are too full for it
+    roomy: Ints  # (T, k): how many cards would do
+
+
+def fgd(mix: Mix) -> Policy:
+    if not any(demand.ask.cards for demand in mix.demands):
+        return Policy("fgd", left_over, tightest_cards)  # nothing is known yet
+    typical = typical_pods(mix)
+    return Policy("fgd", partial(_costs, typical), partial(_cards, typical))
+
+
+def typical_pods(mix: Mix) -> Typical:
+    enough = _TYPICAL * sum(demand.pods for demand in mix.demands)
+    chosen, count = [], 0
+    for demand in mix.demands:
+        if count >= enough:
+            break
+        chosen.append(demand)
+        count += demand.pods
+    models = len(mix.cards_of_model) + 1
+    on_model = [[int(not d.models or m in d.models) for m in range(models)] for d in chosen]
+    return Typical(
+        np.array([[d.ask.cards] for d in chosen]),
+        np.array([[[d.ask.memory]] for d in chosen]),
+        np.array([[d.ask.cpu_milli] for d in chosen]),
+        np.array(on_model),
+        np.array([[d.pods] for d in chosen]),
+    )
+
+
+def _costs(typical: Typical, columns: CardColumns, ask: Ask, nodes: Ints) -> Ints:
+    least: Ints = _choices(typical, columns, ask, nodes).min(axis=0)
+    return least
+
+
+def _cards(typical: Typical, columns: CardColumns, ask: Ask, node: int) -> tuple[int, ...]:
+    if not ask.memory:
+        return tightest_cards(columns, ask, node)
+    costs = _choices(typical, columns, ask, np.array([node]))[:, 0].tolist()
+    fitting = sorted(fitting_cards(columns, ask, node), key=costs.__getitem__)
+    return tuple(sorted(fitting[: ask.cards]))
+
+
+def _choices(typical: Typical, columns: CardColumns, ask: Ask, nodes: Ints) -> Ints:
+    """(C, k): what it costs to use each card; (1, k) where there is nothing to choose."""
+    total = columns.card_total[:, nodes]
+    milli = free_milli(columns, nodes)
+    size = np.where(typical.memory, -(-typical.memory * WHOLE // total), WHOLE)
+    fill = Fill(milli, size, *_count(milli, size))
+    cpu = columns.cpu_free[nodes]
+    model = typical.on_model.take(columns.model[nodes], axis=1, mode="clip") > 0
+    before = _fragments(typical, fill, milli.sum(axis=0), model & (cpu >= typical.cpu_milli))
+    served = model & (cpu - ask.cpu_milli >= typical.cpu_milli)
+    if not ask.memory:
+        left = _without_whole(milli, ask.cards)
+        after = _fragments(typical, Fill(left, size, *_count(left, size)), left.sum(axis=0), served)
+        return _percents(after - before, typical)[np.newaxis]
+    taken = -(-ask.memory * WHOLE // total)
+    costs = np.stack(
+        [
+            _fragments(typical, _with_one_less(fill, card, taken), _rest(fill, card, taken), served)
+            for card in range(len(total))
+        ]
+    )
+    costs = _percents(costs - before, typical)
+    costs[milli < taken] = 0  # worse than any card that will do
+    return costs
+
+
+def _count(milli: Ints, size: Ints) -> tuple[Ints, Ints]:
+    fits = milli >= size
+    return np.where(fits, 0, milli).sum(axis=1), fits.sum(axis=1)
+
+
+def _with_one_less(fill: Fill, card: int, taken: Ints) -> Fill:
+    """With so much taken of one card."""
+    old, size = fill.milli[card], fill.size[:, card]
+    new = np.maximum(old - taken[card], 0)
+    low = fill.low - np.where(old < size, old, 0) + np.where(new < size, new, 0)
+    roomy = fill.roomy - (old >= size) + (new >= size)
+    return Fill(fill.milli, fill.size, low, roomy)
+
+
+def _rest(fill: Fill, card: int, taken: Ints) -> Ints:
+    rest: Ints = fill.milli.sum(axis=0) - np.minimum(taken[card], fill.milli[card])
+    return rest
+
+
+def _without_whole(milli: Ints, cards: int) -> Ints:
+    """The first untouched cards are taken."""
+    whole = milli == WHOLE
+    return np.where(whole & (whole.cumsum(axis=0) <= cards), 0, milli)
+
+
+def _fragments(typical: Typical, fill: Fill, left: Ints, served: Bools) -> Ints:
+    """(k,): what all typical pods together could not use; those without GPUs can use none."""
+    suits = served & (fill.roomy >= typical.cards) & (typical.cards > 0)
+    fragments: Ints = (np.where(suits, fill.low, left) * typical.weight).sum(axis=0)
+    return fragments
+
+
+def _percents(rise: Ints, typical: Typical) -> Ints:
+    """Squeezed into 100 steps, as published: small differences do not count."""
+    mean = rise / (int(typical.weight.sum()) * WHOLE)
+    costs: Ints = -(100 / (1 + np.exp(mean))).astype(np.int64)
+    return costs
