@@ -1,6 +1,7 @@
 """Cards as devices of the kubelet: how many there are, and which are called unhealthy."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -20,11 +21,14 @@ from gpupool.core.gpu import (
 )
 from gpupool.kubeletapi.messages import (
     HEALTHY,
+    MAX_MESSAGE_BYTES,
     ContainerDevices,
     ContainerResources,
+    ListAndWatchResponse,
     ListPodResourcesResponse,
     PodResources,
 )
+from gpupool.kubeletapi.wire import encode
 
 GPU, MEM, PERCENT = "nvidia.com/gpu", "aliyun.com/gpu-mem", "aliyun.com/gpu-core.percentage"
 M40 = Card(0, "GPU-a", "Tesla M40", 12209)
@@ -66,6 +70,15 @@ def test_a_unit_that_passes_the_limit_of_a_message_is_refused_in_words(unit_mib:
     assert offer.devices == ()
     assert f"in units of {unit_mib} MiB" in offer.refusal
     assert "would pass the 4 MiB that the kubelet takes" in offer.refusal
+
+
+def test_the_longest_list_that_is_offered_fits_into_a_message() -> None:
+    lost = Card(0, "GPU-a", "H100", 199_728, CardHealth.LOST, unit_mib=1)
+    longest = offers([lost], GpuMode.SHARED, {})[MEM]
+    assert len(longest.devices) == 199_728
+    assert 0.97 < len(encode(ListAndWatchResponse(longest.devices))) / MAX_MESSAGE_BYTES <= 1
+    more = replace(lost, memory_mib=199_729)
+    assert offers([more], GpuMode.SHARED, {})[MEM].refusal
 
 
 # -- which devices are called unhealthy ----------------------------------------------------

@@ -10,17 +10,10 @@ from typing import NamedTuple
 
 from gpupool.contract.names import RESOURCE_GPU, RESOURCE_GPU_MEM, RESOURCE_GPU_PERCENT
 from gpupool.core.gpu import WHOLE_CARD_PERCENT, Card, GpuMode
-from gpupool.kubeletapi.messages import (
-    HEALTHY,
-    MAX_MESSAGE_BYTES,
-    UNHEALTHY,
-    Device,
-    ListAndWatchResponse,
-)
-from gpupool.kubeletapi.wire import encode
+from gpupool.kubeletapi.messages import HEALTHY, MAX_MESSAGE_BYTES, UNHEALTHY, Device
 
 RESOURCES = (RESOURCE_GPU, RESOURCE_GPU_MEM, RESOURCE_GPU_PERCENT)
-_SMALLEST_DEVICE_BYTES, _LARGEST_DEVICE_BYTES = 14, 32
+_DEVICE_BYTES = 2 + 2 + 2 + len(UNHEALTHY)  # in the kubelet's list, beside its id
 
 
 class Holding(NamedTuple):
@@ -60,16 +53,12 @@ def _offer(
     resource: str, cards: Sequence[Card], counts: Sequence[int], holdings: Sequence[Holding]
 ) -> Offer:
     total = sum(counts)
-    if total * _SMALLEST_DEVICE_BYTES > MAX_MESSAGE_BYTES:
+    # Also when all of them are unhealthy, which is the longer word.
+    if total * (_DEVICE_BYTES + len(str(total))) > MAX_MESSAGE_BYTES:
         return Offer(refusal=_too_many(resource, total, cards[0].unit_mib))
     bad = unhealthy_ids(cards, counts, holdings)
-    devices = tuple(
-        Device(str(number), UNHEALTHY if str(number) in bad else HEALTHY) for number in range(total)
-    )
-    is_surely_small = total * _LARGEST_DEVICE_BYTES <= MAX_MESSAGE_BYTES
-    if not is_surely_small and len(encode(ListAndWatchResponse(devices))) > MAX_MESSAGE_BYTES:
-        return Offer(refusal=_too_many(resource, total, cards[0].unit_mib))
-    return Offer(devices)
+    ids = map(str, range(total))
+    return Offer(tuple(Device(id, UNHEALTHY if id in bad else HEALTHY) for id in ids))
 
 
 def _too_many(resource: str, total: int, unit_mib: int) -> str:

@@ -4,6 +4,9 @@ It knows what these APIs use: text, bool, whole numbers, other messages, sequenc
 maps of text. Unknown fields are skipped, zero values are not written, both as protobuf has it; the
 tests compare with the protobuf library. Why not that library: its generated code fits one or two
 of its major versions, and people have others installed beside us.
+
+Nodes list thousands of devices, hundreds of nodes at a time, so what is done for each is little:
+how a field is written and read is worked out once for each class.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -18,6 +21,7 @@ _VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5
 _SIZES = {_FIXED64: 8, _FIXED32: 4}
 _MASK64 = (1 << 64) - 1
 _SIGN64 = 1 << 63
+_MAX_DEPTH = 16  # of messages within messages
 
 
 class BadMessage(ValueError):
@@ -26,10 +30,10 @@ class BadMessage(ValueError):
 
 class _Field(NamedTuple):
     name: str
-    number: int
+    tag: bytes
     wire: int
-    encode: Callable[[Any], bytes]  # one element
-    decode: Callable[[Any], Any]
+    content: Callable[[Any], bytes]  # of one element, with its length before it
+    value: Callable[[Any, int], Any]  # of one element; the number is how deep it lies
     zero: Any
     is_sequence: bool = False
     is_map: bool = False
@@ -38,110 +42,128 @@ class _Field(NamedTuple):
 
 def encode(message: Any) -> bytes:
     kind: Any = type(message)
-    return b"".join(
-        part for row in _rows(kind) for part in _encoded(row, getattr(message, row.name))
-    )
+    out: list[bytes] = []
+    for row in _rows(kind):
+        value = getattr(message, row.name)
+        if row.is_packed:
+            if value:
+                out += row.tag, _sized(b"".join(map(row.content, value)))
+        elif row.is_sequence:
+            for element in value:
+                out += row.tag, row.content(element)
+        elif row.is_map:
+            for entry in sorted(value.items()):
+                out += row.tag, row.content(entry)
+        elif value != row.zero:
+            out += row.tag, row.content(value)
+    return b"".join(out)
 
 
 def decode(kind: type[Message], raw: bytes) -> Message:
     """Raises BadMessage."""
-    hashable: Any = kind
-    rows = _rows_by_number(hashable)
+    message: Message = _decode(kind, raw, 0)
+    return message
+
+
+def _decode(kind: Any, raw: bytes, depth: int) -> Any:
+    if depth > _MAX_DEPTH:
+        raise BadMessage(f"messages within messages, more than {_MAX_DEPTH} deep")
+    rows = _rows(kind)
     found: dict[str, Any] = {}
     for number, wire, value in _parts(raw):
-        row = rows.get(number)
-        if row is None:
+        if not 0 < number <= len(rows):
             continue
+        row = rows[number - 1]
         if row.is_packed and wire == _BYTES:
-            found.setdefault(row.name, []).extend(row.decode(n) for n in _varints(value))
+            found.setdefault(row.name, []).extend(row.value(n, depth) for n in _varints(value))
         elif wire != row.wire:
             raise BadMessage(f"{kind.__name__}.{row.name}: wire type {wire}, wanted {row.wire}")
-        elif row.is_map:
-            key, text = row.decode(value)
-            found.setdefault(row.name, {})[key] = text
         elif row.is_sequence:
-            found.setdefault(row.name, []).append(row.decode(value))
+            found.setdefault(row.name, []).append(row.value(value, depth))
+        elif row.is_map:
+            found.setdefault(row.name, {}).update((row.value(value, depth),))
         else:
-            found[row.name] = row.decode(value)
-    values = {name: tuple(v) if isinstance(v, list) else v for name, v in found.items()}
-    return kind(**values)
-
-
-def _encoded(row: _Field, value: Any) -> Iterator[bytes]:
-    if row.is_map:
-        elements: list[Any] = sorted(value.items())
-    elif row.is_sequence:
-        elements = list(value)
-    else:
-        elements = [] if value == row.zero else [value]
-    if row.is_packed and elements:
-        yield _tagged(row.number, _BYTES, b"".join(map(row.encode, elements)))
-    else:
-        for element in elements:
-            yield _tagged(row.number, row.wire, row.encode(element))
-
-
-def _tagged(number: int, wire: int, content: bytes) -> bytes:
-    tag = _varint(number << 3 | wire)
-    return tag + content if wire == _VARINT else tag + _varint(len(content)) + content
+            found[row.name] = row.value(value, depth)
+    for row in rows:
+        if row.is_sequence and row.name in found:
+            found[row.name] = tuple(found[row.name])
+    return kind(**found)
 
 
 @cache
 def _rows(kind: Any) -> tuple[_Field, ...]:
+    """Field n is at n - 1."""
     hints = get_type_hints(kind)
     return tuple(
         _row(row.name, number, hints[row.name]) for number, row in enumerate(fields(kind), start=1)
     )
 
 
-@cache
-def _rows_by_number(kind: Any) -> dict[int, _Field]:
-    return {row.number: row for row in _rows(kind)}
-
-
 def _row(name: str, number: int, hint: Any) -> _Field:
     if get_origin(hint) is tuple:
         one = _row(name, number, get_args(hint)[0])
-        return one._replace(is_sequence=True, is_packed=one.wire == _VARINT)
+        if one.wire == _VARINT:
+            return one._replace(tag=_tag(number, _BYTES), is_sequence=True, is_packed=True)
+        return one._replace(is_sequence=True)
     if get_origin(hint) is Mapping:
-        return _Field(name, number, _BYTES, _entry, _entry_of, {}, is_map=True)
+        tag = _tag(number, _BYTES)
+        return _Field(name, tag, _BYTES, _entry, _entry_of, {}, is_map=True)
     if get_origin(hint) is UnionType:  # a message or None
         hint = get_args(hint)[0]
     if hint is str:
-        return _Field(name, number, _BYTES, str.encode, _text, "")
+        return _Field(name, _tag(number, _BYTES), _BYTES, _text, _text_of, "")
     if hint is bool:
-        return _Field(name, number, _VARINT, _varint, bool, False)
+        tag = _tag(number, _VARINT)
+        return _Field(name, tag, _VARINT, _varint, lambda n, depth: bool(n), False)
     if hint is int:
-        return _Field(name, number, _VARINT, _varint, _signed, 0)
-    return _Field(name, number, _BYTES, encode, lambda raw: decode(hint, raw), None)
+        return _Field(name, _tag(number, _VARINT), _VARINT, _varint, _signed, 0)
+    return _Field(
+        name,
+        _tag(number, _BYTES),
+        _BYTES,
+        lambda message: _sized(encode(message)),
+        lambda raw, depth: _decode(hint, raw, depth + 1),
+        None,
+    )
 
 
-class _Entry(NamedTuple):
-    key: str
-    value: str
+def _tag(number: int, wire: int) -> bytes:
+    return _varint(number << 3 | wire)
 
 
-def _entry(pair: tuple[str, str]) -> bytes:
-    return b"".join(_tagged(n, _BYTES, text.encode()) for n, text in enumerate(pair, start=1))
+def _sized(content: bytes) -> bytes:
+    return _varint(len(content)) + content
 
 
-def _entry_of(raw: bytes) -> _Entry:
-    texts = {n: _text(value) for n, wire, value in _parts(raw) if wire == _BYTES}
-    return _Entry(texts.get(1, ""), texts.get(2, ""))
+def _text(text: str) -> bytes:
+    return _sized(text.encode())
 
 
-def _text(raw: bytes) -> str:
+def _text_of(raw: bytes, depth: int) -> str:
     try:
         return raw.decode()
     except UnicodeDecodeError as error:
         raise BadMessage(f"text that is not UTF-8: {error.reason}") from error
 
 
-def _signed(number: int) -> int:
+def _entry(pair: tuple[str, str]) -> bytes:
+    """Of a map: a message of two texts."""
+    key, value = pair
+    return _sized(_tag(1, _BYTES) + _text(key) + _tag(2, _BYTES) + _text(value))
+
+
+def _entry_of(raw: bytes, depth: int) -> tuple[str, str]:
+    texts = {n: _text_of(value, depth) for n, wire, value in _parts(raw) if wire == _BYTES}
+    return texts.get(1, ""), texts.get(2, "")
+
+
+def _signed(number: int, depth: int) -> int:
     return number - (1 << 64) if number & _SIGN64 else number
 
 
 def _varint(number: int) -> bytes:
+    if 0 <= number < 128:
+        return _BYTE[number]
     rest = number & _MASK64
     out = bytearray()
     while rest > 0x7F:
@@ -149,6 +171,9 @@ def _varint(number: int) -> bytes:
         rest >>= 7
     out.append(rest)
     return bytes(out)
+
+
+_BYTE = tuple(bytes((number,)) for number in range(128))
 
 
 def _read_varint(raw: bytes, at: int) -> tuple[int, int]:
@@ -173,21 +198,22 @@ def _varints(raw: bytes) -> Iterator[int]:
 
 def _parts(raw: bytes) -> Iterator[tuple[int, int, Any]]:
     """Field number, wire type and content of each field."""
-    at = 0
-    while at < len(raw):
-        tag, at = _read_varint(raw, at)
+    at, end = 0, len(raw)
+    while at < end:
+        tag, at = (raw[at], at + 1) if raw[at] < 128 else _read_varint(raw, at)
         number, wire = tag >> 3, tag & 7
         if wire == _VARINT:
             value, at = _read_varint(raw, at)
             yield number, wire, value
             continue
         if wire == _BYTES:
-            size, at = _read_varint(raw, at)
+            is_short = at < end and raw[at] < 128
+            size, at = (raw[at], at + 1) if is_short else _read_varint(raw, at)
         elif wire in _SIZES:
             size = _SIZES[wire]
         else:
             raise BadMessage(f"wire type {wire}")
-        if size > len(raw) - at:
+        if size > end - at:
             raise BadMessage(f"the message ends within field {number}")
         yield number, wire, raw[at : at + size]
         at += size
