@@ -76,7 +76,7 @@ struct card_fault {
     _Atomic uint64_t retired_pages;
     _Atomic uint64_t outside_bytes; /* memory that programs outside of the simulation hold */
     _Atomic uint32_t outside_percent;
-    _Atomic uint32_t throttle_reasons;
+    uint32_t reserved;
 };
 
 /* What programs did to a card. */

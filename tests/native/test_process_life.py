@@ -6,7 +6,7 @@ import sys
 import pytest
 
 from gpupool.hardware.simdriver import NodeFiles, read_cards
-from tests.native.simulated import MIB, environment, run
+from tests.native.simulated import MIB, environment, holding, python, run
 
 BEGIN = """
 import ctypes, os, sys
@@ -64,3 +64,19 @@ def test_memory_belongs_to_who_uses_it(node: NodeFiles, script: str, held: list[
         query = ("--query-gpu=memory.used", "--format=csv,noheader,nounits", "--id=0")
         assert run(node, "nvidia-smi", *query).stdout == f"{sum(held)}\n"
     assert read_cards(node)[0].used_bytes == 0
+
+
+def test_an_exclusive_card_takes_one_process_at_a_time(node: NodeFiles) -> None:
+    script = """
+import ctypes, pynvml
+pynvml.nvmlInit()
+card = pynvml.nvmlDeviceGetHandleByIndex(0)
+pynvml.nvmlDeviceSetComputeMode(card, pynvml.NVML_COMPUTEMODE_EXCLUSIVE_PROCESS)
+cuda = ctypes.CDLL("libcuda.so.1")
+cuda.cuInit(0)
+context = ctypes.c_void_p()
+print(*(cuda.cuDevicePrimaryCtxRetain(ctypes.byref(context), card) for card in (0, 1)))
+"""
+    with holding(node, 0, 1):
+        assert python(node, script) == "46 0\n"  # CUDA_ERROR_DEVICE_UNAVAILABLE
+    assert python(node, script) == "0 0\n"

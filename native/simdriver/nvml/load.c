@@ -171,10 +171,12 @@ API int nvmlDeviceGetClock(device_t device, unsigned clock, unsigned which, unsi
                  : nvmlDeviceGetClockInfo(device, clock, mhz);
 }
 
-/* 1: idle. */
+#define IDLE 1ull
+#define TOO_HOT 0x40ull /* the hardware slows down */
+
 static unsigned long long slowed_by(const struct card *card) {
-    unsigned set = atomic_load(&card->fault.throttle_reasons);
-    return set ? set : !card_percent(card);
+    if (celsius(card) >= card->fixed.temperature_slowdown_c) return TOO_HOT;
+    return card_percent(card) ? 0 : IDLE;
 }
 GETTER(nvmlDeviceGetCurrentClocksThrottleReasons, unsigned long long, slowed_by(card))
 GETTER(nvmlDeviceGetCurrentClocksEventReasons, unsigned long long, slowed_by(card))

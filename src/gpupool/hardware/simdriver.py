@@ -22,6 +22,7 @@ import os
 import platform
 import shutil
 import tempfile
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -179,6 +180,7 @@ def _announce(state: layout.State, card: int, kind: int, data: int) -> None:
     entry = state.events[sequence % layout.MAX_EVENTS]
     entry.sequence = 0
     entry.card, entry.type, entry.data = card, kind, data
+    entry.time_ns = time.monotonic_ns()
     entry.sequence = sequence
     state.last_event = sequence
     state.event_futex = sequence & 0xFFFFFFFF

@@ -62,7 +62,7 @@ class CardFault(ctypes.Structure):
         *_longs("ecc_corrected_volatile", "ecc_uncorrected_volatile"),
         *_longs("ecc_corrected_aggregate", "ecc_uncorrected_aggregate"),
         *_longs("retired_pages", "outside_bytes"),
-        *_words("outside_percent", "throttle_reasons"),
+        *_words("outside_percent", "reserved"),
     )
 
 
