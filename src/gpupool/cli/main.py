@@ -22,6 +22,7 @@ COMMANDS = {
     "agent": "Find a node's GPUs, label the node, and offer them to its kubelet.",
     "scheduler": "Find nodes and cards for pods.",
     "extender": "Choose nodes and cards for kube-scheduler.",
+    "admission": "Check GPU pods, and wire them to their allocation.",
     "version": "Print the version.",
 }
 
