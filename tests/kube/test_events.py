@@ -37,11 +37,15 @@ class Desk:
 
 async def written(desk: Desk, recorder: Recorder) -> list[tuple[str, Obj]]:
     task = asyncio.create_task(recorder.run())
-    for _ in range(2 * recorder._queue.qsize() + 2):  # nothing here waits for anybody else
+    for _ in range(2 * _waiting(recorder) + 5):  # nothing here waits for anybody else
         await asyncio.sleep(0)
-    assert not recorder._queue.qsize()
+    assert not _waiting(recorder)
     task.cancel()
     return desk.written
+
+
+def _waiting(recorder: Recorder) -> int:
+    return sum(queue.qsize() for queue in recorder._queues)
 
 
 def recorder_at(desk: Desk) -> Recorder:

@@ -1,8 +1,9 @@
 """Events in Kubernetes' way: the same thing about the same object is counted, not repeated.
 
-Recording never waits and never fails the caller: events are written from a queue in order, and a
-flood drops the newest with a warning rather than growing without limit. One object that has very
-much to say is cut short, as in Kubernetes: 25 events at once, then one every five minutes.
+Recording never waits and never fails the caller: events are written from queues, those of one
+object in order, and a flood drops the newest with a warning rather than growing without limit.
+One object that has very much to say is cut short, as in Kubernetes: 25 events at once, then one
+every five minutes.
 """
 
 import asyncio
@@ -19,7 +20,8 @@ from gpupool.kube.resources import EVENTS
 log = logging.getLogger(__name__)
 
 NORMAL, WARNING = "Normal", "Warning"
-_QUEUE_LIMIT = 20_000
+_QUEUE_LIMIT = 2_500
+_WRITERS = 8  # each waits for its answers, and so for the server's disk
 _REMEMBERED = 4_096
 _BURST = 25
 _REFILL_S = 300.0
@@ -32,7 +34,9 @@ class Recorder:
         self._kube = kube
         self._source = source
         self._now = now
-        self._queue: asyncio.Queue[Obj] = asyncio.Queue(_QUEUE_LIMIT)
+        self._queues: list[asyncio.Queue[Obj]] = [
+            asyncio.Queue(_QUEUE_LIMIT) for _ in range(_WRITERS)
+        ]
         self._seen: OrderedDict[tuple[str, ...], tuple[str, int]] = OrderedDict()
         self._allowances: OrderedDict[str, tuple[float, float]] = OrderedDict()
         self._serial = 0
@@ -80,7 +84,7 @@ class Recorder:
             "count": 1,
         }
         try:
-            self._queue.put_nowait(event)
+            self._queues[hash(involved["uid"]) % _WRITERS].put_nowait(event)
         except asyncio.QueueFull:
             log.warning("event dropped", extra={"reason": reason, "object": metadata["name"]})
 
@@ -96,8 +100,13 @@ class Recorder:
         return speaks
 
     async def run(self) -> None:
+        async with asyncio.TaskGroup() as writers:
+            for queue in self._queues:
+                writers.create_task(self._write_all(queue))
+
+    async def _write_all(self, queue: asyncio.Queue[Obj]) -> None:
         while True:
-            event = await self._queue.get()
+            event = await queue.get()
             try:
                 await self._write(event)
             except KubeError as error:

@@ -6,7 +6,7 @@ may be told the same thing twice.
 
 import logging
 from collections.abc import Callable, Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from gpupool.contract.allocation import BadAllocation, allocation_of
 from gpupool.contract.budgets import budget_of
@@ -100,7 +100,7 @@ class ClusterState:
             self._forget(uid)
 
     def _bound(self, pod: Obj) -> None:
-        request, node = pod_request(pod), pod["spec"]["nodeName"]
+        request, node = self._request_of_bound(pod), pod["spec"]["nodeName"]
         self.groups.put(request.uid, group_of(request.namespace, request.labels))
         self._forget(request.uid)
         before, known = self.cluster.version, self.cluster.held(request.uid)
@@ -113,6 +113,20 @@ class ClusterState:
         else:
             self.queue.wake_social()
             self._changed()
+
+    def _request_of_bound(self, pod: Obj) -> PodRequest:
+        """Without the node, which is no wish any more; known already if it was ours to place."""
+        metadata = pod["metadata"]
+        known = self.pending.get(metadata["uid"])
+        if (
+            known is not None
+            and known.generation
+            and known.generation == metadata.get("generation")
+            and known.request.labels == (metadata.get("labels") or {})
+            and "deletionTimestamp" not in metadata
+        ):
+            return known.request
+        return replace(pod_request(pod), node_name="")
 
     def _check(self, pod: Obj, node: str) -> None:
         """Of a pod that is news to us: does all that is held fit on its node?"""

@@ -17,6 +17,7 @@ class Pending:
     request: PodRequest
     created: str
     version: str
+    generation: int  # of the pod's spec; 0: the server does not count
     scheduler: str  # the name by which the pod asked for us
     seen_s: float  # when it was first seen to wait, by our clock
     group: Group | None = None
@@ -87,6 +88,7 @@ def pending_of(pod: Obj, seen_s: float) -> Pending:
         request=pod_request(pod),
         created=metadata.get("creationTimestamp") or "",
         version=metadata.get("resourceVersion") or "",
+        generation=metadata.get("generation") or 0,
         scheduler=pod["spec"].get("schedulerName") or "",
         seen_s=seen_s,
         group=group_of(metadata["namespace"], metadata.get("labels") or {}),
