@@ -66,7 +66,7 @@ cards = st.builds(
     index=st.just(0),
     uuid=st.just(""),
     model=st.sampled_from(("T4", "V100")),
-    memory_mib=st.integers(1, 4),
+    memory_mib=st.sampled_from((1, 2, 3, 4, 4)),
     health=often(CardHealth.HEALTHY, st.sampled_from(list(CardHealth))),
     outside_mib=often(0, st.integers(0, 3)),
     unit_mib=st.sampled_from((1, 1, 2)),
@@ -123,22 +123,23 @@ pod_terms = st.builds(
 )
 spreads = st.builds(
     Spread,
-    st.sampled_from(KEYS),
-    selectors,
+    st.sampled_from(("zone", "zone", "disk")),
+    st.one_of(st.just(EVERYTHING), selectors),
     st.integers(1, 2),
     required=st.booleans(),
     min_domains=st.integers(1, 3),
     honors_affinity=st.booleans(),
     honors_taints=st.booleans(),
 )
-whole_asks = st.builds(GpuAsk, st.just(""), whole=st.integers(1, 2), is_init=st.booleans())
+_rarely = often(False, st.booleans())
+whole_asks = st.builds(GpuAsk, st.just(""), whole=st.integers(1, 2), is_init=_rarely)
 share_asks = st.builds(
     GpuAsk,
     st.just(""),
     units=st.integers(1, 3),
     cards=st.sampled_from((1, 1, 2)),
-    percent=st.sampled_from((0, 0, 30, 60)),
-    is_init=st.booleans(),
+    percent=st.sampled_from((0, 0, 0, 30, 60)),
+    is_init=_rarely,
 )
 
 
@@ -150,7 +151,10 @@ def _named(asks: list[GpuAsk]) -> tuple[GpuAsk, ...]:
 
 
 gpu_asks = st.one_of(
-    st.lists(st.one_of(whole_asks, share_asks), max_size=3), st.lists(share_asks, max_size=3)
+    st.lists(share_asks, min_size=1, max_size=1),
+    st.lists(whole_asks, min_size=1, max_size=1),
+    st.lists(share_asks, min_size=2, max_size=3),
+    st.lists(st.one_of(whole_asks, share_asks), max_size=3),
 ).map(_named)
 
 
@@ -180,7 +184,12 @@ def _company(draw: st.DrawFn) -> dict[str, Any]:
 
 def _evenness(draw: st.DrawFn) -> dict[str, Any]:
     return {
-        "spreads": draw(st.lists(spreads, max_size=2).map(tuple)),
+        "spreads": draw(
+            st.one_of(
+                st.tuples(spreads.map(lambda spread: replace(spread, required=True))),
+                st.lists(spreads, max_size=2).map(tuple),
+            )
+        ),
         "node_selector": draw(often((), st.tuples(st.tuples(st.just("disk"), st.just("1"))))),
         "tolerations": draw(st.lists(tolerations, max_size=1).map(tuple)),
         "terminating": draw(often(False, st.booleans())),
@@ -234,11 +243,22 @@ def themed_nodes(draw: st.DrawFn, theme: str) -> Node:
     node = draw(nodes())
     if theme == "everything":
         return node
-    mode = draw(st.sampled_from((GpuMode.ANY, GpuMode.ANY, GpuMode.WHOLE, GpuMode.SHARED)))
-    kept = {
+    mode = draw(often(GpuMode.ANY, st.sampled_from(list(GpuMode))))
+    some_cards = _inventory(node.name, draw(st.lists(cards, min_size=1, max_size=3)))
+    kept: dict[str, dict[str, Any]] = {
         "nodes": {"inventory": None},
         "company": {"taints": (), "unschedulable": False, "inventory": None},
-        "evenness": {"unschedulable": False, "inventory": None},
-        "gpus": {"taints": (), "unschedulable": False, "gpu_mode": mode},
+        "evenness": {
+            "unschedulable": False,
+            "inventory": None,
+            "labels": {**node.labels, "zone": draw(_VALUES)},
+            "taints": draw(st.lists(taints, max_size=1).map(tuple)),
+        },
+        "gpus": {
+            "taints": (),
+            "unschedulable": False,
+            "gpu_mode": mode,
+            "inventory": some_cards,
+        },
     }
-    return replace(node, allocatable=_MORE_ROOM, **kept[theme])  # type: ignore[arg-type]
+    return replace(node, allocatable=_MORE_ROOM, **kept[theme])

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
@@ -163,4 +164,10 @@ def _facts(cluster: Cluster, name: str) -> Any:
 
 
 TestRules = Rules.TestCase
-TestRules.settings = settings(max_examples=100, stateful_step_count=20, deadline=None)
+TestRules.settings = settings(max_examples=30, stateful_step_count=15, deadline=None)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+class TestRulesAtLength(Rules.TestCase):  # type: ignore[misc, valid-type]  # made at run time
+    settings = settings(max_examples=400, stateful_step_count=25, deadline=None)

@@ -1,0 +1,35 @@
+"""Why a pod waits, node by node and card by card."""
+
+from dataclasses import replace
+
+from gpupool.core.gpu import CardHealth, Inventory
+from gpupool.engine.explain import explain
+from tests.engine.building import cards, cluster_of, gpu_node, place, shared, whole
+
+
+def test_each_card_says_what_it_lacks() -> None:
+    good, sick, busy, mine = cards("n", 4).cards
+    sick = replace(sick, health=CardHealth.UNHEALTHY, reason="Xid 79")
+    busy = replace(busy, outside_mib=9000)
+    cluster = cluster_of(gpu_node(inventory=Inventory((good, sick, busy, mine))))
+    place(cluster, shared("a", 14))
+    place(cluster, whole("b"))
+    (node,) = explain(cluster, shared("c", 7)).nodes
+    assert node.reasons == ("Insufficient GPU Memory in one device",)
+    assert node.cards == (
+        "GPU 0: 1 of 15 units free, 7 wanted",
+        "GPU 1: unhealthy (Xid 79)",
+        "GPU 2: 6 of 15 units free, 7 wanted; 9000 MiB held by processes outside Kubernetes",
+        "GPU 3: held whole by a pod",
+    )
+    (node,) = explain(cluster, whole("d", 2)).nodes
+    assert node.cards[0] == "GPU 0: shared by a pod"
+
+
+def test_nodes_that_would_do_have_no_reasons() -> None:
+    cluster = cluster_of(gpu_node("m"), gpu_node("n", unschedulable=True))
+    found = explain(cluster, shared("a", 1))
+    assert [(each.node, each.reasons) for each in found.nodes] == [
+        ("m", ()),
+        ("n", ("node(s) were unschedulable",)),
+    ]

@@ -1,0 +1,86 @@
+"""Who must go: as few as possible, as unimportant as possible, and from the right card."""
+
+from typing import Any
+
+from gpupool.core.request import DisruptionBudget, PodRequest
+from gpupool.core.selectors import parse_label_selector
+from gpupool.engine.cluster import Cluster
+from gpupool.engine.preempt import NoPreemption, Preemption, preempt
+from tests.engine.building import POLICY, cluster_of, gpu_node, gpu_pod, place, shared, whole
+
+
+def victims(cluster: Cluster, pod: PodRequest, *budgets: DisruptionBudget) -> set[str]:
+    found = preempt(cluster, pod, POLICY, budgets)
+    assert isinstance(found, Preemption), found
+    return set(found.victims)
+
+
+def filled(*pods: PodRequest, **more: Any) -> Cluster:
+    cluster = cluster_of(gpu_node(**more))
+    for pod in pods:
+        place(cluster, pod)
+    return cluster
+
+
+def test_one_card_is_freed_and_not_a_bit_of_each() -> None:
+    crowd = [shared(f"a{n}", 5) for n in range(3)]  # fills the first card
+    cluster = filled(*crowd, shared("b", 15))
+    assert victims(cluster, whole("high", priority=1)) == {"b"}
+    assert victims(cluster, shared("high", 10, priority=1)) == {"b"}
+    assert len(victims(cluster, shared("high", 5, priority=1))) == 1
+
+
+def test_lower_priority_goes_before_fewer() -> None:
+    cluster = filled(*[shared(f"a{n}", 5) for n in range(3)], shared("b", 15, priority=1))
+    assert victims(cluster, whole("high", priority=2)) == {"a0", "a1", "a2"}
+
+
+def test_nobody_of_the_same_priority_goes() -> None:
+    cluster = filled(whole("a", priority=1), count=1)
+    found = preempt(cluster, whole("b", priority=1), POLICY)
+    assert found == NoPreemption(
+        "0/1 nodes are available: 1 No preemption victims found for incoming pod."
+    )
+
+
+def test_the_words_say_on_how_many_nodes_it_would_not_help() -> None:
+    cluster = filled(whole("a"), count=1)
+    cluster.set_node(gpu_node("cordoned", unschedulable=True))
+    cluster.set_node(gpu_node("small", allocatable={"cpu": 1, "pods": 1}))
+    found = preempt(cluster, whole("b"), POLICY)
+    assert found == NoPreemption(
+        "0/3 nodes are available: 1 No preemption victims found for incoming pod, "
+        "2 Preemption is not helpful for scheduling."
+    )
+
+
+def test_who_may_not_preempt_waits() -> None:
+    cluster = filled(whole("a"), count=1)
+    found = preempt(cluster, whole("b", priority=1, may_preempt=False), POLICY)
+    assert found == NoPreemption("not eligible due to preemptionPolicy=Never.")
+
+
+def test_budgets_are_kept_where_there_is_a_choice() -> None:
+    guarded = whole("a", labels={"app": "guarded"})
+    cluster = filled(guarded, whole("b"))
+    budget = DisruptionBudget("default", parse_label_selector("app=guarded"), 0)
+    assert victims(cluster, whole("high", priority=1), budget) == {"b"}
+    found = preempt(cluster, whole("high", 2, priority=1), POLICY, (budget,))
+    assert isinstance(found, Preemption)
+    assert (set(found.victims), found.broken_budgets) == ({"a", "b"}, 1)
+
+
+def test_the_node_with_the_least_damage_is_taken() -> None:
+    cluster = cluster_of(gpu_node("m", count=1), gpu_node("n", count=1))
+    place(cluster, whole("a", priority=2))
+    place(cluster, whole("b", priority=1))
+    assert victims(cluster, whole("high", priority=3)) == {"b"}
+
+
+def test_cpu_is_freed_as_well_and_nothing_is_changed_by_asking() -> None:
+    hungry = gpu_pod("cpu", resources={"cpu": 64_000, "pods": 1})
+    cluster = filled(hungry)
+    before = cluster.columns.free.copy()
+    assert victims(cluster, shared("high", 5, priority=1)) == {"cpu"}
+    assert (cluster.columns.free == before).all()
+    assert cluster.held("cpu") is not None
