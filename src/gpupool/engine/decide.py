@@ -116,9 +116,13 @@ def _ranked(cluster: Cluster, pod: PodRequest, row: Row) -> Iterator[int]:
     nodes = np.flatnonzero(row.costs != NEVER)
     for filter_ in OF_OTHER_PODS:
         nodes = nodes[filter_.passes(pod, cluster, nodes)]
+    if not len(nodes):
+        return
     liked = preferences(pod, cluster, nodes)
+    most = nodes[liked == liked.max()]
+    yield int(most[row.costs[most].argmin()])  # nearly always the answer: no need to sort
     order: Ints = np.lexsort((row.costs[nodes], -liked))
-    return (int(node) for node in nodes[order])
+    yield from (int(node) for node in nodes[order[1:]])
 
 
 def _first_that_works(

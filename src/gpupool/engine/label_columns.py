@@ -37,10 +37,12 @@ class LabelColumns:
         return self._numbers[key]
 
     def set_node(self, index: int, labels: Mapping[str, str]) -> None:
-        for key, column in self._columns.items():
+        for key, column in list(self._columns.items()):
             value = labels.get(key)
             numbers = self._numbers[key]
             column[index] = 0 if value is None else numbers.setdefault(value, len(numbers) + 1)
+            if len(numbers) > 2 * len(column):  # most are of nodes that are gone
+                del self._columns[key], self._numbers[key]
 
     def grow(self, size: int) -> None:
         for key, column in self._columns.items():

@@ -4,20 +4,24 @@ For each `Finder` that a pod brought along there is a vector: how many held pods
 node. It is counted once when first asked for, and kept up with every hold and release after that.
 Held pods carry terms of their own (keep such pods away, rather have them near); these are counted
 by node as well, since they bind pods that come later.
+
+There may be many of both, and nearly all name one label with its value. They are kept under that
+label, so that a pod only meets those about labels that it has.
 """
 
 from collections import OrderedDict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from enum import Enum
 from typing import NamedTuple
 
 import numpy as np
 
 from gpupool.core.request import PodRequest, PodTerm
-from gpupool.core.selectors import LabelSelector
+from gpupool.core.selectors import LabelSelector, Operator
 from gpupool.engine.policies.policy import Ints
 
-MOST_FINDERS = 256
+MOST_FINDERS = 1024
+_ONE_VALUE = (Operator.IN, Operator.EQUALS, Operator.DOUBLE_EQUALS)
 
 
 class Look(NamedTuple):
@@ -46,48 +50,74 @@ class Carried(NamedTuple):
     weight: int
 
 
+Hint = tuple[str, str]  # a label that a pod must have; empty: none
+_NO_HINT: Hint = ("", "")
+
+
 class PodIndex:
     def __init__(self, size: int) -> None:
         self.size = size
         self._found: OrderedDict[Finder, Ints] = OrderedDict()
-        self._carried: dict[Carried, Ints] = {}
+        self._finders: dict[Hint, set[Finder]] = {}
+        self._carried: dict[Hint, dict[Carried, Ints]] = {}
         self.namespaces: dict[str, Mapping[str, str]] = {}
 
     def count(self, pod: PodRequest, node: int, sign: int) -> None:
-        for finder, counts in self._found.items():
-            if self.finds(finder, pod):
-                counts[node] += sign
+        if self._finders:
+            for hint in _hints(pod):
+                for finder in self._finders.get(hint, ()):
+                    if self.finds(finder, pod):
+                        self._found[finder][node] += sign
         if not (pod.anti_affinity or pod.near or pod.affinity):
             return
         for carried in _carried_by(pod):
-            counts = self._carried.get(carried, np.zeros(0, dtype=np.int32))
-            if not len(counts):
-                counts = self._carried[carried] = np.zeros(self.size, dtype=np.int32)
-            counts[node] += sign
-            if sign < 0 and not counts.any():
-                del self._carried[carried]
+            self._count_carried(carried, node, sign)
+
+    def _count_carried(self, carried: Carried, node: int, sign: int) -> None:
+        hint = _hint_of(carried.term.selector)
+        alike = self._carried.setdefault(hint, {})
+        if carried not in alike:
+            alike[carried] = np.zeros(self.size, dtype=np.int32)
+        counts = alike[carried]
+        counts[node] += sign
+        if sign < 0 and not counts.any():
+            del alike[carried]
+            if not alike:
+                del self._carried[hint]
 
     def found(self, finder: Finder, pods: Iterable[tuple[int, PodRequest]]) -> Ints:
         """How many each node has; `pods`: all that are held, with their nodes."""
         counts = self._found.get(finder)
         if counts is None:
             if len(self._found) >= MOST_FINDERS:
-                self._found.popitem(last=False)
+                self._forget(next(iter(self._found)))
             counts = self._found[finder] = np.zeros(self.size, dtype=np.int32)
+            self._finders.setdefault(_hint_of(finder.looks[0].selector), set()).add(finder)
             for node, pod in pods:
                 if self.finds(finder, pod):
                     counts[node] += 1
         self._found.move_to_end(finder)
         return counts
 
-    def carried(self, bond: Bond) -> list[tuple[Carried, Ints]]:
+    def _forget(self, finder: Finder) -> None:
+        del self._found[finder]
+        hint = _hint_of(finder.looks[0].selector)
+        self._finders[hint].discard(finder)
+        if not self._finders[hint]:
+            del self._finders[hint]
+
+    def carried_about(self, pod: PodRequest) -> list[tuple[Carried, Ints]]:
+        """Terms of held pods that mean such a pod, and how many on each node have them."""
         return [
-            (carried, nodes) for carried, nodes in self._carried.items() if carried.bond is bond
+            (carried, counts)
+            for hint in _hints(pod)
+            for carried, counts in self._carried.get(hint, {}).items()
+            if self.matches(look_of(carried.term), pod)
         ]
 
     def concerns(self, pod: PodRequest) -> bool:
         """Whether a held pod carries a term about such pods."""
-        return any(self.matches(look_of(carried.term), pod) for carried in self._carried)
+        return bool(self._carried) and bool(self.carried_about(pod))
 
     def finds(self, finder: Finder, pod: PodRequest) -> bool:
         if pod.terminating and not finder.terminating:
@@ -110,14 +140,15 @@ class PodIndex:
             self.namespaces[name] = labels
         for finder in list(self._found):
             if any(look.namespace_selector is not None for look in finder.looks):
-                del self._found[finder]
+                self._forget(finder)
 
     def grow(self, size: int) -> None:
         more = np.zeros(size - self.size, dtype=np.int32)
         for finder, counts in self._found.items():
             self._found[finder] = np.concatenate([counts, more])
-        for carried, counts in self._carried.items():
-            self._carried[carried] = np.concatenate([counts, more])
+        for alike in self._carried.values():
+            for carried, counts in alike.items():
+                alike[carried] = np.concatenate([counts, more])
         self.size = size
 
 
@@ -132,3 +163,16 @@ def _carried_by(pod: PodRequest) -> Iterable[Carried]:
         yield Carried(Bond.WEIGHS, term, weight)
     for term in pod.affinity:  # who needs company likes it to stay, as in kube-scheduler
         yield Carried(Bond.WEIGHS, term, 1)
+
+
+def _hints(pod: PodRequest) -> Iterator[Hint]:
+    yield _NO_HINT
+    yield from pod.labels.items()
+
+
+def _hint_of(selector: LabelSelector) -> Hint:
+    """A label that every pod must have that the selector matches."""
+    for requirement in selector.requirements:
+        if requirement.operator in _ONE_VALUE and len(requirement.values) == 1:
+            return (requirement.key, requirement.values[0])
+    return _NO_HINT

@@ -77,8 +77,8 @@ def _liked_pods(pod: PodRequest, cluster: Cluster, nodes: Ints) -> Ints:
         counts = cluster.found(Finder((look_of(term),), terminating=True))
         key = term.topology_key
         total += weight * by_domain(cluster, key, counts)[cluster.label(key)[nodes]]
-    for carried, counts in cluster.index.carried(Bond.WEIGHS):
-        if cluster.index.matches(look_of(carried.term), pod):
+    for carried, counts in cluster.index.carried_about(pod):
+        if carried.bond is Bond.WEIGHS:
             key = carried.term.topology_key
             total += carried.weight * by_domain(cluster, key, counts)[cluster.label(key)[nodes]]
     return total

@@ -48,8 +48,8 @@ def far_enough(pod: PodRequest, cluster: Cluster, nodes: Ints) -> Bools:
 def welcome(pod: PodRequest, cluster: Cluster, nodes: Ints) -> Bools:
     """No pod in the domain keeps such pods off."""
     allowed = np.ones(len(nodes), dtype=np.bool_)
-    for carried, counts in cluster.index.carried(Bond.KEEPS_OFF):
-        if cluster.index.matches(look_of(carried.term), pod):
+    for carried, counts in cluster.index.carried_about(pod):
+        if carried.bond is Bond.KEEPS_OFF:
             key = carried.term.topology_key
             allowed &= by_domain(cluster, key, counts)[cluster.label(key)[nodes]] == 0
     return allowed
