@@ -49,19 +49,6 @@ def hold(cuda: Cuda, pairs: list[int]) -> None:
     sys.stdin.read()
 
 
-def race(cuda: Cuda, card: int, mib: int, rounds: int) -> None:
-    cuda.use(card)
-    most = 0
-    for _ in range(rounds):
-        held: list[int] = []
-        while len(held) < 4 and (pointer := cuda.allocate(mib * MIB)) is not None:
-            held.append(pointer)
-        most = max(most, len(held))
-        for pointer in held:
-            cuda.free(pointer)
-    sys.stdout.write(f"{most}\n")
-
-
 def hammer(cuda: Cuda, card: int) -> None:
     cuda.use(card)
     sys.stdout.write("hammering\n")
@@ -83,8 +70,6 @@ def main() -> None:
     cuda = Cuda()
     if command == "hold":
         hold(cuda, arguments)
-    elif command == "race":
-        race(cuda, *arguments)
     elif command == "hammer":
         hammer(cuda, *arguments)
 

@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import platform
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
@@ -10,6 +11,7 @@ from pathlib import Path
 from gpupool.hardware.simdriver import NodeFiles, create_node
 from gpupool.hardware.simdriver_cards import PROFILES
 from gpupool.hardware.simdriver_state import Driver
+from native import build
 
 V100 = "Tesla V100-SXM2-16GB"
 M40 = "Tesla M40"
@@ -77,6 +79,19 @@ def holding(files: NodeFiles, *pairs: int) -> Iterator[subprocess.Popen[str]]:
     finally:
         child.kill()
         child.communicate()
+
+
+def compile_c(source: Path, program: Path, *flags: str) -> None:
+    """With the compiler that builds the native parts."""
+    target = f"{platform.machine()}-linux-gnu.{build.GLIBC}"
+    subprocess.run(
+        [
+            *(sys.executable, "-m", "ziglang", "cc", "-target", target, "-std=gnu11", "-O2"),
+            *(*flags, str(source), "-o", str(program), "-ldl"),
+        ],
+        check=True,
+        env={**os.environ, **build.cache_environment()},
+    )
 
 
 def is_able_to_unshare() -> bool:

@@ -1,15 +1,13 @@
 """C and Python must mean the same bytes."""
 
 import ctypes
-import os
-import platform
 import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 from gpupool.hardware import simdriver_layout as layout
 from native import build
+from tests.native.simulated import compile_c
 
 STRUCTS: dict[str, type[ctypes.Structure]] = {
     "card_fixed": layout.CardFixed,
@@ -52,14 +50,6 @@ def c_program() -> Iterator[str]:
 def test_c_and_python_have_the_same_layout(tmp_path: Path) -> None:
     source, program = tmp_path / "layout.c", tmp_path / "layout"
     source.write_text("\n".join(c_program()), encoding="ascii")
-    target = f"{platform.machine()}-linux-gnu.{build.GLIBC}"
-    subprocess.run(
-        [
-            *(sys.executable, "-m", "ziglang", "cc", "-target", target, "-std=gnu11"),
-            *("-I", str(build.HERE / "simdriver"), str(source), "-o", str(program)),
-        ],
-        check=True,
-        env={**os.environ, **build.cache_environment()},
-    )
+    compile_c(source, program, "-I", str(build.HERE / "simdriver"))
     printed = subprocess.run([program], capture_output=True, text=True, check=True).stdout
     assert printed.splitlines() == list(python_side())
