@@ -2,6 +2,7 @@ import json
 
 import pytest
 
+from gpupool.admission.cards import ClusterCards
 from gpupool.contract.objects import Obj
 from tests.admission.pods import admitted, container, pod, refusal
 
@@ -35,6 +36,13 @@ def test_the_affinity_annotation_becomes_affinity_with_names_that_nodes_carry() 
     made = admitted(asked)
     assert made["spec"]["affinity"] == affinity("Tesla-K80", "Tesla-P100")
     assert ANNOTATION not in made["metadata"]["annotations"]
+
+
+def test_a_short_name_stands_for_the_full_names_that_nodes_carry() -> None:
+    cards = ClusterCards(labels=frozenset({"Tesla-P100-PCIE-16GB", "Tesla-P1000", "Tesla-K80"}))
+    made = admitted(pod(container(gpu=1), affinity=affinity("Tesla K80", "Tesla P100")), cards)
+    expected = affinity("Tesla-K80", "Tesla-P100", "Tesla-P100-PCIE-16GB")
+    assert made["spec"]["affinity"] == expected
 
 
 def test_names_in_todays_affinity_are_fitted_too() -> None:

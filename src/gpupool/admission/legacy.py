@@ -1,5 +1,7 @@
 """The alpha API of GPUs, rewritten to what Kubernetes and our nodes speak today."""
 
+from collections.abc import Set
+
 import msgspec
 import orjson
 
@@ -17,11 +19,14 @@ from gpupool.core.labels import as_label_value
 _NAME_LABELS = frozenset({LABEL_NVIDIA_NAME, LABEL_NVIDIA_NAME_ALPHA})
 
 
-def modernise(pod: Obj) -> list[str]:
-    """Changes the pod in place; what cannot be rewritten comes back as complaints."""
+def modernise(pod: Obj, labels: Set[str]) -> list[str]:
+    """Changes the pod in place; what cannot be rewritten comes back as complaints.
+
+    `labels`: names of cards as the cluster's nodes carry them.
+    """
     complaints = [text for place in places(pod) for text in _rename_resource(place)]
     complaints += _move_affinity(pod)
-    _fit_card_names(pod)
+    _fit_card_names(pod, labels)
     return complaints
 
 
@@ -57,20 +62,29 @@ def _move_affinity(pod: Obj) -> list[str]:
     return []
 
 
-def _fit_card_names(pod: Obj) -> None:
-    """`Tesla K80` is a card's name but no label value; nodes carry `Tesla-K80`."""
+def _fit_card_names(pod: Obj, labels: Set[str]) -> None:
+    """`Tesla P100` is what people say; nodes carry `Tesla-P100-PCIE-16GB`."""
     affinity = pod["spec"].get("affinity") or {}
     if isinstance(affinity, dict):
-        _fit_within(affinity.get("nodeAffinity"))
+        _fit_within(affinity.get("nodeAffinity"), labels)
 
 
-def _fit_within(node: object) -> None:
+def _fit_within(node: object, labels: Set[str]) -> None:
     """Requirements wherever they stand: what stands where none may is left to validation."""
     if isinstance(node, list):
         for item in node:
-            _fit_within(item)
+            _fit_within(item, labels)
     elif isinstance(node, dict):
         if node.get("key") in _NAME_LABELS and isinstance(node.get("values"), list):
-            node["values"] = [as_label_value(str(value)) for value in node["values"]]
+            node["values"] = _fitting(node["values"], labels)
         for item in node.values():
-            _fit_within(item)
+            _fit_within(item, labels)
+
+
+def _fitting(names: list[object], labels: Set[str]) -> list[str]:
+    """The names as label values, and those of the nodes' that say the same more exactly."""
+    values = [as_label_value(str(name)) for name in names]
+    exact = sorted(
+        label for label in labels if any(label.startswith(f"{value}-") for value in values)
+    )
+    return list(dict.fromkeys([*values, *exact]))

@@ -34,7 +34,7 @@ def review_pod(review: Obj, rules: Rules, cards: ClusterCards) -> Obj:
     """Of a pod that is being made. Raises BadReview."""
     request = _request(review)
     pod = copy.deepcopy(request["object"])
-    found = modernise(pod)
+    found = modernise(pod, cards.labels)
     if not found:
         found = complaints(pod, cards)
     if found:
