@@ -38,7 +38,10 @@ class NativeBuildHook(BuildHookInterface):  # type: ignore[type-arg]  # a plugin
         chosen = native.ARCHITECTURES if everything else (platform.machine(),)
         for architecture in chosen:
             place = native.build(architecture).relative_to(self.root)
-            build_data["artifacts"] += [f"{place}/lib/*", f"{place}/bin/*"]  # not in git
+            # Not in git.
+            build_data["artifacts"] += [
+                f"{place}/{part}" for part in ("lib/*", "bin/*", "limiter/*")
+            ]
         glibc = native.GLIBC.replace(".", "_")
         tags = ".".join(f"manylinux_{glibc}_{architecture}" for architecture in chosen)
         build_data["pure_python"] = False

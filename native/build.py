@@ -39,11 +39,25 @@ class BuildError(RuntimeError):
 
 @dataclass(frozen=True)
 class Product:
-    """A file, the directories with its sources, and how it is linked."""
+    """A file, the directories with its sources, and how it is linked; {place} is where it goes."""
 
     path: str
     sources: tuple[str, ...]
     flags: tuple[str, ...]
+
+
+# What stand-ins need instead of the driver's own file: its path is written over this one when they
+# are installed (gpupool/hardware/limiter.py).
+DRIVER_PLACEHOLDER = "/gpupool-driver" + "x" * 200
+_LIMITER = "limiter/libgpupool-limiter.so"
+_DRIVER_PATH = "limiter/driver-path.so"  # only to be linked with
+_STAND_IN = "isolation/stand_in"
+
+
+def _stand_in(name: str) -> Product:
+    needs = (f"{{place}}/{_LIMITER}", f"{{place}}/{_DRIVER_PATH}")
+    flags = (f"-Wl,-soname,{name}", "-Wl,-rpath,$ORIGIN", "-Wl,--no-as-needed")
+    return Product(f"limiter/{name}", (_STAND_IN,), ("-shared", "-fPIC", *flags, *needs))
 
 
 PRODUCTS = (
@@ -58,6 +72,14 @@ PRODUCTS = (
         (*_LIBRARY, "-Wl,-soname,libnvidia-ml.so.1"),
     ),
     Product("bin/nvidia-smi", ("simdriver/smi",), ("-ldl", "-Wl,-rpath,$ORIGIN/../lib")),
+    Product(
+        _LIMITER,
+        ("isolation/core", "isolation/hooks"),
+        (*_LIBRARY, "-Wl,-soname,libgpupool-limiter.so", "-Wl,-Bsymbolic"),
+    ),
+    Product(_DRIVER_PATH, (_STAND_IN,), (*_LIBRARY, f"-Wl,-soname,{DRIVER_PLACEHOLDER}")),
+    _stand_in("libcuda.so.1"),
+    _stand_in("libnvidia-ml.so.1"),
 )
 
 
@@ -91,7 +113,8 @@ def _compile(product: Product, architecture: str, place: Path) -> None:
             [
                 *(sys.executable, "-m", "ziglang", "cc"),
                 *("-target", f"{architecture}-linux-gnu.{GLIBC}"),
-                *(*_FLAGS, *sources, "-o", str(made), *product.flags),
+                *(*_FLAGS, *sources, "-o", str(made)),
+                *(flag.format(place=place) for flag in product.flags),
             ],
             capture_output=True,
             text=True,

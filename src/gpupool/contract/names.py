@@ -146,6 +146,8 @@ ENV_SIMULATED_STATE = "GPUPOOL_SIM_STATE"
 LIMITS_DIRECTORY = "/etc/gpupool"
 LIMITS_FILE = "limits"
 REGION_DIRECTORY = "/run/gpupool"
+REGION_FILE = "region-1"  # the version of its layout
+LIMITER_DIRECTORY = "/usr/local/gpupool"  # the limiter itself, as the node has installed it
 
 # The pods of the agent.
 AGENT_NAMESPACE = "kube-system"

@@ -1,0 +1,33 @@
+#include "charges.h"
+
+#include "graphs.h"
+#include "pools.h"
+
+bool has_room(int card, uint64_t bytes) {
+    if (__builtin_expect(limiter_take(card, bytes), 1)) return true;
+    pools_trim(card);
+    graphs_trim(card);
+    return limiter_take(card, bytes);
+}
+
+int charged(int result, enum kind kind, uint64_t value, int card, uint64_t bytes) {
+    struct entry entry = {ledger_key(kind, value), bytes, 0, 0, card, 1};
+    if (result != OK) {
+        limiter_give(card, bytes);
+        return result;
+    }
+    if (kind != PHYSICAL) entry.context = current_context();
+    ledger_put(&entry);
+    return result;
+}
+
+bool discharge_begin(enum kind kind, uint64_t value, struct entry *entry) {
+    return limiter_is_on() && ledger_take(ledger_key(kind, value), entry);
+}
+
+int discharge_end(int result, bool is_known, const struct entry *entry) {
+    if (!is_known) return result;
+    if (result == OK) limiter_give(entry->card, entry->bytes);
+    else ledger_put(entry);
+    return result;
+}

@@ -1,0 +1,133 @@
+#include "ledger.h"
+
+#include <sched.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+
+#define SHARDS 64
+
+/* Open addressing; what is taken out leaves no hole, the rest of its run moves up. */
+static struct shard {
+    _Atomic bool is_taken;
+    size_t capacity, count;
+    struct entry *table;
+    char padding[32];
+} shards[SHARDS];
+
+static uint64_t hash(uint64_t key) {
+    return (key >> 9 ^ key) * 0x9e3779b97f4a7c15ull;
+}
+
+static struct shard *enter(uint64_t key) {
+    struct shard *shard = &shards[hash(key) >> 58];
+    for (int tries = 0; atomic_exchange_explicit(&shard->is_taken, true, memory_order_acquire);)
+        if (++tries % 64 == 0) sched_yield();
+    return shard;
+}
+
+static void leave(struct shard *shard) {
+    atomic_store_explicit(&shard->is_taken, false, memory_order_release);
+}
+
+static size_t home(const struct shard *shard, uint64_t key) {
+    return (size_t)(hash(key) >> 20) & (shard->capacity - 1);
+}
+
+static struct entry *place_of(const struct shard *shard, uint64_t key) {
+    for (size_t i = home(shard, key);; i = (i + 1) & (shard->capacity - 1))
+        if (shard->table[i].key == key || !shard->table[i].key) return &shard->table[i];
+}
+
+static struct entry *find(const struct shard *shard, uint64_t key) {
+    if (!shard->capacity) return NULL;
+    struct entry *entry = place_of(shard, key);
+    return entry->key ? entry : NULL;
+}
+
+static bool grow(struct shard *shard) {
+    struct shard larger = {.capacity = shard->capacity ? shard->capacity * 2 : 32};
+    larger.table = calloc(larger.capacity, sizeof *larger.table);
+    if (!larger.table) return false;
+    for (size_t i = 0; i < shard->capacity; i++)
+        if (shard->table[i].key) *place_of(&larger, shard->table[i].key) = shard->table[i];
+    free(shard->table);
+    shard->table = larger.table;
+    shard->capacity = larger.capacity;
+    return true;
+}
+
+static void remove_entry(struct shard *shard, struct entry *entry) {
+    size_t mask = shard->capacity - 1, hole = (size_t)(entry - shard->table);
+    shard->count--;
+    for (size_t i = (hole + 1) & mask; shard->table[i].key; i = (i + 1) & mask) {
+        size_t distance = (i - home(shard, shard->table[i].key)) & mask;
+        if (distance < ((i - hole) & mask)) continue;
+        shard->table[hole] = shard->table[i];
+        hole = i;
+    }
+    shard->table[hole].key = 0;
+}
+
+bool ledger_put(const struct entry *entry) {
+    struct shard *shard = enter(entry->key);
+    bool is_room = shard->count * 2 < shard->capacity || grow(shard);
+    if (is_room) {
+        struct entry *place = place_of(shard, entry->key);
+        if (!place->key) shard->count++;
+        *place = *entry;
+    }
+    leave(shard);
+    return is_room;
+}
+
+static bool lower(uint64_t key, uint32_t references, struct entry *taken) {
+    struct shard *shard = enter(key);
+    struct entry *entry = find(shard, key);
+    bool is_last = false;
+    if (entry && entry->references > references) {
+        entry->references -= references;
+    } else if (entry) {
+        *taken = *entry;
+        remove_entry(shard, entry);
+        is_last = true;
+    }
+    leave(shard);
+    return is_last;
+}
+
+bool ledger_take(uint64_t key, struct entry *taken) {
+    return lower(key, UINT32_MAX, taken);
+}
+
+bool ledger_release(uint64_t key, struct entry *taken) {
+    return lower(key, 1, taken);
+}
+
+bool ledger_retain(uint64_t key) {
+    struct shard *shard = enter(key);
+    struct entry *entry = find(shard, key);
+    if (entry) entry->references++;
+    leave(shard);
+    return entry != NULL;
+}
+
+bool ledger_take_of(uint64_t context, struct entry *taken) {
+    bool is_found = false;
+    for (uint64_t number = 0; number < SHARDS && !is_found; number++) {
+        struct shard *shard = &shards[number];
+        while (atomic_exchange_explicit(&shard->is_taken, true, memory_order_acquire)) sched_yield();
+        for (size_t i = 0; i < shard->capacity && !is_found; i++) {
+            if (!shard->table[i].key || shard->table[i].context != context) continue;
+            *taken = shard->table[i];
+            remove_entry(shard, &shard->table[i]);
+            is_found = true;
+        }
+        leave(shard);
+    }
+    return is_found;
+}
+
+void ledger_forget_all(void) {
+    for (int number = 0; number < SHARDS; number++)
+        shards[number] = (struct shard){.is_taken = false};
+}

@@ -1,0 +1,196 @@
+#include "pools.h"
+
+#include <pthread.h>
+
+#include "charges.h"
+#include "graphs.h"
+
+#define MAX_POOLS 256
+#define RESERVED_NOW 5 /* attribute */
+#define NOT_OURS (-2)  /* memory of the host, or of another process that is charged for it */
+
+static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+static struct known_pool {
+    memory_pool_t pool;
+    int card;
+    uint64_t charged;
+} pools[MAX_POOLS];
+static _Atomic int pool_count;
+
+int cuMemPoolTrimTo(memory_pool_t pool, size_t keep);
+int cuMemAllocFromPoolAsync(pointer_t *pointer, size_t size, memory_pool_t pool, stream_t stream);
+
+/* With the mutex held, from here on. */
+static struct known_pool *find(memory_pool_t pool) {
+    for (int i = 0; i < atomic_load(&pool_count); i++)
+        if (pools[i].pool == pool) return &pools[i];
+    return NULL;
+}
+
+static struct known_pool *add(memory_pool_t pool, int card) {
+    struct known_pool *known = find(pool);
+    if (!known) known = find(NULL);
+    if (!known) {
+        if (atomic_load(&pool_count) == MAX_POOLS) return NULL;
+        known = &pools[atomic_fetch_add(&pool_count, 1)];
+    }
+    *known = (struct known_pool){pool, card, 0};
+    return known;
+}
+
+static void settle(struct known_pool *known, uint64_t taken) {
+    uint64_t reserved, before = known->charged + taken;
+    if (REAL(cuMemPoolGetAttribute)(known->pool, RESERVED_NOW, &reserved) != OK) reserved = before;
+    reserved = (reserved + UNIT - 1) / UNIT * UNIT;
+    if (reserved > before) limiter_take_anyway(known->card, reserved - before);
+    else limiter_give(known->card, before - reserved);
+    known->charged = reserved;
+}
+
+static void settle_all(void) {
+    for (int i = 0; i < atomic_load(&pool_count); i++)
+        if (pools[i].pool && pools[i].card != NOT_OURS) settle(&pools[i], 0);
+}
+
+/* Without it, again. */
+void pools_settle(void) {
+    if (!atomic_load_explicit(&pool_count, memory_order_relaxed)) return;
+    pthread_mutex_lock(&mutex);
+    settle_all();
+    pthread_mutex_unlock(&mutex);
+}
+
+void pools_trim(int card) {
+    if (!atomic_load(&pool_count)) return;
+    pthread_mutex_lock(&mutex);
+    for (int i = 0; i < atomic_load(&pool_count); i++)
+        if (pools[i].pool && pools[i].card == card) REAL(cuMemPoolTrimTo)(pools[i].pool, 0);
+    settle_all();
+    pthread_mutex_unlock(&mutex);
+}
+
+void pools_after_fork(void) {
+    pthread_mutex_init(&mutex, NULL);
+    atomic_store(&pool_count, 0);
+}
+
+/* A pool that nobody made here is one of a device's own, or a new kind of the driver's. */
+static int device_of(memory_pool_t pool, int current) {
+    int count = 0;
+    memory_pool_t other;
+    REAL(cuDeviceGetCount)(&count);
+    for (int device = 0; device < count; device++) {
+        if (REAL(cuDeviceGetDefaultMemPool)(&other, device) == OK && other == pool) return device;
+        if (REAL(cuDeviceGetMemPool)(&other, device) == OK && other == pool) return device;
+    }
+    return current;
+}
+
+static int card_of_pool(memory_pool_t pool, int current) {
+    pthread_mutex_lock(&mutex);
+    struct known_pool *known = find(pool);
+    if (!known) known = add(pool, card_of(device_of(pool, current)));
+    int card = known ? known->card : NO_CARD;
+    pthread_mutex_unlock(&mutex);
+    return card;
+}
+
+static int allocated(int result, memory_pool_t pool, int card, uint64_t bytes) {
+    uint64_t taken = units_of(bytes) * UNIT;
+    if (result != OK) {
+        limiter_give(card, taken);
+        return result;
+    }
+    graphs_may_allocate();
+    pthread_mutex_lock(&mutex);
+    struct known_pool *known = find(pool);
+    if (known) settle(known, taken);
+    pthread_mutex_unlock(&mutex);
+    return result;
+}
+
+#define ALLOCATE(pool, call)                                                        \
+    do {                                                                            \
+        int device, card;                                                           \
+        if (!limiter_is_on() || !pointer || !size || !current_device(&device)) return call; \
+        if ((card = card_of_pool(pool, device)) == NOT_OURS) return call;           \
+        if (!has_room(card, size)) return OUT_OF_MEMORY;                            \
+        return allocated(call, pool, card, size);                                   \
+    } while (0)
+
+CALL(cuMemAllocFromPoolAsync, pointer_t *pointer, size_t size, memory_pool_t pool, stream_t stream) {
+    ALLOCATE(pool, REAL(cuMemAllocFromPoolAsync)(pointer, size, pool, stream));
+}
+
+CALL(cuMemAllocFromPoolAsync_ptsz, pointer_t *pointer, size_t size, memory_pool_t pool,
+     stream_t stream) {
+    ALLOCATE(pool, REAL(cuMemAllocFromPoolAsync_ptsz)(pointer, size, pool, stream));
+}
+
+static memory_pool_t present_pool(void) {
+    int device;
+    memory_pool_t pool = NULL;
+    if (current_device(&device)) REAL(cuDeviceGetMemPool)(&pool, device);
+    return pool;
+}
+
+CALL(cuMemAllocAsync, pointer_t *pointer, size_t size, stream_t stream) {
+    memory_pool_t pool = limiter_is_on() ? present_pool() : NULL;
+    ALLOCATE(pool, REAL(cuMemAllocAsync)(pointer, size, stream));
+}
+
+CALL(cuMemAllocAsync_ptsz, pointer_t *pointer, size_t size, stream_t stream) {
+    memory_pool_t pool = limiter_is_on() ? present_pool() : NULL;
+    ALLOCATE(pool, REAL(cuMemAllocAsync_ptsz)(pointer, size, stream));
+}
+
+static int noted(int result, const memory_pool_t *pool, int card) {
+    if (result != OK || !limiter_is_on()) return result;
+    pthread_mutex_lock(&mutex);
+    if (!find(*pool)) add(*pool, card);
+    pthread_mutex_unlock(&mutex);
+    return result;
+}
+
+static int card_at(const struct location *location) {
+    return location->type == ON_DEVICE ? card_of(location->id) : NOT_OURS;
+}
+
+CALL(cuMemPoolCreate, memory_pool_t *pool, const struct pool_properties *properties) {
+    int result = REAL(cuMemPoolCreate)(pool, properties);
+    return result == OK ? noted(result, pool, card_at(&properties->location)) : result;
+}
+
+CALL(cuMemPoolImportFromShareableHandle, memory_pool_t *pool, void *handle, int type,
+     unsigned long long flags) {
+    int result = REAL(cuMemPoolImportFromShareableHandle)(pool, handle, type, flags);
+    return noted(result, pool, NOT_OURS);
+}
+
+CALL(cuMemGetDefaultMemPool, memory_pool_t *pool, struct location *location, int type) {
+    int result = REAL(cuMemGetDefaultMemPool)(pool, location, type);
+    return result == OK ? noted(result, pool, card_at(location)) : result;
+}
+
+CALL(cuMemGetMemPool, memory_pool_t *pool, struct location *location, int type) {
+    int result = REAL(cuMemGetMemPool)(pool, location, type);
+    return result == OK ? noted(result, pool, card_at(location)) : result;
+}
+
+CALL(cuMemPoolTrimTo, memory_pool_t pool, size_t keep) {
+    int result = REAL(cuMemPoolTrimTo)(pool, keep);
+    if (limiter_is_on()) pools_settle();
+    return result;
+}
+
+/* What is still in use of it stays charged, to the address of nothing: until the process ends. */
+CALL(cuMemPoolDestroy, memory_pool_t pool) {
+    if (limiter_is_on()) pools_settle();
+    int result = REAL(cuMemPoolDestroy)(pool);
+    if (result != OK || !limiter_is_on()) return result;
+    pthread_mutex_lock(&mutex);
+    struct known_pool *known = find(pool);
+    if (known) known->pool = NULL;
+    pthread_mutex_unlock(&mutex);
+    return result;
+}

@@ -1,0 +1,202 @@
+"""The limiter's files: put on a node's disk, and from there into containers.
+
+    files = install(directory, Settings(driver="/usr/lib/x86_64-linux-gnu", context_mib=312))
+    files.mounts               # (host path, container path): for every Allocate of isolated shares
+    files.variables(env)       # LD_PRELOAD, LD_LIBRARY_PATH: for processes that see the machine
+
+An installation is a directory that is named by its content and never changed: a container that has
+it mounted keeps what it started with, whatever is installed later. In it are the limiter, which is
+to be preloaded, and stand-ins with the names of the driver's libraries, which lead first to the
+limiter and then to the driver's own file.
+
+    LimiterError               the text says thing, wanted, found
+     +- NotBuilt               this machine has no libraries for its architecture
+"""
+
+import hashlib
+import os
+import platform
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+from gpupool.contract.names import (
+    LIMITER_DIRECTORY,
+    LIMITS_DIRECTORY,
+    LIMITS_FILE,
+    REGION_DIRECTORY,
+    REGION_FILE,
+)
+
+LIBRARY = "libgpupool-limiter.so"
+STAND_INS = ("libcuda.so.1", "libnvidia-ml.so.1")
+CONFIG = "limiter.conf"
+_PRELOAD = "ld.so.preload"
+_PLACEHOLDER = b"/gpupool-driver" + b"x" * 200  # as native/build.py links it
+_MEASURE_SECONDS = 60
+
+
+class LimiterError(Exception):
+    """Drawn above."""
+
+
+class NotBuilt(LimiterError):
+    pass
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What the limiter is told by the file beside it. Paths are those that its processes see."""
+
+    driver: str = ""  # the directory of the driver's own libraries; without it: no stand-ins
+    context_mib: int = 0  # what a process' first context on a card takes: measure_context_mib
+    limits: str = f"{LIMITS_DIRECTORY}/{LIMITS_FILE}"
+    region: str = f"{REGION_DIRECTORY}/{REGION_FILE}"
+    directory: str = LIMITER_DIRECTORY  # where the installation is seen; "": where it is
+
+
+class LimiterFiles(NamedTuple):
+    directory: Path
+
+    @property
+    def library(self) -> Path:
+        return self.directory / LIBRARY
+
+    @property
+    def mounts(self) -> tuple[tuple[str, str], ...]:
+        """All read-only: the installation, and the list of what every program loads first."""
+        return (
+            (str(self.directory), LIMITER_DIRECTORY),
+            (str(self.directory / _PRELOAD), f"/etc/{_PRELOAD}"),
+        )
+
+    def variables(self, variables: Mapping[str, str]) -> dict[str, str]:
+        """For a process with these variables that sees the machine's own files."""
+        return {
+            "LD_PRELOAD": _joined(str(self.library), variables.get("LD_PRELOAD")),
+            "LD_LIBRARY_PATH": _joined(str(self.directory), variables.get("LD_LIBRARY_PATH")),
+        }
+
+
+def install(root: Path, settings: Settings) -> LimiterFiles:
+    """Makes the installation below `root`, or finds it there. Raises LimiterError, OSError."""
+    contents = _contents(settings)
+    digest = hashlib.sha256()
+    for name, content in sorted(contents.items()):
+        digest.update(f"{name} {len(content)}\n".encode() + content)
+    place = root / digest.hexdigest()[:16]
+    if not settings.directory:
+        # Its own path is part of the list.
+        contents[_PRELOAD] = f"{place / LIBRARY}\n".encode()
+    if not place.exists():
+        root.mkdir(parents=True, exist_ok=True)
+        _make(root, place, contents)
+    return LimiterFiles(place)
+
+
+def _contents(settings: Settings) -> dict[str, bytes]:
+    built = _built()
+    lines = [f"limits={settings.limits}", f"region={settings.region}"]
+    contents = {
+        LIBRARY: (built / LIBRARY).read_bytes(),
+        _PRELOAD: f"{settings.directory}/{LIBRARY}\n".encode(),
+    }
+    if settings.driver:
+        for name, key in zip(STAND_INS, ("cuda", "nvml"), strict=True):
+            real = f"{settings.driver}/{name}"
+            contents[name] = _leading_to(real, (built / name).read_bytes())
+            lines.append(f"{key}={real}")
+    lines.append(f"context_mib={settings.context_mib}")
+    contents[CONFIG] = "".join(f"{line}\n" for line in lines).encode()
+    return contents
+
+
+def _leading_to(path: str, stand_in: bytes) -> bytes:
+    """The name of the file that it needs was linked long enough for any path."""
+    wanted = os.fsencode(path)
+    if len(wanted) > len(_PLACEHOLDER) or b"\n" in wanted or not path.startswith("/"):
+        raise LimiterError(
+            f"driver: {path}: wanted an absolute path of at most {len(_PLACEHOLDER)} bytes"
+        )
+    if stand_in.count(_PLACEHOLDER) != 1:
+        raise LimiterError("the stand-ins are damaged; `make native` builds them anew")
+    return stand_in.replace(_PLACEHOLDER, wanted.ljust(len(_PLACEHOLDER), b"\0"))
+
+
+def _make(root: Path, place: Path, contents: Mapping[str, bytes]) -> None:
+    """All at once: who finds the directory finds it complete."""
+    scratch = Path(tempfile.mkdtemp(dir=root, prefix=".new-"))
+    try:
+        for name, content in contents.items():
+            (scratch / name).write_bytes(content)
+            (scratch / name).chmod(0o555 if ".so" in name and name != _PRELOAD else 0o444)
+        scratch.chmod(0o755)
+        scratch.rename(place)
+    except OSError:
+        if not place.exists():  # nor has somebody else just made it
+            raise
+    finally:
+        shutil.rmtree(scratch, ignore_errors=True)
+
+
+def _built() -> Path:
+    machine = platform.machine()
+    place = Path(__file__).resolve().parent.parent / "_native" / machine / "limiter"
+    if not (place / LIBRARY).exists():
+        raise NotBuilt(
+            f"there is no limiter for {platform.system()} on {machine}; "
+            "in a checkout, `make native` builds it"
+        )
+    return place
+
+
+def _joined(first: str, rest: str | None) -> str:
+    return f"{first}:{rest}" if rest else first
+
+
+def measure_context_mib(libraries: Path | None = None) -> int:
+    """What a process' first context takes, on that card of this node where it is most.
+
+    A child makes a context on each card, and NVML tells how much it holds. Zero if nothing can be
+    measured: then contexts are not counted. `libraries`: where the driver is, if not in its place.
+    """
+    environment = dict(os.environ)
+    if libraries is not None:
+        environment["LD_LIBRARY_PATH"] = str(libraries)
+    try:
+        done = subprocess.run(
+            [sys.executable, "-I", "-c", _MEASURE],
+            capture_output=True,
+            text=True,
+            check=True,
+            timeout=_MEASURE_SECONDS,
+            env=environment,
+        )
+        return int(done.stdout)
+    except (OSError, subprocess.SubprocessError, ValueError):
+        return 0
+
+
+_MEASURE = """
+import ctypes, os, pynvml
+cuda = ctypes.CDLL("libcuda.so.1")
+assert cuda.cuInit(0) == 0
+count, context, most = ctypes.c_int(), ctypes.c_void_p(), 0
+cuda.cuDeviceGetCount(ctypes.byref(count))
+pynvml.nvmlInit()
+for device in range(count.value):
+    if cuda.cuDevicePrimaryCtxRetain(ctypes.byref(context), device):
+        continue
+    for card in range(pynvml.nvmlDeviceGetCount()):
+        handle = pynvml.nvmlDeviceGetHandleByIndex(card)
+        for process in pynvml.nvmlDeviceGetComputeRunningProcesses(handle):
+            if process.pid == os.getpid():
+                most = max(most, process.usedGpuMemory or 0)
+    cuda.cuDevicePrimaryCtxRelease_v2(device)
+print(-(-most // 2**20))
+"""
