@@ -117,7 +117,7 @@ selectors: st.SearchStrategy[LabelSelector] = st.sampled_from(
 pod_terms = st.builds(
     PodTerm,
     selectors,
-    st.sampled_from(KEYS),
+    st.sampled_from(("zone", "zone", "disk")),
     st.sampled_from((("default",), ("default", "other"), ())),
     st.sampled_from((None, EVERYTHING, parse_label_selector("team=1"))),
 )
@@ -175,7 +175,7 @@ def _node_rules(draw: st.DrawFn) -> dict[str, Any]:
 
 def _company(draw: st.DrawFn) -> dict[str, Any]:
     return {
-        "affinity": draw(often((), st.lists(pod_terms, max_size=2).map(tuple))),
+        "affinity": draw(often((), st.lists(pod_terms, min_size=1, max_size=2).map(tuple))),
         "anti_affinity": draw(often((), st.lists(pod_terms, max_size=1).map(tuple))),
         "near": draw(often((), st.tuples(st.tuples(st.sampled_from((-5, 3)), pod_terms)))),
         "terminating": draw(often(False, st.booleans())),
@@ -247,7 +247,12 @@ def themed_nodes(draw: st.DrawFn, theme: str) -> Node:
     some_cards = _inventory(node.name, draw(st.lists(cards, min_size=1, max_size=3)))
     kept: dict[str, dict[str, Any]] = {
         "nodes": {"inventory": None},
-        "company": {"taints": (), "unschedulable": False, "inventory": None},
+        "company": {
+            "taints": (),
+            "unschedulable": False,
+            "inventory": None,
+            "labels": {**node.labels, "zone": draw(_VALUES)},
+        },
         "evenness": {
             "unschedulable": False,
             "inventory": None,

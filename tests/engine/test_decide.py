@@ -169,3 +169,8 @@ def test_holding_and_releasing_leaves_nothing_behind(wanted: list[dict[str, int]
         assert among.release(request.uid)
         assert not among.release(request.uid)
     assert (among.columns.free == before).all()
+
+
+def test_a_pod_that_waits_for_something_fits_nowhere_until_it_came() -> None:
+    message = reasons(pod(waits_for='persistentvolumeclaim "x" not found'), cluster(node()))
+    assert message == '0/1 nodes are available: persistentvolumeclaim "x" not found.'

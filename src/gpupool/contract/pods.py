@@ -3,17 +3,11 @@
 from collections.abc import Iterable
 
 from gpupool.contract.gpu_asks import gpu_asks
+from gpupool.contract.node_terms import node_term
 from gpupool.contract.objects import Obj
 from gpupool.contract.pod_terms import required_terms, spreads, weighed_terms
 from gpupool.core.quantity import milli_value, parse, value
-from gpupool.core.request import (
-    HostPort,
-    NodeOperator,
-    NodeRequirement,
-    NodeTerm,
-    PodRequest,
-    Toleration,
-)
+from gpupool.core.request import HostPort, PodRequest, Toleration
 from gpupool.core.selectors import SelectorError
 
 
@@ -83,9 +77,9 @@ def pod_request(pod: Obj) -> PodRequest:
         name=metadata["name"],
         resources=pod_resources(pod),
         node_selector=tuple(sorted((spec.get("nodeSelector") or {}).items())),
-        node_terms=tuple(_term(t) for t in required["nodeSelectorTerms"]) if required else None,
+        node_terms=tuple(node_term(t) for t in required["nodeSelectorTerms"]) if required else None,
         preferred=tuple(
-            (term["weight"], _term(term["preference"]))
+            (term["weight"], node_term(term["preference"]))
             for term in affinity.get("preferredDuringSchedulingIgnoredDuringExecution") or ()
         ),
         tolerations=tuple(_toleration(t) for t in spec.get("tolerations") or ()),
@@ -105,21 +99,6 @@ def pod_request(pod: Obj) -> PodRequest:
         card_placement=gpus.placement,
         same_card=gpus.same_card,
         different_card=gpus.different_card,
-    )
-
-
-def _term(term: Obj) -> NodeTerm:
-    return NodeTerm(
-        labels=tuple(_requirement(r) for r in term.get("matchExpressions") or ()),
-        fields=tuple(_requirement(r) for r in term.get("matchFields") or ()),
-    )
-
-
-def _requirement(requirement: Obj) -> NodeRequirement:
-    return NodeRequirement(
-        requirement["key"],
-        NodeOperator(requirement["operator"]),
-        tuple(requirement.get("values") or ()),
     )
 
 

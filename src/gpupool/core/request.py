@@ -149,6 +149,7 @@ class PodRequest:
     near: tuple[tuple[int, PodTerm], ...] = ()  # preferred by weight; away from, if negative
     spreads: tuple[Spread, ...] = ()
     volume_terms: tuple[tuple[NodeTerm, ...], ...] = ()  # of each volume, any of its terms
+    waits_for: str = ""  # something that must come first, whatever the nodes are like
     gpus: tuple[GpuAsk, ...] = ()
     card_placement: CardPlacement | None = None  # None: as the node and the policy have it
     # Pods of one namespace with the same word share a card, or never do.

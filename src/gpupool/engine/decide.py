@@ -57,7 +57,7 @@ class Candidate:
 
 
 def decide(cluster: Cluster, pod: PodRequest, policy: Policy) -> Placement | Unschedulable:
-    if pod.unsupported:
+    if pod.unsupported or pod.waits_for:
         return Unschedulable(cluster, pod)
     row = row_of(cluster, pod, policy_for(pod, policy))
     if looks_elsewhere(cluster, pod, row):
@@ -77,7 +77,7 @@ def decide(cluster: Cluster, pod: PodRequest, policy: Policy) -> Placement | Uns
 def decide_on(
     cluster: Cluster, pod: PodRequest, policy: Policy, names: Sequence[str]
 ) -> Placement | Unschedulable:
-    if pod.unsupported:
+    if pod.unsupported or pod.waits_for:
         return Unschedulable(cluster, pod)
     row = row_of(cluster, pod, policy_for(pod, policy))
     wanted = _indexes(cluster, names)
@@ -89,7 +89,7 @@ def feasible(
     cluster: Cluster, pod: PodRequest, policy: Policy, names: Iterable[str]
 ) -> list[Candidate]:
     """Best first."""
-    if pod.unsupported:
+    if pod.unsupported or pod.waits_for:
         return []
     row = row_of(cluster, pod, policy_for(pod, policy))
     wanted = _indexes(cluster, names)

@@ -43,6 +43,8 @@ class Explanation:
 def message_of(cluster: Cluster, pod: PodRequest) -> str:
     if pod.unsupported:
         return f"not placed: this scheduler does not support {', '.join(pod.unsupported)}"
+    if pod.waits_for:
+        return f"0/{len(cluster)} nodes are available: {pod.waits_for}."
     counts: Counter[str] = Counter()
     for refused in refusals(cluster, pod):
         counts[refused.reason] += len(refused.nodes)
@@ -96,7 +98,7 @@ def _by_cards(cluster: Cluster, pod: PodRequest, nodes: Ints) -> Iterator[Refuse
 
 def explain(cluster: Cluster, pod: PodRequest) -> Explanation:
     reasons: dict[int, list[str]] = {int(node): [] for node in cluster.all_nodes()}
-    if pod.unsupported:
+    if pod.unsupported or pod.waits_for:
         return Explanation(message_of(cluster, pod), ())
     counts: Counter[str] = Counter()
     for refused in refusals(cluster, pod):

@@ -50,8 +50,9 @@ def preempt(
     """Only for a pod that fits nowhere."""
     if not pod.may_preempt:
         return NoPreemption(NEVER)
-    if pod.unsupported:
-        return NoPreemption(NOT_HELPFUL)
+    if pod.unsupported or pod.waits_for:
+        nodes = len(cluster)
+        return NoPreemption(fit_message(nodes, Counter({NOT_HELPFUL: nodes})))
     found: list[_Candidate] = []
     failures: Counter[str] = Counter()
     curable = _curable_nodes(cluster, pod)

@@ -1,0 +1,71 @@
+"""A pod's volume claims -> from which nodes they are within reach, or what the pod waits for.
+
+Bound claims bind the pod to the nodes of their volume. What needs a scheduler to take part in
+provisioning, or to know who else uses a claim, is named as not supported: never placed at random.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+
+from gpupool.contract.node_terms import node_term
+from gpupool.contract.objects import Obj
+from gpupool.core.request import NodeTerm, PodRequest
+
+_UNBOUND = "pod has unbound immediate PersistentVolumeClaims"
+
+
+@dataclass(frozen=True, slots=True)
+class Storage:
+    """What the API has: claims by (namespace, name), volumes and classes by name."""
+
+    claims: Mapping[tuple[str, str], Obj]
+    volumes: Mapping[str, Obj]
+    classes: Mapping[str, Obj]
+
+
+def claim_names(pod: Obj) -> Iterator[str]:
+    for volume in pod["spec"].get("volumes") or ():
+        if "persistentVolumeClaim" in volume:
+            yield volume["persistentVolumeClaim"]["claimName"]
+        elif "ephemeral" in volume:  # its claim is named after the pod
+            yield f"{pod['metadata']['name']}-{volume['name']}"
+
+
+def with_volumes(request: PodRequest, pod: Obj, storage: Storage) -> PodRequest:
+    terms: list[tuple[NodeTerm, ...]] = []
+    waits_for = request.waits_for
+    unsupported = list(request.unsupported)
+    for name in claim_names(pod):
+        claim = storage.claims.get((request.namespace, name))
+        if claim is None or "deletionTimestamp" in claim["metadata"]:
+            state = "not found" if claim is None else "is being deleted"
+            waits_for = waits_for or f'persistentvolumeclaim "{name}" {state}'
+            continue
+        if "ReadWriteOncePod" in (claim["spec"].get("accessModes") or ()):
+            unsupported.append(f"claim {name} with ReadWriteOncePod")
+        volume = storage.volumes.get(claim["spec"].get("volumeName") or "")
+        if volume is not None:
+            terms += _reach(volume)
+        elif _waits_for_consumer(claim, storage):
+            unsupported.append(f"claim {name} that is only bound for its first consumer")
+        else:
+            waits_for = waits_for or _UNBOUND
+    return replace(
+        request,
+        volume_terms=tuple(terms),
+        waits_for=waits_for,
+        unsupported=tuple(unsupported),
+    )
+
+
+def _reach(volume: Obj) -> Iterator[tuple[NodeTerm, ...]]:
+    required = (volume["spec"].get("nodeAffinity") or {}).get("required")
+    if required:
+        yield tuple(node_term(term) for term in required["nodeSelectorTerms"])
+
+
+def _waits_for_consumer(claim: Obj, storage: Storage) -> bool:
+    if claim["spec"].get("volumeName"):
+        return False  # it names its volume, which will come
+    named = storage.classes.get(claim["spec"].get("storageClassName") or "")
+    return named is not None and named.get("volumeBindingMode") == "WaitForFirstConsumer"
