@@ -14,9 +14,9 @@ import yaml
 from click.testing import CliRunner, Result
 
 from gpupool.cli.main import gpupool
-from gpupool.hardware.simdriver import NodeFiles
+from gpupool.hardware.simdriver import NodeFiles, create_node
 from gpupool.hardware.simdriver_cards import card_profile
-from gpupool.hardware.simdriver_state import Driver, card_uuid, new_state
+from gpupool.hardware.simdriver_state import Driver, NotBuilt, card_uuid, new_state
 from gpupool.localcluster.kubelet.node_files import node_driver
 from tests.conformance.api_server import Address, api_server
 
@@ -129,6 +129,24 @@ def test_cards_are_listed_cordoned_broken_and_taken_back(
     missing = run("gpu", "cordon", "node-2", "0", *where)
     assert 'nodes "node-2" not found' in missing.output
     assert missing.exit_code == 1
+
+
+def test_the_agent_finds_the_cards_through_nvml(kubeconfig: Path, tmp_path: Path) -> None:
+    try:
+        files = create_node(tmp_path / "driver", NODE, [CARD])
+    except NotBuilt as error:
+        pytest.skip(str(error))
+    make_node(kubeconfig)
+    command = [sys.executable, "-m", "gpupool", "agent", "--kubeconfig", str(kubeconfig)]
+    command += ["--node", NODE, "--plugins", str(tmp_path)]
+    environment = {**os.environ, "LD_LIBRARY_PATH": str(files.libraries)}
+    with subprocess.Popen(command, env=environment) as process:
+        try:
+            where = ("--kubeconfig", kubeconfig)
+            wait_for(lambda: card_uuid(NODE, 0) in run("gpu", "list", *where).output)
+        finally:
+            process.terminate()
+            assert process.wait(LIMIT_S) == 0
 
 
 @pytest.mark.parametrize(

@@ -24,11 +24,12 @@ H100 = card_profile("NVIDIA H100 80GB HBM3", 81559)
 # Looks as often as there are lines, so that errors can be injected in between.
 LOOKER = """
 import asyncio, sys
+from gpupool.hardware import nvml
 from gpupool.hardware.driver import *
-from gpupool.hardware.nvml import NvmlDriver
 
 async def main():
-    driver = NvmlDriver()
+    nvml.RENEW_S = float(sys.argv[1])
+    driver = nvml.NvmlDriver()
     for _ in sys.stdin:
         try:
             print(repr(await driver.look()), flush=True)
@@ -50,10 +51,10 @@ def node(directory: Path, cards: Iterable[object]) -> NodeFiles:
 class NvmlLooker:
     """NVML in a process of its own, where the simulated libraries come first."""
 
-    def __init__(self, libraries: Path) -> None:
+    def __init__(self, libraries: Path, renew_s: float = 30) -> None:
         environment = {**os.environ, "LD_LIBRARY_PATH": str(libraries)}
         self._process = subprocess.Popen(
-            [sys.executable, "-c", LOOKER],
+            [sys.executable, "-c", LOOKER, str(renew_s)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
@@ -98,6 +99,15 @@ def test_they_agree_about_faults_and_recovery(tmp_path: Path) -> None:
             seen = direct(driver)
             assert nvml.look() == seen, fault
     assert seen.cards[1] == CardLook(1, is_lost=True)
+
+
+def test_nvml_is_begun_again_while_a_card_is_missing(tmp_path: Path) -> None:
+    files = node(tmp_path, [M40] * 2)
+    driver = SimulatedDriver(files.state)
+    with NvmlLooker(files.libraries, renew_s=0) as nvml:
+        for fault in ("memory=0", "lost", "memory=300", "recover", "xid=48"):
+            inject(files, 0, parse_fault(fault))
+            assert nvml.look() == direct(driver), fault
 
 
 def test_an_xid_is_told_once_and_of_its_card(tmp_path: Path) -> None:

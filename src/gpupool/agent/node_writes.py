@@ -45,7 +45,6 @@ class NodeWriter:
     def __init__(self, kube: Kube) -> None:
         self._kube = kube
         self._theirs: dict[str, str | None] = {}  # label that is not ours: its value when we saw it
-        self._is_first = True
 
     @property
     def theirs(self) -> tuple[str, ...]:
@@ -59,7 +58,6 @@ class NodeWriter:
         await self._write_condition(node, wanted.problem)
         if wanted.cleared:
             await self._remove_order(node, wanted.cleared)
-        self._is_first = False
 
     async def _write_inventory(self, node: Obj, text: str) -> None:
         found = (node["metadata"].get("annotations") or {}).get(ANNOTATION_INVENTORY, "")
@@ -77,7 +75,7 @@ class NodeWriter:
         ours = {key: value for key, value in wanted.items() if key not in self._theirs}
         applied = _applied_labels(node)
         is_so = all(found.get(key) == value for key, value in ours.items())
-        if applied == set(ours) and is_so and not (self._is_first and applied):
+        if applied == set(ours) and is_so:
             return
         while True:
             try:

@@ -4,6 +4,7 @@ import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from functools import cache
 from pathlib import Path
 
 import msgspec
@@ -44,12 +45,17 @@ class XidPolicy:
 
 def load_policy(extra: Path | None = None) -> XidPolicy:
     """Raises BadPolicy."""
-    ours = _read(_OURS)
+    ours = _ours()
     theirs = _read(extra) if extra is not None else _File()
     default = theirs.default or ours.default
     assert default is not None
     rules = {**ours.xid, **theirs.xid}
     return XidPolicy(default, {int(number): rule for number, rule in rules.items()})
+
+
+@cache
+def _ours() -> _File:
+    return _read(_OURS)
 
 
 def _read(path: Path) -> _File:

@@ -7,6 +7,7 @@ call hangs, there is no driver as far as we can say.
 
 import asyncio
 import ctypes
+import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ import pynvml
 from gpupool.hardware.driver import CardLook, DriverReplaced, Look, NoDriver, Xid
 
 LONGEST_LOOK_S = 30.0
+RENEW_S = 30.0
 
 _MIB = 1 << 20
 _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
@@ -27,6 +29,8 @@ _MOST_XIDS = 256  # of one look; the rest comes with the next
 class NvmlDriver:
     def __init__(self) -> None:
         self._session: _Session | None = None
+        self._renew_s = 0.0  # when NVML is to be begun again, if a card is missing
+        self._most_cards = 0
         self._running: asyncio.Task[Look] | None = None
 
     async def look(self) -> Look:
@@ -47,7 +51,10 @@ class NvmlDriver:
         try:
             if self._session is None:
                 self._session = _Session()
-            return self._session.look()
+                self._renew_s = time.monotonic() + RENEW_S
+            look = self._session.look()
+            self._renew_if_missing(look)
+            return look
         except pynvml.NVMLError as error:
             if self._session is not None:
                 self._session.end()
@@ -55,6 +62,15 @@ class NvmlDriver:
             if error.value == pynvml.NVML_ERROR_LIB_RM_VERSION_MISMATCH:
                 raise DriverReplaced(str(error)) from error
             raise NoDriver(_words(error)) from error
+
+    def _renew_if_missing(self, look: Look) -> None:
+        """A card that comes back is seen by those who begin after that."""
+        answering = sum(not card.is_lost for card in look.cards)
+        self._most_cards = max(self._most_cards, answering)
+        if answering < self._most_cards and time.monotonic() > self._renew_s:
+            assert self._session is not None
+            self._session.end()
+            self._session = None
 
 
 class _Session:
