@@ -202,6 +202,11 @@ def _health(known: Known, orders: Orders, unit_mib: int) -> tuple[CardHealth, st
     return CardHealth.HEALTHY, ""
 
 
+def waits_for_time(memory: Memory) -> bool:
+    """Whether the same look may mean something else later."""
+    return any(known.trouble and known.trouble.until_s for known in memory.cards)
+
+
 def changed_cards(before: Inventory, after: Inventory) -> Iterable[tuple[Card | None, Card]]:
     """Cards whose health is not what it was, and new ones; in order."""
     known = {card.uuid: card for card in before.cards}

@@ -14,7 +14,14 @@ import time
 from collections.abc import Coroutine
 from typing import Any
 
-from gpupool.agent.cards import Memory, Orders, after_look, inventory_after, remembered
+from gpupool.agent.cards import (
+    Memory,
+    Orders,
+    after_look,
+    inventory_after,
+    remembered,
+    waits_for_time,
+)
 from gpupool.agent.devices import RESOURCES, offers
 from gpupool.agent.holdings import Holdings, current_holdings
 from gpupool.agent.labels import card_labels, feature_labels
@@ -88,6 +95,7 @@ class _Agent:
         self._carried_out = ""  # the annotation of pardons that was
         self._holdings: Holdings = {}
         self._offered: tuple[object, ...] | None = None  # what our offers were made from
+        self._settled: object = None  # what was seen, if seeing it again changes nothing
         self._said: set[News] = set()  # what holds on, and is said once
         self._look_now = asyncio.Event()
         self._write_now = asyncio.Event()
@@ -137,14 +145,22 @@ class _Agent:
             if self._metrics.has_driver is not False:
                 self._say(node, no_driver(str(error)))
             self._metrics.has_driver = False
+            self._settled = None
             self._tell(node, Memory(), Inventory())
             return
         self._metrics.has_driver = True
         self._metrics.xids.update(look.xids)
+        seen = look, node["metadata"]["resourceVersion"], self._holdings
+        if seen == self._settled:
+            return  # nothing is as cheap as nothing: there may be hundreds of us
+        self._settled = None
         self._read_orders(node)
-        self._memory = after_look(self._memory, look, self._orders, self._settings.policy, now_s)
+        before = self._memory
+        self._memory = after_look(before, look, self._orders, self._settings.policy, now_s)
         inventory = inventory_after(self._memory, self._orders, self._settings.unit_mib)
         self._tell(node, self._memory, inventory)
+        if self._memory == before and not waits_for_time(self._memory):
+            self._settled = seen
 
     def _read_orders(self, node: Obj) -> None:
         """What cannot be read changes nothing: cards stay cordoned."""

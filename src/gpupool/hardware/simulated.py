@@ -4,6 +4,7 @@ The file stays mapped between looks: hundreds of nodes are looked at every secon
 """
 
 import contextlib
+import ctypes
 import os
 from pathlib import Path
 
@@ -12,6 +13,7 @@ from gpupool.hardware.driver import CardLook, Look, NoDriver, Xid
 from gpupool.hardware.simdriver_state import MIB, SimdriverError, opened
 
 _EVENT_XID = 8  # nvmlEventTypeXidCriticalError
+_NO_FAULT = bytes(ctypes.sizeof(layout.CardFault))
 
 
 class SimulatedDriver:
@@ -21,6 +23,7 @@ class SimulatedDriver:
         self._open = contextlib.ExitStack()
         self._state: layout.State | None = None
         self._inode = 0
+        self._untroubled: tuple[CardLook, ...] = ()  # the cards, as long as nothing is wrong
         self._seen = 0  # the last event that was looked at
 
     async def look(self) -> Look:
@@ -29,7 +32,7 @@ class SimulatedDriver:
             version=state.driver_version.decode(),
             cuda=state.cuda_version,
             boot=str(self._inode),
-            cards=tuple(_card_look(state, index) for index in range(state.card_count)),
+            cards=self._cards(state),
             xids=self._new_xids(state),
         )
 
@@ -53,7 +56,16 @@ class SimulatedDriver:
             self._state = None
             raise NoDriver(str(error)) from error
         self._inode, self._seen = inode, self._state.last_event
+        self._untroubled = ()
         return self._state
+
+    def _cards(self, state: layout.State) -> tuple[CardLook, ...]:
+        indexes = range(state.card_count)
+        if not any(bytes(state.cards[index].fault) != _NO_FAULT for index in indexes):
+            if not self._untroubled:
+                self._untroubled = tuple(_card_look(state, index) for index in indexes)
+            return self._untroubled
+        return tuple(_card_look(state, index) for index in indexes)
 
     def _new_xids(self, state: layout.State) -> tuple[Xid, ...]:
         first = max(self._seen, state.last_event - (layout.MAX_EVENTS - 1)) + 1
