@@ -23,6 +23,7 @@ COMMANDS = {
     "scheduler": "Find nodes and cards for pods.",
     "extender": "Choose nodes and cards for kube-scheduler.",
     "admission": "Check GPU pods, and wire them to their allocation.",
+    "replay": "Replay a trace of pods against the engine, offline.",
     "version": "Print the version.",
 }
 

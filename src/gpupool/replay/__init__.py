@@ -1,0 +1,1 @@
+"""Program: workload traces against the engine that schedules pods, offline."""

@@ -1,0 +1,83 @@
+"""What a study is shown as: JSON, a table, a file of placements, panels of a plot."""
+
+import csv
+import io
+from collections.abc import Sequence
+from statistics import fmean
+from typing import Any
+
+from gpupool.replay.plot import Panel
+from gpupool.replay.study import Method, Outcome, arrivals_for
+from gpupool.replay.trace import Trace
+
+
+def as_json(trace: Trace, method: Method, found: Sequence[Outcome]) -> dict[str, Any]:
+    return {
+        "trace": trace.name,
+        "method": method.name,
+        **({"load": round(100 * method.load, 3)} if method.load else {}),
+        "nodes": len(trace.nodes),
+        "cards": trace.capacity_milli // 1000,
+        "pods": len(trace.pods),
+        "results": [{"policy": o.policy, "seed": o.seed, **o.figures} for o in found],
+    }
+
+
+def mean_rows(found: Sequence[Outcome]) -> tuple[list[str], list[list[str]]]:
+    """A head, and a row for each policy: the means over its seeds."""
+    names = list(found[0].figures)
+    rows = []
+    for policy in dict.fromkeys(outcome.policy for outcome in found):
+        mine = [outcome.figures for outcome in found if outcome.policy == policy]
+        rows.append([policy, str(len(mine)), *(_mean([f[name] for f in mine]) for name in names)])
+    return ["POLICY", "RUNS", *(name.upper().replace("_", "-") for name in names)], rows
+
+
+def _mean(values: Sequence[float | None]) -> str:
+    known = [value for value in values if value is not None]
+    if not known:
+        return "-"
+    mean = fmean(known)
+    return (
+        f"{mean:.0f}"
+        if mean >= 1000 or all(float(v).is_integer() for v in known)
+        else f"{mean:.2f}"
+    )
+
+
+def placements_csv(trace: Trace, method: Method, outcome: Outcome) -> str:
+    """Every decision in order. In churn also the arrival before which the pod is gone again."""
+    text = io.StringIO()
+    lines = csv.writer(text, lineterminator="\n")
+    leaves = method.name == "churn" and method.given is None
+    lines.writerow(["arrival", "pod", "node", "cards", *(["gone_before"] if leaves else [])])
+    order = arrivals_for(trace, method, outcome.seed or 0).order if leaves else ()
+    for at, decision in enumerate(outcome.decisions):
+        cards = "|".join(str(card) for card in decision.cards)
+        name = trace.pods[decision.pod].request.name
+        gone = [-int(-(order[at].leaves or 0) // 1)] if leaves else []
+        lines.writerow([at + 1, name, decision.node, cards, *([gone[0] + 1] if gone else [])])
+    return text.getvalue()
+
+
+_PANELS = {
+    "filling": (
+        ("allocated", "GPU allocated", "GPU arrived, % of the cluster", "% of the cluster"),
+        ("fragments", "GPU free on cards that are partly used", "arrivals", "% of the cluster"),
+    ),
+    "churn": (
+        ("allocated", "GPU allocated", "arrivals", "% of the cluster"),
+        ("fragments", "GPU free on cards that are partly used", "arrivals", "% of the cluster"),
+    ),
+    "timed": (
+        ("allocated", "GPU allocated", "hours", "% of the cluster"),
+        ("waiting", "Pods that wait", "hours", "pods"),
+    ),
+}
+
+
+def panels_of(method: Method, found: Sequence[Outcome]) -> list[Panel]:
+    return [
+        Panel(title, x_label, y_label, tuple(outcome.curves[key] for outcome in found))
+        for key, title, x_label, y_label in _PANELS[method.name]
+    ]

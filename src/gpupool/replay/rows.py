@@ -1,0 +1,145 @@
+"""Rows of CSV and JSON files, each with where it stands, so that errors can say it."""
+
+import csv
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from gpupool.core.quantity import ParseError, milli_value, parse, value
+from gpupool.replay.trace import TraceError
+
+_MOST_BYTES = 512 * 2**20
+_MOST_ROWS = 5_000_000
+_MOST = 2**40  # of any number
+_MIB = 2**20
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    where: str  # file and line, or file and item
+    fields: dict[str, str]
+
+    def wrong(self, column: str, wanted: str) -> TraceError:
+        return TraceError(
+            f"{self.where}: column {column}: wanted {wanted}, found {self.fields[column]!r}"
+        )
+
+    def column(self, *names: str) -> str:
+        """The first of these that is there."""
+        for name in names:
+            if name in self.fields:
+                return name
+        raise TraceError(f"{self.where}: there is no column {' or '.join(names)}")
+
+    def has(self, *names: str) -> bool:
+        return any(self.fields.get(name) for name in names)
+
+    def text(self, *names: str) -> str:
+        column = self.column(*names)
+        found = self.fields[column].strip()
+        if not found or len(found) > 253:
+            raise self.wrong(column, "a name of up to 253 characters")
+        return found
+
+    def number(self, *names: str, most: int = _MOST) -> int:
+        column = self.column(*names)
+        text = self.fields[column].strip()
+        if not (text.isascii() and text.isdigit()) or len(text) > 15 or int(text) > most:
+            raise self.wrong(column, f"a whole number from 0 to {most}")
+        return int(text)
+
+    def cpu_milli(self) -> int:
+        if "cpu" not in self.fields:
+            return self.number("cpu_milli")
+        return self._quantity("cpu", milli=True)
+
+    def memory_mib(self) -> int:
+        if "memory" not in self.fields:
+            return self.number("memory_mib")
+        return -(-self._quantity("memory", milli=False) // _MIB)
+
+    def _quantity(self, column: str, *, milli: bool) -> int:
+        try:
+            found = parse(self.fields[column].strip())
+        except ParseError:
+            raise self.wrong(column, 'a quantity such as "500m", "4" or "16Gi"') from None
+        amount = milli_value(found) if milli else value(found)
+        if not 0 <= amount <= _MOST * _MIB:
+            raise self.wrong(column, "a quantity that machines have")
+        return amount
+
+
+def rows_of(path: Path, kind: str) -> Iterator[Row]:
+    """`kind`: "pods" or "nodes", by which a JSON object names its list."""
+    content = read_text(path)
+    rows = _json_rows(path, content, kind) if is_json(content) else _csv_rows(path, content)
+    for count, row in enumerate(rows):
+        if count >= _MOST_ROWS:
+            raise TraceError(f"{path}: more than {_MOST_ROWS} rows")
+        yield row
+
+
+def read_text(path: Path) -> str:
+    if path.is_file() and path.stat().st_size > _MOST_BYTES:
+        raise TraceError(f"{path}: larger than {_MOST_BYTES // _MIB} MiB")
+    try:
+        return path.read_text(encoding="utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise TraceError(f"{path}: byte {error.start} is not UTF-8 text") from None
+
+
+def is_json(content: str) -> bool:
+    return content.lstrip()[:1] in ("{", "[")
+
+
+def parsed_json(path: Path, content: str) -> Any:
+    try:
+        return json.loads(content)
+    except json.JSONDecodeError as error:
+        raise TraceError(
+            f"{path}:{error.lineno}: column {error.colno}: this is not JSON: {error.msg}"
+        ) from None
+    except RecursionError:
+        raise TraceError(f"{path}: this JSON is nested too deeply") from None
+
+
+def _csv_rows(path: Path, content: str) -> Iterator[Row]:
+    reader = csv.reader(content.splitlines())
+    try:
+        header = [name.strip().lower() for name in next(reader, [])]
+        if not header:
+            raise TraceError(f"{path}: the file is empty; wanted a line with column names")
+        if twice := sorted({name for name in header if name and header.count(name) > 1}):
+            raise TraceError(f"{path}:1: column {twice[0]} is there twice")
+        for cells in reader:
+            if not cells:
+                continue
+            where = f"{path}:{reader.line_num}"
+            if len(cells) != len(header):
+                raise TraceError(f"{where}: {len(cells)} columns, where line 1 has {len(header)}")
+            yield Row(where, dict(zip(header, cells, strict=True)))
+    except csv.Error as error:
+        raise TraceError(f"{path}:{reader.line_num}: this is not CSV: {error}") from None
+
+
+def _json_rows(path: Path, content: str, kind: str) -> Iterator[Row]:
+    found = parsed_json(path, content)
+    if isinstance(found, dict):
+        found = found.get(kind)
+    if not isinstance(found, list):
+        raise TraceError(f"{path}: wanted a list, or an object with a list {kind!r}")
+    for at, item in enumerate(found):
+        where = f"{path}: {kind}[{at}]"
+        if not isinstance(item, dict):
+            raise TraceError(f"{where}: wanted an object")
+        yield Row(where, {str(key).lower(): _as_text(value) for key, value in item.items()})
+
+
+def _as_text(value: Any) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, list):
+        return "|".join(str(item) for item in value)
+    return str(value)

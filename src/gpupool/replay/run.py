@@ -1,0 +1,111 @@
+"""The replay itself: arrivals in, placements out, through the same engine that schedules pods."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from heapq import heappop, heappush
+from time import process_time
+
+from gpupool.core.gpu import Allocation
+from gpupool.engine.cluster import Cluster
+from gpupool.engine.decide import Placement, decide
+from gpupool.engine.packing import Packing
+from gpupool.replay.arrivals import Arrivals
+from gpupool.replay.trace import MILLI, Trace, TracePod
+
+# Told how many decisions were made since it was last told.
+Progress = Callable[[int], None]
+_STEP = 200  # decisions between two words about progress
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    pod: int  # its place in the trace
+    node: str  # empty: it fitted nowhere
+    cards: tuple[int, ...]
+
+
+@dataclass(slots=True)
+class Record:
+    """What happened: a decision for each arrival, and how long all of them took."""
+
+    decisions: list[Decision] = field(default_factory=list)
+    allocated_milli: list[int] = field(default_factory=list)  # after each arrival
+    fragments: list[tuple[int, int]] = field(
+        default_factory=list
+    )  # (arrival, thousandths), sampled
+    seconds: float = 0.0
+
+
+class Stage:
+    """An empty cluster with the trace's nodes, and a policy that learns from what it sees."""
+
+    def __init__(self, trace: Trace, policy: str) -> None:
+        self.cluster = Cluster()
+        for node in trace.nodes:
+            self.cluster.set_node(node)
+        self.packing = Packing(policy)
+        self.seconds = 0.0  # of CPU time, since others may use the machine too
+        self.allocated_milli = 0
+        self._sizes: dict[str, int] = {}
+
+    def arrive(self, pod: TracePod, uid: str) -> Placement | None:
+        """A pod for the first time; none: it fits nowhere now."""
+        request = replace(pod.request, uid=uid)
+        began = process_time()
+        self.packing.count(self.cluster, request)
+        self.seconds += process_time() - began
+        return self.attempt(pod, uid)
+
+    def attempt(self, pod: TracePod, uid: str) -> Placement | None:
+        request = replace(pod.request, uid=uid)
+        began = process_time()
+        decision = decide(self.cluster, request, self.packing.policy)
+        if isinstance(decision, Placement):
+            self.cluster.hold(request, decision.node, decision.allocation)
+        self.seconds += process_time() - began
+        if not isinstance(decision, Placement):
+            return None
+        self._sizes[uid] = pod.gpu_milli
+        self.allocated_milli += pod.gpu_milli
+        return decision
+
+    def fragments_milli(self) -> int:
+        """What is free on cards of which something is held."""
+        columns = self.cluster.columns
+        free, total = columns.card_free, columns.card_total
+        return int((free * MILLI // total)[(free > 0) & (free < total)].sum())
+
+    def leave(self, uid: str) -> None:
+        self.cluster.release(uid)
+        self.allocated_milli -= self._sizes.pop(uid)
+
+
+def replay(trace: Trace, arrivals: Arrivals, policy: str, progress: Progress) -> Record:
+    stage, record = Stage(trace, policy), Record()
+    leaving: list[tuple[float, str]] = []
+    for at, arrival in enumerate(arrivals.order):
+        while leaving and leaving[0][0] <= at:
+            stage.leave(heappop(leaving)[1])
+        uid = str(at)
+        placement = stage.arrive(trace.pods[arrival.pod], uid)
+        record.decisions.append(decision_of(arrival.pod, placement))
+        record.allocated_milli.append(stage.allocated_milli)
+        if placement and arrival.leaves is not None:
+            heappush(leaving, (arrival.leaves, uid))
+        if at % _STEP == _STEP - 1:
+            record.fragments.append((at, stage.fragments_milli()))
+            progress(_STEP)
+    progress(len(arrivals.order) % _STEP)
+    record.seconds = stage.seconds
+    return record
+
+
+def decision_of(pod: int, placement: Placement | None) -> Decision:
+    if placement is None:
+        return Decision(pod, "", ())
+    return Decision(pod, placement.node, tuple(sorted(set(_indexes(placement.allocation)))))
+
+
+def _indexes(allocation: Allocation) -> Iterator[int]:
+    for container in allocation.containers:
+        yield from (share.index for share in container.shares)

@@ -1,0 +1,73 @@
+"""A snapshot of a live cluster (`kubectl get nodes,pods -A -o json`) -> Trace.
+
+Its pods arrive one after the other on its nodes, empty. Nodes that no agent of ours has described
+are taken to have as many healthy cards as they offer, of one model.
+"""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from gpupool.contract.names import LABEL_NVIDIA_MEM, LABEL_NVIDIA_NAME, RESOURCE_GPU
+from gpupool.contract.nodes import node_of
+from gpupool.contract.pods import pod_request
+from gpupool.core.gpu import Card, GpuAsk, GpuMode, Inventory
+from gpupool.core.request import Node, PodRequest
+from gpupool.replay.trace import MILLI, Trace, TraceError, TracePod
+
+_OVER = ("Succeeded", "Failed")
+_MOST_CARDS = 64
+_USUAL_MIB = 16 * 1024  # of a card, where nothing says it
+
+
+def is_snapshot(found: Any) -> bool:
+    return isinstance(found, dict) and found.get("kind") in ("List", "NodeList", "PodList")
+
+
+def snapshot_of(found: Any, path: Path) -> Trace:
+    nodes, pods = [], []
+    items = found.get("items")
+    for at, item in enumerate(items if isinstance(items, list) else []):
+        try:
+            if item["kind"] == "Node":
+                nodes.append(_with_cards(node_of(item)))
+            elif item["kind"] == "Pod" and item["status"].get("phase") not in _OVER:
+                pods.append(replace(pod_request(item), node_name=""))
+        except (KeyError, TypeError, AttributeError, ValueError) as error:
+            raise TraceError(f"{path}: items[{at}] cannot be read: {error!r}") from None
+    if not nodes or not pods:
+        raise TraceError(
+            f"{path}: wanted nodes and pods, found {len(nodes)} and {len(pods)};"
+            " make it with: kubectl get nodes,pods -A -o json"
+        )
+    units = _usual_units(nodes)
+    return Trace(path.name, tuple(nodes), tuple(_pod(pod, units) for pod in pods))
+
+
+def _with_cards(node: Node) -> Node:
+    count = min(node.allocatable.get(RESOURCE_GPU, 0), _MOST_CARDS)
+    if node.inventory or not count:
+        return node
+    text = node.labels.get(LABEL_NVIDIA_MEM, "").removesuffix("MiB")
+    memory = int(text) if text.isascii() and text.isdigit() else _USUAL_MIB
+    model = node.labels.get(LABEL_NVIDIA_NAME, "GPU")
+    cards = tuple(Card(at, f"{node.name}-{at}", model, memory) for at in range(count))
+    return replace(node, inventory=Inventory(cards), gpu_mode=GpuMode.ANY)
+
+
+def _usual_units(nodes: list[Node]) -> int:
+    """Of the most frequent card: what shares are measured against."""
+    units = [card.units for node in nodes if node.inventory for card in node.inventory.cards]
+    return max(set(units), key=lambda size: (units.count(size), size)) if units else 1
+
+
+def _pod(pod: PodRequest, units: int) -> TracePod:
+    amount = sum(_milli(ask, units) for ask in pod.gpus if not ask.is_init)
+    cards = sum(ask.whole or ask.cards for ask in pod.gpus if not ask.is_init)
+    return TracePod(pod, amount, cards)
+
+
+def _milli(ask: GpuAsk, units: int) -> int:
+    if ask.whole:
+        return ask.whole * MILLI
+    return ask.cards * min(MILLI, ask.units * MILLI // max(units, 1))

@@ -1,0 +1,102 @@
+"""Trace: nodes, and pods that ask for a part of them. What files say, as values of the engine.
+
+A card of a trace has 1000 units of memory, so that a unit is a thousandth of a card.
+"""
+
+from dataclasses import dataclass
+
+from gpupool.contract.names import LABEL_NVIDIA_NAME
+from gpupool.core.gpu import Card, GpuAsk, Inventory
+from gpupool.core.request import Node, NodeOperator, NodeRequirement, NodeTerm, PodRequest
+
+MILLI = 1000
+_MOST_PODS = 1_000_000  # on one node: traces do not say
+_MIB = 2**20
+
+
+@dataclass(frozen=True, slots=True)
+class TracePod:
+    request: PodRequest  # its uid is that of the pod in the trace
+    gpu_milli: int  # all it asks for, in thousandths of a card
+    cards: int  # how many cards it needs a part of
+    arrives_s: int | None = None
+    runs_s: int | None = None  # None: for ever
+
+
+@dataclass(frozen=True, slots=True)
+class Trace:
+    name: str
+    nodes: tuple[Node, ...]
+    pods: tuple[TracePod, ...]
+
+    @property
+    def capacity_milli(self) -> int:
+        return MILLI * sum(len(node.inventory.cards) for node in self.nodes if node.inventory)
+
+
+class TraceError(ValueError):
+    """A trace cannot be used; the text says where and why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Machine:
+    """What a trace says of a node."""
+
+    name: str
+    cpu_milli: int
+    memory_mib: int
+    cards: int
+    model: str
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """What a trace says of a pod."""
+
+    name: str
+    cpu_milli: int
+    memory_mib: int
+    cards: int
+    card_milli: int  # of each card
+    models: tuple[str, ...] = ()  # empty: any
+    arrives_s: int | None = None
+    runs_s: int | None = None
+
+
+def node_of(machine: Machine) -> Node:
+    cards = tuple(
+        Card(index, f"{machine.name}-{index}", machine.model, MILLI, unit_mib=1)
+        for index in range(machine.cards)
+    )
+    return Node(
+        machine.name,
+        labels={LABEL_NVIDIA_NAME: machine.model},
+        allocatable={
+            "cpu": machine.cpu_milli,
+            "memory": machine.memory_mib * _MIB,
+            "pods": _MOST_PODS,
+        },
+        inventory=Inventory(cards) if cards else None,
+    )
+
+
+def pod_of(job: Job) -> TracePod:
+    gpus: tuple[GpuAsk, ...] = ()
+    if job.cards and job.card_milli == MILLI:
+        gpus = (GpuAsk("main", whole=job.cards),)
+    elif job.cards:
+        gpus = (GpuAsk("main", units=job.card_milli, cards=job.cards),)
+    terms = None
+    if job.models:
+        wanted = NodeRequirement(LABEL_NVIDIA_NAME, NodeOperator.IN, job.models)
+        terms = (NodeTerm(labels=(wanted,)),)
+    request = PodRequest(
+        uid=job.name,
+        namespace="default",
+        name=job.name,
+        resources={"cpu": job.cpu_milli, "memory": job.memory_mib * _MIB, "pods": 1},
+        node_terms=terms,
+        gpus=gpus,
+    )
+    amount = job.cards * job.card_milli
+    return TracePod(request, amount, job.cards, job.arrives_s, job.runs_s)
