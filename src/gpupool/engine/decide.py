@@ -93,8 +93,9 @@ def feasible(
         return []
     row = row_of(cluster, pod, policy_for(pod, policy))
     wanted = _indexes(cluster, names)
-    ranked = [n for n in _ranked(cluster, pod, row) if n in wanted]
-    fitting = [n for n in ranked if _allocation(cluster, pod, row, n) is not None]
+    fitting = [n for n in _ranked(cluster, pod, row) if n in wanted]
+    if len(pod.gpus) > 1 or pod.same_card or pod.different_card:
+        fitting = [n for n in fitting if _allocation(cluster, pod, row, n) is not None]
     return [Candidate(cluster.at(node).node.name, at) for at, node in enumerate(fitting)]
 
 
