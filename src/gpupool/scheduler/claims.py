@@ -4,6 +4,7 @@ Otherwise a small pod would take what the first victim leaves, and the rest woul
 nothing. A claim has an end, so that a victim that never goes does not block a node for ever.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 LONGEST_CLAIM_S = 120.0
@@ -29,6 +30,12 @@ class Claims:
 
     def __contains__(self, uid: str) -> bool:
         return uid in self._claims
+
+    def __len__(self) -> int:
+        return len(self._claims)
+
+    def items(self) -> Iterable[tuple[str, Claim]]:
+        return self._claims.items()
 
     def victim_gone(self, victim: str) -> str | None:
         """Who claims its place, which is therefore to be kept. May be said twice."""

@@ -12,6 +12,7 @@ from gpupool.engine.gang import GangUnschedulable, decide_gang
 from gpupool.engine.node_state import Held
 from gpupool.engine.policies.policy import Policy
 from gpupool.engine.preempt import NoPreemption, Preemption, preempt
+from gpupool.engine.trial import Trial, trial
 from gpupool.kube.errors import KubeError
 from gpupool.scheduler.bind import Binder
 from gpupool.scheduler.cluster_state import ClusterState
@@ -80,7 +81,7 @@ class Cycle:
             self.state.claims.make(pod.uid, room.node, room.victims, self.clock())
             self.metrics.preemptions += 1
             self.metrics.victims.observe(len(victims))
-            self._park(pod, lambda: no.message)
+            self._park(pod, lambda: _message(no))
             return [partial(self._clear, pod, room, victims)]
         self._park(pod, lambda: self._words(pod, no))
         return []
@@ -93,9 +94,26 @@ class Cycle:
         found = self._preempt(pod)
         return found if isinstance(found, Preemption) else None
 
-    def _preempt(self, pod: Pending) -> Preemption | NoPreemption:
+    def _preempt(self, pod: Pending) -> Preemption | NoPreemption | None:
+        """None: there will be room without that, from what others are already made to leave."""
         budgets = tuple(self.state.budgets.values())
-        return preempt(self.state.cluster, pod.request, self.policy(), budgets)
+        with trial(self.state.cluster) as trying:
+            if self._complete_claims(trying) and isinstance(self._decide(pod), Placement):
+                return None
+            return preempt(self.state.cluster, pod.request, self.policy(), budgets)
+
+    def _complete_claims(self, trying: Trial) -> bool:
+        """As it will be when all victims have gone and those who claim their places have them."""
+        for uid, claim in self.state.claims.items():
+            for victim in claim.there | claim.kept:
+                trying.release(victim)
+            claimant = self.state.pending.get(uid)
+            if claimant is None:
+                continue
+            found = decide_on(self.state.cluster, claimant.request, self.policy(), (claim.node,))
+            if isinstance(found, Placement):
+                trying.hold(claimant.request, found.node, found.allocation)
+        return bool(self.state.claims)
 
     def _is_being_cleared(self, pod: Pending) -> bool:
         if pod.uid in self.state.claims:
@@ -107,13 +125,15 @@ class Cycle:
         )
 
     def _words(self, pod: Pending, no: Unschedulable) -> str:
-        message = no.message
-        if not len(self.state.cluster) or pod.request.unsupported:
+        message = _message(no)
+        if not message or not len(self.state.cluster) or pod.request.unsupported:
             return message
         if self._is_being_cleared(pod):
             return f"{message} preemption: {BEING_CLEARED}"
         room = self._preempt(pod)
-        return f"{message} preemption: {room.message}" if isinstance(room, NoPreemption) else ""
+        if isinstance(room, NoPreemption):
+            return f"{message} preemption: {room.message}"
+        return message
 
     async def _clear(self, pod: Pending, room: Preemption, victims: list[Held]) -> None:
         try:
@@ -188,6 +208,12 @@ class Cycle:
         for member in waiting:
             self._park(member, lambda: words)
         return []
+
+
+def _message(no: Unschedulable) -> str:
+    """Nothing to say if it fits by now: the words are found late, and it will be tried soon."""
+    message = no.message
+    return "" if message.endswith("available: .") else message
 
 
 def _missing(group: Group, members: int, least: int) -> str:

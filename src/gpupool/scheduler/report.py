@@ -29,7 +29,7 @@ UNSCHEDULABLE = "Unschedulable"
 SCHEDULER_ERROR = "SchedulerError"
 
 
-Words = Callable[[], str]
+Words = Callable[[], str]  # empty: there is nothing to say any more
 
 
 @dataclass(slots=True)
@@ -119,7 +119,7 @@ class Reports:
             news.is_due = False
             news.silence_s = min(2 * news.silence_s, _LONGEST_SILENCE_S)
             words = news.why()
-            if words != news.said:
+            if words and words != news.said:
                 news.said = words
                 recorder = self._events[news.pod.scheduler]
                 recorder.event(news.pod.as_object, WARNING, "FailedScheduling", _cut(words))

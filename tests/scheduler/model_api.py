@@ -1,0 +1,184 @@
+"""A tiny API in memory, in which every request waits until the test says what becomes of it."""
+
+import asyncio
+import copy
+from collections import Counter, deque
+from collections.abc import AsyncGenerator
+from dataclasses import dataclass
+from enum import Enum, auto
+from typing import Any
+
+import orjson
+
+from gpupool.contract.allocation import allocation_of
+from gpupool.contract.inventory import inventory_text
+from gpupool.contract.names import ANNOTATION_ALLOCATION, ANNOTATION_INVENTORY, RESOURCE_GPU_MEM
+from gpupool.contract.objects import Obj
+from gpupool.core.gpu import Card, CardHealth, Inventory
+from gpupool.kube.client import Headers, Query
+from gpupool.kube.errors import NoAnswer
+
+UNITS = 4
+CARDS = 2
+Change = tuple[str, Obj | None, Obj | None]  # resource, old, new
+
+
+class Fate(Enum):
+    OK = auto()
+    LOST_REQUEST = auto()
+    LOST_ANSWER = auto()
+    BUSY = auto()
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    method: str
+    path: str
+    body: Obj
+    answer: "asyncio.Future[tuple[int, bytes]]"
+
+
+class ModelApi:
+    def __init__(self) -> None:
+        self.pods: dict[str, Obj] = {}  # by name
+        self.nodes: dict[str, Obj] = {}
+        self.requests: list[Request] = []
+        self.news: deque[Change] = deque()  # not yet told
+        self._serial = 0
+
+    # -- what the world does ---------------------------------------------------------------
+
+    def add_pod(self, name: str, units: int, priority: int) -> None:
+        self._serial += 1
+        resources = {"requests": {RESOURCE_GPU_MEM: str(units)}}
+        resources["limits"] = resources["requests"]
+        self._put(
+            "pods",
+            {
+                "metadata": {
+                    "name": name,
+                    "namespace": "default",
+                    "uid": f"uid-{self._serial}",
+                    "creationTimestamp": f"{self._serial:09}",
+                },
+                "spec": {
+                    "schedulerName": "gpupool-scheduler",
+                    "priority": priority,
+                    "containers": [{"name": "c", "resources": resources}],
+                },
+            },
+        )
+
+    def delete_pod(self, name: str) -> None:
+        self.news.append(("pods", self.pods.pop(name), None))
+
+    def finish_pod(self, name: str) -> None:
+        self._put("pods", {**self.pods[name], "status": {"phase": "Succeeded"}})
+
+    def set_node(self, name: str, *, ill: bool) -> None:
+        health = CardHealth.UNHEALTHY if ill else CardHealth.HEALTHY
+        cards = [Card(0, f"{name}-0", "m", UNITS * 1024, health)]
+        cards += [Card(i, f"{name}-{i}", "m", UNITS * 1024) for i in range(1, CARDS)]
+        amounts = {RESOURCE_GPU_MEM: str(UNITS * CARDS), "pods": "100"}
+        metadata = {
+            "name": name,
+            "labels": {"cgpu": "true"},
+            "annotations": {ANNOTATION_INVENTORY: inventory_text(Inventory(tuple(cards)))},
+        }
+        self._put("nodes", {"metadata": metadata, "status": {"allocatable": amounts}})
+
+    def remove_node(self, name: str) -> None:
+        self.news.append(("nodes", self.nodes.pop(name), None))
+
+    def _put(self, resource: str, obj: Obj) -> None:
+        kept = self.pods if resource == "pods" else self.nodes
+        name = obj["metadata"]["name"]
+        self.news.append((resource, kept.get(name), obj))
+        kept[name] = obj
+
+    # -- what clients do -------------------------------------------------------------------
+
+    async def call(
+        self, method: str, path: str, *, query: Query, headers: Headers, body: bytes
+    ) -> tuple[int, bytes]:
+        answer: asyncio.Future[tuple[int, bytes]] = asyncio.get_running_loop().create_future()
+        self.requests.append(Request(method, path, orjson.loads(body) if body else {}, answer))
+        return await answer
+
+    def stream(self, path: str, *, query: Query, headers: Headers) -> AsyncGenerator[bytes, None]:
+        raise AssertionError("changes are told by hand")
+
+    def settle(self, request: Request, fate: Fate) -> None:
+        self.requests.remove(request)
+        if request.answer.done():  # nobody waits for it any more
+            return
+        if fate is Fate.BUSY:
+            request.answer.set_result(_status(429, "TooManyRequests"))
+            return
+        answer = self._do(request) if fate is not Fate.LOST_REQUEST else (0, b"")
+        if fate is Fate.OK:
+            request.answer.set_result(answer)
+        else:
+            request.answer.set_exception(NoAnswer("lost"))
+
+    def _do(self, request: Request) -> tuple[int, bytes]:
+        parts = request.path.split("/")
+        name = parts[6]
+        pod = self.pods.get(name)
+        uid = _uid_meant(request)
+        if pod is None:
+            return _status(404, "NotFound")
+        if uid and pod["metadata"]["uid"] != uid:
+            return _status(409, "Conflict")
+        if request.path.endswith("/binding"):
+            return self._bind(pod, request.body)
+        if request.method == "DELETE":
+            self.delete_pod(name)
+        elif "nominatedNodeName" in request.body.get("status", {}):
+            self._put("pods", {**pod, "status": request.body["status"]})
+        return 200, orjson.dumps(self.pods.get(name, {}))
+
+    def _bind(self, pod: Obj, binding: Obj) -> tuple[int, bytes]:
+        if pod["spec"].get("nodeName"):
+            return _status(409, "Conflict")
+        bound = copy.deepcopy(pod)
+        bound["spec"]["nodeName"] = binding["target"]["name"]
+        bound["metadata"]["annotations"] = binding["metadata"].get("annotations", {})
+        self._put("pods", bound)
+        return 201, b"{}"
+
+    # -- the truth -------------------------------------------------------------------------
+
+    def placements(self) -> dict[str, tuple[str, str]]:
+        """uid -> node and allocation of pods that are bound and have not ended."""
+        return {
+            pod["metadata"]["uid"]: (
+                pod["spec"]["nodeName"],
+                pod["metadata"]["annotations"][ANNOTATION_ALLOCATION],
+            )
+            for pod in self.pods.values()
+            if pod["spec"].get("nodeName") and not _ended(pod)
+        }
+
+    def units_by_card(self) -> Counter[str]:
+        held: Counter[str] = Counter()
+        for _, text in self.placements().values():
+            for container in allocation_of(text).containers:
+                for share in container.shares:
+                    held[share.uuid] += share.units
+        return held
+
+
+def _ended(pod: Obj) -> bool:
+    return bool(pod.get("status", {}).get("phase") == "Succeeded")
+
+
+def _uid_meant(request: Request) -> str:
+    body: Any = request.body
+    if request.method == "DELETE":
+        return str(body["preconditions"]["uid"])
+    return str(body.get("metadata", {}).get("uid", ""))
+
+
+def _status(code: int, reason: str) -> tuple[int, bytes]:
+    return code, orjson.dumps({"kind": "Status", "code": code, "reason": reason})
