@@ -30,7 +30,8 @@ GLIBC = "2.17"
 _STAMP = "built-from"
 
 _FLAGS = ("-std=gnu11", "-O2", "-s", "-Wall", "-Wextra", "-Werror", "-fvisibility=hidden")
-_LIBRARY = ("-shared", "-fPIC", "-ldl", "-lpthread", "-lrt")
+# Calls within a library stay within it, whatever else is loaded.
+_LIBRARY = ("-shared", "-fPIC", "-ldl", "-lpthread", "-lrt", "-Wl,-Bsymbolic")
 
 
 class BuildError(RuntimeError):
@@ -75,7 +76,7 @@ PRODUCTS = (
     Product(
         _LIMITER,
         ("isolation/core", "isolation/hooks"),
-        (*_LIBRARY, "-Wl,-soname,libgpupool-limiter.so", "-Wl,-Bsymbolic"),
+        (*_LIBRARY, "-Wl,-soname,libgpupool-limiter.so"),
     ),
     Product(_DRIVER_PATH, (_STAND_IN,), (*_LIBRARY, f"-Wl,-soname,{DRIVER_PLACEHOLDER}")),
     _stand_in("libcuda.so.1"),

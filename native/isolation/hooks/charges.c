@@ -10,6 +10,11 @@ bool has_room(int card, uint64_t bytes) {
     return limiter_take(card, bytes);
 }
 
+static void put(const struct entry *entry) {
+    struct entry replaced;
+    if (ledger_put(entry, &replaced) && replaced.key) limiter_give(replaced.card, replaced.bytes);
+}
+
 int charged(int result, enum kind kind, uint64_t value, int card, uint64_t bytes) {
     struct entry entry = {ledger_key(kind, value), bytes, 0, 0, card, 1};
     if (result != OK) {
@@ -17,7 +22,7 @@ int charged(int result, enum kind kind, uint64_t value, int card, uint64_t bytes
         return result;
     }
     if (kind != PHYSICAL) entry.context = current_context();
-    ledger_put(&entry);
+    put(&entry);
     return result;
 }
 
@@ -28,6 +33,6 @@ bool discharge_begin(enum kind kind, uint64_t value, struct entry *entry) {
 int discharge_end(int result, bool is_known, const struct entry *entry) {
     if (!is_known) return result;
     if (result == OK) limiter_give(entry->card, entry->bytes);
-    else ledger_put(entry);
+    else put(entry);
     return result;
 }

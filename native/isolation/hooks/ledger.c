@@ -68,12 +68,14 @@ static void remove_entry(struct shard *shard, struct entry *entry) {
     shard->table[hole].key = 0;
 }
 
-bool ledger_put(const struct entry *entry) {
+bool ledger_put(const struct entry *entry, struct entry *replaced) {
     struct shard *shard = enter(entry->key);
     bool is_room = shard->count * 2 < shard->capacity || grow(shard);
+    replaced->key = 0;
     if (is_room) {
         struct entry *place = place_of(shard, entry->key);
         if (!place->key) shard->count++;
+        *replaced = *place;
         *place = *entry;
     }
     leave(shard);

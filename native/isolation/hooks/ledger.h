@@ -21,8 +21,9 @@ static inline uint64_t ledger_key(enum kind kind, uint64_t value) {
     return value ^ (uint64_t)kind << 60; /* no address has these bits */
 }
 
-/* False: there is no memory for it. */
-bool ledger_put(const struct entry *entry);
+/* False: there is no memory for it. `replaced` is what had the key before; its key is 0 if nothing
+ * had. (A driver may use one of its functions to make another.) */
+bool ledger_put(const struct entry *entry, struct entry *replaced);
 
 /* Takes the entry out; false if there is none. */
 bool ledger_take(uint64_t key, struct entry *taken);

@@ -34,8 +34,8 @@ CALL(cuMemMap, pointer_t pointer, size_t size, size_t offset, physical_t handle,
     uint64_t key = ledger_key(PHYSICAL, handle);
     int result = REAL(cuMemMap)(pointer, size, offset, handle, flags);
     if (result != OK || !limiter_is_on() || !ledger_retain(key)) return result;
-    struct entry mapping = {ledger_key(MAPPING, pointer), size, 0, key, NO_CARD, 1};
-    ledger_put(&mapping);
+    struct entry mapping = {ledger_key(MAPPING, pointer), size, 0, key, NO_CARD, 1}, replaced;
+    ledger_put(&mapping, &replaced);
     return result;
 }
 

@@ -1,0 +1,217 @@
+"""Every way to get memory of a card is counted, and given back exactly."""
+
+import pytest
+
+from tests.native.isolation.cuda_script import CUDA
+from tests.native.isolation.limited import Container
+
+# Each defines take(size) -> (result, thing) and give(thing).
+WAYS_TO_ALLOCATE = {
+    "cuMemAlloc": """
+take, give = alloc, free
+""",
+    "cuMemAllocPitch": """
+def take(size):
+    pointer, pitch = c_uint64(), c_size_t()
+    width = 1000  # a row of 1024
+    height = size // 1024
+    result = lib.cuMemAllocPitch_v2(byref(pointer), byref(pitch), c_size_t(width),
+                                    c_size_t(height), 4)
+    return result, pointer.value
+give = free
+""",
+    "cuMemAllocManaged": """
+def take(size):
+    pointer = c_uint64()
+    return lib.cuMemAllocManaged(byref(pointer), c_size_t(size), 1), pointer.value
+give = free
+""",
+    "cuMemAllocAsync": """
+def take(size):
+    pointer = c_uint64()
+    return lib.cuMemAllocAsync(byref(pointer), c_size_t(size), None), pointer.value
+def give(pointer):
+    return lib.cuMemFreeAsync(c_uint64(pointer), None)
+""",
+    "cuMemAllocAsync_ptsz": """
+def take(size):
+    pointer = c_uint64()
+    return lib.cuMemAllocAsync_ptsz(byref(pointer), c_size_t(size), None), pointer.value
+def give(pointer):
+    return lib.cuMemFreeAsync_ptsz(c_uint64(pointer), None)
+""",
+    "a pool, freed as plain memory": """
+class Properties(ctypes.Structure):
+    _fields_ = [(name, c_int) for name in ("type", "handles", "place", "device")]
+    _fields_ += [("rest", ctypes.c_char * 72)]
+pool = c_void_p()
+def take(size):
+    if not pool:
+        ok(lib.cuMemPoolCreate(byref(pool), byref(Properties(1, 0, 1, 0))))
+    pointer = c_uint64()
+    result = lib.cuMemAllocFromPoolAsync(byref(pointer), c_size_t(size), pool, None)
+    return result, pointer.value
+give = free
+""",
+    "cuMemCreate": """
+class Properties(ctypes.Structure):
+    _fields_ = [(name, c_int) for name in ("type", "handles", "place", "device")]
+    _fields_ += [("rest", ctypes.c_char * 16)]
+def take(size):
+    handle = c_uint64()
+    result = lib.cuMemCreate(byref(handle), c_size_t(size), byref(Properties(1, 0, 1, 0)),
+                             c_uint64(0))
+    return result, handle.value
+def give(handle):
+    return lib.cuMemRelease(c_uint64(handle))
+""",
+    "cuArrayCreate": """
+def take(size):
+    array = c_void_p()
+    shape = (c_uint64 * 3)(16384, size // 16384 // 4, 32 | 1 << 32)
+    return lib.cuArrayCreate_v2(byref(array), shape), array
+give = lambda array: lib.cuArrayDestroy(array)
+""",
+    "cuArray3DCreate": """
+def take(size):
+    array = c_void_p()
+    shape = (c_uint64 * 5)(1024, 1024, size >> 22, 16 | 2 << 32, 0)
+    return lib.cuArray3DCreate_v2(byref(array), shape), array
+give = lambda array: lib.cuArrayDestroy(array)
+""",
+}
+# By way of the other functions.
+LOOKED_UP = """
+class Found:
+    def __init__(self, version, flags):
+        self.version, self.flags = version, flags
+    def __getattr__(self, name):
+        base = name.partition("_")[0]
+        address, status = c_void_p(), c_int()
+        ask = found_by_itself() if name != "cuGetProcAddress" else lib.cuGetProcAddress_v2
+        ok(ask(base.encode(), byref(address), self.version, c_uint64(self.flags), byref(status)))
+        return ctypes.CFUNCTYPE(c_int, *TYPES.get(base, ()))(address.value)
+def found_by_itself():
+    address, status = c_void_p(), c_int()
+    ok(lib.cuGetProcAddress_v2(b"cuGetProcAddress", byref(address), 12040, c_uint64(0),
+                               byref(status)))
+    return ctypes.CFUNCTYPE(c_int, ctypes.c_char_p, c_void_p, c_int, c_uint64, c_void_p)(
+        address.value)
+TYPES = {
+    "cuMemAlloc": (c_void_p, c_size_t),
+    "cuMemFree": (c_uint64,),
+    "cuMemAllocAsync": (c_void_p, c_size_t, c_void_p),
+    "cuMemFreeAsync": (c_uint64, c_void_p),
+}
+"""
+
+
+def counted(container: Container, take_and_give: str) -> list[float]:
+    """How many pieces of 512 MiB it got, the end, what is free then, and when all was given."""
+    script = f"""
+{CUDA}
+begin()
+{take_and_give}
+things, result = fill(take)
+print(len(things), result, free_mib())
+for thing in things:
+    ok(give(thing))
+print(free_mib())
+"""
+    return [float(word) for word in container.python(script).split()]
+
+
+@pytest.mark.parametrize("name", WAYS_TO_ALLOCATE)
+def test_all_that_is_taken_is_counted(container: Container, name: str) -> None:
+    assert counted(container, WAYS_TO_ALLOCATE[name]) == [6, 2, 3226 - 6 * 512, 3226]
+
+
+@pytest.mark.parametrize("flags", [0, 1, 2])
+@pytest.mark.parametrize("name", ["cuMemAlloc", "cuMemAllocAsync"])
+def test_functions_that_the_driver_hands_out_count_too(
+    container: Container, name: str, flags: int
+) -> None:
+    found = f"{LOOKED_UP}\nplain = Found(12040, {flags})\n"
+    way = WAYS_TO_ALLOCATE[name].replace("lib.", "plain.")
+    if name == "cuMemAlloc":
+        way = """
+def take(size):
+    pointer = c_uint64()
+    return plain.cuMemAlloc(byref(pointer), size), pointer.value
+give = lambda pointer: plain.cuMemFree(pointer)
+"""
+    assert counted(container, found + way) == [6, 2, 3226 - 6 * 512, 3226]
+
+
+def test_memory_stays_counted_while_it_is_mapped(container: Container) -> None:
+    script = f"""
+{CUDA}
+begin()
+{WAYS_TO_ALLOCATE["cuMemCreate"]}
+size, address, again = 64 * MIB, c_uint64(), c_uint64()
+_, handle = take(size)
+ok(lib.cuMemAddressReserve(byref(address), c_size_t(2 * size), c_size_t(0), c_uint64(0),
+                           c_uint64(0)))
+for half in 0, size:
+    ok(lib.cuMemMap(c_uint64(address.value + half), c_size_t(size), c_size_t(0), c_uint64(handle),
+                    c_uint64(0)))
+ok(give(handle))
+print(free_mib())
+ok(lib.cuMemRetainAllocationHandle(byref(again), c_void_p(address.value)))
+ok(lib.cuMemUnmap(c_uint64(address.value), c_size_t(2 * size)))
+print(free_mib())
+ok(give(again.value))
+print(free_mib())
+"""
+    assert container.python(script).split() == ["3162.0", "3162.0", "3226.0"]
+
+
+def test_what_was_allocated_in_a_context_goes_with_it(container: Container) -> None:
+    script = f"""
+{CUDA}
+begin()
+alloc(100 * MIB)
+other = c_void_p()
+ok(lib.cuCtxCreate_v2(byref(other), 0, 0))
+alloc(200 * MIB)
+print(free_mib())
+ok(lib.cuCtxDestroy_v2(other))
+begin()
+print(free_mib())
+ok(lib.cuDevicePrimaryCtxReset_v2(0))
+begin()
+print(free_mib())
+"""
+    assert container.python(script).split() == ["2926.0", "3126.0", "3226.0"]
+
+
+def test_an_unknown_address_is_the_drivers_to_judge(container: Container) -> None:
+    script = f"{CUDA}\nbegin()\nprint(free(0), free(12345))"
+    assert container.python(script) == "0 1\n"
+
+
+def test_what_the_driver_refuses_is_not_counted(container: Container) -> None:
+    script = f"""
+{CUDA}
+begin()
+odd_flags = 77
+print(alloc(0)[0], lib.cuMemAllocManaged(byref(c_uint64()), c_size_t(MIB), odd_flags), free_mib())
+"""
+    assert container.python(script) == "1 1 3226.0\n"
+
+
+def test_sizes_beyond_all_memory_are_refused(container: Container) -> None:
+    script = f"""
+{CUDA}
+begin()
+print(*(alloc(size)[0] for size in (2**64 - 1, 2**63, 2**52, 3226 * MIB + 1)), free_mib())
+print(*(lib.cuMemAllocPitch_v2(byref(c_uint64()), byref(c_size_t()), c_size_t(2**40),
+                               c_size_t(2**40), 4) for _ in range(1)), free_mib())
+print(alloc(3226 * MIB)[0], free_mib())
+"""
+    assert container.python(script).split() == [*"2222", "3226.0", "2", "3226.0", "0", "0.0"]
+
+
+def test_the_old_interface_of_small_addresses_is_refused(container: Container) -> None:
+    script = f"{CUDA}\nbegin()\nprint(lib.cuMemAlloc(byref(c_uint()), 4096))"
+    assert container.python(script) == "801\n"
