@@ -132,6 +132,15 @@ def test_a_card_that_is_not_even_counted_is_lost_too(node: Node) -> None:
     assert healths(node.see(A)) == [HEALTHY, LOST]
 
 
+def test_a_lost_card_gives_its_number_to_the_one_that_the_driver_counts_there(node: Node) -> None:
+    seen = node.see(replace(B, index=0))
+    assert [(card.index, card.uuid, card.health) for card in seen.cards] == [
+        (0, "GPU-b", HEALTHY),
+        (1, "GPU-a", LOST),
+    ]
+    assert [card.uuid for card in node.see().cards] == ["GPU-a", "GPU-b"]
+
+
 def test_a_restart_of_the_machine_forgets_what_is_gone_and_what_was(node: Node) -> None:
     node.see(xids=(Xid("GPU-a", 48),))
     seen = node.see(A, boot="boot-2")
@@ -214,8 +223,12 @@ def test_after_a_clean_boot_all_that_answer_are_healthy(
 
 
 @given(LOOKS)
-def test_no_card_is_ever_listed_twice(looks: list[tuple[list[CardLook], list[Xid], str]]) -> None:
+def test_no_card_and_no_number_is_ever_listed_twice(
+    looks: list[tuple[list[CardLook], list[Xid], str]],
+) -> None:
     node = Node()
     for cards, xids, boot in looks:
-        uuids = [card.uuid for card in node.see(*cards, xids=tuple(xids), boot=boot).cards]
-        assert sorted(set(uuids)) == sorted(uuids)
+        counted = [replace(card, index=index) for index, card in enumerate(cards)]
+        found = node.see(*counted, xids=tuple(xids), boot=boot).cards
+        assert len({card.uuid for card in found}) == len(found)
+        assert len({card.index for card in found}) == len(found)

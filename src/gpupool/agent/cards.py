@@ -100,7 +100,7 @@ def after_look(
         found[seen.facts.uuid] = seen
     for uuid, known in before.items():  # not even counted any more
         if uuid not in found and uuid not in orders.cleared:
-            found[uuid] = replace(known, is_lost=True)
+            found[uuid] = _uncounted(known, {other.facts.index for other in found.values()})
     struck = {
         uuid: _struck(_pardoned(known, orders, now_s), look, policy, now_s)
         for uuid, known in found.items()
@@ -119,6 +119,14 @@ def _seen(known: Known | None, card: CardLook) -> Known:
     # One that comes back was reset: that is the only way back.
     trouble = None if known.is_lost else known.trouble
     return Known(card, trouble=trouble, outside=outside)
+
+
+def _uncounted(known: Known, taken: set[int]) -> Known:
+    """The driver may count the others anew without it: then it stands behind them."""
+    index = known.facts.index
+    if index in taken:
+        index = max(taken) + 1
+    return replace(known, is_lost=True, facts=replace(known.facts, index=index, links=()))
 
 
 def _pardoned(known: Known, orders: Orders, now_s: float) -> Known:
