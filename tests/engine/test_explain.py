@@ -3,8 +3,9 @@
 from dataclasses import replace
 
 from gpupool.core.gpu import CardHealth, Inventory
+from gpupool.engine.card_summary import card_summary
 from gpupool.engine.explain import explain
-from tests.engine.building import cards, cluster_of, gpu_node, place, shared, whole
+from tests.engine.building import cards, cluster_of, gpu_node, gpu_pod, place, shared, whole
 
 
 def test_each_card_says_what_it_lacks() -> None:
@@ -33,3 +34,19 @@ def test_nodes_that_would_do_have_no_reasons() -> None:
         ("m", ()),
         ("n", ("node(s) were unschedulable",)),
     ]
+
+
+def test_one_sentence_says_how_near_the_cards_come() -> None:
+    cluster = cluster_of(gpu_node("m"), gpu_node("n"), gpu_node("closed", unschedulable=True))
+    for number in range(2):
+        place(cluster, shared(f"a{number}", 10))
+    place(cluster, whole("b"))
+    assert card_summary(cluster, whole("c", 2)) == "GPUs: 1 are free, 1 of them on one node (of 4)."
+    place(cluster, shared("d", 9))
+    assert card_summary(cluster, shared("e", 7)) == (
+        "GPUs: none has 7 units free, the best has 6 (of 4)."
+    )
+    assert card_summary(cluster, shared("f", 5, cards=3, percent=10)) == (
+        "GPUs: 3 have 5 units and 10 % of compute free, 2 of them on one node (of 4)."
+    )
+    assert card_summary(cluster, gpu_pod("g")) == ""

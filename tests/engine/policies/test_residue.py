@@ -1,0 +1,72 @@
+from gpupool.core.gpu import Card, Inventory
+from gpupool.core.request import Node
+from gpupool.engine.cluster import Cluster
+from gpupool.engine.decide import Placement, decide
+from gpupool.engine.policies import POLICIES
+from gpupool.engine.policies.mix import Demand, Mix
+from gpupool.engine.policies.policy import Ask
+from tests.engine.policies.clusters import MIB, UNITS, request
+
+HALF, MOST, WHOLE, EIGHT = (
+    Ask(1, 5, 0, 1, 1),
+    Ask(1, 8, 0, 1, 1),
+    Ask(1, 0, 0, 1, 1),
+    Ask(8, 0, 0, 8, 8),
+)
+
+
+def mix(*asks: Ask, models: tuple[int, ...] = ()) -> Mix:
+    demands = tuple(Demand(ask, models if ask is asks[0] else (), 10) for ask in asks)
+    return Mix(demands, (8, 8), (UNITS,))
+
+
+def cluster(**cards: int) -> Cluster:
+    made = Cluster()
+    for at, (name, count) in enumerate(cards.items()):
+        inventory = Inventory(
+            tuple(Card(i, f"{name}-{i}", f"m{at}", UNITS, unit_mib=1) for i in range(count))
+        )
+        allocatable = {"cpu": 100, "memory": 100 * MIB, "pods": 99}
+        made.set_node(Node(name, allocatable=allocatable, inventory=inventory))
+    return made
+
+
+def place(where: Cluster, ask: Ask, known: Mix) -> tuple[str, tuple[int, ...]]:
+    uid = str(where.version)
+    decision = decide(where, request(ask, uid), POLICIES["residue"](known))
+    assert isinstance(decision, Placement)
+    where.hold(request(ask, uid), decision.node, decision.allocation)
+    shares = decision.allocation.containers[0].shares
+    return decision.node, tuple(share.index for share in shares)
+
+
+def test_halves_share_a_card() -> None:
+    here = cluster(a=2)
+    known = mix(HALF, MOST, WHOLE)
+    assert place(here, HALF, known) == place(here, HALF, known) == ("a", (0,))
+    assert place(here, MOST, known) == ("a", (1,))
+
+
+def test_small_machines_are_filled_before_large_ones() -> None:
+    here = cluster(large=8, small=2)
+    known = mix(HALF, WHOLE, EIGHT)
+    assert [place(here, WHOLE, known)[0] for _ in range(2)] == ["small", "small"]
+    assert place(here, EIGHT, known)[0] == "large"
+
+
+def test_pods_that_run_anywhere_keep_off_models_that_others_need() -> None:
+    here = cluster(wanted=2, other=2)
+    free_of_models = mix(HALF, WHOLE)
+    bound = mix(HALF, WHOLE, models=(0,))
+    assert place(here, WHOLE, free_of_models)[0] == "wanted"
+    assert place(cluster(wanted=2, other=2), WHOLE, bound)[0] == "other"
+
+
+def test_a_pod_without_much_gpu_stays_off_the_cpu_that_cards_need() -> None:
+    here = Cluster()
+    for name, cpu in (("tight", 8), ("roomy", 64)):
+        cards = tuple(Card(i, f"{name}-{i}", "m", UNITS, unit_mib=1) for i in range(2))
+        allocatable = {"cpu": cpu, "memory": 100 * MIB, "pods": 99}
+        here.set_node(Node(name, allocatable=allocatable, inventory=Inventory(cards)))
+    known = mix(Ask(1, 0, 0, 4, 1))
+    assert place(here, Ask(1, 5, 0, 5, 1), known)[0] == "roomy"
