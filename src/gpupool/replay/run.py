@@ -15,6 +15,7 @@ from gpupool.replay.trace import MILLI, Trace, TracePod
 # Told how many decisions were made since it was last told.
 Progress = Callable[[int], None]
 _STEP = 200  # decisions between two words about progress
+_SAMPLES = 200  # of what is free on partly used cards
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +84,7 @@ class Stage:
 def replay(trace: Trace, arrivals: Arrivals, policy: str, progress: Progress) -> Record:
     stage, record = Stage(trace, policy), Record()
     leaving: list[tuple[float, str]] = []
+    sampled = max(1, len(arrivals.order) // _SAMPLES)
     for at, arrival in enumerate(arrivals.order):
         while leaving and leaving[0][0] <= at:
             stage.leave(heappop(leaving)[1])
@@ -93,8 +95,9 @@ def replay(trace: Trace, arrivals: Arrivals, policy: str, progress: Progress) ->
         if placement and arrival.leaves is not None:
             heappush(leaving, (arrival.leaves, uid))
         if at % _STEP == _STEP - 1:
-            record.fragments.append((at, stage.fragments_milli()))
             progress(_STEP)
+        if at % sampled == 0:
+            record.fragments.append((at, stage.fragments_milli()))
     progress(len(arrivals.order) % _STEP)
     record.seconds = stage.seconds
     return record

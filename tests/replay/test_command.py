@@ -1,0 +1,115 @@
+"""`gpupool replay` as people call it."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+from gpupool.cli.replay import command
+from gpupool.engine.policies import POLICIES
+from tests.replay.checking import faults, rows
+
+
+def run(*arguments: object, code: int = 0) -> str:
+    result = CliRunner().invoke(command, [str(argument) for argument in arguments])
+    assert result.exit_code == code, result.output
+    return result.output
+
+
+def results(*arguments: object) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = json.loads(run(*arguments, "-o", "json"))["results"]
+    return found
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+@pytest.mark.parametrize("way", [(), ("--churn", "90")], ids=["filling", "churn"])
+def test_placements_pass_an_independent_judge(
+    policy: str, way: tuple[str, ...], pods_file: Path, nodes_file: Path, tmp_path: Path
+) -> None:
+    written = tmp_path / "placements.csv"
+    files = (pods_file, "--nodes", nodes_file)
+    run(*files, "--policy", policy, "--placements", written, *way)
+    assert len(rows(written)) > 20
+    assert any(row["node"] for row in rows(written))
+    assert any(not row["node"] for row in rows(written))
+    assert not faults(pods_file, nodes_file, written)
+
+
+def test_the_judge_sees_a_card_that_is_given_twice(
+    pods_file: Path, nodes_file: Path, tmp_path: Path
+) -> None:
+    written = tmp_path / "placements.csv"
+    pod = next(row["name"] for row in rows(pods_file) if row["gpu_milli"] == "810")
+    written.write_text(f"arrival,pod,node,cards\n1,{pod},n0,0\n2,{pod},n0,0\n", encoding="utf-8")
+    assert faults(pods_file, nodes_file, written)
+
+
+def test_json_has_the_figures_of_every_policy_and_seed(pods_file: Path, nodes_file: Path) -> None:
+    files = (pods_file, "--nodes", nodes_file)
+    found = results(*files, "--policy", "residue", "--policy", "best-fit", "--seeds", "0:2")
+    assert [(each["policy"], each["seed"]) for each in found] == [
+        ("residue", 0),
+        ("residue", 1),
+        ("best-fit", 0),
+        ("best-fit", 1),
+    ]
+    for each in found:
+        assert 0 < each["alloc_at_100"] <= each["alloc_at_130"] <= 100
+        assert 0 < each["auc"] < 100
+        assert each["decisions_per_s"] > 0
+
+
+def test_the_same_seed_gives_the_same_placements(
+    pods_file: Path, nodes_file: Path, tmp_path: Path
+) -> None:
+    written = [tmp_path / "a.csv", tmp_path / "b.csv", tmp_path / "c.csv"]
+    for path, seed in zip(written, (1, 1, 2), strict=True):
+        run(pods_file, "--nodes", nodes_file, "--seeds", seed, "--placements", path)
+    texts = [path.read_text(encoding="utf-8") for path in written]
+    assert texts[0] == texts[1] != texts[2]
+
+
+def test_arrivals_come_in_the_order_of_the_file(
+    pods_file: Path, nodes_file: Path, tmp_path: Path
+) -> None:
+    order = ["p3", "p1", "p3", "p2"]
+    arrivals, written = tmp_path / "arrivals.txt", tmp_path / "placements.csv"
+    arrivals.write_text("\n".join(order) + "\n", encoding="utf-8")
+    files = (pods_file, "--nodes", nodes_file, "--arrivals", arrivals)
+    [found] = results(*files, "--placements", written)
+    assert [row["pod"] for row in rows(written)] == order
+    assert found["seed"] is None
+    assert found["alloc_at_100"] is None
+
+
+def test_in_its_own_time_a_trace_shows_who_waits(pods_file: Path, nodes_file: Path) -> None:
+    [found] = results(pods_file, "--nodes", nodes_file, "--timed")
+    assert found["placed"] + found["never_placed"] == 60
+    assert found["waited"] > 0
+    assert found["wait_mean_s"] > 0
+
+
+def test_a_synthetic_trace_is_replayed_and_drawn(tmp_path: Path) -> None:
+    picture = tmp_path / "plot.svg"
+    shown = run("--synthetic", "12", "--policy", "residue", "--policy", "spread", "--plot", picture)
+    assert "ALLOC-AT-100" in shown
+    assert picture.read_text(encoding="utf-8").count("<polyline") == 4
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ((), "Name a file of pods"),
+        (("--synthetic", "2", "--policy", "x"), "'x' is none of: residue"),
+        (("--synthetic", "2", "--seeds", "5:2"), "seeds: wanted"),
+        (("--synthetic", "2", "--churn", "90", "--timed"), "exclude one another"),
+        (("--synthetic", "2", "--seeds", "0:2", "--placements", "x.csv"), "one seed at a time"),
+    ],
+)
+def test_what_cannot_be_meant_is_said(arguments: tuple[str, ...], words: str) -> None:
+    result = CliRunner().invoke(command, arguments)
+    assert result.exit_code != 0
+    assert words in result.output
+    assert "Traceback" not in result.output
