@@ -149,6 +149,13 @@ def test_containers_have_cards_of_their_own_and_all_must_fit() -> None:
     assert place(cluster, pod) == words
 
 
+def test_a_first_choice_that_leaves_no_whole_card_is_taken_back() -> None:
+    cluster = cluster_of(gpu_node(count=2, card_placement=CardPlacement.SPREAD))
+    place(cluster, shared("there", 1))
+    pod = gpu_pod("a", GpuAsk("x", units=3), GpuAsk("y", whole=1))  # x would rather have card 1
+    assert indexes(place(cluster, pod)) == [0, 1]
+
+
 def test_an_init_container_uses_the_cards_of_those_that_follow() -> None:
     cluster = cluster_of(gpu_node(count=2))
     pod = gpu_pod("a", GpuAsk("init", units=12, is_init=True), GpuAsk("main", units=9))
