@@ -1,6 +1,6 @@
 """`make bench`: runs every measurement, prints a table, writes bench/results/<time>.json.
 
-python -m bench [apiserver] [kubernetes] [start] [scale] [engine]      nothing named: all
+python -m bench [apiserver] [kubernetes] [start] [scale] [gpus] [engine]      nothing named: all
 """
 
 import datetime
@@ -14,7 +14,7 @@ import orjson
 
 from bench import kubernetes
 from bench.apiserver import measure_ours
-from bench.cluster import measure_scale, measure_start
+from bench.cluster import measure_gpu_nodes, measure_scale, measure_start
 from bench.engine import measure_engine
 from bench.report import table
 
@@ -51,6 +51,7 @@ _MEASUREMENTS = {
     "kubernetes": _kubernetes,
     "start": measure_start,
     "scale": measure_scale,
+    "gpus": measure_gpu_nodes,
     "engine": measure_engine,
 }
 

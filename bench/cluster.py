@@ -4,6 +4,7 @@ Running (timer containers)."""
 import http.client
 import ssl
 import time
+from pathlib import Path
 from typing import Any
 
 import orjson
@@ -50,6 +51,31 @@ def measure_scale(nodes: int = 1_000, pods: int = 10_000) -> dict[str, Any]:
         }
 
 
+def measure_gpu_nodes(nodes: int = 200) -> dict[str, Any]:
+    """Nodes with eight cards each, until every agent has registered and been counted."""
+    pool = {"name": "cgpu", "count": nodes, "instanceType": "ecs.gn6v-c8g1.16xlarge"}
+    config = {
+        "quotas": {"nodesPerCluster": nodes, "routesPerCluster": nodes},
+        "pools": [pool | {"labels": {"cgpu": "true"}}],
+    }
+    began = time.perf_counter()
+    with Cluster(config=config) as cluster:
+        client = _Client(cluster)
+        while (counted := client.counted()) < nodes:
+            if time.perf_counter() - began > _PATIENCE_S:
+                break
+            time.sleep(0.5)
+        seconds = time.perf_counter() - began
+        status = Path(f"/proc/{(cluster.directory / 'lock').read_text()}/status").read_text()
+        memory_kib = int(status.partition("VmRSS:")[2].split()[0])
+    return {
+        "nodes": nodes,
+        "counted": counted,
+        "seconds": seconds,
+        "memory_mib": memory_kib // 1024,
+    }
+
+
 def _deployment(name: str, replicas: int) -> dict[str, Any]:
     labels = {"app": name}
     return {
@@ -85,6 +111,11 @@ class _Client:
         if answer.status >= 400:
             raise RuntimeError(parsed["message"])
         return parsed
+
+    def counted(self) -> int:
+        items = self.send("GET", "/api/v1/nodes")["items"]
+        shared = "aliyun.com/gpu-mem"
+        return sum(item["status"]["allocatable"].get(shared, "0") != "0" for item in items)
 
     def ready(self) -> int:
         items = self.send("GET", _DEPLOYMENTS)["items"]

@@ -21,6 +21,10 @@ def table(figures: dict[str, Any]) -> str:
         rows += _more(ours, real)
     if start := figures.get("start"):
         rows.append(("start until ready", f"{start['best_s']:.2f} s", "< 2 s", ""))
+    if gpus := figures.get("gpus"):
+        title = f"{gpus['counted']:,} of {gpus['nodes']:,} GPU nodes with agents"
+        took = f"{gpus['seconds']:.0f} s, {gpus['memory_mib']:,} MiB"
+        rows.append((title, took, "< 30 s, < 2,048 MiB", ""))
     if scale := figures.get("scale"):
         title = f"{scale['nodes']:,} nodes, {scale['pods']:,} pods Running"
         took = f"{scale['seconds']:.0f} s"

@@ -56,6 +56,15 @@ def test_a_file_is_put_into_effect_when_it_is_new(home: Home, tmp_path: Path) ->
     assert ready(home, Wish(config=config(tmp_path, pools(4)), port=0)).settings.apply_spec
 
 
+def test_the_choice_of_cards_is_kept(home: Home) -> None:
+    first = ready(home, Wish(port=0))
+    assert not first.settings.real_gpus
+    assert ready(home, Wish(port=0, gpus="real")).settings.real_gpus
+    first.cluster.write_state({"port": 0, "gpus": "real"})
+    assert ready(home, Wish(port=0)).settings.real_gpus
+    assert not ready(home, Wish(port=0, gpus="simulated")).settings.real_gpus
+
+
 def test_a_bad_file_changes_nothing(home: Home, tmp_path: Path) -> None:
     with pytest.raises(CannotUse) as refused:
         prepare(home, Wish(config=config(tmp_path, "pool: []\n")))
