@@ -68,6 +68,19 @@ static bool prepare(int fd) {
            status.st_size == (off_t)sizeof(struct region);
 }
 
+/* Through an open file of its own: a mapping keeps its file open, and with it the file's locks, in
+ * every child of a fork. */
+static void *map(const char *path, const struct stat *wanted) {
+    struct stat status;
+    void *memory = MAP_FAILED;
+    int fd = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
+    if (fd < 0) return memory;
+    if (!fstat(fd, &status) && status.st_ino == wanted->st_ino && status.st_dev == wanted->st_dev)
+        memory = mmap(NULL, sizeof(struct region), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    close(fd);
+    return memory;
+}
+
 bool region_open(struct mapping *mapping, const char *path) {
     struct stat status;
     int fd = open_high(path);
@@ -75,9 +88,7 @@ bool region_open(struct mapping *mapping, const char *path) {
     lock_wait(fd, LOCK_SETUP);
     bool is_good = prepare(fd) && !fstat(fd, &status);
     lock_drop(fd, LOCK_SETUP);
-    void *memory = is_good ? mmap(NULL, sizeof(struct region), PROT_READ | PROT_WRITE, MAP_SHARED,
-                                  fd, 0)
-                           : MAP_FAILED;
+    void *memory = is_good ? map(path, &status) : MAP_FAILED;
     if (memory == MAP_FAILED) {
         close(fd);
         return false;

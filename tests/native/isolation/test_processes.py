@@ -1,0 +1,204 @@
+"""The processes of a container share its part of a card, however they come and go."""
+
+import re
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from gpupool.hardware.limiter import measure_context_mib
+from gpupool.hardware.simdriver import read_cards
+from gpupool.hardware.simdriver_state import Driver
+from tests.native.isolation.cuda_script import CUDA
+from tests.native.isolation.limited import Container, line, make_container
+from tests.native.simulated import CHILD, MIB, V100, make_node
+
+APPS = ("--query-compute-apps=pid,used_memory", "--format=csv,noheader,nounits")
+
+
+def start(container: Container, *command: object) -> subprocess.Popen[str]:
+    child = subprocess.Popen(
+        [sys.executable, "-I", CHILD, *map(str, command)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        env=container.variables(),
+    )
+    assert child.stdout
+    if command[0] == "hold":
+        assert child.stdout.readline() == "held\n"
+    return child
+
+
+def end(*children: subprocess.Popen[str]) -> None:
+    for child in children:
+        child.kill()
+        child.communicate()
+
+
+def used_mib(container: Container) -> int:
+    query = ("--query-gpu=memory.used", "--format=csv,noheader,nounits")
+    return int(container.run("nvidia-smi", *query).stdout)
+
+
+def test_two_processes_have_one_share(container: Container) -> None:
+    first = start(container, "hold", 0, 2000)
+    assert container.python(f"{CUDA}\nbegin()\nprint(alloc(1300 * MIB)[0], free_mib())") == (
+        "2 1226.0\n"
+    )
+    end(first)
+    assert container.python(f"{CUDA}\nbegin()\nprint(alloc(3226 * MIB)[0])") == "0\n"
+
+
+def test_only_the_containers_own_processes_are_listed(tmp_path: Path) -> None:
+    node = make_node(tmp_path / "node")
+    ours = make_container(tmp_path / "ours", node)
+    theirs = make_container(tmp_path / "theirs", node)
+    first, second = start(ours, "hold", 0, 100), start(theirs, "hold", 0, 200)
+    assert ours.run("nvidia-smi", *APPS).stdout == f"{first.pid}, 100\n"
+    assert theirs.run("nvidia-smi", *APPS).stdout == f"{second.pid}, 200\n"
+    assert (used_mib(ours), used_mib(theirs)) == (100, 200)
+    assert read_cards(node)[0].used_bytes == 300 * MIB
+    end(first, second)
+
+
+def test_every_layout_of_the_process_list_says_the_same(container: Container) -> None:
+    child = start(container, "hold", 0, 100)
+    script = """
+import ctypes
+lib = ctypes.CDLL("libnvidia-ml.so.1")
+assert lib.nvmlInit_v2() == 0
+card, count = ctypes.c_void_p(), ctypes.c_uint
+lib.nvmlDeviceGetHandleByIndex_v2(0, ctypes.byref(card))
+class First(ctypes.Structure):
+    _fields_ = [("pid", ctypes.c_uint), ("used", ctypes.c_uint64)]
+class Second(ctypes.Structure):
+    _fields_ = [*First._fields_, ("instances", ctypes.c_uint * 2)]
+class Detail(ctypes.Structure):
+    _fields_ = [*Second._fields_, ("protected", ctypes.c_uint64)]
+class Details(ctypes.Structure):
+    _fields_ = [("version", count), ("mode", count), ("count", count), ("list", ctypes.c_void_p)]
+for what in "Compute", "Graphics", "MPSCompute":
+    for suffix, layout in ("", First), ("_v2", Second), ("_v3", Second):
+        function = getattr(lib, f"nvmlDeviceGet{what}RunningProcesses{suffix}")
+        number, none, found = count(4), count(0), (layout * 4)()
+        print(function(card, ctypes.byref(number), found),
+              function(card, ctypes.byref(none), None), none.value,
+              [(p.pid, p.used >> 20) for p in found[:number.value]])
+for mode in 0, 1, 2:
+    found = (Detail * 4)()
+    details = Details(24 | 1 << 24, mode, 4, ctypes.addressof(found))
+    print(lib.nvmlDeviceGetRunningProcessDetailList(card, ctypes.byref(details)),
+          [(p.pid, p.used >> 20) for p in found[:details.count]])
+"""
+    lines = container.python(script).splitlines()
+    assert lines[:3] == [f"0 7 1 [({child.pid}, 100)]"] * 3
+    assert lines[3:9] == ["0 0 0 []"] * 6
+    assert lines[9:] == [f"0 [({child.pid}, 100)]", "0 []", "0 []"]
+    end(child)
+
+
+def test_a_killed_process_gives_back_exactly_what_it_held(container: Container) -> None:
+    first, second = start(container, "hold", 0, 1000), start(container, "hold", 0, 2000)
+    second.send_signal(signal.SIGKILL)
+    second.wait()
+    assert used_mib(container) == 1000
+    end(first, second)
+    assert used_mib(container) == 0
+
+
+@pytest.mark.slow
+def test_a_thousand_kills_leave_nothing_behind(container: Container) -> None:
+    for _ in range(125):
+        children = [start(container, "hammer", 0) for _ in range(8)]
+        for child in children:
+            child.send_signal(signal.SIGKILL)
+        end(*children)
+    assert used_mib(container) == 0
+
+
+def test_a_forked_child_has_nothing_and_leaves_the_parents_alone(container: Container) -> None:
+    script = f"""
+{CUDA}
+import time
+begin()
+alloc(100 * MIB)
+if not os.fork():
+    print(lib.cuMemAlloc_v2(byref(c_uint64()), c_size_t(MIB)), flush=True)
+    os._exit(0)
+os.wait()
+print(free_mib(), flush=True)
+child = os.fork()
+if not child:
+    os.close(1)
+    os.close(2)
+    time.sleep(60)
+print(alloc(MIB)[0], free_mib(), child, flush=True)
+os.kill(os.getpid(), 9)
+"""
+    done = container.run(sys.executable, "-c", script)
+    found = re.fullmatch(r"3\n3126\.0\n0 3125\.0 (\d+)\n", done.stdout)
+    assert found, done.stdout + done.stderr
+    # The parent is dead and its child lives: what was the parent's is free.
+    assert used_mib(container) == 0
+    subprocess.run(["kill", "-9", found[1]], check=True)
+
+
+def test_a_program_that_becomes_another_gives_up_its_memory(container: Container) -> None:
+    script = f"""
+{CUDA}
+begin()
+alloc(100 * MIB)
+os.execv(sys.executable, [sys.executable, "-c", {f"{CUDA}begin(); print(free_mib())"!r}])
+"""
+    assert container.python(script) == "3226.0\n"
+
+
+def test_contexts_count_as_much_as_was_measured(tmp_path: Path) -> None:
+    node = make_node(tmp_path / "node", (V100,), Driver(context_mib=312))
+    measured = measure_context_mib(node.libraries)
+    assert measured == 312
+    container = make_container(tmp_path, node, context_mib=measured)
+    script = f"""
+{CUDA}
+begin()
+print(free_mib())
+other = c_void_p()
+ok(lib.cuCtxCreate_v2(byref(other), 0, 0))
+print(free_mib())
+ok(lib.cuCtxDestroy_v2(other))
+ok(lib.cuDevicePrimaryCtxRelease_v2(0))
+print(begin() and free_mib())
+"""
+    assert container.python(script).split() == ["2914.0"] * 3
+    assert used_mib(container) == 0
+    idle = start(container, "hold", 0, 1)
+    assert container.run("nvidia-smi", *APPS).stdout == f"{idle.pid}, 313\n"
+    container.set_limits(line(node, 500))
+    done = container.run(sys.executable, "-c", f"{CUDA}\nbegin()")
+    assert "AssertionError: 2" in done.stderr
+    end(idle)
+
+
+def test_nothing_to_measure_counts_as_nothing(tmp_path: Path) -> None:
+    assert measure_context_mib(tmp_path) == 0
+
+
+def test_many_threads_count_exactly(container: Container) -> None:
+    script = f"""
+{CUDA}
+import threading
+context = begin()
+def work():
+    ok(lib.cuCtxSetCurrent(context))
+    for _ in range(300):
+        held = [alloc(700)[1] for _ in range(10)]
+        for pointer in held:
+            ok(free(pointer))
+threads = [threading.Thread(target=work) for _ in range(8)]
+[t.start() for t in threads]; [t.join() for t in threads]
+print(free_mib())
+"""
+    assert container.python(script) == "3226.0\n"
