@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 
+from gpupool.engine.card_summary import card_summary
 from gpupool.engine.decide import Placement, Unschedulable, decide, decide_on
 from gpupool.engine.gang import GangUnschedulable, decide_gang
 from gpupool.engine.node_state import Held
@@ -132,7 +133,8 @@ class Cycle:
             return f"{message} preemption: {BEING_CLEARED}"
         room = self._preempt(pod)
         if isinstance(room, NoPreemption):
-            return f"{message} preemption: {room.message}"
+            cards = card_summary(self.state.cluster, pod.request)
+            return f"{message} preemption: {room.message} {cards}".rstrip()
         return message
 
     async def _clear(self, pod: Pending, room: Preemption, victims: list[Held]) -> None:
