@@ -5,6 +5,7 @@ Everybody but the API server is its client. What starts last stops first; nothin
 
 import asyncio
 import contextlib
+import logging
 import os
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
@@ -20,6 +21,8 @@ from gpupool.contract.names import AGENT_NAMESPACE, SCHEDULER_NAME
 from gpupool.contract.node_streams import Connection, NodeRefusal
 from gpupool.engine.policies import DEFAULT, POLICIES
 from gpupool.engine.policies.mix import Mix
+from gpupool.hardware.limiter import LimiterError, install
+from gpupool.hardware.limiter import Settings as Limits
 from gpupool.hardware.nvml import NvmlDriver
 from gpupool.hardware.simdriver import NodeFiles
 from gpupool.hardware.simulated import SimulatedDriver
@@ -32,6 +35,7 @@ from gpupool.kube.resources import (
     SERVICE_ACCOUNTS,
     STORAGE_CLASSES,
 )
+from gpupool.kubeletapi.messages import Mount
 from gpupool.localcluster.apiserver.discovery import KUBERNETES_VERSION
 from gpupool.localcluster.apiserver.request import User
 from gpupool.localcluster.apiserver.security import certificates, kubeconfig
@@ -57,9 +61,12 @@ from gpupool.localcluster.kubelet.hosted import Program as HostedProgram
 from gpupool.localcluster.kubelet.hosted import Surroundings as Hosted
 from gpupool.localcluster.kubelet.hosted import log_to_containers
 from gpupool.localcluster.kubelet.images import Image
-from gpupool.localcluster.kubelet.node_files import node_driver
+from gpupool.localcluster.kubelet.node_files import node_disk, node_driver
+from gpupool.localcluster.kubelet.node_gpus import DRIVER
 from gpupool.localcluster.kubelet.settings import Cards, FleetSettings
 from gpupool.scheduler.run import Scheduler, SchedulerSettings
+
+log = logging.getLogger(__name__)
 
 CONTROLLERS = User("system:kube-controller-manager", ("system:masters", AUTHENTICATED))
 FLEET = User("gpupool:nodes", ("system:masters", AUTHENTICATED))
@@ -176,11 +183,23 @@ async def _run_agent(around: Hosted, kube: Kube, settings: ClusterSettings) -> i
             around.node,
             plugins=around.mounts[agents.PLUGINS],
             pod_resources=around.mounts[agents.POD_RESOURCES] / "kubelet.sock",
+            limiter=_limiter(settings, around.node),
         ),
         NvmlDriver() if settings.real_gpus else SimulatedDriver(files.state),
         kube,
     )
     return 0
+
+
+def _limiter(settings: ClusterSettings, node: str) -> tuple[Mount, ...]:
+    """The limiter as the node has it on its disk, for containers that are held to their share."""
+    driver = "" if settings.real_gpus else f"{DRIVER}/lib"
+    try:
+        files = install(node_disk(_pods(settings), node) / "opt/gpupool", Limits(driver=driver))
+    except LimiterError as error:
+        log.error("shares are not isolated", extra={"node": node, "error": str(error)})
+        return ()
+    return tuple(Mount(inside, host, read_only=True) for host, inside in files.mounts)
 
 
 def _scheduling() -> SchedulerSettings:
