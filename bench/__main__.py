@@ -1,6 +1,6 @@
 """`make bench`: runs every measurement, prints a table, writes bench/results/<time>.json.
 
-python -m bench [apiserver] [kubernetes] [start] [scale] [gpus] [engine]      nothing named: all
+python -m bench [apiserver] [kubernetes] [start] [scale] [gpus] [engine] [packing]   (none: all)
 """
 
 import datetime
@@ -16,6 +16,7 @@ from bench import kubernetes
 from bench.apiserver import measure_ours
 from bench.cluster import measure_gpu_nodes, measure_scale, measure_start
 from bench.engine import measure_engine
+from bench.packing import measure_packing
 from bench.report import table
 
 RESULTS = Path(__file__).parent / "results"
@@ -53,6 +54,7 @@ _MEASUREMENTS = {
     "scale": measure_scale,
     "gpus": measure_gpu_nodes,
     "engine": measure_engine,
+    "packing": measure_packing,
 }
 
 if __name__ == "__main__":

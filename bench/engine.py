@@ -1,6 +1,6 @@
 """The engine alone: decisions per second while a cluster fills up, an explanation, memory.
 
-CPU time, since the machine may be shared. A decision is decide and hold, on one core.
+CPU time, since the machine may be shared. A decision is count, decide and hold, on one core.
 """
 
 import random
@@ -14,9 +14,8 @@ from gpupool.core.request import Node, PodRequest
 from gpupool.engine.cluster import Cluster
 from gpupool.engine.decide import Placement, decide
 from gpupool.engine.explain import explain
-from gpupool.engine.policies import DEFAULT, POLICIES
-from gpupool.engine.policies.mix import Mix
-from gpupool.engine.policies.policy import Policy
+from gpupool.engine.packing import Packing
+from gpupool.engine.policies import DEFAULT
 
 NODES = (1_213, 5_000, 15_000)
 CARDS = 8
@@ -38,13 +37,12 @@ _MIX = (
 
 
 def measure_engine() -> dict[str, Any]:
-    policy = POLICIES[DEFAULT](Mix())
-    found: dict[str, Any] = {"policy": policy.name, "sizes": []}
+    found: dict[str, Any] = {"policy": DEFAULT, "sizes": []}
     for nodes in NODES:
         figures: dict[str, Any] = {"nodes": nodes}
         for kind, mix in (("whole", _MIX[4:]), ("shared", _MIX[:4]), ("mixed", _MIX)):
             cluster = filled = _cluster(nodes)
-            figures[kind] = _fill(cluster, policy, mix)
+            figures[kind] = _fill(cluster, Packing(DEFAULT), mix)
         figures["explain_ms"] = _explain_ms(filled)
         found["sizes"].append(figures)
     found["peak_mb"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
@@ -63,7 +61,7 @@ def _cluster(nodes: int) -> Cluster:
     return cluster
 
 
-def _fill(cluster: Cluster, policy: Policy, mix: tuple[tuple[int, ...], ...]) -> dict[str, float]:
+def _fill(cluster: Cluster, packing: Packing, mix: tuple[tuple[int, ...], ...]) -> dict[str, float]:
     """Pods until the cluster's cards are all asked for; those that fit nowhere count as well."""
     pods = _pods(mix, len(cluster) * CARDS * CARD_UNITS)
     placed, took = 0, []
@@ -71,7 +69,8 @@ def _fill(cluster: Cluster, policy: Policy, mix: tuple[tuple[int, ...], ...]) ->
         part = pods[first : first + _SLICE]
         began = time.process_time()
         for pod in part:
-            decision = decide(cluster, pod, policy)
+            packing.count(cluster, pod)
+            decision = decide(cluster, pod, packing.policy)
             if isinstance(decision, Placement):
                 cluster.hold(pod, decision.node, decision.allocation)
                 placed += 1

@@ -2,6 +2,8 @@
 
 from typing import Any
 
+from bench.packing import line as packing_line
+
 _ROWS = (
     ("durable POST pod, one template", "post_pod", "3,000/s"),
     ("durable POST pod, all different", "post_different_pods", ""),
@@ -33,6 +35,8 @@ def table(figures: dict[str, Any]) -> str:
         rows.append((title, took, "< 60 s", ""))
     if engine := figures.get("engine"):
         rows += _engine(engine)
+    if packing := figures.get("packing"):
+        rows += _packing(packing)
     return _aligned(rows)
 
 
@@ -47,6 +51,16 @@ def _engine(engine: dict[str, Any]) -> list[tuple[str, str, str, str]]:
         title = f"explain on {size['nodes']:,} nodes"
         rows.append((title, f"{size['explain_ms']:.0f} ms CPU", "< 100 ms at 5,000", ""))
     rows.append(("memory of the engine's runs", f"{engine['peak_mb']} MB at most", "", ""))
+    return rows
+
+
+def _packing(packing: dict[str, Any]) -> list[tuple[str, str, str, str]]:
+    kind = "synthetic traces" if packing["synthetic"] else "openb traces"
+    head = f"GPU packed at 100 % arrival, {kind}, {packing['seeds']} seeds"
+    rows = [(head, "filling", "churn at 95 %", "churn at 100 %: GPU / multi-GPU pods, %")]
+    for row in packing["rows"]:
+        name, policy, filled, *churned = packing_line(row)
+        rows.append((f"{name}, {policy}", filled, churned[0], churned[1]))
     return rows
 
 
