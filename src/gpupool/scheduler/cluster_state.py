@@ -7,6 +7,7 @@ may be told the same thing twice.
 import logging
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
+from typing import TypeVar
 
 from gpupool.contract.allocation import BadAllocation, allocation_of
 from gpupool.contract.budgets import budget_of
@@ -14,6 +15,7 @@ from gpupool.contract.names import ANNOTATION_ALLOCATION
 from gpupool.contract.nodes import node_of
 from gpupool.contract.objects import Obj
 from gpupool.contract.pods import pod_request
+from gpupool.contract.volumes import Storage
 from gpupool.core.gpu import Allocation
 from gpupool.core.request import DisruptionBudget, PodRequest
 from gpupool.engine.cluster import NO_GPUS, Cluster
@@ -22,10 +24,12 @@ from gpupool.kube.mirror import key_of
 from gpupool.scheduler.claims import Claims
 from gpupool.scheduler.groups import Groups, group_of
 from gpupool.scheduler.ledger import Ledger
-from gpupool.scheduler.pending import Pending, is_done, pending_of, wants_node
+from gpupool.scheduler.pending import Pending, is_done, pending_of, wants_node, with_storage
 from gpupool.scheduler.queue import Queue
 
 log = logging.getLogger(__name__)
+
+K = TypeVar("K")
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +52,10 @@ class ClusterState:
         self.queue = Queue()
         self.groups = Groups()
         self.claims = Claims()
+        self._claims: dict[tuple[str, str], Obj] = {}
+        self._volumes: dict[str, Obj] = {}
+        self._classes: dict[str, Obj] = {}
+        self._storage = Storage(self._claims, self._volumes, self._classes)
         self.budgets: dict[tuple[str, str], DisruptionBudget] = {}
         self.pending: dict[str, Pending] = {}
         self._other_writers: list[OtherWriter] = []
@@ -83,6 +91,22 @@ class ClusterState:
             self.budgets[key_of(new)] = budget_of(new)
         elif old is not None:
             self.budgets.pop(key_of(old), None)
+
+    def claim_changed(self, old: Obj | None, new: Obj | None) -> None:
+        _keep(self._claims, key_of, old, new)
+        self._storage_changed()
+
+    def volume_changed(self, old: Obj | None, new: Obj | None) -> None:
+        _keep(self._volumes, _name, old, new)
+        self._storage_changed()
+
+    def class_changed(self, old: Obj | None, new: Obj | None) -> None:
+        _keep(self._classes, _name, old, new)
+        self._storage_changed()
+
+    def _storage_changed(self) -> None:
+        for pod in [pod for pod in self.pending.values() if pod.claiming]:
+            self._put(with_storage(pod, self._storage))
 
     def pod_changed(self, old: Obj | None, new: Obj | None) -> None:
         if old is not None and (new is None or old["metadata"]["uid"] != new["metadata"]["uid"]):
@@ -145,17 +169,22 @@ class ClusterState:
     def _waits(self, pod: Obj) -> None:
         known = self.pending.get(pod["metadata"]["uid"])
         pending = pending_of(pod, known.seen_s if known else self._clock())
-        self.pending[pending.uid] = pending
         self.groups.put(pending.uid, pending.group)
-        if known is None or known.request != pending.request or known.shape != pending.shape:
-            self.queue.add(
-                pending.uid,
-                pending.shape,
-                priority=pending.request.priority,
-                created=pending.created,
-                social=pending.is_social,
-            )
-            self._changed()
+        self._put(with_storage(pending, self._storage))
+
+    def _put(self, pod: Pending) -> None:
+        known = self.pending.get(pod.uid)
+        self.pending[pod.uid] = pod
+        if known is not None and known.request == pod.request and known.shape == pod.shape:
+            return
+        self.queue.add(
+            pod.uid,
+            pod.shape,
+            priority=pod.request.priority,
+            created=pod.created,
+            social=pod.is_social,
+        )
+        self._changed()
 
     def _gone(self, uid: str) -> None:
         self._forget(uid)
@@ -178,6 +207,7 @@ class ClusterState:
     def assume(self, pod: Pending, node: str, allocation: Allocation) -> None:
         self.ledger.assume(pod.request, node, allocation)
         self.queue.placed(pod.uid)
+        self.drop_claim(pod.uid)
         self.queue.wake_social()
 
     def refused(self, uid: str) -> None:
@@ -193,6 +223,17 @@ class ClusterState:
     def wake(self) -> None:
         self.queue.wake()
         self._changed()
+
+
+def _name(obj: Obj) -> str:
+    return str(obj["metadata"]["name"])
+
+
+def _keep(kept: dict[K, Obj], key: Callable[[Obj], K], old: Obj | None, new: Obj | None) -> None:
+    if new is not None:
+        kept[key(new)] = new
+    elif old is not None:
+        kept.pop(key(old), None)
 
 
 def _allocation(pod: Obj, request: PodRequest) -> Allocation:

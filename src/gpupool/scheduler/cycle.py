@@ -133,7 +133,8 @@ class Cycle:
             return f"{message} preemption: {BEING_CLEARED}"
         room = self._preempt(pod)
         if isinstance(room, NoPreemption):
-            cards = card_summary(self.state.cluster, pod.request)
+            asks = not pod.request.waits_for
+            cards = card_summary(self.state.cluster, pod.request) if asks else ""
             return f"{message} preemption: {room.message} {cards}".rstrip()
         return message
 

@@ -4,7 +4,15 @@ import asyncio
 
 from gpupool.kube.client import Kube
 from gpupool.kube.mirror import Changed, Mirror
-from gpupool.kube.resources import DISRUPTION_BUDGETS, NAMESPACES, NODES, PODS
+from gpupool.kube.resources import (
+    DISRUPTION_BUDGETS,
+    NAMESPACES,
+    NODES,
+    PODS,
+    STORAGE_CLASSES,
+    VOLUME_CLAIMS,
+    VOLUMES,
+)
 from gpupool.scheduler.cluster_state import ClusterState
 
 
@@ -16,6 +24,9 @@ async def follow(
         NODES: state.node_changed,
         NAMESPACES: state.namespace_changed,
         DISRUPTION_BUDGETS: state.budget_changed,
+        STORAGE_CLASSES: state.class_changed,
+        VOLUMES: state.volume_changed,
+        VOLUME_CLAIMS: state.claim_changed,
         PODS: state.pod_changed,
     }
     mirrors = []

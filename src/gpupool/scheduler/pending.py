@@ -1,15 +1,24 @@
 """Pending: a pod that wants a node, with the little that is needed of it until it has one."""
 
 from collections.abc import Collection, Hashable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from gpupool.contract.objects import Obj
 from gpupool.contract.pods import pod_request
+from gpupool.contract.volumes import Storage, claim_names, with_volumes
 from gpupool.core.request import PodRequest
 from gpupool.engine.verdicts import shape_of
 from gpupool.scheduler.groups import Group, group_of
 
 _DONE = ("Succeeded", "Failed")
+
+
+@dataclass(frozen=True, slots=True)
+class Claiming:
+    """Of a pod with volume claims: what has to be looked at again when a claim changes."""
+
+    pod: Obj  # its name and volumes
+    request: PodRequest  # without the volumes
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,6 +30,7 @@ class Pending:
     scheduler: str  # the name by which the pod asked for us
     seen_s: float  # when it was first seen to wait, by our clock
     group: Group | None = None
+    claiming: Claiming | None = None
     nominated: str = ""  # the node that was cleared for it
     why: str = ""  # what its condition PodScheduled says
     why_since: str = ""
@@ -41,7 +51,7 @@ class Pending:
         pod = self.request
         if self.group is not None:
             return self.group[:2]
-        if self.is_social or pod.different_card or self.nominated:
+        if self.is_social or self.claiming or pod.different_card or self.nominated:
             return pod.uid
         labels = tuple(sorted(pod.labels.items()))
         return (shape_of(pod), pod.namespace, labels, pod.priority, pod.may_preempt)
@@ -78,20 +88,38 @@ def wants_node(pod: Obj, schedulers: Collection[str]) -> bool:
     )
 
 
+def _claiming(pod: Obj, request: PodRequest) -> Claiming | None:
+    if not any(True for _ in claim_names(pod)):
+        return None
+    metadata = {"name": pod["metadata"]["name"]}
+    volumes = {"metadata": metadata, "spec": {"volumes": pod["spec"]["volumes"]}}
+    return Claiming(volumes, request)
+
+
+def with_storage(pod: Pending, storage: Storage) -> Pending:
+    """With what its volumes mean for it now."""
+    if pod.claiming is None:
+        return pod
+    request = with_volumes(pod.claiming.request, pod.claiming.pod, storage)
+    return replace(pod, request=request)
+
+
 def pending_of(pod: Obj, seen_s: float) -> Pending:
     metadata, status = pod["metadata"], pod.get("status") or {}
+    request = pod_request(pod)
     said: Obj = {}
     for condition in status.get("conditions") or ():
         if condition.get("type") == "PodScheduled" and condition.get("status") == "False":
             said = condition
     return Pending(
-        request=pod_request(pod),
+        request=request,
         created=metadata.get("creationTimestamp") or "",
         version=metadata.get("resourceVersion") or "",
         generation=metadata.get("generation") or 0,
         scheduler=pod["spec"].get("schedulerName") or "",
         seen_s=seen_s,
         group=group_of(metadata["namespace"], metadata.get("labels") or {}),
+        claiming=_claiming(pod, request),
         nominated=status.get("nominatedNodeName") or "",
         why=said.get("message") or "",
         why_since=said.get("lastTransitionTime") or "",
