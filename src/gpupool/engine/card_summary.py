@@ -14,15 +14,14 @@ from gpupool.engine.policies.policy import Ints
 
 
 def card_summary(cluster: Cluster, pod: PodRequest) -> str:
-    """Empty where there is nothing to say: no GPUs asked for, or no node with cards open to it."""
-    if not pod.gpus:
+    """Empty where cards are not the matter, or no node with cards is open to the pod."""
+    if not pod.gpus or pod.waits_for:
         return ""
     nodes = _open_nodes(cluster, pod)
-    if not len(nodes):
-        return ""
     ask = max(pod.gpus, key=lambda each: (each.whole, each.units * each.cards, each.percent))
+    words = _nearest(cluster, ask, nodes) if len(nodes) else ""
     cards = sum(len(cluster.at(int(node)).cards) for node in nodes)
-    return f"GPUs: {_nearest(cluster, ask, nodes)} (of {cards})."
+    return f"GPUs: {words} (of {cards})." if words else ""
 
 
 def _open_nodes(cluster: Cluster, pod: PodRequest) -> Ints:
@@ -33,15 +32,22 @@ def _open_nodes(cluster: Cluster, pod: PodRequest) -> Ints:
 
 
 def _nearest(cluster: Cluster, ask: GpuAsk, nodes: Ints) -> str:
+    """Empty: some node has what is asked for."""
     columns = cluster.columns
     if ask.whole:
-        free = columns.whole_free[nodes]
-        return f"{int(free.sum())} are free, {int(free.max())} of them on one node"
+        whole = columns.whole_free[nodes]
+        return _counted("are free", whole, ask.whole)
     roomy = columns.card_free.take(nodes, axis=1) >= ask.units
     if not roomy.any():
         most = int(columns.largest_free[nodes].max())
         return f"none has {ask.units} units free, the best has {most}"
     fits = roomy & (columns.card_compute.take(nodes, axis=1) >= ask.percent)
-    best = int(fits.sum(axis=0).max())
     wanted = f"{ask.units} units" + (f" and {ask.percent} % of compute" if ask.percent else "")
-    return f"{int(fits.sum())} have {wanted} free, {best} of them on one node"
+    return _counted(f"have {wanted} free", fits.sum(axis=0), ask.cards)
+
+
+def _counted(words: str, by_node: Ints, wanted: int) -> str:
+    most = int(by_node.max())
+    if most >= wanted:
+        return ""
+    return f"{int(by_node.sum())} {words}, at most {most} of them on one node"
