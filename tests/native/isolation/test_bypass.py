@@ -1,0 +1,93 @@
+"""The ways past the limiter, one by one: held, or known and listed in docs/limits.md."""
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from native import build
+from tests.native.isolation.limited import BOTH, PRELOAD, STAND_IN, WAYS, Container, make_container
+from tests.native.simulated import compile_c
+
+HERE = Path(__file__).parent
+HELD = "3226 2\n"
+PAST = "16130 0\n"  # listed in docs/limits.md
+NOTHING = "nothing found\n"
+
+# What is done, on which file (the name alone; the driver's own path; a library that is linked with
+# the driver), and what comes of it: with both, with preload alone, with stand-ins alone.
+HOLDS = {
+    ("dlopen", "name"): (HELD, HELD, HELD),
+    ("deepbind", "name"): (HELD, HELD, HELD),
+    ("default", "name"): (HELD, HELD, HELD),
+    ("asked", "name"): (HELD, HELD, HELD),
+    ("dlmopen", "name"): (HELD, HELD, HELD),
+    ("dlvsym", "name"): (NOTHING, NOTHING, NOTHING),
+    ("linked", "library"): (HELD, HELD, HELD),
+    ("linked-deepbind", "library"): (HELD, PAST, HELD),
+    ("linked-dlmopen", "library"): (HELD, PAST, HELD),
+    ("dlopen", "driver"): (HELD, HELD, PAST),
+    ("asked", "driver"): (HELD, HELD, PAST),
+    ("by-hand", "driver"): (PAST, PAST, PAST),
+}
+
+
+@pytest.fixture(scope="module")
+def tools(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    place = tmp_path_factory.mktemp("bypass")
+    compile_c(HERE / "bypass.c", place / "bypass")
+    driver = build.TARGET / os.uname().machine / "lib" / "libcuda.so.1"
+    flags = ("-shared", "-fPIC", "-Wl,--no-as-needed", str(driver))
+    compile_c(HERE / "linked.c", place / "liblinked.so", *flags)
+    return place
+
+
+def file_words(container: Container, tools: Path, file: str) -> list[str]:
+    places = {
+        "library": tools / "liblinked.so",
+        "driver": container.node.libraries / "libcuda.so.1",
+    }
+    return [str(places[file])] if file in places else []
+
+
+@pytest.mark.parametrize("loaded", WAYS)
+@pytest.mark.parametrize(("way", "file"), HOLDS)
+def test_it_is_held_or_listed(
+    tmp_path: Path, tools: Path, way: str, file: str, loaded: str
+) -> None:
+    container = make_container(tmp_path, way=loaded)
+    done = container.run(tools / "bypass", way, *file_words(container, tools, file))
+    expected = HOLDS[way, file][(BOTH, PRELOAD, STAND_IN).index(loaded)]
+    assert done.stdout == expected, done.stderr
+
+
+def test_a_static_program_is_held_by_stand_ins(tmp_path: Path) -> None:
+    program = tmp_path / "static"
+    command = ["gcc", "-static", str(HERE / "bypass.c"), "-o", str(program), "-ldl"]
+    if (
+        not shutil.which("gcc")
+        or subprocess.run(command, capture_output=True, check=False).returncode
+    ):
+        pytest.skip("no compiler here makes static programs with the C library of this machine")
+    for loaded, expected in zip(WAYS, (HELD, PAST, HELD), strict=True):
+        container = make_container(tmp_path / loaded, way=loaded)
+        assert container.run(program, "dlopen").stdout == expected
+
+
+def test_an_empty_environment_is_held_by_the_list_of_what_every_program_loads(
+    tmp_path: Path, tools: Path
+) -> None:
+    """/etc of a container, as far as the loader reads it."""
+    container = make_container(tmp_path, way=PRELOAD)
+    etc = tmp_path / "etc"
+    etc.mkdir()
+    shutil.copy(container.files.directory / "ld.so.preload", etc)
+    driver = container.node.libraries / "libcuda.so.1"
+    script = f"mount --bind {etc} /etc && env -i {tools / 'bypass'} dlopen {driver}"
+    command = ["unshare", "-Urm", "sh", "-c", script]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if "Operation not permitted" in done.stderr:
+        pytest.skip("this machine lets nobody make namespaces")
+    assert done.stdout == HELD, done.stderr
