@@ -8,6 +8,8 @@ from gpupool.localcluster.kubelet.state import Container, Pod, Role, Stage
 
 _OWN = ("PodReadyToStartContainers", "Initialized", "Ready", "ContainersReady", "PodScheduled")
 
+EVICTED, _DISRUPTED = "Evicted", "DisruptionTarget"
+
 # Status, reason, message.
 _Verdict = tuple[str, str, str]
 _TRUE: _Verdict = ("True", "", "")
@@ -18,6 +20,10 @@ def conditions(pod: Pod, obj: Obj, phase: str, now: str) -> list[Obj]:
     known = {c["type"]: c for c in (obj.get("status") or {}).get("conditions") or ()}
     verdicts = _verdicts(pod, obj["spec"], phase, known)
     made = [c for kind, c in known.items() if kind not in _OWN]
+    verdict = pod.stop.verdict if pod.stop is not None else None
+    if verdict is not None and verdict.reason == EVICTED and _DISRUPTED not in known:
+        why = ("True", "TerminationByKubelet", verdict.message)
+        made.append(_condition(_DISRUPTED, why, None, pod.generation, now))
     for kind in _OWN:
         made.append(_condition(kind, verdicts[kind], known.get(kind), pod.generation, now))
     return made

@@ -39,6 +39,7 @@ from gpupool.localcluster.kubelet.images import (
 )
 from gpupool.localcluster.kubelet.launcher import MARK
 from gpupool.localcluster.kubelet.launches import Launch, Launches, LaunchFailed
+from gpupool.localcluster.kubelet.limits import pod_limits
 from gpupool.localcluster.kubelet.log_file import STDERR, STDOUT, LogFile
 from gpupool.localcluster.kubelet.node import Node
 from gpupool.localcluster.kubelet.notices import Notices
@@ -74,6 +75,7 @@ class Starter:
             if runs.has_volumes:
                 return
             await make_volumes(runs.volumes, pod, obj, self.node_of(pod.node), self.storage)
+            runs.limits = pod_limits(obj)
             runs.has_volumes = True
         for place in runs.volumes.places.values():
             if place.note:
@@ -113,7 +115,8 @@ class Starter:
             self.hosted.start(run.id, hosted, self._surroundings(run, runs), output)
             return run
         argv = chosen.argv
-        if chosen.built is not Built.NONE:
+        run.is_ours = chosen.built is not Built.NONE
+        if run.is_ours:
             argv = _ours(chosen, spec["image"])
         descriptors = _streams(run) + _sockets(run, chosen, runs.ports)
         launch = Launch(

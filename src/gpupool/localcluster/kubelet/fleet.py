@@ -39,6 +39,7 @@ from gpupool.localcluster.kubelet.settings import PROCESS, TIMER, FleetSettings
 from gpupool.localcluster.kubelet.socket_paths import SocketPaths
 from gpupool.localcluster.kubelet.streams import PodStreams
 from gpupool.localcluster.kubelet.usage import Usage
+from gpupool.localcluster.kubelet.usage_watch import UsageWatch
 from gpupool.localcluster.kubelet.volumes import Objects, Storage, sweep_storage
 
 _HEARTBEAT_WORKERS = 32
@@ -185,6 +186,8 @@ class Fleet:
         tasks.create_task(live.keeper.timers.run(), name="kubelet-pod-timers")
         tasks.create_task(live.beats.timers.run(), name="kubelet-node-timers")
         tasks.create_task(live.processes.refresh(), name="kubelet-volumes")
+        watch = UsageWatch(live.processes, live.keeper.evict)
+        tasks.create_task(watch.run(), name="kubelet-usage")
         for number in range(self._settings.writers):
             tasks.create_task(live.keeper.keep(), name=f"kubelet-pods-{number}")
         for number in range(_HEARTBEAT_WORKERS):

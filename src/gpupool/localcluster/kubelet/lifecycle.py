@@ -168,11 +168,12 @@ def mark_running(container: Container, now: float, *, probed: bool = False) -> N
         container.started = container.ready = True
 
 
-def mark_exited(container: Container, code: int, now: float, message: str = "") -> None:
-    reason = "Completed" if code == 0 else "Error"
+def mark_exited(
+    container: Container, code: int, now: float, message: str = "", reason: str = ""
+) -> None:
     container.exit = Exit(
         code,
-        reason,
+        reason or ("Completed" if code == 0 else "Error"),
         message,
         container.started_at or now,
         now,

@@ -16,6 +16,7 @@ from gpupool.kube.client import Kube
 from gpupool.kube.errors import Conflict, KubeError, NotFound
 from gpupool.kube.mirror import Key
 from gpupool.kube.resources import PODS
+from gpupool.localcluster.kubelet.conditions import EVICTED
 from gpupool.localcluster.kubelet.devices.all_devices import Devices
 from gpupool.localcluster.kubelet.devices.node_devices import NotYet
 from gpupool.localcluster.kubelet.lifecycle import Plan, begin, plan
@@ -64,6 +65,7 @@ class Pods:
         self._objects: dict[str, bytes] = {}
         # Pods on nodes that are not ours, or not yet: the node's name and their own.
         self._strays: dict[str, tuple[str, Key]] = {}
+        self._evictions: dict[str, str] = {}  # about to begin: why
         self._waiting: set[str] = set()  # for a device plugin, and have been told so
         self._work = Work()
         self.timers = Timers(clock, self._work.add)
@@ -89,6 +91,11 @@ class Pods:
 
     def look_at(self, uid: str) -> None:
         """Something about the pod has moved on."""
+        self._work.add(uid)
+
+    def evict(self, uid: str, why: str) -> None:
+        """The pod uses more than it may."""
+        self._evictions[uid] = why
         self._work.add(uid)
 
     def add_node(self, node: Node) -> None:
@@ -226,6 +233,7 @@ class Pods:
         self._objects.pop(uid, None)
         self._strays.pop(uid, None)
         self._waiting.discard(uid)
+        self._evictions.pop(uid, None)
         pod = self._pods.pop(uid, None)
         if pod is None:
             return
@@ -281,6 +289,10 @@ class Pods:
         if "deletionTimestamp" in metadata:
             grace_s = float(metadata.get("deletionGracePeriodSeconds") or 0)
             self._end(pod, obj, Stop(now, grace_s, pod.stop.verdict if pod.stop else None), now)
+        why = self._evictions.pop(pod.uid, None)
+        if why is not None and pod.stop is None:
+            self._notices.warn(pod, obj, EVICTED, why)
+            self._end(pod, obj, Stop(now, 0.0, Problem(EVICTED, why)), now)
         deadline_s = spec.get("activeDeadlineSeconds")
         if deadline_s is not None and pod.stop is None and pod.counted:
             if now >= pod.start_time + deadline_s:

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 from gpupool.contract.objects import Obj
 from gpupool.localcluster.kubelet.container_files import ContainerFiles
 from gpupool.localcluster.kubelet.descriptors import Writer
+from gpupool.localcluster.kubelet.limits import NO_LIMITS, PodLimits
 from gpupool.localcluster.kubelet.output import Output
 from gpupool.localcluster.kubelet.sandbox import View
 from gpupool.localcluster.kubelet.state import Container, Pod
@@ -34,6 +35,8 @@ class Run:
     pid: int = 0
     stdin: Writer | None = None
     terminal: int | None = None  # to set its size
+    is_ours: bool = False  # not a program that the pod names, but one in its place
+    killed_for: str = ""  # the reason that its end is given
     pre_stopped: bool = False
     stopper: asyncio.Task[None] | None = None
     prober: asyncio.Task[None] | None = None
@@ -53,6 +56,7 @@ class PodRuns:
 
     volumes: Volumes
     has_volumes: bool = False
+    limits: PodLimits = NO_LIMITS
     runs: dict[int, Run] = field(default_factory=dict)
     starting: dict[int, asyncio.Task[Any]] = field(default_factory=dict)
     ports: dict[int, int] = field(default_factory=dict)  # the pod's -> where it really listens

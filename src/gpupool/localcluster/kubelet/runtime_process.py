@@ -104,7 +104,7 @@ class ProcessRuntime:
             live = list(runs.runs.values())
         for run in live:
             self._end_tasks(run)
-            self._signal(run, signal.SIGKILL)
+            self.signal(run, signal.SIGKILL)
         self.execs.kill_all({container.container_id for container in pod.containers})
         self._spawn(self._clear(pod.uid, live), "pod-clear")
 
@@ -144,7 +144,7 @@ class ProcessRuntime:
             del runs.runs[run.index]
         if run.container.container_id == run_id:
             message = termination_message(run, code, self.settings.log_files)
-            mark_exited(run.container, code, time.time(), message)
+            mark_exited(run.container, code, time.time(), message, run.killed_for)
             self.look_at(run.pod.uid)
 
     async def refresh(self) -> None:
@@ -217,7 +217,7 @@ class ProcessRuntime:
             except ActionFailed as error:
                 text = f"PostStartHook failed: {error}"
                 self.notices.warn(run.pod, obj, "FailedPostStartHook", text, container)
-                self._signal(run, signal.SIGKILL)
+                self.signal(run, signal.SIGKILL)
         if run.exited.done():
             return
         mark_running(container, began_at, probed=is_probed(run.spec))
@@ -250,12 +250,12 @@ class ProcessRuntime:
             until = max(until, time.monotonic() + _LEAST_GRACE_S)
         run.pre_stopped = True
         if grace_s > 0:
-            self._signal(run, _stop_signal(run.spec))
+            self.signal(run, _stop_signal(run.spec))
             await asyncio.wait([run.exited], timeout=max(0.0, until - time.monotonic()))
         if not run.exited.done():
-            self._signal(run, signal.SIGKILL)
+            self.signal(run, signal.SIGKILL)
 
-    def _signal(self, run: Run, number: int) -> None:
+    def signal(self, run: Run, number: int) -> None:
         if not self.starter.hosted.end(run.id):
             self.launches.signal(run.id, number)
 

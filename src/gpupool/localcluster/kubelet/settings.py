@@ -29,6 +29,7 @@ class FleetSettings:
     status_s: float = 300.0  # between two posts of an unchanged node's status
     writers: int = 64  # pods that are written to the API at a time
     refresh_s: float = 60.0  # between two looks at the objects that volumes show
+    usage_s: float = 10.0  # between two looks at what pods with limits use
     log_bytes: int = 10 * 1024 * 1024  # of one log file, before it is moved aside
     log_files: int = 3  # of one run of a container
     host_paths: tuple[Path, ...] = ()  # the parts of this machine that pods may see by hostPath
