@@ -32,6 +32,7 @@ help: ## List the targets
 .PHONY: up
 up: $(BUILT) ## Start a local cluster (NAME=, CONFIG=, PORT=)
 	@$(BIN)/gpupool up $(UP_FLAGS)
+	@$(BIN)/gpupool example shared-gpus $(NAME_FLAG)
 
 .PHONY: down
 down: $(READY) ## Stop it; its data stays (NAME=)

@@ -1,6 +1,9 @@
 """The manifests of examples/, as the documents tell the story, with the real kubectl."""
 
 import itertools
+import os
+import subprocess
+import sys
 import urllib.error
 import urllib.parse
 import urllib.request
@@ -127,6 +130,35 @@ def test_shared_cards_with_and_without_isolation(kubectl: Kubectl) -> None:
     assert "ALIYUN_COM_GPU_MEM_DEV=15\n" in env
     assert "CGPU_DISABLE=true\n" in env
     assert "CGPU_DISABLE=false\n" in kubectl("exec", "cgpu-test-0", "--", "env")
+
+
+def gpupool(*arguments: str, home: Path | None = None) -> str:
+    environment = dict(os.environ) | ({"GPUPOOL_HOME": str(home)} if home else {})
+    command = [sys.executable, "-m", "gpupool", *arguments]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, env=environment)
+    return done.stdout
+
+
+def test_pods_and_their_cards_are_listed(kubectl: Kubectl) -> None:
+    applied(kubectl, "shared-gpus.yaml")
+    kubectl.wait("condition=Ready", "pod/cgpu-test-0", "pod/cgpu-test-no-isolation-0")
+    where = ("--kubeconfig", str(kubectl.kubeconfig))
+    shown = gpupool("gpu", "pods", "-n", kubectl.namespace, *where)
+    words = [line.split("   ") for line in shown.splitlines()]
+    cells = [[cell.strip() for cell in row if cell.strip()] for row in words]
+    assert [(row[0], row[5], row[6]) for row in cells[1:]] == [
+        ("cgpu-test-0", "3226MiB (3 of 15 GiB)", "held to its share"),
+        ("cgpu-test-no-isolation-0", "3226MiB (3 of 15 GiB)", "shared, none"),
+    ]
+
+
+def test_an_example_is_run_by_name(gpu_cluster: Cluster, kubectl: Kubectl) -> None:
+    home = gpu_cluster.directory.parent.parent
+    assert "shared-gpus" in gpupool("example", home=home)
+    shown = gpupool("example", "notebook", "--name", gpu_cluster.directory.name, home=home)
+    assert "whole card" in shown
+    admin = Kubectl(kubectl.program, kubectl.kubeconfig, kubectl.folder)
+    admin("delete", "-f", str(EXAMPLES / "notebook.yaml"))
 
 
 def test_the_plugin_of_a_node_may_be_deleted_at_any_time(kubectl: Kubectl) -> None:

@@ -46,6 +46,23 @@ def _row(card: "Card") -> tuple[str, ...]:
     return str(card.index), card.model, memory, str(card.health), card.uuid, card.reason
 
 
+@command.command("pods")
+@click.argument("node", required=False)
+@click.option("-n", "--namespace", default="", help="Only of this namespace.  [default: all]")
+@access_options
+def list_pods(node: str | None, namespace: str, kubeconfig: str, context: str) -> None:
+    """List the pods that have cards: where, with how much, isolated or not."""
+    from gpupool.cli.gpu_pods import pods_table
+    from gpupool.kube.resources import PODS
+
+    query = {"fieldSelector": f"spec.nodeName={node}"} if node else {}
+    found = ask_cluster(
+        lambda kube: kube.list(PODS, namespace, query=query), kubeconfig=kubeconfig, context=context
+    )
+    shown = pods_table(found.items, with_namespace=not namespace)
+    click.echo(shown or "No pod has a card.")
+
+
 @command.command("cordon")
 @click.argument("node")
 @click.argument("card")

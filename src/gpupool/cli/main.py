@@ -18,12 +18,13 @@ COMMANDS = {
     "kubeconfig": "Print the kubeconfig of a cluster.",
     "reset": "Stop a cluster and delete its data.",
     "quota": "Show or change the quotas of the platform.",
+    "example": "Run one of the examples, and show which cards its pods get.",
     "gpu": "Look at the cards of nodes, and take single ones out of use.",
     "agent": "Find a node's GPUs, label the node, and offer them to its kubelet.",
     "scheduler": "Find nodes and cards for pods.",
     "extender": "Choose nodes and cards for kube-scheduler.",
     "admission": "Check GPU pods, and wire them to their allocation.",
-    "replay": "Replay a trace of pods against the engine, offline.",
+    "replay": "Replay a trace of pods against the engine that schedules real ones.",
     "version": "Print the version.",
 }
 
