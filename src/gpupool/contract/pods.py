@@ -83,7 +83,7 @@ def pod_request(pod: Obj) -> PodRequest:
             for term in affinity.get("preferredDuringSchedulingIgnoredDuringExecution") or ()
         ),
         tolerations=tuple(_toleration(t) for t in spec.get("tolerations") or ()),
-        host_ports=tuple(_host_ports(spec)),
+        host_ports=tuple(host_ports(spec)),
         node_name=spec.get("nodeName", ""),
         unsupported=tuple(wrong),
         labels=metadata.get("labels") or {},
@@ -111,7 +111,7 @@ def _toleration(toleration: Obj) -> Toleration:
     )
 
 
-def _host_ports(spec: Obj) -> Iterable[HostPort]:
+def host_ports(spec: Obj) -> Iterable[HostPort]:
     for container in spec["containers"]:
         for port in container.get("ports") or ():
             if port.get("hostPort"):

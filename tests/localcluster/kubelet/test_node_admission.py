@@ -1,7 +1,8 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpupool.localcluster.kubelet.node import Node, PodAddresses, refusal
+from gpupool.core.request import HostPort
+from gpupool.localcluster.kubelet.node import Node, PodAddresses, port_refusal, refusal
 
 
 def node(**allocatable: int) -> Node:
@@ -21,6 +22,15 @@ def test_the_first_thing_that_is_short_is_named() -> None:
     assert no.message == (
         "Node didn't have enough resource: cpu, requested: 500, used: 600, capacity: 1000"
     )
+
+
+def test_a_port_of_the_node_is_given_to_one_pod() -> None:
+    here = node(pods=5)
+    here.host_ports["a"] = (HostPort("0.0.0.0", "TCP", 8888),)
+    no = port_refusal(here, [HostPort("127.0.0.1", "TCP", 8888)])
+    assert no is not None
+    assert no.reason == "NodePorts"
+    assert port_refusal(here, [HostPort("0.0.0.0", "UDP", 8888)]) is None
 
 
 def test_a_card_that_the_node_has_counts() -> None:

@@ -1,12 +1,13 @@
 """One node: what it offers, what its pods take, and which pod addresses are free. No I/O."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from ipaddress import IPv4Network
 
 from gpupool.contract import names
 from gpupool.contract.objects import Obj
 from gpupool.contract.pods import amounts
+from gpupool.core.request import HostPort
 from gpupool.localcluster.kubelet.state import Problem
 
 # A node says what it is out of in this order; all else follows by name.
@@ -65,6 +66,7 @@ class Node:
     stopped: bool = False  # plays dead: no heartbeats, pods left as they are
     used: dict[str, int] = field(default_factory=dict)
     pods: set[str] = field(default_factory=set)  # uids
+    host_ports: dict[str, tuple[HostPort, ...]] = field(default_factory=dict)  # by pod's uid
 
     def take(self, requests: Mapping[str, int]) -> None:
         for name, amount in requests.items():
@@ -103,6 +105,18 @@ def refresh(node: Node, obj: Obj) -> None:
     node.allocatable = amounts(status.get("allocatable"))
     node.runtime = annotations.get(names.ANNOTATION_RUNTIME, "")
     node.stopped = annotations.get(names.ANNOTATION_KUBELET) == "stopped"
+
+
+def port_refusal(node: Node, wanted: Iterable[HostPort]) -> Problem | None:
+    """In the kubelet's words, as below."""
+    taken = [port for ports in node.host_ports.values() for port in ports]
+    if any(port.collides(other) for port in wanted for other in taken):
+        return Problem(
+            "NodePorts",
+            "Predicate NodePorts failed: node(s) didn't have free ports for the requested pod "
+            "ports",
+        )
+    return None
 
 
 def refusal(node: Node, requests: Mapping[str, int]) -> Problem | None:

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 import orjson
 
 from gpupool.contract.objects import Obj
+from gpupool.contract.pods import host_ports
 from gpupool.kube.client import Kube
 from gpupool.kube.errors import Conflict, KubeError, NotFound
 from gpupool.kube.mirror import Key
@@ -20,7 +21,7 @@ from gpupool.localcluster.kubelet.conditions import EVICTED
 from gpupool.localcluster.kubelet.devices.all_devices import Devices
 from gpupool.localcluster.kubelet.devices.node_devices import NotYet
 from gpupool.localcluster.kubelet.lifecycle import Plan, begin, plan
-from gpupool.localcluster.kubelet.node import Node, refusal
+from gpupool.localcluster.kubelet.node import Node, port_refusal, refusal
 from gpupool.localcluster.kubelet.notices import Notices, crash_loop
 from gpupool.localcluster.kubelet.pod_phase import FAILED, SUCCEEDED
 from gpupool.localcluster.kubelet.pod_record import add_ephemeral, pod_record
@@ -190,13 +191,16 @@ class Pods:
             for name, amount in pod.requests.items()
             if not self._devices.manages(node.name, name)
         }
-        no = None if known else refusal(node, counted)
+        ports = tuple(host_ports(obj["spec"]))
+        no = None if known else refusal(node, counted) or port_refusal(node, ports)
         if no is not None:
             pod.counted = False
             self._reject(pod, obj, no)
             return
         pod.admitted = counted.keys() == pod.requests.keys()
         node.take(pod.requests)
+        if ports:
+            node.host_ports[pod.uid] = ports
         if obj["spec"].get("hostNetwork"):
             pod.ip = node.ip
         elif pod.ip:
@@ -248,6 +252,7 @@ class Pods:
         if pod.counted:
             pod.counted = False
             node.give_back(pod.requests)
+            node.host_ports.pop(pod.uid, None)
             node.addresses.give_back(pod.ip)
             self._devices.release(node.name, pod.uid)
 
