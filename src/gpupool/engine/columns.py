@@ -50,6 +50,12 @@ class Columns:
         free: Ints = self.free[CPU]
         return free
 
+    @property
+    def host_free(self) -> Ints:
+        """(2, N): CPU in thousandths, memory in bytes."""
+        free: Ints = self.free[CPU : MEMORY + 1]
+        return free
+
     def add_resources(self, names: Iterable[str]) -> None:
         new = [name for name in names if name not in self.resource_rows]
         if new:

@@ -36,7 +36,7 @@ class CardColumns(Protocol):
     @property
     def cpu_free(self) -> Ints: ...  # (N,) in thousandths
     @property
-    def memory_free(self) -> Ints: ...  # (N,) MiB of the host
+    def host_free(self) -> Ints: ...  # (2, N) CPU in thousandths, memory in bytes
     @property
     def model(self) -> Ints: ...  # (N,) which model the node's cards are, as the mix numbers them
     @property

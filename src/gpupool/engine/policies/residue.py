@@ -10,9 +10,9 @@ Among equals the smaller machine is taken, so that large ones stay free for larg
 
 from dataclasses import dataclass
 from functools import partial
-from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from gpupool.engine.policies.best_fit import left_over
 from gpupool.engine.policies.bulk import BULKS
@@ -30,28 +30,22 @@ _FINE = 250
 _HALF = _FINE // 2
 _PULL_FINE = _PULL * _FINE // WHOLE
 _NO_ROOM = 2**20
+_MIB = 2**20
 
 
 @dataclass(frozen=True, slots=True)
 class Tables:
     """What a mix comes to."""
 
-    usable: Ints  # for every size of card, what 0..total free are good for; one after the other
-    first: Ints  # where a size of card begins in there, by its total
-    cpu_for_card: int  # thousandths
-    memory_for_card: int  # MiB
-    price: Ints | None  # by model: what a thousandth of a card costs; None: all the same
+    # For every size of card, what 0..total free are good for, one size after the other. Before
+    # each stands a stretch that says "no room", for what is free less what is asked for.
+    usable: Ints
+    listed: list[int]  # the same, for single cards
+    first: Ints  # where nothing free stands in there, by the total of the card
     only_total: int  # of all cards; 0: they differ
+    cards_for: NDArray[np.float64]  # (2, 1): thousandths of a card for a milli of CPU, for a byte
+    price: Ints | None  # by model: what a thousandth of a card costs; None: all the same
     counts_compute: bool  # whether any pod asks for a share of compute
-
-
-class Cards(NamedTuple):
-    """Some nodes' cards, (C, k) each."""
-
-    free: Ints
-    compute: Ints | None  # None: nobody asks for it
-    total: Ints
-    first: Ints  # where their sizes begin in `Tables.usable`
 
 
 def residue(mix: Mix) -> Policy:
@@ -65,25 +59,29 @@ def tables_of(mix: Mix) -> Tables:
     wanted = [demand for demand in mix.demands if demand.ask.cards]
     first = np.zeros(max(mix.card_totals) + 1, dtype=np.int64)
     parts: list[Ints] = []
-    begin = 0
     for total in mix.card_totals:
+        parts.append(np.full(total, -_NO_ROOM))
+        first[total] = sum(map(len, parts))
         usable = usable_milli(_demand_by_size(wanted, total), total)
         usable[1:-1] -= _PARTLY_USED
-        first[total] = begin
-        begin += len(usable)
         parts.append(usable)
-    cards = sum(demand.pods * _milli(demand.ask, mix.card_totals[-1]) for demand in wanted) / WHOLE
-    cpu = sum(demand.pods * demand.ask.cpu_milli for demand in wanted)
-    memory = sum(demand.pods * demand.ask.memory_mib for demand in wanted)
+    joined = np.concatenate(parts)
     return Tables(
-        np.concatenate(parts),
+        joined,
+        joined.tolist(),
         first,
-        max(1, round(cpu / cards)),
-        max(1, round(memory / cards)),
-        _prices(wanted, mix) if any(demand.models for demand in wanted) else None,
         mix.card_totals[0] if len(mix.card_totals) == 1 else 0,
+        _cards_for(wanted, mix),
+        _prices(wanted, mix) if any(demand.models for demand in wanted) else None,
         any(demand.ask.compute for demand in wanted),
     )
+
+
+def _cards_for(wanted: list[Demand], mix: Mix) -> NDArray[np.float64]:
+    milli = sum(demand.pods * _milli(demand.ask, mix.card_totals[-1]) for demand in wanted)
+    cpu = sum(demand.pods * demand.ask.cpu_milli for demand in wanted)
+    memory = _MIB * sum(demand.pods * demand.ask.memory_mib for demand in wanted)
+    return np.array([[milli / max(cpu, 1)], [milli / max(memory, 1)]])
 
 
 def _demand_by_size(wanted: list[Demand], total: int) -> dict[int, int]:
@@ -118,71 +116,73 @@ def _prices(wanted: list[Demand], mix: Mix) -> Ints:
 
 
 def _costs(tables: Tables, columns: CardColumns, ask: Ask, nodes: Ints) -> Ints:
-    total = columns.card_total.take(nodes, axis=1)
-    cards = Cards(
-        columns.card_free.take(nodes, axis=1),
-        columns.card_compute.take(nodes, axis=1) if tables.counts_compute else None,
-        total,
-        tables.first.take(total, mode="clip"),
-    )
-    usable = _usable(tables, cards)
-    before = usable.sum(axis=0)
-    taken, lost = _taken_and_lost(tables, cards, ask, usable)
+    free = columns.card_free.take(nodes, axis=1)
+    total = None if tables.only_total else columns.card_total.take(nodes, axis=1)
+    at = _places(tables, columns, free, total, nodes)
+    usable = tables.usable.take(at, mode="clip")
+    before = np.add.reduce(usable)
+    lost: Ints | int
+    taken: Ints | int
+    if ask.memory:
+        rest = usable - tables.usable.take(at - _asked(ask, total, tables), mode="clip")
+        lost = rest.min(axis=0) if ask.cards == 1 else _fewest(rest, ask.cards)
+        largest = tables.only_total if total is None else total.max(axis=0)
+        taken = ask.cards * ask.memory * WHOLE // largest
+    else:
+        lost = taken = ask.cards * WHOLE
     after = before - lost
     costs = (lost - taken) * _FINE + np.minimum(after, _PULLED_CARDS * WHOLE) * _PULL_FINE
-    for free, asked, for_card in (
-        (columns.cpu_free, ask.cpu_milli, tables.cpu_for_card),
-        (columns.memory_free, ask.memory_mib, tables.memory_for_card),
-    ):
-        here = free.take(nodes) * WHOLE
-        starved = np.maximum(after - (here - asked * WHOLE) // for_card, 0)
-        starved -= np.maximum(before - here // for_card, 0)
-        costs += starved * _HALF
+    costs += _starved(tables, columns.host_free.take(nodes, axis=1), ask, before, after)
     if tables.price is not None:
         costs += taken * tables.price.take(columns.model.take(nodes), mode="clip")
     ranked: Ints = costs * BULKS + columns.bulk.take(nodes)
     return ranked
 
 
-def _taken_and_lost(
-    tables: Tables, cards: Cards, ask: Ask, usable: Ints
-) -> tuple[Ints | int, Ints | int]:
-    """What the ask takes of the node, and what becomes unusable by it, its own part included."""
-    if not ask.memory:
-        return ask.cards * WHOLE, ask.cards * WHOLE
-    lost = usable - _usable(tables, _without(cards, ask))
-    lost[cards.free < ask.memory] = _NO_ROOM
-    if cards.compute is not None:
-        lost[cards.compute < ask.compute] = _NO_ROOM
-    taken = ask.cards * ask.memory * WHOLE // (tables.only_total or cards.total.max(axis=0))
-    if ask.cards == 1:
-        return taken, lost.min(axis=0)
-    return taken, np.sort(lost, axis=0)[: ask.cards].sum(axis=0)
+def _places(
+    tables: Tables, columns: CardColumns, free: Ints, total: Ints | None, nodes: Ints
+) -> Ints:
+    """(C, k): where the table says what the free part of each card is good for."""
+    if tables.counts_compute:
+        size = tables.only_total if total is None else total
+        free = np.minimum(free, columns.card_compute.take(nodes, axis=1) * size // 100)
+    first = tables.only_total if total is None else tables.first.take(total, mode="clip")
+    places: Ints = free + first
+    return places
 
 
-def _without(cards: Cards, ask: Ask) -> Cards:
-    """As if the ask were on every one of them."""
-    compute = None if cards.compute is None else cards.compute - ask.compute
-    return Cards(cards.free - ask.memory, compute, cards.total, cards.first)
+def _asked(ask: Ask, total: Ints | None, tables: Tables) -> Ints | int:
+    """Of each card: memory, or compute if that is the larger part of it."""
+    if not ask.compute:
+        return ask.memory
+    size = tables.only_total if total is None else total
+    asked: Ints = np.maximum(ask.memory, ask.compute * size // 100)
+    return asked
 
 
-def _usable(tables: Tables, cards: Cards) -> Ints:
-    free = cards.free
-    if cards.compute is not None:
-        free = np.minimum(free, cards.compute * cards.total // 100)
-    return tables.usable.take(cards.first + free, mode="clip")
+def _fewest(rest: Ints, cards: int) -> Ints:
+    summed: Ints = np.sort(rest, axis=0)[:cards].sum(axis=0)
+    return summed
+
+
+def _starved(tables: Tables, host: Ints, ask: Ask, before: Ints, after: Ints) -> Ints:
+    """Half of the GPU that CPU, and of that which memory, can feed no more."""
+    asked = np.array([[ask.cpu_milli], [ask.memory_mib * _MIB]]) * tables.cards_for
+    fed = host * tables.cards_for
+    rises = np.maximum(after - (fed - asked), 0) - np.maximum(before - fed, 0)
+    starved: Ints = np.floor(np.add.reduce(rises) * _HALF).astype(np.int64)
+    return starved
 
 
 def _cards(tables: Tables, columns: CardColumns, ask: Ask, node: int) -> tuple[int, ...]:
-    if not ask.memory:
-        return tightest_cards(columns, ask, node)
-    total = columns.card_total[:, node]
-    cards = Cards(
-        columns.card_free[:, node],
-        columns.card_compute[:, node] if tables.counts_compute else None,
-        total,
-        tables.first.take(total, mode="clip"),
-    )
-    lost = (_usable(tables, cards) - _usable(tables, _without(cards, ask))).tolist()
-    fitting = sorted(fitting_cards(columns, ask, node), key=lost.__getitem__)
+    fitting = fitting_cards(columns, ask, node)
+    if ask.memory and len(fitting) > ask.cards:
+        total = None if tables.only_total else columns.card_total[:, node : node + 1]
+        nodes = np.array([node])
+        free = columns.card_free[:, node : node + 1]
+        at = _places(tables, columns, free, total, nodes)
+        left = (at - _asked(ask, total, tables))[:, 0].tolist()
+        now = at[:, 0].tolist()
+        usable, last = tables.listed, len(tables.listed) - 1
+        fitting.sort(key=lambda card: usable[min(now[card], last)] - usable[min(left[card], last)])
     return tuple(sorted(fitting[: ask.cards]))
