@@ -53,6 +53,12 @@ def test_init_containers_run_alone_and_sidecars_do_not() -> None:
     assert gpu_asks(pod(container(mem="1"), init=sidecar)).asks[0] == GpuAsk("s", units=1)
 
 
+def test_a_container_may_wish_for_no_isolation() -> None:
+    made = pod(container("a", mem="3"), container("b", mem="3"))
+    made["metadata"]["annotations"] = {"gpupool.io/no-isolation": "b"}
+    assert [ask.unisolated for ask in gpu_asks(made).asks] == [False, True]
+
+
 def test_labels_choose_cards() -> None:
     asks = gpu_asks(pod(container(mem="1"), placement="spread", same="a", different="b"))
     assert asks.placement is CardPlacement.SPREAD

@@ -98,3 +98,9 @@ def test_spread_constraints_take_the_pods_own_labels_along() -> None:
     assert found.selector.text == "app=a,revision in (7)"
     assert (found.max_skew, found.required, found.min_domains) == (2, True, 1)
     assert (found.honors_affinity, found.honors_taints) == (True, True)
+
+
+def test_sidecars_take_host_ports_as_well() -> None:
+    side = {**container("side", "Always"), "ports": [{"containerPort": 1, "hostPort": 1}]}
+    init = {**container("init"), "ports": [{"containerPort": 2, "hostPort": 2}]}
+    assert [p.port for p in pod_request(pod(initContainers=[side, init])).host_ports] == [1]

@@ -2,6 +2,8 @@
 
 from dataclasses import replace
 
+import pytest
+
 from gpupool.core.gpu import (
     Allocation,
     CardHealth,
@@ -42,6 +44,14 @@ def test_without_isolation_the_share_says_so() -> None:
     given = place(cluster_of(gpu_node(isolates=False)), shared("u", 3))
     assert isinstance(given, Allocation)
     assert given.containers[0].isolation is Isolation.NONE
+
+
+@pytest.mark.parametrize(("granted", "isolation"), [(True, "none"), (False, "limit")])
+def test_a_wish_for_no_isolation_is_the_nodes_to_grant(granted: bool, isolation: str) -> None:
+    cluster = cluster_of(gpu_node(grants_unisolated=granted))
+    given = place(cluster, gpu_pod("u", GpuAsk("c", units=3, unisolated=True)))
+    assert isinstance(given, Allocation)
+    assert given.containers[0].isolation == isolation
 
 
 def test_shares_fill_one_card_before_the_next() -> None:

@@ -4,9 +4,11 @@ Admission says the same earlier and in more detail; a pod that came past it must
 """
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import NamedTuple
 
 from gpupool.contract.names import (
+    ANNOTATION_NO_ISOLATION,
     LABEL_CARD_PLACEMENT,
     LABEL_DIFFERENT_CARD,
     LABEL_GPU_COUNT,
@@ -32,7 +34,9 @@ class GpuAsks(NamedTuple):
 
 
 def gpu_asks(pod: Obj) -> GpuAsks:
-    labels = pod["metadata"].get("labels") or {}
+    metadata = pod["metadata"]
+    labels = metadata.get("labels") or {}
+    wishes = (metadata.get("annotations") or {}).get(ANNOTATION_NO_ISOLATION, "").split(",")
     asks: list[GpuAsk] = []
     wrong: list[str] = []
     has_init = has_sidecar = False
@@ -41,7 +45,7 @@ def gpu_asks(pod: Obj) -> GpuAsks:
         if isinstance(found, str):
             wrong.append(found)
         elif found is not None:
-            asks.append(found)
+            asks.append(replace(found, unisolated=True) if found.container in wishes else found)
             has_init |= is_init
             has_sidecar |= "restartPolicy" in container
     if not asks:

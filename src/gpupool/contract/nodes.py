@@ -3,6 +3,7 @@
 from gpupool.contract.inventory import BadInventory, inventory_of
 from gpupool.contract.names import (
     ANNOTATION_INVENTORY,
+    LABEL_ALLOW_NO_ISOLATION,
     LABEL_CGPU,
     LABEL_CGPU_NO_ISOLATION,
     LABEL_GPU_PLACEMENT,
@@ -35,6 +36,7 @@ def node_of(node: Obj) -> Node:
         gpu_mode=gpu_mode(labels),
         card_placement=CardPlacement(placement) if placement in list(CardPlacement) else None,
         isolates=isolates(labels),
+        grants_unisolated=labels.get(LABEL_ALLOW_NO_ISOLATION) == "true",
     )
 
 

@@ -112,7 +112,8 @@ def _toleration(toleration: Obj) -> Toleration:
 
 
 def host_ports(spec: Obj) -> Iterable[HostPort]:
-    for container in spec["containers"]:
+    sidecars = [c for c in spec.get("initContainers") or () if c.get("restartPolicy") == "Always"]
+    for container in (*sidecars, *spec["containers"]):
         for port in container.get("ports") or ():
             if port.get("hostPort"):
                 yield HostPort(

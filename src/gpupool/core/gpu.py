@@ -92,6 +92,7 @@ class GpuAsk:
     cards: int = 1
     percent: int = 0  # on each card
     is_init: bool = False  # runs before the others and beside none of them
+    unisolated: bool = False  # would rather run without the limiter, where that is allowed
 
 
 class GpuMode(StrEnum):

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from gpupool.core.gpu import CardPlacement, GpuAsk, GpuMode, Inventory
-from gpupool.core.selectors import LabelSelector
+from gpupool.core.selectors import LabelSelector, integer
 
 
 class Effect(StrEnum):
@@ -66,9 +66,8 @@ class NodeRequirement:
                 return self._compares(found)
 
     def _compares(self, found: str | None) -> bool:
-        try:
-            left, right = int(found or ""), int(self.values[0])
-        except (ValueError, IndexError):
+        left, right = integer(found), integer(self.values[0] if self.values else None)
+        if left is None or right is None:
             return False
         return left > right if self.operator is NodeOperator.GREATER else left < right
 
@@ -168,6 +167,7 @@ class Node:
     gpu_mode: GpuMode = GpuMode.ANY
     card_placement: CardPlacement | None = None
     isolates: bool = True  # whether shares are held to their limit
+    grants_unisolated: bool = False  # whether a container may ask to run without
 
 
 @dataclass(frozen=True, slots=True)

@@ -83,7 +83,7 @@ class Requirement:
             return value is not None
         if self.operator is Operator.ABSENT:
             return value is None
-        found, wanted = _integer(value), _integer(self.values[0])
+        found, wanted = integer(value), integer(self.values[0])
         if found is None or wanted is None:
             return False
         return found > wanted if self.operator is Operator.GREATER else found < wanted
@@ -301,7 +301,7 @@ def _arity_errors(operator: Operator, values: Sequence[str]) -> list[str]:
     if operator in _UNARY and values:
         detail = "values set must be empty for exists and does not exist"
         return [_invalid("values", list(values), detail)]
-    if operator in _ORDERED and _integer(values[0]) is None:
+    if operator in _ORDERED and integer(values[0]) is None:
         detail = "for 'Gt', 'Lt' operators, the value must be an integer"
         return [_invalid("values[0]", values[0], detail)]
     return []
@@ -339,7 +339,7 @@ def _unescaped(value: str) -> str:
     return "".join(out)
 
 
-def _integer(text: str | None) -> int | None:
+def integer(text: str | None) -> int | None:
     """A number as Go reads an int64 (Python's int() takes more)."""
     if text is None or not _INTEGER.fullmatch(text):
         return None

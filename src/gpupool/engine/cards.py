@@ -151,5 +151,6 @@ def _container(ask: GpuAsk, rows: Iterable[int], state: NodeState) -> ContainerG
         shares = tuple([card.share(card.card.units, 0) for card in cards])
         return ContainerGpus(ask.container, shares, Isolation.WHOLE)
     shares = tuple([card.share(ask.units, ask.percent) for card in cards])
-    isolation = Isolation.LIMIT if state.node.isolates else Isolation.NONE
-    return ContainerGpus(ask.container, shares, isolation)
+    node = state.node
+    is_free = not node.isolates or (ask.unisolated and node.grants_unisolated)
+    return ContainerGpus(ask.container, shares, Isolation.NONE if is_free else Isolation.LIMIT)
