@@ -64,6 +64,7 @@ def _cluster(nodes: int) -> Cluster:
 def _fill(cluster: Cluster, packing: Packing, mix: tuple[tuple[int, ...], ...]) -> dict[str, float]:
     """Pods until the cluster's cards are all asked for; those that fit nowhere count as well."""
     pods = _pods(mix, len(cluster) * CARDS * CARD_UNITS)
+    packing = Packing(DEFAULT)
     placed, took = 0, []
     for first in range(0, len(pods), _SLICE):
         part = pods[first : first + _SLICE]

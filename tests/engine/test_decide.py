@@ -104,6 +104,7 @@ def test_numbers_are_compared_as_numbers() -> None:
     more_than_nine = NodeRequirement("n", NodeOperator.GREATER, ("9",))
     assert more_than_nine.matches({"n": "10"})
     assert not more_than_nine.matches({"n": "x"})
+    assert not more_than_nine.matches({"n": "1_0"})  # Python reads it, Kubernetes does not
     assert not more_than_nine.matches({})
 
 
