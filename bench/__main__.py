@@ -1,6 +1,7 @@
 """`make bench`: runs every measurement, prints a table, writes bench/results/<time>.json.
 
-python -m bench [apiserver] [kubernetes] [start] [scale] [gpus] [engine] [packing]   (none: all)
+python -m bench [apiserver] [kubernetes] [start] [scale] [gpus] [engine] [packing] [limiter]
+                nothing named: all
 """
 
 import datetime
@@ -16,6 +17,7 @@ from bench import kubernetes
 from bench.apiserver import measure_ours
 from bench.cluster import measure_gpu_nodes, measure_scale, measure_start
 from bench.engine import measure_engine
+from bench.limiter import measure_limiter
 from bench.packing import measure_packing
 from bench.report import table
 
@@ -55,6 +57,7 @@ _MEASUREMENTS = {
     "gpus": measure_gpu_nodes,
     "engine": measure_engine,
     "packing": measure_packing,
+    "limiter": measure_limiter,
 }
 
 if __name__ == "__main__":

@@ -33,11 +33,28 @@ def table(figures: dict[str, Any]) -> str:
         if scale["running"] < scale["pods"]:
             took = f"only {scale['running']:,} after {took}"
         rows.append((title, took, "< 60 s", ""))
-    if engine := figures.get("engine"):
-        rows += _engine(engine)
-    if packing := figures.get("packing"):
-        rows += _packing(packing)
+    for name, rows_of in (("engine", _engine), ("packing", _packing), ("limiter", _limiter)):
+        if found := figures.get(name):
+            rows += rows_of(found)
     return _aligned(rows)
+
+
+def _limiter(figures: dict[str, Any]) -> list[tuple[str, str, str, str]]:
+    """Without the limiter in the last column, from the same run."""
+    titles = {
+        "pair_1": ("limiter: cuMemAlloc + cuMemFree, 1 process", "+60 ns CPU"),
+        "pair_8": ("limiter: the same, 8 processes", ""),
+        "pair_64": ("limiter: the same, 64 processes", "+100 ns CPU"),
+        "launch": ("limiter: cuLaunchKernel", ""),
+        "launch_shared": ("limiter: cuLaunchKernel, with a share of compute", ""),
+    }
+    rows = [
+        (title, f"+{figures[key]['added_ns']:.0f} ns CPU", aim, f"({figures[key]['bare_ns']:.0f})")
+        for key, (title, aim) in titles.items()
+    ]
+    start = figures["start_us"]
+    added = f"+{start['limited_us'] - start['bare_us']:.0f} us"
+    return [*rows, ("limiter: start of a program", added, "", f"({start['bare_us']:.0f})")]
 
 
 def _engine(engine: dict[str, Any]) -> list[tuple[str, str, str, str]]:
