@@ -76,7 +76,7 @@ PRODUCTS = (
     Product(
         _LIMITER,
         ("isolation/core", "isolation/hooks"),
-        (*_LIBRARY, "-Wl,-soname,libgpupool-limiter.so"),
+        (*_LIBRARY, "-flto", "-Wl,-soname,libgpupool-limiter.so"),
     ),
     Product(_DRIVER_PATH, (_STAND_IN,), (*_LIBRARY, f"-Wl,-soname,{DRIVER_PLACEHOLDER}")),
     _stand_in("libcuda.so.1"),

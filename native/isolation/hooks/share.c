@@ -12,6 +12,8 @@
 #define MAX_AHEAD_NS (60 * SECOND) /* more is nonsense: the container would stand still */
 #define FIRST_SAMPLES 4
 #define SAMPLE_EVERY 16
+#define PATIENCE_NS 50000000ull
+#define NAP_NS 50000ull
 #define KERNELS 4096 /* that are told from one another; a power of two */
 #define NEIGHBOURS 8
 
@@ -90,6 +92,20 @@ static void begin_measurement(struct kernel *kernel, struct launch *launch) {
     launch->end = kernel->end;
 }
 
+/* A kernel's first launches go one by one, so that nothing is queued whose price is not known. Not
+ * for ever: it may wait for something that this very thread is to do later. */
+static void wait_for_first_samples(struct kernel **kernel, const void *what) {
+    uint64_t until = now_ns() + PATIENCE_NS;
+    look_at_measurement(*kernel);
+    while ((*kernel)->samples < FIRST_SAMPLES && (*kernel)->is_running && now_ns() < until) {
+        pthread_mutex_unlock(&mutex);
+        sleep_until_ns(now_ns() + NAP_NS);
+        pthread_mutex_lock(&mutex);
+        *kernel = find(what);
+        look_at_measurement(*kernel);
+    }
+}
+
 /* What this launch is to pay: with the first sample, also for those before it. */
 static uint64_t price(struct kernel *kernel) {
     uint64_t count = 1 + kernel->unpaid;
@@ -123,7 +139,7 @@ void share_wait(struct launch *launch, int device, const void *what) {
     if (REAL(cuStreamIsCapturing)(launch->stream, &capturing) == OK && capturing) return;
     pthread_mutex_lock(&mutex);
     struct kernel *kernel = find(what);
-    look_at_measurement(kernel);
+    wait_for_first_samples(&kernel, what);
     kernel->launches++;
     uint64_t length = price(kernel);
     pthread_mutex_unlock(&mutex);
