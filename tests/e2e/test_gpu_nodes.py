@@ -165,10 +165,19 @@ def test_pods_can_keep_away_from_gpu_nodes(kubectl: Kubectl) -> None:
 
 
 def test_a_pod_that_asks_for_no_card_sees_none(kubectl: Kubectl) -> None:
-    look = shell('echo "driver: $LD_LIBRARY_PATH"; ls /usr/local/nvidia')
+    env = [{"name": "NVIDIA_VISIBLE_DEVICES", "value": "all"}]  # which anybody can say
+    look = shell('echo "driver: $LD_LIBRARY_PATH"; ls /usr/local/nvidia', env=env)
     kubectl.apply(pod("plain", look, nodeName=M40_NODES[0], restartPolicy="Never"))
     kubectl.wait("jsonpath={.status.phase}=Failed", "pod/plain")
     assert kubectl("logs", "plain").startswith("driver: \n")
+
+
+def test_a_privileged_pod_may_look_at_all_cards(kubectl: Kubectl) -> None:
+    env = [{"name": "NVIDIA_VISIBLE_DEVICES", "value": "all"}]
+    look = shell("nvidia-smi -L", env=env, securityContext={"privileged": True})
+    kubectl.apply(pod("monitor", look, nodeName=M40_NODES[0], restartPolicy="Never"))
+    kubectl.wait("jsonpath={.status.phase}=Succeeded", "pod/monitor")
+    assert "Tesla M40" in kubectl("logs", "monitor")
 
 
 def test_the_samples_take_what_they_may(kubectl: Kubectl) -> None:

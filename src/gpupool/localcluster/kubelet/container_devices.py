@@ -4,13 +4,15 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
+from gpupool.contract.names import ENV_VISIBLE_DEVICES
+from gpupool.contract.objects import Obj
 from gpupool.kubeletapi.errors import KubeletApiError
 from gpupool.kubeletapi.messages import Mount
 from gpupool.localcluster.kubelet.container_files import PACKAGE
 from gpupool.localcluster.kubelet.devices.all_devices import Devices
 from gpupool.localcluster.kubelet.environment import BadConfig
 from gpupool.localcluster.kubelet.node_files import node_disk
-from gpupool.localcluster.kubelet.node_gpus import NodeGpus, Shown
+from gpupool.localcluster.kubelet.node_gpus import NOTHING_SHOWN, NodeGpus, Shown
 from gpupool.localcluster.kubelet.sandbox import Bind
 from gpupool.localcluster.kubelet.state import Pod
 
@@ -29,7 +31,12 @@ class ContainerDevices:
         mounts = self.devices.response(pod.node, pod.uid, container).mounts
         return tuple(self._bind(pod.node, mount) for mount in mounts)
 
-    def shown(self, pod: Pod, variables: dict[str, str], *, own_view: bool) -> Shown:
+    def shown(self, pod: Pod, spec: Obj, variables: dict[str, str], *, own_view: bool) -> Shown:
+        """Cards are for containers that were given some: a variable alone, which anybody can set,
+        does not do. But for privileged ones, such as monitors, it does."""
+        is_given = ENV_VISIBLE_DEVICES in self.variables(pod, spec["name"])
+        if not is_given and not (spec.get("securityContext") or {}).get("privileged"):
+            return NOTHING_SHOWN
         return self.gpus.shown(pod.node, variables, own_view=own_view)
 
     async def pre_start(self, pod: Pod, container: str) -> None:

@@ -167,7 +167,7 @@ class Starter:
         given |= self.devices.variables(pod, spec["name"])
         given[MARK] = container_id
         variables = await container_variables(pod, obj, spec, node, given, self.storage.objects)
-        cards = self.devices.shown(pod, variables, own_view=own_view)
+        cards = self.devices.shown(pod, spec, variables, own_view=own_view)
         variables |= cards.variables
         made = binds(files, spec, runs.volumes.places, variables)
         made += self.devices.binds(pod, spec["name"]) + cards.binds

@@ -34,7 +34,7 @@ class Shown(NamedTuple):
     device_files: bool = False
 
 
-_NOTHING = Shown({})
+NOTHING_SHOWN = Shown({})
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,13 +66,13 @@ class NodeGpus:
         """For a container with these variables."""
         wanted = variables.get(ENV_VISIBLE_DEVICES, "")
         if wanted in ("", VISIBLE_DEVICES_NONE):
-            return _NOTHING
+            return NOTHING_SHOWN
         if self.real:
             chosen = {} if wanted == "all" else {_CUDA_DEVICES: wanted}
             return Shown({**chosen, **_only(variables, _CUDA_DEVICES)}, device_files=True)
         files = self.driver(node)
         if files is None:
-            return _NOTHING
+            return NOTHING_SHOWN
         if not own_view:
             return Shown(_found(variables, str(files.libraries), str(files.programs)))
         binds = (
