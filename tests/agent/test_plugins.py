@@ -4,6 +4,7 @@ import socket
 
 import pytest
 
+from gpupool.contract.nodes import node_of
 from gpupool.kubeletapi.errors import BadSocketPath, RpcFailed
 from gpupool.kubeletapi.messages import AllocateRequest, ContainerAllocateRequest, Mount
 from tests.agent.nodes import M40, V100, Node
@@ -82,14 +83,31 @@ async def test_the_limiter_is_mounted_where_shares_are_isolated(node: Node) -> N
     async def mounts() -> tuple[Mount, ...]:
         return (await node.kubelet.plugin(MEM).allocate(asks("0"))).containers[0].mounts
 
-    async def has_none() -> bool:
-        return await mounts() == ()
+    async def isolates() -> bool:
+        return node_of(await node.get()).isolates
+
+    async def is_free() -> bool:
+        return not await isolates()
 
     async with node.kubelet.running(), node.agent(limiter=(limiter,)):
         await node.wait(lambda: MEM in node.kubelet.counts)
         assert await mounts() == (limiter,)
+        await node.wait(isolates)
         await node.patch({"labels": {"cgpu.disable.isolation": "true"}})
-        await node.wait(has_none)
+        await node.wait(is_free)
+        # Pods that were bound before may start after.
+        assert await mounts() == (limiter,)
+
+
+async def test_without_a_limiter_no_isolation_is_promised(node: Node) -> None:
+    await node.create({"cgpu": "true"})
+    node.insert([M40])
+    async with node.kubelet.running(), node.agent():
+        await node.wait(lambda: MEM in node.kubelet.counts)
+        found = node_of(await node.get())
+        assert found.inventory is not None
+        assert not found.isolates
+        assert "SharesNotIsolated" in dict(await node.events())
 
 
 async def test_it_registers_again_when_the_kubelet_starts_again(node: Node) -> None:

@@ -12,6 +12,7 @@ import datetime
 import logging
 import time
 from collections.abc import Coroutine
+from dataclasses import replace
 from typing import Any
 
 from gpupool.agent.cards import (
@@ -24,6 +25,7 @@ from gpupool.agent.cards import (
 )
 from gpupool.agent.devices import RESOURCES, offers
 from gpupool.agent.holdings import Holdings, current_holdings
+from gpupool.agent.isolation import NO_LIMITER, Isolating, isolating_now
 from gpupool.agent.labels import card_labels, feature_labels
 from gpupool.agent.metrics import Metrics, serve_metrics
 from gpupool.agent.news import News, label_conflict, news_of, no_driver
@@ -41,7 +43,7 @@ from gpupool.contract.names import (
 )
 from gpupool.contract.nodes import gpu_mode, isolates
 from gpupool.contract.objects import Obj
-from gpupool.core.gpu import GpuMode, Inventory
+from gpupool.core.gpu import Inventory
 from gpupool.hardware.driver import Driver, NoDriver
 from gpupool.kube.client import Kube
 from gpupool.kube.errors import KubeError
@@ -93,6 +95,7 @@ class _Agent:
         self._wanted: Wanted | None = None
         self._orders = Orders({}, {})
         self._carried_out = ""  # the annotation of pardons that was
+        self._isolating = Isolating()
         self._holdings: Holdings = {}
         self._offered: tuple[object, ...] | None = None  # what our offers were made from
         self._settled: object = None  # what was seen, if seeing it again changes nothing
@@ -158,7 +161,7 @@ class _Agent:
         before = self._memory
         self._memory = after_look(before, look, self._orders, self._settings.policy, now_s)
         inventory = inventory_after(self._memory, self._orders, self._settings.unit_mib)
-        self._tell(node, self._memory, inventory)
+        self._tell(node, self._memory, replace(inventory, isolates=self._isolates(node)))
         if self._memory == before and not waits_for_time(self._memory):
             self._settled = seen
 
@@ -174,6 +177,17 @@ class _Agent:
         except BadOrders as error:
             self._orders = Orders(self._orders.cordoned, {})
             self._say_once(node, News(True, "BadCardOrders", str(error)))
+
+    def _isolates(self, node: Obj) -> bool | None:
+        labels = node["metadata"].get("labels") or {}
+        has_limiter = bool(self._settings.limiter)
+        now_s = time.monotonic()
+        self._isolating = isolating_now(
+            self._isolating, labels, has_limiter=has_limiter, now_s=now_s
+        )
+        if self._isolating.published is False and isolates(labels):
+            self._say_once(node, NO_LIMITER)
+        return self._isolating.published
 
     # -- telling ---------------------------------------------------------------------------
 
@@ -202,8 +216,8 @@ class _Agent:
     def _offer(self, node: Obj, inventory: Inventory) -> None:
         labels = node["metadata"].get("labels") or {}
         mode = gpu_mode(labels)
-        is_limited = mode is GpuMode.SHARED and isolates(labels)
-        mounts = self._settings.mounts + (self._settings.limiter if is_limited else ())
+        is_limiting = self._isolating.is_limiting(time.monotonic())
+        mounts = self._settings.mounts + (self._settings.limiter if is_limiting else ())
         wanted = inventory.cards, mode, mounts, self._holdings
         if wanted == self._offered:
             return  # a list of thousands of devices is not made every second

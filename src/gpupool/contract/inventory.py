@@ -31,6 +31,7 @@ class _Document(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True)
     driver: str = ""
     unit_mib: int = msgspec.field(default=MIB_PER_GIB, name="unitMiB")
     boot: str = ""
+    isolates: bool | None = None
 
 
 def inventory_text(inventory: Inventory) -> str:
@@ -49,7 +50,9 @@ def inventory_text(inventory: Inventory) -> str:
         )
         for card in inventory.cards
     )
-    document = _Document(VERSION, cards, inventory.driver, unit_mib, inventory.boot)
+    document = _Document(
+        VERSION, cards, inventory.driver, unit_mib, inventory.boot, inventory.isolates
+    )
     return msgspec.json.encode(document).decode()
 
 
@@ -68,7 +71,7 @@ def inventory_of(text: str) -> Inventory:
     if document.unit_mib < 1:
         raise BadInventory(f"a unit of {document.unit_mib} MiB")
     cards = tuple(_card(card, document.unit_mib) for card in document.cards)
-    return Inventory(cards, document.driver, document.boot)
+    return Inventory(cards, document.driver, document.boot, document.isolates)
 
 
 def _card(card: _Card, unit_mib: int) -> Card:

@@ -23,6 +23,7 @@ def node_of(node: Obj) -> Node:
     spec, metadata = node.get("spec") or {}, node["metadata"]
     labels = metadata.get("labels") or {}
     placement = labels.get(LABEL_GPU_PLACEMENT)
+    inventory = _inventory(metadata.get("annotations") or {})
     return Node(
         name=metadata["name"],
         labels=labels,
@@ -32,10 +33,10 @@ def node_of(node: Obj) -> Node:
         ),
         unschedulable=bool(spec.get("unschedulable")),
         allocatable=amounts((node.get("status") or {}).get("allocatable")),
-        inventory=_inventory(metadata.get("annotations") or {}),
+        inventory=inventory,
         gpu_mode=gpu_mode(labels),
         card_placement=CardPlacement(placement) if placement in list(CardPlacement) else None,
-        isolates=isolates(labels),
+        isolates=_isolates(inventory, labels),
         grants_unisolated=labels.get(LABEL_ALLOW_NO_ISOLATION) == "true",
     )
 
@@ -48,8 +49,15 @@ def gpu_mode(labels: Obj) -> GpuMode:
     return GpuMode.SHARED if labels.get(LABEL_CGPU) == "true" else GpuMode.WHOLE
 
 
+def _isolates(inventory: Inventory | None, labels: Obj) -> bool:
+    """What the agent has seen to counts, not what the labels will have it do in a moment."""
+    if inventory is None or inventory.isolates is None:
+        return isolates(labels)
+    return inventory.isolates
+
+
 def isolates(labels: Obj) -> bool:
-    """Whether new shares are held to their limit."""
+    """Whether new shares are to be held to their limit."""
     if LABEL_CGPU_NO_ISOLATION in labels:
         return bool(labels[LABEL_CGPU_NO_ISOLATION] != "true")
     return labels.get(LABEL_GPU_SCHEDULE) != _SHARING_UNLIMITED

@@ -115,3 +115,5 @@ class Inventory:
     cards: tuple[Card, ...] = ()
     driver: str = ""
     boot: str = ""  # another one after a restart of the machine: all cards were reset
+    # Whether the agent has containers with a new share held to it; None: as the labels say.
+    isolates: bool | None = None
