@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import datetime
 from collections import Counter
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -48,7 +49,10 @@ async def add_node(
     amount = {"cpu": "64", "memory": "256Gi", "pods": str(pods)}
     resource = RESOURCE_GPU_MEM if shared else RESOURCE_GPU
     amount[resource] = str(gpus * CARD_UNITS if shared else gpus)
-    made["status"] = {"capacity": amount, "allocatable": amount}
+    stamp = datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    ready = {"type": "Ready", "status": "True", "reason": "KubeletReady", "message": "ready"}
+    ready |= {"lastHeartbeatTime": stamp, "lastTransitionTime": stamp}
+    made["status"] = {"capacity": amount, "allocatable": amount, "conditions": [ready]}
     await kube.update_status(NODES, made)
     await kube.patch(NODES.path(name=name), {"spec": {"taints": None}})
 

@@ -21,6 +21,8 @@ COMMANDS = {
     "example": "Run one of the examples, and show which cards its pods get.",
     "gpu": "Look at the cards of nodes, and take single ones out of use.",
     "agent": "Find a node's GPUs, label the node, and offer them to its kubelet.",
+    "explain": "Say where a pod is, where it would go, or why it waits.",
+    "inspect": "Show how much GPU memory is allocated, by node and card.",
     "scheduler": "Find nodes and cards for pods.",
     "extender": "Choose nodes and cards for kube-scheduler.",
     "admission": "Check GPU pods, and wire them to their allocation.",

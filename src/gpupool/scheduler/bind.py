@@ -18,12 +18,16 @@ from gpupool.scheduler.cluster_state import ClusterState
 from gpupool.scheduler.ledger import Knowledge, Place
 from gpupool.scheduler.metrics import Metrics, Result
 from gpupool.scheduler.pending import Pending
-from gpupool.scheduler.report import Reports
+from gpupool.scheduler.report import SCHEDULER_ERROR, Reports
 
 log = logging.getLogger(__name__)
 
 # An API server gives up on a request after a minute.
 _LATEST_S = 90.0
+
+
+# The pod is gone or bound already, or the server is busy: nothing that the user could change.
+_NOT_FOR_THE_USER = (404, 409, 429)
 
 
 class Binder:
@@ -55,6 +59,9 @@ class Binder:
         except Refused as error:
             if place.knowledge is Knowledge.ASSUMED:
                 self._state.refused(pod.uid)
+            if error.code not in _NOT_FOR_THE_USER:
+                words = f"binding rejected: {error}"
+                self._reports.waits(pod, lambda: words, SCHEDULER_ERROR)
             self._again(pod, began_s, error)
         else:
             self._state.queue.forget(pod.uid)

@@ -55,7 +55,7 @@ class ClusterState:
         self._claims: dict[tuple[str, str], Obj] = {}
         self._volumes: dict[str, Obj] = {}
         self._classes: dict[str, Obj] = {}
-        self._storage = Storage(self._claims, self._volumes, self._classes)
+        self.storage = Storage(self._claims, self._volumes, self._classes)
         self.budgets: dict[tuple[str, str], DisruptionBudget] = {}
         self.pending: dict[str, Pending] = {}
         self._other_writers: list[OtherWriter] = []
@@ -106,7 +106,7 @@ class ClusterState:
 
     def _storage_changed(self) -> None:
         for pod in [pod for pod in self.pending.values() if pod.claiming]:
-            self._put(with_storage(pod, self._storage))
+            self._put(with_storage(pod, self.storage))
 
     def pod_changed(self, old: Obj | None, new: Obj | None) -> None:
         if old is not None and (new is None or old["metadata"]["uid"] != new["metadata"]["uid"]):
@@ -170,7 +170,7 @@ class ClusterState:
         known = self.pending.get(pod["metadata"]["uid"])
         pending = pending_of(pod, known.seen_s if known else self._clock())
         self.groups.put(pending.uid, pending.group)
-        self._put(with_storage(pending, self._storage))
+        self._put(with_storage(pending, self.storage))
 
     def _put(self, pod: Pending) -> None:
         known = self.pending.get(pod.uid)

@@ -12,15 +12,14 @@ from gpupool.kube.resources import (
     STORAGE_CLASSES,
     VOLUME_CLAIMS,
     VOLUMES,
+    Resource,
 )
 from gpupool.scheduler.cluster_state import ClusterState
 
 
-async def follow(
-    kube: Kube, state: ClusterState, tasks: asyncio.TaskGroup, *also_pods: Changed
-) -> None:
-    """Returns when everything has been read once; goes on in `tasks`."""
-    handlers = {
+def handlers_of(state: ClusterState) -> dict[Resource, Changed]:
+    """In the order in which they are best read: pods mean more when the rest is known."""
+    return {
         NODES: state.node_changed,
         NAMESPACES: state.namespace_changed,
         DISRUPTION_BUDGETS: state.budget_changed,
@@ -29,8 +28,14 @@ async def follow(
         VOLUME_CLAIMS: state.claim_changed,
         PODS: state.pod_changed,
     }
+
+
+async def follow(
+    kube: Kube, state: ClusterState, tasks: asyncio.TaskGroup, *also_pods: Changed
+) -> None:
+    """Returns when everything has been read once; goes on in `tasks`."""
     mirrors = []
-    for resource, handler in handlers.items():
+    for resource, handler in handlers_of(state).items():
         mirror = Mirror(kube, resource)
         for each in (handler, *(also_pods if resource == PODS else ())):
             mirror.on_change(each)

@@ -96,6 +96,11 @@ def _claiming(pod: Obj, request: PodRequest) -> Claiming | None:
     return Claiming(volumes, request)
 
 
+def wish_of(pod: Obj, storage: Storage) -> PodRequest:
+    """What a pod asks for, its volumes included."""
+    return with_volumes(pod_request(pod), pod, storage)
+
+
 def with_storage(pod: Pending, storage: Storage) -> Pending:
     """With what its volumes mean for it now."""
     if pod.claiming is None:

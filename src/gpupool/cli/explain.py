@@ -1,0 +1,94 @@
+"""`gpupool explain`: where a pod is, where it would go, or why it waits."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from gpupool.cli.programs import access_options, ask_cluster
+
+if TYPE_CHECKING:
+    from gpupool.contract.objects import Obj
+    from gpupool.kube.client import Kube
+
+_MAX_BYTES = 1024**2
+
+
+@click.command("explain")
+@click.argument("pod", required=False)
+@click.option("-n", "--namespace", default="default", show_default=True, help="Of the pod.")
+@click.option(
+    "-f",
+    "--filename",
+    "file",
+    type=click.Path(path_type=Path, exists=True, dir_okay=False),
+    help="A manifest, in place of a pod that is there: where would it go?",
+)
+@click.option("--policy", default="", metavar="NAME", help="How GPUs are packed.")
+@access_options
+def command(pod: str | None, namespace: str, file: Path | None, policy: str, **where: str) -> None:
+    """Say where a pod is, where it would go now, or why it waits: by node, and by card.
+
+    POD is its name. Nothing is changed by asking.
+    """
+    from gpupool.cli.scheduler import policy_named
+
+    if (pod is None) == (file is None):
+        raise click.UsageError("Name a pod, or a manifest with -f.")
+    wanted = _manifest(file, namespace) if file is not None else None
+    chosen = policy_named(policy)
+
+    async def ask(kube: "Kube") -> str:
+        from gpupool.kube.resources import PODS
+        from gpupool.scheduler.answers import outlook_words, placed_words
+        from gpupool.scheduler.pending import wish_of
+        from gpupool.scheduler.snapshot import read_cluster
+
+        found = wanted or await kube.get(PODS, pod or "", namespace)
+        metadata = found["metadata"]
+        shown = f"{metadata['namespace']}/{metadata['name']}"
+        state = await read_cluster(kube)
+        place = state.ledger.place(metadata["uid"])
+        if place is not None:
+            return placed_words(shown, place.node, place.allocation)
+        if (found.get("status") or {}).get("phase") in ("Succeeded", "Failed"):
+            return f"{shown} has ended: {found['status']['phase']}.\n"
+        request = wish_of(found, state.storage)
+        return outlook_words(state, shown, request, chosen)
+
+    click.echo(ask_cluster(ask, **where), nl=False)
+
+
+def _manifest(file: Path, namespace: str) -> "Obj":
+    """A pod, or the pods of a workload, with what the API server would add."""
+    import yaml
+
+    if file.stat().st_size > _MAX_BYTES:
+        raise click.ClickException(f"{file} has more than {_MAX_BYTES} bytes.")
+    try:
+        document: Any = yaml.load(file.read_bytes(), yaml.CSafeLoader)
+        spec = document["spec"]
+        template = spec.get("template", document)
+        made: Obj = {
+            "metadata": {
+                "labels": {},
+                **(template.get("metadata") or {}),
+                "name": document["metadata"]["name"],
+                "namespace": document["metadata"].get("namespace", namespace),
+                "uid": "manifest",
+            },
+            "spec": template["spec"],
+        }
+        for container in made["spec"]["containers"]:
+            _fill_requests(container)
+    except (yaml.YAMLError, KeyError, TypeError, AttributeError) as error:
+        words = f"{file} is not the manifest of a pod or of a workload: {error}"
+        raise click.ClickException(words) from error
+    return made
+
+
+def _fill_requests(container: "Obj") -> None:
+    """What is limited and not requested is requested."""
+    resources = container.get("resources") or {}
+    requests = {**(resources.get("limits") or {}), **(resources.get("requests") or {})}
+    container["resources"] = {**resources, "requests": requests}

@@ -1,0 +1,63 @@
+"""Answers in words: where a pod is, where it would go now, or why nowhere."""
+
+from collections.abc import Iterable, Iterator
+
+from gpupool.core.gpu import Allocation, ContainerGpus, Isolation
+from gpupool.core.request import PodRequest
+from gpupool.engine.decide import Placement, decide
+from gpupool.engine.explain import NodeReasons, explain
+from gpupool.engine.policies.policy import Policy
+from gpupool.engine.preempt import NoPreemption, preempt
+from gpupool.scheduler.cluster_state import ClusterState
+
+_MOST_NODES = 50  # listed one by one
+
+
+def placed_words(shown: str, node: str, allocation: Allocation) -> str:
+    return "\n".join([f"{shown} is on node {node}.", *_cards(allocation)]) + "\n"
+
+
+def outlook_words(state: ClusterState, shown: str, pod: PodRequest, policy: Policy) -> str:
+    """What would become of the pod now; nothing is changed by it."""
+    decision = decide(state.cluster, pod, policy)
+    if isinstance(decision, Placement):
+        lines = [f"{shown} would go to node {decision.node}.", *_cards(decision.allocation)]
+        return "\n".join(lines) + "\n"
+    explanation = explain(state.cluster, pod)
+    lines = [f"{shown} fits nowhere now.", explanation.message]
+    room = preempt(state.cluster, pod, policy, tuple(state.budgets.values()))
+    if not isinstance(room, NoPreemption):
+        names = ", ".join(_names(state, room.victims))
+        lines.append(f"Its priority would make room on node {room.node}; {names} would have to go.")
+    return "\n".join([*lines, "", *_nodes(explanation.nodes)]).rstrip() + "\n"
+
+
+def _names(state: ClusterState, uids: Iterable[str]) -> Iterator[str]:
+    for uid in uids:
+        held = state.cluster.held(uid)
+        if held is not None:
+            yield f"{held.pod.namespace}/{held.pod.name}"
+
+
+def _cards(allocation: Allocation) -> list[str]:
+    return [line for gpus in allocation.containers for line in _container(gpus)]
+
+
+def _container(gpus: ContainerGpus) -> Iterator[str]:
+    for share in gpus.shares:
+        card = f"GPU {share.index} ({share.uuid})"
+        if gpus.isolation is Isolation.WHOLE:
+            yield f"  container {gpus.container}: {card}, all of it"
+            continue
+        compute = f" and {share.percent} % of its compute" if share.percent else ""
+        held = "held to it" if gpus.isolation is Isolation.LIMIT else "not held to it"
+        memory = f"{share.units} of {share.card_units} units ({share.memory_mib} MiB)"
+        yield f"  container {gpus.container}: {card}, {memory}{compute}, {held}"
+
+
+def _nodes(nodes: tuple[NodeReasons, ...]) -> Iterator[str]:
+    for node in nodes[:_MOST_NODES]:
+        yield f"{node.node}: {', '.join(node.reasons) or 'would do'}"
+        yield from (f"  {card}" for card in node.cards)
+    if len(nodes) > _MOST_NODES:
+        yield f"... and {len(nodes) - _MOST_NODES} more"

@@ -1,0 +1,154 @@
+"""The scheduler as a process: over HTTPS, on a local cluster that has its own; and its commands."""
+
+import asyncio
+import contextlib
+import urllib.request
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator
+from pathlib import Path
+
+import pytest
+import yaml
+from click.testing import CliRunner
+
+from gpupool.cli.main import gpupool
+from gpupool.kube.client import Headers, Kube, Query
+from gpupool.kube.credentials import find_access
+from gpupool.kube.https import connected
+from gpupool.kube.lease import Candidacy
+from gpupool.kube.resources import LEASES, NODES, PODS
+from gpupool.scheduler.health import Address
+from gpupool.scheduler.program import ProgramSettings, run_scheduler
+from gpupool.scheduler.run import SchedulerSettings
+from gpupool.testing import Cluster
+from tests.scheduler.world import POLICY, add_node, gpu_pod
+
+NAME = "gpupool-scheduler-of-a-test"
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[Cluster]:
+    with Cluster(pools=[]) as running:
+        yield running
+
+
+@contextlib.asynccontextmanager
+async def client(cluster: Cluster) -> AsyncIterator[Kube]:
+    access = await find_access({}, kubeconfig=str(cluster.kubeconfig))
+    async with connected(access, "test") as kube:
+        yield kube
+
+
+class AsScheduler:
+    """Admission lets nobody else say which card a pod gets."""
+
+    def __init__(self, kube: Kube) -> None:
+        self._transport = kube._transport
+
+    async def call(
+        self, method: str, path: str, *, query: Query, headers: Headers, body: bytes
+    ) -> tuple[int, bytes]:
+        headers = {**headers, "impersonate-user": "system:kube-scheduler"}
+        return await self._transport.call(method, path, query=query, headers=headers, body=body)
+
+    def stream(self, path: str, *, query: Query, headers: Headers) -> AsyncGenerator[bytes, None]:
+        return self._transport.stream(path, query=query, headers=headers)
+
+
+@contextlib.asynccontextmanager
+async def program(kube: Kube) -> AsyncIterator[int]:
+    port: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+    settings = ProgramSettings(
+        SchedulerSettings(POLICY, frozenset({NAME})),
+        Candidacy("kube-system", NAME, "me", retry_s=0.1),
+        Address("127.0.0.1", 0),
+    )
+    scheduler = Kube(AsScheduler(kube))
+    task = asyncio.create_task(run_scheduler(scheduler, settings, port.set_result))
+    try:
+        yield await port
+    finally:
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+
+async def node_of_pod(kube: Kube, name: str) -> str:
+    async with asyncio.timeout(20):
+        while True:
+            pod = await kube.get(PODS, name, "default")
+            if pod["spec"].get("nodeName"):
+                return str(pod["spec"]["nodeName"])
+            await asyncio.sleep(0.02)
+
+
+def page(port: int, path: str) -> str:
+    with urllib.request.urlopen(f"http://127.0.0.1:{port}{path}", timeout=5) as answer:
+        return str(answer.read().decode())
+
+
+async def test_it_leads_binds_and_answers_for_its_health(cluster: Cluster) -> None:
+    async with client(cluster) as kube:
+        await add_node(kube, "far", 1)
+        async with program(kube) as port:
+            await kube.create(PODS, gpu_pod("p", units=2, schedulerName=NAME))
+            assert await node_of_pod(kube, "p") == "far"
+            assert await asyncio.to_thread(page, port, "/readyz") == "ok"
+            metrics = await asyncio.to_thread(page, port, "/metrics")
+            assert 'scheduler_schedule_attempts_total{result="scheduled"} 1' in metrics
+            assert "leader_election_master_status 1" in metrics
+            lease = await kube.get(LEASES, NAME, "kube-system")
+            assert lease["spec"]["holderIdentity"] == "me"
+        lease = await kube.get(LEASES, NAME, "kube-system")
+        assert not lease["spec"].get("holderIdentity")
+        await kube.delete(PODS, "p", "default", options={"gracePeriodSeconds": 0})
+        await kube.delete(NODES, "far")
+
+
+def run(cluster: Cluster, *arguments: str) -> str:
+    given = [*arguments, "--kubeconfig", str(cluster.kubeconfig)]
+    result = CliRunner().invoke(gpupool, given)
+    assert result.exit_code == 0, result.output
+    return result.output
+
+
+def test_explain_and_inspect_say_what_is_and_what_would_be(
+    cluster: Cluster, tmp_path: Path
+) -> None:
+    async def prepare() -> None:
+        async with client(cluster) as kube:
+            await add_node(kube, "near", 1)
+            await kube.create(PODS, gpu_pod("small", units=3))
+            await node_of_pod(kube, "small")
+            await kube.create(PODS, gpu_pod("large", units=14))
+
+    asyncio.run(prepare())
+    small = run(cluster, "explain", "small")
+    assert small.startswith("default/small is on node near.\n  container c: GPU 0 (GPU-near-0), 3")
+    large = run(cluster, "explain", "large")
+    assert "default/large fits nowhere now." in large
+    assert "GPU 0: 13 of 16 units free, 14 wanted" in large
+    manifest = tmp_path / "pod.yaml"
+    manifest.write_text(yaml.safe_dump(gpu_pod("planned", units=13)))
+    planned = run(cluster, "explain", "-f", str(manifest))
+    assert planned.startswith("default/planned would go to node near.")
+    assert "3/16" in run(cluster, "inspect")
+    assert "small" in run(cluster, "inspect", "-d", "near")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "wanted"),
+    [
+        (("explain",), "Name a pod, or a manifest"),
+        (("explain", "x", "--policy", "y"), 'no policy "y"'),
+        (("scheduler", "--health-address", "x"), "wanted HOST:PORT"),
+        (("scheduler", "--kubeconfig", "/nowhere"), "There is no kubeconfig at /nowhere"),
+        (("inspect", "nobody"), 'Node "nobody" does not share GPU memory'),
+    ],
+)
+def test_what_makes_no_sense_is_said(
+    cluster: Cluster, arguments: tuple[str, ...], wanted: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("KUBECONFIG", str(cluster.kubeconfig))
+    result = CliRunner().invoke(gpupool, arguments)
+    assert result.exit_code != 0
+    assert wanted in result.output
+    assert "Traceback" not in result.output
