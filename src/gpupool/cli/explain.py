@@ -27,9 +27,9 @@ _MAX_BYTES = 1024**2
 @click.option("--policy", default="", metavar="NAME", help="How GPUs are packed.")
 @access_options
 def command(pod: str | None, namespace: str, file: Path | None, policy: str, **where: str) -> None:
-    """Say where a pod is, where it would go now, or why it waits: by node, and by card.
+    """Say where a pod is, where it would go, or why it waits.
 
-    POD is its name. Nothing is changed by asking.
+    POD is its name. The answer goes node by node, and card by card; nothing is changed by asking.
     """
     from gpupool.cli.scheduler import policy_named
 

@@ -20,7 +20,10 @@ _MIB = 100  # cards with more units than this are counted in MiB
 @click.option("-d", "--details", "in_detail", is_flag=True, help="Pod by pod.")
 @access_options
 def command(node: str | None, in_detail: bool, **where: str) -> None:
-    """Show how much GPU memory is allocated, on every node that shares its cards, or on one."""
+    """Show how much GPU memory is allocated, by node and card.
+
+    Of every node that shares its cards, or of one; as `kubectl inspect gpushare` shows it.
+    """
 
     async def ask(kube: "Kube") -> list[NodeView]:
         from gpupool.kube.resources import NODES
