@@ -20,7 +20,7 @@ from native import build
 
 SOURCES = Path(__file__).parent / "native"
 PROCESSES = (1, 8, 64)
-ROUNDS = 400_000  # of all processes together
+ROUNDS = 6_400_000  # of all processes together
 TIMES = 7
 STARTS = 300
 UUID = "GPU-00000000-0000-0000-0000-000000000000"

@@ -82,10 +82,11 @@ void *real_function(enum function_id id) {
     if (__builtin_expect(found != NULL, 1)) return found;
     pthread_mutex_lock(&mutex);
     found = search(id);
-    if (found) atomic_store(&reals[id], found);
+    bool is_final = found || library_of(id)->asked || library_of(id)->opened;
+    if (!found) found = (void *)(uintptr_t)(id < NVML_BEGIN ? no_cuda_function : no_nvml_function);
+    if (is_final) atomic_store(&reals[id], found);
     pthread_mutex_unlock(&mutex);
-    if (found) return found;
-    return (void *)(uintptr_t)(id < NVML_BEGIN ? no_cuda_function : no_nvml_function);
+    return found;
 }
 
 void driver_after_fork(void) {
