@@ -62,6 +62,7 @@ def allocation_on(
         only = pod.gpus[0]
         if only.whole == 0 or not state.has_links:
             rows = policy.cards(cluster.columns, ask, state.index)
+            assert len(rows) == (only.whole or only.cards), f"{policy.name} gave cards {rows}"
             return Allocation((_container(only, rows, state),))
     room = _room(state, closed, placement is CardPlacement.SPREAD)
     chosen = _search([each for each in pod.gpus if not each.is_init], room, state)

@@ -1,0 +1,96 @@
+"""A cluster that grows, shrinks and changes while decisions are made from it."""
+
+from typing import Any
+
+from gpupool.core.request import Node, PodRequest, PodTerm, Spread
+from gpupool.core.selectors import parse_label_selector
+from gpupool.engine.change_log import KEPT
+from gpupool.engine.cluster import Cluster
+from gpupool.engine.decide import Placement, Unschedulable, decide, decide_on, feasible
+from tests.engine.building import POLICY, ROOMY, cluster_of, gpu_node, shared, whole
+
+APP = parse_label_selector("app=a")
+
+
+def zoned(name: str, zone: str) -> Node:
+    return Node(name, labels={"zone": zone}, allocatable=ROOMY)
+
+
+def app(uid: str, **more: Any) -> PodRequest:
+    return PodRequest(uid, "default", uid, {"pods": 1}, labels={"app": "a"}, **more)
+
+
+def node_of(cluster: Cluster, pod: PodRequest) -> str:
+    decision = decide(cluster, pod, POLICY)
+    assert isinstance(decision, Placement)
+    return decision.node
+
+
+def test_counts_and_labels_survive_growth() -> None:
+    cluster = cluster_of(zoned("n0", "a"), zoned("n1", "b"))
+    apart = app("x", anti_affinity=(PodTerm(APP, "zone", ("default",)),))
+    cluster.hold(app("there"), "n0")
+    assert node_of(cluster, apart) == "n1"
+    for number in range(2, 200):
+        cluster.set_node(zoned(f"n{number}", "a"))
+    assert node_of(cluster, apart) == "n1"
+    cluster.hold(app("too"), "n1")
+    assert isinstance(decide(cluster, apart, POLICY), Unschedulable)
+    cluster.release("there")
+    assert node_of(cluster, apart) != "n1"
+
+
+def test_a_place_that_is_taken_again_is_a_new_node() -> None:
+    cluster = cluster_of(zoned("n0", "a"), zoned("n1", "b"))
+    in_a = PodRequest("x", "default", "x", {"pods": 1}, node_selector=(("zone", "a"),))
+    assert node_of(cluster, in_a) == "n0"
+    cluster.remove_node("n0")
+    assert isinstance(decide(cluster, in_a, POLICY), Unschedulable)
+    cluster.set_node(zoned("n2", "c"))
+    assert isinstance(decide(cluster, in_a, POLICY), Unschedulable)
+    cluster.set_node(zoned("n3", "a"))
+    assert node_of(cluster, in_a) == "n3"
+
+
+def test_a_verdict_that_is_very_old_is_made_anew() -> None:
+    cluster = cluster_of(gpu_node("m", count=1), gpu_node("n", count=1))
+    assert node_of(cluster, whole("w")) == "m"
+    for _ in range(KEPT + 1):
+        cluster.hold(shared("s", 15), "n")
+        cluster.release("s")
+    cluster.hold(PodRequest("cpu", "default", "cpu", {"cpu": 64_000, "pods": 1}), "m")
+    assert node_of(cluster, whole("w")) == "n"
+
+
+def test_only_the_nodes_that_were_asked_about_are_answered() -> None:
+    cluster = cluster_of(*(gpu_node(name, count=1) for name in "abc"))
+    cluster.hold(PodRequest("cpu", "default", "cpu", {"cpu": 64_000, "pods": 1}), "a")
+    found = feasible(cluster, whole("w"), POLICY, ["a", "c", "unknown"])
+    assert [candidate.node for candidate in found] == ["c"]
+    decision = decide_on(cluster, whole("w"), POLICY, ["c"])
+    assert isinstance(decision, Placement)
+    assert decision.node == "c"
+    assert isinstance(decide_on(cluster, whole("w"), POLICY, ["a"]), Unschedulable)
+
+
+def test_pods_are_spread_over_zones_as_evenly_as_asked() -> None:
+    cluster = cluster_of(zoned("a1", "a"), zoned("a2", "a"), zoned("b1", "b"))
+    spread = (Spread("zone", APP, 1, required=True),)
+    zones = []
+    for number in range(6):
+        pod = app(f"u{number}", spreads=spread)
+        node = node_of(cluster, pod)
+        cluster.hold(pod, node)
+        zones.append(node[0])
+    assert sorted(zones) == ["a"] * 3 + ["b"] * 3
+    for pair in (zones[0:2], zones[2:4], zones[4:6]):
+        assert sorted(pair) == ["a", "b"]
+
+
+def test_what_changed_about_a_held_pod_counts() -> None:
+    cluster = cluster_of(zoned("n0", "a"))
+    apart = app("x", anti_affinity=(PodTerm(APP, "zone", ("default",)),))
+    cluster.hold(app("there"), "n0")
+    assert isinstance(decide(cluster, apart, POLICY), Unschedulable)
+    cluster.hold(PodRequest("there", "default", "there", {"pods": 1}), "n0")  # lost its label
+    assert node_of(cluster, apart) == "n0"
