@@ -130,12 +130,10 @@ class Desk:
         await self.patch(NODES, name, {"spec": {"taints": None}})  # it is not new any more
 
     def events(self, reason: str = "") -> list[str]:
-        """What the controllers have said, in order, newest last."""
-        said: list[str] = []
-        for context in self.contexts:
-            queue = context.events._queue
-            said += [e["message"] for e in list(queue._queue) if reason in ("", e["reason"])]  # type: ignore[attr-defined]
-        return said
+        """What the controllers have said; of one object in order, newest last."""
+        queues = [queue for context in self.contexts for queue in context.events._queues]
+        said = [event for queue in queues for event in list(queue._queue)]  # type: ignore[attr-defined]
+        return [event["message"] for event in said if reason in ("", event["reason"])]
 
     # -- pods ----------------------------------------------------------------------------------
 

@@ -2,7 +2,7 @@
 
 import asyncio
 import sqlite3
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -37,7 +37,7 @@ async def store(tmp_path: Path) -> AsyncIterator[Store]:
     opened.close()
 
 
-def names(records: list[Record]) -> list[str]:
+def names(records: Sequence[Record]) -> list[str]:
     return [f"{record.namespace}/{record.name}" for record in records]
 
 
