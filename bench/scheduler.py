@@ -19,8 +19,6 @@ from gpupool.contract.inventory import inventory_text
 from gpupool.contract.names import ANNOTATION_INVENTORY, LABEL_CGPU, RESOURCE_GPU_MEM
 from gpupool.contract.objects import Obj
 from gpupool.core.gpu import Card, Inventory
-from gpupool.engine.policies import DEFAULT, POLICIES
-from gpupool.engine.policies.mix import Mix
 from gpupool.kube.client import Kube
 from gpupool.kube.resources import NODES, PODS
 from gpupool.localcluster.apiserver.security import certificates
@@ -60,7 +58,7 @@ async def _api() -> AsyncIterator[Kube]:
 
 @contextlib.asynccontextmanager
 async def _scheduler(kube: Kube) -> AsyncIterator[None]:
-    scheduler = Scheduler(kube, SchedulerSettings(POLICIES[DEFAULT](Mix())))
+    scheduler = Scheduler(kube, SchedulerSettings())
     task = asyncio.create_task(scheduler.run())
     try:
         yield

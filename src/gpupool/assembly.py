@@ -19,8 +19,6 @@ from gpupool.agent.run import run_agent
 from gpupool.agent.settings import AgentSettings
 from gpupool.contract.names import AGENT_NAMESPACE, SCHEDULER_NAME
 from gpupool.contract.node_streams import Connection, NodeRefusal
-from gpupool.engine.policies import DEFAULT, POLICIES
-from gpupool.engine.policies.mix import Mix
 from gpupool.hardware.limiter import LimiterError, install
 from gpupool.hardware.limiter import Settings as Limits
 from gpupool.hardware.nvml import NvmlDriver
@@ -203,7 +201,7 @@ def _limiter(settings: ClusterSettings, node: str) -> tuple[Mount, ...]:
 
 
 def _scheduling() -> SchedulerSettings:
-    return SchedulerSettings(POLICIES[DEFAULT](Mix()), SCHEDULER_NAMES)
+    return SchedulerSettings(names=SCHEDULER_NAMES)
 
 
 def _dial(fleet: Fleet) -> Dial:

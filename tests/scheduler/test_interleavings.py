@@ -141,7 +141,9 @@ async def played(actions: list[Action]) -> None:
     assert {place.knowledge for place in places.values()} <= {Knowledge.SEEN}
     assert set(places) == set(world.api.placements())
     for pod in state.pending.values():
-        assert not isinstance(decide(state.cluster, pod.request, POLICY), Placement), pod.shown
+        assert not isinstance(decide(state.cluster, pod.request, state.policy), Placement), (
+            pod.shown
+        )
     await world.restart()
     assert dict(world.scheduler.state.ledger.places()) == places
 

@@ -19,15 +19,13 @@ from gpupool.contract.names import (
 )
 from gpupool.contract.objects import Obj
 from gpupool.core.gpu import Card, Inventory
-from gpupool.engine.policies import DEFAULT, POLICIES
-from gpupool.engine.policies.mix import Mix
 from gpupool.kube.client import Kube
 from gpupool.kube.lease import Candidacy, Leadership
 from gpupool.kube.resources import NODES, PODS
 from gpupool.scheduler.run import Scheduler, SchedulerSettings
 from tests.kube.api import api
 
-POLICY = POLICIES[DEFAULT](Mix())
+POLICY = "best-fit"  # plain to foresee
 NAMES = frozenset({"default-scheduler", "gpupool-scheduler"})
 CARD_UNITS = 16
 

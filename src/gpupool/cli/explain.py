@@ -47,14 +47,14 @@ def command(pod: str | None, namespace: str, file: Path | None, policy: str, **w
         found = wanted or await kube.get(PODS, pod or "", namespace)
         metadata = found["metadata"]
         shown = f"{metadata['namespace']}/{metadata['name']}"
-        state = await read_cluster(kube)
+        state = await read_cluster(kube, chosen)
         place = state.ledger.place(metadata["uid"])
         if place is not None:
             return placed_words(shown, place.node, place.allocation)
         if (found.get("status") or {}).get("phase") in ("Succeeded", "Failed"):
             return f"{shown} has ended: {found['status']['phase']}.\n"
         request = wish_of(found, state.storage)
-        return outlook_words(state, shown, request, chosen)
+        return outlook_words(state, shown, request)
 
     click.echo(ask_cluster(ask, **where), nl=False)
 

@@ -9,7 +9,6 @@ from gpupool.cli.programs import access_options, run_program
 from gpupool.contract.names import SCHEDULER_LEASE, SCHEDULER_NAME
 
 if TYPE_CHECKING:
-    from gpupool.engine.policies.policy import Policy
     from gpupool.kube.client import Kube
     from gpupool.kube.lease import Candidacy
     from gpupool.scheduler.health import Address
@@ -26,14 +25,14 @@ def address(_: click.Context, __: click.Parameter, text: str | None) -> "Address
     return Address(found[1].strip("[]") or "0.0.0.0", int(found[2]))
 
 
-def policy_named(name: str) -> "Policy":
+def policy_named(name: str) -> str:
+    """The name, checked; the best one where none is given."""
     from gpupool.engine.policies import DEFAULT, POLICIES
-    from gpupool.engine.policies.mix import Mix
 
     if name and name not in POLICIES:
         known = ", ".join(POLICIES)
         raise click.BadParameter(f'there is no policy "{name}"; there are {known}')
-    return POLICIES[name or DEFAULT](Mix())
+    return name or DEFAULT
 
 
 def candidacy(lease: str, namespace: str) -> "Candidacy":

@@ -6,7 +6,6 @@ from gpupool.core.gpu import Allocation, ContainerGpus, Isolation
 from gpupool.core.request import PodRequest
 from gpupool.engine.decide import Placement, decide
 from gpupool.engine.explain import NodeReasons, explain
-from gpupool.engine.policies.policy import Policy
 from gpupool.engine.preempt import NoPreemption, preempt
 from gpupool.scheduler.cluster_state import ClusterState
 
@@ -17,15 +16,15 @@ def placed_words(shown: str, node: str, allocation: Allocation) -> str:
     return "\n".join([f"{shown} is on node {node}.", *_cards(allocation)]) + "\n"
 
 
-def outlook_words(state: ClusterState, shown: str, pod: PodRequest, policy: Policy) -> str:
+def outlook_words(state: ClusterState, shown: str, pod: PodRequest) -> str:
     """What would become of the pod now; nothing is changed by it."""
-    decision = decide(state.cluster, pod, policy)
+    decision = decide(state.cluster, pod, state.policy)
     if isinstance(decision, Placement):
         lines = [f"{shown} would go to node {decision.node}.", *_cards(decision.allocation)]
         return "\n".join(lines) + "\n"
     explanation = explain(state.cluster, pod)
     lines = [f"{shown} fits nowhere now.", explanation.message]
-    room = preempt(state.cluster, pod, policy, tuple(state.budgets.values()))
+    room = preempt(state.cluster, pod, state.policy, tuple(state.budgets.values()))
     if not isinstance(room, NoPreemption):
         names = ", ".join(_names(state, room.victims))
         lines.append(f"Its priority would make room on node {room.node}; {names} would have to go.")

@@ -20,6 +20,8 @@ from gpupool.core.gpu import Allocation
 from gpupool.core.request import DisruptionBudget, PodRequest
 from gpupool.engine.cluster import NO_GPUS, Cluster
 from gpupool.engine.discrepancies import excesses_on
+from gpupool.engine.packing import Packing
+from gpupool.engine.policies.policy import Policy
 from gpupool.kube.mirror import key_of
 from gpupool.scheduler.claims import Claims
 from gpupool.scheduler.groups import Groups, group_of
@@ -44,10 +46,12 @@ class ClusterState:
     def __init__(
         self,
         schedulers: Collection[str],
+        policy: str,
         changed: Callable[[], None],
         clock: Callable[[], float],
     ) -> None:
         """`changed`: called whenever there may be something to do."""
+        self.packing = Packing(policy)
         self.ledger = Ledger(Cluster())
         self.queue = Queue()
         self.groups = Groups()
@@ -66,6 +70,11 @@ class ClusterState:
     @property
     def cluster(self) -> Cluster:
         return self.ledger.cluster
+
+    @property
+    def policy(self) -> Policy:
+        """The one in force: it learns from the pods that come."""
+        return self.packing.policy
 
     # -- what the API says -----------------------------------------------------------------
 
@@ -126,6 +135,8 @@ class ClusterState:
     def _bound(self, pod: Obj) -> None:
         request, node = self._request_of_bound(pod), pod["spec"]["nodeName"]
         self.groups.put(request.uid, group_of(request.namespace, request.labels))
+        if request.uid not in self.pending and self.ledger.place(request.uid) is None:
+            self.packing.count(self.cluster, request)
         self._forget(request.uid)
         before, known = self.cluster.version, self.cluster.held(request.uid)
         if self.ledger.seen(request, node, _allocation(pod, request)):
@@ -170,6 +181,8 @@ class ClusterState:
         known = self.pending.get(pod["metadata"]["uid"])
         pending = pending_of(pod, known.seen_s if known else self._clock())
         self.groups.put(pending.uid, pending.group)
+        if known is None:
+            self.packing.count(self.cluster, pending.request)
         self._put(with_storage(pending, self.storage))
 
     def _put(self, pod: Pending) -> None:

@@ -11,7 +11,6 @@ from gpupool.engine.card_summary import card_summary
 from gpupool.engine.decide import Placement, Unschedulable, decide, decide_on
 from gpupool.engine.gang import GangUnschedulable, decide_gang
 from gpupool.engine.node_state import Held
-from gpupool.engine.policies.policy import Policy
 from gpupool.engine.preempt import NoPreemption, Preemption, preempt
 from gpupool.engine.trial import Trial, trial
 from gpupool.kube.errors import KubeError
@@ -34,7 +33,6 @@ class Cycle:
     evictor: Evictor
     reports: Reports
     metrics: Metrics
-    policy: Callable[[], Policy]
     clock: Callable[[], float]
 
     def try_pod(self, pod: Pending) -> list[Write]:
@@ -53,7 +51,7 @@ class Cycle:
         return self._make_room(pod, decision)
 
     def _decide(self, pod: Pending) -> Placement | Unschedulable:
-        cluster, policy = self.state.cluster, self.policy()
+        cluster, policy = self.state.cluster, self.state.policy
         if pod.nominated:
             decision = decide_on(cluster, pod.request, policy, (pod.nominated,))
             if isinstance(decision, Placement):
@@ -101,7 +99,7 @@ class Cycle:
         with trial(self.state.cluster) as trying:
             if self._complete_claims(trying) and isinstance(self._decide(pod), Placement):
                 return None
-            return preempt(self.state.cluster, pod.request, self.policy(), budgets)
+            return preempt(self.state.cluster, pod.request, self.state.policy, budgets)
 
     def _complete_claims(self, trying: Trial) -> bool:
         """As it will be when all victims have gone and those who claim their places have them."""
@@ -111,7 +109,9 @@ class Cycle:
             claimant = self.state.pending.get(uid)
             if claimant is None:
                 continue
-            found = decide_on(self.state.cluster, claimant.request, self.policy(), (claim.node,))
+            found = decide_on(
+                self.state.cluster, claimant.request, self.state.policy, (claim.node,)
+            )
             if isinstance(found, Placement):
                 trying.hold(claimant.request, found.node, found.allocation)
         return bool(self.state.claims)
@@ -204,7 +204,7 @@ class Cycle:
 
     def _together(self, pods: list[Pending]) -> list[Placement] | GangUnschedulable:
         requests = [pod.request for pod in pods]
-        return decide_gang(self.state.cluster, requests, self.policy())
+        return decide_gang(self.state.cluster, requests, self.state.policy)
 
     def _park_group(self, waiting: list[Pending], words: str, began_s: float) -> list[Write]:
         self._tried_in_vain(began_s)

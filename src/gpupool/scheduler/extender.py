@@ -25,7 +25,6 @@ from gpupool.contract.pods import pod_request
 from gpupool.core.request import PodRequest
 from gpupool.engine.decide import Candidate, Placement, decide, decide_on, feasible
 from gpupool.engine.explain import refusals
-from gpupool.engine.policies.policy import Policy
 from gpupool.engine.preempt import preempt_on
 from gpupool.engine.trial import trial
 from gpupool.kube.client import Kube
@@ -52,12 +51,10 @@ class Extender:
         self,
         kube: Kube,
         state: ClusterState,
-        policy: Policy,
         clock: Callable[[], float],
         may_act: Callable[[], bool],
     ) -> None:
         self._kube = kube
-        self._policy = policy
         self._clock = clock
         self._may_act = may_act
         self.state = state
@@ -89,7 +86,7 @@ class Extender:
                 messages.MAX_SCORE * (len(candidates) - rank) // len(candidates)
             )
         if candidates and self.state.ledger.place(pod.uid) is None:
-            found = decide_on(self.state.cluster, pod, self._policy, (candidates[0].node,))
+            found = decide_on(self.state.cluster, pod, self.state.policy, (candidates[0].node,))
             if isinstance(found, Placement):
                 self.reservations.make(pod, found.node, found.allocation, self._clock())
         return messages.priorities(scores)
@@ -100,11 +97,11 @@ class Extender:
             return [Candidate(kept.node, 0)] if kept.node in set(names) else []
         self.reservations.expire(self._clock())
         self.reservations.end(pod.uid)
-        found = feasible(self.state.cluster, pod, self._policy, names)
+        found = feasible(self.state.cluster, pod, self.state.policy, names)
         if found:
             return found
         with self.reservations.ignored():
-            return feasible(self.state.cluster, pod, self._policy, names)
+            return feasible(self.state.cluster, pod, self.state.policy, names)
 
     def _reasons(self, pod: PodRequest, names: list[str]) -> Reasons:
         cluster, wanted = self.state.cluster, set(names)
@@ -146,10 +143,10 @@ class Extender:
         if kept is not None:
             return kept if kept.node == node else None
         self.reservations.end(pod.uid)
-        found = decide_on(ledger.cluster, pod, self._policy, (node,))
+        found = decide_on(ledger.cluster, pod, self.state.policy, (node,))
         if not isinstance(found, Placement):
             with self.reservations.ignored():
-                found = decide_on(ledger.cluster, pod, self._policy, (node,))
+                found = decide_on(ledger.cluster, pod, self.state.policy, (node,))
         if not isinstance(found, Placement):
             return None
         ledger.assume(pod, found.node, found.allocation)
@@ -189,11 +186,11 @@ class Extender:
             for uid in proposed.uids:
                 trying.release(uid)
             if proposed.uids and isinstance(
-                decide_on(cluster, pod, self._policy, (node,)), Placement
+                decide_on(cluster, pod, self.state.policy, (node,)), Placement
             ):
                 return proposed
         budgets = tuple(self.state.budgets.values())
-        own = preempt_on(cluster, pod, self._policy, node, budgets)
+        own = preempt_on(cluster, pod, self.state.policy, node, budgets)
         return Victims(own.victims, own.broken_budgets) if own and own.victims else None
 
     # -- who waits -------------------------------------------------------------------------
@@ -202,7 +199,7 @@ class Extender:
         """Nodes on which somebody who was refused would fit now. They are forgotten by this."""
         nodes: dict[str, None] = {}
         for uid, pod in list(self.waiting.items()):
-            found = decide(self.state.cluster, pod, self._policy)
+            found = decide(self.state.cluster, pod, self.state.policy)
             if isinstance(found, Placement):
                 nodes[found.node] = None
                 del self.waiting[uid]

@@ -12,7 +12,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from gpupool.contract.names import ANNOTATION_FREED
-from gpupool.engine.policies.policy import Policy
 from gpupool.kube.client import Kube
 from gpupool.kube.errors import KubeError
 from gpupool.kube.lease import Candidacy, Leadership, seconds_since_boot
@@ -30,7 +29,7 @@ _PAUSE_S = 0.1  # between two looks at who waits
 
 @dataclass(frozen=True, slots=True)
 class ExtenderSettings:
-    policy: Policy
+    policy: str  # by its name in POLICIES
     address: Address
     tls: ssl.SSLContext | None = None  # None: plain HTTP, for the same machine only
     candidacy: Candidacy | None = None
@@ -48,8 +47,8 @@ class _Service:
     async def term(self) -> None:
         """From reading everything to the end of it."""
         changed = asyncio.Event()
-        state = ClusterState((), changed.set, seconds_since_boot)
-        extender = Extender(self._kube, state, self._policy, seconds_since_boot, self.may_act)
+        state = ClusterState((), self._policy, changed.set, seconds_since_boot)
+        extender = Extender(self._kube, state, seconds_since_boot, self.may_act)
         try:
             async with asyncio.TaskGroup() as tasks:
                 await follow(self._kube, state, tasks, extender.pod_changed)

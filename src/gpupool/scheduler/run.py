@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from gpupool.contract.names import SCHEDULER_NAME
-from gpupool.engine.policies.policy import Policy
+from gpupool.engine.policies import DEFAULT
 from gpupool.kube.client import Kube
 from gpupool.kube.events import Recorder
 from gpupool.kube.lease import seconds_since_boot
@@ -34,7 +34,7 @@ _SLICE_S = 0.002  # of decisions at a stretch; then the event loop has its turn
 class SchedulerSettings:
     """`names`: the values of spec.schedulerName that are served."""
 
-    policy: Policy
+    policy: str = DEFAULT  # by its name in POLICIES
     names: frozenset[str] = frozenset({SCHEDULER_NAME})
     clock: Callable[[], float] = seconds_since_boot
     # Asked before every Binding: false from the moment on in which another may have taken over.
@@ -50,7 +50,7 @@ class Scheduler:
         self._may_act = settings.may_act
         self.is_synced = False
         self.metrics = Metrics()
-        self.state = ClusterState(settings.names, self._wake.set, settings.clock)
+        self.state = ClusterState(settings.names, settings.policy, self._wake.set, settings.clock)
         events = {name: Recorder(kube, name, _now) for name in settings.names}
         self._reports = Reports(kube, events, clock=settings.clock, now=_now)
         binder = Binder(
@@ -62,7 +62,6 @@ class Scheduler:
             Evictor(kube, self._reports, _now),
             self._reports,
             self.metrics,
-            lambda: settings.policy,
             settings.clock,
         )
 

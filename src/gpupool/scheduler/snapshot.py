@@ -1,14 +1,15 @@
 """read_cluster: the cluster as it is now, once, for whoever only wants to know."""
 
+from gpupool.engine.policies import DEFAULT
 from gpupool.kube.client import Kube
 from gpupool.kube.lease import seconds_since_boot
 from gpupool.scheduler.cluster_state import ClusterState
 from gpupool.scheduler.follow import handlers_of
 
 
-async def read_cluster(kube: Kube) -> ClusterState:
+async def read_cluster(kube: Kube, policy: str = DEFAULT) -> ClusterState:
     """Raises KubeError."""
-    state = ClusterState((), lambda: None, seconds_since_boot)
+    state = ClusterState((), policy, lambda: None, seconds_since_boot)
     for resource, handler in handlers_of(state).items():
         for obj in (await kube.list(resource)).items:
             handler(None, obj)
