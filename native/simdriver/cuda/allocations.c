@@ -69,10 +69,19 @@ static struct allocation *around(pointer_t pointer) {
     return entry;
 }
 
+static bool take(const struct allocation *allocation) {
+    if (allocation->pool) return pool_take(allocation->pool, allocation->charged);
+    return !allocation->charged || take_memory(allocation->device, allocation->charged);
+}
+
+static void give_back(const struct allocation *allocation) {
+    if (allocation->pool) pool_give_back(allocation->pool, allocation->charged);
+    else if (allocation->charged) give_back_memory(allocation->device, allocation->charged);
+}
+
 static void settle(const struct allocation *allocation) {
     if (allocation->mapped) munmap((void *)(uintptr_t)allocation->base, allocation->mapped);
-    if (allocation->charged) give_back_memory(allocation->device, allocation->charged);
-    if (allocation->pool) pool_changed(allocation->pool, -(long long)allocation->charged);
+    give_back(allocation);
 }
 
 int allocate(const struct context *context, int device, enum kind kind, size_t size,
@@ -90,17 +99,16 @@ int allocate(const struct context *context, int device, enum kind kind, size_t s
     };
     int result = OUT_OF_MEMORY;
     driver_lock();
-    if (!allocation.charged || take_memory(allocation.device, allocation.charged)) {
+    if (take(&allocation)) {
         void *memory = mmap(NULL, allocation.mapped, PROT_READ | PROT_WRITE,
                             MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
         allocation.base = (pointer_t)(uintptr_t)memory;
         if (memory != MAP_FAILED && insert(&allocation)) {
-            if (pool) pool_changed(pool, (long long)allocation.charged);
             *pointer = allocation.base;
             result = OK;
         } else {
             if (memory != MAP_FAILED) munmap(memory, allocation.mapped);
-            if (allocation.charged) give_back_memory(allocation.device, allocation.charged);
+            give_back(&allocation);
         }
     }
     driver_unlock();

@@ -28,7 +28,14 @@ static size_t format_bytes(int format) {
     }
 }
 
-static int create(struct array **made, const struct shape_3d *shape) {
+/* As many levels as are asked for, each half of the one before. */
+static size_t all_levels(size_t bytes, unsigned levels) {
+    size_t sum = bytes;
+    for (unsigned i = 1; i < levels && bytes >= 4; i++) sum += bytes /= 4;
+    return sum;
+}
+
+static int create(struct array **made, const struct shape_3d *shape, unsigned levels) {
     WITH_CONTEXT(context);
     size_t element = format_bytes(shape->format) * shape->channels;
     if (!made || !shape->width || !element) return INVALID_VALUE;
@@ -38,7 +45,8 @@ static int create(struct array **made, const struct shape_3d *shape) {
     if (!array) return OUT_OF_MEMORY;
     array->shape = *shape;
     int result = allocate(context, context->device, ON_DEVICE,
-                          shape->width * rows * layers * element, NULL, &array->memory);
+                          all_levels(shape->width * rows * layers * element, levels), NULL,
+                          &array->memory);
     if (result == OK) *made = array;
     else free(array);
     return result;
@@ -47,11 +55,11 @@ static int create(struct array **made, const struct shape_3d *shape) {
 CALL(cuArrayCreate_v2, struct array **made, const struct shape *shape) {
     if (!shape) return INVALID_VALUE;
     struct shape_3d full = {shape->width, shape->height, 0, shape->format, shape->channels, 0};
-    return create(made, &full);
+    return create(made, &full, 1);
 }
 
 CALL(cuArray3DCreate_v2, struct array **made, const struct shape_3d *shape) {
-    return shape ? create(made, shape) : INVALID_VALUE;
+    return shape ? create(made, shape, 1) : INVALID_VALUE;
 }
 
 CALL(cuArray3DGetDescriptor_v2, struct shape_3d *shape, struct array *array) {
@@ -68,3 +76,8 @@ CALL(cuArrayDestroy, struct array *array) {
     if (result == OK) free(array);
     return result;
 }
+
+CALL(cuMipmappedArrayCreate, struct array **made, const struct shape_3d *shape, unsigned levels) {
+    return shape && levels ? create(made, shape, levels) : INVALID_VALUE;
+}
+ALSO(cuMipmappedArrayDestroy, cuArrayDestroy);

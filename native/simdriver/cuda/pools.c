@@ -13,7 +13,7 @@ struct pool {
     int device;
     bool is_default;
     int reuse[4]; /* attributes 1 to 3 */
-    uint64_t threshold, used, most;
+    uint64_t threshold, used, kept, most;
     struct pool *next;
 };
 
@@ -26,9 +26,28 @@ struct pool_properties {
     int type, handles, location_type, location_id;
 };
 
-void pool_changed(struct pool *pool, long long bytes) {
-    pool->used += (uint64_t)bytes;
+bool pool_take(struct pool *pool, uint64_t bytes) {
+    uint64_t reused = bytes < pool->kept ? bytes : pool->kept;
+    if (bytes > reused && !take_memory(pool->device, bytes - reused)) return false;
+    pool->kept -= reused;
+    pool->used += bytes;
     if (pool->used > pool->most) pool->most = pool->used;
+    return true;
+}
+
+/* Until it has no more than `most`, or nothing that is not in use. */
+static void trim(struct pool *pool, uint64_t most) {
+    uint64_t reserved = pool->used + pool->kept;
+    uint64_t excess = reserved > most ? reserved - most : 0;
+    if (excess > pool->kept) excess = pool->kept;
+    pool->kept -= excess;
+    if (excess) give_back_memory(pool->device, excess);
+}
+
+void pool_give_back(struct pool *pool, uint64_t bytes) {
+    pool->used -= bytes;
+    pool->kept += bytes;
+    trim(pool, pool->threshold);
 }
 
 static struct pool *default_pool(int device) {
@@ -93,6 +112,8 @@ CALL(cuMemPoolDestroy, struct pool *pool) {
     driver_lock();
     for (int i = 0; i < MAX_CARDS; i++)
         if (present[i] == pool) present[i] = NULL;
+    pool->threshold = 0;
+    trim(pool, 0);
     driver_unlock();
     /* It stays until the process ends: memory may still be in it. */
     return OK;
@@ -118,7 +139,10 @@ CALL(cuMemPoolGetAttribute, struct pool *pool, int attribute, void *value) {
     case RELEASE_THRESHOLD:
         *(uint64_t *)value = pool->threshold;
         return OK;
-    case RESERVED_NOW: case USED_NOW:
+    case RESERVED_NOW:
+        *(uint64_t *)value = pool->used + pool->kept;
+        return OK;
+    case USED_NOW:
         *(uint64_t *)value = pool->used;
         return OK;
     case RESERVED_MOST: case USED_MOST:
@@ -131,8 +155,11 @@ CALL(cuMemPoolGetAttribute, struct pool *pool, int attribute, void *value) {
 
 CALL(cuMemPoolTrimTo, struct pool *pool, size_t keep) {
     WITH_DRIVER(driver);
-    (void)keep;
-    return is_known(pool) ? OK : INVALID_VALUE;
+    if (!is_known(pool)) return INVALID_VALUE;
+    driver_lock();
+    trim(pool, keep);
+    driver_unlock();
+    return OK;
 }
 
 CALL(cuMemPoolSetAccess, struct pool *pool, const void *access, size_t count) {
