@@ -32,6 +32,17 @@ def call(cluster: Cluster, method: str, path: str, body: Obj | None = None) -> t
             return error.code, json.load(error)
 
 
+def log_of(cluster: Cluster, namespace: str, pod: str) -> str:
+    request = urllib.request.Request(
+        f"{cluster.url}/api/v1/namespaces/{namespace}/pods/{pod}/log",
+        headers={"Authorization": f"Bearer {cluster.token}"},
+    )
+    trust = _trust(cluster.ca.read_text(encoding="ascii"))
+    with urllib.request.urlopen(request, context=trust, timeout=30) as answer:
+        text: str = answer.read().decode()
+    return text
+
+
 def make_namespace(cluster: Cluster, name: str, annotations: Obj) -> None:
     body = {"metadata": {"name": name, "annotations": annotations}}
     code, answer = call(cluster, "POST", "/api/v1/namespaces", body)
