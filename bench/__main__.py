@@ -1,7 +1,7 @@
 """`make bench`: runs every measurement, prints a table, writes bench/results/<time>.json.
 
-python -m bench [apiserver] [kubernetes] [start] [scale] [gpus] [engine] [packing] [limiter]
-                nothing named: all
+python -m bench [apiserver] [kubernetes] [start] [scale] [gpus] [engine] [scheduler] [packing]
+                [limiter]      nothing named: all
 """
 
 import datetime
@@ -20,6 +20,7 @@ from bench.engine import measure_engine
 from bench.limiter import measure_limiter
 from bench.packing import measure_packing
 from bench.report import table
+from bench.scheduler import measure_scheduler
 
 RESULTS = Path(__file__).parent / "results"
 
@@ -56,6 +57,7 @@ _MEASUREMENTS = {
     "scale": measure_scale,
     "gpus": measure_gpu_nodes,
     "engine": measure_engine,
+    "scheduler": measure_scheduler,
     "packing": measure_packing,
     "limiter": measure_limiter,
 }

@@ -81,6 +81,17 @@ def _packing(packing: dict[str, Any]) -> list[tuple[str, str, str, str]]:
     return rows
 
 
+def _scheduler(scheduler: dict[str, Any]) -> list[tuple[str, str, str, str]]:
+    rows = []
+    for burst in scheduler["bursts"]:
+        title = f"{burst['pods']:,} pods bound on {burst['nodes']:,} nodes, API server included"
+        shown = f"{burst['per_second']:,.0f}/s, {burst['cpu_us']:.0f} us CPU"
+        rows.append((title, shown, "", ""))
+    release = scheduler["release_to_bind"]
+    shown = f"p50 {release['p50_ms']:.0f} ms, p99 {release['p99_ms']:.0f} ms"
+    return [*rows, ("a share released until it is bound again", shown, "p99 < 50 ms", "")]
+
+
 def _more(ours: dict[str, Any], real: dict[str, Any]) -> list[tuple[str, str, str, str]]:
     watch = ours["watch"]
     fanned = f"{watch['watchers']} watchers x {watch['events']:,} events"

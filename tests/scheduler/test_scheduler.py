@@ -195,8 +195,8 @@ async def test_a_group_starts_whole_or_not_at_all(tmp_path: Path) -> None:
         await add_pods(kube, member("a"), member("b"))
         said = await condition(kube, "a")
         assert said["message"] == (
-            "pod group default/g waits for its pods: 2 of at least 3 are here"
-        ) or said["message"].endswith("1 of at least 3 are here")
+            "pod group default/g waits for its pods: 2 of at least 3 are here."
+        ) or said["message"].endswith("1 of at least 3 are here.")
         await add_pods(kube, member("c"))
         await eventually(lambda: len(scheduler.state.pending) == 3)
         await add_pods(kube, gpu_pod("alone", units=CARD_UNITS))

@@ -23,6 +23,7 @@ from gpupool.scheduler.preemption import Evictor
 from gpupool.scheduler.report import SCHEDULER_ERROR, Reports
 from gpupool.scheduler.writes import Write
 
+GROUP_PATIENCE_S = 600.0  # then its pods say for how long it has waited
 BEING_CLEARED = "not eligible due to a terminating pod on the nominated node."
 
 
@@ -208,6 +209,9 @@ class Cycle:
 
     def _park_group(self, waiting: list[Pending], words: str, began_s: float) -> list[Write]:
         self._tried_in_vain(began_s)
+        waited_s = began_s - min(pod.seen_s for pod in waiting)
+        if waited_s > GROUP_PATIENCE_S:
+            words = f"{words} It has waited for {waited_s / 60:.0f} minutes."
         for member in waiting:
             self._park(member, lambda: words)
         return []
@@ -222,5 +226,5 @@ def _message(no: Unschedulable) -> str:
 def _missing(group: Group, members: int, least: int) -> str:
     return (
         f"pod group {group.namespace}/{group.name} waits for its pods: "
-        f"{members} of at least {least} are here"
+        f"{members} of at least {least} are here."
     )
