@@ -32,7 +32,8 @@ bool discharge_begin(enum kind kind, uint64_t value, struct entry *entry) {
 
 int discharge_end(int result, bool is_known, const struct entry *entry) {
     if (!is_known) return result;
-    if (result == OK) limiter_give(entry->card, entry->bytes);
-    else put(entry);
+    if (result != OK) put(entry);
+    else if (entry->target) pool_freed(entry);
+    else limiter_give(entry->card, entry->bytes);
     return result;
 }

@@ -1,5 +1,6 @@
 /* What a program is told: its share is the whole card. Errors are the driver's own. */
 #include "devices.h"
+#include "pools.h"
 
 static size_t smaller(size_t one, size_t other) {
     return one < other ? one : other;
@@ -9,6 +10,7 @@ CALL(cuMemGetInfo_v2, size_t *unused, size_t *total) {
     int device, result = REAL(cuMemGetInfo_v2)(unused, total);
     if (result != OK || !limiter_is_on() || !current_device(&device)) return result;
     int card = card_of(device);
+    pools_settle(); /* some of what was freed may be free by now */
     size_t whole = limiter_total(card), used = limiter_used(card);
     *total = smaller(*total, whole);
     *unused = smaller(*unused, whole > used ? whole - used : 0);

@@ -12,7 +12,7 @@ struct entry {
     uint64_t key;     /* ledger_key */
     uint64_t bytes;   /* charged; of a MAPPING: how long it is */
     uint64_t context; /* it goes with this one; 0: with none */
-    uint64_t target;  /* of a MAPPING: the key of what is mapped */
+    uint64_t target;  /* of a MAPPING: the key of what is mapped; of a POINTER: its pool, or 0 */
     int32_t card;
     uint32_t references; /* of a PHYSICAL: handles and mappings */
 };

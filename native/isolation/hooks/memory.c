@@ -1,6 +1,5 @@
 /* Memory at an address. */
 #include "charges.h"
-#include "pools.h"
 
 #define PITCH 512u
 
@@ -61,25 +60,19 @@ CALL(cuMemAllocPitch, unsigned *pointer, unsigned *pitch, unsigned width, unsign
 CALL(cuMemFree_v2, pointer_t pointer) {
     struct entry entry;
     bool is_known = discharge_begin(POINTER, pointer, &entry);
-    int result = discharge_end(REAL(cuMemFree_v2)(pointer), is_known, &entry);
-    if (!is_known && limiter_is_on()) pools_settle();
-    return result;
+    return discharge_end(REAL(cuMemFree_v2)(pointer), is_known, &entry);
 }
 
 CALL(cuMemFreeAsync, pointer_t pointer, stream_t stream) {
     struct entry entry;
     bool is_known = discharge_begin(POINTER, pointer, &entry);
-    int result = discharge_end(REAL(cuMemFreeAsync)(pointer, stream), is_known, &entry);
-    if (!is_known && limiter_is_on()) pools_settle();
-    return result;
+    return discharge_end(REAL(cuMemFreeAsync)(pointer, stream), is_known, &entry);
 }
 
 CALL(cuMemFreeAsync_ptsz, pointer_t pointer, stream_t stream) {
     struct entry entry;
     bool is_known = discharge_begin(POINTER, pointer, &entry);
-    int result = discharge_end(REAL(cuMemFreeAsync_ptsz)(pointer, stream), is_known, &entry);
-    if (!is_known && limiter_is_on()) pools_settle();
-    return result;
+    return discharge_end(REAL(cuMemFreeAsync_ptsz)(pointer, stream), is_known, &entry);
 }
 
 /* Memory that another interface of the same process allocated, and the limiter has not seen. */

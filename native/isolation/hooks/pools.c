@@ -6,14 +6,15 @@
 #include "graphs.h"
 
 #define MAX_POOLS 256
-#define RESERVED_NOW 5 /* attribute */
+enum { RESERVED_NOW = 5, USED_NOW = 7 }; /* attributes */
 #define NOT_OURS (-2)  /* memory of the host, or of another process that is charged for it */
 
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static struct known_pool {
     memory_pool_t pool;
     int card;
-    uint64_t charged;
+    uint64_t charged;   /* all that it has reserved */
+    uint64_t allocated; /* of that, what programs hold */
 } pools[MAX_POOLS];
 static _Atomic int pool_count;
 
@@ -34,7 +35,7 @@ static struct known_pool *add(memory_pool_t pool, int card) {
         if (atomic_load(&pool_count) == MAX_POOLS) return NULL;
         known = &pools[atomic_fetch_add(&pool_count, 1)];
     }
-    *known = (struct known_pool){pool, card, 0};
+    *known = (struct known_pool){pool, card, 0, 0};
     return known;
 }
 
@@ -57,6 +58,19 @@ void pools_settle(void) {
     if (!atomic_load_explicit(&pool_count, memory_order_relaxed)) return;
     pthread_mutex_lock(&mutex);
     settle_all();
+    pthread_mutex_unlock(&mutex);
+}
+
+/* A pool that is gone has been charged for what was allocated from it, and is no more. */
+void pool_freed(const struct entry *entry) {
+    pthread_mutex_lock(&mutex);
+    struct known_pool *known = find((memory_pool_t)(uintptr_t)entry->target);
+    if (known) {
+        known->allocated -= entry->bytes;
+        settle(known, 0);
+    } else {
+        limiter_give(entry->card, entry->bytes);
+    }
     pthread_mutex_unlock(&mutex);
 }
 
@@ -95,7 +109,19 @@ static int card_of_pool(memory_pool_t pool, int current) {
     return card;
 }
 
-static int allocated(int result, memory_pool_t pool, int card, uint64_t bytes) {
+/* With the mutex held; remembers the allocation, and what the pool has become by it. */
+static void settle_allocation(memory_pool_t pool, int card, pointer_t pointer, uint64_t bytes,
+                              uint64_t taken) {
+    struct known_pool *known = find(pool);
+    struct entry entry = {ledger_key(POINTER, pointer), units_of(bytes) * UNIT, 0,
+                          (uint64_t)(uintptr_t)pool, card, 1};
+    struct entry replaced;
+    if (!known) return;
+    if (ledger_put(&entry, &replaced)) known->allocated += entry.bytes;
+    settle(known, taken);
+}
+
+static int allocated(int result, memory_pool_t pool, int card, pointer_t *pointer, uint64_t bytes) {
     uint64_t taken = units_of(bytes) * UNIT;
     if (result != OK) {
         limiter_give(card, taken);
@@ -103,19 +129,46 @@ static int allocated(int result, memory_pool_t pool, int card, uint64_t bytes) {
     }
     graphs_may_allocate();
     pthread_mutex_lock(&mutex);
-    struct known_pool *known = find(pool);
-    if (known) settle(known, taken);
+    settle_allocation(pool, card, *pointer, bytes, taken);
     pthread_mutex_unlock(&mutex);
     return result;
 }
 
-#define ALLOCATE(pool, call)                                                        \
-    do {                                                                            \
-        int device, card;                                                           \
+/* Near the limit: what the pool keeps is charged already, and only the rest is taken. Then the mutex
+ * is held until kept_end, because no other thread may count on the same. */
+static bool kept_begin(memory_pool_t pool, int card, uint64_t bytes, uint64_t *taken) {
+    uint64_t reserved, used;
+    pthread_mutex_lock(&mutex);
+    struct known_pool *known = find(pool);
+    if (known && REAL(cuMemPoolGetAttribute)(pool, RESERVED_NOW, &reserved) == OK &&
+        REAL(cuMemPoolGetAttribute)(pool, USED_NOW, &used) == OK && reserved > used) {
+        uint64_t kept = reserved - used;
+        *taken = bytes > kept ? units_of(bytes - kept) * UNIT : 0;
+        if (!*taken || limiter_take(card, *taken)) return true;
+    }
+    pthread_mutex_unlock(&mutex);
+    return false;
+}
+
+static int kept_end(int result, memory_pool_t pool, int card, pointer_t *pointer, uint64_t bytes,
+                    uint64_t taken) {
+    if (result == OK) settle_allocation(pool, card, *pointer, bytes, taken);
+    else limiter_give(card, taken);
+    pthread_mutex_unlock(&mutex);
+    return result;
+}
+
+#define ALLOCATE(pool, call)                                                                \
+    do {                                                                                    \
+        int device, card;                                                                   \
+        uint64_t taken;                                                                     \
         if (!limiter_is_on() || !pointer || !size || !current_device(&device)) return call; \
-        if ((card = card_of_pool(pool, device)) == NOT_OURS) return call;           \
-        if (!has_room(card, size)) return OUT_OF_MEMORY;                            \
-        return allocated(call, pool, card, size);                                   \
+        if ((card = card_of_pool(pool, device)) == NOT_OURS) return call;                   \
+        if (limiter_take(card, size)) return allocated(call, pool, card, pointer, size);    \
+        if (kept_begin(pool, card, size, &taken))                                           \
+            return kept_end(call, pool, card, pointer, size, taken);                        \
+        if (!has_room(card, size)) return OUT_OF_MEMORY;                                    \
+        return allocated(call, pool, card, pointer, size);                                  \
     } while (0)
 
 CALL(cuMemAllocFromPoolAsync, pointer_t *pointer, size_t size, memory_pool_t pool, stream_t stream) {
@@ -183,14 +236,19 @@ CALL(cuMemPoolTrimTo, memory_pool_t pool, size_t keep) {
     return result;
 }
 
-/* What is still in use of it stays charged, to the address of nothing: until the process ends. */
+/* Nobody can ask it any more. What programs still hold of it stays charged until they free it. */
 CALL(cuMemPoolDestroy, memory_pool_t pool) {
-    if (limiter_is_on()) pools_settle();
     int result = REAL(cuMemPoolDestroy)(pool);
     if (result != OK || !limiter_is_on()) return result;
     pthread_mutex_lock(&mutex);
     struct known_pool *known = find(pool);
-    if (known) known->pool = NULL;
+    if (known) {
+        if (known->charged > known->allocated)
+            limiter_give(known->card, known->charged - known->allocated);
+        else
+            limiter_take_anyway(known->card, known->allocated - known->charged);
+        known->pool = NULL;
+    }
     pthread_mutex_unlock(&mutex);
     return result;
 }

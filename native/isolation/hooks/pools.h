@@ -3,8 +3,13 @@
 #ifndef ISOLATION_POOLS_H
 #define ISOLATION_POOLS_H
 
+#include "ledger.h"
+
 /* Brings the charges of all pools up to date. */
 void pools_settle(void);
+
+/* An allocation of a pool was given back to it. */
+void pool_freed(const struct entry *entry);
 
 /* Lets the pools of a card give back what they keep, and settles. */
 void pools_trim(int card);

@@ -79,6 +79,13 @@ def take(size):
     return lib.cuArray3DCreate_v2(byref(array), shape), array
 give = lambda array: lib.cuArrayDestroy(array)
 """,
+    "cuImportExternalMemory": """
+def take(size):
+    memory = c_void_p()
+    description = (c_uint64 * 13)(1, 3, 0, size)
+    return lib.cuImportExternalMemory(byref(memory), description), memory
+give = lambda memory: lib.cuDestroyExternalMemory(memory)
+""",
 }
 # By way of the other functions.
 LOOKED_UP = """
@@ -141,6 +148,129 @@ def take(size):
 give = lambda pointer: plain.cuMemFree(pointer)
 """
     assert counted(container, found + way) == [6, 2, 3226 - 6 * 512, 3226]
+
+
+def test_all_levels_of_an_array_count(container: Container) -> None:
+    script = f"""
+{CUDA}
+begin()
+array = c_void_p()
+shape = (c_uint64 * 5)(8192, 8192, 1, 32 | 1 << 32, 0)
+ok(lib.cuMipmappedArrayCreate(byref(array), shape, 3))
+print(free_mib())
+ok(lib.cuMipmappedArrayDestroy(array))
+print(free_mib())
+"""
+    assert container.python(script).split() == [str(3226.0 - 256 - 64 - 16), "3226.0"]
+
+
+POOL = f"""
+{CUDA}
+begin()
+pool = c_void_p()
+ok(lib.cuDeviceGetDefaultMemPool(byref(pool), 0))
+def keep(size):
+    ok(lib.cuMemPoolSetAttribute(pool, 4, byref(c_uint64(size))))
+def take(size):
+    pointer = c_uint64()
+    return lib.cuMemAllocAsync(byref(pointer), c_size_t(size), None), pointer.value
+def give(pointer):
+    ok(lib.cuMemFreeAsync(c_uint64(pointer), None))
+"""
+
+
+def test_what_a_pool_keeps_stays_counted_until_it_is_needed(container: Container) -> None:
+    script = f"""
+{POOL}
+keep(2**64 - 1)
+pointer = take(3000 * MIB)[1]
+give(pointer)
+print(free_mib())
+again = take(2000 * MIB)[1]   # out of what is kept
+print(free_mib())
+print(alloc(1000 * MIB)[0], free_mib())   # the pool gives back for it
+give(again)
+ok(lib.cuMemPoolTrimTo(pool, c_size_t(0)))
+print(free_mib())
+"""
+    assert container.python(script).split() == ["226.0", "226.0", "0", "226.0", "2226.0"]
+
+
+def test_a_destroyed_pool_keeps_nothing(container: Container) -> None:
+    script = f"""
+{POOL}
+{WAYS_TO_ALLOCATE["a pool, freed as plain memory"]}
+_, pointer = take(1000 * MIB)
+keep(2**64 - 1)
+give(pointer)
+ok(lib.cuMemPoolDestroy(pool))
+print(free_mib())
+"""
+    assert container.python(script) == "3226.0\n"
+
+
+GRAPH = f"""
+{CUDA}
+begin()
+class Allocation(ctypes.Structure):
+    _fields_ = [(name, c_int) for name in ("type", "handles", "place", "device")]
+    _fields_ += [("more", ctypes.c_char * 88), ("size", c_size_t), ("pointer", c_uint64)]
+class Parameters(ctypes.Structure):
+    _fields_ = [("type", c_int), ("reserved", c_int * 3), ("alloc", Allocation)]
+def allocation(mib):
+    return Allocation(1, 0, 1, 0, b"", mib * MIB)
+def graph(*nodes):
+    made, node, runnable = c_void_p(), c_void_p(), c_void_p()
+    ok(lib.cuGraphCreate(byref(made), 0))
+    for mib in nodes:
+        result = lib.cuGraphAddMemAllocNode(byref(node), made, None, c_size_t(0),
+                                            byref(allocation(mib)))
+        if result:
+            return result
+    ok(lib.cuGraphInstantiateWithFlags(byref(runnable), made, c_uint64(0)))
+    ok(lib.cuGraphDestroy(made))
+    return runnable
+"""
+
+
+def test_what_graphs_allocate_counts_from_their_launch_on(container: Container) -> None:
+    script = f"""
+{GRAPH}
+first = graph(1000)
+print(free_mib())
+ok(lib.cuGraphLaunch(first, None))
+ok(lib.cuGraphLaunch(first, None))
+print(free_mib())
+ok(lib.cuGraphExecDestroy(first))
+print(free_mib(), alloc(3000 * MIB)[0], free_mib())   # trimmed for it
+"""
+    assert container.python(script).split() == ["3226.0", "2226.0", "2226.0", "0", "226.0"]
+
+
+@pytest.mark.parametrize("version", ["", "_v2", "_v3"])
+def test_a_node_that_allocates_too_much_is_refused(container: Container, version: str) -> None:
+    edges = "None, " if version else ""
+    script = f"""
+{GRAPH}
+made, node = c_void_p(), c_void_p()
+ok(lib.cuGraphCreate(byref(made), 0))
+parameters = Parameters(10, (c_int * 3)(), allocation(3227))
+print(graph(3227), lib.cuGraphAddNode{version}(byref(node), made, None, {edges}c_size_t(0),
+                                               byref(parameters)), free_mib())
+"""
+    assert container.python(script).split() == ["2", "2", "3226.0"]
+
+
+def test_graphs_pass_the_limit_by_one_launch_and_no_more(container: Container) -> None:
+    """Listed in docs/limits.md."""
+    script = f"""
+{GRAPH}
+graphs = [graph(2000) for _ in range(3)]
+print(*(lib.cuGraphLaunch(each, None) for each in graphs), free_mib(), alloc(MIB)[0])
+ok(lib.cuGraphExecDestroy(graphs[0]))
+print(lib.cuGraphLaunch(graphs[2], None), alloc(MIB)[0])
+"""
+    assert container.python(script).split() == ["0", "0", "2", "0.0", "2", "0", "2"]
 
 
 def test_memory_stays_counted_while_it_is_mapped(container: Container) -> None:
