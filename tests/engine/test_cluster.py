@@ -94,3 +94,15 @@ def test_what_changed_about_a_held_pod_counts() -> None:
     assert isinstance(decide(cluster, apart, POLICY), Unschedulable)
     cluster.hold(PodRequest("there", "default", "there", {"pods": 1}), "n0")  # lost its label
     assert node_of(cluster, apart) == "n0"
+
+
+def test_namespaces_that_change_their_labels_are_counted_again() -> None:
+    cluster = cluster_of(zoned("n0", "a"))
+    team = parse_label_selector("team=x")
+    apart = app("x", anti_affinity=(PodTerm(APP, "zone", (), team),))
+    cluster.hold(app("there"), "n0")
+    assert node_of(cluster, apart) == "n0"
+    cluster.set_namespace("default", {"team": "x"})
+    assert isinstance(decide(cluster, apart, POLICY), Unschedulable)
+    cluster.set_namespace("default", None)
+    assert node_of(cluster, apart) == "n0"
