@@ -33,7 +33,7 @@ def table(figures: dict[str, Any]) -> str:
         if scale["running"] < scale["pods"]:
             took = f"only {scale['running']:,} after {took}"
         rows.append((title, took, "< 60 s", ""))
-    for name, rows_of in (("engine", _engine), ("packing", _packing), ("limiter", _limiter)):
+    for name, rows_of in _PARTS.items():
         if found := figures.get(name):
             rows += rows_of(found)
     return _aligned(rows)
@@ -120,3 +120,11 @@ def _aligned(rows: list[tuple[str, str, str, str]]) -> str:
         for row in rows
     ]
     return "\n".join([lines[0], "  ".join("-" * width for width in widths), *lines[1:]])
+
+
+_PARTS = {
+    "engine": _engine,
+    "scheduler": _scheduler,
+    "packing": _packing,
+    "limiter": _limiter,
+}
