@@ -101,6 +101,9 @@ def install(root: Path, settings: Settings) -> LimiterFiles:
 
 def _contents(settings: Settings) -> dict[str, bytes]:
     built = _built()
+    for path in (settings.limits, settings.region, settings.driver):
+        if "\n" in path:
+            raise LimiterError(f"{path!r}: wanted an absolute path without line breaks")
     lines = [f"limits={settings.limits}", f"region={settings.region}"]
     contents = {
         LIBRARY: (built / LIBRARY).read_bytes(),
@@ -119,7 +122,7 @@ def _contents(settings: Settings) -> dict[str, bytes]:
 def _leading_to(path: str, stand_in: bytes) -> bytes:
     """The name of the file that it needs was linked long enough for any path."""
     wanted = os.fsencode(path)
-    if len(wanted) > len(_PLACEHOLDER) or b"\n" in wanted or not path.startswith("/"):
+    if len(wanted) > len(_PLACEHOLDER) or not path.startswith("/"):
         raise LimiterError(
             f"driver: {path}: wanted an absolute path of at most {len(_PLACEHOLDER)} bytes"
         )

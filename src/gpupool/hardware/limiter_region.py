@@ -1,0 +1,108 @@
+"""What the limiter has counted in a container, read from outside: for audits, and before a resize.
+
+The layout is that of native/isolation/core/region.h, byte for byte; tests/native compares the two.
+A file of another version is not read. Figures of processes that died are in it until another
+process of the container looks, so that what is in use is never shown as less than it is.
+"""
+
+import ctypes
+from ctypes import c_char, c_uint32, c_uint64
+from pathlib import Path
+from typing import NamedTuple
+
+MAGIC = b"GPUPLIM\0"
+VERSION = 1
+MAX_CARDS = 16
+MAX_SLOTS = 512
+UNIT = 512
+UNIT_BITS = 34
+
+
+class Account(ctypes.Structure):
+    _fields_ = (
+        ("units", c_uint64 * 2),
+        ("committed", c_uint32),
+        ("seen", c_uint32),
+        ("has_context", c_uint32),
+        ("reserved", c_uint32),
+    )
+
+
+class Slot(ctypes.Structure):
+    _fields_ = (
+        ("pid", c_uint32),
+        ("reserved", c_uint32),
+        ("start_time", c_uint64),
+        ("namespace", c_uint64),
+        ("padding", c_uint64),
+        ("name", c_char * 96),
+        ("accounts", Account * MAX_CARDS),
+    )
+
+
+class RegionCard(ctypes.Structure):
+    _fields_ = (
+        ("uuid", c_char * 48),
+        ("padding", c_char * 16),
+        ("word", c_uint64),
+        ("word_padding", c_char * 56),
+        ("paid_ns", c_uint64),
+        ("paid_padding", c_char * 56),
+    )
+
+
+class Region(ctypes.Structure):
+    _fields_ = (
+        ("magic", c_char * 8),
+        ("version", c_uint32),
+        ("size", c_uint32),
+        ("card_count", c_uint32),
+        ("slots_seen", c_uint32),
+        ("padding", c_char * 40),
+        ("cards", RegionCard * MAX_CARDS),
+        ("slots", Slot * MAX_SLOTS),
+    )
+
+
+class BadRegion(Exception):
+    """The file is not a region of this version."""
+
+
+class ProcessUse(NamedTuple):
+    pid: int  # as the process itself sees it
+    name: str
+    used_bytes: int
+
+
+class CardUse(NamedTuple):
+    uuid: str
+    used_bytes: int
+    processes: tuple[ProcessUse, ...]
+
+
+def read_region(path: Path) -> tuple[CardUse, ...]:
+    """What the container uses of each card; empty before its first process. Raises BadRegion."""
+    try:
+        content = path.read_bytes()
+    except FileNotFoundError:
+        return ()
+    if len(content) != ctypes.sizeof(Region):
+        raise BadRegion(f"{path}: wanted {ctypes.sizeof(Region)} bytes, found {len(content)}")
+    region = Region.from_buffer_copy(content)
+    if bytes(content[:8]) != MAGIC or region.version != VERSION:
+        raise BadRegion(f"{path}: wanted version {VERSION}, found {region.version}")
+    count = min(region.card_count, MAX_CARDS)
+    return tuple(_card_use(region, number) for number in range(count))
+
+
+def _card_use(region: Region, number: int) -> CardUse:
+    card = region.cards[number]
+    processes = []
+    for slot in region.slots[: min(region.slots_seen, MAX_SLOTS)]:
+        account = slot.accounts[number]
+        used = account.units[account.committed % 2] * UNIT
+        if slot.pid and (used or account.has_context):
+            name = slot.name.decode(errors="replace")
+            processes.append(ProcessUse(slot.pid, name, used))
+    units = card.word >> (64 - UNIT_BITS)
+    return CardUse(card.uuid.decode(errors="replace"), units * UNIT, tuple(processes))
