@@ -30,6 +30,12 @@ def test_one_card_is_freed_and_not_a_bit_of_each() -> None:
     assert len(victims(cluster, shared("high", 5, priority=1))) == 1
 
 
+def test_a_card_that_cannot_be_freed_is_no_offer() -> None:
+    crowd = [shared(f"z{n}", 5) for n in range(3)]
+    cluster = filled(whole("king", priority=9), *crowd, shared("b", 15), count=3)
+    assert victims(cluster, whole("high", priority=1)) == {"b"}
+
+
 def test_lower_priority_goes_before_fewer() -> None:
     cluster = filled(*[shared(f"a{n}", 5) for n in range(3)], shared("b", 15, priority=1))
     assert victims(cluster, whole("high", priority=2)) == {"a0", "a1", "a2"}
