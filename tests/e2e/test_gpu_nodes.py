@@ -96,6 +96,8 @@ def test_a_whole_card_is_seen_in_the_container(notebook: Kubectl) -> None:
     assert "12209MiB" in notebook("exec", "deploy/tf-notebook", "--", "nvidia-smi")
     node = notebook.field(".items[0].spec.nodeName", "po", "-l", "app=tf-notebook")
     assert node in M40_NODES
+    described = notebook("describe", "node", node)
+    assert re.search(r"^  nvidia.com/gpu\s+1\s+1$", described, re.MULTILINE)
 
 
 def test_files_go_in_and_out(notebook: Kubectl) -> None:

@@ -63,19 +63,6 @@ def test_a_node_is_described_with_its_pods(kubectl: Kubectl) -> None:
     assert re.search(r"^\s+cpu\s+\d+m? \(\d+%\)", text, re.MULTILINE)
 
 
-def test_cards_are_among_a_nodes_resources(kubectl: Kubectl) -> None:
-    name = kubectl.namespace
-    cards = {"cpu": "8", "memory": "16Gi", "pods": "10", "nvidia.com/gpu": "2"}
-    node = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": name}}
-    node["status"] = {"capacity": cards, "allocatable": cards}
-    wanted = container(resources={"limits": {"nvidia.com/gpu": 1}})
-    kubectl.apply(node, pod("job", wanted, nodeName=name))
-    text = kubectl("describe", "node", name)
-    assert re.search(r"^  nvidia.com/gpu:\s+2$", text, re.MULTILINE)
-    assert re.search(r"^  nvidia.com/gpu\s+1\s+1$", text, re.MULTILINE)
-    kubectl("delete", "node", name)
-
-
 def test_a_deployment_is_described(kubectl: Kubectl) -> None:
     kubectl.apply(deployment("web", 2))
     kubectl("rollout", "status", "deployment/web")
