@@ -105,6 +105,7 @@ static void start(void) {
 bool limiter_is_on(void) {
     int now = atomic_load_explicit(&mode, memory_order_acquire);
     if (__builtin_expect(now != UNKNOWN, 1)) return now == ON;
+    settings();
     pthread_mutex_lock(&mutex);
     if (atomic_load(&mode) == UNKNOWN) start();
     pthread_mutex_unlock(&mutex);

@@ -2,7 +2,6 @@
 #include "driver.h"
 
 #include <dlfcn.h>
-#include <pthread.h>
 #include <string.h>
 
 #include "../core/settings.h"
@@ -29,13 +28,13 @@ API const char gpupool_limiter[] = "1";
 API extern const char gpupool_limiter[];
 
 static _Atomic(void *) reals[FUNCTIONS];
-static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 
-/* A driver's library: what a program has asked for a function last, or what is opened here. */
+/* A driver's library: what a program has asked for a function last, or what is opened here. Without
+ * a mutex: the loader's lock is taken in here, and may be held by who comes here from a constructor. */
 static struct library {
     const char *name;
     enum function_id first, end;
-    void *asked, *opened;
+    _Atomic(void *) asked, opened;
 } libraries[] = {{"libcuda.so.1", 0, NVML_BEGIN, NULL, NULL},
                  {"libnvidia-ml.so.1", NVML_BEGIN, FUNCTIONS, NULL, NULL}};
 
@@ -62,16 +61,18 @@ static void *in_library(void *handle, enum function_id id) {
 
 static void *opened(struct library *library) {
     const char *path = library->first ? settings()->nvml : settings()->cuda;
-    if (!library->opened && *path) library->opened = dlopen(path, RTLD_LAZY | RTLD_LOCAL);
-    if (!library->opened) library->opened = dlopen(library->name, RTLD_LAZY | RTLD_NOLOAD);
-    return library->opened;
+    void *handle = atomic_load(&library->opened);
+    if (!handle && *path) handle = dlopen(path, RTLD_LAZY | RTLD_LOCAL);
+    if (!handle) handle = dlopen(library->name, RTLD_LAZY | RTLD_NOLOAD);
+    atomic_store(&library->opened, handle);
+    return handle;
 }
 
-/* With the mutex held. A program that links the driver itself has it in the global scope, behind
- * us; that scope is asked last, because it can belong to another driver than the one asked for. */
+/* A program that links the driver itself has it in the global scope, behind us; that scope is asked
+ * last, because it can belong to another driver than the one asked for. */
 static void *search(enum function_id id) {
     struct library *library = library_of(id);
-    void *found = in_library(library->asked, id);
+    void *found = in_library(atomic_load(&library->asked), id);
     if (!found) found = in_library(opened(library), id);
     if (!found) found = in_library(RTLD_NEXT, id);
     return found;
@@ -80,17 +81,12 @@ static void *search(enum function_id id) {
 void *real_function(enum function_id id) {
     void *found = atomic_load_explicit(&reals[id], memory_order_acquire);
     if (__builtin_expect(found != NULL, 1)) return found;
-    pthread_mutex_lock(&mutex);
+    struct library *library = library_of(id);
     found = search(id);
-    bool is_final = found || library_of(id)->asked || library_of(id)->opened;
+    bool is_final = found || atomic_load(&library->asked) || atomic_load(&library->opened);
     if (!found) found = (void *)(uintptr_t)(id < NVML_BEGIN ? no_cuda_function : no_nvml_function);
     if (is_final) atomic_store(&reals[id], found);
-    pthread_mutex_unlock(&mutex);
     return found;
-}
-
-void driver_after_fork(void) {
-    pthread_mutex_init(&mutex, NULL);
 }
 
 int hook_id(const char *name) {
@@ -106,16 +102,13 @@ static void use(int id, void *handle, void *found) {
     Dl_info object;
     struct library *library = library_of((enum function_id)id);
     if (atomic_load(&reals[id]) == found) return;
-    pthread_mutex_lock(&mutex);
-    if (library->asked != handle) {
-        library->asked = handle;
+    if (atomic_exchange(&library->asked, handle) != handle) {
         for (int i = (int)library->first; i < (int)library->end; i++) atomic_store(&reals[i], NULL);
         /* Should the program close it: we still call it. */
         if (dladdr(found, &object) && object.dli_fname)
             dlopen(object.dli_fname, RTLD_LAZY | RTLD_NOLOAD);
     }
     atomic_store(&reals[id], found);
-    pthread_mutex_unlock(&mutex);
 }
 
 void *routed(int id, void *handle, void *found) {

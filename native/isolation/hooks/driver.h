@@ -26,9 +26,6 @@ void *real_function(enum function_id id);
 /* What a program is to get that asked for a name and was given this by the driver. */
 void *routed_address(const char *name, void *found);
 
-/* In the child of a fork: nobody is looking for functions. */
-void driver_after_fork(void);
-
 /* A function that programs call, declared and begun. */
 #define CALL(function, ...)         \
     API int function(__VA_ARGS__);  \

@@ -13,7 +13,6 @@ static void in_child(void) {
     pools_after_fork();
     graphs_after_fork();
     share_after_fork();
-    driver_after_fork();
 }
 
 __attribute__((constructor)) static void watch_forks(void) {

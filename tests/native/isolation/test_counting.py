@@ -103,7 +103,7 @@ def test_who_closes_all_files_keeps_what_he_holds(counting: Path, region: Path) 
 
 def test_who_becomes_another_program_holds_nothing(counting: Path, region: Path) -> None:
     with holding(counting, region, "execs") as child:
-        wait_for_name(child.pid, "sleep")
+        wait_until_closed(child.pid, region)
         assert figures(counting, "look", region) == [0, 0]
 
 
@@ -129,6 +129,7 @@ def test_what_a_dead_maker_left_unfinished_is_made_anew(counting: Path, region: 
     assert figures(counting, "look", region) == [0, 0]
 
 
-def wait_for_name(pid: int, name: str) -> None:
-    while Path(os.readlink(f"/proc/{pid}/exe")).name not in (name, "coreutils", "busybox"):
+def wait_until_closed(pid: int, file: Path) -> None:
+    places = Path(f"/proc/{pid}/fd")
+    while any(os.path.realpath(place) == str(file) for place in places.iterdir()):
         pass

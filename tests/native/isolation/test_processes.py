@@ -13,7 +13,7 @@ from gpupool.hardware.simdriver import read_cards
 from gpupool.hardware.simdriver_state import Driver
 from tests.native.isolation.cuda_script import CUDA
 from tests.native.isolation.limited import Container, line, make_container
-from tests.native.simulated import CHILD, MIB, V100, make_node
+from tests.native.simulated import CHILD, MIB, V100, compile_c, make_node
 
 APPS = ("--query-compute-apps=pid,used_memory", "--format=csv,noheader,nounits")
 
@@ -41,6 +41,16 @@ def end(*children: subprocess.Popen[str]) -> None:
 def used_mib(container: Container) -> int:
     query = ("--query-gpu=memory.used", "--format=csv,noheader,nounits")
     return int(container.run("nvidia-smi", *query).stdout)
+
+
+def test_eight_processes_share_it_to_the_byte(tmp_path: Path) -> None:
+    node = make_node(tmp_path / "node", ("NVIDIA H100 80GB HBM3",))
+    program = tmp_path / "race"
+    compile_c(CHILD.with_name("race.c"), program)
+    # Three of its pieces, not quite four; the card would have room for all.
+    container = make_container(tmp_path, node, limits=line(node, 4 * 5200 - 1))
+    assert container.run(program).stdout == "0 over, 0 under, 0 failed\n"
+    assert used_mib(container) == 0
 
 
 def test_two_processes_have_one_share(container: Container) -> None:
