@@ -81,7 +81,9 @@ def _running(cluster: Cluster) -> list[Obj]:
 def _mismatch(cluster: Cluster, pod: Obj) -> str:
     """What a container sees that its pod was not given; empty when all is right."""
     notes = pod["metadata"]["annotations"]
-    environment, _, limits = _said(cluster, pod["metadata"]["name"]).partition("\n\n")
+    # After the power cut, some have started twice into one log: the last one counts.
+    last = _said(cluster, pod["metadata"]["name"]).removesuffix(".\n").rpartition("\n.\n")[2]
+    environment, _, limits = last.partition("\n\n")
     variables = dict(line.partition("=")[::2] for line in environment.splitlines())
     expected = {
         "NVIDIA_VISIBLE_DEVICES": notes["devices.gpupool.io/main"],
@@ -91,7 +93,7 @@ def _mismatch(cluster: Cluster, pod: Obj) -> str:
         ],
     }
     wrong = {k: variables.get(k) for k, v in expected.items() if variables.get(k) != v}
-    if limits != notes["limits.gpupool.io/main"] + ".\n":
+    if limits != notes["limits.gpupool.io/main"]:
         wrong["limits"] = limits
     return f"{pod['metadata']['name']}: {wrong}" if wrong else ""
 
