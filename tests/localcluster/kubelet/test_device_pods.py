@@ -135,6 +135,17 @@ async def test_devices_are_given_back_when_a_pod_ends(tmp_path: Path) -> None:
         assert plugin.allocated == [(("t0",),)] * 3
 
 
+async def test_timers_get_devices_too(tmp_path: Path) -> None:
+    plugin = FakePlugin("t0")
+    timer = {names.ANNOTATION_RUNTIME: "timer", names.ANNOTATION_RUN_SECONDS: "0"}
+    async with gpu_world(tmp_path) as (cluster, plugins), plugin.registered(plugins):
+        await has(cluster, 1)
+        for name in ("p", "q"):
+            given = asking(name, annotations=timer, restartPolicy="Never")
+            await cluster.run(given, phase_is("Succeeded"))
+        assert plugin.allocated == [(("t0",),)] * 2
+
+
 async def test_a_pod_waits_for_a_plugin_that_is_on_its_way_back(tmp_path: Path) -> None:
     async with gpu_world(tmp_path) as (cluster, plugins):
         async with FakePlugin("t0").registered(plugins):

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from gpupool.contract.names import ENV_VISIBLE_DEVICES
+from gpupool.contract.names import RESOURCE_GPU, RESOURCE_GPU_MEM
 from gpupool.contract.objects import Obj
 from gpupool.kubeletapi.errors import KubeletApiError
 from gpupool.kubeletapi.messages import Mount
@@ -32,10 +32,11 @@ class ContainerDevices:
         return tuple(self._bind(pod.node, mount) for mount in mounts)
 
     def shown(self, pod: Pod, spec: Obj, variables: dict[str, str], *, own_view: bool) -> Shown:
-        """Cards are for containers that were given some: a variable alone, which anybody can set,
+        """Cards are for containers that ask for some: a variable alone, which anybody can set,
         does not do. But for privileged ones, such as monitors, it does."""
-        is_given = ENV_VISIBLE_DEVICES in self.variables(pod, spec["name"])
-        if not is_given and not (spec.get("securityContext") or {}).get("privileged"):
+        limits = (spec.get("resources") or {}).get("limits") or {}
+        asks = RESOURCE_GPU in limits or RESOURCE_GPU_MEM in limits
+        if not asks and not (spec.get("securityContext") or {}).get("privileged"):
             return NOTHING_SHOWN
         return self.gpus.shown(pod.node, variables, own_view=own_view)
 

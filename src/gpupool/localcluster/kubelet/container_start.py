@@ -77,6 +77,9 @@ class Starter:
             await make_volumes(runs.volumes, pod, obj, self.node_of(pod.node), self.storage)
             runs.limits = pod_limits(obj)
             runs.has_volumes = True
+        images = {repository(container["image"]) for container in obj["spec"]["containers"]}
+        if images <= self.settings.hosted.keys():
+            return  # programs of ours know where they are
         for place in runs.volumes.places.values():
             if place.note:
                 self._say_once(pod, runs, obj, "HostPathSimulated", place.note)

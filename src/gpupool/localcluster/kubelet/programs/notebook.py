@@ -81,8 +81,9 @@ class Pages(BaseHTTPRequestHandler):
     do_HEAD = do_GET
 
     def do_POST(self) -> None:
-        size = int(self.headers.get("Content-Length") or 0)
-        if urlsplit(self.path).path != "/login" or not 0 <= size <= _MOST_BYTES:
+        length = self.headers.get("Content-Length") or "0"
+        size = int(length) if length.isdecimal() else _MOST_BYTES + 1
+        if urlsplit(self.path).path != "/login" or size > _MOST_BYTES:
             self._send(404, _page("<p>There is no such page.</p>"))
             return
         form = parse_qs(self.rfile.read(size).decode("utf-8", "replace"))
