@@ -1,0 +1,137 @@
+"""The scheduler on a real kube-apiserver, and the extender asked by a real kube-scheduler.
+
+No kubelets: pods are bound and stay Pending, which is all that a scheduler is about.
+"""
+
+import asyncio
+import contextlib
+import json
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+
+import pytest
+
+from gpupool.contract.objects import Obj
+from gpupool.kube.client import Kube
+from gpupool.kube.credentials import find_access
+from gpupool.kube.errors import AlreadyExists
+from gpupool.kube.https import connected
+from gpupool.kube.resources import EVENTS, PODS, SERVICE_ACCOUNTS
+from gpupool.scheduler.extender_program import ExtenderSettings, run_extender
+from gpupool.scheduler.health import Address
+from gpupool.scheduler.kube_scheduler_config import kube_scheduler_config
+from testbed import build
+from testbed.controlplane import ControlPlane
+from testbed.processes import Child, free_ports
+from tests.scheduler.world import (
+    CARD_UNITS,
+    POLICY,
+    add_node,
+    add_pods,
+    assert_no_card_over,
+    bound,
+    gpu_pod,
+    scheduling,
+    units_by_card,
+)
+
+pytestmark = pytest.mark.kubernetes
+
+HALF = CARD_UNITS // 2
+
+
+@pytest.fixture
+def plane() -> Iterator[ControlPlane]:
+    with ControlPlane() as running:
+        yield running
+
+
+@contextlib.asynccontextmanager
+async def client(plane: ControlPlane) -> AsyncIterator[Kube]:
+    access = await find_access({}, kubeconfig=str(plane.kubeconfig))
+    async with connected(access, "test") as kube:
+        with contextlib.suppress(AlreadyExists):
+            account = {"metadata": {"name": "default", "namespace": "default"}}
+            await kube.create(SERVICE_ACCOUNTS, account)
+        yield kube
+
+
+@contextlib.asynccontextmanager
+async def extended_kube_scheduler(
+    plane: ControlPlane, kube: Kube, folder: Path
+) -> AsyncIterator[Child]:
+    """A real kube-scheduler that asks an extender in this process."""
+    [port] = free_ports(1)
+    listening = asyncio.Event()
+    settings = ExtenderSettings(POLICY, Address("127.0.0.1", port))
+    task = asyncio.create_task(run_extender(kube, settings, lambda _port: listening.set()))
+    await listening.wait()
+    config = kube_scheduler_config(f"http://127.0.0.1:{port}", kubeconfig=str(plane.kubeconfig))
+    file = folder / "config.yaml"
+    file.write_text(json.dumps({**config, "leaderElection": {"leaderElect": False}}))
+    command = [str(build.ensure("kube-scheduler")), f"--config={file}", "--secure-port=0"]
+    child = await asyncio.to_thread(Child, "kube-scheduler", command, folder / "kube-scheduler.log")
+    try:
+        yield child
+    finally:
+        await asyncio.to_thread(child.stop)
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+
+def waiting(name: str, units: int) -> Obj:
+    return gpu_pod(name, units=units, schedulerName="default-scheduler")
+
+
+async def messages(kube: Kube, name: str) -> list[str]:
+    return [
+        event.get("message", "")
+        for event in (await kube.list(EVENTS)).items
+        if event["involvedObject"]["name"] == name
+    ]
+
+
+async def test_ours_binds_on_a_real_api_server(plane: ControlPlane) -> None:
+    async with client(plane) as kube:
+        for node in range(10):
+            await add_node(kube, f"n{node}", 8)
+        async with scheduling(kube):
+            await add_pods(kube, *(gpu_pod(f"p{i}", units=HALF) for i in range(170)))
+            pods = await bound(kube, 160, within_s=60)
+        assert set(units_by_card(pods).values()) == {CARD_UNITS}
+
+
+async def test_kube_scheduler_fills_cards_through_the_extender(
+    plane: ControlPlane, tmp_path: Path
+) -> None:
+    async with client(plane) as kube:
+        for node in range(2):
+            await add_node(kube, f"n{node}", 2)
+        async with extended_kube_scheduler(plane, kube, tmp_path) as child:
+            await add_pods(kube, *(waiting(f"p{i}", HALF) for i in range(8)))
+            pods = await bound(kube, 8, within_s=60)
+            assert child.running
+        assert_no_card_over(pods)
+        assert set(units_by_card(pods).values()) == {CARD_UNITS}
+
+
+async def test_a_pod_that_waits_is_bound_soon_after_a_release(
+    plane: ControlPlane, tmp_path: Path
+) -> None:
+    """Node totals would allow it; one card does not. No event but ours tells kube-scheduler."""
+    async with client(plane) as kube:
+        await add_node(kube, "n", 2)
+        async with extended_kube_scheduler(plane, kube, tmp_path):
+            await add_pods(kube, waiting("a", HALF + 1), waiting("b", HALF + 1))
+            await bound(kube, 2, within_s=60)
+            await add_pods(kube, waiting("c", HALF))
+            async with asyncio.timeout(60):
+                while True:
+                    said = await messages(kube, "c")
+                    if any("Insufficient GPU Memory in one device" in text for text in said):
+                        break
+                    await asyncio.sleep(0.05)
+            await kube.delete(PODS, "a", "default", options={"gracePeriodSeconds": 0})
+            pods = await bound(kube, 2, within_s=30)
+        assert {pod["metadata"]["name"] for pod in pods} == {"b", "c"}
+        assert_no_card_over(pods)
