@@ -40,11 +40,11 @@ down: $(READY) ## Stop it; its data stays (NAME=)
 
 .PHONY: test
 test: $(BUILT) ## Run the tests (T="path -k word")
-	$(BIN)/pytest -n 2 -m "not slow" $(T)
+	$(BIN)/pytest -n 2 -m "not slow and not kubernetes" $(T)
 
 .PHONY: test-slow
 test-slow: $(BUILT) ## Run the long ones: hundreds of crashes, large clusters
-	$(BIN)/pytest -m slow tests
+	$(BIN)/pytest -m "slow and not kubernetes" tests
 
 .PHONY: check
 check: $(READY) ## Format, lint, types, architecture and docs, without changing anything

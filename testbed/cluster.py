@@ -10,7 +10,7 @@ import signal
 import sys
 import tempfile
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 
@@ -45,7 +45,9 @@ class Kubernetes:
         labels: Mapping[str, str] | None = None,
         scheduler: bool = True,
         flags: Mapping[str, Sequence[str]] | None = None,
+        images: Callable[[Path], None] | None = None,
     ) -> None:
+        """`images` writes the archive of all that pods may use; without it, busybox alone."""
         names = [f"127.0.0.{number + 2}" for number in range(nodes)]
         self.plane = ControlPlane(
             controllers=True,
@@ -56,16 +58,16 @@ class Kubernetes:
         self._folder = Path()
         self._names = names
         self._labels = labels
+        self._images = images or write_small_images
         self.nodes: list[Node] = []
 
     def __enter__(self) -> Kubernetes:
         check()
-        busybox = debian.ensure("busybox")
         self.plane.__enter__()
         self._folder = Path(tempfile.mkdtemp(prefix="gpupool-nodes-"))
         try:
             archive = self._folder / "images.tar"
-            images.write_archive(archive, busybox)
+            self._images(archive)
             for name in self._names:
                 node = Node(name, self._folder / name, self._labels)
                 self.nodes.append(node)
@@ -89,6 +91,11 @@ class Kubernetes:
             node.stop()
         self.plane.stop()
         shutil.rmtree(self._folder, ignore_errors=True)
+
+
+def write_small_images(target: Path) -> None:
+    layers = {"busybox": images.busybox_layer(debian.ensure("busybox"))}
+    images.write_archive(target, layers, images.small_images())
 
 
 def main() -> int:

@@ -76,8 +76,8 @@ class ControlPlane:
     def token(self) -> str:
         return self._tokens["admin"]
 
-    def kubeconfig_of(self, user: str) -> str:
-        """As text: JSON, which is YAML too."""
+    def kubeconfig_of(self, user: str, token: str = "") -> str:
+        """As text: JSON, which is YAML too. `token` where that user is none of `users`."""
         ca = base64.b64encode(self.ca_file.read_bytes()).decode()
         config = {
             "apiVersion": "v1",
@@ -89,7 +89,7 @@ class ControlPlane:
                     "cluster": {"server": self.url, "certificate-authority-data": ca},
                 }
             ],
-            "users": [{"name": user, "user": {"token": self._tokens[user]}}],
+            "users": [{"name": user, "user": {"token": token or self._tokens[user]}}],
             "contexts": [{"name": "testbed", "context": {"cluster": "testbed", "user": user}}],
         }
         return json.dumps(config, indent=1)

@@ -1,9 +1,10 @@
 """A real node: containerd and a kubelet in namespaces of their own, on an address of the loopback.
 
 The kubelet's directories are fixed (/var/lib/kubelet), and it writes settings of the whole machine
-(/proc/sys). So both run behind overlays on /var and /run and with stand-ins for those settings;
-nothing of the machine changes, and ending one process ends everything on the node. What a device
-plugin needs is in `Node.plugins`, reachable from outside.
+(/proc/sys). So both run behind overlays on /var, /run and /usr and with stand-ins for those
+settings; nothing of the machine changes, and ending one process ends everything on the node. What a
+device plugin needs is in `Node.plugins`, reachable from outside; what is put into `Node.driver` is
+the node's GPU driver.
 
 Needs root. Which flags it takes on a machine like this, and why, is from measurements: cgroup v1
 (failCgroupV1), no right to lower oom scores (restrict_oom_score_adj), no network but the loopback.
@@ -27,6 +28,10 @@ from testbed.processes import Child, wait_until
 PROGRAMS = ("kubelet", "containerd", "containerd-shim-runc-v2", "ctr")
 _START_SECONDS = 60.0
 _CGROUPS = Path("/sys/fs/cgroup")
+# Where the node's programs write; what they write is gone with them.
+_OVERLAID = ("var", "run", "usr")
+# Where a node that was set up by hand has its driver; here it is what is in `Node.driver`.
+DRIVER = "/usr/lib/nvidia-375"
 # What a kubelet sets for the whole machine.
 _SETTINGS = (
     "vm/overcommit_memory",
@@ -52,11 +57,18 @@ class Node:
     def plugins(self) -> Path:
         return self.folder / "kubelet" / "device-plugins"
 
+    @property
+    def driver(self) -> Path:
+        return self.folder / "driver"
+
     def start(self, kubeconfig: str, ca_file: Path, images: Path) -> None:
         """`images` is an archive of all the images that its pods may use."""
         programs = {name: build.ensure(name) for name in PROGRAMS}
-        for part in ("kubelet", "var.up", "var.work", "run.up", "run.work", "sys", "cni"):
+        for part in ("kubelet", "driver", "sys", "cni"):
             (self.folder / part).mkdir(parents=True)
+        for part in _OVERLAID:
+            for layer in ("up", "work"):
+                (self.folder / f"{part}.{layer}").mkdir()
         self._make_cgroups()
         self._write_files(kubeconfig, ca_file)
         script = self.folder / "node.sh"
@@ -144,12 +156,13 @@ def _script(node: Node, programs: Mapping[str, Path], images: Path) -> str:
     )
     return f"""
 mount --make-rprivate /
-for part in var run; do
+for part in {" ".join(_OVERLAID)}; do
   mount -t overlay overlay /$part \\
     -o lowerdir=/$part,upperdir={folder}/$part.up,workdir={folder}/$part.work
 done
-mkdir -p /var/lib/kubelet
+mkdir -p /var/lib/kubelet {DRIVER}
 mount --bind {folder}/kubelet /var/lib/kubelet
+mount --bind {folder}/driver {DRIVER}
 mount --make-shared /var/lib/kubelet
 {stand_ins}
 export PATH={programs["kubelet"].parent}:$PATH

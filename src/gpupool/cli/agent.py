@@ -28,11 +28,13 @@ def _mounts(
 ) -> "tuple[Mount, ...]":
     from gpupool.kubeletapi.messages import Mount
 
-    pairs = [text.split(":") for text in texts]
-    for text, pair in zip(texts, pairs, strict=True):
-        if len(pair) != 2 or not all(path.startswith("/") for path in pair):
+    made = []
+    for text in texts:
+        found = re.fullmatch(r"(/[^:]*):(/[^:]*?)(:rw)?", text)
+        if found is None:
             raise click.BadParameter(f'wanted /on/the/node:/in/the/container, found "{text}"')
-    return tuple(Mount(inside, outside, read_only=True) for outside, inside in pairs)
+        made.append(Mount(found[2], found[1], read_only=not found[3]))
+    return tuple(made)
 
 
 @click.command("agent")
@@ -68,10 +70,31 @@ def _mounts(
 @click.option("--feature-labels", is_flag=True, help="Also set nvidia.com/gpu.* labels.")
 @click.option("--xid-policy", type=click.Path(path_type=Path), help="Laid over ours (TOML).")
 @click.option(
-    "--mount", "mounts", multiple=True, callback=_mounts, help="NODE-PATH:PATH, for GPU containers."
+    "--mount",
+    "mounts",
+    multiple=True,
+    callback=_mounts,
+    metavar="NODE-PATH:PATH",
+    help="For GPU containers: read-only, unless it ends in :rw.",
 )
 @click.option(
-    "--limiter", multiple=True, callback=_mounts, help="The same, for isolated shares only."
+    "--limiter",
+    multiple=True,
+    callback=_mounts,
+    metavar="NODE-PATH:PATH",
+    help="The same, for isolated shares only.",
+)
+@click.option(
+    "--install-limiter",
+    type=click.Path(path_type=Path),
+    metavar="DIRECTORY",
+    help="Put the limiter there, and mount it; the path is the same on the node.",
+)
+@click.option(
+    "--driver-libraries",
+    default="",
+    metavar="DIRECTORY",
+    help="Where containers find libcuda.so.1, for the limiter to stand in for it.",
 )
 @click.option("--metrics-port", type=click.IntRange(0, 65535), help="Of 127.0.0.1.")
 @click.option(
@@ -85,6 +108,8 @@ def command(
     context: str,
     simulated: Path | None,
     xid_policy: Path | None,
+    install_limiter: Path | None,
+    driver_libraries: str,
     **settings: Any,
 ) -> None:
     """Find a node's GPUs, label the node, and offer them to its kubelet.
@@ -96,9 +121,12 @@ def command(
     from gpupool.agent.xid_policy import BadPolicy, load_policy
     from gpupool.cli.log_format import log_to_stderr
     from gpupool.hardware.driver import DriverReplaced
+    from gpupool.hardware.limiter import LimiterError
     from gpupool.kubeletapi.errors import BadSocketPath
 
     try:
+        if install_limiter is not None:
+            settings["limiter"] += _installed(install_limiter, driver_libraries)
         told = AgentSettings(policy=load_policy(xid_policy), **settings)
 
         async def work(kube: "Kube") -> None:
@@ -106,11 +134,19 @@ def command(
             await run_agent(told, _driver(simulated), kube)
 
         run_program(work, "gpupool-agent", kubeconfig=kubeconfig, context=context)
-    except (BadPolicy, BadSocketPath) as error:
+    except (BadPolicy, BadSocketPath, LimiterError) as error:
         raise click.ClickException(str(error)) from error
     except DriverReplaced as error:
         words = f"The NVIDIA driver has been replaced: start the agent again ({error})."
         raise click.ClickException(words) from error
+
+
+def _installed(directory: Path, driver: str) -> "tuple[Mount, ...]":
+    from gpupool.hardware.limiter import Settings, install
+    from gpupool.kubeletapi.messages import Mount
+
+    files = install(directory.absolute(), Settings(driver=driver))
+    return tuple(Mount(inside, outside, read_only=True) for outside, inside in files.mounts)
 
 
 def _driver(simulated: Path | None) -> "Driver":

@@ -1,0 +1,158 @@
+"""gpupool on a real Kubernetes of this machine, its programs as processes beside it.
+
+    with Kubernetes(nodes=2, images=write_gpu_images) as kubernetes:
+        with Installation(kubernetes, {"127.0.0.3": [card_profile("Tesla M40", 12209)]}): ...
+
+Every program has the token of its own service account, with the rights that the chart of deploy/
+gives it. Each node has a simulated driver, which its agent mounts into containers where NVIDIA's
+images look for one.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+
+from gpupool.hardware.simdriver import NodeFiles, create_node
+from gpupool.hardware.simdriver_cards import CardProfile
+from testbed.cluster import CannotRun, Kubernetes
+from testbed.find_kubectl import ensure_kubectl
+from testbed.node import Node
+from testbed.processes import Child, free_ports
+
+CHART = Path(__file__).resolve().parent.parent / "deploy" / "gpupool"
+NAMESPACE = "kube-system"
+DRIVER = "/usr/local/nvidia"  # in containers
+_RIGHTS = (
+    "service-accounts.yaml",
+    "agent-rbac.yaml",
+    "scheduler-rbac.yaml",
+    "admission-rbac.yaml",
+)
+
+
+def helm_program() -> Path:
+    """Raises CannotRun."""
+    beside = Path(sys.executable).with_name("helm")
+    found = beside if beside.exists() else shutil.which("helm")
+    if found is None:
+        raise CannotRun("the chart: wanted helm (package helm-binary), found none")
+    return Path(found)
+
+
+class Installation:
+    """`programs` by name: scheduler-0, scheduler-1, admission, agent-<node>."""
+
+    def __init__(
+        self,
+        kubernetes: Kubernetes,
+        cards: Mapping[str, Sequence[CardProfile]],
+        *,
+        schedulers: int = 1,
+        values: Sequence[str] = (),
+    ) -> None:
+        self._kubernetes = kubernetes
+        self._cards = cards
+        self._schedulers = schedulers
+        self._values = values
+        self._folder = kubernetes.plane.folder / "gpupool"
+        self._commands: dict[str, list[str]] = {}
+        self.programs: dict[str, Child] = {}
+        self.drivers: dict[str, NodeFiles] = {}
+
+    def __enter__(self) -> Installation:
+        self._folder.mkdir()
+        (self._folder / "rights.yaml").write_text(self._rights())
+        self.kubectl("apply", "-f", str(self._folder / "rights.yaml"))
+        accounts = ("gpupool-agent", "gpupool-scheduler", "gpupool-admission")
+        for account in accounts:
+            self._write_kubeconfig(account)
+        self._commands["admission"] = self._admission()
+        for number in range(self._schedulers):
+            self._commands[f"scheduler-{number}"] = self._scheduler()
+        for node in self._kubernetes.nodes:
+            self._commands[f"agent-{node.name}"] = self._agent(node)
+        try:
+            for name in self._commands:
+                self.start(name)
+        except BaseException:
+            self.stop()
+            raise
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.stop()
+
+    def start(self, name: str) -> None:
+        number = sum(1 for _ in self._folder.glob(f"{name}.*.log"))
+        log = self._folder / f"{name}.{number}.log"
+        self.programs[name] = Child(name, self._commands[name], log)
+
+    def kill(self, name: str) -> None:
+        """As if its machine had lost power; `start` begins it again."""
+        self.programs.pop(name).stop(patience=0.0)
+
+    def stop(self) -> None:
+        while self.programs:
+            self.programs.popitem()[1].stop()
+
+    def kubectl(self, *arguments: str) -> str:
+        program = ensure_kubectl()
+        if program is None:
+            raise CannotRun("wanted kubectl, or Go to build it; found neither")
+        command = [str(program), f"--kubeconfig={self._kubernetes.plane.kubeconfig}", *arguments]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        if done.returncode:
+            raise RuntimeError(f"{' '.join(command)}\n{done.stdout}{done.stderr}")
+        return done.stdout
+
+    def _rights(self) -> str:
+        command = [str(helm_program()), "template", "gpupool", str(CHART), "-n", NAMESPACE]
+        command += [f"--show-only=templates/{name}" for name in _RIGHTS]
+        command += [f"--set={value}" for value in self._values]
+        return subprocess.run(command, capture_output=True, text=True, check=True).stdout
+
+    def _write_kubeconfig(self, account: str) -> None:
+        asked = ("create", "token", account, "-n", NAMESPACE, "--duration=12h")
+        token = self.kubectl(*asked).strip()
+        file = self._folder / account
+        file.touch(mode=0o600)
+        file.write_text(self._kubernetes.plane.kubeconfig_of(account, token))
+
+    def _program(self, name: str, account: str, *flags: str) -> list[str]:
+        config = f"--kubeconfig={self._folder / account}"
+        return [sys.executable, "-m", "gpupool", name, config, *flags]
+
+    def _admission(self) -> list[str]:
+        (port,) = free_ports(1)
+        return self._program("admission", "gpupool-admission", f"--address=127.0.0.1:{port}")
+
+    def _scheduler(self) -> list[str]:
+        return self._program("scheduler", "gpupool-scheduler", "--health-address=")
+
+    def _agent(self, node: Node) -> list[str]:
+        driver = create_node(node.driver, node.name, self._cards.get(node.name, ()))
+        # Containers of any user count in it, as they may use the devices of a real driver.
+        os.chmod(driver.state, 0o666)
+        self.drivers[node.name] = driver
+        return self._program(
+            "agent",
+            "gpupool-agent",
+            f"--node={node.name}",
+            f"--plugins={node.plugins}",
+            f"--pod-resources={node.folder / 'kubelet' / 'pod-resources' / 'kubelet.sock'}",
+            f"--simulated={driver.state}",
+            f"--mount={driver.directory}:{DRIVER}:rw",
+            f"--install-limiter={node.folder / 'limiter'}",
+            f"--driver-libraries={DRIVER}/lib",
+        )
