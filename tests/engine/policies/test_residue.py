@@ -1,3 +1,7 @@
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
 from gpupool.core.gpu import Card, Inventory
 from gpupool.core.request import Node
 from gpupool.engine.cluster import Cluster
@@ -5,7 +9,17 @@ from gpupool.engine.decide import Placement, decide
 from gpupool.engine.policies import POLICIES
 from gpupool.engine.policies.mix import Demand, Mix
 from gpupool.engine.policies.policy import Ask
-from tests.engine.policies.clusters import MIB, UNITS, request
+from tests.engine.policies.clusters import (
+    MIB,
+    UNITS,
+    as_nodes,
+    asks,
+    clusters,
+    fits,
+    mixes,
+    nodes_of,
+    request,
+)
 
 HALF, MOST, WHOLE, EIGHT = (
     Ask(1, 5, 0, 1, 1),
@@ -70,3 +84,28 @@ def test_a_pod_without_much_gpu_stays_off_the_cpu_that_cards_need() -> None:
         here.set_node(Node(name, allocatable=allocatable, inventory=Inventory(cards)))
     known = mix(Ask(1, 0, 0, 4, 1))
     assert place(here, Ask(1, 5, 0, 5, 1), known)[0] == "roomy"
+
+
+@given(cluster=clusters(), known=mixes(), pods=st.lists(asks, max_size=8), ask=asks)
+@settings(deadline=None, max_examples=100)
+def test_few_nodes_cost_what_they_cost_among_many(
+    cluster: Cluster, known: Mix, pods: list[Ask], ask: Ask
+) -> None:
+    policy = POLICIES["residue"](known)
+    for at, other in enumerate(pods):
+        decision = decide(cluster, request(other, str(at)), policy)
+        if isinstance(decision, Placement):
+            cluster.hold(request(other, str(at)), decision.node, decision.allocation)
+    nodes = as_nodes(*(int(n) for n in nodes_of(cluster) if fits(cluster, ask, int(n))))
+    if len(nodes):
+        many = policy.costs(cluster.columns, ask, np.tile(nodes, 9))
+        assert many.tolist() == policy.costs(cluster.columns, ask, nodes).tolist() * 9
+
+
+def test_a_card_that_is_larger_than_any_known_one_is_judged_too() -> None:
+    here = cluster(a=2)
+    large = Inventory((Card(0, "b-0", "m", 3 * UNITS, unit_mib=1),))
+    allocatable = {"cpu": 100, "memory": 100 * MIB, "pods": 99}
+    here.set_node(Node("b", allocatable=allocatable, inventory=large))
+    known = mix(HALF, MOST, WHOLE)
+    assert {place(here, WHOLE, known)[0] for _ in range(3)} == {"a", "b"}

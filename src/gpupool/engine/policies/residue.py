@@ -8,6 +8,7 @@ A pod goes where this sum rises least, in thousandths of a card:
 Among equals the smaller machine is taken, so that large ones stay free for large pods.
 """
 
+import math
 from dataclasses import dataclass
 from functools import partial
 
@@ -30,6 +31,7 @@ _FINE = 250
 _HALF = _FINE // 2
 _PULL_FINE = _PULL * _FINE // WHOLE
 _NO_ROOM = 2**20
+_FEW = 4  # so many nodes are judged faster one by one
 _MIB = 2**20
 
 
@@ -116,6 +118,51 @@ def _prices(wanted: list[Demand], mix: Mix) -> Ints:
 
 
 def _costs(tables: Tables, columns: CardColumns, ask: Ask, nodes: Ints) -> Ints:
+    if len(nodes) <= _FEW and _is_plain(tables, ask):
+        costs = [_cost_of_one(tables, columns, ask, node) for node in nodes.tolist()]
+        return np.array(costs, dtype=np.int64)
+    return _costs_of_many(tables, columns, ask, nodes)
+
+
+def _is_plain(tables: Tables, ask: Ask) -> bool:
+    """All cards are alike and compute is not counted: what there is nearly everywhere."""
+    if tables.counts_compute or ask.compute:
+        return False
+    return 0 < tables.only_total >= ask.memory
+
+
+def _cost_of_one(tables: Tables, columns: CardColumns, ask: Ask, node: int) -> int:
+    """The same as `_costs_of_many`, number by number: between two decisions few nodes change."""
+    usable, begin, memory = tables.listed, tables.only_total, ask.memory
+    free = columns.card_free[:, node].tolist()
+    if max(free) > begin:  # a kind of card that the mix has not heard of yet
+        return int(_costs_of_many(tables, columns, ask, np.array([node]))[0])
+    before = sum([usable[begin + part] for part in free])
+    if memory:
+        rest = [usable[begin + part] - usable[begin + part - memory] for part in free]
+        lost = min(rest) if ask.cards == 1 else sum(sorted(rest)[: ask.cards])
+        taken = ask.cards * memory * WHOLE // begin
+    else:
+        lost = taken = ask.cards * WHOLE
+    after = before - lost
+    rises = 0.0
+    for host, asked, cards_for in zip(
+        columns.host_free[:, node].tolist(),
+        (ask.cpu_milli, ask.memory_mib * _MIB),
+        tables.cards_for.ravel().tolist(),
+        strict=True,
+    ):
+        fed = host * cards_for
+        rises += max(after - (fed - asked * cards_for), 0.0) - max(before - fed, 0.0)
+    cost: int = (lost - taken) * _FINE + min(after, _PULLED_CARDS * WHOLE) * _PULL_FINE
+    cost += math.floor(rises * _HALF)
+    if tables.price is not None:
+        model = min(int(columns.model[node]), len(tables.price) - 1)
+        cost += taken * int(tables.price[model])
+    return cost * BULKS + int(columns.bulk[node])
+
+
+def _costs_of_many(tables: Tables, columns: CardColumns, ask: Ask, nodes: Ints) -> Ints:
     free = columns.card_free.take(nodes, axis=1)
     total = None if tables.only_total else columns.card_total.take(nodes, axis=1)
     at = _places(tables, columns, free, total, nodes)
@@ -177,12 +224,21 @@ def _starved(tables: Tables, host: Ints, ask: Ask, before: Ints, after: Ints) ->
 def _cards(tables: Tables, columns: CardColumns, ask: Ask, node: int) -> tuple[int, ...]:
     fitting = fitting_cards(columns, ask, node)
     if ask.memory and len(fitting) > ask.cards:
-        total = None if tables.only_total else columns.card_total[:, node : node + 1]
-        nodes = np.array([node])
-        free = columns.card_free[:, node : node + 1]
-        at = _places(tables, columns, free, total, nodes)
-        left = (at - _asked(ask, total, tables))[:, 0].tolist()
-        now = at[:, 0].tolist()
+        now, left = _before_and_after(tables, columns, ask, node)
         usable, last = tables.listed, len(tables.listed) - 1
         fitting.sort(key=lambda card: usable[min(now[card], last)] - usable[min(left[card], last)])
     return tuple(sorted(fitting[: ask.cards]))
+
+
+def _before_and_after(
+    tables: Tables, columns: CardColumns, ask: Ask, node: int
+) -> tuple[list[int], list[int]]:
+    """Where each card of the node stands in the table, without the ask's part and with it."""
+    if _is_plain(tables, ask):
+        now = [tables.only_total + part for part in columns.card_free[:, node].tolist()]
+        return now, [at - ask.memory for at in now]
+    total = None if tables.only_total else columns.card_total[:, node : node + 1]
+    free = columns.card_free[:, node : node + 1]
+    places = _places(tables, columns, free, total, np.array([node]))
+    left = places - _asked(ask, total, tables)
+    return places[:, 0].tolist(), left[:, 0].tolist()
