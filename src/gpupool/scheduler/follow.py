@@ -1,7 +1,9 @@
 """follow: keeps a ClusterState up to date with the API, from now on."""
 
 import asyncio
+import logging
 
+from gpupool.contract.objects import Obj
 from gpupool.kube.client import Kube
 from gpupool.kube.mirror import Changed, Mirror
 from gpupool.kube.resources import (
@@ -15,6 +17,8 @@ from gpupool.kube.resources import (
     Resource,
 )
 from gpupool.scheduler.cluster_state import ClusterState
+
+log = logging.getLogger(__name__)
 
 
 def handlers_of(state: ClusterState) -> dict[Resource, Changed]:
@@ -30,6 +34,19 @@ def handlers_of(state: ClusterState) -> dict[Resource, Changed]:
     }
 
 
+def _guarded(handler: Changed) -> Changed:
+    """An object that cannot be read is reported, and does not stop all others."""
+
+    def guarded(old: Obj | None, new: Obj | None) -> None:
+        try:
+            handler(old, new)
+        except (KeyError, TypeError, ValueError, AttributeError):
+            metadata = (new or old or {}).get("metadata") or {}
+            log.exception("object not understood", extra={"object": metadata.get("name")})
+
+    return guarded
+
+
 async def follow(
     kube: Kube, state: ClusterState, tasks: asyncio.TaskGroup, *also_pods: Changed
 ) -> None:
@@ -38,7 +55,7 @@ async def follow(
     for resource, handler in handlers_of(state).items():
         mirror = Mirror(kube, resource)
         for each in (handler, *(also_pods if resource == PODS else ())):
-            mirror.on_change(each)
+            mirror.on_change(_guarded(each))
         tasks.create_task(mirror.run(), name=f"mirror-{resource.plural}")
         mirrors.append(mirror)
     for mirror in mirrors:

@@ -34,7 +34,6 @@ Words = Callable[[], str]  # empty: there is nothing to say any more
 
 @dataclass(slots=True)
 class _News:
-    pod: Pending
     why: Words
     reason: str
     said: str  # last
@@ -47,12 +46,15 @@ class Reports:
         self,
         kube: Kube,
         events: Mapping[str, Recorder],  # by the name of the scheduler that a pod asked for
+        pending: Mapping[str, Pending],
         *,
         clock: Callable[[], float],
         now: Callable[[], datetime.datetime],
     ) -> None:
+        """`pending`: who still waits, as it was last seen; nobody else is reported on."""
         self._kube = kube
         self._events = events
+        self._pending = pending
         self._clock = clock
         self._now = now
         self._news: dict[str, _News] = {}
@@ -69,9 +71,9 @@ class Reports:
         """The pod has no node: soon in its condition and as an event, if it is news by then."""
         news = self._news.get(pod.uid)
         if news is None:
-            news = self._news[pod.uid] = _News(pod, why, reason, "")
+            news = self._news[pod.uid] = _News(why, reason, "")
             self._say_at(self._clock(), pod.uid, news)
-        news.pod, news.why, news.reason = pod, why, reason
+        news.why, news.reason = why, reason
         if not news.is_due:
             self._say_at(self._clock() + news.silence_s, pod.uid, news)
 
@@ -113,23 +115,24 @@ class Reports:
 
     async def _say(self, uid: str) -> None:
         try:
-            news = self._news.get(uid)
-            if news is None:
+            news, pod = self._news.get(uid), self._pending.get(uid)
+            if news is None or pod is None:
+                self.forget(uid)
                 return
             news.is_due = False
             news.silence_s = min(2 * news.silence_s, _LONGEST_SILENCE_S)
             words = news.why()
             if words and words != news.said:
                 news.said = words
-                recorder = self._events[news.pod.scheduler]
-                recorder.event(news.pod.as_object, WARNING, "FailedScheduling", _cut(words))
-                if words != news.pod.why:
-                    await self._write_condition(news)
+                recorder = self._events[pod.scheduler]
+                recorder.event(pod.as_object, WARNING, "FailedScheduling", _cut(words))
+            if words and words != pod.why:
+                await self._write_condition(pod, news)
         finally:
             self._slots.release()
 
-    async def _write_condition(self, news: _News) -> None:
-        pod = news.pod
+    async def _write_condition(self, pod: Pending, news: _News) -> None:
+        """Of the very version that was seen: a pod that was bound since is not told it waits."""
         now = self._now().strftime("%Y-%m-%dT%H:%M:%SZ")
         condition = {
             "type": "PodScheduled",
@@ -139,11 +142,13 @@ class Reports:
             "lastTransitionTime": pod.why_since or now,
         }
         path = PODS.path(pod.request.namespace, pod.request.name, "status")
-        patch = {"metadata": {"uid": pod.uid}, "status": {"conditions": [condition]}}
+        metadata = {"uid": pod.uid, "resourceVersion": pod.version}
+        patch = {"metadata": metadata, "status": {"conditions": [condition]}}
         try:
             await self._kube.patch(path, patch, content_type=STRATEGIC_PATCH)
-        except KubeError as error:  # the pod is bound or gone, or the next report gets through
+        except KubeError as error:  # it has changed, perhaps for the better: see later
             log.debug("condition not written", extra={"pod": pod.shown, "error": str(error)})
+            self._say_at(self._clock() + news.silence_s, pod.uid, news)
 
 
 def _cut(message: str) -> str:

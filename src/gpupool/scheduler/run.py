@@ -52,7 +52,7 @@ class Scheduler:
         self.metrics = Metrics()
         self.state = ClusterState(settings.names, settings.policy, self._wake.set, settings.clock)
         events = {name: Recorder(kube, name, _now) for name in settings.names}
-        self._reports = Reports(kube, events, clock=settings.clock, now=_now)
+        self._reports = Reports(kube, events, self.state.pending, clock=settings.clock, now=_now)
         binder = Binder(
             kube, self.state, self._reports, self.metrics, settings.clock, settings.may_act
         )
@@ -75,7 +75,8 @@ class Scheduler:
             try:
                 await self._work()
             finally:
-                await self._writes.drain(_DRAIN_S)
+                # Who leads no more has nothing to wait for: another decides now.
+                await self._writes.drain(_DRAIN_S if self._may_act() else 0.0)
 
     async def _work(self) -> None:
         slice_s = self._clock()

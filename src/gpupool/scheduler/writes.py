@@ -25,9 +25,9 @@ class Writes:
 
     async def drain(self, limit_s: float) -> None:
         """Until all that has begun is done, or the time is over."""
-        if self._running:
+        if self._running and limit_s:
             await asyncio.wait(self._running, timeout=limit_s)
-        for task in self._running:
+        for task in list(self._running):
             task.cancel()
 
     def _ended(self, task: asyncio.Task[None]) -> None:

@@ -1,0 +1,133 @@
+"""Reports: news once, the newest only, at most every so often, and never of a pod that is bound."""
+
+import asyncio
+import datetime
+from collections.abc import AsyncGenerator
+from typing import Any
+
+import orjson
+
+from gpupool.contract.objects import Obj
+from gpupool.kube.client import Headers, Kube, Query
+from gpupool.kube.events import Recorder
+from gpupool.scheduler.pending import Pending, pending_of
+from gpupool.scheduler.report import Reports
+
+
+def pod(uid: str = "u", version: str = "7") -> Pending:
+    return pending_of(
+        {
+            "metadata": {
+                "name": "p",
+                "namespace": "default",
+                "uid": uid,
+                "resourceVersion": version,
+            },
+            "spec": {"schedulerName": "s", "containers": [{"name": "c"}]},
+        },
+        0.0,
+    )
+
+
+class Desk:
+    """A server that keeps what is written, a clock, and who waits."""
+
+    def __init__(self) -> None:
+        self.now_s = 0.0
+        self.conditions: list[Obj] = []
+        self.events: list[str] = []
+        self.conflict = False
+        self.pending: dict[str, Pending] = {"u": pod()}
+        kube = Kube(self)
+        self.reports = Reports(
+            kube, {"s": Recorder(kube, "s", _now)}, self.pending, clock=lambda: self.now_s, now=_now
+        )
+
+    async def call(
+        self, method: str, path: str, *, query: Query, headers: Headers, body: bytes
+    ) -> tuple[int, bytes]:
+        document: Any = orjson.loads(body)
+        if path.endswith("/status"):
+            self.conditions.append(document)
+            if self.conflict:
+                return 409, b'{"reason": "Conflict"}'
+        else:
+            self.events.append(document.get("message", ""))
+        return 200, b"{}"
+
+    def stream(self, path: str, *, query: Query, headers: Headers) -> AsyncGenerator[bytes, None]:
+        raise AssertionError("nothing is watched here")
+
+    async def after(self, seconds: float) -> list[str]:
+        """The messages of the conditions that were written by then."""
+        self.now_s += seconds
+        self.reports._wake.set()
+        task = asyncio.create_task(self.reports.run())
+        for _ in range(30):
+            await asyncio.sleep(0)
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+        return [each["status"]["conditions"][0]["message"] for each in self.conditions]
+
+
+def _now() -> datetime.datetime:
+    return datetime.datetime(2026, 1, 1, tzinfo=datetime.UTC)
+
+
+async def test_the_first_news_is_said_at_once_and_the_next_after_a_while() -> None:
+    desk = Desk()
+    desk.reports.waits(pod(), lambda: "one")
+    assert await desk.after(0) == ["one"]
+    desk.reports.waits(pod(), lambda: "two")
+    desk.reports.waits(pod(), lambda: "three")
+    assert await desk.after(0.5) == ["one"]
+    assert await desk.after(2) == ["one", "three"]
+    assert desk.events == ["one", "three"]
+
+
+async def test_the_same_again_is_no_news() -> None:
+    desk = Desk()
+    for _ in range(3):
+        desk.reports.waits(pod(), lambda: "one")
+        await desk.after(100)
+        desk.pending["u"] = pending_of(_with_condition("one"), 0.0)
+    assert desk.events == ["one"]
+    assert len(desk.conditions) == 1
+
+
+async def test_a_pod_that_waits_no_more_is_not_told_that_it_does() -> None:
+    desk = Desk()
+    desk.reports.waits(pod(), lambda: "one")
+    del desk.pending["u"]
+    assert await desk.after(0) == []
+    assert not desk.reports._news
+
+
+async def test_a_condition_is_written_on_the_version_that_was_seen_and_else_tried_again() -> None:
+    desk = Desk()
+    desk.conflict = True
+    desk.reports.waits(pod(), lambda: "one")
+    await desk.after(0)
+    desk.pending["u"] = pod(version="8")
+    desk.conflict = False
+    await desk.after(10)
+    versions = [each["metadata"]["resourceVersion"] for each in desk.conditions]
+    assert versions == ["7", "8"]
+    assert desk.events == ["one"]
+
+
+async def test_long_words_are_cut_as_kube_scheduler_cuts_them() -> None:
+    desk = Desk()
+    desk.reports.waits(pod(), lambda: "x" * 3000)
+    await desk.after(0)
+    assert len(desk.events[0]) == 1024
+    assert desk.events[0].endswith("x ...")
+
+
+def _with_condition(message: str) -> Obj:
+    condition = {"type": "PodScheduled", "status": "False", "message": message}
+    return {
+        "metadata": {"name": "p", "namespace": "default", "uid": "u", "resourceVersion": "9"},
+        "spec": {"schedulerName": "s", "containers": [{"name": "c"}]},
+        "status": {"conditions": [condition]},
+    }
