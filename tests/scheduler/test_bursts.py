@@ -3,6 +3,7 @@
 from pathlib import Path
 
 from gpupool.scheduler.queue import State
+from tests.scheduler.unreliable import Fault, unreliable
 from tests.scheduler.world import (
     CARD_UNITS,
     add_node,
@@ -58,5 +59,22 @@ async def test_two_schedulers_at_once_of_which_the_leader_leaves(tmp_path: Path)
                 await bound(kube, 10)
             await add_pods(kube, *(gpu_pod(f"b{i}", units=4) for i in range(70)))
             pods = await bound(kube, 128)
+        assert_no_card_over(pods)
+        assert set(units_by_card(pods).values()) == {CARD_UNITS}
+
+
+async def test_a_leader_that_is_cut_off_is_replaced_and_gives_no_card_twice(tmp_path: Path) -> None:
+    async with world(tmp_path) as kube:
+        for node in range(4):
+            await add_node(kube, f"n{node}", 8)
+        way = unreliable(kube)
+        async with elected(way.kube, "one", valid_s=1.0):
+            await add_pods(kube, *(gpu_pod(f"a{i}", units=4) for i in range(64)))
+            await bound(kube, 10)
+            way.choose = lambda _method, _path: Fault.LOST_ANSWER  # also of what it has sent
+            way.cut_watches()
+            async with elected(kube, "two", valid_s=1.0):
+                await add_pods(kube, *(gpu_pod(f"b{i}", units=4) for i in range(70)))
+                pods = await bound(kube, 128)
         assert_no_card_over(pods)
         assert set(units_by_card(pods).values()) == {CARD_UNITS}

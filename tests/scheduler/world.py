@@ -90,9 +90,12 @@ async def scheduling(kube: Kube, names: frozenset[str] = NAMES) -> AsyncIterator
 
 
 @contextlib.asynccontextmanager
-async def elected(kube: Kube, identity: str) -> AsyncIterator[None]:
+async def elected(kube: Kube, identity: str, valid_s: float = 15.0) -> AsyncIterator[None]:
     """One of several schedulers, of which the leader works."""
-    leadership = Leadership(kube, Candidacy("kube-system", SCHEDULER_LEASE, identity, retry_s=0.02))
+    candidacy = Candidacy(
+        "kube-system", SCHEDULER_LEASE, identity, valid_s, valid_s * 2 / 3, retry_s=0.02
+    )
+    leadership = Leadership(kube, candidacy)
 
     async def work() -> None:
         settings = SchedulerSettings(POLICY, NAMES, may_act=leadership.is_sure)
