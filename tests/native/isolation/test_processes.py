@@ -120,10 +120,19 @@ def test_a_killed_process_gives_back_exactly_what_it_held(container: Container) 
 
 
 @pytest.mark.slow
-def test_a_thousand_kills_leave_nothing_behind(container: Container) -> None:
-    for _ in range(125):
-        children = [start(container, "hammer", 0) for _ in range(8)]
+def test_a_thousand_kills_leave_nothing_behind(container: Container, tmp_path: Path) -> None:
+    program = tmp_path / "hammer"
+    compile_c(Path(__file__).with_name("hammer.c"), program)
+    for _ in range(250):
+        children = [
+            subprocess.Popen(
+                [program], stdout=subprocess.PIPE, text=True, env=container.variables()
+            )
+            for _ in range(4)
+        ]
         for child in children:
+            assert child.stdout
+            assert child.stdout.readline() == "hammering\n"
             child.send_signal(signal.SIGKILL)
         end(*children)
     assert used_mib(container) == 0
