@@ -12,6 +12,8 @@ from gpupool.contract.names import (
 from gpupool.contract.objects import Obj
 from gpupool.kube.client import Kube
 from gpupool.kube.resources import EVENTS, NODES, PODS, PRIORITY_CLASSES
+from gpupool.scheduler.pending import Pending
+from gpupool.scheduler.writes import Write
 from tests.scheduler.unreliable import Fault, unreliable
 from tests.scheduler.world import (
     CARD_UNITS,
@@ -249,6 +251,26 @@ async def test_another_writer_who_takes_too_much_is_reported(tmp_path: Path) -> 
         assert event["involvedObject"]["name"] == "theirs"
         assert "Another scheduler" in event["message"]
         assert scheduler.metrics.other_writers
+
+
+async def test_a_pod_on_which_we_stumble_does_not_stop_the_others(tmp_path: Path) -> None:
+    async with world(tmp_path) as kube, scheduling(kube) as scheduler:
+        await add_node(kube, "n", 1)
+        cycle = scheduler._cycle
+
+        class Stumbling:
+            def try_pod(self, pod: Pending) -> list[Write]:
+                if pod.request.name == "odd":
+                    raise KeyError("odd")
+                return cycle.try_pod(pod)
+
+        scheduler._cycle = Stumbling()  # type: ignore[assignment]
+        await add_pods(kube, gpu_pod("odd", units=1))
+        said = await condition(kube, "odd")
+        assert said["reason"] == "SchedulerError"
+        await add_pods(kube, gpu_pod("plain", units=1))
+        [pod] = await bound(kube, 1)
+        assert pod["metadata"]["name"] == "plain"
 
 
 async def test_a_card_that_falls_ill_takes_no_new_pods(tmp_path: Path) -> None:

@@ -188,7 +188,11 @@ class ClusterState:
     def _put(self, pod: Pending) -> None:
         known = self.pending.get(pod.uid)
         self.pending[pod.uid] = pod
-        if known is not None and known.request == pod.request and known.shape == pod.shape:
+        if (
+            known is not None
+            and known.request == pod.request
+            and (known.group, known.nominated) == (pod.group, pod.nominated)
+        ):
             return
         self.queue.add(
             pod.uid,

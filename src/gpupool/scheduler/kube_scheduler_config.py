@@ -7,8 +7,11 @@ VERBS = ("filter", "prioritize", "preempt", "bind")
 _MANAGED = (RESOURCE_GPU_MEM, RESOURCE_GPU_PERCENT, RESOURCE_GPU)
 
 
-def kube_scheduler_config(url: str, *, ca_file: str = "", kubeconfig: str = "") -> Obj:
-    """`url` without the path. Without an authority of its own, the system's are trusted."""
+def kube_scheduler_config(
+    url: str, *, ca_file: str = "", server_name: str = "", kubeconfig: str = ""
+) -> Obj:
+    """`url` without the path. Without an authority of its own, the system's are trusted;
+    `server_name` is what the certificate is for, where that is not the host of the URL."""
     extender: Obj = {
         "urlPrefix": f"{url.rstrip('/')}/gpushare-scheduler",
         **{f"{verb}Verb": verb for verb in VERBS},
@@ -21,8 +24,9 @@ def kube_scheduler_config(url: str, *, ca_file: str = "", kubeconfig: str = "") 
         "ignorable": False,
         "managedResources": [{"name": name, "ignoredByScheduler": False} for name in _MANAGED],
     }
-    if ca_file:
-        extender["tlsConfig"] = {"caFile": ca_file}
+    tls = {"caFile": ca_file, "serverName": server_name}
+    if ca_file or server_name:
+        extender["tlsConfig"] = {key: value for key, value in tls.items() if value}
     config: Obj = {
         "apiVersion": "kubescheduler.config.k8s.io/v1",
         "kind": "KubeSchedulerConfiguration",

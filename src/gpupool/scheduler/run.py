@@ -7,6 +7,7 @@ given twice. All state comes from the API: whoever starts, or takes over, reads 
 import asyncio
 import contextlib
 import datetime
+import logging
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -21,9 +22,12 @@ from gpupool.scheduler.cycle import Cycle
 from gpupool.scheduler.follow import follow
 from gpupool.scheduler.ledger import Knowledge
 from gpupool.scheduler.metrics import Metrics
+from gpupool.scheduler.pending import Pending
 from gpupool.scheduler.preemption import Evictor
-from gpupool.scheduler.report import Reports
-from gpupool.scheduler.writes import Writes
+from gpupool.scheduler.report import SCHEDULER_ERROR, Reports
+from gpupool.scheduler.writes import Write, Writes
+
+log = logging.getLogger(__name__)
 
 WRITES_IN_FLIGHT = 128
 _DRAIN_S = 5.0
@@ -89,11 +93,22 @@ class Scheduler:
                 slice_s = self._clock()
                 continue
             pod = self.state.pending.get(uid)
-            for write in self._cycle.try_pod(pod) if pod is not None else ():
+            for write in self._tried(pod) if pod is not None else ():
                 await self._writes.start(write)
             if now_s - slice_s > _SLICE_S:
                 await asyncio.sleep(0)
                 slice_s = self._clock()
+
+    def _tried(self, pod: Pending) -> list[Write]:
+        """One pod on which we stumble does not stop the others; it is tried again, and told."""
+        try:
+            return self._cycle.try_pod(pod)
+        except (AssertionError, LookupError, TypeError, ValueError, ArithmeticError) as error:
+            log.exception("pod could not be judged", extra={"pod": pod.shown})
+            words = f"internal error of the scheduler: {error!r}"
+            self._reports.waits(pod, lambda: words, SCHEDULER_ERROR)
+            self.state.queue.back_off(pod.uid, self._clock())
+            return []
 
     def metrics_text(self) -> str:
         state = self.state
