@@ -124,7 +124,7 @@ def _experiment(cluster: Cluster, sizes: list[int], *, outages: int) -> None:
         for each in made:
             each.result()
     pods = eventually(
-        lambda: found if len(found := _running(cluster)) == len(sizes) else [], within_s=240
+        lambda: found if len(found := _running(cluster)) == len(sizes) else [], within_s=600
     )
     mismatches = [text for pod in pods if (text := _mismatch_once_said(cluster, pod))]
     assert mismatches == []
