@@ -3,8 +3,8 @@
 Everything here happens between two awaits; what goes to the API goes through `Writes`.
 """
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass, field
 from functools import partial
 
 from gpupool.engine.card_summary import card_summary
@@ -23,6 +23,8 @@ from gpupool.scheduler.preemption import Evictor
 from gpupool.scheduler.report import SCHEDULER_ERROR, Reports
 from gpupool.scheduler.writes import Write
 
+_RECENT_S = 1.0
+_MOST_WORDS = 1024
 GROUP_PATIENCE_S = 600.0  # then its pods say for how long it has waited
 BEING_CLEARED = "not eligible due to a terminating pod on the nominated node."
 
@@ -35,6 +37,8 @@ class Cycle:
     reports: Reports
     metrics: Metrics
     clock: Callable[[], float]
+    # By shape: at which version of the cluster, when, and what was said.
+    words: dict[Hashable, tuple[int, float, str]] = field(default_factory=dict)
 
     def try_pod(self, pod: Pending) -> list[Write]:
         """What is to be written because of it."""
@@ -83,7 +87,7 @@ class Cycle:
             self.metrics.victims.observe(len(victims))
             self._park(pod, lambda: _message(no))
             return [partial(self._clear, pod, room, victims)]
-        self._park(pod, lambda: self._words(pod, no))
+        self._park(pod, lambda: self._recent_words(pod, no))
         return []
 
     def _room(self, pod: Pending) -> Preemption | None:
@@ -125,6 +129,18 @@ class Cycle:
             held.pod.terminating and held.pod.priority < pod.request.priority
             for held in node.pods.values()
         )
+
+    def _recent_words(self, pod: Pending, no: Unschedulable) -> str:
+        """On a large cluster words take longer than decisions, and thousands may wait alike."""
+        version, now_s = self.state.cluster.version, self.clock()
+        known = self.words.get(pod.shape)
+        if known is not None and (known[0] == version or now_s - known[1] < _RECENT_S):
+            return known[2]
+        if len(self.words) >= _MOST_WORDS:
+            self.words.clear()
+        words = self._words(pod, no)
+        self.words[pod.shape] = (version, now_s, words)
+        return words
 
     def _words(self, pod: Pending, no: Unschedulable) -> str:
         message = _message(no)
