@@ -50,6 +50,12 @@ def test_the_driver_is_put_where_older_images_look_for_it(tmp_path: Path) -> Non
     }
 
 
+def test_a_limited_container_finds_the_limiter_before_the_driver(tmp_path: Path) -> None:
+    made = gpus(tmp_path)
+    shown = made.shown("n", {"NVIDIA_VISIBLE_DEVICES": UUID}, own_view=True, limited=True)
+    assert shown.variables["LD_LIBRARY_PATH"] == "/usr/local/gpupool:/usr/local/nvidia/lib"
+
+
 def test_without_namespaces_the_driver_is_used_in_its_place(tmp_path: Path) -> None:
     made = gpus(tmp_path)
     shown = made.shown("n", {"NVIDIA_VISIBLE_DEVICES": UUID, "PATH": "/bin"}, own_view=False)

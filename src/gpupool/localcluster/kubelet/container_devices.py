@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from gpupool.contract.names import RESOURCE_GPU, RESOURCE_GPU_MEM
+from gpupool.contract.names import LIMITER_DIRECTORY, RESOURCE_GPU, RESOURCE_GPU_MEM
 from gpupool.contract.objects import Obj
 from gpupool.kubeletapi.errors import KubeletApiError
 from gpupool.kubeletapi.messages import Mount
@@ -38,7 +38,9 @@ class ContainerDevices:
         asks = RESOURCE_GPU in limits or RESOURCE_GPU_MEM in limits
         if not asks and not (spec.get("securityContext") or {}).get("privileged"):
             return NOTHING_SHOWN
-        return self.gpus.shown(pod.node, variables, own_view=own_view)
+        mounts = self.devices.response(pod.node, pod.uid, spec["name"]).mounts
+        limited = any(mount.container_path == LIMITER_DIRECTORY for mount in mounts)
+        return self.gpus.shown(pod.node, variables, own_view=own_view, limited=limited)
 
     async def pre_start(self, pod: Pod, container: str) -> None:
         """Raises BadConfig."""

@@ -12,7 +12,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
-from gpupool.contract.names import ENV_VISIBLE_DEVICES, VISIBLE_DEVICES_NONE
+from gpupool.contract.names import (
+    ENV_VISIBLE_DEVICES,
+    LIMITER_DIRECTORY,
+    VISIBLE_DEVICES_NONE,
+)
 from gpupool.hardware.simdriver import NodeFiles, create_node
 from gpupool.hardware.simdriver_cards import card_profile
 from gpupool.hardware.simdriver_state import SimdriverError
@@ -62,8 +66,10 @@ class NodeGpus:
         files = NodeFiles(node_driver(self.directory, node))
         return None if self.real or not files.state.exists() else files
 
-    def shown(self, node: str, variables: Mapping[str, str], *, own_view: bool) -> Shown:
-        """For a container with these variables."""
+    def shown(
+        self, node: str, variables: Mapping[str, str], *, own_view: bool, limited: bool = False
+    ) -> Shown:
+        """For a container with these variables; one that is limited finds the limiter first."""
         wanted = variables.get(ENV_VISIBLE_DEVICES, "")
         if wanted in ("", VISIBLE_DEVICES_NONE):
             return NOTHING_SHOWN
@@ -80,7 +86,8 @@ class NodeGpus:
             Bind(str(files.programs), f"{DRIVER}/bin", True),
             Bind(str(files.state), f"{DRIVER}/{files.state.name}"),
         )
-        return Shown(_found(variables, f"{DRIVER}/lib", f"{DRIVER}/bin"), binds)
+        libraries = _path((LIMITER_DIRECTORY if limited else None, f"{DRIVER}/lib"))
+        return Shown(_found(variables, libraries, f"{DRIVER}/bin"), binds)
 
 
 def _found(variables: Mapping[str, str], libraries: str, programs: str) -> dict[str, str]:
