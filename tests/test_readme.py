@@ -3,6 +3,7 @@
 import os
 import re
 import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,13 +13,17 @@ from gpupool.localcluster.config.cluster_file import ClusterFile, parse_cluster
 from gpupool.testing import Cluster
 from testbed.find_kubectl import find_kubectl
 
-README = (Path(__file__).parent.parent / "README.md").read_text(encoding="utf-8")
+ROOT = Path(__file__).parent.parent
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+ENDLESS = ("-w", "port-forward")  # until Ctrl-C
 
 
 def tour() -> Iterator[str]:
-    part = README.partition("## Five minutes")[2].partition("## State")[0]
+    part = README.partition("## Five minutes")[2].partition("Everything is written")[0]
     for block in re.findall(r"^```\n(.*?)^```", part, re.DOTALL | re.MULTILINE):
-        yield from (line for line in block.splitlines() if line.startswith("kubectl"))
+        for line in block.splitlines():
+            if line.startswith(("kubectl", "gpupool")) and not any(w in line for w in ENDLESS):
+                yield line
 
 
 @pytest.mark.kubectl
@@ -27,14 +32,28 @@ def test_the_five_minutes_work() -> None:
     if kubectl is None:
         pytest.skip("NO KUBECTL FOUND, so the README was not tried: set KUBECTL=path")
     commands = list(tour())
-    assert len(commands) > 8
+    assert len(commands) > 15
     with Cluster() as cluster:
-        environment = os.environ | {"KUBECONFIG": str(cluster.kubeconfig)}
-        wait = "kubectl wait --for=condition=Ready node --all"
-        for command in [wait, *(each for each in commands if not each.endswith(" -w"))]:
-            words = [str(kubectl), *command.split()[1:]]
+        environment = os.environ | {
+            "KUBECONFIG": str(cluster.kubeconfig),
+            "GPUPOOL_HOME": str(cluster.directory.parent.parent),
+            "PATH": f"{Path(sys.executable).parent}:{kubectl.parent}:{os.environ['PATH']}",
+        }
+        name = f"--name {cluster.directory.name}"
+        first = [
+            "kubectl wait --for=condition=Ready node --all",
+            f"gpupool example shared-gpus {name}",  # as make up does
+        ]
+        for command in [*first, *commands]:
+            shown = f"{command} {name}" if command.startswith("gpupool gpu fault") else command
             done = subprocess.run(
-                words, env=environment, capture_output=True, text=True, check=False, timeout=60
+                ["bash", "-c", shown],
+                env=environment,
+                cwd=ROOT,
+                capture_output=True,
+                text=True,
+                check=False,
+                timeout=60,
             )
             assert done.returncode == 0, f"{command}: {done.stderr}"
 

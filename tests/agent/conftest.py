@@ -1,3 +1,5 @@
+import shutil
+import tempfile
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -21,11 +23,13 @@ async def node(tmp_path: Path) -> AsyncIterator[Node]:
     """The agent has the rights that it has in a cluster, and no others."""
     directory = tmp_path / "api"
     directory.mkdir()
+    short = Path(tempfile.mkdtemp(prefix="gp-"))  # sockets are in it, whose paths may not be long
     server = build(directory, certificates.ensure(directory), StaticTokens(), NoNodes())
     try:
         await server.bootstrap(443)
         handle = server.app.handle
         people = Kube(InProcess(handle, ADMIN, "somebody"))
-        yield Node(people, Kube(InProcess(handle, AGENT, "gpupool")), tmp_path)
+        yield Node(people, Kube(InProcess(handle, AGENT, "gpupool")), short)
     finally:
         server.close()
+        shutil.rmtree(short)
