@@ -146,7 +146,8 @@ static int slot_now(void) {
 }
 
 static void turn_begin(int card) {
-    for (int tries = 0; atomic_exchange_explicit(&turns[card].is_taken, true, memory_order_acquire);)
+    _Atomic bool *is_taken = &turns[card].is_taken;
+    for (int tries = 0; atomic_exchange_explicit(is_taken, true, memory_order_acquire);)
         if (++tries % 64 == 0) sched_yield();
 }
 

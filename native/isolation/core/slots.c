@@ -115,7 +115,8 @@ void slots_reap(struct mapping *mapping, int own) {
     for (int slot = 0; slot < seen && slot < MAX_SLOTS; slot++) {
         struct slot *entry = &region->slots[slot];
         /* Its own lock does not stand in a description's way: it would seem free. */
-        if (slot == own || !atomic_load(&entry->pid) || lock_is_held(fd, LOCK_SLOT + slot)) continue;
+        if (slot == own || !atomic_load(&entry->pid)) continue;
+        if (lock_is_held(fd, LOCK_SLOT + slot)) continue;
         if (is_running_here(mapping, entry) || !lock_try(fd, LOCK_SLOT + slot)) continue;
         if (!is_running_here(mapping, entry)) wipe(region, slot);
         lock_drop(fd, LOCK_SLOT + slot);

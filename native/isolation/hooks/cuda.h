@@ -12,7 +12,6 @@ enum {
     OK = 0,
     INVALID_VALUE = 1,
     OUT_OF_MEMORY = 2,
-    NOT_FOUND = 500,
     NOT_SUPPORTED = 801,
 };
 
@@ -58,11 +57,6 @@ struct array_3d_shape {
     size_t width, height, depth;
     int format;
     unsigned channels, flags;
-};
-
-struct array_requirements {
-    size_t size, alignment;
-    unsigned reserved[4];
 };
 
 struct alloc_node {

@@ -30,7 +30,7 @@ API extern const char gpupool_limiter[];
 static _Atomic(void *) reals[FUNCTIONS];
 
 /* A driver's library: what a program has asked for a function last, or what is opened here. Without
- * a mutex: the loader's lock is taken in here, and may be held by who comes here from a constructor. */
+ * a mutex: the loader's lock is taken here, and who comes from a constructor holds it already. */
 static struct library {
     const char *name;
     enum function_id first, end;

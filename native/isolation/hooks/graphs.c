@@ -1,6 +1,6 @@
-/* A node that allocates is refused if it alone is too large. What a launch reserved is counted right
- * after it, and if that is over the limit, then nothing more is given, not even a launch, until it
- * is trimmed: so the limit can be passed by one launch, and no further. */
+/* A node that allocates is refused if it alone is too large. What a launch reserved is counted
+ * right after it, and if that is over the limit, then nothing more is given, not even a launch,
+ * until it is trimmed: so the limit can be passed by one launch, and no further. */
 #include "graphs.h"
 
 #include <pthread.h>
@@ -96,21 +96,21 @@ static bool is_over(int card) {
     return !limiter_take(card, 1) || (limiter_give(card, 1), false);
 }
 
-#define LAUNCH(function, is_per_thread)                                                              \
-    do {                                                                              \
-        int device;                                                                   \
-        struct launch launch;                                                         \
+#define LAUNCH(function, is_per_thread)                                                         \
+    do {                                                                                        \
+        int device;                                                                             \
+        struct launch launch;                                                                   \
         if (!limiter_is_on() || !current_device(&device)) return REAL(function)(graph, stream); \
-        bool is_counted = atomic_load(&is_possible);                                  \
-        if (is_counted && is_over(card_of(device))) {                                 \
-            graphs_trim(card_of(device));                                             \
-            if (is_over(card_of(device))) return OUT_OF_MEMORY;                       \
-        }                                                                             \
+        bool is_counted = atomic_load(&is_possible);                                            \
+        if (is_counted && is_over(card_of(device))) {                                           \
+            graphs_trim(card_of(device));                                                       \
+            if (is_over(card_of(device))) return OUT_OF_MEMORY;                                 \
+        }                                                                                       \
         share_begin(&launch, device, graph, stream, is_per_thread);                             \
-        int result = REAL(function)(graph, stream);                                   \
-        share_end(&launch);                                                           \
-        if (is_counted) settle(device);                                               \
-        return result;                                                                \
+        int result = REAL(function)(graph, stream);                                             \
+        share_end(&launch);                                                                     \
+        if (is_counted) settle(device);                                                         \
+        return result;                                                                          \
     } while (0)
 
 CALL(cuGraphLaunch, graph_exec_t graph, stream_t stream) {

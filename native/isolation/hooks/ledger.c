@@ -117,7 +117,7 @@ bool ledger_take_of(uint64_t context, struct entry *taken) {
     bool is_found = false;
     for (uint64_t number = 0; number < SHARDS && !is_found; number++) {
         struct shard *shard = &shards[number];
-        while (atomic_exchange_explicit(&shard->is_taken, true, memory_order_acquire)) sched_yield();
+        while (atomic_exchange(&shard->is_taken, true)) sched_yield();
         for (size_t i = 0; i < shard->capacity && !is_found; i++) {
             if (!shard->table[i].key || shard->table[i].context != context) continue;
             *taken = shard->table[i];

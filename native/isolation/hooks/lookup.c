@@ -1,5 +1,5 @@
-/* Only names that are hooked, asked of a certain library, are looked at. Everything else leaves by a
- * jump, with the caller's return address: RTLD_NEXT and RTLD_DEFAULT depend on who asks, and both
+/* Only names that are hooked, asked of a certain library, are looked at. Everything else leaves by
+ * a jump, with the caller's return address: RTLD_NEXT and RTLD_DEFAULT depend on who asks, and both
  * find our functions by themselves where we are loaded first. */
 #define _GNU_SOURCE
 #include "lookup.h"

@@ -134,8 +134,8 @@ static int allocated(int result, memory_pool_t pool, int card, pointer_t *pointe
     return result;
 }
 
-/* Near the limit: what the pool keeps is charged already, and only the rest is taken. Then the mutex
- * is held until kept_end, because no other thread may count on the same. */
+/* Near the limit: what the pool keeps is charged already, and only the rest is taken. Then the
+ * mutex is held until kept_end, because no other thread may count on the same. */
 static bool kept_begin(memory_pool_t pool, int card, uint64_t bytes, uint64_t *taken) {
     uint64_t reserved, used;
     pthread_mutex_lock(&mutex);
@@ -171,7 +171,8 @@ static int kept_end(int result, memory_pool_t pool, int card, pointer_t *pointer
         return allocated(call, pool, card, pointer, size);                                  \
     } while (0)
 
-CALL(cuMemAllocFromPoolAsync, pointer_t *pointer, size_t size, memory_pool_t pool, stream_t stream) {
+CALL(cuMemAllocFromPoolAsync, pointer_t *pointer, size_t size, memory_pool_t pool,
+     stream_t stream) {
     ALLOCATE(pool, REAL(cuMemAllocFromPoolAsync)(pointer, size, pool, stream));
 }
 

@@ -1,9 +1,9 @@
 /* A share of a card's time, for all processes of the container together. Experimental.
  *
- * Every kernel is paid for in time of the card. `paid_ns` in the region says up to when the container
- * has paid, on the common clock: a kernel of 1 ms at 25 % moves it by 4 ms. A launch waits while it
- * is more than a burst ahead of now. One word changed by compare and swap: nothing is held, and who
- * dies owes nothing.
+ * Every kernel is paid for in time of the card. `paid_ns` in the region says up to when the
+ * container has paid, on the common clock: a kernel of 1 ms at 25 % moves it by 4 ms. A launch
+ * waits while it is more than a burst ahead of now. One word changed by compare and swap: nothing
+ * is held, and who dies owes nothing.
  *
  * What a kernel costs is measured by a pair of events around some of its launches. That also counts
  * the time spent behind kernels of others, so the smallest figure is taken, and raised slowly in

@@ -1,5 +1,5 @@
-/* Memory that another interface made, Vulkan or OpenGL. Here there is none, so that what is imported
- * has no memory of the card behind it. */
+/* Memory that another interface made, Vulkan or OpenGL. Here there is none, so that what is
+ * imported has no memory of the card behind it. */
 #include <stdlib.h>
 
 #include "driver.h"

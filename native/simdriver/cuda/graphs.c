@@ -1,4 +1,4 @@
-/* Graphs of kernels and allocations. The order of nodes does not matter: they run as they were added.
+/* Graphs of kernels and allocations. Edges do not matter: nodes run as they were added.
  *
  * What a graph allocates is its card's when it is launched for the first time, and stays reserved
  * when the graph is gone, until it is trimmed: as the real driver does it.
@@ -70,8 +70,8 @@ static int add(struct step **made, struct graph *graph, struct step node) {
     return OK;
 }
 
-CALL(cuGraphAddKernelNode, struct step **made, struct graph *graph, const void *before, size_t count,
-     void *const *parameters) {
+CALL(cuGraphAddKernelNode, struct step **made, struct graph *graph, const void *before,
+     size_t count, void *const *parameters) {
     WITH_DRIVER(driver);
     (void)before;
     (void)count;
@@ -158,9 +158,11 @@ CALL(cuGraphLaunch, struct graph *graph, struct stream *stream) {
     if (!graph) return INVALID_HANDLE;
     if (!has_memory(graph)) return OUT_OF_MEMORY;
     int result = OK;
-    for (int i = 0; i < graph->count && result == OK; i++)
-        if (graph->nodes[i].function)
-            result = cuLaunchKernel(graph->nodes[i].function, 1, 1, 1, 1, 1, 1, 0, stream, NULL, NULL);
+    for (int i = 0; i < graph->count && result == OK; i++) {
+        void *function = graph->nodes[i].function;
+        if (function)
+            result = cuLaunchKernel(function, 1, 1, 1, 1, 1, 1, 0, stream, NULL, NULL);
+    }
     return result;
 }
 ALSO(cuGraphLaunch_ptsz, cuGraphLaunch);

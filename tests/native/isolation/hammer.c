@@ -11,7 +11,8 @@ int main(void) {
     int (*init)(unsigned) = (int (*)(unsigned))dlsym(library, "cuInit");
     int (*retain)(void **, int) = (int (*)(void **, int))dlsym(library, "cuDevicePrimaryCtxRetain");
     int (*use)(void *) = (int (*)(void *))dlsym(library, "cuCtxSetCurrent");
-    int (*take)(pointer_t *, size_t) = (int (*)(pointer_t *, size_t))dlsym(library, "cuMemAlloc_v2");
+    int (*take)(pointer_t *, size_t) =
+        (int (*)(pointer_t *, size_t))dlsym(library, "cuMemAlloc_v2");
     int (*give)(pointer_t) = (int (*)(pointer_t))dlsym(library, "cuMemFree_v2");
     if (init(0) || retain(&context, 0) || use(context)) return 1;
     pointer_t held[32] = {0};
