@@ -10,7 +10,6 @@ from gpupool.engine.policies.policy import Ask
 
 _MOST_PODS = 16_384  # so many weigh in; then all that was counted so far counts half
 _MOST_KINDS = 4_096  # kept apart while counting
-_MOST_DEMANDS = 512  # of a mix, the most frequent ones
 _FIRST_LOOK = 32  # pods, before there is anything to say
 
 
@@ -53,5 +52,5 @@ class MixLearner:
     def mix(self, cards_of_model: tuple[int, ...], card_totals: tuple[int, ...]) -> Mix:
         self._fresh = 0
         frequent = sorted(self._pods.items(), key=lambda item: (-item[1], item[0]))
-        demands = [Demand(ask, models, pods) for (ask, models), pods in frequent[:_MOST_DEMANDS]]
+        demands = [Demand(ask, models, pods) for (ask, models), pods in frequent]
         return Mix(tuple(demands), cards_of_model, card_totals)

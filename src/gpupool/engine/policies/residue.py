@@ -5,12 +5,14 @@ A pod goes where this sum rises least, in thousandths of a card:
 - half of the GPU that the node's CPU, and of that which its memory, could not feed any more;
 - a little for every usable card that the node would keep: the fullest node first;
 - what the pod takes, times how much pods that are bound to GPU models compete for this one.
-Among equals the smaller machine is taken, so that large ones stay free for large pods.
+Less than a thousandth does not count. Among equals the smaller machine is taken, and then always
+the first one: so that large ones, and the last, stay free for large pods.
 """
 
 import math
 from dataclasses import dataclass
 from functools import partial
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,13 +28,17 @@ _PARTLY_USED = 30  # what a card costs that is neither free nor full
 _PULL = 8  # what a card costs that stays usable on the node
 _PULLED_CARDS = 3  # more of them on one node cost no more
 _PRICE = 0.75  # of competition for a GPU model
-# Costs are counted in this part of a thousandth of a card, so that all of it is whole numbers.
+# Costs are summed up in this part of a thousandth of a card, so that all of it is whole numbers.
 _FINE = 250
 _HALF = _FINE // 2
 _PULL_FINE = _PULL * _FINE // WHOLE
 _NO_ROOM = 2**20
+_FLAGS = 256  # room for how many cards are partly used, beside what they are worth
 _FEW = 4  # so many nodes are judged faster one by one
 _MIB = 2**20
+
+
+Number = TypeVar("Number", int, Ints)
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +48,10 @@ class Tables:
     # For every size of card, what 0..total free are good for, one size after the other. Before
     # each stands a stretch that says "no room", for what is free less what is asked for.
     usable: Ints
-    listed: list[int]  # the same, for single cards
+    # The same, less what a partly used card costs; times 256, plus 1 for a partly used card.
+    worth: Ints
+    usable_list: list[int]  # both again, for single cards
+    worth_list: list[int]
     first: Ints  # where nothing free stands in there, by the total of the card
     only_total: int  # of all cards; 0: they differ
     cards_for: NDArray[np.float64]  # (2, 1): thousandths of a card for a milli of CPU, for a byte
@@ -65,12 +74,17 @@ def tables_of(mix: Mix) -> Tables:
         parts.append(np.full(total, -_NO_ROOM))
         first[total] = sum(map(len, parts))
         usable = usable_milli(_demand_by_size(wanted, total), total)
-        usable[1:-1] -= _PARTLY_USED
         parts.append(usable)
-    joined = np.concatenate(parts)
+    usable = np.concatenate(parts)
+    partly = np.ones(len(usable), dtype=np.int64)
+    for total in mix.card_totals:
+        partly[[first[total], first[total] + total]] = 0
+    worth = (usable - _PARTLY_USED * partly) * _FLAGS + partly
     return Tables(
-        joined,
-        joined.tolist(),
+        usable,
+        worth,
+        usable.tolist(),
+        worth.tolist(),
         first,
         mix.card_totals[0] if len(mix.card_totals) == 1 else 0,
         _cards_for(wanted, mix),
@@ -133,18 +147,24 @@ def _is_plain(tables: Tables, ask: Ask) -> bool:
 
 def _cost_of_one(tables: Tables, columns: CardColumns, ask: Ask, node: int) -> int:
     """The same as `_costs_of_many`, number by number: between two decisions few nodes change."""
-    usable, begin, memory = tables.listed, tables.only_total, ask.memory
+    usable, worth, begin, memory = (
+        tables.usable_list,
+        tables.worth_list,
+        tables.only_total,
+        ask.memory,
+    )
     free = columns.card_free[:, node].tolist()
     if max(free) > begin:  # a kind of card that the mix has not heard of yet
         return int(_costs_of_many(tables, columns, ask, np.array([node]))[0])
     before = sum([usable[begin + part] for part in free])
     if memory:
-        rest = [usable[begin + part] - usable[begin + part - memory] for part in free]
+        rest = [worth[begin + part] - worth[begin + part - memory] for part in free]
         lost = min(rest) if ask.cards == 1 else sum(sorted(rest)[: ask.cards])
         taken = ask.cards * memory * WHOLE // begin
+        lost, spent = _parted(lost)
     else:
-        lost = taken = ask.cards * WHOLE
-    after = before - lost
+        lost = spent = taken = ask.cards * WHOLE
+    after = before - spent
     rises = 0.0
     for host, asked, cards_for in zip(
         columns.host_free[:, node].tolist(),
@@ -159,7 +179,7 @@ def _cost_of_one(tables: Tables, columns: CardColumns, ask: Ask, node: int) -> i
     if tables.price is not None:
         model = min(int(columns.model[node]), len(tables.price) - 1)
         cost += taken * int(tables.price[model])
-    return cost * BULKS + int(columns.bulk[node])
+    return cost // _FINE * BULKS + int(columns.bulk[node])
 
 
 def _costs_of_many(tables: Tables, columns: CardColumns, ask: Ask, nodes: Ints) -> Ints:
@@ -169,21 +189,29 @@ def _costs_of_many(tables: Tables, columns: CardColumns, ask: Ask, nodes: Ints) 
     usable = tables.usable.take(at, mode="clip")
     before = np.add.reduce(usable)
     lost: Ints | int
+    spent: Ints | int
     taken: Ints | int
     if ask.memory:
-        rest = usable - tables.usable.take(at - _asked(ask, total, tables), mode="clip")
-        lost = rest.min(axis=0) if ask.cards == 1 else _fewest(rest, ask.cards)
+        rest = tables.worth.take(at, mode="clip")
+        rest -= tables.worth.take(at - _asked(ask, total, tables), mode="clip")
+        lost, spent = _parted(rest.min(axis=0) if ask.cards == 1 else _fewest(rest, ask.cards))
         largest = tables.only_total if total is None else total.max(axis=0)
         taken = ask.cards * ask.memory * WHOLE // largest
     else:
-        lost = taken = ask.cards * WHOLE
-    after = before - lost
+        lost = spent = taken = ask.cards * WHOLE
+    after = before - spent
     costs = (lost - taken) * _FINE + np.minimum(after, _PULLED_CARDS * WHOLE) * _PULL_FINE
     costs += _starved(tables, columns.host_free.take(nodes, axis=1), ask, before, after)
     if tables.price is not None:
         costs += taken * tables.price.take(columns.model.take(nodes), mode="clip")
-    ranked: Ints = costs * BULKS + columns.bulk.take(nodes)
+    ranked: Ints = costs // _FINE * BULKS + columns.bulk.take(nodes)
     return ranked
+
+
+def _parted(difference: Number) -> tuple[Number, Number]:
+    """What is lost by a difference of `Tables.worth`, and what of it was usable."""
+    lost = (difference + _FLAGS // 2) // _FLAGS
+    return lost, lost + (difference - lost * _FLAGS) * _PARTLY_USED
 
 
 def _places(
@@ -225,8 +253,8 @@ def _cards(tables: Tables, columns: CardColumns, ask: Ask, node: int) -> tuple[i
     fitting = fitting_cards(columns, ask, node)
     if ask.memory and len(fitting) > ask.cards:
         now, left = _before_and_after(tables, columns, ask, node)
-        usable, last = tables.listed, len(tables.listed) - 1
-        fitting.sort(key=lambda card: usable[min(now[card], last)] - usable[min(left[card], last)])
+        worth, last = tables.worth_list, len(tables.worth_list) - 1
+        fitting.sort(key=lambda card: worth[min(now[card], last)] - worth[min(left[card], last)])
     return tuple(sorted(fitting[: ask.cards]))
 
 
