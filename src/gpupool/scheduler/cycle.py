@@ -172,7 +172,7 @@ class Cycle:
 
     def _try_group(self, group: Group, pod: Pending, began_s: float) -> list[Write]:
         """All members that wait, or as many as the group needs; else none of them."""
-        waiting = self._waiting(group)
+        waiting = self._waiting(group, pod)
         members = len(self.state.groups.members(group))
         placed = members - len(waiting)
         needed = self.state.groups.least(group) - placed
@@ -183,15 +183,15 @@ class Cycle:
             return self._park_group(waiting, words, began_s)
         return self._place_group(group, waiting, needed, began_s)
 
-    def _waiting(self, group: Group) -> list[Pending]:
-        """In the order in which they came."""
+    def _waiting(self, group: Group, first: Pending) -> list[Pending]:
+        """The one whose turn it is, which must not be left out, then in the order of coming."""
         ledger, pending = self.state.ledger, self.state.pending
         found = [
             pending[uid]
             for uid in self.state.groups.members(group)
             if uid in pending and ledger.place(uid) is None
         ]
-        return sorted(found, key=lambda pod: (-pod.request.priority, pod.created, pod.uid))
+        return sorted(found, key=lambda pod: (pod.uid != first.uid, pod.created, pod.uid))
 
     def _try_late_member(self, pod: Pending, began_s: float) -> list[Write]:
         """The group is complete without it."""
