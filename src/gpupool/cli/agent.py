@@ -142,10 +142,11 @@ def command(
 
 
 def _installed(directory: Path, driver: str) -> "tuple[Mount, ...]":
-    from gpupool.hardware.limiter import Settings, install
+    from gpupool.hardware.limiter import Settings, install, measure_context_mib
     from gpupool.kubeletapi.messages import Mount
 
-    files = install(directory.absolute(), Settings(driver=driver))
+    settings = Settings(driver=driver, context_mib=measure_context_mib())
+    files = install(directory.absolute(), settings)
     return tuple(Mount(inside, outside, read_only=True) for outside, inside in files.mounts)
 
 

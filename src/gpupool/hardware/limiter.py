@@ -165,7 +165,7 @@ def _joined(first: str, rest: str | None) -> str:
 def measure_context_mib(libraries: Path | None = None) -> int:
     """What a process' first context takes, on that card of this node where it is most.
 
-    A child makes a context on each card, and NVML tells how much it holds. Zero if nothing can be
+    A child makes contexts on each card, and NVML tells how much they hold. Zero if nothing can be
     measured: then contexts are not counted. `libraries`: where the driver is, if not in its place.
     """
     environment = dict(os.environ)
@@ -185,21 +185,32 @@ def measure_context_mib(libraries: Path | None = None) -> int:
         return 0
 
 
+# Where pids differ between the container and the driver, the card's whole use tells it: the middle
+# of several tries, because others use the card as well.
 _MEASURE = """
-import ctypes, os, pynvml
+import ctypes, os, statistics, uuid, pynvml
 cuda = ctypes.CDLL("libcuda.so.1")
 assert cuda.cuInit(0) == 0
-count, context, most = ctypes.c_int(), ctypes.c_void_p(), 0
+count, context, name, found = ctypes.c_int(), ctypes.c_void_p(), (ctypes.c_ubyte * 16)(), [0]
 cuda.cuDeviceGetCount(ctypes.byref(count))
 pynvml.nvmlInit()
-for device in range(count.value):
+
+def measured(device, card):
+    before = pynvml.nvmlDeviceGetMemoryInfo(card).used
     if cuda.cuDevicePrimaryCtxRetain(ctypes.byref(context), device):
-        continue
-    for card in range(pynvml.nvmlDeviceGetCount()):
-        handle = pynvml.nvmlDeviceGetHandleByIndex(card)
-        for process in pynvml.nvmlDeviceGetComputeRunningProcesses(handle):
-            if process.pid == os.getpid():
-                most = max(most, process.usedGpuMemory or 0)
+        return 0
+    after = pynvml.nvmlDeviceGetMemoryInfo(card).used
+    own = [
+        process.usedGpuMemory
+        for process in pynvml.nvmlDeviceGetComputeRunningProcesses(card)
+        if process.pid == os.getpid() and process.usedGpuMemory
+    ]
     cuda.cuDevicePrimaryCtxRelease_v2(device)
-print(-(-most // 2**20))
+    return own[0] if own else max(0, after - before)
+
+for device in range(count.value):
+    cuda.cuDeviceGetUuid(name, device)
+    card = pynvml.nvmlDeviceGetHandleByUUID(f"GPU-{uuid.UUID(bytes=bytes(name))}")
+    found.append(statistics.median(measured(device, card) for _ in range(3)))
+print(-(-int(max(found)) // 2**20))
 """
