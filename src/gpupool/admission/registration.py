@@ -8,7 +8,12 @@ from gpupool.admission.asked import GPU_RESOURCES
 from gpupool.admission.forgery import PROTECTED_GROUPS, PROTECTED_KEYS
 from gpupool.contract.objects import Obj
 from gpupool.kube.client import APPLY_PATCH, Kube
-from gpupool.kube.resources import MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS, Resource
+from gpupool.kube.resources import (
+    CLUSTER_ROLES,
+    MUTATING_WEBHOOKS,
+    VALIDATING_WEBHOOKS,
+    Resource,
+)
 
 NAME = "gpupool-admission"
 POD_PATH = "/pods"
@@ -26,24 +31,38 @@ class Reach:
     port: int = 443
 
 
-async def register(kube: Kube, reach: Reach, bundle_pem: bytes, schedulers: Iterable[str]) -> None:
+async def register(
+    kube: Kube, reach: Reach, bundle_pem: bytes, schedulers: Iterable[str], owner: str = ""
+) -> None:
+    """`owner` is a ClusterRole: with it, the garbage collector takes away what we register."""
+    owners = [await _reference(kube, owner)] if owner else []
     for resource, webhook in (
         (MUTATING_WEBHOOKS, _pods(reach, bundle_pem)),
         (VALIDATING_WEBHOOKS, _allocations(reach, bundle_pem, schedulers)),
     ):
         await kube.patch(
             resource.path(name=NAME),
-            _configuration(resource, webhook),
+            _configuration(resource, webhook, owners),
             content_type=APPLY_PATCH,
             query={"fieldManager": NAME, "force": "true"},
         )
 
 
-def _configuration(resource: Resource, webhook: Obj) -> Obj:
+async def _reference(kube: Kube, owner: str) -> Obj:
+    role = await kube.get(CLUSTER_ROLES, owner)
+    return {
+        "apiVersion": CLUSTER_ROLES.api_version,
+        "kind": CLUSTER_ROLES.kind,
+        "name": owner,
+        "uid": role["metadata"]["uid"],
+    }
+
+
+def _configuration(resource: Resource, webhook: Obj, owners: list[Obj]) -> Obj:
     return {
         "apiVersion": resource.api_version,
         "kind": resource.kind,
-        "metadata": {"name": NAME},
+        "metadata": {"name": NAME, **({"ownerReferences": owners} if owners else {})},
         "webhooks": [webhook],
     }
 

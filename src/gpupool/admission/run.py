@@ -28,7 +28,9 @@ from gpupool.kube.resources import NODES
 
 log = logging.getLogger(__name__)
 
-_CHECK_S = 3600.0  # how often certificates and registration are looked at
+# How often certificates and registration are looked at. While somebody has deleted that, GPU pods
+# miss admission, and see no card.
+_CHECK_S = 60.0
 _RETRY_S = 10.0
 
 
@@ -40,6 +42,7 @@ class AdmissionSettings:
     service: str = ""  # how the API server reaches us; without it, by our own address
     namespace: str = "kube-system"
     secret: str = "gpupool-admission"
+    owner: str = ""  # the ClusterRole with which our registration goes away
 
 
 class Cards:
@@ -100,7 +103,8 @@ async def _serve(
                     runner, settings.host, settings.port, ssl_context=identity.context
                 ).start()
                 port = runner.addresses[0][1]
-            await register(kube, _reach(settings, port), bundle_pem, settings.rules.schedulers)
+            schedulers = settings.rules.schedulers
+            await register(kube, _reach(settings, port), bundle_pem, schedulers, settings.owner)
         except KubeError as error:
             log.warning("not registered, trying again", extra={"error": str(error)})
             await asyncio.sleep(_RETRY_S)

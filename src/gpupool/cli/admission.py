@@ -34,6 +34,12 @@ if TYPE_CHECKING:
     "--namespace", default="kube-system", show_default=True, help="Of Service and Secret."
 )
 @click.option(
+    "--owner",
+    default="",
+    metavar="CLUSTERROLE",
+    help="When that is deleted, our registration goes with it.  [default: it stays]",
+)
+@click.option(
     "--scheduler-name",
     default=SCHEDULER_NAME,
     show_default=True,
@@ -60,6 +66,7 @@ def _run(
     listen: "Address",
     service: str,
     namespace: str,
+    owner: str,
     scheduler_name: str,
     schedulers: tuple[str, ...],
     **where: str,
@@ -75,6 +82,7 @@ def _run(
         port=listen.port,
         service=service,
         namespace=namespace,
+        owner=owner,
     )
 
     async def work(kube: "Kube") -> None:

@@ -118,12 +118,17 @@ def _run(
 @click.option(
     "--ca-file", default="", help="Vouches for its certificate, as kube-scheduler sees it."
 )
+@click.option(
+    "--server-name", default="", help="What that certificate is for.  [default: its host]"
+)
 @click.option("--client-kubeconfig", default="", help="kube-scheduler's own kubeconfig.")
-def config(url: str, ca_file: str, client_kubeconfig: str) -> None:
+def config(url: str, ca_file: str, server_name: str, client_kubeconfig: str) -> None:
     """Print the configuration with which kube-scheduler asks `gpupool extender`."""
     import yaml
 
     from gpupool.scheduler.kube_scheduler_config import kube_scheduler_config
 
-    made = kube_scheduler_config(url, ca_file=ca_file, kubeconfig=client_kubeconfig)
+    made = kube_scheduler_config(
+        url, ca_file=ca_file, server_name=server_name, kubeconfig=client_kubeconfig
+    )
     click.echo(yaml.safe_dump(made, sort_keys=False), nl=False)
