@@ -1,11 +1,13 @@
 """Objects in every state are printed by our server as the real one printed them."""
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.conformance.api_server import api_server
 from tests.conformance.record import replay, tables
 from tests.conformance.record.case import TABLE, Json
 from tests.conformance.record.client import Client
@@ -18,6 +20,15 @@ from tests.conformance.served import is_served
 _FIXTURE = Path(__file__).parent / "fixtures" / "tables.json"
 RECORDED: dict[str, Any] = json.loads(_FIXTURE.read_bytes())
 SERVED = [name for name, table in RECORDED.items() if is_served(table["path"])]
+
+
+@pytest.fixture(scope="module")
+def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Client]:
+    """The real server had no controllers, so what a quota uses stayed as it was written."""
+    with api_server(tmp_path_factory.mktemp("server"), keeps_records=False) as server:
+        client = Client(f"https://127.0.0.1:{server.port}", server.token, server.ca)
+        yield client
+        client.close()
 
 
 @pytest.fixture(scope="module")
