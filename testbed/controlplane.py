@@ -68,6 +68,7 @@ class ControlPlane:
         }
         self._flags = flags or {}
         self._children: list[Child] = []
+        self._commands: dict[str, list[str]] = {}
         self._tokens = {user: secrets.token_urlsafe(24) for user in self._users}
         self.url = ""
         self.folder = Path()
@@ -149,15 +150,26 @@ class ControlPlane:
         apiserver = self._spawn(
             programs["kube-apiserver"], _apiserver_flags(self.folder, etcd_url, secure)
         )
-        trust = ssl.create_default_context(cafile=str(self.ca_file))
-        wait_until(lambda: _answers(f"{self.url}/readyz", trust), apiserver, _START_SECONDS)
+        self._wait_ready(apiserver)
         for name in self._optional:
             self._spawn(programs[name], _client_flags(self.folder, name))
 
+    def _wait_ready(self, apiserver: Child) -> None:
+        trust = ssl.create_default_context(cafile=str(self.ca_file))
+        wait_until(lambda: _answers(f"{self.url}/readyz", trust), apiserver, _START_SECONDS)
+
+    def restart_apiserver(self) -> None:
+        """Kills it, and returns when the next one answers at the same address."""
+        (old,) = (child for child in self._children if child.name == "kube-apiserver")
+        old.stop(patience=0.0)
+        new = Child(old.name, self._commands[old.name], self.folder / "kube-apiserver.next.log")
+        self._children[self._children.index(old)] = new
+        self._wait_ready(new)
+
     def _spawn(self, program: Path, flags: Sequence[str]) -> Child:
         name = program.name
-        command = [str(program), *flags, *self._flags.get(name, ())]
-        child = Child(name, command, self.folder / f"{name}.log")
+        self._commands[name] = [str(program), *flags, *self._flags.get(name, ())]
+        child = Child(name, self._commands[name], self.folder / f"{name}.log")
         self._children.append(child)
         return child
 

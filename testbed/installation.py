@@ -11,7 +11,9 @@ images look for one.
 from __future__ import annotations
 
 import os
+import re
 import shutil
+import signal
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
@@ -101,6 +103,22 @@ class Installation:
     def kill(self, name: str) -> None:
         """As if its machine had lost power; `start` begins it again."""
         self.programs.pop(name).stop(patience=0.0)
+
+    def freeze(self, name: str) -> None:
+        """It answers nobody, until it is thawed."""
+        os.kill(self.programs[name].pid, signal.SIGSTOP)
+
+    def thaw(self, name: str) -> None:
+        os.kill(self.programs[name].pid, signal.SIGCONT)
+
+    def leader(self) -> str:
+        """The scheduler that holds the Lease, as its log says; empty while nobody does."""
+        terms = {
+            name: re.findall(r"leading( no more)?", program.log.read_text())
+            for name, program in self.programs.items()
+            if name.startswith("scheduler-")
+        }
+        return next((name for name, told in terms.items() if told and not told[-1]), "")
 
     def stop(self) -> None:
         while self.programs:

@@ -1,0 +1,179 @@
+"""Two hundred pods on three real kubelets: each sees the cards and the limit meant for it.
+
+The kubelet never says which pod it asks for. That nobody guesses is what is shown here: agents that
+answer late, pods of equal and of different sizes, bound in any order, everything killed meanwhile.
+"""
+
+import collections
+import random
+from collections.abc import Iterator
+
+import pytest
+
+from gpupool.contract.allocation import pod_allocation
+from gpupool.contract.names import RESOURCE_GPU_MEM
+from gpupool.contract.objects import Obj
+from testbed.cluster import Kubernetes
+from testbed.gpu_images import write_gpu_images
+from testbed.installation import Installation
+from tests.e2e.kubectl import Kubectl, eventually
+from tests.kubernetes.conftest import V100, registered
+from tests.kubernetes.pods import gpu_pod, variables
+
+pytestmark = [pytest.mark.kubernetes, pytest.mark.timeout(1500)]
+
+NODES = tuple(f"127.0.0.{number}" for number in range(2, 5))
+CARDS_PER_NODE, UNITS_PER_CARD, MIB_PER_CARD = 8, 15, 16130
+LONG_S = 600.0
+TELL = "env; echo limits:; cat /etc/gpupool/limits; nvidia-smi; exec sleep 2147483647"
+
+
+@pytest.fixture(scope="module")
+def kubernetes(able: None) -> Iterator[Kubernetes]:
+    with Kubernetes(nodes=len(NODES), images=write_gpu_images) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def gpupool(kubernetes: Kubernetes, admin: Kubectl) -> Iterator[Installation]:
+    cards = {name: [V100] * CARDS_PER_NODE for name in NODES}
+    with Installation(kubernetes, cards, schedulers=2) as installed:
+        eventually(lambda: len(admin.names("nodes")) == len(NODES), LONG_S)
+        admin("label", "node", "--all", "cgpu=true", "cgpu.disable.isolation=false")
+        eventually(lambda: registered(admin), LONG_S)
+        eventually(lambda: set(offered(admin).values()) == {"120"}, LONG_S)
+        yield installed
+
+
+def offered(kubectl: Kubectl) -> dict[str, str]:
+    return {
+        node["metadata"]["name"]: node["status"]["allocatable"].get(RESOURCE_GPU_MEM, "0")
+        for node in kubectl.json("get", "nodes")["items"]
+    }
+
+
+def telling(name: str, units: int) -> Obj:
+    pod = gpu_pod(name, RESOURCE_GPU_MEM, units)
+    pod["spec"]["containers"][0]["command"] = ["sh", "-c", TELL]
+    return pod
+
+
+def pods(kubectl: Kubectl) -> list[Obj]:
+    items: list[Obj] = kubectl.json("get", "pods")["items"]
+    return items
+
+
+def is_ready(pod: Obj) -> bool:
+    conditions = pod["status"].get("conditions") or ()
+    return any(each["type"] == "Ready" and each["status"] == "True" for each in conditions)
+
+
+def ready_pods(kubectl: Kubectl) -> list[Obj]:
+    return [pod for pod in pods(kubectl) if is_ready(pod)]
+
+
+def mismatches(kubectl: Kubectl, pod: Obj) -> list[str]:
+    """What the container saw that is not what its annotation says."""
+    name = pod["metadata"]["name"]
+    (share,) = pod_allocation(pod).containers[0].shares
+    told, _, rest = kubectl("logs", name).partition("limits:\n")
+    env = variables(told)
+    units = int(pod["spec"]["containers"][0]["resources"]["limits"][RESOURCE_GPU_MEM])
+    limit = units * MIB_PER_CARD // UNITS_PER_CARD
+    wanted = {
+        "units": (share.units, units),
+        "cards": (env.get("NVIDIA_VISIBLE_DEVICES"), share.uuid),
+        "index": (env.get("ALIYUN_COM_GPU_MEM_IDX"), str(share.index)),
+        "size": (env.get("ALIYUN_COM_GPU_MEM_CONTAINER"), str(units)),
+        "limit file": (rest.splitlines()[0], f"{share.uuid} {limit} 0"),
+        "limiter": (f"/ {limit:>6}MiB |" in rest, True),
+    }
+    return [f"{name}: {what}: {found}" for what, found in wanted.items() if found[0] != found[1]]
+
+
+def assert_no_card_over(found: list[Obj]) -> None:
+    used: collections.Counter[str] = collections.Counter()
+    for pod in found:
+        if pod["status"]["phase"] not in ("Failed", "Succeeded"):
+            for gpus in pod_allocation(pod).containers:
+                used.update({share.uuid: share.units for share in gpus.shares})
+    assert not {uuid: units for uuid, units in used.items() if units > UNITS_PER_CARD}
+
+
+def test_two_hundred_pods_see_what_was_meant_for_them(
+    kubectl: Kubectl, gpupool: Installation
+) -> None:
+    sizes = [1] * 100 + [2] * 60 + [3] * 40
+    random.Random(6).shuffle(sizes)
+    agents = [f"agent-{node}" for node in NODES]
+    for agent in agents:
+        gpupool.freeze(agent)
+    try:
+        kubectl.apply(*(telling(f"pod-{n}", size) for n, size in enumerate(sizes)))
+        # All are bound, and wait for their agents at the same time.
+        eventually(lambda: all(pod["spec"].get("nodeName") for pod in pods(kubectl)), LONG_S)
+    finally:
+        for agent in agents:
+            gpupool.thaw(agent)
+    eventually(lambda: len(ready_pods(kubectl)) == len(sizes), LONG_S)
+    found = pods(kubectl)
+    assert {pod["spec"]["nodeName"] for pod in found} == set(NODES)
+    assert_no_card_over(found)
+    assert not [each for pod in found for each in mismatches(kubectl, pod)]
+    kubectl("delete", "pods", "--all", "--wait=false")
+    eventually(lambda: not pods(kubectl), LONG_S)
+
+
+def replicas(name: str, units: int, count: int) -> Obj:
+    template = telling(name, units)
+    template["metadata"]["labels"] = {"app": name}
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "ReplicaSet",
+        "metadata": {"name": name},
+        "spec": {
+            "replicas": count,
+            "selector": {"matchLabels": {"app": name}},
+            "template": {"metadata": template["metadata"], "spec": template["spec"]},
+        },
+    }
+
+
+def identities(found: list[Obj]) -> dict[str, tuple[str, int]]:
+    return {
+        pod["metadata"]["uid"]: (status["containerID"], status["restartCount"])
+        for pod in found
+        for status in pod["status"]["containerStatuses"]
+    }
+
+
+def test_everything_may_be_killed_while_pods_come(
+    kubectl: Kubectl, gpupool: Installation, kubernetes: Kubernetes
+) -> None:
+    def kill_leader() -> None:
+        leader = eventually(gpupool.leader, LONG_S)
+        gpupool.kill(leader)
+        gpupool.start(leader)
+
+    def restart(name: str) -> None:
+        gpupool.kill(name)
+        gpupool.start(name)
+
+    strikes = {
+        "kubelet": kubernetes.nodes[0].kill_kubelet,
+        "agent": lambda: restart(f"agent-{NODES[1]}"),
+        "scheduler": kill_leader,
+        "admission": lambda: restart("admission"),
+        "apiserver": kubernetes.plane.restart_apiserver,
+    }
+    running: list[Obj] = []
+    for number, (name, strike) in enumerate(strikes.items(), 1):
+        kubectl.apply(replicas(name, 1 + number % 3, 12))
+        strike()
+        eventually(lambda n=number: len(ready_pods(kubectl)) == 12 * n, LONG_S)  # type: ignore[misc]
+        found = pods(kubectl)
+        assert_no_card_over(found)
+        now = identities([pod for pod in found if is_ready(pod)])
+        assert identities(running).items() <= now.items(), f"killing the {name} touched pods"
+        running = [pod for pod in found if is_ready(pod)]
+    assert not [each for pod in running for each in mismatches(kubectl, pod)]
