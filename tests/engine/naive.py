@@ -172,17 +172,21 @@ def card_use(world: World, node: Node, card: Card) -> tuple[int, int, bool]:
     for pod, gpus in world.on(node.name):
         init = {ask.container for ask in pod.gpus if ask.is_init}
         phases: dict[str, list[int]] = {}
+        owns = False
         for container in gpus.containers:
             phase = container.container if container.container in init else ""
             for share in container.shares:
                 if share.uuid != card.uuid:
                     continue
                 if container.isolation is Isolation.WHOLE:
-                    whole = True
+                    owns = True
                 else:
                     now = phases.setdefault(phase, [0, 0])
                     now[0] += share.units
                     now[1] += share.percent
+        if owns:  # what its init containers use of it before is nobody else's either
+            whole = True
+            continue
         units += max((now[0] for now in phases.values()), default=0)
         percent += max((now[1] for now in phases.values()), default=0)
     return units, percent, whole
