@@ -99,7 +99,10 @@ async def run_cluster(
     tokens.add(token, ADMIN)
 
     async def agent(around: Hosted) -> int:
-        return await _run_agent(around, server.client(AGENT), settings)
+        # A limiter that cannot be mounted holds nobody, so none is promised.
+        limits = await fleet.mounts_into_containers()
+        limiter = _limiter(settings, around.node) if limits else ()
+        return await _run_agent(around, server.client(AGENT), settings, limiter)
 
     fleet = Fleet(_nodes(settings, agent))
     server = build(directory, made, tokens, fleet)
@@ -173,7 +176,9 @@ def _pods(settings: ClusterSettings) -> Path:
     return settings.data_dir / "pods"
 
 
-async def _run_agent(around: Hosted, kube: Kube, settings: ClusterSettings) -> int:
+async def _run_agent(
+    around: Hosted, kube: Kube, settings: ClusterSettings, limiter: tuple[Mount, ...]
+) -> int:
     """The same program as on real nodes; but for the driver, hundreds share this process."""
     files = NodeFiles(node_driver(_pods(settings), around.node))
     await run_agent(
@@ -181,7 +186,7 @@ async def _run_agent(around: Hosted, kube: Kube, settings: ClusterSettings) -> i
             around.node,
             plugins=around.mounts[agents.PLUGINS],
             pod_resources=around.mounts[agents.POD_RESOURCES] / "kubelet.sock",
-            limiter=_limiter(settings, around.node),
+            limiter=limiter,
         ),
         NvmlDriver() if settings.real_gpus else SimulatedDriver(files.state),
         kube,

@@ -86,6 +86,10 @@ class Fleet:
             return None
         return self._live.streams
 
+    async def mounts_into_containers(self) -> bool:
+        """Whether this machine lets containers have files where they look for them."""
+        return self._live is not None and await self._live.processes.launches.namespaces()
+
     def node_usage(self) -> dict[str, Obj]:
         if self._live is None:
             return {}
