@@ -12,8 +12,14 @@ from tests.engine.policies.clusters import UNITS, asks, clusters, fits, mixes, n
 
 
 def typical(mix: Mix) -> list[Demand]:
-    chosen: list[Demand] = []
+    merged: dict[tuple[object, ...], Demand] = {}
     for demand in mix.demands:
+        ask = demand.ask
+        kind = (ask.cards, ask.memory, ask.compute, ask.cpu_milli, demand.models)
+        known = merged.get(kind, Demand(ask, demand.models, 0))
+        merged[kind] = Demand(ask, demand.models, known.pods + demand.pods)
+    chosen: list[Demand] = []
+    for demand in sorted(merged.values(), key=lambda demand: -demand.pods):
         if sum(d.pods for d in chosen) >= 0.95 * sum(d.pods for d in mix.demands):
             break
         chosen.append(demand)

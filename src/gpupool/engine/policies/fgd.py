@@ -4,6 +4,7 @@ Fragmentation gradient descent, as published (USENIX ATC 2023), for comparison: 
 typical pods of what each could not use of the node, before and after. Costs are whole percents.
 """
 
+from collections import Counter
 from functools import partial
 from typing import NamedTuple, TypeAlias
 
@@ -12,7 +13,7 @@ from numpy.typing import NDArray
 
 from gpupool.engine.policies.best_fit import left_over
 from gpupool.engine.policies.free_cards import fitting_cards, free_milli, tightest_cards
-from gpupool.engine.policies.mix import Mix
+from gpupool.engine.policies.mix import Demand, Mix
 from gpupool.engine.policies.policy import WHOLE, Ask, CardColumns, Ints, Policy
 
 Bools: TypeAlias = NDArray[np.bool_]
@@ -48,7 +49,7 @@ def fgd(mix: Mix) -> Policy:
 def typical_pods(mix: Mix) -> Typical:
     enough = _TYPICAL * sum(demand.pods for demand in mix.demands)
     chosen, count = [], 0
-    for demand in mix.demands:
+    for demand in _kinds(mix):
         if count >= enough:
             break
         chosen.append(demand)
@@ -62,6 +63,14 @@ def typical_pods(mix: Mix) -> Typical:
         np.array(on_model),
         np.array([[d.pods] for d in chosen]),
     )
+
+
+def _kinds(mix: Mix) -> list[Demand]:
+    """The most frequent first. As published, the host's memory does not make a kind."""
+    pods: Counter[tuple[Ask, tuple[int, ...]]] = Counter()
+    for demand in mix.demands:
+        pods[demand.ask._replace(memory_mib=0), demand.models] += demand.pods
+    return [Demand(ask, models, count) for (ask, models), count in pods.most_common()]
 
 
 def _costs(typical: Typical, columns: CardColumns, ask: Ask, nodes: Ints) -> Ints:
