@@ -1,0 +1,125 @@
+"""The chart of deploy/ on a real Kubernetes: gpupool as pods, from its installation to its end."""
+
+import json
+import os
+import subprocess
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from gpupool.contract.names import RESOURCE_GPU_MEM
+from gpupool.hardware.simdriver import create_node
+from testbed.cluster import Kubernetes
+from testbed.gpu_images import GPUPOOL, write_gpu_images
+from testbed.installation import CHART, DRIVER, NAMESPACE, helm_program
+from testbed.node import DRIVER as NODE_DRIVER
+from testbed.processes import free_ports
+from tests.e2e.kubectl import Kubectl, eventually
+from tests.kubernetes.conftest import LONGEST_S, V100, allocatable, registered
+from tests.kubernetes.pods import gpu_pod
+
+pytestmark = [pytest.mark.kubernetes, pytest.mark.timeout(600)]
+
+NODE = "127.0.0.2"
+DAEMON_SET = "gpushare-device-plugin-ds"
+
+
+@pytest.fixture(scope="module")
+def kubernetes(able: None) -> Iterator[Kubernetes]:
+    images = partial(write_gpu_images, with_gpupool=True)
+    with Kubernetes(nodes=1, images=images) as running:
+        for node in running.nodes:
+            os.chmod(create_node(node.driver, node.name, [V100]).state, 0o666)
+        yield running
+
+
+def values(kubernetes: Kubernetes) -> dict[str, object]:
+    """There is no network between pods here: all are on the machine's loopback, once each."""
+    repository, _, tag = GPUPOOL.rpartition(":")
+    (port,) = free_ports(1)
+    return {
+        "image": {"repository": repository, "tag": tag, "pullPolicy": "Never"},
+        "hostNetwork": True,
+        "apiServer": {"host": "127.0.0.1", "port": int(kubernetes.plane.url.rpartition(":")[2])},
+        "scheduler": {"replicas": 1},
+        "admission": {"replicas": 1, "service": False, "host": "127.0.0.1", "port": port},
+        "agent": {
+            "simulated": f"{NODE_DRIVER}/state",
+            "mounts": [f"{NODE_DRIVER}:{DRIVER}:rw"],
+            "limiter": {"driverLibraries": f"{DRIVER}/lib"},
+        },
+    }
+
+
+def helm(kubernetes: Kubernetes, *arguments: str) -> str:
+    environment = os.environ | {"KUBECONFIG": str(kubernetes.plane.kubeconfig)}
+    command = [str(helm_program()), *arguments, "--namespace", NAMESPACE]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+@pytest.fixture(scope="module")
+def installed(
+    kubernetes: Kubernetes, admin: Kubectl, tmp_path_factory: pytest.TempPathFactory
+) -> Path:
+    file = tmp_path_factory.mktemp("values") / "values.yaml"
+    file.write_text(json.dumps(values(kubernetes)))
+    said = helm(kubernetes, "install", "gpupool", str(CHART), "-f", str(file), "--wait")
+    assert "gpupool doctor" in said
+    admin("label", "node", NODE, "cgpu=true", "cgpu.disable.isolation=false")
+    eventually(lambda: registered(admin), LONGEST_S)
+    eventually(lambda: units(admin) == "15", LONGEST_S)
+    return file
+
+
+def units(kubectl: Kubectl) -> str:
+    return allocatable(kubectl, NODE).get(RESOURCE_GPU_MEM, "0")
+
+
+def agent_pod(admin: Kubectl) -> str:
+    (name,) = admin.within(NAMESPACE).names("pods", "-l", f"name={DAEMON_SET}") or [""]
+    return name
+
+
+def test_a_release_lives(installed: Path, kubernetes: Kubernetes, admin: Kubectl) -> None:
+    """One pod sees all of it: installation, the agent's pod deleted, an upgrade, the end."""
+    system = admin.within(NAMESPACE)
+    admin.apply(gpu_pod("share", RESOURCE_GPU_MEM, 3))
+    admin.wait("condition=Ready", "pod/share", within_s=80)
+    assert "/   3226MiB |" in admin("exec", "share", "--", "nvidia-smi")
+    container = admin.field(".status.containerStatuses[0].containerID", "pod", "share")
+
+    old = agent_pod(admin)
+    system("delete", "pod", old, "--timeout=60s")
+    system("rollout", "status", f"daemonset/{DAEMON_SET}", "--timeout=80s")
+    assert agent_pod(admin) != old
+    eventually(lambda: units(admin) == "15", LONGEST_S)
+
+    flags = ("-f", str(installed), "--set", "agent.featureLabels=true", "--wait")
+    helm(kubernetes, "upgrade", "gpupool", str(CHART), *flags)
+    label = ("nodes", "-l", "nvidia.com/gpu.product=Tesla-V100-SXM2-16GB")
+    eventually(lambda: admin.names(*label) == [NODE], LONGEST_S)
+    admin.apply(gpu_pod("later", RESOURCE_GPU_MEM, 3))
+    admin.wait("condition=Ready", "pod/later", within_s=80)
+
+    helm(kubernetes, "uninstall", "gpupool", "--wait")
+    # Else the API server would go on asking somebody who is gone, and refuse every GPU pod.
+    eventually(lambda: not admin.names("mutatingwebhookconfigurations"), LONGEST_S)
+    eventually(lambda: not admin.names("validatingwebhookconfigurations"), LONGEST_S)
+    assert admin.field(".status.containerStatuses[0].containerID", "pod", "share") == container
+    assert admin.field(".status.containerStatuses[0].restartCount", "pod", "share") == "0"
+    assert "/   3226MiB |" in admin("exec", "share", "--", "nvidia-smi")
+
+
+@pytest.mark.parametrize("mode", ["second-scheduler", "extender", "only-scheduler"])
+def test_every_object_of_every_mode_is_accepted(
+    kubernetes: Kubernetes, admin: Kubectl, mode: str
+) -> None:
+    made = helm(kubernetes, "template", "gpupool", str(CHART), "--set", f"mode={mode}")
+    said = admin.within(NAMESPACE)(
+        "apply", "--server-side", "--dry-run=server", "-f", "-", stdin=made
+    )
+    assert said.count("serverside-applied") == made.count("\nkind:")
