@@ -2,7 +2,8 @@
 
 The openb traces are read from ../shared/data beside this repository, where they are; otherwise
 synthetic ones are made, and the table says so. All policies learn their mix on the way, fgd too:
-it is published, and better, with the whole trace known beforehand (docs/packing.md). `python -m bench.packing [seeds]` runs it alone.
+it is published, and better, with the whole trace known beforehand (docs/packing.md).
+`python -m bench.packing [seeds]` runs it alone.
 """
 
 import sys
