@@ -27,7 +27,7 @@ T ?= tests
 
 .PHONY: help
 help: ## List the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 .PHONY: up
 up: $(BUILT) ## Start a local cluster (NAME=, CONFIG=, PORT=)
@@ -45,6 +45,19 @@ test: $(BUILT) ## Run the tests (T="path -k word")
 .PHONY: test-slow
 test-slow: $(BUILT) ## Run the long ones: hundreds of crashes, large clusters
 	$(BIN)/pytest -m "slow and not kubernetes" tests
+
+.PHONY: kubernetes
+kubernetes: $(BUILT) ## Start a real Kubernetes with GPU nodes and gpupool (root; Go the first time)
+	@$(BIN)/python -m testbed.story up
+
+.PHONY: kubernetes-down
+kubernetes-down: $(READY) ## End it; the machine is as it was
+	@$(BIN)/python -m testbed.story down
+
+.PHONY: test-kubernetes
+test-kubernetes: $(BUILT) ## Run the tests that need a real Kubernetes (root; Go the first time)
+	$(BIN)/python testbed/build.py
+	$(BIN)/pytest -m kubernetes tests/kubernetes
 
 .PHONY: check
 check: $(READY) ## Format, lint, types, architecture and docs, without changing anything

@@ -10,27 +10,14 @@ from pathlib import Path
 
 import pytest
 
-from gpupool.hardware.simdriver_cards import card_profile
 from testbed.build import BuildError
 from testbed.cluster import CannotRun, Kubernetes, check
 from testbed.find_kubectl import ensure_kubectl
 from testbed.gpu_images import write_gpu_images
 from testbed.installation import Installation
+from testbed.story import CARDS, label_pools
 from tests.e2e.kubectl import Kubectl, eventually
 
-# The machines of the story, one of each kind. A node's name is its address.
-PLAIN, WHOLE, OLD, SHARED, UNISOLATED = (f"127.0.0.{number}" for number in range(2, 7))
-V100 = card_profile("Tesla V100-SXM2-16GB", 16130)
-CARDS = {
-    WHOLE: [card_profile("Tesla M40", 12209)],
-    OLD: [card_profile("Tesla P100-PCIE-16GB", 16276)] * 8,
-    SHARED: [V100],
-    UNISOLATED: [V100],
-}
-POOLS = {
-    SHARED: ("cgpu=true", "cgpu.disable.isolation=false"),
-    UNISOLATED: ("cgpu=true", "cgpu.disable.isolation=true"),
-}
 LONGEST_S = 120.0  # for anything; the machine may be busy with other things
 _serial = itertools.count(1)
 
@@ -80,9 +67,7 @@ def admin(
 @pytest.fixture(scope="module")
 def gpupool(kubernetes: Kubernetes, admin: Kubectl) -> Iterator[Installation]:
     with Installation(kubernetes, CARDS) as installed:
-        for node, labels in POOLS.items():
-            eventually(lambda node=node: node in admin.names("nodes"), LONGEST_S)  # type: ignore[misc]
-            admin("label", "node", node, *labels)
+        label_pools(installed)
         eventually(lambda: len(labelled(admin)) == len(CARDS), LONGEST_S)
         eventually(lambda: registered(admin), LONGEST_S)
         yield installed

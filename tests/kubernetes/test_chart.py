@@ -16,8 +16,9 @@ from testbed.gpu_images import GPUPOOL, write_gpu_images
 from testbed.installation import CHART, DRIVER, NAMESPACE, helm_program
 from testbed.node import DRIVER as NODE_DRIVER
 from testbed.processes import free_ports
+from testbed.story import V100
 from tests.e2e.kubectl import Kubectl, eventually
-from tests.kubernetes.conftest import LONGEST_S, V100, allocatable, registered
+from tests.kubernetes.conftest import LONGEST_S, allocatable, registered
 from tests.kubernetes.pods import gpu_pod
 
 pytestmark = [pytest.mark.kubernetes, pytest.mark.timeout(600)]

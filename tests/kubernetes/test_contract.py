@@ -7,17 +7,9 @@ import pytest
 from gpupool.contract.names import ANNOTATION_ALLOCATION, RESOURCE_GPU, RESOURCE_GPU_MEM
 from testbed.cluster import Kubernetes
 from testbed.installation import Installation
+from testbed.story import OLD, PLAIN, SHARED, UNISOLATED, WHOLE
 from tests.e2e.kubectl import Kubectl, eventually
-from tests.kubernetes.conftest import (
-    LONGEST_S,
-    OLD,
-    PLAIN,
-    SHARED,
-    UNISOLATED,
-    WHOLE,
-    allocatable,
-    registered,
-)
+from tests.kubernetes.conftest import LONGEST_S, allocatable, registered
 from tests.kubernetes.pods import gpu_pod, variables
 
 pytestmark = [pytest.mark.kubernetes, pytest.mark.timeout(600)]

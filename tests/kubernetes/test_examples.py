@@ -8,8 +8,9 @@ import pytest
 import yaml
 
 from testbed.installation import Installation
+from testbed.story import OLD, PLAIN, SHARED, UNISOLATED, WHOLE
 from tests.e2e.kubectl import Kubectl, eventually
-from tests.kubernetes.conftest import LONGEST_S, OLD, PLAIN, SHARED, UNISOLATED, WHOLE, allocatable
+from tests.kubernetes.conftest import LONGEST_S, allocatable
 
 pytestmark = [pytest.mark.kubernetes, pytest.mark.timeout(600)]
 

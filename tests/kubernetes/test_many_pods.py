@@ -16,8 +16,9 @@ from gpupool.contract.objects import Obj
 from testbed.cluster import Kubernetes
 from testbed.gpu_images import write_gpu_images
 from testbed.installation import Installation
+from testbed.story import V100
 from tests.e2e.kubectl import Kubectl, eventually
-from tests.kubernetes.conftest import V100, registered
+from tests.kubernetes.conftest import registered
 from tests.kubernetes.pods import gpu_pod, variables
 
 pytestmark = [pytest.mark.kubernetes, pytest.mark.timeout(1500)]
