@@ -1,0 +1,38 @@
+"""`gpupool doctor`: what is wrong with an installation, and how to mend it."""
+
+import sys
+
+import click
+
+from gpupool.cli.programs import access_options, ask_cluster
+
+_MARKS = {"ok": "ok   ", "note": "note ", "wrong": "WRONG"}
+
+
+@click.command("doctor")
+@access_options
+@click.option(
+    "-n", "--namespace", default="kube-system", show_default=True, help="Of the installation."
+)
+def command(kubeconfig: str, context: str, namespace: str) -> None:
+    """Check an installation, and say what is wrong and how to mend it.
+
+    Changes nothing. Ends with 1 when something is wrong.
+    """
+    import datetime
+
+    from gpupool.doctor.checks import judge
+    from gpupool.doctor.evidence import Level
+    from gpupool.doctor.look import look
+
+    now = datetime.datetime.now(datetime.UTC)
+    evidence = ask_cluster(
+        lambda kube: look(kube, namespace, now), kubeconfig=kubeconfig, context=context
+    )
+    found = judge(evidence)
+    for finding in found:
+        click.echo(f"{_MARKS[finding.level]}  {finding.about}: {finding.what}")
+        if finding.mend:
+            click.echo(f"       -> {finding.mend}")
+    if any(finding.level is Level.WRONG for finding in found):
+        sys.exit(1)

@@ -1,0 +1,257 @@
+"""What is wrong, from what was found. Pure; each check is a function, and CHECKS has them all."""
+
+import base64
+import datetime
+import re
+from collections.abc import Callable, Iterator
+
+from cryptography import x509
+
+from gpupool.contract.inventory import BadInventory, inventory_of
+from gpupool.contract.names import (
+    ANNOTATION_ALLOCATION,
+    ANNOTATION_INVENTORY,
+    ENV_VISIBLE_DEVICES,
+    LABEL_NVIDIA_NAME,
+    RESOURCE_GPU,
+    RESOURCE_GPU_MEM,
+    SCHEDULER_NAME,
+)
+from gpupool.contract.objects import Obj
+from gpupool.doctor.evidence import Evidence, Finding, Level
+
+OLDEST = (1, 31)
+_CLOCK_S = 5.0
+_SOON = datetime.timedelta(days=14)
+_PATIENCE_S = 60.0  # a pod waits for longer without a word: nobody looks at it
+_ENDED = ("Succeeded", "Failed")
+_OTHER_PLUGIN = "nvidia-device-plugin"
+
+
+def judge(evidence: Evidence) -> list[Finding]:
+    return [finding for check in CHECKS for finding in check(evidence)]
+
+
+def wrong(about: str, what: str, mend: str) -> Finding:
+    return Finding(Level.WRONG, about, what, mend)
+
+
+def note(about: str, what: str, mend: str = "") -> Finding:
+    return Finding(Level.NOTE, about, what, mend)
+
+
+def server_version(evidence: Evidence) -> Iterator[Finding]:
+    found = re.match(r"v(\d+)\.(\d+)", evidence.version)
+    if found is None or (int(found[1]), int(found[2])) < OLDEST:
+        what = f"Kubernetes is {evidence.version or 'of an unknown version'}; wanted 1.31 or newer."
+        yield wrong("version", what, "Upgrade the cluster.")
+    else:
+        yield Finding(Level.OK, "version", f"Kubernetes {evidence.version}.")
+
+
+def may_look(evidence: Evidence) -> Iterator[Finding]:
+    for refusal in evidence.unseen:
+        yield note("rights", f"Not everything was looked at: {refusal}", "Ask as an administrator.")
+
+
+def programs_may_act(evidence: Evidence) -> Iterator[Finding]:
+    for right in evidence.rights:
+        if not right.allowed:
+            what = f"The service account {right.account} may not {right.verb} {right.resource}."
+            yield wrong("rights", what, "Install the chart's roles again: helm upgrade.")
+
+
+def webhook(evidence: Evidence) -> Iterator[Finding]:
+    """The trial pod went all the way that a user's pod goes."""
+    mend = "See that the pods of gpupool-admission run; they register themselves within a minute."
+    if len(evidence.webhooks) < 2:
+        yield wrong("webhook", "gpupool-admission is not registered with the API server.", mend)
+    if evidence.trial_error:
+        yield from _refused_trial(evidence.trial_error)
+    elif evidence.trial is not None and not _is_wired(evidence.trial):
+        yield wrong("webhook", "GPU pods miss admission, and will see no card.", mend)
+    elif evidence.trial is not None:
+        yield Finding(Level.OK, "webhook", "GPU pods are wired to their allocation.")
+
+
+def _refused_trial(error: str) -> Iterator[Finding]:
+    if "failed calling webhook" in error:
+        mend = "See that its pods run and that the API server reaches them (network policies)."
+        yield wrong("webhook", f"The API server cannot ask gpupool-admission: {error}", mend)
+    else:
+        yield note("webhook", f"A pod for trial was refused, which may be right: {error}")
+
+
+def _is_wired(pod: Obj) -> bool:
+    variables = pod["spec"]["containers"][0].get("env") or ()
+    return any(each["name"] == ENV_VISIBLE_DEVICES and "valueFrom" in each for each in variables)
+
+
+def certificate(evidence: Evidence) -> Iterator[Finding]:
+    mend = "Delete the Secret gpupool-admission and its pods; they make a new authority."
+    for configuration in evidence.webhooks:
+        kind = configuration.get("kind", "")
+        bundle = base64.b64decode(configuration["webhooks"][0]["clientConfig"].get("caBundle", ""))
+        try:
+            trusted = x509.load_pem_x509_certificates(bundle)
+        except ValueError:
+            yield wrong("certificate", f"The caBundle of the {kind} cannot be read.", mend)
+            continue
+        if evidence.authority_pem and evidence.authority_pem != bundle:
+            what = f"The {kind} trusts another authority than the Secret has."
+            yield wrong("certificate", what, "Start the pods of gpupool-admission again.")
+        end = max(each.not_valid_after_utc for each in trusted)
+        if end < evidence.now + _SOON:
+            yield wrong("certificate", f"What the {kind} trusts ends on {end:%Y-%m-%d}.", mend)
+
+
+def scheduler(evidence: Evidence) -> Iterator[Finding]:
+    server_now = _server_now(evidence)
+    leading = [name for name, lease in evidence.leases.items() if _is_fresh(lease, server_now)]
+    for name in leading:
+        yield Finding(Level.OK, "scheduler", f"{name} is led by {_holder(evidence.leases[name])}.")
+    waiting = [pod for pod in evidence.pods if _is_overlooked(pod, server_now)]
+    if waiting:
+        some = ", ".join(_name(pod) for pod in waiting[:3])
+        what = f"{len(waiting)} pods of {SCHEDULER_NAME} wait, and nobody looks at them: {some}."
+        yield wrong("scheduler", what, f"See that the pods of {SCHEDULER_NAME} run.")
+    elif not leading:
+        what = "No scheduler and no extender of gpupool holds its Lease."
+        yield note("scheduler", what, "Right only where one runs with --no-leader-elect.")
+
+
+def _server_now(evidence: Evidence) -> datetime.datetime:
+    created = ((evidence.trial or {}).get("metadata") or {}).get("creationTimestamp")
+    return _time(created) if created else evidence.now
+
+
+def _is_fresh(lease: Obj, now: datetime.datetime) -> bool:
+    spec = lease.get("spec") or {}
+    if not spec.get("holderIdentity") or not spec.get("renewTime"):
+        return False
+    age_s = (now - _time(spec["renewTime"])).total_seconds()
+    return age_s < 2 * int(spec["leaseDurationSeconds"])
+
+
+def _holder(lease: Obj) -> str:
+    return str(lease["spec"]["holderIdentity"])
+
+
+def _is_overlooked(pod: Obj, now: datetime.datetime) -> bool:
+    age_s = (now - _time(pod["metadata"]["creationTimestamp"])).total_seconds()
+    return (
+        pod["spec"].get("schedulerName") == SCHEDULER_NAME
+        and not pod["spec"].get("nodeName")
+        and not (pod["status"].get("conditions") or pod["spec"].get("schedulingGates"))
+        and age_s > _PATIENCE_S
+    )
+
+
+def clock(evidence: Evidence) -> Iterator[Finding]:
+    off_s = (evidence.now - _server_now(evidence)).total_seconds()
+    if abs(off_s) > _CLOCK_S:
+        what = f"This machine's clock and the API server's are {abs(off_s):.0f} s apart."
+        yield note("clock", what, "Certificates and ages will look wrong; run NTP on both.")
+
+
+def cards(evidence: Evidence) -> Iterator[Finding]:
+    found = [node for node in evidence.nodes if _inventory_text(node)]
+    if not found:
+        mend = "See that the pods of gpushare-device-plugin-ds run on the nodes with cards."
+        yield note("nodes", "No agent has reported any card.", mend)
+    for node in found:
+        yield from _cards_of(node)
+    for node in evidence.nodes:
+        if LABEL_NVIDIA_NAME in _labels(node) and not _inventory_text(node):
+            what = f"Node {_name(node)} has the labels of cards, and no inventory."
+            yield wrong("nodes", what, "See that the agent's pod runs there.")
+
+
+def _cards_of(node: Obj) -> Iterator[Finding]:
+    name = _name(node)
+    try:
+        inventory = inventory_of(_inventory_text(node))
+    except BadInventory as error:
+        what = f"The inventory of node {name} cannot be read: {error}."
+        yield wrong("nodes", what, "Run agents and schedulers of one version.")
+        return
+    whole, shared = (_allocatable(node, each) for each in (RESOURCE_GPU, RESOURCE_GPU_MEM))
+    if inventory.cards and not whole and not shared:
+        what = f"Node {name} has {len(inventory.cards)} cards, and its kubelet offers none."
+        mend = "See whether its agent runs and has registered: kubectl logs; and the cards' health."
+        yield wrong("nodes", what, mend)
+    elif whole > len(inventory.cards) or (whole and shared):
+        what = f"Node {name} offers {RESOURCE_GPU} twice: another device plugin runs there, too."
+        mend = "Keep NVIDIA's plugin off these nodes, or set agent.wholeCards=false."
+        yield wrong("nodes", what, mend)
+    else:
+        offer = f"{whole} whole cards" if whole else f"{shared} units of shared cards"
+        yield Finding(Level.OK, "nodes", f"Node {name} offers {offer}.")
+
+
+def other_plugins(evidence: Evidence) -> Iterator[Finding]:
+    ours = {_name(node) for node in evidence.nodes if _inventory_text(node)}
+    for pod in evidence.pods:
+        node = pod["spec"].get("nodeName", "")
+        if node in ours and _OTHER_PLUGIN in pod["metadata"]["name"] and _lives(pod):
+            what = f"NVIDIA's device plugin ({_name(pod)}) runs on node {node} beside ours."
+            mend = "The last to register wins. Keep it off, or set agent.wholeCards=false."
+            yield wrong("nodes", what, mend)
+
+
+def pods_without_allocation(evidence: Evidence) -> Iterator[Finding]:
+    for pod in evidence.pods:
+        annotations = pod["metadata"].get("annotations") or {}
+        is_placed = bool(pod["spec"].get("nodeName")) and _lives(pod)
+        if is_placed and _asks(pod) and ANNOTATION_ALLOCATION not in annotations:
+            what = f"Pod {_name(pod)} came to its node without an allocation, and sees no card."
+            yield wrong("pods", what, "Delete it and create it again, without spec.nodeName.")
+
+
+def _asks(pod: Obj) -> bool:
+    return any(
+        resource in ((container.get("resources") or {}).get("limits") or {})
+        for container in pod["spec"]["containers"]
+        for resource in (RESOURCE_GPU, RESOURCE_GPU_MEM)
+    )
+
+
+def _lives(pod: Obj) -> bool:
+    return (pod.get("status") or {}).get("phase") not in _ENDED
+
+
+def _name(obj: Obj) -> str:
+    metadata = obj["metadata"]
+    namespace = metadata.get("namespace")
+    return f"{namespace}/{metadata['name']}" if namespace else str(metadata["name"])
+
+
+def _labels(obj: Obj) -> Obj:
+    labels: Obj = obj["metadata"].get("labels") or {}
+    return labels
+
+
+def _inventory_text(node: Obj) -> str:
+    return str((node["metadata"].get("annotations") or {}).get(ANNOTATION_INVENTORY, ""))
+
+
+def _allocatable(node: Obj, resource: str) -> int:
+    return int(((node.get("status") or {}).get("allocatable") or {}).get(resource, "0"))
+
+
+def _time(text: str) -> datetime.datetime:
+    return datetime.datetime.fromisoformat(text)
+
+
+CHECKS: tuple[Callable[[Evidence], Iterator[Finding]], ...] = (
+    server_version,
+    may_look,
+    programs_may_act,
+    webhook,
+    certificate,
+    scheduler,
+    clock,
+    cards,
+    other_plugins,
+    pods_without_allocation,
+)

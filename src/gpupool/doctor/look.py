@@ -1,0 +1,134 @@
+"""Asks a cluster for everything that the checks need. Changes nothing: its one pod is a dry run."""
+
+import base64
+import datetime
+from collections.abc import Awaitable
+from typing import TypeVar
+
+from gpupool.contract.names import EXTENDER_LEASE, RESOURCE_GPU_MEM, SCHEDULER_LEASE
+from gpupool.contract.objects import Obj
+from gpupool.doctor.evidence import Evidence, Right
+from gpupool.kube.client import APPLY_PATCH, Kube
+from gpupool.kube.errors import NotFound, Refused
+from gpupool.kube.resources import (
+    LEASES,
+    MUTATING_WEBHOOKS,
+    NODES,
+    PODS,
+    SECRETS,
+    VALIDATING_WEBHOOKS,
+    Resource,
+)
+
+ADMISSION = "gpupool-admission"  # its configurations, its Secret, its service account
+_REVIEWS = Resource(
+    "authorization.k8s.io", "v1", "subjectaccessreviews", "SubjectAccessReview", namespaced=False
+)
+# What each program cannot do without: verb, group, resource.
+_NEEDED = {
+    "gpupool-agent": ("patch nodes", "patch nodes/status", "list pods", "create events"),
+    "gpupool-scheduler": (
+        "watch nodes",
+        "watch pods",
+        "create pods/binding",
+        "patch pods/status",
+        "watch persistentvolumeclaims",
+        "watch storageclasses.storage.k8s.io",
+        "watch poddisruptionbudgets.policy",
+    ),
+    "gpupool-admission": (
+        "watch nodes",
+        "create mutatingwebhookconfigurations.admissionregistration.k8s.io",
+        "create validatingwebhookconfigurations.admissionregistration.k8s.io",
+    ),
+}
+Found = TypeVar("Found")
+
+
+async def look(kube: Kube, namespace: str, now: datetime.datetime) -> Evidence:
+    """`namespace` is that of the installation. Raises KubeError where there is no answer at all."""
+    unseen: list[str] = []
+
+    async def seen(asking: Awaitable[Found], otherwise: Found) -> Found:
+        try:
+            return await asking
+        except NotFound:
+            return otherwise
+        except Refused as refused:
+            unseen.append(str(refused))
+            return otherwise
+
+    leases = {
+        name: await seen(kube.get(LEASES, name, namespace), {})
+        for name in (SCHEDULER_LEASE, EXTENDER_LEASE)
+    }
+    webhooks = [
+        await seen(kube.get(resource, ADMISSION), {})
+        for resource in (MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS)
+    ]
+    secret = await seen(kube.get(SECRETS, ADMISSION, namespace), {})
+    trial, trial_error = await _trial(kube)
+    return Evidence(
+        now,
+        str((await kube.page("/version")).get("gitVersion", "")),
+        tuple(await seen(_listed(kube, NODES), [])),
+        tuple(await seen(_listed(kube, PODS), [])),
+        {name: lease for name, lease in leases.items() if lease},
+        tuple(webhook for webhook in webhooks if webhook),
+        base64.b64decode((secret.get("data") or {}).get("ca.crt", "")),
+        trial,
+        trial_error,
+        tuple(await seen(_rights(kube, namespace), [])),
+        tuple(unseen),
+    )
+
+
+async def _listed(kube: Kube, resource: Resource) -> list[Obj]:
+    return (await kube.list(resource)).items
+
+
+async def _trial(kube: Kube) -> tuple[Obj | None, str]:
+    """What would become of a pod that asks for a share of a card."""
+    name = "gpupool-doctor"
+    container = {"name": "main", "image": "none", "resources": {"limits": {RESOURCE_GPU_MEM: "1"}}}
+    pod = {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": name, "namespace": "default"},
+        "spec": {"containers": [container]},
+    }
+    try:
+        made = await kube.patch(
+            PODS.path("default", name),
+            pod,
+            content_type=APPLY_PATCH,
+            query={"dryRun": "All", "fieldManager": name, "force": "true"},
+        )
+    except Refused as refused:
+        return None, str(refused)
+    return made, ""
+
+
+async def _rights(kube: Kube, namespace: str) -> list[Right]:
+    return [
+        Right(account, verb, resource, await _may(kube, namespace, account, verb, resource))
+        for account, needed in _NEEDED.items()
+        for verb, resource in (each.split() for each in needed)
+    ]
+
+
+async def _may(kube: Kube, namespace: str, account: str, verb: str, resource: str) -> bool:
+    plural, _, group = resource.partition(".")
+    plural, _, subresource = plural.partition("/")
+    asked = {"verb": verb, "group": group, "resource": plural, "subresource": subresource}
+    review = {
+        "apiVersion": _REVIEWS.api_version,
+        "kind": _REVIEWS.kind,
+        "spec": {
+            "user": f"system:serviceaccount:{namespace}:{account}",
+            "groups": ["system:serviceaccounts", f"system:serviceaccounts:{namespace}"],
+            "resourceAttributes": {key: text for key, text in asked.items() if text},
+        },
+    }
+    answer = await kube.create(_REVIEWS, review)
+    return bool(answer["status"].get("allowed"))

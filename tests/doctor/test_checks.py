@@ -1,0 +1,131 @@
+"""What the doctor says of single findings. What it finds in a cluster: test_doctor.py."""
+
+import base64
+import datetime
+import json
+from dataclasses import replace
+
+import pytest
+
+from gpupool.admission.authority import new_authority
+from gpupool.admission.registration import NAME
+from gpupool.contract.objects import Obj
+from gpupool.doctor.checks import judge
+from gpupool.doctor.evidence import Evidence, Level, Right
+from gpupool.doctor.look import ADMISSION
+
+NOW = datetime.datetime(2026, 11, 16, tzinfo=datetime.UTC)
+AUTHORITY = new_authority(NOW).bundle_pem
+INVENTORY = json.dumps(
+    {"version": 1, "cards": [{"index": 0, "uuid": "GPU-0", "model": "T4", "memoryMiB": 15360}]}
+)
+
+
+def webhook(kind: str, bundle: bytes = AUTHORITY) -> Obj:
+    config = {"caBundle": base64.b64encode(bundle).decode()}
+    return {"kind": kind, "webhooks": [{"clientConfig": config}]}
+
+
+def node(offered: dict[str, str], inventory: str = INVENTORY) -> Obj:
+    annotations = {"gpupool.io/inventory": inventory} if inventory else {}
+    labels = {"aliyun.accelerator/nvidia_name": "T4"}
+    return {
+        "metadata": {"name": "n", "annotations": annotations, "labels": labels},
+        "status": {"allocatable": offered},
+    }
+
+
+def pod(name: str = "p", phase: str = "Running", **spec: object) -> Obj:
+    container = {"name": "c", "resources": {"limits": {"nvidia.com/gpu": "1"}}}
+    created = NOW - datetime.timedelta(hours=1)
+    return {
+        "metadata": {"name": name, "namespace": "a", "creationTimestamp": created.isoformat()},
+        "spec": {"containers": [container], **spec},
+        "status": {"phase": phase},
+    }
+
+
+def trial(created: datetime.datetime = NOW, *, is_wired: bool = True) -> Obj:
+    env = [{"name": "NVIDIA_VISIBLE_DEVICES", "valueFrom": {}}] if is_wired else []
+    return {
+        "metadata": {"creationTimestamp": created.isoformat()},
+        "spec": {"containers": [{"env": env}]},
+    }
+
+
+def lease(renewed: datetime.datetime) -> Obj:
+    holder = {"holderIdentity": "x_1", "leaseDurationSeconds": 15}
+    return {"spec": {**holder, "renewTime": renewed.isoformat()}}
+
+
+GOOD = Evidence(
+    NOW,
+    "v1.35.8",
+    nodes=(node({"nvidia.com/gpu": "1"}),),
+    leases={"gpupool-scheduler": lease(NOW)},
+    webhooks=(webhook("Mutating"), webhook("Validating")),
+    authority_pem=AUTHORITY,
+    trial=trial(),
+    rights=(Right("gpupool-agent", "patch", "nodes", allowed=True),),
+)
+
+
+def said(evidence: Evidence, level: Level = Level.WRONG) -> str:
+    found = [finding for finding in judge(evidence) if finding.level is level]
+    assert all(finding.mend for finding in found if finding.level is Level.WRONG)
+    return " ".join(finding.what for finding in found)
+
+
+def test_a_good_installation_has_nothing_wrong() -> None:
+    assert {finding.level for finding in judge(GOOD)} == {Level.OK}
+
+
+BROKEN = {
+    "wanted 1.31": replace(GOOD, version="v1.28.3"),
+    "of an unknown version": replace(GOOD, version=""),
+    "may not patch nodes": replace(GOOD, rights=(Right("a", "patch", "nodes", allowed=False),)),
+    "not registered": replace(GOOD, webhooks=(), trial=trial(is_wired=False)),
+    "miss admission": replace(GOOD, trial=trial(is_wired=False)),
+    "cannot ask gpupool-admission": replace(
+        GOOD, trial=None, trial_error='failed calling webhook "pods.gpupool.io": refused'
+    ),
+    "another authority": replace(GOOD, authority_pem=new_authority(NOW).bundle_pem),
+    "cannot be read": replace(GOOD, webhooks=(webhook("A", b"x"), webhook("B"))),
+    "ends on": replace(GOOD, now=NOW + datetime.timedelta(days=3640)),
+    "nobody looks at them: a/p": replace(
+        GOOD, leases={}, pods=(pod(phase="Pending", schedulerName="gpupool-scheduler"),)
+    ),
+    "its kubelet offers none": replace(GOOD, nodes=(node({"nvidia.com/gpu": "0"}),)),
+    "offers nvidia.com/gpu twice": replace(GOOD, nodes=(node({"nvidia.com/gpu": "2"}),)),
+    "and no inventory": replace(GOOD, nodes=(node({}, inventory=""),)),
+    "The inventory of node n": replace(GOOD, nodes=(node({}, inventory="[]"),)),
+    "NVIDIA's device plugin": replace(
+        GOOD, pods=(pod("nvidia-device-plugin-daemonset-1", nodeName="n"),)
+    ),
+    "sees no card": replace(GOOD, pods=(pod(nodeName="n"),)),
+}
+
+
+@pytest.mark.parametrize("words", BROKEN)
+def test_what_is_wrong_is_said_with_how_to_mend_it(words: str) -> None:
+    assert words in said(BROKEN[words])
+
+
+def test_pods_that_have_ended_are_left_alone() -> None:
+    assert not said(replace(GOOD, pods=(pod(phase="Succeeded", nodeName="n"),)))
+
+
+def test_what_may_be_right_is_noted() -> None:
+    assert "holds its Lease" in said(replace(GOOD, leases={}), Level.NOTE)
+    late = replace(GOOD, leases={"gpupool-scheduler": lease(NOW - datetime.timedelta(hours=1))})
+    assert "holds its Lease" in said(late, Level.NOTE)
+    slow = replace(GOOD, now=NOW + datetime.timedelta(minutes=1))
+    assert "60 s apart" in said(slow, Level.NOTE)
+    assert "No agent has reported" in said(replace(GOOD, nodes=()), Level.NOTE)
+    refused = replace(GOOD, trial=None, trial_error="exceeded quota")
+    assert "exceeded quota" in said(refused, Level.NOTE)
+    assert "may not list" in said(replace(GOOD, unseen=("may not list",)), Level.NOTE)
+
+
+def test_it_looks_for_what_admission_registers() -> None:
+    assert ADMISSION == NAME
