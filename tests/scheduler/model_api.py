@@ -3,7 +3,7 @@
 import asyncio
 import copy
 from collections import Counter, deque
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Mapping
 from dataclasses import dataclass
 from enum import Enum, auto
 from typing import Any
@@ -45,6 +45,7 @@ class ModelApi:
         self.requests: list[Request] = []
         self.news: deque[Change] = deque()  # not yet told
         self._serial = 0
+        self._version = 0
 
     # -- what the world does ---------------------------------------------------------------
 
@@ -90,9 +91,20 @@ class ModelApi:
     def remove_node(self, name: str) -> None:
         self.news.append(("nodes", self.nodes.pop(name), None))
 
+    def annotate(self, resource: str, name: str, changes: Mapping[str, str | None]) -> None:
+        """None: removed."""
+        kept = self.pods if resource == "pods" else self.nodes
+        obj = copy.deepcopy(kept[name])
+        merged = obj["metadata"].get("annotations", {}) | changes
+        left = {key: value for key, value in merged.items() if value is not None}
+        obj["metadata"]["annotations"] = left
+        self._put(resource, obj)
+
     def _put(self, resource: str, obj: Obj) -> None:
         kept = self.pods if resource == "pods" else self.nodes
         name = obj["metadata"]["name"]
+        self._version += 1
+        obj = {**obj, "metadata": {**obj["metadata"], "resourceVersion": str(self._version)}}
         self.news.append((resource, kept.get(name), obj))
         kept[name] = obj
 
@@ -110,7 +122,9 @@ class ModelApi:
 
     def settle(self, request: Request, fate: Fate) -> None:
         self.requests.remove(request)
-        if request.answer.done():  # nobody waits for it any more
+        if request.answer.done():  # nobody waits for it any more: it may happen all the same
+            if fate is not Fate.LOST_REQUEST:
+                self._do(request)
             return
         if fate is Fate.BUSY:
             request.answer.set_result(_status(429, "TooManyRequests"))
@@ -134,6 +148,10 @@ class ModelApi:
             return self._bind(pod, request.body)
         if request.method == "DELETE":
             self.delete_pod(name)
+        elif "annotations" in request.body.get("metadata", {}):
+            if request.body["metadata"]["resourceVersion"] != pod["metadata"]["resourceVersion"]:
+                return _status(409, "Conflict")
+            self.annotate("pods", name, request.body["metadata"]["annotations"])
         elif "nominatedNodeName" in request.body.get("status", {}):
             self._put("pods", {**pod, "status": request.body["status"]})
         return 200, orjson.dumps(self.pods.get(name, {}))

@@ -119,6 +119,15 @@ GROUP_CARD_UNITS = "card-memory.gpupool.io"
 GROUP_NO_ISOLATION = "no-isolation.gpupool.io"
 GROUP_LIMITS = "limits.gpupool.io"
 
+# On a pod, by people: another share for its containers while they run; and what became of the wish.
+# `contract/resize.py` makes and reads all of these.
+ANNOTATION_RESIZE = "gpupool.io/resize"
+ANNOTATION_RESIZE_OUTCOME = "gpupool.io/resize-outcome"
+# On a pod whose limit is lower than its share: which lowering it is that the agent must confirm,
+# and on its node: what the agent has found.
+ANNOTATION_SHRINKING = "gpupool.io/shrinking"
+ANNOTATION_SHRINKS = "gpupool.io/shrinks"
+
 # On a pod: its containers that would rather run without the limiter, and on a node: that they may.
 ANNOTATION_NO_ISOLATION = "gpupool.io/no-isolation"
 LABEL_ALLOW_NO_ISOLATION = "gpupool.io/allow-no-isolation"

@@ -28,6 +28,7 @@ from gpupool.scheduler.groups import Groups, group_of
 from gpupool.scheduler.ledger import Ledger
 from gpupool.scheduler.pending import Pending, is_done, pending_of, wants_node, with_storage
 from gpupool.scheduler.queue import Queue
+from gpupool.scheduler.resizing import Resizing
 
 log = logging.getLogger(__name__)
 
@@ -56,6 +57,7 @@ class ClusterState:
         self.queue = Queue()
         self.groups = Groups()
         self.claims = Claims()
+        self.resizing = Resizing(changed)
         self._claims: dict[tuple[str, str], Obj] = {}
         self._volumes: dict[str, Obj] = {}
         self._classes: dict[str, Obj] = {}
@@ -80,6 +82,7 @@ class ClusterState:
 
     def node_changed(self, old: Obj | None, new: Obj | None) -> None:
         before = self.cluster.version
+        self.resizing.node_seen(old, new)
         if new is not None:
             self.cluster.set_node(node_of(new))
         elif old is not None:
@@ -139,11 +142,15 @@ class ClusterState:
             self.packing.count(self.cluster, request)
         self._forget(request.uid)
         before, known = self.cluster.version, self.cluster.held(request.uid)
-        if self.ledger.seen(request, node, _allocation(pod, request)):
+        holds = self.resizing.seen(pod, _allocation(pod, request))
+        if self.ledger.seen(request, node, holds):
             self._check(pod, node)
         if self.cluster.version == before:
             return
-        if known is not None and (known.node != node or known.pod.resources != request.resources):
+        if known is not None and (
+            (known.node, known.allocation) != (node, holds)
+            or known.pod.resources != request.resources
+        ):
             self.wake()
         else:
             self.queue.wake_social()
@@ -205,6 +212,7 @@ class ClusterState:
 
     def _gone(self, uid: str) -> None:
         self._forget(uid)
+        self.resizing.gone(uid)
         self.groups.remove(uid)
         claimant = self.claims.victim_gone(uid)
         if claimant is not None:
@@ -226,6 +234,12 @@ class ClusterState:
         self.queue.placed(pod.uid)
         self.drop_claim(pod.uid)
         self.queue.wake_social()
+
+    def hold(self, uid: str, allocation: Allocation) -> None:
+        """Of a pod that was seen: its share is about to change."""
+        place = self.ledger.place(uid)
+        if place is not None and place.allocation != allocation:
+            self.ledger.resized(uid, allocation)
 
     def refused(self, uid: str) -> None:
         if self.ledger.refused(uid):

@@ -4,6 +4,7 @@
     seen      the API shows the pod on its node: so it is, whatever we thought
     refused   the API server said no: given back
     unanswered   it may have happened: kept, until the API shows it or somebody has looked
+    resized   a running pod is to have another share: held before the API is asked for it
     gone      the pod has ended, or is not there any more: given back
 
 Everything in it comes from the API or is on its way there, so a new ledger that has seen all pods
@@ -63,6 +64,13 @@ class Ledger:
         place = Place(node, allocation, Knowledge.SEEN)
         self._hold(pod, place)
         return known is None or (known.node, known.allocation) != (node, allocation)
+
+    def resized(self, uid: str, allocation: Allocation) -> None:
+        """Of a pod that was seen on its node: it holds so much from now on."""
+        known, held = self._places[uid], self.cluster.held(uid)
+        assert held is not None
+        assert known.knowledge is Knowledge.SEEN
+        self._hold(held.pod, Place(known.node, allocation, Knowledge.SEEN))
 
     def unanswered(self, uid: str, now_s: float) -> None:
         known = self._places.get(uid)

@@ -81,6 +81,9 @@ class Reports:
         message = f"Preempted by pod {by.uid} on node {node}"
         self._events[by.scheduler].event(victim, NORMAL, "Preempted", message)
 
+    def note(self, about: Obj, reason: str, message: str) -> None:
+        min(self._events.items())[1].event(about, NORMAL, reason, message)
+
     def warn(self, about: Obj, reason: str, message: str) -> None:
         min(self._events.items())[1].event(about, WARNING, reason, message)
 

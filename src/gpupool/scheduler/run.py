@@ -25,6 +25,7 @@ from gpupool.scheduler.metrics import Metrics
 from gpupool.scheduler.pending import Pending
 from gpupool.scheduler.preemption import Evictor
 from gpupool.scheduler.report import SCHEDULER_ERROR, Reports
+from gpupool.scheduler.resizer import Resizer
 from gpupool.scheduler.writes import Write, Writes
 
 log = logging.getLogger(__name__)
@@ -60,6 +61,7 @@ class Scheduler:
         binder = Binder(
             kube, self.state, self._reports, self.metrics, settings.clock, settings.may_act
         )
+        self._resizer = Resizer(kube, self.state, self._reports, settings.clock, settings.may_act)
         self._cycle = Cycle(
             self.state,
             binder,
@@ -75,6 +77,7 @@ class Scheduler:
             tasks.create_task(self._reports.run(), name="scheduler-reports")
             await follow(self._kube, self.state, tasks)
             self.state.take_excesses()  # were there before us
+            self._resizer.begin()
             self.is_synced = True
             try:
                 await self._work()
@@ -86,9 +89,12 @@ class Scheduler:
         slice_s = self._clock()
         while True:
             now_s = self._clock()
+            for write in self._resizer.due_writes(now_s):
+                await self._writes.start(write)
             uid = self._next(now_s)
             if uid is None:
-                due_s = min(self.state.queue.due_s(), self.state.claims.due_s())
+                state = self.state
+                due_s = min(state.queue.due_s(), state.claims.due_s(), state.resizing.due_s())
                 await self._sleep(due_s - now_s)
                 slice_s = self._clock()
                 continue

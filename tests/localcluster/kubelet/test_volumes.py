@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from gpupool.contract.objects import Obj
-from gpupool.kube.resources import CONFIG_MAPS, SECRETS, VOLUME_CLAIMS, VOLUMES
+from gpupool.kube.resources import CONFIG_MAPS, PODS, SECRETS, VOLUME_CLAIMS, VOLUMES
 from gpupool.localcluster.kubelet.volume_files import BadVolume, VolumeFile, write_files
 from tests.localcluster.kubelet.world import (
     World,
@@ -136,6 +136,19 @@ async def test_a_changed_object_changes_the_files(tmp_path: Path) -> None:
         await here.run(obj)
         change = {"data": {"a": "3", "b": None}}
         await here.kube.patch(CONFIG_MAPS.path("default", "conf"), change)
+        found = await here.until("p", phase_is("Succeeded"))
+        assert await here.log(found) == b"seen\n"
+
+
+async def test_what_a_volume_shows_of_its_pod_follows_at_once(tmp_path: Path) -> None:
+    async with world(tmp_path) as here:
+        field = {"fieldPath": "metadata.annotations['x']"}
+        volume = {"downwardAPI": {"items": [{"path": "x", "fieldRef": field}]}}
+        script = f"until grep -q 2 {AT}/v/x; do sleep 0.05; done; echo seen"
+        obj = shell("p", script, restartPolicy="Never", annotations={"x": "1"}, **mounted(volume))
+        await here.run(obj)
+        change = {"metadata": {"annotations": {"x": "2"}}}
+        await here.kube.patch(PODS.path("default", "p"), change)
         found = await here.until("p", phase_is("Succeeded"))
         assert await here.log(found) == b"seen\n"
 

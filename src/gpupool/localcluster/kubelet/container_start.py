@@ -74,6 +74,7 @@ class Starter:
         async with runs.turn:
             if runs.has_volumes:
                 return
+            runs.shown = _metadata(obj)
             await make_volumes(runs.volumes, pod, obj, self.node_of(pod.node), self.storage)
             runs.limits = pod_limits(obj)
             runs.has_volumes = True
@@ -90,7 +91,12 @@ class Starter:
         obj = await self.object_of(pod)
         if obj is not None:
             async with runs.turn:
+                runs.shown = _metadata(obj)
                 await make_volumes(runs.volumes, pod, obj, self.node_of(pod.node), self.storage)
+
+    def is_outdated(self, runs: PodRuns, obj: Obj) -> bool:
+        """Whether volumes show something of the pod that has changed."""
+        return runs.shown is not None and runs.shown != _metadata(obj)
 
     async def launch(self, pod: Pod, index: int, runs: PodRuns, obj: Obj) -> Run:
         """Raises BadConfig and LaunchFailed."""
@@ -317,3 +323,9 @@ def _ignored(spec: Obj) -> list[str]:
             "the user who runs the cluster"
         )
     return texts
+
+
+def _metadata(obj: Obj) -> object:
+    """What downwardAPI volumes may show, and people may change."""
+    metadata = obj["metadata"]
+    return metadata.get("labels"), metadata.get("annotations")

@@ -36,6 +36,7 @@ from gpupool.localcluster.kubelet.work import Work
 log = logging.getLogger(__name__)
 
 _RETRY_S = 1.0
+_SHORTEST_END_S = 0.2
 _DEFAULT_GRACE_S = 30
 _UNEXPECTED = "UnexpectedAdmissionError"
 _DEADLINE = Problem(
@@ -127,6 +128,7 @@ class Pods:
         matters = pod.generation != metadata.get("generation", 0)
         if matters or pod.runtime != TIMER or "deletionTimestamp" in metadata:
             self._objects[uid] = orjson.dumps(obj)
+            self.runtimes[pod.runtime].seen(pod, obj)
         if matters or "deletionTimestamp" in metadata:
             self._work.add(uid)
 
@@ -283,7 +285,7 @@ class Pods:
             await self._write(pod, obj, node, now)
         if deleted and todo.over:
             self._uncount(pod, node)
-            await self._release(pod)
+            await self._release(pod, now)
 
     def _note(self, pod: Pod, obj: Obj, now: float) -> None:
         """What the object asks for since the last look."""
@@ -364,7 +366,10 @@ class Pods:
         else:
             pod.version = int(written["metadata"]["resourceVersion"])
 
-    async def _release(self, pod: Pod) -> None:
+    async def _release(self, pod: Pod, now: float) -> None:
+        if now < _goodbye_at(pod):
+            self.timers.add(_goodbye_at(pod), pod.uid)
+            return
         pod.released = True
         options = {"gracePeriodSeconds": 0, "preconditions": {"uid": pod.uid}}
         try:
@@ -374,3 +379,10 @@ class Pods:
         except KubeError:
             pod.released = False
             raise
+
+
+def _goodbye_at(pod: Pod) -> float:
+    """When a pod that was asked to go may be gone. No container of a real node ends faster, and
+    `kubectl delete` waits for ever when a namesake has come before it begins to watch."""
+    assert pod.stop is not None
+    return pod.stop.began_at + (_SHORTEST_END_S if pod.stop.grace_s else 0.0)

@@ -62,3 +62,4 @@ class PodRuns:
     ports: dict[int, int] = field(default_factory=dict)  # the pod's -> where it really listens
     said: set[str] = field(default_factory=set)  # events that are not repeated
     turn: asyncio.Lock = field(default_factory=asyncio.Lock)
+    shown: object = None  # of the pod's metadata, in its volumes; None: there are none yet

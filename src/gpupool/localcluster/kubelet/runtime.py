@@ -14,6 +14,9 @@ class Runtime(Protocol):
     def adopt(self, pod: Pod, obj: Obj, now: float) -> None:
         """A pod from before a restart: its containers are as its status says, or have died."""
 
+    def seen(self, pod: Pod, obj: Obj) -> None:
+        """The object has changed, perhaps only in what volumes show of it."""
+
     def look(self, pod: Pod, obj: Obj, now: float) -> float | None:
         """Brings the containers up to date; returns when to look again by itself."""
 

@@ -73,6 +73,11 @@ class ProcessRuntime:
                 container.stage = Stage.WAITING
                 container.restart_count += 1
 
+    def seen(self, pod: Pod, obj: Obj) -> None:
+        runs = self.pods.get(pod.uid)
+        if runs is not None and self.starter.is_outdated(runs, obj):
+            self._spawn(self._refresh(pod, runs), "pod-volumes")
+
     def look(self, pod: Pod, obj: Obj, now: float) -> float | None:
         return None
 
@@ -153,11 +158,13 @@ class ProcessRuntime:
             await asyncio.sleep(self.settings.refresh_s)
             for runs in list(self.pods.values()):
                 if runs.runs:
-                    pod = next(iter(runs.runs.values())).pod
-                    try:
-                        await self.starter.refresh(pod, runs)
-                    except (BadVolume, KubeError) as error:
-                        log.info("volumes not refreshed", extra={"pod": pod.uid, "why": str(error)})
+                    await self._refresh(next(iter(runs.runs.values())).pod, runs)
+
+    async def _refresh(self, pod: Pod, runs: PodRuns) -> None:
+        try:
+            await self.starter.refresh(pod, runs)
+        except (BadVolume, KubeError) as error:
+            log.info("volumes not refreshed", extra={"pod": pod.uid, "why": str(error)})
 
     def runs_of(self, pod: Pod) -> PodRuns:
         runs = self.pods.get(pod.uid)

@@ -26,6 +26,9 @@ class TimerRuntime:
     def adopt(self, pod: Pod, obj: Obj, now: float) -> None:
         pod.prepared = True
 
+    def seen(self, pod: Pod, obj: Obj) -> None:
+        pass  # it has no volumes
+
     def look(self, pod: Pod, obj: Obj, now: float) -> float | None:
         annotations = obj["metadata"].get("annotations") or {}
         seconds = _number(annotations.get(names.ANNOTATION_RUN_SECONDS))

@@ -1,0 +1,99 @@
+"""`gpupool resize`: another share of its card for a pod that runs."""
+
+import asyncio
+from typing import TYPE_CHECKING
+
+import click
+
+from gpupool.cli.programs import access_options, ask_cluster
+
+if TYPE_CHECKING:
+    from gpupool.contract.objects import Obj
+    from gpupool.kube.client import Kube
+
+_PAUSE_S = 0.2
+
+
+@click.command("resize")
+@click.argument("pod")
+@click.option(
+    "--gpu-mem",
+    "units",
+    required=True,
+    type=click.IntRange(1, 999_999),
+    help="What its container is to have, as aliyun.com/gpu-mem counts.",
+)
+@click.option("-c", "--container", default="", help="Which one, if several have a share.")
+@click.option("-n", "--namespace", default="default", show_default=True, help="Of the pod.")
+@click.option(
+    "--timeout",
+    "wait_s",
+    default=120.0,
+    show_default=True,
+    type=click.FloatRange(0),
+    help="How many seconds to wait for the answer.",
+)
+@access_options
+def command(
+    pod: str, units: int, container: str, namespace: str, wait_s: float, **where: str
+) -> None:
+    """Give a running pod more or less of its card, without a restart.
+
+    All or nothing: never more than the card has left, never less than the pod uses.
+    """
+    outcome = ask_cluster(
+        lambda kube: resize(kube, (namespace, pod), container, units, wait_s), **where
+    )
+    verdict, _, words = outcome.partition(": ")
+    if verdict != "done":
+        raise click.ClickException(f"{namespace}/{pod} is not resized: {words or outcome}.")
+    click.echo(f"{namespace}/{pod} resized: {words}.")
+
+
+async def resize(
+    kube: "Kube", pod: tuple[str, str], container: str, units: int, wait_s: float
+) -> str:
+    """What became of it: `done: ...`, or `refused: ...`. Raises KubeError."""
+    from gpupool.contract.names import (
+        ANNOTATION_ALLOCATION,
+        ANNOTATION_RESIZE,
+        ANNOTATION_RESIZE_OUTCOME,
+    )
+    from gpupool.contract.resize import wish_text
+    from gpupool.kube.resources import PODS
+
+    namespace, name = pod
+    found = await kube.get(PODS, name, namespace)
+    if ANNOTATION_ALLOCATION not in _annotations(found):
+        return "refused: it has no cards" + ("" if found["spec"].get("nodeName") else " yet")
+    uid = found["metadata"]["uid"]
+    wish = {ANNOTATION_RESIZE: wish_text(container, units), ANNOTATION_RESIZE_OUTCOME: None}
+    patch = {"metadata": {"uid": uid, "annotations": wish}}
+    found = await kube.patch(PODS.path(namespace, name), patch)
+    end_s = asyncio.get_running_loop().time() + wait_s
+    while found["metadata"]["uid"] == uid:
+        annotations = _annotations(found)
+        if ANNOTATION_RESIZE not in annotations:
+            return annotations.get(ANNOTATION_RESIZE_OUTCOME, "refused: the wish was taken back")
+        if asyncio.get_running_loop().time() > end_s:
+            return f"unanswered: {_unanswered(found, wait_s)}"
+        await asyncio.sleep(_PAUSE_S)
+        found = await kube.get(PODS, name, namespace)
+    return "refused: the pod was replaced by another of that name"
+
+
+def _annotations(pod: "Obj") -> dict[str, str]:
+    return pod["metadata"].get("annotations") or {}
+
+
+def _unanswered(pod: "Obj", wait_s: float) -> str:
+    from gpupool.contract.names import ANNOTATION_RESIZE, ANNOTATION_SHRINKING
+
+    missing = "the scheduler has not answered"
+    if ANNOTATION_SHRINKING in _annotations(pod):
+        node = pod["spec"].get("nodeName", "")
+        missing = f"the limit is lowered, but the agent of node {node} has not confirmed it"
+    return (
+        f"after {wait_s:.0f} s, {missing}; the wish stands, until you take the annotation "
+        f"{ANNOTATION_RESIZE} away"
+    )

@@ -1,0 +1,117 @@
+"""A wish for another share, and an agent's word on one that shrinks <-> annotations.
+
+The wish is text for people to write: `6` for a pod with one share, or `train=6,serve=2`, in units
+of gpu-mem and with its meaning: all that the container is to have, over its cards together.
+
+The agent's word stands on its node, where no user of a pod can write. Versioned JSON.
+"""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import msgspec
+
+from gpupool.contract.names import ANNOTATION_SHRINKS
+from gpupool.contract.objects import Obj
+from gpupool.core.resize import ONLY
+
+VERSION = 1
+_MAX_CHARS = 4096
+_MAX_BYTES = 64 * 1024
+_ITEM = re.compile(r"(?:([a-z0-9](?:[-a-z0-9]{0,61}[a-z0-9])?)=)?([0-9]{1,6})")
+
+
+class BadWish(ValueError):
+    """The text says what was wanted and found."""
+
+
+class BadReports(ValueError):
+    """The annotation is not ours, or not of this version."""
+
+
+def wish_text(container: str, units: int) -> str:
+    return f"{container}={units}" if container else str(units)
+
+
+def wish_of(text: str) -> dict[str, int]:
+    """Units by container; ONLY in place of a name that is not said. Raises BadWish."""
+    if len(text) > _MAX_CHARS:
+        raise BadWish(f"wanted at most {_MAX_CHARS} characters, found {len(text)}")
+    found: dict[str, int] = {}
+    items = [item.strip() for item in text.split(",")]
+    for item in items:
+        match = _ITEM.fullmatch(item)
+        if match is None or (match[1] is None and len(items) > 1):
+            raise BadWish(f'wanted UNITS, or CONTAINER=UNITS[,...], found "{text[:60]}"')
+        name = match[1] or ONLY
+        if name in found:
+            raise BadWish(f"wanted each container once, found {name} twice")
+        found[name] = int(match[2])
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class ShrinkReport:
+    """Of a pod whose limit was lowered: since the limit is in force, so much is in use."""
+
+    token: str  # the pod's ANNOTATION_SHRINKING that it is about
+    # MiB by container and card
+    used_mib: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    problem: str = ""  # why nobody can say
+
+
+class _Report(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
+    token: str
+    used_mib: dict[str, dict[str, int]] = msgspec.field(name="usedMiB", default_factory=dict)
+    problem: str = ""
+
+
+class _Document(msgspec.Struct, frozen=True):
+    version: int
+    pods: dict[str, _Report]
+
+
+def reports_text(reports: Mapping[str, ShrinkReport]) -> str:
+    """By uid of the pod; empty if there are none."""
+    if not reports:
+        return ""
+    pods = {
+        uid: _Report(
+            report.token,
+            {name: dict(used) for name, used in report.used_mib.items()},
+            report.problem,
+        )
+        for uid, report in sorted(reports.items())
+    }
+    return msgspec.json.encode(_Document(VERSION, pods)).decode()
+
+
+def reports_of(text: str) -> dict[str, ShrinkReport]:
+    """Raises BadReports."""
+    if not text:
+        return {}
+    if len(text) > _MAX_BYTES:
+        raise BadReports(f"{len(text)} bytes; at most {_MAX_BYTES} are read")
+    try:
+        document = _DECODER.decode(text)
+    except msgspec.MsgspecError as error:
+        raise BadReports(str(error)) from error
+    if document.version != VERSION:
+        raise BadReports(f"version {document.version}; this program reads version {VERSION}")
+    return {
+        uid: ShrinkReport(report.token, report.used_mib, report.problem)
+        for uid, report in document.pods.items()
+    }
+
+
+def node_reports(node: Obj) -> dict[str, ShrinkReport]:
+    """What cannot be read confirms nothing."""
+    text = (node["metadata"].get("annotations") or {}).get(ANNOTATION_SHRINKS, "")
+    try:
+        return reports_of(text)
+    except BadReports:
+        return {}
+
+
+_DECODER = msgspec.json.Decoder(_Document)

@@ -1,0 +1,193 @@
+"""What comes next of a wish for another share. Pure: from the pod as the API shows it.
+
+    wish, more       there is room: share and limit in one write
+    wish, less       first the limit, and a token; then the agent's word on that token, which says
+                     that the limit is in force and what is in use; then the share
+    no wish, token   somebody took the wish back: the limit as before
+
+Every write is of the very version that was judged, and takes the wish away or turns the token
+over. So it happens once or not at all, and whoever starts anew goes on from what stands there.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from gpupool.contract.allocation import allocation_annotations, pod_allocation
+from gpupool.contract.names import (
+    ANNOTATION_MEM_ASSUME_TIME,
+    ANNOTATION_RESIZE,
+    ANNOTATION_RESIZE_OUTCOME,
+    ANNOTATION_SHRINKING,
+    GROUP_LIMITS,
+)
+from gpupool.contract.objects import Obj
+from gpupool.contract.resize import BadWish, ShrinkReport, wish_of
+from gpupool.core.gpu import Allocation, ContainerGpus
+from gpupool.core.resize import larger, shrinking
+from gpupool.engine.cluster import Cluster
+from gpupool.engine.resize import NoResize, room_for, wanted_allocation
+
+Changes = dict[str, str | None]  # of annotations; None: removed
+
+
+@dataclass(frozen=True, slots=True)
+class Resizable:
+    """A bound pod with a wish, or in the middle of shrinking."""
+
+    uid: str
+    namespace: str
+    name: str
+    version: str
+    node: str
+    allocation: Allocation
+    limits: Mapping[str, str]  # by container
+    wish: str | None
+    token: str  # of a lowered limit; empty: none
+
+    @property
+    def question(self) -> object:
+        """Equal as long as nothing has changed that matters to the answer."""
+        return self.wish, self.token, self.allocation, self.limits
+
+    @property
+    def as_object(self) -> Obj:
+        metadata = {"name": self.name, "namespace": self.namespace, "uid": self.uid}
+        return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata}
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    holds: Allocation  # from now on, until the API shows what became of it
+    changes: Changes
+    refusal: str = ""
+    grant: str = ""
+
+
+def resizable_of(pod: Obj) -> Resizable | None:
+    """None: there is nothing to do. Pods that end keep what they have."""
+    metadata = pod["metadata"]
+    annotations = metadata.get("annotations") or {}
+    wish, token = annotations.get(ANNOTATION_RESIZE), annotations.get(ANNOTATION_SHRINKING, "")
+    if (wish is None and not token) or "deletionTimestamp" in metadata:
+        return None
+    prefix = f"{GROUP_LIMITS}/"
+    return Resizable(
+        uid=metadata["uid"],
+        namespace=metadata["namespace"],
+        name=metadata["name"],
+        version=metadata.get("resourceVersion", ""),
+        node=pod["spec"].get("nodeName", ""),
+        allocation=pod_allocation(pod),
+        limits={k.removeprefix(prefix): v for k, v in annotations.items() if k.startswith(prefix)},
+        wish=wish,
+        token=token,
+    )
+
+
+def most(cluster: Cluster, pod: Resizable) -> Allocation:
+    """What the pod has if its wish, or the larger part of it, was granted a moment ago."""
+    wanted = _wanted(cluster, pod)
+    return larger(pod.allocation, wanted) if isinstance(wanted, Allocation) else pod.allocation
+
+
+def next_step(cluster: Cluster, pod: Resizable, report: ShrinkReport | None) -> Step | None:
+    """None: the agent's word is missing."""
+    if pod.wish is None:
+        return Step(pod.allocation, _settled(pod.allocation))
+    wanted = _wanted(cluster, pod)
+    if isinstance(wanted, NoResize):
+        return _refused(pod, wanted.words)
+    holds = larger(pod.allocation, wanted)
+    if holds != pod.allocation:
+        no = room_for(cluster, pod.uid, holds)
+        if no is not None:
+            return _refused(pod, no.words)
+    smaller = shrinking(pod.allocation, wanted)
+    if smaller and not _is_lowered(pod, wanted):
+        return Step(holds, _lowered(holds, wanted, pod.version))
+    if smaller:
+        if report is None or report.token != pod.token:
+            return None
+        words = _in_the_way(smaller, report)
+        if words:
+            return _refused(pod, words)
+    return _granted(pod, wanted, holds)
+
+
+def _wanted(cluster: Cluster, pod: Resizable) -> Allocation | NoResize:
+    held, state = cluster.held(pod.uid), cluster.state(pod.node)
+    if held is None or state is None:
+        return NoResize("its node is not there")
+    if not pod.allocation.containers:
+        return NoResize("it has no share of a card")
+    try:
+        wish = wish_of(pod.wish or "")
+    except BadWish as error:
+        return NoResize(f"{ANNOTATION_RESIZE}: {error}")
+    return wanted_allocation(state, held.pod, pod.allocation, wish)
+
+
+def _is_lowered(pod: Resizable, wanted: Allocation) -> bool:
+    return bool(pod.token) and all(
+        pod.limits.get(gpus.container, "") == text for gpus, text in _limits(wanted)
+    )
+
+
+def _limits(allocation: Allocation) -> list[tuple[ContainerGpus, str]]:
+    """Of the containers that the limiter holds; others cannot be resized, and stay as they are."""
+    made = allocation_annotations(allocation, now_ns=0)
+    texts = ((gpus, f"{GROUP_LIMITS}/{gpus.container}") for gpus in allocation.containers)
+    return [(gpus, made[key]) for gpus, key in texts if key in made]
+
+
+def _in_the_way(smaller: tuple[ContainerGpus, ...], report: ShrinkReport) -> str:
+    if report.problem:
+        return report.problem
+    for gpus in smaller:
+        used = report.used_mib.get(gpus.container, {})
+        for share in gpus.shares:
+            found = used.get(share.uuid, 0)
+            if found > share.memory_mib:
+                return (
+                    f"container {gpus.container} uses {found} MiB of card {share.index}, more than "
+                    f"the {share.memory_mib} MiB that {share.units} units are"
+                )
+    return ""
+
+
+def _settled(allocation: Allocation) -> Changes:
+    """Share and limit as one, and nothing under way."""
+    made: Changes = dict(allocation_annotations(allocation, now_ns=0))
+    made.pop(ANNOTATION_MEM_ASSUME_TIME, None)  # when it was bound
+    return made | {ANNOTATION_RESIZE: None, ANNOTATION_SHRINKING: None}
+
+
+def _lowered(holds: Allocation, wanted: Allocation, token: str) -> Changes:
+    changes = _settled(holds)
+    del changes[ANNOTATION_RESIZE]
+    limits: Changes = {f"{GROUP_LIMITS}/{gpus.container}": text for gpus, text in _limits(wanted)}
+    return changes | limits | {ANNOTATION_SHRINKING: token}
+
+
+def _refused(pod: Resizable, words: str) -> Step:
+    text = f"refused: {words}"
+    return Step(
+        pod.allocation, _settled(pod.allocation) | {ANNOTATION_RESIZE_OUTCOME: text}, refusal=words
+    )
+
+
+def _granted(pod: Resizable, wanted: Allocation, holds: Allocation) -> Step:
+    before = {gpus.container: gpus for gpus in pod.allocation.containers}
+    changed = [gpus for gpus in wanted.containers if gpus != before[gpus.container]]
+    words = "; ".join(
+        f"container {gpus.container}: {_shown(before[gpus.container])} -> {_shown(gpus)}"
+        for gpus in changed
+    )
+    words = words or "it has just that"
+    outcome: Changes = {ANNOTATION_RESIZE_OUTCOME: f"done: {words}"}
+    return Step(holds, _settled(wanted) | outcome, grant=words)
+
+
+def _shown(gpus: ContainerGpus) -> str:
+    mib = " + ".join(f"{share.memory_mib} MiB" for share in gpus.shares)
+    return f"{sum(share.units for share in gpus.shares)} units ({mib})"

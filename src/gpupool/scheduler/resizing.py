@@ -1,0 +1,98 @@
+"""Resizing: the pods whose share is to change, and when each is to be looked at next.
+
+Once a wish is being granted, its pod holds the larger share until the API shows the pod without
+that wish. No write of an older version can happen after that, whatever became of its answer.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from gpupool.contract.objects import Obj
+from gpupool.contract.resize import ShrinkReport, node_reports
+from gpupool.core.gpu import Allocation
+from gpupool.core.resize import larger
+from gpupool.scheduler.resize_step import Resizable, resizable_of
+
+_NEVER = float("inf")
+_FIRST_PAUSE_S = 0.25
+_LONGEST_PAUSE_S = 30.0
+
+
+@dataclass(slots=True, eq=False)
+class Entry:
+    pod: Resizable
+    holds: Allocation
+    due_s: float = 0.0  # infinite: when somebody else has done something
+    pause_s: float = _FIRST_PAUSE_S
+
+
+class Resizing:
+    def __init__(self, changed: Callable[[], None]) -> None:
+        """`changed`: called when something is due."""
+        self._changed = changed
+        self._entries: dict[str, Entry] = {}
+        self._reports: dict[str, Mapping[str, ShrinkReport]] = {}  # by node
+        self._due_s = _NEVER
+
+    def seen(self, pod: Obj, allocation: Allocation) -> Allocation:
+        """What the pod, which is bound, holds from now on."""
+        uid = pod["metadata"]["uid"]
+        found, known = resizable_of(pod), self._entries.get(uid)
+        if found is None:
+            self._entries.pop(uid, None)
+            return allocation
+        if known is not None and known.pod.question == found.question:
+            known.pod = found
+            return known.holds
+        self._entries[uid] = Entry(found, allocation)
+        self._is_due(0.0)
+        return allocation
+
+    def gone(self, uid: str) -> None:
+        self._entries.pop(uid, None)
+
+    def node_seen(self, old: Obj | None, new: Obj | None) -> None:
+        node = (new or old or {})["metadata"]["name"]
+        reports = node_reports(new) if new is not None else {}
+        if reports == self._reports.get(node, {}):
+            return
+        self._reports[node] = reports
+        for entry in self._entries.values():
+            if entry.pod.node == node and entry.due_s == _NEVER:
+                entry.due_s = 0.0
+                self._is_due(0.0)
+
+    def report(self, pod: Resizable) -> ShrinkReport | None:
+        return self._reports.get(pod.node, {}).get(pod.uid)
+
+    def entries(self) -> list[Entry]:
+        return list(self._entries.values())
+
+    def due_s(self) -> float:
+        return self._due_s
+
+    def take_due(self, now_s: float) -> list[Entry]:
+        """Each is not due again until it is said to be."""
+        if self._due_s > now_s:
+            return []
+        found = [entry for entry in self._entries.values() if entry.due_s <= now_s]
+        for entry in found:
+            entry.due_s = _NEVER
+        self._due_s = min((entry.due_s for entry in self._entries.values()), default=_NEVER)
+        return found
+
+    def hold(self, entry: Entry, allocation: Allocation) -> Allocation:
+        """Never less than before: an earlier write may still be on its way."""
+        entry.holds = larger(entry.holds, allocation)
+        return entry.holds
+
+    def again(self, entry: Entry, now_s: float) -> None:
+        """After a failure, unless the question has changed meanwhile."""
+        if self._entries.get(entry.pod.uid) is entry:
+            entry.due_s = now_s + entry.pause_s
+            entry.pause_s = min(2 * entry.pause_s, _LONGEST_PAUSE_S)
+            self._is_due(entry.due_s)
+
+    def _is_due(self, when_s: float) -> None:
+        self._due_s = min(self._due_s, when_s)
+        self._changed()
