@@ -3,7 +3,9 @@
 import json
 
 import pytest
+from click.testing import CliRunner
 
+from gpupool.cli.main import gpupool as command
 from gpupool.contract.names import ANNOTATION_ALLOCATION, RESOURCE_GPU, RESOURCE_GPU_MEM
 from testbed.cluster import Kubernetes
 from testbed.installation import Installation
@@ -32,6 +34,19 @@ def test_nodes_have_labels_and_the_kubelet_counts_cards(
     assert labels["aliyun.accelerator/nvidia_mem"] == "12209MiB"
     assert labels["aliyun.accelerator/nvidia_count"] == "1"
     assert labels["alpha.kubernetes.io/nvidia-gpu-name"] == "Tesla-M40"
+
+
+def test_the_doctor_finds_nothing_wrong(gpupool: Installation, kubernetes: Kubernetes) -> None:
+    asked = ["doctor", "--kubeconfig", str(kubernetes.plane.kubeconfig)]
+    said = eventually(lambda: healthy(asked), LONGEST_S)
+    assert "gpupool-scheduler is led by" in said
+    assert f"Node {OLD} offers 8 whole cards" in said
+
+
+def healthy(asked: list[str]) -> str:
+    """What it says once it ends with 0."""
+    done = CliRunner().invoke(command, asked)
+    return "" if done.exit_code else done.output
 
 
 def test_the_allocation_of_the_binding_reaches_the_container(kubectl: Kubectl) -> None:

@@ -1,0 +1,102 @@
+"""The chart without a cluster, and its objects on the local one. tests/kubernetes installs it."""
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import yaml
+
+from gpupool import __version__
+from gpupool.contract.objects import Obj
+from gpupool.localcluster.apiserver.security.bootstrap_rules import GPUPOOL_ROLES
+from gpupool.testing import Cluster
+from testbed.find_kubectl import ensure_kubectl
+from tests.e2e.kubectl import Kubectl
+
+pytestmark = pytest.mark.clients
+
+CHART = Path(__file__).parent.parent.parent / "deploy" / "gpupool"
+MODES = ("second-scheduler", "extender", "only-scheduler")
+
+
+def helm(*arguments: str) -> subprocess.CompletedProcess[str]:
+    program = Path(sys.executable).with_name("helm")
+    if not program.exists():
+        pytest.skip("NO HELM: nothing of the chart was tested. It comes with helm-binary.")
+    return subprocess.run([program, *arguments], capture_output=True, text=True, check=False)
+
+
+def rendered(mode: str, *flags: str) -> str:
+    where = ("template", "gpupool", str(CHART), "--namespace", "kube-system")
+    done = helm(*where, "--set", f"mode={mode}", *flags)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def objects(mode: str) -> list[Obj]:
+    return [each for each in yaml.safe_load_all(rendered(mode)) if each]
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_helm_finds_nothing_to_complain_of(mode: str) -> None:
+    done = helm("lint", "--strict", str(CHART), "--set", f"mode={mode}")
+    assert done.returncode == 0, done.stdout
+
+
+@pytest.mark.parametrize(
+    "value", ["mode=other", "agent.memoryUnit=3kB", "scheduler.replicas=0", "agnet.x=1"]
+)
+def test_values_that_mean_nothing_are_refused(value: str) -> None:
+    done = helm("template", "gpupool", str(CHART), "--set", value)
+    assert done.returncode != 0
+    assert "values don't meet the specifications of the schema" in done.stderr
+
+
+def test_the_chart_is_of_our_version() -> None:
+    chart = yaml.safe_load((CHART / "Chart.yaml").read_text(encoding="utf-8"))
+    assert chart["version"] == chart["appVersion"] == __version__
+
+
+def permissions(rules: list[Obj]) -> Iterator[tuple[str, ...]]:
+    for rule in rules:
+        for group in rule["apiGroups"]:
+            for resource in rule["resources"]:
+                for verb in rule["verbs"]:
+                    yield group, resource, verb, *rule.get("resourceNames", ())
+
+
+@pytest.mark.parametrize("name", ["gpupool:agent", "gpupool:scheduler"])
+def test_no_role_may_more_than_the_local_cluster_gives_it(name: str) -> None:
+    """There, the programs are tried out with these rights all the time."""
+    (role,) = (
+        each
+        for each in objects("second-scheduler")
+        if each["kind"] == "ClusterRole" and each["metadata"]["name"] == name
+    )
+    extra = set(permissions(role["rules"])) - set(permissions(list(GPUPOOL_ROLES[name])))
+    assert not extra
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_nobody_is_root_but_the_agent(mode: str) -> None:
+    for each in objects(mode):
+        if each["kind"] == "Deployment":
+            (container,) = each["spec"]["template"]["spec"]["containers"]
+            assert container["securityContext"]["runAsNonRoot"] is True
+            assert container["securityContext"]["capabilities"] == {"drop": ["ALL"]}
+
+
+@pytest.mark.kubectl
+def test_the_local_cluster_takes_every_object(tmp_path: Path) -> None:
+    program = ensure_kubectl()
+    if program is None:
+        pytest.skip("NO KUBECTL: the chart's objects were not tried.")
+    with Cluster() as cluster:
+        kubectl = Kubectl(program, cluster.kubeconfig, tmp_path, "kube-system")
+        for mode in MODES:
+            made = rendered(mode)
+            flags = ("--server-side", "--force-conflicts", "--dry-run=server", "-f", "-")
+            said = kubectl("apply", *flags, stdin=made)
+            assert said.count("serverside-applied") == made.count("\nkind:")
