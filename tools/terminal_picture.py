@@ -17,14 +17,13 @@ from rich.terminal_theme import MONOKAI
 from rich.text import Text
 
 PICTURE = Path(__file__).parent.parent / "docs" / "terminal.svg"
-WIDTH = 104
+WIDTH = 150
 FIRST = "gpupool up"
 THEN = (
-    "kubectl get nodes",
-    "kubectl get nodepools",
-    "kubectl create deployment web --image=nginx --replicas=3",
-    "kubectl rollout status deployment web",
-    "kubectl get pods",
+    "kubectl get nodes -L aliyun.accelerator/nvidia_name,aliyun.accelerator/nvidia_mem,cgpu",
+    "gpupool example shared-gpus",
+    "kubectl exec cgpu-test-0 -- nvidia-smi",
+    "kubectl exec cgpu-test-no-isolation-0 -- nvidia-smi --query-gpu=name,memory.total --format=csv",
 )
 _INDENTED = re.compile(
     r'x="(?P<x>[\d.]+)"(?P<y> y="[\d.]+" )textLength="(?P<length>[\d.]+)"(?P<more>[^>]*)>'
