@@ -54,6 +54,7 @@ from gpupool.localcluster.controllers.garbage import Garbage
 from gpupool.localcluster.controllers.load_balancer import Dial
 from gpupool.localcluster.controllers.run import run_controllers
 from gpupool.localcluster.controllers.volume_claims import storage_class
+from gpupool.localcluster.kubelet.container_files import volume_directory
 from gpupool.localcluster.kubelet.fleet import Fleet
 from gpupool.localcluster.kubelet.hosted import Program as HostedProgram
 from gpupool.localcluster.kubelet.hosted import Surroundings as Hosted
@@ -187,6 +188,7 @@ async def _run_agent(
             plugins=around.mounts[agents.PLUGINS],
             pod_resources=around.mounts[agents.POD_RESOURCES] / "kubelet.sock",
             limiter=limiter,
+            volumes=lambda pod, volume: volume_directory(_pods(settings), pod, volume),
         ),
         NvmlDriver() if settings.real_gpus else SimulatedDriver(files.state),
         kube,

@@ -33,6 +33,7 @@ from gpupool.agent.node_writes import NodeWriter, Wanted, problem_text
 from gpupool.agent.plugin import ResourcePlugin
 from gpupool.agent.registration import keep_registered, remove_left_sockets
 from gpupool.agent.settings import AgentSettings
+from gpupool.agent.shares import Shares
 from gpupool.contract.card_orders import BadOrders, orders_of
 from gpupool.contract.inventory import BadInventory, inventory_of, inventory_text
 from gpupool.contract.names import (
@@ -82,6 +83,9 @@ class _Agent:
             kube, NODES, query={"fieldSelector": f"metadata.name={settings.node}"}
         )
         self._mirror.on_change(lambda old, new: self._node_changed())
+        self._shares = Shares(
+            kube, settings.node, settings.volumes, lambda: self._mirror.get(settings.node)
+        )
         self._recorder = Recorder(kube, COMPONENT, lambda: datetime.datetime.now(datetime.UTC))
         self._writer = NodeWriter(kube)
         self._metrics = Metrics(settings.node)
@@ -112,6 +116,8 @@ class _Agent:
             "looks": self._keep_looking(),
             "writes": self._keep_writing(),
             "holdings": self._keep_asking(),
+            "pods": self._shares.pods.run(),
+            "shares": self._shares.run(),
             **({"metrics": serve_metrics(self._metrics.text, port)} if port is not None else {}),
             **{
                 name: keep_registered(plugin, self._settings.plugins)
@@ -122,6 +128,7 @@ class _Agent:
     def _node_changed(self) -> None:
         self._look_now.set()
         self._write_now.set()
+        self._shares.look_again()
 
     # -- looking ---------------------------------------------------------------------------
 

@@ -3,12 +3,14 @@
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from gpupool.agent.pod_files import VolumePath, kubelet_volumes
 from gpupool.agent.xid_policy import XidPolicy, load_policy
 from gpupool.core.gpu import MIB_PER_GIB
 from gpupool.kubeletapi.messages import Mount
 
 KUBELET_DIRECTORY = Path("/var/lib/kubelet/device-plugins")
 POD_RESOURCES = Path("/var/lib/kubelet/pod-resources/kubelet.sock")
+PODS = Path("/var/lib/kubelet/pods")
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,6 +18,8 @@ class AgentSettings:
     node: str
     plugins: Path = KUBELET_DIRECTORY  # where the kubelet's socket is, and ours will be
     pod_resources: Path = POD_RESOURCES  # which devices containers hold; need not be there
+    # Where those of pods are on the node.
+    volumes: VolumePath = field(default_factory=lambda: kubelet_volumes(PODS))
     unit_mib: int = MIB_PER_GIB  # one unit of gpu-mem
     whole_cards: bool = True  # False: another plugin of the node offers nvidia.com/gpu
     feature_labels: bool = False  # those of GPU feature discovery, too

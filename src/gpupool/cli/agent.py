@@ -9,6 +9,7 @@ import click
 from gpupool.cli.programs import access_options, run_program
 
 if TYPE_CHECKING:
+    from gpupool.agent.pod_files import VolumePath
     from gpupool.hardware.driver import Driver
     from gpupool.kube.client import Kube
     from gpupool.kubeletapi.messages import Mount
@@ -37,6 +38,12 @@ def _mounts(
     return tuple(made)
 
 
+def _volumes(context: click.Context, option: click.Parameter, path: Path) -> "VolumePath":
+    from gpupool.agent.pod_files import kubelet_volumes
+
+    return kubelet_volumes(path)
+
+
 @click.command("agent")
 @click.option("--node", required=True, envvar="NODE_NAME", show_envvar=True, help="Its node.")
 @access_options
@@ -53,6 +60,15 @@ def _mounts(
     show_default=True,
     type=click.Path(path_type=Path),
     help="The kubelet's socket that tells which devices pods hold; need not be there.",
+)
+@click.option(
+    "--pods",
+    "volumes",
+    default="/var/lib/kubelet/pods",
+    show_default=True,
+    callback=_volumes,
+    type=click.Path(path_type=Path),
+    help="Where the kubelet keeps the volumes of pods, to see what they use of their shares.",
 )
 @click.option(
     "--memory-unit",

@@ -6,6 +6,9 @@ process of the container looks, so that what is in use is never shown as less th
 """
 
 import ctypes
+import errno
+import os
+import stat
 from ctypes import c_char, c_uint32, c_uint64
 from pathlib import Path
 from typing import NamedTuple
@@ -83,16 +86,32 @@ class CardUse(NamedTuple):
 def read_region(path: Path) -> tuple[CardUse, ...]:
     """What the container uses of each card; empty before its first process. Raises BadRegion."""
     try:
-        content = path.read_bytes()
+        content = _content(path)
     except FileNotFoundError:
         return ()
-    if len(content) != ctypes.sizeof(Region):
-        raise BadRegion(f"{path}: wanted {ctypes.sizeof(Region)} bytes, found {len(content)}")
     region = Region.from_buffer_copy(content)
     if bytes(content[:8]) != MAGIC or region.version != VERSION:
         raise BadRegion(f"{path}: wanted version {VERSION}, found {region.version}")
     count = min(region.card_count, MAX_CARDS)
     return tuple(_card_use(region, number) for number in range(count))
+
+
+def _content(path: Path) -> bytes:
+    """Programs of the container may put anything there: links are not followed, pipes and devices
+    not waited for, and no more is read than a region has. Raises BadRegion, OSError."""
+    flags = os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
+    wanted = ctypes.sizeof(Region)
+    try:
+        descriptor = os.open(path, flags)
+    except OSError as error:
+        if error.errno == errno.ELOOP:
+            raise BadRegion(f"{path}: wanted a file, found a link") from error
+        raise
+    with open(descriptor, "rb") as file:
+        status = os.fstat(descriptor)
+        if not stat.S_ISREG(status.st_mode) or status.st_size != wanted:
+            raise BadRegion(f"{path}: wanted {wanted} bytes, found {status.st_size}")
+        return file.read(wanted).ljust(wanted, b"\0")
 
 
 def _card_use(region: Region, number: int) -> CardUse:

@@ -39,6 +39,17 @@ def pod_directory(directory: Path, uid: str) -> Path:
     return directory / uid
 
 
+def volumes_directory(directory: Path, uid: str) -> Path:
+    """The pod's own volumes, each by its number in the spec."""
+    return pod_directory(directory, uid) / "volumes"
+
+
+def volume_directory(directory: Path, pod: Obj, volume: Obj) -> Path:
+    """For programs of the node."""
+    number = pod["spec"]["volumes"].index(volume)
+    return volumes_directory(directory, pod["metadata"]["uid"]) / str(number)
+
+
 def container_spec(pod: Pod, index: int, obj: Obj) -> Obj:
     container = pod.containers[index]
     listed: Iterable[Obj] = obj["spec"].get(_LISTS[container.role]) or ()

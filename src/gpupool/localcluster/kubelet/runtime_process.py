@@ -17,7 +17,7 @@ from typing import Any
 from gpupool.contract.objects import Obj
 from gpupool.kube.errors import KubeError
 from gpupool.localcluster.kubelet.actions import ActionFailed, act
-from gpupool.localcluster.kubelet.container_files import UID, pod_directory
+from gpupool.localcluster.kubelet.container_files import UID, pod_directory, volumes_directory
 from gpupool.localcluster.kubelet.container_start import Starter
 from gpupool.localcluster.kubelet.environment import BadConfig
 from gpupool.localcluster.kubelet.exec_process import ExecProcesses
@@ -169,7 +169,7 @@ class ProcessRuntime:
     def runs_of(self, pod: Pod) -> PodRuns:
         runs = self.pods.get(pod.uid)
         if runs is None:
-            place = pod_directory(self.settings.directory, pod.uid) / "volumes"
+            place = volumes_directory(self.settings.directory, pod.uid)
             runs = self.pods[pod.uid] = PodRuns(Volumes(place))
         return runs
 

@@ -1,0 +1,81 @@
+"""Shares that shrink: when a lowered limit is in force, and what is in use then.
+
+A process that is about to allocate has looked at its limit file a tenth of a second ago, at most.
+So the file must have shown the new limit for a good while before what is counted is read: from
+then on, nothing can be taken beyond the new limit, and the figure can be relied on.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from gpupool.agent.pod_files import (
+    NoFiles,
+    VolumePath,
+    container_files,
+    limits_in_force,
+    used_mib,
+)
+from gpupool.contract.allocation import pod_allocation
+from gpupool.contract.names import ANNOTATION_SHRINKING, GROUP_LIMITS
+from gpupool.contract.objects import Obj
+from gpupool.contract.resize import ShrinkReport
+from gpupool.core.gpu import Isolation
+
+IN_FORCE_S = 1.0
+
+
+@dataclass(slots=True)
+class _Shrink:
+    token: str
+    since_s: float | None = None  # that the files show the new limits
+    report: ShrinkReport | None = None
+
+
+class Shrinks:
+    """Reports once on every lowered limit, as soon as it can be relied on."""
+
+    def __init__(self, volume_path: VolumePath) -> None:
+        self._volume_path = volume_path
+        self._shrinks: dict[str, _Shrink] = {}  # by uid
+
+    @property
+    def is_waiting(self) -> bool:
+        return any(shrink.report is None for shrink in self._shrinks.values())
+
+    def reports(self, pods: Iterable[Obj], now_s: float) -> dict[str, ShrinkReport]:
+        """By uid; of the pods that shrink now."""
+        kept: dict[str, _Shrink] = {}
+        for pod in pods:
+            metadata = pod["metadata"]
+            token = (metadata.get("annotations") or {}).get(ANNOTATION_SHRINKING)
+            if token:
+                known = self._shrinks.get(metadata["uid"])
+                is_same = known is not None and known.token == token
+                shrink = known if known is not None and is_same else _Shrink(token)
+                if shrink.report is None:
+                    self._look(shrink, pod, now_s)
+                kept[metadata["uid"]] = shrink
+        self._shrinks = kept
+        return {uid: each.report for uid, each in kept.items() if each.report is not None}
+
+    def _look(self, shrink: _Shrink, pod: Obj, now_s: float) -> None:
+        annotations = pod["metadata"]["annotations"]
+        try:
+            files = {
+                gpus.container: container_files(pod, gpus.container, self._volume_path)
+                for gpus in pod_allocation(pod).containers
+                if gpus.isolation is Isolation.LIMIT
+            }
+            is_shown = all(
+                limits_in_force(each) == annotations.get(f"{GROUP_LIMITS}/{name}")
+                for name, each in files.items()
+            )
+            if not is_shown:
+                shrink.since_s = None
+            elif shrink.since_s is None:
+                shrink.since_s = now_s
+            elif now_s - shrink.since_s > IN_FORCE_S:
+                used = {name: used_mib(name, each) for name, each in files.items()}
+                shrink.report = ShrinkReport(shrink.token, used)
+        except NoFiles as error:
+            shrink.report = ShrinkReport(shrink.token, problem=str(error))
