@@ -76,6 +76,10 @@ fix: $(READY) ## Format, and repair what the linter can
 bench: $(READY) ## Measure: writes, lists, watches, start-up, memory
 	$(BIN)/python -m bench
 
+.PHONY: bench-kubernetes
+bench-kubernetes: $(READY) ## Measure pods bound per second beside kube-scheduler (needs Go)
+	$(BIN)/python -m bench.kubernetes_scheduling
+
 .PHONY: docs
 docs: $(READY) ## Regenerate docs/cli.md and the schema of cluster files
 	$(BIN)/python -m tools.docs
