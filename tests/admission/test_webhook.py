@@ -93,6 +93,10 @@ async def test_nobody_forges_an_allocation(kube: Kube) -> None:
         )
     with pytest.raises(Refused, match="only the scheduler writes it"):
         await kube.bind(made, "n1", ALLOCATION)
+    with pytest.raises(Refused, match="only the scheduler writes it"):
+        await kube.patch(
+            PODS.path("default", "p", "status"), {"metadata": {"annotations": ALLOCATION}}
+        )
 
 
 @pytest.mark.usefixtures("port")
@@ -108,6 +112,14 @@ async def test_the_scheduler_binds_with_an_allocation_that_then_stays(
     await kube.patch(path, {"metadata": {"annotations": {"mine": "1"}}})
     with pytest.raises(Refused, match="only the scheduler writes it"):
         await kube.patch(path, {"metadata": {"annotations": None}})
+
+
+async def test_while_it_is_away_kubelets_write_on(kube: Kube, server: ApiServer) -> None:
+    async with webhook(server):
+        made = await kube.create(PODS, named("p", container("main", gpu_mem=3)))
+        await server.client(SCHEDULER).bind(made, "n1", ALLOCATION)
+    path = PODS.path("default", "p", "status")
+    await kube.patch(path, {"status": {"phase": "Running"}})
 
 
 async def test_while_it_is_away_gpu_pods_wait_and_others_do_not(

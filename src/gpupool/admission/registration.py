@@ -82,7 +82,8 @@ def _allocations(reach: Reach, bundle_pem: bytes, schedulers: Iterable[str]) -> 
     return {
         **_webhook("allocations.gpupool.io", reach, ALLOCATION_PATH, bundle_pem),
         "rules": [
-            _rule(["CREATE", "UPDATE"], ["pods"]),
+            # A write of the status may change annotations too.
+            _rule(["CREATE", "UPDATE"], ["pods", "pods/status", "pods/ephemeralcontainers"]),
             _rule(["CREATE"], ["pods/binding", "bindings"]),
         ],
         "matchConditions": [
@@ -91,6 +92,8 @@ def _allocations(reach: Reach, bundle_pem: bytes, schedulers: Iterable[str]) -> 
                 "expression": f"!(request.userInfo.username in [{listed}])",
             },
             {"name": "has-an-allocation", "expression": _has_allocation()},
+            # Kubelets write the status of their pods all the time, and leave these alone.
+            {"name": "changes-annotations", "expression": _CHANGES_ANNOTATIONS},
         ],
     }
 
@@ -144,3 +147,11 @@ def _has_allocation() -> str:
         f"{which}.metadata.annotations.exists(k, k in [{keys}] || {groups}))"
         for which, given in (("object", ""), ("oldObject", "oldObject != null && "))
     )
+
+
+_CHANGES_ANNOTATIONS = (
+    "oldObject == null || "
+    "has(object.metadata.annotations) != has(oldObject.metadata.annotations) || "
+    "(has(object.metadata.annotations) && "
+    "object.metadata.annotations != oldObject.metadata.annotations)"
+)
