@@ -92,7 +92,11 @@ class ApiChild:
         self.pid = self._nursery.fork(job)
 
     def end(self, number: signal.Signals) -> None:
-        os.kill(self.pid, number)
+        try:
+            os.kill(self.pid, number)
+        except ProcessLookupError:
+            said = self.log.read_text(encoding="utf-8", errors="replace")[-2000:]
+            raise AssertionError(f"the server has ended by itself: {said}") from None
         self.wait_gone()
 
     def kill(self) -> None:

@@ -27,7 +27,7 @@ COMMANDS = {
     "scheduler": "Find nodes and cards for pods.",
     "extender": "Choose nodes and cards for kube-scheduler.",
     "admission": "Check GPU pods, and wire them to their allocation.",
-    "doctor": "Check an installation, and say how to mend it.",
+    "doctor": "Check an installation, and say what is wrong and how to mend it.",
     "replay": "Replay a trace of pods against the engine that schedules real ones.",
     "version": "Print the version.",
 }
