@@ -54,12 +54,14 @@ from gpupool.localcluster.controllers.garbage import Garbage
 from gpupool.localcluster.controllers.load_balancer import Dial
 from gpupool.localcluster.controllers.run import run_controllers
 from gpupool.localcluster.controllers.volume_claims import storage_class
+from gpupool.localcluster.kubelet import process_table
 from gpupool.localcluster.kubelet.container_files import volume_directory
 from gpupool.localcluster.kubelet.fleet import Fleet
 from gpupool.localcluster.kubelet.hosted import Program as HostedProgram
 from gpupool.localcluster.kubelet.hosted import Surroundings as Hosted
 from gpupool.localcluster.kubelet.hosted import log_to_containers
 from gpupool.localcluster.kubelet.images import Image
+from gpupool.localcluster.kubelet.launcher import MARK
 from gpupool.localcluster.kubelet.node_files import node_disk, node_driver
 from gpupool.localcluster.kubelet.node_gpus import DRIVER
 from gpupool.localcluster.kubelet.settings import Cards, FleetSettings
@@ -188,6 +190,7 @@ async def _run_agent(
             plugins=around.mounts[agents.PLUGINS],
             pod_resources=around.mounts[agents.POD_RESOURCES] / "kubelet.sock",
             limiter=limiter,
+            owner=lambda pid: process_table.variable(pid, MARK),
             volumes=lambda pod, volume: volume_directory(_pods(settings), pod, volume),
         ),
         NvmlDriver() if settings.real_gpus else SimulatedDriver(files.state),

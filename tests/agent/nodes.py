@@ -82,7 +82,7 @@ class Kubelet:
 class Node:
     def __init__(self, people: Kube, agent: Kube, directory: Path) -> None:
         self.kube = people
-        self._agent = agent
+        self.agent_kube = agent
         self.files = NodeFiles(directory / "driver")
         self.plugins = directory / "plugins"
         self.plugins.mkdir()
@@ -114,7 +114,7 @@ class Node:
     @contextlib.asynccontextmanager
     async def agent(self, **changes: Any) -> AsyncIterator[None]:
         driver = SimulatedDriver(self.files.state)
-        task = asyncio.create_task(run_agent(self.settings(**changes), driver, self._agent))
+        task = asyncio.create_task(run_agent(self.settings(**changes), driver, self.agent_kube))
         try:
             yield
         finally:

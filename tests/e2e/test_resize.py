@@ -21,6 +21,12 @@ POOLS = [
         "count": 1,
         "labels": {"cgpu": "true", "cgpu.disable.isolation": "false"},
     },
+    {
+        "name": "cgpu-no-isolation",
+        "instanceType": "ecs.gn6v-c8g1.2xlarge",
+        "count": 1,
+        "labels": {"cgpu": "true", "cgpu.disable.isolation": "true"},
+    },
 ]
 HOLD = """
 import ctypes, pathlib, tempfile, time
@@ -46,18 +52,19 @@ def cluster() -> Iterator[Cluster]:
 def kubectl(cluster: Cluster, kubectl_program: Path, tmp_path: Path) -> Kubectl:
     made = Kubectl(kubectl_program, cluster.kubeconfig, tmp_path)
     labelled = ("get", "nodes", "-l", "aliyun.accelerator/nvidia_name", "-o", "name")
-    eventually(lambda: made(*labelled).split(), within_s=60)
+    eventually(lambda: len(made(*labelled).split()) == 2, within_s=60)
     return made
 
 
-def shared(name: str, units: int, *command: str) -> Obj:
+def shared(name: str, units: int, *command: str, isolated: bool = True) -> Obj:
     container = {
         "name": "c",
         "image": "python",
         "command": list(command),
         "resources": {"limits": {"aliyun.com/gpu-mem": units}},
     }
-    spec = {"containers": [container], "terminationGracePeriodSeconds": 0}
+    pool = {"cgpu.disable.isolation": "false" if isolated else "true"}
+    spec = {"containers": [container], "nodeSelector": pool, "terminationGracePeriodSeconds": 0}
     return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name}, "spec": spec}
 
 
@@ -105,3 +112,15 @@ def test_a_running_pod_gets_more_and_less_of_its_card(kubectl: Kubectl) -> None:
     eventually(lambda: "3226MiB |" in seen())
     kubectl.apply(shared("c", 3, "sleep", "1000"))
     kubectl.wait("condition=Ready", "pod/c")
+
+
+@pytest.mark.slow
+def test_a_pod_that_holds_more_than_its_share_is_told_of(kubectl: Kubectl) -> None:
+    kubectl.apply(shared("greedy", 3, "python3", "-c", HOLD, isolated=False))
+    kubectl.wait("condition=Ready", "pod/greedy")
+    node = kubectl.field(".spec.nodeName", "pod", "greedy")
+    about = ("get", "events", "--field-selector", "reason=GpuMemoryOveruse", "-o", "name")
+    eventually(lambda: len(kubectl(*about).split()) == 2, within_s=40)
+    assert "its share is 3226 MiB" in kubectl("describe", "pod", "greedy")
+    assert "default/greedy: its programs hold 5" in kubectl("describe", "node", node)
+    assert "runs without the limiter" in resize(kubectl, "greedy", 6).err

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from gpupool.hardware.driver import CardLook, Look, NoDriver, Xid
+from gpupool.hardware.driver import CardLook, Look, NoDriver, ProgramUse, Xid
 from gpupool.hardware.simdriver import NodeFiles, create_node, inject
 from gpupool.hardware.simdriver_cards import card_profile
 from gpupool.hardware.simdriver_faults import parse_fault
@@ -38,6 +38,25 @@ async def main():
     await driver.close()
 
 asyncio.run(main())
+"""
+
+# Takes 300 MiB, says what NVML says of all processes, and waits to be told to end.
+TAKER = """
+import asyncio, ctypes, sys
+from gpupool.hardware.nvml import NvmlDriver
+cuda, context, at = ctypes.CDLL("libcuda.so.1"), ctypes.c_void_p(), ctypes.c_uint64()
+assert not cuda.cuInit(0)
+assert not cuda.cuDevicePrimaryCtxRetain(ctypes.byref(context), 1)
+assert not cuda.cuCtxSetCurrent(context)
+assert not cuda.cuMemAlloc_v2(ctypes.byref(at), ctypes.c_size_t(300 << 20))
+
+async def uses():
+    driver = NvmlDriver()
+    await driver.look()
+    return await driver.uses()
+
+print(repr(asyncio.run(uses())), flush=True)
+sys.stdin.read()
 """
 
 
@@ -99,6 +118,28 @@ def test_they_agree_about_faults_and_recovery(tmp_path: Path) -> None:
             seen = direct(driver)
             assert nvml.look() == seen, fault
     assert seen.cards[1] == CardLook(1, is_lost=True)
+
+
+def test_they_agree_about_what_programs_hold(tmp_path: Path) -> None:
+    files = node(tmp_path, [V100] * 2)
+    driver = SimulatedDriver(files.state)
+    assert asyncio.run(driver.uses()) == ()
+    with subprocess.Popen(
+        [sys.executable, "-c", TAKER],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "LD_LIBRARY_PATH": str(files.libraries)},
+    ) as taker:
+        assert taker.stdout
+        by_nvml = eval(taker.stdout.readline(), {"ProgramUse": ProgramUse})
+        direct = asyncio.run(driver.uses())
+        taker.communicate()
+    (use,) = direct
+    assert (use.pid, use.uuid) == (taker.pid, card_uuid("node-1", 1))
+    assert use.used_mib >= 300
+    assert by_nvml == direct
+    assert asyncio.run(driver.uses()) == ()
 
 
 def test_nvml_is_begun_again_while_a_card_is_missing(tmp_path: Path) -> None:

@@ -19,6 +19,9 @@ class Metrics:
     has_driver: bool | None = None  # None before the first look
     inventory: Inventory = field(default_factory=Inventory)
     xids: Counter[Xid] = field(default_factory=Counter)
+    # By namespace and name of the pod, and card: MiB in use.
+    overuses: dict[tuple[str, str, str], int] = field(default_factory=dict)
+    overuses_begun: int = 0
 
     def text(self) -> str:
         cards = self.inventory.cards
@@ -67,7 +70,25 @@ class Metrics:
                         for xid, count in sorted(self.xids.items())
                     ],
                 ),
+                self._audit(),
             )
+        )
+
+    def _audit(self) -> str:
+        rows = [
+            ({"namespace": namespace, "pod": pod, "uuid": uuid}, used)
+            for (namespace, pod, uuid), used in self.overuses.items()
+        ]
+        return _metric(
+            "gpupool_overuse_memory_mib",
+            "gauge",
+            "What pods hold of a card that hold more than their share.",
+            rows,
+        ) + _metric(
+            "gpupool_overuses_total",
+            "counter",
+            "How often a pod was found to hold more than its share.",
+            [({}, self.overuses_begun)],
         )
 
 

@@ -15,6 +15,7 @@ from collections.abc import Coroutine
 from dataclasses import replace
 from typing import Any
 
+from gpupool.agent.auditor import Auditor
 from gpupool.agent.cards import (
     Memory,
     Orders,
@@ -83,10 +84,9 @@ class _Agent:
             kube, NODES, query={"fieldSelector": f"metadata.name={settings.node}"}
         )
         self._mirror.on_change(lambda old, new: self._node_changed())
-        self._shares = Shares(
-            kube, settings.node, settings.volumes, lambda: self._mirror.get(settings.node)
-        )
+        self._shares = Shares(kube, settings.node, settings.volumes, self._node)
         self._recorder = Recorder(kube, COMPONENT, lambda: datetime.datetime.now(datetime.UTC))
+        self._auditor = Auditor(kube, settings, driver, self._recorder, self._node)
         self._writer = NodeWriter(kube)
         self._metrics = Metrics(settings.node)
         self._plugins = {
@@ -118,12 +118,16 @@ class _Agent:
             "holdings": self._keep_asking(),
             "pods": self._shares.pods.run(),
             "shares": self._shares.run(),
+            "audit": self._auditor.run(self._shares.pods, self._metrics),
             **({"metrics": serve_metrics(self._metrics.text, port)} if port is not None else {}),
             **{
                 name: keep_registered(plugin, self._settings.plugins)
                 for name, plugin in self._plugins.items()
             },
         }
+
+    def _node(self) -> Obj | None:
+        return self._mirror.get(self._settings.node)
 
     def _node_changed(self) -> None:
         self._look_now.set()
@@ -135,7 +139,7 @@ class _Agent:
     async def _keep_looking(self) -> None:
         await self._mirror.wait_synced()
         while True:
-            node = self._mirror.get(self._settings.node)
+            node = self._node()
             if node is not None:
                 await self._look(node)
             pause_s = self._settings.look_s * (1 if self._metrics.has_driver else _LOOKS_PER_TRY)
@@ -256,7 +260,7 @@ class _Agent:
         while True:
             await self._write_now.wait()
             self._write_now.clear()
-            node = self._mirror.get(self._settings.node)
+            node = self._node()
             if node is None or self._wanted is None:
                 continue
             try:

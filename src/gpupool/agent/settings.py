@@ -3,6 +3,8 @@
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from gpupool.agent.audit import Owner
+from gpupool.agent.owners import owner_by_cgroup
 from gpupool.agent.pod_files import VolumePath, kubelet_volumes
 from gpupool.agent.xid_policy import XidPolicy, load_policy
 from gpupool.core.gpu import MIB_PER_GIB
@@ -20,6 +22,9 @@ class AgentSettings:
     pod_resources: Path = POD_RESOURCES  # which devices containers hold; need not be there
     # Where those of pods are on the node.
     volumes: VolumePath = field(default_factory=lambda: kubelet_volumes(PODS))
+    owner: Owner = owner_by_cgroup  # whose a process of the node is
+    evicts: bool = False  # pods that hold more of a card than their share, for long
+    audit_s: float = 5.0  # between looks at that
     unit_mib: int = MIB_PER_GIB  # one unit of gpu-mem
     whole_cards: bool = True  # False: another plugin of the node offers nvidia.com/gpu
     feature_labels: bool = False  # those of GPU feature discovery, too

@@ -112,6 +112,15 @@ def _volumes(context: click.Context, option: click.Parameter, path: Path) -> "Vo
     metavar="DIRECTORY",
     help="Where containers find libcuda.so.1, for the limiter to stand in for it.",
 )
+@click.option(
+    "--overuse",
+    "evicts",
+    default="report",
+    show_default=True,
+    type=click.Choice(("report", "evict")),
+    callback=lambda _context, _option, choice: choice == "evict",
+    help="What becomes of pods that hold more of a card than their share: always an event.",
+)
 @click.option("--metrics-port", type=click.IntRange(0, 65535), help="Of 127.0.0.1.")
 @click.option(
     "--simulated",

@@ -40,6 +40,14 @@ class Xid(NamedTuple):
     number: int
 
 
+class ProgramUse(NamedTuple):
+    """Memory of a card that a process holds, by its pid as this process sees it."""
+
+    pid: int
+    uuid: str
+    used_mib: int
+
+
 @dataclass(frozen=True, slots=True)
 class Look:
     version: str  # of the driver: 550.163.01
@@ -52,5 +60,8 @@ class Look:
 class Driver(Protocol):
     async def look(self) -> Look:
         """Raises NoDriver, DriverReplaced."""
+
+    async def uses(self) -> tuple[ProgramUse, ...]:
+        """Of all cards. Raises NoDriver."""
 
     async def close(self) -> None: ...

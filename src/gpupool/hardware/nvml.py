@@ -14,7 +14,7 @@ from typing import Any
 
 import pynvml
 
-from gpupool.hardware.driver import CardLook, DriverReplaced, Look, NoDriver, Xid
+from gpupool.hardware.driver import CardLook, DriverReplaced, Look, NoDriver, ProgramUse, Xid
 
 LONGEST_LOOK_S = 30.0
 RENEW_S = 30.0
@@ -41,6 +41,14 @@ class NvmlDriver:
                 return await asyncio.shield(self._running)
         except TimeoutError:
             raise NoDriver(f"the NVIDIA driver did not answer in {LONGEST_LOOK_S:.0f} s") from None
+
+    async def uses(self) -> tuple[ProgramUse, ...]:
+        if self._session is None or self._running is None or not self._running.done():
+            raise NoDriver("the cards are just being looked at")
+        try:
+            return await asyncio.to_thread(_uses)
+        except pynvml.NVMLError as error:
+            raise NoDriver(_words(error)) from error
 
     async def close(self) -> None:
         if self._session is not None and (self._running is None or self._running.done()):
@@ -120,6 +128,27 @@ class _Session:
             if event.eventType == pynvml.nvmlEventTypeXidCriticalError:
                 found.append(Xid(self._watched.get(_address(event.device), ""), event.eventData))
         return tuple(found)
+
+
+def _uses() -> tuple[ProgramUse, ...]:
+    found = []
+    for handle in (_or(None, pynvml.nvmlDeviceGetHandleByIndex, i) for i in _indexes()):
+        if handle is None:
+            continue
+        uuid = _or("", pynvml.nvmlDeviceGetUUID, handle)
+        kinds = (
+            pynvml.nvmlDeviceGetComputeRunningProcesses,
+            pynvml.nvmlDeviceGetGraphicsRunningProcesses,
+        )
+        # A process that does both is in both lists, with all its memory in each.
+        held = {
+            program.pid: program.usedGpuMemory
+            for ask in kinds
+            for program in _or([], ask, handle)
+            if program.usedGpuMemory
+        }
+        found += [ProgramUse(pid, uuid, used // _MIB) for pid, used in held.items()]
+    return tuple(found)
 
 
 def _card_look(index: int, handle: Any, addresses: dict[str, int]) -> CardLook:

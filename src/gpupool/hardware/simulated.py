@@ -9,7 +9,8 @@ import os
 from pathlib import Path
 
 from gpupool.hardware import simdriver_layout as layout
-from gpupool.hardware.driver import CardLook, Look, NoDriver, Xid
+from gpupool.hardware.driver import CardLook, Look, NoDriver, ProgramUse, Xid
+from gpupool.hardware.simdriver_locks import is_alive, visible_pid
 from gpupool.hardware.simdriver_state import MIB, SimdriverError, opened
 
 _EVENT_XID = 8  # nvmlEventTypeXidCriticalError
@@ -22,6 +23,7 @@ class SimulatedDriver:
         self._path = state
         self._open = contextlib.ExitStack()
         self._state: layout.State | None = None
+        self._fd = -1
         self._inode = 0
         self._untroubled: tuple[CardLook, ...] = ()  # the cards, as long as nothing is wrong
         self._seen = 0  # the last event that was looked at
@@ -35,6 +37,17 @@ class SimulatedDriver:
             cards=self._cards(state),
             xids=self._new_xids(state),
         )
+
+    async def uses(self) -> tuple[ProgramUse, ...]:
+        state = self._mapped()
+        found = []
+        for slot in range(min(state.slots_seen, layout.MAX_SLOTS)):
+            pid = visible_pid(self._fd, state, slot) if is_alive(self._fd, state, slot) else None
+            for index in range(state.card_count) if pid else ():
+                if used := state.used[index][slot]:
+                    uuid = state.cards[index].fixed.uuid.decode()
+                    found.append(ProgramUse(pid or 0, uuid, used // MIB))
+        return tuple(found)
 
     async def close(self) -> None:
         self._state = None
@@ -51,7 +64,7 @@ class SimulatedDriver:
             return self._state
         self._open.close()
         try:
-            _, self._state = self._open.enter_context(opened(self._path))
+            self._fd, self._state = self._open.enter_context(opened(self._path))
         except SimdriverError as error:
             self._state = None
             raise NoDriver(str(error)) from error

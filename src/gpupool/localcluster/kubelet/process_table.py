@@ -99,6 +99,17 @@ def has_mark(pid: int, mark: bytes) -> bool:
         return False
 
 
+def variable(pid: int, name: str) -> str:
+    """Of the environment that it started with; empty if it has none of that name."""
+    try:
+        environment = Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
+    except OSError:
+        return ""
+    start = f"{name}=".encode()
+    found = (each.removeprefix(start) for each in environment if each.startswith(start))
+    return next(found, b"").decode(errors="replace")
+
+
 def _with_descendants(found: set[int], table: list[Entry]) -> set[int]:
     while more := {e.pid for e in table if e.parent in found} - found:
         found |= more

@@ -283,6 +283,7 @@ GPUPOOL_ROLES: dict[str, tuple[Obj, ...]] = {
         rule("get list watch patch", "core", "nodes"),
         rule("patch", "core", "nodes/status"),
         rule(READ, "core", "pods"),
+        rule("create", "core", "pods/eviction"),  # of those that use more than their share
         EVENTS,
     ),
     # Binds with the allocation as annotations of the Binding; never writes a pod otherwise.

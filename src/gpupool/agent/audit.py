@@ -1,0 +1,90 @@
+"""Which pods hold more of a card than their share, by what the driver says. Pure.
+
+The driver knows what every process holds, and no program in a container can change that. It also
+counts what the limiter does not (code, stacks, contexts where they were not measured), so a share
+may be passed by a little, and for a moment.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterable
+from typing import NamedTuple
+
+from gpupool.contract.allocation import pod_allocation
+from gpupool.contract.objects import Obj
+from gpupool.core.gpu import Isolation
+from gpupool.hardware.driver import ProgramUse
+
+# Whose a process is, by its pid: the uid of its pod, or the id of its container; empty: nobody's.
+Owner = Callable[[int], str]
+
+TOLERATED_MIB = 256
+_TOLERATED_PERCENT = 5
+LASTING_S = 10.0
+
+
+class Overuse(NamedTuple):
+    uid: str
+    uuid: str
+    card: int  # its index; -1: none that the pod holds
+    used_mib: int
+    share_mib: int
+
+    @property
+    def words(self) -> str:
+        name = f"card {self.card} ({self.uuid})" if self.card >= 0 else f"card {self.uuid}"
+        return f"its programs hold {self.used_mib} MiB of {name}, its share is {self.share_mib} MiB"
+
+
+def audited(pods: Iterable[Obj]) -> list[Obj]:
+    """Those that share cards."""
+    return [
+        pod
+        for pod in pods
+        if any(gpus.isolation is not Isolation.WHOLE for gpus in pod_allocation(pod).containers)
+    ]
+
+
+def overuses(pods: Iterable[Obj], uses: Iterable[ProgramUse], owner: Owner) -> list[Overuse]:
+    known = {name: pod for pod in pods for name in _names(pod)}
+    held: Counter[tuple[str, str]] = Counter()
+    for use in uses:
+        pod = known.get(owner(use.pid))
+        if pod is not None:
+            held[pod["metadata"]["uid"], use.uuid] += use.used_mib
+    found = []
+    for (uid, uuid), used in held.items():
+        share, index = _share(known[uid], uuid)
+        if used > share + TOLERATED_MIB + share * _TOLERATED_PERCENT // 100:
+            found.append(Overuse(uid, uuid, index, used, share))
+    return found
+
+
+def _share(pod: Obj, uuid: str) -> tuple[int, int]:
+    """MiB of the card, and its index. A card that the pod does not hold is no share: 0."""
+    mib, index = 0, -1
+    for gpus in pod_allocation(pod).containers:
+        for share in gpus.shares:
+            if share.uuid == uuid:
+                mib, index = mib + share.memory_mib, share.index
+    return mib, index
+
+
+def _names(pod: Obj) -> list[str]:
+    statuses = (pod.get("status") or {}).get("containerStatuses") or ()
+    ids = (str(status.get("containerID") or "").partition("://")[2] for status in statuses)
+    return [pod["metadata"]["uid"], *(each for each in ids if each)]
+
+
+class Lasting:
+    """Tells what goes on for long from what was there for a moment."""
+
+    def __init__(self) -> None:
+        self._since_s: dict[tuple[str, str], float] = {}
+
+    def of(self, found: Iterable[Overuse], now_s: float) -> list[Overuse]:
+        listed = list(found)
+        self._since_s = {
+            (each.uid, each.uuid): self._since_s.get((each.uid, each.uuid), now_s)
+            for each in listed
+        }
+        return [each for each in listed if now_s - self._since_s[each.uid, each.uuid] >= LASTING_S]

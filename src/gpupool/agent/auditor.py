@@ -1,0 +1,99 @@
+"""Auditor: looks every few seconds whether pods keep to their shares, and does what was chosen."""
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable, Iterable
+
+from gpupool.agent.audit import Lasting, Overuse, audited, overuses
+from gpupool.agent.metrics import Metrics
+from gpupool.agent.settings import AgentSettings
+from gpupool.contract.objects import Obj
+from gpupool.hardware.driver import Driver, NoDriver
+from gpupool.kube.client import Kube
+from gpupool.kube.errors import KubeError, NotFound
+from gpupool.kube.events import WARNING, Recorder
+from gpupool.kube.mirror import Mirror
+from gpupool.kube.resources import PODS
+
+log = logging.getLogger(__name__)
+
+REASON = "GpuMemoryOveruse"
+
+
+class Auditor:
+    def __init__(
+        self,
+        kube: Kube,
+        settings: AgentSettings,
+        driver: Driver,
+        recorder: Recorder,
+        node_object: Callable[[], Obj | None],
+    ) -> None:
+        """`node_object`: the node as it was last seen."""
+        self._kube = kube
+        self._settings = settings
+        self._driver = driver
+        self._recorder = recorder
+        self._node_object = node_object
+        self._lasting = Lasting()
+        self._said: set[tuple[str, str]] = set()  # uid and card
+
+    async def run(self, pods: Mirror, metrics: Metrics) -> None:
+        """Until cancelled."""
+        await pods.wait_synced()
+        while True:
+            await asyncio.sleep(self._settings.audit_s)
+            shared = audited(pods)
+            found = await self._found(shared) if shared else []
+            lasting = self._lasting.of(found, time.monotonic())
+            by_uid = {pod["metadata"]["uid"]: pod for pod in shared}
+            metrics.overuses = {_key(each, by_uid[each.uid]): each.used_mib for each in lasting}
+            for each in lasting:
+                await self._act(each, by_uid[each.uid], metrics)
+            self._said &= {(each.uid, each.uuid) for each in lasting}
+
+    async def _found(self, pods: Iterable[Obj]) -> list[Overuse]:
+        try:
+            uses = await self._driver.uses()
+        except NoDriver:
+            return []
+        return overuses(pods, uses, self._settings.owner)
+
+    async def _act(self, over: Overuse, pod: Obj, metrics: Metrics) -> None:
+        if (over.uid, over.uuid) not in self._said:
+            self._said.add((over.uid, over.uuid))
+            metrics.overuses_begun += 1
+            self._say(over, pod)
+        if self._settings.evicts and "deletionTimestamp" not in pod["metadata"]:
+            await self._evict(pod)
+
+    def _say(self, over: Overuse, pod: Obj) -> None:
+        host, metadata = self._settings.node, pod["metadata"]
+        shown = f"{metadata['namespace']}/{metadata['name']}"
+        log.warning("more than its share", extra={"pod": shown, "use": over.words})
+        about = {"apiVersion": "v1", "kind": "Pod", **pod}
+        self._recorder.event(about, WARNING, REASON, over.words, host=host)
+        node = self._node_object()
+        if node is not None:
+            self._recorder.event(node, WARNING, REASON, f"{shown}: {over.words}", host=host)
+
+    async def _evict(self, pod: Obj) -> None:
+        """By its budget, if it has one: refused now, it is asked for again at the next look."""
+        metadata = pod["metadata"]
+        eviction = {
+            "apiVersion": "policy/v1",
+            "kind": "Eviction",
+            "metadata": {"name": metadata["name"], "namespace": metadata["namespace"]},
+            "deleteOptions": {"preconditions": {"uid": metadata["uid"]}},
+        }
+        try:
+            await self._kube.create(PODS, eviction, "eviction")
+        except NotFound:
+            return
+        except KubeError as error:
+            log.warning("not evicted", extra={"pod": metadata["name"], "error": str(error)})
+
+
+def _key(over: Overuse, pod: Obj) -> tuple[str, str, str]:
+    return pod["metadata"]["namespace"], pod["metadata"]["name"], over.uuid

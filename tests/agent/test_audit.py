@@ -1,0 +1,134 @@
+"""Pods that hold more of a card than their share are told of, and evicted if that was chosen."""
+
+import asyncio
+import contextlib
+import datetime
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from gpupool.agent.audit import LASTING_S, TOLERATED_MIB, Lasting, Overuse, overuses
+from gpupool.agent.auditor import REASON, Auditor
+from gpupool.agent.metrics import Metrics
+from gpupool.agent.owners import owner_by_cgroup
+from gpupool.agent.shares import Shares
+from gpupool.contract.objects import Obj
+from gpupool.core.gpu import Isolation
+from gpupool.hardware.driver import ProgramUse
+from gpupool.hardware.simulated import SimulatedDriver
+from gpupool.kube.errors import NotFound
+from gpupool.kube.events import Recorder
+from gpupool.kube.resources import PODS
+from tests.agent.nodes import NAME, V100, Node
+from tests.agent.test_shrinks import pod
+
+SHARE_MIB = 1024
+ALLOWED_MIB = SHARE_MIB + TOLERATED_MIB + 51
+OVER = Overuse("u", "GPU-a", 0, ALLOWED_MIB + 1, SHARE_MIB)
+
+
+def by_pid(pid: int) -> str:
+    return {1: "u", 2: "container", 3: "v"}.get(pid, "")
+
+
+def test_all_processes_of_a_pod_count_together_and_a_little_more_is_tolerated() -> None:
+    shared = pod()
+    shared["status"] = {"containerStatuses": [{"containerID": "gpupool://container"}]}
+    uses = [ProgramUse(1, "GPU-a", ALLOWED_MIB - 500), ProgramUse(2, "GPU-a", 500)]
+    assert overuses([shared], uses, by_pid) == []
+    assert overuses([shared], [*uses, ProgramUse(2, "GPU-a", 1)], by_pid) == [OVER]
+
+
+def test_cards_of_others_are_no_share_and_strangers_are_not_ours_to_judge() -> None:
+    uses = [ProgramUse(1, "GPU-b", 5000), ProgramUse(3, "GPU-a", 5000), ProgramUse(9, "GPU-a", 9)]
+    (found,) = overuses([pod()], uses, by_pid)
+    assert found.words == "its programs hold 5000 MiB of card GPU-b, its share is 0 MiB"
+
+
+def test_only_what_lasts_counts() -> None:
+    lasting = Lasting()
+    assert lasting.of([OVER], 0) == []
+    assert lasting.of([], 5) == []
+    assert lasting.of([OVER], 6) == []
+    assert lasting.of([OVER], 6 + LASTING_S) == [OVER]
+
+
+@pytest.mark.parametrize(
+    "cgroup",
+    [
+        "0::/kubepods.slice/kubepods-burstable.slice/"
+        "kubepods-burstable-pod0a1b2c3d_0a1b_0a1b_0a1b_0a1b2c3d4e5f.slice/cri-containerd-1.scope",
+        "4:memory:/kubepods/besteffort/pod0a1b2c3d-0a1b-0a1b-0a1b-0a1b2c3d4e5f/1",
+    ],
+)
+def test_a_cgroup_names_its_pod(cgroup: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Path, "read_text", lambda *_, **__: cgroup)
+    assert owner_by_cgroup(1) == "0a1b2c3d-0a1b-0a1b-0a1b-0a1b2c3d4e5f"
+
+
+def test_a_process_that_is_not_there_is_nobodys() -> None:
+    assert owner_by_cgroup(2**30) == ""
+
+
+class Greedy(SimulatedDriver):
+    async def uses(self) -> tuple[ProgramUse, ...]:
+        return (ProgramUse(1, "GPU-a", 9999),)
+
+
+@contextlib.asynccontextmanager
+async def auditing(
+    node: Node, monkeypatch: pytest.MonkeyPatch, **changes: object
+) -> AsyncIterator[Metrics]:
+    """Of a pod, `p`, that holds too much."""
+    monkeypatch.setattr("gpupool.agent.audit.LASTING_S", 0.0)
+    await node.create()
+    node.insert([V100])
+    made = await node.kube.create(PODS, pod(uid="", isolation=Isolation.NONE))
+    uid = made["metadata"]["uid"]
+    settings = node.settings(audit_s=0.01, owner=lambda pid: uid, **changes)
+    seen: Obj = await node.get()
+    metrics, kube = Metrics(NAME), node.agent_kube
+    shares = Shares(kube, NAME, settings.volumes, lambda: seen)
+    recorder = Recorder(kube, "gpupool-agent", lambda: datetime.datetime.now(datetime.UTC))
+    auditor = Auditor(kube, settings, Greedy(node.files.state), recorder, lambda: seen)
+    work = (shares.pods.run(), recorder.run(), auditor.run(shares.pods, metrics))
+    tasks = [asyncio.create_task(each) for each in work]
+    try:
+        yield metrics
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+
+async def test_overuse_is_an_event_of_the_pod_and_of_the_node_and_a_metric(
+    node: Node, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with auditing(node, monkeypatch) as metrics:
+        words = "its programs hold 9999 MiB of card 0 (GPU-a), its share is 1024 MiB"
+
+        async def are_said() -> bool:
+            said = {text for reason, text in await node.events() if reason == REASON}
+            return said == {words, f"default/p: {words}"}
+
+        await node.wait(are_said)
+        line = 'gpupool_overuse_memory_mib{namespace="default",pod="p",uuid="GPU-a"} 9999'
+        await node.wait(lambda: line in metrics.text())
+        assert "gpupool_overuses_total 1" in metrics.text()
+        await node.kube.get(PODS, "p", "default")  # left alone
+
+
+async def test_overuse_ends_in_an_eviction_where_that_was_chosen(
+    node: Node, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with auditing(node, monkeypatch, evicts=True):
+
+        async def is_gone() -> bool:
+            try:
+                found = await node.kube.get(PODS, "p", "default")
+            except NotFound:
+                return True
+            return "deletionTimestamp" in found["metadata"]
+
+        await node.wait(is_gone)
