@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from gpupool.localcluster.apiserver.store import wal
-from gpupool.localcluster.apiserver.store.file import StoreDamaged
+from gpupool.localcluster.apiserver.store.file import StoreDamaged, read_file
 from gpupool.localcluster.apiserver.store.store import Store
 
 TRANSACTIONS = 40
@@ -215,6 +215,19 @@ def test_a_killed_first_start_leaves_nothing_that_hinders_the_second(tmp_path: P
     (tmp_path / "store.db.new").write_bytes(b"half made")
     assert content(tmp_path / "store.db") == {}
     assert [each.name for each in tmp_path.iterdir()] == ["store.db"]
+
+
+def test_a_new_file_has_its_log_before_it_has_its_name(tmp_path: Path) -> None:
+    path = tmp_path / "store.db"
+    assert list(read_file(path)) == []
+    write_version, read_version = path.read_bytes()[18:20]
+    assert (write_version, read_version) == (2, 2), "SQLite's numbers for a write-ahead log"
+
+
+@pytest.mark.parametrize("leftover", ["", "-journal", "-wal", "-shm"])
+def test_what_a_killed_first_start_left_is_not_read(tmp_path: Path, leftover: str) -> None:
+    (tmp_path / f"store.db.new{leftover}").write_bytes(b"half of something" * 100)
+    assert content(tmp_path / "store.db") == {}
 
 
 def test_a_commit_is_flushed_to_the_disk(tmp_path: Path) -> None:

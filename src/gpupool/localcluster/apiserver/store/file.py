@@ -102,11 +102,17 @@ def _log(path: Path) -> Path:
 
 
 def _make(path: Path) -> None:
-    """Under another name until it is complete: an empty file in its place is a damaged one."""
+    """Under another name until it is complete: an empty file in its place is a damaged one.
+
+    Also until it has a write-ahead log: whoever is killed while that changes leaves a journal,
+    with which the file cannot be read any more without being written.
+    """
     new = path.with_name(f"{path.name}.new")
-    new.unlink(missing_ok=True)
+    for leftover in ("", "-journal", "-wal", "-shm"):  # of somebody who was killed right here
+        new.with_name(f"{new.name}{leftover}").unlink(missing_ok=True)
     db = sqlite3.connect(new, isolation_level=None)
     try:
+        db.execute("PRAGMA journal_mode = WAL")
         db.executescript(_SCHEMA)
     finally:
         db.close()
