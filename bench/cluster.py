@@ -66,7 +66,9 @@ def measure_gpu_nodes(nodes: int = 200) -> dict[str, Any]:
                 break
             time.sleep(0.5)
         seconds = time.perf_counter() - began
-        status = Path(f"/proc/{(cluster.directory / 'lock').read_text()}/status").read_text()
+        status = Path(
+            f"/proc/{(cluster.directory / 'lock').read_text().strip()}/status"
+        ).read_text()
         memory_kib = int(status.partition("VmRSS:")[2].split()[0])
     return {
         "nodes": nodes,
