@@ -169,6 +169,7 @@ class Installation:
             f"--node={node.name}",
             f"--plugins={node.plugins}",
             f"--pod-resources={node.folder / 'kubelet' / 'pod-resources' / 'kubelet.sock'}",
+            f"--pods={node.pods}",
             f"--simulated={driver.state}",
             f"--mount={driver.directory}:{DRIVER}:rw",
             f"--install-limiter={node.folder / 'limiter'}",

@@ -61,6 +61,12 @@ class Node:
     def driver(self) -> Path:
         return self.folder / "driver"
 
+    @property
+    def pods(self) -> Path:
+        """With the volumes that the kubelet has mounted there, in the node's own namespace."""
+        assert self._child is not None
+        return Path(f"/proc/{self._child.pid}/root/var/lib/kubelet/pods")
+
     def start(self, kubeconfig: str, ca_file: Path, images: Path) -> None:
         """`images` is an archive of all the images that its pods may use."""
         programs = {name: build.ensure(name) for name in PROGRAMS}
