@@ -2,12 +2,13 @@
 
 import asyncio
 import datetime
+import importlib
 import logging
+import socket
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 
-from aiohttp import web
 from cryptography import x509
 
 from gpupool.admission.authority import (
@@ -19,7 +20,6 @@ from gpupool.admission.authority import (
 from gpupool.admission.cards import ClusterCards, NodeCards, cluster_cards, node_cards
 from gpupool.admission.registration import Reach, register
 from gpupool.admission.review import Rules, review_allocation, review_pod
-from gpupool.admission.server import application
 from gpupool.contract.objects import Obj
 from gpupool.kube.client import Kube
 from gpupool.kube.errors import KubeError
@@ -69,47 +69,58 @@ class Cards:
 async def run_admission(
     kube: Kube, settings: AdmissionSettings, *, ready: Callable[[int], None]
 ) -> None:
-    """Serves until cancelled. `ready` is told the port each time we are registered."""
+    """Serves until cancelled. `ready` is told the port each time we are registered.
+
+    The HTTP library takes a third of a second to load. Until then callers wait in the queue of a
+    socket that listens already.
+    """
     mirror = Mirror(kube, NODES)
     cards = Cards(mirror)
-    async with asyncio.TaskGroup() as tasks:
-        tasks.create_task(mirror.run())
-        await mirror.wait_synced()
-        pods = partial(_review_pod, rules=settings.rules, cards=cards)
-        allocations = partial(review_allocation, rules=settings.rules)
-        runner = web.AppRunner(application(pods, allocations), access_log=None)
-        await runner.setup()
-        try:
-            await _serve(kube, settings, runner, ready)
-        finally:
-            await runner.cleanup()
+    identity = _Identity(kube, settings)
+    family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
+    with socket.create_server((settings.host, settings.port), family=family) as listening:
+        port: int = listening.getsockname()[1]
+        is_registered = asyncio.Event()
+
+        def registered() -> None:
+            is_registered.set()
+            ready(port)
+
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(mirror.run())
+            await mirror.wait_synced()
+            tasks.create_task(_keep_registered(kube, settings, identity, port, registered))
+            await is_registered.wait()
+            await asyncio.to_thread(importlib.import_module, "gpupool.admission.server")
+            from gpupool.admission.server import serve
+
+            pods = partial(_review_pod, rules=settings.rules, cards=cards)
+            allocations = partial(review_allocation, rules=settings.rules)
+            await serve(listening, identity.context, pods, allocations)
 
 
 def _review_pod(review: Obj, rules: Rules, cards: Cards) -> Obj:
     return review_pod(review, rules, cards.now())
 
 
-async def _serve(
-    kube: Kube, settings: AdmissionSettings, runner: web.AppRunner, ready: Callable[[int], None]
+async def _keep_registered(
+    kube: Kube,
+    settings: AdmissionSettings,
+    identity: "_Identity",
+    port: int,
+    registered: Callable[[], None],
 ) -> None:
-    """Listens once there is a certificate; then keeps it and our registration good."""
-    identity = _Identity(kube, settings)
-    port = 0
+    """Keeps our certificate and our registration good."""
+    reach, schedulers = _reach(settings, port), settings.rules.schedulers
     while True:
         try:
             bundle_pem = await identity.refresh()
-            if not port:
-                await web.TCPSite(
-                    runner, settings.host, settings.port, ssl_context=identity.context
-                ).start()
-                port = runner.addresses[0][1]
-            schedulers = settings.rules.schedulers
-            await register(kube, _reach(settings, port), bundle_pem, schedulers, settings.owner)
+            await register(kube, reach, bundle_pem, schedulers, settings.owner)
         except KubeError as error:
             log.warning("not registered, trying again", extra={"error": str(error)})
             await asyncio.sleep(_RETRY_S)
         else:
-            ready(port)
+            registered()
             await asyncio.sleep(_CHECK_S)
 
 

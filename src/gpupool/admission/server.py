@@ -1,6 +1,9 @@
 """The HTTPS server that the API server calls. Bodies and time have limits; answers are reviews."""
 
+import asyncio
 import logging
+import socket
+import ssl
 from collections.abc import Awaitable, Callable
 
 import orjson
@@ -15,6 +18,19 @@ log = logging.getLogger(__name__)
 Review = Callable[[Obj], Obj]
 
 _MAX_BYTES = 8 * 1024**2  # an old and a new object, each as large as the API server takes
+
+
+async def serve(
+    listening: socket.socket, context: ssl.SSLContext, pods: Review, allocations: Review
+) -> None:
+    """Until cancelled."""
+    runner = web.AppRunner(application(pods, allocations), access_log=None)
+    await runner.setup()
+    try:
+        await web.SockSite(runner, listening, ssl_context=context).start()
+        await asyncio.Event().wait()
+    finally:
+        await runner.cleanup()
 
 
 def application(pods: Review, allocations: Review) -> web.Application:
