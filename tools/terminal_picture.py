@@ -23,7 +23,8 @@ THEN = (
     "kubectl get nodes -L aliyun.accelerator/nvidia_name,aliyun.accelerator/nvidia_mem,cgpu",
     "gpupool example shared-gpus",
     "kubectl exec cgpu-test-0 -- nvidia-smi",
-    "kubectl exec cgpu-test-no-isolation-0 -- nvidia-smi --query-gpu=name,memory.total --format=csv",
+    "kubectl exec cgpu-test-no-isolation-0 -- "
+    "nvidia-smi --query-gpu=name,memory.total --format=csv",
 )
 _INDENTED = re.compile(
     r'x="(?P<x>[\d.]+)"(?P<y> y="[\d.]+" )textLength="(?P<length>[\d.]+)"(?P<more>[^>]*)>'
