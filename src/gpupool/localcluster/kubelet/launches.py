@@ -182,7 +182,12 @@ class Launches:
                 self._settle(message["id"], LaunchFailed(message["code"], message["text"]))
             case _:
                 self._running.discard(message["id"])
-                self.exited(message["id"], message["code"])
+                self._tell_exit(message["id"], message["code"])
+
+    def _tell_exit(self, run_id: str, code: int) -> None:
+        """Later: a program may start and end in one message, and whoever waits for the start
+        must have heard of that first."""
+        asyncio.get_running_loop().call_soon(self.exited, run_id, code)
 
     def _settle(self, run_id: str, outcome: int | LaunchFailed) -> None:
         future = self._starting.pop(run_id)
@@ -205,7 +210,7 @@ class Launches:
         self._starting.clear()
         running, self._running = self._running, set()
         for run_id in running:
-            self.exited(run_id, _KILLED)
+            self._tell_exit(run_id, _KILLED)
 
     def _hang_up(self) -> None:
         if self._sock is not None:
