@@ -64,18 +64,18 @@ def _stand_in(name: str) -> Product:
 PRODUCTS = (
     Product(
         "lib/libcuda.so.1",
-        ("simdriver", "simdriver/cuda"),
+        ("process", "simdriver", "simdriver/cuda"),
         (*_LIBRARY, "-Wl,-soname,libcuda.so.1"),
     ),
     Product(
         "lib/libnvidia-ml.so.1",
-        ("simdriver", "simdriver/nvml"),
+        ("process", "simdriver", "simdriver/nvml"),
         (*_LIBRARY, "-Wl,-soname,libnvidia-ml.so.1"),
     ),
     Product("bin/nvidia-smi", ("simdriver/smi",), ("-ldl", "-Wl,-rpath,$ORIGIN/../lib")),
     Product(
         _LIMITER,
-        ("isolation/core", "isolation/hooks"),
+        ("process", "isolation/core", "isolation/hooks"),
         (*_LIBRARY, "-flto", "-Wl,-soname,libgpupool-limiter.so"),
     ),
     Product(_DRIVER_PATH, (_STAND_IN,), (*_LIBRARY, f"-Wl,-soname,{DRIVER_PLACEHOLDER}")),

@@ -8,6 +8,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "../process/identity.h"
+
 static int lock_byte(int fd, int command, short type, long long byte) {
     struct flock lock = {.l_type = type, .l_whence = SEEK_SET, .l_start = byte, .l_len = 1};
     int result;
@@ -20,31 +22,6 @@ static int lock_byte(int fd, int command, short type, long long byte) {
 static bool is_locked(int fd, long long byte) {
     struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = byte, .l_len = 1};
     return fcntl(fd, F_OFD_GETLK, &lock) < 0 || lock.l_type != F_UNLCK;
-}
-
-static uint64_t own_namespace(void) {
-    struct stat status;
-    return stat("/proc/self/ns/pid", &status) ? 0 : (uint64_t)status.st_ino;
-}
-
-/* In clock ticks since boot; 0 for a process that is not there or has ended. */
-static uint64_t start_time(uint32_t pid) {
-    char path[32], text[1024], state;
-    unsigned long long ticks = 0;
-    snprintf(path, sizeof path, "/proc/%u/stat", pid);
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0) return 0;
-    ssize_t length = read(fd, text, sizeof text - 1);
-    close(fd);
-    if (length <= 0) return 0;
-    text[length] = 0;
-    const char *rest = strrchr(text, ')'); /* the name before it may hold anything */
-    if (!rest || sscanf(rest + 1,
-                        " %c %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s"
-                        " %*s %llu",
-                        &state, &ticks) != 2)
-        return 0;
-    return state == 'Z' || state == 'X' ? 0 : ticks;
 }
 
 /* A process that became another program (exec) has the same pid, but not the state any more. One
@@ -70,7 +47,7 @@ static bool is_running_here(const struct node *node, int slot) {
     const struct slot *entry = &node->state->slots[slot];
     uint32_t pid = atomic_load(&entry->pid);
     return pid && atomic_load(&entry->namespace) == own_namespace() &&
-           start_time(pid) == atomic_load(&entry->start_time) && has_state_mapped(pid, node->fd);
+           process_start_time(pid) == atomic_load(&entry->start_time) && has_state_mapped(pid, node->fd);
 }
 
 /* With the slot's lock held. */
@@ -96,7 +73,7 @@ static void read_own_name(char *name, size_t size) {
 static void introduce(struct sim_state *state, int slot, uint64_t namespace) {
     struct slot *entry = &state->slots[slot];
     read_own_name(entry->name, sizeof entry->name);
-    atomic_store(&entry->start_time, start_time((uint32_t)getpid()));
+    atomic_store(&entry->start_time, process_start_time((uint32_t)getpid()));
     atomic_store(&entry->namespace, namespace);
     atomic_store(&entry->pid, (uint32_t)getpid());
     uint32_t seen = atomic_load(&state->slots_seen);

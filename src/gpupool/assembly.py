@@ -19,9 +19,9 @@ from gpupool.agent.run import run_agent
 from gpupool.agent.settings import AgentSettings
 from gpupool.contract.names import AGENT_NAMESPACE, SCHEDULER_NAME
 from gpupool.contract.node_streams import Connection, NodeRefusal
+from gpupool.hardware.driver import Driver
 from gpupool.hardware.limiter import LimiterError, install
 from gpupool.hardware.limiter import Settings as Limits
-from gpupool.hardware.nvml import NvmlDriver
 from gpupool.hardware.simdriver import NodeFiles
 from gpupool.hardware.simulated import SimulatedDriver
 from gpupool.kube.client import Kube
@@ -193,10 +193,16 @@ async def _run_agent(
             owner=lambda pid: process_table.variable(pid, MARK),
             volumes=lambda pod, volume: volume_directory(_pods(settings), pod, volume),
         ),
-        NvmlDriver() if settings.real_gpus else SimulatedDriver(files.state),
+        _real_driver() if settings.real_gpus else SimulatedDriver(files.state),
         kube,
     )
     return 0
+
+
+def _real_driver() -> Driver:
+    from gpupool.hardware.nvml import NvmlDriver  # few local clusters have cards of their own
+
+    return NvmlDriver()
 
 
 def _limiter(settings: ClusterSettings, node: str) -> tuple[Mount, ...]:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from gpupool.admission.cards import node_cards
 from gpupool.contract.inventory import inventory_text
 from gpupool.contract.objects import Obj
 from gpupool.core.gpu import Card, Inventory
@@ -77,6 +78,12 @@ async def test_what_nodes_say_of_their_cards_counts_at_once(kube: Kube) -> None:
     await asyncio.sleep(0)  # the watch event is on its way
     with pytest.raises(Refused, match="wanted at most 15 GiB"):
         await kube.create(PODS, named("late", container("main", gpu_mem=16)))
+
+
+def test_a_node_is_read_as_the_scheduler_reads_it() -> None:
+    labels = {"ack.node.gpu.schedule": "share"}  # the newer spelling: shared, without isolation
+    found = node_cards({"metadata": {"name": "n1", "labels": labels}})
+    assert (found.is_shared, found.is_isolated) == (True, False)
 
 
 ALLOCATION = {"gpupool.io/allocation": json.dumps({"version": 1, "containers": {}})}

@@ -200,9 +200,9 @@ def left_of(world: World, node: Node, card: Card) -> tuple[int, int, bool]:
     if whole:
         return 0, 0, False
     usable = (card.memory_mib - min(card.outside_mib, card.memory_mib)) * card.units
-    free = max(0, usable // card.memory_mib - units)
-    untouched = not units and not percent and card.outside_mib < card.unit_mib
-    return free, max(0, 100 - percent), untouched
+    most = usable // card.memory_mib
+    untouched = not units and not percent and card.outside_mib < card.unit_mib and most > 0
+    return max(0, most - units), max(0, 100 - percent), untouched
 
 
 def gives_cards(world: World, pod: PodRequest, node: Node) -> bool:

@@ -244,6 +244,7 @@ async def test_over_real_connections_one_update_of_each_version_wins(
 ) -> None:
     path = "/api/v1/namespaces/default/configmaps"
     won: Counter[str] = Counter()
+    rounds = 8
 
     with running(nursery, tmp_path / "data") as child:
         async with connected(child) as client:
@@ -251,7 +252,7 @@ async def test_over_real_connections_one_update_of_each_version_wins(
 
         async def count() -> None:
             async with connected(child) as client:
-                for _ in range(8):
+                for _ in range(rounds):
                     obj = await client.get(f"{path}/counter")
                     version = obj["metadata"]["resourceVersion"]
                     obj["data"]["count"] = str(int(obj["data"]["count"]) + 1)
@@ -264,4 +265,5 @@ async def test_over_real_connections_one_update_of_each_version_wins(
         async with connected(child) as client:
             counted = (await client.get(f"{path}/counter"))["data"]["count"]
     assert set(won.values()) <= {0, 1}
-    assert int(counted) == sum(won.values()) > 10
+    # Who loses a round lost it to somebody: in lockstep one of the fifty wins each, never fewer.
+    assert int(counted) == sum(won.values()) >= rounds

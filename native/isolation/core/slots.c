@@ -9,32 +9,8 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
+#include "../../process/identity.h"
 #include "accounts.h"
-
-static uint64_t own_namespace(void) {
-    struct stat status;
-    return stat("/proc/self/ns/pid", &status) ? 0 : (uint64_t)status.st_ino;
-}
-
-/* In clock ticks since boot; 0 for a process that is not there or has ended. */
-static uint64_t start_time(uint32_t pid) {
-    char path[32], text[1024], state;
-    unsigned long long ticks = 0;
-    snprintf(path, sizeof path, "/proc/%u/stat", pid);
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0) return 0;
-    ssize_t length = read(fd, text, sizeof text - 1);
-    close(fd);
-    if (length <= 0) return 0;
-    text[length] = 0;
-    const char *rest = strrchr(text, ')'); /* the name before it may hold anything */
-    if (!rest || sscanf(rest + 1,
-                        " %c %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s"
-                        " %*s %llu",
-                        &state, &ticks) != 2)
-        return 0;
-    return state == 'Z' || state == 'X' ? 0 : ticks;
-}
 
 /* Who may not look is told that it does: rather too much in use than too little. */
 static bool maps_region(const struct mapping *mapping, uint32_t pid) {
@@ -56,7 +32,7 @@ static bool is_running_here(const struct mapping *mapping, const struct slot *sl
     /* This process itself, in the life before its last exec or in a library that is unloaded. */
     if (!pid || pid == (uint32_t)getpid()) return false;
     return atomic_load(&slot->namespace) == own_namespace() &&
-           start_time(pid) == atomic_load(&slot->start_time) && maps_region(mapping, pid);
+           process_start_time(pid) == atomic_load(&slot->start_time) && maps_region(mapping, pid);
 }
 
 /* With the slot's lock held. */
@@ -78,7 +54,7 @@ static void read_own_name(char *name, size_t size) {
 static void introduce(struct region *region, int slot) {
     struct slot *entry = &region->slots[slot];
     read_own_name(entry->name, sizeof entry->name);
-    atomic_store(&entry->start_time, start_time((uint32_t)getpid()));
+    atomic_store(&entry->start_time, process_start_time((uint32_t)getpid()));
     atomic_store(&entry->namespace, own_namespace());
     atomic_store(&entry->pid, (uint32_t)getpid());
     uint32_t seen = atomic_load(&region->slots_seen);

@@ -2,15 +2,10 @@
 
 from dataclasses import dataclass
 
-from gpupool.contract.inventory import BadInventory, inventory_of
-from gpupool.contract.names import (
-    ANNOTATION_INVENTORY,
-    LABEL_CGPU,
-    LABEL_CGPU_NO_ISOLATION,
-    LABEL_NVIDIA_NAME,
-    LABEL_NVIDIA_NAME_ALPHA,
-)
+from gpupool.contract.names import LABEL_NVIDIA_NAME, LABEL_NVIDIA_NAME_ALPHA
+from gpupool.contract.nodes import node_of
 from gpupool.contract.objects import Obj
+from gpupool.core.gpu import GpuMode
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,18 +25,14 @@ class ClusterCards:
 
 
 def node_cards(node: Obj) -> NodeCards:
-    metadata = node["metadata"]
-    labels = metadata.get("labels") or {}
-    text = (metadata.get("annotations") or {}).get(ANNOTATION_INVENTORY)
-    try:
-        cards = inventory_of(text).cards if text else ()
-    except BadInventory:
-        cards = ()
-    is_shared = labels.get(LABEL_CGPU) == "true"
+    found = node_of(node)
+    cards = found.inventory.cards if found.inventory else ()
+    labels = found.labels
+    is_shared = found.gpu_mode is GpuMode.SHARED
     return NodeCards(
         largest_units=max((card.units for card in cards), default=0),
         is_shared=is_shared,
-        is_isolated=is_shared and labels.get(LABEL_CGPU_NO_ISOLATION) != "true",
+        is_isolated=is_shared and found.isolates,
         label=labels.get(LABEL_NVIDIA_NAME_ALPHA) or labels.get(LABEL_NVIDIA_NAME) or "",
     )
 

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator
 
 from gpupool.admission.asked import GPU_RESOURCES, Place, gpu_places, is_shared
 from gpupool.admission.cards import ClusterCards
+from gpupool.contract.gpu_asks import MAX_CARDS
 from gpupool.contract.names import (
     ENV_MEM_CONTAINER,
     ENV_MEM_DEV,
@@ -20,7 +21,6 @@ from gpupool.core.gpu import WHOLE_CARD_PERCENT
 from gpupool.core.quantity import NANOS, ParseError, parse, value
 
 OUR_ENV = frozenset({ENV_VISIBLE_DEVICES, ENV_MEM_IDX, ENV_MEM_POD, ENV_MEM_CONTAINER, ENV_MEM_DEV})
-_MAX_COUNT = 64  # cards of one node that a share may be spread over
 
 
 def complaints(pod: Obj, cards: ClusterCards) -> list[str]:
@@ -99,8 +99,8 @@ def _count(pod: Obj, _cards: ClusterCards) -> Iterator[str]:
     if text is None or not shared:
         return
     field = f"metadata.labels[{LABEL_GPU_COUNT}]"
-    if not (text.isascii() and text.isdigit() and 1 <= int(text[:9]) <= _MAX_COUNT):
-        yield f"{field}: wanted a number of cards, 1 to {_MAX_COUNT}, found {text}"
+    if not (text.isascii() and text.isdigit() and 1 <= int(text[:9]) <= MAX_CARDS):
+        yield f"{field}: wanted a number of cards, 1 to {MAX_CARDS}, found {text}"
         return
     for place in shared:
         units = _units(place)

@@ -98,16 +98,6 @@ def filter_result(
     return result
 
 
-def filter_error(message: str) -> Obj:
-    return {
-        "Nodes": None,
-        "NodeNames": None,
-        "FailedNodes": None,
-        "FailedAndUnresolvableNodes": None,
-        "Error": message,
-    }
-
-
 def priorities(scores: Mapping[str, int]) -> list[Obj]:
     return [{"Host": node, "Score": score} for node, score in scores.items()]
 

@@ -58,6 +58,7 @@ class CardState:
         "total",
         "units",
         "usable",
+        "whole_at_rest",
         "wholes",
     )
 
@@ -67,10 +68,12 @@ class CardState:
         self.units = self.percent = 0
         self.wholes = 0  # pods that hold all of it
         self.pods = 0
-        # A little memory that others use does not make a card less than whole; a unit does.
-        slightly_used = card.outside_mib < card.unit_mib
         self._most = usable_units(card) if self.usable else 0
-        self.total = max(1, self._most if slightly_used or not self.usable else card.units)
+        # A little memory that others use does not make a card less than whole; a unit does, and
+        # so does the only one.
+        self.whole_at_rest = self._most > 0 and card.outside_mib < card.unit_mib
+        full = card.units if self.usable else 1  # which it then never is: nothing of it is free
+        self.total = self._most if self.whole_at_rest else full
         self._shares: dict[tuple[int, int], CardShare] = {}
         self._settle()
 

@@ -58,7 +58,7 @@ def _has_room(ask: GpuAsk, card: CardState, units: int, percent: int, in_the_way
     if in_the_way or not card.usable:
         return False
     if ask.whole:
-        return card.card.outside_mib < card.card.unit_mib
+        return card.whole_at_rest
     return (
         usable_units(card.card) - units >= ask.units and WHOLE_CARD_PERCENT - percent >= ask.percent
     )

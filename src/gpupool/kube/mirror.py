@@ -191,11 +191,6 @@ class Mirror:
                     del index[value]
 
 
-def owner_uids(obj: Obj) -> Iterable[str]:
-    """Index keys: who owns it."""
-    return [owner["uid"] for owner in obj["metadata"].get("ownerReferences") or ()]
-
-
 def controller_uid(obj: Obj) -> str:
     """The uid of the owner that manages it, or the empty string."""
     for owner in obj["metadata"].get("ownerReferences") or ():

@@ -22,6 +22,7 @@ def counting(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The program counting.c."""
     program = tmp_path_factory.mktemp("counting") / "counting"
     sources = [str(CORE / name) for name in ("accounts.c", "region.c", "slots.c")]
+    sources.append(str(build.HERE / "process" / "identity.c"))
     target = f"{platform.machine()}-linux-gnu.{build.GLIBC}"
     subprocess.run(
         [

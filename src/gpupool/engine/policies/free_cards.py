@@ -14,15 +14,6 @@ def free_milli(columns: CardColumns, nodes: Ints) -> Ints:
     return least
 
 
-def asked_milli(columns: CardColumns, ask: Ask, nodes: Ints) -> Ints:
-    """(C, k): what the ask would take of each card, rounded up as a card's free part is down."""
-    if not ask.memory:
-        return np.full((len(columns.card_free), len(nodes)), WHOLE, dtype=np.int64)
-    memory = -(-ask.memory * WHOLE // columns.card_total[:, nodes])
-    most: Ints = np.maximum(memory, ask.compute * (WHOLE // 100))
-    return most
-
-
 def fitting_cards(columns: CardColumns, ask: Ask, node: int) -> list[int]:
     """Indexes of the cards that can take the ask's part of one card."""
     free = columns.card_free[:, node].tolist()  # so few of them are faster as plain numbers

@@ -77,10 +77,6 @@ def duplicate(field: str, value: Any) -> FieldError:
     return FieldError(field, "FieldValueDuplicate", f"Duplicate value: {_shown(value)}")
 
 
-def not_found_field(field: str, value: Any) -> FieldError:
-    return FieldError(field, "FieldValueNotFound", f"Not found: {_shown(value)}")
-
-
 def too_long(field: str, limit: int) -> FieldError:
     return FieldError(field, "FieldValueTooLong", f"Too long: may not be more than {limit} bytes")
 
