@@ -11,7 +11,6 @@ import orjson
 from gpupool.contract.objects import Obj
 from gpupool.testing import Cluster
 
-
 PATIENCE_S = 60.0  # beside other tests on two cores everything takes its time
 
 
