@@ -52,7 +52,7 @@ def test_in_the_foreground_ctrl_c_stops_it_cleanly(home: Home) -> None:
         assert server.stdout is not None
         assert server.stdout.readline() == 'Cluster "default" is ready; Ctrl-C stops it.\n'
         server.send_signal(signal.SIGINT)
-        _, errors = server.communicate(timeout=20)
+        _, errors = server.communicate(timeout=60)
     assert server.returncode == 0
     assert "Traceback" not in errors
     assert running_server(home.existing("default")) is None
@@ -67,7 +67,7 @@ def test_ctrl_c_while_it_starts_leaves_nothing_running(home: Home) -> None:
         while "loading" not in starting.stderr.readline():
             pass
         starting.send_signal(signal.SIGINT)
-        starting.communicate(timeout=20)
+        starting.communicate(timeout=60)
     assert starting.returncode == 1
     assert running_server(home.existing("default")) is None
 

@@ -147,7 +147,7 @@ def test_signals_stop_it_cleanly(
         with os.fdopen(receive, "rb") as reports:
             assert b'"ready"' in reports.read()
         server.send_signal(number)
-        _, errors = server.communicate(timeout=10)
+        _, errors = server.communicate(timeout=60)
     assert server.returncode == 0
     assert b"Traceback" not in errors
 

@@ -56,7 +56,7 @@ def test_a_deleted_webhook_is_found(cluster: Cluster) -> None:
     call(cluster, "DELETE", "/api/v1/namespaces/default/pods/stray?gracePeriodSeconds=0")
     kept["metadata"] = {"name": "gpupool-admission"}
     call(cluster, "POST", WEBHOOKS, kept)
-    eventually(lambda: doctor(cluster)[0] == 0, within_s=30)
+    eventually(lambda: doctor(cluster)[0] == 0, within_s=60)
 
 
 def test_a_missing_role_is_found(cluster: Cluster) -> None:

@@ -13,7 +13,7 @@ from typing import TypeVar
 
 from gpupool.contract.objects import Obj
 
-PATIENCE_S = 15.0
+PATIENCE_S = 60.0
 LONGEST_S = 90.0  # for any one command
 _LOOK_EVERY_S = 0.05
 T = TypeVar("T")

@@ -63,7 +63,7 @@ def notebook(kubectl: Kubectl) -> Kubectl:
     selector = {"aliyun.accelerator/nvidia_name": "Tesla-M40"}
     template = {"nodeSelector": selector, "containers": [page]}
     kubectl.apply(labelled("Deployment", "tf-notebook", template))
-    kubectl("rollout", "status", "deployment/tf-notebook", "--timeout=30s")
+    kubectl("rollout", "status", "deployment/tf-notebook", "--timeout=60s")
     return kubectl
 
 

@@ -120,7 +120,7 @@ def test_a_pod_that_holds_more_than_its_share_is_told_of(kubectl: Kubectl) -> No
     kubectl.wait("condition=Ready", "pod/greedy")
     node = kubectl.field(".spec.nodeName", "pod", "greedy")
     about = ("get", "events", "--field-selector", "reason=GpuMemoryOveruse", "-o", "name")
-    eventually(lambda: len(kubectl(*about).split()) == 2, within_s=40)
+    eventually(lambda: len(kubectl(*about).split()) == 2, within_s=60)
     assert "its share is 3226 MiB" in kubectl("describe", "pod", "greedy")
     assert "default/greedy: its programs hold 5" in kubectl("describe", "node", node)
     assert "runs without the limiter" in resize(kubectl, "greedy", 6).err

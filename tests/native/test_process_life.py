@@ -85,7 +85,7 @@ print(*(cuda.cuDevicePrimaryCtxRetain(ctypes.byref(context), card) for card in (
 
 def _wait_until_free(node: NodeFiles) -> None:
     """A child may end a moment after its parent."""
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + 60
     while read_cards(node)[0].used_bytes:
         assert time.monotonic() < deadline, read_cards(node)[0]
         time.sleep(0.01)

@@ -72,7 +72,7 @@ async def extender(kube: Kube) -> AsyncIterator[Caller]:
     try:
         async with aiohttp.ClientSession() as session:
             caller = Caller(session, f"http://127.0.0.1:{await port}")
-            async with asyncio.timeout(10):
+            async with asyncio.timeout(60):
                 while await caller.status("/readyz") != 200:  # noqa: ASYNC110
                     await asyncio.sleep(0.005)
             yield caller
@@ -234,7 +234,7 @@ async def test_a_node_is_touched_when_there_is_room_again(tmp_path: Path) -> Non
             second = await waiting_pod(kube, "second", units=HALF)
             assert (await caller.filter(second, "a"))["NodeNames"] == []
             await kube.delete(PODS, "first", "default", options={"gracePeriodSeconds": 0})
-            async with asyncio.timeout(10):
+            async with asyncio.timeout(60):
                 while True:
                     node = await kube.get(NODES, "a")
                     if ANNOTATION_FREED in node["metadata"]["annotations"]:

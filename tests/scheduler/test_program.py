@@ -72,7 +72,7 @@ async def program(kube: Kube) -> AsyncIterator[int]:
 
 
 async def node_of_pod(kube: Kube, name: str) -> str:
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         while True:
             pod = await kube.get(PODS, name, "default")
             if pod["spec"].get("nodeName"):

@@ -38,7 +38,7 @@ async def eventually(look: Callable[[], object], within_s: float = 10.0) -> None
 
 
 async def events(kube: Kube, reason: str, count: int = 1) -> list[Obj]:
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         while True:
             found = [e for e in (await kube.list(EVENTS)).items if e["reason"] == reason]
             if len(found) >= count:
@@ -47,7 +47,7 @@ async def events(kube: Kube, reason: str, count: int = 1) -> list[Obj]:
 
 
 async def condition(kube: Kube, name: str) -> Obj:
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         while True:
             pod = await kube.get(PODS, name, "default")
             for each in pod.get("status", {}).get("conditions") or ():

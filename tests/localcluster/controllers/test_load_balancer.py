@@ -76,7 +76,7 @@ async def _ask(address: str, port: int, text: bytes = b"hi") -> bytes:
     reader, writer = await asyncio.open_connection(address, port)
     writer.write(text)
     writer.write_eof()
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         answer = await reader.read()
     writer.close()
     return answer

@@ -58,7 +58,7 @@ async def beating(
     beats.add(node_from(obj))
     keeper = asyncio.ensure_future(beats.keep())
     try:
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             yield beats
     finally:
         keeper.cancel()

@@ -95,7 +95,7 @@ async def test_what_it_logs_goes_to_its_own_log(tmp_path: Path) -> None:
         first = await cluster.run(hosted("first", container={"args": ["1"]}))
         second = await cluster.run(hosted("second", container={"args": ["2"]}))
         for number, found in ((b"1", first), (b"2", second)):
-            async with asyncio.timeout(10):
+            async with asyncio.timeout(60):
                 while b"thread" not in await cluster.log(found):  # noqa: ASYNC110
                     await asyncio.sleep(0.01)
             lines = (await cluster.log(found)).splitlines()

@@ -23,7 +23,7 @@ class Node:
 
     async def until(self, allocatable: int, capacity: int | None = None) -> None:
         wanted = (allocatable, allocatable if capacity is None else capacity)
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             while self.counts() != wanted:
                 self._changed.clear()
                 await self._changed.wait()
@@ -56,7 +56,7 @@ async def node(directory: Path) -> AsyncIterator[Node]:
     made = Node(directory)
     running = asyncio.ensure_future(made.devices.run())
     try:
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             while not (directory / "kubelet.sock").exists():  # noqa: ASYNC110
                 await asyncio.sleep(0.01)
         yield made
