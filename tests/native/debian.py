@@ -11,9 +11,12 @@ import os
 import platform
 import shutil
 import subprocess
+import warnings
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
+
+import pytest
 
 _SECONDS = 90
 _KEYS = Path("/usr/share/keyrings/debian-archive-keyring.gpg")
@@ -29,11 +32,22 @@ class Program(NamedTuple):
 SMI = "usr/lib/nvidia/current/nvidia-smi"
 NVIDIA_SMI_535 = Program("bookworm", "non-free", "nvidia-smi", SMI)
 NVIDIA_SMI_550 = Program("trixie", "non-free", "nvidia-smi", SMI)
+SMIS = {"535": NVIDIA_SMI_535, "550": NVIDIA_SMI_550}
 NVTOP = Program("bookworm", "contrib", "nvtop", "usr/bin/nvtop")
 
 
 class Unavailable(Exception):
     """The text says why."""
+
+
+def available(program: Program) -> Path:
+    """Where the program is. Without it the test is skipped, with a warning."""
+    try:
+        return find(program)
+    except Unavailable as reason:
+        text = f"NOT TESTED with {program.package} of {program.suite}: {reason}"
+        warnings.warn(text, stacklevel=2)
+        pytest.skip(str(reason))
 
 
 def find(program: Program) -> Path:

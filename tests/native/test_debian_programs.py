@@ -1,10 +1,5 @@
 """Programs of Debian that nobody here wrote: NVIDIA's own nvidia-smi, and nvtop."""
 
-import os
-import pty
-import select
-import time
-import warnings
 from pathlib import Path
 
 import pytest
@@ -13,21 +8,12 @@ from gpupool.hardware.simdriver import NodeFiles, inject, read_cards
 from gpupool.hardware.simdriver_faults import parse_fault
 from tests.native import debian
 from tests.native.simulated import V100, environment, holding, make_node, run
-
-SMIS = {"535": debian.NVIDIA_SMI_535, "550": debian.NVIDIA_SMI_550}
-
-
-def available(program: debian.Program) -> Path:
-    try:
-        return debian.find(program)
-    except debian.Unavailable as reason:
-        warnings.warn(f"NOT TESTED with {program.package}: {reason}", stacklevel=2)
-        pytest.skip(str(reason))
+from tests.native.terminal import shown_by
 
 
-@pytest.fixture(params=SMIS)
+@pytest.fixture(params=debian.SMIS)
 def smi(request: pytest.FixtureRequest) -> Path:
-    return available(SMIS[request.param])
+    return debian.available(debian.SMIS[request.param])
 
 
 pytestmark = pytest.mark.filterwarnings("default:NOT TESTED")
@@ -79,7 +65,7 @@ def test_a_lost_card_is_reported(node: NodeFiles, smi: Path) -> None:
 
 
 def test_ours_prints_the_screen_of_the_real_one(node: NodeFiles) -> None:
-    real = available(debian.NVIDIA_SMI_550)
+    real = debian.available(debian.NVIDIA_SMI_550)
     with holding(node, 1, 777):
         theirs, ours = run(node, real).stdout, run(node, "nvidia-smi").stdout
     # The clock may have moved on, and the name of the process is found in another place.
@@ -102,41 +88,20 @@ FIELDS = (
 
 @pytest.mark.parametrize("layout", ["csv", "csv,noheader", "csv,nounits", "csv,noheader,nounits"])
 def test_ours_answers_queries_as_the_real_one(node: NodeFiles, layout: str) -> None:
-    real = available(debian.NVIDIA_SMI_550)
+    real = debian.available(debian.NVIDIA_SMI_550)
     query = (f"--query-gpu={','.join(FIELDS)}", f"--format={layout}")
     assert run(node, "nvidia-smi", *query).stdout == run(node, real, *query).stdout
 
 
 def test_ours_lists_processes_as_the_real_one(node: NodeFiles) -> None:
-    real = available(debian.NVIDIA_SMI_550)
+    real = debian.available(debian.NVIDIA_SMI_550)
     query = ("--query-compute-apps=gpu_uuid,pid,used_memory", "--format=csv")
     with holding(node, 0, 5, 1, 6):
         assert run(node, "nvidia-smi", *query).stdout == run(node, real, *query).stdout
 
 
 def test_nvtop_shows_the_card(node: NodeFiles) -> None:
-    program = available(debian.NVTOP)
-    pid, terminal = pty.fork()
-    if pid == 0:
-        size = {"TERM": "xterm", "COLUMNS": "150", "LINES": "50"}
-        os.execve(program, [str(program), "-C"], environment(node, size))
-    try:
-        shown = read_until(terminal, b"15.752")
-    finally:
-        os.kill(pid, 9)
-        os.waitpid(pid, 0)
-        os.close(terminal)
+    shown = shown_by(debian.available(debian.NVTOP), "-C", env=environment(node), until=b"15.752")
     assert b"Tesla V100-SXM2-16GB" in shown
     assert b"15.752" in shown  # GiB: 16130 MiB
     assert not read_cards(node)[0].processes
-
-
-def read_until(terminal: int, wanted: bytes) -> bytes:
-    shown, end = b"", time.monotonic() + 20
-    while wanted not in shown and time.monotonic() < end:
-        if select.select([terminal], [], [], 1)[0]:
-            try:
-                shown += os.read(terminal, 65536)
-            except OSError:  # it ended
-                break
-    return shown

@@ -3,7 +3,6 @@
 import json
 import re
 import sys
-import warnings
 from pathlib import Path
 
 import pytest
@@ -12,9 +11,9 @@ from gpupool.contract.allocation import UNLIMITED
 from tests.native import debian
 from tests.native.isolation.cuda_script import CUDA
 from tests.native.isolation.limited import Container, make_container
-from tests.native.simulated import MIB, holding
+from tests.native.simulated import holding
+from tests.native.terminal import shown_by
 
-TOTAL = 3226 * MIB
 QUIET = {"PYTHONWARNINGS": "ignore", "CUDA_PYTHON_DISABLE_MAJOR_VERSION_WARNING": "1"}
 QUERY = ("--query-gpu=memory.total,memory.used,memory.free", "--format=csv,noheader,nounits")
 BINDINGS = """
@@ -91,28 +90,23 @@ def test_nvidia_smi_sees_the_share(container_by_each_way: Container) -> None:
     assert "0MiB / 3226MiB" in " ".join(screen.split())
 
 
-def test_gpustat_sees_the_share(container: Container) -> None:
-    done = container.run(sys.executable, "-m", "gpustat", "--json")
+def test_gpustat_sees_the_share(container_by_each_way: Container) -> None:
+    done = container_by_each_way.run(sys.executable, "-m", "gpustat", "--json")
     (card,) = json.loads(done.stdout)["gpus"]
     assert (card["memory.used"], card["memory.total"]) == (0, 3226)
 
 
-def test_nvitop_sees_the_share(container: Container) -> None:
-    done = container.run(sys.executable, "-m", "nvitop", "--once", "--ascii")
+def test_nvitop_sees_the_share(container_by_each_way: Container) -> None:
+    done = container_by_each_way.run(sys.executable, "-m", "nvitop", "--once", "--ascii")
     assert "0B / 3226MiB" in " ".join(done.stdout.split()), done.stderr
 
 
 @pytest.mark.filterwarnings("default:NOT TESTED")
-@pytest.mark.parametrize("version", ["535", "550"])
+@pytest.mark.parametrize("version", debian.SMIS)
 def test_nvidias_own_nvidia_smi_sees_the_share_and_the_containers_processes(
     container_by_each_way: Container, version: str
 ) -> None:
-    programs = {"535": debian.NVIDIA_SMI_535, "550": debian.NVIDIA_SMI_550}
-    try:
-        smi = debian.find(programs[version])
-    except debian.Unavailable as reason:
-        warnings.warn(f"NOT TESTED with nvidia-smi {version}: {reason}", stacklevel=2)
-        pytest.skip(str(reason))
+    smi = debian.available(debian.SMIS[version])
     with holding(container_by_each_way.node, 0, 500) as neighbour:
         screen = container_by_each_way.python(
             f"{CUDA}\nimport subprocess\nbegin()\nalloc(100 * MIB)\n"
@@ -122,6 +116,14 @@ def test_nvidias_own_nvidia_smi_sees_the_share_and_the_containers_processes(
     assert "100MiB / 3226MiB" in " ".join(table.split())
     assert re.search(rf" {pid} +C .* 100MiB ", table)
     assert str(neighbour.pid) not in table
+
+
+@pytest.mark.filterwarnings("default:NOT TESTED")
+def test_nvtop_sees_the_share(container_by_each_way: Container) -> None:
+    nvtop = debian.available(debian.NVTOP)
+    shown = shown_by(nvtop, "-C", env=container_by_each_way.variables(), until=b"3.150")
+    assert b"3.150" in shown  # GiB: 3226 MiB
+    assert b"15.752" not in shown
 
 
 def test_without_isolation_everything_is_as_the_driver_has_it(tmp_path: Path) -> None:
