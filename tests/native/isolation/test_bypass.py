@@ -15,6 +15,7 @@ HERE = Path(__file__).parent
 HELD = "3226 2\n"
 PAST = "16130 0\n"  # listed in docs/limits.md
 NOTHING = "nothing found\n"
+SBIN = "/usr/sbin:/sbin"
 
 # What is done, on which file (the name alone; the driver's own path; a library that is linked with
 # the driver), and what comes of it: with both, with preload alone, with stand-ins alone.
@@ -76,18 +77,38 @@ def test_a_static_program_is_held_by_stand_ins(tmp_path: Path) -> None:
         assert container.run(program, "dlopen").stdout == expected
 
 
-def test_an_empty_environment_is_held_by_the_list_of_what_every_program_loads(
-    tmp_path: Path, tools: Path
-) -> None:
-    """/etc of a container, as far as the loader reads it."""
-    container = make_container(tmp_path, way=PRELOAD)
-    etc = tmp_path / "etc"
-    etc.mkdir()
-    shutil.copy(container.files.directory / "ld.so.preload", etc)
-    driver = container.node.libraries / "libcuda.so.1"
-    script = f"mount --bind {etc} /etc && env -i {tools / 'bypass'} dlopen {driver}"
-    command = ["unshare", "-Urm", "sh", "-c", script]
+def run_with_etc(etc: Path, script: str) -> str:
+    """What the script prints in a container that has this /etc, as far as the loader reads it."""
+    whole = f"mount --bind {etc} /etc && {script}"
+    command = ["unshare", "-Urm", "sh", "-c", whole]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if "Operation not permitted" in done.stderr:
         pytest.skip("this machine lets nobody make namespaces")
-    assert done.stdout == HELD, done.stderr
+    assert done.stdout, done.stderr
+    return done.stdout
+
+
+@pytest.fixture
+def etc(tmp_path: Path) -> Path:
+    (made := tmp_path / "etc").mkdir()
+    return made
+
+
+def test_an_empty_environment_is_held_by_the_list_of_what_every_program_loads(
+    tmp_path: Path, etc: Path, tools: Path
+) -> None:
+    container = make_container(tmp_path, way=PRELOAD)
+    shutil.copy(container.files.directory / "ld.so.preload", etc)
+    driver = container.node.libraries / "libcuda.so.1"
+    assert run_with_etc(etc, f"env -i {tools / 'bypass'} dlopen {driver}") == HELD
+
+
+@pytest.mark.skipif(not shutil.which("ldconfig", path=SBIN), reason="there is no ldconfig here")
+def test_an_empty_environment_is_held_by_stand_ins_that_the_loader_knows(
+    tmp_path: Path, etc: Path, tools: Path
+) -> None:
+    container = make_container(tmp_path, way=STAND_IN)
+    known = f"{container.files.directory}\n{container.node.libraries}\n"
+    (etc / "ld.so.conf").write_text(known, encoding="utf-8")
+    ldconfig = f"PATH={SBIN} ldconfig -X 2>/dev/null"
+    assert run_with_etc(etc, f"{ldconfig}; env -i {tools / 'bypass'} dlopen") == HELD
