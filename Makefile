@@ -24,6 +24,8 @@ UP_FLAGS = $(NAME_FLAG) $(if $(CONFIG),--config $(call quoted,$(CONFIG))) $(if $
 
 # make test T="tests/cli -k quota"
 T ?= tests
+# make conformance S="basics access"
+S ?=
 
 .PHONY: help
 help: ## List the targets
@@ -60,6 +62,10 @@ kubernetes-down: $(READY) ## End it; the machine is as it was
 test-kubernetes: $(BUILT) ## Run the tests that need a real Kubernetes (root; Go the first time)
 	$(BIN)/python testbed/build.py
 	$(BIN)/pytest -m kubernetes tests/kubernetes
+
+.PHONY: conformance
+conformance: $(BUILT) ## Compare with a real kube-apiserver; writes docs/conformance.md (Go the first time)
+	$(BIN)/python -m tests.conformance.differential $(S)
 
 .PHONY: check
 check: $(READY) ## Format, lint, types, architecture and docs, without changing anything

@@ -1,0 +1,66 @@
+"""What kubectl printed, without what varies from run to run. Pure."""
+
+import json
+import re
+from typing import Any
+
+from tests.conformance.record.normalise import normalise, unordered
+
+# The letters that generated names and hashes are drawn from.
+_DRAWN = "[bcdfghjklmnpqrstvwxz2456789]"
+_AGE = r"(?:\d+(?:ms|[smhdy]))+"
+_PATTERNS: tuple[tuple[re.Pattern[str], str], ...] = (
+    (re.compile(rf"-{_DRAWN}{{8,10}}(?:-{_DRAWN}{{5}})?(?![\w-])"), "-<hash>"),
+    (re.compile(rf"(hash[=:] ?\"?){_DRAWN}{{8,10}}\b"), r"\1<hash>"),
+    (re.compile(rf"-{_DRAWN}{{5}}(?![\w-])"), "-<suffix>"),
+    # kubectl's own log, by date, time and process: E1116 03:04:39.123456    1234 memcache.go:265]
+    (re.compile(r"^([EWIF])\d{4} [\d:.]+ +\d+ ", re.M), r"\1<log> "),
+    (re.compile(r"\b\w{3}, \d\d \w{3} \d{4} \d\d:\d\d:\d\d [+-]\d{4}"), "<time>"),
+    (re.compile(r"https://127\.0\.0\.1:\d+"), "<server>"),
+    (re.compile(r"\b10(?:\.\d+){3}\b"), "<address>"),
+    (re.compile(r"(?<![\d.])3[0-2]\d{3}(?=/(?:TCP|UDP)|\s*$)", re.M), "<port>"),
+    (re.compile(r"\S*/(LIVE|MERGED)-\d+"), r"\1"),
+    (re.compile(r"\b(kubectl-edit-)\d+"), r"\1<number>"),
+    (re.compile(rf"(?<![\w.-]){_AGE}(?= ago\b| *$|  |\))", re.M), "<age>"),
+    (re.compile(r"(\(x\d+ over )<?\w+>?\)"), r"\1<age>)"),
+    (re.compile(r"\b(resourceVersion: )\d+"), r"\1<version>"),
+    # Columns are as wide as the longest cell, and ages and names are of any length.
+    (re.compile(r"(?<=\S)(?: {2,}|\t+ *)"), "  "),
+    (re.compile(r" +$", re.M), ""),
+)
+
+
+def comparable(text: str) -> str:
+    """JSON with its keys sorted; anything else as it is; both without what varies."""
+    lines = text.strip().splitlines()
+    if text.startswith("{"):
+        try:
+            return _written(json.loads(text))
+        except ValueError:
+            pass
+        try:  # a watch: an event on each line
+            return "\n".join(_written(json.loads(line)) for line in lines)
+        except ValueError:
+            pass
+    return plain(text)
+
+
+def _written(document: Any) -> str:
+    shown = unordered(normalise(document))
+    if isinstance(shown, dict) and isinstance(shown.get("items"), list):
+        shown = {**shown, "items": [_item(each) for each in shown["items"]]}
+    return plain(json.dumps(shown, indent=1, sort_keys=True))
+
+
+def _item(item: Any) -> Any:
+    """Ours repeat apiVersion and kind in every item of a list."""
+    if not isinstance(item, dict):
+        return item
+    return {key: value for key, value in item.items() if key not in ("apiVersion", "kind")}
+
+
+def plain(text: str) -> str:
+    text = str(normalise(text))
+    for pattern, word in _PATTERNS:
+        text = pattern.sub(word, text)
+    return text.rstrip("\n")
