@@ -37,11 +37,11 @@ are in tests/conformance/differential/scripts.
 {script_differences}
 ## Recorded answers
 
-`make test` needs no real server: it replays what was recorded from one:
-{requests} requests ({replayed} of them compared, {same} with the same answer), {objects} objects as they are stored, the printed rows of {tables} resources, and the
-discovery documents. Compared are status, warnings and body; what varies from run to run (times,
-uids, versions, allocated addresses) counts as equal. In lists, our items repeat apiVersion and
-kind.
+`make test` needs no real server: it replays what was recorded from one. {requests} requests
+({replayed} of them compared, {same} with the same answer), {objects} objects as they are stored,
+the printed rows of {tables} resources, and the discovery documents. Compared are status, warnings
+and body; what varies from run to run (times, uids, versions, allocated addresses) counts as equal.
+In lists, our items repeat apiVersion and kind.
 
 The fixtures are in tests/conformance/fixtures; tests/conformance/record is the recorder.
 """
