@@ -23,6 +23,7 @@ CARD_UNITS = 80
 MOST_PODS = 20_000  # of one run, after which the rest of the cluster would say the same
 _GIB = 2**30
 _SLICE = 500
+_SHOWN = 50  # nodes that `gpupool explain` lists
 # (share of pods, whole cards, units, CPU in thousandths, GiB): a mix as clusters have it.
 _MIX = (
     (25, 0, 8, 2_000, 8),
@@ -101,7 +102,7 @@ def _explain_ms(cluster: Cluster) -> float:
     resources = {"cpu": 1000, "pods": 1}
     impossible = PodRequest("x", "default", "x", resources, gpus=(GpuAsk("main", whole=9),))
     began = time.process_time()
-    explain(cluster, impossible)
+    explain(cluster, impossible).nodes[:_SHOWN]
     return 1000 * (time.process_time() - began)
 
 

@@ -16,6 +16,7 @@ from gpupool.engine.cards import allocation_on
 from gpupool.engine.cluster import Cluster
 from gpupool.engine.filters import FILTERS
 from gpupool.engine.filters.filter import Refused
+from gpupool.engine.node_state import NodeState
 from gpupool.engine.policies import POLICIES
 from gpupool.engine.policies.mix import Mix
 from gpupool.engine.policies.policy import Ints
@@ -35,9 +36,33 @@ class NodeReasons:
 
 
 @dataclass(frozen=True, slots=True)
+class NodeList:
+    """All nodes in their order. Of thousands people read a few: only those are put in words."""
+
+    pod: PodRequest
+    states: tuple[NodeState, ...]
+    reasons: tuple[tuple[str, ...], ...]
+
+    def __len__(self) -> int:
+        return len(self.states)
+
+    def __getitem__(self, wanted: slice) -> list[NodeReasons]:
+        nodes = zip(self.states[wanted], self.reasons[wanted], strict=True)
+        return [NodeReasons(state.node.name, r, self._cards(state, r)) for state, r in nodes]
+
+    def __iter__(self) -> Iterator[NodeReasons]:
+        return iter(self[:])
+
+    def _cards(self, state: NodeState, reasons: tuple[str, ...]) -> tuple[str, ...]:
+        if self.pod.gpus and any("gpu" in reason.lower() for reason in reasons):
+            return card_words(self.pod, state)
+        return ()
+
+
+@dataclass(frozen=True, slots=True)
 class Explanation:
     message: str
-    nodes: tuple[NodeReasons, ...]  # in the order of nodes
+    nodes: NodeList
 
 
 def message_of(cluster: Cluster, pod: PodRequest) -> str:
@@ -97,21 +122,24 @@ def _by_cards(cluster: Cluster, pod: PodRequest, nodes: Ints) -> Iterator[Refuse
 
 
 def explain(cluster: Cluster, pod: PodRequest) -> Explanation:
-    reasons: dict[int, list[str]] = {int(node): [] for node in cluster.all_nodes()}
     if pod.unsupported or pod.waits_for:
-        return Explanation(message_of(cluster, pod), ())
+        return Explanation(message_of(cluster, pod), NodeList(pod, (), ()))
+    nodes = cluster.all_nodes().tolist()
+    reasons: dict[int, tuple[str, ...]] = dict.fromkeys(nodes, ())
     counts: Counter[str] = Counter()
     for refused in refusals(cluster, pod):
         counts[refused.reason] += len(refused.nodes)
-        for node in refused.nodes:
-            reasons[int(node)].append(refused.reason)
-    listed = []
-    for node, texts in reasons.items():
-        state = cluster.at(node)
-        cards = card_words(pod, state) if pod.gpus and _is_about_cards(texts) else ()
-        listed.append(NodeReasons(state.node.name, tuple(texts), cards))
-    return Explanation(fit_message(len(cluster), counts), tuple(listed))
+        _note(reasons, refused)
+    states = tuple([cluster.at(node) for node in nodes])
+    listed = NodeList(pod, states, tuple(reasons.values()))
+    return Explanation(fit_message(len(cluster), counts), listed)
 
 
-def _is_about_cards(reasons: list[str]) -> bool:
-    return any("gpu" in reason.lower() for reason in reasons)
+def _note(reasons: dict[int, tuple[str, ...]], refused: Refused) -> None:
+    """Nodes with the same reasons share them: there are few different ones."""
+    more: dict[tuple[str, ...], tuple[str, ...]] = {}
+    for node in refused.nodes.tolist():
+        known = reasons[node]
+        if known not in more:
+            more[known] = (*known, refused.reason)
+        reasons[node] = more[known]

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator
 from gpupool.core.gpu import Allocation, ContainerGpus, Isolation
 from gpupool.core.request import PodRequest
 from gpupool.engine.decide import Placement, decide
-from gpupool.engine.explain import NodeReasons, explain
+from gpupool.engine.explain import NodeList, explain
 from gpupool.engine.preempt import NoPreemption, preempt
 from gpupool.scheduler.cluster_state import ClusterState
 
@@ -54,7 +54,7 @@ def _container(gpus: ContainerGpus) -> Iterator[str]:
         yield f"  container {gpus.container}: {card}, {memory}{compute}, {held}"
 
 
-def _nodes(nodes: tuple[NodeReasons, ...]) -> Iterator[str]:
+def _nodes(nodes: NodeList) -> Iterator[str]:
     for node in nodes[:_MOST_NODES]:
         yield f"{node.node}: {', '.join(node.reasons) or 'would do'}"
         yield from (f"  {card}" for card in node.cards)
