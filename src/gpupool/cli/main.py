@@ -27,6 +27,7 @@ COMMANDS = {
     "scheduler": "Find nodes and cards for pods.",
     "extender": "Choose nodes and cards for kube-scheduler.",
     "admission": "Check GPU pods, and wire them to their allocation.",
+    "console": "Show the cluster's GPUs in a browser.",
     "doctor": "Check an installation, and say what is wrong and how to mend it.",
     "replay": "Replay a trace of pods against the engine that schedules real ones.",
     "version": "Print the version.",

@@ -30,6 +30,17 @@ def access_options(function: F) -> F:
 def run_program(work: Callable[[Kube], Coroutine[Any, Any, None]], name: str, **where: str) -> None:
     """Until it ends, or SIGTERM or SIGINT comes. `name` is how the server's records show us."""
 
+    async def with_kube(kube: Kube, _access: Access) -> None:
+        await work(kube)
+
+    run_with_access(with_kube, name, **where)
+
+
+def run_with_access(
+    work: Callable[[Kube, Access], Coroutine[Any, Any, None]], name: str, **where: str
+) -> None:
+    """As `run_program`, for work that makes further clients of its own."""
+
     async def main() -> None:
         task = asyncio.current_task()
         assert task is not None
@@ -47,19 +58,23 @@ def ask_cluster(work: Callable[[Kube], Awaitable[Answer]], **where: str) -> Answ
     """What the cluster answers; refusals and silence in words."""
     from gpupool.kube.errors import KubeError
 
+    async def with_kube(kube: Kube, _access: Access) -> Answer:
+        return await work(kube)
+
     try:
-        return asyncio.run(_with_kube(work, "gpupool", where))
+        return asyncio.run(_with_kube(with_kube, "gpupool", where))
     except KubeError as error:
         raise click.ClickException(str(error)) from error
 
 
 async def _with_kube(
-    work: Callable[[Kube], Awaitable[Answer]], name: str, where: dict[str, str]
+    work: Callable[[Kube, Access], Awaitable[Answer]], name: str, where: dict[str, str]
 ) -> Answer:
     from gpupool.kube.https import connected
 
-    async with connected(await _access(where), name) as kube:
-        return await work(kube)
+    access = await _access(where)
+    async with connected(access, name) as kube:
+        return await work(kube, access)
 
 
 async def _access(where: dict[str, str]) -> Access:

@@ -34,7 +34,7 @@ async def find_access(
 
     Raises NoAccess.
     """
-    if not kubeconfig and not environ.get("KUBECONFIG") and _is_pod(environ, in_cluster):
+    if not kubeconfig and not environ.get("KUBECONFIG") and is_pod(environ, in_cluster):
         return _in_cluster(environ, in_cluster)
     present = _kubeconfigs(environ, kubeconfig)
     if len(present) == 1:
@@ -56,7 +56,8 @@ def _kubeconfigs(environ: Mapping[str, str], named: str) -> list[str]:
     return present
 
 
-def _is_pod(environ: Mapping[str, str], directory: Path) -> bool:
+def is_pod(environ: Mapping[str, str], directory: Path = IN_CLUSTER) -> bool:
+    """Whether this is a pod with a service account."""
     return bool(environ.get("KUBERNETES_SERVICE_HOST")) and (directory / "token").exists()
 
 

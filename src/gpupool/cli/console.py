@@ -1,0 +1,71 @@
+"""`gpupool console`: the cluster's cards in a browser."""
+
+from typing import TYPE_CHECKING
+
+import click
+
+from gpupool.cli.programs import access_options, run_with_access
+
+if TYPE_CHECKING:
+    from gpupool.console.overview import Seen
+    from gpupool.kube.access import Access
+    from gpupool.kube.client import Kube
+
+_DEFAULT_PORT = 8080
+
+
+@click.command("console")
+@click.option(
+    "--port",
+    type=click.IntRange(0, 65535),
+    default=_DEFAULT_PORT,
+    show_default=True,
+    help="On 127.0.0.1; 0: any free one.",
+)
+@access_options
+def command(port: int, **where: str) -> None:
+    """Show the cluster's GPUs in a browser, until told to stop.
+
+    It only reads, with your own rights. The address that it prints has a key in it: whoever has
+    that sees what you may see. Inside a pod there is no key: each visitor signs in with his own
+    token of the cluster. Reach it there by `kubectl port-forward`.
+    """
+    import os
+    import secrets
+
+    from gpupool.console.run import ConsoleSettings, by_token, run_console
+    from gpupool.kube.credentials import is_pod
+
+    serves_others = not where.get("kubeconfig") and is_pod(os.environ)
+    settings = ConsoleSettings(port, "" if serves_others else secrets.token_urlsafe(16))
+
+    def ready(listens_on: int) -> None:
+        query = f"?key={settings.key}" if settings.key else ""
+        click.echo(f"The console is at http://127.0.0.1:{listens_on}/{query}")
+        click.echo("Ctrl-C ends it.")
+
+    async def work(kube: "Kube", access: "Access") -> None:
+        if serves_others:
+            await run_console(None, by_token(access), look, settings, ready)
+        else:
+            await run_console(kube, None, look, settings, ready)
+
+    run_with_access(work, "gpupool-console", **where)
+
+
+async def look(kube: "Kube") -> "Seen":
+    """Raises KubeError."""
+    from gpupool.console.overview import Seen, Waiting
+    from gpupool.kube.resources import PODS
+    from gpupool.scheduler.pending import wish_of
+    from gpupool.scheduler.snapshot import read_cluster
+
+    state = await read_cluster(kube)
+    homeless = await kube.list(PODS, query={"fieldSelector": "spec.nodeName="})
+    waiting = [
+        Waiting(wish_of(pod, state.storage), pod["metadata"]["creationTimestamp"])
+        for pod in homeless.items
+        if "deletionTimestamp" not in pod["metadata"]
+    ]
+    waiting.sort(key=lambda each: each.since)
+    return Seen(state.cluster, tuple(each for each in waiting if each.request.gpus))

@@ -1,0 +1,1 @@
+"""The console: what the cluster's GPUs do, in a browser. It only reads."""

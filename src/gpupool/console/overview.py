@@ -1,0 +1,176 @@
+"""overview: nodes with cards, who holds what of them, and who waits, as values to show. Pure."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from gpupool.contract.names import LABEL_POOL
+from gpupool.core.gpu import CardHealth, GpuAsk, GpuMode, Isolation
+from gpupool.core.request import PodRequest
+from gpupool.engine.cluster import Cluster
+from gpupool.engine.node_state import CardState, Held, NodeState
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """A pod that has no node yet."""
+
+    request: PodRequest
+    since: str  # as the API says it
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """The cluster at one moment."""
+
+    cluster: Cluster
+    waiting: tuple[Waiting, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """What one pod holds of one card."""
+
+    namespace: str
+    pod: str
+    units: int
+    percent: int
+    isolation: Isolation
+
+
+@dataclass(frozen=True, slots=True)
+class CardView:
+    index: int
+    uuid: str
+    model: str
+    memory_mib: int
+    units: int
+    health: CardHealth
+    reason: str
+    parts: tuple[Part, ...]
+
+    @property
+    def used(self) -> int:
+        return sum(part.units for part in self.parts)
+
+
+@dataclass(frozen=True, slots=True)
+class NodeView:
+    name: str
+    pool: str
+    use: str
+    cards: tuple[CardView, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Totals:
+    cards: int
+    healthy: int
+    free: int  # nobody holds anything of them
+    units: int
+    used: int
+    pods: int
+
+
+@dataclass(frozen=True, slots=True)
+class Overview:
+    nodes: tuple[NodeView, ...]  # by name; only those with cards
+    totals: Totals
+
+
+def overview(cluster: Cluster) -> Overview:
+    states = (cluster.at(int(index)) for index in cluster.all_nodes())
+    nodes = sorted((_node(state) for state in states if state.cards), key=lambda each: each.name)
+    return Overview(tuple(nodes), _totals(nodes))
+
+
+def matching(nodes: Iterable[NodeView], text: str) -> list[NodeView]:
+    """Those whose own name, pool, model or pods contain the text."""
+    wanted = text.casefold()
+    return [node for node in nodes if any(wanted in word.casefold() for word in _words(node))]
+
+
+def asked(request: PodRequest) -> str:
+    """In words, of all containers."""
+    return ", ".join(_asked(ask) for ask in request.gpus)
+
+
+def _asked(ask: GpuAsk) -> str:
+    if ask.whole:
+        return "1 whole card" if ask.whole == 1 else f"{ask.whole} whole cards"
+    words = f"{ask.units} GiB of a card"
+    if ask.cards > 1:
+        words = f"{ask.units} GiB on each of {ask.cards} cards"
+    return f"{words} and {ask.percent} % of its compute" if ask.percent else words
+
+
+def _words(node: NodeView) -> Iterable[str]:
+    yield node.name
+    yield node.pool
+    for card in node.cards:
+        yield card.model
+        for part in card.parts:
+            yield f"{part.namespace}/{part.pod}"
+
+
+def _node(state: NodeState) -> NodeView:
+    parts: dict[str, list[Part]] = {}
+    for held in state.pods.values():
+        for uuid, part in _parts(held):
+            parts.setdefault(uuid, []).append(part)
+    cards = tuple(_card(card, parts.get(card.card.uuid, [])) for card in state.cards)
+    return NodeView(state.node.name, state.node.labels.get(LABEL_POOL, ""), _use(state), cards)
+
+
+def _use(state: NodeState) -> str:
+    match state.node.gpu_mode:
+        case GpuMode.WHOLE:
+            return "whole cards"
+        case GpuMode.SHARED:
+            return "shared, isolated" if state.node.isolates else "shared, not isolated"
+        case _:
+            return "whole or shared"
+
+
+def _parts(held: Held) -> Iterable[tuple[str, Part]]:
+    isolation = {
+        share.uuid: gpus.isolation for gpus in held.allocation.containers for share in gpus.shares
+    }
+    for hold in held.cards:
+        yield (
+            hold.uuid,
+            Part(
+                held.pod.namespace,
+                held.pod.name,
+                hold.units,
+                hold.percent,
+                isolation.get(hold.uuid, Isolation.NONE),
+            ),
+        )
+
+
+def _card(state: CardState, parts: list[Part]) -> CardView:
+    card = state.card
+    return CardView(
+        card.index,
+        card.uuid,
+        card.model,
+        card.memory_mib,
+        card.units,
+        card.health,
+        card.reason,
+        tuple(sorted(parts, key=lambda part: (part.namespace, part.pod))),
+    )
+
+
+def _totals(nodes: list[NodeView]) -> Totals:
+    cards = [card for node in nodes for card in node.cards]
+    holders = {(part.namespace, part.pod) for card in cards for part in card.parts}
+    healthy = [card for card in cards if card.health is CardHealth.HEALTHY]
+    return Totals(
+        cards=len(cards),
+        healthy=len(healthy),
+        free=sum(not card.parts for card in healthy),
+        units=sum(card.units for card in cards),
+        used=sum(card.used for card in cards),
+        pods=len(holders),
+    )

@@ -1,0 +1,61 @@
+"""run_console: from an open port to the last answer."""
+
+import asyncio
+import contextlib
+import socket
+from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass, replace
+
+from aiohttp import web
+
+from gpupool.console.server import AsUser, Console, Door
+from gpupool.console.sessions import Look
+from gpupool.kube.access import Access
+from gpupool.kube.client import Kube
+from gpupool.kube.https import connected
+
+_LOOPBACK = "127.0.0.1"
+
+
+@dataclass(frozen=True, slots=True)
+class ConsoleSettings:
+    port: int = 0  # 0: any free one
+    key: str = ""  # with which the owner gets in; empty: by tokens of the cluster only
+
+
+def by_token(access: Access) -> AsUser:
+    """Clients to the same API server, each with its own token."""
+
+    @contextlib.asynccontextmanager
+    async def as_user(token: str) -> AsyncIterator[Kube]:
+        async def authorization() -> str:
+            return f"Bearer {token}"
+
+        async with connected(replace(access, authorization=authorization), "console") as kube:
+            yield kube
+
+    return as_user
+
+
+async def run_console(
+    owner: Kube | None,
+    as_user: AsUser | None,
+    look: Look,
+    settings: ConsoleSettings,
+    ready: Callable[[int], None],
+) -> None:
+    """Serves until cancelled. `ready` is told the port."""
+    with socket.create_server((_LOOPBACK, settings.port)) as listening:
+        port: int = listening.getsockname()[1]
+        clock = asyncio.get_running_loop().time
+        door = Door(look, clock, settings.key, owner, as_user)
+        console = Console(door)
+        runner = web.AppRunner(console.application(), access_log=None)
+        await runner.setup()
+        try:
+            await web.SockSite(runner, listening).start()
+            ready(port)
+            await asyncio.Event().wait()
+        finally:
+            await runner.cleanup()
+            await console.sessions.end_all()

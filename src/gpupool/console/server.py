@@ -1,0 +1,175 @@
+"""The console's HTTP server. Pages for those who are signed in, and the door to sign in by.
+
+It listens on loopback and says so to the browser: requests that name another host are refused,
+so that no page of the web reaches it by a name that somebody points here.
+"""
+
+import logging
+from collections.abc import Awaitable, Callable
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass
+from importlib import resources
+
+from aiohttp import web
+
+from gpupool.console import pages
+from gpupool.console.sessions import Look, Session, Sessions, is_key
+from gpupool.kube.client import Kube
+from gpupool.kube.errors import KubeError, Refused
+
+log = logging.getLogger(__name__)
+
+_HOSTS = ("127.0.0.1", "localhost")  # on any port: kubectl port-forward has its own
+_COOKIE = "gpupool-console"
+_MAX_BYTES = 16 * 1024  # of a form: a token has one or two thousand
+_STATIC = {"console.css": "text/css", "refresh.js": "text/javascript"}
+_HEADERS = {
+    "Cache-Control": "no-store",
+    "Content-Security-Policy": "default-src 'none'; style-src 'self' 'unsafe-inline'; "
+    "script-src 'self'; connect-src 'self'; form-action 'self'; base-uri 'none'; "
+    "frame-ancestors 'none'",
+    "Referrer-Policy": "no-referrer",
+    "X-Content-Type-Options": "nosniff",
+}
+
+# A client that speaks with the given token of the cluster.
+AsUser = Callable[[str], AbstractAsyncContextManager[Kube]]
+Answer = Callable[[web.Request], Awaitable[web.StreamResponse]]
+Page = Callable[[web.Request, Session], Awaitable[str]]
+
+
+@dataclass(frozen=True, slots=True)
+class Door:
+    """How one gets in: by the key that was printed, as `owner`; or by a token, as its user."""
+
+    look: Look
+    clock: Callable[[], float]
+    key: str = ""
+    owner: Kube | None = None
+    as_user: AsUser | None = None
+
+
+class Console:
+    def __init__(self, door: Door) -> None:
+        self._door = door
+        self.sessions = Sessions(door.clock)
+
+    def application(self) -> web.Application:
+        app = web.Application(client_max_size=_MAX_BYTES, middlewares=[self._guard])
+        app.router.add_get("/", self._page(_cards))
+        app.router.add_get("/pods", self._page(_pods))
+        app.router.add_get("/pods/{namespace}/{name}", self._page(_pod))
+        app.router.add_get("/waiting", self._page(_waiting))
+        app.router.add_get("/static/{file}", _static)
+        app.router.add_get("/sign-in", self._door_page)
+        app.router.add_post("/sign-in", self._sign_in)
+        app.router.add_post("/sign-out", self._sign_out)
+        return app
+
+    @web.middleware
+    async def _guard(self, request: web.Request, handler: Answer) -> web.StreamResponse:
+        if request.url.host not in _HOSTS:
+            return _said(403, "Not here", f'This console does not go by the name "{request.host}".')
+        try:
+            answer = await handler(request)
+        except web.HTTPException as found:
+            if found.status < 400:
+                answer = found
+            else:
+                answer = _said(found.status, found.reason, f"{request.method} {request.path}")
+        except KubeError as error:
+            answer = _said(502, "The API server did not answer as hoped", str(error))
+        answer.headers.update(_HEADERS)
+        return answer
+
+    def _page(self, page: Page) -> Answer:
+        async def answer(request: web.Request) -> web.StreamResponse:
+            key = request.query.get("key")
+            if key is not None:
+                return await self._enter_by_key(key, request.path)
+            session = self.sessions.find(request.cookies.get(_COOKIE, ""))
+            if session is None:
+                raise web.HTTPSeeOther("/sign-in")
+            return _html(await page(request, session))
+
+        return answer
+
+    async def _door_page(self, _request: web.Request) -> web.StreamResponse:
+        return _html(pages.sign_in_page(by_token=self._door.as_user is not None))
+
+    async def _enter_by_key(self, key: str, path: str) -> web.StreamResponse:
+        door = self._door
+        if door.owner is None or not is_key(key, door.key):
+            page = pages.sign_in_page(
+                "That is not the key of this console.", by_token=door.as_user is not None
+            )
+            return _html(page, 403)
+        return await self._begin(Session(door.owner, door.look, door.clock), path)
+
+    async def _sign_in(self, request: web.Request) -> web.StreamResponse:
+        as_user = self._door.as_user
+        if as_user is None:
+            raise web.HTTPNotFound
+        token = str((await request.post()).get("token", "")).strip()
+        if not token.isascii() or not token.isprintable() or not token:
+            return _html(pages.sign_in_page("That is not a token.", by_token=True), 400)
+        kube = as_user(token)
+        session = Session(await kube.__aenter__(), self._door.look, self._door.clock)
+        session.closing.push_async_exit(kube)
+        try:
+            await session.allowed()
+        except Refused as refused:
+            await session.closing.aclose()
+            words = f"The cluster refuses: {refused}"
+            return _html(pages.sign_in_page(words, by_token=True), 403)
+        return await self._begin(session, "/")
+
+    async def _begin(self, session: Session, path: str) -> web.StreamResponse:
+        cookie = await self.sessions.begin(session)
+        answer = web.HTTPSeeOther(path)
+        answer.set_cookie(_COOKIE, cookie, httponly=True, samesite="Strict", path="/")
+        return answer
+
+    async def _sign_out(self, request: web.Request) -> web.StreamResponse:
+        await self.sessions.end(request.cookies.get(_COOKIE, ""))
+        answer = web.HTTPSeeOther("/sign-in")
+        answer.del_cookie(_COOKIE)
+        return answer
+
+
+async def _cards(request: web.Request, session: Session) -> str:
+    page = request.query.get("page", "1")
+    number = int(page) if page.isdecimal() and len(page) < 10 else 1
+    return pages.cards_page(await session.seen(), request.query.get("q", ""), number)
+
+
+async def _pods(request: web.Request, session: Session) -> str:
+    return pages.pods_page(await session.seen(), request.query.get("q", ""))
+
+
+async def _waiting(_request: web.Request, session: Session) -> str:
+    return pages.waiting_page(await session.seen())
+
+
+async def _pod(request: web.Request, session: Session) -> str:
+    namespace, name = request.match_info["namespace"], request.match_info["name"]
+    page = pages.pod_page(await session.seen(), namespace, name)
+    if page is None:
+        raise web.HTTPNotFound
+    return page
+
+
+async def _static(request: web.Request) -> web.StreamResponse:
+    name = request.match_info["file"]
+    if name not in _STATIC:
+        raise web.HTTPNotFound
+    text = (resources.files("gpupool.console") / "static" / name).read_text()
+    return web.Response(text=text, content_type=_STATIC[name])
+
+
+def _html(text: str, status: int = 200) -> web.Response:
+    return web.Response(text=text, status=status, content_type="text/html")
+
+
+def _said(status: int, title: str, words: str) -> web.Response:
+    return _html(pages.trouble_page(title, words), status)

@@ -1,0 +1,86 @@
+"""Sessions: who looks, and as whom the API server is asked for him.
+
+The console has no rights of its own to give away. Whoever runs it for himself signs in with the
+key that it printed; where it serves others, each signs in with his own token of the cluster.
+"""
+
+import asyncio
+import hmac
+import secrets
+from collections.abc import Awaitable, Callable
+from contextlib import AsyncExitStack
+from dataclasses import dataclass, field
+
+from gpupool.console.overview import Seen
+from gpupool.kube.client import Kube
+from gpupool.kube.resources import NODES
+
+_MOST = 100  # sessions at a time; one more ends the oldest
+_LASTS_S = 12 * 3600.0
+_FRESH_S = 2.0
+_COST_FACTOR = 5  # a look that took a second is good for five
+
+Look = Callable[[Kube], Awaitable[Seen]]
+
+
+class Session:
+    """One who is signed in. However often he asks, the API server is asked now and then."""
+
+    def __init__(self, kube: Kube, look: Look, clock: Callable[[], float]) -> None:
+        self._kube = kube
+        self._look = look
+        self._clock = clock
+        self._seen: Seen | None = None
+        self._good_until = float("-inf")
+        self._looking = asyncio.Lock()
+        self.ends = clock() + _LASTS_S
+        self.closing = AsyncExitStack()
+
+    async def allowed(self) -> None:
+        """Raises KubeError when not even nodes may be looked at."""
+        await self._kube.list(NODES, query={"limit": "1"})
+
+    async def seen(self) -> Seen:
+        """Raises KubeError."""
+        async with self._looking:
+            began = self._clock()
+            if self._seen is None or began >= self._good_until:
+                self._seen = await self._look(self._kube)
+                took = self._clock() - began
+                self._good_until = self._clock() + max(_FRESH_S, _COST_FACTOR * took)
+            return self._seen
+
+
+@dataclass(slots=True)
+class Sessions:
+    clock: Callable[[], float]
+    _open: dict[str, Session] = field(default_factory=dict)  # by cookie, oldest first
+
+    async def begin(self, session: Session) -> str:
+        """The cookie."""
+        now = self.clock()
+        over = [cookie for cookie, each in self._open.items() if each.ends <= now]
+        over += list(self._open)[: max(0, len(self._open) - len(over) - _MOST + 1)]
+        for cookie in dict.fromkeys(over):
+            await self.end(cookie)
+        cookie = secrets.token_urlsafe(32)
+        self._open[cookie] = session
+        return cookie
+
+    def find(self, cookie: str) -> Session | None:
+        session = self._open.get(cookie)
+        return session if session is not None and session.ends > self.clock() else None
+
+    async def end(self, cookie: str) -> None:
+        session = self._open.pop(cookie, None)
+        if session is not None:
+            await session.closing.aclose()
+
+    async def end_all(self) -> None:
+        for cookie in list(self._open):
+            await self.end(cookie)
+
+
+def is_key(given: str, key: str) -> bool:
+    """In a time that tells nothing."""
+    return bool(key) and hmac.compare_digest(given.encode(), key.encode())
