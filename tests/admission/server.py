@@ -33,15 +33,15 @@ async def api_server(directory: Path, user: User = ADMIN) -> AsyncIterator[Kube]
 
 
 @contextlib.asynccontextmanager
-async def webhook(server: ApiServer) -> AsyncIterator[int]:
+async def webhook(server: ApiServer, kube: Kube | None = None) -> AsyncIterator[int]:
     """Its port, while it runs."""
     settings = AdmissionSettings(Rules(schedulers=frozenset({SCHEDULER.name})))
-    registered: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+    registered: asyncio.Queue[int] = asyncio.Queue()
     running = asyncio.create_task(
-        run_admission(server.client(ADMIN), settings, ready=registered.set_result)
+        run_admission(kube or server.client(ADMIN), settings, ready=registered.put_nowait)
     )
     try:
-        yield await registered
+        yield await registered.get()
     finally:
         running.cancel()
         with contextlib.suppress(asyncio.CancelledError):

@@ -1,8 +1,8 @@
 """The webhook's own certificate authority: made once, kept in a Secret, renewed in time.
 
 All replicas share the authority, and each makes its own server certificate from it, in memory. When
-an authority is replaced, its predecessor stays in the bundle that the API server trusts, so that
-replicas which have not noticed yet are still believed.
+an authority is replaced, its predecessor stays in the bundle that the API server trusts: replicas
+show certificates of the old one until the bundle is registered (`identity.py`).
 """
 
 import base64
@@ -46,6 +46,10 @@ def is_due(certificate: x509.Certificate, now: datetime.datetime) -> bool:
     """With a third of its life left."""
     life = certificate.not_valid_after_utc - certificate.not_valid_before_utc
     return now >= certificate.not_valid_after_utc - life / 3
+
+
+def is_trusted(authority: x509.Certificate, bundle_pem: bytes) -> bool:
+    return authority.public_bytes(_PEM) in bundle_pem
 
 
 def new_authority(now: datetime.datetime, predecessor_pem: bytes = b"") -> Authority:

@@ -1,7 +1,6 @@
 """run_admission: the webhook from its first certificate to its last answer."""
 
 import asyncio
-import datetime
 import importlib
 import logging
 import socket
@@ -9,15 +8,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 
-from cryptography import x509
-
-from gpupool.admission.authority import (
-    is_due,
-    load_certificate,
-    server_context,
-    shared_authority,
-)
 from gpupool.admission.cards import ClusterCards, NodeCards, cluster_cards, node_cards
+from gpupool.admission.identity import Identity
 from gpupool.admission.registration import Reach, register
 from gpupool.admission.review import Rules, review_allocation, review_pod
 from gpupool.contract.objects import Obj
@@ -29,7 +21,7 @@ from gpupool.kube.resources import NODES
 log = logging.getLogger(__name__)
 
 # How often certificates and registration are looked at. While somebody has deleted that, GPU pods
-# miss admission, and see no card.
+# miss admission, and see no card. And time for API servers to trust a new authority.
 _CHECK_S = 60.0
 _RETRY_S = 10.0
 
@@ -76,7 +68,7 @@ async def run_admission(
     """
     mirror = Mirror(kube, NODES)
     cards = Cards(mirror)
-    identity = _Identity(kube, settings)
+    identity = Identity(kube, settings.namespace, settings.secret, _names(settings))
     family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
     with socket.create_server((settings.host, settings.port), family=family) as listening:
         port: int = listening.getsockname()[1]
@@ -106,7 +98,7 @@ def _review_pod(review: Obj, rules: Rules, cards: Cards) -> Obj:
 async def _keep_registered(
     kube: Kube,
     settings: AdmissionSettings,
-    identity: "_Identity",
+    identity: Identity,
     port: int,
     registered: Callable[[], None],
 ) -> None:
@@ -120,30 +112,9 @@ async def _keep_registered(
             log.warning("not registered, trying again", extra={"error": str(error)})
             await asyncio.sleep(_RETRY_S)
         else:
+            identity.registered(bundle_pem)
             registered()
             await asyncio.sleep(_CHECK_S)
-
-
-class _Identity:
-    """The certificate that we show, always good and always of the authority that all share."""
-
-    def __init__(self, kube: Kube, settings: AdmissionSettings) -> None:
-        self.context = server_context()
-        self._kube = kube
-        self._settings = settings
-        self._shown: tuple[bytes, x509.Certificate] | None = None
-
-    async def refresh(self) -> bytes:
-        """What the API server must trust."""
-        now = datetime.datetime.now(datetime.UTC)
-        settings = self._settings
-        authority = await shared_authority(self._kube, settings.namespace, settings.secret, now)
-        bundle_pem = authority.bundle_pem
-        shown = self._shown
-        if shown is None or shown[0] != bundle_pem or is_due(shown[1], now):
-            made = load_certificate(self.context, authority, _names(settings), now)
-            self._shown = (bundle_pem, made)
-        return bundle_pem
 
 
 def _names(settings: AdmissionSettings) -> list[str]:
