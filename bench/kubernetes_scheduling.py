@@ -130,13 +130,13 @@ def kube_scheduler(plane: ControlPlane, folder: Path, qps: int, extender: int = 
 
 
 def gpupool(plane: ControlPlane, folder: Path) -> list[str]:
-    flags = [f"--kubeconfig={plane.kubeconfig}", "--no-leader-elect", "--health-address="]
+    flags = [f"--kubeconfig={plane.kubeconfig}", "--health-address="]
     return [sys.executable, "-m", "gpupool", "scheduler", *flags]
 
 
 def extender(plane: ControlPlane, folder: Path, port: int) -> list[str]:
-    flags = [f"--kubeconfig={plane.kubeconfig}", "--no-leader-elect"]
-    return [sys.executable, "-m", "gpupool", "extender", *flags, f"--address=127.0.0.1:{port}"]
+    flags = [f"--kubeconfig={plane.kubeconfig}", f"--address=127.0.0.1:{port}"]
+    return [sys.executable, "-m", "gpupool", "extender", *flags]
 
 
 Command = Callable[[ControlPlane, Path], list[str]]

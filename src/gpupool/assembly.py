@@ -17,8 +17,15 @@ from gpupool.admission.review import Rules
 from gpupool.admission.run import AdmissionSettings, run_admission
 from gpupool.agent.run import run_agent
 from gpupool.agent.settings import AgentSettings
-from gpupool.contract.names import AGENT_NAMESPACE, SCHEDULER_NAME
+from gpupool.contract.names import (
+    AGENT_NAMESPACE,
+    DEFAULT_SCHEDULER_NAME,
+    LEASE_NAMESPACE,
+    SCHEDULER_LEASE,
+    SCHEDULER_NAME,
+)
 from gpupool.contract.node_streams import Connection, NodeRefusal
+from gpupool.engine.policies import DEFAULT
 from gpupool.hardware.driver import Driver
 from gpupool.hardware.limiter import LimiterError, install
 from gpupool.hardware.limiter import Settings as Limits
@@ -26,6 +33,7 @@ from gpupool.hardware.simdriver import NodeFiles
 from gpupool.hardware.simulated import SimulatedDriver
 from gpupool.kube.client import Kube
 from gpupool.kube.errors import AlreadyExists
+from gpupool.kube.lease import Candidacy
 from gpupool.kube.resources import (
     CRDS,
     DAEMON_SETS,
@@ -65,7 +73,7 @@ from gpupool.localcluster.kubelet.launcher import MARK
 from gpupool.localcluster.kubelet.node_files import node_disk, node_driver
 from gpupool.localcluster.kubelet.node_gpus import DRIVER
 from gpupool.localcluster.kubelet.settings import Cards, FleetSettings
-from gpupool.scheduler.run import Scheduler, SchedulerSettings
+from gpupool.scheduler.elected import Elected
 
 log = logging.getLogger(__name__)
 
@@ -76,7 +84,13 @@ ADMISSION = User(
     (*service_account_groups("kube-system"), AUTHENTICATED),
 )
 # Pods that name the default scheduler are ours too: a local cluster has no other.
-SCHEDULER_NAMES = frozenset({"default-scheduler", SCHEDULER_NAME})
+# Always the same one, by the lock of the data directory: it need not wait for itself to be gone.
+_CANDIDACY = Candidacy(
+    LEASE_NAMESPACE,
+    SCHEDULER_LEASE,
+    "local-cluster",
+    frozenset({DEFAULT_SCHEDULER_NAME, SCHEDULER_NAME}),
+)
 
 AGENT = User(
     f"system:serviceaccount:{AGENT_NAMESPACE}:{agents.SERVICE_ACCOUNT}",
@@ -148,7 +162,7 @@ def _programs(
     return {
         "controllers": run_controllers(cluster_controllers(around), controllers),
         "garbage": Garbage(controllers).run(),
-        "scheduler": Scheduler(server.client(SCHEDULER), _scheduling()).run(),
+        "scheduler": Elected(server.client(SCHEDULER), DEFAULT, _CANDIDACY).run(),
         "nodes": fleet.run(server.client(FLEET)),
         "records": server.keep_records(),
     }
@@ -214,10 +228,6 @@ def _limiter(settings: ClusterSettings, node: str) -> tuple[Mount, ...]:
         log.error("shares are not isolated", extra={"node": node, "error": str(error)})
         return ()
     return tuple(Mount(inside, host, read_only=True) for host, inside in files.mounts)
-
-
-def _scheduling() -> SchedulerSettings:
-    return SchedulerSettings(names=SCHEDULER_NAMES)
 
 
 def _dial(fleet: Fleet) -> Dial:

@@ -62,7 +62,7 @@ GOOD = Evidence(
     NOW,
     "v1.35.8",
     nodes=(node({"nvidia.com/gpu": "1"}),),
-    leases={"gpupool-scheduler": lease(NOW)},
+    lease=lease(NOW),
     webhooks=(webhook("Mutating"), webhook("Validating")),
     authority_pem=AUTHORITY,
     trial=trial(),
@@ -93,7 +93,7 @@ BROKEN = {
     "cannot be read": replace(GOOD, webhooks=(webhook("A", b"x"), webhook("B"))),
     "ends on": replace(GOOD, now=NOW + datetime.timedelta(days=3640)),
     "nobody looks at them: a/p": replace(
-        GOOD, leases={}, pods=(pod(phase="Pending", schedulerName="gpupool-scheduler"),)
+        GOOD, lease={}, pods=(pod(phase="Pending", schedulerName="gpupool-scheduler"),)
     ),
     "its kubelet offers none": replace(GOOD, nodes=(node({"nvidia.com/gpu": "0"}),)),
     "offers nvidia.com/gpu twice": replace(GOOD, nodes=(node({"nvidia.com/gpu": "2"}),)),
@@ -116,9 +116,9 @@ def test_pods_that_have_ended_are_left_alone() -> None:
 
 
 def test_what_may_be_right_is_noted() -> None:
-    assert "holds its Lease" in said(replace(GOOD, leases={}), Level.NOTE)
-    late = replace(GOOD, leases={"gpupool-scheduler": lease(NOW - datetime.timedelta(hours=1))})
-    assert "holds its Lease" in said(late, Level.NOTE)
+    assert "holds the Lease" in said(replace(GOOD, lease={}), Level.NOTE)
+    late = replace(GOOD, lease=lease(NOW - datetime.timedelta(hours=1)))
+    assert "holds the Lease" in said(late, Level.NOTE)
     slow = replace(GOOD, now=NOW + datetime.timedelta(minutes=1))
     assert "60 s apart" in said(slow, Level.NOTE)
     assert "No agent has reported" in said(replace(GOOD, nodes=()), Level.NOTE)

@@ -9,7 +9,7 @@ import pytest
 
 from gpupool.kube.client import Kube
 from gpupool.kube.errors import NoAnswer
-from gpupool.kube.lease import Candidacy, Leadership
+from gpupool.kube.lease import Candidacy, Leadership, Term
 from gpupool.kube.resources import LEASES
 from tests.kube.api import api
 
@@ -28,13 +28,13 @@ class Worker:
     def __init__(self, kube: Kube, name: str, clock: Clock) -> None:
         candidacy = Candidacy("kube-system", "test", name, retry_s=0.001)
         self.leadership = Leadership(kube, candidacy, clock)
-        self.terms = 0
+        self.terms: list[Term] = []
         self.working = asyncio.Event()
         self.stopped = asyncio.Event()
         self.stopped.set()
 
-    async def work(self) -> None:
-        self.terms += 1
+    async def work(self, term: Term) -> None:
+        self.terms.append(term)
         self.working.set()
         self.stopped.clear()
         try:
@@ -96,7 +96,7 @@ async def test_who_cannot_renew_stops_before_another_begins(tmp_path: Path) -> N
                 await asyncio.sleep(0.02)
                 clock.now_s += 15.1
                 await soon(other.working)
-        assert (one.terms, other.terms) == (1, 1)
+        assert (len(one.terms), len(other.terms)) == (1, 1)
 
 
 async def test_a_leader_that_was_frozen_is_not_sure_on_waking(tmp_path: Path) -> None:
@@ -111,7 +111,7 @@ async def test_a_leader_that_was_frozen_is_not_sure_on_waking(tmp_path: Path) ->
 
 
 async def test_what_the_work_raises_is_not_swallowed(tmp_path: Path) -> None:
-    async def broken() -> None:
+    async def broken(_: Term) -> None:
         raise RuntimeError("broken")
 
     async with api(tmp_path) as kube:

@@ -11,11 +11,13 @@ from pathlib import Path
 
 import pytest
 
+from gpupool.contract.names import LEASE_NAMESPACE, SCHEDULER_LEASE
 from gpupool.contract.objects import Obj
 from gpupool.kube.client import Kube
 from gpupool.kube.credentials import find_access
 from gpupool.kube.errors import AlreadyExists
 from gpupool.kube.https import connected
+from gpupool.kube.lease import Candidacy
 from gpupool.kube.resources import EVENTS, PODS, SERVICE_ACCOUNTS
 from gpupool.scheduler.extender_program import ExtenderSettings, run_extender
 from gpupool.scheduler.health import Address
@@ -63,7 +65,8 @@ async def extended_kube_scheduler(
     """A real kube-scheduler that asks an extender in this process."""
     [port] = free_ports(1)
     listening = asyncio.Event()
-    settings = ExtenderSettings(POLICY, Address("127.0.0.1", port))
+    candidacy = Candidacy(LEASE_NAMESPACE, SCHEDULER_LEASE, "extender")
+    settings = ExtenderSettings(POLICY, Address("127.0.0.1", port), candidacy)
     task = asyncio.create_task(run_extender(kube, settings, lambda _port: listening.set()))
     await listening.wait()
     config = kube_scheduler_config(f"http://127.0.0.1:{port}", kubeconfig=str(plane.kubeconfig))

@@ -22,6 +22,7 @@ from tests.scheduler.world import (
     add_node,
     assert_no_card_over,
     bound,
+    candidacy,
     gpu_pod,
     world,
 )
@@ -67,7 +68,7 @@ class Caller:
 @contextlib.asynccontextmanager
 async def extender(kube: Kube) -> AsyncIterator[Caller]:
     port: asyncio.Future[int] = asyncio.get_running_loop().create_future()
-    settings = ExtenderSettings(POLICY, Address("127.0.0.1", 0))
+    settings = ExtenderSettings(POLICY, Address("127.0.0.1", 0), candidacy("extender"))
     task = asyncio.create_task(run_extender(kube, settings, port.set_result))
     try:
         async with aiohttp.ClientSession() as session:
@@ -194,7 +195,7 @@ async def test_a_lost_answer_is_asked_for_again_in_the_same_place(tmp_path: Path
         )
         async with extender(way.kube) as caller:
             pod = await waiting_pod(kube, "p", units=CARD_UNITS)
-            assert "no answer" in await caller.bind(pod, "a")
+            assert "nobody knows" in await caller.bind(pod, "a")
             assert (await caller.filter(pod, "a", "b"))["NodeNames"] == ["a"]
             other = await waiting_pod(kube, "q", units=1)
             assert (await caller.filter(other, "a", "b"))["NodeNames"] == ["b"]

@@ -18,7 +18,6 @@ from gpupool.kube.lease import Candidacy
 from gpupool.kube.resources import LEASES, NODES, PODS
 from gpupool.scheduler.health import Address
 from gpupool.scheduler.program import ProgramSettings, run_scheduler
-from gpupool.scheduler.run import SchedulerSettings
 from gpupool.testing import Cluster
 from tests.scheduler.world import POLICY, add_node, gpu_pod
 
@@ -58,8 +57,8 @@ class AsScheduler:
 async def program(kube: Kube) -> AsyncIterator[int]:
     port: asyncio.Future[int] = asyncio.get_running_loop().create_future()
     settings = ProgramSettings(
-        SchedulerSettings(POLICY, frozenset({NAME})),
-        Candidacy("kube-system", NAME, "me", retry_s=0.1),
+        POLICY,
+        Candidacy("kube-system", NAME, "me", frozenset({NAME}), retry_s=0.1),
         Address("127.0.0.1", 0),
     )
     scheduler = Kube(AsScheduler(kube))

@@ -13,6 +13,7 @@ from gpupool.contract.names import (
     ANNOTATION_ALLOCATION,
     ANNOTATION_INVENTORY,
     LABEL_CGPU,
+    LEASE_NAMESPACE,
     RESOURCE_GPU,
     RESOURCE_GPU_MEM,
     SCHEDULER_LEASE,
@@ -20,8 +21,9 @@ from gpupool.contract.names import (
 from gpupool.contract.objects import Obj
 from gpupool.core.gpu import Card, Inventory
 from gpupool.kube.client import Kube
-from gpupool.kube.lease import Candidacy, Leadership
+from gpupool.kube.lease import Candidacy
 from gpupool.kube.resources import NODES, PODS
+from gpupool.scheduler.elected import Elected
 from gpupool.scheduler.run import Scheduler, SchedulerSettings
 from tests.kube.api import api
 
@@ -89,19 +91,24 @@ async def scheduling(kube: Kube, names: frozenset[str] = NAMES) -> AsyncIterator
         await asyncio.gather(task, return_exceptions=True)
 
 
+def candidacy(
+    identity: str, names: frozenset[str] = frozenset(), valid_s: float = 15.0
+) -> Candidacy:
+    return Candidacy(
+        LEASE_NAMESPACE,
+        SCHEDULER_LEASE,
+        identity,
+        names,
+        valid_s=valid_s,
+        sure_s=valid_s * 2 / 3,
+        retry_s=0.02,
+    )
+
+
 @contextlib.asynccontextmanager
 async def elected(kube: Kube, identity: str, valid_s: float = 15.0) -> AsyncIterator[None]:
     """One of several schedulers, of which the leader works."""
-    candidacy = Candidacy(
-        "kube-system", SCHEDULER_LEASE, identity, valid_s, valid_s * 2 / 3, retry_s=0.02
-    )
-    leadership = Leadership(kube, candidacy)
-
-    async def work() -> None:
-        settings = SchedulerSettings(POLICY, NAMES, may_act=leadership.is_sure)
-        await Scheduler(kube, settings).run()
-
-    task = asyncio.create_task(leadership.run(work))
+    task = asyncio.create_task(Elected(kube, POLICY, candidacy(identity, NAMES, valid_s)).run())
     try:
         yield
     finally:

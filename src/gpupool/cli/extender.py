@@ -6,7 +6,6 @@ import click
 
 from gpupool.cli.programs import access_options, run_program
 from gpupool.cli.scheduler import address, candidacy, policy_named
-from gpupool.contract.names import EXTENDER_LEASE
 
 if TYPE_CHECKING:
     import ssl
@@ -31,12 +30,6 @@ _LOOPBACK = ("127.0.0.1", "localhost", "::1")
 @click.option("--tls-cert", default="", metavar="FILE", help="Certificate, as PEM.")
 @click.option("--tls-key", default="", metavar="FILE", help="Its key.")
 @click.option("--policy", default="", metavar="NAME", help="How GPUs are packed.")
-@click.option(
-    "--leader-elect/--no-leader-elect",
-    default=True,
-    help="Answer only while leading, so that several can run.  [default: do]",
-)
-@click.option("--lease-namespace", default="kube-system", show_default=True, help="Of the Lease.")
 def command(**options: Any) -> None:
     """Choose nodes and cards for kube-scheduler, until told to stop.
 
@@ -51,8 +44,6 @@ def _run(
     tls_cert: str,
     tls_key: str,
     policy: str,
-    leader_elect: bool,
-    lease_namespace: str,
     **where: str,
 ) -> None:
     from gpupool.cli.log_format import log_to_stderr
@@ -61,8 +52,8 @@ def _run(
     settings = ExtenderSettings(
         policy_named(policy),
         listen,
+        candidacy("extender"),
         _tls(listen, tls_cert, tls_key),
-        candidacy(EXTENDER_LEASE, lease_namespace) if leader_elect else None,
     )
 
     async def work(kube: "Kube") -> None:

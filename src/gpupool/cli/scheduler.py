@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from gpupool.cli.programs import access_options, run_program
-from gpupool.contract.names import SCHEDULER_LEASE, SCHEDULER_NAME
+from gpupool.contract.names import LEASE_NAMESPACE, SCHEDULER_LEASE, SCHEDULER_NAME
 
 if TYPE_CHECKING:
     from gpupool.kube.client import Kube
@@ -35,14 +35,15 @@ def policy_named(name: str) -> str:
     return name or DEFAULT
 
 
-def candidacy(lease: str, namespace: str) -> "Candidacy":
+def candidacy(program: str, names: frozenset[str] = frozenset()) -> "Candidacy":
     """As client-go calls its candidates: by host, and a word of their own."""
     import os
     import secrets
 
     from gpupool.kube.lease import Candidacy
 
-    return Candidacy(namespace, lease, f"{os.uname().nodename}_{secrets.token_hex(4)}")
+    identity = f"{os.uname().nodename}_{program}_{secrets.token_hex(4)}"
+    return Candidacy(LEASE_NAMESPACE, SCHEDULER_LEASE, identity, names)
 
 
 @click.group("scheduler", invoke_without_command=True)
@@ -58,12 +59,6 @@ def candidacy(lease: str, namespace: str) -> "Candidacy":
 )
 @click.option("--policy", default="", metavar="NAME", help="How GPUs are packed.")
 @click.option(
-    "--leader-elect/--no-leader-elect",
-    default=True,
-    help="Work only while leading, so that several can run.  [default: do]",
-)
-@click.option("--lease-namespace", default="kube-system", show_default=True, help="Of the Lease.")
-@click.option(
     "--health-address",
     "health",
     default="127.0.0.1:10259",
@@ -75,8 +70,8 @@ def candidacy(lease: str, namespace: str) -> "Candidacy":
 def command(ctx: click.Context, /, **options: Any) -> None:
     """Find nodes and cards for pods, until told to stop.
 
-    All that it knows is in the cluster: it can be stopped and started at any moment, and several
-    can run, of which one works.
+    All that it knows is in the cluster: it can be stopped and started at any moment. Several can
+    run, whatever names they serve: one works at a time, and serves the names of all.
     """
     if ctx.invoked_subcommand is None:
         _run(**options)
@@ -86,19 +81,14 @@ def _run(
     *,
     names: tuple[str, ...],
     policy: str,
-    leader_elect: bool,
-    lease_namespace: str,
     health: "Address | None",
     **where: str,
 ) -> None:
     from gpupool.cli.log_format import log_to_stderr
     from gpupool.scheduler.program import ProgramSettings, run_scheduler
-    from gpupool.scheduler.run import SchedulerSettings
 
     settings = ProgramSettings(
-        SchedulerSettings(policy_named(policy), frozenset(names)),
-        candidacy(SCHEDULER_LEASE, lease_namespace) if leader_elect else None,
-        health,
+        policy_named(policy), candidacy("scheduler", frozenset(names)), health
     )
 
     async def work(kube: "Kube") -> None:

@@ -102,9 +102,13 @@ LABEL_GPU_PLACEMENT = "ack.node.gpu.placement"
 
 # What the scheduler writes with the Binding. `contract/allocation.py` makes and reads them.
 SCHEDULER_NAME = "gpupool-scheduler"
-# Leases in kube-system: who of several works.
+# The one Lease of a cluster: who holds it decides about its GPUs, as scheduler or as extender.
+LEASE_NAMESPACE = "kube-system"
 SCHEDULER_LEASE = "gpupool-scheduler"
-EXTENDER_LEASE = "gpupool-extender"
+# On it, by all who want it: the values of spec.schedulerName that are to be served.
+ANNOTATION_SERVES = "gpupool.io/serves"
+# On a pod without a node, by a scheduler that took over: Bindings sent before that are void.
+ANNOTATION_TERM = "gpupool.io/scheduler-term"
 DEFAULT_SCHEDULER_NAME = "default-scheduler"
 ANNOTATION_ALLOCATION = "gpupool.io/allocation"
 ANNOTATION_MEM_IDX = "ALIYUN_COM_GPU_MEM_IDX"

@@ -15,6 +15,7 @@ from gpupool.contract.names import (
     LABEL_NVIDIA_NAME,
     RESOURCE_GPU,
     RESOURCE_GPU_MEM,
+    SCHEDULER_LEASE,
     SCHEDULER_NAME,
 )
 from gpupool.contract.objects import Obj
@@ -107,17 +108,18 @@ def certificate(evidence: Evidence) -> Iterator[Finding]:
 
 def scheduler(evidence: Evidence) -> Iterator[Finding]:
     server_now = _server_now(evidence)
-    leading = [name for name, lease in evidence.leases.items() if _is_fresh(lease, server_now)]
-    for name in leading:
-        yield Finding(Level.OK, "scheduler", f"{name} is led by {_holder(evidence.leases[name])}.")
+    leads = _is_fresh(evidence.lease, server_now)
+    if leads:
+        holder = evidence.lease["spec"]["holderIdentity"]
+        yield Finding(Level.OK, "scheduler", f"{holder} decides about the GPUs.")
     waiting = [pod for pod in evidence.pods if _is_overlooked(pod, server_now)]
     if waiting:
         some = ", ".join(_name(pod) for pod in waiting[:3])
         what = f"{len(waiting)} pods of {SCHEDULER_NAME} wait, and nobody looks at them: {some}."
         yield wrong("scheduler", what, f"See that the pods of {SCHEDULER_NAME} run.")
-    elif not leading:
-        what = "No scheduler and no extender of gpupool holds its Lease."
-        yield note("scheduler", what, "Right only where one runs with --no-leader-elect.")
+    elif not leads:
+        what = f"No scheduler and no extender of gpupool holds the Lease {SCHEDULER_LEASE}."
+        yield note("scheduler", what, f"See that the pods of {SCHEDULER_NAME} run.")
 
 
 def _server_now(evidence: Evidence) -> datetime.datetime:
@@ -131,10 +133,6 @@ def _is_fresh(lease: Obj, now: datetime.datetime) -> bool:
         return False
     age_s = (now - _time(spec["renewTime"])).total_seconds()
     return age_s < 2 * int(spec["leaseDurationSeconds"])
-
-
-def _holder(lease: Obj) -> str:
-    return str(lease["spec"]["holderIdentity"])
 
 
 def _is_overlooked(pod: Obj, now: datetime.datetime) -> bool:

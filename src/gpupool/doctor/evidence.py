@@ -37,7 +37,7 @@ class Evidence:
     version: str = ""  # v1.35.8
     nodes: tuple[Obj, ...] = ()
     pods: tuple[Obj, ...] = ()
-    leases: dict[str, Obj] = field(default_factory=dict)  # of our schedulers, by name
+    lease: Obj = field(default_factory=dict)  # of who decides about GPUs; empty: there is none
     webhooks: tuple[Obj, ...] = ()  # our configurations that are there
     authority_pem: bytes = b""  # of the Secret
     trial: Obj | None = None  # a GPU pod as the API server would have created it

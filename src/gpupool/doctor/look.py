@@ -5,7 +5,7 @@ import datetime
 from collections.abc import Awaitable
 from typing import TypeVar
 
-from gpupool.contract.names import EXTENDER_LEASE, RESOURCE_GPU_MEM, SCHEDULER_LEASE
+from gpupool.contract.names import LEASE_NAMESPACE, RESOURCE_GPU_MEM, SCHEDULER_LEASE
 from gpupool.contract.objects import Obj
 from gpupool.doctor.evidence import Evidence, Right
 from gpupool.kube.client import APPLY_PATCH, Kube
@@ -58,10 +58,7 @@ async def look(kube: Kube, namespace: str, now: datetime.datetime) -> Evidence:
             unseen.append(str(refused))
             return otherwise
 
-    leases = {
-        name: await seen(kube.get(LEASES, name, namespace), {})
-        for name in (SCHEDULER_LEASE, EXTENDER_LEASE)
-    }
+    lease = await seen(kube.get(LEASES, SCHEDULER_LEASE, LEASE_NAMESPACE), {})
     webhooks = [
         await seen(kube.get(resource, ADMISSION), {})
         for resource in (MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS)
@@ -73,7 +70,7 @@ async def look(kube: Kube, namespace: str, now: datetime.datetime) -> Evidence:
         str((await kube.page("/version")).get("gitVersion", "")),
         tuple(await seen(_listed(kube, NODES), [])),
         tuple(await seen(_listed(kube, PODS), [])),
-        {name: lease for name, lease in leases.items() if lease},
+        lease,
         tuple(webhook for webhook in webhooks if webhook),
         base64.b64decode((secret.get("data") or {}).get("ca.crt", "")),
         trial,

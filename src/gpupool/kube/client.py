@@ -92,7 +92,8 @@ class Kube:
         return await self._call("DELETE", resource.path(namespace, name), body=options)
 
     async def bind(self, pod: Obj, node: str, annotations: Mapping[str, str]) -> None:
-        """Binds the very pod that was seen: a namesake made since is refused by its uid."""
+        """Binds the very pod that was seen, as it was seen: a namesake made since is refused by
+        its uid, and a pod that somebody has written to since by its version."""
         metadata = pod["metadata"]
         binding: Obj = {
             "apiVersion": "v1",
@@ -101,6 +102,7 @@ class Kube:
                 "name": metadata["name"],
                 "namespace": metadata["namespace"],
                 "uid": metadata["uid"],
+                "resourceVersion": metadata["resourceVersion"],
             },
             "target": {"apiVersion": "v1", "kind": "Node", "name": node},
         }

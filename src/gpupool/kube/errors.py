@@ -1,12 +1,13 @@
 """What can go wrong between us and an API server.
 
 KubeError
-├── Refused          it did not happen; `status` is the server's v1 Status
+├── Refused          it did not happen, but for `is_certain`; `status` is the server's v1 Status
 │   ├── NotFound     404
 │   ├── Conflict     409, stale version or precondition
 │   ├── AlreadyExists
 │   ├── Expired      410: list again
 │   └── TooMany      429: `retry_after_s`
+├── NotSent          it did not happen: we were not to ask any more
 └── NoAnswer         it may have happened: look before trying again; also when what came back
                      cannot be read
 """
@@ -56,8 +57,18 @@ class TooMany(Refused):
         return int(self.status.get("details", {}).get("retryAfterSeconds", 1))
 
 
+class NotSent(KubeError):
+    pass
+
+
 class NoAnswer(KubeError):
     pass
+
+
+def is_certain(error: KubeError) -> bool:
+    """Whether it did not happen. A server that fails does not know how far it got: behind a 500 or
+    a 504 there may be a write that its store was too slow to confirm."""
+    return isinstance(error, NotSent) or (isinstance(error, Refused) and error.code < 500)
 
 
 _BY_REASON = {

@@ -1,19 +1,25 @@
-"""Leader election on a Lease: of several like programs, one works.
+"""Leader election on a Lease: of several programs, one works.
 
-The times are kube-scheduler's. Nobody compares clocks: a holder is gone when its Lease has not
-changed for as long as it is valid, by the watch of the one who looks. The leader believes in
-itself for less time than the others do, and asks `is_sure` before each thing it does, so that one
-who was frozen for a minute does nothing on waking.
+The times are kube-scheduler's. Nobody compares clocks: a holder is gone when it has not renewed for
+as long as its Lease is valid, by the watch of the one who looks. The leader believes in itself for
+less time than the others do, and asks `is_sure` before each thing it does, so that one who was
+frozen for a minute does nothing on waking.
+
+Candidates may want different names served. Those who wait write theirs to the Lease, and whoever
+leads serves them too. What one who did not hand over has sent may still be on its way when the
+next begins: the next is told (`Term.inherits`), and makes it void.
 """
 
 import asyncio
+import contextlib
 import datetime
 import logging
 import time
 from collections.abc import Callable, Coroutine
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
+from gpupool.contract.names import ANNOTATION_SERVES
 from gpupool.contract.objects import Obj
 from gpupool.kube.client import Kube
 from gpupool.kube.errors import AlreadyExists, Conflict, KubeError, NotFound
@@ -34,9 +40,23 @@ class Candidacy:
     namespace: str
     name: str  # of the Lease
     identity: str  # of this one among the candidates
+    serves: frozenset[str] = frozenset()  # names that are to be served, whoever leads
     valid_s: float = 15.0  # the others wait for so long before they take over
     sure_s: float = 10.0  # the leader stops so long after its last renewal
     retry_s: float = 2.0
+
+
+@dataclass(frozen=True, slots=True)
+class Term:
+    """A time of leading: one's own work, from reading everything on."""
+
+    token: str  # no other term has it
+    serves: frozenset[str]
+    inherits: bool = False  # what was sent before it may still be on its way
+    served_before: frozenset[str] = frozenset()
+
+
+Work = Callable[[Term], Coroutine[Any, Any, None]]
 
 
 class Leadership:
@@ -50,51 +70,66 @@ class Leadership:
         self._as = candidacy
         self._clock = clock
         self._sure_until_s = float("-inf")
-        self._seen: tuple[str, float] = ("", 0.0)  # version of another's Lease, since when
+        self._seen: tuple[tuple[str, str], float] = (("", ""), 0.0)  # another's renewal, since when
+        self._acquired = ""  # the time in the Lease that is ours
+        self.holder = ""  # who was last seen to lead
 
     def is_sure(self) -> bool:
         """Whether this one leads, and may act."""
         return self._clock() < self._sure_until_s
 
-    async def run(self, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
-        """Whenever it leads, works; until cancelled. `work` begins anew with each term."""
+    async def run(self, work: Work, is_settled: Callable[[], bool] = lambda: True) -> None:
+        """Whenever it leads, works; until cancelled. `work` begins anew with each term.
+
+        `is_settled`, asked when work has ended: whether all that it has sent was answered.
+        """
         try:
             while True:
-                if await self._claimed():
+                term = await self._asked(self._begin())
+                while term is not None:
                     log.info("leading", extra={"lease": self._as.name, "as": self._as.identity})
-                    await self._serve(work)
-                    log.warning("leading no more", extra={"lease": self._as.name})
+                    served, term = term, await self._serve(term, work)
+                    if term is not None:  # the same one goes on, and serves more
+                        inherits = not is_settled()
+                        term = replace(term, inherits=inherits, served_before=served.serves)
                 await asyncio.sleep(self._as.retry_s)
         finally:
-            if self.is_sure():
+            if self.is_sure() and is_settled():
                 await asyncio.shield(self._give_up())
 
-    async def _serve(self, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
-        """Until the Lease cannot be renewed. What `work` raises ends all of it."""
-        working = asyncio.create_task(work(), name=f"leading-{self._as.name}")
+    async def _serve(self, term: Term, work: Work) -> Term | None:
+        """Until the Lease cannot be renewed, or another asks for more: then that is to be served.
+        What `work` raises ends all of it."""
+        working = asyncio.create_task(work(term), name=f"leading-{self._as.name}")
         try:
             while self.is_sure():
                 await asyncio.wait((working,), timeout=self._as.retry_s)
                 if working.done():
-                    return working.result()
-                await self._claimed()
+                    working.result()
+                    return None
+                renewed = await self._asked(self._renew(term))
+                if renewed is not None and not renewed.serves <= term.serves:
+                    return renewed
         finally:
             working.cancel()
             await asyncio.gather(working, return_exceptions=True)
+        log.warning("leading no more", extra={"lease": self._as.name, "holder": self.holder})
+        return None
 
-    async def _claimed(self) -> bool:
+    async def _asked(self, asking: Coroutine[Any, Any, Term | None]) -> Term | None:
         asked_s = self._clock()
         try:
             async with asyncio.timeout(self._as.sure_s / 2):
-                claimed = await self._claim()
-        except (KubeError, TimeoutError) as error:
+                term = await asking
+        except (KubeError, TimeoutError) as error:  # nobody knows: what was sure still is
             log.warning("lease not renewed", extra={"lease": self._as.name, "error": str(error)})
-            return False
+            return None
         # A claim counts from when it was sent: the answer may have taken its time.
-        self._sure_until_s = asked_s + self._as.sure_s if claimed else float("-inf")
-        return claimed
+        self._sure_until_s = asked_s + self._as.sure_s if term else float("-inf")
+        return term
 
-    async def _claim(self) -> bool:
+    async def _begin(self) -> Term | None:
+        """None: another leads."""
         try:
             lease = await self._kube.get(LEASES, self._as.name, self._as.namespace)
         except NotFound:
@@ -102,45 +137,85 @@ class Leadership:
         spec = lease.setdefault("spec", {})
         holder = spec.get("holderIdentity") or ""
         if holder and holder != self._as.identity and not self._is_abandoned(lease):
-            return False
-        now = _micro_time()
+            self._saw(holder)
+            await self._ask_for_service(lease)
+            return None
+        before = _served(lease)
         if holder != self._as.identity:
-            spec["acquireTime"] = now
             spec["leaseTransitions"] = int(spec.get("leaseTransitions") or 0) + 1
-        spec["holderIdentity"] = self._as.identity
-        spec["leaseDurationSeconds"] = int(self._as.valid_s)
-        spec["renewTime"] = now
+        self._name_services(lease, self._as.serves)
         try:
-            await self._kube.update(LEASES, lease)
+            made = await self._write(lease, _micro_time())
         except (Conflict, NotFound):
-            return False  # another was quicker
-        return True
+            return None  # another was quicker
+        return replace(self._term(made), inherits=bool(holder), served_before=before)
 
-    async def _created(self) -> bool:
-        now = _micro_time()
-        lease: Obj = {
-            "apiVersion": LEASES.api_version,
-            "kind": LEASES.kind,
-            "metadata": {"namespace": self._as.namespace, "name": self._as.name},
-            "spec": {
-                "holderIdentity": self._as.identity,
-                "leaseDurationSeconds": int(self._as.valid_s),
-                "acquireTime": now,
-                "renewTime": now,
-                "leaseTransitions": 0,
-            },
-        }
+    async def _renew(self, term: Term) -> Term | None:
+        """None: the Lease is not ours any more, or was another's in the meantime."""
         try:
-            await self._kube.create(LEASES, lease)
+            lease = await self._kube.get(LEASES, self._as.name, self._as.namespace)
+        except NotFound:
+            return None
+        spec = lease.get("spec") or {}
+        if (spec.get("holderIdentity"), spec.get("acquireTime")) != (
+            self._as.identity,
+            self._acquired,
+        ):
+            self._saw(spec.get("holderIdentity") or "")
+            return None
+        return self._term(await self._write(lease, self._acquired))
+
+    async def _created(self) -> Term | None:
+        metadata = {"namespace": self._as.namespace, "name": self._as.name}
+        lease: Obj = {"apiVersion": LEASES.api_version, "kind": LEASES.kind, "metadata": metadata}
+        self._name_services(lease, self._as.serves)
+        self._fill(lease, _micro_time())
+        lease["spec"]["leaseTransitions"] = 0
+        try:
+            made = await self._kube.create(LEASES, lease)
         except AlreadyExists:
-            return False
-        return True
+            return None
+        return self._term(made)
+
+    async def _write(self, lease: Obj, acquired: str) -> Obj:
+        self._fill(lease, acquired)
+        return await self._kube.update(LEASES, lease)
+
+    def _fill(self, lease: Obj, acquired: str) -> None:
+        lease["spec"] = (lease.get("spec") or {}) | {
+            "holderIdentity": self._as.identity,
+            "leaseDurationSeconds": int(self._as.valid_s),
+            "acquireTime": acquired,
+            "renewTime": _micro_time(),
+        }
+
+    def _term(self, lease: Obj) -> Term:
+        self.holder = self._as.identity
+        self._acquired = lease["spec"]["acquireTime"]
+        return Term(lease["metadata"]["resourceVersion"], self._as.serves | _served(lease))
+
+    def _saw(self, holder: str) -> None:
+        if holder != self.holder:
+            log.info("another leads", extra={"lease": self._as.name, "holder": holder})
+        self.holder = holder
+
+    async def _ask_for_service(self, lease: Obj) -> None:
+        if self._as.serves <= _served(lease):
+            return
+        self._name_services(lease, self._as.serves | _served(lease))
+        with contextlib.suppress(Conflict, NotFound):  # the next time, then
+            await self._kube.update(LEASES, lease)
+
+    def _name_services(self, lease: Obj, names: frozenset[str]) -> None:
+        annotations = lease["metadata"].setdefault("annotations", {})
+        annotations[ANNOTATION_SERVES] = ",".join(sorted(names))
 
     def _is_abandoned(self, lease: Obj) -> bool:
-        version, now_s = lease["metadata"]["resourceVersion"], self._clock()
-        if self._seen[0] != version:
-            self._seen = (version, now_s)
-        valid_s = max(self._as.valid_s, float(lease["spec"].get("leaseDurationSeconds") or 0))
+        spec, now_s = lease["spec"], self._clock()
+        renewal = (str(spec.get("holderIdentity")), str(spec.get("renewTime")))
+        if self._seen[0] != renewal:
+            self._seen = (renewal, now_s)
+        valid_s = max(self._as.valid_s, float(spec.get("leaseDurationSeconds") or 0))
         return now_s - self._seen[1] >= valid_s
 
     async def _give_up(self) -> None:
@@ -154,6 +229,11 @@ class Leadership:
                     await self._kube.update(LEASES, lease)
         except (KubeError, TimeoutError) as error:
             log.warning("lease not given up", extra={"error": str(error)})
+
+
+def _served(lease: Obj) -> frozenset[str]:
+    text = (lease["metadata"].get("annotations") or {}).get(ANNOTATION_SERVES) or ""
+    return frozenset(name for name in text.split(",") if name)
 
 
 def _micro_time() -> str:

@@ -1,8 +1,10 @@
 """Binder: writes decisions to the API.
 
-A Binding carries the allocation and the pod's uid, so node and cards come to the pod in one step
-or not at all, and never to a namesake. A "no" gives the place back. Without an answer the place is
-kept, and kept the same, until the pod is seen there, is gone, or has been looked at so late that
+A Binding carries the allocation, the pod's uid and its version, so node and cards come to the pod
+in one step or not at all, and to no other pod. The version comes before the look at whether we
+still lead: one who is frozen between the two sends nothing, one who is frozen after them sends what
+a successor has made void (`takeover.py`). A "no" gives the place back. Without an answer the place
+is kept, and kept the same, until the pod is seen there, is gone, or has been looked at so late that
 no request can still be on its way.
 """
 
@@ -11,8 +13,9 @@ import time
 from collections.abc import Callable
 
 from gpupool.contract.allocation import allocation_annotations
+from gpupool.contract.objects import Obj
 from gpupool.kube.client import Kube
-from gpupool.kube.errors import KubeError, NoAnswer, NotFound, Refused
+from gpupool.kube.errors import Conflict, KubeError, NotFound, NotSent, Refused, is_certain
 from gpupool.kube.resources import PODS
 from gpupool.scheduler.cluster_state import ClusterState
 from gpupool.scheduler.ledger import Knowledge, Place
@@ -48,49 +51,64 @@ class Binder:
         self._may_act = may_act
 
     async def bind(self, pod: Pending, place: Place, began_s: float) -> None:
-        if not self._may_act():  # nothing was sent, and another decides now
-            return
-        annotations = allocation_annotations(place.allocation, now_ns=time.time_ns())
+        latest = self._state.pending.get(pod.uid, pod)
         try:
-            await self._kube.bind(pod.as_object, place.node, annotations)
-        except NoAnswer as error:
-            self._state.ledger.unanswered(pod.uid, self._clock())
-            self._again(pod, began_s, error)
-        except Refused as error:
-            if place.knowledge is Knowledge.ASSUMED:
-                self._state.refused(pod.uid)
-            if error.code not in _NOT_FOR_THE_USER:
-                words = f"binding rejected: {error}"
-                self._reports.waits(pod, lambda: words, SCHEDULER_ERROR)
-            self._again(pod, began_s, error)
+            await self._ask(pod, place, latest.as_object)
+        except Conflict:  # somebody wrote to the pod, perhaps we ourselves, why it waited
+            await self.look(pod, place, began_s)
+        except KubeError as error:
+            self._not_bound(pod, place, began_s, error)
         else:
-            self._state.queue.forget(pod.uid)
-            now_s = self._clock()
-            self._metrics.tried(Result.SCHEDULED, now_s - began_s)
-            self._metrics.pod_seconds.observe(now_s - pod.seen_s)
-            self._reports.bound(pod, place.node)
+            self._bound(pod, place, began_s)
 
-    def _again(self, pod: Pending, began_s: float, error: KubeError) -> None:
+    async def _ask(self, pod: Pending, place: Place, seen: Obj) -> None:
+        """For the pod as it was seen. Raises KubeError."""
+        if not self._may_act():
+            raise NotSent("another scheduler may have taken over")
+        annotations = allocation_annotations(place.allocation, now_ns=time.time_ns())
+        self._state.ledger.asked(pod.uid, self._clock())
+        await self._kube.bind(seen, place.node, annotations)
+
+    def _bound(self, pod: Pending, place: Place, began_s: float) -> None:
+        self._state.ledger.answered(pod.uid)
+        self._state.queue.forget(pod.uid)
+        now_s = self._clock()
+        self._metrics.tried(Result.SCHEDULED, now_s - began_s)
+        self._metrics.pod_seconds.observe(now_s - pod.seen_s)
+        self._reports.bound(pod, place.node)
+
+    def _not_bound(self, pod: Pending, place: Place, began_s: float, error: KubeError) -> None:
+        if not is_certain(error):
+            self._state.ledger.asked(pod.uid, self._clock())
+        elif place.knowledge is Knowledge.ASSUMED:  # nothing from before is on its way either
+            self._state.refused(pod.uid)
+        if isinstance(error, Refused) and error.code not in _NOT_FOR_THE_USER:
+            words = f"binding rejected: {error}"
+            self._reports.waits(pod, lambda: words, SCHEDULER_ERROR)
         log.warning("not bound", extra={"pod": pod.shown, "error": str(error)})
+        self._again(pod, began_s)
+
+    def _again(self, pod: Pending, began_s: float) -> None:
         self._metrics.tried(Result.ERROR, self._clock() - began_s)
         self._state.queue.back_off(pod.uid, self._clock())
         self._state.wake()
 
     async def look(self, pod: Pending, place: Place, began_s: float) -> None:
-        """An earlier Binding got no answer: see what became of it, and ask again for the same."""
+        """Nobody knows what became of a Binding: see, and ask again for the same."""
         try:
             found = await self._kube.get(PODS, pod.request.name, pod.request.namespace)
+            if found["metadata"]["uid"] != pod.uid or found["spec"].get("nodeName"):
+                # The watch will say the same; what it says first counts.
+                self._state.queue.back_off(pod.uid, self._clock())
+                return
+            if place.asked_s and self._clock() - place.asked_s > _LATEST_S:
+                self._state.refused(pod.uid)
+                self._state.queue.back_off(pod.uid, self._clock())
+                return
+            await self._ask(pod, place, found)
         except NotFound:
             self._state.refused(pod.uid)
-            return
         except KubeError as error:
-            self._again(pod, began_s, error)
-            return
-        if found["metadata"]["uid"] != pod.uid or found["spec"].get("nodeName"):
-            # The watch will say the same; what it says first counts.
-            self._state.queue.back_off(pod.uid, self._clock())
-        elif self._clock() - place.asked_s > _LATEST_S:
-            self._state.refused(pod.uid)
-            self._state.queue.back_off(pod.uid, self._clock())
+            self._not_bound(pod, place, began_s, error)
         else:
-            await self.bind(pod, place, began_s)
+            self._bound(pod, place, began_s)

@@ -28,7 +28,7 @@ from gpupool.engine.explain import refusals
 from gpupool.engine.preempt import preempt_on
 from gpupool.engine.trial import trial
 from gpupool.kube.client import Kube
-from gpupool.kube.errors import KubeError, NoAnswer
+from gpupool.kube.errors import KubeError, NotSent, is_certain
 from gpupool.kube.resources import PODS
 from gpupool.scheduler.cluster_state import ClusterState
 from gpupool.scheduler.ledger import Knowledge, Place
@@ -37,7 +37,7 @@ from gpupool.scheduler.reservations import Reservations
 log = logging.getLogger(__name__)
 
 _MOST_WAITING = 10_000
-NOT_LEADING = "this extender is not the one that leads; ask again"
+_NOT_SURE = "another may decide about GPUs by now; ask again"
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,8 +124,6 @@ class Extender:
 
     async def bind(self, args: BindingArgs) -> str:
         """What went wrong; the empty string: it is bound."""
-        if not self._may_act():
-            return NOT_LEADING
         try:
             pod = await self._kube.get(PODS, args.name, args.namespace)
         except KubeError as error:
@@ -156,14 +154,18 @@ class Extender:
         uid, ledger = pod["metadata"]["uid"], self.state.ledger
         annotations = allocation_annotations(place.allocation, now_ns=time.time_ns())
         try:
+            if not self._may_act():
+                raise NotSent(_NOT_SURE)
+            ledger.asked(uid, self._clock())
             await self._kube.bind(pod, place.node, annotations)
-        except NoAnswer as error:
-            ledger.unanswered(uid, self._clock())
-            return f"no answer to the Binding, which is kept and will be asked for again: {error}"
         except KubeError as error:
+            if not is_certain(error):
+                ledger.asked(uid, self._clock())
+                return f"nobody knows what became of the Binding; ask again for the same: {error}"
             if place.knowledge is Knowledge.ASSUMED:
                 self.state.refused(uid)
             return str(error)
+        ledger.answered(uid)
         self.waiting.pop(uid, None)
         return ""
 

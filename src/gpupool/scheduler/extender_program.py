@@ -1,6 +1,8 @@
 """The extender as a process: HTTPS for kube-scheduler, and the touch that makes it look again.
 
-Several can run: the one that leads is ready, so a Service sends kube-scheduler only there.
+Several can run: the one that leads is ready, so a Service sends kube-scheduler only there. The
+Lease is the scheduler's: beside a `gpupool scheduler` that leads, extenders refuse, and say whom to
+ask.
 """
 
 import asyncio
@@ -14,13 +16,14 @@ from dataclasses import dataclass
 from gpupool.contract.names import ANNOTATION_FREED
 from gpupool.kube.client import Kube
 from gpupool.kube.errors import KubeError
-from gpupool.kube.lease import Candidacy, Leadership, seconds_since_boot
+from gpupool.kube.lease import Candidacy, Leadership, Term, seconds_since_boot
 from gpupool.kube.resources import NODES
 from gpupool.scheduler.cluster_state import ClusterState
 from gpupool.scheduler.extender import Extender
-from gpupool.scheduler.extender_server import application
+from gpupool.scheduler.extender_server import NotLeading, application
 from gpupool.scheduler.follow import follow
 from gpupool.scheduler.health import Address, serving
+from gpupool.scheduler.takeover import void_earlier_bindings
 
 log = logging.getLogger(__name__)
 
@@ -31,8 +34,8 @@ _PAUSE_S = 0.1  # between two looks at who waits
 class ExtenderSettings:
     policy: str  # by its name in POLICIES
     address: Address
+    candidacy: Candidacy
     tls: ssl.SSLContext | None = None  # None: plain HTTP, for the same machine only
-    candidacy: Candidacy | None = None
 
 
 class _Service:
@@ -41,14 +44,26 @@ class _Service:
     def __init__(self, kube: Kube, settings: ExtenderSettings) -> None:
         self._kube = kube
         self._policy = settings.policy
-        self.may_act: Callable[[], bool] = lambda: True
+        self._leadership = Leadership(kube, settings.candidacy)
+        self._is_settled = True
         self.current: Extender | None = None
 
-    async def term(self) -> None:
+    async def run(self) -> None:
+        await self._leadership.run(self._term, lambda: self._is_settled)
+
+    def answering(self) -> Extender:
+        """Raises NotLeading."""
+        if self.current is None:
+            raise NotLeading(self._leadership.holder)
+        return self.current
+
+    async def _term(self, term: Term) -> None:
         """From reading everything to the end of it."""
+        self._is_settled = not term.inherits
+        await void_earlier_bindings(self._kube, term)
         changed = asyncio.Event()
         state = ClusterState((), self._policy, changed.set, seconds_since_boot)
-        extender = Extender(self._kube, state, seconds_since_boot, self.may_act)
+        extender = Extender(self._kube, state, seconds_since_boot, self._leadership.is_sure)
         try:
             async with asyncio.TaskGroup() as tasks:
                 await follow(self._kube, state, tasks, extender.pod_changed)
@@ -59,6 +74,7 @@ class _Service:
                     await self._touch(extender)
                     await asyncio.sleep(_PAUSE_S)
         finally:
+            self._is_settled = state.ledger.is_settled()
             self.current = None
 
     async def _touch(self, extender: Extender) -> None:
@@ -76,11 +92,6 @@ async def run_extender(
     """Until cancelled. `ready` gets the port."""
     service = _Service(kube, settings)
     async with contextlib.AsyncExitStack() as stack:
-        app = application(lambda: service.current)
+        app = application(service.answering)
         ready(await stack.enter_async_context(serving(app, settings.address, settings.tls)))
-        if settings.candidacy is None:
-            await service.term()
-            return
-        leadership = Leadership(kube, settings.candidacy)
-        service.may_act = leadership.is_sure
-        await leadership.run(service.term)
+        await service.run()

@@ -9,7 +9,8 @@ from aiohttp import web
 from gpupool import __version__
 from gpupool.contract import extender_messages as messages
 from gpupool.contract.extender_messages import BadMessage
-from gpupool.scheduler.extender import NOT_LEADING, Extender
+from gpupool.contract.names import SCHEDULER_LEASE
+from gpupool.scheduler.extender import Extender
 from gpupool.scheduler.health import health_routes
 from gpupool.scheduler.inspection import inspection
 
@@ -18,12 +19,20 @@ log = logging.getLogger(__name__)
 PREFIX = "/gpushare-scheduler"
 _MAX_BYTES = 256 * 1024**2  # all nodes of a large cluster, where kube-scheduler sends those
 
-Current = Callable[[], Extender | None]
 Answer = Callable[[Extender, object], object]
 
 
+class NotLeading(Exception):
+    def __init__(self, holder: str) -> None:
+        by = f"{holder} does (Lease {SCHEDULER_LEASE})" if holder else "nobody does yet"
+        super().__init__(f"this extender does not decide about GPUs now, {by}; ask again")
+
+
+Current = Callable[[], Extender]
+
+
 def application(current: Current) -> web.Application:
-    """`current`: whoever answers; None: it is another's turn, or too early."""
+    """`current`: whoever answers; raises NotLeading when it is another's turn, or too early."""
     app = web.Application(client_max_size=_MAX_BYTES)
     app.add_routes(
         [
@@ -34,10 +43,17 @@ def application(current: Current) -> web.Application:
             web.get(f"{PREFIX}/inspect", _inspecting(current)),
             web.get(f"{PREFIX}/inspect/{{node}}", _inspecting(current)),
             web.get("/version", _version),
-            *health_routes(lambda: current() is not None, lambda: ""),
+            *health_routes(lambda: _leads(current), lambda: ""),
         ]
     )
     return app
+
+
+def _leads(current: Current) -> bool:
+    try:
+        return current() is not None
+    except NotLeading:
+        return False
 
 
 def _filter(extender: Extender, message: object) -> object:
@@ -56,11 +72,10 @@ def _answering(
     current: Current, answer: Answer
 ) -> Callable[[web.Request], Awaitable[web.Response]]:
     async def handle(request: web.Request) -> web.Response:
-        extender = current()
-        if extender is None:
-            return web.Response(status=503, text=f"{NOT_LEADING}\n")
         try:
-            return _json(answer(extender, orjson.loads(await request.read())))
+            return _json(answer(current(), orjson.loads(await request.read())))
+        except NotLeading as error:
+            return web.Response(status=503, text=f"{error}\n")
         except (BadMessage, orjson.JSONDecodeError) as error:
             log.warning("not understood", extra={"path": request.path, "error": str(error)})
             return web.Response(status=400, text=f"{error}\n")
@@ -70,24 +85,24 @@ def _answering(
 
 def _binding(current: Current) -> Callable[[web.Request], Awaitable[web.Response]]:
     async def handle(request: web.Request) -> web.Response:
-        extender = current()
-        if extender is None:
-            return _json(messages.binding_result(NOT_LEADING))
         try:
             args = messages.binding_args(orjson.loads(await request.read()))
+            return _json(messages.binding_result(await current().bind(args)))
+        except NotLeading as error:
+            return _json(messages.binding_result(str(error)))
         except (BadMessage, orjson.JSONDecodeError) as error:
             return web.Response(status=400, text=f"{error}\n")
-        return _json(messages.binding_result(await extender.bind(args)))
 
     return handle
 
 
 def _inspecting(current: Current) -> Callable[[web.Request], Awaitable[web.Response]]:
     async def handle(request: web.Request) -> web.Response:
-        extender = current()
-        if extender is None:
-            return web.Response(status=503, text=f"{NOT_LEADING}\n")
-        return _json(inspection(extender.state.cluster, request.match_info.get("node", "")))
+        try:
+            cluster = current().state.cluster
+        except NotLeading as error:
+            return web.Response(status=503, text=f"{error}\n")
+        return _json(inspection(cluster, request.match_info.get("node", "")))
 
     return handle
 

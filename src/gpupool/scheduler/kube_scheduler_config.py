@@ -4,7 +4,8 @@ from gpupool.contract.names import RESOURCE_GPU, RESOURCE_GPU_MEM, RESOURCE_GPU_
 from gpupool.contract.objects import Obj
 
 VERBS = ("filter", "prioritize", "preempt", "bind")
-_MANAGED = (RESOURCE_GPU_MEM, RESOURCE_GPU_PERCENT, RESOURCE_GPU)
+# A pod that asks for one of them comes to us.
+MANAGED = (RESOURCE_GPU_MEM, RESOURCE_GPU_PERCENT, RESOURCE_GPU)
 
 
 def kube_scheduler_config(
@@ -22,7 +23,7 @@ def kube_scheduler_config(
         "nodeCacheCapable": True,
         # Without us nobody would choose cards: such pods wait, they are not misplaced.
         "ignorable": False,
-        "managedResources": [{"name": name, "ignoredByScheduler": False} for name in _MANAGED],
+        "managedResources": [{"name": name, "ignoredByScheduler": False} for name in MANAGED],
     }
     tls = {"caFile": ca_file, "serverName": server_name}
     if ca_file or server_name:

@@ -3,7 +3,9 @@
     assume    a decision was made; nobody else gets it from now on
     seen      the API shows the pod on its node: so it is, whatever we thought
     refused   the API server said no: given back
-    unanswered   it may have happened: kept, until the API shows it or somebody has looked
+    asked     the API server is being asked: it may have happened from now on, and is kept until
+              there is an answer, the API shows it, or somebody has looked
+    answered  the API server said yes
     resized   a running pod is to have another share: held before the API is asked for it
     gone      the pod has ended, or is not there any more: given back
 
@@ -32,7 +34,7 @@ class Place:
     node: str
     allocation: Allocation
     knowledge: Knowledge
-    asked_s: float = 0.0  # UNANSWERED: when the API server was last asked for it
+    asked_s: float = 0.0  # UNANSWERED: when the API server was asked, or gave no answer
 
 
 class Ledger:
@@ -72,11 +74,20 @@ class Ledger:
         assert known.knowledge is Knowledge.SEEN
         self._hold(held.pod, Place(known.node, allocation, Knowledge.SEEN))
 
-    def unanswered(self, uid: str, now_s: float) -> None:
+    def asked(self, uid: str, now_s: float) -> None:
+        self._know(uid, Knowledge.UNANSWERED, now_s)
+
+    def answered(self, uid: str) -> None:
+        self._know(uid, Knowledge.ASSUMED)
+
+    def is_settled(self) -> bool:
+        """Whether nothing that was asked for may still happen."""
+        return not any(place.knowledge is Knowledge.UNANSWERED for place in self._places.values())
+
+    def _know(self, uid: str, knowledge: Knowledge, asked_s: float = 0.0) -> None:
         known = self._places.get(uid)
         if known is not None and known.knowledge is not Knowledge.SEEN:
-            kept = Place(known.node, known.allocation, Knowledge.UNANSWERED, now_s)
-            self._places[uid] = kept
+            self._places[uid] = Place(known.node, known.allocation, knowledge, asked_s)
 
     def refused(self, uid: str) -> bool:
         """Whether anything was given back. What was seen in the meantime stays."""

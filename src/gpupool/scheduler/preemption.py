@@ -11,7 +11,7 @@ from collections.abc import Callable
 from gpupool.contract.objects import Obj
 from gpupool.engine.node_state import Held
 from gpupool.kube.client import STRATEGIC_PATCH, Kube
-from gpupool.kube.errors import KubeError, NotFound
+from gpupool.kube.errors import KubeError, NotFound, NotSent
 from gpupool.kube.resources import PODS
 from gpupool.scheduler.pending import Pending
 from gpupool.scheduler.report import Reports
@@ -20,13 +20,22 @@ log = logging.getLogger(__name__)
 
 
 class Evictor:
-    def __init__(self, kube: Kube, reports: Reports, now: Callable[[], datetime.datetime]) -> None:
+    def __init__(
+        self,
+        kube: Kube,
+        reports: Reports,
+        now: Callable[[], datetime.datetime],
+        may_act: Callable[[], bool],
+    ) -> None:
         self._kube = kube
         self._reports = reports
         self._now = now
+        self._may_act = may_act
 
     async def clear(self, pod: Pending, node: str, victims: list[Held]) -> None:
         """Raises KubeError; what was done until then stays done."""
+        if not self._may_act():
+            raise NotSent("another scheduler may have taken over")
         path = PODS.path(pod.request.namespace, pod.request.name, "status")
         nominated = {"metadata": {"uid": pod.uid}, "status": {"nominatedNodeName": node}}
         await self._kube.patch(path, nominated, content_type=STRATEGIC_PATCH)

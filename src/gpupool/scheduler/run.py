@@ -65,7 +65,7 @@ class Scheduler:
         self._cycle = Cycle(
             self.state,
             binder,
-            Evictor(kube, self._reports, _now),
+            Evictor(kube, self._reports, _now, settings.may_act),
             self._reports,
             self.metrics,
             settings.clock,

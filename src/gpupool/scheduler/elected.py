@@ -1,0 +1,34 @@
+"""Elected: the scheduler of a cluster, in whichever process leads.
+
+There is one Lease for all who decide about a cluster's GPUs, whatever names they serve, so one of
+them decides at a time. Whoever leads serves the names of all.
+"""
+
+from gpupool.kube.client import Kube
+from gpupool.kube.lease import Candidacy, Leadership, Term
+from gpupool.scheduler.run import Scheduler, SchedulerSettings
+from gpupool.scheduler.takeover import void_earlier_bindings
+
+
+class Elected:
+    def __init__(self, kube: Kube, policy: str, candidacy: Candidacy) -> None:
+        self._kube = kube
+        self._policy = policy
+        self._leadership = Leadership(kube, candidacy)
+        self._is_settled = True
+        self.current: Scheduler | None = None  # None: another leads, or it is too early
+
+    async def run(self) -> None:
+        """Until cancelled."""
+        await self._leadership.run(self._term, lambda: self._is_settled)
+
+    async def _term(self, term: Term) -> None:
+        self._is_settled = not term.inherits
+        await void_earlier_bindings(self._kube, term)
+        settings = SchedulerSettings(self._policy, term.serves, may_act=self._leadership.is_sure)
+        scheduler = self.current = Scheduler(self._kube, settings)
+        try:
+            await scheduler.run()
+        finally:
+            self._is_settled = scheduler.state.ledger.is_settled()
+            self.current = None
