@@ -63,6 +63,10 @@ class Kind:
         if not self.storage_version:
             set_(self, "storage_version", self.version)
 
+    def __hash__(self) -> int:
+        """Of few fields: the rest tells apart what hardly ever meets in one table."""
+        return hash((self.group, self.version, self.plural, self.kind))
+
     def subresource(self, name: str) -> Subresource | None:
         return next((s for s in self.subresources if s.name == name), None)
 

@@ -1,9 +1,10 @@
 """Attributes: one write as admission sees it; ClusterView: what it may look up meanwhile."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Protocol
+
+import msgspec
 
 from gpupool.contract.objects import Obj
 from gpupool.localcluster.apiserver.kinds import Kind
@@ -20,8 +21,7 @@ class Operation(StrEnum):
     CONNECT = "CONNECT"
 
 
-@dataclass(frozen=True, slots=True)
-class Attributes:
+class Attributes(msgspec.Struct, frozen=True):
     """`obj` is changed in place by whoever mutates; `old` and all else is only read."""
 
     operation: Operation

@@ -42,7 +42,7 @@ def record_of(obj: Obj, *, row: int, resource: str, rv: int, selectable: tuple[s
         uid=metadata["uid"],
         rv=rv,
         labels=metadata.get("labels") or {},
-        fields=tuple([field_value(obj, path) for path in selectable]) if selectable else (),
+        fields=field_values(obj, selectable) if selectable else (),
         body=orjson.dumps(obj),
     )
 
@@ -56,22 +56,43 @@ _ABSENT = {
 }
 
 
-@cache
-def _parts(path: str) -> list[str]:
-    return path.split(".")
-
-
 def field_value(obj: Obj, path: str) -> str:
     """The value of a selectable field as text: `spec.nodeName`, `involvedObject.kind`."""
-    value: Any = obj
-    for part in _parts(path):
-        if not isinstance(value, dict):
-            return _ABSENT.get(path, "")
-        value = value.get(part)
-    if isinstance(value, str):
-        return value
-    if value is None:
-        return _ABSENT.get(path, "")
+    return field_values(obj, (path,))[0]
+
+
+def field_values(obj: Obj, paths: tuple[str, ...]) -> tuple[str, ...]:
+    values: list[str] = []
+    for parents, names in _grouped(paths):
+        holder = obj
+        for parent in parents:
+            inner = holder.get(parent)
+            holder = inner if type(inner) is dict else _EMPTY
+        for name, absent in names:
+            value = holder.get(name)
+            if type(value) is not str:
+                value = absent if value is None else _text(value)
+            values.append(value)
+    return tuple(values)
+
+
+_EMPTY: Obj = {}
+
+
+@cache
+def _grouped(paths: tuple[str, ...]) -> list[tuple[list[str], list[tuple[str, str]]]]:
+    """Neighbours with the same parents, which are then looked up once: (parents, [(name, what an
+    absent one counts as)])."""
+    groups: list[tuple[list[str], list[tuple[str, str]]]] = []
+    for path in paths:
+        *parents, name = path.split(".")
+        if not groups or groups[-1][0] != parents:
+            groups.append((parents, []))
+        groups[-1][1].append((name, _ABSENT.get(path, "")))
+    return groups
+
+
+def _text(value: Any) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
     return str(value)
