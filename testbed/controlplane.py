@@ -23,6 +23,7 @@ import urllib.request
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
+from typing import Protocol
 
 from testbed import build, certificates
 from testbed.processes import Child, free_ports, wait_until
@@ -38,6 +39,15 @@ _AUTHENTICATION = {
         "conditions": [{"path": path} for path in ("/healthz", "/livez", "/readyz", "/version")],
     },
 }
+
+
+class Way(Protocol):
+    """To an API server: where it is, and whose certificate it shows."""
+
+    @property
+    def url(self) -> str: ...
+    @property
+    def ca_file(self) -> Path: ...
 
 
 class ControlPlane:
@@ -77,9 +87,11 @@ class ControlPlane:
     def token(self) -> str:
         return self._tokens["admin"]
 
-    def kubeconfig_of(self, user: str, token: str = "") -> str:
-        """As text: JSON, which is YAML too. `token` where that user is none of `users`."""
-        ca = base64.b64encode(self.ca_file.read_bytes()).decode()
+    def kubeconfig_of(self, user: str, token: str = "", way: Way | None = None) -> str:
+        """As text: JSON, which is YAML too. `token` where that user is none of `users`; `way` where
+        it does not lead straight to the server."""
+        way = way or self
+        ca = base64.b64encode(way.ca_file.read_bytes()).decode()
         config = {
             "apiVersion": "v1",
             "kind": "Config",
@@ -87,7 +99,7 @@ class ControlPlane:
             "clusters": [
                 {
                     "name": "testbed",
-                    "cluster": {"server": self.url, "certificate-authority-data": ca},
+                    "cluster": {"server": way.url, "certificate-authority-data": ca},
                 }
             ],
             "users": [{"name": user, "user": {"token": token or self._tokens[user]}}],

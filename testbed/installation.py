@@ -23,6 +23,7 @@ from types import TracebackType
 from gpupool.hardware.simdriver import NodeFiles, create_node
 from gpupool.hardware.simdriver_cards import CardProfile
 from testbed.cluster import CannotRun, Kubernetes
+from testbed.controlplane import Way
 from testbed.find_kubectl import ensure_kubectl
 from testbed.node import Node
 from testbed.processes import Child, free_ports
@@ -57,11 +58,14 @@ class Installation:
         *,
         schedulers: int = 1,
         values: Sequence[str] = (),
+        way: Way | None = None,
     ) -> None:
+        """`way`: how its programs reach the API server, if not straight."""
         self._kubernetes = kubernetes
         self._cards = cards
         self._schedulers = schedulers
         self._values = values
+        self._way = way
         self._folder = kubernetes.plane.folder / "gpupool"
         self._commands: dict[str, list[str]] = {}
         self.programs: dict[str, Child] = {}
@@ -145,7 +149,7 @@ class Installation:
         token = self.kubectl(*asked).strip()
         file = self._folder / account
         file.touch(mode=0o600)
-        file.write_text(self._kubernetes.plane.kubeconfig_of(account, token))
+        file.write_text(self._kubernetes.plane.kubeconfig_of(account, token, self._way))
 
     def _program(self, name: str, account: str, *flags: str) -> list[str]:
         config = f"--kubeconfig={self._folder / account}"

@@ -18,6 +18,7 @@ import os
 import shutil
 import signal
 import subprocess
+import time
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -27,6 +28,7 @@ from testbed.processes import Child, wait_until
 
 PROGRAMS = ("kubelet", "containerd", "containerd-shim-runc-v2", "ctr")
 _START_SECONDS = 60.0
+_END_SECONDS = 20.0
 _CGROUPS = Path("/sys/fs/cgroup")
 # Where the node's programs write; what they write is gone with them.
 _OVERLAID = ("var", "run", "usr")
@@ -96,6 +98,7 @@ class Node:
         subprocess.run(["pkill", "-KILL", "-f", f"hostname-override={self.name}$"], check=True)
 
     def _make_cgroups(self) -> None:
+        _remove_orphaned_cgroups()
         for controller in _CGROUPS.iterdir():
             if not (controller / "cgroup.procs").exists():
                 continue
@@ -218,10 +221,23 @@ esac
 
 
 def _remove_cgroups(name: str) -> None:
-    for controller in _CGROUPS.iterdir():
-        top = controller / name
-        if not top.exists():
-            continue
+    """Processes that were killed hold theirs until the kernel is done with them."""
+    deadline = time.monotonic() + _END_SECONDS
+    while _left_of_cgroups(name) and time.monotonic() < deadline:
+        time.sleep(0.05)
+
+
+def _remove_orphaned_cgroups() -> None:
+    """Of nodes whose test-bed was killed."""
+    for name in {path.name for path in _CGROUPS.glob("*/gpupool-*-127-*")}:
+        if not Path("/proc", name.split("-")[1]).exists():
+            _remove_cgroups(name)
+
+
+def _left_of_cgroups(name: str) -> bool:
+    """Whether anything is left after a try to remove it."""
+    tops = [controller / name for controller in _CGROUPS.iterdir() if (controller / name).exists()]
+    for top in tops:
         folders = [top, *(path for path in top.rglob("*") if path.is_dir())]
         for folder in sorted(folders, key=lambda path: len(path.parts), reverse=True):
             for pid in (folder / "cgroup.procs").read_text().split():
@@ -229,3 +245,4 @@ def _remove_cgroups(name: str) -> None:
                     os.kill(int(pid), signal.SIGKILL)
             with contextlib.suppress(OSError):
                 folder.rmdir()
+    return any(top.exists() for top in tops)

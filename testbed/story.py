@@ -19,7 +19,7 @@ import time
 from pathlib import Path
 
 from gpupool.hardware.simdriver_cards import card_profile
-from testbed.build import BuildError, cache_root
+from testbed.build import BuildError, binary_dir, cache_root
 from testbed.cluster import CannotRun, Kubernetes, check
 from testbed.gpu_images import write_gpu_images
 from testbed.installation import Installation
@@ -39,6 +39,15 @@ POOLS = {
 _PATIENCE_S = 900.0  # the first time, programs are built
 _FOLDER = cache_root() / "story"
 _PID, _KUBECONFIG, _LOG = (_FOLDER / name for name in ("pid", "kubeconfig", "log"))
+# A shell may eval all of it.
+_HOW_TO_GO_ON = f"""\
+export KUBECONFIG={_KUBECONFIG}
+# A real Kubernetes with five nodes, simulated cards on four of them, and gpupool. To go on:
+#   kubectl get nodes -L aliyun.accelerator/nvidia_name,cgpu    ({binary_dir()}/kubectl)
+#   kubectl apply -f examples/shared-gpus.yaml
+#   kubectl exec cgpu-test-0 -- nvidia-smi
+#   gpupool doctor
+#   make kubernetes-down"""
 
 
 def label_pools(installation: Installation) -> None:
@@ -68,6 +77,9 @@ def up() -> str:
     """Raises CannotRun."""
     check()
     if _running() is None:
+        print(
+            "Starting it takes a minute; the first time, while it is built, ten.", file=sys.stderr
+        )
         _FOLDER.mkdir(parents=True, exist_ok=True)
         _KUBECONFIG.unlink(missing_ok=True)
         with _LOG.open("wb") as log:
@@ -79,7 +91,7 @@ def up() -> str:
         if _running() is None or time.monotonic() > deadline:
             raise CannotRun(f"it did not start:\n{_LOG.read_text()[-2000:]}")
         time.sleep(0.2)
-    return f"export KUBECONFIG={_KUBECONFIG}"
+    return _HOW_TO_GO_ON
 
 
 def down() -> str:

@@ -17,7 +17,6 @@ from gpupool.kube.client import Kube
 from gpupool.kube.resources import PODS
 
 _LOOK_EVERY_S = 0.1
-_AT_ONCE = {"gracePeriodSeconds": 0}
 
 
 @dataclass
@@ -60,7 +59,7 @@ class Churn:
 
     async def _end(self, name: str) -> None:
         del self.wanted[name]
-        await self.kube.delete(PODS, name, self.namespace, options=_AT_ONCE)
+        await self.kube.delete(PODS, name, self.namespace)
 
     async def _look(self) -> list[Obj]:
         """The pods that are to stay, after a check of all that are there."""

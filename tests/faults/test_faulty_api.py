@@ -43,6 +43,10 @@ async def client(url: str, ca: Path) -> AsyncIterator[Kube]:
         yield kube
 
 
+def pod(name: str) -> Obj:
+    return gpu_pod(name, units=CARD_UNITS // PODS_PER_CARD, terminationGracePeriodSeconds=0)
+
+
 def place(pod: Obj) -> str:
     """There is no kubelet: a pod that has its node is as far as it gets."""
     return (
@@ -67,7 +71,7 @@ async def test_no_card_is_given_twice_and_no_pod_waits_for_ever(child: ApiChild,
             churn = Churn(
                 kube,
                 "default",
-                lambda name: gpu_pod(name, units=CARD_UNITS // PODS_PER_CARD),
+                pod,
                 place,
                 NODES * CARDS * PODS_PER_CARD,
                 CARD_UNITS,

@@ -39,7 +39,7 @@ def test_nodes_have_labels_and_the_kubelet_counts_cards(
 def test_the_doctor_finds_nothing_wrong(gpupool: Installation, kubernetes: Kubernetes) -> None:
     asked = ["doctor", "--kubeconfig", str(kubernetes.plane.kubeconfig)]
     said = eventually(lambda: healthy(asked), LONGEST_S)
-    assert "gpupool-scheduler is led by" in said
+    assert "decides about the GPUs" in said
     assert f"Node {OLD} offers 8 whole cards" in said
 
 

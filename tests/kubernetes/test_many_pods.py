@@ -11,7 +11,6 @@ from collections.abc import Iterator
 import pytest
 
 from gpupool.contract.allocation import pod_allocation
-from gpupool.contract.names import RESOURCE_GPU_MEM
 from gpupool.contract.objects import Obj
 from testbed.cluster import Kubernetes
 from testbed.gpu_images import write_gpu_images
@@ -19,14 +18,13 @@ from testbed.installation import Installation
 from testbed.story import V100
 from tests.e2e.kubectl import Kubectl, eventually
 from tests.kubernetes.conftest import registered
-from tests.kubernetes.pods import gpu_pod, variables
+from tests.kubernetes.pods import UNITS_PER_CARD, is_ready, mismatches, offered, telling
 
 pytestmark = [pytest.mark.kubernetes, pytest.mark.timeout(1500)]
 
 NODES = tuple(f"127.0.0.{number}" for number in range(2, 5))
-CARDS_PER_NODE, UNITS_PER_CARD, MIB_PER_CARD = 8, 15, 16130
+CARDS_PER_NODE = 8
 LONG_S = 600.0
-TELL = "env; echo limits:; cat /etc/gpupool/limits; nvidia-smi; exec sleep 2147483647"
 
 
 @pytest.fixture(scope="module")
@@ -46,50 +44,13 @@ def gpupool(kubernetes: Kubernetes, admin: Kubectl) -> Iterator[Installation]:
         yield installed
 
 
-def offered(kubectl: Kubectl) -> dict[str, str]:
-    return {
-        node["metadata"]["name"]: node["status"]["allocatable"].get(RESOURCE_GPU_MEM, "0")
-        for node in kubectl.json("get", "nodes")["items"]
-    }
-
-
-def telling(name: str, units: int) -> Obj:
-    pod = gpu_pod(name, RESOURCE_GPU_MEM, units)
-    pod["spec"]["containers"][0]["command"] = ["sh", "-c", TELL]
-    return pod
-
-
 def pods(kubectl: Kubectl) -> list[Obj]:
     items: list[Obj] = kubectl.json("get", "pods")["items"]
     return items
 
 
-def is_ready(pod: Obj) -> bool:
-    conditions = pod["status"].get("conditions") or ()
-    return any(each["type"] == "Ready" and each["status"] == "True" for each in conditions)
-
-
 def ready_pods(kubectl: Kubectl) -> list[Obj]:
     return [pod for pod in pods(kubectl) if is_ready(pod)]
-
-
-def mismatches(kubectl: Kubectl, pod: Obj) -> list[str]:
-    """What the container saw that is not what its annotation says."""
-    name = pod["metadata"]["name"]
-    (share,) = pod_allocation(pod).containers[0].shares
-    told, _, rest = kubectl("logs", name).partition("limits:\n")
-    env = variables(told)
-    units = int(pod["spec"]["containers"][0]["resources"]["limits"][RESOURCE_GPU_MEM])
-    limit = units * MIB_PER_CARD // UNITS_PER_CARD
-    wanted = {
-        "units": (share.units, units),
-        "cards": (env.get("NVIDIA_VISIBLE_DEVICES"), share.uuid),
-        "index": (env.get("ALIYUN_COM_GPU_MEM_IDX"), str(share.index)),
-        "size": (env.get("ALIYUN_COM_GPU_MEM_CONTAINER"), str(units)),
-        "limit file": (rest.splitlines()[0], f"{share.uuid} {limit} 0"),
-        "limiter": (f"/ {limit:>6}MiB |" in rest, True),
-    }
-    return [f"{name}: {what}: {found}" for what, found in wanted.items() if found[0] != found[1]]
 
 
 def assert_no_card_over(found: list[Obj]) -> None:

@@ -4,6 +4,8 @@ import asyncio
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
+
 from gpupool.contract.names import (
     ANNOTATION_ALLOCATION,
     LABEL_POD_GROUP,
@@ -139,20 +141,25 @@ async def test_a_pod_with_a_gate_is_left_alone_until_it_opens(tmp_path: Path) ->
         await bound(kube, 2)
 
 
-async def test_a_lost_answer_keeps_the_place_and_the_pod_is_bound_once(tmp_path: Path) -> None:
+@pytest.mark.parametrize("unknown", [Fault.LOST_ANSWER, Fault.FAILED_AFTERWARDS])
+async def test_without_a_certain_no_the_place_is_kept_and_the_pod_bound_once(
+    tmp_path: Path, unknown: Fault
+) -> None:
     async with world(tmp_path) as kube:
         way = unreliable(kube)
-        faults = {"first": Fault.LOST_ANSWER, "second": Fault.LOST_REQUEST}
+        faults = {"first": unknown, "second": Fault.LOST_REQUEST}
 
         def choose(method: str, path: str) -> Fault:
-            name = path.split("/")[-2]
-            return faults.pop(name, Fault.NONE) if path.endswith("/binding") else Fault.NONE
+            if not path.endswith("/binding"):
+                return Fault.NONE
+            way.cut_watches()  # what has become of it is heard of later
+            return faults.pop(path.split("/")[-2], Fault.NONE)
 
         way.choose = choose
         await add_node(kube, "n", 1)
+        await add_pods(kube, gpu_pod("first", units=HALF), gpu_pod("second", units=HALF))
+        await add_pods(kube, gpu_pod("third", units=HALF))
         async with scheduling(way.kube):
-            await add_pods(kube, gpu_pod("first", units=HALF), gpu_pod("second", units=HALF))
-            await add_pods(kube, gpu_pod("third", units=HALF))
             pods = await bound(kube, 2)
             await condition(kube, "third")
         assert {pod["metadata"]["name"] for pod in pods} == {"first", "second"}

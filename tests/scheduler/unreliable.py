@@ -16,6 +16,7 @@ class Fault(Enum):
     LOST_ANSWER = auto()
     REFUSED = auto()
     BUSY = auto()
+    FAILED_AFTERWARDS = auto()
 
 
 _STATUSES = {
@@ -51,6 +52,8 @@ class Unreliable:
         answer = await self._transport.call(method, path, query=query, headers=headers, body=body)
         if fault is Fault.LOST_ANSWER:
             raise NoAnswer("the answer was lost")
+        if fault is Fault.FAILED_AFTERWARDS:
+            return 500, b"etcdserver: request timed out"
         return answer
 
     async def stream(
