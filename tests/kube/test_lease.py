@@ -2,7 +2,7 @@
 
 import asyncio
 import contextlib
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from pathlib import Path
 
 import pytest
@@ -25,8 +25,8 @@ class Clock:
 class Worker:
     """Says when it works; a candidate that looks often, so that tests are quick."""
 
-    def __init__(self, kube: Kube, name: str, clock: Clock) -> None:
-        candidacy = Candidacy("kube-system", "test", name, retry_s=0.001)
+    def __init__(self, kube: Kube, name: str, clock: Clock, *serves: str) -> None:
+        candidacy = Candidacy("kube-system", "test", name, frozenset(serves), retry_s=0.001)
         self.leadership = Leadership(kube, candidacy, clock)
         self.terms: list[Term] = []
         self.working = asyncio.Event()
@@ -61,7 +61,13 @@ async def holder(kube: Kube) -> str:
 
 
 async def soon(event: asyncio.Event) -> None:
-    await asyncio.wait_for(event.wait(), 5)
+    await asyncio.wait_for(event.wait(), 60)
+
+
+async def until(holds: Callable[[], bool]) -> None:
+    async with asyncio.timeout(60):
+        while not holds():  # noqa: ASYNC110
+            await asyncio.sleep(0.001)
 
 
 async def test_one_leads_and_hands_over_when_it_ends(tmp_path: Path) -> None:
@@ -108,6 +114,66 @@ async def test_a_leader_that_was_frozen_is_not_sure_on_waking(tmp_path: Path) ->
             assert one.leadership.is_sure()
             clock.now_s += 60
             assert not one.leadership.is_sure()
+
+
+async def test_a_leader_whose_lease_was_anothers_meanwhile_begins_anew(tmp_path: Path) -> None:
+    async with api(tmp_path) as kube:
+        clock = Clock()
+        one, other = Worker(kube, "one", clock), Worker(kube, "other", clock)
+        async with running(one):
+            await soon(one.working)
+            way = one.leadership._kube
+            one.leadership._kube = Kube(Unreachable())
+            async with running(other):
+                await asyncio.sleep(0.02)
+                clock.now_s += 15.1
+                await soon(other.working)
+            assert await holder(kube) == ""
+            one.leadership._kube = way
+            await until(lambda: len(one.terms) == 2)
+        assert not one.terms[1].inherits  # the other has handed over
+
+
+async def test_who_takes_over_unasked_is_told_that_something_may_be_on_its_way(
+    tmp_path: Path,
+) -> None:
+    async with api(tmp_path) as kube:
+        clock = Clock()
+        one, other = Worker(kube, "one", clock, "a"), Worker(kube, "other", clock, "b")
+        async with running(one):
+            await soon(one.working)
+            one.leadership._kube = Kube(Unreachable())
+            async with running(other):
+                await asyncio.sleep(0.02)
+                clock.now_s += 15.1
+                await soon(other.working)
+        assert [term.inherits for term in one.terms + other.terms] == [False, True]
+        assert "a" in other.terms[0].served_before
+
+
+async def test_who_has_something_under_way_does_not_hand_over(tmp_path: Path) -> None:
+    async with api(tmp_path) as kube:
+        one = Worker(kube, "one", Clock())
+        task = asyncio.create_task(one.leadership.run(one.work, lambda: False))
+        await soon(one.working)
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+        assert await holder(kube) == "one"
+
+
+async def test_whoever_leads_serves_what_the_others_ask_for(tmp_path: Path) -> None:
+    async with api(tmp_path) as kube:
+        clock = Clock()
+        one, other = Worker(kube, "one", clock, "a"), Worker(kube, "other", clock, "b", "c")
+        async with running(one) as [first]:
+            await soon(one.working)
+            async with running(other):
+                await until(lambda: len(one.terms) == 2)
+                assert one.terms[1].serves == {"a", "b", "c"}
+                assert not one.terms[1].inherits
+                first.cancel()
+                await soon(other.working)
+                assert other.terms[0].serves == {"b", "c"}  # nobody asks for the other one now
 
 
 async def test_what_the_work_raises_is_not_swallowed(tmp_path: Path) -> None:

@@ -1,0 +1,118 @@
+"""What a leader has sent before another took over: void, however late it arrives."""
+
+import asyncio
+from collections.abc import AsyncGenerator
+from pathlib import Path
+
+from gpupool.contract.names import ANNOTATION_TERM
+from gpupool.kube.client import Headers, Kube, Query, Transport
+from gpupool.kube.errors import NoAnswer
+from gpupool.kube.lease import Term
+from gpupool.kube.resources import PODS
+from gpupool.scheduler.takeover import void_earlier_bindings
+from tests.scheduler.world import (
+    CARD_UNITS,
+    NAMES,
+    add_node,
+    add_pods,
+    assert_no_card_over,
+    bound,
+    elected,
+    gpu_pod,
+    units_by_card,
+    world,
+)
+
+
+class Slow:
+    """A way on which Bindings lie for a while, and all else is lost once it is `broken`."""
+
+    def __init__(self, transport: Transport) -> None:
+        self._transport = transport
+        self.broken = False
+        self.lying: list[asyncio.Future[tuple[int, bytes]]] = []
+        self.arrive = asyncio.Event()
+
+    async def call(
+        self, method: str, path: str, *, query: Query, headers: Headers, body: bytes
+    ) -> tuple[int, bytes]:
+        async def later() -> tuple[int, bytes]:
+            await self.arrive.wait()
+            return await self._transport.call(method, path, query=query, headers=headers, body=body)
+
+        if path.endswith("/binding"):
+            self.lying.append(asyncio.ensure_future(later()))
+            await asyncio.Event().wait()
+        if self.broken:
+            raise NoAnswer("broken")
+        return await self._transport.call(method, path, query=query, headers=headers, body=body)
+
+    def stream(self, path: str, *, query: Query, headers: Headers) -> AsyncGenerator[bytes, None]:
+        return self._transport.stream(path, query=query, headers=headers)
+
+
+async def test_bindings_of_a_leader_that_was_cut_off_are_refused_when_they_arrive(
+    tmp_path: Path,
+) -> None:
+    async with world(tmp_path) as kube:
+        await add_node(kube, "n", 8)
+        way = Slow(kube._transport)
+        async with elected(Kube(way), "one", valid_s=1.0):
+            await add_pods(kube, *(gpu_pod(f"a{i}", units=CARD_UNITS) for i in range(8)))
+            async with asyncio.timeout(60):
+                while len(way.lying) < 8:  # noqa: ASYNC110
+                    await asyncio.sleep(0.01)
+            way.broken = True
+            before_them = "system-cluster-critical"
+            for i in range(8):
+                pod = gpu_pod(f"b{i}", units=CARD_UNITS, priorityClassName=before_them)
+                await add_pods(kube, pod)
+            async with elected(kube, "two", valid_s=1.0):
+                pods = await bound(kube, 8, 60)
+                way.arrive.set()
+                codes = [code for code, _ in await asyncio.gather(*way.lying)]
+        pods = await bound(kube, 8)
+        assert codes == [409] * 8
+        assert len(pods) == 8
+        assert_no_card_over(pods)
+        assert sum(units_by_card(pods).values()) == 8 * CARD_UNITS
+
+
+async def test_pods_that_wait_for_us_are_marked_and_no_others(tmp_path: Path) -> None:
+    async with world(tmp_path) as kube:
+        await add_pods(
+            kube,
+            gpu_pod("ours"),
+            gpu_pod("theirs", schedulerName="theirs"),
+            gpu_pod("before", schedulerName="before"),
+            gpu_pod("asks-an-extender", units=1, schedulerName="theirs"),
+        )
+        term = Term("t", NAMES, inherits=True, served_before=frozenset({"before"}))
+        await void_earlier_bindings(kube, term)
+        marks = {
+            pod["metadata"]["name"]: (pod["metadata"].get("annotations") or {}).get(ANNOTATION_TERM)
+            for pod in (await kube.list(PODS)).items
+        }
+        assert marks == {"ours": "t", "theirs": None, "before": "t", "asks-an-extender": "t"}
+
+
+async def test_nothing_is_marked_when_all_was_handed_over(tmp_path: Path) -> None:
+    async with world(tmp_path) as kube:
+        await add_pods(kube, gpu_pod("p"))
+        await void_earlier_bindings(kube, Term("t", NAMES))
+        assert "annotations" not in (await kube.get(PODS, "p", "default"))["metadata"]
+
+
+async def test_marking_goes_on_until_it_is_done(tmp_path: Path) -> None:
+    async with world(tmp_path) as kube:
+        await add_pods(kube, gpu_pod("p"))
+        way = Slow(kube._transport)
+        way.broken = True
+        marking = asyncio.create_task(
+            void_earlier_bindings(Kube(way), Term("t", NAMES, inherits=True))
+        )
+        await asyncio.sleep(0)
+        way.broken = False
+        await asyncio.wait_for(marking, 60)
+        made = await kube.get(PODS, "p", "default")
+        assert made["metadata"]["annotations"] == {ANNOTATION_TERM: "t"}
