@@ -174,7 +174,7 @@ mount --bind {folder}/kubelet /var/lib/kubelet
 mount --bind {folder}/driver {DRIVER}
 mount --make-shared /var/lib/kubelet
 {stand_ins}
-export PATH={programs["kubelet"].parent}:$PATH
+export PATH={":".join(dict.fromkeys(str(each.parent) for each in programs.values()))}:$PATH
 containerd -c {folder}/containerd.toml > {folder}/containerd.log 2>&1 &
 until ctr -a {socket} version > /dev/null 2>&1; do sleep 0.05; done
 ctr -a {socket} -n k8s.io images import {images} > {folder}/import.log 2>&1

@@ -2,9 +2,14 @@
 
 It needs root, and Go where the programs are not built yet; without them nothing of this is tested,
 and that is said as a failure, since whoever asks for these tests wants them.
+
+KUBECONFIG names another cluster, with gpupool on it: then the tests that need no more than a client
+run there, in namespaces of their own. What kills kubelets, or wants nodes that are not there, is
+skipped. GPUPOOL_TEST_IMAGE is what its pods run: any image with a shell and the C library.
 """
 
-import itertools
+import os
+import secrets
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -19,7 +24,17 @@ from testbed.story import CARDS, label_pools
 from tests.e2e.kubectl import Kubectl, eventually
 
 LONGEST_S = 120.0  # for anything; the machine may be busy with other things
-_serial = itertools.count(1)
+ELSEWHERE = os.environ.get("KUBECONFIG", "")
+PLAIN = "!aliyun.accelerator/nvidia_name"
+WHOLE = "aliyun.accelerator/nvidia_name=Tesla-M40"
+MANY_WHOLE = "aliyun.accelerator/nvidia_count=8,!cgpu"
+SHARED = "cgpu.disable.isolation=false,aliyun.accelerator/nvidia_mem=16130MiB"
+UNISOLATED = "cgpu.disable.isolation=true,aliyun.accelerator/nvidia_mem=16130MiB"
+
+
+def pytest_report_header(config: pytest.Config) -> str:
+    asked = "kubernetes" in config.getoption("-m")
+    return f"kubernetes: the cluster of KUBECONFIG={ELSEWHERE}" if asked and ELSEWHERE else ""
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -33,6 +48,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 @pytest.fixture(scope="session")
 def able() -> None:
+    """To start kubelets here, and to kill them."""
+    if ELSEWHERE:
+        pytest.skip("needs kubelets or programs of its own; KUBECONFIG names another cluster")
     try:
         check()
     except CannotRun as error:
@@ -40,7 +58,7 @@ def able() -> None:
 
 
 @pytest.fixture(scope="session")
-def kubectl_program(able: None) -> Path:
+def kubectl_program() -> Path:
     program = ensure_kubectl()
     if program is None:
         pytest.fail("NO KUBECTL: wanted one, or Go to build it; found neither", pytrace=False)
@@ -57,11 +75,18 @@ def kubernetes(able: None) -> Iterator[Kubernetes]:
 
 
 @pytest.fixture(scope="module")
+def kubeconfig(request: pytest.FixtureRequest) -> Path:
+    if ELSEWHERE:
+        return Path(ELSEWHERE).absolute()
+    kubernetes: Kubernetes = request.getfixturevalue("kubernetes")
+    return kubernetes.plane.kubeconfig
+
+
+@pytest.fixture(scope="module")
 def admin(
-    kubernetes: Kubernetes, kubectl_program: Path, tmp_path_factory: pytest.TempPathFactory
+    kubeconfig: Path, kubectl_program: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> Kubectl:
-    folder = tmp_path_factory.mktemp("kubectl")
-    return Kubectl(kubectl_program, kubernetes.plane.kubeconfig, folder)
+    return Kubectl(kubectl_program, kubeconfig, tmp_path_factory.mktemp("kubectl"))
 
 
 @pytest.fixture(scope="module")
@@ -71,6 +96,24 @@ def gpupool(kubernetes: Kubernetes, admin: Kubectl) -> Iterator[Installation]:
         eventually(lambda: len(labelled(admin)) == len(CARDS), LONGEST_S)
         eventually(lambda: registered(admin), LONGEST_S)
         yield installed
+
+
+@pytest.fixture(scope="module")
+def installed(request: pytest.FixtureRequest, admin: Kubectl) -> None:
+    """gpupool is on the cluster, by whose hands ever."""
+    if not ELSEWHERE:
+        request.getfixturevalue("gpupool")
+    elif not registered(admin):
+        pytest.fail(f"{ELSEWHERE}: wanted gpupool there (helm install), found none", pytrace=False)
+
+
+def nodes_with(kubectl: Kubectl, selector: str) -> list[str]:
+    """Never none: without any, the test is not for this cluster."""
+    found = kubectl.names("nodes", "-l", selector)
+    if not found and ELSEWHERE:
+        pytest.skip(f"wanted a node with {selector}, found none")
+    assert found, selector
+    return found
 
 
 def labelled(kubectl: Kubectl) -> list[str]:
@@ -88,9 +131,9 @@ def allocatable(kubectl: Kubectl, node: str) -> dict[str, str]:
 
 
 @pytest.fixture
-def kubectl(gpupool: Installation, admin: Kubectl) -> Iterator[Kubectl]:
+def kubectl(installed: None, admin: Kubectl) -> Iterator[Kubectl]:
     """In a namespace of its own, which is gone afterwards with all its pods."""
-    name = f"test-{next(_serial)}"
+    name = f"gpupool-test-{secrets.token_hex(4)}"
     admin("create", "namespace", name)
     accounts = ("get", "serviceaccount", "default", f"--namespace={name}")
     eventually(lambda: admin.run(*accounts).code == 0, LONGEST_S)

@@ -1,17 +1,20 @@
 """Pods for a real node: its containers wait, and can be looked into."""
 
+import os
+
 from gpupool.contract.allocation import pod_allocation
 from gpupool.contract.names import RESOURCE_GPU_MEM
 from gpupool.contract.objects import Obj
 from testbed.gpu_images import GPU
 from tests.e2e.kubectl import Kubectl
 
+IMAGE = os.environ.get("GPUPOOL_TEST_IMAGE", GPU)
 UNITS_PER_CARD, MIB_PER_CARD = 15, 16130  # of testbed.story.V100
 _TELL = "env; echo limits:; cat /etc/gpupool/limits; nvidia-smi; exec sleep 2147483647"
 
 
 def gpu_pod(name: str, resource: str, amount: int, **spec: object) -> Obj:
-    container = {"name": "main", "image": GPU, "resources": {"limits": {resource: amount}}}
+    container = {"name": "main", "image": IMAGE, "resources": {"limits": {resource: amount}}}
     return {
         "apiVersion": "v1",
         "kind": "Pod",

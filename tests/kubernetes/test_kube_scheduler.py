@@ -43,7 +43,7 @@ HALF = CARD_UNITS // 2
 
 
 @pytest.fixture
-def plane() -> Iterator[ControlPlane]:
+def plane(able: None) -> Iterator[ControlPlane]:
     with ControlPlane() as running:
         yield running
 

@@ -1,29 +1,31 @@
 """A share that grows and shrinks on a real kubelet, which writes the limit file in its own time."""
 
+from pathlib import Path
+
 import pytest
 from click.testing import CliRunner
 
 from gpupool.cli.main import gpupool as command
 from gpupool.contract.names import RESOURCE_GPU_MEM
-from testbed.cluster import Kubernetes
 from tests.e2e.kubectl import Kubectl, eventually
-from tests.kubernetes.conftest import LONGEST_S
+from tests.kubernetes.conftest import LONGEST_S, SHARED, nodes_with
 from tests.kubernetes.pods import gpu_pod
 
 pytestmark = [pytest.mark.kubernetes, pytest.mark.timeout(600)]
 
 
 def test_a_share_grows_and_shrinks_while_its_container_runs(
-    kubectl: Kubectl, kubernetes: Kubernetes
+    kubectl: Kubectl, kubeconfig: Path
 ) -> None:
     def resize(units: int) -> str:
         words = ["resize", "share", "--gpu-mem", str(units), "--namespace", kubectl.namespace]
-        where = ["--kubeconfig", str(kubernetes.plane.kubeconfig), "--timeout", "120"]
+        where = ["--kubeconfig", str(kubeconfig), "--timeout", "120"]
         return CliRunner().invoke(command, [*words, *where]).output
 
     def limit() -> str:
         return kubectl("exec", "share", "--", "cat", "/etc/gpupool/limits").split()[1]
 
+    nodes_with(kubectl, SHARED)
     place = {"nodeSelector": {"cgpu.disable.isolation": "false"}}
     kubectl.apply(gpu_pod("share", RESOURCE_GPU_MEM, 3, **place))
     kubectl.wait("condition=Ready", "pod/share", within_s=80)
