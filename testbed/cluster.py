@@ -16,7 +16,9 @@ from types import TracebackType
 
 from testbed import build, debian, images
 from testbed.controlplane import ControlPlane
-from testbed.node import PROGRAMS, Node
+from testbed.node import Node
+
+CANNOT = 77  # an exit code that no broken program has
 
 
 class CannotRun(RuntimeError):
@@ -30,9 +32,11 @@ def check() -> None:
     for command in ("unshare", "nsenter", "pkill"):
         if shutil.which(command) is None:
             raise CannotRun(f"a real kubelet: wanted the command {command}, found none")
-    missing = [name for name in PROGRAMS if build.find(name) is None]
+    missing = [name for name in build.PROGRAMS if build.find(name) is None]
     if missing and shutil.which("go") is None:
         raise CannotRun(f"a real kubelet: wanted go to build {', '.join(missing)}, found none")
+    if not debian.is_possible():
+        raise CannotRun("a real kubelet: wanted apt-get for runc and busybox, found none")
 
 
 class Kubernetes:
@@ -98,21 +102,26 @@ def write_small_images(target: Path) -> None:
     images.write_archive(target, layers, images.small_images())
 
 
-def main() -> int:
+def main(arguments: Sequence[str] | None = None) -> int:
+    """CANNOT where this machine or user cannot."""
     parser = argparse.ArgumentParser(description="Run a real Kubernetes until interrupted.")
     parser.add_argument("--nodes", type=int, default=3)
-    options = parser.parse_args()
+    parser.add_argument("--check", action="store_true", help="only say whether it can run here")
+    options = parser.parse_args(arguments)
     asked_to_stop = threading.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: asked_to_stop.set())
     try:
+        if options.check:
+            check()
+            return 0
         with Kubernetes(nodes=options.nodes) as kubernetes:
             print(f"export KUBECONFIG={kubernetes.plane.kubeconfig}", flush=True)
             with contextlib.suppress(KeyboardInterrupt):
                 asked_to_stop.wait()
     except (CannotRun, build.BuildError) as error:
         print(error, file=sys.stderr)
-        return 1
+        return CANNOT
     return 0
 
 

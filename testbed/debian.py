@@ -19,13 +19,17 @@ _PROGRAMS = {
 }
 
 
+def is_possible() -> bool:
+    return _has_apt() or all(_place(name).exists() for name in _PROGRAMS)
+
+
 def ensure(name: str) -> Path:
     """The program's path. Raises BuildError."""
-    target = cache_root() / "debian" / name
+    target = _place(name)
     if target.exists():
         return target
     package, path = _PROGRAMS[name]
-    if shutil.which("apt-get") is None or shutil.which("dpkg-deb") is None:
+    if not _has_apt():
         raise BuildError(f"{name}: wanted Debian's package {package}, found no apt-get")
     with tempfile.TemporaryDirectory() as directory:
         here = Path(directory)
@@ -41,3 +45,11 @@ def ensure(name: str) -> Path:
         shutil.copy2(here / "files" / path, unfinished)
         unfinished.replace(target)  # last: a program in the cache is always whole
     return target
+
+
+def _place(name: str) -> Path:
+    return cache_root() / "debian" / name
+
+
+def _has_apt() -> bool:
+    return all(shutil.which(each) is not None for each in ("apt-get", "dpkg-deb"))
