@@ -114,6 +114,21 @@ def test_a_running_pod_gets_more_and_less_of_its_card(kubectl: Kubectl) -> None:
     kubectl.wait("condition=Ready", "pod/c")
 
 
+def test_a_share_does_not_grow_past_its_namespaces_quota(kubectl: Kubectl) -> None:
+    kubectl("delete", "pods", "--all", "--now")
+    kubectl("create", "quota", "gpus", "--hard=requests.aliyun.com/gpu-mem=5")
+    kubectl.apply(shared("a", 3, "sleep", "1000"))
+    used = r".status.used.requests\.aliyun\.com/gpu-mem"
+    eventually(lambda: kubectl.field(used, "quota", "gpus") == "3", within_s=60)
+    kubectl.wait("condition=Ready", "pod/a")
+    assert resize(kubectl, "a", 6).err == (
+        "Error: default/a is not resized: quota gpus of namespace default has 5 units of gpu-mem; "
+        "others have 0, so this pod can have 5, not 6.\n"
+    )
+    assert resize(kubectl, "a", 5).code == 0
+    kubectl("delete", "quota", "gpus")
+
+
 @pytest.mark.slow
 def test_a_pod_that_holds_more_than_its_share_is_told_of(kubectl: Kubectl) -> None:
     kubectl.apply(shared("greedy", 3, "python3", "-c", HOLD, isolated=False))

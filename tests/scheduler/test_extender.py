@@ -9,6 +9,7 @@ from typing import Any
 import aiohttp
 import pytest
 
+from gpupool.cli.resize import resize
 from gpupool.contract.names import ANNOTATION_FREED
 from gpupool.contract.objects import Obj
 from gpupool.kube.client import Kube
@@ -267,3 +268,15 @@ async def test_nonsense_is_refused_in_words(tmp_path: Path, body: bytes) -> None
     async with world(tmp_path) as kube, extender(kube) as caller:
         for verb in ("filter", "prioritize", "preempt", "bind"):
             assert await caller.status(f"/gpushare-scheduler/{verb}", body) == 400
+
+
+async def test_a_running_pod_gets_another_share(tmp_path: Path) -> None:
+    async with world(tmp_path) as kube:
+        await add_node(kube, "a", 1)
+        async with extender(kube) as caller:
+            assert await caller.bind(await waiting_pod(kube, "p", units=3), "a") == ""
+            assert (await resize(kube, ("default", "p"), "", HALF, 60)).startswith("done: ")
+            assert await caller.bind(await waiting_pod(kube, "q", units=HALF), "a") == ""
+            said = await resize(kube, ("default", "p"), "", HALF + 1, 60)
+            assert said.startswith(f"refused: card 0 of node a has {CARD_UNITS} units; others hold")
+            assert_no_card_over(await bound(kube, 2))

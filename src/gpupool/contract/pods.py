@@ -88,6 +88,8 @@ def pod_request(pod: Obj) -> PodRequest:
         unsupported=tuple(wrong),
         labels=metadata.get("labels") or {},
         priority=spec.get("priority") or 0,
+        priority_class=spec.get("priorityClassName") or "",
+        has_deadline=spec.get("activeDeadlineSeconds") is not None,
         may_preempt=spec.get("preemptionPolicy") != "Never",
         terminating="deletionTimestamp" in metadata,
         started=(pod.get("status") or {}).get("startTime") or "",

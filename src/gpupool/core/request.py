@@ -140,6 +140,8 @@ class PodRequest:
     unsupported: tuple[str, ...] = ()
     labels: Mapping[str, str] = field(default_factory=dict)
     priority: int = 0
+    priority_class: str = ""
+    has_deadline: bool = False  # ends by itself after a while
     may_preempt: bool = True
     terminating: bool = False
     started: str = ""  # when, as RFC 3339 in UTC, which sorts as text; empty: not yet

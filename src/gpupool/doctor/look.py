@@ -35,6 +35,7 @@ _NEEDED = {
         "watch persistentvolumeclaims",
         "watch storageclasses.storage.k8s.io",
         "watch poddisruptionbudgets.policy",
+        "watch resourcequotas",
     ),
     "gpupool-admission": (
         "watch nodes",

@@ -4,11 +4,12 @@ A share stays on its cards. Only shares that the limiter holds can change while 
 runs: of any other, nobody could say when it is in force.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import NamedTuple
 
 from gpupool.core.gpu import Allocation, CardShare, ContainerGpus, Isolation
+from gpupool.core.quota import UnitsQuota
 from gpupool.core.request import PodRequest
 from gpupool.core.resize import ONLY
 from gpupool.engine.cluster import Cluster
@@ -95,6 +96,51 @@ def room_for(cluster: Cluster, uid: str, wanted: Allocation) -> NoResize | None:
                 f"{others}, so this pod can have {max(0, there - others)} of it, not {hold.units}"
             )
     return None
+
+
+def within_quotas(
+    cluster: Cluster, uid: str, wanted: Allocation, quotas: Iterable[UnitsQuota]
+) -> NoResize | None:
+    """None: the namespace may have it. What pods have grown counts beside what they asked for."""
+    held = cluster.held(uid)
+    if held is None:
+        return NoResize("its node is not there")
+    asked = _asked(held.pod)
+    for quota in quotas:
+        if not quota.covers(held.pod):
+            continue
+        others = quota.used - asked
+        others += sum(
+            _growth(other.pod, other.allocation)
+            for other in cluster.holds()
+            if other.pod.uid != uid and quota.covers(other.pod)
+        )
+        units = asked + _growth(held.pod, wanted)
+        if others + units > quota.hard:
+            return NoResize(
+                f"quota {quota.name} of namespace {quota.namespace} has {quota.hard} units of "
+                f"gpu-mem; others have {others}, so this pod can have "
+                f"{max(0, quota.hard - others)}, not {units}"
+            )
+    return None
+
+
+def _asked(pod: PodRequest) -> int:
+    """As Kubernetes counts it: init containers run before the others."""
+    init = max((ask.units * ask.cards for ask in pod.gpus if ask.is_init), default=0)
+    return max(init, sum(ask.units * ask.cards for ask in pod.gpus if not ask.is_init))
+
+
+def _growth(pod: PodRequest, allocation: Allocation) -> int:
+    """What it has beyond what it asked for. Init containers cannot grow."""
+    sharing = {ask.container for ask in pod.gpus if ask.units and not ask.is_init}
+    units = sum(
+        share.units
+        for gpus in allocation.containers
+        if gpus.container in sharing
+        for share in gpus.shares
+    )
+    return max(0, units - _asked(pod))
 
 
 def _card(state: NodeState, share: CardShare) -> CardState | None:

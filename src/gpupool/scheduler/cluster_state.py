@@ -15,8 +15,10 @@ from gpupool.contract.names import ANNOTATION_ALLOCATION
 from gpupool.contract.nodes import node_of
 from gpupool.contract.objects import Obj
 from gpupool.contract.pods import pod_request
+from gpupool.contract.quotas import quota_of
 from gpupool.contract.volumes import Storage
 from gpupool.core.gpu import Allocation
+from gpupool.core.quota import UnitsQuota
 from gpupool.core.request import DisruptionBudget, PodRequest
 from gpupool.engine.cluster import NO_GPUS, Cluster
 from gpupool.engine.discrepancies import excesses_on
@@ -63,6 +65,7 @@ class ClusterState:
         self._classes: dict[str, Obj] = {}
         self.storage = Storage(self._claims, self._volumes, self._classes)
         self.budgets: dict[tuple[str, str], DisruptionBudget] = {}
+        self.quotas: dict[tuple[str, str], UnitsQuota] = {}
         self.pending: dict[str, Pending] = {}
         self._other_writers: list[OtherWriter] = []
         self._schedulers = schedulers
@@ -103,6 +106,12 @@ class ClusterState:
             self.budgets[key_of(new)] = budget_of(new)
         elif old is not None:
             self.budgets.pop(key_of(old), None)
+
+    def quota_changed(self, old: Obj | None, new: Obj | None) -> None:
+        self.quotas.pop(key_of(new or old or {}), None)
+        found = quota_of(new) if new is not None else None
+        if found is not None:
+            self.quotas[found.namespace, found.name] = found
 
     def claim_changed(self, old: Obj | None, new: Obj | None) -> None:
         _keep(self._claims, key_of, old, new)

@@ -1,4 +1,7 @@
-"""The extender as a process: HTTPS for kube-scheduler, and the touch that makes it look again.
+"""The extender as a process: HTTPS for kube-scheduler, and what nobody has to ask for.
+
+That is: nodes are touched on which something was freed, so that kube-scheduler looks again; and
+running pods get another share, as they wish.
 
 Several can run: the one that leads is ready, so a Service sends kube-scheduler only there. The
 Lease is the scheduler's: beside a `gpupool scheduler` that leads, extenders refuse, and say whom to
@@ -7,15 +10,18 @@ ask.
 
 import asyncio
 import contextlib
+import datetime
 import logging
 import ssl
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
-from gpupool.contract.names import ANNOTATION_FREED
+from gpupool.contract.names import ANNOTATION_FREED, SCHEDULER_NAME
 from gpupool.kube.client import Kube
 from gpupool.kube.errors import KubeError
+from gpupool.kube.events import Recorder
 from gpupool.kube.lease import Candidacy, Leadership, Term, seconds_since_boot
 from gpupool.kube.resources import NODES
 from gpupool.scheduler.cluster_state import ClusterState
@@ -23,6 +29,8 @@ from gpupool.scheduler.extender import Extender
 from gpupool.scheduler.extender_server import NotLeading, application
 from gpupool.scheduler.follow import follow
 from gpupool.scheduler.health import Address, serving
+from gpupool.scheduler.report import Reports
+from gpupool.scheduler.resizer import Resizer
 from gpupool.scheduler.takeover import void_earlier_bindings
 
 log = logging.getLogger(__name__)
@@ -63,14 +71,22 @@ class _Service:
         await void_earlier_bindings(self._kube, term)
         changed = asyncio.Event()
         state = ClusterState((), self._policy, changed.set, seconds_since_boot)
-        extender = Extender(self._kube, state, seconds_since_boot, self._leadership.is_sure)
+        clock, is_sure = seconds_since_boot, self._leadership.is_sure
+        extender = Extender(self._kube, state, clock, is_sure)
+        now = partial(datetime.datetime.now, datetime.UTC)
+        events = {SCHEDULER_NAME: Recorder(self._kube, SCHEDULER_NAME, now)}
+        reports = Reports(self._kube, events, state.pending, clock=clock, now=now)
+        resizer = Resizer(self._kube, state, reports, clock, is_sure)
         try:
             async with asyncio.TaskGroup() as tasks:
+                tasks.create_task(reports.run(), name="extender-reports")
                 await follow(self._kube, state, tasks, extender.pod_changed)
+                resizer.begin()
                 self.current = extender
                 while True:
-                    await changed.wait()
-                    changed.clear()
+                    await _until(changed, state.resizing.due_s() - clock())
+                    for write in resizer.due_writes(clock()):
+                        await write()
                     await self._touch(extender)
                     await asyncio.sleep(_PAUSE_S)
         finally:
@@ -84,6 +100,14 @@ class _Service:
                 await self._kube.patch(NODES.path(name=node), mark)
             except KubeError as error:
                 log.warning("node not touched", extra={"node": node, "error": str(error)})
+
+
+async def _until(changed: asyncio.Event, wait_s: float) -> None:
+    """Something has changed, or the time is over."""
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(wait_s if wait_s != float("inf") else None):
+            await changed.wait()
+    changed.clear()
 
 
 async def run_extender(

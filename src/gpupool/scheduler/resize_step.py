@@ -9,7 +9,7 @@ Every write is of the very version that was judged, and takes the wish away or t
 over. So it happens once or not at all, and whoever starts anew goes on from what stands there.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from gpupool.contract.allocation import allocation_annotations, pod_allocation
@@ -23,9 +23,10 @@ from gpupool.contract.names import (
 from gpupool.contract.objects import Obj
 from gpupool.contract.resize import BadWish, ShrinkReport, wish_of
 from gpupool.core.gpu import Allocation, ContainerGpus
+from gpupool.core.quota import UnitsQuota
 from gpupool.core.resize import larger, shrinking
 from gpupool.engine.cluster import Cluster
-from gpupool.engine.resize import NoResize, room_for, wanted_allocation
+from gpupool.engine.resize import NoResize, room_for, wanted_allocation, within_quotas
 
 Changes = dict[str, str | None]  # of annotations; None: removed
 
@@ -90,7 +91,12 @@ def most(cluster: Cluster, pod: Resizable) -> Allocation:
     return larger(pod.allocation, wanted) if isinstance(wanted, Allocation) else pod.allocation
 
 
-def next_step(cluster: Cluster, pod: Resizable, report: ShrinkReport | None) -> Step | None:
+def next_step(
+    cluster: Cluster,
+    pod: Resizable,
+    report: ShrinkReport | None,
+    quotas: Iterable[UnitsQuota] = (),
+) -> Step | None:
     """None: the agent's word is missing."""
     if pod.wish is None:
         return Step(pod.allocation, _settled(pod.allocation))
@@ -99,7 +105,7 @@ def next_step(cluster: Cluster, pod: Resizable, report: ShrinkReport | None) -> 
         return _refused(pod, wanted.words)
     holds = larger(pod.allocation, wanted)
     if holds != pod.allocation:
-        no = room_for(cluster, pod.uid, holds)
+        no = room_for(cluster, pod.uid, holds) or within_quotas(cluster, pod.uid, wanted, quotas)
         if no is not None:
             return _refused(pod, no.words)
     smaller = shrinking(pod.allocation, wanted)

@@ -50,7 +50,8 @@ class Resizer:
     def _decided(self, entry: Entry) -> Write | None:
         resizing = self._state.resizing
         try:
-            step = next_step(self._state.cluster, entry.pod, resizing.report(entry.pod))
+            report, quotas = resizing.report(entry.pod), self._state.quotas.values()
+            step = next_step(self._state.cluster, entry.pod, report, quotas)
         except (AssertionError, LookupError, TypeError, ValueError):
             log.exception("wish could not be judged", extra={"pod": entry.pod.name})
             resizing.again(entry, self._clock())

@@ -43,7 +43,7 @@ _CLUSTER_BINDINGS: dict[str, tuple[str, ...]] = {
     "system:volume-scheduler": (_SCHEDULER,),
     "gpupool:admission": ("ServiceAccount gpupool-admission kube-system",),
     "gpupool:agent": ("ServiceAccount gpupool-agent kube-system",),
-    "gpupool:scheduler": ("ServiceAccount gpupool-scheduler kube-system",),
+    "gpupool:scheduler": (_SCHEDULER, "ServiceAccount gpupool-scheduler kube-system"),
     "gpupool:controllers": (_CONTROLLER_MANAGER,),
 }
 

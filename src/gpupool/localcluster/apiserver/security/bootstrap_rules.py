@@ -289,6 +289,7 @@ GPUPOOL_ROLES: dict[str, tuple[Obj, ...]] = {
     # Binds with the allocation as annotations of the Binding; never writes a pod otherwise.
     "gpupool:scheduler": (
         rule(READ, "core", "namespaces nodes persistentvolumeclaims persistentvolumes services"),
+        rule(READ, "core", "resourcequotas"),
         rule("delete get list watch", "core", "pods"),
         rule("create", "core", "pods/binding pods/eviction"),
         rule("patch update", "core", "pods/status"),

@@ -1,0 +1,54 @@
+"""How much shared GPU memory the pods of a namespace may ask for together, by ResourceQuota."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from gpupool.core.request import PodRequest
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """A quota that has scopes is about the pods that are within all of them."""
+
+    name: str
+    operator: str = "Exists"
+    values: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class UnitsQuota:
+    namespace: str
+    name: str
+    hard: int
+    used: int  # as the API server counts: what pods asked for when they were made
+    scopes: tuple[Scope, ...] = ()
+
+    def covers(self, pod: PodRequest) -> bool:
+        return self.namespace == pod.namespace and all(_within(s, pod) for s in self.scopes)
+
+
+def _within(scope: Scope, pod: PodRequest) -> bool:
+    """A scope that is not known here holds: better too little is given than too much."""
+    if scope.name == "PriorityClass":
+        compare = _OPERATORS.get(scope.operator)
+        return compare is None or compare(pod.priority_class, scope.values)
+    check = _SCOPES.get(scope.name)
+    return check is None or check(pod)
+
+
+def _is_best_effort(pod: PodRequest) -> bool:
+    return not (pod.resources.get("cpu") or pod.resources.get("memory"))
+
+
+_SCOPES: dict[str, Callable[[PodRequest], bool]] = {
+    "Terminating": lambda pod: pod.has_deadline,
+    "NotTerminating": lambda pod: not pod.has_deadline,
+    "BestEffort": _is_best_effort,
+    "NotBestEffort": lambda pod: not _is_best_effort(pod),
+}
+_OPERATORS: dict[str, Callable[[str, tuple[str, ...]], bool]] = {
+    "In": lambda name, values: name in values,
+    "NotIn": lambda name, values: name not in values,
+    "Exists": lambda name, _values: bool(name),
+    "DoesNotExist": lambda name, _values: not name,
+}

@@ -1,0 +1,80 @@
+"""A share that grows stays within the quotas of its namespace."""
+
+import asyncio
+from pathlib import Path
+
+from gpupool.cli.resize import resize
+from gpupool.contract.objects import Obj
+from gpupool.kube.client import Kube
+from gpupool.kube.resources import RESOURCE_QUOTAS
+from gpupool.scheduler.run import Scheduler
+from tests.scheduler.world import add_node, add_pods, bound, gpu_pod, scheduling, world
+
+UNITS = "requests.aliyun.com/gpu-mem"
+WAIT_S = 60.0
+
+
+async def add_quota(
+    kube: Kube, scheduler: Scheduler, hard: int, used: int, **scopes: object
+) -> None:
+    """With what the API server counts. The scheduler knows of it by then."""
+    spec: Obj = {"hard": {UNITS: str(hard)}, **scopes}
+    metadata = {"name": "gpus", "namespace": "default"}
+    await kube.create(RESOURCE_QUOTAS, {"metadata": metadata, "spec": spec})
+    status = {"hard": spec["hard"], "used": {UNITS: str(used)}}
+    await kube.patch(RESOURCE_QUOTAS.path("default", "gpus", "status"), {"status": status})
+    async with asyncio.timeout(WAIT_S):
+        while [quota.used for quota in scheduler.state.quotas.values()] != [used]:  # noqa: ASYNC110
+            await asyncio.sleep(0.01)
+
+
+async def grown(kube: Kube, pod: str, units: int) -> str:
+    return await resize(kube, ("default", pod), "", units, WAIT_S)
+
+
+async def two_pods(kube: Kube) -> None:
+    """Of 3 units each, with room to grow."""
+    await add_node(kube, "n", 2)
+    await add_pods(kube, gpu_pod("a", units=3), gpu_pod("b", units=3))
+    await bound(kube, 2)
+
+
+async def test_a_share_grows_up_to_the_quota_and_no_further(tmp_path: Path) -> None:
+    async with world(tmp_path) as kube, scheduling(kube) as scheduler:
+        await two_pods(kube)
+        await add_quota(kube, scheduler, hard=10, used=6)
+        assert await grown(kube, "a", 8) == (
+            "refused: quota gpus of namespace default has 10 units of gpu-mem; "
+            "others have 3, so this pod can have 7, not 8"
+        )
+        assert (await grown(kube, "a", 7)).startswith("done: ")
+
+
+async def test_what_others_have_grown_counts(tmp_path: Path) -> None:
+    async with world(tmp_path) as kube, scheduling(kube) as scheduler:
+        await two_pods(kube)
+        await add_quota(kube, scheduler, hard=10, used=6)
+        assert (await grown(kube, "a", 6)).startswith("done: ")
+        assert "others have 6, so this pod can have 4, not 5" in await grown(kube, "b", 5)
+        assert (await grown(kube, "b", 4)).startswith("done: ")
+
+
+async def test_a_quota_for_other_pods_is_none_of_its_business(tmp_path: Path) -> None:
+    async with world(tmp_path) as kube, scheduling(kube) as scheduler:
+        await two_pods(kube)
+        high = {"scopeName": "PriorityClass", "operator": "In", "values": ["high"]}
+        selector = {"matchExpressions": [high]}
+        await add_quota(kube, scheduler, hard=0, used=0, scopeSelector=selector)
+        assert (await grown(kube, "a", 8)).startswith("done: ")
+
+
+async def test_a_quota_that_is_gone_counts_no_more(tmp_path: Path) -> None:
+    async with world(tmp_path) as kube, scheduling(kube) as scheduler:
+        await two_pods(kube)
+        await add_quota(kube, scheduler, hard=6, used=6)
+        assert "can have 3, not 4" in await grown(kube, "a", 4)
+        await kube.delete(RESOURCE_QUOTAS, "gpus", "default")
+        async with asyncio.timeout(WAIT_S):
+            while scheduler.state.quotas:  # noqa: ASYNC110
+                await asyncio.sleep(0.01)
+        assert (await grown(kube, "a", 4)).startswith("done: ")
