@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gpupool.localcluster.apiserver.patch import field_set
-from gpupool.localcluster.apiserver.patch.field_compare import compared
+from gpupool.localcluster.apiserver.patch.field_compare import compared, set_in
 from gpupool.localcluster.apiserver.patch.field_set import LEAF, FieldSet
 from gpupool.localcluster.apiserver.patch.field_walk import added, declared
 from gpupool.localcluster.apiserver.patch.shape import root_of, shape_of
@@ -160,3 +160,29 @@ def test_values_that_do_not_fit_their_schema_do_no_harm() -> None:
         compared(shape, odd, other)
         compared(shape, other, odd)
         declared(shape, odd)
+
+
+@given(st.lists(things, min_size=1, max_size=4))
+def test_what_is_set_in_a_new_thing_does_not_depend_on_the_things_before_it(
+    made: list[Any],
+) -> None:
+    blank: dict[str, Any] = {"metadata": {}}
+    for number, value in enumerate(made):
+        value["metadata"]["uid"] = str(number)
+        before = orjson.dumps(value)
+        expected, _ = compared(ROOT, blank, value)
+
+        assert set_in(ROOT, blank, value) == expected
+        value["metadata"]["uid"] = "another"
+        assert orjson.dumps(set_in(ROOT, blank, value)) == orjson.dumps(expected)
+        value["metadata"]["uid"] = str(number)
+        assert orjson.dumps(value) == before
+
+
+def test_what_is_remembered_of_new_things_has_an_end() -> None:
+    for number in range(2_000):
+        set_in(ROOT, {"metadata": {}}, thing({"replicas": number}))
+    set_in(ROOT, {"metadata": {}}, thing({"selector": {"a": "x" * 100_000}}))
+
+    assert len(ROOT.created) <= 256
+    assert max(map(len, ROOT.created)) < 20_000

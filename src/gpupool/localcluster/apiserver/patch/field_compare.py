@@ -3,13 +3,40 @@
 from collections.abc import Sequence
 from typing import Any, TypeAlias
 
+import orjson
+
+from gpupool.contract.objects import Obj
 from gpupool.localcluster.apiserver.patch.field_set import LEAF, FieldSet, in_order
 from gpupool.localcluster.apiserver.patch.field_walk import added, fresh
 from gpupool.localcluster.apiserver.patch.path_element import SELF
 from gpupool.localcluster.apiserver.patch.shape import Form, Shape, element_of
 
+# A client that sends ever new objects, or huge ones, must not fill the memory.
+_MAX_REMEMBERED = 256
+_MAX_REMEMBERED_BYTES = 16 * 1024
+
 # None: nothing at all. The set of an element that is itself a member may be empty.
 Comparison: TypeAlias = tuple[FieldSet | None, FieldSet | None]
+
+
+def set_in(root: Shape, blank: Obj, new: Obj) -> FieldSet | None:
+    """What is changed in a new object, compared with `blank`, of which `root` has but one.
+
+    Objects of one template differ in what nobody owns: their names, their times. So the same answer
+    is given again for whatever is alike but for that.
+    """
+    hidden = root.child("metadata").hidden
+    owned = {name: value for name, value in new.items() if name not in root.hidden}
+    owned["metadata"] = {name: v for name, v in new["metadata"].items() if name not in hidden}
+    key = orjson.dumps(owned)
+    known: FieldSet | None = root.created.get(key)
+    if known is None:
+        known, _ = compared(root, blank, new)
+        if len(key) <= _MAX_REMEMBERED_BYTES:
+            if len(root.created) >= _MAX_REMEMBERED:
+                root.created.clear()
+            root.created[key] = known
+    return known
 
 
 def compared(shape: Shape, old: Any, new: Any) -> Comparison:

@@ -23,15 +23,14 @@ set metadata.managedFields of the new object in place; its metadata must be its 
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from gpupool.contract.objects import Obj
 from gpupool.localcluster.apiserver.kinds import Kind
 from gpupool.localcluster.apiserver.patch import field_set
 from gpupool.localcluster.apiserver.patch.blank import blank
-from gpupool.localcluster.apiserver.patch.field_compare import compared
+from gpupool.localcluster.apiserver.patch.field_compare import compared, set_in
 from gpupool.localcluster.apiserver.patch.field_set import BadFields, FieldSet
 from gpupool.localcluster.apiserver.patch.shape import root_of
 from gpupool.localcluster.apiserver.schema.node import Schema
@@ -46,8 +45,7 @@ Entry = dict[str, Any]
 Identity = tuple[str, str, str, str]
 
 
-@dataclass(frozen=True, slots=True)
-class Writer:
+class Writer(NamedTuple):
     """Who writes, when (RFC 3339, UTC, seconds; None: not to be noted), and through which
     subresource."""
 
@@ -68,9 +66,14 @@ def manager_name(field_manager: str, user_agent: str) -> str:
 
 
 def track_create(obj: Obj, writer: Writer, kind: Kind, schema: Schema) -> None:
-    sent = _sent(obj["metadata"].get("managedFields"), [])
+    sent = obj["metadata"].get("managedFields")
+    entries = _sent(sent, []) if sent else ()
     before = blank(kind.api_version, kind.kind)
-    _track(obj, sent, before, (writer, kind, schema))
+    if entries:
+        _track(obj, entries, before, (writer, kind, schema))
+        return
+    fields = set_in(root_of(schema, kind, writer.subresource), before, obj)
+    put(obj, [entry_of(writer, UPDATE, kind.api_version, fields, writer.time)] if fields else ())
 
 
 def track_update(old: Obj, new: Obj, writer: Writer, kind: Kind, schema: Schema) -> None:

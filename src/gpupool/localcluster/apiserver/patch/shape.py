@@ -68,6 +68,7 @@ class Shape:
         "_children",
         "_items",
         "claims",
+        "created",
         "form",
         "fresh",
         "hidden",
@@ -88,6 +89,7 @@ class Shape:
         self.plans: dict[tuple[str, ...], Any] = {}
         self.fresh: dict[tuple[str, ...], Any] = {}
         self.lists: dict[bytes, Any] = {}
+        self.created: dict[bytes, Any] = {}  # of whole new objects: see field_compare
         self.claims: dict[tuple[str, ...], Any] = {}
 
     def child(self, name: str) -> "Shape":
