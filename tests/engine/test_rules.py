@@ -14,11 +14,14 @@ from gpupool.engine.decide import Placement, Unschedulable, decide, feasible
 from gpupool.engine.discrepancies import excesses
 from gpupool.engine.explain import explain
 from gpupool.engine.policies import POLICIES
-from gpupool.engine.policies.mix import Mix
+from gpupool.engine.policies.mix import Demand, Mix
+from gpupool.engine.policies.policy import Ask
 from gpupool.engine.preempt import Preemption, preempt
 from tests.engine import naive, samples
 
+_MIX = Mix((Demand(Ask(1, 2, 0, 1, 0), (), 3), Demand(Ask(2, 0, 0, 2, 0), (), 1)), (4, 4), (2, 4))
 POLICY = {name: make(Mix()) for name, make in POLICIES.items()}
+POLICY["residue that has learned"] = POLICIES["residue"](_MIX)
 policies = st.sampled_from(sorted(POLICY))
 
 

@@ -147,11 +147,13 @@ class NodeState:
 
     def count_cards(self, held: Held, sign: int) -> list[int]:
         """The rows of the cards. One that is gone is not there; `discrepancies.py` tells of it."""
-        rows = [self.card_rows.get(hold.uuid, -1) for hold in held.cards]
-        for row, hold in zip(rows, held.cards, strict=True):
-            if row >= 0:
+        rows = []
+        for hold in held.cards:
+            row = self.card_rows.get(hold.uuid)
+            if row is not None:
                 self.cards[row].count(hold, sign)
-        return [row for row in rows if row >= 0]
+                rows.append(row)
+        return rows
 
 
 def replace_node(state: NodeState, node: Node, columns: Columns) -> None:
@@ -179,6 +181,7 @@ def replace_node(state: NodeState, node: Node, columns: Columns) -> None:
     columns.card_free[:, at] = 0
     columns.card_total[:, at] = 1
     columns.card_compute[:, at] = 0
+    columns.card_total[: len(cards), at] = [card.total for card in state.cards]
     write_cards(state, columns, range(len(cards)))
 
 
@@ -202,14 +205,20 @@ def write_resources(state: NodeState, columns: Columns, names: Iterable[str]) ->
 
 
 def write_cards(state: NodeState, columns: Columns, rows: Iterable[int]) -> None:
+    """What is free of these, and of all together."""
     at, cards = state.index, state.cards
     for row in rows:
         card = cards[row]
         columns.card_free[row, at] = card.free
-        columns.card_total[row, at] = card.total
         columns.card_compute[row, at] = card.compute
-    columns.largest_free[at] = max([card.free for card in cards], default=0)
-    columns.whole_free[at] = sum([card.is_untouched for card in cards])
+    largest = untouched = 0
+    for card in cards:
+        if card.free > largest:
+            largest = card.free
+        if card.is_untouched:
+            untouched += 1
+    columns.largest_free[at] = largest
+    columns.whole_free[at] = untouched
 
 
 def card_holds(pod: PodRequest, allocation: Allocation) -> tuple[CardHold, ...]:

@@ -18,6 +18,7 @@ class Row:
     policy: Policy
     ask: Ask
     need: Ints  # (R, 1): of each resource that the columns count
+    needs: list[tuple[int, int]]  # the same, as (row, amount) of what it asks something of
     whole: int  # cards at a time
     shares: tuple[GpuAsk, ...]
     allowed: Bools  # by what the nodes are, whatever is held of them

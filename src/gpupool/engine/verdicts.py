@@ -16,12 +16,14 @@ from gpupool.engine.filters.gpus import allows_mode, has_shares, whole_cards
 from gpupool.engine.least_allocated import least_allocated
 from gpupool.engine.policies.policy import Ask, Ints, Policy
 from gpupool.engine.row import NEVER, Row
+from gpupool.engine.verdict_of_one import verdict_of_one
 
 _MOST_BYTES = 192 * 2**20  # of all rows together
 _BYTES_A_NODE = 9
 _MIB_SHIFT = 20
 # A pod without GPUs goes to a node with cards only if there is no other: all costs are below this.
 _WITH_CARDS = 2**55
+_FEW = 5  # so many nodes are judged faster one by one
 
 
 def shape_of(pod: PodRequest) -> Hashable:
@@ -44,7 +46,9 @@ def ask_of(pod: PodRequest) -> Ask:
     memory = pod.resources.get("memory", 0) >> _MIB_SHIFT
     if not pod.gpus:
         return Ask(0, 0, 0, cpu, memory)
-    ask = max(pod.gpus, key=lambda a: (a.whole, a.units * a.cards, a.percent))
+    ask = pod.gpus[0]
+    if len(pod.gpus) > 1:
+        ask = max(pod.gpus, key=lambda a: (a.whole, a.units * a.cards, a.percent))
     return Ask(ask.whole or ask.cards, ask.units, ask.percent, cpu, memory)
 
 
@@ -63,11 +67,13 @@ def row_of(cluster: Cluster, pod: PodRequest, policy: Policy) -> Row:
 
 def _new_row(cluster: Cluster, pod: PodRequest, policy: Policy) -> Row:
     size = cluster.columns.size
+    need = resources.need_of(pod, cluster.columns)
     row = Row(
         pod=pod,
         policy=policy,
         ask=ask_of(pod),
-        need=resources.need_of(pod, cluster.columns),
+        need=need,
+        needs=resources.needs_in(need),
         whole=whole_cards(pod),
         shares=tuple(ask for ask in pod.gpus if ask.units),
         allowed=np.zeros(size, dtype=np.bool_),
@@ -96,9 +102,17 @@ def _catch_up(cluster: Cluster, row: Row) -> None:
     changed = cluster.changes.since(row.changes)
     row.changes = position
     if changed is None or len(changed) > cluster.columns.size:
-        nodes: Ints = np.arange(cluster.columns.size)
+        _judge_again(cluster, row, np.arange(cluster.columns.size))
+        return
+    different = set(changed)
+    if len(different) <= _FEW and row.policy.cost is not None and row.ask.cards:
+        for node in different:
+            row.costs[node] = verdict_of_one(cluster, row, node)
     else:
-        nodes = np.array(list(set(changed)), dtype=np.intp)
+        _judge_again(cluster, row, np.array(list(different), dtype=np.intp))
+
+
+def _judge_again(cluster: Cluster, row: Row, nodes: Ints) -> None:
     row.costs[nodes] = NEVER
     _judge(cluster, row, nodes[row.allowed[nodes]])
 
@@ -108,6 +122,7 @@ def _catch_up_with_nodes(cluster: Cluster, row: Row) -> None:
     row.node_changes = cluster.node_changes.position
     if len(row.need) != len(cluster.columns.free):
         row.need = resources.need_of(row.pod, cluster.columns)
+        row.needs = resources.needs_in(row.need)
     present = cluster.columns.present
     if changed is None:
         row.allowed[:] = False

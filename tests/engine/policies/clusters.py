@@ -29,18 +29,20 @@ demands = st.builds(Demand, asks, st.sampled_from([(), (), (0,), (1,), (0, 1)]),
 
 
 @st.composite
-def mixes(draw: st.DrawFn) -> Mix:
-    return Mix(tuple(draw(st.lists(demands, min_size=1, max_size=5))), (4, 4), (UNITS,))
+def mixes(draw: st.DrawFn, sizes: tuple[int, ...] = (UNITS,)) -> Mix:
+    return Mix(tuple(draw(st.lists(demands, min_size=1, max_size=5))), (4, 4), sizes)
 
 
 @st.composite
-def clusters(draw: st.DrawFn) -> Cluster:
-    """Up to four nodes of two models, on which pods hold something already."""
+def clusters(draw: st.DrawFn, sizes: tuple[int, ...] = (UNITS,)) -> Cluster:
+    """Up to four nodes of two models; `sizes` of cards."""
     cluster = Cluster()
     for at in range(draw(st.integers(1, 4))):
         cards = tuple(
-            Card(index, f"{at}-{index}", f"model-{at % 2}", UNITS, unit_mib=1)
-            for index in range(draw(st.integers(1, 4)))
+            Card(index, f"{at}-{index}", f"model-{at % 2}", size, unit_mib=1)
+            for index, size in enumerate(
+                draw(st.lists(st.sampled_from(sizes), min_size=1, max_size=4))
+            )
         )
         allocatable = {"cpu": draw(st.integers(4, 12)), "memory": 12 * MIB, "pods": 99}
         cluster.set_node(Node(f"n{at}", allocatable=allocatable, inventory=Inventory(cards)))

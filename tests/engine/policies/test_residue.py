@@ -1,4 +1,3 @@
-import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -16,6 +15,7 @@ from tests.engine.policies.clusters import (
     asks,
     clusters,
     fits,
+    fitting,
     mixes,
     nodes_of,
     request,
@@ -86,20 +86,47 @@ def test_a_pod_without_much_gpu_stays_off_the_cpu_that_cards_need() -> None:
     assert place(here, Ask(1, 5, 0, 5, 1), known)[0] == "roomy"
 
 
-@given(cluster=clusters(), known=mixes(), pods=st.lists(asks, max_size=8), ask=asks)
-@settings(deadline=None, max_examples=100)
-def test_few_nodes_cost_what_they_cost_among_many(
-    cluster: Cluster, known: Mix, pods: list[Ask], ask: Ask
+SIZES = (UNITS // 2, UNITS, 2 * UNITS)
+mixed = st.one_of(
+    st.tuples(clusters(), mixes()),
+    st.tuples(clusters(SIZES), mixes(SIZES)),
+    st.tuples(clusters(SIZES), mixes(SIZES[:2])),  # some are larger than any known one
+    st.tuples(clusters(SIZES), mixes(SIZES[2:])),
+)
+
+
+@given(here=mixed, pods=st.lists(asks, max_size=8), ask=asks)
+@settings(deadline=None, max_examples=60)
+def test_one_node_costs_what_it_costs_among_many(
+    here: tuple[Cluster, Mix], pods: list[Ask], ask: Ask
 ) -> None:
+    cluster, known = here
     policy = POLICIES["residue"](known)
+    assert policy.cost is not None
     for at, other in enumerate(pods):
         decision = decide(cluster, request(other, str(at)), policy)
         if isinstance(decision, Placement):
             cluster.hold(request(other, str(at)), decision.node, decision.allocation)
+    nodes = [int(n) for n in nodes_of(cluster) if fits(cluster, ask, int(n))]
+    among_many = policy.costs(cluster.columns, ask, as_nodes(*nodes)).tolist()
+    assert [policy.cost(cluster.columns, ask, node) for node in nodes] == among_many
+    for node in nodes:
+        chosen = policy.cards(cluster.columns, ask, node)
+        assert len(set(chosen)) == ask.cards
+        assert set(chosen) <= set(fitting(cluster, ask, node))
+
+
+@given(cluster=clusters(SIZES), known=mixes(SIZES), ask=asks)
+@settings(deadline=None, max_examples=60)
+def test_what_a_node_costs_has_nothing_to_do_with_how_many_cards_others_have(
+    cluster: Cluster, known: Mix, ask: Ask
+) -> None:
+    policy = POLICIES["residue"](known)
     nodes = as_nodes(*(int(n) for n in nodes_of(cluster) if fits(cluster, ask, int(n))))
-    if len(nodes):
-        many = policy.costs(cluster.columns, ask, np.tile(nodes, 9))
-        assert many.tolist() == policy.costs(cluster.columns, ask, nodes).tolist() * 9
+    before = policy.costs(cluster.columns, ask, nodes).tolist()
+    many = Inventory(tuple(Card(i, f"many-{i}", "m", UNITS, unit_mib=1) for i in range(9)))
+    cluster.set_node(Node("many", inventory=many))
+    assert policy.costs(cluster.columns, ask, nodes).tolist() == before
 
 
 def test_a_card_that_is_larger_than_any_known_one_is_judged_too() -> None:

@@ -14,10 +14,10 @@ REASON = "node(s) didn't have free ports for the requested pod ports"
 def passes(pod: PodRequest, cluster: Cluster, nodes: Ints) -> Bools:
     if not pod.host_ports:
         return np.ones(len(nodes), dtype=np.bool_)
-    return np.array([_is_free(pod, cluster, int(node)) for node in nodes], dtype=np.bool_)
+    return np.array([is_free(pod, cluster, int(node)) for node in nodes], dtype=np.bool_)
 
 
-def _is_free(pod: PodRequest, cluster: Cluster, node: int) -> bool:
+def is_free(pod: PodRequest, cluster: Cluster, node: int) -> bool:
     taken = cluster.at(node).ports
     return not taken or not any(
         mine.collides(theirs) for mine in pod.host_ports for theirs in taken

@@ -24,6 +24,11 @@ def need_of(pod: PodRequest, columns: Columns) -> Ints:
     return need
 
 
+def needs_in(need: Ints) -> list[tuple[int, int]]:
+    """(row, amount) of what is needed."""
+    return [(row, amount) for row, amount in enumerate(need[:, 0].tolist()) if amount]
+
+
 def passes(pod: PodRequest, cluster: Cluster, nodes: Ints) -> Bools:
     return has_room(cluster.columns, need_of(pod, cluster.columns), nodes)
 

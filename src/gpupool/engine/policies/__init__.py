@@ -1,13 +1,14 @@
 """POLICIES: where a pod's GPU ask goes among the nodes that can take it. Pure; one file for each.
 
-`POLICIES[name](mix)` makes a `Policy` for a mix of work (`mix.py`); a policy is two functions:
+`POLICIES[name](mix)` makes a `Policy` for a mix of work (`mix.py`); a policy is these functions:
 
 - `costs(columns, ask, nodes)`: a whole number for each node of `nodes`, lower is better; the engine
   takes the lowest, and of equal ones the first in the order of nodes. It depends on nothing but
   that node's own columns, so that only nodes that changed need be judged again;
-- `cards(columns, ask, node)`: the cards on the chosen node, as indexes.
+- `cards(columns, ask, node)`: the cards on the chosen node, as indexes;
+- `cost(columns, ask, node)`: what `costs` says of one node, if that can be had faster.
 
-Both are asked only about nodes on which the ask fits; what they say of others means nothing. A new
+They are asked only about nodes on which the ask fits; what they say of others means nothing. A new
 mix makes a new policy: costs that are kept from an older one are void.
 """
 

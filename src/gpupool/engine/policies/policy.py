@@ -48,3 +48,5 @@ class Policy:
     name: str
     costs: Callable[[CardColumns, Ask, Ints], Ints]
     cards: Callable[[CardColumns, Ask, int], tuple[int, ...]]
+    # What `costs` says, of one node; None: nothing is faster than `costs`.
+    cost: Callable[[CardColumns, Ask, int], int] | None = None

@@ -1,0 +1,75 @@
+"""Verdicts that were kept up to date, against those of a cluster that was made anew."""
+
+from dataclasses import replace
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from gpupool.core.request import PodRequest
+from gpupool.engine.cluster import Cluster
+from gpupool.engine.decide import Placement, decide, policy_for
+from gpupool.engine.policies import POLICIES
+from gpupool.engine.policies.mix import Demand, Mix
+from gpupool.engine.policies.policy import Ask, Policy
+from gpupool.engine.verdicts import row_of
+from tests.engine import samples
+
+_ASKS = (Ask(1, 1, 0, 1, 0), Ask(1, 3, 0, 1, 0), Ask(2, 0, 0, 2, 0), Ask(1, 2, 30, 1, 0))
+_MIXES = [
+    Mix(tuple(Demand(ask, (), 3) for ask in asks), (4, 4), sizes)
+    for asks in (_ASKS[:3], _ASKS)
+    for sizes in ((4,), (2, 3, 4))
+]
+policies = st.sampled_from(
+    [POLICIES["residue"](mix) for mix in _MIXES] + [POLICIES["fgd"](mix) for mix in _MIXES[:1]]
+)
+
+
+def costs_of(cluster: Cluster, pod: PodRequest, policy: Policy) -> dict[str, int]:
+    row = row_of(cluster, pod, policy_for(pod, policy))
+    return {cluster.at(n).node.name: int(row.costs[n]) for n in cluster.all_nodes().tolist()}
+
+
+def placed(cluster: Cluster, pod: PodRequest, policy: Policy) -> Placement | None:
+    decision = decide(cluster, pod, policy)
+    return decision if isinstance(decision, Placement) else None
+
+
+def made_anew(cluster: Cluster) -> Cluster:
+    """The same nodes in the same order, the same pods; nothing is known of any shape of pod."""
+    copy = Cluster()
+    copy.models |= cluster.models
+    for index in cluster.all_nodes().tolist():
+        copy.set_node(cluster.at(index).node)
+    for held in cluster.holds():
+        copy.hold(held.pod, held.node, held.allocation)
+    return copy
+
+
+@given(data=st.data(), policy=policies)
+@settings(deadline=None, max_examples=80)
+def test_what_was_kept_up_to_date_is_what_would_be_found_from_scratch(
+    data: st.DataObject, policy: Policy
+) -> None:
+    cluster = Cluster()
+    for _ in range(4):
+        cluster.set_node(data.draw(samples.themed_nodes("gpus")))
+    shapes = data.draw(st.lists(samples.pods("gpus"), min_size=2, max_size=3))
+    for step in range(data.draw(st.integers(1, 12))):
+        event = data.draw(st.sampled_from(("come", "come", "come", "go", "node", "gone")))
+        if event == "come":
+            pod = replace(data.draw(st.sampled_from(shapes)), uid=f"v{step}")
+            decision = decide(cluster, pod, policy)
+            if isinstance(decision, Placement):
+                cluster.hold(pod, decision.node, decision.allocation)
+        elif event == "go":
+            cluster.release(f"v{data.draw(st.integers(0, step))}")
+        elif event == "node":
+            cluster.set_node(data.draw(samples.themed_nodes("gpus")))
+        else:
+            cluster.remove_node(data.draw(st.sampled_from(samples.NODE_NAMES)))
+        scratch = made_anew(cluster)
+        for pod in shapes:
+            assert placed(cluster, pod, policy) == placed(scratch, pod, policy)
+            if len(pod.gpus) <= 1:  # of several asks, nodes are ruled out while deciding
+                assert costs_of(cluster, pod, policy) == costs_of(scratch, pod, policy)
