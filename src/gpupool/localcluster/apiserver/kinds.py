@@ -68,7 +68,10 @@ class Kind:
         return hash((self.group, self.version, self.plural, self.kind))
 
     def subresource(self, name: str) -> Subresource | None:
-        return next((s for s in self.subresources if s.name == name), None)
+        for found in self.subresources:
+            if found.name == name:
+                return found
+        return None
 
     @property
     def qualified(self) -> str:

@@ -9,6 +9,7 @@ from gpupool.localcluster.apiserver.admission.attributes import (
 _NOT_READY = "node.kubernetes.io/not-ready"
 _UNREACHABLE = "node.kubernetes.io/unreachable"
 _SECONDS = 300
+_ADDED = {"operator": "Exists", "effect": "NoExecute", "tolerationSeconds": _SECONDS}
 
 
 def tolerate_short_outages(attributes: Attributes, cluster: ClusterView) -> None:
@@ -18,9 +19,9 @@ def tolerate_short_outages(attributes: Attributes, cluster: ClusterView) -> None
     spec = attributes.obj["spec"]
     tolerations: list[Obj] = spec.get("tolerations") or []
     added = [
-        {"key": key, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": _SECONDS}
+        {"key": key, **_ADDED}
         for key in (_NOT_READY, _UNREACHABLE)
-        if not any(_covers(toleration, key) for toleration in tolerations)
+        if not (tolerations and any(_covers(toleration, key) for toleration in tolerations))
     ]
     if added:
         spec["tolerations"] = [*tolerations, *added]

@@ -1,6 +1,8 @@
 """What a pod as a whole asks for: sums over its containers, pod-level defaults, its QoS class."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from functools import lru_cache
+from typing import TypeAlias
 
 from gpupool.contract.objects import Obj
 from gpupool.core import quantity
@@ -45,34 +47,47 @@ def aggregate(spec: Obj, what: str) -> _Amounts:
 
 
 def qos_class(spec: Obj) -> str:
+    if "resources" in spec:
+        return _qos((_asked(spec["resources"]),), pod_level=True)
+    containers = [*spec.get("containers", ()), *spec.get("initContainers", ())]
+    return _qos(tuple([_asked(one["resources"]) for one in containers]), pod_level=False)
+
+
+# Requests and limits as (resource, amount), and whether there are any limits at all.
+_Asked: TypeAlias = tuple[tuple[tuple[str, str], ...], tuple[tuple[str, str], ...], bool]
+
+
+def _asked(resources: Obj) -> _Asked:
+    requests, limits = resources.get("requests") or _NONE, resources.get("limits") or _NONE
+    return _compute(requests), _compute(limits), bool(limits)
+
+
+_NONE: Mapping[str, str] = {}
+
+
+def _compute(amounts: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
+    return tuple([(name, amounts[name]) for name in ("cpu", "memory") if name in amounts])
+
+
+@lru_cache(maxsize=1024)  # the pods of a cluster ask for few different amounts
+def _qos(parts: tuple[_Asked, ...], *, pod_level: bool) -> str:
     requests: _Amounts = {}
     limits: _Amounts = {}
     guaranteed = True
-    if "resources" in spec:
-        parts = [spec["resources"]]
-    else:
-        containers = [*spec.get("containers", ()), *spec.get("initContainers", ())]
-        parts = [one["resources"] for one in containers]
-    for resources in parts:
-        _add(requests, _compute(resources.get("requests")))
-        limited = _compute(resources.get("limits"))
-        _add(limits, limited)
+    for requested, limited, has_limits in parts:
+        _add(requests, _positive(requested))
+        above_zero = _positive(limited)
+        _add(limits, above_zero)
         # Of pod-level resources only limits that are there count.
-        if len(limited) < 2 and ("resources" not in spec or resources.get("limits")):
+        if len(above_zero) < 2 and (not pod_level or has_limits):
             guaranteed = False
     if not requests and not limits:
         return "BestEffort"
     return "Guaranteed" if guaranteed and requests == limits else "Burstable"
 
 
-def _compute(amounts: Mapping[str, str] | None) -> dict[str, str]:
-    if not amounts:
-        return {}
-    return {
-        name: amounts[name]
-        for name in ("cpu", "memory")
-        if name in amounts and quantity.parse(amounts[name]).nanos > 0
-    }
+def _positive(amounts: Iterable[tuple[str, str]]) -> dict[str, str]:
+    return {name: text for name, text in amounts if quantity.parse(text).nanos > 0}
 
 
 def _default_requests(spec: Obj, limits: dict[str, str], requests: dict[str, str]) -> None:

@@ -7,7 +7,7 @@ Nulls mean absent and are left out, but for times that Go writes as null (`nulls
 """
 
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, lru_cache
 from importlib import resources
 from typing import Any
 
@@ -96,9 +96,14 @@ def _canonical(value: Any) -> Any:
     """Of a quantity, of a map of them, or of a list (no type has one today)."""
     if type(value) is dict:
         for name, amount in value.items():
-            value[name] = quantity.to_milli(quantity.parse(_text(amount))).text
+            value[name] = _in_milli(_text(amount))
         return value
     return quantity.parse(_text(value)).text
+
+
+@lru_cache(maxsize=4096)
+def _in_milli(text: str) -> str:
+    return quantity.to_milli(quantity.parse(text)).text
 
 
 def _text(value: Any) -> str:

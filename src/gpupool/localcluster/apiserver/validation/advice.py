@@ -18,6 +18,7 @@ _GONE_VOLUMES = {
     "quobyte": "quobyte: deprecated in v1.22, non-functional in v1.25+",
 }
 _IN_BYTES = ("memory", "ephemeral-storage")
+_SMALL = frozenset("mun")  # suffixes of less than one
 
 
 def advice(obj: Obj, kind: Kind) -> list[str]:
@@ -70,19 +71,19 @@ def _container(container: Obj, path: str) -> Iterator[str]:
     resources = container["resources"]
     for list_name in ("limits", "requests"):
         for name, amount in resources.get(list_name, {}).items():
-            if name in _IN_BYTES and amount.endswith(("m", "u", "n")) and _is_fraction(amount):
+            if name in _IN_BYTES and amount[-1:] in _SMALL and _is_fraction(amount):
                 yield (
                     f"{path}.resources.{list_name}[{name}]: fractional byte value "
                     f'"{amount}" is invalid, must be an integer'
                 )
-    yield from _repeated_ports(container.get("ports", ()), path)
-    seen: set[str] = set()
-    for place, variable in enumerate(container.get("env", ())):
-        name = variable["name"]
-        if name in seen:
-            hides = f'hides previous definition of "{name}"'
-            yield f"{path}.env[{place}]: {hides}, which may be dropped when using apply"
-        seen.add(name)
+    if len(container.get("ports", ())) > 1:
+        yield from _repeated_ports(container["ports"], path)
+    names = [variable["name"] for variable in container.get("env", ())]
+    if len(set(names)) < len(names):
+        for place, name in enumerate(names):
+            if name in names[:place]:
+                hides = f'hides previous definition of "{name}"'
+                yield f"{path}.env[{place}]: {hides}, which may be dropped when using apply"
 
 
 def _repeated_ports(ports: list[Obj], path: str) -> Iterator[str]:
@@ -110,13 +111,8 @@ def _custom_kind(obj: Obj) -> Iterator[str]:
     return iter(crd_warnings(obj))
 
 
-def _endpoints(obj: Obj) -> Iterator[str]:
-    yield "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice"
-
-
 _ADVICE: Mapping[tuple[str, str], Callable[[Obj], Iterator[str]]] = {
     ("", "Pod"): _pod,
-    ("", "Endpoints"): _endpoints,
     ("", "Secret"): _secret,
     ("apiextensions.k8s.io", "CustomResourceDefinition"): _custom_kind,
     ("apps", "Deployment"): _template,
