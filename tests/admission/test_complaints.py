@@ -1,15 +1,21 @@
 import pytest
 
 from gpupool.admission.cards import ClusterCards
+from gpupool.contract.objects import Obj
 from tests.admission.pods import admitted, container, pod, refusal
 
 LIMITS = "spec.containers[0].resources.limits"
 
 
-@pytest.mark.parametrize("amount", ["0.5", "500m", "-1", "x", "1.5"])
+@pytest.mark.parametrize("amount", ["0.5", "500m", "x", "1.5"])
 def test_only_whole_numbers_of_cards_are_given_out(amount: str) -> None:
     said = refusal(pod(container(gpu=amount)))
     assert said == f"{LIMITS}[nvidia.com/gpu]: wanted a whole number, found {amount}"
+
+
+def test_a_negative_number_is_refused() -> None:
+    said = refusal(pod(container(gpu_mem=-1)))
+    assert said == f"{LIMITS}[aliyun.com/gpu-mem]: wanted 0 or more, found -1"
 
 
 def test_a_request_unlike_its_limit_is_refused() -> None:
@@ -52,9 +58,17 @@ def test_a_count_of_cards_is_a_number(count: str) -> None:
 
 def test_a_share_larger_than_any_card_is_refused() -> None:
     assert refusal(pod(container(gpu_mem=16))) == (
-        f"{LIMITS}[aliyun.com/gpu-mem]: wanted at most 15 GiB, which the largest shared card has, "
-        "found 16"
+        f"{LIMITS}[aliyun.com/gpu-mem]: wanted a number of GiB, at most 15 as the largest shared "
+        "card has, found 16"
     )
+
+
+def test_what_was_written_is_what_was_found() -> None:
+    assert refusal(pod(container(gpu_mem="3Gi"))).endswith(
+        "a number of GiB, at most 15 as the largest shared card has, found 3Gi"
+    )
+    said = refusal(pod(container(gpu_mem=40), labels={"aliyun.com/gpu-count": "2"}))
+    assert said.endswith("at most 2 times 15 as the largest shared card has, found 40")
 
 
 def test_a_share_of_every_card_is_as_large_as_what_it_has_on_one() -> None:
@@ -68,7 +82,7 @@ def test_without_shared_cards_any_share_may_wait_for_a_pool_to_grow() -> None:
 def test_a_share_that_names_its_node_is_refused() -> None:
     said = refusal(pod(container(gpu_mem=3), nodeName="n1"))
     assert said.startswith("spec.nodeName: wanted none")
-    assert "found n1" in said
+    assert said.endswith("found n1")
 
 
 @pytest.mark.parametrize("name", ["NVIDIA_VISIBLE_DEVICES", "ALIYUN_COM_GPU_MEM_CONTAINER"])
@@ -88,6 +102,33 @@ def test_a_compute_share_is_a_part_of_a_card(percent: int) -> None:
 
 def test_a_compute_share_needs_memory() -> None:
     assert "wanted aliyun.com/gpu-mem beside it, found none" in refusal(pod(container(percent=50)))
+    said = refusal(pod(container(percent=50, gpu=1)))
+    assert said.endswith("wanted aliyun.com/gpu-mem beside it, found nvidia.com/gpu")
+
+
+def mounting(path: str, volume: str = "mine") -> Obj:
+    return container(gpu_mem=3) | {"volumeMounts": [{"name": volume, "mountPath": path}]}
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        *("/etc/gpupool", "/etc/gpupool/limits", "etc/gpupool/", "/etc/../run/gpupool"),
+        *("/usr/local/gpupool/libcuda.so.1", "/etc/ld.so.preload"),
+    ],
+)
+def test_nothing_is_mounted_in_place_of_the_limiter(path: str) -> None:
+    assert refusal(pod(mounting(path))) == (
+        "spec.containers[0].volumeMounts[0].mountPath: wanted a path that gpupool does not use "
+        f"itself, found {path}"
+    )
+    assert refusal(pod(mounting("/etc/gpupool/limits", "gpupool-limits-0")))
+
+
+@pytest.mark.parametrize("path", ["/etc", "/etc/gpupool-of-mine", "/data"])
+def test_other_mounts_stay(path: str) -> None:
+    made = admitted(pod(mounting(path)))
+    assert made["spec"]["containers"][0]["volumeMounts"][0]["mountPath"] == path
 
 
 def test_all_that_is_wrong_is_said_at_once() -> None:

@@ -34,6 +34,13 @@ def test_a_share_gets_its_size_its_limit_file_and_its_region() -> None:
     ]
 
 
+def test_who_asks_for_nothing_sees_no_card_and_gets_no_limit() -> None:
+    asked = pod(container("main", gpu_mem=0))
+    assert list(environment(admitted(asked))) == ["NVIDIA_VISIBLE_DEVICES"]
+    assert "warnings" not in answered(asked)
+    assert admitted(pod(container("main", gpu_mem=3, gpu=0)))
+
+
 def test_every_container_has_its_own_keys() -> None:
     made = admitted(pod(container("a", gpu_mem=3), container("b", gpu_mem=2), container("c")))
     assert "'devices.gpupool.io/a'" in environment(made, 0)["NVIDIA_VISIBLE_DEVICES"]

@@ -54,6 +54,12 @@ async def shared_node(kube: Kube, name: str) -> None:
 
 
 @pytest.mark.usefixtures("port")
+async def test_a_pod_without_containers_is_refused_by_the_server_itself(kube: Kube) -> None:
+    with pytest.raises(Refused, match=r"spec\.containers: Required value"):
+        await kube.create(PODS, named("p"))
+
+
+@pytest.mark.usefixtures("port")
 async def test_a_gpu_pod_is_wired_when_it_is_made(kube: Kube) -> None:
     made = await kube.create(PODS, named("p", container("main", alpha=2)))
     assert made["spec"]["schedulerName"] == "gpupool-scheduler"
@@ -76,7 +82,7 @@ async def test_what_nodes_say_of_their_cards_counts_at_once(kube: Kube) -> None:
     await kube.create(PODS, named("early", container("main", gpu_mem=16)))
     await shared_node(kube, "n1")
     await asyncio.sleep(0)  # the watch event is on its way
-    with pytest.raises(Refused, match="wanted at most 15 GiB"):
+    with pytest.raises(Refused, match="wanted a number of GiB, at most 15"):
         await kube.create(PODS, named("late", container("main", gpu_mem=16)))
 
 

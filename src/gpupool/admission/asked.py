@@ -10,8 +10,12 @@ from gpupool.contract.names import (
     RESOURCE_GPU_PERCENT,
 )
 from gpupool.contract.objects import Obj
+from gpupool.core.quantity import NANOS, ParseError, parse, value
 
 GPU_RESOURCES = (RESOURCE_GPU, RESOURCE_GPU_MEM, RESOURCE_GPU_PERCENT, RESOURCE_GPU_ALPHA)
+
+
+_KINDS = ("limits", "requests")
 
 
 class Place(NamedTuple):
@@ -25,7 +29,18 @@ class Place(NamedTuple):
         return (self.container.get("resources") or {}).get(kind) or {}
 
     def asks(self, resource: str) -> bool:
-        return resource in self.amounts("limits")
+        """For more than nothing: templates write 0 for a container without GPUs."""
+        limits = self.amounts("limits")
+        return resource in limits and whole_number(limits[resource]) != 0
+
+
+def whole_number(text: object) -> int | None:
+    """None when it is a fraction, or no number."""
+    try:
+        quantity = parse(str(text))
+    except ParseError:
+        return None
+    return None if quantity.nanos % NANOS else value(quantity)
 
 
 def places(pod: Obj) -> Iterator[Place]:
@@ -37,10 +52,11 @@ def places(pod: Obj) -> Iterator[Place]:
 
 
 def gpu_places(pod: Obj) -> list[Place]:
+    """Containers that speak of GPUs; those that ask for 0 are shown no card of their node."""
     return [
         place
         for place in places(pod)
-        if any(place.asks(name) or name in place.amounts("requests") for name in GPU_RESOURCES)
+        if any(name in place.amounts(kind) for name in GPU_RESOURCES for kind in _KINDS)
     ]
 
 

@@ -2,8 +2,9 @@
 
 from collections.abc import Callable, Iterator
 
-from gpupool.admission.asked import GPU_RESOURCES, Place, gpu_places, is_shared
+from gpupool.admission.asked import GPU_RESOURCES, Place, gpu_places, is_shared, whole_number
 from gpupool.admission.cards import ClusterCards
+from gpupool.admission.mounts import mount_complaints
 from gpupool.contract.gpu_asks import MAX_CARDS
 from gpupool.contract.names import (
     ENV_MEM_CONTAINER,
@@ -18,7 +19,7 @@ from gpupool.contract.names import (
 )
 from gpupool.contract.objects import Obj
 from gpupool.core.gpu import WHOLE_CARD_PERCENT
-from gpupool.core.quantity import NANOS, ParseError, parse, value
+from gpupool.core.quantity import parse, value
 
 OUR_ENV = frozenset({ENV_VISIBLE_DEVICES, ENV_MEM_IDX, ENV_MEM_POD, ENV_MEM_CONTAINER, ENV_MEM_DEV})
 
@@ -39,10 +40,12 @@ def _of_container(place: Place) -> Iterator[str]:
                 asked = requests[name]
                 yield f"{field}: wanted GPUs in limits, found {asked} in requests only"
             continue
-        whole = _whole(limits[name])
-        if whole is None or whole < 0:
+        whole = whole_number(limits[name])
+        if whole is None:
             yield f"{field}: wanted a whole number, found {limits[name]}"
-        elif name in requests and _whole(requests[name]) != whole:
+        elif whole < 0:
+            yield f"{field}: wanted 0 or more, found {limits[name]}"
+        elif name in requests and whole_number(requests[name]) != whole:
             yield (
                 f"{place.field}.resources.requests[{name}]: wanted {limits[name]} as in limits, "
                 f"found {requests[name]}"
@@ -54,26 +57,20 @@ def _of_container(place: Place) -> Iterator[str]:
         )
     yield from _percent(place)
     yield from _environment(place)
-
-
-def _whole(text: object) -> int | None:
-    """None when it is a fraction, or no number."""
-    try:
-        quantity = parse(str(text))
-    except ParseError:
-        return None
-    return None if quantity.nanos % NANOS else value(quantity)
+    yield from mount_complaints(place)
 
 
 def _percent(place: Place) -> Iterator[str]:
-    if not place.asks(RESOURCE_GPU_PERCENT):
+    limits = place.amounts("limits")
+    if RESOURCE_GPU_PERCENT not in limits:
         return
     field = f"{place.field}.resources.limits[{RESOURCE_GPU_PERCENT}]"
-    percent = _whole(place.amounts("limits")[RESOURCE_GPU_PERCENT])
+    percent = whole_number(limits[RESOURCE_GPU_PERCENT])
     if percent is not None and not 1 <= percent <= WHOLE_CARD_PERCENT:
         yield f"{field}: wanted 1 to {WHOLE_CARD_PERCENT} percent of a card, found {percent}"
     if not is_shared(place):
-        yield f"{field}: wanted {RESOURCE_GPU_MEM} beside it, found none"
+        found = RESOURCE_GPU if place.asks(RESOURCE_GPU) else "none"
+        yield f"{field}: wanted {RESOURCE_GPU_MEM} beside it, found {found}"
 
 
 def _environment(place: Place) -> Iterator[str]:
@@ -88,8 +85,8 @@ def _environment(place: Place) -> Iterator[str]:
 def _node_name(pod: Obj, _cards: ClusterCards) -> Iterator[str]:
     if pod["spec"].get("nodeName"):
         yield (
-            "spec.nodeName: wanted none, because the scheduler also chooses the card; "
-            f"found {pod['spec']['nodeName']}; use nodeSelector or affinity"
+            "spec.nodeName: wanted none (the scheduler also chooses the card; use nodeSelector or "
+            f"affinity), found {pod['spec']['nodeName']}"
         )
 
 
@@ -117,11 +114,13 @@ def _too_large(pod: Obj, cards: ClusterCards) -> Iterator[str]:
     for place in gpu_places(pod):
         if not is_shared(place):
             continue
-        units = _units(place) // card_count(pod)
-        if units > cards.largest_units:
+        count = card_count(pod)
+        if _units(place) > count * cards.largest_units:
+            most = f"{count} times {cards.largest_units}" if count > 1 else cards.largest_units
             yield (
-                f"{place.field}.resources.limits[{RESOURCE_GPU_MEM}]: wanted at most "
-                f"{cards.largest_units} GiB, which the largest shared card has, found {units}"
+                f"{place.field}.resources.limits[{RESOURCE_GPU_MEM}]: wanted a number of "
+                f"{cards.unit}, at most {most} as the largest shared card has, "
+                f"found {place.amounts('limits')[RESOURCE_GPU_MEM]}"
             )
 
 

@@ -7,6 +7,7 @@ this very pod.
 
 from gpupool.admission.asked import Place, gpu_places, is_shared
 from gpupool.admission.complaints import units_per_card
+from gpupool.admission.mounts import add_mounts
 from gpupool.contract.names import (
     ANNOTATION_MEM_POD,
     ANNOTATION_NO_ISOLATION,
@@ -20,15 +21,9 @@ from gpupool.contract.names import (
     GROUP_CARD_UNITS,
     GROUP_DEVICES,
     GROUP_INDEXES,
-    GROUP_LIMITS,
     GROUP_NO_ISOLATION,
-    LIMITS_DIRECTORY,
-    LIMITS_FILE,
-    REGION_DIRECTORY,
 )
 from gpupool.contract.objects import Obj
-
-_REGION_SIZE = "1Mi"
 
 
 def inject(pod: Obj, *, scheduler_name: str) -> None:
@@ -43,7 +38,7 @@ def inject(pod: Obj, *, scheduler_name: str) -> None:
     for number, place in enumerate(gpu_places(pod)):
         _add_environment(place, pod)
         if is_shared(place):
-            _add_volumes(place, spec, number)
+            add_mounts(place, spec, number)
 
 
 def _takes_off_isolation(place: Place) -> bool:
@@ -74,23 +69,3 @@ def _add_environment(place: Place, pod: Obj) -> None:
 def _from_annotation(name: str, key: str) -> Obj:
     path = f"metadata.annotations['{key}']"
     return {"name": name, "valueFrom": {"fieldRef": {"apiVersion": "v1", "fieldPath": path}}}
-
-
-def _add_volumes(place: Place, spec: Obj, number: int) -> None:
-    """A limit file that follows its annotation, and memory that the container's processes share."""
-    limits, region = f"gpupool-limits-{number}", f"gpupool-region-{number}"
-    path = f"metadata.annotations['{GROUP_LIMITS}/{place.container['name']}']"
-    item = {"path": LIMITS_FILE, "fieldRef": {"apiVersion": "v1", "fieldPath": path}}
-    spec["volumes"] = [
-        *(v for v in spec.get("volumes") or () if v.get("name") not in (limits, region)),
-        {"name": limits, "downwardAPI": {"items": [item], "defaultMode": 0o444}},
-        {"name": region, "emptyDir": {"medium": "Memory", "sizeLimit": _REGION_SIZE}},
-    ]
-    place.container["volumeMounts"] = [
-        *(m for m in place.container.get("volumeMounts") or () if m.get("mountPath") not in _PATHS),
-        {"name": limits, "mountPath": LIMITS_DIRECTORY, "readOnly": True},
-        {"name": region, "mountPath": REGION_DIRECTORY},
-    ]
-
-
-_PATHS = frozenset({LIMITS_DIRECTORY, REGION_DIRECTORY})

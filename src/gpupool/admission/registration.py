@@ -133,9 +133,10 @@ def _asks_for_gpus() -> str:
     """Requests are enough: by now, what stands in limits stands in requests too."""
     some = " || ".join(f"'{name}' in c.resources.requests" for name in GPU_RESOURCES)
     exists = f"exists(c, has(c.resources) && has(c.resources.requests) && ({some}))"
-    return (
-        f"object.spec.containers.{exists} || "
-        f"(has(object.spec.initContainers) && object.spec.initContainers.{exists})"
+    # A pod without containers is refused later, in the words of the API server.
+    return " || ".join(
+        f"(has(object.spec.{some}) && object.spec.{some}.{exists})"
+        for some in ("containers", "initContainers")
     )
 
 

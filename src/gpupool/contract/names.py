@@ -161,6 +161,7 @@ LIMITS_FILE = "limits"
 REGION_DIRECTORY = "/run/gpupool"
 REGION_FILE = "region-1"  # the version of its layout
 LIMITER_DIRECTORY = "/usr/local/gpupool"  # the limiter itself, as the node has installed it
+PRELOAD_LIST = "/etc/ld.so.preload"  # what the loader puts into every program
 
 # The pods of the agent.
 AGENT_NAMESPACE = "kube-system"

@@ -29,6 +29,7 @@ from gpupool.contract.names import (
     LIMITER_DIRECTORY,
     LIMITS_DIRECTORY,
     LIMITS_FILE,
+    PRELOAD_LIST,
     REGION_DIRECTORY,
     REGION_FILE,
 )
@@ -72,7 +73,7 @@ class LimiterFiles(NamedTuple):
         """All read-only: the installation, and the list of what every program loads first."""
         return (
             (str(self.directory), LIMITER_DIRECTORY),
-            (str(self.directory / _PRELOAD), f"/etc/{_PRELOAD}"),
+            (str(self.directory / _PRELOAD), PRELOAD_LIST),
         )
 
     def variables(self, variables: Mapping[str, str]) -> dict[str, str]:

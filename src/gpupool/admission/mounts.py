@@ -1,0 +1,62 @@
+"""The limiter's places in a container: what admission mounts there, and what nobody else may."""
+
+import posixpath
+from collections.abc import Iterator
+
+from gpupool.admission.asked import Place, is_shared
+from gpupool.contract.names import (
+    GROUP_LIMITS,
+    LIMITER_DIRECTORY,
+    LIMITS_DIRECTORY,
+    LIMITS_FILE,
+    PRELOAD_LIST,
+    REGION_DIRECTORY,
+)
+from gpupool.contract.objects import Obj
+
+_LIMITS, _REGION = "gpupool-limits-", "gpupool-region-"  # volumes; a number follows
+_REGION_SIZE = "1Mi"
+_RESERVED = (LIMITS_DIRECTORY, REGION_DIRECTORY, LIMITER_DIRECTORY, PRELOAD_LIST)
+
+
+def mount_complaints(place: Place) -> Iterator[str]:
+    """What covers the limiter, or what it reads, would be taken for it."""
+    if not is_shared(place):
+        return
+    for i, mount in enumerate(place.container.get("volumeMounts") or ()):
+        path = _path(mount)
+        if not _is_ours(mount) and any(f"{path}/".startswith(f"{each}/") for each in _RESERVED):
+            yield (
+                f"{place.field}.volumeMounts[{i}].mountPath: wanted a path that gpupool does not "
+                f"use itself, found {mount['mountPath']}"
+            )
+
+
+def add_mounts(place: Place, spec: Obj, number: int) -> None:
+    """A limit file that follows its annotation, and memory that the container's processes share."""
+    limits, region = f"{_LIMITS}{number}", f"{_REGION}{number}"
+    path = f"metadata.annotations['{GROUP_LIMITS}/{place.container['name']}']"
+    item = {"path": LIMITS_FILE, "fieldRef": {"apiVersion": "v1", "fieldPath": path}}
+    spec["volumes"] = [
+        *(v for v in spec.get("volumes") or () if v.get("name") not in (limits, region)),
+        {"name": limits, "downwardAPI": {"items": [item], "defaultMode": 0o444}},
+        {"name": region, "emptyDir": {"medium": "Memory", "sizeLimit": _REGION_SIZE}},
+    ]
+    place.container["volumeMounts"] = [
+        *(m for m in place.container.get("volumeMounts") or () if not _is_ours(m)),
+        {"name": limits, "mountPath": LIMITS_DIRECTORY, "readOnly": True},
+        {"name": region, "mountPath": REGION_DIRECTORY},
+    ]
+
+
+def _path(mount: Obj) -> str:
+    """As the container sees it."""
+    return posixpath.normpath(f"/{mount.get('mountPath', '').lstrip('/')}")
+
+
+def _is_ours(mount: Obj) -> bool:
+    """In a pod that has been here before; it is made anew."""
+    name = mount.get("name", "")
+    return (name.startswith(_LIMITS) and _path(mount) == LIMITS_DIRECTORY) or (
+        name.startswith(_REGION) and _path(mount) == REGION_DIRECTORY
+    )
