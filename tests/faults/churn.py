@@ -76,8 +76,11 @@ class Churn:
 
     def _assert_no_card_over(self, pods: list[Obj]) -> None:
         used: collections.Counter[str] = collections.Counter()
+        by: dict[str, list[str]] = collections.defaultdict(list)
         for pod in pods:
             if pod["spec"].get("nodeName") and pod["status"].get("phase") != "Failed":
                 for container in pod_allocation(pod).containers:
-                    used.update({share.uuid: share.units for share in container.shares})
-        assert not {uuid: units for uuid, units in used.items() if units > self.units_per_card}
+                    for share in container.shares:
+                        used[share.uuid] += share.units
+                        by[share.uuid].append(pod["metadata"]["name"])
+        assert not {uuid: by[uuid] for uuid in used if used[uuid] > self.units_per_card}

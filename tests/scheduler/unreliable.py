@@ -17,6 +17,7 @@ class Fault(Enum):
     REFUSED = auto()
     BUSY = auto()
     FAILED_AFTERWARDS = auto()
+    ASKED_TWICE = auto()  # by somebody on the way, who passes the second answer on
 
 
 _STATUSES = {
@@ -49,7 +50,10 @@ class Unreliable:
             return code, orjson.dumps({"kind": "Status", "code": code, "reason": reason})
         if fault is Fault.LOST_REQUEST:
             raise NoAnswer("the request was lost")
-        answer = await self._transport.call(method, path, query=query, headers=headers, body=body)
+        for _ in range(2 if fault is Fault.ASKED_TWICE else 1):
+            answer = await self._transport.call(
+                method, path, query=query, headers=headers, body=body
+            )
         if fault is Fault.LOST_ANSWER:
             raise NoAnswer("the answer was lost")
         if fault is Fault.FAILED_AFTERWARDS:

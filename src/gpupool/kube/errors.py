@@ -66,9 +66,15 @@ class NoAnswer(KubeError):
 
 
 def is_certain(error: KubeError) -> bool:
-    """Whether it did not happen. A server that fails does not know how far it got: behind a 500 or
-    a 504 there may be a write that its store was too slow to confirm."""
-    return isinstance(error, NotSent) or (isinstance(error, Refused) and error.code < 500)
+    """Whether it did not happen.
+
+    A server that fails does not know how far it got: behind a 500 or a 504 there may be a write
+    that its store was too slow to confirm. And a conflict may be with ourselves, where somebody on
+    the way has asked twice.
+    """
+    if isinstance(error, Refused):
+        return error.code < 500 and not isinstance(error, Conflict)
+    return isinstance(error, NotSent)
 
 
 _BY_REASON = {
