@@ -124,6 +124,17 @@ async def test_long_words_are_cut_as_kube_scheduler_cuts_them() -> None:
     assert desk.events[0].endswith("x ...")
 
 
+async def test_a_condition_says_which_state_of_the_pod_it_is_about() -> None:
+    desk = Desk()
+    known = _with_condition("one")
+    known["metadata"]["generation"] = 3
+    desk.pending["u"] = pending_of(known, 0.0)
+    desk.reports.waits(desk.pending["u"], lambda: "two")
+    await desk.after(0)
+    (condition,) = desk.conditions[0]["status"]["conditions"]
+    assert condition["observedGeneration"] == 3
+
+
 def _with_condition(message: str) -> Obj:
     condition = {"type": "PodScheduled", "status": "False", "message": message}
     return {

@@ -143,6 +143,7 @@ class Reports:
             "reason": news.reason,
             "message": news.said,
             "lastTransitionTime": pod.why_since or now,
+            **({"observedGeneration": pod.generation} if pod.generation else {}),
         }
         path = PODS.path(pod.request.namespace, pod.request.name, "status")
         metadata = {"uid": pod.uid, "resourceVersion": pod.version}

@@ -26,6 +26,10 @@ from gpupool.localcluster.apiserver.verbs.watch import watch
 
 log = logging.getLogger(__name__)
 
+_ENDPOINTS_DEPRECATED = (
+    "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice"
+)
+
 Act = Callable[[Api, Request, Target], Awaitable[Reply]]
 
 
@@ -57,6 +61,8 @@ class App:
             self._refuse(request, request.user, target)
         verb = _verb(request, target)
         self._authorise(request, request.user, target, verb)
+        if target.kind.resource == "endpoints":
+            request.warnings.append(_ENDPOINTS_DEPRECATED)
         handler = special_handler(target, request.method)
         if handler is not None:
             return await handler(api, request, target)

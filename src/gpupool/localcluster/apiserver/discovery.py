@@ -34,10 +34,13 @@ _OTHER_PATHS = (
 _VERSION = re.compile(r"v([1-9][0-9]*)(?:(alpha|beta)([1-9][0-9]*))?")
 _STAGES = {None: 0, "beta": 1, "alpha": 2}
 _NO_STAGE = 3
+# What Go calls the machines that it and Python name differently.
+_GO_MACHINES = {"x86_64": "amd64", "aarch64": "arm64"}
 
 
 @cache
 def _version_body() -> bytes:
+    machine = platform.machine().lower()
     major, minor = KUBERNETES_VERSION.removeprefix("v").split(".")[:2]
     document = {
         "major": major,
@@ -52,7 +55,7 @@ def _version_body() -> bytes:
         "buildDate": "1970-01-01T00:00:00Z",
         "goVersion": f"python{platform.python_version()}",
         "compiler": platform.python_implementation().lower(),
-        "platform": f"{platform.system().lower()}/{platform.machine().lower()}",
+        "platform": f"{platform.system().lower()}/{_GO_MACHINES.get(machine, machine)}",
     }
     return orjson.dumps(document, option=orjson.OPT_INDENT_2)
 

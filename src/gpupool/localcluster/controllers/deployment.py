@@ -169,7 +169,8 @@ class _Rollout:
     async def _set_revision(self, revision: int) -> None:
         if annotation(self.deployment, sets_of.REVISION) != str(revision):
             metadata = self.deployment["metadata"]
-            path = DEPLOYMENTS.path(metadata["namespace"], metadata["name"])
+            # Through this door it does not count as a change of what is wanted.
+            path = DEPLOYMENTS.path(metadata["namespace"], metadata["name"], "status")
             patch = {"metadata": {"annotations": {sets_of.REVISION: str(revision)}}}
             self.deployment = await self.context.kube.patch(path, patch)
 

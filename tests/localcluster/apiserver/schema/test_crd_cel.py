@@ -31,7 +31,7 @@ def test_a_schema_without_rules_has_none() -> None:
         (
             {"properties": {"a": _with("self.b <= self.c", message="too much")}},
             {"a": {"b": 2, "c": 1}},
-            [("a", 'Invalid value: "object": too much')],
+            [("a", "Invalid value: too much")],
         ),
         (
             {"items": _with("self != ''", reason="FieldValueRequired", message="say something")},
@@ -61,6 +61,12 @@ def test_a_rule_about_change_needs_something_to_change() -> None:
     assert _broken(schema, 1) == []
     assert _broken(schema, 1, 1) == []
     assert _broken(schema, 2, 1) == [("<nil>", "Invalid value: 2: is fixed")]
+
+
+def test_a_rule_about_what_is_not_there_says_so() -> None:
+    found = _broken(_with("self.name != ''", message="needs a name"), {})
+    why = "no such key: name evaluating rule: needs a name"
+    assert found == [("<nil>", f'Invalid value: "object": {why}')]
 
 
 def test_items_with_keys_have_a_past_and_others_have_none() -> None:

@@ -136,7 +136,8 @@ def _published(node: Obj) -> Obj:
 
 
 def _reference(name: str, prefix: str) -> Obj:
-    text = "Standard object's metadata." if name == OBJECT_META else "Standard list metadata."
+    of_objects = _descriptions()["io.k8s.api.core.v1.PersistentVolume"]["metadata"]
+    text = of_objects if name == OBJECT_META else "Standard list metadata."
     if prefix == V3_PREFIX:
         return {"description": text, "allOf": [{"$ref": prefix + name}]}
     return {"description": text, "$ref": prefix + name}

@@ -31,6 +31,7 @@ _FUNCTIONS = frozenset(
         *("max", "min", "duration", "timestamp"),
     }
 )
+_TYPES: dict[type, str] = {dict: "object", list: "array"}
 _FAILURES = (ValueError, TypeError, LookupError, ArithmeticError, RuntimeError)
 _ABSENT: Any = object()
 UNCHECKED = FieldError(
@@ -128,23 +129,29 @@ def _broken(rule: Rule, value: Any, old: Any, path: str) -> Iterator[FieldError]
     try:
         if program.execute(variables) is True:
             return
-        why = rule.message
     except _FAILURES as error:
-        why = f"{error} evaluating rule: {rule.message}"
-    yield _worded(rule, value, path, why)
+        problem = f"no such key: {error.args[0]}" if isinstance(error, KeyError) else str(error)
+        why = f"{problem} evaluating rule: {rule.message}"
+        shown = _TYPES.get(type(value), value)
+        yield status.invalid_value(_place(rule, path), shown, why)
+        return
+    yield _worded(rule, value, _place(rule, path))
 
 
-def _worded(rule: Rule, value: Any, path: str, why: str) -> FieldError:
-    where = f"{path}{rule.path}".lstrip(".") or "<nil>"
+def _place(rule: Rule, path: str) -> str:
+    return f"{path}{rule.path}".lstrip(".") or "<nil>"
+
+
+def _worded(rule: Rule, value: Any, where: str) -> FieldError:
     if rule.reason == "FieldValueForbidden":
-        return status.forbidden_field(where, why)
+        return status.forbidden_field(where, rule.message)
     if rule.reason == "FieldValueRequired":
-        return status.required(where, why)
+        return status.required(where, rule.message)
     if rule.reason == "FieldValueDuplicate":
         return status.duplicate(where, value)
-    if isinstance(value, dict | list):
-        value = "object" if isinstance(value, dict) else "array"
-    return status.invalid_value(where, value, why)
+    if isinstance(value, dict | list):  # too much to be shown
+        return FieldError(where, "FieldValueInvalid", f"Invalid value: {rule.message}")
+    return status.invalid_value(where, value, rule.message)
 
 
 @lru_cache(maxsize=1024)

@@ -20,6 +20,7 @@ from gpupool.localcluster.apiserver.subresources.pod_streams import (
 )
 from gpupool.localcluster.apiserver.subresources.reviews import review_request, token_request
 from gpupool.localcluster.apiserver.subresources.scale import get_scale, write_scale
+from gpupool.localcluster.apiserver.verbs.read import get
 from gpupool.localcluster.apiserver.verbs.update import update
 
 Special = Callable[[Api, Request, Target], Awaitable[Reply]]
@@ -39,10 +40,11 @@ _SPECIAL: dict[tuple[str, str, str], dict[str, Special]] = {
     ("", "pods", "attach"): {"GET": pod_attach, "POST": pod_attach},
     ("", "pods", "portforward"): {"GET": pod_port_forward, "POST": pod_port_forward},
     ("", "pods", "ephemeralcontainers"): {
+        "GET": get,
         "PUT": change_ephemeral_containers,
         "PATCH": change_ephemeral_containers,
     },
-    ("", "pods", "resize"): {"PUT": resize, "PATCH": resize},
+    ("", "pods", "resize"): {"GET": get, "PUT": resize, "PATCH": resize},
     ("", "namespaces", "finalize"): {"PUT": update},
     ("", "serviceaccounts", "token"): {"POST": token_request},
     ("metrics.k8s.io", "nodes", ""): {"GET": node_metrics},

@@ -78,24 +78,18 @@ def carry_over(new: Obj, old: Obj, kind: Kind, subresource: str) -> None:
     _check_identity(metadata, before, kind)
     uid = metadata.get("uid")
     for key in ("name", "namespace", "generateName", *_SERVER_OWNED):
-        if key in before:
-            metadata[key] = before[key]
-        else:
-            metadata.pop(key, None)
+        _take(metadata, before, key)
     if uid:
         metadata["uid"] = uid  # another object's: validation will say so
     if subresource == "status":
         _only_status(new, old, kind)
     elif kind.has_status:
-        if "status" in old:
-            new["status"] = old["status"]
-        else:
-            new.pop("status", None)
+        _take(new, old, "status")
 
 
 def count_generation(new: Obj, old: Obj, kind: Kind) -> None:
     """Once everybody has had their say: a change of what is wanted counts."""
-    if kind.has_generation and _spec_changed(new, old):
+    if kind.has_generation and (_spec_changed(new, old) or _instructed_anew(new, old, kind)):
         new["metadata"]["generation"] = old["metadata"].get("generation", 0) + 1
 
 
@@ -141,8 +135,9 @@ def _check_identity(metadata: Obj, before: Obj, kind: Kind) -> None:
         raise status.conflict(kind, name, MODIFIED)
 
 
-# Kubelets and schedulers may annotate through /status; elsewhere it is status alone.
-_METADATA_BY_STATUS = frozenset({"Pod", "Node"})
+# Kubelets, schedulers and the Deployment controller may annotate through /status; elsewhere it is
+# status alone.
+_METADATA_BY_STATUS = frozenset({"Pod", "Node", "Deployment"})
 
 
 def _only_status(new: Obj, old: Obj, kind: Kind) -> None:
@@ -152,6 +147,8 @@ def _only_status(new: Obj, old: Obj, kind: Kind) -> None:
         if "managedFields" in new["metadata"]:
             kept["managedFields"] = new["metadata"]["managedFields"]
         new["metadata"] = kept
+    elif kind.kind == "Deployment":
+        _take(new["metadata"], old["metadata"], "labels")
     for key in [key for key in new if key not in old and key != "status"]:
         del new[key]
     for key, value in old.items():
@@ -159,6 +156,20 @@ def _only_status(new: Obj, old: Obj, kind: Kind) -> None:
             new[key] = value
     if fresh is None:
         new.pop("status", None)
+
+
+def _take(new: Obj, old: Obj, key: str) -> None:
+    if key in old:
+        new[key] = old[key]
+    else:
+        new.pop(key, None)
+
+
+def _instructed_anew(new: Obj, old: Obj, kind: Kind) -> bool:
+    """Whether annotations changed that the controller copies on: those of a Deployment."""
+    if kind.resource != "deployments.apps":
+        return False
+    return (new["metadata"].get("annotations") or {}) != (old["metadata"].get("annotations") or {})
 
 
 def _spec_changed(new: Obj, old: Obj) -> bool:

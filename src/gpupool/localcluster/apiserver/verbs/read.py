@@ -2,6 +2,7 @@
 
 import base64
 import contextlib
+import re
 from collections.abc import Callable, Sequence
 from typing import NamedTuple, TypeVar
 
@@ -132,6 +133,7 @@ def _answer_page(
     return answer_records(api, request, target.kind, records, metadata)
 
 
+_NOT_BASE64 = re.compile(r"[^\w-]", re.ASCII)
 _BAD_TOKEN = "invalid continue token: continue key is not valid"
 _TOKEN_EXPIRED = (
     "The provided continue parameter is too old to display a consistent list result. "
@@ -150,6 +152,12 @@ def _encode_token(page: _Page) -> str:
     return base64.urlsafe_b64encode(raw).decode().rstrip("=")
 
 
+def _first_bad_byte(token: str) -> int:
+    """Where Go stops reading: at what is no base64, or at the group that the end cuts off."""
+    strange = _NOT_BASE64.search(token)
+    return strange.start() if strange else len(token) - len(token) % 4
+
+
 def _decode_token(token: str) -> _Page:
     try:
         raw = base64.urlsafe_b64decode(token + "=" * (-len(token) % 4))
@@ -161,8 +169,8 @@ def _decode_token(token: str) -> _Page:
         return page
     except BadJson as error:
         why = str(error)
-    except ValueError as error:
-        why = f"illegal base64 data: {error}"
+    except ValueError:
+        why = f"illegal base64 data at input byte {_first_bad_byte(token)}"
     except (KeyError, TypeError):
         why = "encoded start key empty (version meta.k8s.io/v1)"
     raise status.bad_request(f"{_BAD_TOKEN}: {why}")

@@ -116,9 +116,10 @@ async def _prepare(write: Write, new: Obj, old: Obj) -> tuple[Obj, Attributes]:
     new = await api.admission.mutate(attributes)
     if target.subresource == "status":
         prepare_status_update(new, old, kind)
-    elif target.subresource != "finalize":  # the one door to a namespace's finalizers
-        prepare_update(new, old, kind)
-    count_generation(new, old, kind)
+    else:
+        if target.subresource != "finalize":  # the one door to a namespace's finalizers
+            prepare_update(new, old, kind)
+        count_generation(new, old, kind)
     errors = _errors(api, target, new, old)
     if errors:
         raise invalid_object(kind, target.name, errors)

@@ -1,0 +1,65 @@
+"""What `make conformance` found to be different once, as plain requests to our own server."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.conformance.record import replay
+from tests.conformance.record.case import MERGE
+from tests.conformance.record.client import Client
+from tests.conformance.record.objects import deployment, pod
+
+_NAMESPACE = "found"
+_AT = f"/api/v1/namespaces/{_NAMESPACE}"
+_DEPLOYMENTS = f"/apis/apps/v1/namespaces/{_NAMESPACE}/deployments"
+
+
+@pytest.fixture
+def room(client: Client) -> Iterator[Client]:
+    for step in replay.namespace_steps(_NAMESPACE):
+        client.send(step.method, step.path, step.body)
+    yield client
+    client.send("DELETE", f"{_DEPLOYMENTS}/d")
+    client.send("DELETE", f"{_AT}/pods/p?gracePeriodSeconds=0")
+
+
+def _generation(client: Client, path: str, annotations: dict[str, str]) -> int:
+    change = {"metadata": {"annotations": annotations, "labels": {"l": annotations["a"]}}}
+    answer = client.send("PATCH", path, change, {"Content-Type": MERGE})
+    assert answer.status == 200, answer.response
+    assert answer.response["metadata"]["annotations"] == annotations
+    found: int = answer.response["metadata"]["generation"]
+    return found
+
+
+def test_a_deployment_counts_changes_of_its_annotations(room: Client) -> None:
+    room.send("POST", _DEPLOYMENTS, deployment("d"))
+    assert _generation(room, f"{_DEPLOYMENTS}/d", {"a": "1"}) == 2
+
+
+def test_the_status_of_a_deployment_takes_annotations_that_do_not_count(room: Client) -> None:
+    room.send("POST", _DEPLOYMENTS, deployment("d"))
+    assert _generation(room, f"{_DEPLOYMENTS}/d/status", {"a": "1"}) == 1
+    assert room.send("GET", f"{_DEPLOYMENTS}/d").response["metadata"].get("labels") is None
+
+
+@pytest.mark.parametrize("door", ["resize", "ephemeralcontainers"])
+def test_doors_to_parts_of_a_pod_show_the_pod(room: Client, door: str) -> None:
+    room.send("POST", f"{_AT}/pods", pod("p"))
+    found = room.send("GET", f"{_AT}/pods/p/{door}")
+    assert (found.status, found.response["kind"]) == (200, "Pod")
+
+
+def test_whoever_reads_endpoints_hears_that_they_are_deprecated(room: Client) -> None:
+    found = room.send("GET", f"{_AT}/endpoints")
+    assert found.warnings == (
+        '299 - "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice"',
+    )
+
+
+@pytest.mark.parametrize(("token", "byte"), [("x", 0), ("abcde", 4), ("ab!d", 2)])
+def test_a_bad_continue_token_is_refused_in_the_words_of_go(
+    room: Client, token: str, byte: int
+) -> None:
+    message = room.send("GET", f"{_AT}/pods?limit=1&continue={token}").response["message"]
+    assert message.endswith(f"illegal base64 data at input byte {byte}")
