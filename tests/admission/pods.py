@@ -9,9 +9,16 @@ from jsonpatch import JsonPatch
 from gpupool.admission.cards import ClusterCards
 from gpupool.admission.review import Rules, review_pod
 from gpupool.contract.objects import Obj
+from gpupool.core.request import Node
 
 RULES = Rules(schedulers=frozenset({"system:kube-scheduler"}))
-BOTH_POOLS = ClusterCards(largest_units=15, has_isolated=True, has_unisolated=True)
+BOTH_POOLS = ClusterCards(
+    largest_units=15,
+    shared=tuple(
+        Node(f"n-{text}", {"cgpu": "true", "cgpu.disable.isolation": text}, isolates=isolates)
+        for text, isolates in (("true", False), ("false", True))
+    ),
+)
 
 
 def container(name: str = "main", **limits: Any) -> Obj:

@@ -101,3 +101,22 @@ def test_a_share_that_names_no_pool_is_warned_about() -> None:
 def test_a_share_that_names_its_pool_is_not_warned_about() -> None:
     asked = pod(container(gpu_mem=3), nodeSelector={"cgpu.disable.isolation": "true"})
     assert "warnings" not in answered(asked)
+    requirement = {"key": "cgpu.disable.isolation", "operator": "NotIn", "values": ["true"]}
+    asked = pod(container(gpu_mem=3), affinity=required_node(requirement))
+    assert "warnings" not in answered(asked)
+
+
+def test_a_label_of_both_kinds_of_pool_chooses_neither() -> None:
+    assert answered(pod(container(gpu_mem=3), nodeSelector={"cgpu": "true"}))["warnings"]
+    requirement = {"key": "cgpu", "operator": "Exists"}
+    assert answered(pod(container(gpu_mem=3), affinity=required_node(requirement)))["warnings"]
+
+
+def test_an_affinity_that_cannot_be_read_is_left_to_validation() -> None:
+    asked = pod(container(gpu_mem=3), affinity=required_node({"key": "a", "operator": "?"}))
+    assert "warnings" not in answered(asked)
+
+
+def required_node(requirement: Obj) -> Obj:
+    terms = {"nodeSelectorTerms": [{"matchExpressions": [requirement]}]}
+    return {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": terms}}

@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from gpupool.admission.cards import node_cards
 from gpupool.contract.inventory import inventory_text
 from gpupool.contract.objects import Obj
 from gpupool.core.gpu import Card, Inventory
@@ -84,12 +83,6 @@ async def test_what_nodes_say_of_their_cards_counts_at_once(kube: Kube) -> None:
     await asyncio.sleep(0)  # the watch event is on its way
     with pytest.raises(Refused, match="wanted a number of GiB, at most 15"):
         await kube.create(PODS, named("late", container("main", gpu_mem=16)))
-
-
-def test_a_node_is_read_as_the_scheduler_reads_it() -> None:
-    labels = {"ack.node.gpu.schedule": "share"}  # the newer spelling: shared, without isolation
-    found = node_cards({"metadata": {"name": "n1", "labels": labels}})
-    assert (found.is_shared, found.is_isolated) == (True, False)
 
 
 ALLOCATION = {"gpupool.io/allocation": json.dumps({"version": 1, "containers": {}})}

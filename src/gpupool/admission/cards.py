@@ -1,57 +1,46 @@
 """ClusterCards: what admission needs to know of the cluster's GPU nodes."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from gpupool.contract.names import LABEL_NVIDIA_NAME, LABEL_NVIDIA_NAME_ALPHA
-from gpupool.contract.nodes import node_of
-from gpupool.contract.objects import Obj
 from gpupool.core.gpu import MIB_PER_GIB, GpuMode
+from gpupool.core.request import Node, PodRequest, selects_node
 
-
-@dataclass(frozen=True, slots=True)
-class NodeCards:
-    largest_units: int  # of one card
-    unit_mib: int
-    is_shared: bool
-    is_isolated: bool
-    label: str = ""  # its cards' name, as a label value
+_UNITS = {MIB_PER_GIB: "GiB", 1: "MiB"}
 
 
 @dataclass(frozen=True, slots=True)
 class ClusterCards:
     largest_units: int = 0  # of one card that is shared; 0: there is none
     unit: str = "GiB"  # what one of them is
-    has_isolated: bool = False
-    has_unisolated: bool = False
+    shared: tuple[Node, ...] = ()  # nodes whose cards are
     labels: frozenset[str] = frozenset()  # names of cards, as nodes carry them
 
-
-def node_cards(node: Obj) -> NodeCards:
-    found = node_of(node)
-    cards = found.inventory.cards if found.inventory else ()
-    labels = found.labels
-    is_shared = found.gpu_mode is GpuMode.SHARED
-    return NodeCards(
-        largest_units=max((card.units for card in cards), default=0),
-        unit_mib=cards[0].unit_mib if cards else MIB_PER_GIB,
-        is_shared=is_shared,
-        is_isolated=is_shared and found.isolates,
-        label=labels.get(LABEL_NVIDIA_NAME_ALPHA) or labels.get(LABEL_NVIDIA_NAME) or "",
-    )
+    def leaves_open(self, pod: PodRequest) -> bool:
+        """Whether the pod may get a node with isolation, and as well one without."""
+        found = set()
+        for node in self.shared:
+            if node.isolates not in found and selects_node(pod, node):
+                found.add(node.isolates)
+            if len(found) > 1:
+                return True
+        return False
 
 
-def cluster_cards(nodes: list[NodeCards]) -> ClusterCards:
-    shared = [node for node in nodes if node.is_shared]
-    units, unit_mib = max(
-        ((node.largest_units, node.unit_mib) for node in shared), default=(0, MIB_PER_GIB)
-    )
+def cluster_cards(nodes: Iterable[Node]) -> ClusterCards:
+    known = list(nodes)
+    shared = tuple(node for node in known if node.gpu_mode is GpuMode.SHARED)
+    cards = [card for node in shared if node.inventory for card in node.inventory.cards]
+    largest = max(cards, key=lambda card: card.units, default=None)
+    unit_mib = largest.unit_mib if largest else MIB_PER_GIB
     return ClusterCards(
-        largest_units=units,
+        largest_units=largest.units if largest else 0,
         unit=_UNITS.get(unit_mib) or f"units of {unit_mib} MiB",
-        has_isolated=any(node.is_isolated for node in shared),
-        has_unisolated=any(not node.is_isolated for node in shared),
-        labels=frozenset(node.label for node in nodes if node.label),
+        shared=shared,
+        labels=frozenset(filter(None, map(_card_name, known))),
     )
 
 
-_UNITS = {MIB_PER_GIB: "GiB", 1: "MiB"}
+def _card_name(node: Node) -> str:
+    return node.labels.get(LABEL_NVIDIA_NAME_ALPHA) or node.labels.get(LABEL_NVIDIA_NAME) or ""

@@ -15,7 +15,9 @@ from gpupool.admission.forgery import forged
 from gpupool.admission.injection import inject
 from gpupool.admission.legacy import modernise
 from gpupool.contract.names import LABEL_CGPU_NO_ISOLATION, SCHEDULER_NAME
+from gpupool.contract.node_terms import node_selector, required_nodes
 from gpupool.contract.objects import Obj
+from gpupool.core.request import PodRequest
 
 API_VERSION = "admission.k8s.io/v1"
 
@@ -65,10 +67,18 @@ def _request(review: Obj) -> Obj:
 
 
 def _warnings(pod: Obj, cards: ClusterCards) -> list[str]:
-    spec = pod["spec"]
-    is_asking = any(is_shared(place) for place in gpu_places(pod))
-    names_pool = spec.get("nodeSelector") or (spec.get("affinity") or {}).get("nodeAffinity")
-    if not is_asking or names_pool or not (cards.has_isolated and cards.has_unisolated):
+    if not any(is_shared(place) for place in gpu_places(pod)):
+        return []
+    try:
+        wanted = PodRequest(
+            *("", "", ""),  # nobody asks who it is
+            resources={},
+            node_selector=node_selector(pod["spec"]),
+            node_terms=required_nodes(pod["spec"]),
+        )
+    except (KeyError, ValueError):  # validation, which comes later, says what is wrong
+        return []
+    if not cards.leaves_open(wanted):
         return []
     return [
         "this pod may run with or without isolation of GPU memory, as the cluster has pools of "

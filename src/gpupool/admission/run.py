@@ -8,11 +8,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 
-from gpupool.admission.cards import ClusterCards, NodeCards, cluster_cards, node_cards
+from gpupool.admission.cards import ClusterCards, cluster_cards
 from gpupool.admission.identity import Identity
 from gpupool.admission.registration import Reach, register
 from gpupool.admission.review import Rules, review_allocation, review_pod
+from gpupool.contract.nodes import node_of
 from gpupool.contract.objects import Obj
+from gpupool.core.request import Node
 from gpupool.kube.client import Kube
 from gpupool.kube.errors import KubeError
 from gpupool.kube.mirror import Mirror
@@ -41,20 +43,20 @@ class Cards:
     """The cluster's cards as they are now, from a mirror of its nodes."""
 
     def __init__(self, nodes: Mirror) -> None:
-        self._nodes: dict[str, NodeCards] = {}
+        self._nodes: dict[str, Node] = {}
         self._known: ClusterCards | None = ClusterCards()
         nodes.on_change(self._take)
 
     def _take(self, old: Obj | None, new: Obj | None) -> None:
         if new is not None:
-            self._nodes[new["metadata"]["name"]] = node_cards(new)
+            self._nodes[new["metadata"]["name"]] = node_of(new)
         elif old is not None:
             self._nodes.pop(old["metadata"]["name"], None)
         self._known = None
 
     def now(self) -> ClusterCards:
         if self._known is None:
-            self._known = cluster_cards(list(self._nodes.values()))
+            self._known = cluster_cards(self._nodes.values())
         return self._known
 
 

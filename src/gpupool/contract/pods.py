@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 
 from gpupool.contract.gpu_asks import gpu_asks
-from gpupool.contract.node_terms import node_term
+from gpupool.contract.node_terms import node_selector, node_term, required_nodes
 from gpupool.contract.objects import Obj
 from gpupool.contract.pod_terms import required_terms, spreads, weighed_terms
 from gpupool.core.quantity import milli_value, parse, value
@@ -62,7 +62,6 @@ def _add(total: dict[str, int], more: dict[str, int]) -> None:
 def pod_request(pod: Obj) -> PodRequest:
     spec, metadata = pod["spec"], pod["metadata"]
     affinity = (spec.get("affinity") or {}).get("nodeAffinity") or {}
-    required = affinity.get("requiredDuringSchedulingIgnoredDuringExecution")
     gpus = gpu_asks(pod)
     try:
         wrong = [*_unsupported(spec), *gpus.wrong]
@@ -76,8 +75,8 @@ def pod_request(pod: Obj) -> PodRequest:
         namespace=metadata["namespace"],
         name=metadata["name"],
         resources=pod_resources(pod),
-        node_selector=tuple(sorted((spec.get("nodeSelector") or {}).items())),
-        node_terms=tuple(node_term(t) for t in required["nodeSelectorTerms"]) if required else None,
+        node_selector=node_selector(spec),
+        node_terms=required_nodes(spec),
         preferred=tuple(
             (term["weight"], node_term(term["preference"]))
             for term in affinity.get("preferredDuringSchedulingIgnoredDuringExecution") or ()
