@@ -26,13 +26,24 @@ def webhook(kind: str, bundle: bytes = AUTHORITY) -> Obj:
     return {"kind": kind, "webhooks": [{"clientConfig": config}]}
 
 
-def node(offered: dict[str, str], inventory: str = INVENTORY) -> Obj:
+def node(offered: dict[str, str], inventory: str = INVENTORY, kubelet: str = "v1.35.8") -> Obj:
     annotations = {"gpupool.io/inventory": inventory} if inventory else {}
     labels = {"aliyun.accelerator/nvidia_name": "T4"}
     return {
         "metadata": {"name": "n", "annotations": annotations, "labels": labels},
-        "status": {"allocatable": offered},
+        "status": {"allocatable": offered, "nodeInfo": {"kubeletVersion": kubelet}},
     }
+
+
+def agents(runtime_class: str) -> Obj:
+    return {"spec": {"template": {"spec": {"runtimeClassName": runtime_class}}}}
+
+
+def of_version(version: str) -> Obj:
+    made = pod(f"agent-{version}", nodeName="")
+    labels = {"app.kubernetes.io/part-of": "gpupool", "app.kubernetes.io/version": version}
+    made["metadata"]["labels"] = labels
+    return made
 
 
 def pod(name: str = "p", phase: str = "Running", **spec: object) -> Obj:
@@ -102,6 +113,10 @@ BROKEN = {
     "NVIDIA's device plugin": replace(
         GOOD, pods=(pod("nvidia-device-plugin-daemonset-1", nodeName="n"),)
     ),
+    "The kubelet of node n is v1.30.1": replace(
+        GOOD, nodes=(node({"nvidia.com/gpu": "1"}, kubelet="v1.30.1"),)
+    ),
+    "The agents ask for the runtime class nvidia": replace(GOOD, agents=agents("nvidia")),
     "sees no card": replace(GOOD, pods=(pod(nodeName="n"),)),
 }
 
@@ -109,6 +124,13 @@ BROKEN = {
 @pytest.mark.parametrize("words", BROKEN)
 def test_what_is_wrong_is_said_with_how_to_mend_it(words: str) -> None:
     assert words in said(BROKEN[words])
+
+
+def test_a_runtime_class_that_is_there_is_good() -> None:
+    classes = ({"metadata": {"name": "nvidia"}, "handler": "nvidia"},)
+    good = replace(GOOD, agents=agents("nvidia"), runtime_classes=classes)
+    assert "The agents run with nvidia" in said(good, Level.OK)
+    assert not said(good)
 
 
 def test_pods_that_have_ended_are_left_alone() -> None:
@@ -124,6 +146,11 @@ def test_what_may_be_right_is_noted() -> None:
     assert "No agent has reported" in said(replace(GOOD, nodes=()), Level.NOTE)
     refused = replace(GOOD, trial=None, trial_error="exceeded quota")
     assert "exceeded quota" in said(refused, Level.NOTE)
+    classes = ({"metadata": {"name": "nvidia"}, "handler": "nvidia"},)
+    blind = replace(GOOD, nodes=(), agents=agents(""), runtime_classes=classes)
+    assert "none runs with the runtime class nvidia" in said(blind, Level.NOTE)
+    mixed = replace(GOOD, pods=(of_version("0.1.0"), of_version("0.2.0")))
+    assert "different versions: 0.1.0, 0.2.0" in said(mixed, Level.NOTE)
     assert "may not list" in said(replace(GOOD, unseen=("may not list",)), Level.NOTE)
 
 

@@ -9,6 +9,7 @@ from cryptography import x509
 
 from gpupool.contract.inventory import BadInventory, inventory_of
 from gpupool.contract.names import (
+    AGENT_DAEMON_SET,
     ANNOTATION_ALLOCATION,
     ANNOTATION_INVENTORY,
     ENV_VISIBLE_DEVICES,
@@ -27,6 +28,7 @@ _SOON = datetime.timedelta(days=14)
 _PATIENCE_S = 60.0  # a pod waits for longer without a word: nobody looks at it
 _ENDED = ("Succeeded", "Failed")
 _OTHER_PLUGIN = "nvidia-device-plugin"
+_PART_OF, _VERSION = "app.kubernetes.io/part-of", "app.kubernetes.io/version"  # of the chart
 
 
 def judge(evidence: Evidence) -> list[Finding]:
@@ -42,12 +44,32 @@ def note(about: str, what: str, mend: str = "") -> Finding:
 
 
 def server_version(evidence: Evidence) -> Iterator[Finding]:
-    found = re.match(r"v(\d+)\.(\d+)", evidence.version)
-    if found is None or (int(found[1]), int(found[2])) < OLDEST:
+    if not _is_recent(evidence.version):
         what = f"Kubernetes is {evidence.version or 'of an unknown version'}; wanted 1.31 or newer."
         yield wrong("version", what, "Upgrade the cluster.")
     else:
         yield Finding(Level.OK, "version", f"Kubernetes {evidence.version}.")
+
+
+def kubelet_versions(evidence: Evidence) -> Iterator[Finding]:
+    for node in evidence.nodes:
+        info = (node.get("status") or {}).get("nodeInfo") or {}
+        if _inventory_text(node) and not _is_recent(version := info.get("kubeletVersion", "v0.0")):
+            what = f"The kubelet of node {_name(node)} is {version}; wanted 1.31 or newer."
+            yield wrong("version", what, "Upgrade the node.")
+
+
+def own_versions(evidence: Evidence) -> Iterator[Finding]:
+    ours = [pod for pod in evidence.pods if _labels(pod).get(_PART_OF) == "gpupool" and _lives(pod)]
+    versions = sorted({str(_labels(pod).get(_VERSION, "none")) for pod in ours})
+    if len(versions) > 1:
+        what = f"Programs of gpupool run in different versions: {', '.join(versions)}."
+        yield note("version", what, "Right only during an upgrade; else: helm upgrade.")
+
+
+def _is_recent(version: str) -> bool:
+    found = re.match(r"v(\d+)\.(\d+)", version)
+    return found is not None and (int(found[1]), int(found[2])) >= OLDEST
 
 
 def may_look(evidence: Evidence) -> Iterator[Finding]:
@@ -155,7 +177,7 @@ def clock(evidence: Evidence) -> Iterator[Finding]:
 def cards(evidence: Evidence) -> Iterator[Finding]:
     found = [node for node in evidence.nodes if _inventory_text(node)]
     if not found:
-        mend = "See that the pods of gpushare-device-plugin-ds run on the nodes with cards."
+        mend = f"See that the pods of {AGENT_DAEMON_SET} run on the nodes with cards."
         yield note("nodes", "No agent has reported any card.", mend)
     for node in found:
         yield from _cards_of(node)
@@ -185,6 +207,23 @@ def _cards_of(node: Obj) -> Iterator[Finding]:
     else:
         offer = f"{whole} whole cards" if whole else f"{shared} units of shared cards"
         yield Finding(Level.OK, "nodes", f"Node {name} offers {offer}.")
+
+
+def runtime_class(evidence: Evidence) -> Iterator[Finding]:
+    """Of the agents: theirs brings the driver, where the default runtime does not."""
+    spec = ((evidence.agents.get("spec") or {}).get("template") or {}).get("spec") or {}
+    wanted = spec.get("runtimeClassName")
+    known = {_name(each) for each in evidence.runtime_classes}
+    nvidia = [_name(each) for each in evidence.runtime_classes if each.get("handler") == "nvidia"]
+    if wanted and wanted not in known:
+        what = f"The agents ask for the runtime class {wanted}, and there is none of that name."
+        mend = "Let NVIDIA's toolkit make it, or name another: agent.runtimeClassName."
+        yield wrong("runtime class", what, mend)
+    elif wanted:
+        yield Finding(Level.OK, "runtime class", f"The agents run with {wanted}.")
+    elif evidence.agents and nvidia and not any(map(_inventory_text, evidence.nodes)):
+        what = f"No agent sees a card, and none runs with the runtime class {nvidia[0]}."
+        yield note("runtime class", what, f"Set agent.runtimeClassName={nvidia[0]}.")
 
 
 def other_plugins(evidence: Evidence) -> Iterator[Finding]:
@@ -243,6 +282,8 @@ def _time(text: str) -> datetime.datetime:
 
 CHECKS: tuple[Callable[[Evidence], Iterator[Finding]], ...] = (
     server_version,
+    kubelet_versions,
+    own_versions,
     may_look,
     programs_may_act,
     webhook,
@@ -250,6 +291,7 @@ CHECKS: tuple[Callable[[Evidence], Iterator[Finding]], ...] = (
     scheduler,
     clock,
     cards,
+    runtime_class,
     other_plugins,
     pods_without_allocation,
 )

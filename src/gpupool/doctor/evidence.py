@@ -43,4 +43,6 @@ class Evidence:
     trial: Obj | None = None  # a GPU pod as the API server would have created it
     trial_error: str = ""  # or why it would not
     rights: tuple[Right, ...] = ()
+    agents: Obj = field(default_factory=dict)  # their DaemonSet; empty where there is none
+    runtime_classes: tuple[Obj, ...] = ()
     unseen: tuple[str, ...] = ()  # what we may not look at, in the server's words

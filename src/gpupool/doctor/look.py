@@ -5,12 +5,18 @@ import datetime
 from collections.abc import Awaitable
 from typing import TypeVar
 
-from gpupool.contract.names import LEASE_NAMESPACE, RESOURCE_GPU_MEM, SCHEDULER_LEASE
+from gpupool.contract.names import (
+    AGENT_DAEMON_SET,
+    LEASE_NAMESPACE,
+    RESOURCE_GPU_MEM,
+    SCHEDULER_LEASE,
+)
 from gpupool.contract.objects import Obj
 from gpupool.doctor.evidence import Evidence, Right
 from gpupool.kube.client import APPLY_PATCH, Kube
 from gpupool.kube.errors import NotFound, Refused
 from gpupool.kube.resources import (
+    DAEMON_SETS,
     LEASES,
     MUTATING_WEBHOOKS,
     NODES,
@@ -24,6 +30,7 @@ ADMISSION = "gpupool-admission"  # its configurations, its Secret, its service a
 _REVIEWS = Resource(
     "authorization.k8s.io", "v1", "subjectaccessreviews", "SubjectAccessReview", namespaced=False
 )
+_RUNTIME_CLASSES = Resource("node.k8s.io", "v1", "runtimeclasses", "RuntimeClass", namespaced=False)
 # What each program cannot do without: verb, group, resource.
 _NEEDED = {
     "gpupool-agent": ("patch nodes", "patch nodes/status", "list pods", "create events"),
@@ -77,6 +84,8 @@ async def look(kube: Kube, namespace: str, now: datetime.datetime) -> Evidence:
         trial,
         trial_error,
         tuple(await seen(_rights(kube, namespace), [])),
+        await seen(kube.get(DAEMON_SETS, AGENT_DAEMON_SET, namespace), {}),
+        tuple(await seen(_listed(kube, _RUNTIME_CLASSES), [])),
         tuple(unseen),
     )
 
