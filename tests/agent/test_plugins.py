@@ -4,6 +4,7 @@ import socket
 
 import pytest
 
+from gpupool.agent.plugin import ResourcePlugin
 from gpupool.contract.nodes import node_of
 from gpupool.kubeletapi.errors import BadSocketPath, RpcFailed
 from gpupool.kubeletapi.messages import AllocateRequest, ContainerAllocateRequest, Mount
@@ -147,6 +148,17 @@ async def test_sockets_of_killed_agents_are_swept_away_and_others_are_not(node: 
     async with node.agent():
         await node.wait(lambda: not left.exists())
     assert foreign.exists()
+
+
+async def test_its_list_ends_before_its_last_answers_are_waited_for() -> None:
+    plugin = ResourcePlugin(GPU)
+    lists = plugin.list_and_watch()
+    await anext(lists)
+    plugin.leave()
+    with pytest.raises(StopAsyncIteration):
+        await anext(lists)
+    assert plugin.followers == 0
+    await anext(plugin.list_and_watch())  # of the next kubelet
 
 
 async def test_nothing_is_left_when_it_ends(node: Node) -> None:

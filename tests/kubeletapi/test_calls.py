@@ -103,6 +103,23 @@ async def test_a_plugin_that_goes_away_ends_the_watch(tmp_path: Path) -> None:
     assert not socket.exists()
 
 
+async def test_a_call_that_has_arrived_is_answered_before_the_end(tmp_path: Path) -> None:
+    """A kubelet rejects the pod for good whose Allocate fails."""
+    has_arrived, may_answer = asyncio.Event(), asyncio.Event()
+
+    async def register(_: RegisterRequest) -> None:
+        has_arrived.set()
+        await may_answer.wait()
+
+    socket = tmp_path / "kubelet.sock"
+    async with channel_to(socket) as kubelet:
+        async with serving(socket, [registration_service(register)]):
+            call = asyncio.create_task(kubelet.register(RegisterRequest()))
+            await has_arrived.wait()
+            asyncio.get_running_loop().call_later(0.1, may_answer.set)
+        await call
+
+
 async def test_a_refusal_arrives_in_the_words_of_go(tmp_path: Path) -> None:
     socket = tmp_path / "p.sock"
     async with serving(socket, [device_plugin_service(Plugin())]), channel_to(socket) as plugin:

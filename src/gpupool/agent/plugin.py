@@ -34,6 +34,7 @@ class ResourcePlugin:
         self._mounts: tuple[Mount, ...] = ()
         self._changed = asyncio.Event()
         self._wanted = asyncio.Event()
+        self._leaves = 0
         self.followers = 0  # kubelets that follow our list: one, when all is well
 
     async def wait_wanted(self) -> None:
@@ -49,17 +50,26 @@ class ResourcePlugin:
             return
         self._devices = offer.devices
         self._ids = frozenset(device.id for device in offer.devices)
+        self._tell()
+        self._wanted.set()
+
+    def _tell(self) -> None:
         self._changed.set()
         self._changed = asyncio.Event()
-        self._wanted.set()
+
+    def leave(self) -> None:
+        """Ends the lists that are followed. Who follows one takes all its devices for ill."""
+        self._leaves += 1
+        self._tell()
 
     async def options(self) -> DevicePluginOptions:
         return DevicePluginOptions()
 
     async def list_and_watch(self) -> AsyncIterator[ListAndWatchResponse]:
         self.followers += 1
+        leaves = self._leaves
         try:
-            while True:
+            while leaves == self._leaves:
                 changed = self._changed
                 yield ListAndWatchResponse(self._devices)
                 await changed.wait()

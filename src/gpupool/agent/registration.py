@@ -10,7 +10,7 @@ import logging
 import os
 import secrets
 import socket
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from gpupool.agent.plugin import ResourcePlugin
@@ -58,12 +58,23 @@ async def _serve_one_kubelet(
             options = DevicePluginOptions()
             await channel.register(RegisterRequest(API_VERSION, own.name, plugin.resource, options))
         log.info("device plugin registered", extra={"resource": plugin.resource})
-        alone_s = 0.0
-        while identity(directory / KUBELET_SOCKET) == kubelet and identity(own):
-            alone_s = 0.0 if plugin.followers else alone_s + _LOOK_S
-            if alone_s > _LONGEST_ALONE_S:
-                raise RpcFailed("Unavailable", "the kubelet does not follow our devices")
-            await asyncio.sleep(_LOOK_S)
+        try:
+            await _while_followed(plugin, lambda: _is_there(directory, kubelet, own))
+        finally:
+            plugin.leave()
+
+
+async def _while_followed(plugin: ResourcePlugin, is_there: Callable[[], bool]) -> None:
+    alone_s = 0.0
+    while is_there():
+        alone_s = 0.0 if plugin.followers else alone_s + _LOOK_S
+        if alone_s > _LONGEST_ALONE_S:
+            raise RpcFailed("Unavailable", "the kubelet does not follow our devices")
+        await asyncio.sleep(_LOOK_S)
+
+
+def _is_there(directory: Path, kubelet: tuple[int, int], own: Path) -> bool:
+    return identity(directory / KUBELET_SOCKET) == kubelet and identity(own) is not None
 
 
 def _socket_name(resource: str) -> str:
