@@ -14,23 +14,19 @@ from gpupool.engine.row import NEVER, Row
 
 def verdict_of_one(cluster: Cluster, row: Row, node: int) -> int:
     """Of a pod with GPUs, by a policy that can say it of one node."""
-    if not row.allowed[node] or not _has_room(cluster, row, node):
-        return NEVER
-    assert row.policy.cost is not None
-    return row.policy.cost(cluster.columns, row.ask, node)
-
-
-def _has_room(cluster: Cluster, row: Row, node: int) -> bool:
     columns = cluster.columns
+    if columns.whole_free.item(node) < row.whole or not row.allowed[node]:
+        return NEVER
+    for ask in row.shares:
+        if columns.largest_free.item(node) < ask.units:
+            return NEVER
+        if (ask.cards > 1 or ask.percent) and not has_shares(ask, columns, np.array([node]))[0]:
+            return NEVER
     free = columns.free
     for at, amount in row.needs:
         if free.item(at, node) < amount:
-            return False
-    if row.whole and columns.whole_free.item(node) < row.whole:
-        return False
-    for ask in row.shares:
-        if columns.largest_free.item(node) < ask.units:
-            return False
-        if (ask.cards > 1 or ask.percent) and not has_shares(ask, columns, np.array([node]))[0]:
-            return False
-    return not row.pod.host_ports or is_free(row.pod, cluster, node)
+            return NEVER
+    if row.pod.host_ports and not is_free(row.pod, cluster, node):
+        return NEVER
+    assert row.policy.cost is not None
+    return row.policy.cost(columns, row.ask, node)

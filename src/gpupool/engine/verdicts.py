@@ -23,7 +23,7 @@ _BYTES_A_NODE = 9
 _MIB_SHIFT = 20
 # A pod without GPUs goes to a node with cards only if there is no other: all costs are below this.
 _WITH_CARDS = 2**55
-_FEW = 5  # so many nodes are judged faster one by one
+_FEW = 8  # so many nodes are judged faster one by one
 
 
 def shape_of(pod: PodRequest) -> Hashable:

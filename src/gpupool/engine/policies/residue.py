@@ -18,7 +18,12 @@ from gpupool.engine.policies.bulk import BULKS
 from gpupool.engine.policies.free_cards import fitting_cards, tightest_cards
 from gpupool.engine.policies.mix import Mix
 from gpupool.engine.policies.policy import WHOLE, Ask, CardColumns, Ints, Policy
-from gpupool.engine.policies.residue_of_one import cost_of_one, losses_of_one
+from gpupool.engine.policies.residue_of_one import (
+    Judge,
+    cost_of_one,
+    judge_of,
+    judged_on,
+)
 from gpupool.engine.policies.residue_tables import (
     FINE,
     HALF,
@@ -30,15 +35,17 @@ from gpupool.engine.policies.residue_tables import (
     tables_of,
 )
 
-_LAST = 2**62
-
 
 def residue(mix: Mix) -> Policy:
     if not any(demand.ask.cards for demand in mix.demands) or not mix.card_totals:
         return Policy("residue", left_over, tightest_cards)  # nothing is known yet
     tables = tables_of(mix)
+    judge = judge_of(tables)
     return Policy(
-        "residue", partial(_costs, tables), partial(_cards, tables), partial(_cost, tables)
+        "residue",
+        partial(_costs, tables),
+        partial(_cards, tables, judge),
+        partial(_cost, tables, judge),
     )
 
 
@@ -103,31 +110,29 @@ def _starved(tables: Tables, host: Ints, ask: Ask, before: Ints, after: Ints) ->
     return starved
 
 
-def _cost(tables: Tables, columns: CardColumns, ask: Ask, node: int) -> int:
-    cost = cost_of_one(tables, columns, ask, node)
-    return int(_costs(tables, columns, ask, np.array([node]))[0]) if cost is None else cost
+def _cost(tables: Tables, judge: Judge, columns: CardColumns, ask: Ask, node: int) -> int:
+    judged = judged_on(tables, judge, columns, ask, node)
+    if judged is None:
+        return int(_costs(tables, columns, ask, np.array([node]))[0])
+    return cost_of_one(tables, judged, columns, ask, node)
 
 
-def _cards(tables: Tables, columns: CardColumns, ask: Ask, node: int) -> tuple[int, ...]:
+def _cards(
+    tables: Tables, judge: Judge, columns: CardColumns, ask: Ask, node: int
+) -> tuple[int, ...]:
     if not ask.memory:
         return tuple(fitting_cards(columns, ask, node)[: ask.cards])
-    losses = losses_of_one(tables, columns, ask, node)
-    if losses is None:
-        losses = _losses(tables, columns, ask, node)
-    if ask.cards == 1:
-        return (losses.index(min(losses)),)
-    return tuple(sorted(sorted(range(len(losses)), key=losses.__getitem__)[: ask.cards]))
+    judged = judged_on(tables, judge, columns, ask, node)
+    return _least_lost(tables, columns, ask, node) if judged is None else judged.cards
 
 
-def _losses(tables: Tables, columns: CardColumns, ask: Ask, node: int) -> list[int]:
-    """Of what each card is worth, by the ask; a card that it does not fit on comes last."""
+def _least_lost(tables: Tables, columns: CardColumns, ask: Ask, node: int) -> tuple[int, ...]:
+    """The cards that are worth most with the ask's part taken, against before."""
     total = None if tables.only_total else columns.card_total[:, node : node + 1]
     free = columns.card_free[:, node : node + 1]
     at = _places(tables, columns, free, total, np.array([node]))
     losses = tables.worth.take(at, mode="clip")
     losses -= tables.worth.take(at - _asked(ask, total, tables), mode="clip")
     fitting = fitting_cards(columns, ask, node)
-    found = np.full(len(losses), _LAST)
-    found[fitting] = losses[fitting, 0]
-    listed: list[int] = found.tolist()
-    return listed
+    fitting.sort(key=losses[:, 0].tolist().__getitem__)
+    return tuple(sorted(fitting[: ask.cards]))

@@ -1,9 +1,13 @@
 """What residue says of one node, number by number: the same as `residue.py` says of many at once.
 
 Between two decisions few nodes change, and for few nodes plain numbers are faster than vectors.
+Cards that are filled by the same pods look the same on many nodes: what they come to is remembered.
 """
 
+from collections.abc import Callable
+from functools import lru_cache, partial
 from math import floor
+from typing import NamedTuple
 
 from gpupool.engine.policies.bulk import BULKS
 from gpupool.engine.policies.policy import WHOLE, Ask, CardColumns
@@ -17,21 +21,60 @@ from gpupool.engine.policies.residue_tables import (
     parted,
 )
 
+_REMEMBERED = 2**14  # sets of cards
 
-def cost_of_one(tables: Tables, columns: CardColumns, ask: Ask, node: int) -> int | None:
-    """None: compute counts, or there is a larger card than the mix has heard of."""
-    places = _places(tables, columns, ask, node)
-    if places is None:
-        return None
+
+class Judged(NamedTuple):
+    """What the cards of a node come to for an ask."""
+
+    before: int  # what is usable of them all
+    lost: int  # of what they are worth
+    spent: int  # of what is usable
+    taken: int
+    cards: tuple[int, ...]  # the best for the ask; of an ask for whole cards: none
+
+
+# What is free of each card, their totals (empty: all the same), the ask's memory of each and cards.
+Judge = Callable[[tuple[int, ...], tuple[int, ...], int, int], Judged]
+
+
+def judge_of(tables: Tables) -> Judge:
+    return lru_cache(_REMEMBERED)(partial(_judged, tables))
+
+
+def _judged(
+    tables: Tables, free: tuple[int, ...], totals: tuple[int, ...], memory: int, cards: int
+) -> Judged:
+    first, only, worth = tables.first_list, tables.only_total, tables.worth_list
+    begins = [first[total] for total in totals] if totals else [only] * len(free)
+    places = [begin + part for begin, part in zip(begins, free, strict=True)]
     before = sum([tables.usable_list[at] for at in places])
-    cards, memory = ask.cards, ask.memory
-    if memory:
-        losses = _losses(tables, places, memory)
-        lost, spent = parted(min(losses) if cards == 1 else sum(sorted(losses)[:cards]))
-        total = tables.only_total or int(columns.card_total[:, node].max())
-        taken = cards * memory * WHOLE // total
-    else:
-        lost = spent = taken = cards * WHOLE
+    if not memory:
+        return Judged(before, cards * WHOLE, cards * WHOLE, cards * WHOLE, ())
+    losses = [worth[at] - worth[at - memory] for at in places]  # far more where it does not fit
+    best = sorted(range(len(losses)), key=losses.__getitem__)[:cards]
+    lost, spent = parted(sum([losses[card] for card in best]))
+    taken = cards * memory * WHOLE // (only or max(totals))
+    return Judged(before, lost, spent, taken, tuple(sorted(best)))
+
+
+def judged_on(
+    tables: Tables, judge: Judge, columns: CardColumns, ask: Ask, node: int
+) -> Judged | None:
+    """None: compute counts, or there is a larger card than the mix has heard of."""
+    memory = ask.memory
+    largest = len(tables.first_list) - 1
+    if tables.counts_compute or ask.compute or memory > largest:
+        return None
+    free = tuple(columns.card_free[:, node].tolist())
+    totals: tuple[int, ...] = ()
+    if not tables.only_total:
+        totals = tuple(columns.card_total[:, node].tolist())
+    return None if max(totals or free) > largest else judge(free, totals, memory, ask.cards)
+
+
+def cost_of_one(tables: Tables, judged: Judged, columns: CardColumns, ask: Ask, node: int) -> int:
+    before, lost, spent, taken, _ = judged
     after = before - spent
     cost: int = (lost - taken) * FINE + min(after, PULLED_CARDS * WHOLE) * PULL_FINE
     host, (by_cpu, by_memory) = columns.host_free, tables.cards_for_list
@@ -39,35 +82,9 @@ def cost_of_one(tables: Tables, columns: CardColumns, ask: Ask, node: int) -> in
     rises += _rise(host.item(1, node), ask.memory_mib * MIB, by_memory, before, after)
     cost += floor(rises * HALF)
     if tables.price is not None:
-        model = min(int(columns.model[node]), len(tables.price) - 1)
-        cost += taken * int(tables.price[model])
-    return cost // FINE * BULKS + int(columns.bulk[node])
-
-
-def losses_of_one(tables: Tables, columns: CardColumns, ask: Ask, node: int) -> list[int] | None:
-    """By card: what it is worth less, with the ask's part taken; None: as for `cost_of_one`."""
-    places = _places(tables, columns, ask, node)
-    return None if places is None else _losses(tables, places, ask.memory)
-
-
-def _losses(tables: Tables, places: list[int], memory: int) -> list[int]:
-    """A card that it does not fit on loses far more than any on which it does."""
-    worth = tables.worth_list
-    return [worth[at] - worth[at - memory] for at in places]
-
-
-def _places(tables: Tables, columns: CardColumns, ask: Ask, node: int) -> list[int] | None:
-    """Where the tables say what the free part of each card is good for."""
-    if tables.counts_compute or ask.compute:
-        return None
-    first, only = tables.first_list, tables.only_total
-    free: list[int] = columns.card_free[:, node].tolist()
-    if only:
-        return [only + part for part in free] if max(free) <= only >= ask.memory else None
-    totals = columns.card_total[:, node].tolist()
-    if max(totals) >= len(first) or ask.memory >= len(first):
-        return None
-    return [first[total] + part for total, part in zip(totals, free, strict=True)]
+        model = min(columns.model.item(node), len(tables.price) - 1)
+        cost += taken * tables.price.item(model)
+    return cost // FINE * BULKS + columns.bulk.item(node)
 
 
 def _rise(host: int, asked: int, cards_for: float, before: int, after: int) -> float:
