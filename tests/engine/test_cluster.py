@@ -4,9 +4,10 @@ from typing import Any
 
 from gpupool.core.request import Node, PodRequest, PodTerm, Spread
 from gpupool.core.selectors import parse_label_selector
+from gpupool.engine.candidates import NOT_KNOWN, candidates
 from gpupool.engine.change_log import KEPT
 from gpupool.engine.cluster import Cluster
-from gpupool.engine.decide import Placement, Unschedulable, decide, decide_on, feasible
+from gpupool.engine.decide import Placement, Unschedulable, decide, decide_on
 from tests.engine.building import POLICY, ROOMY, cluster_of, gpu_node, shared, whole
 
 APP = parse_label_selector("app=a")
@@ -65,8 +66,12 @@ def test_a_verdict_that_is_very_old_is_made_anew() -> None:
 def test_only_the_nodes_that_were_asked_about_are_answered() -> None:
     cluster = cluster_of(*(gpu_node(name, count=1) for name in "abc"))
     cluster.hold(PodRequest("cpu", "default", "cpu", {"cpu": 64_000, "pods": 1}), "a")
-    found = feasible(cluster, whole("w"), POLICY, ["a", "c", "unknown"])
-    assert [candidate.node for candidate in found] == ["c"]
+    found = candidates(cluster, whole("w"), POLICY, ["unknown", "c", "a", "b"])
+    assert found.fitting() == ["c", "b"]
+    assert (found.best(), found.scores(10)) == ("b", [0, 5, 0, 10])
+    refused = found.refused(cluster, whole("w"))
+    assert refused.curable == {"unknown": NOT_KNOWN, "a": "Insufficient cpu"}
+    assert not refused.incurable
     decision = decide_on(cluster, whole("w"), POLICY, ["c"])
     assert isinstance(decision, Placement)
     assert decision.node == "c"

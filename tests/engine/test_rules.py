@@ -9,8 +9,9 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 
 from gpupool.core.gpu import Allocation
 from gpupool.core.request import PodRequest
+from gpupool.engine.candidates import candidates
 from gpupool.engine.cluster import Cluster
-from gpupool.engine.decide import Placement, Unschedulable, decide, feasible
+from gpupool.engine.decide import Placement, Unschedulable, decide
 from gpupool.engine.discrepancies import excesses
 from gpupool.engine.explain import explain
 from gpupool.engine.policies import POLICIES
@@ -73,8 +74,8 @@ class Rules(RuleBasedStateMachine):
         self.release(pod.uid)
         decision = decide(self.cluster, pod, POLICY[policy])
         fitting = {n for n, node in self.world.nodes.items() if naive.fits(self.world, pod, node)}
-        found = feasible(self.cluster, pod, POLICY[policy], self.world.nodes)
-        assert {candidate.node for candidate in found} == fitting
+        found = candidates(self.cluster, pod, POLICY[policy], list(self.world.nodes))
+        assert set(found.fitting()) == fitting
         match decision:
             case Placement():
                 assert decision.node in fitting

@@ -1,6 +1,7 @@
 """How our programs run as processes of their own, on any cluster: find it, run, end on a signal."""
 
 import asyncio
+import gc
 import os
 import signal
 from collections.abc import Awaitable, Callable, Coroutine
@@ -48,10 +49,20 @@ def run_with_access(
             asyncio.get_running_loop().add_signal_handler(number, task.cancel)
         await _with_kube(work, name, where)
 
+    # Watches make many short-lived objects beside many that stay.
+    gc.set_threshold(50_000, 20, 100)
     try:
-        asyncio.run(main())
+        with asyncio.Runner(loop_factory=event_loop) as runner:
+            runner.run(main())
     except asyncio.CancelledError:
         return
+
+
+def event_loop() -> asyncio.AbstractEventLoop:
+    import uvloop
+
+    loop: asyncio.AbstractEventLoop = uvloop.new_event_loop()
+    return loop
 
 
 def ask_cluster(work: Callable[[Kube], Awaitable[Answer]], **where: str) -> Answer:

@@ -16,6 +16,7 @@ from typing import Protocol
 
 from gpupool.cli.ports import no_port
 from gpupool.cli.prepare import REAL_GPUS, SIMULATED_GPUS, Prepared, fingerprint
+from gpupool.cli.programs import event_loop
 from gpupool.cli.reports import Failed, Listener, Ready, Step
 from gpupool.kube.errors import Refused
 from gpupool.localcluster.apiserver.security.certificates import CertificateError
@@ -51,7 +52,7 @@ def serve(
     """The exit code: 0 after a clean stop, 1 when it could not start or broke."""
     _allow_connections()
     try:
-        with Lock(prepared.cluster.path), asyncio.Runner(loop_factory=_event_loop) as runner:
+        with Lock(prepared.cluster.path), asyncio.Runner(loop_factory=event_loop) as runner:
             runner.run(_run(prepared, run, tell, attached_to))
     except Exception as error:
         cause = _innermost(error)
@@ -99,13 +100,6 @@ def _allow_connections() -> None:
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = _OPEN_FILES if most == resource.RLIM_INFINITY else min(most, _OPEN_FILES)
     resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, most))
-
-
-def _event_loop() -> asyncio.AbstractEventLoop:
-    import uvloop
-
-    loop: asyncio.AbstractEventLoop = uvloop.new_event_loop()
-    return loop
 
 
 def _stop_once(loop: asyncio.AbstractEventLoop, stop: asyncio.Event) -> None:

@@ -98,8 +98,8 @@ def filter_result(
     return result
 
 
-def priorities(scores: Mapping[str, int]) -> list[Obj]:
-    return [{"Host": node, "Score": score} for node, score in scores.items()]
+def priorities(names: Iterable[str], scores: Iterable[int]) -> list[Obj]:
+    return [{"Host": name, "Score": score} for name, score in zip(names, scores, strict=True)]
 
 
 def binding_result(error: str) -> Obj:

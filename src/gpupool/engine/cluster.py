@@ -10,8 +10,9 @@ a hold is a fact. `version` rises with every change.
 """
 
 from collections import OrderedDict
-from collections.abc import Hashable, Iterator, Mapping
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from heapq import heappop, heappush
+from itertools import repeat
 
 import numpy as np
 
@@ -40,6 +41,7 @@ class Cluster:
         self._labels = LabelColumns()
         self._nodes: dict[str, NodeState] = {}
         self._by_index: list[NodeState | None] = []
+        self._indexes: dict[str, int] = {}  # of the nodes, by name
         self._vacant: list[int] = []  # a heap: the first place is taken first
         self._place: dict[str, str] = {}  # uid -> name of the node
         self._lost: dict[str, dict[str, Held]] = {}  # on nodes that are not there
@@ -82,7 +84,7 @@ class Cluster:
             self._lost[name] = lost
         clear_node(state, self.columns)
         self._labels.set_node(state.index, {})
-        del self._nodes[name]
+        del self._nodes[name], self._indexes[name]
         self._by_index[state.index] = None
         heappush(self._vacant, state.index)
         self._changed(state.index)
@@ -95,6 +97,7 @@ class Cluster:
             self._by_index.append(None)
         state = NodeState(index, node)
         self._by_index[index] = self._nodes[node.name] = state
+        self._indexes[node.name] = index
         return state
 
     def _grow(self) -> None:
@@ -172,6 +175,10 @@ class Cluster:
 
     def state(self, name: str) -> NodeState | None:
         return self._nodes.get(name)
+
+    def indexes(self, names: Sequence[str]) -> Ints:
+        """Of each of these nodes; -1: not known."""
+        return np.array(list(map(self._indexes.get, names, repeat(-1))), dtype=np.intp)
 
     def at(self, index: int) -> NodeState:
         state = self._by_index[index]

@@ -2,7 +2,7 @@
 
     decide(cluster, pod, policy)              any node
     decide_on(cluster, pod, policy, names)    one of these
-    feasible(cluster, pod, policy, names)     all of these that would do, with what they cost
+    feasible(cluster, pod, policy, nodes)     all of these that would do; `candidates.py` asks
 
 The caller holds what was decided (`Cluster.hold`) before the next decision.
 """
@@ -50,18 +50,13 @@ class Unschedulable:
         return message_of(self.cluster, self.pod)
 
 
-@dataclass(frozen=True, slots=True)
-class Candidate:
-    node: str
-    cost: int  # lower is better; comparable within one answer
-
-
 def decide(cluster: Cluster, pod: PodRequest, policy: Policy) -> Placement | Unschedulable:
     if pod.unsupported or pod.waits_for:
         return Unschedulable(cluster, pod)
     row = row_of(cluster, pod, policy_for(pod, policy))
     if looks_elsewhere(cluster, pod, row):
-        return _first_that_works(cluster, pod, row, _ranked(cluster, pod, row))
+        nodes = _passing(cluster, pod, row, cluster.all_nodes())
+        return _first_that_works(cluster, pod, row, _ranked(cluster, pod, row, nodes))
     costs = row.costs
     while True:
         node = int(costs.argmin())
@@ -80,23 +75,29 @@ def decide_on(
     if pod.unsupported or pod.waits_for:
         return Unschedulable(cluster, pod)
     row = row_of(cluster, pod, policy_for(pod, policy))
-    wanted = _indexes(cluster, names)
-    ranked = (node for node in _ranked(cluster, pod, row) if node in wanted)
-    return _first_that_works(cluster, pod, row, ranked)
+    nodes = _passing(cluster, pod, row, in_order(cluster.indexes(names)))
+    return _first_that_works(cluster, pod, row, _ranked(cluster, pod, row, nodes))
 
 
-def feasible(
-    cluster: Cluster, pod: PodRequest, policy: Policy, names: Iterable[str]
-) -> list[Candidate]:
-    """Best first."""
+def feasible(cluster: Cluster, pod: PodRequest, policy: Policy, nodes: Ints) -> Ints:
+    """Nodes are given and found by their indexes; best first."""
     if pod.unsupported or pod.waits_for:
-        return []
+        return nodes[:0]
     row = row_of(cluster, pod, policy_for(pod, policy))
-    wanted = _indexes(cluster, names)
-    fitting = [n for n in _ranked(cluster, pod, row) if n in wanted]
+    nodes = _passing(cluster, pod, row, nodes)
+    if len(nodes):
+        nodes = _sorted(row, nodes, preferences(pod, cluster, nodes))
     if len(pod.gpus) > 1 or pod.same_card or pod.different_card:
-        fitting = [n for n in fitting if _allocation(cluster, pod, row, n) is not None]
-    return [Candidate(cluster.at(node).node.name, at) for at, node in enumerate(fitting)]
+        works = [_allocation(cluster, pod, row, int(node)) is not None for node in nodes]
+        nodes = nodes[np.array(works, dtype=np.bool_)]
+    return nodes
+
+
+def in_order(indexes: Ints) -> Ints:
+    """Each once; without -1, which stands for nodes that are not known."""
+    there = np.zeros(int(indexes.max(initial=-1)) + 2, dtype=np.bool_)
+    there[indexes] = True
+    return np.flatnonzero(there[:-1])
 
 
 def policy_for(pod: PodRequest, policy: Policy) -> Policy:
@@ -113,17 +114,25 @@ def looks_elsewhere(cluster: Cluster, pod: PodRequest, row: Row) -> bool:
     )
 
 
-def _ranked(cluster: Cluster, pod: PodRequest, row: Row) -> Iterator[int]:
-    nodes = np.flatnonzero(row.costs != NEVER)
+def _passing(cluster: Cluster, pod: PodRequest, row: Row, nodes: Ints) -> Ints:
+    nodes = nodes[row.costs[nodes] != NEVER]
     for filter_ in OF_OTHER_PODS:
         nodes = nodes[filter_.passes(pod, cluster, nodes)]
+    return nodes
+
+
+def _ranked(cluster: Cluster, pod: PodRequest, row: Row, nodes: Ints) -> Iterator[int]:
     if not len(nodes):
         return
     liked = preferences(pod, cluster, nodes)
     most = nodes[liked == liked.max()]
     yield int(most[row.costs[most].argmin()])  # nearly always the answer: no need to sort
+    yield from (int(node) for node in _sorted(row, nodes, liked)[1:])
+
+
+def _sorted(row: Row, nodes: Ints, liked: Ints) -> Ints:
     order: Ints = np.lexsort((row.costs[nodes], -liked))
-    yield from (int(node) for node in nodes[order[1:]])
+    return nodes[order]
 
 
 def _first_that_works(
@@ -142,8 +151,3 @@ def _allocation(cluster: Cluster, pod: PodRequest, row: Row, node: int) -> Alloc
     if pod.same_card or pod.different_card:
         closed = closed_cards(pod, cluster, state)
     return allocation_on(cluster, pod, state, row.policy, row.ask, closed)
-
-
-def _indexes(cluster: Cluster, names: Iterable[str]) -> set[int]:
-    states = (cluster.state(name) for name in names)
-    return {state.index for state in states if state}

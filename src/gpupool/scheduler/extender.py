@@ -8,8 +8,9 @@ room comes up, its node is touched, because kube-scheduler looks again when a no
 
 import logging
 import time
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import NamedTuple
 
 from gpupool.contract import extender_messages as messages
 from gpupool.contract.allocation import allocation_annotations
@@ -23,12 +24,12 @@ from gpupool.contract.extender_messages import (
 from gpupool.contract.objects import Obj
 from gpupool.contract.pods import pod_request
 from gpupool.core.request import PodRequest
-from gpupool.engine.decide import Candidate, Placement, decide, decide_on, feasible
-from gpupool.engine.explain import refusals
+from gpupool.engine.candidates import Candidates, candidates
+from gpupool.engine.decide import Placement, decide, decide_on
 from gpupool.engine.preempt import preempt_on
 from gpupool.engine.trial import trial
 from gpupool.kube.client import Kube
-from gpupool.kube.errors import KubeError, NotSent, is_certain
+from gpupool.kube.errors import Conflict, KubeError, NotSent, is_certain
 from gpupool.kube.resources import PODS
 from gpupool.scheduler.cluster_state import ClusterState
 from gpupool.scheduler.ledger import Knowledge, Place
@@ -40,10 +41,9 @@ _MOST_WAITING = 10_000
 _NOT_SURE = "another may decide about GPUs by now; ask again"
 
 
-@dataclass(frozen=True, slots=True)
-class Reasons:
-    failed: dict[str, str]
-    unresolvable: dict[str, str]
+class _Offered(NamedTuple):
+    request: PodRequest
+    metadata: Obj  # as much as a Binding needs
 
 
 class Extender:
@@ -60,79 +60,85 @@ class Extender:
         self.state = state
         self.reservations = Reservations(state.cluster)
         self.waiting: dict[str, PodRequest] = {}  # refused by every node
+        self._offered: dict[str, _Offered] = {}  # by uid: kube-scheduler considers nodes for them
 
     # -- filter and prioritize -------------------------------------------------------------
 
     def filter(self, args: ExtenderArgs) -> Obj:
-        pod = _request(args.pod)
-        candidates = self._candidates(pod, args.names)
-        if candidates:
+        pod = self._offer(args.pod).request
+        found = self._candidates(pod, args.names)
+        if found:
             self.waiting.pop(pod.uid, None)
         elif len(self.waiting) < _MOST_WAITING:
             self.waiting[pod.uid] = pod
-        fitting = {candidate.node for candidate in candidates}
-        refused = [name for name in args.names if name not in fitting]
-        reasons = self._reasons(pod, refused)
-        listed = [name for name in args.names if name in fitting]
-        return messages.filter_result(args, listed, reasons.failed, reasons.unresolvable)
+        refused = found.refused(self.state.cluster, pod)
+        return messages.filter_result(args, found.fitting(), refused.curable, refused.incurable)
 
     def prioritize(self, args: ExtenderArgs) -> list[Obj]:
         """The best gets 10, the worst 0; the best is reserved."""
-        pod = _request(args.pod)
-        candidates = self._candidates(pod, args.names)
-        scores = dict.fromkeys(args.names, 0)
-        for rank, candidate in enumerate(candidates):
-            scores[candidate.node] = (
-                messages.MAX_SCORE * (len(candidates) - rank) // len(candidates)
-            )
-        if candidates and self.state.ledger.place(pod.uid) is None:
-            found = decide_on(self.state.cluster, pod, self.state.policy, (candidates[0].node,))
-            if isinstance(found, Placement):
-                self.reservations.make(pod, found.node, found.allocation, self._clock())
-        return messages.priorities(scores)
+        pod = self._offer(args.pod).request
+        found = self._candidates(pod, args.names)
+        if found and self.state.ledger.place(pod.uid) is None:
+            best = decide_on(self.state.cluster, pod, self.state.policy, (found.best(),))
+            if isinstance(best, Placement):
+                self.reservations.make(pod, best.node, best.allocation, self._clock())
+        return messages.priorities(args.names, found.scores(messages.MAX_SCORE))
 
-    def _candidates(self, pod: PodRequest, names: Iterable[str]) -> list[Candidate]:
+    def _candidates(self, pod: PodRequest, names: Sequence[str]) -> Candidates:
+        cluster, policy = self.state.cluster, self.state.policy
         kept = self.state.ledger.place(pod.uid)
         if kept is not None:  # its Binding got no answer: there, or nowhere yet
-            return [Candidate(kept.node, 0)] if kept.node in set(names) else []
+            where = cluster.indexes(names)
+            (there,) = cluster.indexes((kept.node,))
+            return Candidates(names, where, where[(where == there) & (where >= 0)])
         self.reservations.expire(self._clock())
         self.reservations.end(pod.uid)
-        found = feasible(self.state.cluster, pod, self.state.policy, names)
+        found = candidates(cluster, pod, policy, names)
         if found:
             return found
         with self.reservations.ignored():
-            return feasible(self.state.cluster, pod, self.state.policy, names)
+            return candidates(cluster, pod, policy, names)
 
-    def _reasons(self, pod: PodRequest, names: list[str]) -> Reasons:
-        cluster, wanted = self.state.cluster, set(names)
-        known: dict[str, list[str]] = {}
-        incurable: set[str] = set()
-        for refused in refusals(cluster, pod) if wanted else ():
-            for index in refused.nodes:
-                name = cluster.at(int(index)).node.name
-                if name in wanted:
-                    known.setdefault(name, []).append(refused.reason)
-                    if not refused.curable:
-                        incurable.add(name)
-        words = {name: ", ".join(known.get(name, ["node is not known yet"])) for name in names}
-        return Reasons(
-            {name: text for name, text in words.items() if name not in incurable},
-            {name: text for name, text in words.items() if name in incurable},
-        )
+    def _offer(self, pod: Obj) -> _Offered:
+        """Raises BadMessage. Kept until it is bound: bind is not told what the pod asks for."""
+        metadata = pod["metadata"]
+        uid, version = metadata.get("uid") or "", metadata.get("resourceVersion") or ""
+        known = self._offered.get(uid)
+        if known is not None and known.metadata["resourceVersion"] == version:
+            return known
+        named = {key: metadata.get(key) or "" for key in ("name", "namespace")}
+        offered = _Offered(_request(pod), {**named, "uid": uid, "resourceVersion": version})
+        while len(self._offered) >= _MOST_WAITING:
+            del self._offered[next(iter(self._offered))]
+        self._offered[uid] = offered
+        return offered
 
     # -- bind ------------------------------------------------------------------------------
 
     async def bind(self, args: BindingArgs) -> str:
         """What went wrong; the empty string: it is bound."""
+        offered = self._offered.pop(args.uid, None)
+        if offered is not None:
+            try:
+                return await self._bind(offered, args.node)
+            except Conflict:
+                pass  # it is bound, or somebody wrote to it since it was offered
         try:
             pod = await self._kube.get(PODS, args.name, args.namespace)
+            if pod["metadata"]["uid"] != args.uid:
+                return f"pod {args.namespace}/{args.name} is another one by now"
+            if pod["spec"].get("nodeName") == args.node:  # asked twice by somebody on the way
+                return ""
+            return await self._bind(_Offered(_request(pod), pod["metadata"]), args.node)
         except KubeError as error:
-            return f"pod {args.namespace}/{args.name} cannot be read: {error}"
-        if pod["metadata"]["uid"] != args.uid:
-            return f"pod {args.namespace}/{args.name} is another one by now"
-        place = self._place(_request(pod), args.node)
+            return f"pod {args.namespace}/{args.name} cannot be read or bound: {error}"
+
+    async def _bind(self, pod: _Offered, node: str) -> str:
+        """Raises Conflict."""
+        place = self._place(pod.request, node)
         if place is None:
-            return f"pod {args.namespace}/{args.name} no longer fits on node {args.node}"
+            shown = f"{pod.request.namespace}/{pod.request.name}"
+            return f"pod {shown} no longer fits on node {node}"
         return await self._write(pod, place)
 
     def _place(self, pod: PodRequest, node: str) -> Place | None:
@@ -150,14 +156,17 @@ class Extender:
         ledger.assume(pod, found.node, found.allocation)
         return ledger.place(pod.uid)
 
-    async def _write(self, pod: Obj, place: Place) -> str:
-        uid, ledger = pod["metadata"]["uid"], self.state.ledger
+    async def _write(self, pod: _Offered, place: Place) -> str:
+        """The version was taken before the look at whether we lead: see `bind.py`."""
+        uid, ledger = pod.request.uid, self.state.ledger
         annotations = allocation_annotations(place.allocation, now_ns=time.time_ns())
         try:
             if not self._may_act():
                 raise NotSent(_NOT_SURE)
             ledger.asked(uid, self._clock())
-            await self._kube.bind(pod, place.node, annotations)
+            await self._kube.bind({"metadata": pod.metadata}, place.node, annotations)
+        except Conflict:
+            raise
         except KubeError as error:
             if not is_certain(error):
                 ledger.asked(uid, self._clock())
@@ -216,6 +225,7 @@ class Extender:
 
     def _forget(self, uid: str) -> None:
         self.waiting.pop(uid, None)
+        self._offered.pop(uid, None)
         self.reservations.end(uid)
 
 

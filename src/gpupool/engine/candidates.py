@@ -1,0 +1,89 @@
+"""candidates: of nodes that somebody lists, which would do, how good they are, and why others not.
+
+For those who choose themselves, of thousands of nodes and for every pod: so nothing is done node
+by node that can be done for all at once.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import compress
+
+import numpy as np
+
+from gpupool.core.request import PodRequest
+from gpupool.engine.cluster import Cluster
+from gpupool.engine.columns import Bools
+from gpupool.engine.decide import feasible, in_order
+from gpupool.engine.explain import refusals
+from gpupool.engine.policies.policy import Ints, Policy
+
+NOT_KNOWN = "node is not known yet"
+
+
+@dataclass(frozen=True, slots=True)
+class Refusals:
+    """By node, in words."""
+
+    curable: dict[str, str]  # it may help that pods leave the node
+    incurable: dict[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Candidates:
+    names: Sequence[str]  # as they were listed
+    where: Ints  # their indexes; -1: not known
+    ranked: Ints  # indexes of those that would do, best first
+
+    def __bool__(self) -> bool:
+        return len(self.ranked) > 0
+
+    def fitting(self) -> list[str]:
+        return list(compress(self.names, self._fits().tolist()))
+
+    def best(self) -> str:
+        return self.names[int(np.flatnonzero(self.where == self.ranked[0])[0])]
+
+    def scores(self, most: int) -> list[int]:
+        """For each of the names: the best has `most`, the worst and those that do not fit 0."""
+        count = len(self.ranked)
+        by_index = np.zeros(self._size(), dtype=np.intp)
+        by_index[self.ranked] = most * (count - np.arange(count)) // max(count, 1)
+        scores: list[int] = by_index[self.where].tolist()
+        return scores
+
+    def refused(self, cluster: Cluster, pod: PodRequest) -> Refusals:
+        fits = self._fits()
+        if fits.all():
+            return Refusals({}, {})
+        left = self.where[~fits]
+        reasons: dict[int, list[str]] = {}
+        incurable: set[int] = set()
+        for refused in refusals(cluster, pod, in_order(left)):
+            nodes = refused.nodes.tolist()
+            for index in nodes:
+                reasons.setdefault(index, []).append(refused.reason)
+            if not refused.curable:
+                incurable.update(nodes)
+        words = {index: ", ".join(given) for index, given in reasons.items()}
+        found = Refusals({}, {})
+        for name, index in zip(compress(self.names, (~fits).tolist()), left.tolist(), strict=True):
+            by_name = found.incurable if index in incurable else found.curable
+            by_name[name] = words.get(index, NOT_KNOWN)
+        return found
+
+    def _fits(self) -> Bools:
+        by_index = np.zeros(self._size(), dtype=np.bool_)
+        by_index[self.ranked] = True
+        fits: Bools = by_index[self.where]
+        return fits
+
+    def _size(self) -> int:
+        """With one more at the end, which is where -1 leads."""
+        return int(self.where.max(initial=-1)) + 2
+
+
+def candidates(
+    cluster: Cluster, pod: PodRequest, policy: Policy, names: Sequence[str]
+) -> Candidates:
+    where = cluster.indexes(names)
+    return Candidates(names, where, feasible(cluster, pod, policy, in_order(where)))
