@@ -5,6 +5,7 @@ import socket
 import pytest
 
 from gpupool.agent.plugin import ResourcePlugin
+from gpupool.contract.names import NVIDIA_PLUGIN_SOCKET
 from gpupool.contract.nodes import node_of
 from gpupool.kubeletapi.errors import BadSocketPath, RpcFailed
 from gpupool.kubeletapi.messages import AllocateRequest, ContainerAllocateRequest, Mount
@@ -148,6 +149,21 @@ async def test_sockets_of_killed_agents_are_swept_away_and_others_are_not(node: 
     async with node.agent():
         await node.wait(lambda: not left.exists())
     assert foreign.exists()
+
+
+async def test_beside_nvidias_own_plugin_it_offers_no_whole_cards(node: Node) -> None:
+    await node.create()
+    node.insert([M40, V100])
+    async with node.kubelet.running(), node.agent():
+        await node.wait(lambda: node.kubelet.counts == WHOLE)
+        with socket.socket(socket.AF_UNIX) as rival:
+            rival.bind(str(node.plugins / NVIDIA_PLUGIN_SOCKET))
+            rival.listen()
+            assert "agent.wholeCards=false" in await node.wait_event("OtherGpuPlugin")
+            await node.wait(lambda: not list(node.plugins.glob("gpupool-*")))
+            assert len(node.kubelet.registered) == 1
+        await node.wait(lambda: len(node.kubelet.registered) == 2)
+        await node.wait(lambda: node.kubelet.counts == WHOLE)
 
 
 async def test_its_list_ends_before_its_last_answers_are_waited_for() -> None:

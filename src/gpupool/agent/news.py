@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from gpupool.agent.cards import changed_cards
+from gpupool.contract.names import RESOURCE_GPU
 from gpupool.core.gpu import Card, CardHealth, Inventory
 
 _REASONS = {
@@ -35,6 +36,15 @@ def news_of(before: Inventory, after: Inventory) -> Iterator[News]:
 
 def no_driver(why: str) -> News:
     return News(True, "NoGpuDriver", f"{why}. The node offers no GPUs until there is one.")
+
+
+OTHER_PLUGIN = News(
+    True,
+    "OtherGpuPlugin",
+    f"NVIDIA's device plugin offers {RESOURCE_GPU} on this node, and would count the same cards: "
+    "we offer none of it until that has gone. Keep it off this node, or start us with "
+    "--no-whole-cards (agent.wholeCards=false)",
+)
 
 
 def label_conflict(labels: tuple[str, ...]) -> News:

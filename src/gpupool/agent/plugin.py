@@ -38,8 +38,17 @@ class ResourcePlugin:
         self.followers = 0  # kubelets that follow our list: one, when all is well
 
     async def wait_wanted(self) -> None:
-        """Until there was something to offer for the first time."""
+        """Until there is, or was, something to offer."""
         await self._wanted.wait()
+
+    @property
+    def is_wanted(self) -> bool:
+        return self._wanted.is_set()
+
+    def withdraw(self) -> None:
+        """Leaves the resource to somebody else, until the next offer."""
+        self._devices, self._ids = (), frozenset()
+        self._wanted.clear()
 
     def set_mounts(self, mounts: tuple[Mount, ...]) -> None:
         """For containers that are allocated from now on."""

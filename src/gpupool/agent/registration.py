@@ -29,10 +29,10 @@ _LONGEST_ALONE_S = 30.0  # without a kubelet that follows our list
 
 
 async def keep_registered(plugin: ResourcePlugin, directory: Path) -> None:
-    """From the first offer on, until cancelled. Raises BadSocketPath."""
-    await plugin.wait_wanted()
+    """While it has something to offer, until cancelled. Raises BadSocketPath."""
     pauses = _pauses_s()
     while True:
+        await plugin.wait_wanted()
         kubelet = await _wait_for_kubelet(directory / KUBELET_SOCKET)
         try:
             await _serve_one_kubelet(plugin, directory, kubelet)
@@ -49,7 +49,7 @@ async def keep_registered(plugin: ResourcePlugin, directory: Path) -> None:
 async def _serve_one_kubelet(
     plugin: ResourcePlugin, directory: Path, kubelet: tuple[int, int]
 ) -> None:
-    """Returns when it has gone, or has removed our socket. Raises RpcFailed."""
+    """Returns when it has gone, has removed our socket, or we withdraw. Raises RpcFailed."""
     own = directory / _socket_name(plugin.resource)
     async with serving(own, [device_plugin_service(plugin)]):
         async with channel_to(own) as ourselves:
@@ -59,7 +59,9 @@ async def _serve_one_kubelet(
             await channel.register(RegisterRequest(API_VERSION, own.name, plugin.resource, options))
         log.info("device plugin registered", extra={"resource": plugin.resource})
         try:
-            await _while_followed(plugin, lambda: _is_there(directory, kubelet, own))
+            await _while_followed(
+                plugin, lambda: plugin.is_wanted and _is_there(directory, kubelet, own)
+            )
         finally:
             plugin.leave()
 
@@ -101,13 +103,23 @@ def identity(path: Path) -> tuple[int, int] | None:
 def remove_left_sockets(directory: Path) -> None:
     """Of agents that were killed; nobody listens there."""
     for path in directory.glob(f"{_OURS}*.sock"):
-        with socket.socket(socket.AF_UNIX) as probe:
-            try:
-                probe.connect(str(path))
-            except ConnectionRefusedError:
-                path.unlink(missing_ok=True)
-            except OSError:
-                continue
+        if not is_listened_to(path):
+            path.unlink(missing_ok=True)
+
+
+def is_listened_to(path: Path) -> bool:
+    """Whether there is a socket that somebody serves. Never waits."""
+    if not path.exists():
+        return False
+    with socket.socket(socket.AF_UNIX) as probe:
+        probe.setblocking(False)
+        try:
+            probe.connect(str(path))
+        except (ConnectionRefusedError, FileNotFoundError):
+            return False
+        except OSError:  # he is busy, or it is not for us to know
+            return True
+    return True
 
 
 def _pauses_s() -> Iterator[float]:

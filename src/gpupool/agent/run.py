@@ -29,10 +29,10 @@ from gpupool.agent.holdings import Holdings, current_holdings
 from gpupool.agent.isolation import NO_LIMITER, Isolating, isolating_now
 from gpupool.agent.labels import card_labels, feature_labels
 from gpupool.agent.metrics import Metrics, serve_metrics
-from gpupool.agent.news import News, label_conflict, news_of, no_driver
+from gpupool.agent.news import OTHER_PLUGIN, News, label_conflict, news_of, no_driver
 from gpupool.agent.node_writes import NodeWriter, Wanted, problem_text
 from gpupool.agent.plugin import ResourcePlugin
-from gpupool.agent.registration import keep_registered, remove_left_sockets
+from gpupool.agent.registration import is_listened_to, keep_registered, remove_left_sockets
 from gpupool.agent.settings import AgentSettings
 from gpupool.agent.shares import Shares
 from gpupool.contract.card_orders import BadOrders, orders_of
@@ -41,6 +41,7 @@ from gpupool.contract.names import (
     ANNOTATION_CLEARED_CARDS,
     ANNOTATION_CORDONED_CARDS,
     ANNOTATION_INVENTORY,
+    NVIDIA_PLUGIN_SOCKET,
     RESOURCE_GPU,
 )
 from gpupool.contract.nodes import gpu_mode, isolates
@@ -103,6 +104,7 @@ class _Agent:
         self._holdings: Holdings = {}
         self._offered: tuple[object, ...] | None = None  # what our offers were made from
         self._settled: object = None  # what was seen, if seeing it again changes nothing
+        self._has_rival = False  # another plugin of this node counts the same cards
         self._said: set[News] = set()  # what holds on, and is said once
         self._look_now = asyncio.Event()
         self._write_now = asyncio.Event()
@@ -164,7 +166,8 @@ class _Agent:
             return
         self._metrics.has_driver = True
         self._metrics.xids.update(look.xids)
-        seen = look, node["metadata"]["resourceVersion"], self._holdings
+        self._has_rival = is_listened_to(self._settings.plugins / NVIDIA_PLUGIN_SOCKET)
+        seen = look, node["metadata"]["resourceVersion"], self._holdings, self._has_rival
         if seen == self._settled:
             return  # nothing is as cheap as nothing: there may be hundreds of us
         self._settled = None
@@ -229,12 +232,16 @@ class _Agent:
         mode = gpu_mode(labels)
         is_limiting = self._isolating.is_limiting(time.monotonic())
         mounts = self._settings.mounts + (self._settings.limiter if is_limiting else ())
-        wanted = inventory.cards, mode, mounts, self._holdings
+        wanted = inventory.cards, mode, mounts, self._holdings, self._has_rival
         if wanted == self._offered:
             return  # a list of thousands of devices is not made every second
         self._offered = wanted
         found = offers(inventory.cards, mode, self._holdings)
         for resource, plugin in self._plugins.items():
+            if resource == RESOURCE_GPU and self._has_rival:
+                plugin.withdraw()
+                self._say_once(node, OTHER_PLUGIN)
+                continue
             plugin.set_mounts(mounts)
             plugin.offer(found[resource])
             if found[resource].refusal:

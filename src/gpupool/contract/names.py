@@ -163,6 +163,8 @@ REGION_FILE = "region-1"  # the version of its layout
 LIMITER_DIRECTORY = "/usr/local/gpupool"  # the limiter itself, as the node has installed it
 PRELOAD_LIST = "/etc/ld.so.preload"  # what the loader puts into every program
 
+NVIDIA_PLUGIN_SOCKET = "nvidia-gpu.sock"  # of NVIDIA's own device plugin, beside the kubelet's
+
 # The pods of the agent.
 AGENT_NAMESPACE = "kube-system"
 AGENT_DAEMON_SET = "gpushare-device-plugin-ds"
