@@ -76,11 +76,13 @@ def _resource(group: str, version: str, rest: list[str], kinds: Kinds) -> Target
     if watched:
         rest = rest[1:]
     namespace, parts = _placed(group, version, rest, kinds)
-    resource, name, subresource, *more = [*parts, "", "", ""]
+    resource = parts[0]
+    name = parts[1] if len(parts) > 1 else ""
+    subresource = parts[2] if len(parts) > 2 else ""
     kind = kinds.find(group, version, resource)
     misplaced = kind is not None and kind.namespaced and name and not namespace
     sub = kind.subresource(subresource) if kind is not None and subresource else None
-    if kind is None or misplaced or any(more) or (subresource and sub is None):
+    if kind is None or misplaced or len(parts) > 3 or (subresource and sub is None):
         return NoResource(group, resource, namespace, name, subresource)
     return Target(kind, namespace, name, subresource, sub, watched)
 

@@ -7,7 +7,7 @@ from gpupool.contract.objects import Obj
 from gpupool.localcluster.apiserver import status
 from gpupool.localcluster.apiserver.admission.attributes import Attributes, Operation
 from gpupool.localcluster.apiserver.api import Api
-from gpupool.localcluster.apiserver.decode.body import read_object, read_strictly
+from gpupool.localcluster.apiserver.decode.body import JSON, read_object, read_strictly
 from gpupool.localcluster.apiserver.defaults.apply import apply_defaults
 from gpupool.localcluster.apiserver.defaults.convert import to_storage
 from gpupool.localcluster.apiserver.defaults.prepare import prepare_create
@@ -28,6 +28,7 @@ from gpupool.localcluster.apiserver.verbs.representation import (
     answer_record,
     converts,
 )
+from gpupool.localcluster.apiserver.verbs.templates import Parts, taken_apart
 
 _NAME_ATTEMPTS = 8
 
@@ -74,9 +75,9 @@ class Written(NamedTuple):
 async def create(api: Api, request: Request, target: Target) -> Answer:
     kind = target.kind
     write = Write(api, request, target, write_options(request, "CreateOptions"))
-    obj = conformed_body(write)
+    obj, parts = _pod(write) if kind.resource == "pods" else (conformed_body(write), None)
     place(obj, target)
-    written = await create_object(write, obj)
+    written = await create_object(write, obj, parts)
     if request.track_fields:  # from outside: who reads warnings
         request.warnings += advice(written.obj, kind)
     if written.record is None:
@@ -92,24 +93,52 @@ def conform_object(write: Write, obj: Obj, repeated: Sequence[str] = ()) -> None
         api.custom.version(kind).apply_defaults(obj)
 
 
-def conformed_body(write: Write) -> Obj:
-    """The object that was sent, checked against its schema."""
+def conformed_body(write: Write, body: bytes | None = None) -> Obj:
+    """The object that was sent (or the one in `body`), checked against its schema."""
     request, kind = write.request, write.target.kind
     media = request.headers.get("content-type", "")
+    body = request.body if body is None else body
     if write.options.validation == "Ignore":
-        obj = read_object(request.body, media, kind)
+        obj = read_object(body, media, kind)
         conform_object(write, obj)
     else:
-        obj, repeated = read_strictly(request.body, media, kind)
+        obj, repeated = read_strictly(body, media, kind)
         conform_object(write, obj, repeated)
     return obj
 
 
-async def create_object(write: Write, obj: Obj) -> Written:
+def _pod(write: Write) -> tuple[Obj, Parts | None]:
+    """The pod that was sent; if Parts know its spec, without it. None: they are of no use."""
+    request = write.request
+    in_json = request.headers.get("content-type", JSON) == JSON
+    parts = taken_apart(request.body) if in_json else None
+    if parts is not None and parts.spec is not None:
+        obj = _around_spec(write, parts)
+        return (obj, parts) if obj is not None else (conformed_body(write), None)
+    obj = conformed_body(write)
+    unchecked = request.warnings or write.options.validation == "Ignore"
+    return obj, None if parts is None or unchecked or not parts.explains(obj) else parts
+
+
+def _around_spec(write: Write, parts: Parts) -> Obj | None:
+    """None: there is something to say of it, for which the whole body must be read."""
+    try:
+        obj = conformed_body(write, parts.head)
+    except ApiError:
+        return None
+    if parts.fits(obj) and not write.request.warnings:
+        return obj | {"spec": {}}
+    write.request.warnings.clear()
+    return None
+
+
+async def create_object(write: Write, obj: Obj, parts: Parts | None = None) -> Written:
     api, target, kind = write.api, write.target, write.target.kind
     named = bool(obj["metadata"].get("name"))
     begin(obj, kind, api.stamp())
     apply_defaults(obj, kind)
+    if parts is not None:
+        parts.settle(obj)
     # What admission and the server add from here on belongs to no writer.
     if write.request.track_fields and not write.applied:
         track_create(obj, write.writer(), kind, api.schema(kind))
