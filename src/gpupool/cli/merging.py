@@ -13,10 +13,10 @@ from gpupool.localcluster.apiserver.security.kubeconfig import (
 )
 
 
-def verify(cluster: ClusterDirectory) -> None:
-    """Whether `merge` will work, before anything is started."""
+def verify(name: str) -> None:
+    """Whether `merge` will work for the cluster of that name, before anything is made."""
     try:
-        kubeconfig_merge.verify(_path(), cluster.name)
+        kubeconfig_merge.verify(_path(), name)
     except kubeconfig_merge.KubeconfigError as error:
         raise CannotUse(str(error)) from error
 

@@ -1,6 +1,6 @@
 """From what the user asks for to a cluster directory that a server can start on.
 
-Everything is checked before anything is made: file, names, quotas, port.
+Everything is checked before anything is made: file, names, the user's kubeconfig, quotas, port.
 """
 
 import hashlib
@@ -16,6 +16,7 @@ from gpupool.cli.home import (
     check_name,
     make_private,
 )
+from gpupool.cli.merging import verify
 from gpupool.cli.ports import choose_port
 from gpupool.cli.server_process import Server, running_server
 from gpupool.localcluster.apiserver.security.data_directory import write_private
@@ -48,6 +49,7 @@ class Wish:
     port: int | None = None
     data_dir: Path | None = None
     gpus: str | None = None  # simulated or real
+    merge_kubeconfig: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +72,8 @@ def prepare(home: Home, wish: Wish) -> Prepared | Running:
     given = _read(wish.config) if wish.config else None
     file = _parse(given, str(wish.config)) if given is not None else None
     name = check_name(_name(wish, file))
+    if wish.merge_kubeconfig:
+        verify(name)
     with home.alone():
         cluster = home.find(name)
         if cluster and wish.data_dir and wish.data_dir.resolve() != cluster.path:

@@ -65,9 +65,7 @@ def command(
     from gpupool.cli.prepare import Prepared, Wish, prepare
 
     place = home()
-    found = prepare(place, Wish(**wish))
-    if merge_kubeconfig:
-        _verify_merge(found.cluster)
+    found = prepare(place, Wish(**wish, merge_kubeconfig=merge_kubeconfig))
 
     def finish(port: int) -> None:
         _show_places(found.cluster, port)
@@ -148,12 +146,6 @@ def _show_next(cluster: ClusterDirectory) -> None:
     click.echo("\nNext:")
     click.echo(f"  export KUBECONFIG={shlex.quote(str(cluster.kubeconfig))}")
     click.echo("  kubectl get nodes")
-
-
-def _verify_merge(cluster: ClusterDirectory) -> None:
-    from gpupool.cli.merging import verify
-
-    verify(cluster)
 
 
 def _merge(cluster: ClusterDirectory, port: int) -> None:
