@@ -123,6 +123,7 @@ def _held(pods: list[Obj]) -> Counter[tuple[str, str]]:
 
 
 def _experiment(cluster: Cluster, sizes: list[int], *, outages: int) -> None:
+    assert sum(sizes) <= _units(cluster)
     chosen = random.Random(3)
     chosen.shuffle(sizes)
     with ThreadPoolExecutor(8) as hands:
@@ -158,5 +159,5 @@ def test_every_container_has_the_cards_and_the_limit_of_its_pod(cluster: Cluster
 @pytest.mark.timeout(1800)
 @pytest.mark.parametrize("cluster", [16], indirect=True)
 def test_a_thousand_containers_have_the_cards_and_limits_of_their_pods(cluster: Cluster) -> None:
-    sizes = {1: 450, 2: 200, 3: 200, 4: 100, 5: 50}
+    sizes = {1: 560, 2: 200, 3: 140, 4: 70, 5: 30}
     _experiment(cluster, [size for size, count in sizes.items() for _ in range(count)], outages=6)
