@@ -1,8 +1,9 @@
 """allocation_on: which cards of a node each container of a pod gets, or None if it does not work.
 
 Containers that run together share what is free; an init container runs before them and may use the
-same cards. Where a policy knows best (one ask), it chooses; whole cards that are linked are chosen
-by their links; several asks at once are placed by an exact search over the node's cards.
+same cards. The cards of one share are the policy's choice; whole cards that are linked are chosen
+by their links, others are the first; several asks at once are placed by an exact search over the
+node's cards.
 """
 
 from collections.abc import Iterable, Sequence
@@ -58,10 +59,14 @@ def allocation_on(
     if not pod.gpus:
         return NO_GPUS
     placement = pod.card_placement or state.node.card_placement
-    if len(pod.gpus) == 1 and not closed and placement is None:
+    if len(pod.gpus) == 1 and not closed:
         only = pod.gpus[0]
-        if only.whole == 0 or not state.has_links:
+        rows: tuple[int, ...] = ()
+        if only.whole and not state.has_links:
+            rows = tuple(state.untouched()[: only.whole])
+        elif only.units and placement is None:
             rows = policy.cards(cluster.columns, ask, state.index)
+        if rows:
             assert len(rows) == (only.whole or only.cards), f"{policy.name} gave cards {rows}"
             return Allocation((_container(only, rows, state),))
     room = _room(state, closed, placement is CardPlacement.SPREAD)
@@ -149,7 +154,7 @@ def _choose_init(pod: PodRequest, state: NodeState, closed: frozenset[int], chos
 def _container(ask: GpuAsk, rows: Iterable[int], state: NodeState) -> ContainerGpus:
     cards = [state.cards[row] for row in sorted(rows)]
     if ask.whole:
-        shares = tuple([card.share(card.card.units, 0) for card in cards])
+        shares = tuple([card.whole() for card in cards])
         return ContainerGpus(ask.container, shares, Isolation.WHOLE)
     shares = tuple([card.share(ask.units, ask.percent) for card in cards])
     node = state.node

@@ -49,6 +49,7 @@ class CardState:
     __slots__ = (
         "_most",
         "_shares",
+        "all_units",
         "card",
         "compute",
         "free",
@@ -64,7 +65,8 @@ class CardState:
 
     def __init__(self, card: Card) -> None:
         self.card = card
-        self.usable = card.takes_pods and card.units > 0
+        self.all_units = card.units
+        self.usable = card.takes_pods and self.all_units > 0
         self.units = self.percent = 0
         self.wholes = 0  # pods that hold all of it
         self.pods = 0
@@ -72,7 +74,7 @@ class CardState:
         # A little memory that others use does not make a card less than whole; a unit does, and
         # so does the only one.
         self.whole_at_rest = self._most > 0 and card.outside_mib < card.unit_mib
-        full = card.units if self.usable else 1  # which it then never is: nothing of it is free
+        full = self.all_units if self.usable else 1  # which it then never is: nothing of it is free
         self.total = self._most if self.whole_at_rest else full
         self._shares: dict[tuple[int, int], CardShare] = {}
         self._settle()
@@ -105,6 +107,10 @@ class CardState:
                 self._shares[units, percent] = found
         return found
 
+    def whole(self) -> CardShare:
+        card = self.card
+        return CardShare(card.uuid, card.index, self.all_units, card.memory_mib, self.all_units)
+
 
 def usable_units(card: Card) -> int:
     """What processes outside of Kubernetes leave of it."""
@@ -123,6 +129,10 @@ class NodeState:
     held: dict[str, int] = field(default_factory=dict)
     pods: dict[str, Held] = field(default_factory=dict)  # by uid
     ports: list[HostPort] = field(default_factory=list)
+
+    def untouched(self) -> list[int]:
+        """Rows of the cards that nobody holds any of."""
+        return [row for row, card in enumerate(self.cards) if card.is_untouched]
 
     def take(self, held: Held, columns: Columns) -> None:
         self.pods[held.pod.uid] = held

@@ -5,7 +5,7 @@
 - `costs(columns, ask, nodes)`: a whole number for each node of `nodes`, lower is better; the engine
   takes the lowest, and of equal ones the first in the order of nodes. It depends on nothing but
   that node's own columns, so that only nodes that changed need be judged again;
-- `cards(columns, ask, node)`: the cards on the chosen node, as indexes;
+- `cards(columns, ask, node)`: for a share, the cards on the chosen node, as indexes;
 - `cost(columns, ask, node)`: what `costs` says of one node, if that can be had faster.
 
 They are asked only about nodes on which the ask fits; what they say of others means nothing. A new

@@ -79,8 +79,6 @@ def _costs(typical: Typical, columns: CardColumns, ask: Ask, nodes: Ints) -> Int
 
 
 def _cards(typical: Typical, columns: CardColumns, ask: Ask, node: int) -> tuple[int, ...]:
-    if not ask.memory:
-        return tightest_cards(columns, ask, node)
     costs = _choices(typical, columns, ask, np.array([node]))[:, 0].tolist()
     fitting = sorted(fitting_cards(columns, ask, node), key=costs.__getitem__)
     return tuple(sorted(fitting[: ask.cards]))

@@ -1,4 +1,4 @@
-"""How much of each card is free, in thousandths of the card, and which cards an ask fits on."""
+"""How much of each card is free, in thousandths of the card, and which cards a share fits on."""
 
 import numpy as np
 
@@ -18,14 +18,11 @@ def fitting_cards(columns: CardColumns, ask: Ask, node: int) -> list[int]:
     """Indexes of the cards that can take the ask's part of one card."""
     free = columns.card_free[:, node].tolist()  # so few of them are faster as plain numbers
     compute = columns.card_compute[:, node].tolist()
-    if ask.memory:
-        return [
-            card
-            for card, left in enumerate(free)
-            if left >= ask.memory and compute[card] >= ask.compute
-        ]
-    total = columns.card_total[:, node].tolist()
-    return [card for card, left in enumerate(free) if left == total[card] and compute[card] == 100]
+    return [
+        card
+        for card, left in enumerate(free)
+        if left >= ask.memory and compute[card] >= ask.compute
+    ]
 
 
 def tightest_cards(columns: CardColumns, ask: Ask, node: int) -> tuple[int, ...]:

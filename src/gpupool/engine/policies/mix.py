@@ -47,7 +47,7 @@ class MixLearner:
     @property
     def is_due(self) -> bool:
         """Whether a new mix would differ: twice as many pods as at the last one, or many new."""
-        return self._fresh >= max(_FIRST_LOOK, self._counted // 2)
+        return self._fresh >= _FIRST_LOOK and self._fresh >= self._counted // 2
 
     def mix(self, cards_of_model: tuple[int, ...], card_totals: tuple[int, ...]) -> Mix:
         self._fresh = 0

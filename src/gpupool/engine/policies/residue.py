@@ -120,8 +120,6 @@ def _cost(tables: Tables, judge: Judge, columns: CardColumns, ask: Ask, node: in
 def _cards(
     tables: Tables, judge: Judge, columns: CardColumns, ask: Ask, node: int
 ) -> tuple[int, ...]:
-    if not ask.memory:
-        return tuple(fitting_cards(columns, ask, node)[: ask.cards])
     judged = judged_on(tables, judge, columns, ask, node)
     return _least_lost(tables, columns, ask, node) if judged is None else judged.cards
 

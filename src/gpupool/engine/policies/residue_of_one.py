@@ -31,7 +31,7 @@ class Judged(NamedTuple):
     lost: int  # of what they are worth
     spent: int  # of what is usable
     taken: int
-    cards: tuple[int, ...]  # the best for the ask; of an ask for whole cards: none
+    cards: tuple[int, ...]  # the best for a share; of whole cards: none
 
 
 # What is free of each card, their totals (empty: all the same), the ask's memory of each and cards.
