@@ -33,6 +33,12 @@ def test_nobody_changes_or_removes_an_allocation(key: str) -> None:
     assert not verdict(annotated(), annotated(**{key: "x"}))["allowed"]
 
 
+def test_a_limit_of_several_lines_is_said_in_one() -> None:
+    old = annotated(**{"limits.gpupool.io/main": "GPU-a 3226 0\nGPU-b 3226 0\n"})
+    said = verdict(annotated(), old)["status"]["message"]
+    assert 'wanted "GPU-a 3226 0 GPU-b 3226 0", because' in said
+
+
 @pytest.mark.parametrize("key", KEYS)
 def test_the_scheduler_does(key: str) -> None:
     assert verdict(annotated(**{key: "y"}), None, "system:kube-scheduler")["allowed"]

@@ -48,7 +48,8 @@ def forged(old: Obj | None, new: Obj) -> list[str]:
 
 
 def _said(value: str | None) -> str:
-    return "none" if value is None else f'"{value[:60]}"'
+    """In one line."""
+    return "none" if value is None else f'"{" ".join(value.split())[:60]}"'
 
 
 def _protected(obj: Obj | None) -> Mapping[str, str]:
