@@ -62,9 +62,9 @@ def test_a_pod_keeps_off_gpu_nodes(kubectl: Kubectl) -> None:
     assert node_of(kubectl, "not-in-gpu-node") in wanted
 
 
+@pytest.mark.skipif(bool(ELSEWHERE), reason="our own image shows the cards on its page")
 def test_a_notebook_answers_behind_its_service(kubectl: Kubectl) -> None:
     """Through the API server: there is no network between these nodes for an address to be on."""
-    nodes_with(kubectl, WHOLE)
     applied(kubectl, "notebook-service.yaml")
     kubectl("rollout", "status", "deployment/tf-notebook", "--timeout=80s")
     # kubectl gives a forwarded port up when nobody listens behind it yet.
@@ -90,8 +90,8 @@ def test_shared_cards_with_and_without_isolation(kubectl: Kubectl) -> None:
     seen = kubectl("exec", "cgpu-test-0", "--", "nvidia-smi")
     assert "/   3226MiB |" in seen
     assert "16130MiB" not in seen
-    # It asked for all that there is: 50 times 64 MiB are all that fit into its share.
-    eventually(lambda: "took 3200 MiB" in kubectl("logs", "cgpu-test-0"), LONGEST_S)
+    if not ELSEWHERE:  # our own image asks for all that there is: 50 times 64 MiB fit its share
+        eventually(lambda: "took 3200 MiB" in kubectl("logs", "cgpu-test-0"), LONGEST_S)
     assert "/  16130MiB |" in kubectl("exec", "cgpu-test-no-isolation-0", "--", "nvidia-smi")
     env = kubectl("exec", "cgpu-test-no-isolation-0", "--", "env")
     assert "ALIYUN_COM_GPU_MEM_CONTAINER=3\n" in env
