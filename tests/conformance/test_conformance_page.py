@@ -9,8 +9,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from tests.conformance.deliberate_differences import DIFFERENCES, NOT_REPLAYED, OBJECTS
-from tests.conformance.differential import differences
-from tests.conformance.differential.script import load_all
+from tests.conformance.differential.catalogue import everything, expected_of
+from tests.conformance.differential.differences import DIFFERENCES as STEPS
 
 PAGE = Path(__file__).parents[2] / "docs" / "conformance.md"
 _FIXTURES = Path(__file__).parent / "fixtures"
@@ -48,18 +48,14 @@ The fixtures are in tests/conformance/fixtures; tests/conformance/record is the 
 
 
 def _scripts() -> dict[str, str]:
-    scripts = load_all()
-    steps = sum(len(script.compared) for script in scripts)
-    differing = sum(len(listed) for listed in differences.DIFFERENCES.values())
-    rows = [
-        f"| {script.name} | {len(script.compared)} | "
-        f"{len(differences.DIFFERENCES.get(script.name, ()))} |"
-        for script in scripts
-    ]
+    works = everything()
+    steps = sum(len(work.compared) for work in works)
+    differing = sum(len(expected_of(work)) for work in works)
+    rows = [f"| {each.name} | {len(each.compared)} | {len(expected_of(each))} |" for each in works]
     told = {
-        f"{name}: `{line.replace('|', chr(92) + '|')}`": why
-        for name, listed in differences.DIFFERENCES.items()
-        for line, why in listed.items()
+        f"{work.name}: `{step.replace('|', chr(92) + '|')}`": why
+        for work in works
+        for step, why in expected_of(work).items()
     }
     return {
         "steps": str(steps),
@@ -99,9 +95,9 @@ def page() -> str:
 
 
 def test_every_listed_difference_is_about_a_step() -> None:
-    steps = {script.name: {step.line for step in script.compared} for script in load_all()}
-    for name, listed in differences.DIFFERENCES.items():
-        assert listed.keys() <= steps[name]
+    steps = {work.name: work.compared for work in everything()}
+    for name, listed in STEPS.items():
+        assert set(listed) <= set(steps[name])
 
 
 def test_the_page_is_current() -> None:

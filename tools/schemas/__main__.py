@@ -2,12 +2,14 @@
 
     definitions.json       OpenAPI definitions of the served kinds, without descriptions
     descriptions.json.gz   their descriptions, opened only for OpenAPI documents
+    enums.json             which values a field may have; told to clients, not used to check
     gotypes.json           Go's names of field types where the definitions do not tell them
     protobuf.json          field numbers
     kinds.json             the served kinds
 
 Sources: PyPI kubernetes-validate (in a throw-away venv), the Go modules of the same Kubernetes
-version (read, not compiled), and the discovery recorded from a real server of that version.
+version (read, not compiled), and what was recorded from a real server of that version: its
+discovery, and the values that its OpenAPI documents list.
 """
 
 from __future__ import annotations
@@ -29,6 +31,7 @@ from tools.schemas.gotypes import GoTypes
 ROOT = Path(__file__).resolve().parents[2]
 DATA = ROOT / "src/gpupool/localcluster/apiserver/data"
 DISCOVERY = ROOT / "tests/conformance/fixtures/discovery.json"
+ENUMS = ROOT / "tests/conformance/fixtures/enums.json"
 MINOR = "1.35"
 GO_VERSION = "v0.35.8"
 GO_MODULES = ("k8s.io/api", "k8s.io/apimachinery", "k8s.io/apiextensions-apiserver")
@@ -58,15 +61,28 @@ def main() -> None:
         rows = kinds.rows(DISCOVERY)
         roots = _roots(every, rows)
         served = definitions.closure(every, roots)
+        enums = {name: fields for name, fields in _recorded_enums().items() if name in served}
         texts = {name: definitions.descriptions(node) for name, node in served.items()}
+        for name, fields in enums.items():
+            texts[name] |= {field: each["description"] for field, each in fields.items()}
         bare = {name: definitions.without_descriptions(node) for name, node in served.items()}
-        digest = hashlib.sha256(json.dumps([bare, texts]).encode()).hexdigest()[:16]
+        values = {
+            name: {field: each["enum"] for field, each in fields.items()}
+            for name, fields in enums.items()
+        }
+        digest = hashlib.sha256(json.dumps([bare, texts, values]).encode()).hexdigest()[:16]
         _write("definitions.json", {"version": MINOR, "digest": digest, "definitions": bare})
         packed = gzip.compress(_compact(texts).encode(), 9, mtime=0)
         (DATA / "descriptions.json.gz").write_bytes(packed)
+        _write("enums.json", values)
         _write("gotypes.json", names.unexpected(types, served))
         _write("protobuf.json", protobuf.table(types, filter(_sent, roots)))
         _write("kinds.json", rows)
+
+
+def _recorded_enums() -> dict[str, Any]:
+    recorded: dict[str, Any] = json.loads(ENUMS.read_bytes())
+    return recorded
 
 
 def _installed(folder: Path) -> Path:

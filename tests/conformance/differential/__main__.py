@@ -14,20 +14,19 @@ from pathlib import Path
 from testbed.build import BuildError
 from testbed.find_kubectl import ensure_kubectl
 from tests.conformance.differential.both import Answers, servers
-from tests.conformance.differential.differences import DIFFERENCES
-from tests.conformance.differential.script import Script, load_all
+from tests.conformance.differential.catalogue import Work, everything, expected_of
 from tests.conformance.test_conformance_page import PAGE, page
 
 
-def problems(script: Script, answers: list[Answers]) -> list[str]:
+def problems(work: Work, answers: list[Answers]) -> list[str]:
     """What is wrong with them, in words; nothing where they agree or differ as listed."""
-    listed = DIFFERENCES.get(script.name, {})
+    listed = expected_of(work)
     found = []
     for each in answers:
-        if each.agree and each.step.line in listed:
-            found.append(f"{script.name}: no longer different: $ {each.step.line}")
-        elif not each.agree and each.step.line not in listed:
-            found.append(f"{script.name}: $ {each.step.line}\n{_difference(each)}")
+        if each.agree and each.step in listed:
+            found.append(f"{work.name}: no longer different: $ {each.step}")
+        elif not each.agree and each.step not in listed:
+            found.append(f"{work.name}: $ {each.step}\n{_difference(each)}")
     return found
 
 
@@ -47,22 +46,20 @@ def main() -> int:
     parser = argparse.ArgumentParser(description="Compare the local cluster with Kubernetes.")
     parser.add_argument("scripts", nargs="*")
     wanted = parser.parse_args().scripts
-    chosen = [script for script in load_all() if not wanted or script.name in wanted]
+    chosen = [work for work in everything() if not wanted or work.name in wanted]
     try:
         found = _run(chosen)
     except BuildError as error:
         print(f"NOTHING WAS COMPARED: {error}", file=sys.stderr)
         return 2
-    for each in found:
-        print(each)
-    count = sum(len(script.compared) for script in chosen)
-    print(f"{count} commands of {len(chosen)} scripts compared; unexpected: {len(found)}")
+    count = sum(len(work.compared) for work in chosen)
+    print(f"{count} steps of {len(chosen)} scripts compared; unexpected: {len(found)}")
     if not found and not wanted:
         PAGE.write_text(page())
     return 1 if found else 0
 
 
-def _run(scripts: list[Script]) -> list[str]:
+def _run(chosen: list[Work]) -> list[str]:
     kubectl = ensure_kubectl()
     if kubectl is None:
         raise BuildError("there is no kubectl, and no Go to build one with")
@@ -71,10 +68,13 @@ def _run(scripts: list[Script]) -> list[str]:
         tempfile.TemporaryDirectory(prefix="gpupool-conformance-") as folder,
         servers(kubectl, Path(folder)) as both,
     ):
-        for script in scripts:
+        for work in chosen:
             begun = time.monotonic()
-            found += problems(script, both.compare(script))
-            print(f"{script.name}: {time.monotonic() - begun:.0f} s", file=sys.stderr)
+            new = problems(work, both.compare(work))
+            for each in new:
+                print(each)
+            print(f"{work.name}: {time.monotonic() - begun:.0f} s", flush=True)
+            found += new
     return found
 
 

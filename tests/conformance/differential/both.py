@@ -4,16 +4,19 @@ The real one has its controllers and its scheduler and no kubelets; the local cl
 pools. So on both sides nothing runs, and nodes and the states of pods are what scripts write.
 """
 
+import subprocess
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from gpupool.testing import Cluster
 from testbed.controlplane import ControlPlane
+from tests.conformance.differential.catalogue import Work
 from tests.conformance.differential.comparable import comparable
-from tests.conformance.differential.script import Script, Step
+from tests.conformance.differential.programs import answer, connected
+from tests.conformance.differential.script import Script, Step, namespace_of
 from tests.e2e.kubectl import PATIENCE_S, Ended, Kubectl, Running, eventually
 
 _ADMIN = "kubernetes-admin"  # as the local cluster calls its own
@@ -28,7 +31,7 @@ _CONTROLLERS = (
 class Answers:
     """What both printed at one step, comparable."""
 
-    step: Step
+    step: str
     real: str
     ours: str
 
@@ -42,13 +45,13 @@ class Servers:
     real: Kubectl
     ours: Kubectl
 
-    def compare(self, script: Script) -> list[Answers]:
+    def compare(self, work: Work) -> list[Answers]:
+        name = namespace_of(work.name)
         with ThreadPoolExecutor(2) as pool:
             real, ours = pool.map(
-                lambda kubectl: said(kubectl.within(script.namespace), script.steps),
-                (self.real, self.ours),
+                lambda kubectl: _said(kubectl.within(name), work), (self.real, self.ours)
             )
-        steps = zip(script.compared, real, ours, strict=True)
+        steps = zip(work.compared, real, ours, strict=True)
         return [Answers(step, one, other) for step, one, other in steps]
 
 
@@ -77,11 +80,18 @@ def servers(program: Path, folder: Path) -> Iterator[Servers]:
         )
 
 
-def said(kubectl: Kubectl, steps: Sequence[Step]) -> list[str]:
+def _said(kubectl: Kubectl, work: Work) -> list[str]:
     """The answers to what is compared, in a fresh namespace."""
     kubectl.within("default")("create", "namespace", kubectl.namespace)
     made = ("get", "serviceaccount/default", "configmap/kube-root-ca.crt")
     eventually(lambda: kubectl.run(*made).code == 0)
+    if isinstance(work, Script):
+        return _kubectl_says(kubectl, work.steps)
+    with connected(kubectl.kubeconfig, kubectl.namespace) as client:
+        return [comparable(answer(client, call)) for call in work.calls.values()]
+
+
+def _kubectl_says(kubectl: Kubectl, steps: Sequence[Step]) -> list[str]:
     answers: list[str] = []
     with ExitStack() as started:
         running: list[Running] = []
@@ -90,16 +100,29 @@ def said(kubectl: Kubectl, steps: Sequence[Step]) -> list[str]:
                 (kubectl.folder / step.arguments[0]).write_text(step.stdin)
             elif step.verb == "start":
                 running.append(started.enter_context(kubectl.start(*step.arguments)))
+                with suppress(AssertionError):  # what it shows is compared when it ends
+                    running[-1].shows(step.until)
             elif step.verb == "ends":
-                answers.append(comparable(running.pop().shows(step.arguments[0])))
+                answers.append(_ended(running.pop(), step.arguments[0]))
             else:
                 answers.append(_shown(_run(kubectl, step), kubectl.folder))
     return answers
 
 
+def _ended(running: Running, text: str) -> str:
+    try:
+        return comparable(running.shows(text))
+    except AssertionError:
+        return f"{comparable(running.text())}\nnever: {text}"
+
+
 def _run(kubectl: Kubectl, step: Step) -> Ended:
     def once() -> Ended:
-        return kubectl.run(*step.arguments, stdin=step.stdin, env=dict(step.env))
+        env = {"KUBE_EDITOR": "true", **dict(step.env)}
+        try:
+            return kubectl.run(*step.arguments, stdin=step.stdin, env=env)
+        except subprocess.TimeoutExpired:
+            return Ended(-1, "", "does not end\n")
 
     ended = once()
     if step.until:

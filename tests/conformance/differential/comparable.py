@@ -8,22 +8,27 @@ from tests.conformance.record.normalise import normalise, unordered
 
 # The letters that generated names and hashes are drawn from.
 _DRAWN = "[bcdfghjklmnpqrstvwxz2456789]"
-_AGE = r"(?:\d+(?:ms|[smhdy]))+"
+# Of what the run made; 100m is an amount.
+_AGE = r"(?:1?\dm(?:\d{1,2}s)?|\d{1,3}s)"
 _PATTERNS: tuple[tuple[re.Pattern[str], str], ...] = (
-    (re.compile(rf"-{_DRAWN}{{8,10}}(?:-{_DRAWN}{{5}})?(?![\w-])"), "-<hash>"),
+    # Files that kubectl makes, before their numbers are taken for hashes.
+    (re.compile(r"\b(kubectl-edit-)\d+"), r"\1<number>"),
+    (re.compile(r"\S*/(LIVE|MERGED)-\d+"), r"\1"),
+    (re.compile(rf"-{_DRAWN}{{8,10}}(?:-{_DRAWN}{{5}}|-(?!\w))?(?![\w-])"), "-<hash>"),
     (re.compile(rf"(hash[=:] ?\"?){_DRAWN}{{8,10}}\b"), r"\1<hash>"),
     (re.compile(rf"-{_DRAWN}{{5}}(?![\w-])"), "-<suffix>"),
     # kubectl's own log, by date, time and process: E1116 03:04:39.123456    1234 memcache.go:265]
     (re.compile(r"^([EWIF])\d{4} [\d:.]+ +\d+ ", re.M), r"\1<log> "),
     (re.compile(r"\b\w{3}, \d\d \w{3} \d{4} \d\d:\d\d:\d\d [+-]\d{4}"), "<time>"),
+    # diff names its files with the time of their making.
+    (re.compile(r"\b\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d+ [+-]\d{4}"), "<time>"),
+    (re.compile(r"(?<=-----BEGIN CERTIFICATE-----)[^-]+(?=-----END)"), "<certificate>"),
     (re.compile(r"https://127\.0\.0\.1:\d+"), "<server>"),
     (re.compile(r"\b10(?:\.\d+){3}\b"), "<address>"),
     (re.compile(r"(?<![\d.])3[0-2]\d{3}(?=/(?:TCP|UDP)|\s*$)", re.M), "<port>"),
-    (re.compile(r"\S*/(LIVE|MERGED)-\d+"), r"\1"),
-    (re.compile(r"\b(kubectl-edit-)\d+"), r"\1<number>"),
     (re.compile(rf"(?<![\w.-]){_AGE}(?= ago\b| *$|  |\))", re.M), "<age>"),
     (re.compile(r"(\(x\d+ over )<?\w+>?\)"), r"\1<age>)"),
-    (re.compile(r"\b(resourceVersion: )\d+"), r"\1<version>"),
+    (re.compile(r"\b([rR]esource ?Version: +)\d+"), r"\1<version>"),
     # Columns are as wide as the longest cell, and ages and names are of any length.
     (re.compile(r"(?<=\S)(?: {2,}|\t+ *)"), "  "),
     (re.compile(r" +$", re.M), ""),

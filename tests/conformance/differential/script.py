@@ -9,7 +9,7 @@ A line that starts with `$` is a step; the lines below it are its standard input
 may stand variables (`KUBE_EDITOR='sed -i s/a/b/' kubectl edit ...`). Other steps than kubectl:
 
     $ until TEXT kubectl ...   again and again, until both outputs together contain TEXT
-    $ start kubectl ...        goes on while the next steps are done; a watch
+    $ start TEXT kubectl ...   goes on, once it has printed TEXT, while the next steps are done
     $ ends TEXT                once the started one has printed TEXT, it is stopped and compared
     $ file NAME                a file for the steps that follow
 
@@ -42,16 +42,17 @@ class Script:
     steps: tuple[Step, ...]
 
     @property
-    def namespace(self) -> str:
-        return f"c-{self.name}"
-
-    @property
-    def compared(self) -> tuple[Step, ...]:
-        return tuple(step for step in self.steps if step.verb in ("kubectl", "ends"))
+    def compared(self) -> tuple[str, ...]:
+        """The names of the steps whose answers are compared."""
+        return tuple(step.line for step in self.steps if step.verb in ("kubectl", "ends"))
 
 
 class BadScript(ValueError):
     """A script is wrong; the text says where."""
+
+
+def namespace_of(name: str) -> str:
+    return f"c-{name}"
 
 
 def load_all() -> list[Script]:
@@ -59,7 +60,7 @@ def load_all() -> list[Script]:
 
 
 def parse(name: str, text: str) -> Script:
-    text = text.replace("$NAMESPACE", f"c-{name}")
+    text = text.replace("$NAMESPACE", namespace_of(name))
     steps: list[Step] = []
     line, body = "", list[str]()
     for each in [*text.splitlines(), "$"]:
@@ -78,7 +79,7 @@ def parse(name: str, text: str) -> Script:
 
 
 def _check_names(script: str, steps: Sequence[Step]) -> None:
-    lines = [step.line for step in steps if step.verb == "kubectl"]
+    lines = [step.line for step in steps if step.verb != "file"]
     twice = sorted({line for line in lines if lines.count(line) > 1})
     if twice:
         raise BadScript(f"{script}: steps are named by their line, and it is there twice: {twice}")
@@ -91,11 +92,10 @@ def _step(line: str, body: str) -> Step:
         key, _, value = words.pop(0).partition("=")
         env.append((key, value))
     until = ""
-    if words[:1] == ["until"]:
-        until, words = words[1], words[2:]
     verb, *rest = words
-    if verb == "start":
-        rest = rest[1:]
+    if verb in ("until", "start"):
+        until, kubectl, *rest = rest
+        verb = verb if verb == "start" else kubectl
     stdin = f"{body}\n" if body else ""
     if verb not in ("kubectl", "start", "ends", "file"):
         raise BadScript(f"wanted kubectl, until, start, ends or file, found {verb!r}")

@@ -8,7 +8,7 @@ from testbed.build import BuildError
 from testbed.find_kubectl import ensure_kubectl
 from tests.conformance.differential.__main__ import problems
 from tests.conformance.differential.both import Servers, servers
-from tests.conformance.differential.script import Script, load_all
+from tests.conformance.differential.catalogue import Work, everything
 
 pytestmark = [pytest.mark.kubernetes, pytest.mark.timeout(300)]
 
@@ -29,7 +29,7 @@ def both(
         pytest.fail(f"NOTHING WAS COMPARED: {error}", pytrace=False)
 
 
-@pytest.mark.parametrize("script", load_all(), ids=lambda script: script.name)
-def test_a_script_gets_the_same_answers(script: Script, both: Servers) -> None:
-    found = problems(script, both.compare(script))
+@pytest.mark.parametrize("work", everything(), ids=lambda work: work.name)
+def test_a_script_gets_the_same_answers(work: Work, both: Servers) -> None:
+    found = problems(work, both.compare(work))
     assert not found, "\n".join(found)

@@ -12,7 +12,7 @@ data: {in: $NAMESPACE}
 
 $ KUBE_EDITOR='sed -i s/a/b/' kubectl edit cm a
 $ until 'is ready' kubectl get x
-$ start kubectl get pods -w
+$ start a-pod kubectl get pods -w
 $ ends DELETED
 """
 
@@ -28,9 +28,11 @@ def test_variables_conditions_and_watches_are_read() -> None:
     _, edit, until, start, ends = script.steps
     assert dict(edit.env) == {"KUBE_EDITOR": "sed -i s/a/b/"}
     assert (until.until, until.arguments) == ("is ready", ("get", "x"))
-    assert (start.verb, start.arguments) == ("start", ("get", "pods", "-w"))
+    assert (start.verb, start.until) == ("start", "a-pod")
+    assert start.arguments == ("get", "pods", "-w")
     assert (ends.verb, ends.arguments) == ("ends", ("DELETED",))
-    assert [step.verb for step in script.compared] == ["kubectl", "kubectl", "kubectl", "ends"]
+    assert script.compared[-1] == "ends DELETED"
+    assert len(script.compared) == 4
 
 
 @pytest.mark.parametrize(

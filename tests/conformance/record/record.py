@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from testbed.controlplane import ControlPlane
-from tests.conformance.record import defaults, discovery, replay, tables
+from tests.conformance.record import defaults, discovery, enums, replay, tables
 from tests.conformance.record.case import Json
 from tests.conformance.record.cases import CASES
 from tests.conformance.record.client import Client
@@ -30,6 +30,7 @@ def _requests(client: Client) -> Json:
 
 RECORDERS: Mapping[str, Callable[[Client], Json]] = {
     "discovery": discovery.record,
+    "enums": enums.record,
     "tables": tables.record,
     "defaults": defaults.record,
     "requests": _requests,

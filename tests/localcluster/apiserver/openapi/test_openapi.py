@@ -120,6 +120,15 @@ def test_schemas_have_descriptions_and_types(served: Served) -> None:
     assert "oneOf" in schemas["io.k8s.apimachinery.pkg.api.resource.Quantity"]
 
 
+def test_fields_tell_which_values_they_take(served: Served) -> None:
+    schemas = _json(served.get(served.urls()[CORE]))["components"]["schemas"]
+    policy = schemas["io.k8s.api.core.v1.Container"]["properties"]["imagePullPolicy"]
+    assert policy["enum"] == ["Always", "IfNotPresent", "Never"]
+    assert "Possible enum values" in policy["description"]
+    families = schemas["io.k8s.api.core.v1.ServiceSpec"]["properties"]["ipFamilies"]
+    assert families["items"]["enum"] == ["", "IPv4", "IPv6"]
+
+
 def test_a_custom_kind_is_there_at_once_and_gone_at_once(served: Served) -> None:
     served.kinds.add(FOO)
     schemas = _json(served.get(served.urls()[FOOS]))["components"]["schemas"]

@@ -1,4 +1,4 @@
-"""Generated files (tools/schemas): definitions, descriptions, protobuf fields, kinds."""
+"""Generated files (tools/schemas): definitions, descriptions, enums, protobuf fields, kinds."""
 
 import gzip
 from pathlib import Path

@@ -70,6 +70,9 @@ def built_in(name: str, prefix: str) -> Obj:
     for field, inner in node.get("properties", {}).items():
         if field in texts:
             node["properties"][field] = {"description": texts[field], **inner}
+    for field, values in _enums().get(name, {}).items():
+        inner = node["properties"][field]
+        inner.get("items", inner)["enum"] = values
     return node
 
 
@@ -148,6 +151,13 @@ def _type_meta() -> Obj:
     return {
         field: {"description": texts[field], "type": "string"} for field in ("apiVersion", "kind")
     }
+
+
+@cache
+def _enums() -> dict[str, dict[str, list[str]]]:
+    """Told to clients; what is refused, and in which words, is validation's."""
+    values: dict[str, dict[str, list[str]]] = data.read("enums.json")
+    return values
 
 
 @cache
