@@ -1,4 +1,7 @@
-"""Every script gets the same answers from a real Kubernetes and from the local cluster."""
+"""Every script gets the same answers from a real Kubernetes and from the local cluster.
+
+What `make conformance` does, as tests: pytest -m kubernetes tests/conformance. Takes ten minutes.
+"""
 
 from collections.abc import Iterator
 
