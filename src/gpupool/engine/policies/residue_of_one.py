@@ -46,16 +46,20 @@ def _judged(
     tables: Tables, free: tuple[int, ...], totals: tuple[int, ...], memory: int, cards: int
 ) -> Judged:
     first, only, worth = tables.first_list, tables.only_total, tables.worth_list
-    begins = [first[total] for total in totals] if totals else [only] * len(free)
-    places = [begin + part for begin, part in zip(begins, free, strict=True)]
+    if only:
+        places = [only + part for part in free]
+    else:
+        places = [first[total] + part for total, part in zip(totals, free, strict=True)]
     before = sum([tables.usable_list[at] for at in places])
     if not memory:
         return Judged(before, cards * WHOLE, cards * WHOLE, cards * WHOLE, ())
     losses = [worth[at] - worth[at - memory] for at in places]  # far more where it does not fit
-    best = sorted(range(len(losses)), key=losses.__getitem__)[:cards]
-    lost, spent = parted(sum([losses[card] for card in best]))
     taken = cards * memory * WHOLE // (only or max(totals))
-    return Judged(before, lost, spent, taken, tuple(sorted(best)))
+    if cards == 1:
+        least = min(losses)
+        return Judged(before, *parted(least), taken, (losses.index(least),))
+    best = sorted(range(len(losses)), key=losses.__getitem__)[:cards]
+    return Judged(before, *parted(sum([losses[card] for card in best])), taken, tuple(sorted(best)))
 
 
 def judged_on(
