@@ -7,10 +7,11 @@ import pytest
 from tests.conformance.record import replay
 from tests.conformance.record.case import MERGE
 from tests.conformance.record.client import Client
-from tests.conformance.record.objects import deployment, pod
+from tests.conformance.record.objects import container, deployment, pod
 
 _NAMESPACE = "found"
 _AT = f"/api/v1/namespaces/{_NAMESPACE}"
+_MERGE = {"Content-Type": MERGE}
 _DEPLOYMENTS = f"/apis/apps/v1/namespaces/{_NAMESPACE}/deployments"
 
 
@@ -25,7 +26,7 @@ def room(client: Client) -> Iterator[Client]:
 
 def _generation(client: Client, path: str, annotations: dict[str, str]) -> int:
     change = {"metadata": {"annotations": annotations, "labels": {"l": annotations["a"]}}}
-    answer = client.send("PATCH", path, change, {"Content-Type": MERGE})
+    answer = client.send("PATCH", path, change, _MERGE)
     assert answer.status == 200, answer.response
     assert answer.response["metadata"]["annotations"] == annotations
     found: int = answer.response["metadata"]["generation"]
@@ -48,6 +49,17 @@ def test_doors_to_parts_of_a_pod_show_the_pod(room: Client, door: str) -> None:
     room.send("POST", f"{_AT}/pods", pod("p"))
     found = room.send("GET", f"{_AT}/pods/p/{door}")
     assert (found.status, found.response["kind"]) == (200, "Pod")
+
+
+def test_a_new_size_does_not_change_the_class_of_a_pod(room: Client) -> None:
+    room.send("POST", f"{_AT}/pods", pod("p"))
+    sized = container(resources={"requests": {"cpu": "1"}})
+    answer = room.send("PATCH", f"{_AT}/pods/p/resize", {"spec": {"containers": [sized]}}, _MERGE)
+    assert answer.status == 422
+    assert answer.response["message"] == (
+        'Pod "p" is invalid: spec: Invalid value: "BestEffort": '
+        "Pod QOS Class may not change as a result of resizing"
+    )
 
 
 def test_whoever_reads_endpoints_hears_that_they_are_deprecated(room: Client) -> None:

@@ -71,10 +71,6 @@ DIFFERENCES: dict[str, dict[str, str]] = {
         "kubectl get deploy d -o yaml --show-managed-fields": _OWNERS,
     },
     "pods": {
-        "kubectl patch pod p --subresource=resize "
-        """-p '{"spec":{"containers":[{"name":"p","resources":{"requests":{"cpu":"1"}}}]}}'""": (
-            "local nodes take any new size: nothing holds a process to the old one"
-        ),
         "kubectl create -f - -o yaml": _GPU_WORDS,
         "kubectl create -f - -o json": _GPU_WORDS,
         "kubectl create -f - --edit=false -o yaml": (

@@ -3,6 +3,7 @@
 import orjson
 
 from gpupool.contract.objects import Obj
+from gpupool.localcluster.apiserver.defaults.pod_resources import qos_class
 from gpupool.localcluster.apiserver.validation.affinity import tolerations
 from gpupool.localcluster.apiserver.validation.containers import padded_image
 from gpupool.localcluster.apiserver.validation.errors import (
@@ -90,6 +91,10 @@ def resize_update(new: Obj, old: Obj) -> Errors:
     errors: Errors = []
     own_meta_update(errors, new["metadata"], old["metadata"])
     _metadata_and_spec(errors, new["metadata"], new["spec"])
+    before = qos_class(old["spec"])
+    if not errors and qos_class(new["spec"]) != before:
+        what = "Pod QOS Class may not change as a result of resizing"
+        errors.append(invalid("spec", before, what))
     return errors
 
 
