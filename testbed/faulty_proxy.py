@@ -1,6 +1,6 @@
 """A way to an API server on which requests, answers and watches get lost, at random.
 
-    with FaultyProxy(url, ca_file, seed=6) as proxy:
+    with faulty_proxy(url, ca_file, seed=6) as proxy:
         ...           # a client is told proxy.url and proxy.ca_file in place of the server's
     proxy.injected    # how often each fault was
 
@@ -19,10 +19,10 @@ import signal
 import ssl
 import sys
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
-from types import TracebackType
 
 import aiohttp
 from aiohttp import web
@@ -79,44 +79,29 @@ _REFUSALS = {
 }
 
 
+@dataclass(frozen=True)
 class FaultyProxy:
-    def __init__(self, url: str, ca_file: Path, *, seed: int) -> None:
-        self._asked = (url, str(ca_file), str(seed))
-        self._folder = tempfile.TemporaryDirectory(prefix="gpupool-proxy-")
-        self._child: Child | None = None
-        self.injected: dict[str, int] = {}
+    """What a client is told in place of the server's."""
 
-    @property
-    def ca_file(self) -> Path:
-        return Path(self._folder.name) / "ca.crt"
+    url: str
+    ca_file: Path
+    injected: dict[str, int] = field(default_factory=dict)  # when it has ended
 
-    @property
-    def url(self) -> str:
-        return self._said()[0]
 
-    def __enter__(self) -> FaultyProxy:
-        folder = Path(self._folder.name)
+@contextlib.contextmanager
+def faulty_proxy(url: str, ca_file: Path, *, seed: int) -> Iterator[FaultyProxy]:
+    with tempfile.TemporaryDirectory(prefix="gpupool-proxy-") as name:
+        folder, log = Path(name), Path(name, "log")
         certificates.write_all(folder)
-        command = [sys.executable, "-m", "testbed.faulty_proxy", *self._asked, str(folder)]
-        self._child = Child("faulty proxy", command, folder / "log")
-        wait_until(lambda: bool(self._said()), self._child, _START_SECONDS)
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        assert self._child is not None
-        self._child.stop()
-        self.injected = json.loads(self._said()[-1])
-        self._folder.cleanup()
-
-    def _said(self) -> list[str]:
-        """Its address, and when it has ended, what it did."""
-        assert self._child is not None
-        return self._child.log.read_text().splitlines()
+        command = [sys.executable, "-m", "testbed.faulty_proxy", url, str(ca_file), str(seed), name]
+        child = Child("faulty proxy", command, log)
+        try:
+            wait_until(lambda: log.read_text().endswith("\n"), child, _START_SECONDS)
+            proxy = FaultyProxy(log.read_text().strip(), folder / "ca.crt")
+            yield proxy
+        finally:
+            child.stop()
+        proxy.injected.update(json.loads(log.read_text().splitlines()[-1]))
 
 
 class _Server:

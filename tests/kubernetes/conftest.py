@@ -11,19 +11,24 @@ skipped. GPUPOOL_TEST_IMAGE is what its pods run: any image with a shell and the
 import os
 import secrets
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
+from gpupool.contract.names import RESOURCE_GPU_MEM
 from testbed.build import BuildError
 from testbed.cluster import CannotRun, Kubernetes, check
+from testbed.controlplane import Way
 from testbed.find_kubectl import ensure_kubectl
 from testbed.gpu_images import write_gpu_images
 from testbed.installation import Installation
-from testbed.story import CARDS, label_pools
+from testbed.story import CARDS, V100, label_pools
 from tests.e2e.kubectl import Kubectl, eventually
+from tests.kubernetes.pods import UNITS_PER_CARD
 
 LONGEST_S = 120.0  # for anything; the machine may be busy with other things
+_SETTLED_S = 600.0  # an installation behind a faulty proxy, say
 ELSEWHERE = os.environ.get("KUBECONFIG", "")
 PLAIN = "!aliyun.accelerator/nvidia_name"
 WHOLE = "aliyun.accelerator/nvidia_name=Tesla-M40"
@@ -95,6 +100,26 @@ def gpupool(kubernetes: Kubernetes, admin: Kubectl) -> Iterator[Installation]:
         label_pools(installed)
         eventually(lambda: len(labelled(admin)) == len(CARDS), LONGEST_S)
         eventually(lambda: registered(admin), LONGEST_S)
+        yield installed
+
+
+@contextmanager
+def sharing_everywhere(
+    kubernetes: Kubernetes, admin: Kubectl, cards: int, way: Way | None = None
+) -> Iterator[Installation]:
+    """On every node so many V100, all shared and isolated; two schedulers."""
+    profiles = {node.name: [V100] * cards for node in kubernetes.nodes}
+    with Installation(kubernetes, profiles, schedulers=2, way=way) as installed:
+        eventually(lambda: len(admin.names("nodes")) == len(profiles), _SETTLED_S)
+        admin("label", "node", "--all", "cgpu=true", "cgpu.disable.isolation=false")
+        eventually(lambda: registered(admin), _SETTLED_S)
+        units = str(cards * UNITS_PER_CARD)
+        eventually(
+            lambda: all(
+                allocatable(admin, node).get(RESOURCE_GPU_MEM) == units for node in profiles
+            ),
+            _SETTLED_S,
+        )
         yield installed
 
 

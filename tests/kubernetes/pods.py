@@ -33,13 +33,6 @@ def variables(text: str) -> dict[str, str]:
     return dict(line.split("=", 1) for line in text.splitlines() if "=" in line)
 
 
-def offered(kubectl: Kubectl) -> dict[str, str]:
-    return {
-        node["metadata"]["name"]: node["status"]["allocatable"].get(RESOURCE_GPU_MEM, "0")
-        for node in kubectl.json("get", "nodes")["items"]
-    }
-
-
 def telling(name: str, units: int) -> Obj:
     pod = gpu_pod(name, RESOURCE_GPU_MEM, units)
     pod["spec"]["containers"][0]["command"] = ["sh", "-c", _TELL]

@@ -12,14 +12,13 @@ from gpupool.contract.objects import Obj
 from gpupool.kube.credentials import find_access
 from gpupool.kube.https import connected
 from testbed.cluster import Kubernetes
-from testbed.faulty_proxy import READS, WATCHES, WRITES, FaultyProxy
+from testbed.faulty_proxy import READS, WATCHES, WRITES, FaultyProxy, faulty_proxy
 from testbed.gpu_images import write_gpu_images
 from testbed.installation import Installation
-from testbed.story import V100
-from tests.e2e.kubectl import Kubectl, eventually
+from tests.e2e.kubectl import Kubectl
 from tests.faults.churn import Churn
-from tests.kubernetes.conftest import registered
-from tests.kubernetes.pods import UNITS_PER_CARD, is_ready, mismatches, offered, telling
+from tests.kubernetes.conftest import sharing_everywhere
+from tests.kubernetes.pods import UNITS_PER_CARD, is_ready, mismatches, telling
 
 pytestmark = [pytest.mark.kubernetes, pytest.mark.timeout(1500)]
 
@@ -37,7 +36,7 @@ def kubernetes(able: None) -> Iterator[Kubernetes]:
 
 @pytest.fixture(scope="module")
 def proxy(kubernetes: Kubernetes) -> Iterator[FaultyProxy]:
-    with FaultyProxy(kubernetes.plane.url, kubernetes.plane.ca_file, seed=6) as running:
+    with faulty_proxy(kubernetes.plane.url, kubernetes.plane.ca_file, seed=6) as running:
         yield running
     common = {fault for odds in (WRITES, READS, WATCHES) for fault in odds if odds[fault] >= 3}
     assert common <= set(running.injected)
@@ -45,13 +44,7 @@ def proxy(kubernetes: Kubernetes) -> Iterator[FaultyProxy]:
 
 @pytest.fixture(scope="module")
 def gpupool(kubernetes: Kubernetes, admin: Kubectl, proxy: FaultyProxy) -> Iterator[Installation]:
-    cards = {name: [V100] * CARDS_PER_NODE for name in NODES}
-    with Installation(kubernetes, cards, schedulers=2, way=proxy) as installed:
-        eventually(lambda: len(admin.names("nodes")) == len(NODES), LONG_S)
-        admin("label", "node", "--all", "cgpu=true", "cgpu.disable.isolation=false")
-        eventually(lambda: registered(admin), LONG_S)
-        units = str(CARDS_PER_NODE * UNITS_PER_CARD)
-        eventually(lambda: set(offered(admin).values()) == {units}, LONG_S)
+    with sharing_everywhere(kubernetes, admin, CARDS_PER_NODE, proxy) as installed:
         yield installed
 
 

@@ -15,10 +15,9 @@ from gpupool.contract.objects import Obj
 from testbed.cluster import Kubernetes
 from testbed.gpu_images import write_gpu_images
 from testbed.installation import Installation
-from testbed.story import V100
 from tests.e2e.kubectl import Kubectl, eventually
-from tests.kubernetes.conftest import registered
-from tests.kubernetes.pods import UNITS_PER_CARD, is_ready, mismatches, offered, telling
+from tests.kubernetes.conftest import sharing_everywhere
+from tests.kubernetes.pods import UNITS_PER_CARD, is_ready, mismatches, telling
 
 pytestmark = [pytest.mark.kubernetes, pytest.mark.timeout(1500)]
 
@@ -35,12 +34,7 @@ def kubernetes(able: None) -> Iterator[Kubernetes]:
 
 @pytest.fixture(scope="module")
 def gpupool(kubernetes: Kubernetes, admin: Kubectl) -> Iterator[Installation]:
-    cards = {name: [V100] * CARDS_PER_NODE for name in NODES}
-    with Installation(kubernetes, cards, schedulers=2) as installed:
-        eventually(lambda: len(admin.names("nodes")) == len(NODES), LONG_S)
-        admin("label", "node", "--all", "cgpu=true", "cgpu.disable.isolation=false")
-        eventually(lambda: registered(admin), LONG_S)
-        eventually(lambda: set(offered(admin).values()) == {"120"}, LONG_S)
+    with sharing_everywhere(kubernetes, admin, CARDS_PER_NODE) as installed:
         yield installed
 
 
