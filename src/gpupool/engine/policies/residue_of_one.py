@@ -35,7 +35,7 @@ class Judged(NamedTuple):
 
 
 # What is free of each card, their totals (empty: all the same), the ask's memory of each and cards.
-Judge = Callable[[tuple[int, ...], tuple[int, ...], int, int], Judged]
+Judge = Callable[[tuple[int, ...], tuple[int, ...], int, int], Judged | None]
 
 
 def judge_of(tables: Tables) -> Judge:
@@ -44,8 +44,10 @@ def judge_of(tables: Tables) -> Judge:
 
 def _judged(
     tables: Tables, free: tuple[int, ...], totals: tuple[int, ...], memory: int, cards: int
-) -> Judged:
+) -> Judged | None:
     first, only, worth = tables.first_list, tables.only_total, tables.worth_list
+    if max(memory, *(totals or free)) >= len(first):
+        return None
     if only:
         places = [only + part for part in free]
     else:
@@ -66,15 +68,13 @@ def judged_on(
     tables: Tables, judge: Judge, columns: CardColumns, ask: Ask, node: int
 ) -> Judged | None:
     """None: compute counts, or there is a larger card than the mix has heard of."""
-    memory = ask.memory
-    largest = len(tables.first_list) - 1
-    if tables.counts_compute or ask.compute or memory > largest:
+    if tables.counts_compute or ask.compute:
         return None
     free = tuple(columns.card_free[:, node].tolist())
     totals: tuple[int, ...] = ()
     if not tables.only_total:
         totals = tuple(columns.card_total[:, node].tolist())
-    return None if max(totals or free) > largest else judge(free, totals, memory, ask.cards)
+    return judge(free, totals, ask.memory, ask.cards)
 
 
 def cost_of_one(tables: Tables, judged: Judged, columns: CardColumns, ask: Ask, node: int) -> int:
