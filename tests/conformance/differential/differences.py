@@ -77,4 +77,9 @@ DIFFERENCES: dict[str, dict[str, str]] = {
             "gpupool's webhook wires pods with GPUs to the cards that they will get"
         ),
     },
+    "watching": {
+        "ends 'DELETED w'": (
+            "a pod that nothing runs goes in one step, without the change in between"
+        ),
+    },
 }
