@@ -160,11 +160,12 @@ _WORKLOADS: Mapping[str, Call] = {
     "write its status": lambda c: c.core.patch_namespaced_pod_status(
         "p", c.namespace, {"status": {"phase": "Running"}}
     ),
-    "bind it to a missing node": lambda c: (
+    "create a node": lambda c: c.core.create_node({"metadata": {"name": "c-python"}}).spec,
+    "bind it to the node": lambda c: (
         c.core.create_namespaced_pod_binding(
             "p",
             c.namespace,
-            {"metadata": {"name": "p"}, "target": {"kind": "Node", "name": "nowhere"}},
+            {"metadata": {"name": "p"}, "target": {"kind": "Node", "name": "c-python"}},
             _preload_content=False,
         ).status
     ),
@@ -179,6 +180,7 @@ _WORKLOADS: Mapping[str, Call] = {
         ).status
     ),
     "delete it": lambda c: c.core.delete_namespaced_pod("p", c.namespace, grace_period_seconds=0),
+    "delete the node": lambda c: c.core.delete_node("c-python"),
     "create a job": lambda c: (
         c.batch.create_namespaced_job(
             c.namespace,
