@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from gpupool.contract.names import ANNOTATION_WANTED_BY
 from gpupool.kube.client import Kube
 from gpupool.kube.errors import NoAnswer
 from gpupool.kube.lease import Candidacy, Leadership, Term
@@ -25,8 +26,12 @@ class Clock:
 class Worker:
     """Says when it works; a candidate that looks often, so that tests are quick."""
 
-    def __init__(self, kube: Kube, name: str, clock: Clock, *serves: str) -> None:
-        candidacy = Candidacy("kube-system", "test", name, frozenset(serves), retry_s=0.001)
+    def __init__(
+        self, kube: Kube, name: str, clock: Clock, *serves: str, goes_first: bool = False
+    ) -> None:
+        candidacy = Candidacy(
+            "kube-system", "test", name, frozenset(serves), goes_first, retry_s=0.001
+        )
         self.leadership = Leadership(kube, candidacy, clock)
         self.terms: list[Term] = []
         self.working = asyncio.Event()
@@ -174,6 +179,37 @@ async def test_whoever_leads_serves_what_the_others_ask_for(tmp_path: Path) -> N
                 first.cancel()
                 await soon(other.working)
                 assert other.terms[0].serves == {"b", "c"}  # nobody asks for the other one now
+
+
+async def test_who_goes_first_gets_the_lease_from_the_others(tmp_path: Path) -> None:
+    async with api(tmp_path) as kube:
+        clock = Clock()
+        others = [Worker(kube, name, clock, name) for name in ("one", "two")]
+        first = Worker(kube, "first", clock, goes_first=True)
+        async with running(*others):
+            await until(lambda: any(worker.working.is_set() for worker in others))
+            async with running(first):
+                await soon(first.working)  # no clock has moved
+                assert not any(worker.working.is_set() for worker in others)
+                await until(lambda: first.terms[-1].serves == {"one", "two"})
+            await until(lambda: any(worker.working.is_set() for worker in others))
+
+
+async def test_one_that_was_to_go_first_and_is_gone_is_not_waited_for_long(tmp_path: Path) -> None:
+    async with api(tmp_path) as kube:
+        clock = Clock()
+        one, other = Worker(kube, "one", clock), Worker(kube, "other", clock)
+        async with running(one):
+            await soon(one.working)
+            lease = await kube.get(LEASES, "test", "kube-system")
+            lease["metadata"]["annotations"][ANNOTATION_WANTED_BY] = "gone"
+            await kube.update(LEASES, lease)
+            await soon(one.stopped)
+            async with running(other):
+                await asyncio.sleep(0.02)
+                assert not one.working.is_set()
+                clock.now_s += 15.1
+                await until(lambda: one.working.is_set() or other.working.is_set())
 
 
 async def test_what_the_work_raises_is_not_swallowed(tmp_path: Path) -> None:

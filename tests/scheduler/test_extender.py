@@ -24,6 +24,7 @@ from tests.scheduler.world import (
     assert_no_card_over,
     bound,
     candidacy,
+    elected,
     gpu_pod,
     world,
 )
@@ -69,7 +70,9 @@ class Caller:
 @contextlib.asynccontextmanager
 async def extender(kube: Kube) -> AsyncIterator[Caller]:
     port: asyncio.Future[int] = asyncio.get_running_loop().create_future()
-    settings = ExtenderSettings(POLICY, Address("127.0.0.1", 0), candidacy("extender"))
+    settings = ExtenderSettings(
+        POLICY, Address("127.0.0.1", 0), candidacy("extender", goes_first=True)
+    )
     task = asyncio.create_task(run_extender(kube, settings, port.set_result))
     try:
         async with aiohttp.ClientSession() as session:
@@ -280,3 +283,19 @@ async def test_a_running_pod_gets_another_share(tmp_path: Path) -> None:
             said = await resize(kube, ("default", "p"), "", HALF + 1, 60)
             assert said.startswith(f"refused: card 0 of node a has {CARD_UNITS} units; others hold")
             assert_no_card_over(await bound(kube, 2))
+
+
+async def test_beside_a_scheduler_it_leads_and_serves_its_pods_too(tmp_path: Path) -> None:
+    async with world(tmp_path) as kube:
+        await add_node(kube, "a", 2)
+        async with elected(kube, "scheduler"):
+            await kube.create(PODS, gpu_pod("before", units=HALF))
+            await bound(kube, 1, 60)
+            async with extender(kube) as caller:
+                asked = await waiting_pod(kube, "asked", units=HALF)
+                assert (await caller.filter(asked, "a"))["NodeNames"] == ["a"]
+                await kube.create(PODS, gpu_pod("during", units=HALF))
+                await bound(kube, 2, 60)
+                assert await caller.bind(asked, "a") == ""
+            await kube.create(PODS, gpu_pod("after", units=HALF))
+            assert_no_card_over(await bound(kube, 4, 60))

@@ -92,13 +92,18 @@ async def scheduling(kube: Kube, names: frozenset[str] = NAMES) -> AsyncIterator
 
 
 def candidacy(
-    identity: str, names: frozenset[str] = frozenset(), valid_s: float = 15.0
+    identity: str,
+    names: frozenset[str] = frozenset(),
+    valid_s: float = 15.0,
+    *,
+    goes_first: bool = False,
 ) -> Candidacy:
     return Candidacy(
         LEASE_NAMESPACE,
         SCHEDULER_LEASE,
         identity,
         names,
+        goes_first,
         valid_s=valid_s,
         sure_s=valid_s * 2 / 3,
         retry_s=0.02,

@@ -52,7 +52,7 @@ def _run(
     settings = ExtenderSettings(
         policy_named(policy),
         listen,
-        candidacy("extender"),
+        candidacy("extender", goes_first=True),
         _tls(listen, tls_cert, tls_key),
     )
 

@@ -35,7 +35,9 @@ def policy_named(name: str) -> str:
     return name or DEFAULT
 
 
-def candidacy(program: str, names: frozenset[str] = frozenset()) -> "Candidacy":
+def candidacy(
+    program: str, names: frozenset[str] = frozenset(), *, goes_first: bool = False
+) -> "Candidacy":
     """As client-go calls its candidates: by host, and a word of their own."""
     import os
     import secrets
@@ -43,7 +45,7 @@ def candidacy(program: str, names: frozenset[str] = frozenset()) -> "Candidacy":
     from gpupool.kube.lease import Candidacy
 
     identity = f"{os.uname().nodename}_{program}_{secrets.token_hex(4)}"
-    return Candidacy(LEASE_NAMESPACE, SCHEDULER_LEASE, identity, names)
+    return Candidacy(LEASE_NAMESPACE, SCHEDULER_LEASE, identity, names, goes_first)
 
 
 @click.group("scheduler", invoke_without_command=True)

@@ -107,6 +107,8 @@ LEASE_NAMESPACE = "kube-system"
 SCHEDULER_LEASE = "gpupool-scheduler"
 # On it, by all who want it: the values of spec.schedulerName that are to be served.
 ANNOTATION_SERVES = "gpupool.io/serves"
+# On it, by an extender that waits: others hand over to it, because it can serve for them too.
+ANNOTATION_WANTED_BY = "gpupool.io/wanted-by"
 # On a pod without a node, by a scheduler that took over: Bindings sent before that are void.
 ANNOTATION_TERM = "gpupool.io/scheduler-term"
 DEFAULT_SCHEDULER_NAME = "default-scheduler"

@@ -6,8 +6,9 @@ less time than the others do, and asks `is_sure` before each thing it does, so t
 frozen for a minute does nothing on waking.
 
 Candidates may want different names served. Those who wait write theirs to the Lease, and whoever
-leads serves them too. What one who did not hand over has sent may still be on its way when the
-next begins: the next is told (`Term.inherits`), and makes it void.
+leads serves them too; one that `goes_first`, because it can do what the others do and more, gets
+the Lease from those that do not. What one who did not hand over has sent may still be on its way
+when the next begins: the next is told (`Term.inherits`), and makes it void.
 """
 
 import asyncio
@@ -19,7 +20,7 @@ from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, replace
 from typing import Any
 
-from gpupool.contract.names import ANNOTATION_SERVES
+from gpupool.contract.names import ANNOTATION_SERVES, ANNOTATION_WANTED_BY
 from gpupool.contract.objects import Obj
 from gpupool.kube.client import Kube
 from gpupool.kube.errors import AlreadyExists, Conflict, KubeError, NotFound
@@ -41,6 +42,7 @@ class Candidacy:
     name: str  # of the Lease
     identity: str  # of this one among the candidates
     serves: frozenset[str] = frozenset()  # names that are to be served, whoever leads
+    goes_first: bool = False  # the others hand over to it
     valid_s: float = 15.0  # the others wait for so long before they take over
     sure_s: float = 10.0  # the leader stops so long after its last renewal
     retry_s: float = 2.0
@@ -72,6 +74,7 @@ class Leadership:
         self._sure_until_s = float("-inf")
         self._seen: tuple[tuple[str, str], float] = (("", ""), 0.0)  # another's renewal, since when
         self._acquired = ""  # the time in the Lease that is ours
+        self._is_wanted = False  # by one that goes first
         self.holder = ""  # who was last seen to lead
 
     def is_sure(self) -> bool:
@@ -92,6 +95,8 @@ class Leadership:
                     if term is not None:  # the same one goes on, and serves more
                         inherits = not is_settled()
                         term = replace(term, inherits=inherits, served_before=served.serves)
+                if self._is_wanted and self.is_sure() and is_settled():
+                    await self._give_up()
                 await asyncio.sleep(self._as.retry_s)
         finally:
             if self.is_sure() and is_settled():
@@ -102,7 +107,7 @@ class Leadership:
         What `work` raises ends all of it."""
         working = asyncio.create_task(work(term), name=f"leading-{self._as.name}")
         try:
-            while self.is_sure():
+            while self.is_sure() and not self._is_wanted:
                 await asyncio.wait((working,), timeout=self._as.retry_s)
                 if working.done():
                     working.result()
@@ -136,7 +141,8 @@ class Leadership:
             return await self._created()
         spec = lease.setdefault("spec", {})
         holder = spec.get("holderIdentity") or ""
-        if holder and holder != self._as.identity and not self._is_abandoned(lease):
+        taken = holder and holder != self._as.identity
+        if (taken or self._gives_way(lease)) and not self._is_abandoned(lease):
             self._saw(holder)
             await self._ask_for_service(lease)
             return None
@@ -144,10 +150,12 @@ class Leadership:
         if holder != self._as.identity:
             spec["leaseTransitions"] = int(spec.get("leaseTransitions") or 0) + 1
         self._name_services(lease, self._as.serves)
+        lease["metadata"]["annotations"].pop(ANNOTATION_WANTED_BY, None)
         try:
             made = await self._write(lease, _micro_time())
         except (Conflict, NotFound):
             return None  # another was quicker
+        self._is_wanted = False
         return replace(self._term(made), inherits=bool(holder), served_before=before)
 
     async def _renew(self, term: Term) -> Term | None:
@@ -163,6 +171,7 @@ class Leadership:
         ):
             self._saw(spec.get("holderIdentity") or "")
             return None
+        self._is_wanted = self._gives_way(lease)
         return self._term(await self._write(lease, self._acquired))
 
     async def _created(self) -> Term | None:
@@ -200,15 +209,23 @@ class Leadership:
         self.holder = holder
 
     async def _ask_for_service(self, lease: Obj) -> None:
-        if self._as.serves <= _served(lease):
+        annotations = lease["metadata"].setdefault("annotations", {})
+        wants = self._as.goes_first and ANNOTATION_WANTED_BY not in annotations
+        if self._as.serves <= _served(lease) and not wants:
             return
         self._name_services(lease, self._as.serves | _served(lease))
+        if wants:
+            annotations[ANNOTATION_WANTED_BY] = self._as.identity
         with contextlib.suppress(Conflict, NotFound):  # the next time, then
             await self._kube.update(LEASES, lease)
 
     def _name_services(self, lease: Obj, names: frozenset[str]) -> None:
         annotations = lease["metadata"].setdefault("annotations", {})
         annotations[ANNOTATION_SERVES] = ",".join(sorted(names))
+
+    def _gives_way(self, lease: Obj) -> bool:
+        wanted = (lease["metadata"].get("annotations") or {}).get(ANNOTATION_WANTED_BY)
+        return bool(wanted) and not self._as.goes_first
 
     def _is_abandoned(self, lease: Obj) -> bool:
         spec, now_s = lease["spec"], self._clock()

@@ -4,19 +4,37 @@ There is one Lease for all who decide about a cluster's GPUs, whatever names the
 them decides at a time. Whoever leads serves the names of all.
 """
 
+from collections.abc import Callable, Coroutine
+from typing import Any
+
 from gpupool.kube.client import Kube
 from gpupool.kube.lease import Candidacy, Leadership, Term
 from gpupool.scheduler.run import Scheduler, SchedulerSettings
 from gpupool.scheduler.takeover import void_earlier_bindings
 
+Work = Callable[[Scheduler], Coroutine[Any, Any, None]]
+
 
 class Elected:
-    def __init__(self, kube: Kube, policy: str, candidacy: Candidacy) -> None:
+    def __init__(
+        self, kube: Kube, policy: str, candidacy: Candidacy, work: Work = Scheduler.run
+    ) -> None:
+        """`work` runs the scheduler, and perhaps something beside it."""
         self._kube = kube
         self._policy = policy
+        self._work = work
         self._leadership = Leadership(kube, candidacy)
         self._is_settled = True
         self.current: Scheduler | None = None  # None: another leads, or it is too early
+
+    @property
+    def holder(self) -> str:
+        """Who leads, as far as is known."""
+        return self._leadership.holder
+
+    @property
+    def is_sure(self) -> Callable[[], bool]:
+        return self._leadership.is_sure
 
     async def run(self) -> None:
         """Until cancelled."""
@@ -25,10 +43,10 @@ class Elected:
     async def _term(self, term: Term) -> None:
         self._is_settled = not term.inherits
         await void_earlier_bindings(self._kube, term)
-        settings = SchedulerSettings(self._policy, term.serves, may_act=self._leadership.is_sure)
+        settings = SchedulerSettings(self._policy, term.serves, may_act=self.is_sure)
         scheduler = self.current = Scheduler(self._kube, settings)
         try:
-            await scheduler.run()
+            await self._work(scheduler)
         finally:
             self._is_settled = scheduler.state.ledger.is_settled()
             self.current = None

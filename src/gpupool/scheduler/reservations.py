@@ -37,11 +37,15 @@ class Reservations:
         self._cluster.release(_name(uid))
         return True
 
-    def expire(self, now_s: float) -> None:
-        for uid, until_s in list(self._until_s.items()):
-            if until_s > now_s:
-                return
+    def __len__(self) -> int:
+        return len(self._until_s)
+
+    def expire(self, now_s: float) -> bool:
+        """Whether any has ended."""
+        over = [uid for uid, until_s in self._until_s.items() if until_s <= now_s]
+        for uid in over:
             self.end(uid)
+        return bool(over)
 
     @contextmanager
     def ignored(self) -> Iterator[None]:

@@ -16,6 +16,7 @@ from gpupool.engine.policies import DEFAULT
 from gpupool.kube.client import Kube
 from gpupool.kube.events import Recorder
 from gpupool.kube.lease import seconds_since_boot
+from gpupool.kube.mirror import Changed
 from gpupool.scheduler.bind import Binder
 from gpupool.scheduler.cluster_state import ClusterState
 from gpupool.scheduler.cycle import Cycle
@@ -55,8 +56,10 @@ class Scheduler:
         self._may_act = settings.may_act
         self.is_synced = False
         self.metrics = Metrics()
-        self.state = ClusterState(settings.names, settings.policy, self._wake.set, settings.clock)
-        events = {name: Recorder(kube, name, _now) for name in settings.names}
+        self.on_change: Callable[[], None] = lambda: None  # also told that there may be work
+        self.state = ClusterState(settings.names, settings.policy, self._changed, settings.clock)
+        speakers = settings.names | {SCHEDULER_NAME}  # somebody speaks of pods that have a node
+        events = {name: Recorder(kube, name, _now) for name in speakers}
         self._reports = Reports(kube, events, self.state.pending, clock=settings.clock, now=_now)
         binder = Binder(
             kube, self.state, self._reports, self.metrics, settings.clock, settings.may_act
@@ -71,11 +74,11 @@ class Scheduler:
             settings.clock,
         )
 
-    async def run(self) -> None:
-        """Until cancelled; then what was sent is waited for."""
+    async def run(self, *also_pods: Changed) -> None:
+        """Until cancelled; then what was sent is waited for. `also_pods` hear of pods, too."""
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(self._reports.run(), name="scheduler-reports")
-            await follow(self._kube, self.state, tasks)
+            await follow(self._kube, self.state, tasks, *also_pods)
             self.state.take_excesses()  # were there before us
             self._resizer.begin()
             self.is_synced = True
@@ -135,6 +138,10 @@ class Scheduler:
         for claimant in self.state.claims.overdue(now_s):
             self.state.drop_claim(claimant)
         return self.state.queue.pop(now_s)
+
+    def _changed(self) -> None:
+        self._wake.set()
+        self.on_change()
 
     async def _sleep(self, wait_s: float) -> None:
         self._wake.clear()
