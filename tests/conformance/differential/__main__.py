@@ -9,6 +9,7 @@ import difflib
 import sys
 import tempfile
 import time
+from collections.abc import Collection, Sequence
 from pathlib import Path
 
 from testbed.build import BuildError
@@ -18,15 +19,14 @@ from tests.conformance.differential.catalogue import Work, everything, expected_
 from tests.conformance.test_conformance_page import PAGE, page
 
 
-def problems(work: Work, answers: list[Answers]) -> list[str]:
+def problems(answers: Sequence[Answers], listed: Collection[str]) -> list[str]:
     """What is wrong with them, in words; nothing where they agree or differ as listed."""
-    listed = expected_of(work)
     found = []
     for each in answers:
         if each.agree and each.step in listed:
-            found.append(f"{work.name}: no longer different: $ {each.step}")
+            found.append(f"no longer different: $ {each.step}")
         elif not each.agree and each.step not in listed:
-            found.append(f"{work.name}: $ {each.step}\n{_difference(each)}")
+            found.append(f"$ {each.step}\n{_difference(each)}")
     return found
 
 
@@ -46,7 +46,11 @@ def main() -> int:
     parser = argparse.ArgumentParser(description="Compare the local cluster with Kubernetes.")
     parser.add_argument("scripts", nargs="*")
     wanted = parser.parse_args().scripts
-    chosen = [work for work in everything() if not wanted or work.name in wanted]
+    known = {work.name: work for work in everything()}
+    unknown = [name for name in wanted if name not in known]
+    if unknown:
+        parser.error(f"unknown: {', '.join(unknown)}; known: {', '.join(known)}")
+    chosen = [known[name] for name in wanted or known]
     try:
         found = _run(chosen)
     except BuildError as error:
@@ -70,9 +74,9 @@ def _run(chosen: list[Work]) -> list[str]:
     ):
         for work in chosen:
             begun = time.monotonic()
-            new = problems(work, both.compare(work))
+            new = problems(both.compare(work), expected_of(work))
             for each in new:
-                print(each)
+                print(f"{work.name}: {each}")
             print(f"{work.name}: {time.monotonic() - begun:.0f} s", flush=True)
             found += new
     return found
