@@ -1,4 +1,4 @@
-"""A comparison fails for every difference that is not listed, and for every listed one that is not."""
+"""A difference that is not listed fails, and so does a listed one that is gone."""
 
 from tests.conformance.differential.__main__ import problems
 from tests.conformance.differential.both import Answers
