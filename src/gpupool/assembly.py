@@ -90,6 +90,7 @@ _CANDIDACY = Candidacy(
     SCHEDULER_LEASE,
     "local-cluster",
     frozenset({DEFAULT_SCHEDULER_NAME, SCHEDULER_NAME}),
+    goes_first=True,  # admission lets nobody else write allocations here
 )
 
 AGENT = User(
