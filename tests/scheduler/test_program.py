@@ -11,6 +11,7 @@ import yaml
 from click.testing import CliRunner
 
 from gpupool.cli.main import gpupool
+from gpupool.contract.names import LEASE_NAMESPACE, SCHEDULER_LEASE
 from gpupool.kube.client import Headers, Kube, Query
 from gpupool.kube.credentials import find_access
 from gpupool.kube.https import connected
@@ -100,6 +101,25 @@ async def test_it_leads_binds_and_answers_for_its_health(cluster: Cluster) -> No
         assert not lease["spec"].get("holderIdentity")
         await kube.delete(PODS, "p", "default", options={"gracePeriodSeconds": 0})
         await kube.delete(NODES, "far")
+
+
+async def test_the_scheduler_inside_a_local_cluster_serves_the_names_of_others(
+    cluster: Cluster,
+) -> None:
+    async with client(cluster) as kube:
+        await add_node(kube, "inside", 1)
+        lease = Candidacy(LEASE_NAMESPACE, SCHEDULER_LEASE, "me", frozenset({"x"}), retry_s=0.1)
+        task = asyncio.create_task(run_scheduler(kube, ProgramSettings(POLICY, lease)))
+        try:
+            await kube.create(PODS, gpu_pod("of-another", units=2, schedulerName="x"))
+            assert await node_of_pod(kube, "of-another") == "inside"
+            found = await kube.get(LEASES, SCHEDULER_LEASE, LEASE_NAMESPACE)
+            assert found["spec"]["holderIdentity"] == "local-cluster"
+        finally:
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+        await kube.delete(PODS, "of-another", "default", options={"gracePeriodSeconds": 0})
+        await kube.delete(NODES, "inside")
 
 
 def run(cluster: Cluster, *arguments: str) -> str:
