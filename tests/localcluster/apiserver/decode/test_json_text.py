@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpupool.localcluster.apiserver.decode.json_text import BadJson, parse, repeated_keys
+from gpupool.localcluster.apiserver.decode.json_text import BadJson, merged, parse, repeated_keys
 
 
 # Texts of a real kube-apiserver 1.35.8.
@@ -119,3 +119,9 @@ def test_repeated_keys_are_always_found(pairs: list[tuple[str, str, str]]) -> No
     keys = [json.loads(key) for key, _, _ in pairs]
     repeats = len(set(keys)) < len(keys) or '"b":1,"b":2' in text
     assert bool(_repeated(text.encode())) == repeats
+
+
+def test_a_number_is_the_same_beside_keys_that_come_twice() -> None:
+    text = b'{"a": 1, "a": 2, "long": 1' + b"0" * 40 + b', "whole": 18446744073709551615}'
+    assert merged(text) == parse(text) == {"a": 2, "long": 1e40, "whole": 2**64 - 1}
+    assert type(merged(text)["long"]) is float

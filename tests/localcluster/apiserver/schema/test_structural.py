@@ -50,6 +50,15 @@ def test_an_object_is_judged_as_kubernetes_judges_it(row: Obj) -> None:
         assert obj["spec"] == row["stored"]
 
 
+@pytest.mark.parametrize("value", [1e40, -1e40, 2.0**53])
+def test_a_number_that_is_too_large_is_no_integer(value: float) -> None:
+    obj = _baz(inti=value)
+    assert _conform(obj) == []
+    assert obj["spec"]["inti"] is value
+    (error,) = VERSION.validate(obj)
+    assert error.message.endswith('spec.inti in body must be of type integer: "number"')
+
+
 def test_what_the_root_requires_is_named() -> None:
     obj = _baz()
     del obj["spec"]

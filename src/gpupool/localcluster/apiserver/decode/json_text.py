@@ -42,7 +42,8 @@ def _is_deep(text: bytes) -> bool:
 
 def merged(text: bytes) -> Any:
     """As Go's decoder reads keys that come twice: objects are merged, all else is replaced."""
-    return json.loads(text, object_pairs_hook=_merged_pairs)
+    # What does not fit 64 bits is a float, as for `parse`.
+    return json.loads(text, object_pairs_hook=_merged_pairs, parse_int=orjson.loads)
 
 
 def _merged_pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -35,6 +35,7 @@ from gpupool.localcluster.apiserver.schema.wording import (
 FieldValidation = Literal["Strict", "Warn", "Ignore"]
 _MOST_UNKNOWN = 100
 _BASE64 = frozenset(f"{string.ascii_letters}{string.digits}+/")
+_EXACT = 2.0**53  # from here on, a float is no whole number to Kubernetes
 _INT_LIMITS = {"int32": 2**31, "int64": 2**63}
 
 
@@ -173,7 +174,7 @@ def _is(*types: type) -> "Callable[[Any, Schema, Place, Problems], Any]":
 
 def _integer(value: Any, schema: Schema, place: Place, problems: Problems) -> Any:
     if type(value) is float and value.is_integer() and owner(place) is None:
-        return int(value)
+        return int(value) if abs(value) < _EXACT else value
     limit = _INT_LIMITS.get(schema.integer_format, 2**63)
     if type(value) is not int or not -limit <= value < limit:
         return _misfit(value, schema, place, problems)
