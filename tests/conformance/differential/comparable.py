@@ -11,6 +11,8 @@ _DRAWN = "[bcdfghjklmnpqrstvwxz2456789]"
 # Of what the run made; 100m is an amount.
 _AGE = r"(?:1?\dm(?:\d{1,2}s)?|\d{1,3}s)"
 _PATTERNS: tuple[tuple[re.Pattern[str], str], ...] = (
+    # What kubectl logs when its own deadline comes while it asks for a watch.
+    (re.compile(r"^[EWI]\d{4} .* reflector\.go:.*\n?", re.M), ""),
     # Files that kubectl makes, before their numbers are taken for hashes.
     (re.compile(r"\b(kubectl-edit-)\d+"), r"\1<number>"),
     (re.compile(r"\S*/(LIVE|MERGED)-\d+"), r"\1"),

@@ -13,6 +13,7 @@ from tests.conformance.differential.comparable import comparable
         ("service/a   10.96.3.4   80:30111/TCP", "service/a   10.0.1.2   80:31999/TCP"),
         ('{"kind":"A","uid":"x","b":1}', '{"b":1,"uid":"y","kind":"A"}'),
         ("Created:   Mon, 16 Nov 2026 03:04:39 +0000", "Created:  Tue, 17 Nov 2026 03:00:00 +0000"),
+        ("E1116 03:04:39.12    9 reflector.go:1] no\nerror: late", "error: late"),
         ("E1116 03:04:39.123456    1234 a.go:1] no", "E1117 04:04:39.123456   99 a.go:1] no"),
     ],
 )
