@@ -35,7 +35,7 @@ POD_RESOURCES = "v1.PodResourcesLister"
 
 _LONGEST_SOCKET_PATH = 107  # bytes; the kernel's limit
 _MAX_REQUEST_BYTES = 16 * 1024 * 1024  # a preferred allocation names every free device
-_LAST_ANSWERS_S = 2.0  # for calls that have arrived; streams that nobody ends are cut then
+_LAST_ANSWERS_S = 5.0  # for calls that have arrived; streams that nobody ends are cut then
 _OPTIONS = (("grpc.max_receive_message_length", _MAX_REQUEST_BYTES), ("grpc.so_reuseport", 0))
 
 
