@@ -9,6 +9,7 @@ from tests.conformance.record.case import MERGE
 from tests.conformance.record.client import Client
 from tests.conformance.record.objects import container, deployment, pod
 
+GPU = "nvidia.com/gpu"
 _NAMESPACE = "found"
 _AT = f"/api/v1/namespaces/{_NAMESPACE}"
 _MERGE = {"Content-Type": MERGE}
@@ -59,6 +60,18 @@ def test_a_new_size_does_not_change_the_class_of_a_pod(room: Client) -> None:
     assert answer.response["message"] == (
         'Pod "p" is invalid: spec: Invalid value: "BestEffort": '
         "Pod QOS Class may not change as a result of resizing"
+    )
+
+
+def test_a_new_size_gives_no_gpus(room: Client) -> None:
+    cpu = {"requests": {"cpu": "1"}, "limits": {"cpu": "2"}}
+    room.send("POST", f"{_AT}/pods", pod("p", container(resources=cpu)))
+    more = {"requests": {"cpu": "1", GPU: "1"}, "limits": {"cpu": "2", GPU: "1"}}
+    change = {"spec": {"containers": [container(resources=more)]}}
+    answer = room.send("PATCH", f"{_AT}/pods/p/resize", change, _MERGE)
+    assert answer.status == 422
+    assert answer.response["message"] == (
+        'Pod "p" is invalid: spec: Forbidden: only cpu and memory resources are mutable'
     )
 
 

@@ -22,6 +22,7 @@ _PATTERNS: tuple[tuple[re.Pattern[str], str], ...] = (
     # kubectl's own log, by date, time and process: E1116 03:04:39.123456    1234 memcache.go:265]
     (re.compile(r"^([EWIF])\d{4} [\d:.]+ +\d+ ", re.M), r"\1<log> "),
     (re.compile(r"\b\w{3}, \d\d \w{3} \d{4} \d\d:\d\d:\d\d [+-]\d{4}"), "<time>"),
+    (re.compile(r"\b\d{4}-\d\d-\d\d \d\d:\d\d:\d\d [+-]\d{4} UTC"), "<time>"),
     # diff names its files with the time of their making.
     (re.compile(r"\b\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d+ [+-]\d{4}"), "<time>"),
     (re.compile(r"(?<=-----BEGIN CERTIFICATE-----)[^-]+(?=-----END)"), "<certificate>"),

@@ -95,7 +95,22 @@ def resize_update(new: Obj, old: Obj) -> Errors:
     if not errors and qos_class(new["spec"]) != before:
         what = "Pod QOS Class may not change as a result of resizing"
         errors.append(invalid("spec", before, what))
+    if _other_resources(new["spec"]) != _other_resources(old["spec"]):
+        errors.append(forbidden_field("spec", "only cpu and memory resources are mutable"))
     return errors
+
+
+def _other_resources(spec: Obj) -> list[dict[tuple[str, str], str]]:
+    """What containers ask for besides processors and memory: GPUs are given out once."""
+    return [
+        {
+            (part, name): amount
+            for part in ("requests", "limits")
+            for name, amount in (container["resources"].get(part) or {}).items()
+            if name not in ("cpu", "memory")
+        }
+        for container in spec["containers"]
+    ]
 
 
 def template(errors: Errors, value: Obj, path: str) -> None:
