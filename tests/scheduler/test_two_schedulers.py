@@ -76,7 +76,7 @@ async def _in_mid_burst(
                 await bound(kube, pods // 10, PATIENCE_S)
                 happens(first)
                 await adding
-                await bound(kube, pods, PATIENCE_S)
+                await bound(kube, pods, 2 * PATIENCE_S)
                 first.send(signal.SIGCONT)  # with whatever it had in its hands
                 return await _settled(kube)
 
@@ -94,6 +94,7 @@ async def _settled(kube: Kube) -> list[Obj]:
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(400)
 @pytest.mark.parametrize("number", [signal.SIGSTOP, signal.SIGKILL])
 async def test_a_thousand_pods_while_the_leader_is_stopped(
     tmp_path: Path, number: signal.Signals
