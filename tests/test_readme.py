@@ -1,10 +1,12 @@
 """The five minutes of the README, as somebody who reads it would type them."""
 
+import logging
 import os
 import re
 import subprocess
 import sys
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -12,6 +14,9 @@ import pytest
 from gpupool.localcluster.config.cluster_file import ClusterFile, parse_cluster
 from gpupool.testing import Cluster
 from testbed.find_kubectl import find_kubectl
+from tests.e2e.kubectl import eventually
+
+log = logging.getLogger(__name__)
 
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -46,16 +51,23 @@ def test_the_five_minutes_work() -> None:
         ]
         for command in [*first, *commands]:
             shown = f"{command} {name}" if command.startswith("gpupool gpu fault") else command
-            done = subprocess.run(
-                ["bash", "-c", shown],
-                env=environment,
-                cwd=ROOT,
-                capture_output=True,
-                text=True,
-                check=False,
-                timeout=60,
-            )
-            assert done.returncode == 0, f"{command}: {done.stderr}"
+            eventually(partial(_works, shown, environment))
+
+
+def _works(command: str, environment: dict[str, str]) -> bool:
+    """Whoever reads is slower than this, and would try again."""
+    done = subprocess.run(
+        ["bash", "-c", command],
+        env=environment,
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+    if done.returncode:
+        log.warning("%s: %s", command, done.stderr)
+    return done.returncode == 0
 
 
 def test_the_cluster_file_of_the_readme_is_good() -> None:

@@ -1,10 +1,11 @@
 """What is too large, too slow, too many or malformed."""
 
 import asyncio
+import gc
 import logging
 import resource
 import socket
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, suppress
 
 import msgspec
 import pytest
@@ -14,6 +15,7 @@ from gpupool.localcluster.apiserver.request import Answer, Reply, Request
 from tests.localcluster.apiserver.http.wire_client import (
     PATIENCE_S,
     QUICK,
+    USUAL,
     Wire,
     connected,
     eventually,
@@ -296,6 +298,22 @@ async def _served_again(port: int) -> int:
                 continue
             finally:
                 await wire.leave()
+
+
+@pytest.mark.parametrize("turns", range(4))
+async def test_who_comes_as_the_server_closes_is_hung_up_on(turns: int) -> None:
+    """A socket that nobody closes is told of by Python, and fails the test."""
+    async with AsyncExitStack() as stack:
+        server = await stack.enter_async_context(serving(hello, USUAL))
+        late = [socket.create_connection(("127.0.0.1", server.port)) for _ in range(9)]
+        for _ in range(turns):
+            await asyncio.sleep(0)
+        await server.close(grace_s=0.0)
+        gc.collect()
+    for each in late:
+        each.settimeout(PATIENCE_S)
+        with each, suppress(ConnectionError):
+            assert each.recv(1) == b""
 
 
 async def test_two_thousand_slow_clients_neither_stop_nor_swell_the_server() -> None:

@@ -58,6 +58,13 @@ class PipedProcess:
         await _reaped(self.child)
 
 
+async def _ended(child: asyncio.subprocess.Process) -> None:
+    """Also where the server was closed before its last hang-up was through."""
+    with contextlib.suppress(ProcessLookupError):
+        child.kill()
+    await _reaped(child)
+
+
 async def _reaped(child: asyncio.subprocess.Process) -> None:
     await child.wait()
     # Pipes with something unread in them would outlive the event loop.
@@ -138,6 +145,10 @@ class ProcessNode:
         self.refusal: NodeRefusal | None = None
         self.options: ExecOptions | AttachOptions | None = None
         self.processes: list[PipedProcess | TerminalProcess] = []
+
+    async def end(self) -> None:
+        for process in self.processes:
+            await _ended(process.child)
 
     async def logs(self, pod_uid: str, options: LogOptions) -> AsyncIterator[bytes]:
         self.log_options = options

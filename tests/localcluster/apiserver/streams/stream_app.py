@@ -16,6 +16,7 @@ from gpupool.localcluster.apiserver.subresources.exec import exec_
 from gpupool.localcluster.apiserver.subresources.logs import logs
 from gpupool.localcluster.apiserver.subresources.port_forward import port_forward
 from tests.localcluster.apiserver.http.wire_client import USUAL, serving
+from tests.localcluster.apiserver.streams.process_node import ProcessNode
 
 POD_PATH = "/api/v1/namespaces/default/pods/p"
 
@@ -82,5 +83,9 @@ def app(node: NodeStreams | None, described: Obj) -> Handler:
 async def streaming(
     node: NodeStreams | None, described: Obj | None = None, limits: WireLimits = USUAL
 ) -> AsyncIterator[Server]:
-    async with serving(app(node, described or pod()), limits) as server:
-        yield server
+    try:
+        async with serving(app(node, described or pod()), limits) as server:
+            yield server
+    finally:
+        if isinstance(node, ProcessNode):
+            await node.end()

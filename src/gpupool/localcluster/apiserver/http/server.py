@@ -61,6 +61,7 @@ class Server:
         self._listeners = listeners
         self._ssl_context = ssl_context
         self._limits = limits
+        self._accepted: set[socket.socket] = set()  # and nothing done about them yet
         self._handshaking: set[HttpConnection] = set()
         self._connections: set[HttpConnection] = set()
         self._own_tasks: set[asyncio.Task[None]] = set()
@@ -79,28 +80,45 @@ class Server:
         task.add_done_callback(self._own_tasks.discard)
 
     async def _accept(self, listener: socket.socket) -> None:
+        """By hand: a socket that `sock_accept` has taken is lost when that is cancelled."""
         while True:
             try:
-                accepted, _ = await self._loop.sock_accept(listener)
+                accepted, _ = listener.accept()
+            except BlockingIOError:
+                await self._readable(listener)
             except OSError as error:
                 # Out of file descriptors, most likely: those who leave make room.
                 log.warning("cannot accept connections", extra={"error": str(error)})
                 await asyncio.sleep(_ACCEPT_AGAIN_S)
-                continue
-            if self.connections_open() < self._limits.connections:
-                self._is_full = False
-                self._start(self._open(accepted), "http-open")
             else:
-                accepted.close()
-                if not self._is_full:
-                    self._is_full = True
-                    log.warning("too many connections", extra={"limit": self._limits.connections})
+                accepted.setblocking(False)
+                self._take(accepted)
+
+    async def _readable(self, listener: socket.socket) -> None:
+        is_readable = asyncio.Event()
+        self._loop.add_reader(listener, is_readable.set)
+        try:
+            await is_readable.wait()
+        finally:
+            self._loop.remove_reader(listener)
+
+    def _take(self, accepted: socket.socket) -> None:
+        if self.connections_open() < self._limits.connections:
+            self._is_full = False
+            self._accepted.add(accepted)
+            self._start(self._open(accepted), "http-open")
+            return
+        accepted.close()
+        if not self._is_full:
+            self._is_full = True
+            log.warning("too many connections", extra={"limit": self._limits.connections})
 
     def connections_open(self) -> int:
-        """Those in their TLS handshake count too."""
-        return len(self._connections) + len(self._handshaking)
+        """Those before and in their TLS handshake count too."""
+        return len(self._connections) + len(self._handshaking) + len(self._accepted)
 
     async def _open(self, accepted: socket.socket) -> None:
+        self._accepted.discard(accepted)
         connection = HttpConnection(self._handler, self._limits, self)
         self._handshaking.add(connection)
         with_tls = self._ssl_context is not None
@@ -114,6 +132,9 @@ class Server:
             )
         except OSError as error:  # so are ssl.SSLError and TimeoutError
             log.debug("handshake failed", extra={"error": str(error)})
+        except asyncio.CancelledError:
+            self.lost(connection)  # uvloop closes it then, and does not say so
+            raise
         finally:
             self._handshaking.discard(connection)
 
@@ -147,6 +168,8 @@ class Server:
         for task in tuple(self._own_tasks):
             task.cancel()
         await asyncio.gather(*self._own_tasks, return_exceptions=True)
+        for accepted in self._accepted:  # by tasks that had not begun
+            accepted.close()
         for listener in self._listeners:
             listener.close()
         for connection in tuple(self._connections):
