@@ -1,4 +1,5 @@
 import asyncio
+import signal
 import socket
 from pathlib import Path
 
@@ -58,7 +59,8 @@ async def test_logs_can_be_followed_to_the_end(tmp_path: Path) -> None:
         options = LogOptions(container="c", follow=True)
         lines = here.streams.logs(found["metadata"]["uid"], options)
         assert await anext(lines) == b"one\n"
-        assert (await here.output(found, "echo go > $HOME/pipe"))[0] == 0
+        code, *_ = await here.output(found, "echo go > $HOME/pipe")
+        assert code in (0, 128 + signal.SIGKILL)  # who ends the container may go with it
         assert b"".join([chunk async for chunk in lines]) == b"two\n"
 
 
