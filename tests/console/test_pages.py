@@ -67,7 +67,7 @@ def test_a_card_shows_who_holds_how_much_of_it() -> None:
     assert (shown.name, shown.pool, shown.use) == ("n1", "cgpu", "shared, isolated")
     first, second = shown.cards
     assert [(part.pod, part.units) for part in first.parts] == [("five", 5), ("three", 3)]
-    assert (first.used, first.units, second.parts) == (8, 15, ())
+    assert (first.used, first.card.units, second.parts) == (8, 15, ())
     totals = found.totals
     assert (totals.cards, totals.free, totals.used, totals.units, totals.pods) == (2, 1, 8, 30, 2)
 

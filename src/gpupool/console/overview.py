@@ -2,12 +2,13 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from operator import attrgetter
 
 from gpupool.contract.names import LABEL_POOL
-from gpupool.core.gpu import CardHealth, GpuAsk, GpuMode, Isolation
+from gpupool.core.gpu import Card, CardHealth, GpuAsk, GpuMode, Isolation
 from gpupool.core.request import PodRequest
 from gpupool.engine.cluster import Cluster
-from gpupool.engine.node_state import CardState, Held, NodeState
+from gpupool.engine.node_state import Held, NodeState
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,13 +40,7 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class CardView:
-    index: int
-    uuid: str
-    model: str
-    memory_mib: int
-    units: int
-    health: CardHealth
-    reason: str
+    card: Card
     parts: tuple[Part, ...]
 
     @property
@@ -107,7 +102,7 @@ def _words(node: NodeView) -> Iterable[str]:
     yield node.name
     yield node.pool
     for card in node.cards:
-        yield card.model
+        yield card.card.model
         for part in card.parts:
             yield f"{part.namespace}/{part.pod}"
 
@@ -117,7 +112,11 @@ def _node(state: NodeState) -> NodeView:
     for held in state.pods.values():
         for uuid, part in _parts(held):
             parts.setdefault(uuid, []).append(part)
-    cards = tuple(_card(card, parts.get(card.card.uuid, [])) for card in state.cards)
+    by_name = attrgetter("namespace", "pod")
+    cards = tuple(
+        CardView(each.card, tuple(sorted(parts.get(each.card.uuid, ()), key=by_name)))
+        for each in state.cards
+    )
     return NodeView(state.node.name, state.node.labels.get(LABEL_POOL, ""), _use(state), cards)
 
 
@@ -148,29 +147,15 @@ def _parts(held: Held) -> Iterable[tuple[str, Part]]:
         )
 
 
-def _card(state: CardState, parts: list[Part]) -> CardView:
-    card = state.card
-    return CardView(
-        card.index,
-        card.uuid,
-        card.model,
-        card.memory_mib,
-        card.units,
-        card.health,
-        card.reason,
-        tuple(sorted(parts, key=lambda part: (part.namespace, part.pod))),
-    )
-
-
 def _totals(nodes: list[NodeView]) -> Totals:
     cards = [card for node in nodes for card in node.cards]
     holders = {(part.namespace, part.pod) for card in cards for part in card.parts}
-    healthy = [card for card in cards if card.health is CardHealth.HEALTHY]
+    healthy = [card for card in cards if card.card.health is CardHealth.HEALTHY]
     return Totals(
         cards=len(cards),
         healthy=len(healthy),
         free=sum(not card.parts for card in healthy),
-        units=sum(card.units for card in cards),
+        units=sum(card.card.units for card in cards),
         used=sum(card.used for card in cards),
         pods=len(holders),
     )

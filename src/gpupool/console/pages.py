@@ -14,7 +14,7 @@ from gpupool.console.overview import (
     matching,
     overview,
 )
-from gpupool.core.gpu import Isolation
+from gpupool.core.gpu import Isolation, limit_mib
 from gpupool.engine.card_summary import card_summary
 from gpupool.engine.explain import explain, message_of
 
@@ -146,9 +146,9 @@ def _waits(seen: Seen, pod: Waiting) -> Waits:
 
 def _places(nodes: tuple[NodeView, ...]) -> list[Place]:
     return [
-        Place(node, card.index, part.units * card.memory_mib // card.units, part)
+        Place(node, view.card.index, limit_mib(part.units, view.card), part)
         for node in nodes
-        for card in node.cards
-        if card.units
-        for part in card.parts
+        for view in node.cards
+        if view.card.units
+        for part in view.parts
     ]
