@@ -11,6 +11,21 @@ M40_NODES = ("cn-beijing.i-2ze8o1a45qdv5q8a7luz", "cn-beijing.i-2ze8o1a45qdv5q8a
 ISOLATED, NOT_ISOLATED = "cn-shanghai.192.168.7.157", "cn-shanghai.192.168.7.158"
 GPU_NODES = (*M40_NODES, ISOLATED, NOT_ISOLATED)
 AGENTS = ("po", "-n", "kube-system", "-l", "name=gpushare-device-plugin-ds")
+# One node each, with and without isolation.
+SHARED_POOLS = (
+    {
+        "name": "cgpu",
+        "instanceType": "ecs.gn6v-c8g1.2xlarge",
+        "count": 1,
+        "labels": {"cgpu": "true", "cgpu.disable.isolation": "false"},
+    },
+    {
+        "name": "cgpu-no-isolation",
+        "instanceType": "ecs.gn6v-c8g1.2xlarge",
+        "count": 1,
+        "labels": {"cgpu": "true", "cgpu.disable.isolation": "true"},
+    },
+)
 _WHOLE = {"nvidia.com/gpu": "1"}
 _SHARED = {"aliyun.com/gpu-mem": "15", "aliyun.com/gpu-core.percentage": "100"}
 _RESOURCES = {name: _WHOLE if name in M40_NODES else _SHARED for name in GPU_NODES}

@@ -15,6 +15,7 @@ import yaml
 
 from gpupool.testing import Cluster
 from tests.e2e.api import ready_nodes
+from tests.e2e.gpu_cluster import SHARED_POOLS
 from tests.e2e.kubectl import Kubectl, eventually
 from tests.e2e.test_kubectl_services import address_of, port_of
 
@@ -27,18 +28,7 @@ POOLS = [
     {"name": "workers", "instanceType": "ecs.g6.xlarge", "count": 1},
     {"name": "gpu", "instanceType": "ecs.gn4-c4g1.xlarge", "count": 2},
     {"name": "old", "instanceType": "ecs.gn5-c8g1.14xlarge", "count": 1},
-    {
-        "name": "cgpu",
-        "instanceType": "ecs.gn6v-c8g1.2xlarge",
-        "count": 1,
-        "labels": {"cgpu": "true", "cgpu.disable.isolation": "false"},
-    },
-    {
-        "name": "cgpu-no-isolation",
-        "instanceType": "ecs.gn6v-c8g1.2xlarge",
-        "count": 1,
-        "labels": {"cgpu": "true", "cgpu.disable.isolation": "true"},
-    },
+    *SHARED_POOLS,
 ]
 _serial = itertools.count(1)
 

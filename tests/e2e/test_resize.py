@@ -9,24 +9,14 @@ import pytest
 
 from gpupool.contract.objects import Obj
 from gpupool.testing import Cluster
+from tests.e2e.gpu_cluster import SHARED_POOLS
 from tests.e2e.kubectl import Ended, Kubectl, eventually
 
 pytestmark = pytest.mark.kubectl
 
 POOLS = [
     {"name": "control", "role": "control-plane", "instanceType": "ecs.g6.xlarge", "count": 1},
-    {
-        "name": "cgpu",
-        "instanceType": "ecs.gn6v-c8g1.2xlarge",
-        "count": 1,
-        "labels": {"cgpu": "true", "cgpu.disable.isolation": "false"},
-    },
-    {
-        "name": "cgpu-no-isolation",
-        "instanceType": "ecs.gn6v-c8g1.2xlarge",
-        "count": 1,
-        "labels": {"cgpu": "true", "cgpu.disable.isolation": "true"},
-    },
+    *SHARED_POOLS,
 ]
 HOLD = """
 import ctypes, pathlib, tempfile, time

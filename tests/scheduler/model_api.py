@@ -3,7 +3,7 @@
 import asyncio
 import copy
 from collections import Counter, deque
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Callable, Mapping
 from dataclasses import dataclass
 from enum import Enum, auto
 from typing import Any
@@ -15,8 +15,10 @@ from gpupool.contract.inventory import inventory_text
 from gpupool.contract.names import ANNOTATION_ALLOCATION, ANNOTATION_INVENTORY, RESOURCE_GPU_MEM
 from gpupool.contract.objects import Obj
 from gpupool.core.gpu import Card, CardHealth, Inventory
-from gpupool.kube.client import Headers, Query
+from gpupool.kube.client import Headers, Kube, Query
 from gpupool.kube.errors import NoAnswer
+from gpupool.scheduler.run import Scheduler, SchedulerSettings
+from tests.scheduler.world import POLICY
 
 UNITS = 4
 CARDS = 2
@@ -200,3 +202,14 @@ def _uid_meant(request: Request) -> str:
 
 def _status(code: int, reason: str) -> tuple[int, bytes]:
     return code, orjson.dumps({"kind": "Status", "code": code, "reason": reason})
+
+
+def started(api: ModelApi, clock: Callable[[], float]) -> Scheduler:
+    """A scheduler that knows nothing but what the API has."""
+    made = Scheduler(Kube(api), SchedulerSettings(POLICY, clock=clock))
+    api.news.clear()
+    for node in api.nodes.values():
+        made.state.node_changed(None, node)
+    for pod in api.pods.values():
+        made.state.pod_changed(None, pod)
+    return made

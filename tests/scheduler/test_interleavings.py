@@ -8,12 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gpupool.engine.decide import Placement, decide
-from gpupool.kube.client import Kube
 from gpupool.scheduler.ledger import Knowledge
 from gpupool.scheduler.queue import State
-from gpupool.scheduler.run import Scheduler, SchedulerSettings
-from tests.scheduler.model_api import UNITS, Fate, ModelApi
-from tests.scheduler.world import POLICY
+from gpupool.scheduler.run import Scheduler
+from tests.scheduler.model_api import UNITS, Fate, ModelApi, started
 
 NODES = ("m", "n")
 ACTIVE = State.ACTIVE
@@ -29,14 +27,7 @@ class World:
         self.scheduler = self._started()
 
     def _started(self) -> Scheduler:
-        """Knows nothing but what the API has."""
-        made = Scheduler(Kube(self.api), SchedulerSettings(POLICY, clock=lambda: self.now_s))
-        self.api.news.clear()
-        for node in self.api.nodes.values():
-            made.state.node_changed(None, node)
-        for pod in self.api.pods.values():
-            made.state.pod_changed(None, pod)
-        return made
+        return started(self.api, lambda: self.now_s)
 
     def tell(self) -> None:
         if self.api.news:

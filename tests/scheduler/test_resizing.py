@@ -17,10 +17,8 @@ from gpupool.contract.names import (
 from gpupool.contract.objects import Obj
 from gpupool.contract.resize import ShrinkReport, reports_text
 from gpupool.core.gpu import CardShare
-from gpupool.kube.client import Kube
-from gpupool.scheduler.run import Scheduler, SchedulerSettings
-from tests.scheduler.model_api import UNITS, Fate, ModelApi
-from tests.scheduler.world import POLICY
+from gpupool.scheduler.run import Scheduler
+from tests.scheduler.model_api import UNITS, Fate, ModelApi, started
 
 NODE, LIMITS = "m", f"{GROUP_LIMITS}/c"
 Action = tuple[str, int]
@@ -38,12 +36,7 @@ class World:
         self.scheduler = self._started()
 
     def _started(self) -> Scheduler:
-        made = Scheduler(Kube(self.api), SchedulerSettings(POLICY, clock=lambda: self.now_s))
-        self.api.news.clear()
-        for node in self.api.nodes.values():
-            made.state.node_changed(None, node)
-        for pod in self.api.pods.values():
-            made.state.pod_changed(None, pod)
+        made = started(self.api, lambda: self.now_s)
         made._resizer.begin()
         return made
 
