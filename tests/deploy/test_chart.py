@@ -46,7 +46,14 @@ def test_helm_finds_nothing_to_complain_of(mode: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "value", ["mode=other", "agent.memoryUnit=3kB", "scheduler.replicas=0", "agnet.x=1"]
+    "value",
+    [
+        "mode=other",
+        "agent.memoryUnit=3kB",
+        "cleanup.enabled=3",
+        "scheduler.replicas=0",
+        "agnet.x=1",
+    ],
 )
 def test_values_that_mean_nothing_are_refused(value: str) -> None:
     done = helm("template", "gpupool", str(CHART), "--set", value)
@@ -82,7 +89,7 @@ def test_no_role_may_more_than_the_local_cluster_gives_it(name: str) -> None:
 @pytest.mark.parametrize("mode", MODES)
 def test_nobody_is_root_but_the_agent(mode: str) -> None:
     for each in objects(mode):
-        if each["kind"] == "Deployment":
+        if each["kind"] in ("Deployment", "Job"):
             (container,) = each["spec"]["template"]["spec"]["containers"]
             assert container["securityContext"]["runAsNonRoot"] is True
             assert container["securityContext"]["capabilities"] == {"drop": ["ALL"]}

@@ -8,11 +8,9 @@ from dataclasses import replace
 import pytest
 
 from gpupool.admission.authority import new_authority
-from gpupool.admission.registration import NAME
 from gpupool.contract.objects import Obj
 from gpupool.doctor.checks import judge
 from gpupool.doctor.evidence import Evidence, Level, Right
-from gpupool.doctor.look import ADMISSION
 
 NOW = datetime.datetime(2026, 11, 16, tzinfo=datetime.UTC)
 AUTHORITY = new_authority(NOW).bundle_pem
@@ -66,7 +64,7 @@ def trial(created: datetime.datetime = NOW, *, is_wired: bool = True) -> Obj:
 
 def lease(renewed: datetime.datetime) -> Obj:
     holder = {"holderIdentity": "x_1", "leaseDurationSeconds": 15}
-    return {"spec": {**holder, "renewTime": renewed.isoformat()}}
+    return {"metadata": {}, "spec": {**holder, "renewTime": renewed.isoformat()}}
 
 
 GOOD = Evidence(
@@ -154,5 +152,15 @@ def test_what_may_be_right_is_noted() -> None:
     assert "may not list" in said(replace(GOOD, unseen=("may not list",)), Level.NOTE)
 
 
-def test_it_looks_for_what_admission_registers() -> None:
-    assert ADMISSION == NAME
+def test_clocks_that_are_off_are_found_by_what_they_write_into_leases() -> None:
+    def of_node(name: str, off_s: float) -> Obj:
+        stated = (NOW + datetime.timedelta(seconds=off_s)).isoformat()
+        fields = [{"manager": "kubelet", "time": NOW.isoformat()}]
+        spec = {"holderIdentity": name, "renewTime": stated}
+        return {"metadata": {"name": name, "managedFields": fields}, "spec": spec}
+
+    good = of_node("good", 0.9)
+    off = (good, of_node("fast", 90), of_node("slow", -7))
+    found = said(replace(GOOD, node_leases=off), Level.NOTE)
+    assert "2 clocks differ from the API server's: fast by +90 s, slow by -7 s." in found
+    assert not said(replace(GOOD, node_leases=(good,)), Level.NOTE)

@@ -9,7 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from gpupool.contract.names import RESOURCE_GPU_MEM
+from gpupool.contract.names import (
+    ADMISSION,
+    CONDITION_GPU_PROBLEM,
+    RESOURCE_GPU_MEM,
+    SCHEDULER_LEASE,
+)
 from gpupool.hardware.simdriver import create_node
 from testbed.cluster import Kubernetes
 from testbed.gpu_images import GPUPOOL, write_gpu_images
@@ -113,6 +118,22 @@ def test_a_release_lives(installed: Path, kubernetes: Kubernetes, admin: Kubectl
     assert admin.field(".status.containerStatuses[0].containerID", "pod", "share") == container
     assert admin.field(".status.containerStatuses[0].restartCount", "pod", "share") == "0"
     assert "/   3226MiB |" in admin("exec", "share", "--", "nvidia-smi")
+    assert_nothing_is_left(admin)
+
+
+def assert_nothing_is_left(admin: Kubectl) -> None:
+    kinds = ",".join(admin("api-resources", "--verbs=list", "-o", "name").split())
+    ours = (kinds, "-A", "-l", "app.kubernetes.io/part-of=gpupool", "--ignore-not-found")
+    eventually(lambda: not admin.names(*ours), LONGEST_S)
+    system = admin.within(NAMESPACE)
+    assert SCHEDULER_LEASE not in system.names("leases")
+    assert ADMISSION not in system.names("secrets")
+    node = admin.json("get", "node", NODE)
+    labels, annotations = node["metadata"]["labels"], node["metadata"]["annotations"]
+    assert [name for name in labels if "nvidia" in name or "gpupool" in name] == []
+    assert labels["cgpu"] == "true", "what people wrote stays"
+    assert [name for name in annotations if "gpupool" in name] == []
+    assert CONDITION_GPU_PROBLEM not in [each["type"] for each in node["status"]["conditions"]]
 
 
 @pytest.mark.parametrize("mode", ["second-scheduler", "extender", "only-scheduler"])

@@ -34,3 +34,9 @@ seccompProfile: {type: RuntimeDefault}
 {{- define "gpupool.schedulerUser" -}}
 system:serviceaccount:{{ .Release.Namespace }}:{{ if eq .Values.mode "extender" }}gpupool-extender{{ else }}gpupool-scheduler{{ end }}
 {{- end }}
+
+{{/* For what comes after the end of a release, and goes again. */}}
+{{- define "gpupool.cleanupHook" -}}
+helm.sh/hook: post-delete
+helm.sh/hook-delete-policy: before-hook-creation,hook-succeeded
+{{- end }}

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from gpupool.admission.asked import GPU_RESOURCES
 from gpupool.admission.forgery import PROTECTED_GROUPS, PROTECTED_KEYS
+from gpupool.contract.names import ADMISSION
 from gpupool.contract.objects import Obj
 from gpupool.kube.client import APPLY_PATCH, Kube
 from gpupool.kube.resources import (
@@ -15,7 +16,6 @@ from gpupool.kube.resources import (
     Resource,
 )
 
-NAME = "gpupool-admission"
 POD_PATH = "/pods"
 ALLOCATION_PATH = "/allocations"
 _TIMEOUT_S = 10
@@ -41,10 +41,10 @@ async def register(
         (VALIDATING_WEBHOOKS, _allocations(reach, bundle_pem, schedulers)),
     ):
         await kube.patch(
-            resource.path(name=NAME),
+            resource.path(name=ADMISSION),
             _configuration(resource, webhook, owners),
             content_type=APPLY_PATCH,
-            query={"fieldManager": NAME, "force": "true"},
+            query={"fieldManager": ADMISSION, "force": "true"},
         )
 
 
@@ -62,7 +62,7 @@ def _configuration(resource: Resource, webhook: Obj, owners: list[Obj]) -> Obj:
     return {
         "apiVersion": resource.api_version,
         "kind": resource.kind,
-        "metadata": {"name": NAME, **({"ownerReferences": owners} if owners else {})},
+        "metadata": {"name": ADMISSION, **({"ownerReferences": owners} if owners else {})},
         "webhooks": [webhook],
     }
 

@@ -51,21 +51,26 @@ class NodeWriter:
         """Labels that we would set, and somebody else has set otherwise."""
         return tuple(sorted(self._theirs))
 
-    async def write(self, node: Obj, wanted: Wanted) -> None:
-        """Only what is not so yet. Raises KubeError."""
-        await self._write_inventory(node, wanted.inventory)
-        await self._write_labels(node, wanted.labels)
-        await self._write_condition(node, wanted.problem)
+    async def write(self, node: Obj, wanted: Wanted) -> bool:
+        """Only what is not so yet; whether that was anything. Raises KubeError."""
+        changed = [
+            await self._write_inventory(node, wanted.inventory),
+            await self._write_labels(node, wanted.labels),
+            await self._write_condition(node, wanted.problem),
+        ]
         if wanted.cleared:
             await self._remove_order(node, wanted.cleared)
+        return any(changed)
 
-    async def _write_inventory(self, node: Obj, text: str) -> None:
+    async def _write_inventory(self, node: Obj, text: str) -> bool:
         found = (node["metadata"].get("annotations") or {}).get(ANNOTATION_INVENTORY, "")
-        if found != text:
-            annotations = {ANNOTATION_INVENTORY: text} if text else {}
-            await self._apply(node, {"annotations": annotations}, MANAGER_INVENTORY, force=True)
+        if found == text:
+            return False
+        annotations = {ANNOTATION_INVENTORY: text} if text else {}
+        await self._apply(node, {"annotations": annotations}, MANAGER_INVENTORY, force=True)
+        return True
 
-    async def _write_labels(self, node: Obj, wanted: Mapping[str, str]) -> None:
+    async def _write_labels(self, node: Obj, wanted: Mapping[str, str]) -> bool:
         found = node["metadata"].get("labels") or {}
         self._theirs = {
             key: value
@@ -76,7 +81,7 @@ class NodeWriter:
         applied = _applied_labels(node)
         is_so = all(found.get(key) == value for key, value in ours.items())
         if applied == set(ours) and is_so:
-            return
+            return False
         while True:
             try:
                 await self._apply(node, {"labels": ours}, MANAGER_LABELS, force=False)
@@ -88,7 +93,7 @@ class NodeWriter:
                     self._theirs[key] = found.get(key)
                     del ours[key]
             else:
-                return
+                return True
 
     async def _apply(self, node: Obj, metadata: Obj, manager: str, *, force: bool) -> None:
         """With the uid: a node that was deleted meanwhile is not made again."""
@@ -101,14 +106,16 @@ class NodeWriter:
         query = {"fieldManager": manager, "force": "true" if force else "false"}
         await self._kube.patch(NODES.path(name=name), body, content_type=APPLY_PATCH, query=query)
 
-    async def _write_condition(self, node: Obj, problem: str | None) -> None:
+    async def _write_condition(self, node: Obj, problem: str | None) -> bool:
         conditions = (node.get("status") or {}).get("conditions") or ()
         before = next((c for c in conditions if c["type"] == CONDITION_GPU_PROBLEM), None)
         change = condition_change(before, problem, _stamp())
-        if change is not None:
-            path = NODES.path(name=node["metadata"]["name"], subresource="status")
-            body = {"status": {"conditions": [change]}}
-            await self._kube.patch(path, body, content_type=STRATEGIC_PATCH)
+        if change is None:
+            return False
+        path = NODES.path(name=node["metadata"]["name"], subresource="status")
+        body = {"status": {"conditions": [change]}}
+        await self._kube.patch(path, body, content_type=STRATEGIC_PATCH)
+        return True
 
     async def _remove_order(self, node: Obj, cleared: str) -> None:
         """Only if it is still the one that was carried out."""

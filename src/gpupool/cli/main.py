@@ -29,6 +29,7 @@ COMMANDS = {
     "admission": "Check GPU pods, and wire them to their allocation.",
     "console": "Show the cluster's GPUs in a browser.",
     "doctor": "Check an installation, and say what is wrong and how to mend it.",
+    "cleanup": "Remove what an installation leaves behind, once it is uninstalled.",
     "replay": "Replay a trace of pods against the engine that schedules real ones.",
     "version": "Print the version.",
 }

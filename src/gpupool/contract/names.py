@@ -167,6 +167,8 @@ PRELOAD_LIST = "/etc/ld.so.preload"  # what the loader puts into every program
 
 NVIDIA_PLUGIN_SOCKET = "nvidia-gpu.sock"  # of NVIDIA's own device plugin, beside the kubelet's
 
+# What admission calls its configurations, its Secret and its service account.
+ADMISSION = "gpupool-admission"
 # The pods of the agent.
 AGENT_NAMESPACE = "kube-system"
 AGENT_DAEMON_SET = "gpushare-device-plugin-ds"

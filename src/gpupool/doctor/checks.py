@@ -26,6 +26,7 @@ OLDEST = (1, 31)
 _CLOCK_S = 5.0
 _SOON = datetime.timedelta(days=14)
 _PATIENCE_S = 60.0  # a pod waits for longer without a word: nobody looks at it
+_SOME = 3  # of many are named
 _ENDED = ("Succeeded", "Failed")
 _OTHER_PLUGIN = "nvidia-device-plugin"
 _PART_OF, _VERSION = "app.kubernetes.io/part-of", "app.kubernetes.io/version"  # of the chart
@@ -136,7 +137,7 @@ def scheduler(evidence: Evidence) -> Iterator[Finding]:
         yield Finding(Level.OK, "scheduler", f"{holder} decides about the GPUs.")
     waiting = [pod for pod in evidence.pods if _is_overlooked(pod, server_now)]
     if waiting:
-        some = ", ".join(_name(pod) for pod in waiting[:3])
+        some = ", ".join(_name(pod) for pod in waiting[:_SOME])
         what = f"{len(waiting)} pods of {SCHEDULER_NAME} wait, and nobody looks at them: {some}."
         yield wrong("scheduler", what, f"See that the pods of {SCHEDULER_NAME} run.")
     elif not leads:
@@ -172,6 +173,27 @@ def clock(evidence: Evidence) -> Iterator[Finding]:
     if abs(off_s) > _CLOCK_S:
         what = f"This machine's clock and the API server's are {abs(off_s):.0f} s apart."
         yield note("clock", what, "Certificates and ages will look wrong; run NTP on both.")
+    off = {
+        f"{lease['spec'].get('holderIdentity')} by {off_s:+.0f} s": off_s
+        for lease in (evidence.lease, *evidence.node_leases)
+        if lease and abs(off_s := _off_s(lease)) > _CLOCK_S
+    }
+    if off:
+        some = ", ".join(list(off)[:_SOME])
+        what = f"{len(off)} clocks differ from the API server's: {some}."
+        yield note("clock", what, "Tokens and ages are judged wrongly there; run NTP on them.")
+
+
+def _off_s(lease: Obj) -> float:
+    """Of the clock of who holds it: they state when they renew it, and the server when it wrote
+    that down, to the second."""
+    written = [
+        each["time"] for each in lease["metadata"].get("managedFields") or () if "time" in each
+    ]
+    stated = lease["spec"].get("renewTime")
+    if not stated or not written:
+        return 0.0
+    return (_time(stated) - _time(max(written))).total_seconds()
 
 
 def cards(evidence: Evidence) -> Iterator[Finding]:
@@ -205,7 +227,8 @@ def _cards_of(node: Obj) -> Iterator[Finding]:
         mend = "Keep NVIDIA's plugin off these nodes, or set agent.wholeCards=false."
         yield wrong("nodes", what, mend)
     else:
-        offer = f"{whole} whole cards" if whole else f"{shared} units of shared cards"
+        there = len(inventory.cards)
+        offer = f"{whole} of {there} cards whole" if whole else f"{shared} units of {there} cards"
         yield Finding(Level.OK, "nodes", f"Node {name} offers {offer}.")
 
 

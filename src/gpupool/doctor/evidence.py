@@ -45,4 +45,5 @@ class Evidence:
     rights: tuple[Right, ...] = ()
     agents: Obj = field(default_factory=dict)  # their DaemonSet; empty where there is none
     runtime_classes: tuple[Obj, ...] = ()
+    node_leases: tuple[Obj, ...] = ()  # which kubelets renew
     unseen: tuple[str, ...] = ()  # what we may not look at, in the server's words

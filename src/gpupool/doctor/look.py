@@ -6,6 +6,7 @@ from collections.abc import Awaitable
 from typing import TypeVar
 
 from gpupool.contract.names import (
+    ADMISSION,
     AGENT_DAEMON_SET,
     LEASE_NAMESPACE,
     RESOURCE_GPU_MEM,
@@ -26,11 +27,11 @@ from gpupool.kube.resources import (
     Resource,
 )
 
-ADMISSION = "gpupool-admission"  # its configurations, its Secret, its service account
 _REVIEWS = Resource(
     "authorization.k8s.io", "v1", "subjectaccessreviews", "SubjectAccessReview", namespaced=False
 )
 _RUNTIME_CLASSES = Resource("node.k8s.io", "v1", "runtimeclasses", "RuntimeClass", namespaced=False)
+_NODE_LEASES = "kube-node-lease"  # the namespace
 # What each program cannot do without: verb, group, resource.
 _NEEDED = {
     "gpupool-agent": ("patch nodes", "patch nodes/status", "list pods", "create events"),
@@ -44,7 +45,7 @@ _NEEDED = {
         "watch poddisruptionbudgets.policy",
         "watch resourcequotas",
     ),
-    "gpupool-admission": (
+    ADMISSION: (
         "watch nodes",
         "create mutatingwebhookconfigurations.admissionregistration.k8s.io",
         "create validatingwebhookconfigurations.admissionregistration.k8s.io",
@@ -86,12 +87,13 @@ async def look(kube: Kube, namespace: str, now: datetime.datetime) -> Evidence:
         tuple(await seen(_rights(kube, namespace), [])),
         await seen(kube.get(DAEMON_SETS, AGENT_DAEMON_SET, namespace), {}),
         tuple(await seen(_listed(kube, _RUNTIME_CLASSES), [])),
+        tuple(await seen(_listed(kube, LEASES, _NODE_LEASES), [])),
         tuple(unseen),
     )
 
 
-async def _listed(kube: Kube, resource: Resource) -> list[Obj]:
-    return (await kube.list(resource)).items
+async def _listed(kube: Kube, resource: Resource, namespace: str = "") -> list[Obj]:
+    return (await kube.list(resource, namespace)).items
 
 
 async def _trial(kube: Kube) -> tuple[Obj | None, str]:

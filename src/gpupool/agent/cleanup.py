@@ -1,0 +1,103 @@
+"""Cleanup: takes back what an installation wrote to the API, once its programs are gone.
+
+Running pods keep what is theirs: their annotations say which cards they hold, and the limiter's
+files on their nodes hold them to it. What people wrote to nodes (cordons, `cgpu`) stays as well.
+"""
+
+import asyncio
+import contextlib
+from collections.abc import Callable
+
+from gpupool.agent.node_writes import NodeWriter, Wanted
+from gpupool.contract.names import (
+    ADMISSION,
+    AGENT_DAEMON_SET,
+    ANNOTATION_FREED,
+    ANNOTATION_SHRINKS,
+    LEASE_NAMESPACE,
+    SCHEDULER_LEASE,
+)
+from gpupool.contract.objects import Obj
+from gpupool.kube.client import Kube
+from gpupool.kube.errors import NotFound
+from gpupool.kube.resources import LEASES, NODES, PODS, SECRETS
+
+_OTHER_ANNOTATIONS = (ANNOTATION_FREED, ANNOTATION_SHRINKS)
+_NODES_AT_A_TIME = 16
+_PAUSE_S = 1.0
+
+
+class StillThere(Exception):
+    """Programs that would write all of it again; the text names one."""
+
+
+async def wait_until_gone(
+    kube: Kube, namespace: str, limit_s: float, clock: Callable[[], float]
+) -> None:
+    """Until no agent of the namespace runs and nobody holds the Lease. Raises StillThere."""
+    holder = _Holder(kube, clock)
+    deadline = clock() + limit_s
+    while who := await _agent(kube, namespace) or await holder.found():
+        if clock() >= deadline:
+            raise StillThere(who)
+        await asyncio.sleep(_PAUSE_S)
+
+
+async def _agent(kube: Kube, namespace: str) -> str:
+    agents = {"labelSelector": f"name={AGENT_DAEMON_SET}", "limit": "1"}
+    found = (await kube.list(PODS, namespace, query=agents)).items
+    return f"pod {namespace}/{found[0]['metadata']['name']}" if found else ""
+
+
+class _Holder:
+    """Who leads. One that was killed left its name: it is gone when it has not renewed for as long
+    as its Lease is valid, by our own watch."""
+
+    def __init__(self, kube: Kube, clock: Callable[[], float]) -> None:
+        self._kube = kube
+        self._clock = clock
+        self._renewed = ""
+        self._since_s = 0.0
+
+    async def found(self) -> str:
+        try:
+            spec = (await self._kube.get(LEASES, SCHEDULER_LEASE, LEASE_NAMESPACE))["spec"]
+        except NotFound:
+            return ""
+        if spec.get("renewTime") != self._renewed:
+            self._renewed, self._since_s = spec.get("renewTime"), self._clock()
+        is_late = self._clock() - self._since_s > spec.get("leaseDurationSeconds", 0)
+        name = spec.get("holderIdentity") or ""
+        return f"{name}, which holds the Lease {SCHEDULER_LEASE}" if name and not is_late else ""
+
+
+async def clean_up(kube: Kube, namespace: str) -> int:
+    """How many nodes had something of ours. Raises KubeError."""
+    with contextlib.suppress(NotFound):
+        await kube.delete(LEASES, SCHEDULER_LEASE, LEASE_NAMESPACE)
+    with contextlib.suppress(NotFound):
+        await kube.delete(SECRETS, ADMISSION, namespace)
+    slots = asyncio.Semaphore(_NODES_AT_A_TIME)
+
+    async def clean(node: Obj) -> bool:
+        async with slots:
+            return await _clean_node(kube, node)
+
+    nodes = (await kube.list(NODES)).items
+    return sum(await asyncio.gather(*(clean(node) for node in nodes)))
+
+
+async def _clean_node(kube: Kube, node: Obj) -> bool:
+    """Whether there was anything to do."""
+    with contextlib.suppress(NotFound):
+        changed = await NodeWriter(kube).write(node, Wanted())
+        others = [name for name in _OTHER_ANNOTATIONS if name in _annotations(node)]
+        if others:
+            metadata = {"uid": node["metadata"]["uid"], "annotations": dict.fromkeys(others)}
+            await kube.patch(NODES.path(name=node["metadata"]["name"]), {"metadata": metadata})
+        return changed or bool(others)
+    return False
+
+
+def _annotations(node: Obj) -> Obj:
+    return node["metadata"].get("annotations") or {}

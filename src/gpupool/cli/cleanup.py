@@ -1,0 +1,41 @@
+"""`gpupool cleanup`: removes what an installation leaves behind in the API."""
+
+import click
+
+from gpupool.cli.programs import access_options, ask_cluster
+
+
+@click.command("cleanup")
+@access_options
+@click.option(
+    "-n", "--namespace", default="kube-system", show_default=True, help="Of the installation."
+)
+@click.option(
+    "--wait",
+    type=click.FloatRange(min=0),
+    default=60,
+    show_default=True,
+    metavar="SECONDS",
+    help="For the programs to end.",
+)
+def command(kubeconfig: str, context: str, namespace: str, wait: float) -> None:
+    """Remove what gpupool wrote to nodes, its Lease and its Secret, once it is uninstalled.
+
+    Running pods are left alone, and so is what people wrote. `helm uninstall` runs this by itself.
+    """
+    import time
+
+    from gpupool.agent.cleanup import StillThere, clean_up, wait_until_gone
+    from gpupool.kube.client import Kube
+
+    async def work(kube: Kube) -> int:
+        await wait_until_gone(kube, namespace, wait, time.monotonic)
+        return await clean_up(kube, namespace)
+
+    try:
+        nodes = ask_cluster(work, kubeconfig=kubeconfig, context=context)
+    except StillThere as error:
+        raise click.ClickException(
+            f"gpupool still runs: {error}. Uninstall it first: helm uninstall gpupool."
+        ) from error
+    click.echo(f"Nothing of gpupool is left in the API; {nodes} nodes had something of it.")
