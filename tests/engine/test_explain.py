@@ -41,15 +41,13 @@ def test_one_sentence_says_how_near_the_cards_come() -> None:
     for number in range(2):
         place(cluster, shared(f"a{number}", 10))
     place(cluster, whole("b"))
-    assert card_summary(cluster, whole("c", 2)) == (
-        "GPUs: 1 are free, at most 1 of them on one node (of 4)."
-    )
+    assert card_summary(cluster, whole("c", 2)) == ("GPUs: 1 of 4 free, at most 1 on one node.")
     place(cluster, shared("d", 9))
     assert card_summary(cluster, shared("e", 7)) == (
-        "GPUs: none has 7 units free, the best has 6 (of 4)."
+        "GPUs: none of 4 has 7 units free, the best has 6."
     )
     assert card_summary(cluster, shared("f", 5, cards=3, percent=10)) == (
-        "GPUs: 3 have 5 units and 10 % of compute free, at most 2 of them on one node (of 4)."
+        "GPUs: 3 of 4 with 5 units and 10 % of compute free, at most 2 on one node."
     )
     for unconcerned in (gpu_pod("g"), shared("h", 1), whole("i", waits_for="something")):
         assert card_summary(cluster, unconcerned) == ""

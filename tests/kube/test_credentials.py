@@ -3,6 +3,7 @@
 import base64
 import json
 import stat
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -130,4 +131,18 @@ async def test_a_broken_authority_is_said_in_words(cluster: Cluster, tmp_path: P
     broken = {"certificate-authority-data": base64.b64encode(b"no PEM").decode()}
     file = write(tmp_path / "config", config(cluster, {"token": "t"}, **broken))
     with pytest.raises(NoAccess, match="certificates for the API server cannot be used"):
+        await find_access({}, kubeconfig=file)
+
+
+async def test_a_plugin_without_a_home_directory_is_said_in_words(
+    cluster: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def homeless() -> Path:
+        raise RuntimeError("Could not determine home directory.")
+
+    monkeypatch.setattr(Path, "home", homeless)
+    monkeypatch.delitem(sys.modules, "kubernetes_asyncio.config.kube_config", raising=False)
+    run = {"apiVersion": "client.authentication.k8s.io/v1", "command": "plugin"}
+    file = write(tmp_path / "config", config(cluster, {"exec": run}))
+    with pytest.raises(NoAccess, match="set HOME"):
         await find_access({}, kubeconfig=file)

@@ -6,6 +6,7 @@ from collections.abc import AsyncGenerator, Mapping
 from typing import Any
 
 import orjson
+import pytest
 
 from gpupool.kube.client import Kube
 from gpupool.kube.events import NORMAL, Recorder
@@ -89,3 +90,31 @@ async def test_an_object_with_very_much_to_say_is_cut_short() -> None:
     other = {**POD, "metadata": {**POD["metadata"], "uid": "u2"}}
     recorder.event(other, NORMAL, "Started", "another object has its own allowance")
     assert len(await written(desk, recorder)) == 28
+
+
+async def test_events_wait_while_there_is_more_important_to_write() -> None:
+    desk, eased = Desk(), asyncio.Event()
+    recorder = Recorder(Kube(desk), "scheduler", lambda: desk.now, eased)
+    for number in range(3):
+        recorder.event(POD, NORMAL, "Scheduled", f"assigned, {number}")
+    writing = asyncio.create_task(recorder.run())
+    for _ in range(20):
+        await asyncio.sleep(0)
+    assert not desk.written
+    eased.set()
+    for _ in range(20):
+        await asyncio.sleep(0)
+    assert [event["message"] for _, event in desk.written] == [
+        "assigned, 0",
+        "assigned, 1",
+        "assigned, 2",
+    ]
+    writing.cancel()
+
+
+async def test_events_do_not_wait_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("gpupool.kube.events._LONGEST_WAIT_S", 0.0)
+    desk = Desk()
+    recorder = Recorder(Kube(desk), "scheduler", lambda: desk.now, asyncio.Event())
+    recorder.event(POD, NORMAL, "Scheduled", "assigned")
+    assert len(await written(desk, recorder)) == 1

@@ -86,7 +86,7 @@ async def test_why_a_pod_waits_is_said_as_kube_scheduler_says_it(tmp_path: Path)
         assert said["message"] == (
             "0/1 nodes are available: 1 Insufficient aliyun.com/gpu-mem. preemption: "
             "0/1 nodes are available: 1 Preemption is not helpful for scheduling. "
-            f"GPUs: none has {CARD_UNITS + 1} units free, the best has {CARD_UNITS} (of 1)."
+            f"GPUs: none of 1 has {CARD_UNITS + 1} units free, the best has {CARD_UNITS}."
         )
         assert event["type"] == "Warning"
 

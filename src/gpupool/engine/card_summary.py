@@ -20,8 +20,7 @@ def card_summary(cluster: Cluster, pod: PodRequest) -> str:
     nodes = _open_nodes(cluster, pod)
     ask = max(pod.gpus, key=lambda each: (each.whole, each.units * each.cards, each.percent))
     words = _nearest(cluster, ask, nodes) if len(nodes) else ""
-    cards = sum(len(cluster.at(int(node)).cards) for node in nodes)
-    return f"GPUs: {words} (of {cards})." if words else ""
+    return f"GPUs: {words}." if words else ""
 
 
 def _open_nodes(cluster: Cluster, pod: PodRequest) -> Ints:
@@ -34,20 +33,20 @@ def _open_nodes(cluster: Cluster, pod: PodRequest) -> Ints:
 def _nearest(cluster: Cluster, ask: GpuAsk, nodes: Ints) -> str:
     """Empty: some node has what is asked for."""
     columns = cluster.columns
+    cards = sum(len(cluster.at(int(node)).cards) for node in nodes)
     if ask.whole:
-        whole = columns.whole_free[nodes]
-        return _counted("are free", whole, ask.whole)
+        return _counted(f"of {cards} free", columns.whole_free[nodes], ask.whole)
     roomy = columns.card_free.take(nodes, axis=1) >= ask.units
     if not roomy.any():
         most = int(columns.largest_free[nodes].max())
-        return f"none has {ask.units} units free, the best has {most}"
+        return f"none of {cards} has {ask.units} units free, the best has {most}"
     fits = roomy & (columns.card_compute.take(nodes, axis=1) >= ask.percent)
     wanted = f"{ask.units} units" + (f" and {ask.percent} % of compute" if ask.percent else "")
-    return _counted(f"have {wanted} free", fits.sum(axis=0), ask.cards)
+    return _counted(f"of {cards} with {wanted} free", fits.sum(axis=0), ask.cards)
 
 
 def _counted(words: str, by_node: Ints, wanted: int) -> str:
     most = int(by_node.max())
     if most >= wanted:
         return ""
-    return f"{int(by_node.sum())} {words}, at most {most} of them on one node"
+    return f"{int(by_node.sum())} {words}, at most {most} on one node"

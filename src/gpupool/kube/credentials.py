@@ -79,6 +79,11 @@ async def _by_library(files: str, context: str) -> Access:
             f"The kubeconfig {files} uses more than plain credentials, and reading it needs an "
             "extra: pip install 'gpupool[kubernetes]'."
         ) from error
+    except RuntimeError as error:  # it looks for its default while it is loaded
+        raise NoAccess(
+            f"The kubeconfig {files} uses more than plain credentials, and reading it needs a home "
+            "directory: set HOME."
+        ) from error
     found: Any = Configuration()
     try:
         loader = await load_kube_config(

@@ -3,10 +3,12 @@
 Recording never waits and never fails the caller: events are written from queues, those of one
 object in order, and a flood drops the newest with a warning rather than growing without limit.
 One object that has very much to say is cut short, as in Kubernetes: 25 events at once, then one
-every five minutes.
+every five minutes. And while the program has more important things to write, events wait a little:
+to a server an event costs as much as any write.
 """
 
 import asyncio
+import contextlib
 import datetime
 import logging
 from collections import OrderedDict
@@ -25,15 +27,26 @@ _WRITERS = 8  # each waits for its answers, and so for the server's disk
 _REMEMBERED = 4_096
 _BURST = 25
 _REFILL_S = 300.0
+_LONGEST_WAIT_S = 5.0
 
 
 class Recorder:
-    """One per component: `source` is the component's name (kubelet, deployment-controller)."""
+    """One per component: `source` is the component's name (kubelet, deployment-controller).
 
-    def __init__(self, kube: Kube, source: str, now: Callable[[], datetime.datetime]) -> None:
+    `eased` is set while there is nothing more important to write.
+    """
+
+    def __init__(
+        self,
+        kube: Kube,
+        source: str,
+        now: Callable[[], datetime.datetime],
+        eased: asyncio.Event | None = None,
+    ) -> None:
         self._kube = kube
         self._source = source
         self._now = now
+        self._eased = eased
         self._queues: list[asyncio.Queue[Obj]] = [
             asyncio.Queue(_QUEUE_LIMIT) for _ in range(_WRITERS)
         ]
@@ -106,11 +119,20 @@ class Recorder:
 
     async def _write_all(self, queue: asyncio.Queue[Obj]) -> None:
         while True:
-            event = await queue.get()
-            try:
-                await self._write(event)
-            except KubeError as error:
-                log.warning("event not written", extra={"error": str(error)})
+            events = [await queue.get()]
+            await self._give_way()
+            events += [queue.get_nowait() for _ in range(queue.qsize())]
+            for event in events:
+                try:
+                    await self._write(event)
+                except KubeError as error:
+                    log.warning("event not written", extra={"error": str(error)})
+
+    async def _give_way(self) -> None:
+        if self._eased is not None and not self._eased.is_set():
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(_LONGEST_WAIT_S):
+                    await self._eased.wait()
 
     async def _write(self, event: Obj) -> None:
         involved = event["involvedObject"]

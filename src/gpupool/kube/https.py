@@ -57,6 +57,7 @@ class Https:
             # The proxy of the environment, as kubectl does; never for this machine itself.
             trust_env=host != "localhost" and not host.startswith("127.") and host != "::1",
             read_bufsize=2**20,
+            timeout=aiohttp.ClientTimeout(),  # each call has a limit of its own, for all its tries
         )
 
     async def close(self) -> None:

@@ -59,7 +59,7 @@ class Scheduler:
         self.on_change: Callable[[], None] = lambda: None  # also told that there may be work
         self.state = ClusterState(settings.names, settings.policy, self._changed, settings.clock)
         speakers = settings.names | {SCHEDULER_NAME}  # somebody speaks of pods that have a node
-        events = {name: Recorder(kube, name, _now) for name in speakers}
+        events = {name: Recorder(kube, name, _now, self._writes.eased) for name in speakers}
         self._reports = Reports(kube, events, self.state.pending, clock=settings.clock, now=_now)
         binder = Binder(
             kube, self.state, self._reports, self.metrics, settings.clock, settings.may_act

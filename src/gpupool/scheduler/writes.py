@@ -12,12 +12,19 @@ Write = Callable[[], Coroutine[Any, Any, None]]
 
 
 class Writes:
+    """`eased`: set unless they queue up; then what matters less had better wait."""
+
     def __init__(self, at_a_time: int) -> None:
+        self.eased = asyncio.Event()
+        self.eased.set()
+        self._at_a_time = at_a_time
         self._slots = asyncio.Semaphore(at_a_time)
         self._running: set[asyncio.Task[None]] = set()
 
     async def start(self, write: Write) -> None:
         """Returns when it has begun; waits while too many are at it."""
+        if self._slots.locked():
+            self.eased.clear()
         await self._slots.acquire()
         task = asyncio.create_task(write())
         self._running.add(task)
@@ -33,5 +40,7 @@ class Writes:
     def _ended(self, task: asyncio.Task[None]) -> None:
         self._slots.release()
         self._running.discard(task)
+        if len(self._running) < self._at_a_time // 2:
+            self.eased.set()
         if not task.cancelled() and task.exception() is not None:
             log.error("a write failed", exc_info=task.exception())

@@ -1,0 +1,31 @@
+"""Writes: so many at a time; who is less important hears when they queue up."""
+
+import asyncio
+
+from gpupool.scheduler.writes import Writes
+
+
+async def _turns() -> None:
+    for _ in range(5):
+        await asyncio.sleep(0)
+
+
+async def test_it_is_eased_until_writes_queue_up_and_again_when_half_are_done() -> None:
+    writes, done = Writes(4), asyncio.Semaphore(0)
+
+    async def write() -> None:
+        await done.acquire()
+
+    for _ in range(4):
+        await writes.start(write)
+    assert writes.eased.is_set()
+    fifth = asyncio.create_task(writes.start(write))
+    await _turns()
+    assert not fifth.done()
+    assert not writes.eased.is_set()
+    for left in (4, 3, 2, 1):
+        done.release()
+        await _turns()
+        assert writes.eased.is_set() == (left < 2), f"{left} are left"
+    done.release()
+    await writes.drain(60.0)
