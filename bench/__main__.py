@@ -4,14 +4,8 @@ python -m bench [apiserver] [kubernetes] [start] [scale] [gpus] [engine] [schedu
                 [limiter]      nothing named: all
 """
 
-import datetime
-import os
-import platform
 import sys
-from pathlib import Path
 from typing import Any
-
-import orjson
 
 from bench import kubernetes
 from bench.apiserver import measure_ours
@@ -20,27 +14,19 @@ from bench.engine import measure_engine
 from bench.limiter import measure_limiter
 from bench.packing import measure_packing
 from bench.report import table
+from bench.saved import here_and_now, save
 from bench.scheduler import measure_scheduler
-
-RESULTS = Path(__file__).parent / "results"
 
 
 def main(wanted: set[str]) -> None:
-    figures: dict[str, Any] = {
-        "at": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
-        "machine": f"{platform.machine()}, {os.cpu_count()} cores, Python {sys.version.split()[0]}",
-        "load_before": os.getloadavg()[0],
-    }
+    figures = here_and_now()
     for name, measure in _MEASUREMENTS.items():
         if wanted and name not in wanted:
             continue
         print(f"measuring {name} ...", file=sys.stderr, flush=True)
         figures[name] = measure()
-    RESULTS.mkdir(exist_ok=True)
-    path = RESULTS / f"{figures['at'].replace(':', '')}.json"
-    path.write_bytes(orjson.dumps(figures, option=orjson.OPT_INDENT_2))
     print(table(figures))
-    print(f"\nwritten to bench/results/{path.name}")
+    save(figures)
 
 
 def _kubernetes() -> dict[str, Any] | None:

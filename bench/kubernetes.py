@@ -1,7 +1,5 @@
 """A real kube-apiserver with etcd under the same load, for comparison, where there is one."""
 
-import os
-from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -23,23 +21,9 @@ def measure_kubernetes(pods: int = 2_000) -> dict[str, Any]:
             "token": plane.token,
             "ca": str(plane.ca_file),
         }
-        served = Served(_children(os.getpid()), address)
+        served = Served(plane.pids, address)
         served.load([("POST", "/api/v1/namespaces/default/serviceaccounts", _ACCOUNT)], 1)
         return measure(served, pods)
 
 
 _ACCOUNT = '{"apiVersion":"v1","kind":"ServiceAccount","metadata":{"name":"default"}}'
-
-
-def _children(parent: int) -> tuple[int, ...]:
-    found = []
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdigit():
-            try:
-                fields = (entry / "stat").read_text().rpartition(")")[2].split()
-                name = (entry / "comm").read_text().strip()
-            except OSError:
-                continue
-            if int(fields[1]) == parent and name in ("kube-apiserver", "etcd"):
-                found.append(int(entry.name))
-    return tuple(found)

@@ -115,6 +115,10 @@ class ControlPlane:
     def kubeconfig(self) -> Path:
         return self.folder / "kubeconfig"
 
+    @property
+    def pids(self) -> tuple[int, ...]:
+        return tuple(child.pid for child in self._children)
+
     def __enter__(self) -> ControlPlane:
         # Before anything is started, so that a missing program leaves nothing behind.
         programs = {

@@ -1,0 +1,209 @@
+"""How fast pods get their nodes on a real kube-apiserver, and what it takes of the CPU.
+
+Nodes are made by API, with eight whole cards each; pods ask for one card, and all exist before a
+scheduler starts. Measured is the middle 80 % of them: starting up and the last few are left out.
+Server and schedulers share the cores, or each has a half of its own: in most clusters they are on
+different machines, where neither takes the other's time.
+"""
+
+import asyncio
+import contextlib
+import os
+import tempfile
+import time
+import urllib.request
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from gpupool.contract.inventory import inventory_text
+from gpupool.contract.names import ANNOTATION_INVENTORY, RESOURCE_GPU
+from gpupool.contract.objects import Obj
+from gpupool.core.gpu import Card, Inventory
+from gpupool.kube.client import Kube
+from gpupool.kube.credentials import find_access
+from gpupool.kube.errors import AlreadyExists
+from gpupool.kube.https import connected
+from gpupool.kube.mirror import Mirror
+from gpupool.kube.resources import NODES, PODS, SERVICE_ACCOUNTS
+from gpupool.scheduler.run import WRITES_IN_FLIGHT
+from testbed.controlplane import ControlPlane
+from testbed.processes import Child, wait_until
+
+CARDS = 8
+_AT_ONCE_GONE: Obj = {"gracePeriodSeconds": 0}
+_LIMIT_S = 600.0
+_READY = {"type": "Ready", "status": "True", "reason": "KubeletReady", "message": "made by API"}
+
+
+class Figure(NamedTuple):
+    per_second: float
+    scheduler_ms: float  # of CPU for each pod: the schedulers, or the loop
+    server_ms: float  # kube-apiserver and etcd
+
+
+def node(name: str) -> Obj:
+    cards = tuple(Card(i, f"GPU-{name}-{i}", "Tesla T4", 15360) for i in range(CARDS))
+    amount = {"cpu": "96", "memory": "384Gi", "pods": "110", RESOURCE_GPU: str(CARDS)}
+    annotations = {ANNOTATION_INVENTORY: inventory_text(Inventory(cards))}
+    return {
+        "metadata": {
+            "name": name,
+            "labels": {"kubernetes.io/hostname": name},
+            "annotations": annotations,
+        },
+        "status": {"capacity": amount, "allocatable": amount, "conditions": [_READY]},
+    }
+
+
+def pod(name: str, scheduler: str) -> Obj:
+    container = {"name": "main", "image": "none", "resources": {"limits": {RESOURCE_GPU: "1"}}}
+    return {
+        "metadata": {"name": name, "namespace": "default"},
+        "spec": {"schedulerName": scheduler, "containers": [container]},
+    }
+
+
+async def each(count: int, act: Callable[[int], Awaitable[object]]) -> None:
+    """`act(number)` for all numbers, as many at a time as our scheduler writes."""
+    numbers = iter(range(count))
+
+    async def work() -> None:
+        for number in numbers:
+            await act(number)
+
+    await asyncio.gather(*(work() for _ in range(WRITES_IN_FLIGHT)))
+
+
+def _on(cores: Sequence[int]) -> None:
+    """This process, and all that it starts from now on."""
+    os.sched_setaffinity(0, cores)
+
+
+@contextlib.contextmanager
+def _started(plane: ControlPlane, apart: bool) -> Iterator[None]:
+    cores = sorted(os.sched_getaffinity(0))
+    half = len(cores) // 2 if apart else 0
+    try:
+        _on(cores[:half] or cores)
+        with plane:
+            _on(cores[half:])
+            yield
+    finally:
+        _on(cores)
+
+
+@contextlib.asynccontextmanager
+async def control_plane(nodes: int, apart: bool) -> AsyncIterator[tuple[ControlPlane, Kube]]:
+    """`apart`: on cores of its own."""
+    flags = {"kube-apiserver": ["--disable-admission-plugins=TaintNodesByCondition"]}
+    with _started(plane := ControlPlane(flags=flags), apart):
+        access = await find_access({}, kubeconfig=str(plane.kubeconfig))
+        async with connected(access, "bench") as kube:
+            account = {"metadata": {"name": "default", "namespace": "default"}}
+            with contextlib.suppress(AlreadyExists):
+                await kube.create(SERVICE_ACCOUNTS, account)
+            await each(nodes, lambda n: kube.create(NODES, node(f"node-{n}")))
+            yield plane, kube
+
+
+@contextlib.asynccontextmanager
+async def waiting_pods(kube: Kube, count: int, scheduler: str) -> AsyncIterator[None]:
+    await each(count, lambda n: kube.create(PODS, pod(f"pod-{n}", scheduler)))
+    try:
+        yield
+    finally:
+        await each(count, lambda n: kube.delete(PODS, f"pod-{n}", "default", options=_AT_ONCE_GONE))
+
+
+class Watch:
+    """Sees pods being bound; looks at the clocks when the middle 80 % begin and end."""
+
+    def __init__(self, kube: Kube, count: int, servers: Sequence[int]) -> None:
+        self.schedulers: list[int] = []  # processes
+        self._servers = servers
+        self._first, self._last = count // 10, count - count // 10
+        self._count = count
+        self._seen = 0
+        self._looks: list[tuple[float, float, float]] = []
+        self._done = asyncio.Event()
+        self._mirror = Mirror(kube, PODS)
+        self._mirror.on_change(self._changed)
+
+    def _changed(self, old: Obj | None, new: Obj | None) -> None:
+        was = old is not None and bool(old["spec"].get("nodeName"))
+        if was or new is None or not new["spec"].get("nodeName"):
+            return
+        self._seen += 1
+        if self._seen in (self._first, self._last):
+            self._looks.append((time.monotonic(), _cpu_s(self.schedulers), _cpu_s(self._servers)))
+        if self._seen == self._count:
+            self._done.set()
+
+    @contextlib.asynccontextmanager
+    async def running(self) -> AsyncIterator[None]:
+        """From when everything has been read."""
+        task = asyncio.create_task(self._mirror.run())
+        try:
+            await self._mirror.wait_synced()
+            yield
+        finally:
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+
+    async def figure(self) -> Figure:
+        await asyncio.wait_for(self._done.wait(), _LIMIT_S)
+        began, ended = self._looks
+        wall_s, *cpu_s = (end - begin for begin, end in zip(began, ended, strict=True))
+        pods = self._last - self._first
+        return Figure(pods / wall_s, *(1000 * seconds / pods for seconds in cpu_s))
+
+
+def _cpu_s(pids: Sequence[int]) -> float:
+    ticks = 0
+    for pid in pids:
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+        ticks += int(fields[11]) + int(fields[12])
+    return ticks / os.sysconf("SC_CLK_TCK")
+
+
+Command = Callable[[ControlPlane, Path], list[str]]
+
+
+async def by_programs(
+    plane: ControlPlane, kube: Kube, pods: int, commands: Sequence[Command], ready: str = ""
+) -> Figure:
+    """`ready`: where the first says that the next may start."""
+    watch = Watch(kube, pods, plane.pids)
+    async with watch.running():
+        with tempfile.TemporaryDirectory() as name, contextlib.ExitStack() as running:
+            folder = Path(name)
+            for number, command in enumerate(commands):
+                child = Child(f"{number}", command(plane, folder), folder / f"{number}.log")
+                running.callback(child.stop)
+                watch.schedulers.append(child.pid)
+                if ready and not number:
+                    await until_it_answers(ready, child)
+            return await watch.figure()
+
+
+async def by_hand(plane: ControlPlane, kube: Kube, nodes: int, pods: int) -> Figure:
+    """A bare loop of Bindings: the ceiling for anybody who binds one by one."""
+    listed = (await kube.list(PODS)).items
+    watch = Watch(kube, pods, plane.pids)
+    watch.schedulers.append(os.getpid())
+    async with watch.running():
+        await each(pods, lambda n: kube.bind(listed[n], f"node-{n // CARDS % nodes}", {}))
+        return await watch.figure()
+
+
+async def until_it_answers(url: str, child: Child) -> None:
+    await asyncio.to_thread(wait_until, lambda: _answers(url), child, 60.0)
+
+
+def _answers(url: str) -> bool:
+    try:
+        with urllib.request.urlopen(url, timeout=5) as answer:
+            return bool(answer.status == 200)
+    except OSError:
+        return False
