@@ -19,7 +19,7 @@ WEBHOOKS = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations"
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[Cluster]:
     with Cluster(pools=POOLS) as running:
-        eventually(lambda: "offers 1 of 1 cards whole" in doctor(running)[1], within_s=60)
+        eventually(lambda: "offers 1 of 1 card whole" in doctor(running)[1], within_s=60)
         yield running
 
 

@@ -228,7 +228,8 @@ def _cards_of(node: Obj) -> Iterator[Finding]:
         yield wrong("nodes", what, mend)
     else:
         there = len(inventory.cards)
-        offer = f"{whole} of {there} cards whole" if whole else f"{shared} units of {there} cards"
+        cards = "1 card" if there == 1 else f"{there} cards"
+        offer = f"{whole} of {cards} whole" if whole else f"{shared} units on {cards}"
         yield Finding(Level.OK, "nodes", f"Node {name} offers {offer}.")
 
 
