@@ -10,20 +10,20 @@ async def _turns() -> None:
         await asyncio.sleep(0)
 
 
-async def test_it_is_eased_until_writes_queue_up_and_again_when_half_are_done() -> None:
-    writes, done = Writes(4), asyncio.Semaphore(0)
+async def test_it_is_eased_until_writes_queue_up_and_again_when_few_are_left() -> None:
+    writes, done = Writes(16), asyncio.Semaphore(0)
 
     async def write() -> None:
         await done.acquire()
 
-    for _ in range(4):
+    for _ in range(16):
         await writes.start(write)
     assert writes.eased.is_set()
-    fifth = asyncio.create_task(writes.start(write))
+    one_more = asyncio.create_task(writes.start(write))
     await _turns()
-    assert not fifth.done()
+    assert not one_more.done()
     assert not writes.eased.is_set()
-    for left in (4, 3, 2, 1):
+    for left in range(16, 0, -1):
         done.release()
         await _turns()
         assert writes.eased.is_set() == (left < 2), f"{left} are left"

@@ -27,7 +27,7 @@ _WRITERS = 8  # each waits for its answers, and so for the server's disk
 _REMEMBERED = 4_096
 _BURST = 25
 _REFILL_S = 300.0
-_LONGEST_WAIT_S = 5.0
+_LONGEST_WAIT_S = 10.0
 
 
 class Recorder:

@@ -40,7 +40,8 @@ class Writes:
     def _ended(self, task: asyncio.Task[None]) -> None:
         self._slots.release()
         self._running.discard(task)
-        if len(self._running) < self._at_a_time // 2:
+        # Answers come in bunches; while more is to be written, not all come at once.
+        if 8 * len(self._running) < self._at_a_time:
             self.eased.set()
         if not task.cancelled() and task.exception() is not None:
             log.error("a write failed", exc_info=task.exception())
