@@ -19,9 +19,10 @@ from gpupool.cli.programs import access_options, ask_cluster
     help="For the programs to end.",
 )
 def command(kubeconfig: str, context: str, namespace: str, wait: float) -> None:
-    """Remove what gpupool wrote to nodes, its Lease and its Secret, once it is uninstalled.
+    """Remove what an installation leaves behind, once it is uninstalled.
 
-    Running pods are left alone, and so is what people wrote. `helm uninstall` runs this by itself.
+    That is what its programs wrote to nodes, their Lease and their Secret. Running pods are left
+    alone, and so is what people wrote. `helm uninstall` runs this by itself.
     """
     import time
 
