@@ -8,7 +8,7 @@ import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,6 +23,15 @@ _HERE = Path(__file__).parent
 _TICKS = os.sysconf("SC_CLK_TCK")
 
 
+def cpu_s(pids: Iterable[int]) -> float:
+    """What these processes have taken so far, all their threads."""
+    total = 0.0
+    for pid in pids:
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+        total += (int(fields[11]) + int(fields[12])) / _TICKS
+    return total
+
+
 @dataclass(frozen=True, slots=True)
 class Served:
     """A server under measurement. Several processes count as one: etcd belongs to its server."""
@@ -31,11 +40,7 @@ class Served:
     address: dict[str, Any]  # port, token, ca
 
     def cpu_s(self) -> float:
-        total = 0.0
-        for pid in self.pids:
-            fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-            total += (int(fields[11]) + int(fields[12])) / _TICKS
-        return total
+        return cpu_s(self.pids)
 
     def memory_mb(self) -> float:
         total = 0.0

@@ -11,11 +11,11 @@ import contextlib
 import os
 import tempfile
 import time
-import urllib.request
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from bench.apiserver import cpu_s
 from gpupool.contract.inventory import inventory_text
 from gpupool.contract.names import ANNOTATION_INVENTORY, RESOURCE_GPU
 from gpupool.contract.objects import Obj
@@ -28,7 +28,7 @@ from gpupool.kube.mirror import Mirror
 from gpupool.kube.resources import NODES, PODS, SERVICE_ACCOUNTS
 from gpupool.scheduler.run import WRITES_IN_FLIGHT
 from testbed.controlplane import ControlPlane
-from testbed.processes import Child, wait_until
+from testbed.processes import Child, answers, wait_until
 
 CARDS = 8
 _AT_ONCE_GONE: Obj = {"gracePeriodSeconds": 0}
@@ -136,7 +136,7 @@ class Watch:
             return
         self._seen += 1
         if self._seen in (self._first, self._last):
-            self._looks.append((time.monotonic(), _cpu_s(self.schedulers), _cpu_s(self._servers)))
+            self._looks.append((time.monotonic(), cpu_s(self.schedulers), cpu_s(self._servers)))
         if self._seen == self._count:
             self._done.set()
 
@@ -157,14 +157,6 @@ class Watch:
         wall_s, *cpu_s = (end - begin for begin, end in zip(began, ended, strict=True))
         pods = self._last - self._first
         return Figure(pods / wall_s, *(1000 * seconds / pods for seconds in cpu_s))
-
-
-def _cpu_s(pids: Sequence[int]) -> float:
-    ticks = 0
-    for pid in pids:
-        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-        ticks += int(fields[11]) + int(fields[12])
-    return ticks / os.sysconf("SC_CLK_TCK")
 
 
 Command = Callable[[ControlPlane, Path], list[str]]
@@ -198,12 +190,4 @@ async def by_hand(plane: ControlPlane, kube: Kube, nodes: int, pods: int) -> Fig
 
 
 async def until_it_answers(url: str, child: Child) -> None:
-    await asyncio.to_thread(wait_until, lambda: _answers(url), child, 60.0)
-
-
-def _answers(url: str) -> bool:
-    try:
-        with urllib.request.urlopen(url, timeout=5) as answer:
-            return bool(answer.status == 200)
-    except OSError:
-        return False
+    await asyncio.to_thread(wait_until, lambda: answers(url), child, 60.0)

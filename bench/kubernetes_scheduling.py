@@ -205,7 +205,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
             sizes.append(runner.run(turns))
     figures["kubernetes_scheduling"] = sizes
     print(
-        f"{options.pods:,} pods of one card, nodes of {CARDS}; medians of {options.rounds} rounds\n"
+        f"Up to {options.pods:,} pods of one card, nodes of {CARDS}; medians of {options.rounds} rounds\n"
     )
     print("\n\n".join("\n".join(lines(size)) for size in sizes))
     save(figures)

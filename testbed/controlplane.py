@@ -18,15 +18,13 @@ import signal
 import ssl
 import tempfile
 import threading
-import urllib.error
-import urllib.request
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Protocol
 
 from testbed import build, certificates
-from testbed.processes import Child, free_ports, wait_until
+from testbed.processes import Child, answers, free_ports, wait_until
 
 _START_SECONDS = 60.0
 # Without a token one may look at the health and the version; everything else is 401. By default
@@ -162,7 +160,7 @@ class ControlPlane:
         self.kubeconfig.write_text(self.kubeconfig_of("admin"))
 
         etcd = self._spawn(programs["etcd"], _etcd_flags(self.folder, etcd_url, peer))
-        wait_until(lambda: _answers(f"{etcd_url}/health"), etcd, _START_SECONDS)
+        wait_until(lambda: answers(f"{etcd_url}/health"), etcd, _START_SECONDS)
         apiserver = self._spawn(
             programs["kube-apiserver"], _apiserver_flags(self.folder, etcd_url, secure)
         )
@@ -172,7 +170,7 @@ class ControlPlane:
 
     def _wait_ready(self, apiserver: Child) -> None:
         trust = ssl.create_default_context(cafile=str(self.ca_file))
-        wait_until(lambda: _answers(f"{self.url}/readyz", trust), apiserver, _START_SECONDS)
+        wait_until(lambda: answers(f"{self.url}/readyz", trust), apiserver, _START_SECONDS)
 
     def restart_apiserver(self) -> None:
         """Kills it, and returns when the next one answers at the same address."""
@@ -240,14 +238,6 @@ def _client_flags(folder: Path, name: str) -> list[str]:
             f"--root-ca-file={folder / 'ca.crt'}",
         ]
     return flags
-
-
-def _answers(url: str, trust: ssl.SSLContext | None = None) -> bool:
-    try:
-        with urllib.request.urlopen(url, timeout=5, context=trust) as answer:
-            return bool(answer.status == 200)
-    except (urllib.error.URLError, OSError):
-        return False
 
 
 def main() -> None:

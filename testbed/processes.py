@@ -7,9 +7,11 @@ import ctypes
 import os
 import signal
 import socket
+import ssl
 import subprocess
 import sys
 import time
+import urllib.request
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -82,3 +84,11 @@ def wait_until(ready: Callable[[], bool], child: Child, seconds: float) -> None:
         if time.monotonic() > deadline:
             raise TimeoutError(f"{child.name}: not ready after {seconds:.0f} s:\n{child.tail()}")
         time.sleep(0.05)
+
+
+def answers(url: str, trust: ssl.SSLContext | None = None) -> bool:
+    try:
+        with urllib.request.urlopen(url, timeout=5, context=trust) as answer:
+            return bool(answer.status == 200)
+    except OSError:  # urllib's own errors are
+        return False

@@ -20,6 +20,7 @@ from gpupool.contract.names import (
 from gpupool.contract.objects import Obj
 from gpupool.kube.client import Kube
 from gpupool.kube.errors import NotFound
+from gpupool.kube.lease import Renewals
 from gpupool.kube.resources import LEASES, NODES, PODS, SECRETS
 
 _OTHER_ANNOTATIONS = (ANNOTATION_FREED, ANNOTATION_SHRINKS)
@@ -35,9 +36,9 @@ async def wait_until_gone(
     kube: Kube, namespace: str, limit_s: float, clock: Callable[[], float]
 ) -> None:
     """Until no agent of the namespace runs and nobody holds the Lease. Raises StillThere."""
-    holder = _Holder(kube, clock)
+    renewals = Renewals(clock)
     deadline = clock() + limit_s
-    while who := await _agent(kube, namespace) or await holder.found():
+    while who := await _agent(kube, namespace) or await _holder(kube, renewals):
         if clock() >= deadline:
             raise StillThere(who)
         await asyncio.sleep(_PAUSE_S)
@@ -49,26 +50,15 @@ async def _agent(kube: Kube, namespace: str) -> str:
     return f"pod {namespace}/{found[0]['metadata']['name']}" if found else ""
 
 
-class _Holder:
-    """Who leads. One that was killed left its name: it is gone when it has not renewed for as long
-    as its Lease is valid, by our own watch."""
-
-    def __init__(self, kube: Kube, clock: Callable[[], float]) -> None:
-        self._kube = kube
-        self._clock = clock
-        self._renewed = ""
-        self._since_s = 0.0
-
-    async def found(self) -> str:
-        try:
-            spec = (await self._kube.get(LEASES, SCHEDULER_LEASE, LEASE_NAMESPACE))["spec"]
-        except NotFound:
-            return ""
-        if spec.get("renewTime") != self._renewed:
-            self._renewed, self._since_s = spec.get("renewTime"), self._clock()
-        is_late = self._clock() - self._since_s > spec.get("leaseDurationSeconds", 0)
-        name = spec.get("holderIdentity") or ""
-        return f"{name}, which holds the Lease {SCHEDULER_LEASE}" if name and not is_late else ""
+async def _holder(kube: Kube, renewals: Renewals) -> str:
+    """Who leads. One that was killed left its name; it is gone when its Lease has run out."""
+    try:
+        spec = (await kube.get(LEASES, SCHEDULER_LEASE, LEASE_NAMESPACE))["spec"]
+    except NotFound:
+        return ""
+    is_late = renewals.silent_s(spec) > spec.get("leaseDurationSeconds", 0)
+    name = spec.get("holderIdentity") or ""
+    return f"{name}, which holds the Lease {SCHEDULER_LEASE}" if name and not is_late else ""
 
 
 async def clean_up(kube: Kube, namespace: str) -> int:
@@ -91,13 +81,10 @@ async def _clean_node(kube: Kube, node: Obj) -> bool:
     """Whether there was anything to do."""
     with contextlib.suppress(NotFound):
         changed = await NodeWriter(kube).write(node, Wanted())
-        others = [name for name in _OTHER_ANNOTATIONS if name in _annotations(node)]
+        there = node["metadata"].get("annotations") or {}
+        others = [name for name in _OTHER_ANNOTATIONS if name in there]
         if others:
             metadata = {"uid": node["metadata"]["uid"], "annotations": dict.fromkeys(others)}
             await kube.patch(NODES.path(name=node["metadata"]["name"]), {"metadata": metadata})
         return changed or bool(others)
     return False
-
-
-def _annotations(node: Obj) -> Obj:
-    return node["metadata"].get("annotations") or {}

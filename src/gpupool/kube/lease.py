@@ -61,6 +61,22 @@ class Term:
 Work = Callable[[Term], Coroutine[Any, Any, None]]
 
 
+class Renewals:
+    """Of one Lease, by whoever looks at it again and again."""
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        self._clock = clock
+        self._seen: tuple[tuple[str, str], float] = (("", ""), 0.0)  # which, and since when
+
+    def silent_s(self, spec: Obj) -> float:
+        """For how long it has been seen without another renewal, by our own watch."""
+        now_s = self._clock()
+        renewal = (str(spec.get("holderIdentity")), str(spec.get("renewTime")))
+        if self._seen[0] != renewal:
+            self._seen = (renewal, now_s)
+        return now_s - self._seen[1]
+
+
 class Leadership:
     def __init__(
         self,
@@ -72,7 +88,7 @@ class Leadership:
         self._as = candidacy
         self._clock = clock
         self._sure_until_s = float("-inf")
-        self._seen: tuple[tuple[str, str], float] = (("", ""), 0.0)  # another's renewal, since when
+        self._renewals = Renewals(clock)
         self._acquired = ""  # the time in the Lease that is ours
         self._is_wanted = False  # by one that goes first
         self.holder = ""  # who was last seen to lead
@@ -228,12 +244,9 @@ class Leadership:
         return bool(wanted) and not self._as.goes_first
 
     def _is_abandoned(self, lease: Obj) -> bool:
-        spec, now_s = lease["spec"], self._clock()
-        renewal = (str(spec.get("holderIdentity")), str(spec.get("renewTime")))
-        if self._seen[0] != renewal:
-            self._seen = (renewal, now_s)
+        spec = lease["spec"]
         valid_s = max(self._as.valid_s, float(spec.get("leaseDurationSeconds") or 0))
-        return now_s - self._seen[1] >= valid_s
+        return self._renewals.silent_s(spec) >= valid_s
 
     async def _give_up(self) -> None:
         """All work has ended: the next may begin without a wait."""
