@@ -204,9 +204,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
             turns = measured(nodes, options.pods, options.rounds, apart=apart)
             sizes.append(runner.run(turns))
     figures["kubernetes_scheduling"] = sizes
-    print(
-        f"Up to {options.pods:,} pods of one card, nodes of {CARDS}; medians of {options.rounds} rounds\n"
-    )
+    what = f"Up to {options.pods:,} pods of one card, nodes of {CARDS}"
+    print(f"{what}; medians of {options.rounds} rounds\n")
     print("\n\n".join("\n".join(lines(size)) for size in sizes))
     save(figures)
 
