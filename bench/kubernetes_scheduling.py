@@ -47,6 +47,7 @@ from testbed.processes import Child, free_ports
 
 _RAISED_QPS = 5000
 _FILTERS = 300
+_FEWEST_PODS = 10  # of which a tenth can be left out
 
 DEFAULT = "kube-scheduler, as it comes"
 RAISED = f"kube-scheduler, qps {_RAISED_QPS}"
@@ -147,7 +148,7 @@ async def measured(nodes: int, pods: int, rounds: int, *, apart: bool) -> dict[s
     async with control_plane(nodes, apart) as (plane, kube):
         for number in range(rounds):
             for title, contender in contenders().items():
-                count = int(pods * contender.share)
+                count = max(_FEWEST_PODS, int(pods * contender.share))
                 figure = await _turn(plane, kube, nodes, count, contender)
                 found.setdefault(title, []).append(figure)
                 progress = f"{nodes:,} nodes, {where}, round {number + 1}: {title}"
