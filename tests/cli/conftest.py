@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from gpupool.cli.home import ClusterDirectory, Home
-from gpupool.cli.prepare import Prepared, Wish, prepare
-from gpupool.cli.server_process import stop_server
+from gpupool.local.home import ClusterDirectory, Home
+from gpupool.local.prepare import Prepared, Wish, prepare
+from gpupool.local.server_process import stop_server
 
 
 @pytest.fixture

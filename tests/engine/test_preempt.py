@@ -2,10 +2,10 @@
 
 from typing import Any
 
-from gpupool.core.request import DisruptionBudget, PodRequest
-from gpupool.core.selectors import parse_label_selector
+from gpupool.core.pods import DisruptionBudget, PodRequest
 from gpupool.engine.cluster import Cluster
 from gpupool.engine.preempt import NoPreemption, Preemption, preempt
+from kubeclient.selectors import parse_label_selector
 from tests.engine.building import POLICY, cluster_of, gpu_node, gpu_pod, place, shared, whole
 
 

@@ -5,11 +5,11 @@ from collections.abc import AsyncGenerator
 from pathlib import Path
 
 from gpupool.contract.names import ANNOTATION_TERM
-from gpupool.kube.client import Headers, Kube, Query, Transport
-from gpupool.kube.errors import NoAnswer
-from gpupool.kube.lease import Term
-from gpupool.kube.resources import PODS
 from gpupool.scheduler.takeover import void_earlier_bindings
+from kubeclient.client import Headers, Kube, Query, Transport
+from kubeclient.errors import NoAnswer
+from kubeclient.lease import Term
+from kubeclient.resources import PODS
 from tests.scheduler.world import (
     CARD_UNITS,
     NAMES,

@@ -19,9 +19,9 @@ from typing import Any, Self
 
 import yaml
 
-from gpupool.localcluster.apiserver.security.data_directory import prepare
-from gpupool.localcluster.pool_readiness import pools_when_ready
+from gpupool.local.pool_readiness import pools_when_ready
 from gpupool.testing.server import ClusterFailed, Server, start_server
+from localkube.data_directory import prepare
 
 _NAME = "test"
 _NODES_LIMIT_S = 60.0
