@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.packaging.environments import Environment, build_wheels, environment
+from tools.environments import Environment, build_wheels, environment
 
 # What only a Kubernetes stand-in needs.
 ONLY_LOCAL = {"localkube", "httptools", "wsproto", "jsonschema-rs", "common-expression-language"}

@@ -16,16 +16,18 @@ from pathlib import Path
 
 from packaging.requirements import Requirement
 
-ROOT = Path(__file__).parent.parent.parent
-PROJECTS = {"kubeclient": "src/kubeclient", "localkube": "src/localkube", "gpupool": "."}
+ROOT = Path(__file__).parent.parent
+_PROJECTS = ("src/kubeclient", "src/localkube", ".")
 
 
-def build_wheels(target: Path) -> dict[str, Path]:
-    """By name of the distribution. The native parts have been compiled before."""
-    for project in PROJECTS.values():
+def build_wheels(target: Path, root: Path = ROOT) -> dict[str, Path]:
+    """The wheels of the checkout at `root`, by name of the distribution."""
+    for project in _PROJECTS:
+        if not (root / project / "pyproject.toml").exists():
+            continue  # a checkout from before the three packages
         command = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--no-index"]
         command += ["--no-build-isolation", "--disable-pip-version-check"]
-        subprocess.run([*command, "--wheel-dir", str(target), str(ROOT / project)], check=True)
+        subprocess.run([*command, "--wheel-dir", str(target), str(root / project)], check=True)
     return {path.name.split("-")[0]: path for path in target.glob("*.whl")}
 
 
@@ -33,6 +35,25 @@ def build_wheels(target: Path) -> dict[str, Path]:
 class Environment:
     path: Path
     distributions: frozenset[str]
+
+    @property
+    def megabytes(self) -> float:
+        """What is in it, as a container image would have it."""
+        packages = next((self.path / "lib").glob("python*/site-packages"))
+        files = subprocess.run(
+            [
+                "du",
+                "--summarize",
+                "--bytes",
+                "--dereference",
+                "--exclude=__pycache__",
+                str(packages),
+            ],
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        return int(files.stdout.split()[0]) / 1e6
 
     def run(self, *command: str, **variables: str) -> subprocess.CompletedProcess[str]:
         """One of its programs, with no other Python in sight."""
