@@ -64,18 +64,20 @@ def _stand_in(name: str) -> Product:
 PRODUCTS = (
     Product(
         "lib/libcuda.so.1",
-        ("process", "simdriver", "simdriver/cuda"),
+        ("interface", "process", "simdriver", "simdriver/cuda"),
         (*_LIBRARY, "-Wl,-soname,libcuda.so.1"),
     ),
     Product(
         "lib/libnvidia-ml.so.1",
-        ("process", "simdriver", "simdriver/nvml"),
+        ("interface", "process", "simdriver", "simdriver/nvml"),
         (*_LIBRARY, "-Wl,-soname,libnvidia-ml.so.1"),
     ),
-    Product("bin/nvidia-smi", ("simdriver/smi",), ("-ldl", "-Wl,-rpath,$ORIGIN/../lib")),
+    Product(
+        "bin/nvidia-smi", ("interface", "simdriver/smi"), ("-ldl", "-Wl,-rpath,$ORIGIN/../lib")
+    ),
     Product(
         _LIMITER,
-        ("process", "isolation/core", "isolation/hooks"),
+        ("interface", "process", "isolation/core", "isolation/hooks"),
         (*_LIBRARY, "-flto", "-Wl,-soname,libgpupool-limiter.so"),
     ),
     Product(_DRIVER_PATH, (_STAND_IN,), (*_LIBRARY, f"-Wl,-soname,{DRIVER_PLACEHOLDER}")),

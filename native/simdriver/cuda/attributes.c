@@ -1,4 +1,5 @@
-/* The attributes of a device, by number. What is not in the table is 0: the device has it not. */
+/* The attributes of a device, by number (CUdevice_attribute). One that is not in the table is 0:
+ * the device does not have the feature. */
 #include "driver.h"
 
 struct constant {

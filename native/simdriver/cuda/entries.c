@@ -4,7 +4,7 @@
 #include <stdint.h>
 #include <string.h>
 
-/* Only their addresses count here. */
+/* Declared with a wrong type: only their addresses are used here. */
 #define ENTRY(name, version, is_per_thread, symbol) extern int symbol(void);
 #include "names.inc"
 #undef ENTRY

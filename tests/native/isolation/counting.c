@@ -71,7 +71,7 @@ static int race(const char *path, int processes, int rounds, uint64_t size, uint
     }
     while (wait(NULL) > 0 || errno == EINTR) {
     }
-    printf("%d %d %llu\n", over, under, (unsigned long long)card_units(mapping.region, 0));
+    printf("%d %d %llu\n", over, under, (unsigned long long)card_granules(mapping.region, 0));
     return 0;
 }
 
@@ -113,7 +113,7 @@ static int massacre(const char *path, int processes, int deaths) {
     while (wait(NULL) > 0) {
     }
     slots_reap(&mapping, NO_SLOT);
-    printf("%llu %d\n", (unsigned long long)card_units(mapping.region, 0), alive_slots(&mapping));
+    printf("%llu %d\n", (unsigned long long)card_granules(mapping.region, 0), alive_slots(&mapping));
     return 0;
 }
 
@@ -158,7 +158,7 @@ static int every_instruction(const char *path) {
                 account_change(mapping.region, own, 0, -7, 1000);
             }
             slots_reap(&mapping, own);
-            wrong += card_units(mapping.region, 0) != 100;
+            wrong += card_granules(mapping.region, 0) != 100;
         }
     }
     printf("%d %d\n", steps, wrong);
@@ -181,7 +181,7 @@ static int hold(const char *path, const char *how) {
 static int look(const char *path) {
     struct mapping mapping = opened(path);
     slots_reap(&mapping, NO_SLOT);
-    printf("%llu %d\n", (unsigned long long)card_units(mapping.region, 0), alive_slots(&mapping));
+    printf("%llu %d\n", (unsigned long long)card_granules(mapping.region, 0), alive_slots(&mapping));
     return 0;
 }
 

@@ -14,7 +14,7 @@ from native import build
 
 HERE = Path(__file__).parent
 CORE = build.HERE / "isolation" / "core"
-MIB = (1 << 20) // 512  # in units
+MIB = (1 << 20) // 512  # in granules
 
 
 @pytest.fixture(scope="session")
@@ -22,7 +22,7 @@ def counting(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The program counting.c."""
     program = tmp_path_factory.mktemp("counting") / "counting"
     sources = [str(CORE / name) for name in ("accounts.c", "region.c", "slots.c")]
-    sources.append(str(build.HERE / "process" / "identity.c"))
+    sources += map(str, (build.HERE / "process").glob("*.c"))
     target = f"{platform.machine()}-linux-gnu.{build.GLIBC}"
     subprocess.run(
         [
@@ -54,7 +54,7 @@ def figures(program: Path, command: str, region: Path, *words: int) -> list[int]
 
 @contextmanager
 def holding(program: Path, region: Path, how: str, *before: str) -> Iterator[subprocess.Popen[str]]:
-    """A process that holds 9 units."""
+    """A process that holds 9 granules."""
     child = subprocess.Popen(
         [*before, program, "hold", region, how], stdout=subprocess.PIPE, text=True
     )

@@ -20,7 +20,7 @@ STRUCTS: dict[str, type[ctypes.Structure]] = {
     "region_card": layout.RegionCard,
     "region": layout.Region,
 }
-CONSTANTS = ("REGION_VERSION", "MAX_CARDS", "MAX_SLOTS", "UNIT", "UNIT_BITS")
+CONSTANTS = ("REGION_VERSION", "MAX_CARDS", "MAX_SLOTS", "GRANULE", "GRANULE_BITS")
 
 
 def python_side() -> Iterator[str]:
