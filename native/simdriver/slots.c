@@ -13,6 +13,14 @@ static bool is_running_here(const struct node *node, int slot) {
                                atomic_load(&entry->namespace), node->state);
 }
 
+/* The same for libcuda, which knows its own slot: another slot with the own pid, whose lock is free,
+ * is from before the last exec of this process. libnvidia-ml must not conclude that: the slot may be
+ * the one of libcuda in this process, after the program has closed all descriptors. */
+static bool is_another_running_here(const struct node *node, int slot) {
+    bool is_own_pid = atomic_load(&node->state->slots[slot].pid) == (uint32_t)getpid();
+    return !is_own_pid && is_running_here(node, slot);
+}
+
 /* With the slot's lock held. The pid is cleared last: it marks the slot as free. */
 static void clear_slot(struct sim_state *state, int slot) {
     for (int card = 0; card < MAX_CARDS; card++) {
@@ -39,7 +47,7 @@ static void fill_slot(struct sim_state *state, int slot) {
 int slot_claim(struct node *node) {
     for (int slot = 0; slot < MAX_SLOTS; slot++) {
         if (!byte_lock_try(node->fd, LOCK_SLOT + slot)) continue;
-        if (is_running_here(node, slot)) {
+        if (is_another_running_here(node, slot)) {
             byte_lock_drop(node->fd, LOCK_SLOT + slot);
             continue;
         }
@@ -53,6 +61,8 @@ int slot_claim(struct node *node) {
 
 void slots_reap(struct node *node, int own) {
     struct sim_state *state = node->state;
+    bool (*is_alive)(const struct node *, int) =
+        own == NO_SLOT ? is_running_here : is_another_running_here;
     int seen = (int)atomic_load(&state->slots_seen);
     for (int slot = 0; slot < seen && slot < MAX_SLOTS; slot++) {
         /* The own slot must be left out: a description does not conflict with its own lock, so the
@@ -60,10 +70,10 @@ void slots_reap(struct node *node, int own) {
         if (slot == own || !atomic_load(&state->slots[slot].pid)) continue;
         /* Asking first is cheaper than locking, and does not disturb a process that claims a
          * slot. */
-        if (byte_lock_is_held(node->fd, LOCK_SLOT + slot) || is_running_here(node, slot)) continue;
+        if (byte_lock_is_held(node->fd, LOCK_SLOT + slot) || is_alive(node, slot)) continue;
         if (!byte_lock_try(node->fd, LOCK_SLOT + slot)) continue;
         /* Asked again under the lock: another process may have claimed the slot in between. */
-        if (!is_running_here(node, slot)) clear_slot(state, slot);
+        if (!is_alive(node, slot)) clear_slot(state, slot);
         byte_lock_drop(node->fd, LOCK_SLOT + slot);
     }
 }

@@ -24,6 +24,10 @@ def wait():
 """
 CLOSES_ALL = BEGIN + "take(100); os.closerange(3, 4096); wait()"
 BECOMES_ANOTHER = BEGIN + 'take(100); os.execv("/bin/sh", ["sh", "-c", "echo ready; read line"])'
+BECOMES_ANOTHER_USER = (
+    BEGIN
+    + f"take(100); os.execv(sys.executable, [sys.executable, '-c', {BEGIN + 'take(30); wait()'!r}])"
+)
 FORKS_EARLY = (
     BEGIN
     + """
@@ -47,6 +51,9 @@ else:
     [
         pytest.param(CLOSES_ALL, [100], id="a process that closes all its files keeps its memory"),
         pytest.param(BECOMES_ANOTHER, [], id="a program that becomes another has none any more"),
+        pytest.param(
+            BECOMES_ANOTHER_USER, [30], id="a program that becomes another holds only its own"
+        ),
         pytest.param(FORKS_EARLY, [30, 100], id="a child forked before cuInit is a process itself"),
     ],
 )
