@@ -42,7 +42,7 @@ void limiter_set_context(int card, bool is_there);
 struct user {
     uint32_t pid;
     uint64_t used;
-    const char *name;
+    const char *name; /* NAME_SIZE bytes; the end may be missing: others can write to the region */
 };
 
 /* The container's processes on the card. Returns how many; writes at most `room` of them. */

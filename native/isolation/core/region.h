@@ -26,6 +26,7 @@
 #define MAX_CARDS 16
 #define MAX_SLOTS 512
 #define UUID_SIZE 48
+#define NAME_SIZE 96
 
 /* The locks are those of process/byte_lock.h. */
 #define LOCK_SETUP (1ll << 40)
@@ -47,7 +48,7 @@ struct slot {
     _Atomic uint64_t start_time; /* of the process, in clock ticks since boot */
     _Atomic uint64_t namespace;  /* inode of its pid namespace */
     uint64_t padding;
-    char name[96];
+    char name[NAME_SIZE];
     struct account accounts[MAX_CARDS];
 };
 

@@ -68,7 +68,7 @@ static void write_table(void *entries, unsigned place, const struct user *user) 
     struct table_process *entry = (struct table_process *)entries + place;
     memset(entry, 0, sizeof *entry);
     write_v2(&entry->process, 0, user);
-    strncpy(entry->name, user->name, sizeof entry->name - 1);
+    strncpy(entry->name, user->name, NAME_SIZE - 1);
 }
 
 #define COMPUTE(function, writer)                                            \
