@@ -12,6 +12,7 @@ from gpupool.hardware.simdriver import NodeFiles, create_node
 from gpupool.hardware.simdriver_cards import PROFILES
 from gpupool.hardware.simdriver_state import Driver
 from native import build
+from tests.native import sanitizers
 
 V100 = "Tesla V100-SXM2-16GB"
 M40 = "Tesla M40"
@@ -31,6 +32,7 @@ def environment(files: NodeFiles, extra: Mapping[str, str] | None = None) -> dic
         "LD_LIBRARY_PATH": str(files.libraries),
         "HOME": str(files.directory),
         "LANG": "C.UTF-8",
+        **sanitizers.variables(),
         **(extra or {}),
     }
 

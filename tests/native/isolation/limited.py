@@ -8,12 +8,14 @@ from pathlib import Path
 
 from gpupool.hardware.limiter import LIBRARY, STAND_INS, LimiterFiles, Settings, install
 from gpupool.hardware.simdriver import NodeFiles, read_cards
+from tests.native import sanitizers
 from tests.native.simulated import environment, make_node
 
 SHARE_MIB = 3226
 CARD_MIB = 16130
 BOTH, PRELOAD, STAND_IN = "both", "preload", "stand-in"
 WAYS = (BOTH, PRELOAD, STAND_IN)
+DEFAULT_WAY = STAND_IN if sanitizers.is_active() else BOTH
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +24,7 @@ class Container:
     files: LimiterFiles
     limits: Path
     region: Path
-    way: str = BOTH
+    way: str = DEFAULT_WAY
 
     def set_limits(self, text: str) -> None:
         """As the kubelet does it: another file takes the place."""
@@ -69,7 +71,7 @@ def make_container(
     directory: Path,
     node: NodeFiles | None = None,
     *,
-    way: str = BOTH,
+    way: str = DEFAULT_WAY,
     context_mib: int = 0,
     limits: str | None = None,
 ) -> Container:

@@ -3,7 +3,6 @@
 import os
 import platform
 import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -11,8 +10,10 @@ from pathlib import Path
 import pytest
 
 from native import build
+from tests.native import sanitizers
 
 HERE = Path(__file__).parent
+MACHINE = platform.machine()
 CORE = build.HERE / "isolation" / "core"
 MIB = (1 << 20) // 512  # in granules
 
@@ -23,12 +24,12 @@ def counting(tmp_path_factory: pytest.TempPathFactory) -> Path:
     program = tmp_path_factory.mktemp("counting") / "counting"
     sources = [str(CORE / name) for name in ("accounts.c", "region.c", "slots.c")]
     sources += map(str, (build.HERE / "process").glob("*.c"))
-    target = f"{platform.machine()}-linux-gnu.{build.GLIBC}"
+    sources.append(str(HERE / "counting.c"))
+    toolchain = sanitizers.find_toolchain() if sanitizers.is_active() else build.zig(MACHINE)
     subprocess.run(
         [
-            *(sys.executable, "-m", "ziglang", "cc", "-target", target),
-            *("-std=gnu11", "-O2", "-Wall", "-Wextra", "-Werror", f"-I{CORE}"),
-            *(*sources, str(HERE / "counting.c"), "-o", str(program), "-lpthread"),
+            *(*toolchain.command, *toolchain.flags, f"-I{CORE}"),
+            *(*sources, "-o", str(program), "-lpthread", "-ldl"),
         ],
         check=True,
         env={**os.environ, **build.cache_environment()},
@@ -48,6 +49,7 @@ def figures(program: Path, command: str, region: Path, *words: int) -> list[int]
         text=True,
         check=True,
         timeout=240,
+        env={**os.environ, **sanitizers.variables()},
     )
     return [int(word) for word in done.stdout.split()]
 
@@ -56,7 +58,10 @@ def figures(program: Path, command: str, region: Path, *words: int) -> list[int]
 def holding(program: Path, region: Path, how: str, *before: str) -> Iterator[subprocess.Popen[str]]:
     """A process that holds 9 granules."""
     child = subprocess.Popen(
-        [*before, program, "hold", region, how], stdout=subprocess.PIPE, text=True
+        [*before, program, "hold", region, how],
+        stdout=subprocess.PIPE,
+        text=True,
+        env={**os.environ, **sanitizers.variables()},
     )
     try:
         assert child.stdout is not None
