@@ -43,8 +43,8 @@ _LEFT_OUT = {
     "test_share.py": "measures time, and the sanitizers take time",
     "test_a_process_killed_at_any_instruction_leaves_an_exact_count": "checks the order of the "
     "instructions that are shipped; the sanitizers add thousands",
-    "test_contexts_count_as_much_as_was_measured": "the product starts a program of its own here, "
-    "without the runtime of ASan",
+    "test_contexts_are_counted_with_their_measured_memory": "the product starts a program of its "
+    "own here, without the runtime of ASan",
 }
 
 

@@ -1,6 +1,6 @@
-/* Preloaded beside gcc's runtimes of ASan and UBSan: writes the reports of UBSan to a file. UBSan's own
- * log_path has no effect there, because its function that sets the path is replaced by the one of
- * ASan, which has the same name. */
+/* Preloaded beside gcc's runtimes of ASan and UBSan: writes the reports of UBSan to a file. UBSan's
+ * own log_path has no effect there, because its function that sets the path is replaced by the one
+ * of ASan, which has the same name. */
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-"""A container with a share of a simulated card, as far as its processes can tell."""
+"""A container with a share of a simulated card: an environment and files for its processes."""
 
 import subprocess
 import sys
@@ -27,7 +27,7 @@ class Container:
     way: str = DEFAULT_WAY
 
     def set_limits(self, text: str) -> None:
-        """As the kubelet does it: another file takes the place."""
+        """Replaces the file, as the kubelet does, instead of writing to it."""
         new = self.limits.with_name("limits.new")
         new.write_text(text, encoding="ascii")
         new.replace(self.limits)
@@ -44,7 +44,7 @@ class Container:
     def run(
         self, *command: str | Path, extra: Mapping[str, str] | None = None
     ) -> subprocess.CompletedProcess[str]:
-        """The programs of the node are found by name."""
+        """Runs a program and waits for it. Programs of the node are found by their name."""
         program = self.node.programs / command[0]
         return subprocess.run(
             [program if program.exists() else command[0], *command[1:]],
@@ -57,7 +57,7 @@ class Container:
         )
 
     def python(self, script: str, **extra: str) -> str:
-        """What the script prints."""
+        """Runs the script, which must succeed, and returns what it prints."""
         done = self.run(sys.executable, "-c", script, extra=extra)
         assert done.returncode == 0, done.stderr
         return done.stdout

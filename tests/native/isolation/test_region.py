@@ -1,4 +1,4 @@
-"""What the limiter counts can be read from outside of the container."""
+"""The region: its layout, reading it from outside of the container, and damaged ones."""
 
 import ctypes
 import os
@@ -74,11 +74,11 @@ def test_c_and_python_have_the_same_layout(tmp_path: Path) -> None:
     assert printed.splitlines() == list(python_side())
 
 
-def test_a_container_that_used_nothing_has_nothing_to_read(container: Container) -> None:
+def test_a_container_that_used_no_memory_has_no_region(container: Container) -> None:
     assert read_region(container.region) == ()
 
 
-def test_what_processes_hold_is_read(container: Container) -> None:
+def test_the_memory_of_processes_is_read_from_outside(container: Container) -> None:
     child = subprocess.Popen(
         ["python3", "-I", CHILD, "hold", "0", "100"],
         stdin=subprocess.PIPE,
@@ -99,7 +99,7 @@ def test_what_processes_hold_is_read(container: Container) -> None:
 
 
 @pytest.mark.parametrize("content", [b"", b"x" * 100, bytes(ctypes.sizeof(layout.Region))])
-def test_another_file_is_not_read(tmp_path: Path, content: bytes) -> None:
+def test_a_file_that_is_no_region_is_refused(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "region-1"
     path.write_bytes(content)
     with pytest.raises(BadRegion, match="wanted"):
