@@ -13,9 +13,9 @@ static bool is_running_here(const struct node *node, int slot) {
                                atomic_load(&entry->namespace), node->state);
 }
 
-/* The same for libcuda, which knows its own slot: another slot with the own pid, whose lock is free,
- * is from before the last exec of this process. libnvidia-ml must not conclude that: the slot may be
- * the one of libcuda in this process, after the program has closed all descriptors. */
+/* The same for libcuda, which knows its own slot: another slot with the own pid, whose lock is
+ * free, is from before the last exec of this process. libnvidia-ml must not conclude that: the slot
+ * may be the one of libcuda in this process, after the program has closed all descriptors. */
 static bool is_another_running_here(const struct node *node, int slot) {
     bool is_own_pid = atomic_load(&node->state->slots[slot].pid) == (uint32_t)getpid();
     return !is_own_pid && is_running_here(node, slot);

@@ -36,7 +36,7 @@ static const struct constant CONSTANTS[] = {
     {106, 32},        /* blocks of a multiprocessor */
     {111, 1024},
     {115, 1},         /* memory pools */
-    {119, 1},         /* and their handles: file descriptors */
+    {119, 1},         /* handle types of memory pools: file descriptors */
     {122, 1}, {125, 1},
     {131, -1},        /* not a NUMA node of its own */
 };

@@ -11,8 +11,8 @@
 #define MODE_PROHIBITED 2
 #define MODE_EXCLUSIVE 3
 
-static struct context *others;     /* the contexts that are not primary */
-static int on_device[MAX_CARDS];   /* the number of contexts of this process, by device */
+static struct context *others;   /* the contexts that are not primary */
+static int on_device[MAX_CARDS]; /* the number of contexts of this process, by device */
 
 void context_wait(const struct context *context) {
     sleep_until_ns(atomic_load(&context->done_ns));
@@ -54,7 +54,8 @@ static int add_context(struct driver *driver, int device) {
     return OK;
 }
 
-/* Frees all that belongs to the context, and with the last context also the memory of the first. */
+/* Frees all that belongs to the context. The last context on a device also gives back the memory
+ * that the first one took. */
 static void remove_context(struct driver *driver, struct context *context) {
     int device = context->device;
     allocations_drop(context);

@@ -125,7 +125,8 @@ CALL(cuModuleGetGlobal_v2, pointer_t *pointer, size_t *size, struct module *modu
     return OK;
 }
 
-/* A library is a module that needs no context to be asked for, a kernel is a function. */
+/* Libraries and kernels are modules and functions that do not belong to a context. Here they are
+ * the same structs. */
 CALL(cuLibraryLoadData, struct module **library, const void *code, int *options, void **values,
      unsigned count, int *library_options, void **library_values, unsigned library_count) {
     (void)options, (void)values, (void)count;

@@ -8,7 +8,7 @@
 
 #define READ(function) static int function(device_t card, char *text, unsigned size)
 
-/* A field that is one number of the library. */
+/* A field whose value is one number that a function of NVML returns. */
 #define NUMBER(function, call, pattern, expression)             \
     READ(function) {                                            \
         unsigned value = 0;                                     \

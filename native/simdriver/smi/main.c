@@ -1,4 +1,4 @@
-/* nvidia-smi, for machines that have none: the parts that people and scripts use most. */
+/* An nvidia-smi for machines that have none, with the options that are used most. */
 #include <stdio.h>
 #include <string.h>
 

@@ -1,4 +1,4 @@
-/* The screen that appears without arguments. */
+/* The table that nvidia-smi prints without arguments. */
 #include "screen.h"
 
 #include <stdio.h>
@@ -79,7 +79,7 @@ static void print_card(device_t card) {
            mig);
 }
 
-/* The end of a long name says more than its beginning. */
+/* Cuts the beginning of a long path: its end is the name of the program. */
 static void shorten(char *name, size_t size) {
     size_t length = strlen(name);
     if (length <= size) return;
