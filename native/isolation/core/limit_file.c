@@ -1,5 +1,5 @@
 #define _GNU_SOURCE
-#include "limits.h"
+#include "limit_file.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -13,7 +13,7 @@
 #define MIB (1024ull * 1024)
 #define MAX_MIB (1ull << 22)
 
-static bool number(char **text, unsigned long long most, unsigned long long *value) {
+static bool parse_number(char **text, unsigned long long most, unsigned long long *value) {
     char *end;
     if (!isdigit((unsigned char)**text)) return false;
     errno = 0;
@@ -27,8 +27,8 @@ static bool parse_line(char *line, struct limit *limit) {
     char *rest = strchr(line, ' ');
     if (!rest || rest == line || rest - line >= UUID_SIZE) return false;
     *rest++ = 0;
-    if (!number(&rest, MAX_MIB, &mib) || *rest++ != ' ' || !number(&rest, 100, &percent) || *rest)
-        return false;
+    if (!parse_number(&rest, MAX_MIB, &mib) || *rest++ != ' ') return false;
+    if (!parse_number(&rest, 100, &percent) || *rest) return false;
     memset(limit, 0, sizeof *limit);
     strcpy(limit->uuid, line);
     limit->bytes = mib * MIB;
@@ -36,6 +36,8 @@ static bool parse_line(char *line, struct limit *limit) {
     return true;
 }
 
+/* One invalid line makes the whole file invalid: a file that was cut short must not give more than
+ * it should. */
 static enum limits_found parse(struct limits *limits, char *text) {
     char *rest, *line = strtok_r(text, "\n", &rest);
     if (line && strcmp(line, "unlimited") == 0) return LIMITS_UNLIMITED;
