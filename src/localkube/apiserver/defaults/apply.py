@@ -19,7 +19,6 @@ from localkube.apiserver.defaults import (
     networking,
     pods,
     rbac,
-    resource,
     shape,
     storage,
 )
@@ -27,8 +26,6 @@ from localkube.apiserver.kinds import Kind
 
 _ADMISSION = "admissionregistration.k8s.io/v1"
 _RBAC = "rbac.authorization.k8s.io/v1"
-_DRA = "resource.k8s.io/v1"
-_FLOW = "flowcontrol.apiserver.k8s.io/v1"
 
 DEFAULTS: Mapping[tuple[str, str], Callable[[Obj], None]] = {
     ("v1", "Pod"): pods.pod,
@@ -52,24 +49,14 @@ DEFAULTS: Mapping[tuple[str, str], Callable[[Obj], None]] = {
     ("autoscaling/v2", "HorizontalPodAutoscaler"): autoscaling.autoscaler_v2,
     (_ADMISSION, "MutatingWebhookConfiguration"): extensions.mutating_webhooks,
     (_ADMISSION, "ValidatingWebhookConfiguration"): extensions.validating_webhooks,
-    (_ADMISSION, "ValidatingAdmissionPolicy"): extensions.admission_policy,
-    (_ADMISSION, "ValidatingAdmissionPolicyBinding"): extensions.admission_policy_binding,
     ("apiextensions.k8s.io/v1", "CustomResourceDefinition"): extensions.custom_resource_definition,
-    ("apiregistration.k8s.io/v1", "APIService"): extensions.api_service,
     ("networking.k8s.io/v1", "NetworkPolicy"): networking.network_policy,
-    ("networking.k8s.io/v1", "IngressClass"): networking.ingress_class,
     ("discovery.k8s.io/v1", "EndpointSlice"): networking.endpoint_slice,
     (_RBAC, "RoleBinding"): rbac.role_binding,
     (_RBAC, "ClusterRoleBinding"): rbac.role_binding,
-    (_DRA, "ResourceClaim"): resource.resource_claim,
-    (_DRA, "ResourceClaimTemplate"): resource.resource_claim_template,
-    (_DRA, "ResourceSlice"): resource.resource_slice,
     ("scheduling.k8s.io/v1", "PriorityClass"): storage.priority_class,
     ("storage.k8s.io/v1", "StorageClass"): storage.storage_class,
     ("storage.k8s.io/v1", "CSIDriver"): storage.csi_driver,
-    ("storage.k8s.io/v1", "VolumeAttachment"): storage.volume_attachment,
-    (_FLOW, "FlowSchema"): storage.flow_schema,
-    (_FLOW, "PriorityLevelConfiguration"): storage.priority_level,
 }
 
 

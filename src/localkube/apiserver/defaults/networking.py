@@ -13,11 +13,6 @@ def network_policy(value: Obj) -> None:
                 port.setdefault("protocol", "TCP")
 
 
-def ingress_class(value: Obj) -> None:
-    if "parameters" in value["spec"]:
-        value["spec"]["parameters"].setdefault("scope", "Cluster")
-
-
 def endpoint_slice(value: Obj) -> None:
     for port in value.get("ports", ()):
         port.setdefault("name", "")

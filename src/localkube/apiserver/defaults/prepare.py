@@ -112,25 +112,6 @@ def _custom_resource_definition_update(new: Obj, old: Obj) -> None:
         new["status"] = new["status"] | {"storedVersions": stored}
 
 
-def _resource_claim_status(new: Obj, old: Obj) -> None:
-    """How a device is, goes with the device."""
-    given, before = (_given_devices(obj["status"]) for obj in (new, old))
-    devices = new["status"].get("devices")
-    if devices:
-        gone = before - given
-        kept = [device for device in devices if _device_id(device) not in gone]
-        new["status"] = new["status"] | {"devices": kept}
-
-
-def _given_devices(status: Obj) -> set[tuple[str, ...]]:
-    results = status.get("allocation", {}).get("devices", {}).get("results", ())
-    return {_device_id(result) for result in results}
-
-
-def _device_id(device: Obj) -> tuple[str, ...]:
-    return tuple(device.get(name, "") for name in ("driver", "pool", "device", "shareID"))
-
-
 _CREATE: Mapping[tuple[str, str], Callable[[Obj], None]] = {
     ("", "Pod"): prepare_pods.pod,
     ("", "Namespace"): _namespace,
@@ -152,5 +133,4 @@ _UPDATE: Mapping[tuple[str, str], Callable[[Obj, Obj], None]] = {
 }
 _STATUS: Mapping[tuple[str, str], Callable[[Obj, Obj], None]] = {
     ("", "Pod"): prepare_pods.pod_status_update,
-    ("resource.k8s.io", "ResourceClaim"): _resource_claim_status,
 }

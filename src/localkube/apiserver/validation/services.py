@@ -31,7 +31,6 @@ from localkube.apiserver.validation.formats import (
     label_key,
     port_number,
 )
-from localkube.apiserver.validation.internal import printed
 from localkube.apiserver.validation.metadata import labels, own_meta, own_meta_update
 from localkube.apiserver.validation.probes import port_number_or_name
 
@@ -203,8 +202,7 @@ def _port_numbers(errors: Errors, spec: Obj) -> None:
     for place, port in enumerate(ports):
         key = (port["protocol"], port["port"])
         if key in seen:
-            shown = printed({"protocol": key[0], "port": key[1]}, "core.ServicePort")
-            errors.append(duplicate(f"spec.ports[{place}]", shown))
+            errors.append(duplicate(f"spec.ports[{place}]", {"protocol": key[0], "port": key[1]}))
         seen.add(key)
 
 

@@ -9,7 +9,6 @@ from kubeclient.objects import Obj
 from localkube.apiserver.defaults.apply import apply_defaults
 from localkube.apiserver.defaults.prepare import (
     prepare_create,
-    prepare_status_update,
     prepare_update,
 )
 from localkube.apiserver.kinds_builtin import builtin_kinds
@@ -122,15 +121,6 @@ def test_a_version_that_objects_were_stored_in_is_remembered() -> None:
     sent = crd("v2", {"storedVersions": ["v1"]})
     new = updated("CustomResourceDefinition", sent, old)
     assert new["status"]["storedVersions"] == ["v1", "v2"]
-
-
-def test_what_is_said_of_a_device_goes_with_it() -> None:
-    device = {"driver": "d.io", "pool": "p", "device": "g"}
-    results = {"devices": {"results": [{"request": "r", **device}]}}
-    old = made("ResourceClaim", status={"allocation": results, "devices": [device]})
-    new = made("ResourceClaim", status={"devices": [device]})
-    prepare_status_update(new, old, KINDS["ResourceClaim"])
-    assert new["status"]["devices"] == []
 
 
 PORT = {"port": 80, "nodePort": 30000}
