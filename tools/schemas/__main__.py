@@ -3,7 +3,6 @@
     definitions.json       OpenAPI definitions of the served kinds, without descriptions
     descriptions.json.gz   their descriptions, opened only for OpenAPI documents
     enums.json             which values a field may have; told to clients, not used to check
-    gotypes.json           Go's names of field types where the definitions do not tell them
     protobuf.json          field numbers
     kinds.json             the served kinds
 
@@ -25,7 +24,7 @@ import venv
 from pathlib import Path
 from typing import Any
 
-from tools.schemas import definitions, kinds, names, protobuf
+from tools.schemas import definitions, kinds, protobuf
 from tools.schemas.gotypes import GoTypes
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -75,7 +74,6 @@ def main() -> None:
         packed = gzip.compress(_compact(texts).encode(), 9, mtime=0)
         (DATA / "descriptions.json.gz").write_bytes(packed)
         _write("enums.json", values)
-        _write("gotypes.json", names.unexpected(types, served))
         _write("protobuf.json", protobuf.table(types, filter(_sent, roots)))
         _write("kinds.json", rows)
 

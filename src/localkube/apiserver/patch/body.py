@@ -3,8 +3,7 @@
 from typing import Any
 
 from kubeclient.objects import Obj
-from localkube.apiserver.decode.json_complaint import BadJson
-from localkube.apiserver.decode.json_text import parse
+from localkube.apiserver.decode.json_text import BadJson, parse
 from localkube.apiserver.status import bad_request
 
 _OPERATION = "handlers.jsonPatchOp"

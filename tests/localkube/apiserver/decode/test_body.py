@@ -94,10 +94,19 @@ NAMELESS = (
     [
         (
             "{bad",
-            f"{NO_TYPE}invalid character 'b' looking for beginning of object key string ({{bad)",
+            f"{NO_TYPE}invalid JSON: unexpected character, expected a string key: line 1 column 2"
+            " (char 1) ({bad)",
         ),
-        ("", f"{NO_TYPE}unexpected end of JSON input (<empty>)"),
-        ("hello", f"{NO_TYPE}invalid character 'h' looking for beginning of value (68656c6c6f)"),
+        (
+            "",
+            f"{NO_TYPE}invalid JSON: Input is a zero-length, empty document: line 1 column 1"
+            " (char 0) (<empty>)",
+        ),
+        (
+            "hello",
+            f"{NO_TYPE}invalid JSON: unexpected character, expected a JSON value: line 1 column 1"
+            " (char 0) (68656c6c6f)",
+        ),
         ("[]", f"{NO_TYPE}json: cannot unmarshal array into Go value of type {NAMELESS} (5b5d)"),
         (
             '{"kind":5}',
