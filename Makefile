@@ -97,7 +97,7 @@ docs: $(READY) ## Regenerate docs/cli.md and the schema of cluster files
 	$(BIN)/python -m tools.docs
 
 .PHONY: schemas
-schemas: $(READY) ## Regenerate the committed schemas of the Kubernetes API (needs Go)
+schemas: $(READY) ## Renew all that is recorded of the Kubernetes API, with digests (needs Go)
 	$(BIN)/python -m tools.schemas
 
 .PHONY: lock
