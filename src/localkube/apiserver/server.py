@@ -28,7 +28,7 @@ from localkube.apiserver.kinds import Kind, Kinds
 from localkube.apiserver.kinds_builtin import builtin_kinds
 from localkube.apiserver.metrics import Metrics
 from localkube.apiserver.openapi import OpenApi
-from localkube.apiserver.request import User
+from localkube.apiserver.request import Handler, User
 from localkube.apiserver.schema.check import conform
 from localkube.apiserver.schema.load import schema_of
 from localkube.apiserver.security.audit import AuditLog
@@ -59,20 +59,23 @@ class ApiServer:
 
     def client(self, user: User) -> Kube:
         """A client inside the process, with that user's rights."""
-        return Kube(InProcess(self.app.handle, user))
+        return Kube(InProcess(self._counted(self.app.handle), user))
 
     async def listen(self, port: int) -> Server:
         """Starts writing and answering; raises OSError when the port is taken."""
         return await serve(
-            self.front.handle,
+            self._counted(self.front.handle),
             port=port,
             ssl_context=server_context(self.certificates),
             limits=Limits().wire,
         )
 
     async def bootstrap(self, port: int, roles: Iterable[Obj] = ()) -> None:
-        itself = Kube(InProcess(self.app.handle, ADMIN, manager="kube-apiserver"))
+        itself = Kube(InProcess(self._counted(self.app.handle), ADMIN, manager="kube-apiserver"))
         await bootstrap.bootstrap(itself, port, roles)
+
+    def _counted(self, handle: Handler) -> Handler:
+        return self.api.metrics.counted(handle)
 
     async def keep_records(self) -> None:
         """Until cancelled."""
