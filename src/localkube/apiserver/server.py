@@ -15,7 +15,6 @@ from localkube.apiserver.admission.quota import QuotaLedger
 from localkube.apiserver.admission.view import StoreView
 from localkube.apiserver.admission.webhook_client import WebhookClient
 from localkube.apiserver.admission.webhooks import Webhooks
-from localkube.apiserver.allocation import ServiceAddresses
 from localkube.apiserver.api import Api, Nodes, Stored
 from localkube.apiserver.app import App
 from localkube.apiserver.custom import CustomKinds
@@ -24,8 +23,7 @@ from localkube.apiserver.discovery import Discovery
 from localkube.apiserver.front import Front
 from localkube.apiserver.http.server import Server, serve
 from localkube.apiserver.inprocess import InProcess
-from localkube.apiserver.kinds import Kind, Kinds
-from localkube.apiserver.kinds_builtin import builtin_kinds
+from localkube.apiserver.kinds import Kind, Kinds, builtin_kinds
 from localkube.apiserver.metrics import Metrics
 from localkube.apiserver.openapi import OpenApi
 from localkube.apiserver.request import Handler, User
@@ -41,6 +39,7 @@ from localkube.apiserver.security.rbac import GROUP as RBAC
 from localkube.apiserver.security.rbac import Authorizer
 from localkube.apiserver.security.service_account_tokens import ServiceAccountTokens
 from localkube.apiserver.security.tokens import StaticTokens
+from localkube.apiserver.service_addresses import ServiceAddresses
 from localkube.apiserver.store.store import Store
 from localkube.apiserver.store.watch_log import DELETED, Event
 from localkube.apiserver.upkeep import Upkeep

@@ -94,9 +94,8 @@ DIFFERENCES: dict[str, dict[str, str]] = {
     },
     "services": {
         "kubectl create -f - -o name": _PRINTED,
-        """kubectl patch pvc claim --type=merge -p '{"spec":{"accessModes":["ReadWriteMany"]}}'""": (
-            _PRINTED
-        ),
+        "kubectl patch pvc claim --type=merge "
+        """-p '{"spec":{"accessModes":["ReadWriteMany"]}}'""": (_PRINTED),
     },
     "custom": {
         "kubectl create -f - --dry-run=server -o name": _PRINTED,

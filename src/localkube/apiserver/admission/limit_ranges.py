@@ -11,7 +11,7 @@ from localkube.apiserver.admission.attributes import (
     Operation,
     refusal,
 )
-from localkube.apiserver.admission.pod_totals import pod_totals
+from localkube.apiserver.defaults.pod_resources import pod_totals
 
 _ANNOTATION = "kubernetes.io/limit-ranger"
 _ZERO = of_nanos(0)

@@ -5,8 +5,7 @@ from typing import TypeAlias
 
 from kubeclient.objects import Obj
 from kubeclient.quantity import Quantity, add, of_nanos, parse
-from localkube.apiserver.admission.pod_totals import pod_totals
-from localkube.apiserver.defaults.pod_resources import qos_class
+from localkube.apiserver.defaults.pod_resources import pod_totals, qos_class
 from localkube.apiserver.tables.durations import seconds
 
 Usage: TypeAlias = dict[str, Quantity]

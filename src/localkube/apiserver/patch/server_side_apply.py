@@ -25,8 +25,8 @@ from localkube.apiserver.kinds import Kind
 from localkube.apiserver.patch import apply_check, last_applied
 from localkube.apiserver.patch.apply_merge import merged, pruned
 from localkube.apiserver.patch.blank import blank
+from localkube.apiserver.patch.body import refuse_too_deep
 from localkube.apiserver.patch.conflicts import Conflict, apply_conflict
-from localkube.apiserver.patch.depth import refuse_too_deep
 from localkube.apiserver.patch.field_compare import compared
 from localkube.apiserver.patch.field_set import (
     LEAF,

@@ -9,8 +9,8 @@ from localkube.apiserver import status
 from localkube.apiserver.api import Api
 from localkube.apiserver.request import Answer, Request
 from localkube.apiserver.routing import Target
+from localkube.apiserver.status import created
 from localkube.apiserver.store.record import Record
-from localkube.apiserver.subresources.outcome import created
 from localkube.apiserver.subresources.shown import show_webhooks
 from localkube.apiserver.verbs.metadata import failed_precondition
 from localkube.apiserver.verbs.options import write_options

@@ -12,8 +12,8 @@ from localkube.apiserver.api import Api
 from localkube.apiserver.patch.managed_fields import Writer, track_update
 from localkube.apiserver.request import Answer, Request
 from localkube.apiserver.routing import Target
+from localkube.apiserver.status import created
 from localkube.apiserver.store.record import Record
-from localkube.apiserver.subresources.outcome import created
 from localkube.apiserver.subresources.shown import show_webhooks
 from localkube.apiserver.verbs.delete import check_preconditions, delete_record
 from localkube.apiserver.verbs.options import delete_options

@@ -7,8 +7,7 @@ from collections.abc import Mapping
 from localkube.apiserver.request import WebSocket
 from localkube.apiserver.subresources import channels
 from localkube.apiserver.subresources.channels import ChannelProtocol, Channels, Data
-from localkube.apiserver.subresources.forwarding import Target, forward
-from localkube.apiserver.subresources.racing import until_first
+from localkube.apiserver.subresources.forwarding import Target, forward, until_first
 
 PROTOCOLS: Mapping[str, ChannelProtocol] = {
     "v4.channel.k8s.io": channels.V4,

@@ -26,8 +26,8 @@ from localkube.apiserver.subresources.channels import (
 from localkube.apiserver.subresources.containers import (
     chosen_container,
     container_status,
+    refused,
 )
-from localkube.apiserver.subresources.refusals import refused
 from localkube.node_streams import NodeRefusal, NodeStreams, Process
 
 STDIN, STDOUT, STDERR, OUTCOME, RESIZE = range(5)

@@ -15,7 +15,7 @@ from localkube.apiserver.validation import (
     claims,
     config,
     crds,
-    discovery,
+    endpoint_slices,
     endpoints,
     events,
     job_status,
@@ -108,7 +108,9 @@ RULES: Mapping[tuple[str, str], Rules] = {
     (_RBAC, "ClusterRoleBinding"): Rules(
         rbac.create_cluster_role_binding, rbac.update_cluster_role_binding
     ),
-    ("discovery.k8s.io", "EndpointSlice"): Rules(discovery.create_slice, discovery.update_slice),
+    ("discovery.k8s.io", "EndpointSlice"): Rules(
+        endpoint_slices.create_slice, endpoint_slices.update_slice
+    ),
     (_NETWORKING, "Ingress"): Rules(
         networking.create_ingress, networking.update_ingress, networking.ingress_status
     ),

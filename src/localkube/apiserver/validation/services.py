@@ -5,7 +5,7 @@ from typing import Any
 
 from kubeclient.objects import Obj
 from localkube.apiserver.defaults.core_service import is_external
-from localkube.apiserver.defaults.prepare_service import needs_health_check_port
+from localkube.apiserver.defaults.service_fields import needs_health_check_port
 from localkube.apiserver.validation.addresses import (
     endpoint_ip,
     is_ipv6,

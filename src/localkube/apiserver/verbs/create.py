@@ -10,7 +10,7 @@ from localkube.apiserver.api import Api
 from localkube.apiserver.decode.body import JSON, read_object, read_strictly
 from localkube.apiserver.defaults.apply import apply_defaults
 from localkube.apiserver.defaults.convert import to_storage
-from localkube.apiserver.defaults.prepare import prepare_create
+from localkube.apiserver.defaults.server_fields import set_fields_on_create
 from localkube.apiserver.kinds import Kind
 from localkube.apiserver.patch.managed_fields import Writer, track_create
 from localkube.apiserver.request import Answer, Request
@@ -20,15 +20,18 @@ from localkube.apiserver.status import ApiError, FieldError
 from localkube.apiserver.store.record import Record
 from localkube.apiserver.validation.advice import advice
 from localkube.apiserver.validation.validate import validate_create
+from localkube.apiserver.verbs.cluster_wide import (
+    complete_cluster_wide,
+    refuse_escalation,
+)
 from localkube.apiserver.verbs.metadata import begin, generated_name, place
 from localkube.apiserver.verbs.options import WriteOptions, write_options
-from localkube.apiserver.verbs.preparation import prepare, refuse_escalation
+from localkube.apiserver.verbs.pod_template_cache import Parts, taken_apart
 from localkube.apiserver.verbs.representation import (
     answer_object,
     answer_record,
     converts,
 )
-from localkube.apiserver.verbs.templates import Parts, taken_apart
 
 _NAME_ATTEMPTS = 8
 
@@ -144,7 +147,7 @@ async def create_object(write: Write, obj: Obj, parts: Parts | None = None) -> W
         track_create(obj, write.writer(), kind, api.schema(kind))
     attributes = write.attributes(Operation.CREATE, obj, None)
     obj = await api.admission.mutate(attributes)
-    prepare_create(obj, kind)
+    set_fields_on_create(obj, kind)
     _validate(api, obj, target)
     refuse_escalation(api, write.request, obj, None)
     _complete(api, obj, target)
@@ -176,7 +179,7 @@ def _validate(api: Api, obj: Obj, target: Target) -> None:
 
 def _complete(api: Api, obj: Obj, target: Target) -> None:
     kind = target.kind
-    errors = prepare(api, obj, None, kind.resource)
+    errors = complete_cluster_wide(api, obj, None, kind.resource)
     if errors:
         raise invalid_object(kind, obj["metadata"]["name"], errors)
 

@@ -19,8 +19,7 @@ from localkube.apiserver.decode.body import (
     read_strictly,
     read_yaml,
 )
-from localkube.apiserver.kinds import Kind, Kinds
-from localkube.apiserver.kinds_builtin import builtin_kinds
+from localkube.apiserver.kinds import Kind, Kinds, builtin_kinds
 from localkube.apiserver.status import ApiError
 
 KINDS = Kinds(builtin_kinds())

@@ -6,8 +6,7 @@ from typing import Any
 import pytest
 
 from kubeclient.objects import Obj
-from localkube.apiserver.kinds import Kinds
-from localkube.apiserver.kinds_builtin import builtin_kinds
+from localkube.apiserver.kinds import Kinds, builtin_kinds
 from localkube.apiserver.schema.check import FieldValidation, conform
 from localkube.apiserver.schema.load import schema_of
 from localkube.apiserver.status import ApiError

@@ -9,7 +9,7 @@ from typing import TypeVar
 
 from kubeclient.objects import Obj
 from localkube.apiserver import status
-from localkube.apiserver.defaults.prepare_service import needs_health_check_port
+from localkube.apiserver.defaults.service_fields import needs_health_check_port
 from localkube.apiserver.status import FieldError
 from localkube.apiserver.store.watch_log import DELETED, Event
 

@@ -1,5 +1,8 @@
-"""What the server itself puts into objects of some kinds, beyond defaults: first statuses and
-addresses. And what it refuses of them for reasons that only the whole cluster knows."""
+"""Fields and refusals that depend on the rest of the cluster, not on the object alone.
+
+A service gets an address that no other service has, a CRD gets its names if no other CRD has them,
+and nobody may hand out rights that they do not have themselves.
+"""
 
 from collections.abc import Callable
 
@@ -13,7 +16,7 @@ from localkube.apiserver.status import FieldError
 CRD_CLEANUP = "customresourcecleanup.apiextensions.k8s.io"
 
 
-def prepare(api: Api, new: Obj, old: Obj | None, resource: str) -> list[FieldError]:
+def complete_cluster_wide(api: Api, new: Obj, old: Obj | None, resource: str) -> list[FieldError]:
     """Completes `new` in place; `old` is None for a create."""
     step = _STEPS.get(resource)
     return step(api, new, old) if step is not None else []

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from localkube.apiserver.request import Answer, Request
 from localkube.apiserver.security.identities import ADMIN
-from localkube.apiserver.verbs import templates
+from localkube.apiserver.verbs import pod_template_cache
 from tests.faults.in_process import Served
 
 _HEAD = b'{"apiVersion":"v1","kind":"Pod","metadata":{"name":"a"'
@@ -90,22 +90,22 @@ def test_an_answer_does_not_depend_on_what_came_before(
     served: Served, tail: bytes, heads: list[tuple[bytes, str]]
 ) -> None:
     for head, validation in heads:
-        with patch.dict(templates._known, clear=True):
+        with patch.dict(pod_template_cache._known, clear=True):
             expected = answer(served, head + tail, validation)
         for _ in range(2):
             assert answer(served, head + tail, validation) == expected
 
 
 def test_every_head_goes_with_every_tail_that_is_known(served: Served) -> None:
-    templates._known.clear()
+    pod_template_cache._known.clear()
     for tail in TAILS:
         answer(served, HEADS[0] + tail, "Warn")
-    known = dict(templates._known)
+    known = dict(pod_template_cache._known)
     for tail in known:
         for head in HEADS:
-            with patch.dict(templates._known, clear=True):
+            with patch.dict(pod_template_cache._known, clear=True):
                 expected = answer(served, head + tail, "Warn")
-            with patch.dict(templates._known, known):
+            with patch.dict(pod_template_cache._known, known):
                 assert answer(served, head + tail, "Warn") == expected
 
     assert set(known) == {TAILS[0], TAILS[1], TAILS[5], TAILS[10], TAILS[11], TAILS[12]}
@@ -118,5 +118,5 @@ def test_what_is_remembered_has_an_end(served: Served) -> None:
     tail = b',"spec":{"containers":[{"name":"c","image":"%b"}]}}' % (b"i" * 20_000)
     answer(served, HEADS[0] + tail, "Warn")
 
-    assert len(templates._known) <= 512
-    assert max(map(len, templates._known)) <= 16 * 1024
+    assert len(pod_template_cache._known) <= 512
+    assert max(map(len, pod_template_cache._known)) <= 16 * 1024

@@ -1,5 +1,4 @@
-from localkube.apiserver.kinds import Kind, Kinds
-from localkube.apiserver.kinds_builtin import builtin_kinds
+from localkube.apiserver.kinds import Kind, Kinds, builtin_kinds
 
 KINDS = Kinds(builtin_kinds())
 

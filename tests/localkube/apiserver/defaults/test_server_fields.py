@@ -7,11 +7,11 @@ import pytest
 
 from kubeclient.objects import Obj
 from localkube.apiserver.defaults.apply import apply_defaults
-from localkube.apiserver.defaults.prepare import (
-    prepare_create,
-    prepare_update,
+from localkube.apiserver.defaults.server_fields import (
+    set_fields_on_create,
+    set_fields_on_update,
 )
-from localkube.apiserver.kinds_builtin import builtin_kinds
+from localkube.apiserver.kinds import builtin_kinds
 
 KINDS = {kind.kind: kind for kind in builtin_kinds()}
 TEMPLATE = {"spec": {"containers": [{"name": "c", "image": "i"}], "restartPolicy": "Never"}}
@@ -26,12 +26,12 @@ def made(kind: str, metadata: Obj | None = None, **fields: Any) -> Obj:
 
 def created(kind: str, metadata: Obj | None = None, **fields: Any) -> Obj:
     obj = made(kind, metadata, **fields)
-    prepare_create(obj, KINDS[kind])
+    set_fields_on_create(obj, KINDS[kind])
     return obj
 
 
 def updated(kind: str, new: Obj, old: Obj) -> Obj:
-    prepare_update(new, old, KINDS[kind])
+    set_fields_on_update(new, old, KINDS[kind])
     return new
 
 

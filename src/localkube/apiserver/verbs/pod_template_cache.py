@@ -1,15 +1,16 @@
-"""Pods of one template: what their spec comes to is worked out once.
+"""A cache of pod specs with their defaults, by the bytes that a client sent.
 
-They are sent with the same spec to the letter, and its types and its defaults depend on nothing
-else. So the body of a pod is taken apart where its spec begins. If that tail has come before, only
-the head is read, goes the way of every other object with an empty spec, and is then given what the
-first one's spec came to:
+A controller creates many pods of one template: their bodies differ in the metadata and are equal,
+byte for byte, from `"spec"` on. The checked types and the defaults of a spec depend on nothing but
+the spec. So the body of a pod is cut where its spec begins. If the same tail came before, only the
+head is parsed, and the object gets the finished spec of the first pod from the cache:
 
     {"apiVersion":"v1","kind":"Pod","metadata":{"name":"a"}    head, closed with a brace
     ,"spec":{"containers":[...]}}                              tail
 
-If the closed head is an object, it ends on the body's first level, and so the tail, which once
-ended a body that was right, ends this one as well.
+Why cutting is safe: if the head, closed with a brace, parses as an object, the cut was on the first
+level of the body, not inside a string or a nested object. The tail has ended a valid body before,
+also cut on the first level, so that head and tail together are valid JSON.
 """
 
 from typing import NamedTuple
