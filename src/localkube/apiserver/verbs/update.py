@@ -99,6 +99,8 @@ async def update_object(write: Write, change: Change, *, locked: bool = False) -
         old = as_served(record, target.kind)
         changed = change(as_served(record, target.kind))
         new, attributes = await _completed_and_checked(write, changed, old)
+        # Admission and webhooks may have waited. Records are immutable, so that the same record
+        # means that nobody has written meanwhile; from here to the store nothing awaits.
         if api.store.get(record.resource, record.namespace, record.name) is record:
             api.admission.charge(attributes)
             return await _write(write, record, new, old)

@@ -53,7 +53,8 @@ async def watch(api: Api, request: Request, target: Target, options: ListOptions
 
     initial: Sequence[Record] = ()
     if wants_initial:
-        # Watchers hear of what is on disk, so what has been written while we waited follows.
+        # The list is of a version that is on disk, and the watch goes on from that version: what is
+        # committed while we wait here comes as an event after the list.
         initial, version = await settled(api, present)
     watcher = watch_log.follow(version or api.store.published_rv, matches)
     if watcher is None:
@@ -80,7 +81,7 @@ class _Follower:
         loop = asyncio.get_running_loop()
         end = loop.time() + timeout_s
         try:
-            # In slices: a hundred thousand pods at once would hold everybody else up.
+            # In slices, because rendering a hundred thousand pods at once would block the loop.
             for start in range(0, len(initial), _SLICE):
                 part = initial[start : start + _SLICE]
                 yield b"".join([self._event(ADDED, record) for record in part])
