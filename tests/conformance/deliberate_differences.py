@@ -55,6 +55,7 @@ DIFFERENCES: dict[str, str] = {
     "create empty body": _NOT_JSON,
     "merge patch not json": _NOT_JSON,
     "list bad continue": _NOT_JSON,
+    "secret: docker config": _NOT_JSON,
     "create with two controllers": PRINTED,
     "pod: nodeSelector is immutable": PRINTED,
     "pod: env is immutable": PRINTED,

@@ -67,7 +67,7 @@ class Kind:
             set_(self, "storage_version", self.version)
 
     def __hash__(self) -> int:
-        """Of few fields: the rest tells apart what hardly ever meets in one table."""
+        """Of few fields: they tell almost all kinds apart, and equality looks at the rest."""
         return hash((self.group, self.version, self.plural, self.kind))
 
     def subresource(self, name: str) -> Subresource | None:

@@ -77,11 +77,11 @@ class ApiServer:
         return self.api.metrics.counted(handle)
 
     async def keep_records(self) -> None:
-        """Until cancelled."""
+        """Writes quota usage, aggregated roles and the audit log, until cancelled."""
         await self._upkeep.run(self.client(ADMIN))
 
     async def end(self) -> None:
-        """Closes everything; `close` will do where no webhook was ever called."""
+        """Closes everything. `close` alone is enough if no webhook was ever called."""
         await self.api.admission.close()
         self.close()
 
@@ -144,7 +144,7 @@ def _admission(
     store: Store, kinds: Kinds, custom_kinds: CustomKinds, quota: QuotaLedger
 ) -> Admission:
     def complete(obj: Obj, kind: Kind) -> None:
-        """What a webhook made of an object has to pass what every body passes."""
+        """What a webhook returns must pass the same checks as a body that a client sends."""
         schema = custom_kinds.schema(kind) or schema_of(kind.group, kind.version, kind.kind)
         conform(obj, kind, schema, "Ignore")
         apply_defaults(obj, kind)
@@ -175,7 +175,7 @@ Follower = Callable[[Event], None]
 def _followers(
     custom_kinds: CustomKinds, authorizer: Authorizer, addresses: ServiceAddresses
 ) -> dict[str, Follower]:
-    """Who must know of a change of these resources at once, before the next request."""
+    """Functions that must see a change of these resources at once, before the next request."""
 
     def crd(event: Event) -> None:
         obj = None if event.type == DELETED else event.record.obj()

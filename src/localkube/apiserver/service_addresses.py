@@ -28,14 +28,16 @@ class ServiceAddresses:
         self._next_port = 0
 
     def changed(self, event: Event) -> None:
-        """Follows the store."""
+        """Called with every change of a service in the store."""
         if event.previous is not None:
             self._hold(event.previous.obj(), -1)
         if event.type != DELETED:
             self._hold(event.record.obj(), +1)
 
     def complete(self, new: Obj, old: Obj | None) -> list[FieldError]:
-        """Fills in what the service leaves to us; says what it asks for and cannot have."""
+        """Sets the addresses and ports that the service leaves to the server. Returns an error for
+        each one that it asks for and cannot have.
+        """
         spec, before = new["spec"], (old or {}).get("spec", {})
         if spec.get("type") == "ExternalName":
             for key in ("clusterIP", "clusterIPs"):

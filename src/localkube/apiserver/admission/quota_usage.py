@@ -74,7 +74,7 @@ def _pod_usage(pod: Obj, now_s: float) -> Usage:
 
 
 def _is_over(pod: Obj, now_s: float) -> bool:
-    """Ended, or so long overdue that nobody should pay for it any more."""
+    """Whether the pod has ended, or is so long overdue that it no longer counts."""
     if (pod.get("status") or {}).get("phase") in ("Succeeded", "Failed"):
         return True
     metadata = pod["metadata"]

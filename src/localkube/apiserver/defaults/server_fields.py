@@ -106,7 +106,7 @@ def _generation(text: str | None) -> int:
 
 
 def _custom_resource_definition_update(new: Obj, old: Obj) -> None:
-    """Once stored in a version, objects may still lie there in it."""
+    """storedVersions only grows: objects may still be stored in the older versions."""
     before = old["status"].get("storedVersions", [])
     now = [version["name"] for version in new["spec"].get("versions", ()) if version["storage"]]
     stored = [*before, *(name for name in now[:1] if name not in before)]

@@ -41,7 +41,7 @@ def needs_health_check_port(spec: Obj) -> bool:
 
 
 def _keep_allocated(new: Obj, old: Obj) -> None:
-    """Whoever sends the same manifest again keeps what was allocated for it."""
+    """An update that leaves out allocated addresses and ports keeps those of the old service."""
     if needs_cluster_ip(new) and needs_cluster_ip(old):
         for name in ("clusterIP", "clusterIPs"):
             if name in old:
@@ -83,7 +83,7 @@ def _ip_families(spec: Obj) -> None:
 
 
 def _drop_of_type(new: Obj, old: Obj) -> None:
-    """What came with the old type and was left alone goes with it."""
+    """Fields of the old type that the update did not change are dropped when the type changes."""
     external = ("NodePort", "LoadBalancer")
     had_ports = old["type"] in external and new["type"] not in external
     if had_ports and _node_ports(new) <= _node_ports(old):

@@ -59,7 +59,7 @@ def normalise(value: Obj, shape: Shape) -> None:
 
 
 def _left_out(key: str, empty: Any, shape: Shape) -> bool:
-    """Whether an empty value is; if not, it is brought into form."""
+    """Whether an empty value is left out; one that stays is normalised."""
     if key in shape.dropped or (empty is None and key not in shape.nulls):
         return True
     if empty == {} and key in shape.below and shape.below[key].always:

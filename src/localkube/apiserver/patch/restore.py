@@ -1,4 +1,4 @@
-"""Values that do not fit their field, in the words of Go's converter from plain maps to structs.
+"""Finds values of the wrong type in a patched object, in the words of Go's converter.
 
 Strategic merge patches go through that converter, where all other bodies go through the decoder.
 """

@@ -4,8 +4,8 @@ nodeName, the Binding's annotations and labels, and the PodScheduled condition a
 step, so that whoever sees the node sees the allocation that came with it (design D1).
 
 Fencing: a scheduler puts the pod's uid and resourceVersion, as it knew them when it decided, into
-the Binding's metadata. If the pod has changed since, the Binding is refused with a conflict. That is
-what keeps two schedulers, an old leader that has not yet noticed the failover and its successor,
+the Binding's metadata. If the pod has changed since, the Binding is refused with a conflict. That
+is what keeps two schedulers, an old leader that has not yet noticed the failover and its successor,
 from both placing a pod, and one scheduler from placing a pod by a stale request. The uid alone
 would not do: it stays the same while the pod is changed. kube-apiserver checks both, too.
 """

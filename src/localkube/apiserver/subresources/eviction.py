@@ -47,7 +47,7 @@ async def evict(api: Api, request: Request, target: Target) -> Answer:
 
 
 def _needs_budget(pod: Obj) -> bool:
-    """Pods that are done, going, or were never placed disrupt nobody."""
+    """Whether a budget counts the pod: not if it has ended, is being deleted or has no node."""
     phase = pod.get("status", {}).get("phase")
     return phase not in ("Succeeded", "Failed", "Pending") and (
         "deletionTimestamp" not in pod["metadata"]
@@ -107,7 +107,7 @@ def _evicted(now: str) -> Obj:
 
 
 def _set_condition(status_of: Obj, fresh: Obj) -> None:
-    """In place of the one of its type. The time moves only when the status does."""
+    """Replaces the condition of its type. The time changes only when the status does."""
     conditions = status_of.setdefault("conditions", [])
     for place, known in enumerate(conditions):
         if known["type"] == fresh["type"]:

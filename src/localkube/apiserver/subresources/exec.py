@@ -33,7 +33,7 @@ async def exec_(request: Request, pod: Obj, node: NodeStreams | None) -> Reply:
 
 
 def exit_status(code: int) -> Obj:
-    """What kubectl makes its own exit code of."""
+    """The Status from which kubectl takes its own exit code."""
     if code == 0:
         return SUCCESS
     return {

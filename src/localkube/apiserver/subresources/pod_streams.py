@@ -43,7 +43,7 @@ async def _ask(api: Api, request: Request, target: Target, stream: PodStream) ->
 
 
 def _check(request: Request, pod: Obj, subresource: str) -> None:
-    """What is wrong with the question comes before what is wrong with the node."""
+    """Checks the request before the node, so that a wrong request is refused as such."""
     if subresource == "log":
         chosen_container(pod, log_options(request, pod["metadata"]["name"]).container)
     elif subresource != "portforward":

@@ -42,7 +42,7 @@ class ChannelEnds:
         await self._client.send(self._channel + 1, problem.encode())
 
     def ignore_input(self) -> None:
-        """Nobody will read. What waits would hold up the other ports for ever."""
+        """Discards what the client sends: unread bytes would block the other ports."""
         self._is_ignored = True
         while not self._arrived.empty():
             self._arrived.get_nowait()

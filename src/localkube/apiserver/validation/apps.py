@@ -1,4 +1,4 @@
-"""Deployments, ReplicaSets, StatefulSets, DaemonSets, ControllerRevisions, and their elder."""
+"""Deployments, ReplicaSets, StatefulSets, DaemonSets and ControllerRevisions."""
 
 import re
 
@@ -340,7 +340,7 @@ def _stateful_template(errors: Errors, spec: Obj) -> None:
 
 
 def _with_claims(spec: Obj) -> Obj:
-    """The template with a volume for each claim, and without the names that each pod gets."""
+    """The template with a volume for each claim template, and without names that each pod gets."""
     inner = {
         k: v for k, v in spec["template"]["spec"].items() if k not in ("hostname", "subdomain")
     }

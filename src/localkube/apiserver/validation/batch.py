@@ -100,7 +100,7 @@ def cron_job_status(new: Obj, old: Obj) -> Errors:
 
 
 def _own_metadata(obj: Obj) -> Obj:
-    """Labels that nobody gave, neither to the job nor to its pods, are judged with the pods'."""
+    """Without labels that the server generated: those are reported with the template."""
     metadata: Obj = obj["metadata"]
     labels = metadata.get("labels", {})
     generated = all(key.removeprefix("batch.kubernetes.io/") in _GENERATED for key in labels)
@@ -240,7 +240,7 @@ def _same_template(errors: Errors, new: Obj, old: Obj) -> None:
 
 
 def _with_directions_of(template: Obj, other: Obj) -> Obj:
-    """With the other's node affinity, node selector and so on, which may change before a start."""
+    """With the scheduling directives of `other`, which may change until the job starts."""
     metadata = {k: v for k, v in template["metadata"].items() if k not in ("labels", "annotations")}
     for name in ("labels", "annotations"):
         if name in other["metadata"]:

@@ -1,4 +1,4 @@
-"""When a job has failed or succeeded, by rules of its own."""
+"""podFailurePolicy and successPolicy of Jobs."""
 
 from collections.abc import Collection
 

@@ -98,7 +98,7 @@ def resize_update(new: Obj, old: Obj) -> Errors:
 
 
 def _other_resources(spec: Obj) -> list[dict[tuple[str, str], str]]:
-    """What containers ask for besides processors and memory: devices are given out once."""
+    """What containers ask for besides CPU and memory: devices cannot be resized in place."""
     return [
         {
             (part, name): amount
@@ -245,7 +245,7 @@ def _only_fewer_gates(errors: Errors, new: list[Obj], old: list[Obj]) -> None:
 
 
 def _munged(new: Obj, old: Obj) -> Obj:
-    """The new spec, with what may change as it was."""
+    """The new spec with every field that may change set back to its old value."""
     munged = dict(new)
     for group in ("containers", "initContainers"):
         if group in new:
@@ -259,7 +259,7 @@ def _munged(new: Obj, old: Obj) -> Obj:
 
 
 def _gated(errors: Errors, munged: Obj, old: Obj) -> None:
-    """Before it may be scheduled, a pod can be told more narrowly where to go."""
+    """A pod with scheduling gates may have its node selector and affinity narrowed."""
     if munged.get("nodeSelector") != old.get("nodeSelector"):
         after, before = munged.get("nodeSelector", {}), old.get("nodeSelector", {})
         if any(after.get(key) != value for key, value in before.items()):

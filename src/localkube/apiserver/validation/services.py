@@ -88,7 +88,7 @@ def status_update(new: Obj, old: Obj) -> Errors:
 
 
 def _allocatable(spec: Obj, known: Sequence[str]) -> Errors:
-    """Addresses are given out before all else is looked at, in a cluster that has only IPv4."""
+    """Addresses are allocated before the other checks, in a cluster that has only IPv4."""
     errors: Errors = []
     if spec["type"] == "ExternalName":
         return errors

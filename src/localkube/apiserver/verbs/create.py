@@ -111,7 +111,9 @@ def conformed_body(write: Write, body: bytes | None = None) -> Obj:
 
 
 def _pod(write: Write) -> tuple[Obj, Parts | None]:
-    """The pod that was sent; if Parts know its spec, without it. None: they are of no use."""
+    """The pod that was sent, without its spec if the cache of pod specs has it. None if the cache
+    cannot be used for this body.
+    """
     request = write.request
     in_json = request.headers.get("content-type", JSON) == JSON
     parts = taken_apart(request.body) if in_json else None
@@ -124,7 +126,7 @@ def _pod(write: Write) -> tuple[Obj, Parts | None]:
 
 
 def _around_spec(write: Write, parts: Parts) -> Obj | None:
-    """None: there is something to say of it, for which the whole body must be read."""
+    """None if a warning or a refusal is due, which takes the whole body."""
     try:
         obj = conformed_body(write, parts.head)
     except ApiError:
@@ -163,7 +165,7 @@ async def create_object(write: Write, obj: Obj, parts: Parts | None = None) -> W
 
 
 def invalid_object(kind: Kind, name: str, errors: Sequence[FieldError]) -> ApiError:
-    """In the name of the kind that it is stored as: events of the new group are core events."""
+    """Named by the kind that the object is stored as: events of events.k8s.io are core events."""
     group = kind.group if kind.storage_group is None else kind.storage_group
     return status.invalid(kind.kind, group, name, errors)
 
@@ -185,8 +187,7 @@ def _complete(api: Api, obj: Obj, target: Target) -> None:
 
 
 def _free_name(api: Api, target: Target, obj: Obj, named: bool) -> None:
-    """A given name must be free, whatever else was given; a generated one is drawn again when it
-    is not."""
+    """Refuses a given name that is taken, and draws another name if a generated one is taken."""
     metadata = obj["metadata"]
     prefix = metadata.get("generateName")
     for _ in range(_NAME_ATTEMPTS):

@@ -1,4 +1,4 @@
-"""What a patch made of an object, checked; a misfit is refused in the words of that patch."""
+"""Checks an object after a patch; wrong types are refused in the words of that kind of patch."""
 
 from typing import Any
 

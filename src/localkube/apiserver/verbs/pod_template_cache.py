@@ -34,11 +34,11 @@ class Parts(NamedTuple):
     spec: bytes | None  # None: the tail has not come before
 
     def fits(self, head: Obj) -> bool:
-        """Whether the tail, which is known, is the rest of what was read of the head."""
+        """Whether the known tail completes the parsed head, which has no spec of its own."""
         return _IN_TAIL.isdisjoint(head)
 
     def explains(self, obj: Obj) -> bool:
-        """Whether it is the tail, which is new, that has brought the whole object its spec."""
+        """Whether the spec of the parsed body came from the new tail: only then is it kept."""
         try:
             head = orjson.loads(self.head)
         except orjson.JSONDecodeError:
@@ -47,7 +47,7 @@ class Parts(NamedTuple):
         return "spec" in brought and brought <= _IN_TAIL
 
     def settle(self, obj: Obj) -> None:
-        """With the defaults in place: gives it the known spec, or remembers its own."""
+        """Called after defaults are applied: sets the cached spec, or caches the new one."""
         if self.spec is not None:
             obj["spec"] = orjson.loads(self.spec)
             return
@@ -57,7 +57,7 @@ class Parts(NamedTuple):
 
 
 def taken_apart(body: bytes) -> Parts | None:
-    """`body` is said to be JSON. None: nothing is kept of the like of it."""
+    """The two parts of a JSON body. None if the body is not one to keep: no spec, or too long."""
     start = body.find(_MARK)
     if start < 0 or len(body) - start > _MAX_TAIL_BYTES:
         return None

@@ -1,4 +1,4 @@
-"""update: the old object, a function to the new one, and all the checks between them.
+"""update: changes a stored object by a function from its old to its new state, with all checks.
 
 PUT, the four patches, /status, /scale and the rest differ only in that function.
 """
@@ -78,7 +78,7 @@ async def update(api: Api, request: Request, target: Target) -> Answer:
 
 
 def whole_body(obj: Obj) -> Change:
-    """What was sent takes the place of what was there. A copy each time: it may be tried again."""
+    """A PUT: what was sent replaces the object. A copy each time, as the write may be retried."""
     raw = orjson.dumps(obj)
     return lambda _: orjson.loads(raw)
 
@@ -167,7 +167,7 @@ def _errors(api: Api, target: Target, new: Obj, old: Obj) -> list[FieldError]:
 
 
 async def _write(write: Write, record: Record, new: Obj, old: Obj) -> Written:
-    """From the check of the version to the store nothing waits."""
+    """Nothing awaits between the caller's check of the record and the write to the store."""
     if write.options.dry_run:
         return Written(new, None)
     kind, store = write.target.kind, write.api.store

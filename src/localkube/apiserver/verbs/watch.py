@@ -102,7 +102,7 @@ class _Follower:
         return self._render(type_, record.rv, body_of(record, self._kind))
 
     def _announces_end(self) -> bool:
-        """Whoever asks for no version in particular is told when they have seen all there was."""
+        """Whether a bookmark tells the client that it has all objects of the start."""
         options = self._options
         unasked = options.send_initial is None and not options.resource_version
         return options.bookmarks and (unasked or bool(options.send_initial))
