@@ -12,6 +12,10 @@ PRINTED = (
 _NOT_JSON = (
     "says where a text stops being JSON (line and column) in the words of our parser, not of Go's"
 )
+_PATCH = (
+    "a patch whose result does not fit its schema is shown as it was sent, where a real server "
+    "prints the whole object, or the patch as a Go map"
+)
 _EMPTY_LIST = "an empty list and none are the same to us, where Go tells them apart"
 _CRD = (
     "a CRD is established in the moment it is created, not by controllers a moment later, and has "
@@ -55,6 +59,10 @@ DIFFERENCES: dict[str, str] = {
     "create empty body": _NOT_JSON,
     "merge patch not json": _NOT_JSON,
     "list bad continue": _NOT_JSON,
+    "json patch: result has wrong type": _PATCH,
+    "merge patch unknown field strict": _PATCH,
+    "strategic: unknown field strict": _PATCH,
+    "strategic: wrong type": _PATCH,
     "secret: docker config": _NOT_JSON,
     "create with two controllers": PRINTED,
     "pod: nodeSelector is immutable": PRINTED,

@@ -66,7 +66,9 @@ DIFFERENCES: dict[str, dict[str, str]] = {
         ),
     },
     "patching": {
-        """kubectl patch deploy d --type=merge -p '{"spec":{"replicas":"many"}}'""": _OWNERS,
+        """kubectl patch deploy d --type=merge -p '{"spec":{"replicas":"many"}}'""": (
+            "the patch is shown as it was sent, where a real server prints the whole object"
+        ),
         "kubectl patch deploy d --subresource=scale --type=merge "
         """-p '{"spec":{"replicas":0}}'""": (
             "Go leaves out a zero, so that a real server forgets who owns replicas when they "

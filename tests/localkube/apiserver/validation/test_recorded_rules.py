@@ -29,8 +29,7 @@ TEXTS: list[str] = _RECORDED["texts"]
 
 
 # Refused by both, but for reasons that we word otherwise: what was allowed before may stay on an
-# update; a key that becomes empty; what is
-# wrong with JSON.
+# update; a key that becomes empty; what is wrong with JSON.
 _WORDED_OTHERWISE = {
     ("Pod-init", "update", "seLinuxChangePolicy"),
     ("PersistentVolumeClaim", "update", "apiGroup"),
