@@ -9,7 +9,7 @@ from gpupool.contract.objects import Obj
 from gpupool.kube.client import Kube
 from gpupool.kube.resources import PODS
 from gpupool.scheduler.cycle import GROUP_PATIENCE_S
-from gpupool.scheduler.groups import Group, group_of
+from gpupool.scheduler.groups import Group, Groups, group_of
 from gpupool.scheduler.run import Scheduler, SchedulerSettings
 from tests.scheduler.model_api import ModelApi
 from tests.scheduler.world import (
@@ -79,3 +79,11 @@ async def test_a_group_that_waits_for_long_says_for_how_long() -> None:
     assert said() == "pod group default/a waits for its pods: 1 of at least 2 are here."
     now_s[0] = GROUP_PATIENCE_S + 60
     assert said().endswith("are here. It has waited for 11 minutes.")
+
+
+def test_a_pod_can_leave_its_group() -> None:
+    groups, group = Groups(), Group("default", "g", 2)
+    groups.put("u", group)
+    assert set(groups.members(group)) == {"u"}
+    groups.put("u", None)
+    assert not groups.members(group)
