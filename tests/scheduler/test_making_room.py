@@ -7,6 +7,7 @@ import pytest
 from gpupool.scheduler import cycle
 from gpupool.scheduler.claims import LONGEST_CLAIM_S
 from gpupool.scheduler.cycle import BEING_CLEARED
+from gpupool.scheduler.pending import Pending
 from tests.scheduler.model_api import UNITS, Fate
 from tests.scheduler.stepped import Stepped
 
@@ -44,7 +45,7 @@ async def test_a_claim_on_a_node_that_is_gone_does_not_stop_other_pods_from_bein
     assert "preemption: 0/1 nodes are available" in stepped.said("second")
 
 
-def _parked(stepped: Stepped) -> list[cycle.Pending]:
+def _parked(stepped: Stepped) -> list[Pending]:
     return [stepped.state.pending[uid] for uid in stepped.scheduler._reports._news]
 
 
