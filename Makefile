@@ -75,6 +75,10 @@ check: $(READY) ## Format, lint, types, architecture and docs, without changing 
 	$(BIN)/lint-imports
 	$(BIN)/pytest -q tests/test_architecture.py tests/test_docs.py
 
+.PHONY: coverage
+coverage: $(BUILT) ## Measure line and branch coverage of what decides about GPUs; fails below 95 %
+	$(BIN)/python -m tools.coverage
+
 .PHONY: fix
 fix: $(READY) ## Format, and repair what the linter can
 	$(BIN)/ruff format .
