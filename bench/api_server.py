@@ -8,12 +8,12 @@ from pathlib import Path
 import orjson
 import uvloop
 
-from gpupool.contract.node_streams import NodeStreams
-from gpupool.contract.objects import Obj
-from gpupool.localcluster.apiserver.security import certificates
-from gpupool.localcluster.apiserver.security.identities import ADMIN
-from gpupool.localcluster.apiserver.security.tokens import StaticTokens
-from gpupool.localcluster.apiserver.server import build
+from kubeclient.objects import Obj
+from localkube.apiserver.security import certificates
+from localkube.apiserver.security.identities import ADMIN
+from localkube.apiserver.security.tokens import StaticTokens
+from localkube.apiserver.server import build
+from localkube.node_streams import NodeStreams
 
 
 class NoNodes:

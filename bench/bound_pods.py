@@ -18,15 +18,15 @@ from typing import NamedTuple
 from bench.apiserver import cpu_s
 from gpupool.contract.inventory import inventory_text
 from gpupool.contract.names import ANNOTATION_INVENTORY, RESOURCE_GPU
-from gpupool.contract.objects import Obj
 from gpupool.core.gpu import Card, Inventory
-from gpupool.kube.client import Kube
-from gpupool.kube.credentials import find_access
-from gpupool.kube.errors import AlreadyExists
-from gpupool.kube.https import connected
-from gpupool.kube.mirror import Mirror
-from gpupool.kube.resources import NODES, PODS, SERVICE_ACCOUNTS
 from gpupool.scheduler.run import WRITES_IN_FLIGHT
+from kubeclient.client import Kube
+from kubeclient.credentials import find_access
+from kubeclient.errors import AlreadyExists
+from kubeclient.https import connected
+from kubeclient.mirror import Mirror
+from kubeclient.objects import Obj
+from kubeclient.resources import NODES, PODS, SERVICE_ACCOUNTS
 from testbed.controlplane import ControlPlane
 from testbed.processes import Child, answers, wait_until
 

@@ -10,7 +10,8 @@ import time
 from typing import Any
 
 from gpupool.core.gpu import Card, GpuAsk, Inventory
-from gpupool.core.request import Node, PodRequest
+from gpupool.core.nodes import Node
+from gpupool.core.pods import PodRequest
 from gpupool.engine.cluster import Cluster
 from gpupool.engine.decide import Placement, decide
 from gpupool.engine.explain import explain

@@ -15,11 +15,11 @@ from pathlib import Path
 
 from bench.api_server import NoNodes
 from bench.pods import Requests, bindings, creates
-from gpupool.localcluster.apiserver.request import Answer, Request
-from gpupool.localcluster.apiserver.security import certificates
-from gpupool.localcluster.apiserver.security.identities import ADMIN
-from gpupool.localcluster.apiserver.security.tokens import StaticTokens
-from gpupool.localcluster.apiserver.server import ApiServer, build
+from localkube.apiserver.request import Answer, Request
+from localkube.apiserver.security import certificates
+from localkube.apiserver.security.identities import ADMIN
+from localkube.apiserver.security.tokens import StaticTokens
+from localkube.apiserver.server import ApiServer, build
 
 _REQUESTS = 256
 _AT_ONCE = 32

@@ -37,10 +37,10 @@ from bench.bound_pods import (
 from bench.saved import here_and_now, save
 from gpupool.cli.programs import event_loop
 from gpupool.contract.names import SCHEDULER_NAME
-from gpupool.contract.objects import Obj
-from gpupool.kube.client import Kube
 from gpupool.scheduler.extender_server import PREFIX
 from gpupool.scheduler.kube_scheduler_config import kube_scheduler_config
+from kubeclient.client import Kube
+from kubeclient.objects import Obj
 from testbed import build
 from testbed.controlplane import ControlPlane
 from testbed.processes import Child, free_ports

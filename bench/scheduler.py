@@ -17,17 +17,17 @@ import orjson
 
 from gpupool.contract.inventory import inventory_text
 from gpupool.contract.names import ANNOTATION_INVENTORY, LABEL_CGPU, RESOURCE_GPU_MEM
-from gpupool.contract.objects import Obj
 from gpupool.core.gpu import Card, Inventory
-from gpupool.kube.client import Kube
-from gpupool.kube.resources import NODES, PODS
-from gpupool.localcluster.apiserver.security import certificates
-from gpupool.localcluster.apiserver.security.identities import ADMIN
-from gpupool.localcluster.apiserver.security.tokens import StaticTokens
-from gpupool.localcluster.apiserver.server import build
-from gpupool.localcluster.kubelet.fleet import Fleet
-from gpupool.localcluster.kubelet.settings import FleetSettings
 from gpupool.scheduler.run import Scheduler, SchedulerSettings
+from kubeclient.client import Kube
+from kubeclient.objects import Obj
+from kubeclient.resources import NODES, PODS
+from localkube.apiserver.security import certificates
+from localkube.apiserver.security.identities import ADMIN
+from localkube.apiserver.security.tokens import StaticTokens
+from localkube.apiserver.server import build
+from localkube.kubelet.fleet import Fleet
+from localkube.kubelet.settings import FleetSettings
 
 _CARDS = 8
 _CARD_UNITS = 16

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from gpupool.localcluster.config.file_format import cluster_schema
+from gpupool.local.config.file_format import cluster_schema
 from tools.docs import PAGES
 
 ROOT = Path(__file__).parent.parent

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from gpupool.localcluster.config.cluster_file import ClusterFile, parse_cluster
+from gpupool.local.config.cluster_file import ClusterFile, parse_cluster
 from gpupool.testing import Cluster
 from testbed.find_kubectl import find_kubectl
 from tests.e2e.kubectl import eventually

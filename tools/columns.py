@@ -1,4 +1,4 @@
-"""Makes src/gpupool/localcluster/apiserver/tables/columns.json from the recorded tables.
+"""Makes src/localkube/apiserver/tables/columns.json from the recorded tables.
 
     python3 -m tools.columns
 
@@ -9,12 +9,12 @@ import json
 from pathlib import Path
 from typing import Any
 
-from gpupool.localcluster.apiserver.tables.rows import ROWS
+from localkube.apiserver.tables.rows import ROWS
 
 ROOT = Path(__file__).resolve().parents[1]
 RECORDED = ROOT / "tests/conformance/fixtures/tables.json"
 REQUESTS = ROOT / "tests/conformance/fixtures/requests.json"
-TARGET = ROOT / "src/gpupool/localcluster/apiserver/tables/columns.json"
+TARGET = ROOT / "src/localkube/apiserver/tables/columns.json"
 # Its two columns are those of every kind that the server has no printer for.
 DEFAULT = "rbac.authorization.k8s.io/roles"
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import click
 
 from gpupool.cli.main import gpupool
-from gpupool.localcluster.config.file_format import cluster_schema
+from gpupool.local.config.file_format import cluster_schema
 
 DOCS = Path(__file__).parent.parent / "docs"
 

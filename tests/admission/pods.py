@@ -8,8 +8,8 @@ from jsonpatch import JsonPatch
 
 from gpupool.admission.cards import ClusterCards
 from gpupool.admission.review import Rules, review_pod
-from gpupool.contract.objects import Obj
-from gpupool.core.request import Node
+from gpupool.core.nodes import Node
+from kubeclient.objects import Obj
 
 RULES = Rules(schedulers=frozenset({"system:kube-scheduler"}))
 BOTH_POOLS = ClusterCards(

@@ -7,12 +7,12 @@ from pathlib import Path
 
 from gpupool.admission.review import Rules
 from gpupool.admission.run import AdmissionSettings, run_admission
-from gpupool.kube.client import Kube
-from gpupool.localcluster.apiserver.request import User
-from gpupool.localcluster.apiserver.security import certificates
-from gpupool.localcluster.apiserver.security.identities import ADMIN, SCHEDULER
-from gpupool.localcluster.apiserver.security.tokens import StaticTokens
-from gpupool.localcluster.apiserver.server import ApiServer, build
+from kubeclient.client import Kube
+from localkube.apiserver.request import User
+from localkube.apiserver.security import certificates
+from localkube.apiserver.security.identities import ADMIN, SCHEDULER
+from localkube.apiserver.security.tokens import StaticTokens
+from localkube.apiserver.server import ApiServer, build
 from tests.conformance.api_server import NoNodes
 
 

@@ -18,8 +18,8 @@ from gpupool.admission.authority import (
     server_context,
     shared_authority,
 )
-from gpupool.kube.client import Kube
-from gpupool.kube.resources import SECRETS
+from kubeclient.client import Kube
+from kubeclient.resources import SECRETS
 from tests.admission.server import api_server
 
 NOW = datetime.datetime.now(datetime.UTC)

@@ -1,7 +1,7 @@
 import pytest
 
 from gpupool.admission.cards import ClusterCards
-from gpupool.contract.objects import Obj
+from kubeclient.objects import Obj
 from tests.admission.pods import admitted, container, pod, refusal
 
 LIMITS = "spec.containers[0].resources.limits"

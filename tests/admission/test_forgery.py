@@ -1,7 +1,7 @@
 import pytest
 
 from gpupool.admission.review import BadReview, review_allocation, review_pod
-from gpupool.contract.objects import Obj
+from kubeclient.objects import Obj
 from tests.admission.pods import BOTH_POOLS, RULES, container, pod, review
 
 

@@ -3,7 +3,7 @@ import copy
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpupool.contract.objects import Obj
+from kubeclient.objects import Obj
 from tests.admission.pods import admitted, answered, container, environment, pod
 
 

@@ -3,7 +3,7 @@ import json
 import pytest
 
 from gpupool.admission.cards import ClusterCards
-from gpupool.contract.objects import Obj
+from kubeclient.objects import Obj
 from tests.admission.pods import admitted, container, pod, refusal
 
 ANNOTATION = "scheduler.alpha.kubernetes.io/affinity"

@@ -21,11 +21,11 @@ from gpupool.admission.review import BadReview, Rules, review_pod
 from gpupool.admission.run import AdmissionSettings, Cards, run_admission
 from gpupool.admission.server import application
 from gpupool.contract.inventory import inventory_text
-from gpupool.contract.objects import Obj
 from gpupool.core.gpu import Card, Inventory
-from gpupool.kube.client import Kube
-from gpupool.kube.mirror import Mirror
-from gpupool.kube.resources import (
+from kubeclient.client import Kube
+from kubeclient.mirror import Mirror
+from kubeclient.objects import Obj
+from kubeclient.resources import (
     CLUSTER_ROLES,
     MUTATING_WEBHOOKS,
     NODES,

@@ -13,10 +13,10 @@ from cryptography import x509
 
 from gpupool.admission import authority, run
 from gpupool.admission.identity import Identity
-from gpupool.contract.objects import Obj
-from gpupool.kube.client import Headers, Kube, Query, Transport
-from gpupool.kube.resources import MUTATING_WEBHOOKS, PODS, SECRETS
-from gpupool.localcluster.apiserver.security.identities import ADMIN
+from kubeclient.client import Headers, Kube, Query, Transport
+from kubeclient.objects import Obj
+from kubeclient.resources import MUTATING_WEBHOOKS, PODS, SECRETS
+from localkube.apiserver.security.identities import ADMIN
 from tests.admission.pods import container, pod
 from tests.admission.server import webhook, whole_server
 from tests.admission.test_authority import handshake

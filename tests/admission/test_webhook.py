@@ -9,13 +9,13 @@ from pathlib import Path
 import pytest
 
 from gpupool.contract.inventory import inventory_text
-from gpupool.contract.objects import Obj
 from gpupool.core.gpu import Card, Inventory
-from gpupool.kube.client import Kube
-from gpupool.kube.errors import Refused
-from gpupool.kube.resources import NODES, PODS
-from gpupool.localcluster.apiserver.security.identities import ADMIN, SCHEDULER
-from gpupool.localcluster.apiserver.server import ApiServer
+from kubeclient.client import Kube
+from kubeclient.errors import Refused
+from kubeclient.objects import Obj
+from kubeclient.resources import NODES, PODS
+from localkube.apiserver.security.identities import ADMIN, SCHEDULER
+from localkube.apiserver.server import ApiServer
 from tests.admission.pods import container, environment, pod
 from tests.admission.server import webhook, whole_server
 

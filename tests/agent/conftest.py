@@ -5,13 +5,13 @@ from pathlib import Path
 
 import pytest
 
-from gpupool.kube.client import Kube
-from gpupool.localcluster.apiserver.inprocess import InProcess
-from gpupool.localcluster.apiserver.request import User
-from gpupool.localcluster.apiserver.security import certificates
-from gpupool.localcluster.apiserver.security.identities import ADMIN
-from gpupool.localcluster.apiserver.security.tokens import StaticTokens
-from gpupool.localcluster.apiserver.server import build
+from kubeclient.client import Kube
+from localkube.apiserver.inprocess import InProcess
+from localkube.apiserver.request import User
+from localkube.apiserver.security import certificates
+from localkube.apiserver.security.identities import ADMIN
+from localkube.apiserver.security.tokens import StaticTokens
+from localkube.apiserver.server import build
 from tests.agent.nodes import Node
 from tests.conformance.api_server import NoNodes
 

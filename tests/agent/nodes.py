@@ -8,18 +8,18 @@ from typing import Any
 
 from gpupool.agent.run import run_agent
 from gpupool.agent.settings import AgentSettings
-from gpupool.contract.objects import Obj
 from gpupool.hardware.simdriver import NodeFiles, inject
 from gpupool.hardware.simdriver_cards import CardProfile, card_profile
 from gpupool.hardware.simdriver_faults import parse_fault
 from gpupool.hardware.simdriver_state import Driver, new_state
 from gpupool.hardware.simulated import SimulatedDriver
-from gpupool.kube.client import MERGE_PATCH, Kube
-from gpupool.kube.resources import EVENTS, NODES
-from gpupool.kubeletapi.calling import Channel, channel_to
-from gpupool.kubeletapi.errors import RpcFailed
-from gpupool.kubeletapi.messages import HEALTHY, Device, RegisterRequest
-from gpupool.kubeletapi.serving import registration_service, serving
+from kubeclient.client import MERGE_PATCH, Kube
+from kubeclient.kubeletapi.calling import Channel, channel_to
+from kubeclient.kubeletapi.errors import RpcFailed
+from kubeclient.kubeletapi.messages import HEALTHY, Device, RegisterRequest
+from kubeclient.kubeletapi.serving import registration_service, serving
+from kubeclient.objects import Obj
+from kubeclient.resources import EVENTS, NODES
 
 NAME = "node-1"
 M40 = card_profile("Tesla M40", 12209)

@@ -13,13 +13,13 @@ from gpupool.agent.auditor import REASON, Auditor
 from gpupool.agent.metrics import Metrics
 from gpupool.agent.owners import owner_by_cgroup
 from gpupool.agent.shares import Shares
-from gpupool.contract.objects import Obj
 from gpupool.core.gpu import Isolation
 from gpupool.hardware.driver import ProgramUse
 from gpupool.hardware.simulated import SimulatedDriver
-from gpupool.kube.errors import NotFound
-from gpupool.kube.events import Recorder
-from gpupool.kube.resources import PODS
+from kubeclient.errors import NotFound
+from kubeclient.events import Recorder
+from kubeclient.objects import Obj
+from kubeclient.resources import PODS
 from tests.agent.nodes import NAME, V100, Node
 from tests.agent.test_shrinks import pod
 

@@ -11,9 +11,9 @@ from gpupool.contract.names import (
     LEASE_NAMESPACE,
     SCHEDULER_LEASE,
 )
-from gpupool.contract.objects import Obj
-from gpupool.kube.errors import NotFound
-from gpupool.kube.resources import LEASES, NODES, PODS, SECRETS
+from kubeclient.errors import NotFound
+from kubeclient.objects import Obj
+from kubeclient.resources import LEASES, NODES, PODS, SECRETS
 from tests.agent.nodes import M40, NAME, Node
 
 HERE = "kube-system"

@@ -19,7 +19,7 @@ from gpupool.core.gpu import (
     GpuMode,
     Isolation,
 )
-from gpupool.kubeletapi.messages import (
+from kubeclient.kubeletapi.messages import (
     HEALTHY,
     MAX_MESSAGE_BYTES,
     ContainerDevices,
@@ -28,7 +28,7 @@ from gpupool.kubeletapi.messages import (
     ListPodResourcesResponse,
     PodResources,
 )
-from gpupool.kubeletapi.wire import encode
+from kubeclient.kubeletapi.wire import encode
 
 GPU, MEM, PERCENT = "nvidia.com/gpu", "aliyun.com/gpu-mem", "aliyun.com/gpu-core.percentage"
 M40 = Card(0, "GPU-a", "Tesla M40", 12209)

@@ -127,7 +127,7 @@ async def test_without_a_driver_it_says_so_once_and_comes_back_by_itself(node: N
 
 
 async def test_a_node_that_is_made_anew_is_labelled_anew(node: Node) -> None:
-    from gpupool.kube.resources import NODES
+    from kubeclient.resources import NODES
 
     await node.create()
     node.insert([M40])

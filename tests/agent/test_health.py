@@ -9,15 +9,15 @@ from gpupool.contract.inventory import inventory_of
 from gpupool.core.gpu import Allocation, CardShare, ContainerGpus, Isolation
 from gpupool.hardware.driver import Xid
 from gpupool.hardware.simdriver_state import card_uuid
-from gpupool.kube.resources import NODES, PODS
-from gpupool.kubeletapi.messages import (
+from kubeclient.kubeletapi.messages import (
     AllocatableResourcesResponse,
     ContainerDevices,
     ContainerResources,
     ListPodResourcesResponse,
     PodResources,
 )
-from gpupool.kubeletapi.serving import pod_resources_service, serving
+from kubeclient.kubeletapi.serving import pod_resources_service, serving
+from kubeclient.resources import NODES, PODS
 from tests.agent.nodes import M40, NAME, Node
 
 GPU, MEM = "nvidia.com/gpu", "aliyun.com/gpu-mem"

@@ -7,8 +7,8 @@ import pytest
 from gpupool.agent.plugin import ResourcePlugin
 from gpupool.contract.names import NVIDIA_PLUGIN_SOCKET
 from gpupool.contract.nodes import node_of
-from gpupool.kubeletapi.errors import BadSocketPath, RpcFailed
-from gpupool.kubeletapi.messages import AllocateRequest, ContainerAllocateRequest, Mount
+from kubeclient.kubeletapi.errors import BadSocketPath, RpcFailed
+from kubeclient.kubeletapi.messages import AllocateRequest, ContainerAllocateRequest, Mount
 from tests.agent.nodes import M40, V100, Node
 
 GPU, MEM, PERCENT = "nvidia.com/gpu", "aliyun.com/gpu-mem", "aliyun.com/gpu-core.percentage"

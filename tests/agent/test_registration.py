@@ -12,7 +12,7 @@ import pytest
 from gpupool.agent import registration
 from gpupool.agent.plugin import ResourcePlugin
 from gpupool.agent.registration import is_listened_to, keep_registered
-from gpupool.kubeletapi.errors import RpcFailed
+from kubeclient.kubeletapi.errors import RpcFailed
 
 
 def test_pauses_double_up_to_half_a_minute() -> None:

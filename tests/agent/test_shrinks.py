@@ -9,11 +9,11 @@ from gpupool.agent.pod_files import kubelet_volumes
 from gpupool.agent.shrinks import IN_FORCE_S, Shrinks
 from gpupool.contract.allocation import allocation_annotations
 from gpupool.contract.names import ANNOTATION_SHRINKING, ANNOTATION_SHRINKS
-from gpupool.contract.objects import Obj
 from gpupool.contract.resize import ShrinkReport, node_reports
 from gpupool.core.gpu import Allocation, CardShare, ContainerGpus, Isolation
 from gpupool.hardware.limiter_region import MAGIC, UNIT, UNIT_BITS, VERSION, Region
-from gpupool.kube.resources import PODS
+from kubeclient.objects import Obj
+from kubeclient.resources import PODS
 from tests.agent.nodes import NAME, V100, Node
 
 LIMITS = "GPU-a 1024 0\n"

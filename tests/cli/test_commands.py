@@ -8,9 +8,9 @@ import pytest
 from click.testing import CliRunner, Result
 
 from gpupool import __version__
-from gpupool.cli.home import ClusterDirectory, Home
 from gpupool.cli.main import COMMANDS, gpupool
-from gpupool.localcluster.apiserver.security.data_directory import Lock
+from gpupool.local.home import ClusterDirectory, Home
+from localkube.data_directory import Lock
 
 
 def run(*arguments: str, stdin: str = "") -> Result:

@@ -17,7 +17,7 @@ from gpupool.cli.main import gpupool
 from gpupool.hardware.simdriver import NodeFiles, create_node
 from gpupool.hardware.simdriver_cards import card_profile
 from gpupool.hardware.simdriver_state import Driver, NotBuilt, card_uuid, new_state
-from gpupool.localcluster.kubelet.node_files import node_driver
+from localkube.kubelet.node_files import node_hardware
 from tests.conformance.api_server import Address, api_server
 
 NODE = "node-1"
@@ -55,7 +55,7 @@ def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Of a node in a local cluster of this user."""
     home = tmp_path / "home"
     cluster = home / "clusters" / "default"
-    files = NodeFiles(node_driver(cluster / "pods", NODE))
+    files = NodeFiles(node_hardware(cluster / "pods", NODE))
     files.directory.mkdir(parents=True)
     (cluster / ".gpupool").write_text("1\n")
     files.state.write_bytes(bytes(new_state(NODE, [CARD, CARD], Driver())))
@@ -88,8 +88,8 @@ def agent(kubeconfig: Path, state: Path, directory: Path) -> Iterator[subprocess
 
 def make_node(kubeconfig: Path) -> None:
     from gpupool.cli.programs import ask_cluster
-    from gpupool.kube.client import Kube
-    from gpupool.kube.resources import NODES
+    from kubeclient.client import Kube
+    from kubeclient.resources import NODES
 
     async def create(kube: Kube) -> None:
         await kube.create(NODES, {"kind": "Node", "apiVersion": "v1", "metadata": {"name": NODE}})

@@ -9,12 +9,12 @@ from pathlib import Path
 
 import uvloop
 
-from gpupool.contract.node_streams import NodeStreams
-from gpupool.contract.objects import Obj
-from gpupool.localcluster.apiserver.request import User
-from gpupool.localcluster.apiserver.security import certificates
-from gpupool.localcluster.apiserver.security.tokens import StaticTokens
-from gpupool.localcluster.apiserver.server import build
+from kubeclient.objects import Obj
+from localkube.apiserver.request import User
+from localkube.apiserver.security import certificates
+from localkube.apiserver.security.tokens import StaticTokens
+from localkube.apiserver.server import build
+from localkube.node_streams import NodeStreams
 
 # As whom the requests to the real server were made.
 _RECORDED_ADMIN = User("admin", ("system:masters", "system:authenticated"), "admin")

@@ -1,8 +1,8 @@
 """Which of the recorded paths our server serves."""
 
-from gpupool.localcluster.apiserver.kinds import Kinds
-from gpupool.localcluster.apiserver.kinds_builtin import builtin_kinds
-from gpupool.localcluster.apiserver.routing import Target, route
+from localkube.apiserver.kinds import Kinds
+from localkube.apiserver.kinds_builtin import builtin_kinds
+from localkube.apiserver.routing import Target, route
 
 KINDS = Kinds(builtin_kinds())
 

@@ -1,7 +1,7 @@
 """Every sample that was sent to a real kube-apiserver is stored alike by ours, end to end.
 
 What only the pure part has to do with (defaults) is tested beside it, in
-tests/localcluster/apiserver/test_recorded_defaults.py.
+tests/localkube/apiserver/test_recorded_defaults.py.
 """
 
 import json

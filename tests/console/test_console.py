@@ -23,7 +23,7 @@ IN_A_POD = """
 import asyncio, sys
 from gpupool.cli.console import look
 from gpupool.console.run import ConsoleSettings, by_token, run_console
-from gpupool.kube.credentials import find_access
+from kubeclient.credentials import find_access
 async def main():
     access = await find_access({}, kubeconfig=sys.argv[1])
     said = lambda port: print(f"at http://127.0.0.1:{port}/", flush=True)

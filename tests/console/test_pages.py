@@ -16,7 +16,8 @@ from gpupool.core.gpu import (
     Inventory,
     Isolation,
 )
-from gpupool.core.request import Node, PodRequest
+from gpupool.core.nodes import Node
+from gpupool.core.pods import PodRequest
 from gpupool.engine.cluster import Cluster
 
 V100 = "Tesla V100-SXM2-16GB"

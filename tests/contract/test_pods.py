@@ -2,9 +2,9 @@
 
 from typing import Any
 
-from gpupool.contract.pods import pod_request, pod_resources
-from gpupool.core.request import NodeOperator
-from gpupool.core.selectors import EVERYTHING
+from gpupool.contract.pods import pod_request
+from kubeclient.placement import NodeOperator, pod_resources
+from kubeclient.selectors import EVERYTHING
 
 
 def container(name: str = "c", restart: str = "", **requests: str) -> dict[str, Any]:

@@ -1,8 +1,8 @@
 import pytest
 
-from gpupool.contract.objects import Obj
 from gpupool.contract.pods import pod_request
 from gpupool.contract.quotas import quota_of
+from kubeclient.objects import Obj
 
 METADATA = {"name": "q", "namespace": "default", "uid": "1"}
 PLAIN: Obj = {"containers": [{"name": "c"}]}

@@ -4,7 +4,8 @@ from typing import Any
 
 from gpupool.contract.pods import pod_request
 from gpupool.contract.volumes import Storage, with_volumes
-from gpupool.core.request import NodeOperator, NodeRequirement, NodeTerm, PodRequest
+from gpupool.core.pods import PodRequest
+from kubeclient.placement import NodeOperator, NodeRequirement, NodeTerm
 
 ZONE = {"matchExpressions": [{"key": "zone", "operator": "In", "values": ["a"]}]}
 LOCAL = {"spec": {"nodeAffinity": {"required": {"nodeSelectorTerms": [ZONE]}}}}

@@ -9,9 +9,9 @@ import pytest
 import yaml
 
 from gpupool import __version__
-from gpupool.contract.objects import Obj
-from gpupool.localcluster.apiserver.security.bootstrap_rules import GPUPOOL_ROLES
+from gpupool.local.roles import ROLES
 from gpupool.testing import Cluster
+from kubeclient.objects import Obj
 from testbed.find_kubectl import ensure_kubectl
 from tests.e2e.kubectl import Kubectl
 
@@ -82,7 +82,7 @@ def test_no_role_may_more_than_the_local_cluster_gives_it(name: str) -> None:
         for each in objects("second-scheduler")
         if each["kind"] == "ClusterRole" and each["metadata"]["name"] == name
     )
-    extra = set(permissions(role["rules"])) - set(permissions(list(GPUPOOL_ROLES[name])))
+    extra = set(permissions(role["rules"])) - set(permissions(list(ROLES[name])))
     assert not extra
 
 

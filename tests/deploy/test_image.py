@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from gpupool.contract.objects import Obj
+from kubeclient.objects import Obj
 from testbed.dockerfile import Stage, read_stages
 
 ROOT = Path(__file__).parent.parent.parent

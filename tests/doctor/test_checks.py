@@ -8,9 +8,9 @@ from dataclasses import replace
 import pytest
 
 from gpupool.admission.authority import new_authority
-from gpupool.contract.objects import Obj
 from gpupool.doctor.checks import judge
 from gpupool.doctor.evidence import Evidence, Level, Right
+from kubeclient.objects import Obj
 
 NOW = datetime.datetime(2026, 11, 16, tzinfo=datetime.UTC)
 AUTHORITY = new_authority(NOW).bundle_pem

@@ -6,8 +6,8 @@ import urllib.error
 import urllib.request
 from functools import cache
 
-from gpupool.contract.objects import Obj
 from gpupool.testing import Cluster
+from kubeclient.objects import Obj
 
 
 @cache

@@ -15,7 +15,7 @@ from typing import Protocol
 
 import pytest
 
-from gpupool.contract import names
+from gpupool.local.names import NAMES
 from gpupool.testing import Cluster
 from testbed.find_kubectl import ensure_kubectl
 from tests.e2e.api import call, has_service_account, make_namespace, ready_nodes
@@ -115,7 +115,7 @@ def namespace(cluster: Cluster, request: pytest.FixtureRequest) -> Iterator[str]
 def _namespace(cluster: Cluster, purpose: str, runtime: str) -> Iterator[str]:
     words = re.sub(r"[^a-z0-9]+", "-", purpose.removeprefix("test_").lower())
     name = f"{words[:40].strip('-')}-{next(_serial)}"
-    make_namespace(cluster, name, {names.ANNOTATION_RUNTIME: runtime})
+    make_namespace(cluster, name, {NAMES.runtime_annotation: runtime})
     eventually(lambda: has_service_account(cluster, name))
     yield name
     call(cluster, "DELETE", f"/api/v1/namespaces/{name}")

@@ -11,7 +11,7 @@ from pathlib import Path
 from tempfile import NamedTemporaryFile
 from typing import TypeVar
 
-from gpupool.contract.objects import Obj
+from kubeclient.objects import Obj
 
 PATIENCE_S = 60.0
 LONGEST_S = 90.0  # for any one command

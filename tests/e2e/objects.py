@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from gpupool.contract.objects import Obj
+from kubeclient.objects import Obj
 
 LABELS = {"app": "web"}
 

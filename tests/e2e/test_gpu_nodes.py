@@ -10,7 +10,7 @@ from urllib.parse import urlencode
 
 import pytest
 
-from gpupool.contract.objects import Obj
+from kubeclient.objects import Obj
 from tests.e2e.gpu_cluster import (
     AGENTS,
     GPU_NODES,

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from gpupool.contract.objects import Obj
 from gpupool.testing import Cluster
+from kubeclient.objects import Obj
 from tests.e2e.api import call
 
 pytestmark = pytest.mark.clients

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from gpupool.contract.objects import Obj
+from kubeclient.objects import Obj
 from tests.e2e.kubectl import Ended, Kubectl, eventually, stream_of
 from tests.e2e.objects import config_map, container, deployment, pod
-from tests.localcluster.apiserver.admission.webhook_server import patching, serving
+from tests.localkube.apiserver.admission.webhook_server import patching, serving
 
 pytestmark = pytest.mark.kubectl
 

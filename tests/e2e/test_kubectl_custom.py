@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from gpupool.contract.objects import Obj
+from kubeclient.objects import Obj
 from tests.e2e.kubectl import Kubectl, eventually, stream_of
 
 pytestmark = pytest.mark.kubectl

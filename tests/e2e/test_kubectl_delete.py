@@ -2,7 +2,7 @@
 
 import pytest
 
-from gpupool.contract.objects import Obj
+from kubeclient.objects import Obj
 from tests.e2e.kubectl import Kubectl, eventually, stream_of
 from tests.e2e.objects import config_map, deployment, pod, service, workload
 

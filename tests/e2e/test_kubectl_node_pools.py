@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 
 from gpupool.contract import names
-from gpupool.contract.objects import Obj
+from gpupool.local.names import NAMES
 from gpupool.testing import Cluster
+from kubeclient.objects import Obj
 from tests.e2e.api import ready_nodes
 from tests.e2e.kubectl import Kubectl, eventually, stream_of
 from tests.e2e.objects import budget, container, deployment, template
@@ -31,7 +32,7 @@ def cluster() -> Iterator[Cluster]:
 @pytest.fixture
 def kubectl(cluster: Cluster, kubectl_program: Path, tmp_path: Path) -> Iterator[Kubectl]:
     made = Kubectl(kubectl_program, cluster.kubeconfig, tmp_path)
-    made("annotate", "namespace", "default", f"{names.ANNOTATION_RUNTIME}=timer", "--overwrite")
+    made("annotate", "namespace", "default", f"{NAMES.runtime_annotation}=timer", "--overwrite")
     yield made
     made("delete", "deploy,pods,pdb", "--all", "--now")
     others = [name for name in made.names("nodepools") if name != "base"]

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from gpupool.contract import names
+from gpupool.local.names import NAMES
 from gpupool.testing import Cluster
 from tests.e2e.api import ready_nodes
 from tests.e2e.kubectl import Kubectl, eventually
@@ -28,7 +28,7 @@ def cluster() -> Iterator[Cluster]:
 @pytest.fixture
 def kubectl(cluster: Cluster, kubectl_program: Path, tmp_path: Path) -> Iterator[Kubectl]:
     made = Kubectl(kubectl_program, cluster.kubeconfig, tmp_path)
-    made("annotate", "namespace", "default", f"{names.ANNOTATION_RUNTIME}=timer", "--overwrite")
+    made("annotate", "namespace", "default", f"{NAMES.runtime_annotation}=timer", "--overwrite")
     yield made
     made("uncordon", *made.names("nodes"))
     made("delete", "deploy,rs,sts,ds,pods,pdb", "--all", "--now", "--wait=true")
@@ -143,7 +143,7 @@ def test_an_eviction_asked_for_by_hand(kubectl: Kubectl) -> None:
 
 def test_top_shows_what_is_used(kubectl: Kubectl) -> None:
     busy = shell("while :; do :; done", resources={"limits": {"cpu": "1"}})
-    notes = {names.ANNOTATION_RUNTIME: "process"}
+    notes = {NAMES.runtime_annotation: "process"}
     kubectl.apply(deployment("busy", 1, template=template(busy, annotations=notes)))
     kubectl("rollout", "status", "deployment/busy")
     row = re.compile(r"^busy-\S+\s+(\d+)m\s+[1-9]\d*Mi\s*$", re.MULTILINE)
@@ -170,7 +170,7 @@ def test_a_node_that_falls_silent_is_not_ready(kubectl: Kubectl) -> None:
     kubectl.apply(deployment("web", 2, template=made))
     kubectl("rollout", "status", "deployment/web")
     node = sorted(nodes_of(kubectl))[0]
-    kubectl("annotate", "node", node, f"{names.ANNOTATION_KUBELET}=stopped")
+    kubectl("annotate", "node", node, f"{NAMES.kubelet_annotation}=stopped")
     kubectl.wait("condition=Ready=Unknown", f"node/{node}", within_s=60)
     assert re.search(rf"{node}\s+NotReady", kubectl("get", "nodes"))
     keys = eventually(lambda: kubectl.field(".spec.taints[*].key", "node", node))
@@ -185,6 +185,6 @@ def test_a_node_that_falls_silent_is_not_ready(kubectl: Kubectl) -> None:
         ]
 
     eventually(lambda: not running_there(), 30)
-    kubectl("annotate", "node", node, f"{names.ANNOTATION_KUBELET}-")
+    kubectl("annotate", "node", node, f"{NAMES.kubelet_annotation}-")
     kubectl.wait("condition=Ready", f"node/{node}", within_s=30)
     eventually(lambda: node not in kubectl("get", "pods", "-o", "wide"))

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from gpupool.contract import names
+from gpupool.local.names import NAMES
 from gpupool.testing import Cluster
 from tests.e2e.api import ready_nodes
 from tests.e2e.kubectl import Kubectl, eventually
@@ -28,7 +28,7 @@ def kubectl(cluster: Cluster, kubectl_program: Path, tmp_path: Path) -> Kubectl:
 
 
 def test_nothing_is_lost_when_it_is_killed(cluster: Cluster, kubectl: Kubectl) -> None:
-    kubectl("annotate", "namespace", "default", f"{names.ANNOTATION_RUNTIME}=timer")
+    kubectl("annotate", "namespace", "default", f"{NAMES.runtime_annotation}=timer")
     kubectl.apply(config_map("c", a="1"), deployment("web", 2))
     kubectl("rollout", "status", "deployment/web")
     before = kubectl.names("pods")

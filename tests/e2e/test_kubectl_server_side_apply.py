@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from gpupool.contract.objects import Obj
+from kubeclient.objects import Obj
 from tests.e2e.kubectl import Kubectl, stream_of
 from tests.e2e.objects import config_map, container, deployment, template
 

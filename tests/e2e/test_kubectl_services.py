@@ -5,7 +5,7 @@ import urllib.request
 
 import pytest
 
-from gpupool.contract import names
+from gpupool.local.names import NAMES
 from tests.e2e.kubectl import Kubectl, eventually
 from tests.e2e.objects import container, deployment, pod, service, shell, template
 
@@ -26,7 +26,7 @@ def port_of(kubectl: Kubectl, name: str, port: int) -> str:
     notes: dict[str, str] = kubectl.json("get", "service", name)["metadata"].get("annotations", {})
     moved = dict(
         pair.split("=")
-        for pair in notes.get(names.ANNOTATION_LOAD_BALANCER_PORTS, "").split(",")
+        for pair in notes.get(NAMES.load_balancer_ports_annotation, "").split(",")
         if pair
     )
     return moved.get(str(port), str(port))

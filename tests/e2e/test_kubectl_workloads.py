@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from gpupool.contract import names
-from gpupool.contract.objects import Obj
+from gpupool.local.names import NAMES
+from kubeclient.objects import Obj
 from tests.e2e.kubectl import Kubectl, eventually
 from tests.e2e.objects import container, deployment, service, template, workload
 
@@ -16,7 +16,7 @@ pytestmark = pytest.mark.kubectl
 
 def ending(code: int = 0, seconds: float = 0.0) -> Obj:
     """A template whose containers end by themselves."""
-    notes = {names.ANNOTATION_RUN_SECONDS: str(seconds), names.ANNOTATION_EXIT_CODE: str(code)}
+    notes = {NAMES.run_seconds_annotation: str(seconds), NAMES.exit_code_annotation: str(code)}
     made = template(container("main", "busybox"), annotations=notes, restartPolicy="Never")
     del made["metadata"]["labels"]
     return made

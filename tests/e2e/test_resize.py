@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from gpupool.contract.objects import Obj
 from gpupool.testing import Cluster
+from kubeclient.objects import Obj
 from tests.e2e.gpu_cluster import SHARED_POOLS
 from tests.e2e.kubectl import Ended, Kubectl, eventually
 

@@ -3,7 +3,8 @@
 from typing import Any
 
 from gpupool.core.gpu import Allocation, Card, GpuAsk, Inventory
-from gpupool.core.request import Node, PodRequest
+from gpupool.core.nodes import Node
+from gpupool.core.pods import PodRequest
 from gpupool.engine.cluster import Cluster
 from gpupool.engine.decide import Placement, Unschedulable, decide
 from gpupool.engine.policies import POLICIES

@@ -14,7 +14,9 @@ from gpupool.core.gpu import (
     GpuMode,
     Isolation,
 )
-from gpupool.core.request import Node, NodeTerm, PodRequest, PodTerm, Spread
+from gpupool.core.nodes import Node
+from gpupool.core.pods import PodRequest, PodTerm, Spread
+from kubeclient.placement import NodeTerm
 
 
 @dataclass

@@ -6,19 +6,17 @@ from typing import Any
 from hypothesis import strategies as st
 
 from gpupool.core.gpu import Card, CardHealth, CardPlacement, GpuAsk, GpuMode, Inventory
-from gpupool.core.request import (
+from gpupool.core.nodes import Node
+from gpupool.core.pods import PodRequest, PodTerm, Spread
+from kubeclient.placement import (
     HostPort,
-    Node,
     NodeOperator,
     NodeRequirement,
     NodeTerm,
-    PodRequest,
-    PodTerm,
-    Spread,
     Taint,
     Toleration,
 )
-from gpupool.core.selectors import EVERYTHING, LabelSelector, parse_label_selector
+from kubeclient.selectors import EVERYTHING, LabelSelector, parse_label_selector
 
 NODE_NAMES = ("n0", "n1", "n2", "n3")
 UIDS = tuple(f"u{number}" for number in range(12))

@@ -2,12 +2,13 @@
 
 from typing import Any
 
-from gpupool.core.request import Node, PodRequest, PodTerm, Spread
-from gpupool.core.selectors import parse_label_selector
+from gpupool.core.nodes import Node
+from gpupool.core.pods import PodRequest, PodTerm, Spread
 from gpupool.engine.candidates import NOT_KNOWN, candidates
 from gpupool.engine.change_log import KEPT
 from gpupool.engine.cluster import Cluster
 from gpupool.engine.decide import Placement, Unschedulable, decide, decide_on
+from kubeclient.selectors import parse_label_selector
 from tests.engine.building import POLICY, ROOMY, cluster_of, gpu_node, shared, whole
 
 APP = parse_label_selector("app=a")

@@ -5,20 +5,20 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpupool.core.request import (
-    HostPort,
-    Node,
-    NodeOperator,
-    NodeRequirement,
-    NodeTerm,
-    PodRequest,
-    Taint,
-    Toleration,
-)
+from gpupool.core.nodes import Node
+from gpupool.core.pods import PodRequest
 from gpupool.engine.cluster import Cluster
 from gpupool.engine.decide import Placement, Unschedulable, decide
 from gpupool.engine.policies import DEFAULT, POLICIES
 from gpupool.engine.policies.mix import Mix
+from kubeclient.placement import (
+    HostPort,
+    NodeOperator,
+    NodeRequirement,
+    NodeTerm,
+    Taint,
+    Toleration,
+)
 
 ROOMY = {"cpu": 4000, "memory": 100, "pods": 10}
 POLICY = POLICIES[DEFAULT](Mix())

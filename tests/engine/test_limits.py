@@ -4,11 +4,13 @@ from typing import Any
 
 import pytest
 
-from gpupool.core.request import HostPort, Node, PodRequest, PodTerm
-from gpupool.core.selectors import parse_label_selector
+from gpupool.core.nodes import Node
+from gpupool.core.pods import PodRequest, PodTerm
 from gpupool.engine import change_log, label_columns, pod_index, verdicts
 from gpupool.engine.cluster import Cluster
 from gpupool.engine.decide import Placement, Unschedulable, decide, decide_on
+from kubeclient.placement import HostPort
+from kubeclient.selectors import parse_label_selector
 from tests.engine.building import POLICY, ROOMY, cluster_of, gpu_node, place, shared, whole
 
 
@@ -95,7 +97,7 @@ def test_verdicts_that_missed_too_many_changes_of_nodes_are_made_anew(
 
 
 def test_a_taken_port_closes_one_node_for_pods_with_gpus_too() -> None:
-    port = HostPort("TCP", "", 80)
+    port = HostPort("0.0.0.0", "TCP", 80)
     cluster = cluster_of(gpu_node("m", 2), gpu_node("n", 2))
     assert not isinstance(place(cluster, shared("a", 1, host_ports=(port,))), str)
     assert not isinstance(place(cluster, shared("b", 1, host_ports=(port,))), str)

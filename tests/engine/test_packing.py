@@ -3,7 +3,7 @@
 import pytest
 
 from gpupool.core.gpu import Card, Inventory
-from gpupool.core.request import Node
+from gpupool.core.nodes import Node
 from gpupool.engine import packing as packing_module
 from gpupool.engine.cluster import Cluster
 from gpupool.engine.packing import Packing, card_sizes

@@ -4,11 +4,11 @@ from typing import Any
 
 import pytest
 
-from gpupool.core.request import DisruptionBudget, PodRequest
-from gpupool.core.selectors import parse_label_selector
+from gpupool.core.pods import DisruptionBudget, PodRequest
 from gpupool.engine import preempt as preempt_module
 from gpupool.engine.cluster import Cluster
 from gpupool.engine.preempt import NoPreemption, Preemption, preempt, preempt_on
+from kubeclient.selectors import parse_label_selector
 from tests.engine.building import POLICY, cluster_of, gpu_node, gpu_pod, place, shared, whole
 
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from gpupool.core.gpu import Allocation, CardHealth, CardShare, GpuAsk
-from gpupool.core.request import PodRequest
+from gpupool.core.pods import PodRequest
 from gpupool.core.resize import ONLY
 from gpupool.engine.cluster import Cluster
 from gpupool.engine.resize import NoResize, room_for, wanted_allocation, within_quotas

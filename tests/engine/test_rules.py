@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from gpupool.core.gpu import Allocation
-from gpupool.core.request import PodRequest
+from gpupool.core.pods import PodRequest
 from gpupool.engine.candidates import candidates
 from gpupool.engine.cluster import Cluster
 from gpupool.engine.decide import Placement, Unschedulable, decide

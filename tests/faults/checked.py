@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-from gpupool.contract.objects import Obj
+from kubeclient.objects import Obj
 from tests.faults import model
 from tests.faults.in_process import Following, Served
 from tests.faults.model import Change, Kind, Place, Selection, Thing

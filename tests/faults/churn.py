@@ -12,9 +12,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from gpupool.contract.allocation import pod_allocation
-from gpupool.contract.objects import Obj
-from gpupool.kube.client import Kube
-from gpupool.kube.resources import PODS
+from kubeclient.client import Kube
+from kubeclient.objects import Obj
+from kubeclient.resources import PODS
 
 _LOOK_EVERY_S = 0.1
 

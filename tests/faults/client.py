@@ -9,9 +9,9 @@ from urllib.parse import urlencode
 
 import orjson
 
-from gpupool.contract.objects import Obj
+from kubeclient.objects import Obj
 from tests.faults.api_child import TOKEN, ApiChild
-from tests.localcluster.apiserver.http.wire_client import Answered, Wire
+from tests.localkube.apiserver.http.wire_client import Answered, Wire
 
 CONFIGMAPS = "/api/v1/namespaces/default/configmaps"
 PODS = "/api/v1/namespaces/default/pods"

@@ -10,13 +10,13 @@ from urllib.parse import urlencode
 
 import orjson
 
-from gpupool.contract.objects import Obj
-from gpupool.localcluster.apiserver.request import Answer, Reply, Request, Stream
-from gpupool.localcluster.apiserver.security import certificates
-from gpupool.localcluster.apiserver.security.certificates import Certificates
-from gpupool.localcluster.apiserver.security.identities import ADMIN
-from gpupool.localcluster.apiserver.security.tokens import StaticTokens
-from gpupool.localcluster.apiserver.server import ApiServer, build
+from kubeclient.objects import Obj
+from localkube.apiserver.request import Answer, Reply, Request, Stream
+from localkube.apiserver.security import certificates
+from localkube.apiserver.security.certificates import Certificates
+from localkube.apiserver.security.identities import ADMIN
+from localkube.apiserver.security.tokens import StaticTokens
+from localkube.apiserver.server import ApiServer, build
 from tests.conformance.api_server import NoNodes
 
 JSON = "application/json"

@@ -7,7 +7,7 @@ beginning, and nothing is fast.
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
-from gpupool.contract.objects import Obj
+from kubeclient.objects import Obj
 
 Place = tuple[str, str]  # namespace, name
 Labels = frozenset[tuple[str, str]]

@@ -17,11 +17,11 @@ import orjson
 import uvloop
 
 from gpupool.cli.log_format import log_to_stderr
-from gpupool.localcluster.apiserver.security import certificates
-from gpupool.localcluster.apiserver.security.identities import ADMIN
-from gpupool.localcluster.apiserver.security.tokens import StaticTokens
-from gpupool.localcluster.apiserver.server import build
-from gpupool.localcluster.apiserver.store.file import StoreDamaged
+from localkube.apiserver.security import certificates
+from localkube.apiserver.security.identities import ADMIN
+from localkube.apiserver.security.tokens import StaticTokens
+from localkube.apiserver.server import build
+from localkube.apiserver.store.file import StoreDamaged
 from tests.conformance.api_server import NoNodes
 
 

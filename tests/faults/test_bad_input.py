@@ -18,7 +18,7 @@ from tests.faults.bombs import (
     YAML_BODIES,
 )
 from tests.faults.client import CONFIGMAPS, connected
-from tests.localcluster.apiserver.http.wire_client import Answered
+from tests.localkube.apiserver.http.wire_client import Answered
 
 GROWTH_MB = 48  # that a whole module of attacks may leave behind
 QUICK_S = 5.0  # for any answer

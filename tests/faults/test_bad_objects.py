@@ -13,8 +13,8 @@ from typing import Any
 import orjson
 import pytest
 
-from gpupool.localcluster.apiserver.request import Answer, Request, Stream, Upgrade
-from gpupool.localcluster.apiserver.security.identities import ADMIN
+from localkube.apiserver.request import Answer, Request, Stream, Upgrade
+from localkube.apiserver.security.identities import ADMIN
 from tests.conformance.record.case import TABLE, Case
 from tests.conformance.record.case import Request as Step
 from tests.conformance.record.cases import CASES

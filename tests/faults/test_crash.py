@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from gpupool.contract.objects import Obj
+from kubeclient.objects import Obj
 from tests.faults.api_child import ApiChild, Nursery
 from tests.faults.client import CONFIGMAPS, PODS, Client, Cut, connected
 from tests.faults.workload import COUNTER, Key, Ledger, Writer, is_exactly

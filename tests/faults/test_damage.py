@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from gpupool.cli.home import Home
-from gpupool.cli.server_process import stop_server
+from gpupool.local.home import Home
+from gpupool.local.server_process import stop_server
 from gpupool.testing import Cluster
 from tests.faults.api_child import ApiChild, Nursery, Refused
 from tests.faults.client import CONFIGMAPS, connected

@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from gpupool.contract.objects import Obj
-from gpupool.kube.access import Access, trust
-from gpupool.kube.client import Kube
-from gpupool.kube.https import connected
+from kubeclient.access import Access, trust
+from kubeclient.client import Kube
+from kubeclient.https import connected
+from kubeclient.objects import Obj
 from testbed.faulty_proxy import Fault, faulty_proxy
 from tests.faults.api_child import TOKEN, ApiChild, Nursery, running
 from tests.faults.churn import Churn

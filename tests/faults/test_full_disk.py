@@ -10,8 +10,8 @@ from pathlib import Path
 import orjson
 import pytest
 
-from gpupool.contract.objects import Obj
 from gpupool.testing import Cluster
+from kubeclient.objects import Obj
 from tests.faults.api_child import ApiChild, Nursery
 from tests.faults.client import CONFIGMAPS, Client, connected
 from tests.faults.whole_cluster import ask, wait_for

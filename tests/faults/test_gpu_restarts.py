@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from gpupool.contract.objects import Obj
 from gpupool.hardware.simdriver import NodeFiles, read_cards
 from gpupool.testing import Cluster
+from kubeclient.objects import Obj
 from tests.faults.whole_cluster import ask, wait_for
 
 POOL = {"name": "g", "instanceType": "ecs.gn6v-c8g1.8xlarge", "count": 2}  # four cards each

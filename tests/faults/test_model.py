@@ -18,7 +18,7 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-from gpupool.contract.objects import Obj
+from kubeclient.objects import Obj
 from tests.faults import model
 from tests.faults.checked import Checked
 from tests.faults.model import Place, Selection, Wish

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from gpupool.contract.objects import Obj
 from gpupool.testing import Cluster
+from kubeclient.objects import Obj
 from tests.faults.whole_cluster import ask, wait_for
 
 PODS = "/api/v1/namespaces/default/pods"

@@ -13,10 +13,10 @@ from typing import Any
 
 import pytest
 
-from gpupool.contract.objects import Obj
-from gpupool.localcluster.apiserver.admission.attributes import Attributes
-from gpupool.localcluster.apiserver.admission.chain import Admission
-from gpupool.localcluster.apiserver.verbs import metadata
+from kubeclient.objects import Obj
+from localkube.apiserver.admission.attributes import Attributes
+from localkube.apiserver.admission.chain import Admission
+from localkube.apiserver.verbs import metadata
 from tests.faults.api_child import Nursery, running
 from tests.faults.client import connected
 from tests.faults.in_process import Served

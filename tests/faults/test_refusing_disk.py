@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from gpupool.contract.objects import Obj
-from gpupool.localcluster.apiserver.store import disk
-from gpupool.localcluster.apiserver.store.disk import Row
+from kubeclient.objects import Obj
+from localkube.apiserver.store import disk
+from localkube.apiserver.store.disk import Row
 from tests.faults.in_process import Served
 
 MAPS = "/api/v1/namespaces/one/configmaps"

@@ -16,8 +16,8 @@ from contextlib import suppress
 import pytest
 
 from gpupool.contract.allocation import allocation_of
-from gpupool.contract.objects import Obj
 from gpupool.testing import Cluster
+from kubeclient.objects import Obj
 from tests.e2e.api import call, log_of
 from tests.e2e.kubectl import eventually
 

@@ -20,7 +20,7 @@ from tests.faults.test_bad_input import GROWTH_MB, QUICK_S, ordinary_work, post
 CROWD = 10_000
 AUTHORIZATION = f"Authorization: Bearer {TOKEN}"
 PROTOBUF = "application/vnd.kubernetes.protobuf"
-_RECORDED = Path(__file__).parent.parent / "localcluster/apiserver/decode/protobuf_bodies.json"
+_RECORDED = Path(__file__).parent.parent / "localkube/apiserver/decode/protobuf_bodies.json"
 BODIES = [base64.b64decode(pair["protobuf"]) for pair in json.loads(_RECORDED.read_text()).values()]
 
 

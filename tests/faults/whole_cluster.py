@@ -8,8 +8,8 @@ from collections.abc import Callable
 
 import orjson
 
-from gpupool.contract.objects import Obj
 from gpupool.testing import Cluster
+from kubeclient.objects import Obj
 
 PATIENCE_S = 60.0  # beside other tests on two cores everything takes its time
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 import orjson
 
-from gpupool.contract.objects import Obj
+from kubeclient.objects import Obj
 from tests.faults.client import CONFIGMAPS, PODS, Client
 
 Key = tuple[str, str]  # kind, name

@@ -4,7 +4,7 @@ import os
 
 from gpupool.contract.allocation import pod_allocation
 from gpupool.contract.names import RESOURCE_GPU_MEM
-from gpupool.contract.objects import Obj
+from kubeclient.objects import Obj
 from testbed.gpu_images import GPU
 from tests.e2e.kubectl import Kubectl
 

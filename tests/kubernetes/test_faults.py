@@ -8,9 +8,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from gpupool.contract.objects import Obj
-from gpupool.kube.credentials import find_access
-from gpupool.kube.https import connected
+from kubeclient.credentials import find_access
+from kubeclient.https import connected
+from kubeclient.objects import Obj
 from testbed.cluster import Kubernetes
 from testbed.faulty_proxy import READS, WATCHES, WRITES, FaultyProxy, faulty_proxy
 from testbed.gpu_images import write_gpu_images

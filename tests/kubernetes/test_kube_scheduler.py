@@ -11,17 +11,17 @@ from pathlib import Path
 
 import pytest
 
-from gpupool.contract.names import LEASE_NAMESPACE, SCHEDULER_LEASE
-from gpupool.contract.objects import Obj
-from gpupool.kube.client import Kube
-from gpupool.kube.credentials import find_access
-from gpupool.kube.errors import AlreadyExists
-from gpupool.kube.https import connected
-from gpupool.kube.lease import Candidacy
-from gpupool.kube.resources import EVENTS, PODS, SERVICE_ACCOUNTS
+from gpupool.scheduler.elected import LEASE
 from gpupool.scheduler.extender_program import ExtenderSettings, run_extender
 from gpupool.scheduler.health import Address
 from gpupool.scheduler.kube_scheduler_config import kube_scheduler_config
+from kubeclient.client import Kube
+from kubeclient.credentials import find_access
+from kubeclient.errors import AlreadyExists
+from kubeclient.https import connected
+from kubeclient.lease import Candidacy
+from kubeclient.objects import Obj
+from kubeclient.resources import EVENTS, PODS, SERVICE_ACCOUNTS
 from testbed import build
 from testbed.controlplane import ControlPlane
 from testbed.processes import Child, free_ports
@@ -65,7 +65,7 @@ async def extended_kube_scheduler(
     """A real kube-scheduler that asks an extender in this process."""
     [port] = free_ports(1)
     listening = asyncio.Event()
-    candidacy = Candidacy(LEASE_NAMESPACE, SCHEDULER_LEASE, "extender")
+    candidacy = Candidacy(LEASE, "extender")
     settings = ExtenderSettings(POLICY, Address("127.0.0.1", port), candidacy)
     task = asyncio.create_task(run_extender(kube, settings, lambda _port: listening.set()))
     await listening.wait()

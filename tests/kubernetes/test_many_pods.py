@@ -11,7 +11,7 @@ from collections.abc import Iterator
 import pytest
 
 from gpupool.contract.allocation import pod_allocation
-from gpupool.contract.objects import Obj
+from kubeclient.objects import Obj
 from testbed.cluster import Kubernetes
 from testbed.gpu_images import write_gpu_images
 from testbed.installation import Installation

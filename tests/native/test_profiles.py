@@ -7,7 +7,7 @@ import pytest
 
 from gpupool.hardware.simdriver import create_node
 from gpupool.hardware.simdriver_cards import PROFILES, Topology, card_profile, link_peers
-from gpupool.localcluster.config.catalogue import catalogue
+from gpupool.local.config.catalogue import catalogue
 from tests.native.simulated import V100, python
 
 SHOW = """

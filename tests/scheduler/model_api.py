@@ -13,11 +13,11 @@ import orjson
 from gpupool.contract.allocation import allocation_of
 from gpupool.contract.inventory import inventory_text
 from gpupool.contract.names import ANNOTATION_ALLOCATION, ANNOTATION_INVENTORY, RESOURCE_GPU_MEM
-from gpupool.contract.objects import Obj
 from gpupool.core.gpu import Card, CardHealth, Inventory
-from gpupool.kube.client import Headers, Kube, Query
-from gpupool.kube.errors import NoAnswer
 from gpupool.scheduler.run import Scheduler, SchedulerSettings
+from kubeclient.client import Headers, Kube, Query
+from kubeclient.errors import NoAnswer
+from kubeclient.objects import Obj
 from tests.scheduler.world import POLICY
 
 UNITS = 4

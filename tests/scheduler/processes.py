@@ -7,13 +7,14 @@ import sys
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
-from gpupool.kube.client import Kube
-from gpupool.kube.errors import NotFound
-from gpupool.kube.resources import LEASES
-from gpupool.localcluster.apiserver.security import certificates, kubeconfig
-from gpupool.localcluster.apiserver.security.identities import ADMIN
-from gpupool.localcluster.apiserver.security.tokens import StaticTokens
-from gpupool.localcluster.apiserver.server import build
+from kubeclient.client import Kube
+from kubeclient.errors import NotFound
+from kubeclient.resources import LEASES
+from localkube import kubeconfig
+from localkube.apiserver.security import certificates
+from localkube.apiserver.security.identities import ADMIN
+from localkube.apiserver.security.tokens import StaticTokens
+from localkube.apiserver.server import build
 from tests.conformance.api_server import NoNodes
 
 

@@ -4,10 +4,10 @@ import asyncio
 from collections.abc import Coroutine
 from typing import Any, TypeVar
 
-from gpupool.kube.client import Kube
 from gpupool.scheduler.queue import State
 from gpupool.scheduler.run import Scheduler, SchedulerSettings
 from gpupool.scheduler.writes import Write
+from kubeclient.client import Kube
 from tests.scheduler.model_api import Fate, ModelApi
 from tests.scheduler.world import POLICY
 

@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 
 from gpupool.contract.names import ANNOTATION_ALLOCATION
-from gpupool.contract.objects import Obj
 from gpupool.engine.cluster import NO_GPUS
 from gpupool.scheduler.cluster_state import ClusterState
 from gpupool.scheduler.follow import _guarded
+from kubeclient.objects import Obj
 from tests.scheduler.model_api import ModelApi, started
 
 

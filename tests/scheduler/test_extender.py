@@ -11,11 +11,11 @@ import pytest
 
 from gpupool.cli.resize import resize
 from gpupool.contract.names import ANNOTATION_FREED
-from gpupool.contract.objects import Obj
-from gpupool.kube.client import Kube
-from gpupool.kube.resources import NODES, PODS
 from gpupool.scheduler.extender_program import ExtenderSettings, run_extender
 from gpupool.scheduler.health import Address
+from kubeclient.client import Kube
+from kubeclient.objects import Obj
+from kubeclient.resources import NODES, PODS
 from tests.scheduler.unreliable import Fault, unreliable
 from tests.scheduler.world import (
     CARD_UNITS,

@@ -3,10 +3,10 @@
 import pytest
 
 from gpupool.contract.extender_messages import BindingArgs, ExtenderArgs, PreemptionArgs, Victims
-from gpupool.kube.client import Kube
 from gpupool.scheduler import extender as extender_module
 from gpupool.scheduler.extender import Extender
 from gpupool.scheduler.reservations import LONGEST_S
+from kubeclient.client import Kube
 from tests.scheduler.model_api import UNITS, Fate
 from tests.scheduler.stepped import Stepped, with_answers
 

@@ -5,12 +5,12 @@ from pathlib import Path
 import pytest
 
 from gpupool.contract.names import LABEL_POD_GROUP, LABEL_POD_GROUP_MIN
-from gpupool.contract.objects import Obj
-from gpupool.kube.client import Kube
-from gpupool.kube.resources import PODS
 from gpupool.scheduler.cycle import GROUP_PATIENCE_S
 from gpupool.scheduler.groups import Group, Groups, group_of
 from gpupool.scheduler.run import Scheduler, SchedulerSettings
+from kubeclient.client import Kube
+from kubeclient.objects import Obj
+from kubeclient.resources import PODS
 from tests.scheduler.model_api import ModelApi
 from tests.scheduler.world import (
     CARD_UNITS,

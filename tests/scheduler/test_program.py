@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import urllib.request
 from collections.abc import AsyncGenerator, AsyncIterator, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -12,14 +13,15 @@ from click.testing import CliRunner
 
 from gpupool.cli.main import gpupool
 from gpupool.contract.names import LEASE_NAMESPACE, SCHEDULER_LEASE
-from gpupool.kube.client import Headers, Kube, Query
-from gpupool.kube.credentials import find_access
-from gpupool.kube.https import connected
-from gpupool.kube.lease import Candidacy
-from gpupool.kube.resources import LEASES, NODES, PODS
+from gpupool.scheduler.elected import LEASE
 from gpupool.scheduler.health import Address
 from gpupool.scheduler.program import ProgramSettings, run_scheduler
 from gpupool.testing import Cluster
+from kubeclient.client import Headers, Kube, Query
+from kubeclient.credentials import find_access
+from kubeclient.https import connected
+from kubeclient.lease import Candidacy
+from kubeclient.resources import LEASES, NODES, PODS
 from tests.scheduler.world import POLICY, add_node, gpu_pod
 
 NAME = "gpupool-scheduler-of-a-test"
@@ -59,7 +61,7 @@ async def program(kube: Kube) -> AsyncIterator[int]:
     port: asyncio.Future[int] = asyncio.get_running_loop().create_future()
     settings = ProgramSettings(
         POLICY,
-        Candidacy("kube-system", NAME, "me", frozenset({NAME}), retry_s=0.1),
+        Candidacy(replace(LEASE, name=NAME), "me", frozenset({NAME}), retry_s=0.1),
         Address("127.0.0.1", 0),
     )
     scheduler = Kube(AsScheduler(kube))
@@ -108,7 +110,7 @@ async def test_the_scheduler_inside_a_local_cluster_serves_the_names_of_others(
 ) -> None:
     async with client(cluster) as kube:
         await add_node(kube, "inside", 1)
-        lease = Candidacy(LEASE_NAMESPACE, SCHEDULER_LEASE, "me", frozenset({"x"}), retry_s=0.1)
+        lease = Candidacy(LEASE, "me", frozenset({"x"}), retry_s=0.1)
         task = asyncio.create_task(run_scheduler(kube, ProgramSettings(POLICY, lease)))
         try:
             await kube.create(PODS, gpu_pod("of-another", units=2, schedulerName="x"))

@@ -7,11 +7,11 @@ from typing import Any
 
 import orjson
 
-from gpupool.contract.objects import Obj
-from gpupool.kube.client import Headers, Kube, Query
-from gpupool.kube.events import Recorder
 from gpupool.scheduler.pending import Pending, pending_of
 from gpupool.scheduler.report import Reports
+from kubeclient.client import Headers, Kube, Query
+from kubeclient.events import Recorder
+from kubeclient.objects import Obj
 
 
 def pod(uid: str = "u", version: str = "7") -> Pending:

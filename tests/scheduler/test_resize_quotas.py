@@ -4,10 +4,10 @@ import asyncio
 from pathlib import Path
 
 from gpupool.cli.resize import resize
-from gpupool.contract.objects import Obj
-from gpupool.kube.client import Kube
-from gpupool.kube.resources import RESOURCE_QUOTAS
 from gpupool.scheduler.run import Scheduler
+from kubeclient.client import Kube
+from kubeclient.objects import Obj
+from kubeclient.resources import RESOURCE_QUOTAS
 from tests.scheduler.world import add_node, add_pods, bound, gpu_pod, scheduling, world
 
 UNITS = "requests.aliyun.com/gpu-mem"

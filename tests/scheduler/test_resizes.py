@@ -14,10 +14,10 @@ from gpupool.contract.names import (
     ANNOTATION_SHRINKS,
     GROUP_LIMITS,
 )
-from gpupool.contract.objects import Obj
 from gpupool.contract.resize import ShrinkReport, reports_text
-from gpupool.kube.client import Kube
-from gpupool.kube.resources import EVENTS, NODES, PODS
+from kubeclient.client import Kube
+from kubeclient.objects import Obj
+from kubeclient.resources import EVENTS, NODES, PODS
 from tests.scheduler.world import CARD_UNITS, add_node, add_pods, bound, gpu_pod, scheduling, world
 
 ROOM = CARD_UNITS - 3

@@ -14,10 +14,10 @@ from gpupool.contract.names import (
     ANNOTATION_SHRINKS,
     GROUP_LIMITS,
 )
-from gpupool.contract.objects import Obj
 from gpupool.contract.resize import ShrinkReport, reports_text
 from gpupool.core.gpu import CardShare
 from gpupool.scheduler.run import Scheduler
+from kubeclient.objects import Obj
 from tests.scheduler.model_api import UNITS, Fate, ModelApi, started
 
 NODE, LIMITS = "m", f"{GROUP_LIMITS}/c"

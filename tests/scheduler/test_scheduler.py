@@ -6,16 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from gpupool.contract.names import (
-    ANNOTATION_ALLOCATION,
-    LABEL_POD_GROUP,
-    LABEL_POD_GROUP_MIN,
-)
-from gpupool.contract.objects import Obj
-from gpupool.kube.client import Kube
-from gpupool.kube.resources import EVENTS, NODES, PODS, PRIORITY_CLASSES
+from gpupool.contract.names import ANNOTATION_ALLOCATION, LABEL_POD_GROUP, LABEL_POD_GROUP_MIN
 from gpupool.scheduler.pending import Pending
 from gpupool.scheduler.writes import Write
+from kubeclient.client import Kube
+from kubeclient.objects import Obj
+from kubeclient.resources import EVENTS, NODES, PODS, PRIORITY_CLASSES
 from tests.scheduler.unreliable import Fault, unreliable
 from tests.scheduler.world import (
     CARD_UNITS,

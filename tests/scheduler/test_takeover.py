@@ -7,12 +7,12 @@ from pathlib import Path
 import pytest
 
 from gpupool.contract.names import ANNOTATION_TERM
-from gpupool.kube.client import Headers, Kube, Query, Transport
-from gpupool.kube.errors import NoAnswer
-from gpupool.kube.lease import Term
-from gpupool.kube.resources import PODS
 from gpupool.scheduler import takeover
 from gpupool.scheduler.takeover import void_earlier_bindings
+from kubeclient.client import Headers, Kube, Query, Transport
+from kubeclient.errors import NoAnswer
+from kubeclient.lease import Term
+from kubeclient.resources import PODS
 from tests.scheduler.unreliable import Fault, unreliable
 from tests.scheduler.world import (
     CARD_UNITS,

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from gpupool.contract.objects import Obj
-from gpupool.kube.client import Kube
-from gpupool.kube.resources import PODS
+from kubeclient.client import Kube
+from kubeclient.objects import Obj
+from kubeclient.resources import PODS
 from tests.scheduler.processes import Process, leader, schedulers, served
 from tests.scheduler.world import (
     CARD_UNITS,

@@ -2,9 +2,9 @@
 
 from pathlib import Path
 
-from gpupool.contract.objects import Obj
-from gpupool.kube.client import Kube
-from gpupool.kube.resources import STORAGE_CLASSES, VOLUME_CLAIMS, VOLUMES
+from kubeclient.client import Kube
+from kubeclient.objects import Obj
+from kubeclient.resources import STORAGE_CLASSES, VOLUME_CLAIMS, VOLUMES
 from tests.scheduler.test_scheduler import condition
 from tests.scheduler.world import add_node, add_pods, bound, gpu_pod, scheduling, world
 

@@ -6,8 +6,8 @@ from enum import Enum, auto
 
 import orjson
 
-from gpupool.kube.client import Headers, Kube, Query, Transport
-from gpupool.kube.errors import NoAnswer
+from kubeclient.client import Headers, Kube, Query, Transport
+from kubeclient.errors import NoAnswer
 
 
 class Fault(Enum):

@@ -13,19 +13,17 @@ from gpupool.contract.names import (
     ANNOTATION_ALLOCATION,
     ANNOTATION_INVENTORY,
     LABEL_CGPU,
-    LEASE_NAMESPACE,
     RESOURCE_GPU,
     RESOURCE_GPU_MEM,
-    SCHEDULER_LEASE,
 )
-from gpupool.contract.objects import Obj
 from gpupool.core.gpu import Card, Inventory
-from gpupool.kube.client import Kube
-from gpupool.kube.lease import Candidacy
-from gpupool.kube.resources import NODES, PODS
-from gpupool.scheduler.elected import Elected
+from gpupool.scheduler.elected import LEASE, Elected
 from gpupool.scheduler.run import Scheduler, SchedulerSettings
-from tests.kube.api import api
+from kubeclient.client import Kube
+from kubeclient.lease import Candidacy
+from kubeclient.objects import Obj
+from kubeclient.resources import NODES, PODS
+from tests.kubeclient.api import api
 
 POLICY = "best-fit"  # plain to foresee
 NAMES = frozenset({"default-scheduler", "gpupool-scheduler"})
@@ -99,8 +97,7 @@ def candidacy(
     goes_first: bool = False,
 ) -> Candidacy:
     return Candidacy(
-        LEASE_NAMESPACE,
-        SCHEDULER_LEASE,
+        LEASE,
         identity,
         names,
         goes_first,

@@ -1,4 +1,4 @@
-"""Makes src/gpupool/localcluster/apiserver/data/ (run by `make schemas`; never at run time).
+"""Makes src/localkube/apiserver/data/ (run by `make schemas`; never at run time).
 
     definitions.json       OpenAPI definitions of the served kinds, without descriptions
     descriptions.json.gz   their descriptions, opened only for OpenAPI documents
@@ -29,7 +29,7 @@ from tools.schemas import definitions, kinds, names, protobuf
 from tools.schemas.gotypes import GoTypes
 
 ROOT = Path(__file__).resolve().parents[2]
-DATA = ROOT / "src/gpupool/localcluster/apiserver/data"
+DATA = ROOT / "src/localkube/apiserver/data"
 DISCOVERY = ROOT / "tests/conformance/fixtures/discovery.json"
 ENUMS = ROOT / "tests/conformance/fixtures/enums.json"
 MINOR = "1.35"

@@ -4,7 +4,7 @@
 // values it leaves out, which fields it always writes, and where quantities are.
 // internal.json: how the internal types print in error texts.
 //
-//	cd tools/shapes && go run . ../../src/gpupool/localcluster/apiserver
+//	cd tools/shapes && go run . ../../src/localkube/apiserver
 package main
 
 import (

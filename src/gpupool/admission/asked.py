@@ -9,8 +9,8 @@ from gpupool.contract.names import (
     RESOURCE_GPU_MEM,
     RESOURCE_GPU_PERCENT,
 )
-from gpupool.contract.objects import Obj
-from gpupool.core.quantity import NANOS, ParseError, parse, value
+from kubeclient.objects import Obj
+from kubeclient.quantity import NANOS, ParseError, parse, value
 
 GPU_RESOURCES = (RESOURCE_GPU, RESOURCE_GPU_MEM, RESOURCE_GPU_PERCENT, RESOURCE_GPU_ALPHA)
 

@@ -20,10 +20,10 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
-from gpupool.contract.objects import Obj
-from gpupool.kube.client import Kube
-from gpupool.kube.errors import AlreadyExists, Conflict, NotFound
-from gpupool.kube.resources import SECRETS
+from kubeclient.client import Kube
+from kubeclient.errors import AlreadyExists, Conflict, NotFound
+from kubeclient.objects import Obj
+from kubeclient.resources import SECRETS
 
 AUTHORITY_LIFE = datetime.timedelta(days=3650)
 SERVER_LIFE = datetime.timedelta(days=90)

@@ -5,7 +5,9 @@ from dataclasses import dataclass
 
 from gpupool.contract.names import LABEL_NVIDIA_NAME, LABEL_NVIDIA_NAME_ALPHA
 from gpupool.core.gpu import MIB_PER_GIB, GpuMode
-from gpupool.core.request import Node, PodRequest, selects_node
+from gpupool.core.nodes import Node
+from gpupool.core.pods import PodRequest
+from kubeclient.placement import selects_node
 
 _UNITS = {MIB_PER_GIB: "GiB", 1: "MiB"}
 
@@ -21,7 +23,9 @@ class ClusterCards:
         """Whether the pod may get a node with isolation, and as well one without."""
         found = set()
         for node in self.shared:
-            if node.isolates not in found and selects_node(pod, node):
+            if node.isolates not in found and selects_node(
+                pod.node_selector, pod.node_terms, node.name, node.labels
+            ):
                 found.add(node.isolates)
             if len(found) > 1:
                 return True

@@ -17,9 +17,9 @@ from gpupool.contract.names import (
     RESOURCE_GPU_MEM,
     RESOURCE_GPU_PERCENT,
 )
-from gpupool.contract.objects import Obj
 from gpupool.core.gpu import WHOLE_CARD_PERCENT
-from gpupool.core.quantity import parse, value
+from kubeclient.objects import Obj
+from kubeclient.quantity import parse, value
 
 OUR_ENV = frozenset({ENV_VISIBLE_DEVICES, ENV_MEM_IDX, ENV_MEM_POD, ENV_MEM_CONTAINER, ENV_MEM_DEV})
 

@@ -16,7 +16,7 @@ from gpupool.contract.names import (
     GROUP_LIMITS,
     GROUP_NO_ISOLATION,
 )
-from gpupool.contract.objects import Obj
+from kubeclient.objects import Obj
 
 PROTECTED_KEYS = (
     ANNOTATION_ALLOCATION,

@@ -14,7 +14,7 @@ from gpupool.admission.authority import (
     server_context,
     shared_authority,
 )
-from gpupool.kube.client import Kube
+from kubeclient.client import Kube
 
 
 class _Shown(NamedTuple):

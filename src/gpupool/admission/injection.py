@@ -11,7 +11,6 @@ from gpupool.admission.mounts import add_mounts
 from gpupool.contract.names import (
     ANNOTATION_MEM_POD,
     ANNOTATION_NO_ISOLATION,
-    DEFAULT_SCHEDULER_NAME,
     ENV_CGPU_DISABLE,
     ENV_MEM_CONTAINER,
     ENV_MEM_DEV,
@@ -23,7 +22,8 @@ from gpupool.contract.names import (
     GROUP_INDEXES,
     GROUP_NO_ISOLATION,
 )
-from gpupool.contract.objects import Obj
+from kubeclient.names import DEFAULT_SCHEDULER_NAME
+from kubeclient.objects import Obj
 
 
 def inject(pod: Obj, *, scheduler_name: str) -> None:

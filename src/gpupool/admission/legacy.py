@@ -13,8 +13,8 @@ from gpupool.contract.names import (
     RESOURCE_GPU,
     RESOURCE_GPU_ALPHA,
 )
-from gpupool.contract.objects import Obj
-from gpupool.core.labels import as_label_value
+from kubeclient.labels import as_label_value
+from kubeclient.objects import Obj
 
 _NAME_LABELS = frozenset({LABEL_NVIDIA_NAME, LABEL_NVIDIA_NAME_ALPHA})
 

@@ -12,7 +12,7 @@ from gpupool.contract.names import (
     PRELOAD_LIST,
     REGION_DIRECTORY,
 )
-from gpupool.contract.objects import Obj
+from kubeclient.objects import Obj
 
 _LIMITS, _REGION = "gpupool-limits-", "gpupool-region-"  # volumes; a number follows
 _REGION_SIZE = "1Mi"

@@ -7,14 +7,9 @@ from dataclasses import dataclass
 from gpupool.admission.asked import GPU_RESOURCES
 from gpupool.admission.forgery import PROTECTED_GROUPS, PROTECTED_KEYS
 from gpupool.contract.names import ADMISSION
-from gpupool.contract.objects import Obj
-from gpupool.kube.client import APPLY_PATCH, Kube
-from gpupool.kube.resources import (
-    CLUSTER_ROLES,
-    MUTATING_WEBHOOKS,
-    VALIDATING_WEBHOOKS,
-    Resource,
-)
+from kubeclient.client import APPLY_PATCH, Kube
+from kubeclient.objects import Obj
+from kubeclient.resources import CLUSTER_ROLES, MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS, Resource
 
 POD_PATH = "/pods"
 ALLOCATION_PATH = "/allocations"

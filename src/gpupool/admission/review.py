@@ -15,9 +15,9 @@ from gpupool.admission.forgery import forged
 from gpupool.admission.injection import inject
 from gpupool.admission.legacy import modernise
 from gpupool.contract.names import LABEL_CGPU_NO_ISOLATION, SCHEDULER_NAME
-from gpupool.contract.node_terms import node_selector, required_nodes
-from gpupool.contract.objects import Obj
-from gpupool.core.request import PodRequest
+from gpupool.core.pods import PodRequest
+from kubeclient.objects import Obj
+from kubeclient.placement import node_selector, required_nodes
 
 API_VERSION = "admission.k8s.io/v1"
 

@@ -13,12 +13,12 @@ from gpupool.admission.identity import Identity
 from gpupool.admission.registration import Reach, register
 from gpupool.admission.review import Rules, review_allocation, review_pod
 from gpupool.contract.nodes import node_of
-from gpupool.contract.objects import Obj
-from gpupool.core.request import Node
-from gpupool.kube.client import Kube
-from gpupool.kube.errors import KubeError
-from gpupool.kube.mirror import Mirror
-from gpupool.kube.resources import NODES
+from gpupool.core.nodes import Node
+from kubeclient.client import Kube
+from kubeclient.errors import KubeError
+from kubeclient.mirror import Mirror
+from kubeclient.objects import Obj
+from kubeclient.resources import NODES
 
 log = logging.getLogger(__name__)
 

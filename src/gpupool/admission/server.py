@@ -11,7 +11,7 @@ from aiohttp import web
 
 from gpupool.admission.registration import ALLOCATION_PATH, POD_PATH
 from gpupool.admission.review import BadReview
-from gpupool.contract.objects import Obj
+from kubeclient.objects import Obj
 
 log = logging.getLogger(__name__)
 

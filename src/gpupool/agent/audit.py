@@ -10,9 +10,9 @@ from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 from gpupool.contract.allocation import pod_allocation
-from gpupool.contract.objects import Obj
 from gpupool.core.gpu import Isolation
 from gpupool.hardware.driver import ProgramUse
+from kubeclient.objects import Obj
 
 # Whose a process is, by its pid: the uid of its pod, or the id of its container; empty: nobody's.
 Owner = Callable[[int], str]

@@ -8,13 +8,13 @@ from collections.abc import Callable, Iterable
 from gpupool.agent.audit import Lasting, Overuse, audited, overuses
 from gpupool.agent.metrics import Metrics
 from gpupool.agent.settings import AgentSettings
-from gpupool.contract.objects import Obj
 from gpupool.hardware.driver import Driver, NoDriver
-from gpupool.kube.client import Kube
-from gpupool.kube.errors import KubeError, NotFound
-from gpupool.kube.events import WARNING, Recorder
-from gpupool.kube.mirror import Mirror
-from gpupool.kube.resources import PODS
+from kubeclient.client import Kube
+from kubeclient.errors import KubeError, NotFound
+from kubeclient.events import WARNING, Recorder
+from kubeclient.mirror import Mirror
+from kubeclient.objects import Obj
+from kubeclient.resources import PODS
 
 log = logging.getLogger(__name__)
 

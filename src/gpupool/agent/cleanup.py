@@ -17,11 +17,11 @@ from gpupool.contract.names import (
     LEASE_NAMESPACE,
     SCHEDULER_LEASE,
 )
-from gpupool.contract.objects import Obj
-from gpupool.kube.client import Kube
-from gpupool.kube.errors import NotFound
-from gpupool.kube.lease import Renewals
-from gpupool.kube.resources import LEASES, NODES, PODS, SECRETS
+from kubeclient.client import Kube
+from kubeclient.errors import NotFound
+from kubeclient.lease import Renewals
+from kubeclient.objects import Obj
+from kubeclient.resources import LEASES, NODES, PODS, SECRETS
 
 _OTHER_ANNOTATIONS = (ANNOTATION_FREED, ANNOTATION_SHRINKS)
 _NODES_AT_A_TIME = 16

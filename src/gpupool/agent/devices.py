@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from gpupool.contract.names import RESOURCE_GPU, RESOURCE_GPU_MEM, RESOURCE_GPU_PERCENT
 from gpupool.core.gpu import WHOLE_CARD_PERCENT, Card, GpuMode
-from gpupool.kubeletapi.messages import HEALTHY, MAX_MESSAGE_BYTES, UNHEALTHY, Device
+from kubeclient.kubeletapi.messages import HEALTHY, MAX_MESSAGE_BYTES, UNHEALTHY, Device
 
 RESOURCES = (RESOURCE_GPU, RESOURCE_GPU_MEM, RESOURCE_GPU_PERCENT)
 _DEVICE_BYTES = 2 + 2 + 2 + len(UNHEALTHY)  # in the kubelet's list, beside its id

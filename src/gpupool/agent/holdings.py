@@ -15,14 +15,14 @@ from gpupool.contract.names import (
     RESOURCE_GPU_MEM,
     RESOURCE_GPU_PERCENT,
 )
-from gpupool.contract.objects import Obj
 from gpupool.core.gpu import CardShare, ContainerGpus
-from gpupool.kube.client import Kube
-from gpupool.kube.errors import KubeError
-from gpupool.kube.resources import PODS
-from gpupool.kubeletapi.calling import channel_to
-from gpupool.kubeletapi.errors import RpcFailed
-from gpupool.kubeletapi.messages import ListPodResourcesResponse
+from kubeclient.client import Kube
+from kubeclient.errors import KubeError
+from kubeclient.kubeletapi.calling import channel_to
+from kubeclient.kubeletapi.errors import RpcFailed
+from kubeclient.kubeletapi.messages import ListPodResourcesResponse
+from kubeclient.objects import Obj
+from kubeclient.resources import PODS
 
 Holdings = dict[str, list[Holding]]  # by resource
 

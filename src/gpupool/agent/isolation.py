@@ -10,8 +10,8 @@ from dataclasses import dataclass
 
 from gpupool.agent.news import News
 from gpupool.contract.nodes import gpu_mode, isolates
-from gpupool.contract.objects import Obj
 from gpupool.core.gpu import GpuMode
+from kubeclient.objects import Obj
 
 _AFTERWARDS_S = 300.0
 

@@ -12,7 +12,7 @@ from gpupool.contract.names import (
     LABEL_NVIDIA_NAME,
     LABEL_NVIDIA_NAME_ALPHA,
 )
-from gpupool.core.labels import as_label_value
+from kubeclient.labels import as_label_value
 
 _FAMILIES = (
     ((13, 0), "rubin"),

@@ -17,11 +17,11 @@ from gpupool.contract.names import (
     MANAGER_INVENTORY,
     MANAGER_LABELS,
 )
-from gpupool.contract.objects import Obj
 from gpupool.core.gpu import Inventory
-from gpupool.kube.client import APPLY_PATCH, MERGE_PATCH, STRATEGIC_PATCH, Kube
-from gpupool.kube.errors import Conflict
-from gpupool.kube.resources import NODES
+from kubeclient.client import APPLY_PATCH, MERGE_PATCH, STRATEGIC_PATCH, Kube
+from kubeclient.errors import Conflict
+from kubeclient.objects import Obj
+from kubeclient.resources import NODES
 
 log = logging.getLogger(__name__)
 

@@ -10,8 +10,8 @@ from collections.abc import AsyncIterator
 
 from gpupool.agent.devices import Offer
 from gpupool.contract.names import ENV_VISIBLE_DEVICES, VISIBLE_DEVICES_NONE
-from gpupool.kubeletapi.errors import Refusal
-from gpupool.kubeletapi.messages import (
+from kubeclient.kubeletapi.errors import Refusal
+from kubeclient.kubeletapi.messages import (
     AllocateRequest,
     AllocateResponse,
     ContainerAllocateResponse,

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from gpupool.contract.names import LIMITS_DIRECTORY, LIMITS_FILE, REGION_DIRECTORY, REGION_FILE
-from gpupool.contract.objects import Obj
 from gpupool.hardware.limiter_region import BadRegion, read_region
+from kubeclient.objects import Obj
 
 # Where a volume of a pod is on the node, by the pod and the volume's entry in its spec.
 VolumePath = Callable[[Obj, Obj], Path]

@@ -14,10 +14,10 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from gpupool.agent.plugin import ResourcePlugin
-from gpupool.kubeletapi.calling import channel_to
-from gpupool.kubeletapi.errors import RpcFailed
-from gpupool.kubeletapi.messages import API_VERSION, DevicePluginOptions, RegisterRequest
-from gpupool.kubeletapi.serving import device_plugin_service, serving
+from kubeclient.kubeletapi.calling import channel_to
+from kubeclient.kubeletapi.errors import RpcFailed
+from kubeclient.kubeletapi.messages import API_VERSION, DevicePluginOptions, RegisterRequest
+from kubeclient.kubeletapi.serving import device_plugin_service, serving
 
 log = logging.getLogger(__name__)
 

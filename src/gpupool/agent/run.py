@@ -45,14 +45,14 @@ from gpupool.contract.names import (
     RESOURCE_GPU,
 )
 from gpupool.contract.nodes import gpu_mode, isolates
-from gpupool.contract.objects import Obj
 from gpupool.core.gpu import Inventory
 from gpupool.hardware.driver import Driver, NoDriver
-from gpupool.kube.client import Kube
-from gpupool.kube.errors import KubeError
-from gpupool.kube.events import NORMAL, WARNING, Recorder
-from gpupool.kube.mirror import Mirror
-from gpupool.kube.resources import NODES
+from kubeclient.client import Kube
+from kubeclient.errors import KubeError
+from kubeclient.events import NORMAL, WARNING, Recorder
+from kubeclient.mirror import Mirror
+from kubeclient.objects import Obj
+from kubeclient.resources import NODES
 
 log = logging.getLogger(__name__)
 

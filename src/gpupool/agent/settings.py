@@ -8,7 +8,7 @@ from gpupool.agent.owners import owner_by_cgroup
 from gpupool.agent.pod_files import VolumePath, kubelet_volumes
 from gpupool.agent.xid_policy import XidPolicy, load_policy
 from gpupool.core.gpu import MIB_PER_GIB
-from gpupool.kubeletapi.messages import Mount
+from kubeclient.kubeletapi.messages import Mount
 
 KUBELET_DIRECTORY = Path("/var/lib/kubelet/device-plugins")
 POD_RESOURCES = Path("/var/lib/kubelet/pod-resources/kubelet.sock")

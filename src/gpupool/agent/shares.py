@@ -9,12 +9,12 @@ from collections.abc import Callable
 from gpupool.agent.pod_files import VolumePath
 from gpupool.agent.shrinks import Shrinks
 from gpupool.contract.names import ANNOTATION_SHRINKS
-from gpupool.contract.objects import Obj
 from gpupool.contract.resize import reports_text
-from gpupool.kube.client import Kube
-from gpupool.kube.errors import KubeError
-from gpupool.kube.mirror import Mirror
-from gpupool.kube.resources import NODES, PODS
+from kubeclient.client import Kube
+from kubeclient.errors import KubeError
+from kubeclient.mirror import Mirror
+from kubeclient.objects import Obj
+from kubeclient.resources import NODES, PODS
 
 log = logging.getLogger(__name__)
 

@@ -17,9 +17,9 @@ from gpupool.agent.pod_files import (
 )
 from gpupool.contract.allocation import pod_allocation
 from gpupool.contract.names import ANNOTATION_SHRINKING, GROUP_LIMITS
-from gpupool.contract.objects import Obj
 from gpupool.contract.resize import ShrinkReport
 from gpupool.core.gpu import Isolation
+from kubeclient.objects import Obj
 
 IN_FORCE_S = 1.0
 

@@ -9,8 +9,8 @@ from gpupool.cli.scheduler import address
 from gpupool.contract.names import SCHEDULER_NAME
 
 if TYPE_CHECKING:
-    from gpupool.kube.client import Kube
     from gpupool.scheduler.health import Address
+    from kubeclient.client import Kube
 
 
 @click.command("admission")

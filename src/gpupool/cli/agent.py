@@ -11,8 +11,8 @@ from gpupool.cli.programs import access_options, run_program
 if TYPE_CHECKING:
     from gpupool.agent.pod_files import VolumePath
     from gpupool.hardware.driver import Driver
-    from gpupool.kube.client import Kube
-    from gpupool.kubeletapi.messages import Mount
+    from kubeclient.client import Kube
+    from kubeclient.kubeletapi.messages import Mount
 
 _UNITS_MIB = {"MiB": 1, "GiB": 1024}
 
@@ -27,7 +27,7 @@ def _unit_mib(context: click.Context, option: click.Parameter, text: str) -> int
 def _mounts(
     context: click.Context, option: click.Parameter, texts: tuple[str, ...]
 ) -> "tuple[Mount, ...]":
-    from gpupool.kubeletapi.messages import Mount
+    from kubeclient.kubeletapi.messages import Mount
 
     made = []
     for text in texts:
@@ -147,7 +147,7 @@ def command(
     from gpupool.cli.log_format import log_to_stderr
     from gpupool.hardware.driver import DriverReplaced
     from gpupool.hardware.limiter import LimiterError
-    from gpupool.kubeletapi.errors import BadSocketPath
+    from kubeclient.kubeletapi.errors import BadSocketPath
 
     try:
         if install_limiter is not None:
@@ -168,7 +168,7 @@ def command(
 
 def _installed(directory: Path, driver: str) -> "tuple[Mount, ...]":
     from gpupool.hardware.limiter import Settings, install, measure_context_mib
-    from gpupool.kubeletapi.messages import Mount
+    from kubeclient.kubeletapi.messages import Mount
 
     settings = Settings(driver=driver, context_mib=measure_context_mib())
     files = install(directory.absolute(), settings)

@@ -27,7 +27,7 @@ def command(kubeconfig: str, context: str, namespace: str, wait: float) -> None:
     import time
 
     from gpupool.agent.cleanup import StillThere, clean_up, wait_until_gone
-    from gpupool.kube.client import Kube
+    from kubeclient.client import Kube
 
     async def work(kube: Kube) -> int:
         await wait_until_gone(kube, namespace, wait, time.monotonic)

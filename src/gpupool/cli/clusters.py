@@ -2,9 +2,9 @@
 
 import click
 
-from gpupool.cli.home import ClusterDirectory, home
-from gpupool.cli.server_process import running_server
 from gpupool.cli.table import table
+from gpupool.local.home import ClusterDirectory, home
+from gpupool.local.server_process import running_server
 
 
 @click.command("clusters")

@@ -8,8 +8,8 @@ from gpupool.cli.programs import access_options, run_with_access
 
 if TYPE_CHECKING:
     from gpupool.console.overview import Seen
-    from gpupool.kube.access import Access
-    from gpupool.kube.client import Kube
+    from kubeclient.access import Access
+    from kubeclient.client import Kube
 
 _DEFAULT_PORT = 8080
 
@@ -34,7 +34,7 @@ def command(port: int, **where: str) -> None:
     import secrets
 
     from gpupool.console.run import ConsoleSettings, by_token, run_console
-    from gpupool.kube.credentials import is_pod
+    from kubeclient.credentials import is_pod
 
     serves_others = not where.get("kubeconfig") and is_pod(os.environ)
     settings = ConsoleSettings(port, "" if serves_others else secrets.token_urlsafe(16))
@@ -56,9 +56,9 @@ def command(port: int, **where: str) -> None:
 async def look(kube: "Kube") -> "Seen":
     """Raises KubeError."""
     from gpupool.console.overview import Seen, Waiting
-    from gpupool.kube.resources import PODS
     from gpupool.scheduler.pending import wish_of
     from gpupool.scheduler.snapshot import read_cluster
+    from kubeclient.resources import PODS
 
     state = await read_cluster(kube)
     homeless = await kube.list(PODS, query={"fieldSelector": "spec.nodeName="})

@@ -2,9 +2,9 @@
 
 import click
 
-from gpupool.cli.home import home
 from gpupool.cli.options import name_option
-from gpupool.cli.server_process import stop_server
+from gpupool.local.home import home
+from gpupool.local.server_process import stop_server
 
 PATIENCE_S = 15
 

@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING
 import click
 
 import gpupool
-from gpupool.cli.home import home
 from gpupool.cli.options import name_option
 from gpupool.cli.programs import ask_cluster
+from gpupool.local.home import home
 
 if TYPE_CHECKING:
-    from gpupool.contract.objects import Obj
-    from gpupool.kube.client import Kube
+    from kubeclient.client import Kube
+    from kubeclient.objects import Obj
 
 _PATIENCE_S = 60.0
 _LOOK_EVERY_S = 0.1
@@ -59,7 +59,7 @@ async def _run(kube: "Kube", text: str) -> str:
     import yaml
 
     from gpupool.cli.gpu_pods import pods_table
-    from gpupool.kube.resources import PODS
+    from kubeclient.resources import PODS
 
     manifests = list(yaml.safe_load_all(text))
     for manifest in manifests:
@@ -78,8 +78,8 @@ async def _run(kube: "Kube", text: str) -> str:
 
 
 async def _apply(kube: "Kube", manifest: "Obj") -> None:
-    from gpupool.kube.client import APPLY_PATCH
-    from gpupool.kube.resources import DEPLOYMENTS, PODS, SERVICES, STATEFUL_SETS
+    from kubeclient.client import APPLY_PATCH
+    from kubeclient.resources import DEPLOYMENTS, PODS, SERVICES, STATEFUL_SETS
 
     resources = {each.kind: each for each in (DEPLOYMENTS, PODS, SERVICES, STATEFUL_SETS)}
     resource = resources[manifest["kind"]]

@@ -8,8 +8,8 @@ import click
 from gpupool.cli.programs import access_options, ask_cluster
 
 if TYPE_CHECKING:
-    from gpupool.contract.objects import Obj
-    from gpupool.kube.client import Kube
+    from kubeclient.client import Kube
+    from kubeclient.objects import Obj
 
 _MAX_BYTES = 1024**2
 
@@ -39,10 +39,10 @@ def command(pod: str | None, namespace: str, file: Path | None, policy: str, **w
     chosen = policy_named(policy)
 
     async def ask(kube: "Kube") -> str:
-        from gpupool.kube.resources import PODS
         from gpupool.scheduler.answers import outlook_words, placed_words
         from gpupool.scheduler.pending import wish_of
         from gpupool.scheduler.snapshot import read_cluster
+        from kubeclient.resources import PODS
 
         found = wanted or await kube.get(PODS, pod or "", namespace)
         metadata = found["metadata"]

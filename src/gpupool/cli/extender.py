@@ -10,8 +10,8 @@ from gpupool.cli.scheduler import address, candidacy, policy_named
 if TYPE_CHECKING:
     import ssl
 
-    from gpupool.kube.client import Kube
     from gpupool.scheduler.health import Address
+    from kubeclient.client import Kube
 
 _LOOPBACK = ("127.0.0.1", "localhost", "::1")
 

@@ -6,15 +6,15 @@ from typing import TYPE_CHECKING
 
 import click
 
-from gpupool.cli.home import ClusterDirectory, home
 from gpupool.cli.options import name_option
 from gpupool.cli.programs import access_options, ask_cluster
 from gpupool.cli.table import table
 
 if TYPE_CHECKING:
-    from gpupool.contract.objects import Obj
     from gpupool.core.gpu import Card, Inventory
-    from gpupool.kube.client import Kube
+    from gpupool.local.home import ClusterDirectory
+    from kubeclient.client import Kube
+    from kubeclient.objects import Obj
 
 _TRIES = 5  # when somebody else writes the node at the same time
 
@@ -53,7 +53,7 @@ def _row(card: "Card") -> tuple[str, ...]:
 def list_pods(node: str | None, namespace: str, kubeconfig: str, context: str) -> None:
     """List the pods that have cards: where, with how much, isolated or not."""
     from gpupool.cli.gpu_pods import pods_table
-    from gpupool.kube.resources import PODS
+    from kubeclient.resources import PODS
 
     query = {"fieldSelector": f"spec.nodeName={node}"} if node else {}
     found = ask_cluster(
@@ -103,13 +103,14 @@ def fault(node: str, card: str, fault: str, name: str) -> None:
 
     `recover` is what a reset does, and says so to the node's agent.
     """
-    from gpupool.hardware.simdriver import NodeFiles, inject
+    from gpupool.hardware.simdriver import inject
     from gpupool.hardware.simdriver_faults import FaultKind, NotAFault, parse_fault
     from gpupool.hardware.simdriver_state import SimdriverError
-    from gpupool.localcluster.kubelet.node_files import node_driver
+    from gpupool.local.home import home
+    from gpupool.local.node_gpus import node_files
 
     cluster = home().existing(name)
-    files = NodeFiles(node_driver(cluster.path / "pods", node))
+    files = node_files(cluster.path, node)
     if not files.state.exists():
         raise click.ClickException(f'Node "{node}" of cluster "{name}" has no simulated cards.')
     try:
@@ -122,7 +123,7 @@ def fault(node: str, card: str, fault: str, name: str) -> None:
     click.echo(f"Card {card} of {node}: {fault}.")
 
 
-def _tell_of_reset(cluster: ClusterDirectory, node: str, card: str) -> None:
+def _tell_of_reset(cluster: "ClusterDirectory", node: str, card: str) -> None:
     """To whom it may concern: a cluster that is stopped, or has no agent there, need not know."""
     with contextlib.suppress(click.ClickException):
         ask_cluster(
@@ -161,8 +162,8 @@ def _pardon(orders: Orders, uuid: str) -> None:
 
 async def _order(kube: "Kube", node: str, card: str, change: Callable[[Orders, str], None]) -> str:
     """How the card is called."""
-    from gpupool.kube.errors import Conflict
-    from gpupool.kube.resources import NODES
+    from kubeclient.errors import Conflict
+    from kubeclient.resources import NODES
 
     for tries_left in reversed(range(_TRIES)):
         found = await kube.get(NODES, node)
@@ -184,7 +185,7 @@ async def _order(kube: "Kube", node: str, card: str, change: Callable[[Orders, s
 
 
 async def _inventories(kube: "Kube", node: str | None) -> "list[tuple[str, Inventory]]":
-    from gpupool.kube.resources import NODES
+    from kubeclient.resources import NODES
 
     nodes = [await kube.get(NODES, node)] if node else (await kube.list(NODES)).items
     found = [(each["metadata"]["name"], _inventory(each)) for each in nodes]

@@ -5,8 +5,8 @@ from collections.abc import Iterable, Iterator
 from gpupool.cli.table import table
 from gpupool.contract.allocation import BadAllocation, allocation_of
 from gpupool.contract.names import ANNOTATION_ALLOCATION
-from gpupool.contract.objects import Obj
 from gpupool.core.gpu import CardShare, ContainerGpus, Isolation
+from kubeclient.objects import Obj
 
 HEAD = ("POD", "CONTAINER", "STATUS", "NODE", "CARD", "MEMORY", "COMPUTE", "ISOLATION")
 _WORDS = {

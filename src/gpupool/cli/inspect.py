@@ -8,9 +8,9 @@ from gpupool.cli.inspect_view import NodeView, PodView, details, summary
 from gpupool.cli.programs import access_options, ask_cluster
 
 if TYPE_CHECKING:
-    from gpupool.contract.objects import Obj
     from gpupool.engine.node_state import Held, NodeState
-    from gpupool.kube.client import Kube
+    from kubeclient.client import Kube
+    from kubeclient.objects import Obj
 
 _MIB = 100  # cards with more units than this are counted in MiB
 
@@ -26,8 +26,8 @@ def command(node: str | None, in_detail: bool, **where: str) -> None:
     """
 
     async def ask(kube: "Kube") -> list[NodeView]:
-        from gpupool.kube.resources import NODES
         from gpupool.scheduler.snapshot import read_cluster
+        from kubeclient.resources import NODES
 
         state = await read_cluster(kube)
         addresses = {n["metadata"]["name"]: _address(n) for n in (await kube.list(NODES)).items}

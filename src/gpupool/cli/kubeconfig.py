@@ -2,8 +2,8 @@
 
 import click
 
-from gpupool.cli.home import CannotUse, home
 from gpupool.cli.options import name_option
+from gpupool.local.home import CannotUse, home
 
 
 @click.command("kubeconfig")

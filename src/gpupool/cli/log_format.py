@@ -3,7 +3,7 @@
 import logging
 import sys
 
-from gpupool.localcluster.apiserver.security.redaction import redact
+from kubeclient.redaction import redact
 
 _PLAIN = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
 

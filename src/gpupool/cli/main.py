@@ -2,6 +2,8 @@
 
 import errno
 import importlib
+from collections.abc import Iterator
+from contextlib import contextmanager
 from difflib import get_close_matches
 from typing import Any
 
@@ -44,7 +46,8 @@ class _Commands(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in COMMANDS:
             return None
-        module = importlib.import_module(f"gpupool.cli.{cmd_name}")
+        with _saying_what_is_missing():
+            module = importlib.import_module(f"gpupool.cli.{cmd_name}")
         command: click.Command = module.command
         return command
 
@@ -63,7 +66,8 @@ class _Commands(click.Group):
     def invoke(self, ctx: click.Context) -> Any:
         """What the machine refuses (no space, no permission) is said in one line."""
         try:
-            return super().invoke(ctx)
+            with _saying_what_is_missing():
+                return super().invoke(ctx)
         except OSError as error:
             if error.errno == errno.EPIPE:  # whoever read our output has left: click knows
                 raise
@@ -72,6 +76,19 @@ class _Commands(click.Group):
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
             formatter.write_dl(list(COMMANDS.items()))
+
+
+@contextmanager
+def _saying_what_is_missing() -> Iterator[None]:
+    """`pip install gpupool` brings what runs in production, and no local cluster."""
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        if (error.name or "").partition(".")[0] != "localkube":
+            raise
+        raise click.ClickException(
+            "Local clusters are not installed: pip install 'gpupool[local]'."
+        ) from error
 
 
 @click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})

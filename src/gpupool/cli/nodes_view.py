@@ -1,9 +1,9 @@
 """The cluster's node pools as it tells them itself, shown as a table."""
 
-from gpupool.cli.home import ClusterDirectory
 from gpupool.cli.table import table
-from gpupool.contract.objects import Obj
-from gpupool.localcluster.pool_readiness import pools_when_ready
+from gpupool.local.home import ClusterDirectory
+from gpupool.local.pool_readiness import pools_when_ready
+from kubeclient.objects import Obj
 
 _PATIENCE_S = 5.0  # for the nodes to come up: without them there is little to see
 _HEAD = ("POOL", "STATUS", "INSTANCE TYPE", "NODES", "READY")

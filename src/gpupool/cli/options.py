@@ -5,7 +5,7 @@ from typing import Any, TypeVar
 
 import click
 
-from gpupool.cli.home import DEFAULT_NAME
+from gpupool.local import DEFAULT_NAME
 
 F = TypeVar("F", bound=Callable[..., Any])
 

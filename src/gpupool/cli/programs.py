@@ -9,8 +9,8 @@ from typing import Any, TypeVar
 
 import click
 
-from gpupool.kube.access import Access, NoAccess
-from gpupool.kube.client import Kube
+from kubeclient.access import Access, NoAccess
+from kubeclient.client import Kube
 
 F = TypeVar("F", bound=Callable[..., Any])
 Answer = TypeVar("Answer")
@@ -67,7 +67,7 @@ def event_loop() -> asyncio.AbstractEventLoop:
 
 def ask_cluster(work: Callable[[Kube], Awaitable[Answer]], **where: str) -> Answer:
     """What the cluster answers; refusals and silence in words."""
-    from gpupool.kube.errors import KubeError
+    from kubeclient.errors import KubeError
 
     async def with_kube(kube: Kube, _access: Access) -> Answer:
         return await work(kube)
@@ -81,7 +81,7 @@ def ask_cluster(work: Callable[[Kube], Awaitable[Answer]], **where: str) -> Answ
 async def _with_kube(
     work: Callable[[Kube, Access], Awaitable[Answer]], name: str, where: dict[str, str]
 ) -> Answer:
-    from gpupool.kube.https import connected
+    from kubeclient.https import connected
 
     access = await _access(where)
     async with connected(access, name) as kube:
@@ -89,7 +89,7 @@ async def _with_kube(
 
 
 async def _access(where: dict[str, str]) -> Access:
-    from gpupool.kube.credentials import find_access
+    from kubeclient.credentials import find_access
 
     try:
         return await find_access(os.environ, **where)  # type: ignore[arg-type]  # only its texts

@@ -2,8 +2,8 @@
 
 import click
 
-from gpupool.cli.home import CannotUse, home
 from gpupool.cli.table import table
+from gpupool.local.home import CannotUse, home
 
 
 @click.group("quota", invoke_without_command=True)
@@ -15,9 +15,9 @@ def command(context: click.Context) -> None:
     """
     if context.invoked_subcommand:
         return
-    from gpupool.cli.prepare import current_quotas
-    from gpupool.localcluster.config.quotas import quota_rows
-    from gpupool.localcluster.config.spec import Quotas
+    from gpupool.local.config.quotas import quota_rows
+    from gpupool.local.config.spec import Quotas
+    from gpupool.local.prepare import current_quotas
 
     place = home()
     used = {"clusters": str(len(place.clusters()))}
@@ -36,7 +36,7 @@ def set_quotas(changes: tuple[str, ...]) -> None:
 
     For example: gpupool quota set nodes-per-cluster=100 routes-per-cluster=100
     """
-    from gpupool.localcluster.config.quotas import parse_change
+    from gpupool.local.config.quotas import parse_change
 
     parsed = [parse_change(change) for change in changes]
     if wrong := [text for text in parsed if isinstance(text, str)]:

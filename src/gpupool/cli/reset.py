@@ -3,10 +3,10 @@
 import click
 
 from gpupool.cli.down import PATIENCE_S
-from gpupool.cli.home import home
-from gpupool.cli.merging import unmerge
 from gpupool.cli.options import name_option
-from gpupool.cli.server_process import stop_server
+from gpupool.local.home import home
+from gpupool.local.merging import unmerge
+from gpupool.local.server_process import stop_server
 
 
 @click.command("reset")

@@ -8,8 +8,8 @@ import click
 from gpupool.cli.programs import access_options, ask_cluster
 
 if TYPE_CHECKING:
-    from gpupool.contract.objects import Obj
-    from gpupool.kube.client import Kube
+    from kubeclient.client import Kube
+    from kubeclient.objects import Obj
 
 _PAUSE_S = 0.2
 
@@ -60,7 +60,7 @@ async def resize(
         ANNOTATION_RESIZE_OUTCOME,
     )
     from gpupool.contract.resize import wish_text
-    from gpupool.kube.resources import PODS
+    from kubeclient.resources import PODS
 
     namespace, name = pod
     found = await kube.get(PODS, name, namespace)

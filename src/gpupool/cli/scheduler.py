@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from gpupool.cli.programs import access_options, run_program
-from gpupool.contract.names import LEASE_NAMESPACE, SCHEDULER_LEASE, SCHEDULER_NAME
+from gpupool.contract.names import SCHEDULER_NAME
 
 if TYPE_CHECKING:
-    from gpupool.kube.client import Kube
-    from gpupool.kube.lease import Candidacy
     from gpupool.scheduler.health import Address
+    from kubeclient.client import Kube
+    from kubeclient.lease import Candidacy
 
 
 def address(_: click.Context, __: click.Parameter, text: str | None) -> "Address | None":
@@ -42,10 +42,11 @@ def candidacy(
     import os
     import secrets
 
-    from gpupool.kube.lease import Candidacy
+    from gpupool.scheduler.elected import LEASE
+    from kubeclient.lease import Candidacy
 
     identity = f"{os.uname().nodename}_{program}_{secrets.token_hex(4)}"
-    return Candidacy(LEASE_NAMESPACE, SCHEDULER_LEASE, identity, names, goes_first)
+    return Candidacy(LEASE, identity, names, goes_first)
 
 
 @click.group("scheduler", invoke_without_command=True)

@@ -4,9 +4,9 @@ import sys
 
 import click
 
-from gpupool.cli.home import ClusterDirectory, home
 from gpupool.cli.options import name_option
-from gpupool.cli.server_process import Server, running_server
+from gpupool.local.home import ClusterDirectory, home
+from gpupool.local.server_process import Server, running_server
 
 NOT_RUNNING = 3  # as init scripts have it; 1 is for errors
 

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from gpupool.cli.home import ClusterDirectory, Home, home
+from gpupool.local.home import ClusterDirectory, Home, home
 
 if TYPE_CHECKING:
-    from gpupool.cli.prepare import Prepared
-    from gpupool.cli.reports import Listener
+    from gpupool.local.prepare import Prepared
+    from gpupool.local.reports import Listener
 
 
 @click.command("up")
@@ -62,7 +62,7 @@ def command(
     Ready in a second or two. It goes on running when the terminal is closed; `gpupool down` stops
     it, and the next `gpupool up` goes on where it was.
     """
-    from gpupool.cli.prepare import Prepared, Wish, prepare
+    from gpupool.local.prepare import Prepared, Wish, prepare
 
     place = home()
     found = prepare(place, Wish(**wish, merge_kubeconfig=merge_kubeconfig))
@@ -88,7 +88,7 @@ def command(
 
 
 def _start(place: Home, cluster: ClusterDirectory, port: int | None, gpus: str | None) -> int:
-    from gpupool.cli.launch import launch, server_command
+    from gpupool.local.launch import launch, server_command
 
     began = time.monotonic()
     with _progress(f'Starting cluster "{cluster.name}"') as on_step:
@@ -104,8 +104,8 @@ def _start(place: Home, cluster: ClusterDirectory, port: int | None, gpus: str |
 
 def _joined(cluster: ClusterDirectory) -> int:
     """The port of a cluster that runs already, or that another command is starting."""
-    from gpupool.cli.launch import START_LIMIT_S, StartFailed
-    from gpupool.cli.server_process import wait_ready
+    from gpupool.local.launch import START_LIMIT_S, StartFailed
+    from gpupool.local.server_process import wait_ready
 
     server = wait_ready(cluster, patience_s=START_LIMIT_S)
     if server is None:
@@ -149,7 +149,7 @@ def _show_next(cluster: ClusterDirectory) -> None:
 
 
 def _merge(cluster: ClusterDirectory, port: int) -> None:
-    from gpupool.cli.merging import context_name, merge
+    from gpupool.local.merging import context_name, merge
 
     click.echo(f"  merged into  {merge(cluster, port)}")
     click.echo("\nNext:")
@@ -162,19 +162,16 @@ def _stay(
     attached_to: int | None,
     finish: Callable[[int], None],
 ) -> int:
-    from gpupool.cli.reports import Step, write_to
+    from gpupool.local.reports import Step, write_to
 
     tell = write_to(report_to) if report_to is not None else _say(prepared.cluster, finish)
     tell(Step("loading the server"))
 
-    from gpupool.assembly import run_cluster
     from gpupool.cli.log_format import log_to_stderr
-    from gpupool.cli.serve import serve
-    from gpupool.localcluster.apiserver.security.data_directory import restrict_umask
+    from gpupool.local.serve import serve_as_process
 
-    restrict_umask()
     log_to_stderr()
-    return serve(prepared, run=run_cluster, tell=tell, attached_to=attached_to)
+    return serve_as_process(prepared, tell, attached_to)
 
 
 def _delete(place: Home, *, unless: Path) -> None:
@@ -188,7 +185,7 @@ def _delete(place: Home, *, unless: Path) -> None:
 
 def _say(cluster: ClusterDirectory, finish: Callable[[int], None]) -> "Listener":
     """To the terminal, when the server stays in it."""
-    from gpupool.cli.reports import Failed, Ready, Report
+    from gpupool.local.reports import Failed, Ready, Report
 
     def say(report: Report) -> None:
         match report:

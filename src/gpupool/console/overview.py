@@ -6,7 +6,7 @@ from operator import attrgetter
 
 from gpupool.contract.names import LABEL_POOL
 from gpupool.core.gpu import Card, CardHealth, GpuAsk, GpuMode, Isolation
-from gpupool.core.request import PodRequest
+from gpupool.core.pods import PodRequest
 from gpupool.engine.cluster import Cluster
 from gpupool.engine.node_state import Held, NodeState
 

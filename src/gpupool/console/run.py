@@ -10,9 +10,9 @@ from aiohttp import web
 
 from gpupool.console.server import AsUser, Console, Door
 from gpupool.console.sessions import Look
-from gpupool.kube.access import Access
-from gpupool.kube.client import Kube
-from gpupool.kube.https import connected
+from kubeclient.access import Access
+from kubeclient.client import Kube
+from kubeclient.https import connected
 
 _LOOPBACK = "127.0.0.1"
 

@@ -14,8 +14,8 @@ from aiohttp import web
 
 from gpupool.console import pages
 from gpupool.console.sessions import Look, Session, Sessions, is_key
-from gpupool.kube.client import Kube
-from gpupool.kube.errors import KubeError, Refused
+from kubeclient.client import Kube
+from kubeclient.errors import KubeError, Refused
 
 log = logging.getLogger(__name__)
 

@@ -12,8 +12,8 @@ from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 
 from gpupool.console.overview import Seen
-from gpupool.kube.client import Kube
-from gpupool.kube.resources import NODES
+from kubeclient.client import Kube
+from kubeclient.resources import NODES
 
 _MOST = 100  # sessions at a time; one more ends the oldest
 _LASTS_S = 12 * 3600.0

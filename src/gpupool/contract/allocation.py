@@ -21,8 +21,8 @@ from gpupool.contract.names import (
     GROUP_LIMITS,
     GROUP_NO_ISOLATION,
 )
-from gpupool.contract.objects import Obj
 from gpupool.core.gpu import Allocation, CardShare, ContainerGpus, Isolation
+from kubeclient.objects import Obj
 
 VERSION = 1
 UNLIMITED = "unlimited\n"  # the limiter's file where it is to stand aside

@@ -1,8 +1,8 @@
 """PodDisruptionBudget object -> DisruptionBudget."""
 
-from gpupool.contract.objects import Obj
-from gpupool.core.request import DisruptionBudget
-from gpupool.core.selectors import NOTHING, SelectorError, from_object
+from gpupool.core.pods import DisruptionBudget
+from kubeclient.objects import Obj
+from kubeclient.selectors import NOTHING, SelectorError, from_object
 
 
 def budget_of(budget: Obj) -> DisruptionBudget:

@@ -7,7 +7,7 @@ reads any case, so any is read here, and the newer one is written, which both un
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from gpupool.contract.objects import Obj
+from kubeclient.objects import Obj
 
 MAX_SCORE = 10
 

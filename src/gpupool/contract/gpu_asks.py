@@ -17,9 +17,9 @@ from gpupool.contract.names import (
     RESOURCE_GPU_MEM,
     RESOURCE_GPU_PERCENT,
 )
-from gpupool.contract.objects import Obj
 from gpupool.core.gpu import WHOLE_CARD_PERCENT, CardPlacement, GpuAsk
-from gpupool.core.quantity import ParseError, parse, value
+from kubeclient.objects import Obj
+from kubeclient.quantity import ParseError, parse, value
 
 MAX_CARDS = 64  # of one pod on one node
 MAX_CONTAINERS = 32  # with GPUs, in one pod

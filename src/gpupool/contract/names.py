@@ -9,61 +9,13 @@ API_VERSION = "v1alpha1"
 NODE_POOL_KIND = "NodePool"
 NODE_POOL_PLURAL = "nodepools"
 
-# Node labels of Kubernetes.
-LABEL_ARCH = "kubernetes.io/arch"
-LABEL_OS = "kubernetes.io/os"
-LABEL_HOSTNAME = "kubernetes.io/hostname"
-LABEL_INSTANCE_TYPE = "node.kubernetes.io/instance-type"
-LABEL_REGION = "topology.kubernetes.io/region"
-LABEL_ZONE = "topology.kubernetes.io/zone"
-# The same by their older names, which the documents and many manifests still use.
-LABEL_ARCH_BETA = "beta.kubernetes.io/arch"
-LABEL_OS_BETA = "beta.kubernetes.io/os"
-LABEL_INSTANCE_TYPE_BETA = "beta.kubernetes.io/instance-type"
-LABEL_REGION_BETA = "failure-domain.beta.kubernetes.io/region"
-LABEL_ZONE_BETA = "failure-domain.beta.kubernetes.io/zone"
-# kubectl shows the part behind the slash as the node's role; also the key of the taint.
-LABEL_ROLE_MASTER = "node-role.kubernetes.io/master"
-
 # The pool that a node belongs to. Sorts behind the labels above, so that `kubectl describe node`
 # begins as the documents show it.
 LABEL_POOL = "node.gpupool.io/pool"
 
-# What a pool may not set on its nodes: these say what the node is.
-NODE_LABELS_SET_BY_US = frozenset(
-    (
-        LABEL_ARCH,
-        LABEL_OS,
-        LABEL_HOSTNAME,
-        LABEL_INSTANCE_TYPE,
-        LABEL_REGION,
-        LABEL_ZONE,
-        LABEL_ARCH_BETA,
-        LABEL_OS_BETA,
-        LABEL_INSTANCE_TYPE_BETA,
-        LABEL_REGION_BETA,
-        LABEL_ZONE_BETA,
-        LABEL_ROLE_MASTER,
-        LABEL_POOL,
-    )
-)
-
 # The machine behind a node: its resource group and tags, as JSON.
 ANNOTATION_RESOURCE_GROUP = "node.gpupool.io/resource-group"
 ANNOTATION_TAGS = "node.gpupool.io/tags"
-
-# On a node: "stopped" makes its kubelet play dead, to see what the cluster does about it.
-ANNOTATION_KUBELET = "node.gpupool.io/kubelet"
-
-# On a pod, its namespace or its node, the first that has it: "process" runs containers as
-# processes of this machine, "timer" only waits in their place.
-ANNOTATION_RUNTIME = "gpupool.io/runtime"
-# On a pod of timers: how long its containers run (for ever without), and how they end.
-ANNOTATION_RUN_SECONDS = "gpupool.io/run-seconds"
-ANNOTATION_EXIT_CODE = "gpupool.io/exit-code"
-
-# On a LoadBalancer service: which port is served on which other one, where it may not be bound.
-ANNOTATION_LOAD_BALANCER_PORTS = "gpupool.io/load-balancer-ports"
 
 # Resources of GPUs. The last one is legacy: admission rewrites it to whole cards.
 RESOURCE_GPU = "nvidia.com/gpu"
@@ -111,7 +63,6 @@ ANNOTATION_SERVES = "gpupool.io/serves"
 ANNOTATION_WANTED_BY = "gpupool.io/wanted-by"
 # On a pod without a node, by a scheduler that took over: Bindings sent before that are void.
 ANNOTATION_TERM = "gpupool.io/scheduler-term"
-DEFAULT_SCHEDULER_NAME = "default-scheduler"
 ANNOTATION_ALLOCATION = "gpupool.io/allocation"
 ANNOTATION_MEM_IDX = "ALIYUN_COM_GPU_MEM_IDX"
 ANNOTATION_MEM_POD = "ALIYUN_COM_GPU_MEM_POD"

@@ -9,10 +9,10 @@ from gpupool.contract.names import (
     LABEL_GPU_PLACEMENT,
     LABEL_GPU_SCHEDULE,
 )
-from gpupool.contract.objects import Obj
-from gpupool.contract.pods import amounts
 from gpupool.core.gpu import CardPlacement, GpuMode, Inventory
-from gpupool.core.request import Node, Taint
+from gpupool.core.nodes import Node
+from kubeclient.objects import Obj
+from kubeclient.placement import amounts, taints
 
 # Values of LABEL_GPU_SCHEDULE under which cards are shared by memory.
 _SHARING = frozenset({"share", "cgpu", "core_mem", "mps"})
@@ -27,10 +27,7 @@ def node_of(node: Obj) -> Node:
     return Node(
         name=metadata["name"],
         labels=labels,
-        taints=tuple(
-            Taint(taint["key"], taint.get("value", ""), taint["effect"])
-            for taint in spec.get("taints") or ()
-        ),
+        taints=taints(spec),
         unschedulable=bool(spec.get("unschedulable")),
         allocatable=amounts((node.get("status") or {}).get("allocatable")),
         inventory=inventory,

@@ -6,9 +6,9 @@ become requirements with the pod's own values; newer API servers have done so al
 
 from collections.abc import Iterator
 
-from gpupool.contract.objects import Obj
-from gpupool.core.request import PodTerm, Spread
-from gpupool.core.selectors import (
+from gpupool.core.pods import PodTerm, Spread
+from kubeclient.objects import Obj
+from kubeclient.selectors import (
     NOTHING,
     LabelSelector,
     Operator,

@@ -1,9 +1,9 @@
 """ResourceQuota object -> UnitsQuota."""
 
 from gpupool.contract.names import RESOURCE_GPU_MEM
-from gpupool.contract.objects import Obj
-from gpupool.core.quantity import parse, value
 from gpupool.core.quota import Scope, UnitsQuota
+from kubeclient.objects import Obj
+from kubeclient.quantity import parse, value
 
 _KEY = f"requests.{RESOURCE_GPU_MEM}"
 

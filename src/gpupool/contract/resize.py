@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 import msgspec
 
 from gpupool.contract.names import ANNOTATION_SHRINKS
-from gpupool.contract.objects import Obj
 from gpupool.core.resize import ONLY
+from kubeclient.objects import Obj
 
 VERSION = 1
 _MAX_CHARS = 4096

@@ -7,9 +7,9 @@ provisioning, or to know who else uses a claim, is named as not supported: never
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
-from gpupool.contract.node_terms import node_term
-from gpupool.contract.objects import Obj
-from gpupool.core.request import NodeTerm, PodRequest
+from gpupool.core.pods import PodRequest
+from kubeclient.objects import Obj
+from kubeclient.placement import NodeTerm, node_term
 
 _UNBOUND = "pod has unbound immediate PersistentVolumeClaims"
 

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from gpupool.core.request import PodRequest
+from gpupool.core.pods import PodRequest
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,8 +19,8 @@ from gpupool.contract.names import (
     SCHEDULER_LEASE,
     SCHEDULER_NAME,
 )
-from gpupool.contract.objects import Obj
 from gpupool.doctor.evidence import Evidence, Finding, Level
+from kubeclient.objects import Obj
 
 OLDEST = (1, 31)
 _CLOCK_S = 5.0

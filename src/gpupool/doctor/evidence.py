@@ -4,7 +4,7 @@ import datetime
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from gpupool.contract.objects import Obj
+from kubeclient.objects import Obj
 
 
 class Level(StrEnum):

@@ -12,11 +12,11 @@ from gpupool.contract.names import (
     RESOURCE_GPU_MEM,
     SCHEDULER_LEASE,
 )
-from gpupool.contract.objects import Obj
 from gpupool.doctor.evidence import Evidence, Right
-from gpupool.kube.client import APPLY_PATCH, Kube
-from gpupool.kube.errors import NotFound, Refused
-from gpupool.kube.resources import (
+from kubeclient.client import APPLY_PATCH, Kube
+from kubeclient.errors import NotFound, Refused
+from kubeclient.objects import Obj
+from kubeclient.resources import (
     DAEMON_SETS,
     LEASES,
     MUTATING_WEBHOOKS,

@@ -10,7 +10,7 @@ from itertools import compress
 
 import numpy as np
 
-from gpupool.core.request import PodRequest
+from gpupool.core.pods import PodRequest
 from gpupool.engine.cluster import Cluster
 from gpupool.engine.columns import Bools
 from gpupool.engine.decide import feasible, in_order

@@ -1,6 +1,6 @@
 """Groups of pods that share a card, or never do: which cards of a node that closes to a pod."""
 
-from gpupool.core.request import PodRequest
+from gpupool.core.pods import PodRequest
 from gpupool.engine.cluster import Cluster, different_cards, same_cards
 from gpupool.engine.node_state import NodeState
 

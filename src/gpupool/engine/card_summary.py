@@ -6,7 +6,7 @@ Only of nodes that are open to the pod; what is said of nodes stands in kube-sch
 import numpy as np
 
 from gpupool.core.gpu import GpuAsk
-from gpupool.core.request import PodRequest
+from gpupool.core.pods import PodRequest
 from gpupool.engine.cluster import Cluster
 from gpupool.engine.filters import OF_THE_NODE
 from gpupool.engine.filters.gpus import allows_mode

@@ -1,7 +1,7 @@
 """card_words: what is free of each card of a node, against what a pod asks for, in words."""
 
 from gpupool.core.gpu import GpuAsk
-from gpupool.core.request import PodRequest
+from gpupool.core.pods import PodRequest
 from gpupool.engine.node_state import CardState, NodeState
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from itertools import combinations
 
 from gpupool.core.gpu import Allocation, CardPlacement, ContainerGpus, GpuAsk, Isolation
-from gpupool.core.request import PodRequest
+from gpupool.core.pods import PodRequest
 from gpupool.engine.cluster import Cluster
 from gpupool.engine.links import nearest_cards
 from gpupool.engine.node_state import NodeState

@@ -17,7 +17,8 @@ from itertools import repeat
 import numpy as np
 
 from gpupool.core.gpu import Allocation
-from gpupool.core.request import Node, PodRequest, Taint
+from gpupool.core.nodes import Node
+from gpupool.core.pods import PodRequest
 from gpupool.engine.change_log import ChangeLog
 from gpupool.engine.columns import Columns
 from gpupool.engine.label_columns import LabelColumns
@@ -25,6 +26,7 @@ from gpupool.engine.node_state import Held, NodeState, card_holds, clear_node, r
 from gpupool.engine.pod_index import Finder, PodIndex
 from gpupool.engine.policies.policy import Ints
 from gpupool.engine.row import Row
+from kubeclient.placement import Taint
 
 NO_GPUS = Allocation()
 

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from gpupool.core.gpu import Allocation, CardPlacement
-from gpupool.core.request import PodRequest
+from gpupool.core.pods import PodRequest
 from gpupool.engine.card_groups import closed_cards
 from gpupool.engine.cards import allocation_on
 from gpupool.engine.cluster import Cluster

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from gpupool.core.request import PodRequest
+from gpupool.core.pods import PodRequest
 from gpupool.engine.card_groups import closed_cards
 from gpupool.engine.card_words import card_words
 from gpupool.engine.cards import allocation_on

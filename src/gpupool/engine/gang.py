@@ -7,7 +7,7 @@ ones find room after them; the answer is in the order of the question.
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from gpupool.core.request import PodRequest
+from gpupool.core.pods import PodRequest
 from gpupool.engine.cluster import Cluster
 from gpupool.engine.decide import Placement, Unschedulable, decide
 from gpupool.engine.policies.policy import Policy

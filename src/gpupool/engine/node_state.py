@@ -18,9 +18,11 @@ from gpupool.core.gpu import (
     Isolation,
     limit_mib,
 )
-from gpupool.core.request import HostPort, Node, PodRequest
+from gpupool.core.nodes import Node
+from gpupool.core.pods import PodRequest
 from gpupool.engine.columns import MEMORY, MOST, Columns
 from gpupool.engine.policies.bulk import bulk_of
+from kubeclient.placement import HostPort
 
 MODES = (GpuMode.ANY, GpuMode.WHOLE, GpuMode.SHARED)
 _MIB_SHIFT = 20

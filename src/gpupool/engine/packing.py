@@ -9,7 +9,7 @@ from collections.abc import Hashable
 
 import numpy as np
 
-from gpupool.core.request import PodRequest
+from gpupool.core.pods import PodRequest
 from gpupool.engine.cluster import Cluster
 from gpupool.engine.filters.node_affinity import NODE_AFFINITY
 from gpupool.engine.policies import POLICIES

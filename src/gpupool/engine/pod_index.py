@@ -16,9 +16,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gpupool.core.request import PodRequest, PodTerm
-from gpupool.core.selectors import LabelSelector, Operator
+from gpupool.core.pods import PodRequest, PodTerm
 from gpupool.engine.policies.policy import Ints
+from kubeclient.selectors import LabelSelector, Operator
 
 MOST_FINDERS = 1024
 _ONE_VALUE = (Operator.IN, Operator.EQUALS, Operator.DOUBLE_EQUALS)

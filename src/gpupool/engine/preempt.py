@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from gpupool.core.request import DisruptionBudget, PodRequest
+from gpupool.core.pods import DisruptionBudget, PodRequest
 from gpupool.engine.card_groups import closed_cards
 from gpupool.engine.cards import allocation_on
 from gpupool.engine.cluster import Cluster

@@ -6,13 +6,14 @@ numbers. What a policy makes of the nodes only decides among those that are like
 
 import numpy as np
 
-from gpupool.core.request import Effect, PodRequest
+from gpupool.core.pods import PodRequest
 from gpupool.engine.cluster import Cluster
 from gpupool.engine.filters.domains import by_domain
 from gpupool.engine.filters.node_affinity import term_matches
 from gpupool.engine.filters.spread import counted_nodes, finder_of
 from gpupool.engine.pod_index import Bond, Finder, look_of
 from gpupool.engine.policies.policy import Ints
+from kubeclient.placement import Effect
 
 _FULL = 100
 _TAINTS_WEIGHT, _AFFINITY_WEIGHT, _SPREAD_WEIGHT, _PODS_WEIGHT = 3, 2, 2, 2

@@ -9,8 +9,8 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from gpupool.core.gpu import Allocation, CardShare, ContainerGpus, Isolation
+from gpupool.core.pods import PodRequest
 from gpupool.core.quota import UnitsQuota
-from gpupool.core.request import PodRequest
 from gpupool.core.resize import ONLY
 from gpupool.engine.cluster import Cluster
 from gpupool.engine.node_state import CardState, NodeState, card_holds, usable_units

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from gpupool.core.gpu import GpuAsk
-from gpupool.core.request import PodRequest
+from gpupool.core.pods import PodRequest
 from gpupool.engine.columns import Bools
 from gpupool.engine.policies.policy import Ask, Ints, Policy
 

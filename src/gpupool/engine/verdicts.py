@@ -8,7 +8,7 @@ from collections.abc import Hashable
 
 import numpy as np
 
-from gpupool.core.request import Effect, PodRequest
+from gpupool.core.pods import PodRequest
 from gpupool.engine.cluster import Cluster
 from gpupool.engine.columns import Bools
 from gpupool.engine.filters import OF_THE_NODE, host_ports, resources
@@ -17,6 +17,7 @@ from gpupool.engine.least_allocated import least_allocated
 from gpupool.engine.policies.policy import Ask, Ints, Policy
 from gpupool.engine.row import NEVER, Row
 from gpupool.engine.verdict_of_one import verdict_of_one
+from kubeclient.placement import Effect
 
 _MOST_BYTES = 192 * 2**20  # of all rows together
 _BYTES_A_NODE = 9

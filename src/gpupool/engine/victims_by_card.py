@@ -7,7 +7,7 @@ asked for, the cheapest first. Only a hint for `preempt`, which checks everythin
 from collections.abc import Sequence
 
 from gpupool.core.gpu import WHOLE_CARD_PERCENT, GpuAsk
-from gpupool.core.request import PodRequest
+from gpupool.core.pods import PodRequest
 from gpupool.engine.node_state import CardState, Held, NodeState, usable_units
 
 

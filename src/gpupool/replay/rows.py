@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from gpupool.core.quantity import ParseError, milli_value, parse, value
 from gpupool.replay.trace import TraceError
+from kubeclient.quantity import ParseError, milli_value, parse, value
 
 _MOST_BYTES = 512 * 2**20
 _MOST_ROWS = 5_000_000

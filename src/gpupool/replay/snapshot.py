@@ -12,7 +12,8 @@ from gpupool.contract.names import LABEL_NVIDIA_MEM, LABEL_NVIDIA_NAME, RESOURCE
 from gpupool.contract.nodes import node_of
 from gpupool.contract.pods import pod_request
 from gpupool.core.gpu import Card, GpuAsk, GpuMode, Inventory
-from gpupool.core.request import Node, PodRequest
+from gpupool.core.nodes import Node
+from gpupool.core.pods import PodRequest
 from gpupool.replay.trace import MILLI, Trace, TraceError, TracePod
 
 _OVER = ("Succeeded", "Failed")

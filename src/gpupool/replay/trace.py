@@ -7,7 +7,9 @@ from dataclasses import dataclass
 
 from gpupool.contract.names import LABEL_NVIDIA_NAME
 from gpupool.core.gpu import Card, GpuAsk, Inventory
-from gpupool.core.request import Node, NodeOperator, NodeRequirement, NodeTerm, PodRequest
+from gpupool.core.nodes import Node
+from gpupool.core.pods import PodRequest
+from kubeclient.placement import NodeOperator, NodeRequirement, NodeTerm
 
 MILLI = 1000
 _MOST_PODS = 1_000_000  # on one node: traces do not say

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator
 
 from gpupool.core.gpu import Allocation, ContainerGpus, Isolation
-from gpupool.core.request import PodRequest
+from gpupool.core.pods import PodRequest
 from gpupool.engine.decide import Placement, decide
 from gpupool.engine.explain import NodeList, explain
 from gpupool.engine.preempt import NoPreemption, preempt

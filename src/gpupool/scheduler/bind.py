@@ -13,15 +13,15 @@ import time
 from collections.abc import Callable
 
 from gpupool.contract.allocation import allocation_annotations
-from gpupool.contract.objects import Obj
-from gpupool.kube.client import Kube
-from gpupool.kube.errors import Conflict, KubeError, NotFound, NotSent, Refused, is_certain
-from gpupool.kube.resources import PODS
 from gpupool.scheduler.cluster_state import ClusterState
 from gpupool.scheduler.ledger import Knowledge, Place
 from gpupool.scheduler.metrics import Metrics, Result
 from gpupool.scheduler.pending import Pending
 from gpupool.scheduler.report import SCHEDULER_ERROR, Reports
+from kubeclient.client import Kube
+from kubeclient.errors import Conflict, KubeError, NotFound, NotSent, Refused, is_certain
+from kubeclient.objects import Obj
+from kubeclient.resources import PODS
 
 log = logging.getLogger(__name__)
 

@@ -13,24 +13,24 @@ from gpupool.contract.allocation import BadAllocation, allocation_of
 from gpupool.contract.budgets import budget_of
 from gpupool.contract.names import ANNOTATION_ALLOCATION
 from gpupool.contract.nodes import node_of
-from gpupool.contract.objects import Obj
 from gpupool.contract.pods import pod_request
 from gpupool.contract.quotas import quota_of
 from gpupool.contract.volumes import Storage
 from gpupool.core.gpu import Allocation
+from gpupool.core.pods import DisruptionBudget, PodRequest
 from gpupool.core.quota import UnitsQuota
-from gpupool.core.request import DisruptionBudget, PodRequest
 from gpupool.engine.cluster import NO_GPUS, Cluster
 from gpupool.engine.discrepancies import excesses_on
 from gpupool.engine.packing import Packing
 from gpupool.engine.policies.policy import Policy
-from gpupool.kube.mirror import key_of
 from gpupool.scheduler.claims import Claims
 from gpupool.scheduler.groups import Groups, group_of
 from gpupool.scheduler.ledger import Ledger
 from gpupool.scheduler.pending import Pending, is_done, pending_of, wants_node, with_storage
 from gpupool.scheduler.queue import Queue
 from gpupool.scheduler.resizing import Resizing
+from kubeclient.mirror import key_of
+from kubeclient.objects import Obj
 
 log = logging.getLogger(__name__)
 

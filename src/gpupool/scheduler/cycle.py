@@ -13,7 +13,6 @@ from gpupool.engine.gang import GangUnschedulable, decide_gang
 from gpupool.engine.node_state import Held
 from gpupool.engine.preempt import NoPreemption, Preemption, preempt
 from gpupool.engine.trial import Trial, trial
-from gpupool.kube.errors import KubeError
 from gpupool.scheduler.bind import Binder
 from gpupool.scheduler.cluster_state import ClusterState
 from gpupool.scheduler.groups import Group
@@ -22,6 +21,7 @@ from gpupool.scheduler.pending import Pending
 from gpupool.scheduler.preemption import Evictor
 from gpupool.scheduler.report import SCHEDULER_ERROR, Reports
 from gpupool.scheduler.writes import Write
+from kubeclient.errors import KubeError
 
 _RECENT_S = 1.0
 _MOST_WORDS = 1024

@@ -7,10 +7,19 @@ them decides at a time. Whoever leads serves the names of all.
 from collections.abc import Callable, Coroutine
 from typing import Any
 
-from gpupool.kube.client import Kube
-from gpupool.kube.lease import Candidacy, Leadership, Term
+from gpupool.contract import names
 from gpupool.scheduler.run import Scheduler, SchedulerSettings
 from gpupool.scheduler.takeover import void_earlier_bindings
+from kubeclient.client import Kube
+from kubeclient.lease import Candidacy, Leadership, LeaseKey, Term
+
+# Whoever holds it decides about the cluster's GPUs, as scheduler or as extender.
+LEASE = LeaseKey(
+    names.LEASE_NAMESPACE,
+    names.SCHEDULER_LEASE,
+    names.ANNOTATION_SERVES,
+    names.ANNOTATION_WANTED_BY,
+)
 
 Work = Callable[[Scheduler], Coroutine[Any, Any, None]]
 

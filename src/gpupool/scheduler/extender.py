@@ -21,19 +21,19 @@ from gpupool.contract.extender_messages import (
     PreemptionArgs,
     Victims,
 )
-from gpupool.contract.objects import Obj
 from gpupool.contract.pods import pod_request
-from gpupool.core.request import PodRequest
+from gpupool.core.pods import PodRequest
 from gpupool.engine.candidates import Candidates, candidates
 from gpupool.engine.decide import Placement, decide, decide_on
 from gpupool.engine.preempt import preempt_on
 from gpupool.engine.trial import trial
-from gpupool.kube.client import Kube
-from gpupool.kube.errors import Conflict, KubeError, NotSent, is_certain
-from gpupool.kube.resources import PODS
 from gpupool.scheduler.cluster_state import ClusterState
 from gpupool.scheduler.ledger import Knowledge, Place
 from gpupool.scheduler.reservations import Reservations
+from kubeclient.client import Kube
+from kubeclient.errors import Conflict, KubeError, NotSent, is_certain
+from kubeclient.objects import Obj
+from kubeclient.resources import PODS
 
 log = logging.getLogger(__name__)
 

@@ -14,16 +14,16 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from gpupool.contract.names import ANNOTATION_FREED
-from gpupool.kube.client import Kube
-from gpupool.kube.errors import KubeError
-from gpupool.kube.lease import Candidacy, seconds_since_boot
-from gpupool.kube.resources import NODES
 from gpupool.scheduler.elected import Elected
 from gpupool.scheduler.extender import Extender
 from gpupool.scheduler.extender_server import NotLeading, application
 from gpupool.scheduler.health import Address, serving
 from gpupool.scheduler.reservations import LONGEST_S
 from gpupool.scheduler.run import Scheduler
+from kubeclient.client import Kube
+from kubeclient.errors import KubeError
+from kubeclient.lease import Candidacy, seconds_since_boot
+from kubeclient.resources import NODES
 
 log = logging.getLogger(__name__)
 

@@ -3,10 +3,11 @@
 import asyncio
 import logging
 
-from gpupool.contract.objects import Obj
-from gpupool.kube.client import Kube
-from gpupool.kube.mirror import Changed, Mirror
-from gpupool.kube.resources import (
+from gpupool.scheduler.cluster_state import ClusterState
+from kubeclient.client import Kube
+from kubeclient.mirror import Changed, Mirror
+from kubeclient.objects import Obj
+from kubeclient.resources import (
     DISRUPTION_BUDGETS,
     NAMESPACES,
     NODES,
@@ -17,7 +18,6 @@ from gpupool.kube.resources import (
     VOLUMES,
     Resource,
 )
-from gpupool.scheduler.cluster_state import ClusterState
 
 log = logging.getLogger(__name__)
 

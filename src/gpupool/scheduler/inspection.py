@@ -1,8 +1,8 @@
 """What the extender's `inspect` answers: nodes, cards and pods, in units of GPU memory."""
 
-from gpupool.contract.objects import Obj
 from gpupool.engine.cluster import Cluster
 from gpupool.engine.node_state import CardState, NodeState
+from kubeclient.objects import Obj
 
 
 def inspection(cluster: Cluster, node: str = "") -> Obj:

@@ -1,7 +1,7 @@
 """The KubeSchedulerConfiguration with which kube-scheduler asks our extender."""
 
 from gpupool.contract.names import RESOURCE_GPU, RESOURCE_GPU_MEM, RESOURCE_GPU_PERCENT
-from gpupool.contract.objects import Obj
+from kubeclient.objects import Obj
 
 VERBS = ("filter", "prioritize", "preempt", "bind")
 # A pod that asks for one of them comes to us.

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from gpupool.core.gpu import Allocation
-from gpupool.core.request import PodRequest
+from gpupool.core.pods import PodRequest
 from gpupool.engine.cluster import Cluster
 
 

@@ -3,12 +3,12 @@
 from collections.abc import Collection, Hashable
 from dataclasses import dataclass, replace
 
-from gpupool.contract.objects import Obj
 from gpupool.contract.pods import pod_request
 from gpupool.contract.volumes import Storage, claim_names, with_volumes
-from gpupool.core.request import PodRequest
+from gpupool.core.pods import PodRequest
 from gpupool.engine.verdicts import shape_of
 from gpupool.scheduler.groups import Group, group_of
+from kubeclient.objects import Obj
 
 _DONE = ("Succeeded", "Failed")
 

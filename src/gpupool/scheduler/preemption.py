@@ -8,13 +8,13 @@ import datetime
 import logging
 from collections.abc import Callable
 
-from gpupool.contract.objects import Obj
 from gpupool.engine.node_state import Held
-from gpupool.kube.client import STRATEGIC_PATCH, Kube
-from gpupool.kube.errors import KubeError, NotFound, NotSent
-from gpupool.kube.resources import PODS
 from gpupool.scheduler.pending import Pending
 from gpupool.scheduler.report import Reports
+from kubeclient.client import STRATEGIC_PATCH, Kube
+from kubeclient.errors import KubeError, NotFound, NotSent
+from kubeclient.objects import Obj
+from kubeclient.resources import PODS
 
 log = logging.getLogger(__name__)
 

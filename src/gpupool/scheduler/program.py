@@ -6,10 +6,10 @@ from dataclasses import dataclass
 
 from aiohttp import web
 
-from gpupool.kube.client import Kube
-from gpupool.kube.lease import Candidacy
 from gpupool.scheduler.elected import Elected
 from gpupool.scheduler.health import Address, health_routes, serving
+from kubeclient.client import Kube
+from kubeclient.lease import Candidacy
 
 
 @dataclass(frozen=True, slots=True)

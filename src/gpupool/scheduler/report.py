@@ -11,12 +11,12 @@ import logging
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from gpupool.contract.objects import Obj
-from gpupool.kube.client import STRATEGIC_PATCH, Kube
-from gpupool.kube.errors import KubeError
-from gpupool.kube.events import NORMAL, WARNING, Recorder
-from gpupool.kube.resources import PODS
 from gpupool.scheduler.pending import Pending
+from kubeclient.client import STRATEGIC_PATCH, Kube
+from kubeclient.errors import KubeError
+from kubeclient.events import NORMAL, WARNING, Recorder
+from kubeclient.objects import Obj
+from kubeclient.resources import PODS
 
 log = logging.getLogger(__name__)
 

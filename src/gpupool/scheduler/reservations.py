@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 
 from gpupool.core.gpu import Allocation
-from gpupool.core.request import PodRequest
+from gpupool.core.pods import PodRequest
 from gpupool.engine.cluster import Cluster
 from gpupool.engine.trial import trial
 

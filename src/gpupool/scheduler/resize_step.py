@@ -20,13 +20,13 @@ from gpupool.contract.names import (
     ANNOTATION_SHRINKING,
     GROUP_LIMITS,
 )
-from gpupool.contract.objects import Obj
 from gpupool.contract.resize import BadWish, ShrinkReport, wish_of
 from gpupool.core.gpu import Allocation, ContainerGpus
 from gpupool.core.quota import UnitsQuota
 from gpupool.core.resize import larger, shrinking
 from gpupool.engine.cluster import Cluster
 from gpupool.engine.resize import NoResize, room_for, wanted_allocation, within_quotas
+from kubeclient.objects import Obj
 
 Changes = dict[str, str | None]  # of annotations; None: removed
 

@@ -9,14 +9,14 @@ from collections.abc import Callable
 from functools import partial
 
 from gpupool.core.gpu import Allocation
-from gpupool.kube.client import Kube
-from gpupool.kube.errors import KubeError, NotFound
-from gpupool.kube.resources import PODS
 from gpupool.scheduler.cluster_state import ClusterState
 from gpupool.scheduler.report import Reports
 from gpupool.scheduler.resize_step import Resizable, Step, most, next_step
 from gpupool.scheduler.resizing import Entry
 from gpupool.scheduler.writes import Write
+from kubeclient.client import Kube
+from kubeclient.errors import KubeError, NotFound
+from kubeclient.resources import PODS
 
 log = logging.getLogger(__name__)
 

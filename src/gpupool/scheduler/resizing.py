@@ -7,11 +7,11 @@ that wish. No write of an older version can happen after that, whatever became o
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from gpupool.contract.objects import Obj
 from gpupool.contract.resize import ShrinkReport, node_reports
 from gpupool.core.gpu import Allocation
 from gpupool.core.resize import larger
 from gpupool.scheduler.resize_step import Resizable, resizable_of
+from kubeclient.objects import Obj
 
 _NEVER = float("inf")
 _FIRST_PAUSE_S = 0.25

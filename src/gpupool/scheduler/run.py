@@ -13,10 +13,6 @@ from dataclasses import dataclass
 
 from gpupool.contract.names import SCHEDULER_NAME
 from gpupool.engine.policies import DEFAULT
-from gpupool.kube.client import Kube
-from gpupool.kube.events import Recorder
-from gpupool.kube.lease import seconds_since_boot
-from gpupool.kube.mirror import Changed
 from gpupool.scheduler.bind import Binder
 from gpupool.scheduler.cluster_state import ClusterState
 from gpupool.scheduler.cycle import Cycle
@@ -28,6 +24,10 @@ from gpupool.scheduler.preemption import Evictor
 from gpupool.scheduler.report import SCHEDULER_ERROR, Reports
 from gpupool.scheduler.resizer import Resizer
 from gpupool.scheduler.writes import Write, Writes
+from kubeclient.client import Kube
+from kubeclient.events import Recorder
+from kubeclient.lease import seconds_since_boot
+from kubeclient.mirror import Changed
 
 log = logging.getLogger(__name__)
 

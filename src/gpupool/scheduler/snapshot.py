@@ -1,10 +1,10 @@
 """read_cluster: the cluster as it is now, once, for whoever only wants to know."""
 
 from gpupool.engine.policies import DEFAULT
-from gpupool.kube.client import Kube
-from gpupool.kube.lease import seconds_since_boot
 from gpupool.scheduler.cluster_state import ClusterState
 from gpupool.scheduler.follow import handlers_of
+from kubeclient.client import Kube
+from kubeclient.lease import seconds_since_boot
 
 
 async def read_cluster(kube: Kube, policy: str = DEFAULT) -> ClusterState:

@@ -9,12 +9,12 @@ import asyncio
 import logging
 
 from gpupool.contract.names import ANNOTATION_TERM
-from gpupool.contract.objects import Obj
-from gpupool.kube.client import Kube
-from gpupool.kube.errors import KubeError, NotFound
-from gpupool.kube.lease import Term
-from gpupool.kube.resources import PODS
 from gpupool.scheduler.kube_scheduler_config import MANAGED
+from kubeclient.client import Kube
+from kubeclient.errors import KubeError, NotFound
+from kubeclient.lease import Term
+from kubeclient.objects import Obj
+from kubeclient.resources import PODS
 
 log = logging.getLogger(__name__)
 

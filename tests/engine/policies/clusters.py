@@ -6,7 +6,8 @@ import numpy as np
 from hypothesis import strategies as st
 
 from gpupool.core.gpu import Card, GpuAsk, Inventory
-from gpupool.core.request import Node, PodRequest
+from gpupool.core.nodes import Node
+from gpupool.core.pods import PodRequest
 from gpupool.engine.cluster import Cluster
 from gpupool.engine.policies.mix import Demand, Mix
 from gpupool.engine.policies.policy import Ask, Ints

@@ -2,7 +2,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gpupool.core.gpu import Card, Inventory
-from gpupool.core.request import Node
+from gpupool.core.nodes import Node
 from gpupool.engine.cluster import Cluster
 from gpupool.engine.decide import Placement, decide
 from gpupool.engine.policies import POLICIES

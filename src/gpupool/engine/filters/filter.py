@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from gpupool.core.request import PodRequest
+from gpupool.core.pods import PodRequest
 from gpupool.engine.cluster import Cluster
 from gpupool.engine.columns import Bools
 from gpupool.engine.policies.policy import Ints

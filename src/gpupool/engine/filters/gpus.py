@@ -7,7 +7,7 @@ their cards and still not all at once: `cards.py` has the last word on such a no
 import numpy as np
 
 from gpupool.core.gpu import GpuAsk, GpuMode
-from gpupool.core.request import PodRequest
+from gpupool.core.pods import PodRequest
 from gpupool.engine.cluster import Cluster
 from gpupool.engine.columns import Bools, Columns
 from gpupool.engine.filters.filter import Filter, Refused

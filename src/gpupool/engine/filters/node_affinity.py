@@ -4,11 +4,12 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from gpupool.core.request import NodeOperator, NodeRequirement, NodeTerm, PodRequest
+from gpupool.core.pods import PodRequest
 from gpupool.engine.cluster import Cluster
 from gpupool.engine.columns import Bools
 from gpupool.engine.filters.filter import single_reason
 from gpupool.engine.policies.policy import Ints
+from kubeclient.placement import NodeOperator, NodeRequirement, NodeTerm
 
 REASON = "node(s) didn't match Pod's node affinity/selector"
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from gpupool.core.request import PodRequest
+from gpupool.core.pods import PodRequest
 from gpupool.engine.cluster import Cluster
 from gpupool.engine.columns import Bools
 from gpupool.engine.filters.domains import by_domain

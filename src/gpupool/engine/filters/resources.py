@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from gpupool.core.request import PodRequest
+from gpupool.core.pods import PodRequest
 from gpupool.engine.cluster import Cluster
 from gpupool.engine.columns import MOST, UNKNOWN, Bools, Columns
 from gpupool.engine.filters.filter import Filter, Refused

@@ -2,11 +2,12 @@
 
 import numpy as np
 
-from gpupool.core.request import Effect, PodRequest, Taint
+from gpupool.core.pods import PodRequest
 from gpupool.engine.cluster import Cluster
 from gpupool.engine.columns import Bools
 from gpupool.engine.filters.filter import Filter, Refused
 from gpupool.engine.policies.policy import Ints
+from kubeclient.placement import Effect, Taint
 
 
 def passes(pod: PodRequest, cluster: Cluster, nodes: Ints) -> Bools:

@@ -2,11 +2,12 @@
 
 import numpy as np
 
-from gpupool.core.request import Effect, PodRequest, Taint
+from gpupool.core.pods import PodRequest
 from gpupool.engine.cluster import Cluster
 from gpupool.engine.columns import Bools
 from gpupool.engine.filters.filter import single_reason
 from gpupool.engine.policies.policy import Ints
+from kubeclient.placement import Effect, Taint
 
 REASON = "node(s) were unschedulable"
 _CORDON = Taint("node.kubernetes.io/unschedulable", "", Effect.NO_SCHEDULE)

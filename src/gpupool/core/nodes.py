@@ -1,0 +1,21 @@
+"""What a node offers, as a value."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from gpupool.core.gpu import CardPlacement, GpuMode, Inventory
+from kubeclient.placement import Taint
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    name: str
+    labels: Mapping[str, str] = field(default_factory=dict)
+    taints: tuple[Taint, ...] = ()
+    unschedulable: bool = False
+    allocatable: Mapping[str, int] = field(default_factory=dict)
+    inventory: Inventory | None = None  # None: no agent has said what cards there are
+    gpu_mode: GpuMode = GpuMode.ANY
+    card_placement: CardPlacement | None = None
+    isolates: bool = True  # whether shares are held to their limit
+    grants_unisolated: bool = False  # whether a container may ask to run without

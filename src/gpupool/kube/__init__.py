@@ -1,1 +1,0 @@
-"""Edge: any Kubernetes API server, as a client."""

@@ -1,0 +1,220 @@
+"""A local cluster of gpupool: a localkube cluster with GPU nodes, node pools and our programs.
+
+Everything comes in through the doors of `localkube.assembly.Extension`; nothing here reaches into
+the API server or the nodes.
+"""
+
+import asyncio
+import contextlib
+import logging
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import gpupool
+from gpupool.admission.review import Rules
+from gpupool.admission.run import AdmissionSettings, run_admission
+from gpupool.agent.run import run_agent
+from gpupool.agent.settings import AgentSettings
+from gpupool.contract.names import AGENT_NAMESPACE, SCHEDULER_NAME
+from gpupool.contract.node_pools import NODE_POOLS
+from gpupool.engine.policies import DEFAULT
+from gpupool.hardware.driver import Driver
+from gpupool.hardware.limiter import LimiterError, install
+from gpupool.hardware.limiter import Settings as Limits
+from gpupool.hardware.simdriver import NodeFiles
+from gpupool.hardware.simulated import SimulatedDriver
+from gpupool.local import node_pool, pool_autoscaler
+from gpupool.local.config import agents
+from gpupool.local.config.nodepools import nodepool_crd, nodepool_object
+from gpupool.local.config.nodes import cluster_nodes
+from gpupool.local.config.settings import LocalSettings
+from gpupool.local.images import known_images
+from gpupool.local.names import NAMES
+from gpupool.local.node_gpus import DRIVER, Cards, NodeGpus
+from gpupool.local.roles import role_objects
+from gpupool.scheduler.elected import LEASE, Elected
+from kubeclient.client import Kube
+from kubeclient.errors import AlreadyExists
+from kubeclient.kubeletapi.messages import Mount
+from kubeclient.lease import Candidacy
+from kubeclient.names import DEFAULT_SCHEDULER_NAME
+from kubeclient.resources import CRDS, DAEMON_SETS, SERVICE_ACCOUNTS
+from localkube import assembly
+from localkube.apiserver.request import User
+from localkube.apiserver.security.identities import (
+    AUTHENTICATED,
+    SCHEDULER,
+    service_account_groups,
+)
+from localkube.assembly import ClusterSettings, Extension, RunningCluster
+from localkube.kubelet import process_table
+from localkube.kubelet.container_files import volume_directory
+from localkube.kubelet.hosted import Surroundings as Hosted
+from localkube.kubelet.hosted import log_to_containers
+from localkube.kubelet.launcher import MARK
+from localkube.kubelet.node_files import node_disk, node_hardware
+
+log = logging.getLogger(__name__)
+
+ADMISSION = User(
+    "system:serviceaccount:kube-system:gpupool-admission",
+    (*service_account_groups("kube-system"), AUTHENTICATED),
+)
+AGENT = User(
+    f"system:serviceaccount:{AGENT_NAMESPACE}:{agents.SERVICE_ACCOUNT}",
+    (*service_account_groups(AGENT_NAMESPACE), AUTHENTICATED),
+)
+# Pods that name the default scheduler are ours too: a local cluster has no other.
+# There is only one candidate, by the lock of the data directory, and always the same: it need not
+# wait for a leader that was itself.
+_CANDIDACY = Candidacy(
+    LEASE,
+    "local-cluster",
+    frozenset({DEFAULT_SCHEDULER_NAME, SCHEDULER_NAME}),
+    goes_first=True,  # admission lets nobody else write allocations here
+)
+
+
+async def run_cluster(
+    settings: LocalSettings, *, ready: Callable[[RunningCluster], None], stop: asyncio.Event
+) -> None:
+    """Runs until `stop` is set. Raises before `ready` when it cannot start."""
+    home = os.environ.get("GPUPOOL_HOME")
+    where = ClusterSettings(
+        settings.name,
+        settings.data_dir,
+        settings.port,
+        private=(Path(home),) if home else (),
+    )
+    extension = GpuCluster(settings, where).extension()
+    await assembly.run_cluster(where, extension, ready=ready, stop=stop)
+
+
+class GpuCluster:
+    """What gpupool adds to one cluster."""
+
+    def __init__(self, settings: LocalSettings, where: ClusterSettings) -> None:
+        self._settings = settings
+        self._where = where
+        self._cluster: RunningCluster | None = None
+        self._admits = asyncio.Event()  # admission is registered
+
+    def extension(self) -> Extension:
+        settings = self._settings
+        spec = settings.spec
+        log_to_containers("gpupool.agent")
+        return Extension(
+            names=NAMES,
+            hooks=NodeGpus(
+                self._where.pods,
+                {
+                    name: Cards(machine.gpu.name, machine.gpu.memory_mib, machine.gpu_count)
+                    for name, machine in spec.instance_types.items()
+                    if machine.gpu is not None
+                },
+                settings.real_gpus,
+            ),
+            images=known_images(spec),
+            packages=(Path(gpupool.__file__).resolve().parent,),
+            hosted={agents.IMAGE: self._run_agent},
+            controllers=(
+                node_pool.controller(spec, settings.quotas),
+                pool_autoscaler.controller(spec),
+            ),
+            roles=role_objects(),
+            set_up=self._set_up,
+            programs=lambda cluster: {"admission": self._admission(cluster)},
+            ready=self._is_ready,
+            scheduler=lambda kube: Elected(kube, DEFAULT, _CANDIDACY).run(),
+        )
+
+    async def _set_up(self, cluster: RunningCluster) -> None:
+        self._cluster = cluster
+        kube = cluster.admin()
+        if self._settings.apply_spec or cluster.is_new:
+            await _apply_pools(kube, self._settings)
+        await _apply_agents(kube, self._settings)
+
+    async def _is_ready(self, _: RunningCluster) -> None:
+        await self._admits.wait()
+
+    async def _admission(self, cluster: RunningCluster) -> None:
+        rules = Rules(schedulers=frozenset({SCHEDULER.name}))
+        await run_admission(
+            cluster.client(ADMISSION),
+            AdmissionSettings(rules),
+            ready=lambda _port: self._admits.set(),
+        )
+
+    async def _run_agent(self, around: Hosted) -> int:
+        """The same program as on real nodes; but for the driver, hundreds share this process."""
+        cluster, pods = self._cluster, self._where.pods
+        assert cluster is not None  # the nodes start after `_set_up`
+        files = NodeFiles(node_hardware(pods, around.node))
+        # A limiter that cannot be mounted holds nobody, so none is promised.
+        mounts = await cluster.fleet.mounts_into_containers()
+        await run_agent(
+            AgentSettings(
+                around.node,
+                plugins=around.mounts[agents.PLUGINS],
+                pod_resources=around.mounts[agents.POD_RESOURCES] / "kubelet.sock",
+                limiter=self._limiter(around.node) if mounts else (),
+                owner=lambda pid: process_table.variable(pid, MARK),
+                volumes=lambda pod, volume: volume_directory(pods, pod, volume),
+            ),
+            _real_driver() if self._settings.real_gpus else SimulatedDriver(files.state),
+            cluster.client(AGENT),
+        )
+        return 0
+
+    def _limiter(self, node: str) -> tuple[Mount, ...]:
+        """The limiter as the node has it on its disk, for containers that are held to their
+        share."""
+        driver = "" if self._settings.real_gpus else f"{DRIVER}/lib"
+        disk = node_disk(self._where.pods, node)
+        try:
+            files = install(disk / "opt/gpupool", Limits(driver=driver))
+        except LimiterError as error:
+            log.error("shares are not isolated", extra={"node": node, "error": str(error)})
+            return ()
+        return tuple(Mount(inside, host, read_only=True) for host, inside in files.mounts)
+
+
+def _real_driver() -> Driver:
+    from gpupool.hardware.nvml import NvmlDriver  # few local clusters have cards of their own
+
+    return NvmlDriver()
+
+
+async def _apply_agents(kube: Kube, settings: LocalSettings) -> None:
+    """On every node with cards; this machine's own cards are those of one node."""
+    spec = settings.spec
+    planned = cluster_nodes(spec.pools, network=spec.network)
+    real = settings.real_gpus
+    nodes = agents.first_with_cards(spec, planned) if real else agents.with_cards(spec)
+    with contextlib.suppress(AlreadyExists):
+        await kube.create(SERVICE_ACCOUNTS, agents.agent_account())
+    wanted = agents.agent_daemon_set(nodes)
+    try:
+        await kube.create(DAEMON_SETS, wanted)
+    except AlreadyExists:  # perhaps of an older version of ours
+        metadata = wanted["metadata"]
+        path = DAEMON_SETS.path(metadata["namespace"], metadata["name"])
+        await kube.patch(path, {"spec": wanted["spec"]})
+
+
+async def _apply_pools(kube: Kube, settings: LocalSettings) -> None:
+    """Makes the pools what the cluster file says; those that it does not name stay."""
+    crd = nodepool_crd()
+    try:
+        await kube.create(CRDS, crd)
+    except AlreadyExists:  # perhaps of an older version of ours
+        await kube.patch(CRDS.path(name=crd["metadata"]["name"]), {"spec": crd["spec"]})
+    for pool in settings.spec.pools:
+        wanted = nodepool_object(pool)
+        try:
+            await kube.create(NODE_POOLS, wanted)
+        except AlreadyExists:
+            path = NODE_POOLS.path(name=wanted["metadata"]["name"])
+            await kube.patch(path, {"spec": wanted["spec"]})

@@ -1,0 +1,196 @@
+"""NodePool objects: a pool of the cluster file as an object of our own API group. Pure.
+
+The spec has the same fields as a pool in a cluster file, checked in the same words; the name is
+the object's. `kubectl scale` sets spec.count.
+"""
+
+from typing import Any
+
+import msgspec
+
+from gpupool.contract import names
+from gpupool.local.config import file_format
+from gpupool.local.config.catalogue import Catalogue, catalogue
+from gpupool.local.config.document import Document, Problem
+from gpupool.local.config.pools import Place, pool_problems, pool_spec
+from gpupool.local.config.schema_problems import schema_problems
+from gpupool.local.config.spec import ClusterSpec, PoolSpec
+from kubeclient.objects import Obj
+
+# What the documents call 初始化中 and 已激活.
+INITIALIZING = "Initializing"
+ACTIVE = "Active"
+
+# Keywords of JSON Schema that a CRD's schema must not have.
+_NOT_STRUCTURAL = {"propertyNames", "x-wanted", "title"}
+
+
+def nodepool_crd() -> Obj:
+    plural, group = names.NODE_POOL_PLURAL, names.API_GROUP
+    return {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": f"{plural}.{group}"},
+        "spec": {
+            "group": group,
+            "scope": "Cluster",
+            "names": {
+                "kind": names.NODE_POOL_KIND,
+                "listKind": f"{names.NODE_POOL_KIND}List",
+                "plural": plural,
+                "singular": "nodepool",
+                "shortNames": ["np"],
+            },
+            "versions": [_version()],
+        },
+    }
+
+
+def _version() -> Obj:
+    return {
+        "name": names.API_VERSION,
+        "served": True,
+        "storage": True,
+        "subresources": {
+            "status": {},
+            "scale": {
+                "specReplicasPath": ".spec.count",
+                "statusReplicasPath": ".status.nodes",
+                "labelSelectorPath": ".status.selector",
+            },
+        },
+        "additionalPrinterColumns": [
+            {"name": "Status", "type": "string", "jsonPath": ".status.phase"},
+            {"name": "Instance-Type", "type": "string", "jsonPath": ".spec.instanceType"},
+            {"name": "Wanted", "type": "integer", "jsonPath": ".spec.count"},
+            {"name": "Nodes", "type": "integer", "jsonPath": ".status.nodes"},
+            {"name": "Ready", "type": "integer", "jsonPath": ".status.readyNodes"},
+            {
+                "name": "Reason",
+                "type": "string",
+                "jsonPath": '.status.conditions[?(@.type=="Ready")].reason',
+            },
+            {"name": "Age", "type": "date", "jsonPath": ".metadata.creationTimestamp"},
+        ],
+        "schema": {"openAPIV3Schema": _object_schema()},
+    }
+
+
+def _object_schema() -> Obj:
+    return {
+        "type": "object",
+        "description": "A pool of nodes that are alike.",
+        "required": ["spec"],
+        "properties": {"spec": _structural(*_pool_schema()), "status": _STATUS},
+    }
+
+
+_STATUS: Obj = {
+    "type": "object",
+    "properties": {
+        "phase": {"type": "string", "description": f"{INITIALIZING} or {ACTIVE}."},
+        "nodes": {"type": "integer"},
+        "readyNodes": {"type": "integer"},
+        "selector": {"type": "string", "description": "Finds the nodes of the pool."},
+        "observedGeneration": {"type": "integer", "format": "int64"},
+        "conditions": {
+            "type": "array",
+            "x-kubernetes-list-type": "map",
+            "x-kubernetes-list-map-keys": ["type"],
+            "items": {
+                "type": "object",
+                "required": ["type", "status"],
+                "properties": {
+                    key: {"type": "string"}
+                    for key in ("type", "status", "reason", "message", "lastTransitionTime")
+                },
+            },
+        },
+    },
+}
+
+
+def _pool_schema() -> tuple[Obj, Obj]:
+    """The schema of a pool without its name, and the definitions that it refers to."""
+    schema = msgspec.json.schema(file_format.Pool)
+    pool = dict(schema["$defs"]["Pool"])
+    pool["properties"] = {k: v for k, v in pool["properties"].items() if k != "name"}
+    pool["required"] = [name for name in pool["required"] if name != "name"]
+    return pool, schema["$defs"]
+
+
+def _structural(schema: Any, definitions: Obj) -> Any:
+    """As a CRD wants it: nothing referred to, a type everywhere, unknown fields not forbidden."""
+    if isinstance(schema, list):
+        return [_structural(item, definitions) for item in schema]
+    if not isinstance(schema, dict):
+        return schema
+    if "$ref" in schema:
+        rest = {key: value for key, value in schema.items() if key != "$ref"}
+        target = definitions[schema["$ref"].rpartition("/")[2]]
+        return _structural({**target, **rest}, definitions)
+    plain = {
+        key: _properties(value, definitions)
+        if key == "properties"
+        else _structural(value, definitions)
+        for key, value in schema.items()
+        if key not in _NOT_STRUCTURAL
+    }
+    if plain.get("additionalProperties") is False:
+        del plain["additionalProperties"]
+    if "enum" in plain:
+        plain.setdefault("type", "string")
+    return plain
+
+
+def _properties(properties: Obj, definitions: Obj) -> Obj:
+    """Names of fields are not keywords, whatever they are called."""
+    return {name: _structural(schema, definitions) for name, schema in properties.items()}
+
+
+def nodepool_object(pool: PoolSpec) -> Obj:
+    spec: Obj = {
+        "instanceType": pool.instance_type.name,
+        "count": pool.count,
+        "role": pool.role.value,
+        "region": pool.region,
+        "zone": pool.zone,
+        "os": pool.os.name,
+        "labels": dict(pool.labels),
+        "taints": [
+            {"key": taint.key, "value": taint.value, "effect": taint.effect}
+            for taint in pool.taints
+        ],
+        "tags": dict(pool.tags),
+        "resourceGroup": pool.resource_group,
+        "managed": pool.managed,
+        "naming": pool.naming.value,
+        "nodeNames": list(pool.node_names),
+    }
+    if pool.autoscaling:
+        spec["autoscaling"] = {"min": pool.autoscaling.minimum, "max": pool.autoscaling.maximum}
+    return {
+        "apiVersion": f"{names.API_GROUP}/{names.API_VERSION}",
+        "kind": names.NODE_POOL_KIND,
+        "metadata": {"name": pool.name},
+        "spec": {key: value for key, value in spec.items() if value not in ("", [], {})},
+    }
+
+
+def pool_of(nodepool: Obj, cluster: ClusterSpec) -> PoolSpec | tuple[Problem, ...]:
+    """What the object asks for, or all that is wrong with it."""
+    data = {**nodepool.get("spec", {}), "name": nodepool["metadata"]["name"]}
+    document = Document(data)
+    schema = msgspec.json.schema(file_format.Pool)
+    problems = tuple(schema_problems(document, schema))
+    if problems:
+        return problems
+    pool = msgspec.convert(data, file_format.Pool)
+    if problems := tuple(pool_problems(pool, cluster.instance_types.keys())):
+        return problems
+    return pool_spec(pool, Place(cluster.region, cluster.zone), _known(cluster))
+
+
+def _known(cluster: ClusterSpec) -> Catalogue:
+    base = catalogue()
+    return Catalogue(cluster.instance_types, base.gpu_models, base.operating_systems)

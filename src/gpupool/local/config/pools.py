@@ -1,0 +1,96 @@
+"""One node pool: from the fields that users write to a PoolSpec. The same for pools of a cluster
+file and for NodePool objects, which have the same fields."""
+
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+
+from gpupool.contract import names
+from gpupool.local.config import file_format
+from gpupool.local.config.catalogue import Catalogue
+from gpupool.local.config.document import Problem
+from gpupool.local.config.schema_problems import did_you_mean
+from gpupool.local.config.spec import (
+    Autoscaling,
+    NodeNaming,
+    PoolSpec,
+    Role,
+    Taint,
+)
+from kubeclient import names as kube_names
+
+# Labels that say what a node is: no pool may set them.
+_SET_BY_US = frozenset(
+    (
+        kube_names.LABEL_ARCH,
+        kube_names.LABEL_OS,
+        kube_names.LABEL_HOSTNAME,
+        kube_names.LABEL_INSTANCE_TYPE,
+        kube_names.LABEL_REGION,
+        kube_names.LABEL_ZONE,
+        kube_names.LABEL_ARCH_BETA,
+        kube_names.LABEL_OS_BETA,
+        kube_names.LABEL_INSTANCE_TYPE_BETA,
+        kube_names.LABEL_REGION_BETA,
+        kube_names.LABEL_ZONE_BETA,
+        kube_names.LABEL_ROLE_MASTER,
+        names.LABEL_POOL,
+    )
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where pools are that do not say."""
+
+    region: str
+    zone: str
+
+
+def pool_problems(pool: file_format.Pool, types: Collection[str]) -> Iterator[Problem]:
+    """What the fields say together that cannot be. `types` are the known instance types."""
+    if pool.instance_type not in types:
+        hint = did_you_mean(pool.instance_type, types) or "; describe it under instanceTypes"
+        yield Problem(f'no instance type "{pool.instance_type}" is known{hint}', ("instanceType",))
+    if pool.autoscaling:
+        low, high = pool.autoscaling.min, pool.autoscaling.max
+        if low > high:
+            yield Problem(
+                f"wanted at least the minimum, {low}; found {high}", ("autoscaling", "max")
+            )
+        elif not low <= pool.count <= high:
+            yield Problem(
+                f"wanted a count within autoscaling, {low} to {high}; found {pool.count}",
+                ("count",),
+            )
+    for key in pool.labels:
+        if key in _SET_BY_US:
+            yield Problem("this label is set by gpupool itself", ("labels", key))
+    seen: set[tuple[str, str]] = set()
+    for index, taint in enumerate(pool.taints):
+        if (taint.key, taint.effect) in seen:
+            yield Problem(f"a taint {taint.key}:{taint.effect} is already there", ("taints", index))
+        seen.add((taint.key, taint.effect))
+
+
+def pool_spec(pool: file_format.Pool, place: Place, known: Catalogue) -> PoolSpec:
+    """`pool` must have no problems."""
+    region = pool.region or place.region
+    return PoolSpec(
+        name=pool.name,
+        count=pool.count,
+        instance_type=known.instance_types[pool.instance_type],
+        region=region,
+        zone=pool.zone or (place.zone if region == place.region else f"{region}-a"),
+        os=known.operating_systems[pool.os],
+        role=Role(pool.role),
+        labels=dict(pool.labels),
+        taints=tuple(Taint(t.key, t.effect, t.value) for t in pool.taints),
+        tags=dict(pool.tags),
+        resource_group=pool.resource_group,
+        managed=pool.managed,
+        autoscaling=Autoscaling(pool.autoscaling.min, pool.autoscaling.max)
+        if pool.autoscaling
+        else None,
+        naming=NodeNaming(pool.naming),
+        node_names=tuple(pool.node_names),
+    )

@@ -1,0 +1,233 @@
+"""Where clusters live on this machine, and what is in a cluster's directory.
+
+<home>/quotas.json           quotas that people have changed
+<home>/clusters/<name>/      a cluster; a link where --data-dir put it elsewhere
+    .gpupool                 says that the directory is ours, and in which format
+    cluster.yaml             the cluster file that it is made from
+    state.json               port and process of the last start, and the cluster file that
+                             was put into effect
+    server.log
+    lock, kubeconfig, ...    what the server itself keeps there
+"""
+
+import fcntl
+import json
+import os
+import re
+import shutil
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import click
+
+from localkube import data_directory
+from localkube.data_directory import write_private
+
+_MARKER = ".gpupool"
+_FORMAT = b"1\n"
+
+
+class CannotUse(click.ClickException):
+    """A directory, a name or a port that cannot be had: thing, reason, and what to do."""
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterDirectory:
+    name: str
+    path: Path
+
+    @property
+    def cluster_file(self) -> Path:
+        return self.path / "cluster.yaml"
+
+    @property
+    def state_file(self) -> Path:
+        return self.path / "state.json"
+
+    @property
+    def log_file(self) -> Path:
+        return self.path / "server.log"
+
+    @property
+    def kubeconfig(self) -> Path:
+        return self.path / "kubeconfig"
+
+    @property
+    def merged_file(self) -> Path:
+        return self.path / "merged-into"
+
+    def state(self) -> dict[str, Any]:
+        return _read_json(self.state_file)
+
+    def write_state(self, state: Mapping[str, Any]) -> None:
+        write_private(self.state_file, json.dumps(state).encode())
+
+
+@dataclass(frozen=True, slots=True)
+class Home:
+    root: Path
+
+    @property
+    def _clusters(self) -> Path:
+        return self.root / "clusters"
+
+    @property
+    def _quotas(self) -> Path:
+        return self.root / "quotas.json"
+
+    def clusters(self) -> list[ClusterDirectory]:
+        with _reading(self._clusters, "the directory of clusters"):
+            if not self._clusters.is_dir():
+                return []
+            entries = sorted(self._clusters.iterdir())
+        return [cluster for entry in entries if (cluster := _cluster_at(entry))]
+
+    def find(self, name: str) -> ClusterDirectory | None:
+        return next((cluster for cluster in self.clusters() if cluster.name == name), None)
+
+    def existing(self, name: str) -> ClusterDirectory:
+        cluster = self.find(name)
+        if cluster is None:
+            there = ", ".join(each.name for each in self.clusters()) or "none"
+            raise CannotUse(f'There is no cluster "{name}". Clusters here: {there}.')
+        return cluster
+
+    def make(self, name: str, elsewhere: Path | None) -> ClusterDirectory:
+        """The directory of a new cluster. Nothing is left behind when it is refused."""
+        link = self._clusters / name
+        path = elsewhere.resolve() if elsewhere else link
+        with _writing(path, "the data directory", "Choose another with --data-dir."):
+            if _is_somebody_elses(path):
+                raise CannotUse(
+                    f"{path} is not empty, and not of gpupool's making: choose another."
+                )
+        with self._made():
+            self._clusters.mkdir(mode=0o700, exist_ok=True)
+            if link.is_symlink():  # to a directory that is gone
+                link.unlink()
+        with _writing(path, "the data directory", "Choose another with --data-dir."):
+            make_private(path)
+            write_private(path / _MARKER, _FORMAT)
+            if elsewhere:
+                link.symlink_to(path)
+        return ClusterDirectory(name, path)
+
+    def delete(self, cluster: ClusterDirectory) -> None:
+        """All that it has; `find` has seen that the directory is ours."""
+        link = self._clusters / cluster.name
+        if link.is_symlink():
+            link.unlink()
+        # The marker last: a deletion that is cut short can be repeated.
+        for entry in cluster.path.iterdir():
+            if entry.name != _MARKER:
+                shutil.rmtree(
+                    entry
+                ) if entry.is_dir() and not entry.is_symlink() else entry.unlink()
+        shutil.rmtree(cluster.path)
+
+    def quota_changes(self) -> dict[str, int]:
+        return _read_json(self._quotas)
+
+    def write_quota_changes(self, changes: Mapping[str, int]) -> None:
+        with self._made():
+            write_private(self._quotas, json.dumps(changes, indent=2).encode() + b"\n")
+
+    @contextmanager
+    def alone(self) -> Iterator[None]:
+        """Held while clusters are counted and made, so that two commands cannot both be last."""
+        with self._made():
+            lock = (self.root / ".lock").open("w")
+        with lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            yield
+
+    @contextmanager
+    def _made(self) -> Iterator[None]:
+        """The home is there, and whoever cannot write to it is told so."""
+        with _writing(self.root, "gpupool's home", "Choose another with GPUPOOL_HOME."):
+            self.root.mkdir(mode=0o700, parents=True, exist_ok=True)
+            yield
+
+
+def home() -> Home:
+    """$GPUPOOL_HOME, or where the XDG rules put state."""
+    if given := os.environ.get("GPUPOOL_HOME"):
+        return Home(Path(given).expanduser().absolute())
+    state = os.environ.get("XDG_STATE_HOME", "")
+    try:
+        base = Path(state) if Path(state).is_absolute() else Path.home() / ".local" / "state"
+    except RuntimeError as error:  # neither HOME nor an entry in the list of users
+        raise CannotUse("You have no home directory: say where with GPUPOOL_HOME.") from error
+    return Home(base / "gpupool")
+
+
+def _cluster_at(entry: Path) -> ClusterDirectory | None:
+    """None for what is not of our making, and for a link to where we may not look any more."""
+    with suppress(PermissionError):
+        if (entry / _MARKER).is_file():
+            return ClusterDirectory(entry.name, entry.resolve())
+    return None
+
+
+@contextmanager
+def _reading(path: Path, what: str) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise CannotUse(
+            f"{path} cannot be {what}: wanted one that you may read, found: {_found(error)}."
+        ) from error
+
+
+@contextmanager
+def _writing(path: Path, what: str, advice: str) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise CannotUse(
+            f"{path} cannot be {what}: wanted a directory that you may make and write to, "
+            f"found: {_found(error)}. {advice}"
+        ) from error
+
+
+def _found(error: OSError) -> str:
+    where = f" ({error.filename})" if error.filename else ""
+    return f"{error.strerror or error}{where}"
+
+
+def make_private(path: Path) -> None:
+    """The directory is there afterwards, and nobody else can look or write into it."""
+    try:
+        data_directory.make_data_directory(path)
+    except data_directory.DataDirectoryError as error:
+        raise CannotUse(f"{error} Use --data-dir.") from error
+
+
+def _is_somebody_elses(path: Path) -> bool:
+    if not path.exists() or (path / _MARKER).is_file():
+        return False
+    return not path.is_dir() or any(path.iterdir())
+
+
+def check_name(name: str) -> str:
+    # Inside the function: the file format is heavy, and most commands check no name.
+    from gpupool.local.config.file_format import CLUSTER_NAME, CLUSTER_NAME_WANTED
+
+    if not re.fullmatch(CLUSTER_NAME, name):
+        raise CannotUse(f'"{name}" cannot be the name of a cluster: wanted {CLUSTER_NAME_WANTED}.')
+    return name
+
+
+def _read_json(path: Path) -> dict[str, Any]:
+    try:
+        data = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return {}
+    except OSError as error:
+        raise CannotUse(f"{path} cannot be read: {error.strerror}.") from error
+    except ValueError as error:
+        raise CannotUse(f"{path} is damaged ({error}): delete it and try again.") from error
+    return data if isinstance(data, dict) else {}

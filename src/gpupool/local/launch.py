@@ -1,0 +1,120 @@
+"""Starting a server of its own: detached from the terminal, watched until it is ready."""
+
+import os
+import select
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import BinaryIO
+
+import click
+
+from gpupool.local.home import ClusterDirectory, Home
+from gpupool.local.reports import Failed, Ready, Step, read_lines
+
+START_LIMIT_S = 60
+_LOG_LIMIT = 10 << 20
+_LOG_LINES = 15
+
+
+class StartFailed(click.ClickException):
+    """The server said no, crashed, or did not get ready in time."""
+
+
+def server_command(
+    cluster: ClusterDirectory, *, port: int | None, gpus: str | None, report_to: int
+) -> list[str]:
+    """The command line of a server process: this Python, this package."""
+    command = [sys.executable, "-m", "gpupool", "up", "--foreground", "--name", cluster.name]
+    if port is not None:
+        command += ["--port", str(port)]
+    if gpus is not None:
+        command += ["--gpus", gpus]
+    return [*command, "--report-to", str(report_to)]
+
+
+def launch(
+    home: Home,
+    cluster: ClusterDirectory,
+    command: Callable[[int], Sequence[str]],
+    *,
+    on_step: Callable[[str], None],
+) -> int:
+    """Start `command(descriptor to report to)`, wait until it is ready; returns its port."""
+    _rotate(cluster.log_file)
+    receive, send = os.pipe()
+    with (
+        os.fdopen(receive, "rb", buffering=0) as reports,
+        os.fdopen(send, "wb", buffering=0) as sender,
+        _private_log(cluster.log_file) as log,
+    ):
+        log_start = log.tell()
+        server = subprocess.Popen(
+            command(send),
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+            pass_fds=(send,),
+            start_new_session=True,  # neither Ctrl-C nor the end of the terminal reaches it
+            cwd=cluster.path,
+            env=os.environ | {"GPUPOOL_HOME": str(home.root)},
+        )
+        sender.close()
+        try:
+            for report in read_lines(_chunks(reports.fileno(), START_LIMIT_S)):
+                match report:
+                    case Step(text):
+                        on_step(text)
+                    case Ready(port):
+                        server.returncode = 0  # from here on it is on its own: not ours to wait for
+                        return port
+                    case Failed(text):
+                        raise StartFailed(f"{text}\nThe log: {cluster.log_file}")
+        except BaseException:
+            _end(server)
+            raise
+    code = server.wait()
+    raise StartFailed(
+        f'Cluster "{cluster.name}" ended while it was starting (exit code {code}). '
+        f"The end of {cluster.log_file}:\n{_tail(cluster.log_file, log_start)}"
+    )
+
+
+def _chunks(descriptor: int, limit_s: float) -> Iterator[bytes]:
+    deadline = time.monotonic() + limit_s
+    while True:
+        ready, _, _ = select.select([descriptor], [], [], max(0, deadline - time.monotonic()))
+        if not ready:
+            raise StartFailed(f"The server was not ready after {limit_s:.0f} s; it was stopped.")
+        chunk = os.read(descriptor, 65536)
+        if not chunk:
+            return
+        yield chunk
+
+
+def _end(server: subprocess.Popen[bytes]) -> None:
+    server.send_signal(signal.SIGTERM)
+    try:
+        server.wait(5)
+    except subprocess.TimeoutExpired:
+        server.kill()
+        server.wait()
+
+
+def _private_log(path: Path) -> BinaryIO:
+    return os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600), "ab")
+
+
+def _rotate(path: Path) -> None:
+    if path.exists() and path.stat().st_size > _LOG_LIMIT:
+        path.replace(path.with_name(path.name + ".1"))
+
+
+def _tail(path: Path, start: int) -> str:
+    with path.open("rb") as log:
+        log.seek(start)
+        lines = log.read()[-20_000:].decode(errors="replace").splitlines()
+    return "\n".join(f"  {line}" for line in lines[-_LOG_LINES:]) or "  (nothing)"

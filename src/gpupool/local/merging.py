@@ -1,0 +1,61 @@
+"""A cluster's entry in the user's own kubeconfig: put there on request, taken out with `reset`."""
+
+import os
+from pathlib import Path
+
+from gpupool.local import kubeconfig_merge
+from gpupool.local.home import CannotUse, ClusterDirectory
+from gpupool.local.names import NAMES
+from localkube.data_directory import write_private
+from localkube.kubeconfig import (
+    Kubeconfig,
+    read_token,
+)
+
+
+def verify(name: str) -> None:
+    """Whether `merge` will work for the cluster of that name, before anything is made."""
+    try:
+        kubeconfig_merge.verify(_path(), name)
+    except kubeconfig_merge.KubeconfigError as error:
+        raise CannotUse(str(error)) from error
+
+
+def _path() -> Path:
+    return kubeconfig_merge.default_path(os.environ).absolute()
+
+
+def merge(cluster: ClusterDirectory, port: int) -> Path:
+    """The file that it was merged into."""
+    path = _path()
+    entry = Kubeconfig(
+        cluster=cluster.name,
+        server=f"https://127.0.0.1:{port}",
+        ca_pem=(cluster.path / "ca.crt").read_bytes(),
+        token=read_token(cluster.kubeconfig),
+        names=NAMES,
+    )
+    try:
+        kubeconfig_merge.merge_into(path, entry)
+    except kubeconfig_merge.KubeconfigError as error:
+        raise CannotUse(str(error)) from error
+    write_private(cluster.merged_file, f"{path}\n".encode())
+    return path
+
+
+def context_name(cluster: ClusterDirectory) -> str:
+    return NAMES.kubeconfig_entry(cluster.name)
+
+
+def unmerge(cluster: ClusterDirectory) -> Path | None:
+    """Takes out what `merge` has put in; the file it was in."""
+    try:
+        path = Path(cluster.merged_file.read_text(encoding="utf-8").rstrip("\n"))
+    except FileNotFoundError:
+        return None
+    try:
+        kubeconfig_merge.remove_from(path, cluster.name)
+    except kubeconfig_merge.KubeconfigError as error:
+        raise CannotUse(str(error)) from error
+    cluster.merged_file.unlink()
+    return path

@@ -1,0 +1,197 @@
+"""NodePool: as many nodes as the pool wants, within the quotas; drained before they go."""
+
+import contextlib
+from collections.abc import Callable, Iterable
+
+from gpupool.contract import names
+from gpupool.contract.node_pools import NODE_POOLS
+from gpupool.local.config.nodepools import ACTIVE, INITIALIZING, pool_of
+from gpupool.local.config.nodes import NetworkFull, new_nodes, taken_by
+from gpupool.local.config.quotas import exceeded_nodes
+from gpupool.local.config.spec import ClusterSpec, PoolSpec, Quotas
+from gpupool.local.drain import drained
+from kubeclient.errors import AlreadyExists, NotFound
+from kubeclient.events import NORMAL, WARNING
+from kubeclient.mirror import Key
+from kubeclient.objects import Obj
+from kubeclient.resources import NODES, PODS
+from localkube.controllers.run import Context, Controller, Watch
+
+FINALIZER = f"{names.API_GROUP}/nodes"
+_LOOK_AGAIN_S = 1.0
+_BY_POOL, _BY_NODE = "pool", "node"
+
+
+def controller(spec: ClusterSpec, quotas: Callable[[], Quotas]) -> Controller:
+    async def reconcile(key: Key, context: Context) -> float | None:
+        nodepool = context.of(NODE_POOLS).get(key[1])
+        if nodepool is None:
+            return None
+        return await _Pool(nodepool, context, spec, quotas()).step()
+
+    return Controller(
+        "nodepool-controller",
+        (Watch(NODE_POOLS), Watch(NODES, _pool_key)),
+        reconcile,
+        reads=(PODS,),
+        workers=1,  # pools share the quota and the addresses: one grows at a time
+        prepare=_prepare,
+    )
+
+
+def _prepare(context: Context) -> None:
+    context.of(NODES).add_index(_BY_POOL, lambda node: [pool_name(node)])
+    context.of(PODS).add_index(_BY_NODE, lambda pod: [pod["spec"].get("nodeName", "")])
+
+
+def pool_name(node: Obj) -> str:
+    return str((node["metadata"].get("labels") or {}).get(names.LABEL_POOL, ""))
+
+
+def _pool_key(node: Obj, _: Context) -> Iterable[Key]:
+    return [("", pool_name(node))] if pool_name(node) else []
+
+
+def is_ready(node: Obj) -> bool:
+    conditions = node.get("status", {}).get("conditions") or ()
+    return any(c["type"] == "Ready" and c["status"] == "True" for c in conditions)
+
+
+class _Pool:
+    """One look at one pool."""
+
+    def __init__(self, nodepool: Obj, context: Context, spec: ClusterSpec, quotas: Quotas) -> None:
+        self.nodepool = nodepool
+        self.context = context
+        self.spec = spec
+        self.quotas = quotas
+        self.name: str = nodepool["metadata"]["name"]
+        self.nodes = context.of(NODES).by(_BY_POOL, self.name)
+
+    async def step(self) -> float | None:
+        if "deletionTimestamp" in self.nodepool["metadata"]:
+            return await self._go()
+        if FINALIZER not in (self.nodepool["metadata"].get("finalizers") or ()):
+            await self._hold()
+        pool = pool_of(self.nodepool, self.spec)
+        if not isinstance(pool, PoolSpec):
+            problem = "; ".join(each.line(self.name) for each in pool)
+            await self._write_status("InvalidSpec", problem)
+            return None
+        missing = pool.count - len(self.nodes)
+        why = ""
+        if missing > 0:
+            why = await self._grow(pool, missing)
+        elif missing < 0:
+            await self._shrink(-missing)
+        await self._write_status("QuotaExceeded" if why else "", why)
+        return _LOOK_AGAIN_S if len(self.nodes) != pool.count else None
+
+    async def _grow(self, pool: PoolSpec, missing: int) -> str:
+        """All or nothing; says why not."""
+        everywhere = list(self.context.of(NODES))
+        over = exceeded_nodes(self.quotas, existing=len(everywhere), more=missing)
+        if over:
+            return "; ".join(str(each) for each in over)
+        try:
+            planned = new_nodes(
+                pool,
+                missing,
+                network=self.spec.network,
+                taken=taken_by(everywhere),
+            )
+        except NetworkFull as error:
+            return str(error)
+        made = 0
+        for node in planned:
+            if self.context.of(PODS).by(_BY_NODE, node["metadata"]["name"]):
+                continue  # pods of a namesake that has gone: they must not wake up on this one
+            with contextlib.suppress(AlreadyExists):
+                self.nodes.append(await self.context.kube.create(NODES, node))
+                made += 1
+        if made:
+            text = f"Added {made} node(s) to the pool"
+            self.context.events.event(self.nodepool, NORMAL, "ScaledUp", text)
+        return ""
+
+    async def _shrink(self, surplus: int) -> None:
+        """The emptiest and youngest first; a node goes once its pods have gone."""
+        pods = self.context.of(PODS)
+
+        def cost(node: Obj) -> tuple[bool, int, float]:
+            cordoned = bool(node.get("spec", {}).get("unschedulable"))
+            busy = len(pods.by(_BY_NODE, node["metadata"]["name"]))
+            return not cordoned, busy, -float(node["metadata"]["resourceVersion"])
+
+        for node in sorted(self.nodes, key=cost)[:surplus]:
+            await self._remove(node)
+
+    async def _remove(self, node: Obj) -> None:
+        name = node["metadata"]["name"]
+        if await drained(self.context, node, self.context.of(PODS).by(_BY_NODE, name)):
+            with contextlib.suppress(NotFound):
+                await self.context.kube.delete(NODES, name)
+            self.context.events.event(
+                self.nodepool, NORMAL, "ScaledDown", f"Removed node {name} from the pool"
+            )
+
+    async def _go(self) -> float | None:
+        """The pool is being deleted: its nodes first."""
+        for node in self.nodes:
+            await self._remove(node)
+        if self.nodes:
+            return _LOOK_AGAIN_S
+        left = [f for f in self.nodepool["metadata"].get("finalizers") or () if f != FINALIZER]
+        with contextlib.suppress(NotFound):
+            await self._patch({"metadata": {"finalizers": left}})
+        return None
+
+    async def _hold(self) -> None:
+        finalizers = self.nodepool["metadata"].get("finalizers") or []
+        await self._patch({"metadata": {"finalizers": [*finalizers, FINALIZER]}})
+
+    async def _patch(self, patch: Obj, subresource: str = "") -> None:
+        path = NODE_POOLS.path(name=self.name, subresource=subresource)
+        await self.context.kube.patch(path, patch)
+
+    async def _write_status(self, problem: str, message: str) -> None:
+        ready = sum(is_ready(node) for node in self.nodes)
+        wanted = self.nodepool["spec"].get("count", 0)
+        settled = not problem and ready == len(self.nodes) == wanted
+        known = self.nodepool.get("status", {})
+        was_active = known.get("phase") == ACTIVE
+        # Once active, a pool that grows or shrinks stays so; only its beginning is special.
+        status: Obj = {
+            "phase": ACTIVE if settled or was_active else INITIALIZING,
+            "nodes": len(self.nodes),
+            "readyNodes": ready,
+            "selector": f"{names.LABEL_POOL}={self.name}",
+            "observedGeneration": self.nodepool["metadata"].get("generation", 0),
+            "conditions": [self._condition(settled, problem, message)],
+        }
+        if status == known:
+            return
+        if problem and problem not in str(known.get("conditions")):
+            self.context.events.event(self.nodepool, WARNING, problem, message)
+        await self._patch({"status": status}, "status")
+
+    def _condition(self, settled: bool, problem: str, message: str) -> Obj:
+        if problem:
+            reason, text = problem, message
+        elif settled:
+            reason, text = "NodesReady", "every node of the pool is ready"
+        else:
+            wanted = self.nodepool["spec"].get("count", 0)
+            ready = sum(is_ready(node) for node in self.nodes)
+            reason, text = "NodesNotReady", f"{ready} of {wanted} nodes are ready"
+        condition = {
+            "type": "Ready",
+            "status": "True" if settled else "False",
+            "reason": reason,
+            "message": text,
+        }
+        for known in self.nodepool.get("status", {}).get("conditions") or ():
+            if known["type"] == "Ready" and known["status"] == condition["status"]:
+                return {**condition, "lastTransitionTime": known["lastTransitionTime"]}
+        stamp = self.context.now().strftime("%Y-%m-%dT%H:%M:%SZ")
+        return {**condition, "lastTransitionTime": stamp}

@@ -1,0 +1,194 @@
+"""Autoscaling of node pools: pods that wait for room make a pool grow that may; nodes that stand
+empty for long make it shrink again, never below its minimum.
+
+Growing is asked of the pool (spec.count), so quotas and draining stay where they are.
+"""
+
+import datetime
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+from gpupool.contract.node_pools import NODE_POOLS
+from gpupool.contract.nodes import node_of
+from gpupool.contract.pods import pod_request
+from gpupool.core.nodes import Node
+from gpupool.core.pods import PodRequest
+from gpupool.engine.cluster import Cluster
+from gpupool.engine.decide import Placement, decide
+from gpupool.engine.policies import DEFAULT, POLICIES
+from gpupool.engine.policies.mix import Mix
+from gpupool.local.config.nodepools import pool_of
+from gpupool.local.config.nodes import Taken, new_nodes
+from gpupool.local.config.spec import ClusterSpec, PoolSpec
+from gpupool.local.drain import must_go
+from gpupool.local.node_pool import pool_name
+from kubeclient.events import NORMAL
+from kubeclient.mirror import Key
+from kubeclient.names import LABEL_HOSTNAME
+from kubeclient.objects import Obj
+from kubeclient.resources import NODES, PODS
+from localkube.controllers.pods import parse_time
+from localkube.controllers.run import Context, Controller, Watch
+
+IDLE = datetime.timedelta(minutes=10)
+_LOOK_EVERY_S = 30.0
+# So long a new node may take to be ready; its pods are still waiting for it.
+_GETS_READY = datetime.timedelta(minutes=2)
+_UNREADY = frozenset({"node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"})
+_POLICY = POLICIES[DEFAULT](Mix())
+_BY_NODE, _BY_POOL, _WAITING = "node", "pool", "waiting"
+
+
+def controller(spec: ClusterSpec) -> Controller:
+    idle_since: dict[str, datetime.datetime] = {}
+    fleet = _Fleet(spec)
+
+    async def reconcile(key: Key, context: Context) -> float | None:
+        nodepool = context.of(NODE_POOLS).get(key[1])
+        if nodepool is None or "deletionTimestamp" in nodepool["metadata"]:
+            return None
+        pool = pool_of(nodepool, spec)
+        if not isinstance(pool, PoolSpec) or pool.autoscaling is None:
+            return None
+        wanted = _wanted(pool, context, fleet, idle_since)
+        if wanted != pool.count:
+            text = f"Scaled from {pool.count} to {wanted} nodes"
+            context.events.event(nodepool, NORMAL, "Autoscaled", text)
+            path = NODE_POOLS.path(name=pool.name)
+            await context.kube.patch(path, {"spec": {"count": wanted}})
+        return _LOOK_EVERY_S
+
+    return Controller(
+        "pool-autoscaler",
+        (Watch(NODE_POOLS), Watch(PODS, _all_pools_if_waiting)),
+        reconcile,
+        reads=(NODES,),
+        workers=1,
+        prepare=_prepare,
+    )
+
+
+def _prepare(context: Context) -> None:
+    context.of(PODS).add_index(_BY_NODE, lambda pod: [pod["spec"].get("nodeName", "")])
+    context.of(NODES).add_index(_BY_POOL, lambda node: [pool_name(node)])
+    context.of(PODS).add_index(_WAITING, lambda pod: ["yes"] if _is_waiting(pod) else [])
+
+
+def _is_waiting(pod: Obj) -> bool:
+    """The scheduler has said that it fits nowhere."""
+    return any(
+        c["type"] == "PodScheduled"
+        and c["status"] == "False"
+        and c.get("reason") == "Unschedulable"
+        for c in pod.get("status", {}).get("conditions") or ()
+    )
+
+
+def _all_pools_if_waiting(pod: Obj, context: Context) -> Iterable[Key]:
+    if _is_waiting(pod):
+        yield from (("", pool["metadata"]["name"]) for pool in context.of(NODE_POOLS))
+
+
+def _request(pod: Obj) -> PodRequest:
+    """By amounts alone: which cards a node will have is known when it is there."""
+    return replace(pod_request(pod), gpus=())
+
+
+def _wanted(
+    pool: PoolSpec,
+    context: Context,
+    fleet: "_Fleet",
+    idle_since: dict[str, datetime.datetime],
+) -> int:
+    assert pool.autoscaling is not None
+    least, most = pool.autoscaling.minimum, pool.autoscaling.maximum
+    fresh = fleet.empty_node(pool)
+    waiting = [
+        request
+        for request in map(_request, context.of(PODS).by(_WAITING, "yes"))
+        if _could_take(fresh, request)
+    ]
+    more = _nodes_needed(waiting, fleet.room(context), fresh, most - pool.count) if waiting else 0
+    idle = 0 if waiting else _long_idle(_nodes(pool, context), context, idle_since)
+    return max(least, min(most, pool.count + more - idle))
+
+
+def _nodes(pool: PoolSpec, context: Context) -> list[Obj]:
+    return context.of(NODES).by(_BY_POOL, pool.name)
+
+
+@dataclass(frozen=True, slots=True)
+class _Fleet:
+    spec: ClusterSpec
+
+    def empty_node(self, pool: PoolSpec) -> Node:
+        """What one more node of the pool would be."""
+        return node_of(new_nodes(pool, 1, network=self.spec.network, taken=Taken())[0])
+
+    def room(self, context: Context) -> Cluster:
+        """The nodes of all elastic pools, also those that are asked for and not there yet: a pod
+        that they can take needs no further one, only a little patience."""
+        room = Cluster()
+        for nodepool in context.of(NODE_POOLS):
+            pool = pool_of(nodepool, self.spec)
+            if not isinstance(pool, PoolSpec) or pool.autoscaling is None:
+                continue
+            nodes = _nodes(pool, context)
+            for node in nodes:
+                room.set_node(_settled(node, context))
+            fresh = self.empty_node(pool)
+            for number in range(pool.count - len(nodes)):
+                room.set_node(_renamed(fresh, f"asked for/{pool.name}/{number}"))
+        for pod in context.of(PODS):
+            node = pod["spec"].get("nodeName", "")
+            if must_go(pod) and room.state(node):
+                room.hold(_request(pod), node)
+        return room
+
+
+def _settled(node: Obj, context: Context) -> Node:
+    """A node that was just made is taken as ready."""
+    found = node_of(node)
+    born = parse_time(node["metadata"]["creationTimestamp"])
+    if context.now() - born >= _GETS_READY:
+        return found
+    return replace(found, taints=tuple(t for t in found.taints if t.key not in _UNREADY))
+
+
+def _renamed(node: Node, name: str) -> Node:
+    return replace(node, name=name, labels={**node.labels, LABEL_HOSTNAME: name})
+
+
+def _could_take(node: Node, pod: PodRequest) -> bool:
+    alone = Cluster()
+    alone.set_node(node)
+    return isinstance(decide(alone, pod, _POLICY), Placement)
+
+
+def _nodes_needed(waiting: list[PodRequest], room: Cluster, fresh: Node, limit: int) -> int:
+    """The waiting pods one by one: into the room that there is, then onto further nodes."""
+    added = 0
+    for pod in waiting:
+        decision = decide(room, pod, _POLICY)
+        if not isinstance(decision, Placement) and added < limit:
+            name = f"more/{added}"
+            room.set_node(_renamed(fresh, name))
+            decision = decide(room, pod, _POLICY)
+            if isinstance(decision, Placement):
+                added += 1
+            else:
+                room.remove_node(name)
+        if isinstance(decision, Placement):
+            room.hold(pod, decision.node, decision.allocation)
+    return added
+
+
+def _long_idle(nodes: list[Obj], context: Context, idle_since: dict[str, datetime.datetime]) -> int:
+    now, count = context.now(), 0
+    for node in nodes:
+        name = node["metadata"]["name"]
+        if any(must_go(pod) for pod in context.of(PODS).by(_BY_NODE, name)):
+            idle_since.pop(name, None)
+        elif now - idle_since.setdefault(name, now) >= IDLE:
+            count += 1
+    return count

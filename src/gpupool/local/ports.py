@@ -1,0 +1,57 @@
+"""Which port a cluster listens on: the same one each time, so that its kubeconfig stays valid."""
+
+import errno
+import socket
+from zlib import crc32
+
+from gpupool.local import DEFAULT_NAME
+from gpupool.local.home import CannotUse
+
+_FIRST = 16443
+_SPREAD = 1000
+
+
+def choose_port(name: str, *, wanted: int | None, last: int | None) -> int:
+    """`wanted` by the user, else the `last` one, else the cluster's own, else (0) any."""
+    if wanted is not None:
+        if reason := obstacle(wanted):
+            raise no_port(wanted, reason, "Choose another with --port, or leave the flag out.")
+        return wanted
+    if last:
+        if reason := obstacle(last):
+            raise no_port(
+                last,
+                reason,
+                "The cluster had it before, and its kubeconfig says so. Stop what uses it now, or "
+                "give the cluster another one with --port (0 takes any): its kubeconfig is then "
+                "written again.",
+            )
+        return last
+    own = own_port(name)
+    return 0 if obstacle(own) else own
+
+
+def own_port(name: str) -> int:
+    return _FIRST if name == DEFAULT_NAME else _FIRST + 1 + crc32(name.encode()) % _SPREAD
+
+
+def obstacle(port: int) -> str:
+    """Why the port cannot be had; empty when it can."""
+    with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as trial:
+        # As the server does it: the remains of closed connections are no obstacle.
+        trial.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            trial.bind(("127.0.0.1", port))
+        except OSError as error:
+            return _REASONS.get(error.errno or 0, error.strerror or str(error))
+    return ""
+
+
+_REASONS = {
+    errno.EADDRINUSE: "it is in use",
+    errno.EACCES: "it is reserved for root",
+}
+
+
+def no_port(port: int, reason: str, advice: str) -> CannotUse:
+    return CannotUse(f"Port {port} on 127.0.0.1 cannot be used: {reason}. {advice}")

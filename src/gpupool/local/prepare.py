@@ -1,0 +1,164 @@
+"""From what the user asks for to a cluster directory that a server can start on.
+
+Everything is checked before anything is made: file, names, the user's kubeconfig, quotas, port.
+"""
+
+import hashlib
+import os
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from gpupool.local import DEFAULT_NAME
+from gpupool.local.config.cluster_file import (
+    ClusterFile,
+    default_cluster_text,
+    parse_cluster,
+    report,
+)
+from gpupool.local.config.document import MAX_BYTES
+from gpupool.local.config.quotas import (
+    Exceeded,
+    changes_from_environment,
+    exceeded_clusters,
+    exceeded_nodes,
+    with_changes,
+)
+from gpupool.local.config.settings import LocalSettings
+from gpupool.local.config.spec import Quotas
+from gpupool.local.home import (
+    CannotUse,
+    ClusterDirectory,
+    Home,
+    check_name,
+    make_private,
+)
+from gpupool.local.merging import verify
+from gpupool.local.ports import choose_port
+from gpupool.local.server_process import Server, running_server
+from localkube.data_directory import write_private
+
+SIMULATED_GPUS, REAL_GPUS = "simulated", "real"
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """What the flags of `gpupool up` say."""
+
+    name: str | None = None
+    config: Path | None = None
+    port: int | None = None
+    data_dir: Path | None = None
+    gpus: str | None = None  # simulated or real
+    merge_kubeconfig: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """Ready to be started."""
+
+    cluster: ClusterDirectory
+    settings: LocalSettings
+
+
+@dataclass(frozen=True, slots=True)
+class Running:
+    """It runs already."""
+
+    cluster: ClusterDirectory
+    server: Server
+
+
+def prepare(home: Home, wish: Wish) -> Prepared | Running:
+    given = _read(wish.config) if wish.config else None
+    file = _parse(given, str(wish.config)) if given is not None else None
+    name = check_name(_name(wish, file))
+    if wish.merge_kubeconfig:
+        verify(name)
+    with home.alone():
+        cluster = home.find(name)
+        if cluster and wish.data_dir and wish.data_dir.resolve() != cluster.path:
+            raise CannotUse(f'Cluster "{name}" lives in {cluster.path}, not in {wish.data_dir}.')
+        if cluster and (server := running_server(cluster)):
+            return Running(cluster, server)
+        text = given if given is not None else _stored(cluster)
+        file = file or _parse(text, str(cluster.cluster_file) if cluster else "default cluster")
+        _check_quotas(home, file, new=cluster is None)
+        port = choose_port(
+            name, wanted=wish.port, last=cluster.state().get("port") if cluster else None
+        )
+        cluster = cluster or home.make(name, wish.data_dir)
+        make_private(cluster.path)  # somebody may have opened it up since it was made
+        if _stored_or_none(cluster) != text:
+            write_private(cluster.cluster_file, text.encode())
+    settings = _settings(home, cluster, file, text, port)
+    gpus = wish.gpus or cluster.state().get("gpus") or SIMULATED_GPUS
+    return Prepared(cluster, replace(settings, real_gpus=gpus == REAL_GPUS))
+
+
+def _name(wish: Wish, file: ClusterFile | None) -> str:
+    if wish.name is not None:
+        return wish.name
+    return (file.name if file else "") or DEFAULT_NAME
+
+
+def fingerprint(text: str) -> str:
+    """Tells whether a cluster file is the one that was last put into effect."""
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def current_quotas(home: Home, base: Quotas) -> Quotas:
+    """`base`, with what was changed by `gpupool quota set` and then by the environment."""
+    changes = changes_from_environment(os.environ)
+    if isinstance(changes, str):
+        raise CannotUse(changes)
+    return with_changes(base, home.quota_changes() | changes)
+
+
+def _settings(
+    home: Home, cluster: ClusterDirectory, file: ClusterFile, text: str, port: int
+) -> LocalSettings:
+    return LocalSettings(
+        name=cluster.name,
+        data_dir=cluster.path,
+        port=port,
+        spec=file.spec,
+        quotas=lambda: current_quotas(home, file.spec.quotas),
+        apply_spec=cluster.state().get("applied") != fingerprint(text),
+    )
+
+
+def _read(path: Path) -> str:
+    try:
+        with path.open("rb") as file:
+            data = file.read(MAX_BYTES + 1)
+        return data.decode()
+    except UnicodeDecodeError as error:
+        raise CannotUse(f"{path}: not text in UTF-8 (byte {error.start}).") from error
+    except OSError as error:
+        raise CannotUse(f"{path}: {error.strerror}.") from error
+
+
+def _stored(cluster: ClusterDirectory | None) -> str:
+    return (_stored_or_none(cluster) if cluster else None) or default_cluster_text()
+
+
+def _stored_or_none(cluster: ClusterDirectory) -> str | None:
+    return _read(cluster.cluster_file) if cluster.cluster_file.exists() else None
+
+
+def _parse(text: str, source: str) -> ClusterFile:
+    file = parse_cluster(text)
+    if isinstance(file, ClusterFile):
+        return file
+    count = "1 problem" if len(file) == 1 else f"{len(file)} problems"
+    raise CannotUse(f"{count} in the cluster file; nothing was changed.\n{report(file, source)}")
+
+
+def _check_quotas(home: Home, file: ClusterFile, *, new: bool) -> None:
+    quotas = current_quotas(home, file.spec.quotas)
+    nodes = sum(pool.count for pool in file.spec.pools)
+    over: list[Exceeded] = [*exceeded_nodes(quotas, existing=0, more=nodes)]
+    if new:
+        over += exceeded_clusters(quotas, existing=len(home.clusters()))
+    if over:
+        raise CannotUse("\n".join(["Nothing was started.", *map(str, over)]))

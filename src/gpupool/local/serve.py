@@ -1,0 +1,156 @@
+"""The server process: runs one cluster until it is told to stop.
+
+Told by SIGTERM, SIGINT or SIGHUP, or by the end of the stream that --attached-to names. A second
+SIGINT ends it at once.
+"""
+
+import asyncio
+import errno
+import logging
+import os
+import resource
+import signal
+from collections.abc import Callable
+from pathlib import Path
+from typing import Protocol
+
+import uvloop
+
+from gpupool.local.config.settings import LocalSettings
+from gpupool.local.ports import no_port
+from gpupool.local.prepare import REAL_GPUS, SIMULATED_GPUS, Prepared, fingerprint
+from gpupool.local.reports import Failed, Listener, Ready, Step
+from kubeclient.errors import Refused
+from localkube.apiserver.security.certificates import CertificateError
+from localkube.apiserver.server import tune_garbage_collector
+from localkube.apiserver.store.disk import StoreDamaged
+from localkube.data_directory import AlreadyRunning, DataDirectoryError, Lock, restrict_umask
+
+log = logging.getLogger(__name__)
+
+_OPEN_FILES = 16_384
+
+
+class RunningCluster(Protocol):
+    """What the assembly says once the cluster answers."""
+
+    @property
+    def port(self) -> int: ...
+
+
+class RunCluster(Protocol):
+    async def __call__(
+        self,
+        settings: LocalSettings,
+        *,
+        ready: Callable[[RunningCluster], None],
+        stop: asyncio.Event,
+    ) -> None: ...
+
+
+def serve(
+    prepared: Prepared, *, run: RunCluster, tell: Listener, attached_to: int | None = None
+) -> int:
+    """The exit code: 0 after a clean stop, 1 when it could not start or broke."""
+    _allow_connections()
+    try:
+        with Lock(prepared.cluster.path), asyncio.Runner(loop_factory=_event_loop) as runner:
+            runner.run(_run(prepared, run, tell, attached_to))
+    except Exception as error:
+        cause = _innermost(error)
+        words = _words(cause, prepared.settings)
+        if words is None:
+            log.exception("server stopped")
+        else:
+            log.error("server stopped", extra={"error": words})
+        tell(Failed(words or f"{type(cause).__name__}: {cause}"))
+        return 1
+    return 0
+
+
+def serve_as_process(prepared: Prepared, tell: Listener, attached_to: int | None) -> int:
+    """As `serve`, for a process that does nothing else: its umask becomes 077."""
+    from gpupool.local.cluster import run_cluster  # slow to load: the caller has said so by now
+
+    restrict_umask()
+    return serve(prepared, run=run_cluster, tell=tell, attached_to=attached_to)
+
+
+def _event_loop() -> asyncio.AbstractEventLoop:
+    loop: asyncio.AbstractEventLoop = uvloop.new_event_loop()
+    return loop
+
+
+async def _run(
+    prepared: Prepared, run: RunCluster, tell: Listener, attached_to: int | None
+) -> None:
+    cluster, settings = prepared.cluster, prepared.settings
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        loop.add_signal_handler(number, _stop_once, loop, stop)
+    if attached_to is not None:
+        loop.add_reader(attached_to, _stop_at_end, loop, attached_to, stop)
+
+    def ready(running: RunningCluster) -> None:
+        text = cluster.cluster_file.read_text(encoding="utf-8")
+        cluster.write_state(
+            {
+                "pid": os.getpid(),
+                "port": running.port,
+                "applied": fingerprint(text),
+                "gpus": REAL_GPUS if settings.real_gpus else SIMULATED_GPUS,
+            }
+        )
+        tune_garbage_collector()
+        log.info("cluster is ready", extra={"cluster": settings.name, "port": running.port})
+        tell(Ready(running.port))
+
+    tell(Step("starting the API server"))
+    await run(settings, ready=ready, stop=stop)
+    log.info("cluster has stopped", extra={"cluster": settings.name})
+
+
+def _allow_connections() -> None:
+    """A thousand clients are more files than most shells allow; as many as we may, then."""
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = _OPEN_FILES if most == resource.RLIM_INFINITY else min(most, _OPEN_FILES)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, most))
+
+
+def _stop_once(loop: asyncio.AbstractEventLoop, stop: asyncio.Event) -> None:
+    stop.set()
+    loop.remove_signal_handler(signal.SIGINT)
+    signal.signal(signal.SIGINT, lambda *_: os._exit(130))
+
+
+def _stop_at_end(loop: asyncio.AbstractEventLoop, descriptor: int, stop: asyncio.Event) -> None:
+    if not os.read(descriptor, 4096):
+        loop.remove_reader(descriptor)
+        stop.set()
+
+
+def _innermost(error: Exception) -> Exception:
+    """The one that started it, out of the groups that task groups wrap it in."""
+    while isinstance(error, ExceptionGroup):
+        error = error.exceptions[0]
+    return error
+
+
+def _words(error: Exception, settings: LocalSettings) -> str | None:
+    """What to do about it; None for what nobody has foreseen."""
+    match error:
+        case OSError(errno=errno.EADDRINUSE):
+            return no_port(settings.port, "it is in use", "Choose another with --port.").message
+        case OSError(errno=errno.ENOSPC):
+            return f"No space is left for {settings.data_dir}: free some, and start again."
+        case AlreadyRunning():
+            return f"{error} `gpupool down` stops it."
+        case StoreDamaged():
+            return f"{error}. `gpupool reset` deletes the cluster."
+        case DataDirectoryError() | CertificateError() | Refused():
+            return str(error)  # they say what to do
+        case OSError(filename=str(name)) if Path(name).is_relative_to(settings.data_dir):
+            return f"{name}: {error.strerror}. Put back what was there, or remove it."
+        case _:
+            return None

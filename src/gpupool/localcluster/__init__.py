@@ -1,1 +1,0 @@
-"""Program: a Kubernetes-API-compatible cluster in one process."""

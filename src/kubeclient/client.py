@@ -1,0 +1,139 @@
+"""Kube: one method per verb, on any API server, over whichever transport it was given."""
+
+from collections.abc import AsyncGenerator, Mapping
+from typing import NamedTuple, Protocol
+
+import orjson
+
+from kubeclient.errors import NoAnswer, refusal
+from kubeclient.objects import Obj
+from kubeclient.resources import PODS, Resource
+
+JSON = "application/json"
+JSON_PATCH = "application/json-patch+json"
+MERGE_PATCH = "application/merge-patch+json"
+STRATEGIC_PATCH = "application/strategic-merge-patch+json"
+APPLY_PATCH = "application/apply-patch+yaml"
+
+_METADATA = "application/json;as=PartialObjectMetadata{};g=meta.k8s.io;v=v1"
+
+Query = Mapping[str, str]
+Headers = Mapping[str, str]  # names in lower case
+_NO_QUERY: Query = {}
+
+
+class Transport(Protocol):
+    """How requests travel: HTTPS, or a call inside the process. Raises NoAnswer."""
+
+    async def call(
+        self, method: str, path: str, *, query: Query, headers: Headers, body: bytes
+    ) -> tuple[int, bytes]: ...
+
+    def stream(self, path: str, *, query: Query, headers: Headers) -> AsyncGenerator[bytes, None]:
+        """Chunks of the answer's body. Raises Refused on a status of 400 or above."""
+
+
+class Listing(NamedTuple):
+    items: list[Obj]
+    resource_version: str
+
+
+class Kube:
+    def __init__(self, transport: Transport) -> None:
+        self._transport = transport
+
+    async def get(self, resource: Resource, name: str, namespace: str = "") -> Obj:
+        return await self._call("GET", resource.path(namespace, name))
+
+    async def list(
+        self,
+        resource: Resource,
+        namespace: str = "",
+        *,
+        query: Query = _NO_QUERY,
+        metadata_only: bool = False,
+    ) -> Listing:
+        accept = _METADATA.format("List") if metadata_only else JSON
+        found = await self._call("GET", resource.path(namespace), query=query, accept=accept)
+        return Listing(found.get("items") or [], found["metadata"]["resourceVersion"])
+
+    def watch(
+        self, resource: Resource, *, query: Query = _NO_QUERY, metadata_only: bool = False
+    ) -> AsyncGenerator[bytes, None]:
+        """Raw chunks of newline-separated events; `mirror.py` makes objects of them."""
+        accept = _METADATA.format("") if metadata_only else JSON
+        return self._transport.stream(
+            resource.path(), query={**query, "watch": "true"}, headers={"accept": accept}
+        )
+
+    async def create(self, resource: Resource, obj: Obj, subresource: str = "") -> Obj:
+        metadata = obj.get("metadata", {})
+        name = metadata.get("name", "") if subresource else ""
+        path = resource.path(metadata.get("namespace", ""), name, subresource)
+        return await self._call("POST", path, body=obj)
+
+    async def update(self, resource: Resource, obj: Obj, subresource: str = "") -> Obj:
+        metadata = obj["metadata"]
+        path = resource.path(metadata.get("namespace", ""), metadata["name"], subresource)
+        return await self._call("PUT", path, body=obj)
+
+    async def update_status(self, resource: Resource, obj: Obj) -> Obj:
+        return await self.update(resource, obj, "status")
+
+    async def patch(
+        self, path: str, patch: object, *, content_type: str = MERGE_PATCH, query: Query = _NO_QUERY
+    ) -> Obj:
+        """`path` from Resource.path, so that subresources can be patched too."""
+        return await self._call("PATCH", path, body=patch, content_type=content_type, query=query)
+
+    async def delete(
+        self, resource: Resource, name: str, namespace: str = "", *, options: Obj | None = None
+    ) -> Obj:
+        return await self._call("DELETE", resource.path(namespace, name), body=options)
+
+    async def bind(self, pod: Obj, node: str, annotations: Mapping[str, str]) -> None:
+        """Binds the very pod that was seen, as it was seen: a namesake made since is refused by
+        its uid, and a pod that somebody has written to since by its version."""
+        metadata = pod["metadata"]
+        binding: Obj = {
+            "apiVersion": "v1",
+            "kind": "Binding",
+            "metadata": {
+                "name": metadata["name"],
+                "namespace": metadata["namespace"],
+                "uid": metadata["uid"],
+                "resourceVersion": metadata["resourceVersion"],
+            },
+            "target": {"apiVersion": "v1", "kind": "Node", "name": node},
+        }
+        if annotations:
+            binding["metadata"]["annotations"] = dict(annotations)
+        path = PODS.path(metadata["namespace"], metadata["name"], "binding")
+        await self._call("POST", path, body=binding)
+
+    async def page(self, path: str) -> Obj:
+        """A document that is no resource: discovery, version."""
+        return await self._call("GET", path)
+
+    async def _call(
+        self,
+        method: str,
+        path: str,
+        *,
+        body: object = None,
+        content_type: str = JSON,
+        accept: str = JSON,
+        query: Query = _NO_QUERY,
+    ) -> Obj:
+        raw = orjson.dumps(body) if body is not None else b""
+        headers = {"content-type": content_type, "accept": accept}
+        code, answer = await self._transport.call(
+            method, path, query=query, headers=headers, body=raw
+        )
+        if code >= 400:
+            raise refusal(code, answer)
+        try:
+            parsed: Obj = orjson.loads(answer)
+        except orjson.JSONDecodeError as error:
+            raise NoAnswer(f"{method} {path}: the answer is not JSON: {error}") from error
+        return parsed

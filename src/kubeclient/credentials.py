@@ -1,0 +1,121 @@
+"""Finds a way to a cluster: a kubeconfig, or what Kubernetes gives to pods.
+
+Plain kubeconfigs are read here; those with plugins or providers through kubernetes-asyncio, which
+is loaded only then.
+"""
+
+import os
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from kubeclient.access import (
+    Access,
+    ClientCertificate,
+    NoAccess,
+    Remembered,
+    trust,
+    trust_anyone,
+)
+from kubeclient.kubeconfig import plain_access, token_in
+
+IN_CLUSTER = Path("/var/run/secrets/kubernetes.io/serviceaccount")
+
+
+async def find_access(
+    environ: Mapping[str, str],
+    *,
+    kubeconfig: str = "",
+    context: str = "",
+    in_cluster: Path = IN_CLUSTER,
+) -> Access:
+    """The given kubeconfig; or, inside a pod, its service account; or the user's kubeconfig.
+
+    Raises NoAccess.
+    """
+    if not kubeconfig and not environ.get("KUBECONFIG") and is_pod(environ, in_cluster):
+        return _in_cluster(environ, in_cluster)
+    present = _kubeconfigs(environ, kubeconfig)
+    if len(present) == 1:
+        access = plain_access(Path(present[0]), context)
+        if access is not None:
+            return access
+    return await _by_library(os.pathsep.join(present), context)
+
+
+def _kubeconfigs(environ: Mapping[str, str], named: str) -> list[str]:
+    home = environ.get("HOME", "")
+    files = named or environ.get("KUBECONFIG") or f"{home}/.kube/config"
+    present = [name for name in files.split(os.pathsep) if name and Path(name).exists()]
+    if not present:
+        raise NoAccess(
+            f"There is no kubeconfig at {files}, and this is not a pod. "
+            "Name one with --kubeconfig or in KUBECONFIG."
+        )
+    return present
+
+
+def is_pod(environ: Mapping[str, str], directory: Path = IN_CLUSTER) -> bool:
+    """Whether this is a pod with a service account."""
+    return bool(environ.get("KUBERNETES_SERVICE_HOST")) and (directory / "token").exists()
+
+
+def _in_cluster(environ: Mapping[str, str], directory: Path) -> Access:
+    host = environ["KUBERNETES_SERVICE_HOST"]
+    port = environ.get("KUBERNETES_SERVICE_PORT", "443")
+    shown = f"[{host}]" if ":" in host else host
+    tls = trust(ca_file=str(directory / "ca.crt"))
+    return Access(f"https://{shown}:{port}", tls, token_in(directory / "token"))
+
+
+async def _by_library(files: str, context: str) -> Access:
+    try:
+        from kubernetes_asyncio.client import Configuration
+        from kubernetes_asyncio.config import ConfigException
+        from kubernetes_asyncio.config.kube_config import load_kube_config
+    except ImportError as error:
+        raise NoAccess(
+            f"The kubeconfig {files} uses more than plain credentials, and reading it needs a "
+            "package: pip install kubernetes-asyncio."
+        ) from error
+    except RuntimeError as error:  # it looks for its default while it is loaded
+        raise NoAccess(
+            f"The kubeconfig {files} uses more than plain credentials, and reading it needs a home "
+            "directory: set HOME."
+        ) from error
+    found: Any = Configuration()
+    try:
+        loader = await load_kube_config(
+            files, context or None, client_configuration=found, persist_config=False
+        )
+        client = _client(found)
+        tls = (
+            trust(ca_file=found.ssl_ca_cert or "", client=client)
+            if found.verify_ssl
+            else trust_anyone(client)
+        )
+    except (ConfigException, OSError, ValueError, AssertionError) as error:
+        raise NoAccess(f"The kubeconfig {files} cannot be used: {error}") from error
+
+    async def renewed() -> str:
+        try:
+            await loader.load_and_set(found)
+        except (ConfigException, OSError, ValueError) as error:
+            raise NoAccess(f"The credentials cannot be renewed: {error}") from error
+        renewed_client = _client(found)
+        if renewed_client is not None:  # a plugin's certificate has an end, too
+            tls.load_cert_chain(renewed_client.certificate, renewed_client.key)
+        return str(found.api_key.get("BearerToken", ""))
+
+    return Access(
+        found.host.rstrip("/"),
+        tls,
+        Remembered(renewed, time.monotonic),
+        found.tls_server_name or "",
+        found.proxy or "",
+    )
+
+
+def _client(found: Any) -> ClientCertificate | None:
+    return ClientCertificate(found.cert_file, found.key_file) if found.cert_file else None

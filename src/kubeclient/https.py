@@ -1,0 +1,160 @@
+"""The transport over HTTPS: any API server, one pool of connections that stay open.
+
+What is certain not to have happened is tried again here, within the time limit: an answer of 429
+or 503 that says when to come back. All else is the caller's to judge: NoAnswer.
+"""
+
+import asyncio
+import contextlib
+import socket
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+
+from kubeclient import __version__
+from kubeclient.access import Access, NoAccess
+from kubeclient.client import Headers, Kube, Query
+from kubeclient.errors import NoAnswer, refusal
+from kubeclient.objects import Obj
+
+if TYPE_CHECKING:
+    import aiohttp
+
+CALL_LIMIT_S = 30.0
+MAX_ANSWER_BYTES = 1024**3  # a list of some hundred thousand pods
+_CONNECTIONS = 256
+_CONNECT_LIMIT_S = 10.0
+_COME_BACK = (429, 503)
+_MOST_TRIES = 10
+_WATCH_GRACE_S = 30.0
+# A watch may be silent for long. So a peer that is gone is noticed by the kernel.
+_KEEPALIVE = (("TCP_KEEPIDLE", 30), ("TCP_KEEPINTVL", 10), ("TCP_KEEPCNT", 3))
+
+
+@contextlib.asynccontextmanager
+async def connected(access: Access, agent: str) -> AsyncIterator[Kube]:
+    """A client; `agent` is the program's name, as the server's records show it."""
+    transport = Https(access, agent)
+    try:
+        yield Kube(transport)
+    finally:
+        await transport.close()
+
+
+class Https:
+    """Open it on the event loop that uses it; `close` ends its connections."""
+
+    def __init__(self, access: Access, agent: str, *, limit_s: float = CALL_LIMIT_S) -> None:
+        import aiohttp  # takes as long to load as all the rest; not every program needs it
+
+        self._access = access
+        self._limit_s = limit_s
+        host = urlsplit(access.url).hostname or ""
+        self._session = aiohttp.ClientSession(
+            connector=aiohttp.TCPConnector(limit=_CONNECTIONS, ssl=access.tls),
+            cookie_jar=aiohttp.DummyCookieJar(),
+            headers={"User-Agent": f"{agent}/{__version__}"},
+            # The proxy of the environment, as kubectl does; never for this machine itself.
+            trust_env=host != "localhost" and not host.startswith("127.") and host != "::1",
+            read_bufsize=2**20,
+            timeout=aiohttp.ClientTimeout(),  # each call has a limit of its own, for all its tries
+        )
+
+    async def close(self) -> None:
+        await self._session.close()
+
+    async def call(
+        self, method: str, path: str, *, query: Query, headers: Headers, body: bytes
+    ) -> tuple[int, bytes]:
+        clock = asyncio.get_running_loop().time
+        deadline = clock() + self._limit_s
+        with _failures(f"{method} {self._access.url}{path}"):
+            async with asyncio.timeout_at(deadline):
+                for tries_left in reversed(range(_MOST_TRIES)):
+                    options = await self._options(query, headers)
+                    async with self._session.request(
+                        method, self._access.url + path, data=body or None, **options
+                    ) as response:
+                        answer = await _read(response)
+                    wait_s = _come_back_s(response)
+                    if wait_s is None or not tries_left or clock() + wait_s >= deadline:
+                        break
+                    await asyncio.sleep(wait_s)
+        return response.status, answer
+
+    async def stream(
+        self, path: str, *, query: Query, headers: Headers
+    ) -> AsyncGenerator[bytes, None]:
+        import aiohttp
+
+        limits = aiohttp.ClientTimeout(
+            sock_connect=_CONNECT_LIMIT_S, sock_read=_longest_silence_s(query)
+        )
+        with _failures(f"GET {self._access.url}{path}"):
+            options = await self._options(query, headers)
+            async with self._session.get(
+                self._access.url + path, timeout=limits, **options
+            ) as response:
+                if response.status >= 400:
+                    raise refusal(response.status, await _read(response))
+                _notice_a_dead_peer(response)
+                async for chunk in response.content.iter_any():
+                    yield chunk
+
+    async def _options(self, query: Query, headers: Headers) -> Obj:
+        authorization = await self._access.authorization()
+        return {
+            "params": query,
+            "headers": {**headers, "authorization": authorization} if authorization else headers,
+            "server_hostname": self._access.server_name or None,
+            "proxy": self._access.proxy or None,
+            "allow_redirects": False,
+        }
+
+
+@contextlib.contextmanager
+def _failures(what: str) -> Iterator[None]:
+    """All that can happen to a connection is NoAnswer; so is having no credentials just now."""
+    import aiohttp
+
+    try:
+        yield
+    except TimeoutError:
+        raise NoAnswer(f"{what}: no answer in time") from None
+    except (aiohttp.ClientError, OSError, ValueError, NoAccess) as error:
+        raise NoAnswer(f"{what}: {str(error) or type(error).__name__}") from error
+
+
+async def _read(response: "aiohttp.ClientResponse") -> bytes:
+    parts, size = [], 0
+    async for part in response.content.iter_any():
+        size += len(part)
+        if size > MAX_ANSWER_BYTES:
+            raise ValueError(f"more than {MAX_ANSWER_BYTES} bytes")
+        parts.append(part)
+    return b"".join(parts)
+
+
+def _come_back_s(response: "aiohttp.ClientResponse") -> float | None:
+    """When the server, which is busy, wants to be asked again."""
+    stated = response.headers.get("Retry-After", "")
+    if response.status not in _COME_BACK or not stated:
+        return None
+    return float(stated) if stated.isdecimal() else 1.0
+
+
+def _longest_silence_s(query: Query) -> float | None:
+    """A watch ends when it has said it would; who is silent for longer is gone."""
+    stated = query.get("timeoutSeconds", "")
+    return float(stated) + _WATCH_GRACE_S if stated.isdecimal() else None
+
+
+def _notice_a_dead_peer(response: "aiohttp.ClientResponse") -> None:
+    transport = response.connection.transport if response.connection else None
+    plain = transport.get_extra_info("socket") if transport else None
+    if plain is None:
+        return
+    plain.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    for name, value in _KEEPALIVE:
+        if hasattr(socket, name):
+            plain.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)

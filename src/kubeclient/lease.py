@@ -1,0 +1,288 @@
+"""Leader election on a Lease: of several programs, one works.
+
+The times are kube-scheduler's. Nobody compares clocks: a holder is gone when it has not renewed for
+as long as its Lease is valid, by the watch of the one who looks. The leader believes in itself for
+less time than the others do, and asks `is_sure` before each thing it does, so that one who was
+frozen for a minute does nothing on waking.
+
+Candidates may want different names served. Those who wait write theirs to the Lease, and whoever
+leads serves them too; one that `goes_first`, because it can do what the others do and more, gets
+the Lease from those that do not. What one who did not hand over has sent may still be on its way
+when the next begins: the next is told (`Term.inherits`), and makes it void.
+"""
+
+import asyncio
+import contextlib
+import datetime
+import logging
+import time
+from collections.abc import Callable, Coroutine
+from dataclasses import dataclass, replace
+from typing import Any
+
+from kubeclient.client import Kube
+from kubeclient.errors import AlreadyExists, Conflict, KubeError, NotFound
+from kubeclient.objects import Obj
+from kubeclient.resources import LEASES
+
+log = logging.getLogger(__name__)
+
+
+def seconds_since_boot() -> float:
+    """Also counts the time in which the machine slept; no step of the clock touches it."""
+    if hasattr(time, "CLOCK_BOOTTIME"):
+        return time.clock_gettime(time.CLOCK_BOOTTIME)
+    return time.monotonic()
+
+
+@dataclass(frozen=True, slots=True)
+class LeaseKey:
+    """Which Lease the candidates compete for, and the annotations that they write to it."""
+
+    namespace: str
+    name: str
+    serves_annotation: str  # by all candidates: the names that are to be served
+    wanted_by_annotation: str  # by a candidate that goes first: the leader hands over to it
+
+
+@dataclass(frozen=True, slots=True)
+class Candidacy:
+    lease: LeaseKey
+    identity: str  # of this candidate among all
+    serves: frozenset[str] = frozenset()  # names that are to be served, whoever leads
+    goes_first: bool = False  # the others hand over to it
+    valid_s: float = 15.0  # the others wait for so long before they take over
+    sure_s: float = 10.0  # the leader stops so long after its last renewal
+    retry_s: float = 2.0
+
+
+@dataclass(frozen=True, slots=True)
+class Term:
+    """A time of leading: one's own work, from reading everything on."""
+
+    token: str  # no other term has it
+    serves: frozenset[str]
+    inherits: bool = False  # what was sent before it may still be on its way
+    served_before: frozenset[str] = frozenset()
+
+
+Work = Callable[[Term], Coroutine[Any, Any, None]]
+
+
+class Renewals:
+    """Of one Lease, by whoever looks at it again and again."""
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        self._clock = clock
+        self._seen: tuple[tuple[str, str], float] = (("", ""), 0.0)  # which, and since when
+
+    def silent_s(self, spec: Obj) -> float:
+        """For how long it has been seen without another renewal, by our own watch."""
+        now_s = self._clock()
+        renewal = (str(spec.get("holderIdentity")), str(spec.get("renewTime")))
+        if self._seen[0] != renewal:
+            self._seen = (renewal, now_s)
+        return now_s - self._seen[1]
+
+
+class Leadership:
+    def __init__(
+        self,
+        kube: Kube,
+        candidacy: Candidacy,
+        clock: Callable[[], float] = seconds_since_boot,
+    ) -> None:
+        self._kube = kube
+        self._as = candidacy
+        self._clock = clock
+        self._sure_until_s = float("-inf")
+        self._renewals = Renewals(clock)
+        self._acquired = ""  # the time in the Lease that is ours
+        self._is_wanted = False  # by one that goes first
+        self.holder = ""  # who was last seen to lead
+
+    def _about(self) -> dict[str, str]:
+        return {"lease": self._as.lease.name, "as": self._as.identity}
+
+    def is_sure(self) -> bool:
+        """Whether this one leads, and may act."""
+        return self._clock() < self._sure_until_s
+
+    async def run(self, work: Work, is_settled: Callable[[], bool] = lambda: True) -> None:
+        """Whenever it leads, works; until cancelled. `work` begins anew with each term.
+
+        `is_settled`, asked when work has ended: whether all that it has sent was answered.
+        """
+        try:
+            while True:
+                term = await self._asked(self._begin())
+                while term is not None:
+                    log.info(
+                        "leading", extra={"lease": self._as.lease.name, "as": self._as.identity}
+                    )
+                    served, term = term, await self._serve(term, work)
+                    if term is not None:  # the same one goes on, and serves more
+                        inherits = not is_settled()
+                        term = replace(term, inherits=inherits, served_before=served.serves)
+                if self._is_wanted and self.is_sure() and is_settled():
+                    await self._give_up()
+                await asyncio.sleep(self._as.retry_s)
+        finally:
+            if self.is_sure() and is_settled():
+                await asyncio.shield(self._give_up())
+
+    async def _serve(self, term: Term, work: Work) -> Term | None:
+        """Until the Lease cannot be renewed, or another asks for more: then that is to be served.
+        What `work` raises ends all of it."""
+        working = asyncio.create_task(work(term), name=f"leading-{self._as.lease.name}")
+        try:
+            while self.is_sure() and not self._is_wanted:
+                await asyncio.wait((working,), timeout=self._as.retry_s)
+                if working.done():
+                    working.result()
+                    return None
+                renewed = await self._asked(self._renew(term))
+                if renewed is not None and not renewed.serves <= term.serves:
+                    return renewed
+        finally:
+            working.cancel()
+            await asyncio.gather(working, return_exceptions=True)
+        log.warning("leading no more", extra={"lease": self._as.lease.name, "holder": self.holder})
+        return None
+
+    async def _asked(self, asking: Coroutine[Any, Any, Term | None]) -> Term | None:
+        asked_s = self._clock()
+        try:
+            async with asyncio.timeout(self._as.sure_s / 2):
+                term = await asking
+        except (KubeError, TimeoutError) as error:  # nobody knows: what was sure still is
+            log.warning(
+                "lease not renewed", extra={"lease": self._as.lease.name, "error": str(error)}
+            )
+            return None
+        # A claim counts from when it was sent: the answer may have taken its time.
+        self._sure_until_s = asked_s + self._as.sure_s if term else float("-inf")
+        return term
+
+    async def _begin(self) -> Term | None:
+        """None: another leads."""
+        try:
+            lease = await self._kube.get(LEASES, self._as.lease.name, self._as.lease.namespace)
+        except NotFound:
+            return await self._created()
+        spec = lease.setdefault("spec", {})
+        holder = spec.get("holderIdentity") or ""
+        taken = holder and holder != self._as.identity
+        if (taken or self._gives_way(lease)) and not self._is_abandoned(lease):
+            self._saw(holder)
+            await self._ask_for_service(lease)
+            return None
+        before = self._served(lease)
+        if holder != self._as.identity:
+            spec["leaseTransitions"] = int(spec.get("leaseTransitions") or 0) + 1
+        self._name_services(lease, self._as.serves)
+        lease["metadata"]["annotations"].pop(self._as.lease.wanted_by_annotation, None)
+        try:
+            made = await self._write(lease, _micro_time())
+        except (Conflict, NotFound):
+            return None  # another was quicker
+        self._is_wanted = False
+        return replace(self._term(made), inherits=bool(holder), served_before=before)
+
+    async def _renew(self, term: Term) -> Term | None:
+        """None: the Lease is not ours any more, or was another's in the meantime."""
+        try:
+            lease = await self._kube.get(LEASES, self._as.lease.name, self._as.lease.namespace)
+        except NotFound:
+            return None
+        spec = lease.get("spec") or {}
+        if (spec.get("holderIdentity"), spec.get("acquireTime")) != (
+            self._as.identity,
+            self._acquired,
+        ):
+            self._saw(spec.get("holderIdentity") or "")
+            return None
+        self._is_wanted = self._gives_way(lease)
+        return self._term(await self._write(lease, self._acquired))
+
+    async def _created(self) -> Term | None:
+        metadata = {"namespace": self._as.lease.namespace, "name": self._as.lease.name}
+        lease: Obj = {"apiVersion": LEASES.api_version, "kind": LEASES.kind, "metadata": metadata}
+        self._name_services(lease, self._as.serves)
+        self._fill(lease, _micro_time())
+        lease["spec"]["leaseTransitions"] = 0
+        try:
+            made = await self._kube.create(LEASES, lease)
+        except AlreadyExists:
+            return None
+        return self._term(made)
+
+    async def _write(self, lease: Obj, acquired: str) -> Obj:
+        self._fill(lease, acquired)
+        return await self._kube.update(LEASES, lease)
+
+    def _fill(self, lease: Obj, acquired: str) -> None:
+        lease["spec"] = (lease.get("spec") or {}) | {
+            "holderIdentity": self._as.identity,
+            "leaseDurationSeconds": int(self._as.valid_s),
+            "acquireTime": acquired,
+            "renewTime": _micro_time(),
+        }
+
+    def _term(self, lease: Obj) -> Term:
+        self.holder = self._as.identity
+        self._acquired = lease["spec"]["acquireTime"]
+        return Term(lease["metadata"]["resourceVersion"], self._as.serves | self._served(lease))
+
+    def _saw(self, holder: str) -> None:
+        if holder != self.holder:
+            log.info("another leads", extra={"lease": self._as.lease.name, "holder": holder})
+        self.holder = holder
+
+    async def _ask_for_service(self, lease: Obj) -> None:
+        annotations = lease["metadata"].setdefault("annotations", {})
+        wants = self._as.goes_first and self._as.lease.wanted_by_annotation not in annotations
+        if self._as.serves <= self._served(lease) and not wants:
+            return
+        self._name_services(lease, self._as.serves | self._served(lease))
+        if wants:
+            annotations[self._as.lease.wanted_by_annotation] = self._as.identity
+        with contextlib.suppress(Conflict, NotFound):  # the next time, then
+            await self._kube.update(LEASES, lease)
+
+    def _served(self, lease: Obj) -> frozenset[str]:
+        text = (lease["metadata"].get("annotations") or {}).get(
+            self._as.lease.serves_annotation
+        ) or ""
+        return frozenset(name for name in text.split(",") if name)
+
+    def _name_services(self, lease: Obj, names: frozenset[str]) -> None:
+        annotations = lease["metadata"].setdefault("annotations", {})
+        annotations[self._as.lease.serves_annotation] = ",".join(sorted(names))
+
+    def _gives_way(self, lease: Obj) -> bool:
+        wanted = (lease["metadata"].get("annotations") or {}).get(
+            self._as.lease.wanted_by_annotation
+        )
+        return bool(wanted) and not self._as.goes_first
+
+    def _is_abandoned(self, lease: Obj) -> bool:
+        spec = lease["spec"]
+        valid_s = max(self._as.valid_s, float(spec.get("leaseDurationSeconds") or 0))
+        return self._renewals.silent_s(spec) >= valid_s
+
+    async def _give_up(self) -> None:
+        """All work has ended: the next may begin without a wait."""
+        self._sure_until_s = float("-inf")
+        try:
+            async with asyncio.timeout(self._as.retry_s):
+                lease = await self._kube.get(LEASES, self._as.lease.name, self._as.lease.namespace)
+                if lease["spec"].get("holderIdentity") == self._as.identity:
+                    lease["spec"] |= {"holderIdentity": "", "renewTime": _micro_time()}
+                    await self._kube.update(LEASES, lease)
+        except (KubeError, TimeoutError) as error:
+            log.warning("lease not given up", extra={"error": str(error)})
+
+
+def _micro_time() -> str:
+    return datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")

@@ -1,0 +1,222 @@
+"""Mirror: an up-to-date local copy of one resource, with indexes and change callbacks.
+
+List, then watch from the list's version; when the watch ends, go on from the last version seen;
+when the server says that version is too old, list again and report the differences. Callbacks
+run on the event loop, between awaits, in the order of the server's versions.
+
+Objects are kept as bytes and parsed when asked for: a hundred thousand parsed pods would keep the
+garbage collector busy for seconds. So what is handed out is the caller's own.
+"""
+
+import asyncio
+import contextlib
+import logging
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator
+
+import orjson
+
+from kubeclient.client import Kube, Query
+from kubeclient.errors import Expired, KubeError, NoAnswer, Refused
+from kubeclient.objects import Obj
+from kubeclient.resources import Resource
+
+log = logging.getLogger(__name__)
+
+Key = tuple[str, str]  # namespace, name
+Changed = Callable[[Obj | None, Obj | None], None]  # old, new; None: was not there, is gone
+IndexKeys = Callable[[Obj], Iterable[str]]
+
+_PAUSE_AFTER_FAILURE_S = 1.0
+_MAX_EVENT_BYTES = 16 * 1024**2  # ten times what an object may have
+
+
+def key_of(obj: Obj) -> Key:
+    metadata = obj["metadata"]
+    return metadata.get("namespace", ""), metadata["name"]
+
+
+def _event(line: bytes) -> Obj:
+    try:
+        event: Obj = orjson.loads(line)
+    except orjson.JSONDecodeError as error:
+        raise NoAnswer(f"an event is not JSON: {error}") from error
+    return event
+
+
+class Mirror:
+    def __init__(
+        self,
+        kube: Kube,
+        resource: Resource,
+        *,
+        query: Query | None = None,
+        metadata_only: bool = False,
+    ) -> None:
+        self.resource = resource
+        self._kube = kube
+        self._query = dict(query or {})
+        self._metadata_only = metadata_only
+        self._objects: dict[Key, bytes] = {}
+        self._callbacks: list[Changed] = []
+        self._index_keys: dict[str, IndexKeys] = {}
+        self._indexes: dict[str, dict[str, dict[Key, None]]] = {}
+        self._synced = asyncio.Event()
+        self._version = ""
+
+    def get(self, name: str, namespace: str = "") -> Obj | None:
+        raw = self._objects.get((namespace, name))
+        return None if raw is None else orjson.loads(raw)
+
+    def __iter__(self) -> Iterator[Obj]:
+        return (orjson.loads(raw) for raw in list(self._objects.values()))
+
+    def __len__(self) -> int:
+        return len(self._objects)
+
+    @property
+    def version(self) -> int:
+        """Every change up to this resource version has been seen; 0 while nothing has."""
+        return int(self._version or 0)
+
+    def by(self, index: str, value: str) -> list[Obj]:
+        return [orjson.loads(self._objects[key]) for key in self._indexes[index].get(value, ())]
+
+    def add_index(self, name: str, keys: IndexKeys) -> None:
+        """Before `run`, or at any time: what is there already is indexed too."""
+        if name in self._index_keys:
+            return
+        self._index_keys[name] = keys
+        self._indexes[name] = defaultdict(dict)
+        for obj in self:
+            for value in keys(obj):
+                self._indexes[name][value][key_of(obj)] = None
+
+    def on_change(self, callback: Changed) -> None:
+        """Told of every change from now on, and at once of what is there already."""
+        self._callbacks.append(callback)
+        for obj in self:
+            callback(None, obj)
+
+    async def wait_synced(self) -> None:
+        await self._synced.wait()
+
+    async def run(self) -> None:
+        """Follows until cancelled."""
+        while True:
+            try:
+                if not self._version:
+                    await self._relist()
+                await self._follow()
+            except Expired:
+                self._version = ""
+            except KubeError as error:
+                log.warning(
+                    "watch broken, trying again",
+                    extra={"resource": self.resource.plural, "error": str(error)},
+                )
+                await asyncio.sleep(_PAUSE_AFTER_FAILURE_S)
+
+    async def _relist(self) -> None:
+        listing = await self._kube.list(
+            self.resource, query=self._query, metadata_only=self._metadata_only
+        )
+        fresh = {key_of(obj): obj for obj in listing.items}
+        for key in [key for key in self._objects if key not in fresh]:
+            self._put(key, None)
+        for key, obj in fresh.items():
+            if not self._metadata_only:
+                obj.setdefault("apiVersion", self.resource.api_version)
+                obj.setdefault("kind", self.resource.kind)
+            raw = self._objects.get(key)
+            if raw is None or orjson.loads(raw)["metadata"] != obj["metadata"]:
+                self._put(key, obj)
+        self._version = listing.resource_version
+        self._synced.set()
+
+    async def _follow(self) -> None:
+        query = {
+            **self._query,
+            "resourceVersion": self._version,
+            "allowWatchBookmarks": "true",
+            "timeoutSeconds": "600",
+        }
+        rest = b""
+        events = self._kube.watch(self.resource, query=query, metadata_only=self._metadata_only)
+        async with contextlib.aclosing(events):
+            async for chunk in events:
+                *lines, rest = (rest + chunk).split(b"\n")
+                for line in lines:
+                    if line:
+                        self._take(_event(line))
+                if len(rest) > _MAX_EVENT_BYTES:
+                    raise NoAnswer(f"an event of more than {_MAX_EVENT_BYTES} bytes")
+
+    def _take(self, event: Obj) -> None:
+        obj = event["object"]
+        match event["type"]:
+            case "ADDED" | "MODIFIED":
+                self._put(key_of(obj), obj)
+            case "DELETED":
+                self._put(key_of(obj), None, last=obj)
+            case "ERROR":
+                raise (Expired if obj.get("code") == 410 else Refused)(obj)
+            case _:  # BOOKMARK: only a newer version to go on from
+                pass
+        self._version = obj["metadata"]["resourceVersion"]
+
+    def _put(self, key: Key, new: Obj | None, last: Obj | None = None) -> None:
+        raw = self._objects.get(key)
+        old: Obj | None = None if raw is None else orjson.loads(raw)
+        if old is not None:
+            self._unindex(key, old)
+        if new is None:
+            self._objects.pop(key, None)
+        else:
+            self._objects[key] = orjson.dumps(new)
+            for name, keys in self._index_keys.items():
+                for value in keys(new):
+                    self._indexes[name][value][key] = None
+        if old is None and new is None:
+            return
+        for callback in self._callbacks:
+            callback(last or old if new is None else old, new)
+
+    def _unindex(self, key: Key, old: Obj) -> None:
+        for name, keys in self._index_keys.items():
+            index = self._indexes[name]
+            for value in keys(old):
+                index[value].pop(key, None)
+                if not index[value]:
+                    del index[value]
+
+
+def controller_uid(obj: Obj) -> str:
+    """The uid of the owner that manages it, or the empty string."""
+    for owner in obj["metadata"].get("ownerReferences") or ():
+        if owner.get("controller"):
+            return str(owner["uid"])
+    return ""
+
+
+class Mirrors:
+    """One shared mirror per resource, so that ten controllers cost one watch."""
+
+    def __init__(self, kube: Kube) -> None:
+        self._kube = kube
+        self._mirrors: dict[Resource, Mirror] = {}
+
+    def of(self, resource: Resource) -> Mirror:
+        mirror = self._mirrors.get(resource)
+        if mirror is None:
+            mirror = self._mirrors[resource] = Mirror(self._kube, resource)
+        return mirror
+
+    async def run(self, ready: asyncio.Event) -> None:
+        """Runs every mirror that was asked for so far; sets `ready` when all have synced."""
+        async with asyncio.TaskGroup() as tasks:
+            for mirror in self._mirrors.values():
+                tasks.create_task(mirror.run(), name=f"mirror-{mirror.resource.plural}")
+            for mirror in self._mirrors.values():
+                await mirror.wait_synced()
+            ready.set()

@@ -1,0 +1,121 @@
+"""Admission: the plugins that change a write, those that refuse it, and their order.
+
+The order is kube-apiserver's. Plugins are functions by resource and do nothing to other resources,
+so a write pays only for its own. `mutate` changes `attributes.obj` in place.
+"""
+
+from collections.abc import Callable
+from typing import TypeAlias
+
+import orjson
+
+from kubeclient.objects import Obj
+from localkube.apiserver.admission.attributes import (
+    Attributes,
+    ClusterView,
+    Operation,
+)
+from localkube.apiserver.admission.default_classes import (
+    check_claim_growth,
+    default_ingress_class,
+    default_storage_class,
+)
+from localkube.apiserver.admission.limit_ranges import check_limits, default_limits
+from localkube.apiserver.admission.namespaces import namespace_lifecycle
+from localkube.apiserver.admission.node_restriction import restrict_node
+from localkube.apiserver.admission.pod_security import check_levels
+from localkube.apiserver.admission.priorities import (
+    check_priority_class,
+    keep_system_class,
+    resolve_priority,
+)
+from localkube.apiserver.admission.quota import QuotaLedger
+from localkube.apiserver.admission.runtime_classes import (
+    apply_runtime_class,
+    check_overhead,
+)
+from localkube.apiserver.admission.service_accounts import (
+    assign_service_account,
+    check_service_account,
+)
+from localkube.apiserver.admission.taints import (
+    taint_new_node,
+    tolerate_short_outages,
+)
+from localkube.apiserver.admission.webhook_conditions import check_conditions
+from localkube.apiserver.admission.webhooks import Webhooks
+
+Plugin: TypeAlias = Callable[[Attributes, ClusterView], None]
+
+_REGISTRATION = "admissionregistration.k8s.io"
+_WRITES = frozenset({Operation.CREATE, Operation.UPDATE})
+
+_MUTATING: dict[str, tuple[Plugin, ...]] = {
+    "pods": (
+        default_limits,
+        assign_service_account,
+        resolve_priority,
+        tolerate_short_outages,
+        apply_runtime_class,
+    ),
+    "nodes": (restrict_node, taint_new_node),
+    "persistentvolumeclaims": (default_storage_class,),
+    "ingresses.networking.k8s.io": (default_ingress_class,),
+}
+_VALIDATING: dict[str, tuple[Plugin, ...]] = {
+    "pods": (check_limits, check_service_account, check_overhead),
+    "persistentvolumeclaims": (check_limits, check_claim_growth),
+    "priorityclasses.scheduling.k8s.io": (check_priority_class,),
+    "namespaces": (check_levels,),
+    f"mutatingwebhookconfigurations.{_REGISTRATION}": (check_conditions,),
+    f"validatingwebhookconfigurations.{_REGISTRATION}": (check_conditions,),
+}
+_DELETING: dict[str, tuple[Plugin, ...]] = {
+    "priorityclasses.scheduling.k8s.io": (keep_system_class,),
+}
+
+
+class Admission:
+    def __init__(self, cluster: ClusterView, quota: QuotaLedger, webhooks: Webhooks) -> None:
+        self._cluster = cluster
+        self._webhooks = webhooks
+        self.quota = quota
+
+    async def mutate(self, attributes: Attributes) -> Obj:
+        """The object as it is to be stored; {} for a DELETE."""
+        namespace_lifecycle(attributes, self._cluster)
+        if attributes.operation is Operation.DELETE:
+            self._run(_DELETING, attributes)
+        else:
+            self._run(_MUTATING, attributes)
+        first = await self._webhooks.mutate(attributes)
+        if first.changed:
+            # What a webhook added gets its defaults too, and other webhooks may want to see it.
+            before = orjson.dumps(attributes.obj)
+            self._run(_MUTATING, attributes)
+            same = orjson.dumps(attributes.obj) == before
+            await self._webhooks.mutate_again(
+                attributes, first.again if same else first.reinvocable
+            )
+        return attributes.obj if attributes.obj is not None else {}
+
+    async def validate(self, attributes: Attributes) -> None:
+        if attributes.operation in _WRITES:
+            self._run(_VALIDATING, attributes)
+        await self._webhooks.validate(attributes)
+
+    async def show_webhooks(self, attributes: Attributes) -> None:
+        """Of what is no object, and which no plugin of ours knows: a Binding, an Eviction."""
+        await self._webhooks.mutate(attributes)
+        await self._webhooks.validate(attributes)
+
+    def charge(self, attributes: Attributes) -> None:
+        """Refuses what no quota has room for. Nothing may wait between this and the write."""
+        self.quota.check(attributes)
+
+    async def close(self) -> None:
+        await self._webhooks.close()
+
+    def _run(self, plugins: dict[str, tuple[Plugin, ...]], attributes: Attributes) -> None:
+        for plugin in plugins.get(attributes.kind.resource, ()):
+            plugin(attributes, self._cluster)

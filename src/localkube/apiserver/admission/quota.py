@@ -1,0 +1,215 @@
+"""ResourceQuota: what a namespace has used, exactly, and whether there is room for more.
+
+The ledger hears of every change of the store at once and keeps sums only for namespaces that have
+quotas. Nothing waits between `check` and the store's write, so two creates at the same time cannot
+both take the last place; and what is deleted or done is free again at once.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Protocol
+
+from kubeclient.objects import Obj
+from kubeclient.quantity import Format, Quantity, of_nanos, parse
+from localkube.apiserver.admission.attributes import (
+    Attributes,
+    Operation,
+    refusal,
+)
+from localkube.apiserver.admission.quota_usage import (
+    Usage,
+    is_terminating,
+    matches_scopes,
+    missing_requirements,
+    usage_of,
+)
+
+_QUOTAS = "resourcequotas"
+_DELETED = "DELETED"
+_ZERO = of_nanos(0)
+_COUNTED_ON_UPDATE = frozenset({"services", "persistentvolumeclaims"})
+
+
+class Record(Protocol):
+    @property
+    def resource(self) -> str: ...
+    @property
+    def namespace(self) -> str: ...
+    @property
+    def name(self) -> str: ...
+
+    def obj(self) -> Obj: ...
+
+
+class Event(Protocol):
+    """`previous` gave way to `record`; when DELETED, to nothing."""
+
+    @property
+    def type(self) -> str: ...
+    @property
+    def record(self) -> Record: ...
+    @property
+    def previous(self) -> Record | None: ...
+
+
+class Records(Protocol):
+    def records(self, resource: str, namespace: str | None = None) -> Sequence[Record]: ...
+
+    def resources_in(self, namespace: str) -> Iterator[str]: ...
+
+
+class _Account:
+    """One quota: its limits, and the sums of what counts in it."""
+
+    __slots__ = ("_sums", "hard", "quota")
+
+    def __init__(self, quota: Obj) -> None:
+        self.quota = quota
+        self.hard: dict[str, Quantity] = {
+            name: parse(text) for name, text in (quota["spec"].get("hard") or {}).items()
+        }
+        self._sums: dict[str, tuple[int, Format]] = {}
+
+    def used(self, name: str) -> Quantity:
+        found = self._sums.get(name)
+        return of_nanos(*found) if found else _ZERO
+
+    def add(self, usage: Mapping[str, Quantity], sign: int) -> None:
+        for name, amount in usage.items():
+            if name in self.hard:
+                nanos, form = self._sums.get(name) or (0, amount.format)
+                # A zero has no format of its own: it takes that of what is added to it.
+                self._sums[name] = nanos + sign * amount.nanos, form if nanos else amount.format
+
+    def status(self) -> Obj:
+        return {
+            "hard": dict(self.quota["spec"].get("hard") or {}),
+            "used": {name: self.used(name).text for name in self.hard},
+        }
+
+
+class _Book:
+    """The quotas of one namespace, and what each object was charged in each of them."""
+
+    __slots__ = ("accounts", "charged")
+
+    def __init__(self, quotas: Sequence[Obj]) -> None:
+        self.accounts = [_Account(quota) for quota in quotas]
+        self.charged: dict[tuple[str, str], list[Usage]] = {}
+
+    def put(self, record: Record, now_s: float) -> None:
+        thing = record.obj()
+        usage = usage_of(record.resource, thing, now_s)
+        charges = [
+            usage if matches_scopes(account.quota, record.resource, thing) else {}
+            for account in self.accounts
+        ]
+        self.charged[record.resource, record.name] = charges
+        for account, charge in zip(self.accounts, charges, strict=True):
+            account.add(charge, 1)
+
+    def take(self, record: Record) -> None:
+        charges = self.charged.pop((record.resource, record.name), None)
+        if charges is not None:
+            for account, charge in zip(self.accounts, charges, strict=True):
+                account.add(charge, -1)
+
+
+class QuotaLedger:
+    def __init__(self, store: Records, clock: Callable[[], float]) -> None:
+        self._store = store
+        self._clock = clock
+        self._books: dict[str, _Book] = {}
+        self._changed: set[str] = set()
+        for namespace in {record.namespace for record in store.records(_QUOTAS)}:
+            self._open(namespace)
+
+    def on_change(self, event: Event) -> None:
+        """To be called with every change of the store, before anything else reads it."""
+        record = event.record
+        if record.resource == _QUOTAS and _spec_changed(event):
+            self._open(record.namespace)
+            return
+        book = self._books.get(record.namespace)
+        if book is None:
+            return
+        if event.previous is not None:
+            book.take(event.previous)
+        if event.type != _DELETED:
+            book.put(record, self._clock())
+        self._changed.add(record.namespace)
+
+    def check(self, attributes: Attributes) -> None:
+        """Raises when a quota has no room for the write. Call it last before the store."""
+        book = self._books.get(attributes.namespace)
+        if book is None or attributes.obj is None or not _counts(attributes):
+            return
+        resource, new, old = attributes.kind.resource, attributes.obj, attributes.old
+        usage = usage_of(resource, new, self._clock())
+        before = usage_of(resource, old, self._clock()) if old is not None else {}
+        for account in book.accounts:
+            if not matches_scopes(account.quota, resource, new):
+                continue
+            missing = missing_requirements(account.quota, resource, new)
+            name = account.quota["metadata"]["name"]
+            if missing:
+                raise refusal(attributes, f"failed quota: {name}: {missing}")
+            counted = old is not None and matches_scopes(account.quota, resource, old)
+            why = _exceeded(account, usage, before if counted else {})
+            if why:
+                raise refusal(attributes, f"exceeded quota: {name}, {why}")
+
+    def changed_statuses(self) -> list[tuple[str, str, Obj]]:
+        """(namespace, name, status) of quotas whose usage may have changed since the last call."""
+        changed, self._changed = self._changed, set()
+        return [
+            (namespace, account.quota["metadata"]["name"], account.status())
+            for namespace in sorted(changed)
+            if namespace in self._books
+            for account in self._books[namespace].accounts
+        ]
+
+    def _open(self, namespace: str) -> None:
+        """Counts a namespace from the start."""
+        quotas = [record.obj() for record in self._store.records(_QUOTAS, namespace)]
+        self._changed.add(namespace)
+        if not quotas:
+            self._books.pop(namespace, None)
+            return
+        book = self._books[namespace] = _Book(quotas)
+        now_s = self._clock()
+        for resource in list(self._store.resources_in(namespace)):
+            for record in self._store.records(resource, namespace):
+                book.put(record, now_s)
+
+
+def _spec_changed(event: Event) -> bool:
+    if event.type == _DELETED or event.previous is None:
+        return True
+    return bool(event.record.obj().get("spec") != event.previous.obj().get("spec"))
+
+
+def _counts(attributes: Attributes) -> bool:
+    """Whether a write of this sort can change what is used."""
+    if attributes.subresource:
+        return attributes.subresource == "resize"
+    if attributes.operation is not Operation.UPDATE:
+        return attributes.operation is Operation.CREATE
+    if attributes.kind.resource == "pods":
+        new, old = attributes.obj, attributes.old
+        return new is not None and old is not None and is_terminating(new) != is_terminating(old)
+    return attributes.kind.resource in _COUNTED_ON_UPDATE
+
+
+def _exceeded(account: _Account, usage: Usage, before: Usage) -> str:
+    over: dict[str, tuple[Quantity, Quantity, Quantity]] = {}
+    for name in sorted(usage.keys() & account.hard):
+        more = usage[name].nanos - before.get(name, _ZERO).nanos
+        used, hard = account.used(name), account.hard[name]
+        if more > 0 and used.nanos + more > hard.nanos:
+            over[name] = of_nanos(more, usage[name].format), used, hard
+    if not over:
+        return ""
+    requested, used_texts, limited = (
+        ",".join(f"{name}={parts[i]}" for name, parts in over.items()) for i in range(3)
+    )
+    return f"requested: {requested}, used: {used_texts}, limited: {limited}"

@@ -1,0 +1,56 @@
+"""StoreView: the store as admission reads it, each version of an object parsed once."""
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from kubeclient.objects import Obj
+
+_KEPT = 4096
+
+
+class Record(Protocol):
+    """A stored object. Records are never changed: another version is another record."""
+
+    def obj(self) -> Obj: ...
+
+
+class Records(Protocol):
+    def get(self, resource: str, namespace: str, name: str) -> Record | None: ...
+
+    def records(self, resource: str, namespace: str | None = None) -> Sequence[Record]:
+        """The same sequence until one of them changes."""
+
+
+class StoreView:
+    def __init__(self, store: Records) -> None:
+        self._store = store
+        self._objects: dict[tuple[str, str, str], tuple[Record, Obj]] = {}
+        self._lists: dict[tuple[str, str | None], tuple[Sequence[Record], list[Obj]]] = {}
+
+    def get(self, resource: str, namespace: str, name: str) -> Obj | None:
+        record = self._store.get(resource, namespace, name)
+        if record is None:
+            return None
+        key = (resource, namespace, name)
+        kept = self._objects.get(key)
+        if kept is not None and kept[0] is record:
+            return kept[1]
+        if len(self._objects) >= _KEPT:
+            self._objects.clear()
+        parsed = record.obj()
+        self._objects[key] = record, parsed
+        return parsed
+
+    def list(self, resource: str, namespace: str | None = None) -> Sequence[Obj]:
+        records = self._store.records(resource, namespace)
+        if not records:
+            return ()
+        key = (resource, namespace)
+        kept = self._lists.get(key)
+        if kept is not None and kept[0] is records:
+            return kept[1]
+        if len(self._lists) >= _KEPT:
+            self._lists.clear()
+        parsed = [record.obj() for record in records]
+        self._lists[key] = records, parsed
+        return parsed

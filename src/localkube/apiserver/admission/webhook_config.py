@@ -1,0 +1,120 @@
+"""Webhook configurations as values: parsed once per change, not once per write."""
+
+import base64
+import binascii
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from kubeclient.objects import Obj
+from kubeclient.selectors import NOTHING, LabelSelector, SelectorError, from_object
+
+_DEFAULT_TIMEOUT_S = 10
+_DRY_RUN_SAFE = frozenset({"None", "NoneOnDryRun"})
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    operations: frozenset[str]
+    groups: frozenset[str]
+    versions: frozenset[str]
+    resources: tuple[tuple[str, str], ...]  # resource and subresource, either may be "*"
+    scope: str  # "*", "Namespaced", "Cluster"
+
+
+@dataclass(frozen=True, slots=True)
+class Service:
+    namespace: str
+    name: str
+    path: str
+    port: int
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    name: str
+    expression: str
+
+
+@dataclass(frozen=True, slots=True)
+class Webhook:
+    configuration: str
+    name: str
+    rules: tuple[Rule, ...]
+    namespace_selector: LabelSelector
+    object_selector: LabelSelector
+    conditions: tuple[Condition, ...]
+    url: str  # "" when it is a service
+    service: Service | None
+    ca_pem: str
+    ignores_failure: bool
+    equivalent: bool  # rules also mean the same resource in other versions
+    timeout_s: int
+    dry_run_safe: bool
+    reinvoked: bool
+    review_versions: tuple[str, ...]
+
+
+def webhooks_of(configurations: Sequence[Obj]) -> tuple[Webhook, ...]:
+    """In the order of calling: by configuration, then as listed."""
+    return tuple(hook for configuration in configurations for hook in _hooks(configuration))
+
+
+def _hooks(configuration: Obj) -> Iterator[Webhook]:
+    for hook in configuration.get("webhooks") or ():
+        client = hook.get("clientConfig") or {}
+        yield Webhook(
+            configuration=configuration["metadata"]["name"],
+            name=hook.get("name", ""),
+            rules=tuple(_rule(rule) for rule in hook.get("rules") or ()),
+            namespace_selector=_selector(hook.get("namespaceSelector")),
+            object_selector=_selector(hook.get("objectSelector")),
+            conditions=tuple(
+                Condition(each.get("name", ""), each.get("expression", ""))
+                for each in hook.get("matchConditions") or ()
+            ),
+            url=client.get("url") or "",
+            service=_service(client.get("service")),
+            ca_pem=_decoded(client.get("caBundle") or ""),
+            ignores_failure=hook.get("failurePolicy") == "Ignore",
+            equivalent=hook.get("matchPolicy", "Equivalent") == "Equivalent",
+            timeout_s=hook.get("timeoutSeconds") or _DEFAULT_TIMEOUT_S,
+            dry_run_safe=hook.get("sideEffects") in _DRY_RUN_SAFE,
+            reinvoked=hook.get("reinvocationPolicy") == "IfNeeded",
+            review_versions=tuple(hook.get("admissionReviewVersions") or ()),
+        )
+
+
+def _rule(rule: Obj) -> Rule:
+    resources = (each.partition("/") for each in rule.get("resources") or ())
+    return Rule(
+        operations=frozenset(rule.get("operations") or ()),
+        groups=frozenset(rule.get("apiGroups") or ()),
+        versions=frozenset(rule.get("apiVersions") or ()),
+        resources=tuple((resource, subresource) for resource, _, subresource in resources),
+        scope=rule.get("scope") or "*",
+    )
+
+
+def _selector(selector: Obj | None) -> LabelSelector:
+    try:
+        return from_object(selector or {})
+    except SelectorError:  # cannot be stored; if it is, it must not let a webhook loose on all
+        return NOTHING
+
+
+def _service(service: Obj | None) -> Service | None:
+    if not service:
+        return None
+    return Service(
+        service.get("namespace", ""),
+        service.get("name", ""),
+        service.get("path") or "/",
+        service.get("port") or 443,
+    )
+
+
+def _decoded(text: str) -> str:
+    try:
+        return base64.b64decode(text).decode("ascii", errors="replace")
+    except binascii.Error:
+        return ""

@@ -1,0 +1,261 @@
+"""Mutating and validating webhooks.
+
+Mutating webhooks are called one after the other and see what those before them did; when one
+changed the object, those that asked for it (reinvocationPolicy) are called once more. Validating
+webhooks are called at the same time and see the final object.
+"""
+
+import asyncio
+import logging
+import uuid
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Protocol, TypeAlias
+
+import orjson
+
+from kubeclient.objects import Obj
+from localkube.apiserver.admission.admission_review import (
+    InvalidReview,
+    Verdict,
+    admission_request,
+    review,
+    review_version,
+    verdict_of,
+)
+from localkube.apiserver.admission.attributes import Attributes, ClusterView, refusal
+from localkube.apiserver.admission.webhook_client import NotReached
+from localkube.apiserver.admission.webhook_conditions import ConditionError, holds
+from localkube.apiserver.admission.webhook_config import Webhook, webhooks_of
+from localkube.apiserver.admission.webhook_match import (
+    Invocation,
+    invocation_of,
+    is_exempt,
+)
+from localkube.apiserver.defaults.convert import from_storage, to_storage
+from localkube.apiserver.kinds import Kind, Kinds
+from localkube.apiserver.patch.json_patch import apply_json_patch
+from localkube.apiserver.status import ApiError, bad_request, failure
+
+log = logging.getLogger(__name__)
+
+_MUTATING = "mutatingwebhookconfigurations.admissionregistration.k8s.io"
+_VALIDATING = "validatingwebhookconfigurations.admissionregistration.k8s.io"
+
+# Types checked and defaults applied, in place, as for a body; may raise ApiError.
+Complete: TypeAlias = Callable[[Obj, Kind], None]
+
+
+class Client(Protocol):
+    async def post(self, webhook: Webhook, document: Obj, cluster: ClusterView) -> object: ...
+
+    async def close(self) -> None: ...
+
+
+class _Failed(Exception):
+    """The call did not work; failurePolicy says what that means."""
+
+
+@dataclass(frozen=True, slots=True)
+class Round:
+    """What calling all mutating webhooks came to."""
+
+    changed: bool = False
+    again: frozenset[Webhook] = frozenset()  # want to see what was changed after them
+    reinvocable: frozenset[Webhook] = frozenset()  # would want to, if something were
+
+
+_NOTHING_DONE = Round()
+
+
+class Webhooks:
+    def __init__(
+        self, cluster: ClusterView, kinds: Kinds, complete: Complete, client: Client
+    ) -> None:
+        self._cluster = cluster
+        self._kinds = kinds
+        self._complete = complete
+        self._client = client
+        self._parsed: dict[str, tuple[Sequence[Obj], tuple[Webhook, ...]]] = {}
+
+    async def mutate(self, attributes: Attributes) -> Round:
+        """Changes `attributes.obj` in place."""
+        webhooks = self._configured(_MUTATING, attributes)
+        if not webhooks:
+            return _NOTHING_DONE
+        await _within_a_task()
+        changed, again, reinvocable = False, frozenset[Webhook](), set[Webhook]()
+        for webhook in webhooks:
+            invocation = self._invocation(webhook, attributes)
+            if invocation is None:
+                continue
+            if await self._mutate_by(invocation, attributes):
+                changed, again = True, frozenset(reinvocable)
+            if webhook.reinvoked:
+                reinvocable.add(webhook)
+        return Round(changed, again, frozenset(reinvocable))
+
+    async def mutate_again(self, attributes: Attributes, chosen: frozenset[Webhook]) -> None:
+        for webhook in self._configured(_MUTATING, attributes) if chosen else ():
+            invocation = self._invocation(webhook, attributes) if webhook in chosen else None
+            if invocation is not None:
+                await self._mutate_by(invocation, attributes)
+
+    async def validate(self, attributes: Attributes) -> None:
+        webhooks = self._configured(_VALIDATING, attributes)
+        if not webhooks:
+            return
+        found = (self._invocation(webhook, attributes) for webhook in webhooks)
+        invocations = [invocation for invocation in found if invocation is not None]
+        if not invocations:
+            return
+        await _within_a_task()
+        async with asyncio.TaskGroup() as group:
+            tasks = [
+                group.create_task(self._objection(each, attributes), name=each.webhook.name)
+                for each in invocations
+            ]
+        for task in tasks:
+            objection = task.result()
+            if objection is not None:
+                raise objection
+
+    async def close(self) -> None:
+        await self._client.close()
+
+    def _configured(self, resource: str, attributes: Attributes) -> tuple[Webhook, ...]:
+        configurations = self._cluster.list(resource)
+        if not configurations or is_exempt(attributes):
+            return ()
+        kept = self._parsed.get(resource)
+        if kept is not None and kept[0] is configurations:
+            return kept[1]
+        webhooks = webhooks_of(configurations)
+        self._parsed[resource] = configurations, webhooks
+        return webhooks
+
+    def _invocation(self, webhook: Webhook, attributes: Attributes) -> Invocation | None:
+        invocation = invocation_of(webhook, attributes, self._cluster, self._kinds)
+        if invocation is None or not webhook.conditions:
+            return invocation
+        obj, old = _in_version(attributes, invocation.kind)
+        request = admission_request("", attributes, invocation.kind, None, None)
+        variables = {"object": obj, "oldObject": old, "request": request}
+        try:
+            return invocation if holds(webhook.conditions, variables) else None
+        except ConditionError as error:
+            if webhook.ignores_failure:
+                return None
+            raise refusal(attributes, str(error)) from None
+
+    async def _mutate_by(self, invocation: Invocation, attributes: Attributes) -> bool:
+        """Whether the object is another one now."""
+        verdict = await self._verdict(invocation, attributes, mutating=True)
+        if verdict is None or not verdict.patch:
+            return False
+        kind, name = invocation.kind, invocation.webhook.name
+        obj, _ = _in_version(attributes, kind)
+        if obj is None or attributes.obj is None:
+            tried = f'admission webhook "{name}" attempted to modify the object'
+            raise _internal(f"{tried}, which is not supported for this operation")
+        try:
+            new = _converted(apply_json_patch(obj, verdict.patch), kind, attributes.kind)
+            self._complete(new, attributes.kind)
+        except ApiError as error:
+            raise _internal(f'patch of admission webhook "{name}": {error}') from None
+        if new == attributes.obj:
+            return False
+        attributes.obj.clear()
+        attributes.obj.update(new)
+        return True
+
+    async def _objection(self, invocation: Invocation, attributes: Attributes) -> ApiError | None:
+        """As a value, so that one webhook's no does not cut off the others."""
+        try:
+            await self._verdict(invocation, attributes, mutating=False)
+        except ApiError as error:
+            return error
+        return None
+
+    async def _verdict(
+        self, invocation: Invocation, attributes: Attributes, *, mutating: bool
+    ) -> Verdict | None:
+        """None when the call failed and that is to be ignored. Raises when it says no."""
+        webhook = invocation.webhook
+        if attributes.dry_run and not webhook.dry_run_safe:
+            raise bad_request(f'admission webhook "{webhook.name}" does not support dry run')
+        try:
+            verdict = await self._ask(invocation, attributes, mutating=mutating)
+        except _Failed as error:
+            text = f'failed calling webhook "{webhook.name}": {error}'
+            if not webhook.ignores_failure:
+                raise _internal(text) from None
+            log.warning("webhook failed and is ignored", extra={"reason": text})
+            return None
+        attributes.warnings.extend(verdict.warnings)
+        if not verdict.allowed:
+            raise _denial(webhook.name, verdict.status)
+        return verdict
+
+    async def _ask(
+        self, invocation: Invocation, attributes: Attributes, *, mutating: bool
+    ) -> Verdict:
+        webhook = invocation.webhook
+        version = review_version(webhook.review_versions)
+        if version is None:
+            known = "webhook does not accept known AdmissionReview versions (v1, v1beta1)"
+            raise _Failed(f"could not create admission objects: {known}")
+        uid = str(uuid.uuid4())
+        obj, old = _in_version(attributes, invocation.kind)
+        request = admission_request(uid, attributes, invocation.kind, obj, old)
+        try:
+            answer = await self._client.post(webhook, review(version, request), self._cluster)
+            return verdict_of(answer, uid, version, mutating=mutating)
+        except NotReached as error:
+            raise _Failed(f"failed to call webhook: {error}") from None
+        except InvalidReview as error:
+            raise _Failed(str(error)) from None
+
+
+async def _within_a_task() -> None:
+    """Time limits and task groups need a task, and a handler's first step has none."""
+    await asyncio.sleep(0)
+
+
+def _in_version(attributes: Attributes, kind: Kind) -> tuple[Obj | None, Obj | None]:
+    """The new and the old object as `kind` has them."""
+    if kind is attributes.kind:
+        return attributes.obj, attributes.old
+    new, old = (
+        None
+        if thing is None
+        else _converted(orjson.loads(orjson.dumps(thing)), attributes.kind, kind)
+        for thing in (attributes.obj, attributes.old)
+    )
+    return new, old
+
+
+def _converted(thing: Obj, source: Kind, target: Kind) -> Obj:
+    if source is target:
+        return thing
+    converted = from_storage(to_storage(thing, source), target)
+    return converted | {"apiVersion": target.api_version, "kind": target.kind}
+
+
+def _internal(text: str) -> ApiError:
+    message = f"Internal error occurred: {text}"
+    return failure(500, "InternalError", message, details={"causes": [{"message": text}]})
+
+
+def _denial(name: str, status: Obj) -> ApiError:
+    """The webhook's own status, made to be a refusal and to say whose it is."""
+    why, reason = status.get("message"), str(status.get("reason") or "")
+    explained = f": {why or reason}" if why or reason else " without explanation"
+    code = status.get("code")
+    details = status.get("details")
+    return failure(
+        code if isinstance(code, int) and 400 <= code < 600 else 400,
+        reason,
+        f'admission webhook "{name}" denied the request{explained}',
+        details=details if isinstance(details, dict) else None,
+    )

@@ -1,0 +1,153 @@
+"""The main flow of a request: who is it, what is it about, may they, do it.
+
+`App.handle` is what the HTTP layer and the in-process transport call. It never raises: a refusal
+is an answer, and a bug is a 500 with one line in the log.
+"""
+
+import logging
+from collections.abc import Awaitable, Callable
+from typing import NoReturn
+
+from localkube.apiserver import pages, status
+from localkube.apiserver.api import Api
+from localkube.apiserver.request import Answer, Reply, Request, User
+from localkube.apiserver.routing import NoResource, NotApi, Target, route
+from localkube.apiserver.security.access import Access, forbidden, scoped
+from localkube.apiserver.status import ApiError
+from localkube.apiserver.store.store import OBJECT_BYTES, NotWritten, TooLarge
+from localkube.apiserver.subresources.table import special_handler
+from localkube.apiserver.verbs.create import create
+from localkube.apiserver.verbs.delete import delete, delete_collection
+from localkube.apiserver.verbs.options import list_options
+from localkube.apiserver.verbs.patch import patch
+from localkube.apiserver.verbs.read import get, list_
+from localkube.apiserver.verbs.update import update
+from localkube.apiserver.verbs.watch import watch
+
+log = logging.getLogger(__name__)
+
+_ENDPOINTS_DEPRECATED = (
+    "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice"
+)
+
+Act = Callable[[Api, Request, Target], Awaitable[Reply]]
+
+
+class App:
+    def __init__(self, api: Api) -> None:
+        self._api = api
+
+    async def handle(self, request: Request) -> Reply:
+        try:
+            return await self._handle(request)
+        except ApiError as error:
+            return error.answer()
+        except TooLarge:
+            return status.too_large(OBJECT_BYTES).answer()
+        except NotWritten as error:
+            return status.internal(
+                f"the cluster's store could not be written ({error}): nothing was changed; "
+                "free some disk space and try again"
+            ).answer()
+
+    async def _handle(self, request: Request) -> Reply:
+        api = self._api
+        target = route(request.path, api.kinds)
+        if isinstance(target, NotApi):
+            return pages.answer(api, request, target)
+        if request.user is None:
+            raise status.unauthorized()
+        if isinstance(target, NoResource):
+            self._refuse(request, request.user, target)
+        verb = _verb(request, target)
+        self._authorise(request, request.user, target, verb)
+        if target.kind.resource == "endpoints":
+            request.warnings.append(_ENDPOINTS_DEPRECATED)
+        handler = special_handler(target, request.method)
+        if handler is not None:
+            return await handler(api, request, target)
+        if target.subresource not in ("", "status") or verb not in _verbs_of(target):
+            raise status.method_not_allowed()
+        return await _ACTS[verb](api, request, target)
+
+    def _refuse(self, request: Request, user: User, target: NoResource) -> NoReturn:
+        group, resource, namespace, name, subresource = target
+        verb = _BY_METHOD.get(request.method) or ("get" if name else "list")
+        access = Access(verb, group, resource, subresource, namespace, name)
+        verdict = self._api.authorizer.allowed(user, access)
+        if not verdict.allowed:
+            raise forbidden(user, access, verdict.reason)
+        raise status.no_such_resource()
+
+    def _authorise(self, request: Request, user: User, target: Target, verb: str) -> None:
+        access = scoped(
+            Access(
+                verb=verb,
+                group=target.kind.group,
+                resource=target.kind.plural,
+                subresource=target.subresource,
+                namespace=target.namespace,
+                name=target.name,
+                field_selector=request.text("fieldSelector") if not target.name else "",
+            )
+        )
+        request.access = access
+        verdict = self._api.authorizer.allowed(user, access)
+        if not verdict.allowed:
+            raise forbidden(user, access, verdict.reason)
+
+
+_BY_METHOD = {"POST": "create", "PUT": "update", "PATCH": "patch"}
+# What runs in a pod is changed by whoever may open these, whatever the HTTP method says.
+_CREATING_STREAMS = frozenset({"exec", "attach", "portforward"})
+
+
+def _verb(request: Request, target: Target) -> str:
+    """The verb that RBAC knows."""
+    if target.subresource in _CREATING_STREAMS:
+        return "create"
+    match request.method:
+        case "GET" if target.watched:
+            return "watch"
+        case "GET":
+            if target.name:
+                return "get"
+            return "watch" if request.flag("watch") else "list"
+        case "DELETE":
+            return "delete" if target.name else "deletecollection"
+        case "POST" | "PUT" | "PATCH" as method:
+            if bool(target.name) is (method == "POST") and not target.subresource:
+                raise status.method_not_allowed()
+            if target.all_namespaces and not target.kind.virtual:
+                raise status.method_not_allowed()
+            return _BY_METHOD[method]
+        case _:
+            raise status.method_not_allowed()
+
+
+def _verbs_of(target: Target) -> tuple[str, ...]:
+    return target.sub.verbs if target.sub is not None else target.kind.verbs
+
+
+async def _list(api: Api, request: Request, target: Target) -> Answer:
+    return await list_(api, request, target, list_options(request))
+
+
+async def _watch(api: Api, request: Request, target: Target) -> Reply:
+    return await watch(api, request, target, list_options(request))
+
+
+async def _delete_collection(api: Api, request: Request, target: Target) -> Answer:
+    return await delete_collection(api, request, target, list_options(request))
+
+
+_ACTS: dict[str, Act] = {
+    "get": get,
+    "list": _list,
+    "watch": _watch,
+    "create": create,
+    "update": update,
+    "patch": patch,
+    "delete": delete,
+    "deletecollection": _delete_collection,
+}

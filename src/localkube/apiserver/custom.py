@@ -1,0 +1,136 @@
+"""CustomKinds: what CRDs define, kept in step with the store.
+
+A CRD adds a Kind per served version, with its schema; changing or deleting it changes or removes
+them. Discovery and OpenAPI read the same Kinds, so a new kind is visible everywhere at once.
+"""
+
+from kubeclient.objects import Obj
+from localkube.apiserver.kinds import Kind, Kinds, PrinterColumn, Subresource
+from localkube.apiserver.schema.node import Schema
+from localkube.apiserver.schema.structural import CrdVersion, compile_crd_version
+
+CRDS = "customresourcedefinitions.apiextensions.k8s.io"
+_VERBS = (
+    "delete",
+    "deletecollection",
+    "get",
+    "list",
+    "patch",
+    "create",
+    "update",
+    "watch",
+)
+_SUBRESOURCE_VERBS = ("get", "patch", "update")
+
+
+class CustomKinds:
+    def __init__(self, kinds: Kinds) -> None:
+        self._kinds = kinds
+        self._versions: dict[Kind, CrdVersion] = {}
+        self._documents: dict[Kind, Obj] = {}  # the CRD's entry for that version
+        self._by_crd: dict[str, list[Kind]] = {}
+
+    def version(self, kind: Kind) -> CrdVersion:
+        return self._versions[kind]
+
+    def schema(self, kind: Kind) -> Schema | None:
+        """None for a kind that no CRD defines."""
+        found = self._versions.get(kind)
+        return found.schema if found is not None else None
+
+    def document(self, kind: Kind) -> Obj | None:
+        """The openAPIV3Schema as it was given."""
+        document = self._documents.get(kind)
+        return document.get("schema", {}).get("openAPIV3Schema") if document else None
+
+    def scale_paths(self, kind: Kind) -> Obj | None:
+        document = self._documents.get(kind)
+        return document.get("subresources", {}).get("scale") if document else None
+
+    def replace(self, name: str, crd: Obj | None) -> None:
+        """The CRD of that name is now `crd`, or gone."""
+        for kind in self._by_crd.pop(name, []):
+            self._kinds.remove(kind)
+            del self._versions[kind], self._documents[kind]
+        if crd is None:
+            return
+        added = self._by_crd[name] = []
+        for document in crd["spec"]["versions"]:
+            if document.get("served"):
+                kind = kind_of(crd, document)
+                self._versions[kind] = compile_crd_version(crd, document["name"])
+                self._documents[kind] = document
+                self._kinds.add(kind)
+                added.append(kind)
+
+
+def kind_of(crd: Obj, document: Obj) -> Kind:
+    spec, names = crd["spec"], crd["spec"]["names"]
+    storage = next(v["name"] for v in spec["versions"] if v.get("storage"))
+    subresources = document.get("subresources") or {}
+    group, version = spec["group"], document["name"]
+    rows = []
+    if "status" in subresources:
+        rows.append(Subresource("status", names["kind"], group, version, _SUBRESOURCE_VERBS))
+    if "scale" in subresources:
+        rows.append(Subresource("scale", "Scale", "autoscaling", "v1", _SUBRESOURCE_VERBS))
+    return Kind(
+        group=group,
+        version=version,
+        kind=names["kind"],
+        plural=names["plural"],
+        singular=names.get("singular") or names["kind"].lower(),
+        namespaced=spec["scope"] == "Namespaced",
+        verbs=_VERBS,
+        short_names=tuple(names.get("shortNames") or ()),
+        categories=tuple(names.get("categories") or ()),
+        subresources=tuple(rows),
+        storage_version=storage,
+        has_status="status" in subresources,
+        has_generation=True,
+        custom=True,
+        one_of_many=len(spec["versions"]) > 1,
+        selectable=tuple(
+            field["jsonPath"].lstrip(".") for field in document.get("selectableFields") or ()
+        ),
+        printer_columns=tuple(
+            _column(column) for column in document.get("additionalPrinterColumns") or ()
+        ),
+    )
+
+
+def _column(column: Obj) -> PrinterColumn:
+    return PrinterColumn(
+        name=column["name"],
+        type=column["type"],
+        json_path=column["jsonPath"],
+        format=column.get("format", ""),
+        description=column.get("description", ""),
+        priority=column.get("priority", 0),
+    )
+
+
+def accepted(crd: Obj, stamp: str) -> Obj:
+    """A CRD's status once its names are taken and it is served."""
+    names = dict(crd["spec"]["names"])
+    stored = [v["name"] for v in crd["spec"]["versions"] if v.get("storage")]
+    return {
+        "conditions": [
+            {
+                "type": "NamesAccepted",
+                "status": "True",
+                "lastTransitionTime": stamp,
+                "reason": "NoConflicts",
+                "message": "no conflicts found",
+            },
+            {
+                "type": "Established",
+                "status": "True",
+                "lastTransitionTime": stamp,
+                "reason": "InitialNamesAccepted",
+                "message": "the initial names have been accepted",
+            },
+        ],
+        "acceptedNames": names,
+        "storedVersions": stored,
+    }

@@ -1,0 +1,65 @@
+"""The transport inside the process: a client's call is a call of the app, no socket between.
+
+Controllers, kubelets and the scheduler of the local cluster use it; on a real cluster the same
+code gets the HTTPS transport instead.
+"""
+
+from collections.abc import AsyncGenerator, Mapping
+from urllib.parse import urlencode
+
+from kubeclient.errors import refusal
+from localkube.apiserver.request import Answer, Handler, Reply, Request, Stream, User
+
+
+class InProcess:
+    def __init__(self, handle: Handler, user: User, manager: str = "") -> None:
+        """`manager`: owns the fields that it writes; without one, nobody is noted for them."""
+        self._handle = handle
+        self._user = user
+        self._manager = manager
+
+    async def call(
+        self,
+        method: str,
+        path: str,
+        *,
+        query: Mapping[str, str],
+        headers: Mapping[str, str],
+        body: bytes,
+    ) -> tuple[int, bytes]:
+        reply = await self._send(method, path, query, headers, body)
+        assert isinstance(reply, Answer), f"{method} {path} gave a stream"
+        return reply.status, _whole(reply)
+
+    async def stream(
+        self, path: str, *, query: Mapping[str, str], headers: Mapping[str, str]
+    ) -> AsyncGenerator[bytes, None]:
+        reply = await self._send("GET", path, query, headers, b"")
+        if isinstance(reply, Answer):
+            raise refusal(reply.status, _whole(reply))
+        assert isinstance(reply, Stream)
+        async for chunk in reply.chunks:
+            yield chunk
+
+    async def _send(
+        self,
+        method: str,
+        path: str,
+        query: Mapping[str, str],
+        headers: Mapping[str, str],
+        body: bytes,
+    ) -> Reply:
+        request = Request(
+            method=method,
+            path=path,
+            query_string=urlencode(query) if query else "",
+            headers={**headers, "user-agent": self._manager} if self._manager else headers,
+            body=body,
+            user=self._user,
+            track_fields=bool(self._manager),
+        )
+        return await self._handle(request)
+
+
+def _whole(answer: Answer) -> bytes:
+    return answer.body if isinstance(answer.body, bytes) else b"".join(answer.body)

@@ -1,0 +1,38 @@
+"""Everything that is no resource: discovery, OpenAPI, version, health, metrics."""
+
+from localkube.apiserver import status
+from localkube.apiserver.api import Api
+from localkube.apiserver.request import Answer, Request, User
+from localkube.apiserver.routing import NotApi
+from localkube.apiserver.security.access import Access, forbidden
+
+_HEALTH = ("/healthz", "/livez", "/readyz")
+_NO_DOCUMENT = Answer(404, b"", "text/plain; charset=utf-8")
+_UNKNOWN = Answer(404, b"404 page not found\n", "text/plain; charset=utf-8")
+
+
+def answer(api: Api, request: Request, target: NotApi) -> Answer:
+    path = target.path or "/"
+    if path in _HEALTH or path.startswith(tuple(f"{page}/" for page in _HEALTH)):
+        return Answer(200, b"ok", "text/plain; charset=utf-8")
+    if request.user is None:
+        raise status.unauthorized()
+    if request.method != "GET":
+        raise status.method_not_allowed()
+    _authorise(api, request.user, path)
+    return _page(api, request, path) or _UNKNOWN
+
+
+def _page(api: Api, request: Request, path: str) -> Answer | None:
+    if path.startswith("/openapi/"):
+        return api.openapi.answer(path, request) or _NO_DOCUMENT
+    if path == "/metrics":
+        return Answer(200, api.metrics.text(), "text/plain; version=0.0.4; charset=utf-8")
+    return api.discovery.answer(path, request.headers)
+
+
+def _authorise(api: Api, user: User, path: str) -> None:
+    access = Access(verb="get", path=path)
+    verdict = api.authorizer.allowed(user, access)
+    if not verdict.allowed:
+        raise forbidden(user, access, verdict.reason)

@@ -1,0 +1,131 @@
+"""What Go's JSON decoder says when a value does not fit its field.
+
+A Place is where the checker stands: how it came there, from the innermost step outwards. Texts are
+made only when something is wrong.
+"""
+
+from functools import cache
+from typing import Any, NamedTuple
+
+import orjson
+
+from localkube.apiserver import data
+from localkube.apiserver.schema.node import Schema, Type
+
+
+class Place(NamedTuple):
+    """One step: into `key` of a value of type `parent`. A list's keys are numbers."""
+
+    outer: "Place | None"
+    parent: Schema
+    key: str | int
+
+
+def strict_path(place: Place) -> str:
+    """As strict decoding names a field: spec.containers[0].image"""
+    if isinstance(place.key, int):
+        return f"{strict_path(place.outer) if place.outer else ''}[{place.key}]"
+    return f"{strict_path(place.outer)}.{place.key}" if place.outer else place.key
+
+
+def unknown_field(place: Place) -> str:
+    return f"unknown field {_quoted(strict_path(place))}"
+
+
+def owner(place: Place) -> Schema | None:
+    """The innermost definition around the value; None inside what a CRD defines."""
+    step: Place | None = place
+    while step is not None and step.parent.type is not Type.OBJECT:
+        step = step.outer
+    return step.parent if step is not None and step.parent.definition else None
+
+
+def cannot_unmarshal(value: Any, place: Place, type_: str = "") -> str:
+    """`type_`: what Go wanted, if it is not the field's own type."""
+    steps: list[Place] = []
+    step: Place | None = place
+    while step is not None:
+        steps.append(step)
+        step = step.outer
+    inside = next(n for n, step in enumerate(steps) if step.parent.type is Type.OBJECT)
+    names = [_field_name(step) for step in reversed(steps) if step.parent.definition]
+    wanted = type_ or _element(_field_type(steps[inside]), inside)
+    found = _json_name(value, exact=wanted in ("int32", "int64"))
+    struct = steps[inside].parent.name
+    return (
+        f"json: cannot unmarshal {found} into Go struct field {struct}.{'.'.join(names)} "
+        f"of type {wanted}"
+    )
+
+
+def cannot_unmarshal_all(value: Any, schema: Schema) -> str:
+    """The value is all that Go was asked to decode: metadata of a custom object."""
+    found = _json_name(value, exact=False)
+    return f"json: cannot unmarshal {found} into Go value of type {go_type(schema)}"
+
+
+def _json_name(value: Any, *, exact: bool) -> str:
+    """`exact`: a number that does not fit is shown."""
+    match value:
+        case bool():
+            return "bool"
+        case int() | float():
+            return f"number {value!r}" if exact else "number"
+        case str():
+            return "string"
+        case list():
+            return "array"
+        case _:
+            return "object"
+
+
+def _field_name(step: Place) -> str:
+    """With the embedded structs that the field lies in."""
+    path, _, _ = _go_names().get(step.parent.definition, {}).get(str(step.key), "").rpartition(" ")
+    return path or str(step.key)
+
+
+def _field_type(step: Place) -> str:
+    known = _go_names().get(step.parent.definition, {}).get(str(step.key), "")
+    return known.rpartition(" ")[2] or go_type(step.parent.fields[str(step.key)])
+
+
+def _element(type_: str, depth: int) -> str:
+    """The type inside `depth` lists and maps."""
+    for _ in range(depth):
+        type_ = type_.removeprefix("[]") if type_.startswith("[]") else type_.partition("]")[2]
+    return type_
+
+
+def go_type(schema: Schema) -> str:
+    """As the definition suggests; data/gotypes.json knows the exceptions."""
+    if schema.definition:
+        *_, package, name = schema.definition.split(".")
+        return f"{package}.{name}"
+    match schema.type:
+        case Type.LIST:
+            return f"[]{go_type(schema.items)}" if schema.items else "[]interface {}"
+        case Type.MAP:
+            return f"map[string]{go_type(schema.items)}" if schema.items else ""
+        case Type.INTEGER:
+            return schema.integer_format or "int64"
+        case other:
+            return _GO_TYPES.get(other, "interface {}")
+
+
+_GO_TYPES = {
+    Type.STRING: "string",
+    Type.BOOLEAN: "bool",
+    Type.NUMBER: "float64",
+    Type.BYTES: "[]uint8",
+}
+
+
+@cache
+def _go_names() -> dict[str, dict[str, str]]:
+    names: dict[str, dict[str, str]] = data.read("gotypes.json")
+    return names
+
+
+def _quoted(text: str) -> str:
+    return orjson.dumps(text).decode()

@@ -1,0 +1,269 @@
+"""Who may do what: RBAC as Kubernetes evaluates it; system:masters may all; then what nodes may.
+
+The Authorizer holds all Roles, ClusterRoles and their bindings; whoever stores one of them tells
+it by `replace`. Nothing is looked up while judging: what a user may do in a namespace is gathered
+once (Grants) and kept until the next `replace`.
+"""
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import NamedTuple, TypeVar
+
+import msgspec
+
+from kubeclient.objects import Obj
+from localkube.apiserver.request import User
+from localkube.apiserver.security.access import (
+    ALLOWED,
+    DENIED,
+    Access,
+    Verdict,
+    quoted,
+)
+from localkube.apiserver.security.aggregation import (
+    ClusterRole,
+    effective_rules,
+    parse_cluster_role,
+)
+from localkube.apiserver.security.node_access import Nodes, judge, node_of
+from localkube.apiserver.security.rules import (
+    Rule,
+    matches_resource,
+    matches_url,
+    parse_rules,
+    rule_object,
+)
+
+GROUP = "rbac.authorization.k8s.io"
+MASTERS = "system:masters"
+# What is remembered is forgotten past these many: users and resource names are the clients' words.
+_MAX_GRANTS = 4096
+_MAX_VERDICTS = 1024
+_Key = TypeVar("_Key")
+_Found = TypeVar("_Found")
+
+
+class Subject(NamedTuple):
+    kind: str  # User or Group: a service account is the user that it acts as
+    name: str
+
+
+class _Binding(msgspec.Struct, frozen=True):
+    name: str
+    namespace: str  # empty for a ClusterRoleBinding
+    role_kind: str
+    role_name: str
+    # In the order of the object, each with the words that describe it.
+    subjects: tuple[tuple[Subject, str], ...]
+
+    def granted_to(self, whom: str) -> str:
+        kind = "RoleBinding" if self.namespace else "ClusterRoleBinding"
+        place = f"{self.name}/{self.namespace}" if self.namespace else self.name
+        return (
+            f"RBAC: allowed by {kind} {quoted(place)} "
+            f"of {self.role_kind} {quoted(self.role_name)} to {whom}"
+        )
+
+
+class Grants:
+    """What one user may do in one namespace (or, without one, in the whole cluster)."""
+
+    def __init__(self, rules: list[tuple[Rule, str]], problems: list[str]) -> None:
+        self.rules = rules  # each with the reason to give when it allows something
+        self.problems = problems  # roles that bindings name and that are not there
+        self._denied = DENIED
+        if problems:
+            self._denied = Verdict(False, f"RBAC: {joined(problems)}")
+        # For (verb, group, resource): the verdict, or verdicts by name where only some are allowed.
+        self._by_resource: dict[tuple[str, str, str], Verdict | dict[str, Verdict]] = {}
+        self._by_path: dict[tuple[str, str], Verdict] = {}
+
+    def judge(self, access: Access) -> Verdict:
+        if access.path:
+            return self._judge_path(access.verb, access.path)
+        resource = access.resource
+        if access.subresource:
+            resource = f"{resource}/{access.subresource}"
+        key = (access.verb, access.group, resource)
+        found = self._by_resource.get(key)
+        if found is None:
+            found = self._judge_resource(*key)
+            _remember(self._by_resource, key, found)
+        if isinstance(found, dict):
+            return found.get(access.name, self._denied)
+        return found
+
+    def _judge_resource(self, verb: str, group: str, resource: str) -> Verdict | dict[str, Verdict]:
+        by_name: dict[str, Verdict] = {}
+        for rule, reason in self.rules:
+            if matches_resource(rule, verb, group, resource):
+                if not rule.names:
+                    return Verdict(True, reason)
+                for name in rule.names:
+                    by_name.setdefault(name, Verdict(True, reason))
+        return by_name or self._denied
+
+    def _judge_path(self, verb: str, path: str) -> Verdict:
+        found = self._by_path.get((verb, path))
+        if found is None:
+            reasons = (reason for rule, reason in self.rules if matches_url(rule, verb, path))
+            reason = next(reasons, None)
+            found = self._denied if reason is None else Verdict(True, reason)
+            _remember(self._by_path, (verb, path), found)
+        return found
+
+
+class Authorizer:
+    def __init__(self, nodes: Nodes) -> None:
+        self._nodes = nodes
+        self._roles: dict[tuple[str, str], tuple[Rule, ...]] = {}  # by namespace and name
+        self._cluster_roles: dict[str, ClusterRole] = {}
+        self._bindings: dict[tuple[str, str], _Binding] = {}  # by namespace (or "") and name
+        # By subject, then by namespace (or "").
+        self._of_subject: dict[Subject, dict[str, set[_Binding]]] = {}
+        self._grants: dict[tuple[str, tuple[str, ...], str], Grants] = {}
+
+    def replace(self, plural: str, namespace: str, name: str, found: Obj | None) -> None:
+        """An object of the RBAC group is now `found`, or gone. Other plurals are not for us."""
+        change = _CHANGES.get(plural)
+        if change is not None:
+            change(self, namespace, name, found)
+            self._grants.clear()
+
+    def allowed(self, user: User, access: Access) -> Verdict:
+        if MASTERS in user.groups:
+            return ALLOWED
+        verdict = self.grants(user, access.namespace).judge(access)
+        if verdict.allowed or not user.name.startswith("system:node:"):
+            return verdict
+        return self._judge_node(user, access, verdict)
+
+    def _judge_node(self, user: User, access: Access, by_rbac: Verdict) -> Verdict:
+        node = node_of(user)
+        if node is None:
+            return by_rbac
+        verdict = judge(node, access, self._nodes)
+        if verdict.allowed:
+            return verdict
+        return Verdict(False, "\n".join(filter(None, (verdict.reason, by_rbac.reason))))
+
+    def grants(self, user: User, namespace: str) -> Grants:
+        key = (user.name, user.groups, namespace)
+        found = self._grants.get(key)
+        if found is None:
+            found = self._gathered(user, namespace)
+            if len(self._grants) >= _MAX_GRANTS:
+                self._grants.clear()
+            self._grants[key] = found
+        return found
+
+    def role_rules(self, kind: str, name: str, namespace: str) -> tuple[Rule, ...] | None:
+        """The rules of a role as a binding in `namespace` refers to it; None if it is not there."""
+        if kind == "Role":
+            return self._roles.get((namespace, name))
+        if kind == "ClusterRole" and name in self._cluster_roles:
+            return effective_rules(self._cluster_roles, name)
+        return None
+
+    def stale_aggregates(self) -> Iterator[tuple[str, list[Obj]]]:
+        """Aggregated ClusterRoles whose stored rules are not what they amount to, and that."""
+        for name, role in self._cluster_roles.items():
+            if role.selectors is not None:
+                rules = effective_rules(self._cluster_roles, name)
+                if rules != role.rules:
+                    yield name, [rule_object(rule) for rule in rules]
+
+    def _gathered(self, user: User, namespace: str) -> Grants:
+        subjects = {Subject("User", user.name), *(Subject("Group", g) for g in user.groups)}
+        rules: list[tuple[Rule, str]] = []
+        problems: list[str] = []
+        for binding in self._bindings_of(subjects, namespace):
+            found = self.role_rules(binding.role_kind, binding.role_name, binding.namespace)
+            if found is None:
+                problems.append(_missing(binding))
+                continue
+            whom = next(words for subject, words in binding.subjects if subject in subjects)
+            reason = binding.granted_to(whom)
+            rules.extend((rule, reason) for rule in found)
+        return Grants(rules, problems)
+
+    def _bindings_of(self, subjects: Iterable[Subject], namespace: str) -> Iterator[_Binding]:
+        for place in ("", namespace) if namespace else ("",):
+            found: set[_Binding] = set()
+            for subject in subjects:
+                found |= self._of_subject.get(subject, {}).get(place, set())
+            yield from sorted(found, key=lambda binding: binding.name)
+
+    def _replace_role(self, namespace: str, name: str, found: Obj | None) -> None:
+        if found is None:
+            self._roles.pop((namespace, name), None)
+        else:
+            self._roles[namespace, name] = parse_rules(found.get("rules"))
+
+    def _replace_cluster_role(self, namespace: str, name: str, found: Obj | None) -> None:
+        if found is None:
+            self._cluster_roles.pop(name, None)
+        else:
+            self._cluster_roles[name] = parse_cluster_role(found)
+
+    def _replace_binding(self, namespace: str, name: str, found: Obj | None) -> None:
+        old = self._bindings.pop((namespace, name), None)
+        if old is not None:
+            for subject, _ in old.subjects:
+                self._forget(subject, namespace, old)
+        if found is not None:
+            new = self._bindings[namespace, name] = _parse_binding(namespace, name, found)
+            for subject, _ in new.subjects:
+                self._of_subject.setdefault(subject, {}).setdefault(namespace, set()).add(new)
+
+    def _forget(self, subject: Subject, namespace: str, binding: _Binding) -> None:
+        places = self._of_subject.get(subject, {})
+        places.get(namespace, set()).discard(binding)
+        if not places.get(namespace):
+            places.pop(namespace, None)
+        if not places:
+            self._of_subject.pop(subject, None)
+
+
+_CHANGES: dict[str, Callable[[Authorizer, str, str, Obj | None], None]] = {
+    "roles": Authorizer._replace_role,
+    "clusterroles": Authorizer._replace_cluster_role,
+    "rolebindings": Authorizer._replace_binding,
+    "clusterrolebindings": Authorizer._replace_binding,
+}
+
+
+def _parse_binding(namespace: str, name: str, found: Obj) -> _Binding:
+    role = found.get("roleRef") or {}
+    parsed = (_parse_subject(each, namespace) for each in found.get("subjects") or ())
+    subjects = tuple(subject for subject in parsed if subject is not None)
+    return _Binding(name, namespace, role.get("kind", ""), role.get("name", ""), subjects)
+
+
+def _parse_subject(found: Obj, binding_namespace: str) -> tuple[Subject, str] | None:
+    kind, name = found.get("kind", ""), found.get("name", "")
+    if kind in ("User", "Group"):
+        return Subject(kind, name), f"{kind} {quoted(name)}"
+    namespace = found.get("namespace") or binding_namespace
+    if kind != "ServiceAccount" or not namespace:
+        return None
+    user = f"system:serviceaccount:{namespace}:{name}"
+    return Subject("User", user), f"ServiceAccount {quoted(f'{name}/{namespace}')}"
+
+
+def _missing(binding: _Binding) -> str:
+    kind = binding.role_kind
+    if kind not in ("Role", "ClusterRole"):
+        return f"unsupported role reference kind: {quoted(kind)}"
+    return f"{kind.lower()}.{GROUP} {quoted(binding.role_name)} not found"
+
+
+def joined(problems: Iterable[str]) -> str:
+    """Several errors in one, as Kubernetes joins them."""
+    listed = list(dict.fromkeys(problems))
+    return listed[0] if len(listed) == 1 else f"[{', '.join(listed)}]"
+
+
+def _remember(verdicts: dict[_Key, _Found], key: _Key, verdict: _Found) -> None:
+    if len(verdicts) >= _MAX_VERDICTS:
+        verdicts.clear()
+    verdicts[key] = verdict

@@ -1,0 +1,204 @@
+"""ApiServer: all parts put together, started and stopped in order."""
+
+import asyncio
+import gc
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from kubeclient.client import Kube
+from kubeclient.objects import Obj
+from localkube.apiserver import bootstrap, custom
+from localkube.apiserver.admission.chain import Admission
+from localkube.apiserver.admission.quota import QuotaLedger
+from localkube.apiserver.admission.view import StoreView
+from localkube.apiserver.admission.webhook_client import WebhookClient
+from localkube.apiserver.admission.webhooks import Webhooks
+from localkube.apiserver.allocation import ServiceAddresses
+from localkube.apiserver.api import Api, Nodes, Stored
+from localkube.apiserver.app import App
+from localkube.apiserver.custom import CustomKinds
+from localkube.apiserver.defaults.apply import apply_defaults
+from localkube.apiserver.discovery import Discovery
+from localkube.apiserver.front import Front
+from localkube.apiserver.http.server import Server, serve
+from localkube.apiserver.inprocess import InProcess
+from localkube.apiserver.kinds import Kind, Kinds
+from localkube.apiserver.kinds_builtin import builtin_kinds
+from localkube.apiserver.metrics import Metrics
+from localkube.apiserver.openapi import OpenApi
+from localkube.apiserver.request import User
+from localkube.apiserver.schema.check import conform
+from localkube.apiserver.schema.load import schema_of
+from localkube.apiserver.security.audit import AuditLog
+from localkube.apiserver.security.authentication import Authenticator
+from localkube.apiserver.security.certificates import Certificates, server_context
+from localkube.apiserver.security.identities import ADMIN
+from localkube.apiserver.security.in_flight import InFlight
+from localkube.apiserver.security.limits import Limits
+from localkube.apiserver.security.rbac import GROUP as RBAC
+from localkube.apiserver.security.rbac import Authorizer
+from localkube.apiserver.security.service_account_tokens import ServiceAccountTokens
+from localkube.apiserver.security.tokens import StaticTokens
+from localkube.apiserver.store.store import Store
+from localkube.apiserver.store.watch_log import DELETED, Event
+from localkube.apiserver.upkeep import Upkeep
+
+STORE_FILE = "store.db"
+
+
+@dataclass(frozen=True, slots=True)
+class ApiServer:
+    api: Api
+    app: App
+    certificates: Certificates
+    front: Front
+    _audit: AuditLog
+    _upkeep: Upkeep
+
+    def client(self, user: User) -> Kube:
+        """A client inside the process, with that user's rights."""
+        return Kube(InProcess(self.app.handle, user))
+
+    async def listen(self, port: int) -> Server:
+        """Starts writing and answering; raises OSError when the port is taken."""
+        return await serve(
+            self.front.handle,
+            port=port,
+            ssl_context=server_context(self.certificates),
+            limits=Limits().wire,
+        )
+
+    async def bootstrap(self, port: int, roles: Iterable[Obj] = ()) -> None:
+        itself = Kube(InProcess(self.app.handle, ADMIN, manager="kube-apiserver"))
+        await bootstrap.bootstrap(itself, port, roles)
+
+    async def keep_records(self) -> None:
+        """Until cancelled."""
+        await self._upkeep.run(self.client(ADMIN))
+
+    async def end(self) -> None:
+        """Closes everything; `close` will do where no webhook was ever called."""
+        await self.api.admission.close()
+        self.close()
+
+    def close(self) -> None:
+        self.api.store.close()
+        self._audit.close()
+
+
+def tune_garbage_collector() -> None:
+    """For a process that is an API server and little else, once the server answers.
+
+    What is there then stays: the collector need not look at it again. And it may run more rarely,
+    because almost everything that a request makes is freed when the request is answered.
+    """
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(50_000, 20, 1000)
+
+
+def build(
+    directory: Path, certificates: Certificates, tokens: StaticTokens, nodes: Nodes
+) -> ApiServer:
+    """Opens the store; raises StoreDamaged. Runs on the event loop."""
+    kinds = Kinds(builtin_kinds())
+    custom_kinds = CustomKinds(kinds)
+    store = Store(directory / STORE_FILE, _selectable(kinds))
+    stored = Stored(store)
+    authorizer = Authorizer(stored)
+    account_tokens = ServiceAccountTokens(certificates.service_account_key_pem, stored)
+    addresses = ServiceAddresses()
+    quota = QuotaLedger(store, time.time)
+    store.on_change(quota.on_change)
+    api = Api(
+        kinds=kinds,
+        store=store,
+        custom=custom_kinds,
+        addresses=addresses,
+        admission=_admission(store, kinds, custom_kinds, quota),
+        authorizer=authorizer,
+        authenticator=Authenticator(tokens, account_tokens, authorizer),
+        account_tokens=account_tokens,
+        stored=stored,
+        discovery=Discovery(kinds),
+        openapi=OpenApi(kinds, custom_kinds.document),
+        in_flight=InFlight(Limits()),
+        metrics=Metrics(store),
+        nodes=nodes,
+    )
+    _follow(store, _followers(custom_kinds, authorizer, addresses))
+    store.start()
+    asyncio.get_running_loop().run_in_executor(None, account_tokens.warm_up)
+    audit = AuditLog(directory / "audit.log")
+    upkeep = Upkeep(quota, authorizer, audit)
+    store.on_change(upkeep.changed)
+    app = App(api)
+    return ApiServer(api, app, certificates, Front(api, app, audit), audit, upkeep)
+
+
+def _admission(
+    store: Store, kinds: Kinds, custom_kinds: CustomKinds, quota: QuotaLedger
+) -> Admission:
+    def complete(obj: Obj, kind: Kind) -> None:
+        """What a webhook made of an object has to pass what every body passes."""
+        schema = custom_kinds.schema(kind) or schema_of(kind.group, kind.version, kind.kind)
+        conform(obj, kind, schema, "Ignore")
+        apply_defaults(obj, kind)
+
+    view = StoreView(store)
+    return Admission(view, quota, Webhooks(view, kinds, complete, WebhookClient()))
+
+
+def _selectable(kinds: Kinds) -> Callable[[str], tuple[str, ...]]:
+    """Which fields the store keeps beside each object, for field selectors."""
+    known: dict[str, tuple[str, ...]] = {}
+    generation = -1
+
+    def selectable(resource: str) -> tuple[str, ...]:
+        nonlocal generation
+        if kinds.generation != generation:
+            generation = kinds.generation
+            known.clear()
+            known.update({k.resource: k.selectable for k in kinds if k.storage_group is None})
+        return known.get(resource, ())
+
+    return selectable
+
+
+Follower = Callable[[Event], None]
+
+
+def _followers(
+    custom_kinds: CustomKinds, authorizer: Authorizer, addresses: ServiceAddresses
+) -> dict[str, Follower]:
+    """Who must know of a change of these resources at once, before the next request."""
+
+    def crd(event: Event) -> None:
+        obj = None if event.type == DELETED else event.record.obj()
+        custom_kinds.replace(event.record.name, obj)
+
+    def role(plural: str) -> Follower:
+        def changed(event: Event) -> None:
+            record = event.record
+            obj = None if event.type == DELETED else record.obj()
+            authorizer.replace(plural, record.namespace, record.name, obj)
+
+        return changed
+
+    plurals = ("roles", "rolebindings", "clusterroles", "clusterrolebindings")
+    followers: dict[str, Follower] = {f"{plural}.{RBAC}": role(plural) for plural in plurals}
+    return followers | {custom.CRDS: crd, "services": addresses.changed}
+
+
+def _follow(store: Store, followers: dict[str, Follower]) -> None:
+    def changed(event: Event) -> None:
+        follower = followers.get(event.record.resource)
+        if follower is not None:
+            follower(event)
+
+    for resource in followers:
+        for record in store.records(resource):
+            changed(Event("ADDED", record, None))
+    store.on_change(changed)

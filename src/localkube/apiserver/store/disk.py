@@ -1,0 +1,159 @@
+"""The file under the store: SQLite in WAL mode, synchronous=FULL, one writer thread.
+
+Group commit: while one transaction is being flushed, the next batch collects; its size follows
+the load by itself. A batch is written by a few multi-row statements, because each statement
+gives up Python's interpreter lock and has to win it back.
+"""
+
+import logging
+import sqlite3
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import NamedTuple, TypeVar
+
+from localkube.apiserver.store import file
+from localkube.apiserver.store.file import State, StoreDamaged
+
+__all__ = ["Disk", "Row", "StoreDamaged"]
+
+log = logging.getLogger(__name__)
+
+_ROWS_PER_STATEMENT = 64
+
+
+class Row(NamedTuple):
+    """One change: `value` None deletes the row. `objects`: how many there are after it."""
+
+    id: int
+    resource: str
+    rv: int
+    value: bytes | None
+    objects: int
+
+
+class Disk:
+    """Open the file, read it all once, then write batches from a thread of its own."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._db: sqlite3.Connection | None = None  # while it is still being read
+        self._lock = threading.Lock()
+        self._wake = threading.Event()
+        self._resume = threading.Event()
+        self._pending: list[Row] = []
+        self._closing = False
+        self._has_failed = False  # and what is queued builds on what never reached the disk
+        self._thread: threading.Thread | None = None
+
+    def load(self) -> Iterator[tuple[int, str, int, bytes]]:
+        """Every (id, resource, rv, value). Raises StoreDamaged on anything unreadable."""
+        yield from file.read_file(self._path)
+        self._db = file.open_file(self._path)
+
+    def last_rv(self) -> int:
+        """Once it is loaded."""
+        assert self._db is not None
+        return file.last_rv(self._path, self._db)
+
+    def start(self, committed: Callable[[int], None], failed: Callable[[Exception], None]) -> None:
+        """`committed(n)`: the n oldest queued rows are on disk. `failed`: none of the queued rows
+        will ever be; call `discard` and go on. Both are called from the writer thread."""
+        self._thread = threading.Thread(
+            target=self._write_batches, args=(committed, failed), name="store-writer", daemon=True
+        )
+        self._thread.start()
+
+    def append(self, row: Row) -> None:
+        """Queues; `wake` says when there is enough. Waking the thread for every row would make
+        the two fight over Python's lock."""
+        with self._lock:
+            self._pending.append(row)
+
+    def wake(self) -> None:
+        self._wake.set()
+
+    def discard(self) -> None:
+        """After a failure: forget what is queued and let the writer go on."""
+        with self._lock:
+            self._pending.clear()
+            self._has_failed = False
+        self._resume.set()
+
+    def close(self) -> None:
+        """Writes what is queued, folds the WAL into the file, closes."""
+        self._closing = True
+        self._wake.set()
+        self._resume.set()
+        if self._thread is not None:
+            self._thread.join()
+        assert self._db is not None
+        try:
+            self._db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        except sqlite3.Error as error:
+            log.warning("checkpoint at close failed", extra={"error": str(error)})
+        self._db.close()
+
+    def _write_batches(
+        self, committed: Callable[[int], None], failed: Callable[[Exception], None]
+    ) -> None:
+        assert self._db is not None
+        while True:
+            self._wake.wait()
+            self._wake.clear()
+            with self._lock:
+                batch, self._pending = self._pending, []
+            if not batch:
+                if self._closing:
+                    return
+                continue
+            try:
+                _commit(self._db, batch)
+            except Exception as error:  # noqa: BLE001 - a writer that died would hang all clients
+                log.error("store not written", extra={"error": str(error), "rows": len(batch)})
+                self._has_failed = True
+                failed(error)
+                self._resume.wait()
+                self._resume.clear()
+                if self._has_failed:
+                    return  # closed meanwhile
+            else:
+                committed(len(batch))
+            if self._closing:
+                self._wake.set()
+
+
+def _commit(db: sqlite3.Connection, batch: Sequence[Row]) -> None:
+    last = {row.id: row for row in batch}  # only an object's last state needs to reach the disk
+    writes = [row for row in last.values() if row.value is not None]
+    deletes = [row.id for row in last.values() if row.value is None]
+    if db.in_transaction:  # a failed one, that could not even be taken back
+        db.execute("ROLLBACK")
+    db.execute("BEGIN IMMEDIATE")
+    try:
+        for chunk in _chunks(writes):
+            values: list[int | str | bytes | None] = []
+            for row in chunk:
+                assert row.value is not None
+                crc = file.row_crc(row.id, row.resource, row.rv, row.value)
+                values += (row.id, row.resource, row.rv, crc, row.value)
+            slots = ",".join(["(?,?,?,?,?)"] * len(chunk))
+            db.execute(f"INSERT OR REPLACE INTO object VALUES {slots}", values)
+        for ids in _chunks(deletes):
+            slots = ",".join("?" * len(ids))
+            db.execute(f"DELETE FROM object WHERE id IN ({slots})", ids)
+        state = State(batch[-1].rv, batch[-1].objects)
+        db.execute("UPDATE state SET rv = ?, objects = ?, crc = ?", (*state, state.crc()))
+        db.execute("COMMIT")
+    except BaseException:
+        if db.in_transaction:
+            db.execute("ROLLBACK")
+        raise
+
+
+T = TypeVar("T")
+
+
+def _chunks(items: Sequence[T]) -> Iterator[Sequence[T]]:
+    for start in range(0, len(items), _ROWS_PER_STATEMENT):
+        yield items[start : start + _ROWS_PER_STATEMENT]

@@ -1,0 +1,208 @@
+"""The SQLite file of a store: made whole, opened for one server alone, read with suspicion.
+
+Nothing is written to a file before all of it has been read and found right. What is wrong is said
+in words: which file, what was found, what to do.
+"""
+
+import errno
+import os
+import sqlite3
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import NamedTuple
+
+from localkube.apiserver.store import wal
+
+SCHEMA_VERSION = 1
+
+_SCHEMA = f"""
+BEGIN IMMEDIATE;
+CREATE TABLE object (id INTEGER PRIMARY KEY, resource TEXT NOT NULL, rv INTEGER NOT NULL,
+                     crc INTEGER NOT NULL, value BLOB NOT NULL);
+CREATE TABLE state (id INTEGER PRIMARY KEY, rv INTEGER NOT NULL, objects INTEGER NOT NULL,
+                    crc INTEGER NOT NULL);
+INSERT INTO state VALUES (1, 0, 0, {zlib.crc32(b"0 0")});
+PRAGMA user_version = {SCHEMA_VERSION};
+COMMIT;
+"""
+
+
+class StoreDamaged(Exception):
+    """The file cannot be used. The message says which file, what was found, what to do."""
+
+
+class State(NamedTuple):
+    """What must be true of the objects in the file."""
+
+    rv: int  # the last version that was given out
+    objects: int  # how many there are
+
+    def crc(self) -> int:
+        return zlib.crc32(b"%d %d" % self)
+
+
+def row_crc(row: int, resource: str, rv: int, value: bytes) -> int:
+    return zlib.crc32(value, zlib.crc32(f"{row} {resource} {rv}".encode()))
+
+
+def read_file(path: Path) -> Iterator[tuple[int, str, int, bytes]]:
+    """Every (id, resource, rv, value), of a new file if there is none. Raises StoreDamaged.
+
+    Nothing is changed: SQLite would fold the log into a file that may be damaged, and delete it.
+    """
+    log = _log(path)
+    try:
+        if not path.exists():
+            if log.exists():
+                raise StoreDamaged(_damaged(path, f"no such file, but {log.name}"))
+            _make(path)
+        _look_at(path)
+        if problem := wal.damage(log):
+            raise StoreDamaged(_damaged(log, problem))
+        with _reading(path) as db:
+            _verify(path, db)
+            yield from _rows(path, db)
+    except OSError as error:
+        raise StoreDamaged(_unusable(path, error.strerror or str(error))) from error
+    except (sqlite3.DatabaseError, TypeError, UnicodeError) as error:
+        raise _refused(path, error) from error
+
+
+def _look_at(path: Path) -> None:
+    if path.is_dir():
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
+    if not os.access(path, os.R_OK | os.W_OK):
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+    if path.stat().st_size == 0:
+        raise StoreDamaged(_damaged(path, "an empty file"))
+
+
+def open_file(path: Path) -> sqlite3.Connection:
+    """For this server alone, to be written. Raises StoreDamaged."""
+    db = None
+    try:
+        db = sqlite3.connect(path, isolation_level=None, check_same_thread=False, timeout=0)
+        # The mode first: with it, SQLite needs no shared-memory file beside the log.
+        db.execute("PRAGMA locking_mode = EXCLUSIVE")
+        db.execute("PRAGMA journal_mode = WAL")
+        db.execute("PRAGMA synchronous = FULL")
+        db.execute("PRAGMA fullfsync = ON")
+        db.execute("PRAGMA cache_size = -2000")
+    except sqlite3.DatabaseError as error:
+        if db is not None:
+            db.close()
+        raise _refused(path, error) from error
+    return db
+
+
+def _log(path: Path) -> Path:
+    return path.with_name(f"{path.name}-wal")
+
+
+def _make(path: Path) -> None:
+    """Under another name until it is complete: an empty file in its place is a damaged one.
+
+    Also until it has a write-ahead log: whoever is killed while that changes leaves a journal,
+    with which the file cannot be read any more without being written.
+    """
+    new = path.with_name(f"{path.name}.new")
+    for leftover in ("", "-journal", "-wal", "-shm"):  # of somebody who was killed right here
+        new.with_name(f"{new.name}{leftover}").unlink(missing_ok=True)
+    db = sqlite3.connect(new, isolation_level=None)
+    try:
+        db.execute("PRAGMA journal_mode = WAL")
+        db.executescript(_SCHEMA)
+    finally:
+        db.close()
+    new.rename(path)
+    directory = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(directory)
+    finally:
+        os.close(directory)
+
+
+@contextmanager
+def _reading(path: Path) -> Iterator[sqlite3.Connection]:
+    log, index = _log(path), path.with_name(f"{path.name}-shm")
+    is_stopped = not log.exists()
+    db = sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, timeout=0)
+    try:
+        yield db
+    finally:
+        db.close()
+        index.unlink(missing_ok=True)
+        if is_stopped:
+            log.unlink(missing_ok=True)
+
+
+def _verify(path: Path, db: sqlite3.Connection) -> None:
+    """The tree that rows hang in; the rows themselves are looked at when they are read."""
+    (version,) = db.execute("PRAGMA user_version").fetchone()
+    if version > SCHEMA_VERSION:
+        raise StoreDamaged(
+            f"store {path}: wanted format {SCHEMA_VERSION} or older, found {version}: "
+            "it was written by a newer version; use that version, or delete the cluster"
+        )
+    (found,) = db.execute("PRAGMA quick_check(1)").fetchone()
+    if found != "ok":
+        raise StoreDamaged(_damaged(path, found))
+
+
+def _rows(path: Path, db: sqlite3.Connection) -> Iterator[tuple[int, str, int, bytes]]:
+    state = _state(path, db)
+    count = 0
+    for row, resource, rv, crc, value in db.execute("SELECT * FROM object"):
+        if row_crc(row, resource, rv, value) != crc or rv > state.rv:
+            raise StoreDamaged(_damaged(path, f"row {row} ({resource}) is garbled"))
+        count += 1
+        yield row, resource, rv, value
+    if count != state.objects:
+        raise StoreDamaged(_damaged(path, f"{count} objects instead of {state.objects}"))
+
+
+def _state(path: Path, db: sqlite3.Connection) -> State:
+    row = db.execute("SELECT rv, objects, crc FROM state").fetchone()
+    if row is None or State(*row[:2]).crc() != row[2]:
+        raise StoreDamaged(_damaged(path, "its state is garbled"))
+    return State(*row[:2])
+
+
+def last_rv(path: Path, db: sqlite3.Connection) -> int:
+    return _state(path, db).rv
+
+
+def _damaged(path: Path, found: str) -> str:
+    return (
+        f"store {path}: wanted a readable SQLite file, found: {found}. It was left as it is. "
+        "Put a copy of the whole directory from a backup in its place, or delete the cluster "
+        "and start anew"
+    )
+
+
+def _unusable(path: Path, found: str) -> str:
+    return (
+        f"store {path}: wanted a file to read and write, found: {found}. Look at its owner and "
+        "permissions, and at the disk; nothing was changed"
+    )
+
+
+def _refused(path: Path, error: Exception) -> StoreDamaged:
+    """In words that help with this kind of error."""
+    code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_CORRUPT) & 0xFF
+    match code:
+        case sqlite3.SQLITE_BUSY | sqlite3.SQLITE_LOCKED:
+            return StoreDamaged(
+                f"store {path}: wanted it for this server alone, found it in use by another "
+                "process; stop that one first"
+            )
+        case sqlite3.SQLITE_FULL:
+            return StoreDamaged(
+                f"store {path}: no space is left on the disk: free some, and start again"
+            )
+        case sqlite3.SQLITE_CANTOPEN | sqlite3.SQLITE_READONLY | sqlite3.SQLITE_IOERR:
+            return StoreDamaged(_unusable(path, str(error)))
+        case _:
+            return StoreDamaged(_damaged(path, str(error)))

@@ -1,0 +1,162 @@
+"""pods/eviction: a deletion that disruption budgets may refuse.
+
+The budget is checked and charged here, in one step with the deletion: the controller's count of
+healthy pods lags behind, so evicted pods are remembered in status.disruptedPods until it has seen
+them go.
+"""
+
+from kubeclient.objects import Obj
+from kubeclient.selectors import from_object
+from localkube.apiserver import status
+from localkube.apiserver.api import Api
+from localkube.apiserver.patch.managed_fields import Writer, track_update
+from localkube.apiserver.request import Answer, Request
+from localkube.apiserver.routing import Target
+from localkube.apiserver.store.record import Record
+from localkube.apiserver.subresources.outcome import created
+from localkube.apiserver.subresources.shown import show_webhooks
+from localkube.apiserver.verbs.delete import check_preconditions, delete_record
+from localkube.apiserver.verbs.options import delete_options
+from localkube.apiserver.verbs.read import existing
+from localkube.apiserver.verbs.typed_body import typed_body
+
+BUDGETS = "poddisruptionbudgets.policy"
+_DISRUPTED_LIMIT = 2000
+
+
+async def evict(api: Api, request: Request, target: Target) -> Answer:
+    eviction = typed_body(request, "policy", "v1", "Eviction")
+    name = (eviction.get("metadata") or {}).get("name") or target.name
+    if name != target.name:
+        raise status.bad_request("name in URL does not match name in Eviction object")
+    options = delete_options(request, eviction.get("deleteOptions") or {})
+    pod_target = target._replace(subresource="", sub=None)
+    await show_webhooks(api, request, target, eviction, dry_run=options.dry_run)
+    record = existing(api, pod_target)
+    check_preconditions(pod_target.kind, record, options)
+    pod = record.obj()
+    if _needs_budget(pod):
+        _charge(api, record, dry_run=options.dry_run)
+        if not options.dry_run:
+            _set_condition(pod.setdefault("status", {}), _evicted(api.stamp()))
+            record = api.store.replace(record, pod)
+            if options.resource_version:  # it was the right one, until this very change
+                options = options._replace(resource_version=str(record.rv))
+    await delete_record(api, request, pod_target, record, options)
+    return created()
+
+
+def _needs_budget(pod: Obj) -> bool:
+    """Pods that are done, going, or were never placed disrupt nobody."""
+    phase = pod.get("status", {}).get("phase")
+    return phase not in ("Succeeded", "Failed", "Pending") and (
+        "deletionTimestamp" not in pod["metadata"]
+    )
+
+
+def _charge(api: Api, pod: Record, *, dry_run: bool) -> None:
+    budgets = [
+        record
+        for record in api.store.records(BUDGETS, pod.namespace)
+        if from_object(record.obj()["spec"].get("selector")).matches(pod.labels)
+    ]
+    if len(budgets) > 1:
+        text = "This pod has more than one PodDisruptionBudget, "
+        text += "which the eviction subresource does not support."
+        raise status.failure(500, "", text)
+    if not budgets:
+        return
+    budget = budgets[0].obj()
+    if not _ready(pod.obj()) and _unready_may_go(budget):
+        return
+    _check(budget)
+    if dry_run:
+        return
+    counts, now = budget["status"], api.stamp()
+    counts["disruptionsAllowed"] -= 1
+    counts.setdefault("disruptedPods", {})[pod.name] = now
+    _set_condition(counts, _disruption_allowed(counts, now))
+    kind = api.kinds.find("policy", "v1", "poddisruptionbudgets")
+    assert kind is not None
+    writer = Writer("kube-apiserver", now, "status")
+    track_update(budgets[0].obj(), budget, writer, kind, api.schema(kind))
+    api.store.replace(budgets[0], budget)
+
+
+def _disruption_allowed(counts: Obj, now: str) -> Obj:
+    more = counts["disruptionsAllowed"] > 0
+    return {
+        "type": "DisruptionAllowed",
+        "status": "True" if more else "False",
+        "observedGeneration": counts.get("observedGeneration", 0),
+        "lastTransitionTime": now,
+        "reason": "SufficientPods" if more else "InsufficientPods",
+        "message": "",
+    }
+
+
+def _evicted(now: str) -> Obj:
+    return {
+        "type": "DisruptionTarget",
+        "status": "True",
+        "lastProbeTime": None,
+        "lastTransitionTime": now,
+        "reason": "EvictionByEvictionAPI",
+        "message": "Eviction API: evicting",
+    }
+
+
+def _set_condition(status_of: Obj, fresh: Obj) -> None:
+    """In place of the one of its type. The time moves only when the status does."""
+    conditions = status_of.setdefault("conditions", [])
+    for place, known in enumerate(conditions):
+        if known["type"] == fresh["type"]:
+            if known["status"] == fresh["status"]:
+                fresh["lastTransitionTime"] = known["lastTransitionTime"]
+            conditions[place] = fresh
+            return
+    conditions.append(fresh)
+
+
+def _ready(pod: Obj) -> bool:
+    conditions = pod.get("status", {}).get("conditions") or ()
+    return any(c["type"] == "Ready" and c["status"] == "True" for c in conditions)
+
+
+def _unready_may_go(budget: Obj) -> bool:
+    if budget["spec"].get("unhealthyPodEvictionPolicy") == "AlwaysAllow":
+        return True
+    counts = budget.get("status", {})
+    return bool(counts.get("currentHealthy", 0) >= counts.get("desiredHealthy", 0) > 0)
+
+
+def _check(budget: Obj) -> None:
+    counts = budget.get("status") or {}
+    name = budget["metadata"]["name"]
+    if counts.get("observedGeneration", 0) < budget["metadata"].get("generation", 0):
+        raise _too_many(f"The disruption budget {name} is still being processed by the server.", 10)
+    if len(counts.get("disruptedPods") or {}) > _DISRUPTED_LIMIT:
+        raise status.internal(
+            f"DisruptedPods map too big - too many evictions not confirmed by PDB controller {name}"
+        )
+    if counts.get("disruptionsAllowed", 0) <= 0:
+        healthy, wanted = counts.get("currentHealthy", 0), counts.get("desiredHealthy", 0)
+        raise _too_many(
+            f"The disruption budget {name} needs {wanted} healthy pods and has {healthy} currently"
+        )
+
+
+def _too_many(message: str, retry_after_s: int | None = None) -> status.ApiError:
+    cause = {"reason": "DisruptionBudget", "message": message}
+    details: Obj = {"causes": [cause]}
+    headers: tuple[tuple[str, str], ...] = ()
+    if retry_after_s is not None:
+        details["retryAfterSeconds"] = retry_after_s
+        headers = (("Retry-After", str(retry_after_s)),)
+    return status.failure(
+        429,
+        "TooManyRequests",
+        "Cannot evict pod as it would violate the pod's disruption budget.",
+        details=details,
+        headers=headers,
+    )

@@ -1,0 +1,95 @@
+"""Label selectors inside specs, and what they select."""
+
+from collections.abc import Mapping
+
+from kubeclient.objects import Obj
+from localkube.apiserver.validation.errors import (
+    Errors,
+    Printed,
+    forbidden_field,
+    go_json,
+    invalid,
+    invalid_each,
+    required,
+)
+from localkube.apiserver.validation.formats import label_key, label_value
+from localkube.apiserver.validation.metadata import labels
+
+NEEDS_VALUES = "must be specified when `operator` is 'In' or 'NotIn'"
+NO_VALUES = "may not be specified when `operator` is 'Exists' or 'DoesNotExist'"
+NO_OPERATOR = "not a valid selector operator"
+
+
+def label_selector(errors: Errors, selector: Obj | None, path: str) -> None:
+    if not selector:
+        return
+    if "matchLabels" in selector:
+        labels(errors, selector["matchLabels"], f"{path}.matchLabels")
+    for place, requirement in enumerate(selector.get("matchExpressions", ())):
+        label_requirement(errors, requirement, f"{path}.matchExpressions[{place}]")
+
+
+def label_requirement(errors: Errors, requirement: Obj, path: str) -> None:
+    operator, values = requirement["operator"], requirement.get("values", ())
+    if operator in ("In", "NotIn"):
+        if not values:
+            errors.append(required(f"{path}.values", NEEDS_VALUES))
+    elif operator in ("Exists", "DoesNotExist"):
+        if values:
+            errors.append(forbidden_field(f"{path}.values", NO_VALUES))
+    else:
+        errors.append(invalid(f"{path}.operator", operator, NO_OPERATOR))
+    invalid_each(errors, f"{path}.key", requirement["key"], label_key(requirement["key"]))
+    for place, value in enumerate(values):
+        invalid_each(errors, f"{path}.values[{place}]", value, label_value(value))
+
+
+def is_usable(selector: Obj) -> bool:
+    """Whether the selector can be evaluated at all."""
+    errors: Errors = []
+    label_selector(errors, selector, "")
+    return not errors
+
+
+def is_empty(selector: Obj) -> bool:
+    return not selector.get("matchLabels") and not selector.get("matchExpressions")
+
+
+def selects(selector: Obj, found: Mapping[str, str]) -> bool:
+    """Of a usable selector."""
+    wanted = selector.get("matchLabels", {})
+    return all(found.get(key) == value for key, value in wanted.items()) and all(
+        _meets(requirement, found) for requirement in selector.get("matchExpressions", ())
+    )
+
+
+def printed_selector(selector: Obj | None) -> Printed:
+    if selector is None:
+        return Printed("null")
+    parts = []
+    if selector.get("matchLabels"):
+        parts.append(f'"matchLabels":{go_json(selector["matchLabels"])}')
+    if selector.get("matchExpressions"):
+        listed = ",".join(map(_printed_requirement, selector["matchExpressions"]))
+        parts.append(f'"matchExpressions":[{listed}]')
+    return Printed(f"{{{','.join(parts)}}}")
+
+
+def _meets(requirement: Obj, found: Mapping[str, str]) -> bool:
+    key, values = requirement["key"], requirement.get("values", ())
+    match requirement["operator"]:
+        case "In":
+            return key in found and found[key] in values
+        case "NotIn":
+            return key not in found or found[key] not in values
+        case "Exists":
+            return key in found
+        case _:
+            return key not in found
+
+
+def _printed_requirement(requirement: Obj) -> str:
+    parts = [f'"{name}":{go_json(requirement[name])}' for name in ("key", "operator")]
+    if requirement.get("values"):
+        parts.append(f'"values":{go_json(requirement["values"])}')
+    return f"{{{','.join(parts)}}}"

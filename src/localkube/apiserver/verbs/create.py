@@ -1,0 +1,203 @@
+"""create: from a decoded object to a stored one."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from kubeclient.objects import Obj
+from localkube.apiserver import status
+from localkube.apiserver.admission.attributes import Attributes, Operation
+from localkube.apiserver.api import Api
+from localkube.apiserver.decode.body import JSON, read_object, read_strictly
+from localkube.apiserver.defaults.apply import apply_defaults
+from localkube.apiserver.defaults.convert import to_storage
+from localkube.apiserver.defaults.prepare import prepare_create
+from localkube.apiserver.kinds import Kind
+from localkube.apiserver.patch.managed_fields import Writer, track_create
+from localkube.apiserver.request import Answer, Request
+from localkube.apiserver.routing import Target
+from localkube.apiserver.schema.check import conform
+from localkube.apiserver.status import ApiError, FieldError
+from localkube.apiserver.store.record import Record
+from localkube.apiserver.validation.advice import advice
+from localkube.apiserver.validation.validate import validate_create
+from localkube.apiserver.verbs.metadata import begin, generated_name, place
+from localkube.apiserver.verbs.options import WriteOptions, write_options
+from localkube.apiserver.verbs.preparation import prepare, refuse_escalation
+from localkube.apiserver.verbs.representation import (
+    answer_object,
+    answer_record,
+    converts,
+)
+from localkube.apiserver.verbs.templates import Parts, taken_apart
+
+_NAME_ATTEMPTS = 8
+
+
+class Write(NamedTuple):
+    """One write on its way: what it is about and how it was asked for."""
+
+    api: Api
+    request: Request
+    target: Target
+    options: WriteOptions
+    applied: bool = False  # server-side apply has seen to managedFields itself
+
+    def writer(self) -> Writer:
+        """Who the fields belong to that this write changes."""
+        subresource = self.target.subresource
+        time = self.api.stamp() if subresource != "scale" else None
+        return Writer(self.options.manager, time, subresource)
+
+    def attributes(self, operation: Operation, obj: Obj | None, old: Obj | None) -> Attributes:
+        named = (obj or old or {}).get("metadata", {}).get("name", "")
+        return Attributes(
+            operation=operation,
+            kind=self.target.kind,
+            subresource=self.target.subresource,
+            namespace=self.target.namespace,
+            name=self.target.name or named,
+            user=self.request.user,
+            obj=obj,
+            old=old,
+            dry_run=self.options.dry_run,
+            options={},
+            warnings=self.request.warnings,
+        )
+
+
+class Written(NamedTuple):
+    """The object as it is now; the record is None after a dry run, and when it is gone."""
+
+    obj: Obj
+    record: Record | None
+
+
+async def create(api: Api, request: Request, target: Target) -> Answer:
+    kind = target.kind
+    write = Write(api, request, target, write_options(request, "CreateOptions"))
+    obj, parts = _pod(write) if kind.resource == "pods" else (conformed_body(write), None)
+    place(obj, target)
+    written = await create_object(write, obj, parts)
+    if request.track_fields:  # from outside: who reads warnings
+        request.warnings += advice(written.obj, kind)
+    if written.record is None:
+        return answer_object(api, request, kind, written.obj, 201)
+    return answer_record(api, request, kind, written.record, 201)
+
+
+def conform_object(write: Write, obj: Obj, repeated: Sequence[str] = ()) -> None:
+    """Types and unknown fields; what is pruned is warned about. `repeated`: keys in the body."""
+    kind, api, strictness = write.target.kind, write.api, write.options.validation
+    write.request.warnings += conform(obj, kind, api.schema(kind), strictness, repeated)
+    if kind.custom:
+        api.custom.version(kind).apply_defaults(obj)
+
+
+def conformed_body(write: Write, body: bytes | None = None) -> Obj:
+    """The object that was sent (or the one in `body`), checked against its schema."""
+    request, kind = write.request, write.target.kind
+    media = request.headers.get("content-type", "")
+    body = request.body if body is None else body
+    if write.options.validation == "Ignore":
+        obj = read_object(body, media, kind)
+        conform_object(write, obj)
+    else:
+        obj, repeated = read_strictly(body, media, kind)
+        conform_object(write, obj, repeated)
+    return obj
+
+
+def _pod(write: Write) -> tuple[Obj, Parts | None]:
+    """The pod that was sent; if Parts know its spec, without it. None: they are of no use."""
+    request = write.request
+    in_json = request.headers.get("content-type", JSON) == JSON
+    parts = taken_apart(request.body) if in_json else None
+    if parts is not None and parts.spec is not None:
+        obj = _around_spec(write, parts)
+        return (obj, parts) if obj is not None else (conformed_body(write), None)
+    obj = conformed_body(write)
+    unchecked = request.warnings or write.options.validation == "Ignore"
+    return obj, None if parts is None or unchecked or not parts.explains(obj) else parts
+
+
+def _around_spec(write: Write, parts: Parts) -> Obj | None:
+    """None: there is something to say of it, for which the whole body must be read."""
+    try:
+        obj = conformed_body(write, parts.head)
+    except ApiError:
+        return None
+    if parts.fits(obj) and not write.request.warnings:
+        return obj | {"spec": {}}
+    write.request.warnings.clear()
+    return None
+
+
+async def create_object(write: Write, obj: Obj, parts: Parts | None = None) -> Written:
+    api, target, kind = write.api, write.target, write.target.kind
+    named = bool(obj["metadata"].get("name"))
+    begin(obj, kind, api.stamp())
+    apply_defaults(obj, kind)
+    if parts is not None:
+        parts.settle(obj)
+    # What admission and the server add from here on belongs to no writer.
+    if write.request.track_fields and not write.applied:
+        track_create(obj, write.writer(), kind, api.schema(kind))
+    attributes = write.attributes(Operation.CREATE, obj, None)
+    obj = await api.admission.mutate(attributes)
+    prepare_create(obj, kind)
+    _validate(api, obj, target)
+    refuse_escalation(api, write.request, obj, None)
+    _complete(api, obj, target)
+    await api.admission.validate(attributes)
+    # From here to the store nothing waits: what was checked still holds.
+    api.admission.charge(attributes)
+    _free_name(api, target, obj, named)
+    if write.options.dry_run:
+        return Written(obj, None)
+    record = api.store.create(kind.resource, to_storage(obj, kind) if converts(kind) else obj)
+    await api.store.durable(record)
+    return Written(obj, record)
+
+
+def invalid_object(kind: Kind, name: str, errors: Sequence[FieldError]) -> ApiError:
+    """In the name of the kind that it is stored as: events of the new group are core events."""
+    group = kind.group if kind.storage_group is None else kind.storage_group
+    return status.invalid(kind.kind, group, name, errors)
+
+
+def _validate(api: Api, obj: Obj, target: Target) -> None:
+    kind = target.kind
+    errors = validate_create(obj, kind)
+    if kind.custom:
+        errors = api.custom.version(kind).validate(obj, None, errors)
+    if errors:
+        raise invalid_object(kind, obj["metadata"].get("name", ""), errors)
+
+
+def _complete(api: Api, obj: Obj, target: Target) -> None:
+    kind = target.kind
+    errors = prepare(api, obj, None, kind.resource)
+    if errors:
+        raise invalid_object(kind, obj["metadata"]["name"], errors)
+
+
+def _free_name(api: Api, target: Target, obj: Obj, named: bool) -> None:
+    """A given name must be free, whatever else was given; a generated one is drawn again when it
+    is not."""
+    metadata = obj["metadata"]
+    prefix = metadata.get("generateName")
+    for _ in range(_NAME_ATTEMPTS):
+        taken = api.store.get(target.kind.resource, target.namespace, metadata["name"])
+        if taken is None:
+            return
+        if named or not prefix:
+            break
+        metadata["name"] = generated_name(prefix)
+    raise _taken(taken, target.kind, metadata["name"])
+
+
+def _taken(record: Record | None, kind: Kind, name: str) -> ApiError:
+    error = status.already_exists(kind, name)
+    if record is not None and "deletionTimestamp" in record.obj()["metadata"]:
+        error.status["message"] = f"object is being deleted: {error.status['message']}"
+    return error

@@ -1,0 +1,105 @@
+"""Which records a list or watch is about: namespace, label selector, field selector."""
+
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+
+from kubeclient.selectors import (
+    FieldRequirement,
+    SelectorError,
+    parse_field_selector,
+    parse_label_selector,
+)
+from localkube.apiserver import status
+from localkube.apiserver.kinds import Kind
+from localkube.apiserver.routing import Target
+from localkube.apiserver.security.limits import Limits
+from localkube.apiserver.store.record import Record, field_value
+from localkube.apiserver.store.store import Store
+from localkube.apiserver.verbs.options import ListOptions
+
+_SELECTOR_BYTES = Limits().selector_bytes
+
+Matches = Callable[[Record], bool]
+
+
+def selection(store: Store, target: Target, options: ListOptions) -> Matches | None:
+    """None: everything. Raises ApiError 400 for selectors that cannot be understood."""
+    tests: list[Matches] = []
+    if target.namespace:
+        tests.append(_in_namespace(target.namespace))
+    name = target.name  # an old way to watch one object: GET .../pods/x?watch=true
+    if name:
+        tests.append(lambda record: record.name == name)
+    if len(options.label_selector) + len(options.field_selector) > _SELECTOR_BYTES:
+        text = f"selectors must not be longer than {_SELECTOR_BYTES} bytes"
+        raise status.bad_request(text)
+    try:
+        if options.label_selector:
+            labels = parse_label_selector(options.label_selector)
+            tests.append(lambda record: labels.matches(record.labels))
+        if options.field_selector:
+            for requirement in parse_field_selector(options.field_selector):
+                tests.append(_field_test(store, target.kind, requirement))
+    except SelectorError as error:
+        raise status.bad_request(str(error)) from error
+    if not tests:
+        return None
+    if len(tests) == 1:
+        return tests[0]
+    return lambda record: all(test(record) for test in tests)
+
+
+def select(
+    store: Store, target: Target, options: ListOptions, matches: Matches | None
+) -> Sequence[Record]:
+    resource = target.kind.resource
+    node = _node_asked_for(target.kind, options.field_selector)
+    if node is not None:
+        records: Sequence[Record] = store.pods_on(node)
+    else:
+        records = store.records(resource, target.namespace or None)
+        if not (options.label_selector or options.field_selector or target.name):
+            return records  # the namespace was chosen by the store already
+    return records if matches is None else [r for r in records if matches(r)]
+
+
+@lru_cache(maxsize=1024)
+def _node_asked_for(kind: Kind, field_selector: str) -> str | None:
+    if kind.resource != "pods" or "spec.nodeName" not in field_selector:
+        return None
+    for requirement in parse_field_selector(field_selector):
+        if requirement.path == "spec.nodeName" and requirement.equal:
+            return requirement.value
+    return None
+
+
+def _in_namespace(namespace: str) -> Matches:
+    return lambda record: record.namespace == namespace
+
+
+def _field_test(store: Store, kind: Kind, requirement: FieldRequirement) -> Matches:
+    path, equal, value = requirement.path, requirement.equal, requirement.value
+    if path == "metadata.name":
+        return lambda record: (record.name == value) is equal
+    if path == "metadata.namespace" and kind.namespaced:
+        return lambda record: (record.namespace == value) is equal
+    if path not in kind.selectable:
+        raise status.bad_request(_unknown_field(kind, path))
+    if kind.custom:  # what is kept beside a record was chosen by an older CRD, perhaps
+        return lambda record: (field_value(record.obj(), path) == value) is equal
+    place = store.selectable(kind.resource).index(_STORED_EVENT_FIELDS.get(path, path))
+    return lambda record: (record.fields[place] == value) is equal
+
+
+def _unknown_field(kind: Kind, path: str) -> str:
+    if kind.selectable or kind.custom:
+        return f"field label not supported: {path}"
+    known = '"metadata.name", "metadata.namespace"'
+    return f'"{path}" is not a known field selector: only {known}'
+
+
+# The fields of core events that those of events.k8s.io are stored as.
+_STORED_EVENT_FIELDS = {"reportingController": "reportingComponent"} | {
+    f"regarding.{part}": f"involvedObject.{part}"
+    for part in ("kind", "namespace", "name", "uid", "apiVersion", "resourceVersion", "fieldPath")
+}

@@ -1,0 +1,192 @@
+"""update: the old object, a function to the new one, and all the checks between them.
+
+PUT, the four patches, /status, /scale and the rest differ only in that function.
+"""
+
+from collections.abc import Callable
+
+import orjson
+
+from kubeclient.objects import Obj
+from localkube.apiserver import status
+from localkube.apiserver.admission.attributes import Attributes, Operation
+from localkube.apiserver.api import Api
+from localkube.apiserver.defaults.apply import apply_defaults
+from localkube.apiserver.defaults.convert import to_storage
+from localkube.apiserver.defaults.prepare import (
+    prepare_status_update,
+    prepare_update,
+)
+from localkube.apiserver.patch.managed_fields import track_update
+from localkube.apiserver.patch.server_side_apply import settle_times
+from localkube.apiserver.request import Answer, Request
+from localkube.apiserver.routing import Target
+from localkube.apiserver.status import MODIFIED, FieldError
+from localkube.apiserver.store.record import Record
+from localkube.apiserver.validation.validate import (
+    validate_status_update,
+    validate_update,
+)
+from localkube.apiserver.verbs.create import (
+    Write,
+    Written,
+    conformed_body,
+    invalid_object,
+)
+from localkube.apiserver.verbs.metadata import (
+    carry_over,
+    count_generation,
+    failed_precondition,
+)
+from localkube.apiserver.verbs.options import write_options
+from localkube.apiserver.verbs.preparation import prepare, refuse_escalation
+from localkube.apiserver.verbs.read import existing
+from localkube.apiserver.verbs.representation import (
+    answer_object,
+    answer_record,
+    as_served,
+    converts,
+)
+
+# From a private copy of the old object to the new one; may raise ApiError.
+Change = Callable[[Obj], Obj]
+
+_ATTEMPTS = 5  # when admission webhooks wait, somebody else may write meanwhile
+
+
+async def update(api: Api, request: Request, target: Target) -> Answer:
+    """PUT: the body replaces the object."""
+    write = Write(api, request, target, write_options(request, "UpdateOptions"))
+    obj = conformed_body(write)
+    sent = obj.get("metadata", {})
+    if target.kind.custom and not sent.get("resourceVersion"):
+        text = "must be specified for an update"
+        problem = status.invalid_value("metadata.resourceVersion", 0, text)
+        raise status.invalid(target.kind.plural, target.kind.group, target.name, [problem])
+    replacement, uid = whole_body(obj), sent.get("uid")
+
+    def change(old: Obj) -> Obj:
+        if uid and uid != old["metadata"]["uid"]:
+            raise failed_precondition(target.kind, old["metadata"], "UID", uid)
+        return replacement(old)
+
+    written = await update_object(write, change, locked=bool(sent.get("resourceVersion")))
+    return answer_written(api, request, target, written)
+
+
+def whole_body(obj: Obj) -> Change:
+    """What was sent takes the place of what was there. A copy each time: it may be tried again."""
+    raw = orjson.dumps(obj)
+    return lambda _: orjson.loads(raw)
+
+
+def answer_written(
+    api: Api, request: Request, target: Target, written: Written, code: int = 200
+) -> Answer:
+    if written.record is None:
+        return answer_object(api, request, target.kind, written.obj, code)
+    return answer_record(api, request, target.kind, written.record, code)
+
+
+async def update_object(write: Write, change: Change, *, locked: bool = False) -> Written:
+    """`locked`: the client named the version it changes, so a newer one is a conflict."""
+    api, target = write.api, write.target
+    for _ in range(_ATTEMPTS):
+        record = existing(api, target)
+        old = as_served(record, target.kind)
+        changed = change(as_served(record, target.kind))
+        new, attributes = await _prepare(write, changed, old)
+        if api.store.get(record.resource, record.namespace, record.name) is record:
+            api.admission.charge(attributes)
+            return await _write(write, record, new, old)
+        if locked:
+            break
+    raise status.conflict(target.kind, target.name, MODIFIED)
+
+
+async def _prepare(write: Write, new: Obj, old: Obj) -> tuple[Obj, Attributes]:
+    api, target, kind = write.api, write.target, write.target.kind
+    carry_over(new, old, kind, target.subresource)
+    new["metadata"]["resourceVersion"] = old["metadata"]["resourceVersion"]
+    apply_defaults(new, kind)
+    if kind.custom:
+        api.custom.version(kind).apply_defaults(new)
+    _track_fields(write, new, old)
+    attributes = write.attributes(Operation.UPDATE, new, old)
+    new = await api.admission.mutate(attributes)
+    if target.subresource == "status":
+        prepare_status_update(new, old, kind)
+    else:
+        if target.subresource != "finalize":  # the one door to a namespace's finalizers
+            prepare_update(new, old, kind)
+        count_generation(new, old, kind)
+    errors = _errors(api, target, new, old)
+    if errors:
+        raise invalid_object(kind, target.name, errors)
+    refuse_escalation(api, write.request, new, old)
+    if write.request.track_fields:
+        settle_times(old, new)
+    await api.admission.validate(attributes)
+    return new, attributes
+
+
+def _track_fields(write: Write, new: Obj, old: Obj) -> None:
+    """What admission and the server add afterwards belongs to no writer."""
+    kind = write.target.kind
+    if write.applied:
+        return
+    if write.request.track_fields:
+        track_update(old, new, write.writer(), kind, write.api.schema(kind))
+    else:
+        _keep_managed_fields(new, old)
+
+
+def _keep_managed_fields(new: Obj, old: Obj) -> None:
+    """Writers inside the process own nothing, and take nothing away (docs/decisions/0005)."""
+    if "managedFields" in old["metadata"]:
+        new["metadata"]["managedFields"] = old["metadata"]["managedFields"]
+    else:
+        new["metadata"].pop("managedFields", None)
+
+
+def _errors(api: Api, target: Target, new: Obj, old: Obj) -> list[FieldError]:
+    kind = target.kind
+    if target.subresource == "status":
+        errors = validate_status_update(new, old, kind)
+    else:
+        errors = validate_update(new, old, kind, target.subresource)
+        errors = errors or prepare(api, new, old, kind.resource)
+    if kind.custom:
+        errors = api.custom.version(kind).validate(new, old, errors)
+    return errors
+
+
+async def _write(write: Write, record: Record, new: Obj, old: Obj) -> Written:
+    """From the check of the version to the store nothing waits."""
+    if write.options.dry_run:
+        return Written(new, None)
+    kind, store = write.target.kind, write.api.store
+    if new == old:
+        await store.durable(record)  # somebody else's write, maybe, and not on disk yet
+        return Written(new, record)
+    stored = to_storage(new, kind) if converts(kind) else new
+    if _finished(new):
+        # Watchers hear of the end of what they knew; what was changed with it nobody ever had.
+        gone = store.remove(record)
+        new["metadata"]["resourceVersion"] = str(gone.rv)
+        await store.durable(gone)
+        return Written(new, None)
+    written = store.replace(record, stored)
+    await store.durable(written)
+    return Written(new, written)
+
+
+def _finished(obj: Obj) -> bool:
+    """Deletion was asked for and nothing holds the object any more."""
+    metadata = obj["metadata"]
+    if "deletionTimestamp" not in metadata or metadata.get("finalizers"):
+        return False
+    if obj["kind"] == "Namespace" and obj["apiVersion"] == "v1":
+        return not obj.get("spec", {}).get("finalizers")
+    # A pod goes when its kubelet says so: by a delete without grace.
+    return not metadata.get("deletionGracePeriodSeconds")

@@ -1,0 +1,194 @@
+"""Puts a whole cluster together in one process: API server, controllers, scheduler and nodes.
+
+Everybody but the API server is its client. What starts last stops first; nothing outlives `run`.
+What a product adds comes in through `Extension`: see EXTENDING.md beside this file.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from kubeclient.client import Kube
+from kubeclient.objects import Obj
+from kubeclient.resources import STORAGE_CLASSES
+from localkube import kubeconfig, scheduler
+from localkube.apiserver.request import User
+from localkube.apiserver.security import certificates
+from localkube.apiserver.security.identities import ADMIN, AUTHENTICATED, SCHEDULER
+from localkube.apiserver.security.tokens import StaticTokens, admin_token
+from localkube.apiserver.server import ApiServer, build
+from localkube.controllers.all import Surroundings, builtin_controllers
+from localkube.controllers.garbage import Garbage
+from localkube.controllers.run import Controller, run_controllers
+from localkube.controllers.volume_claims import storage_class
+from localkube.data_directory import pods_directory
+from localkube.kubelet.fleet import Fleet
+from localkube.kubelet.hosted import Program as HostedProgram
+from localkube.kubelet.images import KnownImages
+from localkube.kubelet.node_hooks import NodeHooks, NoHooks
+from localkube.kubelet.settings import FleetSettings
+from localkube.names import Names
+from localkube.node_streams import Connection, NodeRefusal
+
+_CONTROLLERS = User("system:kube-controller-manager", ("system:masters", AUTHENTICATED))
+_NODES = User("localkube:nodes", ("system:masters", AUTHENTICATED))
+_VOLUMES = "volumes"  # of claims: the one place of the machine that pods may mount
+
+Work = Coroutine[Any, Any, None]
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterSettings:
+    name: str
+    # The cluster's own directory, and the only place that it writes to. It exists, has mode 0700,
+    # and is locked by the caller (`localkube.data_directory.Lock`): no second server can run on it.
+    directory: Path
+    port: int = 0  # of the API server on the loopback interface; 0 takes any free one
+    private: tuple[Path, ...] = ()  # directories of this machine that no container may see
+
+    @property
+    def kubeconfig(self) -> Path:
+        return self.directory / "kubeconfig"
+
+    @property
+    def pods(self) -> Path:
+        return pods_directory(self.directory)
+
+
+@dataclass(frozen=True, slots=True)
+class RunningCluster:
+    """What extensions may use of a cluster that answers."""
+
+    port: int
+    is_new: bool  # nothing was in its store when it started
+    _server: ApiServer
+    fleet: Fleet
+
+    def client(self, user: User) -> Kube:
+        """A client inside the process, with that user's rights."""
+        return self._server.client(user)
+
+    def admin(self) -> Kube:
+        return self.client(ADMIN)
+
+
+async def _nothing(_: RunningCluster) -> None:
+    return None
+
+
+@dataclass(frozen=True, slots=True)
+class Extension:
+    """What a product adds to a cluster. Every field is a door; EXTENDING.md describes each."""
+
+    names: Names = field(default_factory=Names)
+    hooks: NodeHooks = field(default_factory=NoHooks)
+    images: KnownImages = field(default_factory=KnownImages)
+    packages: tuple[Path, ...] = ()
+    hosted: Mapping[str, HostedProgram] = field(default_factory=dict)
+    controllers: tuple[Controller, ...] = ()
+    roles: Iterable[Obj] = ()
+    # Called once the API server answers, before any program starts.
+    set_up: Callable[[RunningCluster], Awaitable[None]] = _nothing
+    # Programs that run beside the built-in ones, by name; all are clients of the API server.
+    programs: Callable[[RunningCluster], Mapping[str, Work]] = lambda _: {}
+    # Returns once the cluster may be called ready; the programs run by then.
+    ready: Callable[[RunningCluster], Awaitable[None]] = _nothing
+    # Runs in place of the built-in scheduler, as system:kube-scheduler.
+    scheduler: Callable[[Kube], Work] = scheduler.run
+
+
+async def run_cluster(
+    settings: ClusterSettings,
+    extension: Extension,
+    *,
+    ready: Callable[[RunningCluster], None],
+    stop: asyncio.Event,
+) -> None:
+    """Runs until `stop` is set. Raises before `ready` when it cannot start."""
+    made = certificates.ensure(settings.directory)
+    token = admin_token(settings.directory, kubeconfig.read_token(settings.kubeconfig))
+    tokens = StaticTokens()
+    tokens.add(token, ADMIN)
+    fleet = Fleet(_fleet_settings(settings, extension))
+    server = build(settings.directory, made, tokens, fleet)
+    is_new = not any(server.api.store.counts().values())
+    try:
+        http = await server.listen(settings.port)
+        try:
+            await server.bootstrap(http.port, extension.roles)
+            cluster = RunningCluster(http.port, is_new, server, fleet)
+            where = f"https://127.0.0.1:{http.port}"
+            kubeconfig.write(
+                settings.kubeconfig,
+                kubeconfig.Kubeconfig(settings.name, where, made.ca_pem, token, extension.names),
+            )
+            if is_new:
+                await cluster.admin().create(STORAGE_CLASSES, storage_class())
+            await extension.set_up(cluster)
+            programs = _programs(cluster, settings, extension) | dict(extension.programs(cluster))
+            await _run_until(stop, programs, extension.ready(cluster), lambda: ready(cluster))
+        finally:
+            await http.close(grace_s=2.0)
+    finally:
+        await server.end()
+
+
+def _fleet_settings(settings: ClusterSettings, extension: Extension) -> FleetSettings:
+    return FleetSettings(
+        settings.pods,
+        host_paths=(settings.directory / _VOLUMES,),
+        private=settings.private,
+        packages=extension.packages,
+        hooks=extension.hooks,
+        hosted=extension.hosted,
+        images=extension.images,
+        names=extension.names,
+    )
+
+
+def _programs(
+    cluster: RunningCluster, settings: ClusterSettings, extension: Extension
+) -> dict[str, Work]:
+    server, fleet = cluster._server, cluster.fleet
+    controllers = server.client(_CONTROLLERS)
+    around = Surroundings(
+        ca_pem=server.certificates.ca_pem.decode(),
+        volumes=settings.directory / _VOLUMES,
+        dial=_dial(fleet),
+        names=extension.names,
+    )
+    every = [*builtin_controllers(around), *extension.controllers]
+    return {
+        "controllers": run_controllers(every, controllers),
+        "garbage": Garbage(controllers).run(),
+        "scheduler": extension.scheduler(server.client(SCHEDULER)),
+        "nodes": fleet.run(server.client(_NODES)),
+        "records": server.keep_records(),
+    }
+
+
+def _dial(fleet: Fleet) -> Callable[[str, str, int], Awaitable[Connection]]:
+    async def dial(node: str, pod_uid: str, port: int) -> Connection:
+        streams = fleet.streams(node)
+        if streams is None:
+            raise NodeRefusal(f"node {node} cannot be reached")
+        return await streams.dial(pod_uid, port)
+
+    return dial
+
+
+async def _run_until(
+    stop: asyncio.Event,
+    programs: dict[str, Work],
+    usable: Awaitable[None],
+    started: Callable[[], None],
+) -> None:
+    async with asyncio.TaskGroup() as tasks:
+        running = [tasks.create_task(work, name=name) for name, work in programs.items()]
+        await usable
+        started()
+        await stop.wait()
+        for task in reversed(running):
+            task.cancel()

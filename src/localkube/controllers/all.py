@@ -1,0 +1,64 @@
+"""Every built-in controller of a cluster."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from localkube.controllers import (
+    autoscaler,
+    crd_cleanup,
+    cron_job,
+    daemon_set,
+    deployment,
+    disruption,
+    endpoints,
+    endpoints_removal,
+    event_expiry,
+    job,
+    job_ttl,
+    load_balancer,
+    namespace,
+    node_lifecycle,
+    pod_garbage,
+    replica_set,
+    service_account,
+    stateful_set,
+    volume_claims,
+)
+from localkube.controllers.load_balancer import Dial
+from localkube.controllers.run import Controller
+from localkube.names import Names
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """What the controllers are told of the cluster that they run in."""
+
+    ca_pem: str
+    volumes: Path  # a directory for the volumes of claims
+    dial: Dial
+    names: Names
+
+
+def builtin_controllers(around: Surroundings) -> list[Controller]:
+    return [
+        namespace.CONTROLLER,
+        service_account.controller(around.ca_pem),
+        deployment.controller(),
+        *replica_set.controllers(),
+        stateful_set.controller(),
+        daemon_set.controller(),
+        job.controller(),
+        job_ttl.CONTROLLER,
+        cron_job.CONTROLLER,
+        autoscaler.controller(),
+        endpoints.CONTROLLER,
+        endpoints_removal.CONTROLLER,
+        disruption.CONTROLLER,
+        event_expiry.CONTROLLER,
+        crd_cleanup.CONTROLLER,
+        node_lifecycle.CONTROLLER,
+        pod_garbage.CONTROLLER,
+        load_balancer.controller(around.dial, around.names.load_balancer_ports_annotation),
+        volume_claims.controller(around.volumes),
+        volume_claims.reclaimer(around.volumes),
+    ]

@@ -1,0 +1,38 @@
+"""Which resources the server has, asked of its discovery: CRDs come and go while we run."""
+
+from kubeclient.client import Kube
+from kubeclient.errors import NotFound
+from kubeclient.objects import Obj
+from kubeclient.resources import Resource
+
+_NEEDED = {"list", "delete", "deletecollection"}
+
+
+async def namespaced_resources(kube: Kube) -> list[Resource]:
+    """Everything that can be in a namespace and be deleted; each stored place once."""
+    return [r for r in await deletable_resources(kube) if r.namespaced]
+
+
+async def deletable_resources(kube: Kube) -> list[Resource]:
+    found: dict[tuple[str, str], Resource] = {}
+    for group, version in await _group_versions(kube):
+        path = f"/apis/{group}/{version}" if group else f"/api/{version}"
+        try:
+            document = await kube.page(path)
+        except NotFound:  # its last kind has just gone
+            continue
+        for row in document["resources"]:
+            if "/" not in row["name"] and set(row["verbs"]) >= _NEEDED:
+                # events.k8s.io lists the core's events over again
+                place = ("", "events") if row["name"] == "events" else (group, row["name"])
+                found.setdefault(place, _resource(group, version, row))
+    return list(found.values())
+
+
+def _resource(group: str, version: str, row: Obj) -> Resource:
+    return Resource(group, version, row["name"], row["kind"], row["namespaced"])
+
+
+async def _group_versions(kube: Kube) -> list[tuple[str, str]]:
+    groups = (await kube.page("/apis"))["groups"]
+    return [("", "v1"), *((g["name"], g["preferredVersion"]["version"]) for g in groups)]

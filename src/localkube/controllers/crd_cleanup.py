@@ -1,0 +1,68 @@
+"""A CRD on its way out takes its objects with it; the finalizer that holds it is dropped last."""
+
+import contextlib
+
+from kubeclient.errors import NotFound
+from kubeclient.mirror import Key
+from kubeclient.objects import Obj
+from kubeclient.resources import CRDS, Resource
+from localkube.controllers.pods import stamp
+from localkube.controllers.run import Context, Controller, Watch
+
+FINALIZER = "customresourcecleanup.apiextensions.k8s.io"
+_LOOK_AGAIN_S = 0.5
+
+
+async def reconcile(key: Key, context: Context) -> float | None:
+    crd = context.of(CRDS).get(key[1])
+    if crd is None or "deletionTimestamp" not in crd["metadata"]:
+        return None
+    finalizers = crd["metadata"].get("finalizers") or []
+    if FINALIZER not in finalizers:
+        return None
+    await _say_so(crd, context)
+    resource = _resource(crd)
+    if resource is not None:
+        with contextlib.suppress(NotFound):
+            left = (await context.kube.list(resource)).items
+            for obj in left:
+                if "deletionTimestamp" not in obj["metadata"]:
+                    metadata = obj["metadata"]
+                    await context.kube.delete(
+                        resource, metadata["name"], metadata.get("namespace", "")
+                    )
+            if (await context.kube.list(resource)).items:
+                return _LOOK_AGAIN_S  # finalizers of their own hold them
+    kept = [finalizer for finalizer in finalizers if finalizer != FINALIZER]
+    with contextlib.suppress(NotFound):
+        await context.kube.patch(CRDS.path(name=key[1]), {"metadata": {"finalizers": kept}})
+    return None
+
+
+async def _say_so(crd: Obj, context: Context) -> None:
+    known = crd.get("status", {}).get("conditions") or []
+    if any(condition["type"] == "Terminating" for condition in known):
+        return
+    terminating = {
+        "type": "Terminating",
+        "status": "True",
+        "reason": "InstanceDeletionInProgress",
+        "message": "CustomResource deletion is in progress",
+        "lastTransitionTime": stamp(context.now()),
+    }
+    path = CRDS.path(name=crd["metadata"]["name"], subresource="status")
+    with contextlib.suppress(NotFound):
+        await context.kube.patch(path, {"status": {"conditions": [*known, terminating]}})
+
+
+def _resource(crd: Obj) -> Resource | None:
+    spec = crd["spec"]
+    served = next((v["name"] for v in spec["versions"] if v.get("served")), None)
+    if served is None:
+        return None
+    names = spec["names"]
+    namespaced = spec["scope"] == "Namespaced"
+    return Resource(spec["group"], served, names["plural"], names["kind"], namespaced)
+
+
+CONTROLLER = Controller("crd-cleanup", (Watch(CRDS),), reconcile, workers=1)

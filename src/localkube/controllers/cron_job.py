@@ -1,0 +1,210 @@
+"""CronJob: a Job at every time that a schedule names."""
+
+import contextlib
+import datetime
+from email.utils import format_datetime
+
+from kubeclient.errors import AlreadyExists, KubeError, NotFound
+from kubeclient.events import NORMAL, WARNING
+from kubeclient.mirror import Key, controller_uid
+from kubeclient.objects import Obj
+from kubeclient.resources import CRON_JOBS, JOBS
+from localkube import cron
+from localkube.controllers import cron_job_jobs as jobs_of
+from localkube.controllers import cron_job_times as times
+from localkube.controllers import ownership
+from localkube.controllers.cron_job_times import Missed, NeverDue
+from localkube.controllers.pod_writes import namespace_is_going
+from localkube.controllers.pods import is_terminating, stamp
+from localkube.controllers.run import Context, Controller, Watch, controlled_by
+
+
+async def reconcile(key: Key, context: Context) -> float | None:
+    cron_job = context.of(CRON_JOBS).get(key[1], key[0])
+    return None if cron_job is None else await _Clock(cron_job, context).step()
+
+
+CONTROLLER = Controller(
+    "cronjob-controller",
+    (Watch(CRON_JOBS), Watch(JOBS, controlled_by("CronJob"))),
+    reconcile,
+    prepare=lambda context: ownership.add_indexes(context.of(JOBS)),
+)
+
+
+class _Clock:
+    """One look at one CronJob."""
+
+    def __init__(self, cron_job: Obj, context: Context) -> None:
+        self.cron_job = cron_job
+        self.spec = cron_job["spec"]
+        self.context = context
+        self.now = context.now()
+        status = cron_job.get("status", {})
+        self.active: list[Obj] = list(status.get("active") or ())
+        self.last_success: str | None = status.get("lastSuccessfulTime")
+        self.last_time: str | None = status.get("lastScheduleTime")
+
+    async def step(self) -> float | None:
+        uid = self.cron_job["metadata"]["uid"]
+        jobs = self.context.of(JOBS).by(ownership.BY_CONTROLLER, uid)
+        for job in jobs_of.surplus(self.cron_job, jobs):
+            await self._delete(job)
+        try:
+            await self._review(jobs)
+            return await self._start_if_due()
+        finally:
+            await self._write_status()
+
+    def _say(self, kind: str, reason: str, text: str) -> None:
+        self.context.events.event(self.cron_job, kind, reason, text)
+
+    # -- the jobs that there are ---------------------------------------------------------------
+
+    async def _review(self, jobs: list[Obj]) -> None:
+        known = {job["metadata"]["uid"] for job in jobs}
+        for job in jobs:
+            self._review_one(job)
+        for active in self.active:
+            if active["uid"] not in known and not await self._exists(active):
+                self._say(NORMAL, "MissingJob", f"Active job went missing: {active['name']}")
+                self._forget(active["uid"])
+
+    def _review_one(self, job: Obj) -> None:
+        uid, name = job["metadata"]["uid"], job["metadata"]["name"]
+        listed = any(active["uid"] == uid for active in self.active)
+        ending = jobs_of.ending(job)
+        if not ending:
+            if not listed and not is_terminating(job):
+                text = f"Saw a job that the controller did not create or forgot: {name}"
+                self._say(WARNING, "UnexpectedJob", text)
+            return
+        if listed:
+            self._forget(uid)
+            text = f"Saw completed job: {name}, condition: {ending}"
+            self._say(NORMAL, "SawCompletedJob", text)
+        completed = job["status"].get("completionTime")
+        if ending == "Complete" and completed:
+            self.last_success = max(self.last_success or completed, completed)
+
+    async def _exists(self, active: Obj) -> bool:
+        """Asked of the server: the mirror may be late."""
+        try:
+            job = await self.context.kube.get(JOBS, active["name"], active["namespace"])
+        except NotFound:
+            return False
+        return bool(job["metadata"]["uid"] == active["uid"])
+
+    def _forget(self, uid: str) -> None:
+        self.active = [active for active in self.active if active["uid"] != uid]
+
+    async def _delete(self, job: Obj) -> None:
+        metadata = job["metadata"]
+        if is_terminating(job):
+            return
+        options = {"propagationPolicy": "Background", "preconditions": {"uid": metadata["uid"]}}
+        try:
+            await self.context.kube.delete(
+                JOBS, metadata["name"], metadata["namespace"], options=options
+            )
+        except NotFound:
+            pass
+        except KubeError as error:
+            self._say(WARNING, "FailedDelete", f"Deleted job: {error}")
+            raise
+        else:
+            self._say(NORMAL, "SuccessfulDelete", f"Deleted job {metadata['name']}")
+        self._forget(metadata["uid"])
+
+    # -- the next one --------------------------------------------------------------------------
+
+    async def _start_if_due(self) -> float | None:
+        if is_terminating(self.cron_job):
+            return None
+        zone = self._zone()
+        if zone is None or self.spec.get("suspend"):
+            return None
+        text = self.spec["schedule"]
+        try:
+            schedule = cron.parse(text)
+            found = times.due(self.cron_job, schedule, zone, self.now, True)
+        except cron.CronError as error:
+            self._say(WARNING, "UnparseableSchedule", f'unparseable schedule: "{text}" : {error}')
+            return None
+        except NeverDue as error:
+            self._say(WARNING, "InvalidSchedule", f"invalid schedule: {text} : {error}")
+            return None
+        if found.latest is not None:
+            if found.missed is Missed.MANY:
+                why = (
+                    "too many missed start times. Set or decrease "
+                    ".spec.startingDeadlineSeconds or check clock skew"
+                )
+                self._say(WARNING, "TooManyMissedTimes", why)
+            if self._may_start(found.latest):
+                await self._start(found.latest, zone)
+        known = {**self.cron_job, "status": {"lastScheduleTime": self.last_time}}
+        return times.seconds_to_next(known, schedule, zone, self.now)
+
+    def _zone(self) -> datetime.tzinfo | None:
+        try:
+            return times.zone_of(self.cron_job)
+        except (ValueError, KeyError, OSError):
+            name = self.spec["timeZone"]
+            text = f'invalid timeZone: "{name}": unknown time zone {name}'
+            self._say(WARNING, "UnknownTimeZone", text)
+            return None
+
+    def _may_start(self, time: datetime.datetime) -> bool:
+        limit_s = self.spec.get("startingDeadlineSeconds")
+        if limit_s is not None and time + datetime.timedelta(seconds=limit_s) < self.now:
+            text = f"Missed scheduled time to start a job: {format_datetime(time)}"
+            self._say(WARNING, "MissSchedule", text)
+            return False
+        name = jobs_of.job_name(self.cron_job, time)
+        if any(active["name"] == name for active in self.active):
+            return False  # times of the same minute are one
+        if self.spec.get("concurrencyPolicy") == "Forbid" and self.active:
+            text = (
+                "Not starting job because prior execution is running and concurrency policy is "
+                "Forbid"
+            )
+            self._say(NORMAL, "JobAlreadyActive", text)
+            return False
+        return True
+
+    async def _start(self, time: datetime.datetime, zone: datetime.tzinfo) -> None:
+        if self.spec.get("concurrencyPolicy") == "Replace":
+            for active in list(self.active):
+                with contextlib.suppress(NotFound):
+                    job = await self.context.kube.get(JOBS, active["name"], active["namespace"])
+                    await self._delete(job)
+                self._forget(active["uid"])
+        job = jobs_of.new_job(self.cron_job, time, zone)
+        metadata = job["metadata"]
+        try:
+            job = await self.context.kube.create(JOBS, job)
+        except AlreadyExists:
+            job = await self.context.kube.get(JOBS, metadata["name"], metadata["namespace"])
+            if controller_uid(job) != self.cron_job["metadata"]["uid"]:
+                return
+        except KubeError as error:
+            if not namespace_is_going(error):
+                self._say(WARNING, "FailedCreate", f"Error creating job: {error}")
+            raise
+        else:
+            self._say(NORMAL, "SuccessfulCreate", f"Created job {metadata['name']}")
+        if not jobs_of.ending(job):
+            self.active.append(jobs_of.reference(job))
+        self.last_time = stamp(time)
+
+    async def _write_status(self) -> None:
+        found = {
+            "active": self.active,
+            "lastScheduleTime": self.last_time,
+            "lastSuccessfulTime": self.last_success,
+        }
+        status = {name: value for name, value in found.items() if value}
+        if status != (self.cron_job.get("status") or {}):
+            changed = {**self.cron_job, "status": status}
+            await self.context.kube.update_status(CRON_JOBS, changed)

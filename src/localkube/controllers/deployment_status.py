@@ -1,0 +1,184 @@
+"""A deployment's status and conditions, as kubectl rollout status reads them. Pure."""
+
+import datetime
+from collections.abc import Sequence
+
+from kubeclient.objects import Obj
+from localkube.controllers.pods import parse_time, stamp
+from localkube.controllers.rollout import Bounds
+
+AVAILABLE, PROGRESSING, FAILURE = "Available", "Progressing", "ReplicaFailure"
+NO_DEADLINE = 2**31 - 1
+_DONE, _TIMED_OUT = "NewReplicaSetAvailable", "ProgressDeadlineExceeded"
+_PAUSED, _RESUMED = "DeploymentPaused", "DeploymentResumed"
+
+
+def has_deadline(deployment: Obj) -> bool:
+    return bool(deployment["spec"].get("progressDeadlineSeconds", NO_DEADLINE) != NO_DEADLINE)
+
+
+def counts(deployment: Obj, new: Obj | None, sets: Sequence[Obj]) -> Obj:
+    def total(field: str) -> int:
+        return sum(each.get("status", {}).get(field, 0) for each in sets)
+
+    available = total("availableReplicas")
+    found = {
+        "replicas": total("replicas"),
+        "updatedReplicas": (new or {}).get("status", {}).get("replicas", 0),
+        "readyReplicas": total("readyReplicas"),
+        "availableReplicas": available,
+        "unavailableReplicas": max(0, sum(rs["spec"]["replicas"] for rs in sets) - available),
+    }
+    status = {name: count for name, count in found.items() if count}
+    status["terminatingReplicas"] = total("terminatingReplicas")
+    status["observedGeneration"] = deployment["metadata"].get("generation", 0)
+    collisions = deployment.get("status", {}).get("collisionCount")
+    if collisions is not None:
+        status["collisionCount"] = collisions
+    return status
+
+
+def is_complete(deployment: Obj, status: Obj) -> bool:
+    replicas = deployment["spec"]["replicas"]
+    found = ("updatedReplicas", "replicas", "availableReplicas")
+    generation = deployment["metadata"].get("generation", 0)
+    return bool(
+        all(status.get(count, 0) == replicas for count in found)
+        and status.get("observedGeneration", 0) >= generation
+    )
+
+
+def _moved(before: Obj, status: Obj) -> bool:
+    """Whether the rollout got any further since the last look."""
+
+    def old_replicas(s: Obj) -> int:
+        return int(s.get("replicas", 0) - s.get("updatedReplicas", 0))
+
+    return (
+        status.get("updatedReplicas", 0) > before.get("updatedReplicas", 0)
+        or old_replicas(status) < old_replicas(before)
+        or status.get("readyReplicas", 0) > before.get("readyReplicas", 0)
+        or status.get("availableReplicas", 0) > before.get("availableReplicas", 0)
+    )
+
+
+class Conditions:
+    """Conditions by type. Their times move only when what they date moves, so that a quiet
+    deployment stays quiet."""
+
+    def __init__(self, deployment: Obj, now: datetime.datetime) -> None:
+        known = deployment.get("status", {}).get("conditions") or ()
+        self._found: dict[str, Obj] = {condition["type"]: condition for condition in known}
+        self._stamp = stamp(now)
+
+    def get(self, kind: str) -> Obj | None:
+        return self._found.get(kind)
+
+    def reason(self, kind: str) -> str:
+        return str((self._found.get(kind) or {}).get("reason", ""))
+
+    def drop(self, kind: str) -> None:
+        self._found.pop(kind, None)
+
+    def put(self, kind: str, status: str, reason: str, message: str, *, news: bool = False) -> None:
+        """`news`: it is worth a new time even in the same words."""
+        known = self._found.get(kind)
+        if known and not news and (known["status"], known["reason"]) == (status, reason):
+            return
+        same = known is not None and known["status"] == status
+        self._found[kind] = {
+            "type": kind,
+            "status": status,
+            "reason": reason,
+            "message": message,
+            "lastUpdateTime": self._stamp,
+            "lastTransitionTime": known["lastTransitionTime"] if known and same else self._stamp,
+        }
+
+    def listed(self) -> list[Obj]:
+        order = (AVAILABLE, PROGRESSING, FAILURE)
+        rest = [kind for kind in self._found if kind not in order]
+        return [self._found[kind] for kind in (*order, *rest) if kind in self._found]
+
+
+def note_pause(conditions: Conditions, deployment: Obj) -> None:
+    """Time does not count while a deployment is paused; it starts anew when it goes on."""
+    reason = conditions.reason(PROGRESSING)
+    if not has_deadline(deployment) or reason == _TIMED_OUT:
+        return
+    if deployment["spec"].get("paused"):
+        conditions.put(PROGRESSING, "Unknown", _PAUSED, "Deployment is paused")
+    elif reason == _PAUSED:
+        conditions.put(PROGRESSING, "Unknown", _RESUMED, "Deployment is resumed")
+
+
+def note_available(conditions: Conditions, status: Obj, limits: Bounds) -> None:
+    if status.get("availableReplicas", 0) >= limits.least:
+        text = "Deployment has minimum availability."
+        conditions.put(AVAILABLE, "True", "MinimumReplicasAvailable", text)
+    else:
+        text = "Deployment does not have minimum availability."
+        conditions.put(AVAILABLE, "False", "MinimumReplicasUnavailable", text)
+
+
+def note_progress(
+    conditions: Conditions,
+    deployment: Obj,
+    status: Obj,
+    new: Obj | None,
+    now: datetime.datetime,
+) -> None:
+    """During a rollout: where it stands."""
+    if not has_deadline(deployment):
+        conditions.drop(PROGRESSING)
+        return
+    over = status.get("replicas", 0) == status.get("updatedReplicas", 0)
+    if over and conditions.reason(PROGRESSING) == _DONE:
+        return  # nothing is being rolled out
+    name = deployment["metadata"]["name"]
+    subject = f'ReplicaSet "{new["metadata"]["name"]}"' if new else f'Deployment "{name}"'
+    if is_complete(deployment, status):
+        text = f"{subject} has successfully progressed."
+        conditions.put(PROGRESSING, "True", _DONE, text)
+    elif _moved(deployment.get("status", {}), status):
+        text = f"{subject} is progressing."
+        conditions.put(PROGRESSING, "True", "ReplicaSetUpdated", text, news=True)
+    elif _has_timed_out(conditions, deployment, now):
+        text = f"{subject} has timed out progressing."
+        conditions.put(PROGRESSING, "False", _TIMED_OUT, text)
+
+
+def note_failures(conditions: Conditions, new: Obj | None, sets: Sequence[Obj]) -> None:
+    """What keeps a replica set from making pods, the new one's first."""
+    for each in [new, *sets]:
+        for condition in (each or {}).get("status", {}).get("conditions") or ():
+            if condition["type"] == FAILURE:
+                words = condition["status"], condition["reason"], condition["message"]
+                conditions.put(FAILURE, *words)
+                return
+    conditions.drop(FAILURE)
+
+
+def _has_timed_out(conditions: Conditions, deployment: Obj, now: datetime.datetime) -> bool:
+    current = conditions.get(PROGRESSING)
+    if current is None or current["reason"] == _DONE:
+        return False
+    return current["reason"] == _TIMED_OUT or _seconds_left(current, deployment, now) <= 0
+
+
+def _seconds_left(condition: Obj, deployment: Obj, now: datetime.datetime) -> float:
+    since = parse_time(condition.get("lastUpdateTime"))
+    deadline_s: int = deployment["spec"]["progressDeadlineSeconds"]
+    return deadline_s - (now - since).total_seconds()
+
+
+def seconds_to_deadline(deployment: Obj, status: Obj, now: datetime.datetime) -> float | None:
+    """When to look whether the rollout still stands still. None: nothing is awaited."""
+    if not has_deadline(deployment) or is_complete(deployment, status):
+        return None
+    for condition in status.get("conditions") or ():
+        if condition["type"] == PROGRESSING:
+            if condition["reason"] in (_DONE, _TIMED_OUT, _PAUSED):
+                return None
+            return max(0.1, _seconds_left(condition, deployment, now))
+    return None

@@ -1,0 +1,153 @@
+"""PodDisruptionBudgets: how many of their pods are healthy, and how many may be disturbed now."""
+
+import datetime
+import math
+from collections.abc import Iterable
+
+from kubeclient.mirror import Key, key_of
+from kubeclient.objects import Obj
+from kubeclient.resources import (
+    DEPLOYMENTS,
+    DISRUPTION_BUDGETS,
+    PODS,
+    REPLICA_SETS,
+    REPLICATION_CONTROLLERS,
+    STATEFUL_SETS,
+    Resource,
+)
+from kubeclient.selectors import from_object
+from localkube.controllers.pods import is_ready, is_terminating, parse_time
+from localkube.controllers.run import Context, Controller, Watch
+
+# An eviction that was charged and whose pod is still there after this long did not happen.
+_FORGET_AFTER_S = 120.0
+_BY_NAMESPACE = "namespace"
+
+
+async def reconcile(key: Key, context: Context) -> float | None:
+    budget = context.of(DISRUPTION_BUDGETS).get(key[1], key[0])
+    if budget is None:
+        return None
+    selector = from_object(budget["spec"].get("selector"))
+    pods = [
+        pod
+        for pod in context.of(PODS).by(_BY_NAMESPACE, key[0])
+        if selector.matches(pod["metadata"].get("labels") or {})
+    ]
+    known = budget.get("status", {})
+    disrupted = _still_disrupted(known.get("disruptedPods") or {}, pods, context.now())
+    status = _status(budget, pods, disrupted, context)
+    if status != known:
+        await context.kube.update_status(DISRUPTION_BUDGETS, {**budget, "status": status})
+    return _FORGET_AFTER_S if disrupted else None
+
+
+def _prepare(context: Context) -> None:
+    for resource in (PODS, DISRUPTION_BUDGETS):
+        context.of(resource).add_index(_BY_NAMESPACE, lambda obj: [obj["metadata"]["namespace"]])
+
+
+def _budgets_of_pod(pod: Obj, context: Context) -> Iterable[Key]:
+    labels = pod["metadata"].get("labels") or {}
+    for budget in context.of(DISRUPTION_BUDGETS).by(_BY_NAMESPACE, pod["metadata"]["namespace"]):
+        if from_object(budget["spec"].get("selector")).matches(labels):
+            yield key_of(budget)
+
+
+CONTROLLER = Controller(
+    "disruption-controller",
+    (Watch(DISRUPTION_BUDGETS), Watch(PODS, _budgets_of_pod)),
+    reconcile,
+    reads=(DEPLOYMENTS, REPLICA_SETS, REPLICATION_CONTROLLERS, STATEFUL_SETS),
+    prepare=_prepare,
+)
+
+
+def _still_disrupted(charged: Obj, pods: list[Obj], now: datetime.datetime) -> Obj:
+    """Evictions that the API server has charged and whose pods are not yet seen to go."""
+    there = {pod["metadata"]["name"] for pod in pods if not is_terminating(pod)}
+    limit = datetime.timedelta(seconds=_FORGET_AFTER_S)
+    return {
+        name: since
+        for name, since in charged.items()
+        if name in there and now - parse_time(since) < limit
+    }
+
+
+def _status(budget: Obj, pods: list[Obj], disrupted: Obj, context: Context) -> Obj:
+    healthy = sum(
+        is_ready(pod) and not is_terminating(pod) and pod["metadata"]["name"] not in disrupted
+        for pod in pods
+    )
+    expected, desired = _expected(budget["spec"], pods, context)
+    allowed = max(0, healthy - desired) if expected > 0 else 0
+    status: Obj = {
+        "currentHealthy": healthy,
+        "desiredHealthy": desired,
+        "disruptionsAllowed": allowed,
+        "expectedPods": expected,
+        "observedGeneration": budget["metadata"].get("generation", 0),
+        "conditions": [_condition(budget, allowed, context)],
+    }
+    if disrupted:
+        status["disruptedPods"] = disrupted
+    return status
+
+
+def _expected(spec: Obj, pods: list[Obj], context: Context) -> tuple[int, int]:
+    """How many pods there should be, and how many must stay healthy."""
+    minimum, maximum = spec.get("minAvailable"), spec.get("maxUnavailable")
+    if isinstance(minimum, int):
+        return len(pods), minimum
+    scale = _wanted_by_owners(pods, context)
+    if maximum is not None:
+        return scale, max(0, scale - _share(maximum, scale))
+    return scale, _share(minimum if minimum is not None else 1, scale)
+
+
+def _share(value: int | str, scale: int) -> int:
+    return value if isinstance(value, int) else math.ceil(int(value.rstrip("%")) * scale / 100)
+
+
+_OWNERS: dict[str, Resource] = {
+    "ReplicaSet": REPLICA_SETS,
+    "ReplicationController": REPLICATION_CONTROLLERS,
+    "StatefulSet": STATEFUL_SETS,
+    "Deployment": DEPLOYMENTS,
+}
+
+
+def _wanted_by_owners(pods: list[Obj], context: Context) -> int:
+    """Replicas of the workloads that own the pods, each counted once. Pods that belong to nobody
+    count as none, as in Kubernetes: a share of them says nothing."""
+    wanted: dict[str, int] = {}
+    for pod in pods:
+        namespace, owner = pod["metadata"]["namespace"], _owner(pod)
+        while owner is not None and owner["kind"] in _OWNERS:
+            found = context.of(_OWNERS[owner["kind"]]).get(owner["name"], namespace)
+            if found is None:
+                break
+            owner = _owner(found)
+            if owner is None:
+                wanted[found["metadata"]["uid"]] = found["spec"].get("replicas", 1)
+    return sum(wanted.values())
+
+
+def _owner(obj: Obj) -> Obj | None:
+    owners = obj["metadata"].get("ownerReferences") or ()
+    return next((owner for owner in owners if owner.get("controller")), None)
+
+
+def _condition(budget: Obj, allowed: int, context: Context) -> Obj:
+    condition: Obj = {
+        "type": "DisruptionAllowed",
+        "status": "True" if allowed else "False",
+        "reason": "SufficientPods" if allowed else "InsufficientPods",
+        "message": "",
+        "observedGeneration": budget["metadata"].get("generation", 0),
+    }
+    for known in budget.get("status", {}).get("conditions") or ():
+        if known["type"] == condition["type"] and known["status"] == condition["status"]:
+            return {**condition, "lastTransitionTime": known["lastTransitionTime"]}
+    stamp = context.now().strftime("%Y-%m-%dT%H:%M:%SZ")
+    return {**condition, "lastTransitionTime": stamp}

@@ -1,0 +1,227 @@
+"""Services with a selector: which pods stand behind them, as EndpointSlices and as Endpoints."""
+
+import contextlib
+from collections.abc import Iterable
+
+from kubeclient.errors import NotFound
+from kubeclient.mirror import Key, key_of
+from kubeclient.objects import Obj
+from kubeclient.resources import ENDPOINT_SLICES, ENDPOINTS, PODS, SERVICES
+from kubeclient.selectors import from_object
+from localkube.controllers.pods import controller_reference, is_ready
+from localkube.controllers.run import Context, Controller, Watch
+
+SERVICE_NAME = "kubernetes.io/service-name"
+MANAGED_BY = "endpointslice.kubernetes.io/managed-by"
+_MANAGER = "endpointslice-controller.k8s.io"
+_SLICE_LIMIT = 100
+_BY_NAMESPACE, _BY_SERVICE = "namespace", "service"
+
+
+async def reconcile(key: Key, context: Context) -> float | None:
+    service = context.of(SERVICES).get(key[1], key[0])
+    selector = (service or {}).get("spec", {}).get("selector")
+    if service is None or not selector:
+        return None
+    chosen = from_object({"matchLabels": selector})
+    pods = [
+        pod
+        for pod in context.of(PODS).by(_BY_NAMESPACE, key[0])
+        if chosen.matches(pod["metadata"].get("labels") or {}) and _has_address(pod)
+    ]
+    pods.sort(key=lambda pod: str(pod["metadata"]["name"]))
+    await _write_slices(service, pods, context)
+    await _write_endpoints(service, pods, context)
+    return None
+
+
+def _prepare(context: Context) -> None:
+    context.of(PODS).add_index(_BY_NAMESPACE, lambda pod: [pod["metadata"]["namespace"]])
+    context.of(SERVICES).add_index(_BY_NAMESPACE, lambda s: [s["metadata"]["namespace"]])
+    context.of(ENDPOINT_SLICES).add_index(_BY_SERVICE, _service_of_slice)
+
+
+def _service_of_slice(endpoint_slice: Obj) -> list[str]:
+    metadata = endpoint_slice["metadata"]
+    name = (metadata.get("labels") or {}).get(SERVICE_NAME)
+    return [f"{metadata['namespace']}/{name}"] if name else []
+
+
+def _services_of_pod(pod: Obj, context: Context) -> Iterable[Key]:
+    labels = pod["metadata"].get("labels") or {}
+    for service in context.of(SERVICES).by(_BY_NAMESPACE, pod["metadata"]["namespace"]):
+        selector = service["spec"].get("selector")
+        if selector and from_object({"matchLabels": selector}).matches(labels):
+            yield key_of(service)
+
+
+def _slice_key(endpoint_slice: Obj, _: Context) -> Iterable[Key]:
+    for name in _service_of_slice(endpoint_slice):
+        namespace, service = name.split("/")
+        yield namespace, service
+
+
+CONTROLLER = Controller(
+    "endpoint-slice-controller",
+    (Watch(SERVICES), Watch(PODS, _services_of_pod), Watch(ENDPOINT_SLICES, _slice_key)),
+    reconcile,
+    reads=(ENDPOINTS,),
+    prepare=_prepare,
+)
+
+
+def _has_address(pod: Obj) -> bool:
+    status = pod.get("status", {})
+    return bool(status.get("podIP")) and status.get("phase") not in ("Succeeded", "Failed")
+
+
+def target_port(service_port: Obj, pod: Obj) -> int | None:
+    """The number behind the service's targetPort, which may be the name of a container's port."""
+    wanted = service_port.get("targetPort", service_port["port"])
+    if isinstance(wanted, int):
+        return wanted
+    for container in pod["spec"]["containers"]:
+        for port in container.get("ports") or ():
+            same_protocol = port.get("protocol", "TCP") == service_port.get("protocol", "TCP")
+            if port.get("name") == wanted and same_protocol:
+                number: int = port["containerPort"]
+                return number
+    return None
+
+
+def _ports(service: Obj, pod: Obj) -> tuple[tuple[str, str, int], ...]:
+    found = (
+        (port.get("name", ""), port.get("protocol", "TCP"), target_port(port, pod))
+        for port in service["spec"].get("ports") or ()
+    )
+    return tuple((name, protocol, number) for name, protocol, number in found if number)
+
+
+def _is_serving(service: Obj, pod: Obj) -> bool:
+    return is_ready(pod) or bool(service["spec"].get("publishNotReadyAddresses"))
+
+
+def _endpoint(service: Obj, pod: Obj) -> Obj:
+    terminating = "deletionTimestamp" in pod["metadata"]
+    serving = _is_serving(service, pod)
+    return {
+        "addresses": [pod["status"]["podIP"]],
+        "conditions": {
+            "ready": serving and not terminating,
+            "serving": serving,
+            "terminating": terminating,
+        },
+        "nodeName": pod["spec"]["nodeName"],
+        "targetRef": _reference(pod),
+    } | ({"hostname": pod["spec"]["hostname"]} if pod["spec"].get("hostname") else {})
+
+
+def _reference(pod: Obj) -> Obj:
+    metadata = pod["metadata"]
+    return {
+        "kind": "Pod",
+        "name": metadata["name"],
+        "namespace": metadata["namespace"],
+        "uid": metadata["uid"],
+    }
+
+
+async def _write_slices(service: Obj, pods: list[Obj], context: Context) -> None:
+    metadata = service["metadata"]
+    groups: dict[tuple[tuple[str, str, int], ...], list[Obj]] = {}
+    for pod in pods:
+        groups.setdefault(_ports(service, pod), []).append(_endpoint(service, pod))
+    wanted = [
+        (ports, endpoints[start : start + _SLICE_LIMIT])
+        for ports, endpoints in sorted(groups.items())
+        for start in range(0, len(endpoints), _SLICE_LIMIT)
+    ] or [((), [])]
+    mine = [
+        found
+        for found in context.of(ENDPOINT_SLICES).by(
+            _BY_SERVICE, f"{metadata['namespace']}/{metadata['name']}"
+        )
+        if (found["metadata"].get("labels") or {}).get(MANAGED_BY) == _MANAGER
+    ]
+    mine.sort(key=lambda found: str(found["metadata"]["name"]))
+    for index, (ports, endpoints) in enumerate(wanted):
+        known = mine[index] if index < len(mine) else None
+        await _write_slice(service, ports, endpoints, known, context)
+    for surplus in mine[len(wanted) :]:
+        with contextlib.suppress(NotFound):
+            await context.kube.delete(
+                ENDPOINT_SLICES, surplus["metadata"]["name"], metadata["namespace"]
+            )
+
+
+async def _write_slice(
+    service: Obj,
+    ports: tuple[tuple[str, str, int], ...],
+    endpoints: list[Obj],
+    known: Obj | None,
+    context: Context,
+) -> None:
+    content: Obj = {
+        "addressType": "IPv4",
+        "endpoints": endpoints,
+        "ports": [{"name": n, "protocol": p, "port": number} for n, p, number in ports],
+    }
+    if known is not None:
+        if any(known.get(key) != value for key, value in content.items()):
+            await context.kube.update(ENDPOINT_SLICES, {**known, **content})
+        return
+    metadata = service["metadata"]
+    labels = {**(metadata.get("labels") or {}), SERVICE_NAME: metadata["name"]}
+    labels[MANAGED_BY] = _MANAGER
+    if service["spec"].get("clusterIP") == "None":
+        labels["service.kubernetes.io/headless"] = ""
+    fresh = {
+        "apiVersion": "discovery.k8s.io/v1",
+        "kind": "EndpointSlice",
+        "metadata": {
+            "generateName": f"{metadata['name']}-",
+            "namespace": metadata["namespace"],
+            "labels": labels,
+            "ownerReferences": [controller_reference(service, SERVICES)],
+        },
+        **content,
+    }
+    await context.kube.create(ENDPOINT_SLICES, fresh)
+
+
+async def _write_endpoints(service: Obj, pods: list[Obj], context: Context) -> None:
+    """The older form of the same; clients from before 1.21 read it."""
+    metadata = service["metadata"]
+    subsets: dict[tuple[tuple[str, str, int], ...], Obj] = {}
+    for pod in pods:
+        if "deletionTimestamp" in pod["metadata"]:
+            continue
+        ports = _ports(service, pod)
+        subset = subsets.setdefault(ports, {})
+        kind = "addresses" if _is_serving(service, pod) else "notReadyAddresses"
+        address = {
+            "ip": pod["status"]["podIP"],
+            "nodeName": pod["spec"]["nodeName"],
+            "targetRef": _reference(pod),
+        }
+        subset.setdefault(kind, []).append(address)
+        if ports:
+            subset["ports"] = [
+                {"port": number, "protocol": p} | ({"name": n} if n else {})
+                for n, p, number in ports
+            ]
+    wanted = [subsets[ports] for ports in sorted(subsets)]
+    known = context.of(ENDPOINTS).get(metadata["name"], metadata["namespace"])
+    if known is None:
+        fresh = {
+            "apiVersion": "v1",
+            "kind": "Endpoints",
+            "metadata": {
+                "name": metadata["name"],
+                "namespace": metadata["namespace"],
+                "labels": {"endpoints.kubernetes.io/managed-by": "endpoint-controller"},
+            },
+        }
+        await context.kube.create(ENDPOINTS, fresh | ({"subsets": wanted} if wanted else {}))
+    elif (known.get("subsets") or []) != wanted:
+        await context.kube.update(ENDPOINTS, {**known, "subsets": wanted})

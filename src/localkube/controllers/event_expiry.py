@@ -1,0 +1,39 @@
+"""Events are forgotten an hour after they last happened."""
+
+import contextlib
+import datetime
+
+from kubeclient.errors import NotFound
+from kubeclient.mirror import Key
+from kubeclient.objects import Obj
+from kubeclient.resources import EVENTS
+from localkube.controllers.pods import parse_time
+from localkube.controllers.run import Context, Controller, Watch
+
+KEPT = datetime.timedelta(hours=1)
+
+
+async def reconcile(key: Key, context: Context) -> float | None:
+    event = context.of(EVENTS).get(key[1], key[0])
+    if event is None:
+        return None
+    left_s = (_last(event) + KEPT - context.now()).total_seconds()
+    if left_s > 0:
+        return left_s
+    with contextlib.suppress(NotFound):
+        await context.kube.delete(EVENTS, key[1], key[0])
+    return None
+
+
+def _last(event: Obj) -> datetime.datetime:
+    """The latest time in it: what happened long ago may have been told only now."""
+    stamps = (
+        event["metadata"]["creationTimestamp"],
+        (event.get("series") or {}).get("lastObservedTime"),
+        event.get("lastTimestamp"),
+        event.get("eventTime"),
+    )
+    return max(parse_time(stamp) for stamp in stamps if stamp)
+
+
+CONTROLLER = Controller("event-expiry", (Watch(EVENTS),), reconcile, workers=1)

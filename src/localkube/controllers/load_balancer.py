@@ -1,0 +1,270 @@
+"""LoadBalancer services: a loopback address of their own, and a real TCP proxy to their pods.
+
+Where a port may not be bound (below 1024, without the right), a free one is taken instead and
+shown: in the annotation, in an event, and by `kubectl get service`'s external address with it.
+"""
+
+import asyncio
+import contextlib
+import ipaddress
+import itertools
+import logging
+import socket
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+
+from kubeclient.errors import NotFound
+from kubeclient.events import NORMAL, WARNING
+from kubeclient.mirror import Key
+from kubeclient.objects import Obj
+from kubeclient.resources import PODS, SERVICES
+from kubeclient.selectors import from_object
+from localkube.controllers.endpoints import target_port
+from localkube.controllers.pods import is_active, is_ready
+from localkube.controllers.run import Context, Controller, Watch
+from localkube.node_streams import Connection
+
+log = logging.getLogger(__name__)
+
+# A connection to a port of a pod: (node, pod uid, port). Raises NodeRefusal or OSError.
+Dial = Callable[[str, str, int], Awaitable[Connection]]
+
+_CHUNK = 64 * 1024
+_ADDRESSES_TRIED = 250
+_SHARED = "127.0.0.1"  # where services go that cannot have an address of their own
+_BY_NAMESPACE = "namespace"
+
+
+@dataclass(slots=True)
+class _Front:
+    """What listens for one service."""
+
+    address: str
+    annotation: str  # on the service: which port is served on which other port
+    servers: dict[int, asyncio.Server] = field(default_factory=dict)  # by the service's port
+    bound: dict[int, int] = field(default_factory=dict)  # service port -> port really bound
+    turn: "itertools.count[int]" = field(default_factory=itertools.count)
+
+    def close(self) -> None:
+        for server in self.servers.values():
+            server.close()
+
+
+def controller(dial: Dial, annotation: str) -> Controller:
+    """`annotation` records, on a service, which port is served on which other port."""
+    fronts: dict[Key, _Front] = {}
+
+    async def reconcile(key: Key, context: Context) -> float | None:
+        service = context.of(SERVICES).get(key[1], key[0])
+        wanted = service is not None and service["spec"].get("type") == "LoadBalancer"
+        if service is None or not wanted or "deletionTimestamp" in service["metadata"]:
+            front = fronts.pop(key, None)
+            if front is not None:
+                front.close()
+            if service is not None:
+                await _write(service, {}, _Front("", annotation), context)
+            return None
+        await _serve(service, key, context, fronts, dial, annotation)
+        return None
+
+    return Controller(
+        "service-controller",
+        (Watch(SERVICES),),
+        reconcile,
+        reads=(PODS,),
+        workers=1,
+        prepare=lambda context: context.of(PODS).add_index(
+            _BY_NAMESPACE, lambda pod: [pod["metadata"]["namespace"]]
+        ),
+    )
+
+
+async def _serve(
+    service: Obj,
+    key: Key,
+    context: Context,
+    fronts: dict[Key, _Front],
+    dial: Dial,
+    annotation: str,
+) -> None:
+    ports = [
+        port["port"]
+        for port in service["spec"].get("ports") or ()
+        if port.get("protocol", "TCP") == "TCP"
+    ]
+    front = fronts.get(key)
+    if front is None:
+        taken = {other.address for other in fronts.values()}
+        address = await _claim_address(service, ports, taken)
+        if address is None:
+            context.events.event(
+                service, WARNING, "SyncLoadBalancerFailed", "no loopback address is free"
+            )
+            return
+        fronts[key] = front = _Front(address, annotation)
+    for gone in front.servers.keys() - set(ports):
+        front.servers.pop(gone).close()
+        front.bound.pop(gone)
+    for port in ports:
+        if port not in front.servers:
+            await _listen(front, port, key, context, dial)
+    await _write(service, {"ip": front.address}, front, context)
+
+
+async def _claim_address(service: Obj, ports: list[int], taken: set[str]) -> str | None:
+    """The address that it had before a restart, or the first where nobody else listens."""
+    known = (service.get("status", {}).get("loadBalancer") or {}).get("ingress") or ()
+    said: list[str | None] = [
+        service["spec"].get("loadBalancerIP"),
+        *(entry.get("ip") for entry in known),
+    ]
+    wanted = (address for address in said if address and is_loopback(address))
+    fresh = (f"127.96.{n // 250}.{n % 250 + 1}" for n in range(_ADDRESSES_TRIED))
+    for address in itertools.chain(wanted, fresh):
+        if address not in taken and await _is_free(address, ports):
+            return address
+    return _SHARED if _can_bind(_SHARED) else None
+
+
+def is_loopback(address: str) -> bool:
+    """Nothing here is ever offered to other machines, whatever a service asks for."""
+    try:
+        return ipaddress.IPv4Address(address).is_loopback
+    except ValueError:
+        return False
+
+
+def _can_bind(address: str) -> bool:
+    """Some systems have no other loopback address than the first."""
+    with socket.socket() as probe:
+        try:
+            probe.bind((address, 0))
+        except OSError:
+            return False
+    return True
+
+
+async def _is_free(address: str, ports: list[int]) -> bool:
+    if not _can_bind(address):
+        return False
+    for port in ports:
+        try:
+            reader_writer = asyncio.open_connection(address, port)
+            _, writer = await asyncio.wait_for(reader_writer, 0.2)
+        except (OSError, TimeoutError):
+            continue
+        writer.close()
+        return False
+    return True
+
+
+async def _listen(front: _Front, port: int, key: Key, context: Context, dial: Dial) -> None:
+    async def accepted(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await _forward(reader, writer, lambda: _connect(key, port, front, context, dial))
+
+    service = context.of(SERVICES).get(key[1], key[0])
+    for attempt in (port, *_bound_before(service, port, front.annotation), 0):
+        try:
+            server = await asyncio.start_server(accepted, front.address, attempt)
+        except OSError as error:
+            log.info("port not bound", extra={"port": attempt, "error": str(error)})
+            continue
+        front.servers[port] = server
+        front.bound[port] = server.sockets[0].getsockname()[1]
+        break
+    bound = front.bound.get(port)
+    if service is not None and bound is not None and bound != port:
+        where = f"{front.address}:{bound}"
+        text = f"port {port} may not be bound by this user: it is served on {where}"
+        context.events.event(service, NORMAL, "LoadBalancerPort", text)
+
+
+def _bound_before(service: Obj | None, port: int, annotation: str) -> list[int]:
+    """The port that stood in for it before a restart: people have it in their bookmarks."""
+    annotations = (service or {}).get("metadata", {}).get("annotations") or {}
+    pairs = annotations.get(annotation, "").split(",")
+    found = dict(pair.split("=", 1) for pair in pairs if "=" in pair)
+    number = found.get(str(port), "")
+    return [int(number)] if number.isascii() and number.isdigit() and int(number) < 65536 else []
+
+
+async def _connect(
+    key: Key, port: int, front: _Front, context: Context, dial: Dial
+) -> Connection | None:
+    """To the next ready pod in turn that takes the connection."""
+    service = context.of(SERVICES).get(key[1], key[0])
+    selector = (service or {}).get("spec", {}).get("selector")
+    if service is None or not selector:
+        return None
+    chosen = from_object({"matchLabels": selector})
+    pods = [
+        pod
+        for pod in context.of(PODS).by(_BY_NAMESPACE, key[0])
+        if chosen.matches(pod["metadata"].get("labels") or {}) and is_active(pod) and is_ready(pod)
+    ]
+    entry = next(p for p in service["spec"]["ports"] if p["port"] == port)
+    start = next(front.turn)
+    for offset in range(len(pods)):
+        pod = pods[(start + offset) % len(pods)]
+        number = target_port(entry, pod)
+        if number is None:
+            continue
+        try:
+            return await dial(pod["spec"]["nodeName"], pod["metadata"]["uid"], number)
+        except Exception as error:  # noqa: BLE001  # refused here: the next pod may take it
+            log.debug("pod not reached", extra={"error": str(error)})
+    return None
+
+
+async def _forward(
+    reader: asyncio.StreamReader,
+    writer: asyncio.StreamWriter,
+    connect: Callable[[], Awaitable[Connection | None]],
+) -> None:
+    connection = None
+    try:
+        connection = await connect()
+        if connection is None:
+            return
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(_upload(reader, connection))
+            tasks.create_task(_download(connection, writer))
+    except* OSError:
+        pass  # one side hung up
+    finally:
+        if connection is not None:
+            with contextlib.suppress(OSError):
+                await connection.close()
+        writer.close()
+
+
+async def _upload(reader: asyncio.StreamReader, connection: Connection) -> None:
+    while data := await reader.read(_CHUNK):
+        await connection.write(data)
+    await connection.close_write()
+
+
+async def _download(connection: Connection, writer: asyncio.StreamWriter) -> None:
+    while data := await connection.read():
+        writer.write(data)
+        await writer.drain()
+    if writer.can_write_eof():
+        writer.write_eof()
+
+
+async def _write(service: Obj, ingress: Obj, front: _Front, context: Context) -> None:
+    metadata = service["metadata"]
+    moved = {port: real for port, real in front.bound.items() if port != real}
+    note = ",".join(f"{port}={real}" for port, real in sorted(moved.items())) or None
+    known_note = (metadata.get("annotations") or {}).get(front.annotation)
+    if known_note != note:
+        change = {"metadata": {"annotations": {front.annotation: note}}}
+        with contextlib.suppress(NotFound):
+            path = SERVICES.path(metadata["namespace"], metadata["name"])
+            await context.kube.patch(path, change)
+    wanted = {"ingress": [{**ingress, "ipMode": "VIP"}]} if ingress else {}
+    if (service.get("status", {}).get("loadBalancer") or {}) != wanted:
+        status = {"status": {"loadBalancer": wanted or None}}
+        with contextlib.suppress(NotFound):
+            path = SERVICES.path(metadata["namespace"], metadata["name"], "status")
+            await context.kube.patch(path, status)

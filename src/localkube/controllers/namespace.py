@@ -1,0 +1,126 @@
+"""Namespaces on their way out: delete what is in them, then let them go."""
+
+import contextlib
+from collections import Counter
+from typing import NamedTuple
+
+from kubeclient.errors import Conflict, NotFound, Refused
+from kubeclient.mirror import Key
+from kubeclient.objects import Obj
+from kubeclient.resources import NAMESPACES, Resource
+from localkube.controllers.api_resources import namespaced_resources
+from localkube.controllers.pods import stamp
+from localkube.controllers.run import Context, Controller, Watch
+
+_LOOK_AGAIN_S = 0.5
+_BACKGROUND: Obj = {"propagationPolicy": "Background"}
+
+_CONTENT, _FINALIZERS = "NamespaceContentRemaining", "NamespaceFinalizersRemaining"
+# Reason and message while there is nothing to complain of.
+_ALL_WELL = {
+    "NamespaceDeletionDiscoveryFailure": (
+        "ResourcesDiscovered",
+        "All resources successfully discovered",
+    ),
+    "NamespaceDeletionGroupVersionParsingFailure": (
+        "ParsedGroupVersions",
+        "All legacy kube types successfully parsed",
+    ),
+    "NamespaceDeletionContentFailure": (
+        "ContentDeleted",
+        "All content successfully deleted, may be waiting on finalization",
+    ),
+    _CONTENT: ("ContentRemoved", "All content successfully removed"),
+    _FINALIZERS: ("ContentHasNoFinalizers", "All content-preserving finalizers finished"),
+}
+
+
+class Left(NamedTuple):
+    """What has not gone yet."""
+
+    objects: Counter[str]  # by resource
+    finalizers: Counter[str]  # how many objects each of them holds
+
+
+async def reconcile(key: Key, context: Context) -> float | None:
+    namespace = context.of(NAMESPACES).get(key[1])
+    if namespace is None or "deletionTimestamp" not in namespace["metadata"]:
+        return None
+    left = Left(Counter(), Counter())
+    for resource in await namespaced_resources(context.kube):
+        for obj in await _empty(context, resource, key[1]):
+            left.objects[f"{resource.plural}.{resource.group}"] += 1
+            left.finalizers.update(obj["metadata"].get("finalizers") or ())
+    if left.objects:
+        await _write_conditions(context, namespace, left)
+        return _LOOK_AGAIN_S
+    await _finalize(context, key[1])
+    return None
+
+
+async def _empty(context: Context, resource: Resource, namespace: str) -> list[Obj]:
+    """Deletes all of one kind; returns the metadata of those that are still there."""
+    listing = await context.kube.list(resource, namespace, query={"limit": "1"})
+    if not listing.items:
+        return []
+    await context.kube.delete(resource, "", namespace, options=_BACKGROUND)
+    return (await context.kube.list(resource, namespace, metadata_only=True)).items
+
+
+async def _write_conditions(context: Context, namespace: Obj, left: Left) -> None:
+    known = {c["type"]: c for c in namespace.get("status", {}).get("conditions") or ()}
+    wanted = conditions(left, known, stamp(context.now()))
+    if wanted == list(known.values()):
+        return
+    path = NAMESPACES.path(name=namespace["metadata"]["name"], subresource="status")
+    with contextlib.suppress(NotFound, Conflict):  # it has moved on meanwhile
+        await context.kube.patch(path, {"status": {"conditions": wanted}})
+
+
+def conditions(left: Left, known: dict[str, Obj], now: str) -> list[Obj]:
+    troubles = {}
+    if left.objects:
+        listed = ", ".join(
+            sorted(f"{name} has {count} resource instances" for name, count in left.objects.items())
+        )
+        troubles[_CONTENT] = ("SomeResourcesRemain", f"Some resources are remaining: {listed}")
+    if left.finalizers:
+        listed = ", ".join(
+            sorted(
+                f"{name} in {count} resource instances" for name, count in left.finalizers.items()
+            )
+        )
+        text = f"Some content in the namespace has finalizers remaining: {listed}"
+        troubles[_FINALIZERS] = ("SomeFinalizersRemain", text)
+    made = []
+    for kind, well in _ALL_WELL.items():
+        reason, message = troubles.get(kind, well)
+        status = "True" if kind in troubles else "False"
+        before = known.get(kind, {})
+        same = (before.get("status"), before.get("reason")) == (status, reason)
+        made.append(
+            {
+                "type": kind,
+                "status": status,
+                "reason": reason,
+                "message": message,
+                "lastTransitionTime": before["lastTransitionTime"] if same else now,
+            }
+        )
+    return made
+
+
+async def _finalize(context: Context, name: str) -> None:
+    try:
+        namespace = await context.kube.get(NAMESPACES, name)
+        finalizers = namespace["spec"].get("finalizers") or []
+        namespace["spec"]["finalizers"] = [f for f in finalizers if f != "kubernetes"]
+        await context.kube.update(NAMESPACES, namespace, "finalize")
+    except NotFound:
+        pass
+    except Refused as error:
+        if error.code != 409:
+            raise
+
+
+CONTROLLER = Controller("namespace-controller", (Watch(NAMESPACES),), reconcile)

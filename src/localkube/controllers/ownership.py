@@ -1,0 +1,211 @@
+"""Who belongs to whom: pods, replica sets and revisions belong to the owner that they name as
+their controller. Orphans that fit an owner's selector are adopted; those of its own that no
+longer fit are let go.
+
+Both ways of looking go by one label that the selector wants, never through all objects: which
+orphans suit an owner (an index of the mirror), and which owners suit an orphan (`Adopters`).
+"""
+
+import contextlib
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from kubeclient.client import STRATEGIC_PATCH
+from kubeclient.errors import Conflict, NotFound, Refused
+from kubeclient.mirror import Key, Mirror, controller_uid, key_of
+from kubeclient.objects import Obj
+from kubeclient.resources import Resource
+from kubeclient.selectors import NOTHING, LabelSelector, SelectorError, from_object
+from localkube.controllers.pods import controller_reference, is_terminating
+from localkube.controllers.run import Context, KeysOf
+
+BY_CONTROLLER, _BY_LABEL = "controller", "orphans"
+
+
+def add_indexes(mirror: Mirror) -> None:
+    """Before `candidates` is asked."""
+    mirror.add_index(BY_CONTROLLER, lambda obj: [controller_uid(obj)])
+    mirror.add_index(_BY_LABEL, _orphan_keys)
+
+
+def _orphan_keys(obj: Obj) -> list[str]:
+    """The places where owners look for this orphan."""
+    if controller_uid(obj):
+        return []
+    metadata = obj["metadata"]
+    namespace = metadata.get("namespace", "")
+    labels = metadata.get("labels") or {}
+    return [f"{namespace}/", *(f"{namespace}/{name}={value}" for name, value in labels.items())]
+
+
+def _place(namespace: str, selector: Obj) -> str:
+    """Where all orphans are that the selector can match."""
+    wanted = selector.get("matchLabels") or {}
+    for name in sorted(wanted):
+        return f"{namespace}/{name}={wanted[name]}"
+    return f"{namespace}/"
+
+
+def selector_of(owner: Obj) -> LabelSelector:
+    """One that would select everything, or makes no sense, selects nothing."""
+    selector = owner["spec"].get("selector")
+    try:
+        compiled = from_object(_as_object(selector))
+    except SelectorError:
+        return NOTHING
+    return NOTHING if compiled.everything else compiled
+
+
+def _as_object(selector: Obj | None) -> Obj | None:
+    """A ReplicationController has the labels alone."""
+    if selector is None or "matchLabels" in selector or "matchExpressions" in selector:
+        return selector
+    return {"matchLabels": selector}
+
+
+def candidates(mirror: Mirror, owner: Obj) -> list[Obj]:
+    """What belongs to the owner, and the orphans that might."""
+    return mirror.by(BY_CONTROLLER, owner["metadata"]["uid"]) + orphans(mirror, owner)
+
+
+def orphans(mirror: Mirror, owner: Obj) -> list[Obj]:
+    selector = _as_object(owner["spec"].get("selector"))
+    if not selector:
+        return []
+    return mirror.by(_BY_LABEL, _place(owner["metadata"].get("namespace", ""), selector))
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    keep: list[Obj]
+    adopt: list[Obj]
+    release: list[Obj]
+
+
+def judge(owner: Obj, found: Iterable[Obj], fits: Callable[[Obj], bool]) -> Claim:
+    """An owner on its way out neither adopts nor releases; nothing on its way out is adopted."""
+    claim = Claim([], [], [])
+    uid, leaving = owner["metadata"]["uid"], is_terminating(owner)
+    for obj in found:
+        controller = controller_uid(obj)
+        if controller == uid:
+            if fits(obj):
+                claim.keep.append(obj)
+            elif not leaving:
+                claim.release.append(obj)
+        elif not (controller or leaving or is_terminating(obj)) and fits(obj):
+            claim.adopt.append(obj)
+    return claim
+
+
+@dataclass(frozen=True, slots=True)
+class Ties:
+    """What an owner's own objects carry besides the reference to it."""
+
+    resource: Resource  # of the owner
+    finalizer: str = ""
+
+
+async def claim(
+    context: Context, owner: Obj, ties: Ties, resource: Resource, judged: Claim
+) -> list[Obj]:
+    """Adopts and releases as judged; returns the owner's own."""
+    own = list(judged.keep)
+    if judged.adopt and await _is_still_there(context, owner, ties.resource):
+        for obj in judged.adopt:
+            with contextlib.suppress(NotFound):
+                own.append(await _adopt(context, owner, ties, resource, obj))
+    for obj in judged.release:
+        await _release(context, owner, ties, resource, obj)
+    return own
+
+
+async def _is_still_there(context: Context, owner: Obj, resource: Resource) -> bool:
+    """Asked of the server: an owner that has just been deleted must not adopt."""
+    metadata = owner["metadata"]
+    try:
+        fresh = await context.kube.get(resource, metadata["name"], metadata["namespace"])
+    except NotFound:
+        return False
+    return fresh["metadata"]["uid"] == metadata["uid"] and not is_terminating(fresh)
+
+
+async def _adopt(context: Context, owner: Obj, ties: Ties, resource: Resource, obj: Obj) -> Obj:
+    change: Obj = {
+        "uid": obj["metadata"]["uid"],
+        "ownerReferences": [controller_reference(owner, ties.resource)],
+    }
+    if ties.finalizer:
+        change["finalizers"] = [ties.finalizer]
+    return await _patch(context, resource, obj, change)
+
+
+async def _release(context: Context, owner: Obj, ties: Ties, resource: Resource, obj: Obj) -> None:
+    change: Obj = {
+        "uid": obj["metadata"]["uid"],
+        "ownerReferences": [{"$patch": "delete", "uid": owner["metadata"]["uid"]}],
+    }
+    if ties.finalizer:
+        change["$deleteFromPrimitiveList/finalizers"] = [ties.finalizer]
+    try:
+        await _patch(context, resource, obj, change)
+    except NotFound:
+        pass
+    except Conflict:
+        raise
+    except Refused as error:
+        if error.code != 422:  # it belongs to nobody any more
+            raise
+
+
+async def _patch(context: Context, resource: Resource, obj: Obj, change: Obj) -> Obj:
+    metadata = obj["metadata"]
+    path = resource.path(metadata["namespace"], metadata["name"])
+    return await context.kube.patch(path, {"metadata": change}, content_type=STRATEGIC_PATCH)
+
+
+class Adopters:
+    """The owners of one kind, found by the labels of an orphan that may concern them."""
+
+    def __init__(self, kind: str) -> None:
+        self._kind = kind
+        self._at: dict[str, dict[Key, LabelSelector]] = {}
+
+    def follow(self, owners: Mirror) -> None:
+        owners.on_change(self._changed)
+
+    def keys(self) -> KeysOf:
+        """For a Watch: the owner that an object names, or all that would take it."""
+
+        def keys(obj: Obj, _: Context) -> Iterable[Key]:
+            metadata = obj["metadata"]
+            for owner in metadata.get("ownerReferences") or ():
+                if owner.get("controller"):
+                    if owner["kind"] == self._kind:
+                        yield metadata.get("namespace", ""), owner["name"]
+                    return
+            if not is_terminating(obj):
+                yield from self._takers(obj)
+
+        return keys
+
+    def _takers(self, obj: Obj) -> Iterable[Key]:
+        labels = obj["metadata"].get("labels") or {}
+        for place in _orphan_keys(obj):
+            for key, selector in self._at.get(place, {}).items():
+                if selector.matches(labels):
+                    yield key
+
+    def _changed(self, old: Obj | None, new: Obj | None) -> None:
+        if old is not None:
+            place, key = self._where(old)
+            self._at.get(place, {}).pop(key, None)
+            if not self._at.get(place, True):
+                del self._at[place]
+        if new is not None:
+            place, key = self._where(new)
+            self._at.setdefault(place, {})[key] = selector_of(new)
+
+    def _where(self, owner: Obj) -> tuple[str, Key]:
+        namespace = owner["metadata"].get("namespace", "")
+        return _place(namespace, _as_object(owner["spec"].get("selector")) or {}), key_of(owner)

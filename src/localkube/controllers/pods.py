@@ -1,0 +1,158 @@
+"""What controllers of pods share: pods from a template, and what state a pod is in. Pure."""
+
+import datetime
+import json
+import math
+
+import msgspec
+
+from kubeclient.objects import Obj
+from kubeclient.resources import Resource
+
+_SAFE = "bcdfghjklmnpqrstvwxz2456789"  # no vowels: no words
+_FNV_START, _FNV_PRIME = 0x811C9DC5, 0x01000193
+
+
+def controller_reference(owner: Obj, resource: Resource) -> Obj:
+    return {
+        "apiVersion": resource.api_version,
+        "kind": resource.kind,
+        "name": owner["metadata"]["name"],
+        "uid": owner["metadata"]["uid"],
+        "controller": True,
+        "blockOwnerDeletion": True,
+    }
+
+
+def pod_from_template(owner: Obj, resource: Resource, template: Obj) -> Obj:
+    """A pod without a name yet; the server makes one unless the caller gives it."""
+    given = template.get("metadata") or {}
+    metadata: Obj = {
+        "generateName": f"{owner['metadata']['name']}-",
+        "namespace": owner["metadata"]["namespace"],
+        "ownerReferences": [controller_reference(owner, resource)],
+    }
+    for key, empty in (("labels", {}), ("annotations", {}), ("finalizers", [])):
+        if given.get(key):
+            metadata[key] = type(empty)(given[key])
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": template["spec"]}
+
+
+def content_hash(content: Obj, collisions: int = 0) -> str:
+    """A short name for some content, of the letters and digits that Kubernetes uses: equal
+    content, equal names. `collisions` makes another one where a name is taken."""
+    text = json.dumps(content, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    number = _FNV_START
+    for byte in f"{text}{collisions}".encode():
+        number = (number * _FNV_PRIME & 0xFFFFFFFF) ^ byte
+    return "".join(_SAFE[ord(digit) % len(_SAFE)] for digit in str(number))
+
+
+def is_active(pod: Obj) -> bool:
+    """Neither finished nor on its way out."""
+    return not is_finished(pod) and not is_terminating(pod)
+
+
+def is_finished(pod: Obj) -> bool:
+    return pod.get("status", {}).get("phase") in ("Succeeded", "Failed")
+
+
+def is_terminating(obj: Obj) -> bool:
+    return "deletionTimestamp" in obj["metadata"]
+
+
+def label(obj: Obj, name: str) -> str:
+    return str((obj["metadata"].get("labels") or {}).get(name, ""))
+
+
+def annotation(obj: Obj, name: str) -> str:
+    return str((obj["metadata"].get("annotations") or {}).get(name, ""))
+
+
+def ready_since(pod: Obj) -> datetime.datetime | None:
+    for condition in pod.get("status", {}).get("conditions") or ():
+        if condition["type"] == "Ready" and condition["status"] == "True":
+            return parse_time(condition.get("lastTransitionTime"))
+    return None
+
+
+def is_ready(pod: Obj) -> bool:
+    return ready_since(pod) is not None
+
+
+def seconds_to_available(pod: Obj, min_ready_s: int, now: datetime.datetime) -> float | None:
+    """0 when it is available now; None when it is not even ready."""
+    since = ready_since(pod)
+    if since is None:
+        return None
+    return max(0.0, min_ready_s - (now - since).total_seconds()) if min_ready_s else 0.0
+
+
+def parse_time(text: str | None) -> datetime.datetime:
+    """RFC 3339; the beginning of time when there is none."""
+    if not text:
+        return datetime.datetime.fromtimestamp(0, datetime.UTC)
+    return datetime.datetime.fromisoformat(text.replace("Z", "+00:00"))
+
+
+def stamp(time: datetime.datetime) -> str:
+    return time.strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+class Standing(msgspec.Struct, frozen=True, gc=False):
+    """What decides who goes when there are too many."""
+
+    uid: str
+    placed: bool
+    phase: int  # the further, the higher
+    ready_since_s: float | None
+    cost: int
+    restarts: int
+    created_s: float
+
+
+def standing_of(pod: Obj) -> Standing:
+    status, metadata = pod.get("status", {}), pod["metadata"]
+    since = ready_since(pod)
+    restarts = [c.get("restartCount", 0) for c in status.get("containerStatuses") or ()]
+    return Standing(
+        uid=metadata["uid"],
+        placed=bool(pod["spec"].get("nodeName")),
+        phase={"Pending": 0, "Unknown": 1, "Running": 2}.get(status.get("phase", ""), 0),
+        ready_since_s=None if since is None else since.timestamp(),
+        cost=_deletion_cost(pod),
+        restarts=max(restarts, default=0),
+        created_s=parse_time(metadata.get("creationTimestamp")).timestamp(),
+    )
+
+
+Rank = tuple[bool, int, bool, int, int, int, int, int, str]
+
+
+def deletion_rank(standing: Standing, neighbours: int, now_s: float) -> Rank:
+    """Sorts the pods that a smaller set misses least to the front, as Kubernetes ranks them: not
+    placed, not running, not ready, cheap by annotation, among many of its kind on one node
+    (`neighbours`), ready for a shorter time, restarted more often, younger. Times count by their
+    order of magnitude only, so that not always the same ones go."""
+    since_s = standing.ready_since_s
+    return (
+        standing.placed,
+        standing.phase,
+        since_s is not None,
+        standing.cost,
+        -neighbours,
+        0 if since_s is None else _magnitude(now_s - since_s),
+        -standing.restarts,
+        _magnitude(now_s - standing.created_s),
+        standing.uid,
+    )
+
+
+def _deletion_cost(pod: Obj) -> int:
+    text = annotation(pod, "controller.kubernetes.io/pod-deletion-cost") or "0"
+    digits = text[1:] if text[0] in "+-" else text
+    return int(text) if digits.isascii() and digits.isdigit() and len(digits) < 11 else 0
+
+
+def _magnitude(seconds: float) -> int:
+    return math.floor(math.log2(seconds)) if seconds >= 1 else -1

@@ -1,0 +1,133 @@
+"""ControllerRevisions: the versions of a template that a StatefulSet or DaemonSet has had.
+
+`data` is the strategic patch that `kubectl rollout undo` sends to bring a version back. A version
+that comes back keeps its name and gets the next number.
+"""
+
+from collections.abc import Sequence, Set
+
+from kubeclient.errors import AlreadyExists, NotFound
+from kubeclient.objects import Obj
+from kubeclient.resources import CONTROLLER_REVISIONS, Resource
+from localkube.controllers import ownership
+from localkube.controllers.pods import content_hash, controller_reference
+from localkube.controllers.run import Context
+
+POD_LABEL = "controller-revision-hash"  # on pods: which revision they were made from
+_HASH_LABELS = {"StatefulSet": "controller.kubernetes.io/hash", "DaemonSet": POD_LABEL}
+_LONGEST_PREFIX = 223
+
+
+def data_of(owner: Obj) -> Obj:
+    return {"spec": {"template": {**owner["spec"]["template"], "$patch": "replace"}}}
+
+
+def template_of(revision: Obj, owner: Obj) -> Obj:
+    """The template that the revision stands for; the owner's present one if it has none."""
+    spec = (revision.get("data") or {}).get("spec") or {}
+    template = spec.get("template") or owner["spec"]["template"]
+    return {key: value for key, value in template.items() if key != "$patch"}
+
+
+def ordered(revisions: Sequence[Obj]) -> list[Obj]:
+    """Oldest first."""
+
+    def age(revision: Obj) -> tuple[int, str, str]:
+        metadata = revision["metadata"]
+        return revision["revision"], metadata["creationTimestamp"], metadata["name"]
+
+    return sorted(revisions, key=age)
+
+
+def next_number(revisions: Sequence[Obj]) -> int:
+    return max((int(revision["revision"]) for revision in revisions), default=0) + 1
+
+
+def new_revision(owner: Obj, resource: Resource, number: int, collisions: int) -> Obj:
+    data, metadata = data_of(owner), owner["metadata"]
+    suffix = content_hash(data, collisions)
+    labels = owner["spec"]["template"].get("metadata", {}).get("labels") or {}
+    revision_metadata: Obj = {
+        "name": f"{metadata['name'][:_LONGEST_PREFIX]}-{suffix}",
+        "namespace": metadata["namespace"],
+        "labels": {**labels, _HASH_LABELS[resource.kind]: suffix},
+        "ownerReferences": [controller_reference(owner, resource)],
+    }
+    if metadata.get("annotations"):
+        revision_metadata["annotations"] = dict(metadata["annotations"])
+    return {
+        "apiVersion": CONTROLLER_REVISIONS.api_version,
+        "kind": CONTROLLER_REVISIONS.kind,
+        "metadata": revision_metadata,
+        "data": data,
+        "revision": number,
+    }
+
+
+def surplus(revisions: Sequence[Obj], live: Set[str], limit: int) -> list[Obj]:
+    """Those to forget: not in use, and beyond what the history may hold. Oldest first."""
+    history = [r for r in ordered(revisions) if r["metadata"]["name"] not in live]
+    return history[: max(0, len(history) - limit)]
+
+
+# -- acting ------------------------------------------------------------------------------------
+
+
+async def claimed(context: Context, owner: Obj, resource: Resource) -> list[Obj]:
+    """The owner's revisions, oldest first, after adopting what it may adopt."""
+    selector = ownership.selector_of(owner)
+    found = ownership.candidates(context.of(CONTROLLER_REVISIONS), owner)
+
+    def fits(revision: Obj) -> bool:
+        return selector.matches(revision["metadata"].get("labels") or {})
+
+    judged = ownership.judge(owner, found, fits)
+    # One that no longer fits stays the owner's; it is only not part of the history.
+    kept = ownership.Claim(judged.keep, judged.adopt, [])
+    ties = ownership.Ties(resource)
+    return ordered(await ownership.claim(context, owner, ties, CONTROLLER_REVISIONS, kept))
+
+
+async def current(
+    context: Context, owner: Obj, resource: Resource, known: Sequence[Obj], collisions: int
+) -> tuple[Obj, int]:
+    """The revision of the owner's present template, made or renumbered if need be, and the
+    number of collisions of names that its making has met."""
+    data = data_of(owner)
+    equal = [revision for revision in known if revision.get("data") == data]
+    if not equal:
+        return await _create(context, owner, resource, next_number(known), collisions)
+    found = equal[-1]
+    if found is known[-1]:
+        return found, collisions
+    renumbered = {**found, "revision": next_number(known)}
+    return await context.kube.update(CONTROLLER_REVISIONS, renumbered), collisions
+
+
+async def _create(
+    context: Context, owner: Obj, resource: Resource, number: int, collisions: int
+) -> tuple[Obj, int]:
+    while True:
+        wanted = new_revision(owner, resource, number, collisions)
+        try:
+            return await context.kube.create(CONTROLLER_REVISIONS, wanted), collisions
+        except AlreadyExists:
+            metadata = wanted["metadata"]
+            found = await context.kube.get(
+                CONTROLLER_REVISIONS, metadata["name"], metadata["namespace"]
+            )
+            if found.get("data") == wanted["data"]:
+                return found, collisions  # made before, and the mirror is late
+            collisions += 1
+
+
+async def forget(context: Context, revisions: Sequence[Obj]) -> None:
+    for revision in revisions:
+        metadata = revision["metadata"]
+        options = {"preconditions": {"uid": metadata["uid"]}}
+        try:
+            await context.kube.delete(
+                CONTROLLER_REVISIONS, metadata["name"], metadata["namespace"], options=options
+            )
+        except NotFound:
+            continue

@@ -1,0 +1,144 @@
+"""The one work loop that all controllers share: a change comes in, keys are queued, each key is
+reconciled; what fails is tried again, later and later.
+
+A controller is a value: which resources it watches and which keys a change of each concerns, and
+one coroutine that makes the world of one key as it should be. It reads mirrors (never changes
+what it reads) and writes through the API like any other client.
+"""
+
+import asyncio
+import datetime
+import logging
+from collections.abc import Awaitable, Callable, Iterable
+from dataclasses import dataclass, field
+
+from kubeclient.client import Kube
+from kubeclient.errors import Conflict, KubeError
+from kubeclient.events import Recorder
+from kubeclient.mirror import Key, Mirror, Mirrors, key_of
+from kubeclient.objects import Obj
+from kubeclient.resources import Resource
+from localkube.controllers.work_queue import WorkQueue
+
+log = logging.getLogger(__name__)
+
+
+def now() -> datetime.datetime:
+    return datetime.datetime.now(datetime.UTC)
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """What a reconcile may use."""
+
+    kube: Kube
+    mirrors: Mirrors
+    events: Recorder
+    now: Callable[[], datetime.datetime] = now
+
+    def of(self, resource: Resource) -> Mirror:
+        return self.mirrors.of(resource)
+
+
+# Returns the seconds after which the key wants another look by itself, or None.
+Reconcile = Callable[[Key, Context], Awaitable[float | None]]
+KeysOf = Callable[[Obj, Context], Iterable[Key]]
+
+
+def itself(obj: Obj, _: Context) -> Iterable[Key]:
+    return (key_of(obj),)
+
+
+def controlled_by(kind: str) -> KeysOf:
+    """Keys of the owner of that kind that manages the object."""
+
+    def keys(obj: Obj, _: Context) -> Iterable[Key]:
+        metadata = obj["metadata"]
+        for owner in metadata.get("ownerReferences") or ():
+            if owner.get("controller") and owner["kind"] == kind:
+                yield metadata.get("namespace", ""), owner["name"]
+
+    return keys
+
+
+@dataclass(frozen=True, slots=True)
+class Watch:
+    resource: Resource
+    keys: KeysOf = itself  # asked for the old and for the new state
+
+
+@dataclass(frozen=True, slots=True)
+class Controller:
+    name: str  # as events name it: "deployment-controller"
+    watches: tuple[Watch, ...]
+    reconcile: Reconcile
+    reads: tuple[Resource, ...] = ()  # mirrored too, but their changes concern no key
+    workers: int = 4
+    prepare: Callable[[Context], None] = field(default=lambda _: None)  # add indexes
+
+
+async def run_controllers(controllers: Iterable[Controller], kube: Kube) -> None:
+    """Runs until cancelled."""
+    mirrors = Mirrors(kube)
+    ready = asyncio.Event()
+    async with asyncio.TaskGroup() as tasks:
+        for controller in controllers:
+            recorder = Recorder(kube, controller.name, now)
+            context = Context(kube, mirrors, recorder)
+            queue = _wire(controller, context)
+            tasks.create_task(recorder.run(), name=f"{controller.name}-events")
+            for number in range(controller.workers):
+                tasks.create_task(
+                    _work(controller, context, queue, ready), name=f"{controller.name}-{number}"
+                )
+        tasks.create_task(mirrors.run(ready), name="mirrors")
+
+
+def _wire(controller: Controller, context: Context) -> WorkQueue:
+    queue = WorkQueue()
+    for resource in controller.reads:
+        context.of(resource)
+    for watch in controller.watches:
+        mirror = context.of(watch.resource)
+
+        def changed(old: Obj | None, new: Obj | None, keys: KeysOf = watch.keys) -> None:
+            for obj in (old, new):
+                if obj is not None:
+                    for key in keys(obj, context):
+                        queue.add(key)
+
+        mirror.on_change(changed)
+    controller.prepare(context)
+    return queue
+
+
+async def _work(
+    controller: Controller, context: Context, queue: WorkQueue, ready: asyncio.Event
+) -> None:
+    await ready.wait()  # nobody acts on half a picture
+    loop = asyncio.get_running_loop()
+    while True:
+        key = await queue.take()
+        began_s = loop.time()
+        try:
+            again_s = await controller.reconcile(key, context)
+        except Conflict:
+            queue.failed(key)  # a newer version is on its way through the mirror
+        except KubeError as error:
+            delay_s = queue.failed(key)
+            log.warning(
+                "reconcile failed",
+                extra={
+                    "controller": controller.name,
+                    "key": "/".join(key),
+                    "error": str(error),
+                    "retry_s": delay_s,
+                },
+            )
+        except Exception:  # a bug in one reconcile must not end all controllers
+            log.exception("reconcile broke", extra={"controller": controller.name, "key": key})
+            queue.failed(key)
+        else:
+            queue.done(key, loop.time() - began_s)
+            if again_s is not None:
+                queue.add_after(key, again_s)

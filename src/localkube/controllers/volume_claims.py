@@ -1,0 +1,149 @@
+"""PersistentVolumeClaims of the local cluster's storage class get a directory each, at once.
+
+The volume is a directory under the cluster's data, so it lives as long as the claim (or the
+volume, where it is to be retained) and is deleted with the data directory.
+"""
+
+import asyncio
+import contextlib
+import re
+import shutil
+from pathlib import Path
+
+from kubeclient.errors import AlreadyExists, NotFound
+from kubeclient.events import NORMAL
+from kubeclient.mirror import Key
+from kubeclient.objects import Obj
+from kubeclient.resources import PODS, STORAGE_CLASSES, VOLUME_CLAIMS, VOLUMES
+from localkube.controllers.pods import is_finished
+from localkube.controllers.run import Context, Controller, Watch
+
+PROVISIONER = "localkube.internal/local-directory"
+CLASS_NAME = "local-directory"
+_NAME = re.compile(r"pvc-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.ASCII)
+_LOOK_AGAIN_S = 1.0
+
+
+def storage_class() -> Obj:
+    """The cluster's default."""
+    return {
+        "apiVersion": "storage.k8s.io/v1",
+        "kind": "StorageClass",
+        "metadata": {
+            "name": CLASS_NAME,
+            "annotations": {"storageclass.kubernetes.io/is-default-class": "true"},
+        },
+        "provisioner": PROVISIONER,
+        "reclaimPolicy": "Delete",
+        "volumeBindingMode": "Immediate",
+    }
+
+
+def controller(directory: Path) -> Controller:
+    async def reconcile(key: Key, context: Context) -> float | None:
+        claim = context.of(VOLUME_CLAIMS).get(key[1], key[0])
+        if claim is None or claim.get("status", {}).get("phase") == "Bound":
+            return None
+        chosen = context.of(STORAGE_CLASSES).get(claim["spec"].get("storageClassName") or "")
+        if chosen is None or chosen.get("provisioner") != PROVISIONER:
+            return None
+        await _bind(claim, chosen, directory, context)
+        return None
+
+    return Controller(
+        "persistentvolume-controller",
+        (Watch(VOLUME_CLAIMS),),
+        reconcile,
+        reads=(STORAGE_CLASSES, VOLUMES),
+        workers=1,
+    )
+
+
+async def _bind(claim: Obj, chosen: Obj, directory: Path, context: Context) -> None:
+    metadata, spec = claim["metadata"], claim["spec"]
+    name = f"pvc-{metadata['uid']}"
+    capacity = spec["resources"]["requests"]
+    volume = {
+        "apiVersion": "v1",
+        "kind": "PersistentVolume",
+        "metadata": {
+            "name": name,
+            "annotations": {"pv.kubernetes.io/provisioned-by": PROVISIONER},
+        },
+        "spec": {
+            "capacity": capacity,
+            "accessModes": spec["accessModes"],
+            "persistentVolumeReclaimPolicy": chosen.get("reclaimPolicy", "Delete"),
+            "storageClassName": chosen["metadata"]["name"],
+            "volumeMode": spec.get("volumeMode", "Filesystem"),
+            "claimRef": {
+                "apiVersion": "v1",
+                "kind": "PersistentVolumeClaim",
+                "name": metadata["name"],
+                "namespace": metadata["namespace"],
+                "uid": metadata["uid"],
+            },
+            "hostPath": {"path": str(directory / name), "type": "DirectoryOrCreate"},
+        },
+    }
+    with contextlib.suppress(AlreadyExists):
+        await context.kube.create(VOLUMES, volume)
+    bound = {"status": {"phase": "Bound"}}
+    await context.kube.patch(VOLUMES.path(name=name, subresource="status"), bound)
+    path = VOLUME_CLAIMS.path(metadata["namespace"], metadata["name"])
+    notes = {"pv.kubernetes.io/bind-completed": "yes"}
+    change = {"metadata": {"annotations": notes}, "spec": {"volumeName": name}}
+    await context.kube.patch(path, change)
+    status = {"phase": "Bound", "accessModes": spec["accessModes"], "capacity": capacity}
+    await context.kube.patch(f"{path}/status", {"status": status})
+    text = f"Successfully provisioned volume {name}"
+    context.events.event(claim, NORMAL, "ProvisioningSucceeded", text)
+
+
+def reclaimer(directory: Path) -> Controller:
+    """Volumes whose claims have gone are released, and deleted where their policy says so."""
+
+    async def reconcile(key: Key, context: Context) -> float | None:
+        volume = context.of(VOLUMES).get(key[1])
+        if volume is None or "claimRef" not in volume["spec"]:
+            return None
+        ref = volume["spec"]["claimRef"]
+        claim = context.of(VOLUME_CLAIMS).get(ref["name"], ref["namespace"])
+        if claim is not None and claim["metadata"]["uid"] == ref.get("uid"):
+            return None
+        if volume["spec"].get("persistentVolumeReclaimPolicy") == "Delete":
+            if _is_used(ref, context):
+                return _LOOK_AGAIN_S
+            await _delete(volume, directory, context)
+        elif volume.get("status", {}).get("phase") != "Released":
+            path = VOLUMES.path(name=key[1], subresource="status")
+            with contextlib.suppress(NotFound):
+                await context.kube.patch(path, {"status": {"phase": "Released"}})
+        return None
+
+    watches = (
+        Watch(VOLUMES),
+        Watch(VOLUME_CLAIMS, lambda claim, _: [("", f"pvc-{claim['metadata']['uid']}")]),
+    )
+    return Controller("persistentvolume-reclaim", watches, reconcile, reads=(PODS,), workers=1)
+
+
+def _is_used(claim: Obj, context: Context) -> bool:
+    """Whether a pod still has the claim's files open, perhaps."""
+    return any(
+        (volume.get("persistentVolumeClaim") or {}).get("claimName") == claim["name"]
+        for pod in context.of(PODS)
+        if pod["metadata"]["namespace"] == claim["namespace"] and not is_finished(pod)
+        for volume in pod["spec"].get("volumes") or ()
+    )
+
+
+async def _delete(volume: Obj, directory: Path, context: Context) -> None:
+    """The files first: if we are cut short, the volume is still there to say what is left."""
+    name = volume["metadata"]["name"]
+    annotations = volume["metadata"].get("annotations") or {}
+    ours = annotations.get("pv.kubernetes.io/provisioned-by") == PROVISIONER
+    if ours and _NAME.fullmatch(name):
+        await asyncio.to_thread(shutil.rmtree, directory / name, ignore_errors=True)
+    with contextlib.suppress(NotFound):
+        await context.kube.delete(VOLUMES, name)

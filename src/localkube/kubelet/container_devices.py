@@ -1,0 +1,63 @@
+"""What a container gets of its node's devices: variables and files, out of Allocate's answers."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from kubeclient.kubeletapi.errors import KubeletApiError
+from kubeclient.kubeletapi.messages import Mount
+from kubeclient.objects import Obj
+from localkube.kubelet.devices.all_devices import Devices
+from localkube.kubelet.environment import BadConfig
+from localkube.kubelet.node_files import node_disk
+from localkube.kubelet.node_hooks import Adjustment, NodeHooks, StartingContainer
+from localkube.kubelet.sandbox import Bind
+from localkube.kubelet.state import Pod
+
+
+@dataclass(frozen=True, slots=True)
+class ContainerDevices:
+    devices: Devices
+    hooks: NodeHooks
+    directory: Path  # of the nodes' files
+    packages: tuple[Path, ...]  # seen read-only
+    allowed: tuple[Path, ...]  # the parts of this machine that pods may see
+
+    def variables(self, pod: Pod, container: str) -> dict[str, str]:
+        return dict(self.devices.response(pod.node, pod.uid, container).envs)
+
+    def binds(self, pod: Pod, container: str) -> tuple[Bind, ...]:
+        """Raises BadConfig."""
+        mounts = self.devices.response(pod.node, pod.uid, container).mounts
+        return tuple(self._bind(pod.node, mount) for mount in mounts)
+
+    def adjustment(
+        self, pod: Pod, spec: Obj, variables: dict[str, str], *, own_view: bool
+    ) -> Adjustment:
+        mounts = self.devices.response(pod.node, pod.uid, spec["name"]).mounts
+        return self.hooks.adjust(
+            StartingContainer(pod.node, spec, variables, tuple(mounts), own_view)
+        )
+
+    async def pre_start(self, pod: Pod, container: str) -> None:
+        """Raises BadConfig."""
+        try:
+            await self.devices.pre_start(pod.node, pod.uid, container)
+        except KubeletApiError as error:
+            raise BadConfig(str(error)) from error
+
+    def _bind(self, node: str, mount: Mount) -> Bind:
+        """The host of a plugin is the node: its own disk goes before this machine's."""
+        disk = node_disk(self.directory, node)
+        on_disk = (disk / mount.host_path.strip("/")).resolve()
+        if on_disk.exists() and on_disk.is_relative_to(disk.resolve()):
+            return Bind(str(on_disk), mount.container_path, mount.read_only)
+        path = Path(mount.host_path).resolve()
+        if not path.exists() or not _is_below(path, (disk, *self.packages, *self.allowed)):
+            raise BadConfig(f"mount of a device plugin: {mount.host_path} is not on node {node}")
+        read_only = mount.read_only or _is_below(path, self.packages)
+        return Bind(str(path), mount.container_path, read_only)
+
+
+def _is_below(path: Path, places: Iterable[Path]) -> bool:
+    return any(path.is_relative_to(place.resolve()) for place in places)

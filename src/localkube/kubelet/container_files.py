@@ -1,0 +1,167 @@
+"""Where a container's files are, and how it gets to see them.
+
+    <directory>/<pod uid>/volumes/<number>
+                         /c<index>/<run>.log            the last two runs'
+                                  /<run>/root home tmp  the current run's
+
+Paths are made of the pod's uid and of numbers alone, never of names that people choose.
+"""
+
+import os
+import re
+import sys
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+import localkube
+from kubeclient.objects import Obj
+from localkube.kubelet.environment import BadConfig, expand
+from localkube.kubelet.private_files import make_private, remove_tree
+from localkube.kubelet.sandbox import Bind, View
+from localkube.kubelet.state import Pod, Role
+from localkube.kubelet.volumes import Place
+
+HOME = "/root"
+PACKAGE = Path(localkube.__file__).resolve().parent
+UID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.ASCII)
+_TERMINATION_LOG = "/dev/termination-log"
+_LISTS = {
+    Role.INIT: "initContainers",
+    Role.SIDECAR: "initContainers",
+    Role.MAIN: "containers",
+    Role.EPHEMERAL: "ephemeralContainers",
+}
+
+
+def pod_directory(directory: Path, uid: str) -> Path:
+    if not UID.fullmatch(uid):
+        raise ValueError(f"no uid: {uid!r}")
+    return directory / uid
+
+
+def volumes_directory(directory: Path, uid: str) -> Path:
+    """The pod's own volumes, each by its number in the spec."""
+    return pod_directory(directory, uid) / "volumes"
+
+
+def volume_directory(directory: Path, pod: Obj, volume: Obj) -> Path:
+    """For programs of the node."""
+    number = pod["spec"]["volumes"].index(volume)
+    return volumes_directory(directory, pod["metadata"]["uid"]) / str(number)
+
+
+def container_spec(pod: Pod, index: int, obj: Obj) -> Obj:
+    container = pod.containers[index]
+    listed: Iterable[Obj] = obj["spec"].get(_LISTS[container.role]) or ()
+    return next(given for given in listed if given["name"] == container.name)
+
+
+class ContainerFiles:
+    """The files of one run of a container."""
+
+    def __init__(self, directory: Path, uid: str, index: int, run: int) -> None:
+        self._container = pod_directory(directory, uid) / f"c{index}"
+        self._run = run
+        self.directory = self._container / str(run)
+        self.root = self.directory / "root"
+        self.home = self.directory / "home"
+        self.tmp = self.directory / "tmp"
+        self.termination_log = self.directory / "termination-log"
+
+    def log(self, *, previous: bool = False) -> Path:
+        return self._container / f"{self._run - previous}.log"
+
+    def make(self) -> None:
+        """Fresh ones; of the runs before, only the last one's log stays."""
+        make_private(self._container)
+        for path in self._container.iterdir():
+            number = path.name.partition(".")[0]
+            if path.is_dir():
+                remove_tree(path)
+            elif number.isdigit() and int(number) < self._run - 1:
+                path.unlink()
+        for path in (self.root, self.home, self.tmp):
+            make_private(path)
+        self.termination_log.touch(mode=0o600)
+
+    def make_if_missing(self) -> None:
+        if not self.termination_log.exists():
+            self.make()
+
+    def termination_message(self, limit: int = 4096) -> str:
+        try:
+            with self.termination_log.open("rb") as file:
+                return file.read(limit).decode("utf-8", "replace")
+        except OSError:
+            return ""
+
+
+def binds(
+    files: ContainerFiles, spec: Obj, places: Mapping[str, Place], variables: Mapping[str, str]
+) -> tuple[Bind, ...]:
+    """What the container sees beside the machine's own directories. Raises BadConfig."""
+    message_path = spec.get("terminationMessagePath") or _TERMINATION_LOG
+    made = [
+        Bind(str(files.home), HOME),
+        Bind(str(files.tmp), "/tmp"),
+        Bind(str(files.termination_log), message_path),
+    ]
+    for mount in spec.get("volumeMounts") or ():
+        place = places[mount["name"]]
+        source = _part(place.path, mount, variables)
+        read_only = place.read_only or bool(mount.get("readOnly"))
+        made.append(Bind(str(source), mount["mountPath"], read_only))
+    return tuple(made)
+
+
+def _part(volume: Path, mount: Obj, variables: Mapping[str, str]) -> Path:
+    """The part of the volume that is mounted. A link that leads out of it is no way out."""
+    inside = mount.get("subPath") or expand(mount.get("subPathExpr") or "", variables)
+    if not inside:
+        return volume
+    path = (volume / inside).resolve()
+    if not path.is_relative_to(volume.resolve()):
+        raise BadConfig(f"subPath {inside!r} leads out of volume {mount['name']!r}")
+    if not path.exists():
+        make_private(path)
+    return path
+
+
+def view(
+    files: ContainerFiles,
+    obj: Obj,
+    spec: Obj,
+    made: tuple[Bind, ...],
+    readable: Iterable[Path],
+    hidden: Iterable[Path],
+) -> View:
+    pod_context = obj["spec"].get("securityContext") or {}
+    context = pod_context | (spec.get("securityContext") or {})
+    needed = {sys.prefix, sys.base_prefix, *map(str, readable)}
+    return View(
+        root=str(files.root),
+        hostname=hostname(obj),
+        uid=context.get("runAsUser") or 0,
+        gid=context.get("runAsGroup") or 0,
+        binds=made,
+        needed=tuple(sorted(needed)),
+        hidden=tuple(sorted({os.path.realpath(path) for path in hidden})),
+    )
+
+
+def hostname(obj: Obj) -> str:
+    return str(obj["spec"].get("hostname") or obj["metadata"]["name"])[:63]
+
+
+def link_mounts(files: ContainerFiles, made: Iterable[Bind]) -> list[str]:
+    """Where containers have no view of their own: links below `root`. The paths, as a pod names
+    them, that its programs will not find in their place."""
+    elsewhere = []
+    for bind in made:
+        link = files.root / bind.target.strip("/")
+        make_private(link.parent)
+        if not link.is_symlink():
+            link.symlink_to(bind.source)
+        if bind.target not in (HOME, "/tmp", _TERMINATION_LOG):
+            elsewhere.append(bind.target)
+    return elsewhere

@@ -1,0 +1,334 @@
+"""From a container's spec to its process: volumes, environment, program, files, launch."""
+
+import asyncio
+import os
+import pty
+import socket
+import sys
+import time
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from kubeclient.objects import Obj
+from localkube.kubelet.container_devices import ContainerDevices
+from localkube.kubelet.container_files import (
+    HOME,
+    PACKAGE,
+    ContainerFiles,
+    binds,
+    container_spec,
+    hostname,
+    link_mounts,
+    view,
+)
+from localkube.kubelet.descriptors import Writer
+from localkube.kubelet.environment import (
+    PATH,
+    BadConfig,
+    container_variables,
+    expand,
+)
+from localkube.kubelet.hosted import HostedPrograms, Surroundings
+from localkube.kubelet.images import (
+    Program,
+    StandIn,
+    image_name,
+    program,
+    repository,
+)
+from localkube.kubelet.launcher import MARK
+from localkube.kubelet.launches import Launch, Launches, LaunchFailed
+from localkube.kubelet.limits import pod_limits
+from localkube.kubelet.log_file import STDERR, STDOUT, LogFile
+from localkube.kubelet.node import Node
+from localkube.kubelet.notices import Notices
+from localkube.kubelet.output import Output
+from localkube.kubelet.private_files import make_private
+from localkube.kubelet.run import Inside, PodRuns, Run
+from localkube.kubelet.sandbox import Bind
+from localkube.kubelet.settings import FleetSettings
+from localkube.kubelet.socket_paths import SocketPaths
+from localkube.kubelet.state import Pod
+from localkube.kubelet.volumes import Storage, make_volumes
+
+_PROBES = ("startupProbe", "livenessProbe", "readinessProbe")
+_MOST_PORTS = 16
+
+
+@dataclass(frozen=True, slots=True)
+class Starter:
+    settings: FleetSettings
+    launches: Launches
+    notices: Notices
+    storage: Storage
+    node_of: Callable[[str], Node]
+    service_variables: Callable[[str], dict[str, str]]  # of a namespace
+    object_of: Callable[[Pod], Awaitable[Obj | None]]
+    devices: ContainerDevices
+    hosted: HostedPrograms
+    sockets: SocketPaths
+
+    async def prepare(self, pod: Pod, runs: PodRuns, obj: Obj) -> None:
+        """The pod's volumes, once. Raises BadVolume."""
+        async with runs.turn:
+            if runs.has_volumes:
+                return
+            runs.shown = _metadata(obj)
+            await make_volumes(runs.volumes, pod, obj, self.node_of(pod.node), self.storage)
+            runs.limits = pod_limits(obj)
+            runs.has_volumes = True
+        images = {repository(container["image"]) for container in obj["spec"]["containers"]}
+        if images <= self.settings.hosted.keys():
+            return  # programs of ours know where they are
+        for place in runs.volumes.places.values():
+            if place.note:
+                self._say_once(pod, runs, obj, "HostPathSimulated", place.note)
+        for text in _ignored(obj["spec"]):
+            self._say_once(pod, runs, obj, "NotSupported", text)
+
+    async def refresh(self, pod: Pod, runs: PodRuns) -> None:
+        obj = await self.object_of(pod)
+        if obj is not None:
+            async with runs.turn:
+                runs.shown = _metadata(obj)
+                await make_volumes(runs.volumes, pod, obj, self.node_of(pod.node), self.storage)
+
+    def is_outdated(self, runs: PodRuns, obj: Obj) -> bool:
+        """Whether volumes show something of the pod that has changed."""
+        return runs.shown is not None and runs.shown != _metadata(obj)
+
+    async def launch(self, pod: Pod, index: int, runs: PodRuns, obj: Obj) -> Run:
+        """Raises BadConfig and LaunchFailed."""
+        spec = container_spec(pod, index, obj)
+        container = pod.containers[index]
+        _refuse_unsupported(spec)
+        await self.devices.pre_start(pod, container.name)
+        files = ContainerFiles(self.settings.directory, pod.uid, index, container.restart_count)
+        await asyncio.to_thread(files.make)
+        inside, chosen = await self.inside(pod, index, runs, obj, files)
+        self._announce(pod, runs, obj, spec, chosen)
+        output = Output(
+            LogFile(
+                files.log(),
+                time.time_ns,
+                most_bytes=self.settings.log_bytes,
+                files=self.settings.log_files,
+            )
+        )
+        exited: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+        run = Run(pod, index, spec, inside, files, output, exited)
+        hosted = self.settings.hosted.get(repository(spec["image"]))
+        if hosted is not None:
+            self.notices.note(pod, obj, "Created", "Container created", container)
+            self.hosted.start(run.id, hosted, self._surroundings(run, runs), output)
+            return run
+        argv = chosen.argv
+        run.is_ours = chosen.stand_in is not None
+        if chosen.stand_in is not None:
+            argv = self._stand_in(chosen.stand_in, spec["image"])
+        descriptors = _streams(run) + _sockets(run, chosen, runs.ports)
+        launch = Launch(
+            inside.container_id,
+            inside.container_id,
+            argv,
+            inside.env,
+            inside.cwd,
+            inside.view,
+            tty=bool(spec.get("tty")),
+        )
+        self.notices.note(pod, obj, "Created", "Container created", container)
+        try:
+            run.pid = await self.launches.start(launch, descriptors)
+        except LaunchFailed as error:
+            text = error.about(argv[0])
+            output.say(STDERR, f"localkube: {text}")
+            output.finish()
+            raise LaunchFailed(error.code, text) from error
+        except BaseException:
+            output.finish()
+            raise
+        return run
+
+    def _surroundings(self, run: Run, runs: PodRuns) -> Surroundings:
+        env = run.inside.env
+        given = (*(run.spec.get("command") or ()), *(run.spec.get("args") or ()))
+        places = runs.volumes.places
+        return Surroundings(
+            node=run.pod.node,
+            arguments=tuple(expand(part, env) for part in given),
+            env=env,
+            mounts={
+                mount["mountPath"]: self.sockets.way_to(places[mount["name"]].path)
+                for mount in run.spec.get("volumeMounts") or ()
+            },
+        )
+
+    async def inside(
+        self, pod: Pod, index: int, runs: PodRuns, obj: Obj, files: ContainerFiles
+    ) -> tuple[Inside, Program]:
+        """What a program in the container sees, and which is the container's own."""
+        spec = container_spec(pod, index, obj)
+        container_id = pod.containers[index].container_id or "none"
+        node = self.node_of(pod.node)
+        own_view = await self.launches.namespaces()
+        given = self._given(pod, obj, spec, files, own_view=own_view)
+        given |= self.devices.variables(pod, spec["name"])
+        given[MARK] = container_id
+        variables = await container_variables(pod, obj, spec, node, given, self.storage.objects)
+        added = self.devices.adjustment(pod, spec, variables, own_view=own_view)
+        variables |= added.variables
+        made = binds(files, spec, runs.volumes.places, variables)
+        made += self.devices.binds(pod, spec["name"]) + added.binds
+        chosen = program(
+            spec["image"],
+            [expand(part, variables) for part in spec.get("command") or ()],
+            [expand(part, variables) for part in spec.get("args") or ()],
+            self.settings.images,
+        )
+        cwd = spec.get("workingDir") or ("/" if own_view else str(files.home))
+        if own_view:
+            # The cluster's keys and tokens lie beside the pods' files.
+            hidden = (self.settings.directory.parent, *self.settings.private)
+            made += tuple(Bind(str(file), path, True) for path, file in chosen.files.items())
+            packages = (PACKAGE, *self.settings.packages)
+            seen = view(files, obj, spec, made, (*packages, self._tools()), hidden)
+            seen = seen._replace(device_files=added.device_files)
+            return Inside(container_id, variables, cwd, seen), chosen
+        self._link(pod, runs, obj, files, link_mounts(files, made))
+        in_place = tuple(str(chosen.files.get(part, part)) for part in chosen.argv)
+        chosen = replace(chosen, argv=in_place)
+        if spec.get("workingDir"):
+            cwd = str(files.root / cwd.strip("/"))
+        return Inside(container_id, variables, cwd, None), chosen
+
+    def _given(
+        self, pod: Pod, obj: Obj, spec: Obj, files: ContainerFiles, *, own_view: bool
+    ) -> dict[str, str]:
+        """What is set whatever the pod says."""
+        tools = str(self._tools())
+        path = f"{tools}:{PATH}" if image_name(spec["image"]) == "python" else f"{PATH}:{tools}"
+        given = {
+            "PATH": path,
+            "HOSTNAME": hostname(obj),
+            "HOME": HOME if own_view else str(files.home),
+            "LANG": "C.UTF-8",
+        }
+        if not own_view:
+            given |= {"LOCALKUBE_ROOT": str(files.root), "TMPDIR": str(files.tmp)}
+        if spec.get("tty"):
+            given["TERM"] = "xterm"
+        if obj["spec"].get("enableServiceLinks", True):
+            return given | self.service_variables(pod.namespace)
+        return given | self.service_variables("")
+
+    def _announce(self, pod: Pod, runs: PodRuns, obj: Obj, spec: Obj, chosen: Program) -> None:
+        image = spec["image"]
+        container = next(c for c in pod.containers if c.name == spec["name"])
+        text = (
+            f'Container image "{image}" already present on machine and can be accessed by the pod'
+        )
+        self.notices.note(pod, obj, "Pulled", text, container)
+        if chosen.only_waits and repository(image) not in self.settings.hosted:
+            text = f'Image "{image}" is not run here: a stand-in waits in its place'
+            self._say_once(pod, runs, obj, "SimulatedImage", text)
+
+    def _link(
+        self, pod: Pod, runs: PodRuns, obj: Obj, files: ContainerFiles, paths: list[str]
+    ) -> None:
+        if paths:
+            text = (
+                "This machine allows no user namespaces, so volumes are not at their mount path: "
+                f"{', '.join(paths)} can be found below $LOCALKUBE_ROOT ({files.root})"
+            )
+            self._say_once(pod, runs, obj, "MountPathElsewhere", text)
+
+    def _say_once(self, pod: Pod, runs: PodRuns, obj: Obj, reason: str, text: str) -> None:
+        if text not in runs.said:
+            runs.said.add(text)
+            self.notices.warn(pod, obj, reason, text)
+
+    def _stand_in(self, program: StandIn, image: str) -> tuple[str, ...]:
+        packages = (PACKAGE, *self.settings.packages)
+        roots = os.pathsep.join(dict.fromkeys(str(package.parent) for package in packages))
+        interpreter = (sys.executable, "-I", "-S", str(PACKAGE / "kubelet/programs/run.py"))
+        return (*interpreter, roots, program.module, *program.arguments, image)
+
+    def _tools(self) -> Path:
+        """A directory with the programs that containers get from us: the Python we run on."""
+        tools = make_private(self.settings.directory / "bin")
+        for name in ("python", "python3"):
+            script = tools / name
+            if not script.exists():
+                script.write_text(f'#!/bin/sh\nexec "{sys.executable}" "$@"\n')
+                script.chmod(0o700)
+        return tools
+
+
+def _streams(run: Run) -> list[int]:
+    """Descriptors for the program's 0, 1 and 2; their other ends are the run's."""
+    if run.spec.get("tty"):
+        ours, theirs = pty.openpty()
+        run.output.read(ours, STDOUT)
+        run.terminal = os.dup(ours)
+        if run.spec.get("stdin"):
+            run.stdin = Writer(os.dup(ours))
+        return [theirs, os.dup(theirs), os.dup(theirs)]
+    descriptors = []
+    if run.spec.get("stdin"):
+        theirs, ours = os.pipe()
+        run.stdin = Writer(ours)
+        descriptors.append(theirs)
+    else:
+        descriptors.append(os.open(os.devnull, os.O_RDONLY))
+    for stream in (STDOUT, STDERR):
+        ours, theirs = os.pipe()
+        run.output.read(ours, stream)
+        descriptors.append(theirs)
+    return descriptors
+
+
+def _sockets(run: Run, chosen: Program, ports: dict[int, int]) -> list[int]:
+    """A program of ours listens on free ports, whatever port the pod says: two pods may say the
+    same, and most people may not open port 80. `ports` remembers which is which."""
+    if chosen.stand_in is None:
+        return []
+    declared = run.spec.get("ports") or ()
+    wanted = [p["containerPort"] for p in declared if p.get("protocol", "TCP") == "TCP"]
+    if not wanted and chosen.stand_in.port is not None:
+        wanted = [chosen.stand_in.port]
+    descriptors = []
+    for port in wanted[:_MOST_PORTS]:
+        with socket.create_server(("127.0.0.1", 0)) as listening:
+            ports[port] = listening.getsockname()[1]
+            descriptors.append(os.dup(listening.fileno()))
+    run.inside.env["LISTEN_FDS"] = str(len(descriptors))
+    return descriptors
+
+
+def _refuse_unsupported(spec: Obj) -> None:
+    for key in _PROBES:
+        if (spec.get(key) or {}).get("grpc"):
+            raise BadConfig(f"{key}.grpc is not supported on local nodes")
+
+
+def _ignored(spec: Obj) -> list[str]:
+    """What a pod asks for that a process of a plain user cannot have."""
+    texts = [
+        f"spec.{key} has no effect on local nodes"
+        for key in ("hostPID", "hostIPC")
+        if spec.get(key)
+    ]
+    every = (*spec["containers"], *(spec.get("initContainers") or ()))
+    if any((c.get("securityContext") or {}).get("privileged") for c in every):
+        texts.append(
+            "securityContext.privileged has no effect on local nodes: containers are processes of "
+            "the user who runs the cluster"
+        )
+    return texts
+
+
+def _metadata(obj: Obj) -> object:
+    """What downwardAPI volumes may show, and people may change."""
+    metadata = obj["metadata"]
+    return metadata.get("labels"), metadata.get("annotations")

@@ -1,0 +1,91 @@
+"""Devices: those of every node that has hardware for some."""
+
+import asyncio
+import logging
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
+from kubeclient.kubeletapi.errors import KubeletApiError
+from kubeclient.kubeletapi.messages import ContainerAllocateResponse
+from kubeclient.objects import Obj
+from localkube.kubelet.devices.asks import pod_asks
+from localkube.kubelet.devices.node_devices import NodeDevices, Places
+from localkube.kubelet.devices.pod_resources import NameOf
+from localkube.kubelet.devices.stock import Counts
+from localkube.kubelet.node_files import DEVICE_PLUGINS, POD_RESOURCES, node_disk
+from localkube.kubelet.private_files import make_private
+from localkube.kubelet.socket_paths import SocketPaths
+
+log = logging.getLogger(__name__)
+
+_NOTHING = ContainerAllocateResponse()
+
+
+class Devices:
+    def __init__(
+        self,
+        directory: Path,
+        sockets: SocketPaths,
+        tasks: asyncio.TaskGroup,
+        changed: Callable[[str], None],
+        name_of: NameOf,
+    ) -> None:
+        """`changed` is called with the name of a node that may have other counts than before."""
+        self._directory = directory
+        self._sockets = sockets
+        self._tasks = tasks
+        self._changed = changed
+        self._name_of = name_of
+        self._nodes: dict[str, NodeDevices] = {}
+        self._running: dict[str, asyncio.Task[None]] = {}
+
+    def add(self, node: str) -> None:
+        changed = partial(self._changed, node)
+        disk = node_disk(self._directory, node)
+        directories = (make_private(disk / path) for path in (DEVICE_PLUGINS, POD_RESOURCES))
+        places = Places(*map(self._sockets.way_to, directories))
+        devices = NodeDevices(places, changed, self._name_of)
+        self._nodes[node] = devices
+        self._running[node] = self._tasks.create_task(_run(node, devices), name="kubelet-devices")
+
+    def remove(self, node: str) -> None:
+        if self._nodes.pop(node, None) is not None:
+            self._running.pop(node).cancel()
+
+    def counts(self, node: str) -> Counts:
+        devices = self._nodes.get(node)
+        return Counts({}, {}) if devices is None else devices.counts()
+
+    def manages(self, node: str, resource: str) -> bool:
+        devices = self._nodes.get(node)
+        return devices is not None and devices.manages(resource)
+
+    async def admit(self, node: str, uid: str, obj: Obj) -> str | None:
+        """Gives the pod its devices; or says why not, in the kubelet's words. Raises NotYet."""
+        devices = self._nodes.get(node)
+        return None if devices is None else await devices.admit(uid, pod_asks(obj))
+
+    def release(self, node: str, uid: str) -> None:
+        if (devices := self._nodes.get(node)) is not None:
+            devices.release(uid)
+
+    def release_all_but(self, is_known: Callable[[str], bool]) -> None:
+        for devices in self._nodes.values():
+            devices.release_all_but(is_known)
+
+    def response(self, node: str, uid: str, container: str) -> ContainerAllocateResponse:
+        devices = self._nodes.get(node)
+        return _NOTHING if devices is None else devices.response(uid, container)
+
+    async def pre_start(self, node: str, uid: str, container: str) -> None:
+        """Raises RpcFailed."""
+        if (devices := self._nodes.get(node)) is not None:
+            await devices.pre_start(uid, container)
+
+
+async def _run(node: str, devices: NodeDevices) -> None:
+    try:
+        await devices.run()
+    except* (KubeletApiError, OSError) as errors:
+        log.error("no devices on this node", extra={"node": node, "error": errors.exceptions})

@@ -1,0 +1,79 @@
+"""The file in which a node's kubelet remembers its grants, in the shape of the real one's.
+
+It is replaced in one step, so a kubelet that is killed leaves the old one or the new one. One that
+is damaged anyway counts as not there: the pods' cards are in their annotations.
+"""
+
+import base64
+import logging
+import os
+import zlib
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from kubeclient.kubeletapi.messages import ContainerAllocateResponse
+from kubeclient.kubeletapi.wire import decode, encode
+from localkube.kubelet.devices.grants import Grant
+
+log = logging.getLogger(__name__)
+
+NAME = "kubelet_internal_checkpoint"
+_MAX_BYTES = 64 * 1024 * 1024
+_NO_NUMA = "-1"
+
+
+def write(directory: Path, grants: Iterable[Grant], registered: Mapping[str, list[str]]) -> None:
+    data = {
+        "PodDeviceEntries": [_entry(grant) for grant in grants],
+        "RegisteredDevices": registered,
+    }
+    text = orjson.dumps({"Data": data, "Checksum": _sum(data)})
+    new = directory / f"{NAME}.new"
+    new.write_bytes(text)
+    os.replace(new, directory / NAME)
+
+
+def read(directory: Path) -> tuple[list[Grant], list[str]]:
+    """The grants, and the resources that had plugins."""
+    path = directory / NAME
+    try:
+        if path.stat().st_size > _MAX_BYTES:
+            raise ValueError(f"more than {_MAX_BYTES} bytes")
+        found = orjson.loads(path.read_bytes())
+        data = found["Data"]
+        if found["Checksum"] != _sum(data):
+            raise ValueError("its checksum is another")
+        grants = [_grant(entry) for entry in data["PodDeviceEntries"]]
+        return grants, list(data["RegisteredDevices"])
+    except FileNotFoundError:
+        return [], []
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        log.warning("damaged checkpoint of devices", extra={"file": path, "error": repr(error)})
+        return [], []
+
+
+def _sum(data: Any) -> int:
+    return zlib.crc32(orjson.dumps(data, option=orjson.OPT_SORT_KEYS))
+
+
+def _entry(grant: Grant) -> dict[str, Any]:
+    return {
+        "PodUID": grant.pod,
+        "ContainerName": grant.container,
+        "ResourceName": grant.resource,
+        "DeviceIDs": {_NO_NUMA: grant.ids},
+        "AllocResp": base64.b64encode(encode(grant.response)).decode(),
+    }
+
+
+def _grant(entry: dict[str, Any]) -> Grant:
+    return Grant(
+        entry["PodUID"],
+        entry["ContainerName"],
+        entry["ResourceName"],
+        tuple(id for ids in entry["DeviceIDs"].values() for id in ids),
+        decode(ContainerAllocateResponse, base64.b64decode(entry["AllocResp"])),
+    )

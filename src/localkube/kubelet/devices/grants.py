@@ -1,0 +1,119 @@
+"""Which container holds which devices, and what the plugin said to it. Pure.
+
+A grant outlives restarts of containers and of the kubelet: the plugin is not asked again.
+"""
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+from kubeclient.kubeletapi.messages import (
+    CdiDevice,
+    ContainerAllocateResponse,
+    DeviceSpec,
+    Mount,
+)
+
+_Wish = TypeVar("_Wish")
+_PARTS = re.compile(r"(\d+)")
+
+
+class CannotAllocate(Exception):
+    """The words are the kubelet's."""
+
+
+@dataclass(frozen=True, slots=True)
+class Grant:
+    pod: str  # uid
+    container: str
+    resource: str
+    ids: tuple[str, ...]
+    response: ContainerAllocateResponse
+
+
+@dataclass(slots=True)
+class Grants:
+    _by_pod: dict[str, list[Grant]] = field(default_factory=dict)
+
+    def add(self, grant: Grant) -> None:
+        self._by_pod.setdefault(grant.pod, []).append(grant)
+
+    def release(self, pod: str) -> bool:
+        return self._by_pod.pop(pod, None) is not None
+
+    def keep(self, pod: str, grants: Iterable[Grant]) -> None:
+        """These are all that the pod has."""
+        kept = list(grants)
+        if kept:
+            self._by_pod[pod] = kept
+        else:
+            self.release(pod)
+
+    def of_pod(self, pod: str) -> tuple[Grant, ...]:
+        return tuple(self._by_pod.get(pod, ()))
+
+    def of_container(self, pod: str, container: str) -> tuple[Grant, ...]:
+        return tuple(g for g in self._by_pod.get(pod, ()) if g.container == container)
+
+    def in_use(self, resource: str) -> set[str]:
+        return {id for grant in self if grant.resource == resource for id in grant.ids}
+
+    def pods(self) -> frozenset[str]:
+        return frozenset(self._by_pod)
+
+    def __iter__(self) -> Iterator[Grant]:
+        for grants in self._by_pod.values():
+            yield from grants
+
+
+def available(resource: str, healthy: frozenset[str], in_use: set[str], needed: int) -> set[str]:
+    """Raises CannotAllocate when there are too few."""
+    if not healthy:
+        raise CannotAllocate(
+            f"no healthy devices present; cannot allocate unhealthy devices {resource}"
+        )
+    free = set(healthy) - in_use
+    if len(free) < needed:
+        raise CannotAllocate(
+            f"requested number of devices unavailable for {resource}. "
+            f"Requested: {needed}, Available: {len(free)}"
+        )
+    return free
+
+
+def chosen(needed: int, first: Iterable[str], free: Iterable[str]) -> tuple[str, ...]:
+    """So many: those that are preferred, then the lowest."""
+    free = set(free)
+    order = [*(id for id in first if id in free), *sorted(free, key=_natural)]
+    return tuple(dict.fromkeys(order))[:needed]
+
+
+def _natural(id: str) -> list[tuple[int, str]]:
+    """card-2 before card-10."""
+    return [(int(part or 0), "") if part.isdigit() else (0, part) for part in _PARTS.split(id)]
+
+
+def merged(grants: Iterable[Grant]) -> ContainerAllocateResponse:
+    """All that the plugins want for a container. Where two say different things, the first has
+    its way."""
+    envs: dict[str, str] = {}
+    annotations: dict[str, str] = {}
+    mounts: dict[str, Mount] = {}
+    devices: dict[str, DeviceSpec] = {}
+    cdi: dict[str, CdiDevice] = {}
+    for grant in sorted(grants, key=lambda grant: grant.resource):
+        response = grant.response
+        _take(envs, response.envs)
+        _take(annotations, response.annotations)
+        _take(mounts, {mount.container_path: mount for mount in response.mounts})
+        _take(devices, {device.container_path: device for device in response.devices})
+        _take(cdi, {device.name: device for device in response.cdi_devices})
+    return ContainerAllocateResponse(
+        envs, tuple(mounts.values()), tuple(devices.values()), annotations, tuple(cdi.values())
+    )
+
+
+def _take(into: dict[str, _Wish], more: Mapping[str, _Wish]) -> None:
+    for key, value in more.items():
+        into.setdefault(key, value)

@@ -1,0 +1,275 @@
+"""One node's devices: plugins register at its kubelet.sock, and pods get devices from them.
+
+What a kubelet does, with one difference: a pod that asks for devices whose plugin has just gone,
+or is not back yet after a restart, waits for it as long as the kubelet keeps its capacity. The
+real one fails the pod.
+"""
+
+import asyncio
+import contextlib
+import logging
+import stat
+import time
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+from kubeclient.kubeletapi.calling import Channel, channel_to
+from kubeclient.kubeletapi.errors import KubeletApiError, Refusal
+from kubeclient.kubeletapi.messages import (
+    HEALTHY,
+    AllocateRequest,
+    ContainerAllocateRequest,
+    ContainerAllocateResponse,
+    ContainerPreferredAllocationRequest,
+    DevicePluginOptions,
+    PreferredAllocationRequest,
+    PreStartContainerRequest,
+    RegisterRequest,
+)
+from kubeclient.kubeletapi.serving import pod_resources_service, registration_service, serving
+from localkube.kubelet.devices import checkpoint
+from localkube.kubelet.devices.asks import Ask
+from localkube.kubelet.devices.grants import (
+    CannotAllocate,
+    Grant,
+    Grants,
+    available,
+    chosen,
+    merged,
+)
+from localkube.kubelet.devices.pod_resources import NameOf, all_devices, held
+from localkube.kubelet.devices.registration import problem_of
+from localkube.kubelet.devices.stock import GRACE_S, Counts, Stock
+
+log = logging.getLogger(__name__)
+
+SOCKET = "kubelet.sock"
+
+
+class Places(NamedTuple):
+    """Directories of sockets."""
+
+    plugins: Path
+    pod_resources: Path
+
+
+class Plugin(NamedTuple):
+    channel: Channel
+    options: DevicePluginOptions
+
+
+class NotYet(Exception):
+    """The plugin is expected back."""
+
+
+class NodeDevices:
+    def __init__(self, places: Places, changed: Callable[[], None], name_of: NameOf) -> None:
+        """`changed` is called when the counts may be others than before."""
+        self._directory = places.plugins
+        self._resources_directory = places.pod_resources
+        self._changed = changed
+        self._name_of = name_of
+        self._stock = Stock()
+        self._grants = Grants()
+        self._plugins: dict[tuple[str, str], Plugin] = {}  # by resource and socket
+        self._turn = asyncio.Lock()  # pods are admitted one after the other
+        self._tasks: asyncio.TaskGroup | None = None
+        grants, resources = checkpoint.read(self._directory)
+        for grant in grants:
+            self._grants.add(grant)
+        for resource in resources:
+            self._stock.remember(resource, time.monotonic())
+
+    async def run(self) -> None:
+        """Takes registrations until cancelled. Sockets of before are removed: it is by the new one
+        that plugins see that they have to register again."""
+        for path in self._directory.iterdir():
+            if stat.S_ISSOCK(path.lstat().st_mode):
+                path.unlink()
+        kubelet = serving(self._directory / SOCKET, [registration_service(self.register)])
+        told = pod_resources_service(
+            lambda: held(self._grants, self._name_of),
+            lambda: all_devices(self._stock.ids()),
+        )
+        teller = serving(self._resources_directory / SOCKET, [told])
+        try:
+            async with asyncio.TaskGroup() as self._tasks, teller, kubelet:
+                await asyncio.sleep(GRACE_S)  # for plugins from before a restart
+                self._expire()
+                await asyncio.Event().wait()
+        finally:
+            self._tasks = None
+
+    def counts(self) -> Counts:
+        return self._stock.counts()
+
+    def manages(self, resource: str) -> bool:
+        return self._stock.has(resource)
+
+    async def register(self, request: RegisterRequest) -> None:
+        """Returns once the plugin has answered. Raises Refusal."""
+        assert self._tasks is not None
+        if problem := problem_of(request):
+            raise Refusal(problem)
+        if (request.resource_name, request.endpoint) in self._plugins:
+            raise Refusal(f"device plugin already connected: {request.endpoint}")
+        ready: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+        self._tasks.create_task(self._follow(request, ready), name="device-plugin")
+        if problem := await ready:
+            raise Refusal(problem)
+
+    async def admit(self, pod: str, asks: Iterable[Ask]) -> str | None:
+        """Gives the pod its devices: None. Else the kubelet's words for why not. Raises NotYet."""
+        async with self._turn:
+            before = self._grants.of_pod(pod)
+            try:
+                reusable: dict[str, set[str]] = {}
+                for ask in asks:
+                    for resource, needed in ask.limits.items():
+                        if self._stock.has(resource) or _find(before, ask.container, resource):
+                            await self._give(pod, ask, resource, needed, reusable)
+            except CannotAllocate as no:
+                self._grants.keep(pod, before)
+                return f"Allocate failed due to {no}, which is unexpected"
+            except BaseException:
+                self._grants.keep(pod, before)
+                raise
+            if self._grants.of_pod(pod) != before:
+                self._save()
+            return None
+
+    def release(self, pod: str) -> None:
+        if self._grants.release(pod):
+            self._save()
+
+    def release_all_but(self, pods: Callable[[str], bool]) -> None:
+        """Of pods that are gone since the last run."""
+        for pod in self._grants.pods():
+            if not pods(pod):
+                self.release(pod)
+
+    def response(self, pod: str, container: str) -> ContainerAllocateResponse:
+        """What the plugins want for the container's environment and files."""
+        return merged(self._grants.of_container(pod, container))
+
+    async def pre_start(self, pod: str, container: str) -> None:
+        """Before every start of the container, for plugins that want it. Raises RpcFailed."""
+        for grant in self._grants.of_container(pod, container):
+            plugin = self._plugin(grant.resource)
+            if plugin is not None and plugin.options.pre_start_required:
+                await plugin.channel.pre_start_container(PreStartContainerRequest(grant.ids))
+
+    async def _give(
+        self, pod: str, ask: Ask, resource: str, needed: int, reusable: dict[str, set[str]]
+    ) -> None:
+        grant = _find(self._grants.of_pod(pod), ask.container, resource)
+        if grant is None:
+            grant = await self._grant(pod, ask.container, resource, needed, reusable)
+            self._grants.add(grant)
+        elif len(grant.ids) != needed:
+            raise CannotAllocate(
+                f'pod "{pod}" container "{ask.container}" changed request for resource '
+                f'"{resource}" from {len(grant.ids)} to {needed}'
+            )
+        free_again = reusable.setdefault(resource, set())
+        if ask.gives_back:
+            free_again.update(grant.ids)
+        else:
+            free_again.difference_update(grant.ids)
+
+    async def _grant(
+        self, pod: str, container: str, resource: str, needed: int, reusable: dict[str, set[str]]
+    ) -> Grant:
+        if self._stock.is_away(resource):
+            raise NotYet
+        plugin = self._plugin(resource)
+        if plugin is None:
+            raise CannotAllocate(f"unknown Device Plugin {resource}")
+        again = chosen(needed, (), reusable.get(resource, ()))
+        more = needed - len(again)
+        healthy = self._stock.healthy(resource)
+        free = available(resource, healthy, self._grants.in_use(resource), more)
+        try:
+            first = await _preferred(plugin, again, free, needed) if more else ()
+            ids = again + chosen(more, first, free)
+            request = AllocateRequest((ContainerAllocateRequest(ids),))
+            answer = await plugin.channel.allocate(request)
+        except KubeletApiError as error:
+            raise CannotAllocate(str(error)) from error
+        if not answer.containers:
+            raise CannotAllocate(f"no containers return in allocation response {answer}")
+        return Grant(pod, container, resource, ids, answer.containers[0])
+
+    def _plugin(self, resource: str) -> Plugin | None:
+        if not self._stock.has(resource):
+            return None
+        return self._plugins.get((resource, self._stock.source(resource)))
+
+    async def _follow(self, request: RegisterRequest, ready: asyncio.Future[str]) -> None:
+        """One plugin, from its registration to its end."""
+        resource, socket = request.resource_name, request.endpoint
+        key = resource, socket
+        try:
+            async with channel_to(self._directory / socket) as channel:
+                plugin = Plugin(channel, await channel.options())
+                with self._connected(key, plugin):
+                    _answer(ready, "")
+                    async for answer in channel.list_and_watch():
+                        listed = [
+                            (device.id, device.health == HEALTHY) for device in answer.devices
+                        ]
+                        if self._stock.listed(resource, socket, listed):
+                            self._save()
+                            self._changed()
+        except KubeletApiError as error:
+            _answer(ready, f"failed to connect to device plugin {socket}: {error}")
+            log.info("device plugin has gone", extra={"resource": resource, "error": str(error)})
+        except Exception:  # one plugin must not stop a node
+            _answer(ready, "internal error of the kubelet")
+            log.exception("device plugin not followed", extra={"resource": resource})
+
+    @contextlib.contextmanager
+    def _connected(self, key: tuple[str, str], plugin: Plugin) -> Iterator[None]:
+        resource, socket = key
+        self._plugins[key] = plugin
+        self._stock.register(resource, socket)
+        try:
+            yield
+        finally:
+            del self._plugins[key]
+            if self._stock.ended(resource, socket, time.monotonic()):
+                self._changed()
+                asyncio.get_running_loop().call_later(GRACE_S, self._expire)
+
+    def _expire(self) -> None:
+        if self._tasks is not None and self._stock.expire(time.monotonic()):
+            self._save()
+            self._changed()
+
+    def _save(self) -> None:
+        try:
+            checkpoint.write(self._directory, self._grants, self._stock.ids())
+        except OSError as error:
+            log.error("checkpoint of devices not written", extra={"error": str(error)})
+
+
+async def _preferred(
+    plugin: Plugin, again: tuple[str, ...], free: Iterable[str], needed: int
+) -> tuple[str, ...]:
+    """The plugin's advice, if it gives any."""
+    if not plugin.options.preferred_allocation_available:
+        return ()
+    ids = tuple(sorted({*free, *again}))
+    request = ContainerPreferredAllocationRequest(ids, again, needed)
+    answer = await plugin.channel.preferred_allocation(PreferredAllocationRequest((request,)))
+    return answer.containers[0].device_ids if answer.containers else ()
+
+
+def _find(grants: Iterable[Grant], container: str, resource: str) -> Grant | None:
+    return next((g for g in grants if (g.container, g.resource) == (container, resource)), None)
+
+
+def _answer(ready: asyncio.Future[str], problem: str) -> None:
+    if not ready.done():  # whoever registers may have left
+        ready.set_result(problem)

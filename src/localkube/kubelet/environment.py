@@ -1,0 +1,208 @@
+"""A container's environment: what the pod's spec says, with its references looked up. No I/O but
+through `Lookup`; what the server's own environment holds never gets in."""
+
+import base64
+import re
+from collections.abc import Iterable, Mapping
+from typing import Protocol
+
+from kubeclient.objects import Obj
+from kubeclient.placement import amounts
+from kubeclient.quantity import milli_value, parse, value
+from localkube.kubelet.node import Node
+from localkube.kubelet.state import Pod
+
+PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+_REFERENCE = re.compile(r"\$(\$|\(([^)]*)\))")
+
+
+class BadConfig(Exception):
+    """Something that the container refers to is not there; the words are the kubelet's."""
+
+
+class Lookup(Protocol):
+    async def config_map(self, namespace: str, name: str) -> Obj | None: ...
+
+    async def secret(self, namespace: str, name: str) -> Obj | None: ...
+
+
+def expand(text: str, values: Mapping[str, str]) -> str:
+    """$(NAME) is replaced when there is such a variable; $$(NAME) is a plain $(NAME)."""
+
+    def replaced(found: re.Match[str]) -> str:
+        if found[1] == "$":
+            return "$"
+        return values.get(found[2], found[0])
+
+    return _REFERENCE.sub(replaced, text)
+
+
+def service_variables(
+    services: Iterable[Obj], namespace: str, api: tuple[str, int]
+) -> dict[str, str]:
+    """The variables that tell of services; the API server's lead to where it really listens."""
+    made: dict[str, str] = {}
+    for service in sorted(services, key=lambda s: str(s["metadata"]["name"])):
+        metadata, spec = service["metadata"], service["spec"]
+        is_api = metadata["namespace"] == "default" and metadata["name"] == "kubernetes"
+        if is_api or metadata["namespace"] != namespace:
+            continue
+        address = spec.get("clusterIP")
+        if address and address != "None" and spec.get("ports"):
+            made |= _of_service(metadata["name"], address, spec["ports"])
+    port = {"name": "https", "port": api[1], "protocol": "TCP"}
+    return made | _of_service("kubernetes", api[0], [port])
+
+
+def _of_service(name: str, address: str, ports: list[Obj]) -> dict[str, str]:
+    prefix = name.upper().replace("-", "_")
+    first = ports[0]
+    made = {f"{prefix}_SERVICE_HOST": address, f"{prefix}_SERVICE_PORT": str(first["port"])}
+    for port in ports:
+        if port.get("name"):
+            key = port["name"].upper().replace("-", "_")
+            made[f"{prefix}_SERVICE_PORT_{key}"] = str(port["port"])
+    made[f"{prefix}_PORT"] = _url(address, first)
+    for port in ports:
+        number, protocol = port["port"], port.get("protocol", "TCP")
+        start = f"{prefix}_PORT_{number}_{protocol}"
+        made |= {
+            start: _url(address, port),
+            f"{start}_PROTO": protocol.lower(),
+            f"{start}_PORT": str(number),
+            f"{start}_ADDR": address,
+        }
+    return made
+
+
+def _url(address: str, port: Obj) -> str:
+    return f"{port.get('protocol', 'TCP').lower()}://{address}:{port['port']}"
+
+
+async def container_variables(
+    pod: Pod, obj: Obj, spec: Obj, node: Node, given: dict[str, str], lookup: Lookup
+) -> dict[str, str]:
+    """`given`, then envFrom, then env, each seeing those before it. Raises BadConfig."""
+    made = dict(given)
+    for source in spec.get("envFrom") or ():
+        made |= await _all_of(source, pod.namespace, lookup)
+    for variable in spec.get("env") or ():
+        name = variable["name"]
+        if variable.get("valueFrom"):
+            found = await _looked_up(pod, obj, spec, node, variable["valueFrom"], lookup)
+            if found is not None:
+                made[name] = found
+        else:
+            made[name] = expand(variable.get("value") or "", made)
+    return made
+
+
+async def _all_of(source: Obj, namespace: str, lookup: Lookup) -> dict[str, str]:
+    prefix = source.get("prefix") or ""
+    if reference := source.get("configMapRef"):
+        found = await lookup.config_map(namespace, reference["name"])
+        if found is None and not reference.get("optional"):
+            raise BadConfig(f'configmap "{reference["name"]}" not found')
+        data = dict((found or {}).get("data") or {})
+    else:
+        reference = source["secretRef"]
+        found = await lookup.secret(namespace, reference["name"])
+        if found is None and not reference.get("optional"):
+            raise BadConfig(f'secret "{reference["name"]}" not found')
+        data = {key: _text(raw) for key, raw in ((found or {}).get("data") or {}).items()}
+    return {prefix + key: text for key, text in data.items()}
+
+
+async def _looked_up(
+    pod: Pod, obj: Obj, spec: Obj, node: Node, source: Obj, lookup: Lookup
+) -> str | None:
+    if reference := source.get("fieldRef"):
+        return field_of(pod, obj, node, reference["fieldPath"])
+    if reference := source.get("resourceFieldRef"):
+        return resource_of(obj, spec, node, reference)
+    if reference := source.get("configMapKeyRef"):
+        return await _config_key(pod.namespace, reference, lookup)
+    if reference := source.get("secretKeyRef"):
+        return await _secret_key(pod.namespace, reference, lookup)
+    raise BadConfig(f"valueFrom {', '.join(sorted(source))} is not supported here")
+
+
+async def _config_key(namespace: str, reference: Obj, lookup: Lookup) -> str | None:
+    name, key = reference["name"], reference["key"]
+    found = await lookup.config_map(namespace, name)
+    data = (found or {}).get("data") or {}
+    if key in data:
+        return str(data[key])
+    if reference.get("optional"):
+        return None
+    if found is None:
+        raise BadConfig(f'configmap "{name}" not found')
+    raise BadConfig(f"couldn't find key {key} in ConfigMap {namespace}/{name}")
+
+
+async def _secret_key(namespace: str, reference: Obj, lookup: Lookup) -> str | None:
+    name, key = reference["name"], reference["key"]
+    found = await lookup.secret(namespace, name)
+    data = (found or {}).get("data") or {}
+    if key in data:
+        return _text(data[key])
+    if reference.get("optional"):
+        return None
+    if found is None:
+        raise BadConfig(f'secret "{name}" not found')
+    raise BadConfig(f"couldn't find key {key} in Secret {namespace}/{name}")
+
+
+def _text(encoded: str) -> str:
+    return base64.b64decode(encoded).decode("utf-8", "surrogateescape")
+
+
+_KEYED = re.compile(r"metadata\.(?P<map>labels|annotations)\['(?P<key>.*)'\]")
+
+
+def field_of(pod: Pod, obj: Obj, node: Node, path: str) -> str:
+    """A field of the pod, for the downward API."""
+    metadata = obj["metadata"]
+    if found := _KEYED.fullmatch(path):
+        return str((metadata.get(found["map"]) or {}).get(found["key"], ""))
+    if path in ("metadata.labels", "metadata.annotations"):
+        entries = metadata.get(path.removeprefix("metadata.")) or {}
+        return "\n".join(f"{key}={_quoted(text)}" for key, text in sorted(entries.items()))
+    host_network = bool(obj["spec"].get("hostNetwork"))
+    fields: dict[str, str] = {
+        "metadata.name": pod.name,
+        "metadata.namespace": pod.namespace,
+        "metadata.uid": pod.uid,
+        "spec.nodeName": pod.node,
+        "spec.serviceAccountName": obj["spec"].get("serviceAccountName", ""),
+        "status.hostIP": node.ip,
+        "status.hostIPs": node.ip,
+        "status.podIP": node.ip if host_network else pod.ip,
+        "status.podIPs": node.ip if host_network else pod.ip,
+    }
+    if path not in fields:
+        raise BadConfig(f"unsupported fieldPath: {path}")
+    return fields[path]
+
+
+def _quoted(text: str) -> str:
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+    return f'"{escaped}"'
+
+
+def resource_of(obj: Obj, spec: Obj, node: Node, reference: Obj) -> str:
+    """limits.cpu and the like, in units of the divisor, rounded up. What has no limit may use all
+    that the node has."""
+    if name := reference.get("containerName"):
+        both = (*obj["spec"]["containers"], *(obj["spec"].get("initContainers") or ()))
+        spec = next((c for c in both if c["name"] == name), spec)
+    kind, _, resource = reference["resource"].partition(".")
+    resources = spec.get("resources") or {}
+    amount = amounts(resources.get(kind)).get(resource)
+    if amount is None:
+        amount = node.allocatable.get(resource, 0) if kind == "limits" else 0
+    divisor = parse(str(reference.get("divisor") or "1"))
+    if divisor.nanos == 0:
+        divisor = parse("1")
+    unit = milli_value(divisor) if resource == "cpu" else value(divisor)
+    return str(-(-amount // max(1, unit)))

@@ -1,0 +1,96 @@
+"""A further program in a container: for exec, for probes and for hooks."""
+
+import asyncio
+import os
+import signal
+from collections.abc import Callable, Sequence
+
+from localkube.kubelet.descriptors import Reader
+from localkube.kubelet.launches import Launch, Launches, LaunchFailed
+from localkube.kubelet.run import Inside
+
+_MOST_OUTPUT = 10 * 1024
+TIMED_OUT = -1
+# Where there is but one user: tar, which kubectl cp runs, must not try to give files to others.
+_PLAIN_TAR = {"TAR_OPTIONS": "--no-same-owner"}
+
+
+class ExecProcesses:
+    """Starts programs beside the containers' own, and knows when they have ended."""
+
+    def __init__(self, launches: Launches) -> None:
+        self._launches = launches
+        self._ended: dict[str, asyncio.Future[int]] = {}
+        self._containers: dict[str, str] = {}  # run -> container
+
+    def ended(self, run_id: str, code: int) -> bool:
+        """True when it was one of these."""
+        self._containers.pop(run_id, None)
+        future = self._ended.pop(run_id, None)
+        if future is not None and not future.done():
+            future.set_result(code)
+        return future is not None
+
+    async def start(
+        self, inside: Inside, argv: Sequence[str], descriptors: list[int], *, tty: bool = False
+    ) -> tuple[str, asyncio.Future[int]]:
+        """Takes over the descriptors. Raises LaunchFailed."""
+        run_id = os.urandom(16).hex()
+        future: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+        self._ended[run_id] = future
+        self._containers[run_id] = inside.container_id
+        one_user = inside.view is not None or os.getuid() != 0
+        launch = Launch(
+            run_id,
+            inside.container_id,
+            argv,
+            (_PLAIN_TAR if one_user else {}) | inside.env,
+            inside.cwd,
+            inside.view,
+            is_main=False,
+            tty=tty,
+        )
+        try:
+            await self._launches.start(launch, descriptors)
+        except BaseException:
+            del self._ended[run_id], self._containers[run_id]
+            raise
+        return run_id, future
+
+    def signal(self, run_id: str, number: int) -> None:
+        self._launches.signal(run_id, number)
+
+    def kill_all(self, containers: set[str]) -> None:
+        for run_id, container in self._containers.items():
+            if container in containers:
+                self.signal(run_id, signal.SIGKILL)
+
+    async def output(
+        self, inside: Inside, argv: Sequence[str], timeout_s: float
+    ) -> tuple[int, str]:
+        """The exit code and what it said, both streams together."""
+        reading, writing = os.pipe()
+        said = bytearray()
+        reader = Reader(reading, _collector(said))
+        nothing = os.open(os.devnull, os.O_RDONLY)
+        try:
+            run_id, ended = await self.start(inside, argv, [nothing, writing, os.dup(writing)])
+        except LaunchFailed as error:
+            reader.close()
+            return error.code, error.about(argv[0])
+        try:
+            async with asyncio.timeout(timeout_s):
+                code = await asyncio.shield(ended)
+        except TimeoutError:
+            code = TIMED_OUT
+        finally:
+            self.signal(run_id, signal.SIGKILL)
+            reader.drain()
+        return code, said.decode("utf-8", "replace")
+
+
+def _collector(said: bytearray) -> Callable[[bytes], None]:
+    def take(data: bytes) -> None:
+        said.extend(data[: max(0, _MOST_OUTPUT - len(said))])
+
+    return take

@@ -1,0 +1,262 @@
+"""Fleet: all nodes of a local cluster in one object, in the API server's own process.
+
+It adopts every Node object that a pool has made, keeps it ready, and runs the pods that are bound
+to it. Thousands of nodes share one watch of pods, one queue and one heap of timers.
+"""
+
+import asyncio
+import datetime
+import time
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from kubeclient.client import Kube
+from kubeclient.errors import NotFound
+from kubeclient.events import Recorder
+from kubeclient.mirror import Mirror
+from kubeclient.objects import Obj
+from kubeclient.resources import ENDPOINTS, NAMESPACES, NODES, SERVICES
+from localkube.kubelet.container_devices import ContainerDevices
+from localkube.kubelet.container_files import PACKAGE
+from localkube.kubelet.container_start import Starter
+from localkube.kubelet.devices.all_devices import Devices
+from localkube.kubelet.environment import service_variables
+from localkube.kubelet.exec_process import ExecProcesses
+from localkube.kubelet.heartbeats import Heartbeats
+from localkube.kubelet.hosted import HostedPrograms
+from localkube.kubelet.launches import Launches
+from localkube.kubelet.node import Node, node_from, refresh
+from localkube.kubelet.node_files import set_aside
+from localkube.kubelet.notices import Notices
+from localkube.kubelet.pod_feed import PodFeed
+from localkube.kubelet.pods import Pods
+from localkube.kubelet.private_files import make_private, remove_tree
+from localkube.kubelet.runtime_process import ProcessRuntime
+from localkube.kubelet.runtime_timer import TimerRuntime
+from localkube.kubelet.settings import PROCESS, TIMER, FleetSettings
+from localkube.kubelet.socket_paths import SocketPaths
+from localkube.kubelet.streams import PodStreams
+from localkube.kubelet.usage import Usage
+from localkube.kubelet.usage_watch import UsageWatch
+from localkube.kubelet.volumes import Objects, Storage, sweep_storage
+from localkube.node_streams import NodeStreams
+
+_HEARTBEAT_WORKERS = 32
+_API_HOST, _API_PORT = "127.0.0.1", 443
+
+
+class _Beneath(NamedTuple):
+    """What containers stand on."""
+
+    launches: Launches
+    hosted: HostedPrograms
+    sockets: SocketPaths
+    tasks: asyncio.TaskGroup
+    api: tuple[str, int]  # where the API server is
+
+
+@dataclass(frozen=True, slots=True)
+class _Live:
+    """What there is while the fleet runs."""
+
+    nodes: Mirror
+    pods: PodFeed
+    namespaces: Mirror
+    services: Mirror
+    recorder: Recorder
+    beats: Heartbeats
+    keeper: Pods
+    devices: Devices
+    processes: ProcessRuntime
+    streams: PodStreams
+    tasks: asyncio.TaskGroup
+
+
+class Fleet:
+    def __init__(self, settings: FleetSettings) -> None:
+        self._settings = settings
+        self._nodes: dict[str, Node] = {}
+        self._usage = Usage()
+        self._live: _Live | None = None
+
+    def streams(self, node: str) -> NodeStreams | None:
+        if self._live is None or node not in self._nodes:
+            return None
+        return self._live.streams
+
+    async def mounts_into_containers(self) -> bool:
+        """Whether this machine lets containers have files where they look for them."""
+        return self._live is not None and await self._live.processes.launches.namespaces()
+
+    def node_usage(self) -> dict[str, Obj]:
+        if self._live is None:
+            return {}
+        self._usage.sample(self._live.processes.runs.values())
+        return self._usage.nodes(self._nodes, self._live.keeper)
+
+    def pod_usage(self) -> dict[tuple[str, str], list[Obj]]:
+        if self._live is None:
+            return {}
+        self._usage.sample(self._live.processes.runs.values())
+        return self._usage.pods(self._live.keeper)
+
+    async def run(self, kube: Kube) -> None:
+        """Runs until cancelled; nothing of a pod is left running then."""
+        directory = make_private(self._settings.directory)
+        launches = Launches(directory / "run", isolate=self._settings.isolate)
+        hosted = HostedPrograms()
+        sockets = SocketPaths(directory)
+        try:
+            async with asyncio.TaskGroup() as tasks:
+                beneath = _Beneath(launches, hosted, sockets, tasks, await _api_address(kube))
+                self._live = live = self._assemble(kube, beneath)
+                await self._follow(live, tasks)
+                self._start_workers(live, tasks)
+        finally:
+            self._live = None
+            self._nodes.clear()
+            await hosted.close()
+            await launches.close()
+            sockets.close()
+
+    def _assemble(self, kube: Kube, beneath: _Beneath) -> _Live:
+        settings, directory = self._settings, self._settings.directory
+        launches, tasks = beneath.launches, beneath.tasks
+        recorder = Recorder(kube, "kubelet", lambda: datetime.datetime.now(datetime.UTC))
+        notices = Notices(recorder)
+        nodes, services = Mirror(kube, NODES), Mirror(kube, SERVICES)
+        devices = Devices(
+            directory,
+            beneath.sockets,
+            tasks,
+            changed=lambda node: beats.post_again(node),
+            name_of=lambda uid: pod.key if (pod := keeper.get(uid)) else None,
+        )
+        beats = Heartbeats(settings, kube, nodes, recorder, devices.counts)
+        keeper = Pods(settings, kube, notices, devices, self._runtime_of, time.time)
+        starter = Starter(
+            settings=settings,
+            launches=launches,
+            notices=notices,
+            storage=Storage(Objects(kube), directory, settings.host_paths),
+            node_of=self._nodes.__getitem__,
+            service_variables=lambda namespace: service_variables(services, namespace, beneath.api),
+            object_of=keeper.object_of,
+            devices=ContainerDevices(
+                devices,
+                settings.hooks,
+                directory,
+                (PACKAGE, *settings.packages),
+                settings.host_paths,
+            ),
+            hosted=beneath.hosted,
+            sockets=beneath.sockets,
+        )
+        execs = ExecProcesses(launches)
+        processes = ProcessRuntime(
+            settings, notices, launches, execs, starter, tasks, keeper.look_at, {}, {}
+        )
+        launches.exited = beneath.hosted.exited = processes.exited
+        keeper.runtimes |= {
+            PROCESS: processes,
+            TIMER: TimerRuntime(notices, processes.remove_traces, settings.names),
+        }
+        return _Live(
+            nodes=nodes,
+            pods=PodFeed(kube, keeper),
+            namespaces=Mirror(kube, NAMESPACES),
+            services=services,
+            recorder=recorder,
+            beats=beats,
+            keeper=keeper,
+            devices=devices,
+            processes=processes,
+            streams=PodStreams(keeper.get, keeper.object_of, processes),
+            tasks=tasks,
+        )
+
+    async def _follow(self, live: _Live, tasks: asyncio.TaskGroup) -> None:
+        """Nodes before their pods, so that no pod is looked at before its node is known."""
+        tasks.create_task(live.recorder.run(), name="kubelet-events")
+        for mirror in (live.nodes, live.namespaces, live.services):
+            tasks.create_task(mirror.run(), name=f"kubelet-{mirror.resource.plural}")
+            await mirror.wait_synced()
+        live.nodes.on_change(self._node_changed)
+        tasks.create_task(live.pods.run(), name="kubelet-pods")
+        await live.pods.wait_synced()
+        live.devices.release_all_but(lambda uid: live.keeper.get(uid) is not None)
+        await live.processes.sweep(lambda uid: live.keeper.get(uid) is not None)
+        await sweep_storage(live.processes.starter.storage, self._nodes)
+
+    def _start_workers(self, live: _Live, tasks: asyncio.TaskGroup) -> None:
+        tasks.create_task(live.keeper.timers.run(), name="kubelet-pod-timers")
+        tasks.create_task(live.beats.timers.run(), name="kubelet-node-timers")
+        tasks.create_task(live.processes.refresh(), name="kubelet-volumes")
+        watch = UsageWatch(live.processes, live.keeper.evict)
+        tasks.create_task(watch.run(), name="kubelet-usage")
+        for number in range(self._settings.writers):
+            tasks.create_task(live.keeper.keep(), name=f"kubelet-pods-{number}")
+        for number in range(_HEARTBEAT_WORKERS):
+            tasks.create_task(live.beats.keep(), name=f"kubelet-nodes-{number}")
+
+    def _runtime_of(self, obj: Obj, node: Node) -> str:
+        """The pod's own word, its namespace's, its node's, or the cluster's."""
+        assert self._live is not None
+        namespace = self._live.namespaces.get(obj["metadata"]["namespace"]) or {"metadata": {}}
+        for metadata in (obj["metadata"], namespace["metadata"]):
+            said = (metadata.get("annotations") or {}).get(self._settings.names.runtime_annotation)
+            if said in (TIMER, PROCESS):
+                return str(said)
+        return node.runtime if node.runtime in (TIMER, PROCESS) else self._settings.runtime
+
+    def _is_ours(self, node: Obj) -> bool:
+        return self._settings.names.node_label in (node["metadata"].get("labels") or {})
+
+    def _node_changed(self, old: Obj | None, new: Obj | None) -> None:
+        assert self._live is not None
+        beats, keeper = self._live.beats, self._live.keeper
+        name = (new or old or {})["metadata"]["name"]
+        node = self._nodes.get(name)
+        gone = (
+            new is None or not self._is_ours(new) or (node and node.uid != new["metadata"]["uid"])
+        )
+        if node is not None and gone:
+            self._remove_node(self._live, node)
+            node = None
+        if new is None or not self._is_ours(new):
+            return
+        if node is None:
+            self._add_node(self._live, node_from(new, self._settings.names))
+            return
+        was_stopped = node.stopped
+        refresh(node, new, self._settings.names)
+        if was_stopped and not node.stopped:
+            beats.post_again(name)
+            keeper.resume_node(name)
+
+    def _add_node(self, live: _Live, node: Node) -> None:
+        self._nodes[node.name] = node
+        if self._settings.hooks.node_added(node.name, node.instance_type):
+            live.devices.add(node.name)
+        live.beats.add(node)
+        live.keeper.add_node(node)
+
+    def _remove_node(self, live: _Live, node: Node) -> None:
+        del self._nodes[node.name]
+        live.beats.remove(node.name)
+        live.keeper.remove_node(node.name)
+        live.devices.remove(node.name)
+        for path in set_aside(self._settings.directory, node.name):
+            live.tasks.create_task(asyncio.to_thread(remove_tree, path), name="node-clear")
+
+
+async def _api_address(kube: Kube) -> tuple[str, int]:
+    """Where pods find the API server: its address in the cluster leads nowhere from a process."""
+    try:
+        endpoints = await kube.get(ENDPOINTS, "kubernetes", "default")
+    except NotFound:
+        return _API_HOST, _API_PORT
+    for subset in endpoints.get("subsets") or ():
+        for port in subset.get("ports") or ():
+            return _API_HOST, int(port["port"])
+    return _API_HOST, _API_PORT

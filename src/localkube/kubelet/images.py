@@ -1,0 +1,116 @@
+"""What runs for an image. Nothing is pulled: an image is only a name, and this says for what.
+
+shells (busybox, debian, ...)   the command runs with this machine's programs
+python                          the same, and `python` is the Python that runs localkube
+nginx                           a small web server of localkube's
+pause                           waits
+those of the settings           a program that stands in for the image (`stand_ins`), or the
+                                command that the settings give (`images`)
+any other                       its command, if this machine has the program;
+                                without a command, a stand-in that waits and says so
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+_SHELLS = frozenset(
+    {
+        "busybox",
+        "alpine",
+        "debian",
+        "ubuntu",
+        "bash",
+        "centos",
+        "fedora",
+        "rockylinux",
+        "almalinux",
+        "amazonlinux",
+        "buildpack-deps",
+    }
+)
+# registry.example:5000/team/name:tag@sha256:... -> registry.example:5000/team/name and name
+_NAME = re.compile(r"(?P<repository>(?:.*/)?(?P<name>[^/:@]+))(?::[^/@]*)?(?:@.*)?")
+
+
+@dataclass(frozen=True, slots=True)
+class StandIn:
+    """A Python program that runs in place of an image's own. Its module has a `main`, which finds
+    the image's name as its last argument, and needs nothing but the standard library."""
+
+    module: str
+    arguments: tuple[str, ...] = ()
+    port: int | None = None  # where it listens if the container declares no port
+    # Files that the image has, because commands of manifests name them: path in the container ->
+    # file of this machine.
+    files: Mapping[str, Path] = field(default_factory=dict)
+
+
+_STAND_IN = "localkube.kubelet.programs.stand_in"
+_WEB = StandIn(_STAND_IN, ("web",), port=80)
+_PAUSE = StandIn(_STAND_IN, ("pause",))
+_WAITS = StandIn(_STAND_IN, ("stand-in",))
+_BUILT_IN = {"pause": _PAUSE, "pause-amd64": _PAUSE}
+
+
+@dataclass(frozen=True, slots=True)
+class Image:
+    """An image that the settings describe by its command."""
+
+    command: tuple[str, ...]
+    args: tuple[str, ...] = ()
+    directory: str = ""  # of this machine; the container sees it where it is
+
+
+@dataclass(frozen=True, slots=True)
+class KnownImages:
+    """What the settings of the nodes say of images."""
+
+    commands: Mapping[str, Image] = field(default_factory=dict)  # by name with or without tag
+    stand_ins: Mapping[str, StandIn] = field(default_factory=dict)  # by the name's last part
+    shells: frozenset[str] = frozenset()  # last parts of names: no program of their own
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    argv: tuple[str, ...]
+    stand_in: StandIn | None = None  # runs in place of `argv`
+    files: Mapping[str, Path] = field(default_factory=dict)  # path in the container -> here
+
+    @property
+    def only_waits(self) -> bool:
+        """Nobody knows the image: the stand-in is only there so that the pod can run."""
+        return self.stand_in is _WAITS
+
+
+def image_name(image: str) -> str:
+    """The last part of an image's name, without tag and digest."""
+    found = _NAME.fullmatch(image)
+    return found["name"] if found else image
+
+
+def repository(image: str) -> str:
+    """An image's name without tag and digest."""
+    found = _NAME.fullmatch(image)
+    return found["repository"] if found else image
+
+
+def program(image: str, command: Sequence[str], args: Sequence[str], known: KnownImages) -> Program:
+    """The program for a container with this image, `command` and `args`."""
+    own = known.commands.get(image) or known.commands.get(repository(image))
+    if own is not None:
+        files = {own.directory: Path(own.directory)} if own.directory else {}
+        rest = tuple(args) if command or args else own.args
+        return Program((*(command or own.command), *rest), files=files)
+    name = image_name(image)
+    stand_in = known.stand_ins.get(name) or _BUILT_IN.get(name)
+    if command:
+        return Program((*command, *args), files=stand_in.files if stand_in else {})
+    if name in _SHELLS or name in known.shells:
+        return Program(tuple(args) or ("bash" if name == "bash" else "sh",))
+    if name == "python":
+        return Program(tuple(args) or ("python3",))
+    if name == "nginx" and (not args or args[0] == "nginx"):
+        return Program((), _WEB)
+    return Program((), stand_in or _WAITS)

@@ -1,0 +1,237 @@
+"""Launches: the server's side of the launcher (launcher.py). Starts it when first needed, and
+again should it die; then everything it had started is reported as killed."""
+
+import asyncio
+import contextlib
+import os
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import orjson
+
+import localkube
+from localkube.kubelet.frames import LENGTH, Message, ancillary, packed
+from localkube.kubelet.private_files import make_private
+from localkube.kubelet.sandbox import View
+
+_NOT_FOUND = 127
+_KILLED = 128 + signal.SIGKILL
+_END_LIMIT_S = 10.0
+_START_LIMIT_S = 30.0
+
+
+class LaunchFailed(Exception):
+    """The program could not be started: `code` is what a shell would exit with."""
+
+    def __init__(self, code: int, text: str) -> None:
+        super().__init__(text)
+        self.code = code
+        self.text = text
+
+    def about(self, program: str) -> str:
+        """As the container runtimes say it."""
+        words = "executable file not found in $PATH"
+        return f'exec: "{program}": {words if self.code == _NOT_FOUND else self.text.lower()}'
+
+
+class Launch(NamedTuple):
+    id: str  # of this run, never used again
+    container: str  # whose processes it belongs to
+    argv: Sequence[str]
+    env: dict[str, str]
+    cwd: str
+    view: View | None  # None: the machine as it is
+    is_main: bool = True
+    tty: bool = False
+
+
+Exited = Callable[[str, int], None]  # id, code
+
+
+class Launches:
+    def __init__(self, directory: Path, *, isolate: bool) -> None:
+        """`isolate`: containers get a view of their own, where that is possible."""
+        self._directory = directory
+        self._isolate = isolate
+        self.exited: Exited = lambda run_id, code: None  # told of every end
+        self._process: subprocess.Popen[bytes] | None = None
+        self._sock: socket.socket | None = None
+        self._received = bytearray()
+        self._hello: asyncio.Future[bool] | None = None
+        self._starting: dict[str, asyncio.Future[int]] = {}
+        self._running: set[str] = set()
+        self._turn = asyncio.Lock()
+
+    async def namespaces(self) -> bool:
+        """Whether containers can have their own view of the machine here."""
+        async with self._turn:
+            return await self._open() and self._isolate
+
+    async def start(self, launch: Launch, descriptors: list[int]) -> int:
+        """The pid. Takes over the descriptors, which become 0, 1, 2, ... of the program.
+        Raises LaunchFailed."""
+        started: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+        try:
+            async with self._turn:
+                await self._open()
+                self._starting[launch.id] = started
+                await self._send(_start_message(launch), descriptors)
+        finally:
+            for descriptor in descriptors:
+                os.close(descriptor)
+        return await started
+
+    def signal(self, run_id: str, number: int) -> None:
+        """To the container's program; SIGKILL reaches all that it has started. To a further
+        program's whole process group."""
+        if self._sock is not None and run_id in self._running:
+            head, body = packed({"op": "signal", "id": run_id, "number": number})
+            with contextlib.suppress(OSError):
+                self._sock.send(head + body)
+
+    async def close(self) -> None:
+        """Ends everything."""
+        process, self._process = self._process, None
+        self._hang_up()
+        if process is None:
+            return
+        try:
+            await asyncio.to_thread(process.wait, _END_LIMIT_S)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+
+    async def _open(self) -> bool:
+        if self._hello is None:
+            loop = asyncio.get_running_loop()
+            ours, theirs = socket.socketpair()
+            ours.setblocking(False)
+            with theirs:
+                self._process = self._spawn(theirs.fileno())
+            self._sock = ours
+            self._hello = loop.create_future()
+            loop.add_reader(ours.fileno(), self._read)
+        async with asyncio.timeout(_START_LIMIT_S):
+            return await asyncio.shield(self._hello)
+
+    def _spawn(self, descriptor: int) -> subprocess.Popen[bytes]:
+        directory = make_private(self._directory)
+        root = Path(localkube.__file__).parent.parent
+        return subprocess.Popen(
+            [
+                sys.executable,
+                "-m",
+                "localkube.kubelet.launcher",
+                str(descriptor),
+                str(directory),
+            ],
+            stdin=subprocess.DEVNULL,
+            pass_fds=(descriptor,),
+            env={"PYTHONPATH": str(root)},
+            cwd="/",
+            start_new_session=True,  # Ctrl-C in a terminal is not for it
+        )
+
+    async def _send(self, message: Message, descriptors: list[int]) -> None:
+        assert self._sock is not None
+        head, body = packed(message)
+        while True:
+            try:
+                sent = self._sock.sendmsg([head], ancillary(descriptors))
+                break
+            except BlockingIOError:
+                await asyncio.sleep(0.001)
+        await asyncio.get_running_loop().sock_sendall(self._sock, head[sent:] + body)
+
+    def _read(self) -> None:
+        assert self._sock is not None
+        try:
+            data = self._sock.recv(65_536)
+        except BlockingIOError:
+            return
+        except OSError:
+            data = b""
+        if not data:
+            self._lost()
+            return
+        self._received += data
+        while len(self._received) >= LENGTH.size:
+            (length,) = LENGTH.unpack_from(self._received)
+            end = LENGTH.size + length
+            if len(self._received) < end:
+                return
+            message = orjson.loads(bytes(self._received[LENGTH.size : end]))
+            del self._received[:end]
+            self._take(message)
+
+    def _take(self, message: Message) -> None:
+        match message["op"]:
+            case "hello":
+                assert self._hello is not None
+                if not self._hello.done():
+                    self._hello.set_result(message["namespaces"])
+            case "started":
+                self._running.add(message["id"])
+                self._settle(message["id"], message["pid"])
+            case "failed":
+                self._settle(message["id"], LaunchFailed(message["code"], message["text"]))
+            case _:
+                self._running.discard(message["id"])
+                self._tell_exit(message["id"], message["code"])
+
+    def _tell_exit(self, run_id: str, code: int) -> None:
+        """Later: a program may start and end in one message, and whoever waits for the start
+        must have heard of that first."""
+        asyncio.get_running_loop().call_soon(self.exited, run_id, code)
+
+    def _settle(self, run_id: str, outcome: int | LaunchFailed) -> None:
+        future = self._starting.pop(run_id)
+        if future.done():  # whoever asked has gone
+            self.signal(run_id, signal.SIGKILL)
+        elif isinstance(outcome, LaunchFailed):
+            future.set_exception(outcome)
+        else:
+            future.set_result(outcome)
+
+    def _lost(self) -> None:
+        """The launcher has died, and with it all that it started."""
+        process, self._process = self._process, None
+        self._hang_up()
+        if process is not None:
+            process.wait()
+        for future in self._starting.values():
+            if not future.done():
+                future.set_exception(LaunchFailed(_KILLED, "the launcher of processes has died"))
+        self._starting.clear()
+        running, self._running = self._running, set()
+        for run_id in running:
+            self._tell_exit(run_id, _KILLED)
+
+    def _hang_up(self) -> None:
+        if self._sock is not None:
+            asyncio.get_running_loop().remove_reader(self._sock.fileno())
+            self._sock.close()
+            self._sock = None
+        if self._hello is not None and not self._hello.done():
+            self._hello.set_exception(LaunchFailed(_KILLED, "the launcher of processes has died"))
+        self._hello = None
+        self._received.clear()
+
+
+def _start_message(launch: Launch) -> Message:
+    return {
+        "op": "start",
+        "id": launch.id,
+        "container": launch.container,
+        "main": launch.is_main,
+        "argv": list(launch.argv),
+        "env": launch.env,
+        "cwd": launch.cwd,
+        "tty": launch.tty,
+        "view": None if launch.view is None else launch.view._asdict(),
+    }

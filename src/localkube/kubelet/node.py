@@ -1,0 +1,140 @@
+"""One node: what it offers, what its pods take, and which pod addresses are free. No I/O."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from ipaddress import IPv4Network
+
+from kubeclient import names as kube_names
+from kubeclient.objects import Obj
+from kubeclient.placement import HostPort, amounts
+from localkube.kubelet.state import Problem
+from localkube.names import Names
+
+# A node says what it is out of in this order; all else follows by name.
+_FIRST = ("pods", "cpu", "memory", "ephemeral-storage")
+# Resources without a domain are Kubernetes' own; others count only on nodes that have them.
+_OWN_DOMAIN = "kubernetes.io/"
+
+
+class PodAddresses:
+    """Hands out the addresses of a node's pod network, in turn, each to one pod at a time."""
+
+    def __init__(self, network: str) -> None:
+        self._network = IPv4Network(network) if network else None
+        self._taken: set[int] = set()
+        self._next = 0
+
+    def take(self) -> str:
+        """Empty when none is left; the node's limit of pods is lower than that."""
+        if self._network is None:
+            return ""
+        room = self._network.num_addresses - 3  # network, gateway, broadcast
+        for step in range(max(0, room)):
+            offset = 2 + (self._next + step) % room
+            if offset not in self._taken:
+                self._taken.add(offset)
+                self._next = offset - 1
+                return str(self._network.network_address + offset)
+        return ""
+
+    def keep(self, address: str) -> None:
+        """Somebody has this one already."""
+        if (offset := self._offset(address)) is not None:
+            self._taken.add(offset)
+
+    def give_back(self, address: str) -> None:
+        if (offset := self._offset(address)) is not None:
+            self._taken.discard(offset)
+
+    def _offset(self, address: str) -> int | None:
+        if self._network is None or not address:
+            return None
+        a, b, c, d = (int(part) for part in address.split("."))
+        offset = (a << 24 | b << 16 | c << 8 | d) - int(self._network.network_address)
+        return offset if 0 <= offset < self._network.num_addresses else None
+
+
+@dataclass(slots=True)
+class Node:
+    name: str
+    uid: str
+    ip: str
+    allocatable: Mapping[str, int]
+    addresses: PodAddresses
+    instance_type: str = ""
+    runtime: str = ""  # of its pods, when it says so
+    stopped: bool = False  # plays dead: no heartbeats, pods left as they are
+    used: dict[str, int] = field(default_factory=dict)
+    pods: set[str] = field(default_factory=set)  # uids
+    host_ports: dict[str, tuple[HostPort, ...]] = field(default_factory=dict)  # by pod's uid
+
+    def take(self, requests: Mapping[str, int]) -> None:
+        for name, amount in requests.items():
+            self.used[name] = self.used.get(name, 0) + amount
+
+    def give_back(self, requests: Mapping[str, int]) -> None:
+        for name, amount in requests.items():
+            self.used[name] -= amount
+
+
+def node_from(obj: Obj, names: Names) -> Node:
+    node = Node(
+        name=obj["metadata"]["name"],
+        uid=obj["metadata"]["uid"],
+        ip="",
+        allocatable={},
+        addresses=PodAddresses((obj.get("spec") or {}).get("podCIDR") or ""),
+        instance_type=obj["metadata"]["labels"].get(kube_names.LABEL_INSTANCE_TYPE, ""),
+    )
+    refresh(node, obj, names)
+    return node
+
+
+def refresh(node: Node, obj: Obj, names: Names) -> None:
+    """Takes over what may change while the node lives."""
+    status = obj.get("status") or {}
+    annotations = obj["metadata"].get("annotations") or {}
+    node.ip = next(
+        (a["address"] for a in status.get("addresses") or () if a["type"] == "InternalIP"),
+        "127.0.0.1",
+    )
+    node.allocatable = amounts(status.get("allocatable"))
+    node.runtime = annotations.get(names.runtime_annotation, "")
+    node.stopped = annotations.get(names.kubelet_annotation) == "stopped"
+
+
+def port_refusal(node: Node, wanted: Iterable[HostPort]) -> Problem | None:
+    """In the kubelet's words, as below."""
+    taken = [port for ports in node.host_ports.values() for port in ports]
+    if any(port.collides(other) for port in wanted for other in taken):
+        return Problem(
+            "NodePorts",
+            "Predicate NodePorts failed: node(s) didn't have free ports for the requested pod "
+            "ports",
+        )
+    return None
+
+
+def refusal(node: Node, requests: Mapping[str, int]) -> Problem | None:
+    """Why a pod with these requests may not run on the node, in the kubelet's words."""
+    short = [name for name in requests if _is_short(node, name, requests[name])]
+    if not short:
+        return None
+    first = min(short, key=lambda name: (_rank(name), name))
+    return Problem(
+        f"OutOf{first}",
+        f"Node didn't have enough resource: {first}, requested: {requests[first]}, "
+        f"used: {node.used.get(first, 0)}, capacity: {node.allocatable.get(first, 0)}",
+    )
+
+
+def _is_short(node: Node, name: str, wanted: int) -> bool:
+    if not wanted:
+        return False
+    if name not in node.allocatable and "/" in name and not name.startswith(_OWN_DOMAIN):
+        return False  # no resource of nodes, but of whoever manages it for the cluster
+    return node.used.get(name, 0) + wanted > node.allocatable.get(name, 0)
+
+
+def _rank(name: str) -> int:
+    return _FIRST.index(name) if name in _FIRST else len(_FIRST)

@@ -1,0 +1,45 @@
+"""NodeHooks: how a product adds hardware to nodes, and shows it to containers.
+
+A hook does what a node's container runtime does with an OCI hook or an NRI plugin: it is told of
+a container before the container starts, and answers with variables, mounts and device files.
+"""
+
+from collections.abc import Mapping
+from typing import NamedTuple, Protocol
+
+from kubeclient.kubeletapi.messages import Mount
+from kubeclient.objects import Obj
+from localkube.kubelet.sandbox import Bind
+
+
+class StartingContainer(NamedTuple):
+    node: str
+    spec: Obj  # of the container
+    variables: Mapping[str, str]  # its environment so far
+    plugin_mounts: tuple[Mount, ...]  # what the node's device plugins answered to Allocate
+    own_view: bool  # False: the container sees the machine's files, and binds have no effect
+
+
+class Adjustment(NamedTuple):
+    """What a container gets in addition."""
+
+    variables: Mapping[str, str] = {}
+    binds: tuple[Bind, ...] = ()
+    device_files: tuple[str, ...] = ()  # names below /dev of this machine
+
+
+class NodeHooks(Protocol):
+    def node_added(self, node: str, instance_type: str) -> bool:
+        """Called when a kubelet begins to run a node. True: the node takes device plugins."""
+
+    def adjust(self, container: StartingContainer) -> Adjustment: ...
+
+
+class NoHooks:
+    """Nodes without any hardware of their own; everyone's device plugins are welcome."""
+
+    def node_added(self, node: str, instance_type: str) -> bool:
+        return True
+
+    def adjust(self, container: StartingContainer) -> Adjustment:
+        return Adjustment()

@@ -1,0 +1,104 @@
+"""Output: what a run of a container says, on its way to the log and to whoever is attached.
+
+A program that floods its output is slowed down rather than the server; so is one whose attached
+client does not keep up.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Protocol
+
+from localkube.kubelet.descriptors import Reader
+from localkube.kubelet.log_file import LogFile
+
+_WINDOW_S = 0.1
+_BYTES_PER_WINDOW = 1024 * 1024
+_MOST_BEFORE = 256 * 1024
+
+
+class Listener(Protocol):
+    """Somebody attached."""
+
+    def heard(self, stream: bytes, data: bytes) -> None: ...
+
+    def over(self) -> None: ...
+
+
+class Output:
+    def __init__(self, log: LogFile) -> None:
+        self.log = log
+        self.readers: list[Reader] = []
+        self.is_over = False
+        self.loop = asyncio.get_running_loop()
+        self._listeners: set[Listener] = set()
+        self._was_heard = False
+        self._version = 0
+        self._news: asyncio.Future[None] = self.loop.create_future()
+        self._window_ends = 0.0
+        self._in_window = 0
+
+    def read(self, descriptor: int, stream: bytes) -> None:
+        """Takes over a descriptor that the program writes to."""
+        reader = Reader(descriptor, lambda data: self._take(reader, stream, data))
+        self.readers.append(reader)
+
+    def say(self, stream: bytes, text: str) -> None:
+        """A line of our own."""
+        self.log.write(stream, text.encode() + b"\n")
+        self._notify()
+
+    def finish(self) -> None:
+        """The program has ended: what it wrote before is still taken."""
+        for reader in self.readers:
+            reader.drain()
+        self.is_over = True
+        self.log.close()
+        self._notify()
+        for listener in list(self._listeners):
+            listener.over()
+
+    def add(self, listener: Listener) -> None:
+        """The first one also hears what was said before it came: a client that starts a program
+        and attaches to it is often later than the program's first words."""
+        if not self._was_heard:
+            self._was_heard = True
+            for stream, data in self.log.so_far(_MOST_BEFORE):
+                listener.heard(stream, data)
+        self._listeners.add(listener)
+
+    def remove(self, listener: Listener) -> None:
+        self._listeners.discard(listener)
+
+    def follower(self) -> Callable[[], Awaitable[bool]]:
+        """A function that waits for more than there was at its last call; False: that was all."""
+        seen = self._version
+
+        async def more() -> bool:
+            nonlocal seen
+            while self._version == seen and not self.is_over:
+                await asyncio.shield(self._news)
+            seen = self._version
+            return not self.is_over
+
+        return more
+
+    def _take(self, reader: Reader, stream: bytes, data: bytes) -> None:
+        self.log.write(stream, data)
+        for listener in list(self._listeners):
+            listener.heard(stream, data)
+        self._notify()
+        self._slow_down(reader, len(data))
+
+    def _slow_down(self, reader: Reader, size: int) -> None:
+        now = self.loop.time()
+        if now > self._window_ends:
+            self._window_ends, self._in_window = now + _WINDOW_S, 0
+        self._in_window += size
+        if self._in_window > _BYTES_PER_WINDOW:
+            reader.hold()
+            self.loop.call_at(self._window_ends, reader.go_on)
+
+    def _notify(self) -> None:
+        self._version += 1
+        news, self._news = self._news, self.loop.create_future()
+        news.set_result(None)

@@ -1,0 +1,283 @@
+"""Containers that are processes of this machine.
+
+Starting one: volumes, environment, program, process, hook; each step may fail in a way that the
+pod's status and events tell. All that waits is a task of its own; the pod's record is changed only
+between awaits, and only while it is still about the same run.
+"""
+
+import asyncio
+import logging
+import os
+import signal
+import time
+from collections.abc import Callable, Coroutine
+from dataclasses import dataclass
+from typing import Any
+
+from kubeclient.errors import KubeError
+from kubeclient.objects import Obj
+from localkube.kubelet.actions import ActionFailed, act
+from localkube.kubelet.container_files import UID, pod_directory, volumes_directory
+from localkube.kubelet.container_start import Starter
+from localkube.kubelet.environment import BadConfig
+from localkube.kubelet.exec_process import ExecProcesses
+from localkube.kubelet.launches import Launches, LaunchFailed
+from localkube.kubelet.lifecycle import mark_exited, mark_failed, mark_running
+from localkube.kubelet.notices import Notices
+from localkube.kubelet.private_files import remove_tree
+from localkube.kubelet.probes import is_probed, probe
+from localkube.kubelet.run import PodRuns, Run
+from localkube.kubelet.settings import FleetSettings
+from localkube.kubelet.state import Exit, Pod, Problem, Role, Stage
+from localkube.kubelet.termination import termination_message
+from localkube.kubelet.volume_files import BadVolume
+from localkube.kubelet.volumes import Volumes
+
+log = logging.getLogger(__name__)
+
+_RETRY_S = 2.0
+_LEAST_GRACE_S = 2.0  # after a hook has used up the time
+_UNKNOWN_CODE = 255
+_HOOK_LIMIT_S = 3600.0
+
+
+@dataclass(slots=True)
+class ProcessRuntime:
+    settings: FleetSettings
+    notices: Notices
+    launches: Launches
+    execs: ExecProcesses
+    starter: Starter
+    tasks: asyncio.TaskGroup
+    look_at: Callable[[str], None]  # asks for another look at a pod, by its uid
+    pods: dict[str, PodRuns]
+    runs: dict[str, Run]
+
+    def adopt(self, pod: Pod, obj: Obj, now: float) -> None:
+        """The processes died with the server: all that ran has ended, nobody knows how."""
+        pod.initialized = False
+        for container in pod.containers:
+            if container.stage is Stage.RUNNING:
+                container.exit = Exit(
+                    _UNKNOWN_CODE,
+                    "Unknown",
+                    "",
+                    container.started_at,
+                    now,
+                    container.container_id,
+                )
+                container.stage = Stage.EXITED
+                container.started = container.ready = False
+            if container.role is Role.INIT and container.exit is not None:
+                container.before, container.exit = container.exit, None
+                container.stage = Stage.WAITING
+                container.restart_count += 1
+
+    def seen(self, pod: Pod, obj: Obj) -> None:
+        runs = self.pods.get(pod.uid)
+        if runs is not None and self.starter.is_outdated(runs, obj):
+            self._spawn(self._refresh(pod, runs), "pod-volumes")
+
+    def look(self, pod: Pod, obj: Obj, now: float) -> float | None:
+        return None
+
+    def start(self, pod: Pod, index: int, obj: Obj, now: float) -> None:
+        runs = self.runs_of(pod)
+        runs.starting[index] = self._spawn(self._start(pod, index, obj), "container-start")
+
+    def stop(self, pod: Pod, index: int, obj: Obj, grace_s: float, now: float) -> None:
+        runs = self.runs_of(pod)
+        container = pod.containers[index]
+        run = runs.runs.get(index)
+        if run is not None:
+            if run.stopper is not None:
+                run.stopper.cancel()
+            run.stopper = self._spawn(self._stop(run, obj, grace_s), "container-stop")
+            return
+        if index in runs.starting:
+            runs.starting.pop(index).cancel()
+        container.stage = Stage.WAITING
+        container.stopping = False
+        self.look_at(pod.uid)
+
+    def remove(self, pod: Pod) -> None:
+        runs = self.pods.pop(pod.uid, None)
+        live: list[Run] = []
+        if runs is not None:
+            for task in runs.starting.values():
+                task.cancel()
+            live = list(runs.runs.values())
+        for run in live:
+            self._end_tasks(run)
+            self.signal(run, signal.SIGKILL)
+        self.execs.kill_all({container.container_id for container in pod.containers})
+        self._spawn(self._clear(pod.uid, live), "pod-clear")
+
+    def remove_traces(self, pod: Pod) -> None:
+        """Of a pod of timers, into which somebody may have looked."""
+        if pod.uid in self.pods:
+            self.remove(pod)
+
+    async def sweep(self, is_known: Callable[[str], bool]) -> None:
+        """Removes what pods have left that are gone."""
+        for path in list(self.settings.directory.iterdir()):
+            if UID.fullmatch(path.name) and not is_known(path.name):
+                await asyncio.to_thread(remove_tree, path)
+
+    def port_of(self, run: Run, port: int) -> int:
+        runs = self.pods.get(run.pod.uid)
+        return port if runs is None else runs.ports.get(port, port)
+
+    def exited(self, run_id: str, code: int) -> None:
+        """From the launcher."""
+        if self.execs.ended(run_id, code):
+            return
+        run = self.runs.pop(run_id, None)
+        if run is None:
+            return
+        self._end_tasks(run)
+        run.output.finish()
+        if run.stdin is not None:
+            run.stdin.close()
+        if run.terminal is not None:
+            os.close(run.terminal)
+            run.terminal = None
+        if not run.exited.done():
+            run.exited.set_result(code)
+        runs = self.pods.get(run.pod.uid)
+        if runs is not None and runs.runs.get(run.index) is run:
+            del runs.runs[run.index]
+        if run.container.container_id == run_id:
+            message = termination_message(run, code, self.settings.log_files)
+            mark_exited(run.container, code, time.time(), message, run.killed_for)
+            self.look_at(run.pod.uid)
+
+    async def refresh(self) -> None:
+        """Brings the volumes of objects up to date, now and then; runs until cancelled."""
+        while True:
+            await asyncio.sleep(self.settings.refresh_s)
+            for runs in list(self.pods.values()):
+                if runs.runs:
+                    await self._refresh(next(iter(runs.runs.values())).pod, runs)
+
+    async def _refresh(self, pod: Pod, runs: PodRuns) -> None:
+        try:
+            await self.starter.refresh(pod, runs)
+        except (BadVolume, KubeError) as error:
+            log.info("volumes not refreshed", extra={"pod": pod.uid, "why": str(error)})
+
+    def runs_of(self, pod: Pod) -> PodRuns:
+        runs = self.pods.get(pod.uid)
+        if runs is None:
+            place = volumes_directory(self.settings.directory, pod.uid)
+            runs = self.pods[pod.uid] = PodRuns(Volumes(place))
+        return runs
+
+    def _spawn(self, work: Coroutine[Any, Any, None], name: str) -> asyncio.Task[None]:
+        async def guarded() -> None:
+            try:
+                await work
+            except Exception:  # a bug about one container must not stop all nodes
+                log.exception("container not handled")
+
+        return self.tasks.create_task(guarded(), name=name)
+
+    async def _start(self, pod: Pod, index: int, obj: Obj) -> None:
+        container = pod.containers[index]
+        run_id = container.container_id
+        runs = self.runs_of(pod)
+        try:
+            await self.starter.prepare(pod, runs, obj)
+            pod.prepared = True
+            run = await self.starter.launch(pod, index, runs, obj)
+        except BadVolume as error:
+            self.notices.warn(pod, obj, "FailedMount", str(error))
+            self._failed(pod, index, Problem("ContainerCreating", ""))
+        except BadConfig as error:
+            self.notices.warn(pod, obj, "Failed", f"Error: {error}", container)
+            self._failed(pod, index, Problem("CreateContainerConfigError", str(error)))
+        except LaunchFailed as error:
+            mark_running(container, time.time())
+            mark_exited(container, error.code, time.time(), error.text)
+            self.notices.warn(pod, obj, "Failed", f"Error: {error.text}", container)
+        except (KubeError, OSError) as error:
+            self._failed(pod, index, Problem("CreateContainerError", str(error)))
+        else:
+            self.runs[run_id] = runs.runs[index] = run
+            await self._started(run, obj)
+        finally:
+            runs.starting.pop(index, None)
+            self.look_at(pod.uid)
+
+    def _failed(self, pod: Pod, index: int, problem: Problem) -> None:
+        mark_failed(pod.containers[index], problem, time.time() + _RETRY_S)
+
+    async def _started(self, run: Run, obj: Obj) -> None:
+        """The process is there; the container runs once its hook is through."""
+        container = run.container
+        self.notices.note(run.pod, obj, "Started", "Container started", container)
+        began_at = time.time()
+        hook = (run.spec.get("lifecycle") or {}).get("postStart")
+        if hook is not None:
+            try:
+                await act(hook, run, _HOOK_LIMIT_S, self.execs, self.port_of)
+            except ActionFailed as error:
+                text = f"PostStartHook failed: {error}"
+                self.notices.warn(run.pod, obj, "FailedPostStartHook", text, container)
+                self.signal(run, signal.SIGKILL)
+        if run.exited.done():
+            return
+        mark_running(container, began_at, probed=is_probed(run.spec))
+        if is_probed(run.spec):
+            run.prober = self._spawn(self._probe(run, obj), "container-probes")
+
+    async def _probe(self, run: Run, obj: Obj) -> None:
+        async def check(probe: Obj, run: Run) -> None:
+            await act(probe, run, probe.get("timeoutSeconds") or 1, self.execs, self.port_of)
+
+        def told(run: Run, reason: str, message: str) -> None:
+            say = self.notices.note if reason == "Killing" else self.notices.warn
+            say(run.pod, obj, reason, message, run.container)
+
+        await probe(run, check, told, lambda run: self.look_at(run.pod.uid))
+
+    async def _stop(self, run: Run, obj: Obj, grace_s: float) -> None:
+        until = time.monotonic() + grace_s
+        if not run.pre_stopped and not run.container.unhealthy:
+            text = f"Stopping container {run.container.name}"
+            self.notices.note(run.pod, obj, "Killing", text, run.container)
+        hook = (run.spec.get("lifecycle") or {}).get("preStop")
+        if hook is not None and not run.pre_stopped and grace_s > 0:
+            run.pre_stopped = True
+            try:
+                await act(hook, run, grace_s, self.execs, self.port_of)
+            except ActionFailed as error:
+                text = f"PreStopHook failed: {error}"
+                self.notices.warn(run.pod, obj, "FailedPreStopHook", text, run.container)
+            until = max(until, time.monotonic() + _LEAST_GRACE_S)
+        run.pre_stopped = True
+        if grace_s > 0:
+            self.signal(run, _stop_signal(run.spec))
+            await asyncio.wait([run.exited], timeout=max(0.0, until - time.monotonic()))
+        if not run.exited.done():
+            self.signal(run, signal.SIGKILL)
+
+    def signal(self, run: Run, number: int) -> None:
+        if not self.starter.hosted.end(run.id):
+            self.launches.signal(run.id, number)
+
+    def _end_tasks(self, run: Run) -> None:
+        for task in (run.stopper, run.prober):
+            if task is not None:
+                task.cancel()
+
+    async def _clear(self, uid: str, live: list[Run]) -> None:
+        if live:
+            await asyncio.wait([run.exited for run in live], timeout=10.0)
+        await asyncio.to_thread(remove_tree, pod_directory(self.settings.directory, uid))
+
+
+def _stop_signal(spec: Obj) -> int:
+    name = (spec.get("lifecycle") or {}).get("stopSignal") or "SIGTERM"
+    found = getattr(signal, name, None)
+    return int(found) if isinstance(found, signal.Signals) else int(signal.SIGTERM)

@@ -1,0 +1,246 @@
+"""A container's own view of the machine, made of user and mount namespaces. Linux.
+
+Needs no root: the user is root inside, and nothing outside. The container sees the machine's
+system directories read-only, an own /tmp, /dev and home, and its volumes where the pod wants them;
+other people's homes, its owner's, and the cluster's own files are not there. `enter` is called in
+a new process, right before the program: what it does cannot be undone.
+
+Links are followed as the program would follow them (/var/run is /run). A directory that must hold
+the machine's entries and a mount of ours as well (/run, when there is /run/secrets) is made anew,
+with each of the machine's entries bound into it.
+"""
+
+import ctypes
+import errno
+import os
+import stat
+import sys
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from functools import cache
+from typing import NamedTuple
+
+_NEWNS, _NEWUTS, _NEWUSER, _NEWPID = 0x00020000, 0x04000000, 0x10000000, 0x20000000
+_RDONLY, _NOSUID, _NODEV, _NOEXEC = 1, 2, 4, 8
+_REMOUNT, _BIND, _REC, _PRIVATE = 32, 4096, 16384, 1 << 18
+_DETACH = 2
+_SYS_MOUNT_SETATTR = 442  # the same number on every architecture
+_AT_FDCWD, _AT_RECURSIVE = -100, 0x8000
+_PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36
+# pivot_root has no wrapper in libc.
+_SYS_PIVOT_ROOT = {"x86_64": 155, "aarch64": 41}
+
+# Never shown: people's own files, and what others keep in scratch space.
+_HIDDEN = frozenset({"/home", "/root", "/tmp", "/mnt", "/media", "/dev", "/boot", "/lost+found"})
+_DEVICES = ("null", "zero", "full", "random", "urandom", "tty", "ptmx", "pts")
+_NAMESPACES = ("user", "pid", "uts", "mnt")  # the first gives the right to the others
+_LINKS = {"fd": "/proc/self/fd", "stdin": "fd/0", "stdout": "fd/1", "stderr": "fd/2"}
+
+
+class Bind(NamedTuple):
+    source: str
+    target: str  # absolute, in the container
+    read_only: bool = False
+
+
+class View(NamedTuple):
+    """What the container is to see."""
+
+    root: str  # an empty directory; becomes /
+    hostname: str
+    uid: int
+    gid: int
+    binds: tuple[Bind, ...]
+    needed: tuple[str, ...] = ()  # paths of the machine that are shown even where it hides all
+    hidden: tuple[str, ...] = ()  # real paths that are not shown, wherever they are
+    device_files: tuple[str, ...] = ()  # further names below /dev
+
+
+# The directories that are made anew, as nested names; an empty one is only to exist.
+_Tree = dict[str, "_Tree"]
+
+
+def leave(view: View) -> None:
+    """This process gets namespaces of its own, its next child is the first of a process namespace.
+    Raises OSError where the kernel does not allow it."""
+    uid, gid = os.getuid(), os.getgid()
+    _unshare(_NEWUSER | _NEWNS | _NEWUTS | _NEWPID)
+    _write("/proc/self/setgroups", "deny")
+    _write("/proc/self/uid_map", f"{view.uid} {uid} 1")
+    _write("/proc/self/gid_map", f"{view.gid} {gid} 1")
+
+
+def join(pid: int) -> None:
+    """This process, and its next child also as a process, goes where that one is."""
+    places = [os.open(f"/proc/{pid}/ns/{name}", os.O_RDONLY) for name in _NAMESPACES]
+    for place in places:
+        _call(_libc().setns(place, 0), "setns")
+
+
+def enter(view: View) -> None:
+    """Makes the view, in a child of the process that has left. Raises OSError."""
+    _mount("", "/", _REC | _PRIVATE)
+    _mount(view.root, view.root, _BIND)
+    binds = [bind._replace(target=os.path.realpath(bind.target)) for bind in view.binds]
+    hidden = _HIDDEN | set(view.hidden)
+    needed = {*view.needed, *map(os.path.realpath, view.needed)}
+    binds += [Bind(path, path, True) for path in needed if _is_hidden(path, hidden)]
+    # Directories with something hidden in them are made anew, without it: nothing lies below a
+    # mount that a program could take away.
+    _fill(view.root, "/", _tree([*(bind.target for bind in binds), *view.hidden]), hidden)
+    _devices(view.root, view.device_files)
+    for bind in sorted(binds, key=lambda bind: bind.target.count("/")):
+        _bind(bind, view.root)
+    os.chdir(view.root)
+    _pivot()
+    name = view.hostname.encode()[:64]
+    _call(_libc().sethostname(name, len(name)), "sethostname")
+
+
+def die_with_parent(number: int) -> None:
+    """This process gets the signal when the thread that started it ends."""
+    if sys.platform == "linux":
+        _libc().prctl(_PR_SET_PDEATHSIG, number, 0, 0, 0)
+
+
+def become_subreaper() -> None:
+    """Orphans among this process's descendants become its children."""
+    if sys.platform == "linux":
+        _libc().prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+
+
+def _is_hidden(path: str, hidden: Collection[str]) -> bool:
+    return any(path == place or path.startswith(f"{place}/") for place in hidden)
+
+
+def _tree(targets: Iterable[str]) -> _Tree:
+    root: _Tree = {}
+    for target in targets:
+        place = root
+        for name in target.strip("/").split("/")[:-1]:
+            place = place.setdefault(name, {})
+    return root
+
+
+def _fill(root: str, directory: str, tree: Mapping[str, _Tree], hidden: Collection[str]) -> None:
+    """Makes `directory` in the new root: the machine's entries, and room for our mounts."""
+    for name in () if _is_hidden(directory, hidden) else _names(directory):
+        host = os.path.join(directory, name)
+        if name not in tree and host not in hidden:
+            _show(host, root + host)
+    for name, below in tree.items():
+        place = os.path.join(directory, name)
+        os.makedirs(root + place, exist_ok=True)
+        _fill(root, place, below, hidden)
+
+
+def _names(directory: str) -> list[str]:
+    try:
+        return os.listdir(directory)
+    except OSError:  # not there, or not for us
+        return []
+
+
+def _show(host: str, place: str) -> None:
+    """One entry of the machine, read-only. What cannot be shown is not there."""
+    try:
+        mode = os.lstat(host).st_mode
+        if stat.S_ISLNK(mode):
+            if not os.path.lexists(place):
+                os.symlink(os.readlink(host), place)
+            return
+        _make_place(host, place)
+        if host != "/proc" or not _mount_proc(place):
+            _mount(host, place, _BIND | _REC)
+        if host not in ("/proc", "/sys"):  # the kernel keeps these itself
+            _make_read_only(place)
+    except OSError:
+        return
+
+
+def _mount_proc(place: str) -> bool:
+    """With the container's own processes. Not where the machine's is only partly to be seen."""
+    flags = ctypes.c_ulong(_NOSUID | _NODEV | _NOEXEC)
+    return bool(_libc().mount(b"proc", place.encode(), b"proc", flags, None) == 0)
+
+
+def _make_place(source: str, place: str) -> None:
+    if os.path.isdir(source):
+        os.makedirs(place, exist_ok=True)
+    elif not os.path.lexists(place):
+        os.makedirs(os.path.dirname(place), exist_ok=True)
+        os.close(os.open(place, os.O_CREAT | os.O_WRONLY, 0o600))
+
+
+def _devices(root: str, more: Sequence[str]) -> None:
+    os.makedirs(f"{root}/dev/shm", exist_ok=True)
+    for name in (*_DEVICES, *more):
+        if os.path.lexists(f"/dev/{name}") and not os.path.islink(f"/dev/{name}"):
+            _make_place(f"/dev/{name}", f"{root}/dev/{name}")
+            _mount(f"/dev/{name}", f"{root}/dev/{name}", _BIND | _REC)
+    for name, target in _LINKS.items():
+        if not os.path.lexists(f"{root}/dev/{name}"):
+            os.symlink(target, f"{root}/dev/{name}")
+
+
+def _bind(bind: Bind, root: str) -> None:
+    place = root + bind.target
+    _make_place(bind.source, place)
+    _mount(bind.source, place, _BIND | _REC)
+    if bind.read_only:
+        _make_read_only(place)
+
+
+def _make_read_only(place: str) -> None:
+    attributes = (ctypes.c_uint64 * 4)(_RDONLY, 0, 0, 0)
+    done = _libc().syscall(
+        _SYS_MOUNT_SETATTR,
+        _AT_FDCWD,
+        place.encode(),
+        _AT_RECURSIVE,
+        ctypes.byref(attributes),
+        ctypes.sizeof(attributes),
+    )
+    if done == 0:
+        return
+    if ctypes.get_errno() != errno.ENOSYS:
+        _call(done, f"mount_setattr {place}")
+    # Before Linux 5.12: this mount only. Flags that it has already must stay.
+    flags = os.statvfs(place).f_flag & (_NOSUID | _NODEV | _NOEXEC)
+    _mount("", place, _BIND | _REMOUNT | _RDONLY | flags)
+
+
+def _pivot() -> None:
+    """The current directory becomes /, and what was / is gone."""
+    number = _SYS_PIVOT_ROOT.get(os.uname().machine)
+    if number is None:
+        raise OSError(errno.ENOSYS, "pivot_root is not known here")
+    _call(_libc().syscall(number, b".", b"."), "pivot_root")
+    _call(_libc().umount2(b".", _DETACH), "umount2")
+    os.chdir("/")
+
+
+@cache
+def _libc() -> ctypes.CDLL:
+    return ctypes.CDLL(None, use_errno=True)
+
+
+def _unshare(flags: int) -> None:
+    _call(_libc().unshare(flags), "unshare")
+
+
+def _mount(source: str, target: str, flags: int) -> None:
+    done = _libc().mount(
+        source.encode() or None, target.encode(), None, ctypes.c_ulong(flags), None
+    )
+    _call(done, f"mount {target}")
+
+
+def _call(done: int, what: str) -> None:
+    if done != 0:
+        number = ctypes.get_errno()
+        raise OSError(number, f"{what}: {os.strerror(number)}")
+
+
+def _write(path: str, text: str) -> None:
+    with open(path, "w", encoding="ascii") as file:
+        file.write(text)

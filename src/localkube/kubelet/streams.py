@@ -1,0 +1,163 @@
+"""The streams of one node's pods: logs, exec, attach and connections (contract/node_streams.py)."""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable
+from dataclasses import dataclass
+
+from kubeclient.objects import Obj
+from localkube.kubelet import listening, process_table
+from localkube.kubelet.attach_stream import AttachStream
+from localkube.kubelet.connection import connected
+from localkube.kubelet.container_files import ContainerFiles
+from localkube.kubelet.environment import BadConfig
+from localkube.kubelet.exec_stream import start_exec
+from localkube.kubelet.log_file import nano_stamp
+from localkube.kubelet.log_read import Log, read_log
+from localkube.kubelet.run import Inside, Run
+from localkube.kubelet.runtime_process import ProcessRuntime
+from localkube.kubelet.settings import TIMER
+from localkube.kubelet.state import Container, Pod, Stage
+from localkube.kubelet.volume_files import BadVolume
+from localkube.node_streams import (
+    AttachOptions,
+    Connection,
+    ExecOptions,
+    LogOptions,
+    NodeRefusal,
+    Process,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class PodStreams:
+    """NodeStreams for the pods that `pod_of` knows."""
+
+    pod_of: Callable[[str], Pod | None]
+    object_of: Callable[[Pod], Awaitable[Obj | None]]
+    runtime: ProcessRuntime
+
+    async def logs(self, pod_uid: str, options: LogOptions) -> AsyncIterator[bytes]:
+        pod, index = self._find(pod_uid, options.container)
+        container = pod.containers[index]
+        _check_logs(pod, container, options)
+        if pod.runtime == TIMER:
+            yield _timer_log(container, timestamps=options.timestamps)
+            return
+        async for chunk in read_log(self._log(pod, index, options), options, time.time_ns()):
+            yield chunk
+
+    async def exec(self, pod_uid: str, options: ExecOptions) -> Process:
+        pod, index = self._find(pod_uid, options.container)
+        if pod.containers[index].stage is not Stage.RUNNING:
+            raise NodeRefusal(f'container not found ("{options.container}")', code=404)
+        try:
+            inside = await self._inside(pod, index)
+            return await start_exec(self.runtime.execs, inside, options)
+        except (BadConfig, BadVolume) as error:
+            text = f'exec: "{options.command[0]}": {error}'
+            raise NodeRefusal(f"error executing command in container: {text}") from error
+
+    async def attach(self, pod_uid: str, options: AttachOptions) -> Process:
+        pod, index = self._find(pod_uid, options.container)
+        run = self._run(pod, index)
+        if run is None:
+            name = options.container
+            if pod.runtime == TIMER:
+                raise NodeRefusal(f'container "{name}" is a timer: nothing runs in it', code=400)
+            raise NodeRefusal(f'container not found ("{name}")', code=404)
+        return AttachStream(run, options)
+
+    async def dial(self, pod_uid: str, port: int) -> Connection:
+        pod = self._pod(pod_uid)
+        place = await self._place(pod, port)
+        if place is None:
+            raise NodeRefusal(f"nothing in pod {pod.namespace}/{pod.name} listens on port {port}")
+        try:
+            return await connected(*place)
+        except OSError as error:
+            text = f"failed to connect to localhost:{port} inside pod {pod.uid}: {error}"
+            raise NodeRefusal(text) from error
+
+    async def _place(self, pod: Pod, port: int) -> tuple[str, int] | None:
+        """Where a process of the pod listens on the port."""
+        runs = self.runtime.pods.get(pod.uid)
+        if runs is None or not runs.runs:
+            return None
+        if port in runs.ports:
+            return "127.0.0.1", runs.ports[port]
+        leaders = {run.pid for run in runs.runs.values() if run.pid}
+        host = await asyncio.to_thread(_listening_host, leaders, port)
+        return None if host is None else (host, port)
+
+    def _pod(self, uid: str) -> Pod:
+        pod = self.pod_of(uid)
+        if pod is None:
+            raise NodeRefusal(f"pod {uid} is not on this node", code=404)
+        return pod
+
+    def _find(self, uid: str, name: str) -> tuple[Pod, int]:
+        pod = self._pod(uid)
+        for index, container in enumerate(pod.containers):
+            if container.name == name:
+                return pod, index
+        text = f'container "{name}" in pod "{pod.name}" is not available'
+        raise NodeRefusal(text, code=400)
+
+    def _run(self, pod: Pod, index: int) -> Run | None:
+        runs = self.runtime.pods.get(pod.uid)
+        return None if runs is None else runs.runs.get(index)
+
+    def _log(self, pod: Pod, index: int, options: LogOptions) -> Log:
+        settings = self.runtime.settings
+        container = pod.containers[index]
+        files = ContainerFiles(settings.directory, pod.uid, index, container.restart_count)
+        run = self._run(pod, index)
+        if run is not None and not options.previous:
+            return Log(run.output.log.path, settings.log_files, run.output.follower())
+        path = files.log(previous=options.previous)
+        if not path.exists() and container.restart_count and not options.previous:
+            path = files.log(previous=True)  # the next run has not begun yet
+        return Log(path, settings.log_files, _no_more)
+
+    async def _inside(self, pod: Pod, index: int) -> Inside:
+        run = self._run(pod, index)
+        if run is not None:
+            return run.inside
+        obj = await self.object_of(pod)
+        if obj is None:
+            raise NodeRefusal(f"pod {pod.uid} is not on this node", code=404)
+        runs = self.runtime.runs_of(pod)
+        starter = self.runtime.starter
+        await starter.prepare(pod, runs, obj)
+        files = ContainerFiles(self.runtime.settings.directory, pod.uid, index, 0)
+        files.make_if_missing()
+        inside, _ = await starter.inside(pod, index, runs, obj, files)
+        return inside
+
+
+def _check_logs(pod: Pod, container: Container, options: LogOptions) -> None:
+    name = options.container
+    if options.previous:
+        if container.before is None and container.restart_count == 0:
+            text = f'previous terminated container "{name}" in pod "{pod.name}" not found'
+            raise NodeRefusal(text, code=400)
+        return
+    if container.stage in (Stage.WAITING, Stage.STARTING) and container.before is None:
+        reason = "ContainerCreating" if container.problem is None else container.problem.reason
+        text = f'container "{name}" in pod "{pod.name}" is waiting to start: {reason}'
+        raise NodeRefusal(text, code=400)
+
+
+def _timer_log(container: Container, *, timestamps: bool) -> bytes:
+    line = b"This container is a timer: nothing runs in it.\n"
+    when = container.started_at or (container.exit.started_at if container.exit else 0.0)
+    return nano_stamp(int(when * 10**9)) + b" " + line if timestamps else line
+
+
+def _listening_host(leaders: set[int], port: int) -> str | None:
+    return listening.find(process_table.members(0, leaders, set(), b""), port)
+
+
+async def _no_more() -> bool:
+    return False

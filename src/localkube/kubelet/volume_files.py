@@ -1,0 +1,86 @@
+"""The files of volumes that come from objects: written one by one, each at once or not at all."""
+
+import base64
+import os
+from collections.abc import Iterable, Mapping
+from pathlib import Path, PurePosixPath
+from typing import NamedTuple
+
+from kubeclient.objects import Obj
+
+
+class VolumeFile(NamedTuple):
+    content: bytes
+    mode: int
+
+
+Files = dict[str, VolumeFile]  # relative path -> file
+
+
+class BadVolume(Exception):
+    """The volume cannot be made; the words are the kubelet's where it has any."""
+
+
+def files_of(found: Obj, kind: str, source: Obj, default_mode: int) -> Files:
+    """The files of a ConfigMap or Secret, all of its keys or those that `items` names."""
+    data = _data(found, kind)
+    mode = source.get("defaultMode") or default_mode
+    items = source.get("items")
+    if not items:
+        return {key: VolumeFile(content, mode) for key, content in data.items()}
+    files: Files = {}
+    for item in items:
+        if item["key"] in data:
+            files[item["path"]] = VolumeFile(data[item["key"]], item.get("mode") or mode)
+        elif not source.get("optional"):
+            what = "config key" if kind == "configmap" else "secret key"
+            raise BadVolume(f"references non-existent {what}: {item['key']}")
+    return files
+
+
+def _data(found: Obj, kind: str) -> dict[str, bytes]:
+    if kind == "secret":
+        return {key: base64.b64decode(text) for key, text in (found.get("data") or {}).items()}
+    data = {key: text.encode() for key, text in (found.get("data") or {}).items()}
+    binary = found.get("binaryData") or {}
+    return data | {key: base64.b64decode(text) for key, text in binary.items()}
+
+
+def write_files(directory: Path, files: Mapping[str, VolumeFile]) -> None:
+    """Makes the directory hold exactly these files."""
+    for path, file in files.items():
+        _write(directory / _inside(path), file)
+    for other in _others(directory, files):
+        other.unlink()
+
+
+def _inside(path: str) -> PurePosixPath:
+    """The API server has checked it; a file outside of the volume would be a disaster."""
+    pure = PurePosixPath(path)
+    if pure.is_absolute() or ".." in pure.parts:
+        raise BadVolume(f"path {path!r} leads out of the volume")
+    return pure
+
+
+def _write(path: Path, file: VolumeFile) -> None:
+    if path.is_file() and path.read_bytes() == file.content:
+        return
+    path.parent.mkdir(parents=True, exist_ok=True)
+    aside = path.with_name(f"..{path.name}.new")
+    # As the object says, and in any case so that we can change it again later.
+    descriptor = os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o600)
+    try:
+        os.fchmod(descriptor, file.mode & 0o777)
+        os.write(descriptor, file.content)
+    finally:
+        os.close(descriptor)
+    aside.replace(path)
+
+
+def _others(directory: Path, files: Mapping[str, VolumeFile]) -> Iterable[Path]:
+    wanted = {directory / path for path in files}
+    for parent, _, names in os.walk(directory):
+        for name in names:
+            path = Path(parent) / name
+            if path not in wanted:
+                yield path

@@ -1,0 +1,315 @@
+"""A pod's volumes as directories of this machine. Which kinds there are: the table at the end.
+
+Directories are named by number, not by the names that people give. A hostPath is a directory of
+the simulated node, not of this machine, unless the cluster's settings allow that very path.
+"""
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable, Iterable
+from dataclasses import dataclass, field
+from os.path import normpath
+from pathlib import Path
+
+from kubeclient.client import Kube
+from kubeclient.errors import NotFound, Refused
+from kubeclient.objects import Obj
+from kubeclient.resources import (
+    CONFIG_MAPS,
+    SECRETS,
+    SERVICE_ACCOUNTS,
+    VOLUME_CLAIMS,
+    VOLUMES,
+    Resource,
+)
+from localkube.kubelet.environment import BadConfig, field_of, resource_of
+from localkube.kubelet.node import Node
+from localkube.kubelet.node_files import node_disk, sweep
+from localkube.kubelet.private_files import make_private, remove_tree
+from localkube.kubelet.state import Pod
+from localkube.kubelet.volume_files import (
+    BadVolume,
+    Files,
+    VolumeFile,
+    files_of,
+    write_files,
+)
+
+_MODE = 0o644
+_TOKEN_S = 3600
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a volume is."""
+
+    path: Path
+    read_only: bool = False
+    note: str = ""  # what its user should know about it
+
+
+@dataclass(slots=True)
+class Volumes:
+    """The volumes of one pod."""
+
+    directory: Path
+    places: dict[str, Place] = field(default_factory=dict)
+    token_until: dict[str, float] = field(default_factory=dict)  # path -> when to ask for another
+
+
+class Objects:
+    """Reads the objects that pods refer to."""
+
+    def __init__(self, kube: Kube) -> None:
+        self.kube = kube
+
+    async def config_map(self, namespace: str, name: str) -> Obj | None:
+        return await self.get(CONFIG_MAPS, name, namespace)
+
+    async def secret(self, namespace: str, name: str) -> Obj | None:
+        return await self.get(SECRETS, name, namespace)
+
+    async def get(self, resource: Resource, name: str, namespace: str = "") -> Obj | None:
+        try:
+            return await self.kube.get(resource, name, namespace)
+        except NotFound:
+            return None
+
+
+@dataclass(frozen=True, slots=True)
+class Storage:
+    """Where volumes come from."""
+
+    objects: Objects
+    directory: Path  # for what outlives the pods
+    allowed: tuple[Path, ...]  # the parts of this machine that pods may see by hostPath
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """One volume that is to be made, or brought up to date."""
+
+    pod: Pod
+    obj: Obj
+    node: Node
+    name: str
+    source: Obj
+    directory: Path  # its own
+    volumes: Volumes
+    storage: Storage
+
+
+async def make_volumes(volumes: Volumes, pod: Pod, obj: Obj, node: Node, storage: Storage) -> None:
+    """Makes what is missing and brings the rest up to date. Raises BadVolume, its name in front."""
+    for number, volume in enumerate(obj["spec"].get("volumes") or ()):
+        name = volume["name"]
+        kind = next((key for key in volume if key != "name"), "emptyDir")
+        make = _KINDS.get(kind)
+        directory = volumes.directory / str(number)
+        source = volume.get(kind) or {}
+        request = Request(pod, obj, node, name, source, directory, volumes, storage)
+        try:
+            if make is None:
+                raise BadVolume(f"volumes of type {kind} are not supported on local nodes")
+            volumes.places[name] = await make(request)
+        except (BadVolume, BadConfig, OSError) as error:
+            raise BadVolume(f'MountVolume.SetUp failed for volume "{name}" : {error}') from error
+
+
+async def sweep_storage(storage: Storage, nodes: Iterable[str]) -> None:
+    """Removes the directories of nodes and volumes that are no more."""
+    await asyncio.to_thread(sweep, storage.directory, frozenset(nodes))
+    volumes = await storage.objects.kube.list(VOLUMES)
+    known = {volume["metadata"]["uid"] for volume in volumes.items}
+    for path in make_private(storage.directory / "volumes").iterdir():
+        if path.name not in known:
+            await asyncio.to_thread(remove_tree, path)
+
+
+async def _empty_dir(request: Request) -> Place:
+    return Place(make_private(request.directory))
+
+
+async def _config_map(request: Request) -> Place:
+    source = request.source
+    files = await _object_files(request, "configmap", source["name"], source)
+    return _written(request, files)
+
+
+async def _secret(request: Request) -> Place:
+    source = request.source
+    files = await _object_files(request, "secret", source["secretName"], source)
+    return _written(request, files)
+
+
+async def _downward(request: Request) -> Place:
+    return _written(request, _downward_files(request, request.source, _MODE))
+
+
+async def _projected(request: Request) -> Place:
+    mode = request.source.get("defaultMode") or _MODE
+    files: Files = {}
+    for part in request.source.get("sources") or ():
+        kind = next(iter(part))
+        source = part[kind]
+        match kind:
+            case "configMap":
+                files |= await _object_files(request, "configmap", source["name"], source, mode)
+            case "secret":
+                files |= await _object_files(request, "secret", source["name"], source, mode)
+            case "downwardAPI":
+                files |= _downward_files(request, source, mode)
+            case "serviceAccountToken":
+                files |= await _token(request, source, mode)
+            case _:
+                raise BadVolume(f"projections of type {kind} are not supported on local nodes")
+    return _written(request, files)
+
+
+async def _object_files(
+    request: Request, kind: str, name: str, source: Obj, mode: int = _MODE
+) -> Files:
+    look = (
+        request.storage.objects.config_map
+        if kind == "configmap"
+        else request.storage.objects.secret
+    )
+    found = await look(request.pod.namespace, name)
+    if found is None:
+        if source.get("optional"):
+            return {}
+        raise BadVolume(f'{kind} "{name}" not found')
+    return files_of(found, kind, source, mode)
+
+
+def _downward_files(request: Request, source: Obj, mode: int) -> Files:
+    mode = source.get("defaultMode") or mode
+    files: Files = {}
+    for item in source.get("items") or ():
+        if item.get("fieldRef"):
+            path = item["fieldRef"]["fieldPath"]
+            text = field_of(request.pod, request.obj, request.node, path)
+        else:
+            first = request.obj["spec"]["containers"][0]
+            text = resource_of(request.obj, first, request.node, item["resourceFieldRef"])
+        files[item["path"]] = VolumeFile(text.encode(), item.get("mode") or mode)
+    return files
+
+
+async def _token(request: Request, source: Obj, mode: int) -> Files:
+    """A token of the pod's service account, asked for again well before it expires."""
+    path: str = source["path"]
+    key = f"{request.name}/{path}"
+    old = request.directory / path
+    if time.time() < request.volumes.token_until.get(key, 0) and old.is_file():
+        return {path: VolumeFile(old.read_bytes(), mode)}
+    lasts_s = source.get("expirationSeconds") or _TOKEN_S
+    pod, spec = request.pod, request.obj["spec"]
+    asked = {
+        "apiVersion": "authentication.k8s.io/v1",
+        "kind": "TokenRequest",
+        "metadata": {
+            "name": spec.get("serviceAccountName") or "default",
+            "namespace": pod.namespace,
+        },
+        "spec": {
+            "audiences": [source["audience"]] if source.get("audience") else [],
+            "expirationSeconds": lasts_s,
+            "boundObjectRef": {"apiVersion": "v1", "kind": "Pod", "name": pod.name, "uid": pod.uid},
+        },
+    }
+    try:
+        answer = await request.storage.objects.kube.create(SERVICE_ACCOUNTS, asked, "token")
+    except Refused as error:
+        raise BadVolume(f"failed to fetch token: {error}") from error
+    request.volumes.token_until[key] = time.time() + 0.8 * lasts_s
+    return {path: VolumeFile(answer["status"]["token"].encode(), mode)}
+
+
+def _written(request: Request, files: Files) -> Place:
+    write_files(make_private(request.directory), files)
+    return Place(request.directory, read_only=True)
+
+
+async def _host_path(request: Request) -> Place:
+    return _host_place(request)
+
+
+def _host_place(request: Request) -> Place:
+    path = normpath("/" + request.source["path"].lstrip("/"))
+    allowed = _allowed(path, request.storage)
+    if allowed is not None:
+        return Place(_checked(Path(path), request.source, allowed))
+    root = node_disk(request.storage.directory, request.node.name)
+    note = f"hostPath {path} is a directory of the simulated node, not of this machine"
+    return Place(_checked(root / path.strip("/"), request.source, root), note=note)
+
+
+def _allowed(path: str, storage: Storage) -> Path | None:
+    """The allowed part of this machine that the path is in."""
+    real = Path(path).resolve()
+    return next((root for root in storage.allowed if real.is_relative_to(root.resolve())), None)
+
+
+def _checked(path: Path, source: Obj, root: Path) -> Path:
+    """As the type asks; a link that leads out of the root is no way out."""
+    if not path.resolve().is_relative_to(root.resolve()):
+        raise BadVolume(f"hostPath {source['path']} leads out of {root}")
+    kind = source.get("type") or ""
+    if kind == "FileOrCreate":
+        make_private(path.parent)
+        path.touch(mode=0o600)
+    elif kind in ("", "DirectoryOrCreate"):
+        if not path.exists():
+            make_private(path)
+    elif (kind == "Directory" and path.is_dir()) or (kind == "File" and path.is_file()):
+        pass
+    else:
+        what = {"Directory": "a directory", "File": "a file"}.get(kind, f"a {kind}")
+        raise BadVolume(f"hostPath type check failed: {source['path']} is not {what}")
+    return path
+
+
+async def _claim(request: Request) -> Place:
+    read_only = bool(request.source.get("readOnly"))
+    return await _claimed(request, request.source["claimName"], read_only=read_only)
+
+
+async def _ephemeral(request: Request) -> Place:
+    return await _claimed(request, f"{request.pod.name}-{request.name}", read_only=False)
+
+
+async def _claimed(request: Request, name: str, *, read_only: bool) -> Place:
+    """Whatever a volume's source says, here it is a directory: the one that it names, if that is
+    allowed, or one of the cluster's."""
+    claim = await request.storage.objects.get(VOLUME_CLAIMS, name, request.pod.namespace)
+    if claim is None:
+        raise BadVolume(f'persistentvolumeclaim "{name}" not found')
+    bound = (claim.get("status") or {}).get("phase") == "Bound"
+    volume_name = claim["spec"].get("volumeName")
+    if not bound or not volume_name:
+        raise BadVolume(f'persistentvolumeclaim "{name}" is not bound')
+    volume = await request.storage.objects.get(VOLUMES, volume_name)
+    if volume is None:
+        raise BadVolume(f'persistentvolume "{volume_name}" not found')
+    return Place(make_private(_volume_directory(volume, request.storage)), read_only=read_only)
+
+
+def _volume_directory(volume: Obj, storage: Storage) -> Path:
+    spec = volume["spec"]
+    path = (spec.get("hostPath") or spec.get("local") or {}).get("path")
+    if path and _allowed(path, storage) is not None:
+        return Path(path)
+    return storage.directory / "volumes" / str(volume["metadata"]["uid"])
+
+
+_KINDS: dict[str, Callable[[Request], Awaitable[Place]]] = {
+    "emptyDir": _empty_dir,
+    "configMap": _config_map,
+    "secret": _secret,
+    "downwardAPI": _downward,
+    "projected": _projected,
+    "hostPath": _host_path,
+    "persistentVolumeClaim": _claim,
+    "ephemeral": _ephemeral,
+}

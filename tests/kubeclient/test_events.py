@@ -1,0 +1,120 @@
+"""Recorder: repetitions are counted, floods are cut short, and nobody is held up."""
+
+import asyncio
+import datetime
+from collections.abc import AsyncGenerator, Mapping
+from typing import Any
+
+import orjson
+import pytest
+
+from kubeclient.client import Kube
+from kubeclient.events import NORMAL, Recorder
+
+Obj = dict[str, Any]
+POD: Obj = {
+    "apiVersion": "v1",
+    "kind": "Pod",
+    "metadata": {"name": "p", "namespace": "default", "uid": "u1", "resourceVersion": "7"},
+}
+
+
+class Desk:
+    """A server that keeps what is written, and a clock."""
+
+    def __init__(self) -> None:
+        self.now = datetime.datetime(2026, 1, 1, tzinfo=datetime.UTC)
+        self.written: list[tuple[str, Obj]] = []
+
+    async def call(
+        self, method: str, path: str, *, query: Mapping[str, str], headers: Any, body: bytes
+    ) -> tuple[int, bytes]:
+        self.written.append((method, orjson.loads(body)))
+        return 200, b"{}"
+
+    def stream(self, path: str, *, query: Any, headers: Any) -> AsyncGenerator[bytes, None]:
+        raise AssertionError("nothing is watched here")
+
+
+async def written(desk: Desk, recorder: Recorder) -> list[tuple[str, Obj]]:
+    task = asyncio.create_task(recorder.run())
+    for _ in range(2 * _waiting(recorder) + 5):  # nothing here waits for anybody else
+        await asyncio.sleep(0)
+    assert not _waiting(recorder)
+    task.cancel()
+    return desk.written
+
+
+def _waiting(recorder: Recorder) -> int:
+    return sum(queue.qsize() for queue in recorder._queues)
+
+
+def recorder_at(desk: Desk) -> Recorder:
+    return Recorder(Kube(desk), "kubelet", lambda: desk.now)
+
+
+async def test_an_event_says_about_whom_and_by_whom() -> None:
+    desk = Desk()
+    recorder = recorder_at(desk)
+    recorder.event(
+        POD, NORMAL, "Started", "Container started", host="n1", path="spec.containers{c}"
+    )
+    [(method, event)] = await written(desk, recorder)
+    assert method == "POST"
+    assert event["involvedObject"]["uid"] == "u1"
+    assert event["involvedObject"]["fieldPath"] == "spec.containers{c}"
+    assert event["source"] == {"component": "kubelet", "host": "n1"}
+    assert event["count"] == 1
+
+
+async def test_the_same_again_is_counted_not_repeated() -> None:
+    desk = Desk()
+    recorder = recorder_at(desk)
+    for _ in range(3):
+        recorder.event(POD, NORMAL, "BackOff", "again")
+    found = await written(desk, recorder)
+    assert [method for method, _ in found] == ["POST", "PATCH", "PATCH"]
+    assert found[-1][1]["count"] == 3
+
+
+async def test_an_object_with_very_much_to_say_is_cut_short() -> None:
+    desk = Desk()
+    recorder = recorder_at(desk)
+    for number in range(100):
+        recorder.event(POD, NORMAL, "SuccessfulCreate", f"Created pod: {number}")
+    assert len(await written(desk, recorder)) == 25
+    desk.now += datetime.timedelta(minutes=10)
+    for number in range(100, 110):
+        recorder.event(POD, NORMAL, "SuccessfulCreate", f"Created pod: {number}")
+    assert len(await written(desk, recorder)) == 27
+    other = {**POD, "metadata": {**POD["metadata"], "uid": "u2"}}
+    recorder.event(other, NORMAL, "Started", "another object has its own allowance")
+    assert len(await written(desk, recorder)) == 28
+
+
+async def test_events_wait_while_there_is_more_important_to_write() -> None:
+    desk, eased = Desk(), asyncio.Event()
+    recorder = Recorder(Kube(desk), "scheduler", lambda: desk.now, eased)
+    for number in range(3):
+        recorder.event(POD, NORMAL, "Scheduled", f"assigned, {number}")
+    writing = asyncio.create_task(recorder.run())
+    for _ in range(20):
+        await asyncio.sleep(0)
+    assert not desk.written
+    eased.set()
+    for _ in range(20):
+        await asyncio.sleep(0)
+    assert [event["message"] for _, event in desk.written] == [
+        "assigned, 0",
+        "assigned, 1",
+        "assigned, 2",
+    ]
+    writing.cancel()
+
+
+async def test_events_do_not_wait_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("kubeclient.events._LONGEST_WAIT_S", 0.0)
+    desk = Desk()
+    recorder = Recorder(Kube(desk), "scheduler", lambda: desk.now, asyncio.Event())
+    recorder.event(POD, NORMAL, "Scheduled", "assigned")
+    assert len(await written(desk, recorder)) == 1

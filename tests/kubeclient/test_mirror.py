@@ -1,0 +1,124 @@
+"""Mirror: follows, resumes, relists, and tells of every change once."""
+
+import asyncio
+from collections.abc import AsyncGenerator, Mapping
+from typing import Any
+
+import orjson
+
+from kubeclient.client import Kube
+from kubeclient.errors import NoAnswer
+from kubeclient.mirror import Mirror
+from kubeclient.resources import PODS
+
+Obj = dict[str, Any]
+
+
+def pod(name: str, version: int, node: str = "") -> Obj:
+    metadata = {"name": name, "namespace": "default", "resourceVersion": str(version)}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": {"nodeName": node}}
+
+
+class Script:
+    """A server that answers lists and watches as told, one after the other."""
+
+    def __init__(self, lists: list[tuple[int, list[Obj]]], watches: list[list[Obj | Exception]]):
+        self.lists = lists
+        self.watches = watches
+        self.asked: list[str] = []
+        self.at_end = asyncio.Event()
+
+    async def call(
+        self, method: str, path: str, *, query: Mapping[str, str], headers: Any, body: bytes
+    ) -> tuple[int, bytes]:
+        self.asked.append("list")
+        version, items = self.lists.pop(0)
+        found = {"metadata": {"resourceVersion": str(version)}, "items": items}
+        return 200, orjson.dumps(found)
+
+    async def stream(
+        self, path: str, *, query: Mapping[str, str], headers: Any
+    ) -> AsyncGenerator[bytes, None]:
+        self.asked.append(f"watch {query['resourceVersion']}")
+        if not self.watches:
+            self.at_end.set()
+            await asyncio.Event().wait()
+        for event in self.watches.pop(0):
+            if isinstance(event, Exception):
+                raise event
+            line = orjson.dumps(event) + b"\n"
+            yield line[:7]  # chunks need not end where lines do
+            yield line[7:]
+
+
+async def followed(script: Script) -> tuple[Mirror, list[tuple[str | None, str | None]]]:
+    mirror = Mirror(Kube(script), PODS)
+    mirror.add_index("node", lambda obj: [obj["spec"]["nodeName"]])
+    seen: list[tuple[str | None, str | None]] = []
+
+    def version(obj: Obj | None) -> str | None:
+        return f"{obj['metadata']['name']}@{obj['metadata']['resourceVersion']}" if obj else None
+
+    mirror.on_change(lambda old, new: seen.append((version(old), version(new))))
+    task = asyncio.create_task(mirror.run())
+    await asyncio.wait_for(script.at_end.wait(), 5)
+    task.cancel()
+    return mirror, seen
+
+
+def event(kind: str, obj: Obj) -> Obj:
+    return {"type": kind, "object": obj}
+
+
+async def test_a_list_and_then_events_make_an_up_to_date_copy() -> None:
+    script = Script(
+        [(5, [pod("a", 3)])],
+        [[event("MODIFIED", pod("a", 6, "n1")), event("ADDED", pod("b", 7, "n1"))]],
+    )
+    mirror, seen = await followed(script)
+    assert seen == [(None, "a@3"), ("a@3", "a@6"), (None, "b@7")]
+    assert [p["metadata"]["name"] for p in mirror.by("node", "n1")] == ["a", "b"]
+    assert mirror.by("node", "") == []
+
+
+async def test_a_watch_that_ends_is_resumed_where_it_ended() -> None:
+    script = Script([(5, [])], [[event("ADDED", pod("a", 6))], [event("DELETED", pod("a", 9))]])
+    mirror, seen = await followed(script)
+    assert script.asked == ["list", "watch 5", "watch 6", "watch 9"]
+    assert seen == [(None, "a@6"), ("a@9", None)]
+    assert len(mirror) == 0
+
+
+async def test_bookmarks_move_the_place_to_resume_from() -> None:
+    script = Script([(5, [])], [[event("BOOKMARK", pod("", 50))]])
+    await followed(script)
+    assert script.asked[-1] == "watch 50"
+
+
+async def test_a_version_that_is_too_old_means_a_new_list_and_its_differences() -> None:
+    gone = {"type": "ERROR", "object": {"kind": "Status", "code": 410, "reason": "Expired"}}
+    script = Script(
+        [(5, [pod("a", 3), pod("b", 4)]), (20, [pod("b", 4), pod("c", 15)])],
+        [[gone]],
+    )
+    _, seen = await followed(script)
+    assert script.asked == ["list", "watch 5", "list", "watch 20"]
+    assert seen == [(None, "a@3"), (None, "b@4"), ("a@3", None), (None, "c@15")]
+
+
+async def test_a_broken_connection_is_tried_again(monkeypatch: Any) -> None:
+    monkeypatch.setattr("kubeclient.mirror._PAUSE_AFTER_FAILURE_S", 0.0)
+    script = Script([(5, [])], [[NoAnswer("reset")], [event("ADDED", pod("a", 6))]])
+    _, seen = await followed(script)
+    assert script.asked == ["list", "watch 5", "watch 5", "watch 6"]
+    assert seen == [(None, "a@6")]
+
+
+async def test_what_is_handed_out_is_the_callers_own() -> None:
+    mirror, _ = await followed(Script([(5, [pod("a", 3)])], []))
+    first = mirror.get("a", "default")
+    assert first is not None
+    first["spec"]["nodeName"] = "changed"
+    again = mirror.get("a", "default")
+    assert again is not None
+    assert again["spec"]["nodeName"] == ""

@@ -1,0 +1,92 @@
+"""YAML documents: places, and limits that hostile files run into."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gpupool.local.config.document import (
+    Document,
+    Mark,
+    Problem,
+    dotted,
+    read_document,
+)
+
+
+def problem(text: str) -> Problem:
+    found = read_document(text)
+    assert not isinstance(found, Document)
+    return found[0]
+
+
+def test_every_value_and_key_has_its_place() -> None:
+    document = read_document("a:\n  - b: 1\n    c: [x, y]\n")
+    assert isinstance(document, Document)
+    assert document.data == {"a": [{"b": 1, "c": ["x", "y"]}]}
+    assert document.values["a", 0, "c", 1] == Mark(3, 12)
+    assert document.keys["a", 0, "c"] == Mark(3, 5)
+
+
+def test_a_problem_about_something_missing_points_at_what_is_around_it() -> None:
+    document = read_document("a:\n  b: {}\n")
+    assert isinstance(document, Document)
+    assert document.problem("x", "a", "b", "c", "d").mark == Mark(2, 6)
+
+
+def test_values_are_plain() -> None:
+    document = read_document("[1, 1.5, true, null, text, 2020-01-01, 0x10]")
+    assert isinstance(document, Document)
+    assert document.data == [1, 1.5, True, None, "text", "2020-01-01", 16]
+
+
+def test_an_empty_file_is_an_empty_map() -> None:
+    document = read_document("# nothing\n")
+    assert isinstance(document, Document)
+    assert document.data == {}
+
+
+@pytest.mark.parametrize(
+    ("text", "words", "mark"),
+    [
+        ("a: [", "not valid YAML: while parsing a flow node", Mark(2, 1)),
+        ("a: 1\na: 2\n", "given twice, first in line 1", Mark(2, 1)),
+        ("? [a]\n: b\n", "a field name must be text", Mark(1, 3)),
+        ("a: &x [*x]", "nested deeper than 32 levels", Mark(1, 4)),
+        ("[" * 1_000_000, "nested deeper than 32 levels", Mark(1, 33)),
+        ("a: *x", "not valid YAML: found undefined alias", Mark(1, 4)),
+        ("a: !!python/object:os.system x\nb: [", "not valid YAML", Mark(3, 1)),
+    ],
+)
+def test_a_bad_document_says_what_and_where(text: str, words: str, mark: Mark) -> None:
+    found = problem(text)
+    assert found.text.startswith(words)
+    assert found.mark == mark
+
+
+def test_aliases_that_mean_billions_of_values_are_refused() -> None:
+    lines = ["a0: &a0 [1, 1, 1, 1, 1, 1, 1, 1, 1, 1]"]
+    lines += [f"a{i}: &a{i} [{', '.join([f'*a{i - 1}'] * 10)}]" for i in range(1, 10)]
+    assert problem("\n".join(lines)).text == "more than 100000 values"
+
+
+def test_a_large_file_is_refused() -> None:
+    assert problem("#" * (1 << 20) + "\n").text == "the file is larger than 1 MiB"
+
+
+def test_control_characters_are_refused() -> None:
+    assert problem("a: \x00").text.startswith("not valid YAML")
+
+
+def test_a_number_with_too_many_digits_stays_text() -> None:
+    document = read_document("a: " + "9" * 5000)
+    assert isinstance(document, Document)
+    assert document.data == {"a": "9" * 5000}
+
+
+@given(st.text(alphabet="a:[]{}&*-?!|>\"'#% \n\t1", max_size=40))
+def test_any_text_is_read_or_refused(text: str) -> None:
+    assert isinstance(read_document(text), Document | tuple)
+
+
+def test_paths_are_written_as_people_write_them() -> None:
+    assert dotted(("pools", 2, "labels", "a.b/c")) == 'pools[2].labels["a.b/c"]'

@@ -1,0 +1,203 @@
+"""Node pools: as many nodes as wanted, within the quotas, drained before they go."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gpupool.contract.node_pools import NODE_POOLS
+from gpupool.local import node_pool
+from gpupool.local.config.cluster_file import ClusterFile, parse_cluster
+from gpupool.local.config.nodepools import nodepool_crd
+from gpupool.local.config.spec import Quotas
+from gpupool.local.drain import must_go
+from kubeclient.errors import NotFound
+from kubeclient.objects import Obj
+from kubeclient.resources import DISRUPTION_BUDGETS, NODES, PODS
+from localkube.controllers.run import Controller
+from tests.localkube.controllers.desk import Desk, desk_for
+from tests.localkube.controllers.samples import pod
+
+EMPTY = "apiVersion: gpupool.io/v1alpha1\nkind: Cluster\npools: []\n"
+CRDS = (nodepool_crd(),)
+
+
+def _controller(limit: int = 40) -> Controller:
+    file = parse_cluster(EMPTY)
+    assert isinstance(file, ClusterFile)
+    quotas = Quotas(nodes_per_cluster=limit)
+    return node_pool.controller(file.spec, lambda: quotas)
+
+
+def pool(count: int, name: str = "a", **spec: Any) -> Obj:
+    full = {"instanceType": "ecs.g6.xlarge", "count": count, **spec}
+    head = {"apiVersion": NODE_POOLS.api_version, "kind": NODE_POOLS.kind}
+    return {**head, "metadata": {"name": name}, "spec": full}
+
+
+async def _settle(desk: Desk) -> None:
+    """The controller looks as often as it wants, and every node is ready at once."""
+    await desk.settle()
+    for node in await desk.all(NODES):
+        path = NODES.path(name=node["metadata"]["name"], subresource="status")
+        ready = {"type": "Ready", "status": "True"}
+        await desk.kube.patch(path, {"status": {"conditions": [ready]}})
+    await desk.settle()
+
+
+async def _status(desk: Desk, name: str = "a") -> Obj:
+    await _settle(desk)
+    found: Obj = (await desk.kube.get(NODE_POOLS, name))["status"]
+    return found
+
+
+async def _scale(desk: Desk, count: int) -> None:
+    await desk.patch(NODE_POOLS, "a", {"spec": {"count": count}})
+    await _settle(desk)
+
+
+async def test_a_pool_is_initializing_until_its_nodes_are_ready(tmp_path: Path) -> None:
+    async with desk_for(tmp_path, _controller(), crds=CRDS) as desk:
+        await desk.create(NODE_POOLS, pool(2))
+        await desk.settle()
+        first = (await desk.kube.get(NODE_POOLS, "a"))["status"]
+        assert (first["phase"], first["nodes"], first["readyNodes"]) == ("Initializing", 2, 0)
+        assert first["conditions"][0]["message"] == "0 of 2 nodes are ready"
+        then = await _status(desk)
+        assert (then["phase"], then["readyNodes"]) == ("Active", 2)
+
+
+async def test_an_active_pool_stays_active_while_it_grows(tmp_path: Path) -> None:
+    async with desk_for(tmp_path, _controller(), crds=CRDS) as desk:
+        await desk.create(NODE_POOLS, pool(1))
+        await _settle(desk)
+        await desk.patch(NODE_POOLS, "a", {"spec": {"count": 2}})
+        await desk.settle()
+        assert (await desk.kube.get(NODE_POOLS, "a"))["status"]["phase"] == "Active"
+
+
+async def test_past_the_quota_nothing_is_made(tmp_path: Path) -> None:
+    async with desk_for(tmp_path, _controller(limit=3), crds=CRDS) as desk:
+        await desk.create(NODE_POOLS, pool(4))
+        status = await _status(desk)
+        assert status["conditions"][0]["reason"] == "QuotaExceeded"
+        assert await desk.names(NODES) == []
+        await _scale(desk, 3)
+        assert len(await desk.names(NODES)) == 3
+
+
+async def test_two_pools_share_the_quota(tmp_path: Path) -> None:
+    async with desk_for(tmp_path, _controller(limit=3), crds=CRDS) as desk:
+        await desk.create(NODE_POOLS, pool(2, "a"))
+        await desk.create(NODE_POOLS, pool(2, "b"))
+        await _settle(desk)
+        assert len(await desk.names(NODES)) == 2
+
+
+async def test_the_emptiest_node_goes_first(tmp_path: Path) -> None:
+    async with desk_for(tmp_path, _controller(), crds=CRDS) as desk:
+        await desk.create(NODE_POOLS, pool(2))
+        await _settle(desk)
+        busy, empty = await desk.names(NODES)
+        await desk.create(PODS, pod("p", "web"))
+        await desk.bind("p", busy)
+        await _scale(desk, 1)
+        assert await desk.names(NODES) == [busy]
+        assert desk.events("ScaledDown") == [f"Removed node {empty} from the pool"]
+
+
+async def test_a_node_goes_when_its_pods_have_gone(tmp_path: Path) -> None:
+    async with desk_for(tmp_path, _controller(), crds=CRDS) as desk:
+        await desk.create(NODE_POOLS, pool(1))
+        await _settle(desk)
+        (node,) = await desk.names(NODES)
+        await desk.create(PODS, pod("p", "web"))
+        await desk.bind("p", node)
+        await desk.run_pods()
+        await _scale(desk, 0)
+        assert await desk.names(NODES) == [node]
+        assert (await desk.kube.get(NODES, node))["spec"]["unschedulable"] is True
+        assert "deletionTimestamp" in (await desk.get(PODS, "p"))["metadata"]
+        await desk.finish_deletions()
+        desk.forward(1)
+        await desk.settle()
+        assert await desk.names(NODES) == []
+
+
+async def test_a_budget_holds_the_pod_and_so_the_node(tmp_path: Path) -> None:
+    async with desk_for(tmp_path, _controller(), crds=CRDS) as desk:
+        await desk.create(NODE_POOLS, pool(1))
+        await _settle(desk)
+        (node,) = await desk.names(NODES)
+        await desk.create(PODS, pod("p", "web"))
+        await desk.bind("p", node)
+        await desk.run_pods()
+        selector = {"matchLabels": {"app": "web"}}
+        spec = {"selector": selector, "minAvailable": 1}
+        await desk.create(DISRUPTION_BUDGETS, {"metadata": {"name": "b"}, "spec": spec})
+        status = {"disruptionsAllowed": 0, "currentHealthy": 1, "desiredHealthy": 1}
+        status |= {"expectedPods": 1, "observedGeneration": 1}
+        path = DISRUPTION_BUDGETS.path("default", "b", "status")
+        await desk.kube.patch(path, {"status": status})
+        await _scale(desk, 0)
+        assert await desk.names(NODES) == [node]
+        assert "deletionTimestamp" not in (await desk.get(PODS, "p"))["metadata"]
+
+
+async def test_a_deleted_pool_goes_after_its_nodes(tmp_path: Path) -> None:
+    async with desk_for(tmp_path, _controller(), crds=CRDS) as desk:
+        await desk.create(NODE_POOLS, pool(2))
+        await _settle(desk)
+        await desk.kube.delete(NODE_POOLS, "a")
+        await desk.settle()
+        assert await desk.names(NODES) == []
+        desk.forward(1)
+        await desk.settle()
+        with pytest.raises(NotFound):
+            await desk.kube.get(NODE_POOLS, "a")
+
+
+async def test_a_node_that_was_deleted_by_hand_is_replaced(tmp_path: Path) -> None:
+    async with desk_for(tmp_path, _controller(), crds=CRDS) as desk:
+        await desk.create(NODE_POOLS, pool(2))
+        await _settle(desk)
+        first = (await desk.names(NODES))[0]
+        uid = (await desk.kube.get(NODES, first))["metadata"]["uid"]
+        await desk.kube.delete(NODES, first)
+        await _settle(desk)
+        nodes = await desk.all(NODES)
+        assert len(nodes) == 2
+        assert uid not in [node["metadata"]["uid"] for node in nodes]
+
+
+async def test_a_namesake_waits_until_the_old_nodes_pods_have_gone(tmp_path: Path) -> None:
+    async with desk_for(tmp_path, _controller(), crds=CRDS) as desk:
+        await desk.create(NODE_POOLS, pool(1))
+        await _settle(desk)
+        (name,) = await desk.names(NODES)
+        await desk.create(PODS, pod("p", "web"))
+        await desk.bind("p", name)
+        await desk.kube.delete(NODES, name)
+        await _settle(desk)
+        assert await desk.names(NODES) == []
+        await desk.delete(PODS, "p", {"gracePeriodSeconds": 0})
+        desk.forward(1)
+        await _settle(desk)
+        assert await desk.names(NODES) == [name]
+
+
+async def test_a_pool_that_makes_no_sense_says_so(tmp_path: Path) -> None:
+    async with desk_for(tmp_path, _controller(), crds=CRDS) as desk:
+        await desk.create(NODE_POOLS, pool(1, instanceType="ecs.nonsense"))
+        status = await _status(desk)
+        assert status["conditions"][0]["reason"] == "InvalidSpec"
+        assert "ecs.nonsense" in status["conditions"][0]["message"]
+        assert len(desk.events("InvalidSpec")) == 1
+
+
+def test_daemons_and_the_finished_need_not_go_first() -> None:
+    owner = {"kind": "DaemonSet", "controller": True}
+    assert not must_go({"metadata": {"ownerReferences": [owner]}, "status": {"phase": "Running"}})
+    assert not must_go({"metadata": {}, "status": {"phase": "Succeeded"}})
+    assert must_go({"metadata": {}, "status": {"phase": "Running"}})
+    assert must_go({"metadata": {}})

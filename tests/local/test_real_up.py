@@ -1,0 +1,81 @@
+"""`gpupool up` and `down` as people run them: a process, a cluster, a kubeconfig."""
+
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Sequence
+
+import yaml
+
+from gpupool.local.home import Home
+from gpupool.local.server_process import running_server
+
+
+def gpupool(*arguments: str) -> subprocess.CompletedProcess[str]:
+    return run([sys.executable, "-m", "gpupool", *arguments])
+
+
+def run(command: Sequence[str]) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+
+
+def test_up_status_down_and_up_again(home: Home) -> None:
+    started = gpupool("up", "--port", "0")
+    assert started.returncode == 0, started.stderr
+    assert re.search(r'Cluster "default" is ready after \d+\.\d s\.', started.stdout)
+    cluster = home.existing("default")
+    assert f"export KUBECONFIG={cluster.kubeconfig}\n" in started.stdout
+    config = yaml.safe_load(cluster.kubeconfig.read_text())
+
+    status = gpupool("status")
+    assert status.returncode == 0, status.stdout
+    assert "State:       Running\n" in status.stdout
+    assert gpupool("up").stdout.startswith('Cluster "default" is already running.\n')
+    assert gpupool("kubeconfig").stdout == cluster.kubeconfig.read_text()
+
+    assert gpupool("down").returncode == 0
+    assert running_server(cluster) is None
+    assert gpupool("status").returncode == 3
+
+    assert gpupool("up").returncode == 0
+    assert yaml.safe_load(cluster.kubeconfig.read_text()) == config  # port and token are kept
+    assert gpupool("reset", "--yes").returncode == 0
+    assert not cluster.path.exists()
+
+
+def test_in_the_foreground_ctrl_c_stops_it_cleanly(home: Home) -> None:
+    command = [sys.executable, "-m", "gpupool", "up", "--foreground", "--port", "0"]
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as server:
+        assert server.stdout is not None
+        assert server.stdout.readline() == 'Cluster "default" is ready; Ctrl-C stops it.\n'
+        server.send_signal(signal.SIGINT)
+        _, errors = server.communicate(timeout=60)
+    assert server.returncode == 0
+    assert "Traceback" not in errors
+    assert running_server(home.existing("default")) is None
+
+
+def test_ctrl_c_while_it_starts_leaves_nothing_running(home: Home) -> None:
+    command = [sys.executable, "-m", "gpupool", "up", "--port", "0"]
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as starting:
+        assert starting.stderr is not None
+        while "loading" not in starting.stderr.readline():
+            pass
+        starting.send_signal(signal.SIGINT)
+        starting.communicate(timeout=60)
+    assert starting.returncode == 1
+    assert running_server(home.existing("default")) is None
+
+
+def test_clusters_run_side_by_side(home: Home) -> None:
+    for name in ("a", "b"):
+        assert gpupool("up", "--name", name, "--port", "0").returncode == 0
+    listed = gpupool("clusters").stdout
+    assert listed.count("Running") == 2
+    assert gpupool("down", "--all").returncode == 0
+    assert gpupool("clusters").stdout.count("Stopped") == 2

@@ -1,0 +1,95 @@
+"""Rules that CRDs bring along in CEL."""
+
+from typing import Any
+
+import pytest
+
+from kubeclient.objects import Obj
+from localkube.apiserver.schema.crd_cel import UNCHECKED, complaint, judged, rules_of
+from localkube.apiserver.schema.structural import compile_crd_version
+
+
+def _broken(schema: Obj, value: Any, *old: Any) -> list[tuple[str, str]]:
+    node = rules_of(schema)
+    assert node is not None
+    return [(error.field, error.message) for error in judged(node, value, *old)]
+
+
+def _with(rule: str, **more: Any) -> Obj:
+    return {"x-kubernetes-validations": [{"rule": rule, **more}]}
+
+
+def test_a_schema_without_rules_has_none() -> None:
+    assert rules_of({"properties": {"a": {"items": {"type": "string"}}}}) is None
+
+
+@pytest.mark.parametrize(
+    ("schema", "value", "broken"),
+    [
+        (_with("self > 1"), 2, []),
+        (_with("self > 1"), 1, [("<nil>", "Invalid value: 1: failed rule: self > 1")]),
+        (
+            {"properties": {"a": _with("self.b <= self.c", message="too much")}},
+            {"a": {"b": 2, "c": 1}},
+            [("a", "Invalid value: too much")],
+        ),
+        (
+            {"items": _with("self != ''", reason="FieldValueRequired", message="say something")},
+            ["x", ""],
+            [("[1]", "Required value: say something")],
+        ),
+        (
+            {"additionalProperties": _with("self < 3", reason="FieldValueForbidden")},
+            {"k": 3},
+            [("k", "Forbidden: failed rule: self < 3")],
+        ),
+        (
+            _with("has(self.a)", fieldPath=".a", reason="FieldValueRequired", message="is missing"),
+            {},
+            [("a", "Required value: is missing")],
+        ),
+    ],
+)
+def test_a_rule_is_judged_where_it_stands(
+    schema: Obj, value: Any, broken: list[tuple[str, str]]
+) -> None:
+    assert _broken(schema, value) == broken
+
+
+def test_a_rule_about_change_needs_something_to_change() -> None:
+    schema = _with("self == oldSelf", message="is fixed")
+    assert _broken(schema, 1) == []
+    assert _broken(schema, 1, 1) == []
+    assert _broken(schema, 2, 1) == [("<nil>", "Invalid value: 2: is fixed")]
+
+
+def test_a_rule_about_what_is_not_there_says_so() -> None:
+    found = _broken(_with("self.name != ''", message="needs a name"), {})
+    why = "no such key: name evaluating rule: needs a name"
+    assert found == [("<nil>", f'Invalid value: "object": {why}')]
+
+
+def test_items_with_keys_have_a_past_and_others_have_none() -> None:
+    fixed = {"properties": {"n": _with("self == oldSelf", message="is fixed")}}
+    keyed = {"items": fixed, "x-kubernetes-list-map-keys": ["k"]}
+    old, new = [{"k": "a", "n": 1}, {"k": "b", "n": 2}], [{"k": "b", "n": 3}, {"k": "c", "n": 4}]
+    assert _broken(keyed, new, old) == [("[0].n", "Invalid value: 3: is fixed")]
+    assert _broken({"items": fixed}, new, old) == []
+
+
+def test_what_cannot_be_judged_is_passed_over() -> None:
+    assert complaint("isURL(self)") == "uses isURL"
+    assert complaint("self >").startswith("syntax: ")
+    assert _broken(_with("isURL(self)"), "x") == []
+
+
+def test_rules_wait_until_the_rest_is_in_order() -> None:
+    fields = {"n": {"type": "integer", "maximum": 5, **_with("self > 1", message="more")}}
+    schema = {"type": "object", "properties": {"spec": {"type": "object", "properties": fields}}}
+    names = {"kind": "Foo", "plural": "foos"}
+    document = {"name": "v1", "storage": True, "schema": {"openAPIV3Schema": schema}}
+    version = compile_crd_version({"spec": {"names": names, "versions": [document]}}, "v1")
+    errors = version.validate({"spec": {"n": "x"}})
+    assert UNCHECKED in errors
+    assert [error.field for error in version.validate({"spec": {"n": 1}})] == ["spec.n"]
+    assert [error.field for error in version.validate({"spec": {"n": 6}})] == ["spec.n"]

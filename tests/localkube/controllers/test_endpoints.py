@@ -1,0 +1,149 @@
+"""Who stands behind a service: EndpointSlices, and the older Endpoints."""
+
+from pathlib import Path
+from typing import Any
+
+from kubeclient.objects import Obj
+from kubeclient.resources import ENDPOINT_SLICES, ENDPOINTS, PODS, SERVICES
+from localkube.controllers import endpoints, endpoints_removal
+from localkube.controllers.endpoints import target_port
+from tests.localkube.controllers.desk import Desk, desk_for
+from tests.localkube.controllers.samples import pod
+
+CONTROLLERS = (endpoints.CONTROLLER, endpoints_removal.CONTROLLER)
+
+
+def service(**spec: Any) -> Obj:
+    full: Obj = {"selector": {"app": "web"}, "ports": [{"port": 80}], **spec}
+    return {"metadata": {"name": "web"}, "spec": full}
+
+
+async def _pod(desk: Desk, name: str, address: str, *, ready: bool = True, port: int = 0) -> None:
+    made = pod(name, "web")
+    if port:
+        made["spec"]["containers"][0]["ports"] = [{"name": "http", "containerPort": port}]
+    found = await desk.create(PODS, made)
+    await desk.bind(name, "n")
+    phase = "Running" if ready else "Pending"
+    await desk.set_phase(found, phase, podIP=address, podIPs=[{"ip": address}])
+
+
+async def _addresses(desk: Desk) -> dict[str, bool]:
+    """Whether each address is ready, by the slices."""
+    await desk.settle()
+    return {
+        endpoint["addresses"][0]: endpoint["conditions"]["ready"]
+        for piece in await desk.all(ENDPOINT_SLICES)
+        if piece["metadata"]["namespace"] == "default" and "ownerReferences" in piece["metadata"]
+        for endpoint in piece.get("endpoints") or ()
+    }
+
+
+async def _subsets(desk: Desk) -> list[Obj]:
+    found: list[Obj] = (await desk.get(ENDPOINTS, "web")).get("subsets") or []
+    return found
+
+
+async def test_ready_pods_stand_behind_a_service(tmp_path: Path) -> None:
+    async with desk_for(tmp_path, *CONTROLLERS) as desk:
+        await desk.add_node("n")
+        await desk.create(SERVICES, service())
+        await _pod(desk, "a", "10.0.0.1")
+        await _pod(desk, "b", "10.0.0.2", ready=False)
+        assert await _addresses(desk) == {"10.0.0.1": True, "10.0.0.2": False}
+        (subset,) = await _subsets(desk)
+        assert [each["ip"] for each in subset["addresses"]] == ["10.0.0.1"]
+        assert [each["ip"] for each in subset["notReadyAddresses"]] == ["10.0.0.2"]
+
+
+async def test_some_services_want_them_before_they_are_ready(tmp_path: Path) -> None:
+    async with desk_for(tmp_path, *CONTROLLERS) as desk:
+        await desk.add_node("n")
+        await desk.create(SERVICES, service(publishNotReadyAddresses=True))
+        await _pod(desk, "b", "10.0.0.2", ready=False)
+        assert await _addresses(desk) == {"10.0.0.2": True}
+
+
+async def test_a_pod_on_its_way_out_still_serves_but_is_not_ready(tmp_path: Path) -> None:
+    async with desk_for(tmp_path, *CONTROLLERS) as desk:
+        await desk.add_node("n")
+        await desk.create(SERVICES, service())
+        await _pod(desk, "a", "10.0.0.1")
+        await desk.delete(PODS, "a", {"gracePeriodSeconds": 30})
+        assert await _addresses(desk) == {"10.0.0.1": False}
+        assert await _subsets(desk) == []
+        await desk.delete(PODS, "a", {"gracePeriodSeconds": 0})
+        assert await _addresses(desk) == {}
+
+
+async def test_a_finished_pod_is_no_endpoint(tmp_path: Path) -> None:
+    async with desk_for(tmp_path, *CONTROLLERS) as desk:
+        await desk.add_node("n")
+        await desk.create(SERVICES, service())
+        await _pod(desk, "a", "10.0.0.1")
+        await desk.set_phase(await desk.get(PODS, "a"), "Succeeded")
+        assert await _addresses(desk) == {}
+
+
+async def test_pods_with_other_numbers_for_a_named_port_get_slices_of_their_own(
+    tmp_path: Path,
+) -> None:
+    async with desk_for(tmp_path, *CONTROLLERS) as desk:
+        await desk.add_node("n")
+        await desk.create(SERVICES, service(ports=[{"port": 80, "targetPort": "http"}]))
+        await _pod(desk, "a", "10.0.0.1", port=8080)
+        await _pod(desk, "b", "10.0.0.2", port=9090)
+        await desk.settle()
+        pieces = [p for p in await desk.all(ENDPOINT_SLICES) if "ownerReferences" in p["metadata"]]
+        found = {p["ports"][0]["port"]: p["endpoints"][0]["addresses"] for p in pieces}
+        assert found == {8080: ["10.0.0.1"], 9090: ["10.0.0.2"]}
+        await desk.delete(PODS, "b", {"gracePeriodSeconds": 0})
+        assert await _addresses(desk) == {"10.0.0.1": True}
+
+
+async def test_many_endpoints_are_cut_into_slices(tmp_path: Path) -> None:
+    async with desk_for(tmp_path, *CONTROLLERS) as desk:
+        await desk.add_node("n")
+        for number in range(103):
+            await _pod(desk, f"p{number}", f"10.0.1.{number}")
+        await desk.create(SERVICES, service())
+        assert len(await _addresses(desk)) == 103
+        sizes = [len(p.get("endpoints") or ()) for p in await desk.all(ENDPOINT_SLICES)]
+        assert sorted(size for size in sizes if size > 1) == [3, 100]
+
+
+async def test_a_service_without_a_selector_is_left_to_others(tmp_path: Path) -> None:
+    async with desk_for(tmp_path, *CONTROLLERS) as desk:
+        await desk.create(SERVICES, service(selector=None))
+        await desk.settle()
+        assert "web" not in await desk.names(ENDPOINTS)
+
+
+async def test_endpoints_go_with_their_service(tmp_path: Path) -> None:
+    async with desk_for(tmp_path, *CONTROLLERS) as desk:
+        await desk.create(SERVICES, service())
+        await desk.settle()
+        assert "web" in await desk.names(ENDPOINTS)
+        await desk.delete(SERVICES, "web")
+        await desk.settle()
+        assert "web" not in await desk.names(ENDPOINTS)
+
+
+async def test_endpoints_that_somebody_else_wrote_stay(tmp_path: Path) -> None:
+    async with desk_for(tmp_path, *CONTROLLERS) as desk:
+        await desk.create(ENDPOINTS, {"metadata": {"name": "own"}})
+        await desk.settle()
+        assert "own" in await desk.names(ENDPOINTS)
+
+
+def test_a_target_port_is_a_number_a_name_or_the_port_itself() -> None:
+    ports = [
+        {"name": "dns", "containerPort": 53, "protocol": "UDP"},
+        {"name": "dns", "containerPort": 54},
+    ]
+    made = {"spec": {"containers": [{"name": "c", "ports": ports}]}}
+    assert target_port({"port": 80}, made) == 80
+    assert target_port({"port": 80, "targetPort": 8080}, made) == 8080
+    assert target_port({"port": 53, "targetPort": "dns", "protocol": "UDP"}, made) == 53
+    assert target_port({"port": 53, "targetPort": "dns"}, made) == 54
+    assert target_port({"port": 53, "targetPort": "nothing"}, made) is None

@@ -1,0 +1,208 @@
+"""The pure parts of Jobs: indexes, policies, back-off, pods."""
+
+import datetime
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kubeclient.objects import Obj
+from localkube.controllers import job_backoff, job_indexes, job_policies
+from localkube.controllers.job_backoff import Failures
+from localkube.controllers.job_pods import new_indexed_pod, new_pod
+from localkube.controllers.job_policies import Failure
+from localkube.controllers.job_runs import Run, finished_at
+from localkube.controllers.pods import deletion_rank, standing_of
+from tests.localkube.controllers.samples import template
+
+NOW = datetime.datetime(2026, 11, 15, 12, tzinfo=datetime.UTC)
+RANK = deletion_rank(standing_of({"metadata": {"uid": ""}, "spec": {}}), 0, 0.0)
+
+
+@pytest.mark.parametrize(
+    ("indexes", "text"),
+    [([], ""), ([0], "0"), ([0, 1], "0,1"), ([0, 1, 2, 5, 7, 8, 9], "0-2,5,7-9")],
+)
+def test_indexes_are_written_as_spans(indexes: list[int], text: str) -> None:
+    assert job_indexes.text_of(indexes) == text
+    assert job_indexes.parse(text, 10) == set(indexes)
+
+
+def test_indexes_beyond_the_completions_are_dropped() -> None:
+    assert job_indexes.parse("0-4,7,x,9-", 4) == {0, 1, 2, 3}
+
+
+@given(st.frozensets(st.integers(0, 12)))
+def test_indexes_survive_being_written(indexes: frozenset[int]) -> None:
+    assert job_indexes.parse(job_indexes.text_of(indexes), 13) == indexes
+
+
+def failed_pod(code: int = 42, container: str = "c", condition: str = "") -> Obj:
+    ended = {"name": container, "state": {"terminated": {"exitCode": code}}}
+    conditions = [{"type": condition, "status": "True"}] if condition else []
+    return {
+        "metadata": {"name": "p", "namespace": "default"},
+        "status": {"containerStatuses": [ended], "conditions": conditions},
+    }
+
+
+def on_codes(action: str, operator: str, *values: int, **more: str) -> Obj:
+    codes = {"operator": operator, "values": list(values), **more}
+    return {"action": action, "onExitCodes": codes}
+
+
+DISRUPTED = {
+    "action": "Ignore",
+    "onPodConditions": [{"type": "DisruptionTarget", "status": "True"}],
+}
+
+
+@pytest.mark.parametrize(
+    ("rule", "pod", "action"),
+    [
+        (on_codes("Ignore", "In", 42), failed_pod(), "Ignore"),
+        (on_codes("Ignore", "In", 1), failed_pod(), "Count"),
+        (on_codes("Ignore", "NotIn", 1), failed_pod(), "Ignore"),
+        (on_codes("Ignore", "NotIn", 1), failed_pod(0), "Count"),
+        (on_codes("FailIndex", "In", 42, containerName="c"), failed_pod(), "FailIndex"),
+        (on_codes("FailIndex", "In", 42, containerName="d"), failed_pod(), "Count"),
+        (DISRUPTED, failed_pod(condition="DisruptionTarget"), "Ignore"),
+        (DISRUPTED, failed_pod(condition="Ready"), "Count"),
+    ],
+)
+def test_the_failure_policy_says_what_a_failure_is(rule: Obj, pod: Obj, action: str) -> None:
+    assert job_policies.failure_of(pod, {"rules": [rule]}).action == action
+
+
+def test_the_first_rule_that_matches_decides_and_says_why() -> None:
+    rules = [DISRUPTED, on_codes("FailJob", "In", 42), on_codes("Ignore", "In", 42)]
+    assert job_policies.failure_of(failed_pod(), {"rules": rules}) == Failure(
+        "FailJob",
+        "Container c for pod default/p failed with exit code 42 matching FailJob rule at index 1",
+    )
+    rule = {**DISRUPTED, "action": "FailJob"}
+    disrupted = failed_pod(condition="DisruptionTarget")
+    assert job_policies.failure_of(disrupted, {"rules": [rule]}).message == (
+        "Pod default/p has condition DisruptionTarget matching FailJob rule at index 0"
+    )
+
+
+@pytest.mark.parametrize(
+    ("rule", "succeeded", "met"),
+    [
+        ({"succeededCount": 2}, {0, 1}, True),
+        ({"succeededCount": 2}, {0}, False),
+        ({"succeededIndexes": "0"}, {0, 3}, True),
+        ({"succeededIndexes": "0-2"}, {0, 1}, False),
+        ({"succeededIndexes": "0-2", "succeededCount": 2}, {0, 2}, True),
+        ({"succeededIndexes": "0-2", "succeededCount": 2}, {2, 3}, False),
+        ({"succeededIndexes": "9"}, {0}, False),
+    ],
+)
+def test_the_success_policy_says_when_it_is_enough(
+    rule: Obj, succeeded: set[int], met: bool
+) -> None:
+    found = job_policies.success_by({"rules": [rule]}, frozenset(succeeded), 5)
+    assert found == ("Matched rules at index 0" if met else None)
+
+
+def run(phase: str, seconds: float, **more: Any) -> Run:
+    when = NOW + datetime.timedelta(seconds=seconds)
+    return Run("p", "u", phase, RANK, finished_at=when, **more)
+
+
+@pytest.mark.parametrize(
+    ("count", "wait_s"),
+    [(0, 0), (1, 10), (2, 20), (3, 40), (6, 320), (7, 600), (99, 600)],
+)
+def test_the_wait_doubles_with_every_failure(count: int, wait_s: float) -> None:
+    assert Failures(count, NOW).wait_s(NOW) == wait_s
+    assert Failures(count, NOW).wait_s(NOW + datetime.timedelta(seconds=601)) == 0
+
+
+def test_a_success_ends_the_row_of_failures() -> None:
+    known = Failures(3, NOW)
+    assert job_backoff.after(known, [], []) == known
+    assert job_backoff.after(known, [run("Succeeded", 1)], []) == job_backoff.NONE
+    later = run("Failed", 5)
+    assert job_backoff.after(known, [], [later, run("Failed", 2)]) == Failures(5, later.finished_at)
+    both = job_backoff.after(known, [run("Succeeded", 3)], [later, run("Failed", 2)])
+    assert both == Failures(1, later.finished_at)
+
+
+def test_of_an_index_all_failures_count_for_the_wait() -> None:
+    assert job_backoff.of_index(None) == job_backoff.NONE
+    failed = run("Failed", 0, failures=1, ignored_failures=2)
+    assert job_backoff.of_index(failed).count == 4
+
+
+def test_when_a_pod_ended() -> None:
+    made = {"metadata": {"creationTimestamp": "2026-01-01T00:00:00Z"}, "spec": {}}
+    assert finished_at(made).minute == 0
+    deleted = {
+        **made,
+        "metadata": {
+            "deletionTimestamp": "2026-01-01T00:01:30Z",
+            "deletionGracePeriodSeconds": 30,
+        },
+    }
+    assert finished_at(deleted).minute == 1
+    unready = {"type": "Ready", "status": "False", "lastTransitionTime": "2026-01-01T00:02:00Z"}
+    assert finished_at({**deleted, "status": {"conditions": [unready]}}).minute == 2
+    ends = [
+        {"name": n, "state": {"terminated": {"finishedAt": f"2026-01-01T00:0{m}:00Z"}}}
+        for n, m in (("a", 3), ("b", 4))
+    ]
+    status = {"conditions": [unready], "containerStatuses": ends}
+    assert finished_at({**deleted, "status": status}).minute == 4
+    status["containerStatuses"] = [ends[0], {"name": "b", "state": {"running": {}}}]
+    assert finished_at({**deleted, "status": status}).minute == 2
+
+
+def job(**spec: Any) -> Obj:
+    metadata = {"name": "j", "namespace": "default", "uid": "u"}
+    return {"metadata": metadata, "spec": {"template": template("j"), **spec}}
+
+
+def test_a_pod_is_tracked_by_a_finalizer() -> None:
+    assert new_pod(job())["metadata"]["finalizers"] == ["batch.kubernetes.io/job-tracking"]
+    assert new_pod(job())["metadata"]["generateName"] == "j-"
+
+
+def test_an_indexed_pod_knows_its_index() -> None:
+    pod = new_indexed_pod(job(), 3, None)
+    key = "batch.kubernetes.io/job-completion-index"
+    assert pod["metadata"]["generateName"] == "j-3-"
+    assert pod["metadata"]["annotations"] == {key: "3"}
+    assert pod["metadata"]["labels"] == {"app": "j", key: "3"}
+    assert pod["spec"]["hostname"] == "j-3"
+    (variable,) = pod["spec"]["containers"][0]["env"]
+    assert variable == {
+        "name": "JOB_COMPLETION_INDEX",
+        "valueFrom": {"fieldRef": {"fieldPath": f"metadata.labels['{key}']"}},
+    }
+
+
+def test_a_long_name_is_cut_so_that_the_index_stays() -> None:
+    long = job()
+    long["metadata"]["name"] = "x" * 63
+    assert new_indexed_pod(long, 12, None)["metadata"]["generateName"] == "x" * 54 + "-12-"
+
+
+@pytest.mark.parametrize(
+    ("replaced", "failures", "ignored"),
+    [
+        (None, "0", None),
+        (run("Failed", 0, failures=1), "2", None),
+        (run("Failed", 0, failures=1, failure=Failure("Ignore")), "1", "1"),
+        (run("Failed", 0, failures=1, ignored_failures=2), "2", "2"),
+    ],
+)
+def test_a_successor_takes_over_the_count_of_failures(
+    replaced: Run | None, failures: str, ignored: str | None
+) -> None:
+    pod = new_indexed_pod(job(backoffLimitPerIndex=5), 0, replaced)
+    found = pod["metadata"]["annotations"]
+    assert found["batch.kubernetes.io/job-index-failure-count"] == failures
+    assert found.get("batch.kubernetes.io/job-index-ignored-failure-count") == ignored

@@ -1,0 +1,196 @@
+"""Load balancers: an address on the loopback, a real port, and never another machine's."""
+
+import asyncio
+import socket
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kubeclient.objects import Obj
+from kubeclient.resources import PODS, SERVICES
+from localkube.controllers import load_balancer
+from localkube.controllers.load_balancer import is_loopback
+from localkube.names import DEFAULT as NAMES
+from localkube.node_streams import Connection, NodeRefusal
+from tests.localkube.controllers.desk import Desk, desk_for
+from tests.localkube.controllers.samples import pod
+
+PORTS = NAMES.load_balancer_ports_annotation
+
+
+class Echo:
+    """A pod's port that sends back what comes in, after its name."""
+
+    def __init__(self, name: str) -> None:
+        self._out: asyncio.Queue[bytes] = asyncio.Queue()
+        self._out.put_nowait(f"{name}:".encode())
+
+    async def read(self) -> bytes:
+        return await self._out.get()
+
+    async def write(self, data: bytes) -> None:
+        self._out.put_nowait(data)
+
+    async def close_write(self) -> None:
+        self._out.put_nowait(b"")
+
+    async def close(self) -> None:
+        self._out.put_nowait(b"")
+
+
+class Pods:
+    """Where connections to pods go; those in `broken` refuse."""
+
+    def __init__(self) -> None:
+        self.names: dict[str, str] = {}  # by uid
+        self.broken: set[str] = set()
+
+    async def dial(self, node: str, uid: str, port: int) -> Connection:
+        name = self.names[uid]
+        if name in self.broken:
+            raise NodeRefusal("not today")
+        return Echo(f"{name}/{port}")
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        number: int = probe.getsockname()[1]
+        return number
+
+
+def service(port: int, **spec: Any) -> Obj:
+    full = {"type": "LoadBalancer", "selector": {"app": "web"}, "ports": [{"port": port}], **spec}
+    return {"metadata": {"name": "web"}, "spec": full}
+
+
+async def _front(desk: Desk, name: str = "web") -> tuple[str, str]:
+    """Its address, and the note about ports that were moved."""
+    await desk.settle()
+    found = await desk.get(SERVICES, name)
+    ingress = (found["status"].get("loadBalancer") or {}).get("ingress") or [{"ip": ""}]
+    notes = found["metadata"].get("annotations") or {}
+    return ingress[0]["ip"], notes.get(PORTS, "")
+
+
+async def _ask(address: str, port: int, text: bytes = b"hi") -> bytes:
+    reader, writer = await asyncio.open_connection(address, port)
+    writer.write(text)
+    writer.write_eof()
+    async with asyncio.timeout(60):
+        answer = await reader.read()
+    writer.close()
+    return answer
+
+
+async def _running(desk: Desk, pods: Pods, name: str) -> None:
+    made = await desk.create(PODS, pod(name, "web"))
+    pods.names[made["metadata"]["uid"]] = name
+    await desk.bind(name, "n")
+    await desk.run_pods()
+
+
+async def test_a_connection_reaches_a_pod_and_comes_back(tmp_path: Path) -> None:
+    pods, port = Pods(), free_port()
+    async with desk_for(tmp_path, load_balancer.controller(pods.dial, PORTS)) as desk:
+        await desk.add_node("n")
+        await _running(desk, pods, "a")
+        await desk.create(SERVICES, service(port, ports=[{"port": port, "targetPort": 80}]))
+        address, _ = await _front(desk)
+        assert address.startswith("127.")
+        assert await _ask(address, port) == b"a/80:hi"
+        await desk.delete(SERVICES, "web")
+        await desk.settle()
+        with pytest.raises(ConnectionRefusedError):
+            await _ask(address, port)
+
+
+async def test_pods_take_turns_and_a_broken_one_is_left_out(tmp_path: Path) -> None:
+    pods, port = Pods(), free_port()
+    async with desk_for(tmp_path, load_balancer.controller(pods.dial, PORTS)) as desk:
+        await desk.add_node("n")
+        for name in ("a", "b"):
+            await _running(desk, pods, name)
+        await desk.create(SERVICES, service(port))
+        address, _ = await _front(desk)
+        answers = {await _ask(address, port) for _ in range(4)}
+        assert {answer.partition(b"/")[0] for answer in answers} == {b"a", b"b"}
+        pods.broken.add("a")
+        assert {(await _ask(address, port))[:1] for _ in range(4)} == {b"b"}
+        await desk.delete(SERVICES, "web")
+        await desk.settle()
+
+
+async def test_without_a_pod_the_connection_is_closed(tmp_path: Path) -> None:
+    pods, port = Pods(), free_port()
+    async with desk_for(tmp_path, load_balancer.controller(pods.dial, PORTS)) as desk:
+        await desk.create(SERVICES, service(port))
+        address, _ = await _front(desk)
+        reader, writer = await asyncio.open_connection(address, port)
+        assert await reader.read() == b""
+        writer.close()
+        await desk.delete(SERVICES, "web")
+        await desk.settle()
+
+
+async def test_a_port_that_may_not_be_bound_is_moved_and_shown(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    start_server = asyncio.start_server
+
+    async def careful(accepted: Any, host: str, port: int) -> asyncio.Server:
+        if port == 80:
+            raise PermissionError(13, "Permission denied")
+        return await start_server(accepted, host, port)
+
+    monkeypatch.setattr(asyncio, "start_server", careful)
+    pods = Pods()
+    async with desk_for(tmp_path, load_balancer.controller(pods.dial, PORTS)) as desk:
+        await desk.add_node("n")
+        await _running(desk, pods, "a")
+        await desk.create(SERVICES, service(80))
+        address, note = await _front(desk)
+        wanted, _, real = note.partition("=")
+        assert wanted == "80"
+        assert await _ask(address, int(real)) == b"a/80:hi"
+        (said,) = desk.events("LoadBalancerPort")
+        assert f"{address}:{real}" in said
+        await desk.delete(SERVICES, "web")
+        await desk.settle()
+
+
+async def test_an_address_of_another_network_is_not_served(tmp_path: Path) -> None:
+    pods, port = Pods(), free_port()
+    async with desk_for(tmp_path, load_balancer.controller(pods.dial, PORTS)) as desk:
+        await desk.create(SERVICES, service(port, loadBalancerIP="0.0.0.0"))
+        address, _ = await _front(desk)
+        assert is_loopback(address)
+        await desk.delete(SERVICES, "web")
+        await desk.settle()
+
+
+async def test_where_there_is_one_loopback_address_services_share_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(load_balancer, "_can_bind", lambda address: address == "127.0.0.1")
+    pods, port = Pods(), free_port()
+    async with desk_for(tmp_path, load_balancer.controller(pods.dial, PORTS)) as desk:
+        await desk.create(SERVICES, service(port))
+        second = service(port)
+        second["metadata"]["name"] = "second"
+        await desk.create(SERVICES, second)
+        first_address, first_note = await _front(desk)
+        second_address, second_note = await _front(desk, "second")
+        assert first_address == second_address == "127.0.0.1"
+        assert sorted([bool(first_note), bool(second_note)]) == [False, True]
+        for name in ("web", "second"):
+            await desk.delete(SERVICES, name)
+        await desk.settle()
+
+
+def test_only_loopback_addresses_are_ours() -> None:
+    assert is_loopback("127.0.0.1")
+    assert is_loopback("127.96.3.4")
+    for other in ("0.0.0.0", "10.0.0.1", "::1", "localhost", "", "127.0.0.1.example.com"):
+        assert not is_loopback(other)

@@ -1,0 +1,167 @@
+"""The arithmetic of rollouts, by examples and by running whole ones."""
+
+import random
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from localkube.controllers.rollout import (
+    Bounds,
+    Size,
+    bounds,
+    new_size,
+    old_sizes,
+    proportional_sizes,
+    resolved,
+)
+
+
+@pytest.mark.parametrize(
+    ("value", "total", "up", "down"),
+    [(3, 10, 3, 3), ("25%", 10, 3, 2), ("0%", 10, 0, 0), ("100%", 3, 3, 3), ("1%", 0, 0, 0)],
+)
+def test_shares_are_rounded_up_for_surge_and_down_for_absence(
+    value: int | str, total: int, up: int, down: int
+) -> None:
+    assert resolved(value, total, round_up=True) == up
+    assert resolved(value, total, round_up=False) == down
+
+
+@pytest.mark.parametrize(
+    ("replicas", "surge", "unavailable", "expected"),
+    [
+        (4, "25%", "25%", Bounds(4, 1, 1)),
+        (2, "0%", "1%", Bounds(2, 0, 1)),  # never both nothing
+        (1, 1, 0, Bounds(1, 1, 0)),
+        (2, 0, 5, Bounds(2, 0, 2)),
+        (0, "25%", "25%", Bounds(0, 0, 0)),
+    ],
+)
+def test_bounds_never_forbid_every_step(
+    replicas: int, surge: int | str, unavailable: int | str, expected: Bounds
+) -> None:
+    assert bounds(replicas, surge, unavailable) == expected
+
+
+def test_the_new_set_grows_into_the_surge() -> None:
+    limits = Bounds(10, 3, 2)
+    assert new_size(limits, Size("new", 0, 0), [Size("old", 10, 10)]) == 3
+    assert new_size(limits, Size("new", 3, 0), [Size("old", 8, 8)]) == 5
+    assert new_size(limits, Size("new", 5, 0), [Size("old", 8, 8)]) == 5
+    assert new_size(limits, Size("new", 12, 12), []) == 10
+
+
+def test_old_sets_shrink_as_far_as_availability_allows() -> None:
+    limits = Bounds(10, 3, 2)
+    assert old_sizes(limits, Size("new", 3, 0), [Size("old", 10, 10)]) == {"old": 8}
+    assert old_sizes(limits, Size("new", 5, 0), [Size("old", 8, 8)]) == {}
+    assert old_sizes(limits, Size("new", 5, 4), [Size("old", 8, 8)]) == {"old": 4}
+
+
+def test_broken_pods_go_first_and_the_oldest_sets_before_others() -> None:
+    limits = Bounds(4, 0, 1)
+    found = [Size("a", 2, 2), Size("b", 2, 1)]
+    assert old_sizes(limits, Size("new", 0, 0), found) == {"b": 1}
+    found = [Size("a", 2, 2), Size("b", 2, 2)]
+    assert old_sizes(limits, Size("new", 0, 0), found) == {"a": 1}
+
+
+def test_a_resize_in_mid_rollout_keeps_the_proportions() -> None:
+    # The example of Kubernetes' documentation: 10 to 15 with 3 more allowed.
+    sets = [Size("old", 8, 8, made_for=13), Size("new", 5, 0, made_for=13)]
+    assert proportional_sizes(Bounds(15, 3, 2), sets) == {"old": 11, "new": 7}
+    assert proportional_sizes(Bounds(0, 0, 0), sets) == {"old": 0, "new": 0}
+
+
+def test_of_equal_sets_the_newer_grows_and_the_older_shrinks() -> None:
+    sets = [Size("old", 2, 2, made_for=4), Size("new", 2, 2, made_for=4)]
+    assert proportional_sizes(Bounds(5, 0, 1), sets) == {"old": 2, "new": 3}
+    assert proportional_sizes(Bounds(3, 0, 1), sets) == {"old": 1, "new": 2}
+
+
+sizes = st.builds(
+    Size,
+    st.just(""),
+    st.integers(1, 6),
+    st.just(0),
+    st.integers(0, 14),
+)
+
+
+@given(st.integers(0, 8), st.integers(0, 3), st.lists(sizes, min_size=1, max_size=4))
+def test_a_resize_goes_towards_the_allowed_sum(
+    replicas: int, surge: int, found: list[Size]
+) -> None:
+    limits = Bounds(replicas, surge, 1)
+    sets = [replace(size, name=str(number)) for number, size in enumerate(found)]
+    chosen = proportional_sizes(limits, sets)
+    before, after = sum(size.wanted for size in sets), sum(chosen.values())
+    allowed = limits.most if replicas else 0
+    if before <= allowed:
+        assert after == allowed
+        assert all(chosen[size.name] >= size.wanted for size in sets)
+    else:
+        assert allowed <= after < before
+        assert all(0 <= chosen[size.name] <= size.wanted for size in sets)
+
+
+@dataclass
+class World:
+    """Replica sets, oldest first, the last one new; pods become available in any order."""
+
+    limits: Bounds
+    sets: list[Size]
+
+    def act(self) -> bool:
+        *old, new = self.sets
+        grown = new_size(self.limits, new, old)
+        if grown != new.wanted:
+            self.sets[-1] = replace(new, wanted=grown, available=min(new.available, grown))
+            return True
+        smaller = old_sizes(self.limits, new, old)
+        self.sets = [
+            replace(s, wanted=smaller[s.name], available=min(s.available, smaller[s.name]))
+            if s.name in smaller
+            else s
+            for s in self.sets
+        ]
+        return bool(smaller)
+
+    def rounds(self, order: random.Random) -> Iterator[None]:
+        for _ in range(200):
+            acted = self.act()
+            yield
+            waiting = [n for n, size in enumerate(self.sets) if size.available < size.wanted]
+            if waiting:
+                number = order.choice(waiting)
+                size = self.sets[number]
+                self.sets[number] = replace(size, available=size.available + 1)
+            elif not acted:
+                return
+        pytest.fail("the rollout never ends")
+
+
+limits_of_rollouts = st.builds(
+    bounds,
+    st.integers(0, 6),
+    st.integers(0, 3) | st.sampled_from(["25%", "50%", "100%"]),
+    st.integers(0, 3) | st.sampled_from(["25%", "50%", "100%"]),
+)
+orders = st.integers(0, 9).map(random.Random)
+
+
+@given(limits_of_rollouts, st.lists(st.integers(0, 6), max_size=3), orders)
+def test_a_rollout_keeps_its_promises_and_ends(
+    limits: Bounds, shares: list[int], order: random.Random
+) -> None:
+    old = [Size(str(number), share, share) for number, share in enumerate(shares)]
+    world = World(limits, [*old, Size("new", 0, 0)])
+    most = max(limits.most, sum(shares))
+    least = min(limits.least, sum(shares))
+    for _ in world.rounds(order):
+        assert sum(size.wanted for size in world.sets) <= most
+        assert sum(size.available for size in world.sets) >= least
+    assert [size.wanted for size in world.sets] == [0] * len(old) + [limits.replicas]

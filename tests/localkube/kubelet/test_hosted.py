@@ -1,0 +1,141 @@
+"""Containers that are tasks of the server."""
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from pathlib import Path
+
+from kubeclient.objects import Obj
+from localkube.kubelet.hosted import Program, Surroundings, log_to_containers
+from tests.localkube.kubelet.world import (
+    NODE,
+    World,
+    container,
+    is_ready,
+    phase_is,
+    pod,
+    settings,
+    world,
+)
+
+IMAGE = "example/thing"
+log = logging.getLogger("tests.hosted.program")
+
+
+@asynccontextmanager
+async def hosting(directory: Path, program: Program) -> AsyncIterator[World]:
+    given = replace(settings(directory), hosted={IMAGE: program})
+    async with world(directory, given) as made:
+        yield made
+
+
+def hosted(name: str = "p", **spec: object) -> Obj:
+    more = {"image": f"{IMAGE}:1.0", "args": ["--node=$(NODE)"]} | dict(
+        spec.pop("container", {})  # type: ignore[call-overload]
+    )
+    return pod(name, container=more, **spec)
+
+
+async def forever(around: Surroundings) -> int:
+    await asyncio.Event().wait()
+    return 0
+
+
+async def test_a_program_is_told_what_its_container_would_be(tmp_path: Path) -> None:
+    told: list[Surroundings] = []
+
+    async def program(around: Surroundings) -> int:
+        told.append(around)
+        return await forever(around)
+
+    env = [{"name": "NODE", "valueFrom": {"fieldRef": {"fieldPath": "spec.nodeName"}}}]
+    mounts = [{"name": "host", "mountPath": "/host"}]
+    volumes = [{"name": "host", "hostPath": {"path": "/var/lib/thing"}}]
+    async with hosting(tmp_path, program) as cluster:
+        given = hosted(container={"env": env, "volumeMounts": mounts}, volumes=volumes)
+        await cluster.run(given)
+        around = told[0]
+        assert (around.node, around.arguments) == (NODE, (f"--node={NODE}",))
+        assert around.env["NODE"] == NODE
+        assert around.mounts["/host"].is_dir()
+
+
+async def test_it_ends_with_its_code_and_is_started_again(tmp_path: Path) -> None:
+    codes = iter([3, 0])
+
+    async def program(around: Surroundings) -> int:
+        return next(codes)
+
+    async with hosting(tmp_path, program) as cluster:
+        found = await cluster.run(hosted(restartPolicy="OnFailure"), phase_is("Succeeded"))
+        assert container(found)["restartCount"] == 1
+        assert container(found)["lastState"]["terminated"]["exitCode"] == 3
+
+
+async def test_a_bug_in_it_is_told_in_its_log(tmp_path: Path) -> None:
+    async def program(around: Surroundings) -> int:
+        raise ValueError("a bug")
+
+    async with hosting(tmp_path, program) as cluster:
+        found = await cluster.run(hosted(restartPolicy="Never"), phase_is("Failed"))
+        assert b"ValueError: a bug" in await cluster.log(found)
+
+
+async def test_what_it_logs_goes_to_its_own_log(tmp_path: Path) -> None:
+    log_to_containers("tests.hosted")
+
+    async def program(around: Surroundings) -> int:
+        log.warning("hello", extra={"pod": around.arguments[0]})
+        await asyncio.to_thread(log.warning, "from a thread")
+        return await forever(around)
+
+    async with hosting(tmp_path, program) as cluster:
+        first = await cluster.run(hosted("first", container={"args": ["1"]}))
+        second = await cluster.run(hosted("second", container={"args": ["2"]}))
+        for number, found in ((b"1", first), (b"2", second)):
+            async with asyncio.timeout(60):
+                while b"thread" not in await cluster.log(found):  # noqa: ASYNC110
+                    await asyncio.sleep(0.01)
+            lines = (await cluster.log(found)).splitlines()
+            assert lines == [b"WARNING hello pod=" + number, b"WARNING from a thread"]
+
+
+async def test_deleting_its_pod_cancels_it(tmp_path: Path) -> None:
+    ended = asyncio.Event()
+
+    async def program(around: Surroundings) -> int:
+        try:
+            return await forever(around)
+        finally:
+            ended.set()
+
+    async with hosting(tmp_path, program) as cluster:
+        await cluster.run(hosted())
+        await cluster.delete("p")
+        await cluster.until_gone("p")
+        assert ended.is_set()
+
+
+async def test_it_ends_with_the_server_and_comes_back_with_it(tmp_path: Path) -> None:
+    running: set[int] = set()
+
+    async def program(around: Surroundings) -> int:
+        running.add(id(around))
+        try:
+            return await forever(around)
+        finally:
+            running.discard(id(around))
+
+    async with hosting(tmp_path, program) as cluster:
+        await cluster.run(hosted())
+        assert len(running) == 1
+    assert not running
+    async with hosting(tmp_path, program) as cluster:
+        found = await cluster.until(
+            "p", lambda p: is_ready(p) and container(p)["restartCount"] == 1
+        )
+        assert len(running) == 1
+        code, said = await cluster.output(found, "echo one can look around in it")
+        assert (code, said) == (0, b"one can look around in it\n")

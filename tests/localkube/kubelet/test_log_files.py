@@ -1,0 +1,117 @@
+import asyncio
+import datetime
+from collections.abc import Iterator
+from itertools import count
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from localkube.kubelet.log_file import STDERR, STDOUT, LogFile, log_paths
+from localkube.kubelet.log_read import Log, read_log
+from localkube.node_streams import LogOptions
+
+START = datetime.datetime(2026, 11, 15, 20, 0, tzinfo=datetime.UTC)
+START_NS = int(START.timestamp()) * 10**9
+
+
+def seconds() -> Iterator[int]:
+    """A clock that goes on by a second at each look."""
+    return (START_NS + step * 10**9 for step in count())
+
+
+async def no_more() -> bool:
+    return False
+
+
+def written(directory: Path, *chunks: bytes, most_bytes: int = 10**6, files: int = 3) -> Log:
+    clock = seconds()
+    log = LogFile(directory / "0.log", lambda: next(clock), most_bytes=most_bytes, files=files)
+    for chunk in chunks:
+        log.write(STDOUT, chunk)
+    log.close()
+    return Log(directory / "0.log", files, no_more)
+
+
+def read(log: Log, now_s: int = 1000, **options: object) -> bytes:
+    async def whole() -> bytes:
+        wanted = LogOptions(container="c", **options)  # type: ignore[arg-type]
+        chunks = read_log(log, wanted, START_NS + now_s * 10**9)
+        return b"".join([chunk async for chunk in chunks])
+
+    return asyncio.run(whole())
+
+
+def test_the_file_is_in_the_format_of_container_runtimes(tmp_path: Path) -> None:
+    written(tmp_path, b"one\ntwo\n", b"end")
+    assert (tmp_path / "0.log").read_bytes() == (
+        b"2026-11-15T20:00:00.000000000Z stdout F one\n"
+        b"2026-11-15T20:00:00.000000000Z stdout F two\n"
+        b"2026-11-15T20:00:01.000000000Z stdout P end\n"
+    )
+
+
+def test_times_are_shown_when_asked_for(tmp_path: Path) -> None:
+    log = written(tmp_path, b"one\n", b"two\n")
+    assert read(log, timestamps=True, tail_lines=1) == b"2026-11-15T20:00:01.000000000Z two\n"
+
+
+def test_since_begins_at_a_time(tmp_path: Path) -> None:
+    log = written(tmp_path, b"0\n", b"1\n", b"2\n", b"3\n")
+    assert read(log, since_time=START + datetime.timedelta(seconds=2)) == b"2\n3\n"
+    assert read(log, now_s=4, since_seconds=1) == b"3\n"
+    assert read(log, since_seconds=10**6) == b"0\n1\n2\n3\n"
+    assert read(log, now_s=10, since_seconds=1) == b""
+
+
+def test_both_streams_are_kept_apart_and_shown_together(tmp_path: Path) -> None:
+    clock = seconds()
+    log = LogFile(tmp_path / "0.log", lambda: next(clock), most_bytes=10**6, files=3)
+    log.write(STDOUT, b"begin ")
+    log.write(STDERR, b"error\n")
+    log.write(STDOUT, b"end\n")
+    log.close()
+    assert read(Log(tmp_path / "0.log", 3, no_more)) == b"error\nbegin end\n"
+
+
+def test_a_long_log_loses_its_beginning(tmp_path: Path) -> None:
+    chunks = [b"%d\n" % number for number in range(100)]
+    log = written(tmp_path, *chunks, most_bytes=400, files=3)
+    said = read(log)
+    assert b"".join(chunks).endswith(said)
+    assert len(said.split()) >= 20
+    assert len(list(tmp_path.iterdir())) == 3
+    assert all(path.stat().st_size < 500 for path in log_paths(log.path, 3))
+    assert read(log, tail_lines=12) == b"".join(chunks[-12:])
+
+
+texts = st.lists(st.sampled_from([b"a", b"b\n", b"\n", b"a b\n", b"\xff"]), max_size=12)
+
+
+@given(texts, st.integers(0, 5), st.integers(0, 9))
+def test_what_was_written_is_read(chunks: list[bytes], tail: int, limit: int) -> None:
+    with TemporaryDirectory() as directory:
+        log = written(Path(directory), *chunks, most_bytes=120, files=50)
+        whole = b"".join(chunks)
+        assert read(log) == whole
+        assert read(log, limit_bytes=limit) == whole[:limit]
+        lines = whole.splitlines(keepends=True)
+        assert read(log, tail_lines=tail) == b"".join(lines[len(lines) - min(tail, len(lines)) :])
+
+
+def test_a_follower_sees_what_is_written_later_also_in_the_next_file(tmp_path: Path) -> None:
+    clock = seconds()
+    log = LogFile(tmp_path / "0.log", lambda: next(clock), most_bytes=100, files=3)
+    log.write(STDOUT, b"0\n")
+    steps = iter(range(1, 8))
+
+    async def more() -> bool:
+        number = next(steps, None)
+        if number is not None:
+            log.write(STDOUT, b"%d\n" % number)
+        return number is not None
+
+    said = read(Log(tmp_path / "0.log", 3, more), follow=True)
+    assert said == b"0\n1\n2\n3\n4\n5\n6\n7\n"
+    log.close()

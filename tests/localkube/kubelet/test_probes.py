@@ -1,0 +1,107 @@
+from pathlib import Path
+
+from kubeclient.objects import Obj
+from tests.localkube.kubelet.world import container, is_ready, pod, shell, world
+
+FOREVER = "sleep 1000"
+WEB = {"image": "nginx", "ports": [{"name": "http", "containerPort": 80}]}
+
+
+def command(script: str, **more: int) -> Obj:
+    return {"exec": {"command": ["sh", "-c", script]}, "periodSeconds": 1, **more}
+
+
+async def test_a_container_is_ready_when_its_probe_says_so(tmp_path: Path) -> None:
+    async with world(tmp_path) as here:
+        probe = {"readinessProbe": command("test -e $HOME/ready || { echo not yet; exit 1; }")}
+        await here.create(shell("p", FOREVER, container=probe))
+        event = await here.until_event("Unhealthy", "p")
+        assert event["message"] == "Readiness probe failed: not yet\n"
+        found = await here.until("p", lambda p: "running" in container(p).get("state", {}))
+        assert container(found)["started"]
+        assert not container(found)["ready"]
+        await here.output(found, "touch $HOME/ready")
+        await here.until("p", is_ready)
+        await here.output(found, "rm $HOME/ready")
+        # Three failures in a row, one each second.
+        await here.until("p", lambda p: not is_ready(p))
+
+
+async def test_a_container_that_is_not_alive_is_restarted(tmp_path: Path) -> None:
+    async with world(tmp_path) as here:
+        probe = {"livenessProbe": command("exit 1", failureThreshold=1)}
+        found = await here.run(
+            shell("p", FOREVER, container=probe), lambda p: container(p).get("restartCount") == 1
+        )
+        event = await here.until_event("Killing", "p")
+        assert event["message"] == "Container c failed liveness probe, will be restarted"
+        assert container(found)["lastState"]["terminated"]["exitCode"] == 143
+
+
+async def test_a_start_up_probe_holds_the_others_back(tmp_path: Path) -> None:
+    async with world(tmp_path) as here:
+        probes = {
+            "startupProbe": command("test -e $HOME/up", failureThreshold=100),
+            "livenessProbe": command("test -e $HOME/up", failureThreshold=1),
+        }
+        await here.create(shell("p", FOREVER, container=probes))
+        found = await here.until("p", lambda p: "running" in container(p).get("state", {}))
+        assert not container(found)["started"]
+        await here.until_event("Unhealthy", "p")
+        await here.output(found, "touch $HOME/up")
+        found = await here.until("p", is_ready)
+        assert container(found)["started"]
+        assert container(found)["restartCount"] == 0
+
+
+async def test_pages_and_ports_are_probed_where_they_really_are(tmp_path: Path) -> None:
+    async with world(tmp_path) as here:
+        probes = {
+            "readinessProbe": {"httpGet": {"path": "/", "port": "http"}, "periodSeconds": 1},
+            "livenessProbe": {"tcpSocket": {"port": 80}, "periodSeconds": 1},
+        }
+        found = await here.run(pod("p", container=WEB | probes))
+        assert container(found)["restartCount"] == 0
+
+
+async def test_a_refused_connection_is_told_in_the_kubelets_words(tmp_path: Path) -> None:
+    async with world(tmp_path) as here:
+        for name, action, start in (
+            ("h", {"httpGet": {"path": "/x", "port": 1}}, 'Get "http://{ip}:1/x": '),
+            ("t", {"tcpSocket": {"port": 1}}, ""),
+        ):
+            probe = {"readinessProbe": action | {"periodSeconds": 1}}
+            await here.create(shell(name, FOREVER, container=probe))
+            event = await here.until_event("Unhealthy", name)
+            found = await here.until(name, lambda p: "podIP" in p["status"])
+            ip = found["status"]["podIP"]
+            assert event["message"] == (
+                f"Readiness probe failed: {start.format(ip=ip)}"
+                f"dial tcp {ip}:1: connect: connection refused"
+            )
+
+
+async def test_a_page_with_an_error_is_no_success(tmp_path: Path) -> None:
+    async with world(tmp_path) as here:
+        mount = {"volumeMounts": [{"name": "empty", "mountPath": "/usr/share/nginx/html"}]}
+        probe = {"readinessProbe": {"httpGet": {"path": "/x", "port": 80}, "periodSeconds": 1}}
+        volumes = [{"name": "empty", "emptyDir": {}}]
+        await here.create(pod("p", container=WEB | probe | mount, volumes=volumes))
+        event = await here.until_event("Unhealthy", "p")
+        assert event["message"] == (
+            "Readiness probe failed: HTTP probe failed with statuscode: 404"
+        )
+
+
+async def test_grpc_probes_are_refused_loudly(tmp_path: Path) -> None:
+    async with world(tmp_path) as here:
+        probe = {"livenessProbe": {"grpc": {"port": 1}}}
+        found = await here.run(
+            shell("p", FOREVER, container=probe),
+            lambda p: "message" in container(p).get("state", {}).get("waiting", {}),
+        )
+        waiting = container(found)["state"]["waiting"]
+        assert waiting == {
+            "reason": "CreateContainerConfigError",
+            "message": "livenessProbe.grpc is not supported on local nodes",
+        }
