@@ -74,6 +74,27 @@ def test_hooks_call_only_programs_of_this_repository() -> None:
             assert (ROOT / path).is_file()
 
 
+def test_all_that_is_released_has_one_version() -> None:
+    """Three distributions, the pins between them, the chart and the image: see RELEASE.md."""
+    packages = [
+        ROOT / "src" / name / "__init__.py" for name in ("gpupool", "localkube", "kubeclient")
+    ]
+    versions = {_found(r'^__version__ = "(.+)"', path) for path in packages}
+    projects = [ROOT / "pyproject.toml", *ROOT.glob("src/*/pyproject.toml")]
+    pins = re.compile(r'"(?:localkube|kubeclient)(?:\[\w+\])?==([^"]+)"')
+    versions |= {pin for path in projects for pin in pins.findall(path.read_text("utf-8"))}
+    chart = parsed(ROOT / "deploy" / "gpupool" / "Chart.yaml")
+    versions |= {chart["version"], chart["appVersion"]}
+    versions.add(_found(r"gpupool/gpupool:(\S+)", ROOT / "deploy" / "Dockerfile"))
+    assert len(versions) == 1
+
+
+def _found(pattern: str, path: Path) -> str:
+    match = re.search(pattern, path.read_text(encoding="utf-8"), re.MULTILINE)
+    assert match is not None, path
+    return match[1]
+
+
 def test_the_order_of_sections_in_the_security_page_answers_a_reporter_first() -> None:
     page = (ROOT / "SECURITY.md").read_text(encoding="utf-8")
     assert re.findall(r"^## (.+)$", page, re.MULTILINE)[:2] == [

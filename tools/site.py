@@ -18,7 +18,7 @@ from mkdocs.structure.pages import Page
 log = logging.getLogger(f"mkdocs.{__name__}")  # strict mode counts its warnings
 
 ROOT = Path(__file__).parent.parent
-# Pages that lie beside docs/: path in the repository -> path in the site.
+# Pages that lie outside of docs/: path in the repository -> path in the site.
 ROOT_PAGES = {
     "README.md": "index.md",
     "ARCHITECTURE.md": "architecture.md",
@@ -28,6 +28,9 @@ ROOT_PAGES = {
     "RELEASE.md": "release.md",
     "SCOPE.md": "scope.md",
     "SECURITY.md": "security.md",
+    "src/kubeclient/README.md": "kubeclient.md",
+    "src/localkube/README.md": "localkube.md",
+    "src/localkube/EXTENDING.md": "localkube-extending.md",
 }
 # Directories that have a page of their own, which lists what is in them.
 LISTS = {"docs/decisions": "decisions/index.md", "examples": "examples/index.md"}
