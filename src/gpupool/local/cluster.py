@@ -1,6 +1,6 @@
 """A local cluster of gpupool: a localkube cluster with GPU nodes, node pools and our programs.
 
-Everything comes in through the doors of `localkube.assembly.Extension`; nothing here reaches into
+Everything comes in through `localkube.assembly.Extension`; nothing here reaches into
 the API server or the nodes.
 """
 
