@@ -1,6 +1,7 @@
 """The files that strangers look for: they are read by machines, and what they name exists."""
 
 import re
+import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -76,17 +77,21 @@ def test_hooks_call_only_programs_of_this_repository() -> None:
 
 def test_all_that_is_released_has_one_version() -> None:
     """Three distributions, the pins between them, the chart and the image: see RELEASE.md."""
-    packages = [
-        ROOT / "src" / name / "__init__.py" for name in ("gpupool", "localkube", "kubeclient")
-    ]
-    versions = {_found(r'^__version__ = "(.+)"', path) for path in packages}
-    projects = [ROOT / "pyproject.toml", *ROOT.glob("src/*/pyproject.toml")]
+    projects = [ROOT / "pyproject.toml", *sorted(ROOT.glob("src/*/pyproject.toml"))]
+    assert len(projects) == 3
+    versions = {_found(r'^__version__ = "(.+)"', _version_file(path)) for path in projects}
     pins = re.compile(r'"(?:localkube|kubeclient)(?:\[\w+\])?==([^"]+)"')
     versions |= {pin for path in projects for pin in pins.findall(path.read_text("utf-8"))}
     chart = parsed(ROOT / "deploy" / "gpupool" / "Chart.yaml")
     versions |= {chart["version"], chart["appVersion"]}
     versions.add(_found(r"gpupool/gpupool:(\S+)", ROOT / "deploy" / "Dockerfile"))
     assert len(versions) == 1
+
+
+def _version_file(project: Path) -> Path:
+    """The file from which hatchling takes the version of a distribution."""
+    hatch = tomllib.loads(project.read_text(encoding="utf-8"))["tool"]["hatch"]
+    return project.parent / str(hatch["version"]["path"])
 
 
 def _found(pattern: str, path: Path) -> str:
