@@ -110,8 +110,8 @@ schemas: $(READY) ## Renew all that is recorded of the Kubernetes API, with dige
 lock: $(READY) ## Resolve the dependencies again into requirements.lock
 	$(BIN)/pip install --quiet uv
 	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
-	  --no-emit-index-url --no-header pyproject.toml --extra kubernetes --group dev \
-	  --output-file requirements.lock
+	  --no-emit-index-url --no-header pyproject.toml --extra kubernetes --extra local --group dev \
+	  --no-emit-package kubeclient --no-emit-package localkube --output-file requirements.lock
 
 .PHONY: venv
 venv: $(READY) ## Make .venv and install what the lock file says
