@@ -73,11 +73,6 @@ class ApiServer:
     async def bootstrap(self, port: int, roles: Iterable[Obj] = ()) -> None:
         itself = Kube(InProcess(self.app.handle, ADMIN, manager="kube-apiserver"))
         await bootstrap.bootstrap(itself, port, roles)
-        # What is there now stays; the collector need not look at it ever again. And it may wait
-        # longer: almost everything a request makes is gone when it is answered.
-        gc.collect()
-        gc.freeze()
-        gc.set_threshold(50_000, 20, 1000)
 
     async def keep_records(self) -> None:
         """Until cancelled."""
@@ -91,6 +86,17 @@ class ApiServer:
     def close(self) -> None:
         self.api.store.close()
         self._audit.close()
+
+
+def tune_garbage_collector() -> None:
+    """For a process that is an API server and little else, once the server answers.
+
+    What is there then stays: the collector need not look at it again. And it may run more rarely,
+    because almost everything that a request makes is freed when the request is answered.
+    """
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(50_000, 20, 1000)
 
 
 def build(
