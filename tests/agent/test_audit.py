@@ -8,10 +8,16 @@ from pathlib import Path
 
 import pytest
 
-from gpupool.agent.audit import LASTING_S, TOLERATED_MIB, Lasting, Overuse, overuses
+from gpupool.agent.audit import (
+    LASTING_S,
+    TOLERATED_MIB,
+    Lasting,
+    Overuse,
+    overuses,
+    owner_by_cgroup,
+)
 from gpupool.agent.auditor import REASON, Auditor
 from gpupool.agent.metrics import Metrics
-from gpupool.agent.owners import owner_by_cgroup
 from gpupool.agent.shares import Shares
 from gpupool.core.gpu import Isolation
 from gpupool.hardware.driver import ProgramUse

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from gpupool.agent.cards import (
     NO_ORDERS,
-    Memory,
+    NodeCards,
     Orders,
     after_look,
     changed_cards,
@@ -32,23 +32,23 @@ class Node:
     """One look after the other, a second apart."""
 
     def __init__(self) -> None:
-        self.memory = Memory()
+        self.known = NodeCards()
         self.orders = NO_ORDERS
         self.now_s = 1000.0
 
     def see(self, *cards: CardLook, xids: tuple[Xid, ...] = (), boot: str = "boot-1") -> Inventory:
         self.now_s += 1
         look = Look("550.1", 12040, boot, cards or (A, B), xids)
-        self.memory = after_look(self.memory, look, self.orders, POLICY, self.now_s)
+        self.known = after_look(self.known, look, self.orders, POLICY, self.now_s)
         return self.inventory
 
     @property
     def inventory(self) -> Inventory:
-        return inventory_after(self.memory, self.orders, 1024)
+        return inventory_after(self.known, self.orders, 1024)
 
     def restart_the_agent(self) -> None:
         published = inventory_of(inventory_text(self.inventory))
-        self.memory = remembered(published, POLICY, self.now_s)
+        self.known = remembered(published, POLICY, self.now_s)
 
 
 @pytest.fixture

@@ -2,7 +2,7 @@
 
 import re
 
-from gpupool.console.overview import Seen, Waiting, asked, overview
+from gpupool.console.overview import ClusterView, Waiting, asked, overview
 from gpupool.console.pages import cards_page, pod_page, pods_page, waiting_page
 from gpupool.contract.names import LABEL_POOL
 from gpupool.core.gpu import (
@@ -50,8 +50,8 @@ def hold(cluster: Cluster, name: str, where: str, units: int, isolation: Isolati
     cluster.hold(pod(name, ask), where, Allocation((gpus,)))
 
 
-def seen(cluster: Cluster, *waiting: PodRequest) -> Seen:
-    return Seen(cluster, tuple(Waiting(each, "2026-11-16T00:00:00Z") for each in waiting))
+def seen(cluster: Cluster, *waiting: PodRequest) -> ClusterView:
+    return ClusterView(cluster, tuple(Waiting(each, "2026-11-16T00:00:00Z") for each in waiting))
 
 
 def shared() -> Cluster:
@@ -112,7 +112,7 @@ def test_pods_are_listed_with_their_memory() -> None:
     page = pods_page(seen(shared()), "")
     assert "3226 MiB" in page
     assert "held to its share" in page
-    assert "shared, not held" in page
+    assert "not held to its share" in page
     assert "No pod with “zz” in its name holds a GPU" in pods_page(seen(shared()), "zz")
 
 

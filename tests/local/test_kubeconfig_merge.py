@@ -7,6 +7,7 @@ import pytest
 import yaml
 
 from gpupool.local import kubeconfig_merge
+from gpupool.local.config.settings import NAMES
 from gpupool.local.kubeconfig_merge import (
     KubeconfigError,
     default_path,
@@ -14,7 +15,6 @@ from gpupool.local.kubeconfig_merge import (
     remove_from,
     switch_to,
 )
-from gpupool.local.names import NAMES
 from localkube.kubeconfig import (
     Kubeconfig,
     read_token,

@@ -5,7 +5,7 @@ from collections.abc import Set
 import msgspec
 import orjson
 
-from gpupool.admission.asked import Place, places
+from gpupool.admission.asked import PodContainer, containers
 from gpupool.contract.names import (
     ANNOTATION_AFFINITY_ALPHA,
     LABEL_NVIDIA_NAME,
@@ -24,19 +24,19 @@ def modernise(pod: Obj, labels: Set[str]) -> list[str]:
 
     `labels`: names of cards as the cluster's nodes carry them.
     """
-    complaints = [text for place in places(pod) for text in _rename_resource(place)]
+    complaints = [text for container in containers(pod) for text in _rename_resource(container)]
     complaints += _move_affinity(pod)
     _fit_card_names(pod, labels)
     return complaints
 
 
-def _rename_resource(place: Place) -> list[str]:
+def _rename_resource(container: PodContainer) -> list[str]:
     for kind in ("limits", "requests"):
-        amounts = place.amounts(kind)
+        amounts = container.amounts(kind)
         if RESOURCE_GPU_ALPHA not in amounts:
             continue
         if RESOURCE_GPU in amounts:
-            field = f"{place.field}.resources.{kind}"
+            field = f"{container.field}.resources.{kind}"
             return [
                 f"{field}: wanted {RESOURCE_GPU} or its old name {RESOURCE_GPU_ALPHA}, found both"
             ]

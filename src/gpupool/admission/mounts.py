@@ -3,7 +3,7 @@
 import posixpath
 from collections.abc import Iterator
 
-from gpupool.admission.asked import Place, is_shared
+from gpupool.admission.asked import PodContainer, is_shared
 from gpupool.contract.names import (
     GROUP_LIMITS,
     LIMITER_DIRECTORY,
@@ -19,31 +19,31 @@ _REGION_SIZE = "1Mi"
 _RESERVED = (LIMITS_DIRECTORY, REGION_DIRECTORY, LIMITER_DIRECTORY, PRELOAD_LIST)
 
 
-def mount_complaints(place: Place) -> Iterator[str]:
+def mount_complaints(container: PodContainer) -> Iterator[str]:
     """What covers the limiter, or what it reads, would be taken for it."""
-    if not is_shared(place):
+    if not is_shared(container):
         return
-    for i, mount in enumerate(place.container.get("volumeMounts") or ()):
+    for i, mount in enumerate(container.spec.get("volumeMounts") or ()):
         path = _path(mount)
         if not _is_ours(mount) and any(f"{path}/".startswith(f"{each}/") for each in _RESERVED):
             yield (
-                f"{place.field}.volumeMounts[{i}].mountPath: wanted a path that gpupool does not "
-                f"use itself, found {mount['mountPath']}"
+                f"{container.field}.volumeMounts[{i}].mountPath: wanted a path that gpupool does "
+                f"not use itself, found {mount['mountPath']}"
             )
 
 
-def add_mounts(place: Place, spec: Obj, number: int) -> None:
+def add_mounts(container: PodContainer, pod_spec: Obj, number: int) -> None:
     """A limit file that follows its annotation, and memory that the container's processes share."""
     limits, region = f"{_LIMITS}{number}", f"{_REGION}{number}"
-    path = f"metadata.annotations['{GROUP_LIMITS}/{place.container['name']}']"
+    path = f"metadata.annotations['{GROUP_LIMITS}/{container.spec['name']}']"
     item = {"path": LIMITS_FILE, "fieldRef": {"apiVersion": "v1", "fieldPath": path}}
-    spec["volumes"] = [
-        *(v for v in spec.get("volumes") or () if v.get("name") not in (limits, region)),
+    pod_spec["volumes"] = [
+        *(v for v in pod_spec.get("volumes") or () if v.get("name") not in (limits, region)),
         {"name": limits, "downwardAPI": {"items": [item], "defaultMode": 0o444}},
         {"name": region, "emptyDir": {"medium": "Memory", "sizeLimit": _REGION_SIZE}},
     ]
-    place.container["volumeMounts"] = [
-        *(m for m in place.container.get("volumeMounts") or () if not _is_ours(m)),
+    container.spec["volumeMounts"] = [
+        *(m for m in container.spec.get("volumeMounts") or () if not _is_ours(m)),
         {"name": limits, "mountPath": LIMITS_DIRECTORY, "readOnly": True},
         {"name": region, "mountPath": REGION_DIRECTORY},
     ]

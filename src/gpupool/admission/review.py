@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import jsonpatch
 import orjson
 
-from gpupool.admission.asked import gpu_places, is_shared
+from gpupool.admission.asked import gpu_containers, is_shared
 from gpupool.admission.cards import ClusterCards
 from gpupool.admission.complaints import complaints
 from gpupool.admission.forgery import forged
@@ -67,7 +67,7 @@ def _request(review: Obj) -> Obj:
 
 
 def _warnings(pod: Obj, cards: ClusterCards) -> list[str]:
-    if not any(is_shared(place) for place in gpu_places(pod)):
+    if not any(is_shared(container) for container in gpu_containers(pod)):
         return []
     try:
         wanted = PodRequest(

@@ -5,8 +5,10 @@ counts what the limiter does not (code, stacks, contexts where they were not mea
 may be passed by a little, and for a moment.
 """
 
+import re
 from collections import Counter
 from collections.abc import Callable, Iterable
+from pathlib import Path
 from typing import NamedTuple
 
 from gpupool.contract.allocation import pod_allocation
@@ -16,6 +18,8 @@ from kubeclient.objects import Obj
 
 # Whose a process is, by its pid: the uid of its pod, or the id of its container; empty: nobody's.
 Owner = Callable[[int], str]
+
+_POD_CGROUP = re.compile(r"pod([0-9a-f]{8}(?:[-_][0-9a-f]{4}){3}[-_][0-9a-f]{12})")
 
 TOLERATED_MIB = 256
 _TOLERATED_PERCENT = 5
@@ -88,3 +92,19 @@ class Lasting:
             for each in listed
         }
         return [each for each in listed if now_s - self._since_s[each.uid, each.uuid] >= LASTING_S]
+
+
+def owner_by_cgroup(pid: int) -> str:
+    """The uid of the pod that a process of this node belongs to; empty: it belongs to no pod.
+
+    The kubelet puts every container into a cgroup whose path names the pod's uid, with `-` or,
+    under systemd, with `_` in it. A process cannot leave its cgroup without rights over the node,
+    so a program cannot hide its memory from the audit, nor let it count as another pod's. The
+    agent must see the node's processes for this (hostPID).
+    """
+    try:
+        text = Path(f"/proc/{pid}/cgroup").read_text(encoding="ascii", errors="replace")
+    except OSError:
+        return ""
+    found = _POD_CGROUP.search(text)
+    return found[1].replace("_", "-") if found else ""

@@ -34,7 +34,7 @@ class Trouble:
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class KnownCard:
     facts: CardLook  # the last time that it answered
     is_lost: bool = False
     trouble: Trouble | None = None
@@ -42,11 +42,11 @@ class Known:
 
 
 @dataclass(frozen=True, slots=True)
-class Memory:
+class NodeCards:
     boot: str = ""
     driver: str = ""
     cuda: int = 0
-    cards: tuple[Known, ...] = ()  # by index
+    cards: tuple[KnownCard, ...] = ()  # by index
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,10 +60,10 @@ class Orders:
 NO_ORDERS = Orders({}, {})
 
 
-def remembered(inventory: Inventory, policy: XidPolicy, now_s: float) -> Memory:
+def remembered(inventory: Inventory, policy: XidPolicy, now_s: float) -> NodeCards:
     """What an agent before us has published."""
     cards = tuple(
-        Known(
+        KnownCard(
             CardLook(
                 card.index,
                 card.uuid,
@@ -77,7 +77,7 @@ def remembered(inventory: Inventory, policy: XidPolicy, now_s: float) -> Memory:
         )
         for card in inventory.cards
     )
-    return Memory(inventory.boot, inventory.driver, cards=cards)
+    return NodeCards(inventory.boot, inventory.driver, cards=cards)
 
 
 def _again(card: Card, policy: XidPolicy, now_s: float) -> Trouble | None:
@@ -86,19 +86,19 @@ def _again(card: Card, policy: XidPolicy, now_s: float) -> Trouble | None:
 
 
 def after_look(
-    memory: Memory, look: Look, orders: Orders, policy: XidPolicy, now_s: float
-) -> Memory:
-    same_boot = memory.boot == look.boot
-    before = {known.facts.uuid: known for known in memory.cards if same_boot}
-    by_index = {known.facts.index: known for known in before.values()}
-    found: dict[str, Known] = {}
+    before: NodeCards, look: Look, orders: Orders, policy: XidPolicy, now_s: float
+) -> NodeCards:
+    same_boot = before.boot == look.boot
+    by_uuid = {known.facts.uuid: known for known in before.cards if same_boot}
+    by_index = {known.facts.index: known for known in by_uuid.values()}
+    found: dict[str, KnownCard] = {}
     for card in look.cards:
-        known = before.get(card.uuid) if card.uuid else by_index.get(card.index)
+        known = by_uuid.get(card.uuid) if card.uuid else by_index.get(card.index)
         if known is None and card.is_lost:
             continue  # it was never seen to answer: nothing is known of it
         seen = _seen(known, card)
         found[seen.facts.uuid] = seen
-    for uuid, known in before.items():  # not even counted any more
+    for uuid, known in by_uuid.items():  # not even counted any more
         if uuid not in found and uuid not in orders.cleared:
             found[uuid] = _uncounted(known, {other.facts.index for other in found.values()})
     struck = {
@@ -106,22 +106,22 @@ def after_look(
         for uuid, known in found.items()
     }
     cards = sorted(struck.values(), key=lambda known: (known.facts.index, known.facts.uuid))
-    return Memory(look.boot, look.version, look.cuda, tuple(cards))
+    return NodeCards(look.boot, look.version, look.cuda, tuple(cards))
 
 
-def _seen(known: Known | None, card: CardLook) -> Known:
+def _seen(known: KnownCard | None, card: CardLook) -> KnownCard:
     if card.is_lost:
         assert known is not None
         return replace(known, is_lost=True)
     if known is None:
-        return Known(card, outside=(card.outside_mib,))
+        return KnownCard(card, outside=(card.outside_mib,))
     outside = (*known.outside, card.outside_mib)[-_STEADY_LOOKS:]
     # One that comes back was reset: that is the only way back.
     trouble = None if known.is_lost else known.trouble
-    return Known(card, trouble=trouble, outside=outside)
+    return KnownCard(card, trouble=trouble, outside=outside)
 
 
-def _uncounted(known: Known, taken: set[int]) -> Known:
+def _uncounted(known: KnownCard, taken: set[int]) -> KnownCard:
     """The driver may count the others anew without it: then it stands behind them."""
     index = known.facts.index
     if index in taken:
@@ -129,7 +129,7 @@ def _uncounted(known: Known, taken: set[int]) -> Known:
     return replace(known, is_lost=True, facts=replace(known.facts, index=index, links=()))
 
 
-def _pardoned(known: Known, orders: Orders, now_s: float) -> Known:
+def _pardoned(known: KnownCard, orders: Orders, now_s: float) -> KnownCard:
     trouble = known.trouble
     if trouble is None:
         return known
@@ -139,7 +139,7 @@ def _pardoned(known: Known, orders: Orders, now_s: float) -> Known:
     return known
 
 
-def _struck(known: Known, look: Look, policy: XidPolicy, now_s: float) -> Known:
+def _struck(known: KnownCard, look: Look, policy: XidPolicy, now_s: float) -> KnownCard:
     """An error that names no card may be of any."""
     for xid in look.xids:
         if xid.uuid in ("", known.facts.uuid):
@@ -167,12 +167,12 @@ def _worse(one: Trouble | None, other: Trouble | None) -> Trouble | None:
     return one if one.until_s is None and other.until_s is not None else other
 
 
-def inventory_after(memory: Memory, orders: Orders, unit_mib: int) -> Inventory:
-    cards = tuple(_card(known, orders, unit_mib) for known in memory.cards)
-    return Inventory(cards, memory.driver, memory.boot)
+def inventory_after(cards: NodeCards, orders: Orders, unit_mib: int) -> Inventory:
+    published = tuple(_card(known, orders, unit_mib) for known in cards.cards)
+    return Inventory(published, cards.driver, cards.boot)
 
 
-def _card(known: Known, orders: Orders, unit_mib: int) -> Card:
+def _card(known: KnownCard, orders: Orders, unit_mib: int) -> Card:
     facts = known.facts
     health, reason = _health(known, orders, unit_mib)
     outside_mib = min(known.outside, default=0) // _OUTSIDE_STEP_MIB * _OUTSIDE_STEP_MIB
@@ -190,7 +190,7 @@ def _card(known: Known, orders: Orders, unit_mib: int) -> Card:
     )
 
 
-def _health(known: Known, orders: Orders, unit_mib: int) -> tuple[CardHealth, str]:
+def _health(known: KnownCard, orders: Orders, unit_mib: int) -> tuple[CardHealth, str]:
     facts, trouble = known.facts, known.trouble
     why = trouble.reason if trouble is not None else ""
     if known.is_lost:
@@ -210,9 +210,9 @@ def _health(known: Known, orders: Orders, unit_mib: int) -> tuple[CardHealth, st
     return CardHealth.HEALTHY, ""
 
 
-def waits_for_time(memory: Memory) -> bool:
+def waits_for_time(cards: NodeCards) -> bool:
     """Whether the same look may mean something else later."""
-    return any(known.trouble and known.trouble.until_s for known in memory.cards)
+    return any(known.trouble and known.trouble.until_s for known in cards.cards)
 
 
 def changed_cards(before: Inventory, after: Inventory) -> Iterable[tuple[Card | None, Card]]:

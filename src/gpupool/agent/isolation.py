@@ -24,7 +24,7 @@ NO_LIMITER = News(
 
 
 @dataclass(frozen=True, slots=True)
-class Isolating:
+class IsolationState:
     published: bool | None = None  # None: the node does not share its cards
     limited_until_s: float = 0.0
 
@@ -32,9 +32,11 @@ class Isolating:
         return bool(self.published) or now_s < self.limited_until_s
 
 
-def isolating_now(before: Isolating, labels: Obj, *, has_limiter: bool, now_s: float) -> Isolating:
+def next_isolation(
+    before: IsolationState, labels: Obj, *, has_limiter: bool, now_s: float
+) -> IsolationState:
     is_shared = gpu_mode(labels) is GpuMode.SHARED
     if is_shared and has_limiter and isolates(labels):
-        return Isolating(True)
+        return IsolationState(True)
     until_s = now_s + _AFTERWARDS_S if before.published else before.limited_until_s
-    return Isolating(False if is_shared else None, until_s)
+    return IsolationState(False if is_shared else None, until_s)

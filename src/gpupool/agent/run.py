@@ -17,7 +17,7 @@ from typing import Any
 
 from gpupool.agent.auditor import Auditor
 from gpupool.agent.cards import (
-    Memory,
+    NodeCards,
     Orders,
     after_look,
     inventory_after,
@@ -26,7 +26,7 @@ from gpupool.agent.cards import (
 )
 from gpupool.agent.devices import RESOURCES, offers
 from gpupool.agent.holdings import Holdings, current_holdings
-from gpupool.agent.isolation import NO_LIMITER, Isolating, isolating_now
+from gpupool.agent.isolation import NO_LIMITER, IsolationState, next_isolation
 from gpupool.agent.labels import card_labels, feature_labels
 from gpupool.agent.metrics import Metrics, serve_metrics
 from gpupool.agent.news import OTHER_PLUGIN, News, label_conflict, news_of, no_driver
@@ -95,12 +95,12 @@ class _Agent:
             for resource in RESOURCES
             if resource != RESOURCE_GPU or settings.whole_cards
         }
-        self._memory: Memory | None = None  # None before the first look
+        self._known: NodeCards | None = None  # None before the first look
         self._inventory = Inventory()
         self._wanted: Wanted | None = None
         self._orders = Orders({}, {})
         self._carried_out = ""  # the annotation of pardons that was
-        self._isolating = Isolating()
+        self._isolation = IsolationState()
         self._holdings: Holdings = {}
         self._offered: tuple[object, ...] | None = None  # what our offers were made from
         self._settled: object = None  # what was seen, if seeing it again changes nothing
@@ -152,9 +152,9 @@ class _Agent:
 
     async def _look(self, node: Obj) -> None:
         now_s = time.time()
-        if self._memory is None:
+        if self._known is None:
             self._inventory = _published(node)
-            self._memory = remembered(self._inventory, self._settings.policy, now_s)
+            self._known = remembered(self._inventory, self._settings.policy, now_s)
         try:
             look = await self._driver.look()
         except NoDriver as error:
@@ -162,7 +162,7 @@ class _Agent:
                 self._say(node, no_driver(str(error)))
             self._metrics.has_driver = False
             self._settled = None
-            self._tell(node, Memory(), Inventory())
+            self._tell(node, NodeCards(), Inventory())
             return
         self._metrics.has_driver = True
         self._metrics.xids.update(look.xids)
@@ -172,11 +172,11 @@ class _Agent:
             return  # nothing is as cheap as nothing: there may be hundreds of us
         self._settled = None
         self._read_orders(node)
-        before = self._memory
-        self._memory = after_look(before, look, self._orders, self._settings.policy, now_s)
-        inventory = inventory_after(self._memory, self._orders, self._settings.unit_mib)
-        self._tell(node, self._memory, replace(inventory, isolates=self._isolates(node)))
-        if self._memory == before and not waits_for_time(self._memory):
+        before = self._known
+        self._known = after_look(before, look, self._orders, self._settings.policy, now_s)
+        inventory = inventory_after(self._known, self._orders, self._settings.unit_mib)
+        self._tell(node, self._known, replace(inventory, isolates=self._isolates(node)))
+        if self._known == before and not waits_for_time(self._known):
             self._settled = seen
 
     def _read_orders(self, node: Obj) -> None:
@@ -196,16 +196,16 @@ class _Agent:
         labels = node["metadata"].get("labels") or {}
         has_limiter = bool(self._settings.limiter)
         now_s = time.monotonic()
-        self._isolating = isolating_now(
-            self._isolating, labels, has_limiter=has_limiter, now_s=now_s
+        self._isolation = next_isolation(
+            self._isolation, labels, has_limiter=has_limiter, now_s=now_s
         )
-        if self._isolating.published is False and isolates(labels):
+        if self._isolation.published is False and isolates(labels):
             self._say_once(node, NO_LIMITER)
-        return self._isolating.published
+        return self._isolation.published
 
     # -- telling ---------------------------------------------------------------------------
 
-    def _tell(self, node: Obj, memory: Memory, inventory: Inventory) -> None:
+    def _tell(self, node: Obj, known: NodeCards, inventory: Inventory) -> None:
         for news in news_of(self._inventory, inventory):
             self._say(node, news)
         self._inventory = self._metrics.inventory = inventory
@@ -214,9 +214,9 @@ class _Agent:
         else:
             self._is_bad.set()
         self._offer(node, inventory)
-        labels = card_labels(memory)
+        labels = card_labels(known)
         if self._settings.feature_labels:
-            labels |= feature_labels(memory)
+            labels |= feature_labels(known)
         wanted = Wanted(
             labels,
             inventory_text(inventory) if inventory.cards else "",
@@ -230,7 +230,7 @@ class _Agent:
     def _offer(self, node: Obj, inventory: Inventory) -> None:
         labels = node["metadata"].get("labels") or {}
         mode = gpu_mode(labels)
-        is_limiting = self._isolating.is_limiting(time.monotonic())
+        is_limiting = self._isolation.is_limiting(time.monotonic())
         mounts = self._settings.mounts + (self._settings.limiter if is_limiting else ())
         wanted = inventory.cards, mode, mounts, self._holdings, self._has_rival
         if wanted == self._offered:

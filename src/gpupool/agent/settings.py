@@ -3,8 +3,7 @@
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from gpupool.agent.audit import Owner
-from gpupool.agent.owners import owner_by_cgroup
+from gpupool.agent.audit import Owner, owner_by_cgroup
 from gpupool.agent.pod_files import VolumePath, kubelet_volumes
 from gpupool.agent.xid_policy import XidPolicy, load_policy
 from gpupool.core.gpu import MIB_PER_GIB

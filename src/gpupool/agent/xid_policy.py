@@ -19,15 +19,15 @@ class Effect(StrEnum):
     UNHEALTHY = "unhealthy"
 
 
-class Rule(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class XidRule(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     effect: Effect
     meaning: str = "see NVIDIA's list of XIDs"
     quiet_minutes: int = 10  # of a suspect: after so long without another error it is trusted
 
 
 class _File(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    default: Rule | None = None
-    xid: dict[str, Rule] = msgspec.field(default_factory=dict)
+    default: XidRule | None = None
+    xid: dict[str, XidRule] = msgspec.field(default_factory=dict)
 
 
 class BadPolicy(ValueError):
@@ -36,10 +36,10 @@ class BadPolicy(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class XidPolicy:
-    default: Rule
-    rules: Mapping[int, Rule] = field(default_factory=dict)
+    default: XidRule
+    rules: Mapping[int, XidRule] = field(default_factory=dict)
 
-    def rule(self, xid: int) -> Rule:
+    def rule(self, xid: int) -> XidRule:
         return self.rules.get(xid, self.default)
 
 

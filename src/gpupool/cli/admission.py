@@ -4,7 +4,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from gpupool.cli.programs import access_options, run_program
+from gpupool.cli.options import access_options
+from gpupool.cli.programs import run_program
 from gpupool.cli.scheduler import address
 from gpupool.contract.names import SCHEDULER_NAME
 
@@ -74,7 +75,7 @@ def _run(
     from gpupool.admission.authority import BadAuthority
     from gpupool.admission.review import Rules
     from gpupool.admission.run import AdmissionSettings, run_admission
-    from gpupool.cli.log_format import log_to_stderr
+    from gpupool.cli.programs import log_to_stderr
 
     settings = AdmissionSettings(
         Rules(frozenset(schedulers), scheduler_name),

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from gpupool.cli.programs import access_options, run_program
+from gpupool.cli.options import access_options
+from gpupool.cli.programs import run_program
 
 if TYPE_CHECKING:
     from gpupool.agent.pod_files import VolumePath
@@ -144,7 +145,7 @@ def command(
     from gpupool.agent.run import run_agent
     from gpupool.agent.settings import AgentSettings
     from gpupool.agent.xid_policy import BadPolicy, load_policy
-    from gpupool.cli.log_format import log_to_stderr
+    from gpupool.cli.programs import log_to_stderr
     from gpupool.hardware.driver import DriverReplaced
     from gpupool.hardware.limiter import LimiterError
     from kubeclient.kubeletapi.errors import BadSocketPath

@@ -2,7 +2,8 @@
 
 import click
 
-from gpupool.cli.programs import access_options, ask_cluster
+from gpupool.cli.options import access_options
+from gpupool.cli.programs import ask_cluster
 
 
 @click.command("cleanup")

@@ -2,7 +2,7 @@
 
 import click
 
-from gpupool.cli.table import table
+from gpupool.cli.tables import table
 from gpupool.local.home import ClusterDirectory, home
 from gpupool.local.server_process import running_server
 

@@ -4,10 +4,11 @@ from typing import TYPE_CHECKING
 
 import click
 
-from gpupool.cli.programs import access_options, run_with_access
+from gpupool.cli.options import access_options
+from gpupool.cli.programs import run_with_access
 
 if TYPE_CHECKING:
-    from gpupool.console.overview import Seen
+    from gpupool.console.overview import ClusterView
     from kubeclient.access import Access
     from kubeclient.client import Kube
 
@@ -53,9 +54,9 @@ def command(port: int, **where: str) -> None:
     run_with_access(work, "gpupool-console", **where)
 
 
-async def look(kube: "Kube") -> "Seen":
+async def look(kube: "Kube") -> "ClusterView":
     """Raises KubeError."""
-    from gpupool.console.overview import Seen, Waiting
+    from gpupool.console.overview import ClusterView, Waiting
     from gpupool.scheduler.pending import wish_of
     from gpupool.scheduler.snapshot import read_cluster
     from kubeclient.resources import PODS
@@ -68,4 +69,4 @@ async def look(kube: "Kube") -> "Seen":
         if "deletionTimestamp" not in pod["metadata"]
     ]
     waiting.sort(key=lambda each: each.since)
-    return Seen(state.cluster, tuple(each for each in waiting if each.request.gpus))
+    return ClusterView(state.cluster, tuple(each for each in waiting if each.request.gpus))

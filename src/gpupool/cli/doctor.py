@@ -4,7 +4,8 @@ import sys
 
 import click
 
-from gpupool.cli.programs import access_options, ask_cluster
+from gpupool.cli.options import access_options
+from gpupool.cli.programs import ask_cluster
 
 _MARKS = {"ok": "ok   ", "note": "note ", "wrong": "WRONG"}
 

@@ -58,7 +58,7 @@ async def _run(kube: "Kube", text: str) -> str:
 
     import yaml
 
-    from gpupool.cli.gpu_pods import pods_table
+    from gpupool.cli.tables import pods_table
     from kubeclient.resources import PODS
 
     manifests = list(yaml.safe_load_all(text))

@@ -5,7 +5,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from gpupool.cli.programs import access_options, ask_cluster
+from gpupool.cli.options import access_options
+from gpupool.cli.programs import ask_cluster
 
 if TYPE_CHECKING:
     from kubeclient.client import Kube

@@ -4,7 +4,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from gpupool.cli.programs import access_options, run_program
+from gpupool.cli.options import access_options
+from gpupool.cli.programs import run_program
 from gpupool.cli.scheduler import address, candidacy, policy_named
 
 if TYPE_CHECKING:
@@ -46,7 +47,7 @@ def _run(
     policy: str,
     **where: str,
 ) -> None:
-    from gpupool.cli.log_format import log_to_stderr
+    from gpupool.cli.programs import log_to_stderr
     from gpupool.scheduler.extender_program import ExtenderSettings, run_extender
 
     settings = ExtenderSettings(

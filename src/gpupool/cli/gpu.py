@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from gpupool.cli.options import name_option
-from gpupool.cli.programs import access_options, ask_cluster
-from gpupool.cli.table import table
+from gpupool.cli.options import access_options, name_option
+from gpupool.cli.programs import ask_cluster
+from gpupool.cli.tables import table
 
 if TYPE_CHECKING:
     from gpupool.core.gpu import Card, Inventory
@@ -52,7 +52,7 @@ def _row(card: "Card") -> tuple[str, ...]:
 @access_options
 def list_pods(node: str | None, namespace: str, kubeconfig: str, context: str) -> None:
     """List the pods that have cards: where, with how much, isolated or not."""
-    from gpupool.cli.gpu_pods import pods_table
+    from gpupool.cli.tables import pods_table
     from kubeclient.resources import PODS
 
     query = {"fieldSelector": f"spec.nodeName={node}"} if node else {}

@@ -2,8 +2,10 @@
 
 import asyncio
 import gc
+import logging
 import os
 import signal
+import sys
 from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any, TypeVar
 
@@ -11,21 +13,11 @@ import click
 
 from kubeclient.access import Access, NoAccess
 from kubeclient.client import Kube
+from kubeclient.redaction import redact
 
-F = TypeVar("F", bound=Callable[..., Any])
 Answer = TypeVar("Answer")
-
-
-def access_options(function: F) -> F:
-    """Which cluster; the same choice that kubectl makes, and inside a pod its own."""
-    context = click.option("--context", default="", help="Context of the kubeconfig.")
-    kubeconfig = click.option(
-        "--kubeconfig",
-        default="",
-        metavar="FILE",
-        help="Kubeconfig of the cluster.  [default: that of kubectl, or of the pod]",
-    )
-    return kubeconfig(context(function))
+# Attributes that every log record has. Whatever else a record has was given as `extra`.
+_PLAIN = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
 
 
 def run_program(work: Callable[[Kube], Coroutine[Any, Any, None]], name: str, **where: str) -> None:
@@ -95,3 +87,18 @@ async def _access(where: dict[str, str]) -> Access:
         return await find_access(os.environ, **where)  # type: ignore[arg-type]  # only its texts
     except NoAccess as error:
         raise click.ClickException(str(error)) from error
+
+
+def log_to_stderr() -> None:
+    """Lines of time, level, event and its fields as key=value, without credentials."""
+    output = logging.StreamHandler(sys.stderr)
+    output.setFormatter(_FieldsFormatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
+    logging.basicConfig(level=logging.INFO, handlers=[output])
+
+
+class _FieldsFormatter(logging.Formatter):
+    def format(self, record: logging.LogRecord) -> str:
+        line = super().format(record)
+        fields = " ".join(f"{k}={v}" for k, v in vars(record).items() if k not in _PLAIN)
+        head, newline, trace = line.partition("\n")
+        return redact(f"{head} {fields}{newline}{trace}" if fields else line)

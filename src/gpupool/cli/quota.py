@@ -2,7 +2,7 @@
 
 import click
 
-from gpupool.cli.table import table
+from gpupool.cli.tables import table
 from gpupool.local.home import CannotUse, home
 
 
@@ -15,9 +15,9 @@ def command(context: click.Context) -> None:
     """
     if context.invoked_subcommand:
         return
+    from gpupool.local.cluster_setup import current_quotas
     from gpupool.local.config.quotas import quota_rows
     from gpupool.local.config.spec import Quotas
-    from gpupool.local.prepare import current_quotas
 
     place = home()
     used = {"clusters": str(len(place.clusters()))}

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from gpupool.cli.table import table
+from gpupool.cli.tables import table
 
 if TYPE_CHECKING:
     from gpupool.replay.study import Method, Outcome

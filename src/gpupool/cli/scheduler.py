@@ -5,7 +5,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from gpupool.cli.programs import access_options, run_program
+from gpupool.cli.options import access_options
+from gpupool.cli.programs import run_program
 from gpupool.contract.names import SCHEDULER_NAME
 
 if TYPE_CHECKING:
@@ -87,7 +88,7 @@ def _run(
     health: "Address | None",
     **where: str,
 ) -> None:
-    from gpupool.cli.log_format import log_to_stderr
+    from gpupool.cli.programs import log_to_stderr
     from gpupool.scheduler.program import ProgramSettings, run_scheduler
 
     settings = ProgramSettings(

@@ -14,8 +14,12 @@ import click
 from gpupool.local.home import ClusterDirectory, Home, home
 
 if TYPE_CHECKING:
-    from gpupool.local.prepare import Prepared
+    from gpupool.local.cluster_setup import Prepared
     from gpupool.local.reports import Listener
+    from kubeclient.objects import Obj
+
+_POOLS_WAIT_S = 5.0  # for the nodes to come up: without them there is little to see
+_POOLS_HEAD = ("POOL", "STATUS", "INSTANCE TYPE", "NODES", "READY")
 
 
 @click.command("up")
@@ -62,10 +66,10 @@ def command(
     Ready in a second or two. It goes on running when the terminal is closed; `gpupool down` stops
     it, and the next `gpupool up` goes on where it was.
     """
-    from gpupool.local.prepare import Prepared, Wish, prepare
+    from gpupool.local.cluster_setup import Prepared, Wish, set_up_directory
 
     place = home()
-    found = prepare(place, Wish(**wish, merge_kubeconfig=merge_kubeconfig))
+    found = set_up_directory(place, Wish(**wish, merge_kubeconfig=merge_kubeconfig))
 
     def finish(port: int) -> None:
         _show_places(found.cluster, port)
@@ -135,11 +139,26 @@ def _show_places(cluster: ClusterDirectory, port: int) -> None:
 
 
 def _show_pools(cluster: ClusterDirectory, port: int) -> None:
-    from gpupool.cli.nodes_view import pools_when_settled
+    """The pools as a table, once all are active or the wait was long enough. Nothing is shown when
+    the server does not answer: that is no reason to call the start a failure."""
+    from gpupool.cli.tables import table
+    from gpupool.local.pool_readiness import pools_when_ready
 
-    shown = pools_when_settled(cluster, port)
-    if shown:
+    pools = pools_when_ready(cluster.path, port, patience_s=_POOLS_WAIT_S)
+    if pools and pools.found:
+        shown = table(_POOLS_HEAD, [_pool_row(pool) for pool in pools.found])
         click.echo(f"\n{textwrap.indent(shown, '  ')}")
+
+
+def _pool_row(pool: "Obj") -> tuple[str, ...]:
+    status = pool.get("status", {})
+    return (
+        pool["metadata"]["name"],
+        status.get("phase", "Initializing"),
+        pool["spec"]["instanceType"],
+        str(status.get("nodes", 0)),
+        str(status.get("readyNodes", 0)),
+    )
 
 
 def _show_next(cluster: ClusterDirectory) -> None:
@@ -167,7 +186,7 @@ def _stay(
     tell = write_to(report_to) if report_to is not None else _say(prepared.cluster, finish)
     tell(Step("loading the server"))
 
-    from gpupool.cli.log_format import log_to_stderr
+    from gpupool.cli.programs import log_to_stderr
     from gpupool.local.serve import serve_as_process
 
     log_to_stderr()

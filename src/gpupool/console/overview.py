@@ -20,7 +20,7 @@ class Waiting:
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class ClusterView:
     """The cluster at one moment."""
 
     cluster: Cluster

@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 
 from aiohttp import web
 
-from gpupool.console.server import AsUser, Console, Door
-from gpupool.console.sessions import Look
+from gpupool.console.server import AsUser, Console, SignInMethods
+from gpupool.console.sessions import ReadCluster
 from kubeclient.access import Access
 from kubeclient.client import Kube
 from kubeclient.https import connected
@@ -40,7 +40,7 @@ def by_token(access: Access) -> AsUser:
 async def run_console(
     owner: Kube | None,
     as_user: AsUser | None,
-    look: Look,
+    look: ReadCluster,
     settings: ConsoleSettings,
     ready: Callable[[int], None],
 ) -> None:
@@ -48,8 +48,8 @@ async def run_console(
     with socket.create_server((_LOOPBACK, settings.port)) as listening:
         port: int = listening.getsockname()[1]
         clock = asyncio.get_running_loop().time
-        door = Door(look, clock, settings.key, owner, as_user)
-        console = Console(door)
+        methods = SignInMethods(look, clock, settings.key, owner, as_user)
+        console = Console(methods)
         runner = web.AppRunner(console.application(), access_log=None)
         await runner.setup()
         try:

@@ -13,7 +13,7 @@ from importlib import resources
 from aiohttp import web
 
 from gpupool.console import pages
-from gpupool.console.sessions import Look, Session, Sessions, is_key
+from gpupool.console.sessions import ReadCluster, Session, Sessions, is_key
 from kubeclient.client import Kube
 from kubeclient.errors import KubeError, Refused
 
@@ -39,10 +39,10 @@ Page = Callable[[web.Request, Session], Awaitable[str]]
 
 
 @dataclass(frozen=True, slots=True)
-class Door:
+class SignInMethods:
     """How one gets in: by the key that was printed, as `owner`; or by a token, as its user."""
 
-    look: Look
+    look: ReadCluster
     clock: Callable[[], float]
     key: str = ""
     owner: Kube | None = None
@@ -50,9 +50,9 @@ class Door:
 
 
 class Console:
-    def __init__(self, door: Door) -> None:
-        self._door = door
-        self.sessions = Sessions(door.clock)
+    def __init__(self, methods: SignInMethods) -> None:
+        self._methods = methods
+        self.sessions = Sessions(methods.clock)
 
     def application(self) -> web.Application:
         app = web.Application(client_max_size=_MAX_BYTES, middlewares=[self._guard])
@@ -61,7 +61,7 @@ class Console:
         app.router.add_get("/pods/{namespace}/{name}", self._page(_pod))
         app.router.add_get("/waiting", self._page(_waiting))
         app.router.add_get("/static/{file}", _static)
-        app.router.add_get("/sign-in", self._door_page)
+        app.router.add_get("/sign-in", self._sign_in_page)
         app.router.add_post("/sign-in", self._sign_in)
         app.router.add_post("/sign-out", self._sign_out)
         return app
@@ -94,27 +94,27 @@ class Console:
 
         return answer
 
-    async def _door_page(self, _request: web.Request) -> web.StreamResponse:
-        return _html(pages.sign_in_page(by_token=self._door.as_user is not None))
+    async def _sign_in_page(self, _request: web.Request) -> web.StreamResponse:
+        return _html(pages.sign_in_page(by_token=self._methods.as_user is not None))
 
     async def _enter_by_key(self, key: str, path: str) -> web.StreamResponse:
-        door = self._door
-        if door.owner is None or not is_key(key, door.key):
+        methods = self._methods
+        if methods.owner is None or not is_key(key, methods.key):
             page = pages.sign_in_page(
-                "That is not the key of this console.", by_token=door.as_user is not None
+                "That is not the key of this console.", by_token=methods.as_user is not None
             )
             return _html(page, 403)
-        return await self._begin(Session(door.owner, door.look, door.clock), path)
+        return await self._begin(Session(methods.owner, methods.look, methods.clock), path)
 
     async def _sign_in(self, request: web.Request) -> web.StreamResponse:
-        as_user = self._door.as_user
+        as_user = self._methods.as_user
         if as_user is None:
             raise web.HTTPNotFound
         token = str((await request.post()).get("token", "")).strip()
         if not token.isascii() or not token.isprintable() or not token:
             return _html(pages.sign_in_page("That is not a token.", by_token=True), 400)
         kube = as_user(token)
-        session = Session(await kube.__aenter__(), self._door.look, self._door.clock)
+        session = Session(await kube.__aenter__(), self._methods.look, self._methods.clock)
         session.closing.push_async_exit(kube)
         try:
             await session.allowed()

@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 
-from gpupool.console.overview import Seen
+from gpupool.console.overview import ClusterView
 from kubeclient.client import Kube
 from kubeclient.resources import NODES
 
@@ -20,17 +20,17 @@ _LASTS_S = 12 * 3600.0
 _FRESH_S = 2.0
 _COST_FACTOR = 5  # a look that took a second is good for five
 
-Look = Callable[[Kube], Awaitable[Seen]]
+ReadCluster = Callable[[Kube], Awaitable[ClusterView]]
 
 
 class Session:
     """One who is signed in. However often he asks, the API server is asked now and then."""
 
-    def __init__(self, kube: Kube, look: Look, clock: Callable[[], float]) -> None:
+    def __init__(self, kube: Kube, look: ReadCluster, clock: Callable[[], float]) -> None:
         self._kube = kube
         self._look = look
         self._clock = clock
-        self._seen: Seen | None = None
+        self._seen: ClusterView | None = None
         self._good_until = float("-inf")
         self._looking = asyncio.Lock()
         self.ends = clock() + _LASTS_S
@@ -40,7 +40,7 @@ class Session:
         """Raises KubeError when not even nodes may be looked at."""
         await self._kube.list(NODES, query={"limit": "1"})
 
-    async def seen(self) -> Seen:
+    async def seen(self) -> ClusterView:
         """Raises KubeError."""
         async with self._looking:
             began = self._clock()

@@ -28,9 +28,8 @@ from gpupool.local import node_pool, pool_autoscaler
 from gpupool.local.config import agents
 from gpupool.local.config.nodepools import nodepool_crd, nodepool_object
 from gpupool.local.config.nodes import cluster_nodes
-from gpupool.local.config.settings import LocalSettings
+from gpupool.local.config.settings import NAMES, LocalSettings
 from gpupool.local.images import known_images
-from gpupool.local.names import NAMES
 from gpupool.local.node_gpus import DRIVER, Cards, NodeGpus
 from gpupool.local.roles import role_objects
 from gpupool.scheduler.elected import LEASE, Elected

@@ -15,7 +15,7 @@ from typing import Any
 import yaml
 from yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 
-from gpupool.local.names import NAMES
+from gpupool.local.config.settings import NAMES
 from localkube.data_directory import write_private
 from localkube.kubeconfig import (
     Kubeconfig,

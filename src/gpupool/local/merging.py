@@ -4,8 +4,8 @@ import os
 from pathlib import Path
 
 from gpupool.local import kubeconfig_merge
+from gpupool.local.config.settings import NAMES
 from gpupool.local.home import CannotUse, ClusterDirectory
-from gpupool.local.names import NAMES
 from localkube.data_directory import write_private
 from localkube.kubeconfig import (
     Kubeconfig,

@@ -16,9 +16,9 @@ from typing import Protocol
 
 import uvloop
 
+from gpupool.local.cluster_setup import REAL_GPUS, SIMULATED_GPUS, Prepared, fingerprint
 from gpupool.local.config.settings import LocalSettings
 from gpupool.local.ports import no_port
-from gpupool.local.prepare import REAL_GPUS, SIMULATED_GPUS, Prepared, fingerprint
 from gpupool.local.reports import Failed, Listener, Ready, Step
 from kubeclient.errors import Refused
 from localkube.apiserver.security.certificates import CertificateError

@@ -9,6 +9,7 @@ import os
 import signal
 import time
 from dataclasses import dataclass
+from pathlib import Path
 
 from gpupool.local.home import ClusterDirectory
 from localkube.data_directory import running_pid
@@ -73,3 +74,32 @@ def _wait_gone(cluster: ClusterDirectory, patience_s: float) -> bool:
             return False
         time.sleep(0.01)
     return True
+
+
+def ask_server(
+    directory: Path, port: int, path: str, *, token: str = "", timeout_s: float
+) -> bytes | None:
+    """What a server answers to GET, trusted by its own authority; None for anything but 200.
+
+    `directory` is the cluster's. For commands that ask one question: a client with its event loop
+    would take longer to load than to answer.
+    """
+    import http.client
+    import ssl
+
+    connection = None
+    try:
+        trust = ssl.create_default_context(cafile=str(directory / "ca.crt"))
+        connection = http.client.HTTPSConnection(
+            "127.0.0.1", port, timeout=timeout_s, context=trust
+        )
+        connection.request(
+            "GET", path, headers={"Authorization": f"Bearer {token}"} if token else {}
+        )
+        answer = connection.getresponse()
+        return answer.read() if answer.status == 200 else None
+    except (OSError, http.client.HTTPException):
+        return None
+    finally:
+        if connection is not None:
+            connection.close()

@@ -23,7 +23,7 @@ from gpupool.local.config.catalogue import (
 )
 from gpupool.local.config.document import Document, Problem, read_document
 from gpupool.local.config.nodes import POD_PREFIX
-from gpupool.local.config.pools import Place, pool_problems, pool_spec
+from gpupool.local.config.pools import Location, pool_problems, pool_spec
 from gpupool.local.config.schema_problems import did_you_mean, schema_problems
 from gpupool.local.config.spec import ClusterSpec, ImageSpec, Network, Quotas
 from localkube.apiserver.allocation import SERVICE_RANGE
@@ -93,17 +93,17 @@ def _in_order(problems: Iterable[Problem]) -> Problems:
 
 def _spec(file: file_format.Cluster) -> ClusterSpec:
     known = _extended(file)
-    place = _place(file)
+    location = _location(file)
     changes = {
         key: value
         for key, value in msgspec.structs.asdict(file.quotas).items()
         if value is not msgspec.UNSET
     }
     return ClusterSpec(
-        region=place.region,
-        zone=place.zone,
+        region=location.region,
+        zone=location.zone,
         network=_network(file.network),
-        pools=tuple(pool_spec(pool, place, known) for pool in file.pools),
+        pools=tuple(pool_spec(pool, location, known) for pool in file.pools),
         quotas=replace(Quotas(), **changes),
         instance_types=known.instance_types,
         images={
@@ -113,8 +113,8 @@ def _spec(file: file_format.Cluster) -> ClusterSpec:
     )
 
 
-def _place(file: file_format.Cluster) -> Place:
-    return Place(file.region, file.zone or f"{file.region}-a")
+def _location(file: file_format.Cluster) -> Location:
+    return Location(file.region, file.zone or f"{file.region}-a")
 
 
 def _extended(file: file_format.Cluster) -> Catalogue:

@@ -12,7 +12,7 @@ from gpupool.contract import names
 from gpupool.local.config import file_format
 from gpupool.local.config.catalogue import Catalogue, catalogue
 from gpupool.local.config.document import Document, Problem
-from gpupool.local.config.pools import Place, pool_problems, pool_spec
+from gpupool.local.config.pools import Location, pool_problems, pool_spec
 from gpupool.local.config.schema_problems import schema_problems
 from gpupool.local.config.spec import ClusterSpec, PoolSpec
 from kubeclient.objects import Obj
@@ -188,7 +188,7 @@ def pool_of(nodepool: Obj, cluster: ClusterSpec) -> PoolSpec | tuple[Problem, ..
     pool = msgspec.convert(data, file_format.Pool)
     if problems := tuple(pool_problems(pool, cluster.instance_types.keys())):
         return problems
-    return pool_spec(pool, Place(cluster.region, cluster.zone), _known(cluster))
+    return pool_spec(pool, Location(cluster.region, cluster.zone), _known(cluster))
 
 
 def _known(cluster: ClusterSpec) -> Catalogue:

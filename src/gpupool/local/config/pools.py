@@ -39,7 +39,7 @@ _SET_BY_US = frozenset(
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class Location:
     """Where pools are that do not say."""
 
     region: str
@@ -72,15 +72,15 @@ def pool_problems(pool: file_format.Pool, types: Collection[str]) -> Iterator[Pr
         seen.add((taint.key, taint.effect))
 
 
-def pool_spec(pool: file_format.Pool, place: Place, known: Catalogue) -> PoolSpec:
+def pool_spec(pool: file_format.Pool, location: Location, known: Catalogue) -> PoolSpec:
     """`pool` must have no problems."""
-    region = pool.region or place.region
+    region = pool.region or location.region
     return PoolSpec(
         name=pool.name,
         count=pool.count,
         instance_type=known.instance_types[pool.instance_type],
         region=region,
-        zone=pool.zone or (place.zone if region == place.region else f"{region}-a"),
+        zone=pool.zone or (location.zone if region == location.region else f"{region}-a"),
         os=known.operating_systems[pool.os],
         role=Role(pool.role),
         labels=dict(pool.labels),

@@ -4,7 +4,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from gpupool.contract.names import API_GROUP
 from gpupool.local.config.spec import ClusterSpec, Quotas
+from localkube.names import Names
+
+# How localkube names what it writes for us: annotations, labels, entries in kubeconfigs.
+NAMES = Names(product="gpupool", domain=API_GROUP)
 
 
 @dataclass(frozen=True, slots=True)

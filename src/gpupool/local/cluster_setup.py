@@ -68,7 +68,7 @@ class Running:
     server: Server
 
 
-def prepare(home: Home, wish: Wish) -> Prepared | Running:
+def set_up_directory(home: Home, wish: Wish) -> Prepared | Running:
     given = _read(wish.config) if wish.config else None
     file = _parse(given, str(wish.config)) if given is not None else None
     name = check_name(_name(wish, file))

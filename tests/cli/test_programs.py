@@ -5,14 +5,14 @@ import logging
 
 import pytest
 
-from gpupool.cli import log_format
+from gpupool.cli.programs import log_to_stderr
 
 
 def logged(monkeypatch: pytest.MonkeyPatch, **fields: object) -> str:
     output = io.StringIO()
     monkeypatch.setattr("sys.stderr", output)
     monkeypatch.setattr(logging.getLogger(), "handlers", [])
-    log_format.log_to_stderr()
+    log_to_stderr()
     logging.getLogger("a").warning("pod bound", extra=fields)
     return output.getvalue()
 
