@@ -123,9 +123,9 @@ def test_cards_are_listed_cordoned_broken_and_taken_back(
         wait_for(lambda: not lists("unhealthy"))
 
         unknown = run("gpu", "cordon", NODE, "7", *where)
-        assert f'Card "7" of node {NODE} is not there. Cards there: 0 (GPU-' in unknown.output
+        assert f'Card "7" of node {NODE} does not exist. Its cards: 0 (GPU-' in unknown.output
         unclear = run("gpu", "cordon", NODE, "GPU", *where)
-        assert "is not there" in unclear.output
+        assert "does not exist" in unclear.output
     missing = run("gpu", "cordon", "node-2", "0", *where)
     assert 'nodes "node-2" not found' in missing.output
     assert missing.exit_code == 1

@@ -1,4 +1,4 @@
-"""What the containers of a pod ask of GPUs, as written: still unchecked."""
+"""What the containers of a pod ask of GPUs, as the user wrote it: not yet checked."""
 
 from collections.abc import Iterator
 from typing import NamedTuple
@@ -19,7 +19,7 @@ _KINDS = ("limits", "requests")
 
 
 class PodContainer(NamedTuple):
-    """A container, and where in the pod it stands."""
+    """A container, and its field in the pod."""
 
     field: str  # spec.containers[0]
     spec: Obj  # as in the pod
@@ -29,13 +29,13 @@ class PodContainer(NamedTuple):
         return (self.spec.get("resources") or {}).get(kind) or {}
 
     def asks(self, resource: str) -> bool:
-        """For more than nothing: templates write 0 for a container without GPUs."""
+        """Whether it asks for more than 0: templates write 0 for a container without GPUs."""
         limits = self.amounts("limits")
         return resource in limits and whole_number(limits[resource]) != 0
 
 
 def whole_number(text: object) -> int | None:
-    """None when it is a fraction, or no number."""
+    """The quantity as a whole number; None when it is a fraction or not a quantity."""
     try:
         quantity = parse(str(text))
     except ParseError:
@@ -52,7 +52,7 @@ def containers(pod: Obj) -> Iterator[PodContainer]:
 
 
 def gpu_containers(pod: Obj) -> list[PodContainer]:
-    """Containers that speak of GPUs; those that ask for 0 are shown no card of their node."""
+    """Containers with a GPU resource, even with 0 of it: those must be made to see no card."""
     return [
         container
         for container in containers(pod)

@@ -31,7 +31,7 @@ _BACKDATED = datetime.timedelta(minutes=5)  # the API server's clock may be behi
 
 
 class BadAuthority(Exception):
-    """The Secret holds something that cannot be used; the message says what to do."""
+    """The Secret does not hold a usable authority; the message says what to do."""
 
 
 @dataclass(frozen=True, slots=True)

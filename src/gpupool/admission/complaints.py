@@ -1,4 +1,4 @@
-"""Why a GPU pod is refused: one sentence for each thing, with field, wanted and found."""
+"""Why a GPU pod is refused: one sentence for each problem, with field, wanted and found."""
 
 from collections.abc import Callable, Iterator
 
@@ -32,7 +32,7 @@ OUR_ENV = frozenset({ENV_VISIBLE_DEVICES, ENV_MEM_IDX, ENV_MEM_POD, ENV_MEM_CONT
 
 def complaints(pod: Obj, cards: ClusterCards) -> list[str]:
     found = [text for container in gpu_containers(pod) for text in _of_container(container)]
-    if not found:  # what follows counts, and can only count what is whole
+    if not found:  # the checks of the whole pod calculate with amounts that are valid
         found = [text for check in _POD_CHECKS for text in check(pod, cards)]
     return found
 
@@ -115,7 +115,7 @@ def _count(pod: Obj, _cards: ClusterCards) -> Iterator[str]:
 
 
 def _too_large(pod: Obj, cards: ClusterCards) -> Iterator[str]:
-    if not cards.largest_units:  # no shared card yet; perhaps a pool will grow
+    if not cards.largest_units:  # no shared card yet; a node pool may still grow
         return
     for container in gpu_containers(pod):
         if not is_shared(container):
@@ -138,7 +138,7 @@ _POD_CHECKS: tuple[Callable[[Obj, ClusterCards], Iterator[str]], ...] = (
 
 
 def card_count(pod: Obj) -> int:
-    """How many cards each share is spread over. Only where `complaints` found none."""
+    """How many cards each share is spread over. Only for a pod without complaints."""
     text = (pod["metadata"].get("labels") or {}).get(LABEL_GPU_COUNT)
     return int(text) if text and text.isascii() and text.isdigit() and int(text) else 1
 

@@ -1,8 +1,10 @@
-"""What admission puts into a GPU pod, so that its allocation reaches its containers by itself.
+"""What admission puts into a GPU pod, so that its allocation reaches its containers.
 
-The scheduler's choice is not known yet. The containers get references to the annotations that will
-hold it; the kubelet resolves them when it starts a container, and what it finds there belongs to
-this very pod.
+At this time the scheduler has not chosen yet. The containers get environment variables that refer
+to annotations (downward API), which the scheduler will write together with the Binding. The kubelet
+resolves the references when it starts a container. It reads them from the pod that it starts, so a
+container can never get another pod's cards. If an annotation is missing, the variable is empty and
+the container sees no card.
 """
 
 from gpupool.admission.asked import PodContainer, gpu_containers, is_shared
@@ -27,11 +29,11 @@ from kubeclient.objects import Obj
 
 
 def inject(pod: Obj, *, scheduler_name: str) -> None:
-    """Changes the pod in place. It has been checked, and has GPU containers."""
+    """Changes the pod in place. It must have no complaints, and at least one GPU container."""
     spec = pod["spec"]
     if spec.get("schedulerName", DEFAULT_SCHEDULER_NAME) == DEFAULT_SCHEDULER_NAME:
         spec["schedulerName"] = scheduler_name
-    unisolated = [each.spec["name"] for each in gpu_containers(pod) if _takes_off_isolation(each)]
+    unisolated = [each.spec["name"] for each in gpu_containers(pod) if _asks_for_no_isolation(each)]
     if unisolated:
         annotations = pod["metadata"].setdefault("annotations", {})
         annotations[ANNOTATION_NO_ISOLATION] = ",".join(unisolated)
@@ -41,8 +43,8 @@ def inject(pod: Obj, *, scheduler_name: str) -> None:
             add_mounts(container, spec, number)
 
 
-def _takes_off_isolation(container: PodContainer) -> bool:
-    """The user's own CGPU_DISABLE is a wish; whether it is granted, the pool decides."""
+def _asks_for_no_isolation(container: PodContainer) -> bool:
+    """A user's CGPU_DISABLE=true is a request; whether it is granted depends on the node pool."""
     return any(
         variable.get("name") == ENV_CGPU_DISABLE and variable.get("value") == "true"
         for variable in container.spec.get("env") or ()

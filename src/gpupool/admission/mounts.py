@@ -1,4 +1,4 @@
-"""The limiter's places in a container: what admission mounts there, and what nobody else may."""
+"""The paths of the limiter in a container: what admission mounts there, and nobody else may."""
 
 import posixpath
 from collections.abc import Iterator
@@ -20,7 +20,7 @@ _RESERVED = (LIMITS_DIRECTORY, REGION_DIRECTORY, LIMITER_DIRECTORY, PRELOAD_LIST
 
 
 def mount_complaints(container: PodContainer) -> Iterator[str]:
-    """What covers the limiter, or what it reads, would be taken for it."""
+    """A user's mount over one of these paths would replace the limiter or its limit file."""
     if not is_shared(container):
         return
     for i, mount in enumerate(container.spec.get("volumeMounts") or ()):
@@ -33,7 +33,8 @@ def mount_complaints(container: PodContainer) -> Iterator[str]:
 
 
 def add_mounts(container: PodContainer, pod_spec: Obj, number: int) -> None:
-    """A limit file that follows its annotation, and memory that the container's processes share."""
+    """Mounts the limit file, which the kubelet keeps equal to an annotation, and a directory in
+    memory for the region in which the container's processes count together."""
     limits, region = f"{_LIMITS}{number}", f"{_REGION}{number}"
     path = f"metadata.annotations['{GROUP_LIMITS}/{container.spec['name']}']"
     item = {"path": LIMITS_FILE, "fieldRef": {"apiVersion": "v1", "fieldPath": path}}
@@ -50,12 +51,12 @@ def add_mounts(container: PodContainer, pod_spec: Obj, number: int) -> None:
 
 
 def _path(mount: Obj) -> str:
-    """As the container sees it."""
+    """The mount's path as the container sees it."""
     return posixpath.normpath(f"/{mount.get('mountPath', '').lstrip('/')}")
 
 
 def _is_ours(mount: Obj) -> bool:
-    """In a pod that has been here before; it is made anew."""
+    """Whether admission added the mount: a pod may pass admission more than once."""
     name = mount.get("name", "")
     return (name.startswith(_LIMITS) and _path(mount) == LIMITS_DIRECTORY) or (
         name.startswith(_REGION) and _path(mount) == REGION_DIRECTORY

@@ -1,4 +1,4 @@
-"""What is known of a node's cards: one look after the other goes in, an inventory comes out. Pure.
+"""The health of a node's cards: what the driver says each second goes in, an inventory comes out.
 
     healthy ── XID of policy "suspect" ──> suspect ── quiet for long enough ──> healthy
        │  └─── XID of policy "unhealthy" ─> unhealthy ── reset, or pardoned ──> healthy
@@ -6,9 +6,13 @@
        ├─────── answers no more ──> lost ── answers again ────────────────────> healthy
        └─────── a person's order ─> cordoned ── taken back ───────────────────> healthy
 
-Several can hold at a time; the one that is listed furthest below is shown, and lost before all. All
-but what XIDs did can be seen at any look. What XIDs did is in the inventory's reasons, from which a
-new agent takes it up; a restart of the machine ends it.
+Pure: time comes in as an argument. Several states can hold at a time. The inventory shows one:
+lost first, then cordoned, unhealthy, suspect.
+
+Memory errors, lost cards and orders are seen again in every reading, so they need no memory of
+ours. An XID is reported once by the driver and then never again. What it did to a card is therefore
+published in the `reason` of the card in the inventory, from where the next agent restores it
+(`remembered`). After a reboot of the machine (another boot id) all cards are new: they were reset.
 """
 
 import re
@@ -19,8 +23,11 @@ from gpupool.agent.xid_policy import Effect, XidPolicy
 from gpupool.core.gpu import Card, CardHealth, Inventory
 from gpupool.hardware.driver import CardLook, Look
 
-_STEADY_LOOKS = 3  # memory is taken for somebody else's only when so many looks agree
-_OUTSIDE_STEP_MIB = 256  # and told in such steps: less is what drivers and programs round
+# Memory that no pod explains is published only when so many readings in a row agree, and in steps
+# of this size. A program that just starts or ends, and rounding in drivers, would otherwise change
+# the inventory, and with it the node object, every second.
+_STEADY_LOOKS = 3
+_OUTSIDE_STEP_MIB = 256
 _XID_REASON = re.compile(r"XID (\d{1,9}): ")
 
 
@@ -30,38 +37,40 @@ class Trouble:
 
     health: CardHealth
     reason: str
-    until_s: float | None  # None: it does not pass by itself
+    until_s: float | None  # when it is over; None: only a reset or a person ends it
 
 
 @dataclass(frozen=True, slots=True)
 class KnownCard:
-    facts: CardLook  # the last time that it answered
+    facts: CardLook  # from the last reading in which the card answered
     is_lost: bool = False
     trouble: Trouble | None = None
-    outside: tuple[int, ...] = ()  # of the last looks
+    outside: tuple[int, ...] = ()  # outside_mib of the last _STEADY_LOOKS readings
 
 
 @dataclass(frozen=True, slots=True)
 class NodeCards:
+    """All that is known of a node's cards; each reading of the driver makes a new value."""
+
     boot: str = ""
     driver: str = ""
     cuda: int = 0
-    cards: tuple[KnownCard, ...] = ()  # by index
+    cards: tuple[KnownCard, ...] = ()  # sorted by index
 
 
 @dataclass(frozen=True, slots=True)
 class Orders:
-    """Of people, by uuid."""
+    """What people have ordered with `gpupool gpu`: uuid of the card -> reason."""
 
     cordoned: Mapping[str, str]
-    cleared: Mapping[str, str]
+    cleared: Mapping[str, str]  # uncordoned: errors so far are forgotten
 
 
 NO_ORDERS = Orders({}, {})
 
 
 def remembered(inventory: Inventory, policy: XidPolicy, now_s: float) -> NodeCards:
-    """What an agent before us has published."""
+    """Restores what the agent before this one has published."""
     cards = tuple(
         KnownCard(
             CardLook(
@@ -95,10 +104,10 @@ def after_look(
     for card in look.cards:
         known = by_uuid.get(card.uuid) if card.uuid else by_index.get(card.index)
         if known is None and card.is_lost:
-            continue  # it was never seen to answer: nothing is known of it
+            continue  # it has never answered, so that there is nothing to publish of it
         seen = _seen(known, card)
         found[seen.facts.uuid] = seen
-    for uuid, known in by_uuid.items():  # not even counted any more
+    for uuid, known in by_uuid.items():  # the driver does not list these cards any more
         if uuid not in found and uuid not in orders.cleared:
             found[uuid] = _uncounted(known, {other.facts.index for other in found.values()})
     struck = {
@@ -116,13 +125,15 @@ def _seen(known: KnownCard | None, card: CardLook) -> KnownCard:
     if known is None:
         return KnownCard(card, outside=(card.outside_mib,))
     outside = (*known.outside, card.outside_mib)[-_STEADY_LOOKS:]
-    # One that comes back was reset: that is the only way back.
+    # A lost card comes back only by a reset, and a reset clears what XIDs did.
     trouble = None if known.is_lost else known.trouble
     return KnownCard(card, trouble=trouble, outside=outside)
 
 
 def _uncounted(known: KnownCard, taken: set[int]) -> KnownCard:
-    """The driver may count the others anew without it: then it stands behind them."""
+    """A card that the driver has stopped listing: it is lost, but stays in the inventory, so that
+    pods on it and people can see what happened. The driver may have given its index to another
+    card; then it gets an index behind all others."""
     index = known.facts.index
     if index in taken:
         index = max(taken) + 1
@@ -130,6 +141,7 @@ def _uncounted(known: KnownCard, taken: set[int]) -> KnownCard:
 
 
 def _pardoned(known: KnownCard, orders: Orders, now_s: float) -> KnownCard:
+    """Without its trouble, if the time of that is over or a person has cleared it."""
     trouble = known.trouble
     if trouble is None:
         return known
@@ -140,7 +152,7 @@ def _pardoned(known: KnownCard, orders: Orders, now_s: float) -> KnownCard:
 
 
 def _struck(known: KnownCard, look: Look, policy: XidPolicy, now_s: float) -> KnownCard:
-    """An error that names no card may be of any."""
+    """With the trouble of new XIDs. An XID that names no card is taken to concern every card."""
     for xid in look.xids:
         if xid.uuid in ("", known.facts.uuid):
             trouble = _trouble(xid.number, policy, now_s)
@@ -161,7 +173,7 @@ def _trouble(xid: int, policy: XidPolicy, now_s: float) -> Trouble | None:
 
 
 def _worse(one: Trouble | None, other: Trouble | None) -> Trouble | None:
-    """That which lasts longer; of two alike, the newer."""
+    """The one that lasts longer; if they last equally long, the newer one (`other`)."""
     if one is None or other is None:
         return one or other
     return one if one.until_s is None and other.until_s is not None else other
@@ -211,12 +223,12 @@ def _health(known: KnownCard, orders: Orders, unit_mib: int) -> tuple[CardHealth
 
 
 def waits_for_time(cards: NodeCards) -> bool:
-    """Whether the same look may mean something else later."""
+    """Whether an unchanged reading can still lead to another inventory later."""
     return any(known.trouble and known.trouble.until_s for known in cards.cards)
 
 
 def changed_cards(before: Inventory, after: Inventory) -> Iterable[tuple[Card | None, Card]]:
-    """Cards whose health is not what it was, and new ones; in order."""
+    """Cards whose health or reason has changed, and new cards, in the order of `after`."""
     known = {card.uuid: card for card in before.cards}
     for card in after.cards:
         old = known.get(card.uuid)

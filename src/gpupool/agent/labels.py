@@ -1,8 +1,8 @@
 """A node's cards as labels. Pure.
 
-A label has one value, and a node may have several models: name and memory are those of the first
-card, as the driver counts, and the count is that of all cards. So the same cards always give the
-same labels. A card that is lost still counts: the node has it, and its health is told elsewhere.
+A label has one value, but a node may have several models of card. Name and memory are those of the
+card with the lowest index, the count is that of all cards; so the same cards always give the same
+labels. A lost card still counts: the node has it, and the inventory tells its health.
 """
 
 from gpupool.agent.cards import NodeCards
@@ -45,7 +45,7 @@ def card_labels(node: NodeCards) -> dict[str, str]:
 
 
 def feature_labels(node: NodeCards) -> dict[str, str]:
-    """Those of NVIDIA's GPU feature discovery that others select nodes by."""
+    """The labels of NVIDIA's GPU feature discovery by which workloads select nodes."""
     if not node.cards:
         return {}
     first = node.cards[0].facts
@@ -74,7 +74,7 @@ def family(compute: tuple[int, int]) -> str:
 
 
 def _driver_labels(version: str) -> dict[str, str]:
-    """Twice, as there are two spellings of all but the whole."""
+    """Feature discovery has two spellings of each part of the version; both are in use."""
     major, minor, revision = (*version.split("."), "", "", "")[:3]
     full = "nvidia.com/cuda.driver-version"
     short = "nvidia.com/cuda.driver"

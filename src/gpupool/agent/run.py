@@ -1,9 +1,9 @@
-"""The agent of a node: looks at its cards every second, and tells everybody what it sees.
+"""The agent of a node: reads its cards every second, and publishes what has changed.
 
     driver ──look──> cards.py ──> inventory ─┬─> devices.py ──> plugins ──> kubelet
     node's labels and orders ──────┘         └─> labels.py ───> node_writes.py ──> API server
 
-`run_agent` has no state outside of itself: one process may run many, each for a node.
+`run_agent` keeps no global state: in a local cluster one process runs hundreds, one for each node.
 """
 
 import asyncio
@@ -57,13 +57,13 @@ from kubeclient.resources import NODES
 log = logging.getLogger(__name__)
 
 COMPONENT = "gpupool-agent"
-_LOOKS_PER_TRY = 10  # so much less often is a driver looked for that is not there
+_LOOKS_PER_TRY = 10  # without a driver, it is looked for this many times less often
 _ASK_HOLDINGS_S = 10.0
 _PAUSE_AFTER_FAILURE_S = 2.0
 
 
 async def run_agent(settings: AgentSettings, driver: Driver, kube: Kube) -> None:
-    """Until cancelled. Raises BadSocketPath, DriverReplaced; everything else it waits out."""
+    """Runs until cancelled. Raises BadSocketPath, DriverReplaced; retries after other errors."""
     remove_left_sockets(settings.plugins)
     agent = _Agent(settings, driver, kube)
     try:
@@ -99,16 +99,19 @@ class _Agent:
         self._inventory = Inventory()
         self._wanted: Wanted | None = None
         self._orders = Orders({}, {})
-        self._carried_out = ""  # the annotation of pardons that was
+        self._carried_out = ""  # the annotation with orders to clear that was carried out last
         self._isolation = IsolationState()
         self._holdings: Holdings = {}
-        self._offered: tuple[object, ...] | None = None  # what our offers were made from
-        self._settled: object = None  # what was seen, if seeing it again changes nothing
-        self._has_rival = False  # another plugin of this node counts the same cards
-        self._said: set[News] = set()  # what holds on, and is said once
+        self._offered: tuple[object, ...] | None = None  # the inputs of the last offer
+        # The inputs of the last reading, if handling the same inputs again would change nothing.
+        self._settled: object = None
+        self._has_rival = (
+            False  # NVIDIA's device plugin runs on this node and counts the same cards
+        )
+        self._said: set[News] = set()  # lasting conditions, each reported once
         self._look_now = asyncio.Event()
         self._write_now = asyncio.Event()
-        self._is_bad = asyncio.Event()  # some card is not well
+        self._is_bad = asyncio.Event()  # set while some card takes no pods
 
     def programs(self) -> dict[str, Coroutine[Any, Any, None]]:
         port = self._settings.metrics_port
@@ -136,7 +139,7 @@ class _Agent:
         self._write_now.set()
         self._shares.look_again()
 
-    # -- looking ---------------------------------------------------------------------------
+    # -- reading ---------------------------------------------------------------------------
 
     async def _keep_looking(self) -> None:
         await self._mirror.wait_synced()
@@ -169,7 +172,7 @@ class _Agent:
         self._has_rival = is_listened_to(self._settings.plugins / NVIDIA_PLUGIN_SOCKET)
         seen = look, node["metadata"]["resourceVersion"], self._holdings, self._has_rival
         if seen == self._settled:
-            return  # nothing is as cheap as nothing: there may be hundreds of us
+            return  # skip an unchanged reading: one process may run hundreds of agents
         self._settled = None
         self._read_orders(node)
         before = self._known
@@ -180,7 +183,7 @@ class _Agent:
             self._settled = seen
 
     def _read_orders(self, node: Obj) -> None:
-        """What cannot be read changes nothing: cards stay cordoned."""
+        """Orders that cannot be read change nothing: cordoned cards stay cordoned."""
         annotations = node["metadata"].get("annotations") or {}
         cleared = annotations.get(ANNOTATION_CLEARED_CARDS, "")
         try:
@@ -203,7 +206,7 @@ class _Agent:
             self._say_once(node, NO_LIMITER)
         return self._isolation.published
 
-    # -- telling ---------------------------------------------------------------------------
+    # -- publishing ------------------------------------------------------------------------
 
     def _tell(self, node: Obj, known: NodeCards, inventory: Inventory) -> None:
         for news in news_of(self._inventory, inventory):
@@ -234,7 +237,7 @@ class _Agent:
         mounts = self._settings.mounts + (self._settings.limiter if is_limiting else ())
         wanted = inventory.cards, mode, mounts, self._holdings, self._has_rival
         if wanted == self._offered:
-            return  # a list of thousands of devices is not made every second
+            return  # do not build a list of thousands of devices every second
         self._offered = wanted
         found = offers(inventory.cards, mode, self._holdings)
         for resource, plugin in self._plugins.items():
@@ -250,7 +253,7 @@ class _Agent:
     def _say(self, node: Obj, news: News) -> None:
         log.log(
             logging.WARNING if news.is_bad else logging.INFO,
-            "news of the cards",
+            "event of the node",
             extra={"node": self._settings.node, "reason": news.reason, "text": news.message},
         )
         kind = WARNING if news.is_bad else NORMAL
@@ -261,7 +264,7 @@ class _Agent:
             self._said.add(news)
             self._say(node, news)
 
-    # -- beside it -------------------------------------------------------------------------
+    # -- writing and asking, each in its own task ------------------------------------------
 
     async def _keep_writing(self) -> None:
         while True:
@@ -281,7 +284,7 @@ class _Agent:
                 self._say_once(node, label_conflict(self._writer.theirs))
 
     async def _keep_asking(self) -> None:
-        """While a card is not well: who holds devices, so that the right ones are called so."""
+        """While a card takes no pods, asks who holds devices, to mark the right ones unhealthy."""
         settings = self._settings
         while True:
             await self._is_bad.wait()
@@ -293,7 +296,7 @@ class _Agent:
 
 
 def _published(node: Obj) -> Inventory:
-    """By the agent before us."""
+    """The inventory that the agent before this one has published."""
     text = (node["metadata"].get("annotations") or {}).get(ANNOTATION_INVENTORY, "")
     try:
         return inventory_of(text) if text else Inventory()

@@ -1,4 +1,4 @@
-"""What to make of an XID: the table in xids.toml, and a person's own laid over it."""
+"""What each XID (the driver's error numbers) does to a card: xids.toml, and a file over it."""
 
 import tomllib
 from collections.abc import Mapping
@@ -22,7 +22,7 @@ class Effect(StrEnum):
 class XidRule(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     effect: Effect
     meaning: str = "see NVIDIA's list of XIDs"
-    quiet_minutes: int = 10  # of a suspect: after so long without another error it is trusted
+    quiet_minutes: int = 10  # a suspect card is healthy again after this time without an error
 
 
 class _File(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -31,7 +31,7 @@ class _File(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class BadPolicy(ValueError):
-    """The text says where and why."""
+    """A policy file cannot be used; the text says where it is wrong, and why."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""`gpupool clusters`: what there is on this machine."""
+"""`gpupool clusters`: lists the local clusters of this machine."""
 
 import click
 

@@ -1,4 +1,4 @@
-"""How our programs run as processes of their own, on any cluster: find it, run, end on a signal."""
+"""Runs our programs as processes: finds the cluster, runs until a signal, writes the log."""
 
 import asyncio
 import gc
@@ -21,7 +21,7 @@ _PLAIN = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "ta
 
 
 def run_program(work: Callable[[Kube], Coroutine[Any, Any, None]], name: str, **where: str) -> None:
-    """Until it ends, or SIGTERM or SIGINT comes. `name` is how the server's records show us."""
+    """Runs until `work` ends, or SIGTERM or SIGINT comes. `name` is the user agent."""
 
     async def with_kube(kube: Kube, _access: Access) -> None:
         await work(kube)
@@ -32,7 +32,7 @@ def run_program(work: Callable[[Kube], Coroutine[Any, Any, None]], name: str, **
 def run_with_access(
     work: Callable[[Kube, Access], Coroutine[Any, Any, None]], name: str, **where: str
 ) -> None:
-    """As `run_program`, for work that makes further clients of its own."""
+    """As `run_program`, for work that makes further clients itself."""
 
     async def main() -> None:
         task = asyncio.current_task()
@@ -41,7 +41,8 @@ def run_with_access(
             asyncio.get_running_loop().add_signal_handler(number, task.cancel)
         await _with_kube(work, name, where)
 
-    # Watches make many short-lived objects beside many that stay.
+    # Mirrors keep many objects for long, and watches make many short-lived ones. With the default
+    # thresholds the garbage collector would scan the long-lived ones again and again.
     gc.set_threshold(50_000, 20, 100)
     try:
         with asyncio.Runner(loop_factory=event_loop) as runner:
@@ -58,7 +59,7 @@ def event_loop() -> asyncio.AbstractEventLoop:
 
 
 def ask_cluster(work: Callable[[Kube], Awaitable[Answer]], **where: str) -> Answer:
-    """What the cluster answers; refusals and silence in words."""
+    """Runs `work` with a client. Errors of the API server become messages for the user."""
     from kubeclient.errors import KubeError
 
     async def with_kube(kube: Kube, _access: Access) -> Answer:
@@ -84,7 +85,7 @@ async def _access(where: dict[str, str]) -> Access:
     from kubeclient.credentials import find_access
 
     try:
-        return await find_access(os.environ, **where)  # type: ignore[arg-type]  # only its texts
+        return await find_access(os.environ, **where)  # type: ignore[arg-type]  # `where` has only texts
     except NoAccess as error:
         raise click.ClickException(str(error)) from error
 

@@ -1,4 +1,4 @@
-"""`gpupool status`: does a cluster run, does it answer, and where."""
+"""`gpupool status`: shows whether a cluster runs and answers, and where."""
 
 import sys
 
@@ -9,7 +9,7 @@ from gpupool.local.home import ClusterDirectory, home
 from gpupool.local.server_process import Server, ask_server, running_server
 
 _READY_LIMIT_S = 2.0
-NOT_RUNNING = 3  # as init scripts have it; 1 is for errors
+NOT_RUNNING = 3  # the exit code of init scripts for "not running"; 1 is for errors
 
 
 @click.command("status")

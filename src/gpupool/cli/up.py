@@ -1,4 +1,4 @@
-"""`gpupool up`: start a cluster, detached, and say how to use it."""
+"""`gpupool up`: starts a local cluster in the background, and says how to use it."""
 
 import shlex
 import sys
@@ -23,7 +23,7 @@ _POOLS_HEAD = ("POOL", "STATUS", "INSTANCE TYPE", "NODES", "READY")
 
 
 @click.command("up")
-@click.option("--name", help="Name of the cluster; several run side by side.  [default: default]")
+@click.option("--name", help="Name of the cluster; several can run at a time.  [default: default]")
 @click.option(
     "--config",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
@@ -38,7 +38,7 @@ _POOLS_HEAD = ("POOL", "STATUS", "INSTANCE TYPE", "NODES", "READY")
 @click.option(
     "--data-dir",
     type=click.Path(file_okay=False, path_type=Path),
-    help="Where the cluster keeps its data.",
+    help="Directory for the data of a new cluster.",
 )
 @click.option(
     "--gpus",
@@ -63,8 +63,8 @@ def command(
 ) -> None:
     """Start a local cluster.
 
-    Ready in a second or two. It goes on running when the terminal is closed; `gpupool down` stops
-    it, and the next `gpupool up` goes on where it was.
+    It is ready in a second or two, and keeps running when the terminal is closed. `gpupool down`
+    stops it; the next `gpupool up` starts it again with all its objects.
     """
     from gpupool.local.cluster_setup import Prepared, Wish, set_up_directory
 
@@ -73,7 +73,7 @@ def command(
 
     def finish(port: int) -> None:
         _show_places(found.cluster, port)
-        if not foreground:  # the server is another process, which can be asked
+        if not foreground:  # in the foreground this process is the server, and cannot ask itself
             _show_pools(found.cluster, port)
         _merge(found.cluster, port) if merge_kubeconfig else _show_next(found.cluster)
 
@@ -120,7 +120,7 @@ def _joined(cluster: ClusterDirectory) -> int:
 
 @contextmanager
 def _progress(title: str) -> Iterator[Callable[[str], None]]:
-    """A spinner in a terminal, lines elsewhere."""
+    """Shows progress: a spinner in a terminal, else lines."""
     if sys.stderr.isatty():
         from rich.console import Console
 
@@ -194,8 +194,11 @@ def _stay(
 
 
 def _delete(place: Home, *, unless: Path) -> None:
-    """A home that was made for a test goes with the test, also with one that was killed: only
-    whoever lives on can have left the file that says that the data is to stay."""
+    """Deletes a home that was made for a test, when its server ends.
+
+    The server does it, because the test may have been killed. A test that wants to start the server
+    again creates the file `unless` before it stops the server (gpupool.testing).
+    """
     import shutil
 
     if not unless.exists():
@@ -203,7 +206,7 @@ def _delete(place: Home, *, unless: Path) -> None:
 
 
 def _say(cluster: ClusterDirectory, finish: Callable[[int], None]) -> "Listener":
-    """To the terminal, when the server stays in it."""
+    """Shows the server's reports in the terminal, when it runs in the foreground."""
     from gpupool.local.reports import Failed, Ready, Report
 
     def say(report: Report) -> None:

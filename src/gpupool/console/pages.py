@@ -1,4 +1,4 @@
-"""The pages, as HTML. Everything that comes from outside is escaped by the template engine."""
+"""The pages, as HTML. The template engine escapes all values."""
 
 from dataclasses import dataclass
 from functools import cache
@@ -21,7 +21,7 @@ from gpupool.engine.explain import explain, message_of
 _NODES_A_PAGE = 50
 _MOST_HELD = 500
 _MOST_WAITING = 50  # listed with their reasons
-_MOST_REASONS = 200  # nodes of one explanation
+_MOST_REASONS = 200  # nodes in one explanation
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +35,7 @@ class Waits:
 
 @dataclass(frozen=True, slots=True)
 class HeldPart:
-    """A part of a card with where it is."""
+    """A part of a card that a pod holds, with its node and card."""
 
     node: NodeView
     card: int
@@ -65,7 +65,7 @@ def trouble_page(title: str, words: str) -> str:
 
 
 def cards_page(seen: ClusterView, text: str, page: int) -> str:
-    """`text`: only nodes with it. `page` counts from 1; one beyond the last is the last."""
+    """Only nodes that contain `text`. `page` counts from 1; a page beyond the last is the last."""
     everything = overview(seen.cluster)
     nodes = matching(everything.nodes, text)
     pages = max(1, -(-len(nodes) // _NODES_A_PAGE))
@@ -104,7 +104,7 @@ def waiting_page(seen: ClusterView) -> str:
 
 
 def pod_page(seen: ClusterView, namespace: str, name: str) -> str | None:
-    """None: no such pod holds a card, or waits for one."""
+    """None: there is no such pod that holds a card or waits for one."""
     for each in seen.waiting:
         if (each.request.namespace, each.request.name) == (namespace, name):
             return _explained(seen, each)

@@ -1,4 +1,4 @@
-"""The node pools of a running cluster, asked of its API server until all their nodes are there."""
+"""Asks a running cluster for its node pools until all their nodes are ready."""
 
 import json
 import time
@@ -20,7 +20,7 @@ class Pools:
 
     @property
     def waiting(self) -> list[str]:
-        """The names of those whose nodes are not all ready."""
+        """The names of pools whose nodes are not all ready."""
         return [
             pool["metadata"]["name"]
             for pool in self.found
@@ -29,8 +29,8 @@ class Pools:
 
 
 def pools_when_ready(directory: Path, port: int, *, patience_s: float) -> Pools | None:
-    """Once every pool is active; as they are, if that takes longer. None when the cluster cannot
-    be asked. `directory` is the cluster's, with its kubeconfig and authority."""
+    """The pools once all are active, or as they are after `patience_s`. None when the cluster does
+    not answer. `directory` is the cluster's, with its kubeconfig and authority."""
     deadline = time.monotonic() + patience_s
     while True:
         pools = _pools(directory, port)

@@ -1,8 +1,8 @@
-"""The server process of a cluster: is there one, and how to end it.
+"""The server process of a cluster: finds it, asks it, ends it.
 
-The server holds the lock of its data directory (data_directory.py). The kernel lets go of it when
-the process ends, however it ends: so there are no stale pid files, and no stranger's process that
-got the same number is ever taken for ours.
+The server holds the lock of its data directory (localkube's data_directory.py). The kernel releases
+the lock when the process ends, in whatever way. So the lock, not a pid file, tells whether a server
+runs: a pid file may be stale, and its number may belong to another process by now.
 """
 
 import os
@@ -30,7 +30,7 @@ def running_server(cluster: ClusterDirectory) -> Server | None:
 
 
 def wait_ready(cluster: ClusterDirectory, *, patience_s: float) -> Server | None:
-    """The server once it answers; None when it ended, or took longer than that."""
+    """The server once it is ready; None when it ended, or was not ready in time."""
     deadline = time.monotonic() + patience_s
     while (server := running_server(cluster)) and time.monotonic() < deadline:
         if server.port:
@@ -40,7 +40,7 @@ def wait_ready(cluster: ClusterDirectory, *, patience_s: float) -> Server | None
 
 
 def stop_server(cluster: ClusterDirectory, *, patience_s: float) -> bool:
-    """Ask the server to end, wait, and end it by force after `patience_s`. False: none ran."""
+    """Asks the server to end, waits, and kills it after `patience_s`. False: none was running."""
     pid = running_pid(cluster.path)
     if pid is None:
         return False
@@ -52,7 +52,9 @@ def stop_server(cluster: ClusterDirectory, *, patience_s: float) -> bool:
 
 
 def _signal(cluster: ClusterDirectory, pid: int, number: signal.Signals) -> None:
-    """Only to the process that holds the lock: by now the number may be somebody else's."""
+    """Sends the signal only if the process still holds the lock: it may have ended meanwhile, and
+    its number may have been given to another process. With a pidfd that cannot happen between
+    the check and the signal."""
     try:
         if hasattr(os, "pidfd_open"):
             process = os.pidfd_open(pid)
