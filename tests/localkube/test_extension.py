@@ -1,4 +1,4 @@
-"""The doors of EXTENDING.md suffice: a product of the test's own, without gpupool, in a cluster.
+"""The extension points of EXTENDING.md suffice for a product that is not gpupool.
 
 "acme" sells sprockets. Its nodes get sprockets from a device plugin that runs as a hosted
 container, its controller copies labels, its image has a stand-in, and its hook sets a variable.
