@@ -17,7 +17,7 @@ def test_a_shared_node_publishes_what_its_labels_ask_for() -> None:
     assert states == [True, False, None]
 
 
-def test_without_a_limiter_nothing_is_promised() -> None:
+def test_without_a_limiter_no_isolation_is_published() -> None:
     found = next_isolation(IsolationState(), ISOLATED, has_limiter=False, now_s=0)
     assert found == IsolationState(published=False)
     assert not found.is_limiting(0)
@@ -27,7 +27,7 @@ def test_without_a_limiter_nothing_is_promised() -> None:
     st.lists(st.tuples(st.sampled_from([ISOLATED, FREE, WHOLE]), st.integers(1, 1000)), min_size=1),
     st.integers(0, STARTED_WITHIN_S),
 )
-def test_whoever_was_promised_isolation_starts_with_the_limiter(
+def test_a_pod_that_was_promised_isolation_starts_with_the_limiter(
     changes: list[tuple[dict[str, str], int]], delay_s: int
 ) -> None:
     state, now_s, promised_at_s = IsolationState(), 0, None
@@ -40,7 +40,7 @@ def test_whoever_was_promised_isolation_starts_with_the_limiter(
             assert state.is_limiting(promised_at_s + delay_s)
 
 
-def test_after_a_while_the_limiter_is_not_given_any_more() -> None:
+def test_the_limiter_is_mounted_no_more_some_time_after_isolation_ends() -> None:
     state = next_isolation(IsolationState(published=True), FREE, has_limiter=True, now_s=1000)
     assert state.is_limiting(1299)
     assert not state.is_limiting(1300)

@@ -23,7 +23,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Home]:
 
 @pytest.fixture
 def cluster(home: Home) -> ClusterDirectory:
-    """Prepared and never started."""
+    """A cluster that can be started, but is not."""
     prepared = set_up_directory(home, Wish(name="a", port=0))
     assert isinstance(prepared, Prepared)
     return prepared.cluster

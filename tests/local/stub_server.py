@@ -1,4 +1,4 @@
-"""A server process without a cluster in it: what `gpupool up --foreground` is around one.
+"""The server process of `gpupool up --foreground`, with a stub instead of a cluster.
 
 python stub_server.py HOME NAME BEHAVIOUR REPORT_TO [ATTACHED_TO]
 """

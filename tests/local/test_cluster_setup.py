@@ -1,4 +1,4 @@
-"""Before a start: everything is checked, and nothing is made when it is refused."""
+"""Before a start everything is checked; nothing is created when it is refused."""
 
 from pathlib import Path
 
@@ -47,7 +47,7 @@ def test_a_cluster_keeps_its_file(home: Home, tmp_path: Path) -> None:
     assert ready(home, Wish(port=0)).settings.spec.pools[0].count == 3
 
 
-def test_a_file_is_put_into_effect_when_it_is_new(home: Home, tmp_path: Path) -> None:
+def test_a_file_is_applied_when_it_is_new(home: Home, tmp_path: Path) -> None:
     first = ready(home, Wish(config=config(tmp_path, pools(3)), port=0))
     assert first.settings.apply_spec
     text = first.cluster.cluster_file.read_text()
@@ -83,7 +83,7 @@ def test_a_file_that_is_no_text_is_refused(home: Home, tmp_path: Path, content: 
         set_up_directory(home, Wish(config=tmp_path / "x"))
 
 
-def test_a_directory_is_no_cluster_file(home: Home, tmp_path: Path) -> None:
+def test_a_directory_as_cluster_file_is_refused(home: Home, tmp_path: Path) -> None:
     with pytest.raises(CannotUse, match="Is a directory"):
         set_up_directory(home, Wish(config=tmp_path))
 
@@ -136,7 +136,7 @@ def test_a_cluster_does_not_move(home: Home, tmp_path: Path) -> None:
         set_up_directory(home, Wish(port=0, data_dir=tmp_path / "there"))
 
 
-def test_a_directory_that_was_opened_up_is_refused(home: Home) -> None:
+def test_a_directory_that_others_may_read_now_is_refused(home: Home) -> None:
     cluster = ready(home, Wish(port=0)).cluster
     cluster.path.chmod(0o755)
     with pytest.raises(CannotUse, match="not private: wanted mode 0700, found mode 0755"):
