@@ -9,10 +9,10 @@
 Pure: time comes in as an argument. Several states can hold at a time. The inventory shows one:
 lost first, then cordoned, unhealthy, suspect.
 
-Memory errors, lost cards and orders are seen again in every reading, so they need no memory of
-ours. An XID is reported once by the driver and then never again. What it did to a card is therefore
-published in the `reason` of the card in the inventory, from where the next agent restores it
-(`remembered`). After a reboot of the machine (another boot id) all cards are new: they were reset.
+Memory errors, lost cards and orders are seen again in every reading, so they need not be
+remembered. The driver reports an XID only once. What it did to a card is therefore published in the
+`reason` of the card in the inventory, from where the next agent restores it (`remembered`). After a
+reboot of the machine (another boot id) all cards are new: they were reset.
 """
 
 import re

@@ -1,7 +1,7 @@
 """One resource of a node as a device plugin: lists devices, and answers every Allocate the same.
 
 The kubelet's Allocate call does not say for which pod it is. Plugins that guess (the oldest pod
-with the right amount) give a container another pod's card whenever two pods start at once. We do
+with the right amount) can give a container another pod's card when two pods start at once. We do
 not guess. Which cards a container sees is decided by the scheduler and written to the pod's
 annotations; admission has put environment variables into the pod's spec that refer to these
 annotations, and they override what is answered here. So the answer is the same for every container

@@ -1,6 +1,6 @@
 """Sessions: who is signed in, and with whose rights the API server is asked.
 
-The console has no rights of its own. A user who runs it on his own machine signs in with the key
+The console has no rights of its own. Whoever runs it on their own machine signs in with the key
 that it printed. Where it serves several users, each signs in with a token of the cluster and sees
 what that token may see.
 """
