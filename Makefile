@@ -50,6 +50,10 @@ test: $(BUILT) ## Run the tests (T="path -k word")
 test-slow: $(BUILT) ## Run the long ones: hundreds of crashes, large clusters
 	$(BIN)/pytest -m "slow and not kubernetes" tests
 
+.PHONY: test-sanitizers
+test-sanitizers: $(READY) ## Run the tests of native/ under ASan and UBSan (gcc or clang; T="path -k word")
+	@$(BIN)/python -m tests.native.sanitizers $(if $(filter-out tests,$(T)),$(T))
+
 .PHONY: kubernetes
 kubernetes: $(BUILT) ## Start a real Kubernetes with GPU nodes and gpupool (root; Go the first time)
 	@$(BIN)/python -m testbed.story up
@@ -93,7 +97,7 @@ docs: $(READY) ## Regenerate docs/cli.md and the schema of cluster files
 	$(BIN)/python -m tools.docs
 
 .PHONY: schemas
-schemas: $(READY) ## Regenerate the committed schemas of the Kubernetes API (needs Go)
+schemas: $(READY) ## Renew all that is recorded of the Kubernetes API, with digests (needs Go)
 	$(BIN)/python -m tools.schemas
 
 .PHONY: lock

@@ -2,7 +2,7 @@
 
 Each process holds a lock on the byte of its slot. The kernel releases it when the process ends, in
 whatever way: so a held lock means a living process, and no count is left over after kill -9.
-native/simdriver/slots.h does the same for the libraries. Linux only.
+native/process/byte_lock.h does the same for the libraries. Linux only.
 """
 
 import contextlib

@@ -189,4 +189,4 @@ async def test_nothing_is_left_of_a_node_that_is_gone(tmp_path: Path) -> None:
         async with asyncio.timeout(60):
             while list((tmp_path / "pods" / "nodes").iterdir()):  # noqa: ASYNC110
                 await asyncio.sleep(0.01)
-        assert not list((tmp_path / "pods" / "drivers").glob("*"))
+        assert not list((tmp_path / "pods" / "hardware").glob("*"))
