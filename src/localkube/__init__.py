@@ -8,17 +8,16 @@ with Cluster(nodes=3) as cluster:
 
 from typing import TYPE_CHECKING
 
+from localkube.about import __version__ as __version__
+
 if TYPE_CHECKING:
     from localkube.cluster import Cluster as Cluster
     from localkube.cluster import ClusterFailed as ClusterFailed
 
-__version__ = "0.1.0"
-KUBERNETES_VERSION = "v1.35.8"  # whose API is served
-
 
 def __getattr__(name: str) -> object:
-    """Loads the cluster when somebody asks for it: its parts import this package for the version,
-    and tools that only read a data directory need no API server."""
+    """Loads the cluster when somebody asks for it: whoever needs only a part, such as the data
+    directory, does not load the API server."""
     if name in ("Cluster", "ClusterFailed"):
         from localkube import cluster
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import uvloop
 
-from localkube import KUBERNETES_VERSION
+from localkube.about import KUBERNETES_VERSION
 from localkube.apiserver.server import tune_garbage_collector
 from localkube.apiserver.store.disk import StoreDamaged
 from localkube.assembly import ClusterSettings, Extension, RunningCluster, run_cluster

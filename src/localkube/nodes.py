@@ -13,7 +13,7 @@ from kubeclient.names import (
     LABEL_OS_BETA,
 )
 from kubeclient.objects import Obj
-from localkube import KUBERNETES_VERSION, __version__
+from localkube.about import KUBERNETES_VERSION, __version__
 from localkube.names import DEFAULT, Names
 
 RUNTIME_VERSION = f"localkube://{__version__}"

@@ -19,7 +19,7 @@ from itertools import groupby
 import orjson
 
 from kubeclient.objects import Obj
-from localkube import KUBERNETES_VERSION
+from localkube.about import KUBERNETES_VERSION
 from localkube.apiserver import status
 from localkube.apiserver.kinds import Kind, Kinds, Subresource
 from localkube.apiserver.request import Answer

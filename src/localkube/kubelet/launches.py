@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import orjson
 
-import localkube
+from localkube.about import PACKAGE
 from localkube.kubelet.frames import LENGTH, Message, ancillary, packed
 from localkube.kubelet.private_files import make_private
 from localkube.kubelet.sandbox import View
@@ -121,7 +121,7 @@ class Launches:
 
     def _spawn(self, descriptor: int) -> subprocess.Popen[bytes]:
         directory = make_private(self._directory)
-        root = Path(localkube.__file__).parent.parent
+        root = PACKAGE.parent
         return subprocess.Popen(
             [
                 sys.executable,
