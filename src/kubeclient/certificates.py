@@ -91,7 +91,7 @@ def load_key(pem: bytes) -> ec.EllipticCurvePrivateKey:
     """Raises ValueError, TypeError."""
     key = serialization.load_pem_private_key(pem, password=None)
     if not isinstance(key, ec.EllipticCurvePrivateKey):
-        raise ValueError("the key is not of an elliptic curve")
+        raise ValueError(f"a key of type {type(key).__name__} is not of an elliptic curve")
     return key
 
 

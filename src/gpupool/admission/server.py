@@ -46,9 +46,7 @@ def _answering(review: Review) -> Callable[[web.Request], Awaitable[web.Response
         try:
             answered = review(orjson.loads(await request.read()))
         except (BadReview, orjson.JSONDecodeError) as error:
-            log.warning(
-                "body is not an AdmissionReview", extra={"path": request.path, "error": str(error)}
-            )
+            log.warning("not a review", extra={"path": request.path, "error": str(error)})
             return web.Response(status=400, text=f"{error}\n")
         return web.Response(body=orjson.dumps(answered), content_type="application/json")
 
