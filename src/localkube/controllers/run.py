@@ -18,7 +18,7 @@ from kubeclient.events import Recorder
 from kubeclient.mirror import Key, Mirror, Mirrors, key_of
 from kubeclient.objects import Obj
 from kubeclient.resources import Resource
-from localkube.controllers.work_queue import WorkQueue
+from localkube.work_queue import WorkQueue
 
 log = logging.getLogger(__name__)
 
@@ -94,8 +94,8 @@ async def run_controllers(controllers: Iterable[Controller], kube: Kube) -> None
         tasks.create_task(mirrors.run(ready), name="mirrors")
 
 
-def _wire(controller: Controller, context: Context) -> WorkQueue:
-    queue = WorkQueue()
+def _wire(controller: Controller, context: Context) -> WorkQueue[Key]:
+    queue: WorkQueue[Key] = WorkQueue()
     for resource in controller.reads:
         context.of(resource)
     for watch in controller.watches:
@@ -113,7 +113,7 @@ def _wire(controller: Controller, context: Context) -> WorkQueue:
 
 
 async def _work(
-    controller: Controller, context: Context, queue: WorkQueue, ready: asyncio.Event
+    controller: Controller, context: Context, queue: WorkQueue[Key], ready: asyncio.Event
 ) -> None:
     await ready.wait()  # nobody acts on half a picture
     loop = asyncio.get_running_loop()

@@ -17,7 +17,7 @@ from localkube.kubelet.node import Node
 from localkube.kubelet.pod_status import stamp
 from localkube.kubelet.settings import FleetSettings
 from localkube.kubelet.timers import Timers
-from localkube.kubelet.work import Work
+from localkube.work_queue import WorkQueue
 
 log = logging.getLogger(__name__)
 
@@ -84,7 +84,7 @@ class Heartbeats:
         self._clock = time.time
         self._nodes: dict[str, Node] = {}
         self._posted_at: dict[str, float] = {}
-        self._work = Work()
+        self._work: WorkQueue[str] = WorkQueue()
         self.timers = Timers(self._clock, self._work.add)
 
     def add(self, node: Node) -> None:

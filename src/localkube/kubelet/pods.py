@@ -31,7 +31,7 @@ from localkube.kubelet.runtime_timer import is_settled
 from localkube.kubelet.settings import TIMER, FleetSettings
 from localkube.kubelet.state import Pod, Problem, Stop, is_over
 from localkube.kubelet.timers import Timers
-from localkube.kubelet.work import Work
+from localkube.work_queue import WorkQueue
 
 log = logging.getLogger(__name__)
 
@@ -69,7 +69,7 @@ class Pods:
         self._strays: dict[str, tuple[str, Key]] = {}
         self._evictions: dict[str, str] = {}  # about to begin: why
         self._waiting: set[str] = set()  # for a device plugin, and have been told so
-        self._work = Work()
+        self._work: WorkQueue[str] = WorkQueue()
         self.timers = Timers(clock, self._work.add)
 
     def get(self, uid: str) -> Pod | None:
