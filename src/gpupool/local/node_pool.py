@@ -35,11 +35,11 @@ def controller(spec: ClusterSpec, versions: Versions, quotas: Callable[[], Quota
         reconcile,
         reads=(PODS,),
         workers=1,  # pools share the quota and the addresses: one grows at a time
-        prepare=_prepare,
+        add_indexes=_add_indexes,
     )
 
 
-def _prepare(context: Context) -> None:
+def _add_indexes(context: Context) -> None:
     context.of(NODES).add_index(_BY_POOL, lambda node: [pool_name(node)])
     context.of(PODS).add_index(_BY_NODE, lambda pod: [pod["spec"].get("nodeName", "")])
 

@@ -64,11 +64,11 @@ def controller(spec: ClusterSpec, versions: Versions) -> Controller:
         reconcile,
         reads=(NODES,),
         workers=1,
-        prepare=_prepare,
+        add_indexes=_add_indexes,
     )
 
 
-def _prepare(context: Context) -> None:
+def _add_indexes(context: Context) -> None:
     context.of(PODS).add_index(_BY_NODE, lambda pod: [pod["spec"].get("nodeName", "")])
     context.of(NODES).add_index(_BY_POOL, lambda node: [pool_name(node)])
     context.of(PODS).add_index(_WAITING, lambda pod: ["yes"] if _is_waiting(pod) else [])

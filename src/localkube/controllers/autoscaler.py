@@ -53,7 +53,7 @@ def controller() -> Controller:
         await _Autoscaler(hpa, context, known.memory).step()
         return PERIOD_S
 
-    def prepare(context: Context) -> None:
+    def add_indexes(context: Context) -> None:
         context.of(PODS).add_index(_BY_NAMESPACE, lambda pod: [pod["metadata"]["namespace"]])
 
     return Controller(
@@ -61,7 +61,7 @@ def controller() -> Controller:
         (Watch(AUTOSCALERS),),
         reconcile,
         reads=(PODS,),
-        prepare=prepare,
+        add_indexes=add_indexes,
     )
 
 

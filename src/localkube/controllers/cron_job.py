@@ -28,7 +28,7 @@ CONTROLLER = Controller(
     "cronjob-controller",
     (Watch(CRON_JOBS), Watch(JOBS, controlled_by("CronJob"))),
     reconcile,
-    prepare=lambda context: ownership.add_indexes(context.of(JOBS)),
+    add_indexes=lambda context: ownership.add_indexes(context.of(JOBS)),
 )
 
 

@@ -77,7 +77,7 @@ def controller() -> Controller:
             return None
         return await _Set(daemon_set, key, context, tools).step()
 
-    def prepare(context: Context) -> None:
+    def add_indexes(context: Context) -> None:
         for resource in (PODS, CONTROLLER_REVISIONS):
             ownership.add_indexes(context.of(resource))
         adopters.follow(context.of(DAEMON_SETS))
@@ -92,7 +92,7 @@ def controller() -> Controller:
             Watch(CONTROLLER_REVISIONS, controlled_by("DaemonSet")),
         ),
         reconcile,
-        prepare=prepare,
+        add_indexes=add_indexes,
     )
 
 

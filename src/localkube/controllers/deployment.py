@@ -22,7 +22,7 @@ def controller() -> Controller:
             return None
         return await _Rollout(deployment, context).step()
 
-    def prepare(context: Context) -> None:
+    def add_indexes(context: Context) -> None:
         ownership.add_indexes(context.of(REPLICA_SETS))
         ownership.add_indexes(context.of(PODS))
         adopters.follow(context.of(DEPLOYMENTS))
@@ -32,7 +32,7 @@ def controller() -> Controller:
         (Watch(DEPLOYMENTS), Watch(REPLICA_SETS, adopters.keys())),
         reconcile,
         reads=(PODS,),
-        prepare=prepare,
+        add_indexes=add_indexes,
     )
 
 

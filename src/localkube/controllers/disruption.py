@@ -42,7 +42,7 @@ async def reconcile(key: Key, context: Context) -> float | None:
     return _FORGET_AFTER_S if disrupted else None
 
 
-def _prepare(context: Context) -> None:
+def _add_indexes(context: Context) -> None:
     for resource in (PODS, DISRUPTION_BUDGETS):
         context.of(resource).add_index(_BY_NAMESPACE, lambda obj: [obj["metadata"]["namespace"]])
 
@@ -59,7 +59,7 @@ CONTROLLER = Controller(
     (Watch(DISRUPTION_BUDGETS), Watch(PODS, _budgets_of_pod)),
     reconcile,
     reads=(DEPLOYMENTS, REPLICA_SETS, REPLICATION_CONTROLLERS, STATEFUL_SETS),
-    prepare=_prepare,
+    add_indexes=_add_indexes,
 )
 
 

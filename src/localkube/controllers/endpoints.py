@@ -35,7 +35,7 @@ async def reconcile(key: Key, context: Context) -> float | None:
     return None
 
 
-def _prepare(context: Context) -> None:
+def _add_indexes(context: Context) -> None:
     context.of(PODS).add_index(_BY_NAMESPACE, lambda pod: [pod["metadata"]["namespace"]])
     context.of(SERVICES).add_index(_BY_NAMESPACE, lambda s: [s["metadata"]["namespace"]])
     context.of(ENDPOINT_SLICES).add_index(_BY_SERVICE, _service_of_slice)
@@ -66,7 +66,7 @@ CONTROLLER = Controller(
     (Watch(SERVICES), Watch(PODS, _services_of_pod), Watch(ENDPOINT_SLICES, _slice_key)),
     reconcile,
     reads=(ENDPOINTS,),
-    prepare=_prepare,
+    add_indexes=_add_indexes,
 )
 
 

@@ -55,7 +55,7 @@ def controller() -> Controller:
             return None
         return await _Job(job, key, context, expectations, failures).step()
 
-    def prepare(context: Context) -> None:
+    def add_indexes(context: Context) -> None:
         ownership.add_indexes(context.of(PODS))
         context.of(PODS).add_index(_TRACKED, _tracked_keys)
         context.of(PODS).add_index(_OPEN, _open_keys)
@@ -65,7 +65,7 @@ def controller() -> Controller:
         "job-controller",
         (Watch(JOBS), Watch(PODS, _pod_keys(adopters))),
         reconcile,
-        prepare=prepare,
+        add_indexes=add_indexes,
     )
 
 

@@ -73,7 +73,7 @@ def controller(dial: Dial, annotation: str) -> Controller:
         reconcile,
         reads=(PODS,),
         workers=1,
-        prepare=lambda context: context.of(PODS).add_index(
+        add_indexes=lambda context: context.of(PODS).add_index(
             _BY_NAMESPACE, lambda pod: [pod["metadata"]["namespace"]]
         ),
     )

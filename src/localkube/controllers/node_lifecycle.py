@@ -60,7 +60,7 @@ async def reconcile(key: Key, context: Context) -> float | None:
     return min(_LOOK_EVERY_S, leave_s) if leave_s is not None else _LOOK_EVERY_S
 
 
-def _prepare(context: Context) -> None:
+def _add_indexes(context: Context) -> None:
     context.of(PODS).add_index(_BY_NODE, lambda pod: [pod["spec"].get("nodeName", "")])
 
 
@@ -69,7 +69,7 @@ CONTROLLER = Controller(
     (Watch(NODES),),
     reconcile,
     reads=(PODS, LEASES),
-    prepare=_prepare,
+    add_indexes=_add_indexes,
 )
 
 

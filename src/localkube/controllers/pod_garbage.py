@@ -68,7 +68,7 @@ CONTROLLER = Controller(
     (Watch(NODES), Watch(PODS, _node_of)),
     reconcile,
     workers=1,
-    prepare=lambda context: context.of(PODS).add_index(
+    add_indexes=lambda context: context.of(PODS).add_index(
         _BY_NODE, lambda pod: [pod["spec"].get("nodeName", "")]
     ),
 )

@@ -51,14 +51,14 @@ def _controller(name: str, resource: Resource) -> Controller:
             return None
         return await _Replicas(owner, resource, context, expectations, facts).step()
 
-    def prepare(context: Context) -> None:
+    def add_indexes(context: Context) -> None:
         ownership.add_indexes(context.of(PODS))
         ownership.add_indexes(context.of(resource))
         adopters.follow(context.of(resource))
         facts.follow(context.of(PODS))
 
     watches = (Watch(resource), Watch(PODS, adopters.keys()))
-    return Controller(name, watches, reconcile, prepare=prepare)
+    return Controller(name, watches, reconcile, add_indexes=add_indexes)
 
 
 class _Replicas:

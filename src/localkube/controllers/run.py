@@ -74,7 +74,8 @@ class Controller:
     reconcile: Reconcile
     reads: tuple[Resource, ...] = ()  # mirrored too, but their changes concern no key
     workers: int = 4
-    prepare: Callable[[Context], None] = field(default=lambda _: None)  # add indexes
+    # Called once, before the mirrors run: adds what `reconcile` looks things up by.
+    add_indexes: Callable[[Context], None] = field(default=lambda _: None)
 
 
 async def run_controllers(controllers: Iterable[Controller], kube: Kube) -> None:
@@ -108,7 +109,7 @@ def _wire(controller: Controller, context: Context) -> WorkQueue[Key]:
                         queue.add(key)
 
         mirror.on_change(changed)
-    controller.prepare(context)
+    controller.add_indexes(context)
     return queue
 
 

@@ -38,7 +38,7 @@ def controller() -> Controller:
             return _LATE_S
         return await _Set(stateful_set, key, context, expectations).step()
 
-    def prepare(context: Context) -> None:
+    def add_indexes(context: Context) -> None:
         for resource in (PODS, CONTROLLER_REVISIONS):
             ownership.add_indexes(context.of(resource))
         adopters.follow(context.of(STATEFUL_SETS))
@@ -52,7 +52,7 @@ def controller() -> Controller:
         ),
         reconcile,
         reads=(VOLUME_CLAIMS,),
-        prepare=prepare,
+        add_indexes=add_indexes,
     )
 
 

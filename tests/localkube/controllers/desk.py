@@ -97,7 +97,7 @@ class Desk:
                             self.waiting[number, key] = None
 
             context.of(watch.resource).on_change(changed)
-        controller.prepare(context)
+        controller.add_indexes(context)
         return context
 
     # -- objects -------------------------------------------------------------------------------
