@@ -7,7 +7,7 @@ import pytest
 
 from kubeclient.objects import Obj
 from kubeclient.resources import JOBS, PODS
-from localkube.controllers import job, job_ttl
+from localkube.controllers import job
 from tests.localkube.controllers.desk import Desk, desk_for
 from tests.localkube.controllers.job_subject import (
     INDEX,
@@ -22,7 +22,7 @@ from tests.localkube.controllers.job_subject import (
 
 @pytest.fixture
 async def desk(tmp_path: Path) -> AsyncIterator[Desk]:
-    async with desk_for(tmp_path, job.controller(), job_ttl.CONTROLLER) as desk:
+    async with desk_for(tmp_path, job.controller(), job.TTL_CONTROLLER) as desk:
         yield desk
 
 

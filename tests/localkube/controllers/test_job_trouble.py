@@ -11,7 +11,7 @@ from kubeclient.client import Kube
 from kubeclient.errors import NoAnswer, Refused
 from kubeclient.objects import Obj
 from kubeclient.resources import JOBS, PODS, RESOURCE_QUOTAS
-from localkube.controllers import job, job_ttl
+from localkube.controllers import job
 from tests.localkube.controllers.desk import Desk, desk_for
 from tests.localkube.controllers.job_subject import conditions, create, end, open_pods, status
 from tests.localkube.controllers.samples import template
@@ -19,7 +19,7 @@ from tests.localkube.controllers.samples import template
 
 @pytest.fixture
 async def desk(tmp_path: Path) -> AsyncIterator[Desk]:
-    async with desk_for(tmp_path, job.controller(), job_ttl.CONTROLLER) as desk:
+    async with desk_for(tmp_path, job.controller(), job.TTL_CONTROLLER) as desk:
         yield desk
 
 
