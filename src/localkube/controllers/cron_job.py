@@ -1,7 +1,8 @@
-"""CronJob: a Job at every time that a schedule names."""
+"""The CronJob controller: creates a Job at every time that a schedule names."""
 
 import contextlib
 import datetime
+from collections.abc import Sequence
 from email.utils import format_datetime
 
 from kubeclient.errors import AlreadyExists, KubeError, NotFound
@@ -10,12 +11,12 @@ from kubeclient.mirror import Key, controller_uid
 from kubeclient.objects import Obj
 from kubeclient.resources import CRON_JOBS, JOBS
 from localkube import cron
-from localkube.controllers import cron_job_jobs as jobs_of
 from localkube.controllers import cron_job_times as times
 from localkube.controllers import ownership
 from localkube.controllers.cron_job_times import Missed, NeverDue
+from localkube.controllers.job_tracking import finished_condition
 from localkube.controllers.pod_writes import namespace_is_going
-from localkube.controllers.pods import is_terminating, stamp
+from localkube.controllers.pods import controller_reference, is_terminating, stamp
 from localkube.controllers.run import Context, Controller, Watch, controlled_by
 
 
@@ -48,7 +49,7 @@ class _Clock:
     async def step(self) -> float | None:
         uid = self.cron_job["metadata"]["uid"]
         jobs = self.context.of(JOBS).by(ownership.BY_CONTROLLER, uid)
-        for job in jobs_of.surplus(self.cron_job, jobs):
+        for job in surplus(self.cron_job, jobs):
             await self._delete(job)
         try:
             await self._review(jobs)
@@ -73,18 +74,18 @@ class _Clock:
     def _review_one(self, job: Obj) -> None:
         uid, name = job["metadata"]["uid"], job["metadata"]["name"]
         listed = any(active["uid"] == uid for active in self.active)
-        ending = jobs_of.ending(job)
-        if not ending:
+        how = ending(job)
+        if not how:
             if not listed and not is_terminating(job):
                 text = f"Saw a job that the controller did not create or forgot: {name}"
                 self._say(WARNING, "UnexpectedJob", text)
             return
         if listed:
             self._forget(uid)
-            text = f"Saw completed job: {name}, condition: {ending}"
+            text = f"Saw completed job: {name}, condition: {how}"
             self._say(NORMAL, "SawCompletedJob", text)
         completed = job["status"].get("completionTime")
-        if ending == "Complete" and completed:
+        if how == "Complete" and completed:
             self.last_success = max(self.last_success or completed, completed)
 
     async def _exists(self, active: Obj) -> bool:
@@ -161,7 +162,7 @@ class _Clock:
             text = f"Missed scheduled time to start a job: {format_datetime(time)}"
             self._say(WARNING, "MissSchedule", text)
             return False
-        name = jobs_of.job_name(self.cron_job, time)
+        name = job_name(self.cron_job, time)
         if any(active["name"] == name for active in self.active):
             return False  # times of the same minute are one
         if self.spec.get("concurrencyPolicy") == "Forbid" and self.active:
@@ -180,7 +181,7 @@ class _Clock:
                     job = await self.context.kube.get(JOBS, active["name"], active["namespace"])
                     await self._delete(job)
                 self._forget(active["uid"])
-        job = jobs_of.new_job(self.cron_job, time, zone)
+        job = new_job(self.cron_job, time, zone)
         metadata = job["metadata"]
         try:
             job = await self.context.kube.create(JOBS, job)
@@ -194,8 +195,8 @@ class _Clock:
             raise
         else:
             self._say(NORMAL, "SuccessfulCreate", f"Created job {metadata['name']}")
-        if not jobs_of.ending(job):
-            self.active.append(jobs_of.reference(job))
+        if not ending(job):
+            self.active.append(reference(job))
         self.last_time = stamp(time)
 
     async def _write_status(self) -> None:
@@ -208,3 +209,69 @@ class _Clock:
         if status != (self.cron_job.get("status") or {}):
             changed = {**self.cron_job, "status": status}
             await self.context.kube.update_status(CRON_JOBS, changed)
+
+
+_SCHEDULED = "batch.kubernetes.io/cronjob-scheduled-timestamp"
+
+
+def job_name(cron_job: Obj, time: datetime.datetime) -> str:
+    """The same time, the same name: so nothing is started twice."""
+    return f"{cron_job['metadata']['name']}-{int(time.timestamp()) // 60}"
+
+
+def new_job(cron_job: Obj, time: datetime.datetime, zone: datetime.tzinfo) -> Obj:
+    template = cron_job["spec"]["jobTemplate"]
+    given = template.get("metadata") or {}
+    scheduled = time.astimezone(zone).isoformat(timespec="seconds").replace("+00:00", "Z")
+    metadata: Obj = {
+        "name": job_name(cron_job, time),
+        "namespace": cron_job["metadata"]["namespace"],
+        "annotations": {**(given.get("annotations") or {}), _SCHEDULED: scheduled},
+        "ownerReferences": [controller_reference(cron_job, CRON_JOBS)],
+    }
+    if given.get("labels"):
+        metadata["labels"] = given["labels"]
+    return {
+        "apiVersion": JOBS.api_version,
+        "kind": JOBS.kind,
+        "metadata": metadata,
+        "spec": template["spec"],
+    }
+
+
+def reference(job: Obj) -> Obj:
+    metadata = job["metadata"]
+    return {
+        "apiVersion": JOBS.api_version,
+        "kind": JOBS.kind,
+        "name": metadata["name"],
+        "namespace": metadata["namespace"],
+        "resourceVersion": metadata["resourceVersion"],
+        "uid": metadata["uid"],
+    }
+
+
+def ending(job: Obj) -> str:
+    """Complete or Failed; empty while the Job runs."""
+    condition = finished_condition(job)
+    return "" if condition is None else str(condition["type"])
+
+
+def surplus(cron_job: Obj, jobs: Sequence[Obj]) -> list[Obj]:
+    """Finished ones beyond what is to be kept, oldest first."""
+    spec = cron_job["spec"]
+    limits = {
+        "Complete": spec.get("successfulJobsHistoryLimit"),
+        "Failed": spec.get("failedJobsHistoryLimit"),
+    }
+    found: list[Obj] = []
+    for kind, limit in limits.items():
+        ended = sorted((job for job in jobs if ending(job) == kind), key=_age)
+        if limit is not None:
+            found += ended[: max(0, len(ended) - limit)]
+    return found
+
+
+def _age(job: Obj) -> tuple[bool, str, str]:
+    started = job.get("status", {}).get("startTime", "")
+    return not started, started, job["metadata"]["name"]

@@ -1,4 +1,5 @@
-"""What a DaemonSet does next: on which nodes to make a pod, which pods to remove. Pure.
+"""What a DaemonSet does next, and its status: on which nodes to create a pod, which pods to delete.
+Pure.
 
 Every node that should run a daemon has one pod; while an update surges, a new one beside the old.
 """
@@ -6,6 +7,8 @@ Every node that should run a daemon has one pod; while an update surges, a new o
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from enum import Enum
+
+from kubeclient.objects import Obj
 
 
 class Fit(Enum):
@@ -171,3 +174,34 @@ def _surge(fits: Fits, pairs: Pairs, max_surge: int) -> Plan:
     todo.delete += strays[: max(0, available - wanted)]
     todo.create += candidates[: max(0, max_surge - surging)]
     return todo
+
+
+_ALWAYS = (
+    "currentNumberScheduled",
+    "numberMisscheduled",
+    "desiredNumberScheduled",
+    "numberReady",
+)
+
+
+def status_of(daemon_set: Obj, fits: Fits, daemons: Daemons, collisions: int, seen: bool) -> Obj:
+    """`seen`: this generation has been acted on, not only looked at."""
+    known = daemon_set.get("status", {})
+    wanted = [node for node, fit in fits.items() if fit is Fit.RUN]
+    there = [min(daemons[node], key=lambda d: d.seniority) for node in wanted if daemons.get(node)]
+    strays = [node for node, fit in fits.items() if fit is not Fit.RUN and daemons.get(node)]
+    available = sum(daemon.available for daemon in there)
+    counts = {
+        "currentNumberScheduled": len(there),
+        "numberMisscheduled": len(strays),
+        "desiredNumberScheduled": len(wanted),
+        "numberReady": sum(daemon.ready for daemon in there),
+        "updatedNumberScheduled": sum(daemon.updated for daemon in there),
+        "numberAvailable": available,
+        "numberUnavailable": len(wanted) - available,
+        "collisionCount": collisions,
+        "observedGeneration": known.get("observedGeneration", 0),
+    }
+    if seen:
+        counts["observedGeneration"] = daemon_set["metadata"].get("generation", 0)
+    return {name: count for name, count in counts.items() if count or name in _ALWAYS}

@@ -12,7 +12,8 @@ from localkube.controllers.pods import (
     annotation,
     is_terminating,
     pod_from_template,
-    ready_since,
+    ready_since_s,
+    seconds_to_available,
 )
 from localkube.controllers.revisions import POD_LABEL
 from localkube.placement import NodeDemand, NodeOffer, node_demand
@@ -106,7 +107,7 @@ def node_of(pod: Obj) -> str:
     return ""
 
 
-class Fact(msgspec.Struct, frozen=True, gc=False):
+class DaemonPod(msgspec.Struct, frozen=True, gc=False):
     """What a DaemonSet has to know of a pod."""
 
     name: str
@@ -129,15 +130,12 @@ class Fact(msgspec.Struct, frozen=True, gc=False):
         return bool(generation) and self.labels.get(_GENERATION_LABEL) == generation
 
     def seconds_to_available(self, min_ready_s: int, now_s: float) -> float | None:
-        """0 when it is available now; None when it is not even ready."""
-        if self.ready_since_s is None:
-            return None
-        return max(0.0, self.ready_since_s + min_ready_s - now_s) if min_ready_s else 0.0
+        return seconds_to_available(self.ready_since_s, min_ready_s, now_s)
 
 
-def fact_of(pod: Obj) -> Fact:
-    metadata, since = pod["metadata"], ready_since(pod)
-    return Fact(
+def daemon_pod_of(pod: Obj) -> DaemonPod:
+    metadata = pod["metadata"]
+    return DaemonPod(
         name=metadata["name"],
         uid=metadata["uid"],
         labels=metadata.get("labels") or {},
@@ -145,7 +143,7 @@ def fact_of(pod: Obj) -> Fact:
         placed=bool(pod["spec"].get("nodeName")),
         phase=pod.get("status", {}).get("phase", "Pending"),
         terminating=is_terminating(pod),
-        ready_since_s=None if since is None else since.timestamp(),
+        ready_since_s=ready_since_s(pod),
         created=metadata["creationTimestamp"],
     )
 

@@ -4,8 +4,8 @@ import datetime
 from collections.abc import Sequence
 
 from kubeclient.objects import Obj
+from localkube.controllers.deployment_sets import Bounds
 from localkube.controllers.pods import parse_time, stamp
-from localkube.controllers.rollout import Bounds
 
 AVAILABLE, PROGRESSING, FAILURE = "Available", "Progressing", "ReplicaFailure"
 NO_DEADLINE = 2**31 - 1

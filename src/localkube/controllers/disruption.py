@@ -1,7 +1,6 @@
 """PodDisruptionBudgets: how many of their pods are healthy, and how many may be disturbed now."""
 
 import datetime
-import math
 from collections.abc import Iterable
 
 from kubeclient.mirror import Key, key_of
@@ -16,7 +15,14 @@ from kubeclient.resources import (
     Resource,
 )
 from kubeclient.selectors import from_object
-from localkube.controllers.pods import is_ready, is_terminating, parse_time
+from localkube.controllers.pods import (
+    controller_of,
+    count_of,
+    is_ready,
+    is_terminating,
+    parse_time,
+    stamp,
+)
 from localkube.controllers.run import Context, Controller, Watch
 
 # An eviction that was charged and whose pod is still there after this long did not happen.
@@ -101,12 +107,8 @@ def _expected(spec: Obj, pods: list[Obj], context: Context) -> tuple[int, int]:
         return len(pods), minimum
     scale = _wanted_by_owners(pods, context)
     if maximum is not None:
-        return scale, max(0, scale - _share(maximum, scale))
-    return scale, _share(minimum if minimum is not None else 1, scale)
-
-
-def _share(value: int | str, scale: int) -> int:
-    return value if isinstance(value, int) else math.ceil(int(value.rstrip("%")) * scale / 100)
+        return scale, max(0, scale - count_of(maximum, scale, round_up=True))
+    return scale, count_of(1 if minimum is None else minimum, scale, round_up=True)
 
 
 _OWNERS: dict[str, Resource] = {
@@ -122,20 +124,15 @@ def _wanted_by_owners(pods: list[Obj], context: Context) -> int:
     count as none, as in Kubernetes: a share of them says nothing."""
     wanted: dict[str, int] = {}
     for pod in pods:
-        namespace, owner = pod["metadata"]["namespace"], _owner(pod)
+        namespace, owner = pod["metadata"]["namespace"], controller_of(pod)
         while owner is not None and owner["kind"] in _OWNERS:
             found = context.of(_OWNERS[owner["kind"]]).get(owner["name"], namespace)
             if found is None:
                 break
-            owner = _owner(found)
+            owner = controller_of(found)
             if owner is None:
                 wanted[found["metadata"]["uid"]] = found["spec"].get("replicas", 1)
     return sum(wanted.values())
-
-
-def _owner(obj: Obj) -> Obj | None:
-    owners = obj["metadata"].get("ownerReferences") or ()
-    return next((owner for owner in owners if owner.get("controller")), None)
 
 
 def _condition(budget: Obj, allowed: int, context: Context) -> Obj:
@@ -149,5 +146,4 @@ def _condition(budget: Obj, allowed: int, context: Context) -> Obj:
     for known in budget.get("status", {}).get("conditions") or ():
         if known["type"] == condition["type"] and known["status"] == condition["status"]:
             return {**condition, "lastTransitionTime": known["lastTransitionTime"]}
-    stamp = context.now().strftime("%Y-%m-%dT%H:%M:%SZ")
-    return {**condition, "lastTransitionTime": stamp}
+    return {**condition, "lastTransitionTime": stamp(context.now())}

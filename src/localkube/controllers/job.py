@@ -30,8 +30,8 @@ from localkube.controllers.pod_writes import (
     namespace_is_going,
     slow_start,
 )
+from localkube.controllers.pods import controller_of, is_terminating, label, parse_time, stamp
 from localkube.controllers.pods import is_finished as is_over
-from localkube.controllers.pods import is_terminating, label, parse_time, stamp
 from localkube.controllers.run import Context, Controller, KeysOf, Watch
 
 _LATE_S = 1.0  # until the next look, while the mirrors do not show our own writes yet
@@ -77,10 +77,10 @@ def _is_tracked(pod: Obj) -> bool:
 
 def _job_name(pod: Obj) -> str:
     """The name of the Job that the pod belongs to, or belonged to before it was orphaned."""
-    for owner in pod["metadata"].get("ownerReferences") or ():
-        if owner.get("controller"):
-            return str(owner["name"]) if owner["kind"] == "Job" else ""
-    return label(pod, _NAME_LABEL)
+    owner = controller_of(pod)
+    if owner is None:
+        return label(pod, _NAME_LABEL)
+    return str(owner["name"]) if owner["kind"] == "Job" else ""
 
 
 def _tracked_keys(pod: Obj) -> list[str]:
@@ -106,8 +106,8 @@ def _pod_keys(adopters: ownership.Adopters) -> KeysOf:
 
 
 async def _release_orphans(key: Key, job: Obj | None, context: Context) -> None:
-    """Removes our finalizer from pods whose Job is gone. Nobody else would, and the API server keeps
-    a deleted pod until its last finalizer is removed."""
+    """Removes our finalizer from pods whose Job is gone. Nobody else would, and the API server
+    keeps a deleted pod until its last finalizer is removed."""
     found = context.of(PODS).by(_TRACKED, "/".join(key))
     for pod in found if job is None else _strangers(job, found):
         await _untrack(context, pod["metadata"]["name"], pod["metadata"]["namespace"])
@@ -115,13 +115,12 @@ async def _release_orphans(key: Key, job: Obj | None, context: Context) -> None:
 
 def _strangers(job: Obj, pods: Iterable[Obj]) -> Iterable[Obj]:
     """The pods that neither belong to the Job nor are about to be adopted by it."""
-    selector = ownership.selector_of(job)
+    is_selected = ownership.selected_by(job)
     for pod in pods:
         owner = controller_uid(pod)
         if owner == job["metadata"]["uid"]:
             continue
-        fits = selector.matches(pod["metadata"].get("labels") or {})
-        if owner or is_terminating(pod) or is_terminating(job) or not fits:
+        if owner or is_terminating(pod) or is_terminating(job) or not is_selected(pod):
             yield pod
 
 
@@ -183,15 +182,10 @@ class _Job:
         return self._next_look(ending)
 
     async def _claimed(self) -> list[Obj]:
-        selector = ownership.selector_of(self.job)
-
-        def fits(pod: Obj) -> bool:
-            return selector.matches(pod["metadata"].get("labels") or {})
-
         pods = self.context.of(PODS)
         own = pods.by(_OPEN, self.job["metadata"]["uid"])
         found = own + ownership.orphans(pods, self.job)
-        judged = ownership.judge(self.job, found, fits)
+        judged = ownership.judge(self.job, found, ownership.selected_by(self.job))
         ties = ownership.Ties(JOBS, FINALIZER)
         return await ownership.claim(self.context, self.job, ties, PODS, judged)
 
@@ -205,7 +199,8 @@ class _Job:
     # -- pods ----------------------------------------------------------------------------------
 
     async def _stop_all(self, status: Obj, found: Tally) -> tuple[Obj, KubeError | None]:
-        """The Job is over: deletes the pods that still run. They are counted once they have ended."""
+        """The Job is over: deletes the pods that still run. They are counted once they have
+        ended."""
         failure = await self._delete(found.active)
         stopped = 0 if failure else len(found.active)
         ready = sum(pod.ready for pod in found.active)

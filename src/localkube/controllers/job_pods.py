@@ -211,8 +211,8 @@ class JobPod:
         return self.phase not in ("Succeeded", "Failed") and self.terminating
 
     def failed(self, task: Task) -> bool:
-        """Whether the pod counts as failed. A terminating pod may never reach the phase Failed, so it
-        counts at once; unless the Job replaces only pods that have really failed."""
+        """Whether the pod counts as failed. A terminating pod may never reach the phase Failed, so
+        it counts at once; unless the Job replaces only pods that have really failed."""
         if self.phase == "Failed":
             return True
         return self.terminating and self.phase != "Succeeded" and not task.only_replaces_failed

@@ -136,8 +136,8 @@ def new_condition(
 
 
 def with_suspension(status: Obj, suspended: bool, now: datetime.datetime) -> Obj:
-    """Sets the condition Suspended. A resumed Job gets a new startTime: activeDeadlineSeconds counts
-    from there."""
+    """Sets the condition Suspended. A resumed Job gets a new startTime: activeDeadlineSeconds
+    counts from there."""
     known = [c for c in status.get("conditions") or () if c["type"] == "Suspended"]
     others = [c for c in status.get("conditions") or () if c["type"] != "Suspended"]
     if suspended == bool(known and known[0]["status"] == "True"):

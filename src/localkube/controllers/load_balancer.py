@@ -18,8 +18,7 @@ from kubeclient.events import NORMAL, WARNING
 from kubeclient.mirror import Key
 from kubeclient.objects import Obj
 from kubeclient.resources import PODS, SERVICES
-from kubeclient.selectors import from_object
-from localkube.controllers.endpoints import target_port
+from localkube.controllers.endpoints import add_pod_index, selected_pods, target_port
 from localkube.controllers.pods import is_active, is_ready
 from localkube.controllers.run import Context, Controller, Watch
 from localkube.node_streams import Connection
@@ -32,7 +31,6 @@ Dial = Callable[[str, str, int], Awaitable[Connection]]
 _CHUNK = 64 * 1024
 _ADDRESSES_TRIED = 250
 _SHARED = "127.0.0.1"  # where services go that cannot have an address of their own
-_BY_NAMESPACE = "namespace"
 
 
 @dataclass(slots=True)
@@ -73,9 +71,7 @@ def controller(dial: Dial, annotation: str) -> Controller:
         reconcile,
         reads=(PODS,),
         workers=1,
-        add_indexes=lambda context: context.of(PODS).add_index(
-            _BY_NAMESPACE, lambda pod: [pod["metadata"]["namespace"]]
-        ),
+        add_indexes=add_pod_index,
     )
 
 
@@ -193,15 +189,9 @@ async def _connect(
 ) -> Connection | None:
     """To the next ready pod in turn that takes the connection."""
     service = context.of(SERVICES).get(key[1], key[0])
-    selector = (service or {}).get("spec", {}).get("selector")
-    if service is None or not selector:
+    if service is None:
         return None
-    chosen = from_object({"matchLabels": selector})
-    pods = [
-        pod
-        for pod in context.of(PODS).by(_BY_NAMESPACE, key[0])
-        if chosen.matches(pod["metadata"].get("labels") or {}) and is_active(pod) and is_ready(pod)
-    ]
+    pods = [pod for pod in selected_pods(service, context) if is_active(pod) and is_ready(pod)]
     entry = next(p for p in service["spec"]["ports"] if p["port"] == port)
     start = next(front.turn)
     for offset in range(len(pods)):

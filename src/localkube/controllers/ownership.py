@@ -1,14 +1,9 @@
-"""Who belongs to whom: pods, replica sets and revisions belong to the owner that they name as
-their controller. Orphans that fit an owner's selector are adopted; those of its own that no
-longer fit are let go.
-
-Both ways of looking go by one label that the selector wants, never through all objects: which
-orphans suit an owner (an index of the mirror), and which owners suit an orphan (`Adopters`).
-"""
+"""x"""
 
 import contextlib
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from typing import Generic, TypeVar
 
 from kubeclient.client import STRATEGIC_PATCH
 from kubeclient.errors import Conflict, NotFound, Refused
@@ -16,7 +11,7 @@ from kubeclient.mirror import Key, Mirror, controller_uid, key_of
 from kubeclient.objects import Obj
 from kubeclient.resources import Resource
 from kubeclient.selectors import NOTHING, LabelSelector, SelectorError, from_object
-from localkube.controllers.pods import controller_reference, is_terminating
+from localkube.controllers.pods import controller_of, controller_reference, is_terminating
 from localkube.controllers.run import Context, KeysOf
 
 BY_CONTROLLER, _BY_LABEL = "controller", "orphans"
@@ -54,6 +49,11 @@ def selector_of(owner: Obj) -> LabelSelector:
     except SelectorError:
         return NOTHING
     return NOTHING if compiled.everything else compiled
+
+
+def selected_by(owner: Obj) -> Callable[[Obj], bool]:
+    selector = selector_of(owner)
+    return lambda obj: selector.matches(obj["metadata"].get("labels") or {})
 
 
 def _as_object(selector: Obj | None) -> Obj | None:
@@ -178,13 +178,11 @@ class Adopters:
         """For a Watch: the owner that an object names, or all that would take it."""
 
         def keys(obj: Obj, _: Context) -> Iterable[Key]:
-            metadata = obj["metadata"]
-            for owner in metadata.get("ownerReferences") or ():
-                if owner.get("controller"):
-                    if owner["kind"] == self._kind:
-                        yield metadata.get("namespace", ""), owner["name"]
-                    return
-            if not is_terminating(obj):
+            owner = controller_of(obj)
+            if owner is not None:
+                if owner["kind"] == self._kind:
+                    yield obj["metadata"].get("namespace", ""), owner["name"]
+            elif not is_terminating(obj):
                 yield from self._takers(obj)
 
         return keys
@@ -209,3 +207,36 @@ class Adopters:
     def _where(self, owner: Obj) -> tuple[str, Key]:
         namespace = owner["metadata"].get("namespace", "")
         return _place(namespace, _as_object(owner["spec"].get("selector")) or {}), key_of(owner)
+
+
+T = TypeVar("T")
+
+
+class Owned(Generic[T]):
+    """By the uid of the owner that manages the object; of owners of one kind only."""
+
+    def __init__(self, kind: str, fact_of: Callable[[Obj], T]) -> None:
+        self._kind = kind
+        self._fact_of = fact_of
+        self._of: dict[str, dict[Key, T]] = {}
+
+    def follow(self, mirror: Mirror) -> None:
+        mirror.on_change(self._changed)
+
+    def of(self, owner_uid: str) -> list[T]:
+        return list(self._of.get(owner_uid, {}).values())
+
+    def _changed(self, old: Obj | None, new: Obj | None) -> None:
+        before = "" if old is None else self._owner(old)
+        after = "" if new is None else self._owner(new)
+        if old is not None and before and before != after:
+            known = self._of.get(before, {})
+            known.pop(key_of(old), None)
+            if not known:
+                self._of.pop(before, None)
+        if new is not None and after:
+            self._of.setdefault(after, {})[key_of(new)] = self._fact_of(new)
+
+    def _owner(self, obj: Obj) -> str:
+        owner = controller_of(obj)
+        return str(owner["uid"]) if owner is not None and owner["kind"] == self._kind else ""

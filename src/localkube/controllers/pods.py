@@ -48,6 +48,20 @@ def content_hash(content: Obj, collisions: int = 0) -> str:
     return "".join(_SAFE[ord(digit) % len(_SAFE)] for digit in str(number))
 
 
+def count_of(value: int | str, total: int, *, round_up: bool) -> int:
+    """A number, or a percentage of `total`: the values of maxSurge, maxUnavailable and the like."""
+    if isinstance(value, int):
+        return value
+    hundredths = int(value.rstrip("%")) * total
+    return -(-hundredths // 100) if round_up else hundredths // 100
+
+
+def controller_of(obj: Obj) -> Obj | None:
+    """The owner reference of the object's controller."""
+    owners: list[Obj] = obj["metadata"].get("ownerReferences") or []
+    return next((owner for owner in owners if owner.get("controller")), None)
+
+
 def is_active(pod: Obj) -> bool:
     """Neither finished nor on its way out."""
     return not is_finished(pod) and not is_terminating(pod)
@@ -80,12 +94,18 @@ def is_ready(pod: Obj) -> bool:
     return ready_since(pod) is not None
 
 
-def seconds_to_available(pod: Obj, min_ready_s: int, now: datetime.datetime) -> float | None:
-    """0 when it is available now; None when it is not even ready."""
+def ready_since_s(pod: Obj) -> float | None:
     since = ready_since(pod)
-    if since is None:
+    return None if since is None else since.timestamp()
+
+
+def seconds_to_available(
+    ready_since_s: float | None, min_ready_s: int, now_s: float
+) -> float | None:
+    """0 when the pod is available now; None when it is not even ready."""
+    if ready_since_s is None:
         return None
-    return max(0.0, min_ready_s - (now - since).total_seconds()) if min_ready_s else 0.0
+    return max(0.0, ready_since_s + min_ready_s - now_s) if min_ready_s else 0.0
 
 
 def parse_time(text: str | None) -> datetime.datetime:
@@ -113,13 +133,12 @@ class Standing(msgspec.Struct, frozen=True, gc=False):
 
 def standing_of(pod: Obj) -> Standing:
     status, metadata = pod.get("status", {}), pod["metadata"]
-    since = ready_since(pod)
     restarts = [c.get("restartCount", 0) for c in status.get("containerStatuses") or ()]
     return Standing(
         uid=metadata["uid"],
         placed=bool(pod["spec"].get("nodeName")),
         phase={"Pending": 0, "Unknown": 1, "Running": 2}.get(status.get("phase", ""), 0),
-        ready_since_s=None if since is None else since.timestamp(),
+        ready_since_s=ready_since_s(pod),
         cost=_deletion_cost(pod),
         restarts=max(restarts, default=0),
         created_s=parse_time(metadata.get("creationTimestamp")).timestamp(),

@@ -75,13 +75,8 @@ def surplus(revisions: Sequence[Obj], live: Set[str], limit: int) -> list[Obj]:
 
 async def claimed(context: Context, owner: Obj, resource: Resource) -> list[Obj]:
     """The owner's revisions, oldest first, after adopting what it may adopt."""
-    selector = ownership.selector_of(owner)
     found = ownership.candidates(context.of(CONTROLLER_REVISIONS), owner)
-
-    def fits(revision: Obj) -> bool:
-        return selector.matches(revision["metadata"].get("labels") or {})
-
-    judged = ownership.judge(owner, found, fits)
+    judged = ownership.judge(owner, found, ownership.selected_by(owner))
     # One that no longer fits stays the owner's; it is only not part of the history.
     kept = ownership.Claim(judged.keep, judged.adopt, [])
     ties = ownership.Ties(resource)
@@ -121,13 +116,14 @@ async def _create(
             collisions += 1
 
 
-async def forget(context: Context, revisions: Sequence[Obj]) -> None:
-    for revision in revisions:
-        metadata = revision["metadata"]
+async def forget(context: Context, resource: Resource, history: Sequence[Obj]) -> None:
+    """Deletes old revisions, or the old replica sets that are a Deployment's revisions."""
+    for old in history:
+        metadata = old["metadata"]
         options = {"preconditions": {"uid": metadata["uid"]}}
         try:
             await context.kube.delete(
-                CONTROLLER_REVISIONS, metadata["name"], metadata["namespace"], options=options
+                resource, metadata["name"], metadata["namespace"], options=options
             )
         except NotFound:
             continue

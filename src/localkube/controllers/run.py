@@ -18,6 +18,7 @@ from kubeclient.events import Recorder
 from kubeclient.mirror import Key, Mirror, Mirrors, key_of
 from kubeclient.objects import Obj
 from kubeclient.resources import Resource
+from localkube.controllers.pods import controller_of
 from localkube.work_queue import WorkQueue
 
 log = logging.getLogger(__name__)
@@ -53,10 +54,9 @@ def controlled_by(kind: str) -> KeysOf:
     """Keys of the owner of that kind that manages the object."""
 
     def keys(obj: Obj, _: Context) -> Iterable[Key]:
-        metadata = obj["metadata"]
-        for owner in metadata.get("ownerReferences") or ():
-            if owner.get("controller") and owner["kind"] == kind:
-                yield metadata.get("namespace", ""), owner["name"]
+        owner = controller_of(obj)
+        if owner is not None and owner["kind"] == kind:
+            yield obj["metadata"].get("namespace", ""), owner["name"]
 
     return keys
 

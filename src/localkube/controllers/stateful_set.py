@@ -8,18 +8,19 @@ from kubeclient.events import NORMAL, WARNING
 from kubeclient.mirror import Key
 from kubeclient.objects import Obj
 from kubeclient.resources import CONTROLLER_REVISIONS, PODS, STATEFUL_SETS, VOLUME_CLAIMS, Resource
-from localkube.controllers import ownership, revisions, rollout
+from localkube.controllers import ownership, revisions
 from localkube.controllers import stateful_set_pods as pods
 from localkube.controllers.expectations import Expectations
 from localkube.controllers.pods import (
+    count_of,
     is_ready,
     is_terminating,
     label,
+    ready_since_s,
     seconds_to_available,
 )
 from localkube.controllers.run import Context, Controller, Watch, controlled_by
-from localkube.controllers.stateful_set_plan import Goal, Replica, plan
-from localkube.controllers.stateful_set_status import status_of
+from localkube.controllers.stateful_set_plan import Goal, Replica, plan, status_of
 
 _BURST = 100  # pods made at the same time
 _LATE_S = 1.0  # when the watch has not shown by then what we did
@@ -95,15 +96,15 @@ class _Set:
                 self._expect(STATEFUL_SETS, answer)
         live = {*names, *(replica.revision for replica in replicas.values())}
         limit = self.spec.get("revisionHistoryLimit", 10)
-        await revisions.forget(self.context, revisions.surplus(known, live, limit))
+        surplus = revisions.surplus(known, live, limit)
+        await revisions.forget(self.context, CONTROLLER_REVISIONS, surplus)
         return self._next_look()
 
     async def _members(self) -> dict[int, Obj]:
-        selector = ownership.selector_of(self.set)
+        is_selected = ownership.selected_by(self.set)
 
         def fits(pod: Obj) -> bool:
-            fitting = selector.matches(pod["metadata"].get("labels") or {})
-            return fitting and pods.ordinal_of(pod, self.set) is not None
+            return is_selected(pod) and pods.ordinal_of(pod, self.set) is not None
 
         found = ownership.candidates(self.context.of(PODS), self.set)
         judged = ownership.judge(self.set, found, fits)
@@ -145,7 +146,7 @@ class _Set:
     def _max_unavailable(self, given: int | str | None) -> int | None:
         if given is None:
             return None
-        return max(1, rollout.resolved(given, self.spec["replicas"], round_up=False))
+        return max(1, count_of(given, self.spec["replicas"], round_up=False))
 
     async def _act(self, replicas: Mapping[int, Replica], current: Obj, update: Obj) -> None:
         goal = self._goal(update)
@@ -286,7 +287,8 @@ class _Set:
         self.expectations.wrote(self.key, resource, answer, self.now.timestamp())
 
     def _seconds_to_available(self, pod: Obj) -> float | None:
-        return seconds_to_available(pod, self.spec.get("minReadySeconds", 0), self.now)
+        min_ready_s = self.spec.get("minReadySeconds", 0)
+        return seconds_to_available(ready_since_s(pod), min_ready_s, self.now.timestamp())
 
     def _next_look(self) -> float | None:
         """When a pod becomes available by time alone."""

@@ -1,11 +1,14 @@
-"""What a StatefulSet does next: which ordinals to create, delete or put right. Pure.
+"""What a StatefulSet does next, and its status: which ordinals to create, delete or repair. Pure.
 
-Ordered sets take one step at a time: no pod is made, scaled away or updated while an earlier one
-is not available. Parallel sets do everything at once but updates, which are counted either way.
+An ordered set takes one step at a time: no pod is created, scaled away or updated while a pod with
+a lower ordinal is not available. A parallel set does everything at once except updates, which are
+limited in both cases.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+
+from kubeclient.objects import Obj
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,4 +145,43 @@ def _update_one(goal: Goal, replicas: Mapping[int, Replica], down: range, todo: 
 def _is_old(goal: Goal, replica: Replica | None) -> bool:
     return (
         replica is not None and replica.revision != goal.update_revision and not replica.terminating
+    )
+
+
+def status_of(
+    stateful_set: Obj, replicas: Iterable[Replica], current: str, update: str, collisions: int
+) -> Obj:
+    found = list(replicas)
+    staying = [replica for replica in found if not replica.terminating]
+    counts = {
+        "readyReplicas": sum(replica.running_and_ready for replica in found),
+        "currentReplicas": sum(replica.revision == current for replica in staying),
+        "updatedReplicas": sum(replica.revision == update for replica in staying),
+    }
+    status: Obj = {
+        "observedGeneration": stateful_set["metadata"].get("generation", 0),
+        "replicas": len(found),
+        "availableReplicas": sum(r.running_and_ready and r.available for r in found),
+        "currentRevision": current,
+        "updateRevision": update,
+        "collisionCount": collisions,
+        **counts,
+    }
+    if _is_rolled_out(stateful_set, status):
+        status["currentRevision"] = update
+        status["currentReplicas"] = status["updatedReplicas"]
+    conditions = stateful_set.get("status", {}).get("conditions")
+    if conditions:
+        status["conditions"] = conditions
+    return {key: value for key, value in status.items() if value or key in _ALWAYS}
+
+
+_ALWAYS = ("replicas", "availableReplicas", "collisionCount")
+
+
+def _is_rolled_out(stateful_set: Obj, status: Mapping[str, object]) -> bool:
+    spec = stateful_set["spec"]
+    wanted = spec["replicas"]
+    return spec["updateStrategy"]["type"] == "RollingUpdate" and all(
+        status[count] == wanted for count in ("replicas", "readyReplicas", "updatedReplicas")
     )

@@ -108,7 +108,7 @@ def test_a_toleration_of_ones_own_is_replaced_only_by_its_like() -> None:
 def test_a_pod_is_new_by_its_revision_or_by_its_generation() -> None:
     made = pods.new_pod(daemon_set(), "n1", "abc")
     made["metadata"] |= {"name": "p", "uid": "u", "creationTimestamp": ""}
-    fact = pods.fact_of(made)
+    fact = pods.daemon_pod_of(made)
     assert fact.is_updated("abc", "")
     assert fact.is_updated("def", "3")  # of the same generation
     assert not fact.is_updated("def", "4")

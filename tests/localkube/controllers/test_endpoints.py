@@ -5,12 +5,12 @@ from typing import Any
 
 from kubeclient.objects import Obj
 from kubeclient.resources import ENDPOINT_SLICES, ENDPOINTS, PODS, SERVICES
-from localkube.controllers import endpoints, endpoints_removal
+from localkube.controllers import endpoints
 from localkube.controllers.endpoints import target_port
 from tests.localkube.controllers.desk import Desk, desk_for
 from tests.localkube.controllers.samples import pod
 
-CONTROLLERS = (endpoints.CONTROLLER, endpoints_removal.CONTROLLER)
+CONTROLLERS = (endpoints.CONTROLLER, endpoints.REMOVAL_CONTROLLER)
 
 
 def service(**spec: Any) -> Obj:

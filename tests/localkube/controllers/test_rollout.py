@@ -8,15 +8,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from localkube.controllers.rollout import (
+from localkube.controllers.deployment_sets import (
     Bounds,
     Size,
     bounds,
     new_size,
     old_sizes,
     proportional_sizes,
-    resolved,
 )
+from localkube.controllers.pods import count_of
 
 
 @pytest.mark.parametrize(
@@ -26,8 +26,8 @@ from localkube.controllers.rollout import (
 def test_shares_are_rounded_up_for_surge_and_down_for_absence(
     value: int | str, total: int, up: int, down: int
 ) -> None:
-    assert resolved(value, total, round_up=True) == up
-    assert resolved(value, total, round_up=False) == down
+    assert count_of(value, total, round_up=True) == up
+    assert count_of(value, total, round_up=False) == down
 
 
 @pytest.mark.parametrize(
