@@ -22,7 +22,7 @@ from localkube.controllers.run import Context, Controller, Watch, controlled_by
 
 async def reconcile(key: Key, context: Context) -> float | None:
     cron_job = context.of(CRON_JOBS).get(key[1], key[0])
-    return None if cron_job is None else await _Clock(cron_job, context).step()
+    return None if cron_job is None else await _CronJob(cron_job, context).step()
 
 
 CONTROLLER = Controller(
@@ -33,8 +33,8 @@ CONTROLLER = Controller(
 )
 
 
-class _Clock:
-    """One look at one CronJob."""
+class _CronJob:
+    """One reconcile of one CronJob."""
 
     def __init__(self, cron_job: Obj, context: Context) -> None:
         self.cron_job = cron_job
@@ -60,7 +60,7 @@ class _Clock:
     def _say(self, kind: str, reason: str, text: str) -> None:
         self.context.events.event(self.cron_job, kind, reason, text)
 
-    # -- the jobs that there are ---------------------------------------------------------------
+    # -- existing Jobs -------------------------------------------------------------------------
 
     async def _review(self, jobs: list[Obj]) -> None:
         known = {job["metadata"]["uid"] for job in jobs}
@@ -89,7 +89,7 @@ class _Clock:
             self.last_success = max(self.last_success or completed, completed)
 
     async def _exists(self, active: Obj) -> bool:
-        """Asked of the server: the mirror may be late."""
+        """Asks the API server, because the mirror may be late."""
         try:
             job = await self.context.kube.get(JOBS, active["name"], active["namespace"])
         except NotFound:
@@ -117,7 +117,7 @@ class _Clock:
             self._say(NORMAL, "SuccessfulDelete", f"Deleted job {metadata['name']}")
         self._forget(metadata["uid"])
 
-    # -- the next one --------------------------------------------------------------------------
+    # -- the next Job --------------------------------------------------------------------------
 
     async def _start_if_due(self) -> float | None:
         if is_terminating(self.cron_job):
@@ -164,7 +164,7 @@ class _Clock:
             return False
         name = job_name(self.cron_job, time)
         if any(active["name"] == name for active in self.active):
-            return False  # times of the same minute are one
+            return False  # the Job of this minute has been created already
         if self.spec.get("concurrencyPolicy") == "Forbid" and self.active:
             text = (
                 "Not starting job because prior execution is running and concurrency policy is "
@@ -215,7 +215,7 @@ _SCHEDULED = "batch.kubernetes.io/cronjob-scheduled-timestamp"
 
 
 def job_name(cron_job: Obj, time: datetime.datetime) -> str:
-    """The same time, the same name: so nothing is started twice."""
+    """The name depends on the scheduled minute only, so that no Job is created twice."""
     return f"{cron_job['metadata']['name']}-{int(time.timestamp()) // 60}"
 
 
@@ -258,7 +258,7 @@ def ending(job: Obj) -> str:
 
 
 def surplus(cron_job: Obj, jobs: Sequence[Obj]) -> list[Obj]:
-    """Finished ones beyond what is to be kept, oldest first."""
+    """The finished Jobs beyond the history limits, oldest first."""
     spec = cron_job["spec"]
     limits = {
         "Complete": spec.get("successfulJobsHistoryLimit"),

@@ -29,16 +29,20 @@ from localkube.placement import NodeOffer, node_offer
 
 
 class Backoff:
+    """Exponential backoff by key."""
+
     def __init__(self, first_s: float, longest_s: float) -> None:
         self._first_s = first_s
         self._longest_s = longest_s
-        self._known: dict[tuple[str, ...], tuple[float, float]] = {}  # delay, since when
+        self._known: dict[
+            tuple[str, ...], tuple[float, float]
+        ] = {}  # delay in seconds, and its start
 
     def next(self, key: tuple[str, ...], now_s: float) -> None:
-        """It is tried now; the next time has to wait longer."""
+        """Records an attempt; the next one has to wait longer."""
         delay_s, since_s = self._known.get(key, (0.0, now_s))
         if now_s - since_s > 2 * self._longest_s:
-            delay_s = 0.0  # so long ago that it does not count
+            delay_s = 0.0  # the last attempt is long ago: start again
         longer_s = min(2 * delay_s, self._longest_s) or self._first_s
         self._known[key] = longer_s, now_s
         if len(self._known) > 10_000:
@@ -53,18 +57,19 @@ class Backoff:
         self._known = {k: v for k, v in self._known.items() if now_s - v[1] <= limit_s}
 
 
-BURST = 250  # pods made or removed in one go
-_LATE_S = 1.0  # when the watch has not shown by then what we did
+BURST = 250  # pods created or deleted in one reconcile
+_LATE_S = 1.0  # until the next look, while the mirrors do not show our own writes yet
 
 
 class _Nodes:
-    """The nodes as far as they matter here. A heartbeat is no change."""
+    """What DaemonSets need to know of the nodes. A heartbeat does not change it, so that the status
+    posts of thousands of nodes do not reconcile every DaemonSet."""
 
     def __init__(self) -> None:
         self.known: dict[str, NodeOffer] = {}
 
     def keys(self, node: Obj, context: Context) -> Iterable[Key]:
-        """For a Watch: all sets, when a node has really changed."""
+        """For a Watch: all DaemonSets, if what the node offers has changed."""
         name = node["metadata"]["name"]
         current = context.of(NODES).get(name)
         before = self.known.pop(name, None)
@@ -78,7 +83,7 @@ class _Nodes:
 
 @dataclass(frozen=True, slots=True)
 class _Tools:
-    """What the controller keeps from one look to the next."""
+    """What the controller keeps from one reconcile to the next."""
 
     expectations: Expectations
     nodes: _Nodes
@@ -121,7 +126,7 @@ def controller() -> Controller:
 
 
 class _Set:
-    """One look at one set."""
+    """One reconcile of one DaemonSet."""
 
     def __init__(self, daemon_set: Obj, key: Key, context: Context, tools: _Tools) -> None:
         self.set = daemon_set
@@ -144,7 +149,7 @@ class _Set:
         self.suffix = label(current, revisions.POD_LABEL) or current["metadata"]["name"]
         self.found = {pod.name: pod for pod in await self._claimed()}
         daemons = self._daemons()
-        seen = self._has_seen_its_doings()
+        seen = self._sees_own_writes()
         failure: KubeError | None = None
         if seen:
             failure = await self._act(daemons)
@@ -161,17 +166,17 @@ class _Set:
         selector = ownership.selector_of(self.set)
         mirror, namespace = self.context.of(PODS), self.set["metadata"]["namespace"]
         own = self.tools.pods_of.of(self.set["metadata"]["uid"])
-        strangers = [mirror.get(f.name, namespace) for f in own if not selector.matches(f.labels)]
+        unselected = [mirror.get(p.name, namespace) for p in own if not selector.matches(p.labels)]
         found = ownership.orphans(mirror, self.set)
         judged = ownership.judge(self.set, found, ownership.selected_by(self.set))
-        judged.release.extend(pod for pod in strangers if pod is not None)
+        judged.release.extend(pod for pod in unselected if pod is not None)
         ties = ownership.Ties(DAEMON_SETS)
         adopted = await ownership.claim(self.context, self.set, ties, PODS, judged)
         kept = [pod for pod in own if selector.matches(pod.labels)]
         return kept + [pods.daemon_pod_of(pod) for pod in adopted]
 
     def _daemons(self) -> dict[str, list[Daemon]]:
-        """By node. What has ended and only waits to be removed is nobody's concern."""
+        """By node. Leaves out pods that have ended and are being deleted."""
         generation = pods.template_generation(self.set)
         daemons: dict[str, list[Daemon]] = {}
         for _, pod in sorted(self.found.items()):
@@ -192,7 +197,7 @@ class _Set:
             created=pod.created,
         )
 
-    def _has_seen_its_doings(self) -> bool:
+    def _sees_own_writes(self) -> bool:
         alive = {pod.uid for pod in self.found.values() if not pod.terminating}
         return self.tools.expectations.met(self.key, self.context.of, alive, self.now_s)
 
@@ -278,7 +283,7 @@ class _Set:
         return pod.seconds_to_available(self.spec.get("minReadySeconds", 0), self.now_s)
 
     def _next_look(self, seen: bool) -> float | None:
-        """When a pod becomes available by time alone, or a failed one may be replaced."""
+        """When the next pod becomes available by time alone, or a failed pod may be replaced."""
         waits = [self._seconds_to_available(pod) for pod in self.found.values()]
         waits += [self._waits(f.node) for f in self.found.values() if f.phase == "Failed"]
         if not seen:

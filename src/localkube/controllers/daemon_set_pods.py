@@ -21,7 +21,7 @@ from localkube.placement import NodeDemand, NodeOffer, node_demand
 _TEMPLATE_GENERATION = "deprecated.daemonset.template.generation"
 _GENERATION_LABEL = "pod-template-generation"
 _REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
-# Trouble of the node that daemons live with.
+# Taints of node problems that daemons tolerate.
 _TOLERATED = (
     ("node.kubernetes.io/not-ready", "NoExecute"),
     ("node.kubernetes.io/unreachable", "NoExecute"),
@@ -34,7 +34,7 @@ _TOLERATED_BY_HOST_NETWORK = ("node.kubernetes.io/network-unavailable", "NoSched
 
 
 def tolerations(spec: Obj) -> list[Obj]:
-    """The template's own, and those of daemons in place of any like them."""
+    """Those of the template, and those of every daemon, which replace equal ones."""
     wanted = [*_TOLERATED, *([_TOLERATED_BY_HOST_NETWORK] if spec.get("hostNetwork") else [])]
     added = [{"key": key, "operator": "Exists", "effect": effect} for key, effect in wanted]
     own = list(spec.get("tolerations") or ())
@@ -71,7 +71,8 @@ def fit(demand: NodeDemand, node: NodeOffer) -> Fit:
 
 
 def new_pod(daemon_set: Obj, node: str, suffix: str) -> Obj:
-    """`suffix`: of the present revision. The scheduler binds it to the one node that it names."""
+    """`suffix`: of the current revision. The affinity names one node, and the scheduler binds the
+    pod to it."""
     template = daemon_set["spec"]["template"]
     pod = pod_from_template(daemon_set, DAEMON_SETS, template)
     labels = {**(pod["metadata"].get("labels") or {}), POD_LABEL: suffix}
@@ -95,7 +96,7 @@ def new_pod(daemon_set: Obj, node: str, suffix: str) -> Obj:
 
 
 def node_of(pod: Obj) -> str:
-    """The node that it runs on or waits for."""
+    """The node that the pod runs on, or that its affinity names."""
     spec = pod["spec"]
     if spec.get("nodeName"):
         return str(spec["nodeName"])

@@ -1,4 +1,5 @@
-"""Deployment: one replica set per version of its template, and the way from one to the next."""
+"""The Deployment controller: one replica set per version of the template, and the rollout from one
+to the next."""
 
 from kubeclient.errors import AlreadyExists, KubeError
 from kubeclient.events import NORMAL, WARNING
@@ -37,7 +38,7 @@ def controller() -> Controller:
 
 
 class _Rollout:
-    """One look at one deployment. `sets` come oldest first."""
+    """One reconcile of one Deployment. `sets` come oldest first."""
 
     def __init__(self, deployment: Obj, context: Context) -> None:
         self.deployment = deployment
@@ -89,7 +90,8 @@ class _Rollout:
         return await self._write_status(rolling_out=True)
 
     async def _roll(self) -> bool:
-        """Whether a step was made; the next one waits until this one shows."""
+        """One step of a rolling update. True: a size has changed, and the next step waits until the
+        mirrors show it."""
         new = self.new or await self._create_new()
         size, old = self._size(new), [self._size(each) for each in self.old]
         if await self._scale(new, sets.new_size(self.limits, size, old)):
@@ -102,7 +104,8 @@ class _Rollout:
         return bool(smaller)
 
     async def _recreate(self) -> bool:
-        """Everything old goes before anything new comes."""
+        """Deletes all old pods before it creates new ones. True: a size has changed, or old pods
+        are left."""
         running = [each for each in self.old if each["spec"]["replicas"]]
         for replica_set in running:
             await self._scale(replica_set, 0)
@@ -120,7 +123,7 @@ class _Rollout:
         )
 
     async def _rescale(self) -> None:
-        """A new size and no new version: everybody grows or shrinks in place."""
+        """The Deployment was resized or is paused: changes sizes, but does not roll out."""
         active = [each for each in self.sets if each["spec"]["replicas"]]
         if len(active) <= 1:
             only = active[0] if active else self.new or (self.sets[-1] if self.sets else None)
@@ -144,7 +147,8 @@ class _Rollout:
         return max(map(sets.revision_of, self.old), default=0) + 1
 
     async def _refresh_new(self, new: Obj) -> None:
-        """The new set has the highest number, the deployment's annotations, and vice versa."""
+        """Gives the new replica set the highest revision number and the Deployment's annotations,
+        and the Deployment its number."""
         known = new["metadata"].get("annotations") or {}
         wanted = sets.annotations(self.deployment, known, self._next_revision())
         min_ready_s = self.spec.get("minReadySeconds", 0)
@@ -163,7 +167,7 @@ class _Rollout:
     async def _set_revision(self, revision: int) -> None:
         if annotation(self.deployment, sets.REVISION) != str(revision):
             metadata = self.deployment["metadata"]
-            # Through this door it does not count as a change of what is wanted.
+            # Through the status subresource, so that the Deployment's generation does not change.
             path = DEPLOYMENTS.path(metadata["namespace"], metadata["name"], "status")
             patch = {"metadata": {"annotations": {sets.REVISION: str(revision)}}}
             self.deployment = await self.context.kube.patch(path, patch)
@@ -194,7 +198,8 @@ class _Rollout:
         return self.new
 
     async def _taken_name(self, name: str, collisions: int, error: AlreadyExists) -> Obj:
-        """Ours already, and the mirror late; or another template with the same hash."""
+        """The name exists. Either we created it and the mirror is late: take it. Or another
+        template has the same hash: count the collision, which changes the next name."""
         namespace = self.deployment["metadata"]["namespace"]
         found = await self.context.kube.get(REPLICA_SETS, name, namespace)
         mine = controller_uid(found) == self.deployment["metadata"]["uid"]
@@ -205,7 +210,8 @@ class _Rollout:
         raise error
 
     async def _scale(self, replica_set: Obj, size: int) -> bool:
-        """Whether the size has changed; for what it was chosen is noted either way."""
+        """True: the size has changed. The annotations note in any case for which size of the
+        Deployment it was chosen."""
         was, metadata = replica_set["spec"]["replicas"], replica_set["metadata"]
         known = metadata.get("annotations") or {}
         noted = sets.with_sizes(known, self.deployment)
@@ -235,7 +241,7 @@ class _Rollout:
         surplus = sets.to_forget(self.deployment, self.old)
         await revisions.forget(self.context, REPLICA_SETS, surplus)
 
-    # -- afterwards ----------------------------------------------------------------------------
+    # -- status --------------------------------------------------------------------------------
 
     async def _write_status(self, *, rolling_out: bool = False) -> Obj:
         status = deployment_status.counts(self.deployment, self.new, self.sets)

@@ -30,7 +30,7 @@ class Bounds:
 
 @dataclass(frozen=True, slots=True)
 class Size:
-    """A replica set as the rollout sees it."""
+    """What the rollout needs of a replica set."""
 
     name: str
     wanted: int  # spec.replicas
@@ -39,7 +39,8 @@ class Size:
 
 
 def bounds(replicas: int, max_surge: int | str, max_unavailable: int | str) -> Bounds:
-    """Percentages of the size: surge rounded up, unavailable down; both zero would never move."""
+    """Percentages of the size: surge is rounded up, unavailable down. If both are zero, one pod may
+    be unavailable, or the rollout would never move."""
     surge = count_of(max_surge, replicas, round_up=True)
     unavailable = count_of(max_unavailable, replicas, round_up=False)
     if surge == 0 and unavailable == 0:
@@ -56,14 +57,13 @@ def new_size(limits: Bounds, new: Size, old: Sequence[Size]) -> int:
 
 
 def old_sizes(limits: Bounds, new: Size, old: Sequence[Size]) -> dict[str, int]:
-    """How large each old replica set should be now; those that stay are left out. `old` comes
-    oldest first."""
+    """The new size of each old replica set whose size changes. `old` comes oldest first."""
     total = new.wanted + sum(size.wanted for size in old)
     spare = total - limits.least - (new.wanted - new.available)
     if spare <= 0:
         return {}
     sizes = {size.name: size.wanted for size in old}
-    # First the pods that serve nobody: taking them away costs no availability.
+    # First the pods that are not available: deleting them costs no availability.
     for size in old:
         broken = min(spare, size.wanted - size.available)
         if broken > 0:
@@ -79,11 +79,11 @@ def old_sizes(limits: Bounds, new: Size, old: Sequence[Size]) -> dict[str, int]:
 
 
 def proportional_sizes(limits: Bounds, sets: Sequence[Size]) -> dict[str, int]:
-    """A deployment resized in mid-rollout: every replica set grows or shrinks by its share, and
-    what rounding leaves goes to the largest. `sets` come oldest first."""
+    """For a Deployment that is resized during a rollout: every replica set grows or shrinks by its
+    share, and the largest takes what rounding leaves. `sets` come oldest first."""
     allowed = limits.most if limits.replicas else 0
     to_add = allowed - sum(size.wanted for size in sets)
-    # Of equal ones, the newer grow first and the older shrink first.
+    # Of equal sizes, the newer set grows first and the older one shrinks first.
     age = -1 if to_add > 0 else 1
     order = sorted(enumerate(sets), key=lambda place: (-place[1].wanted, age * place[0]))
     sizes: dict[str, int] = {}
@@ -104,7 +104,7 @@ def _share(limits: Bounds, size: Size) -> int:
         return -size.wanted
     if not size.made_for:
         return 0
-    # Rounded half up: round() would go to the even neighbour.
+    # Rounded half up, as in Kubernetes: round() would round half to even.
     doubled = 2 * size.wanted * limits.most + size.made_for
     return doubled // (2 * size.made_for) - size.wanted
 
@@ -137,7 +137,7 @@ def limits_of(deployment: Obj) -> Bounds:
 
 
 def template_of(obj: Obj) -> Obj:
-    """The template as the deployment has it: without the label that was added."""
+    """The template without the hash label, which only replica sets have."""
     template: Obj = obj["spec"]["template"]
     metadata = template.get("metadata") or {}
     labels = {k: v for k, v in (metadata.get("labels") or {}).items() if k != HASH_LABEL}
@@ -149,7 +149,8 @@ def age(replica_set: Obj) -> tuple[str, str]:
 
 
 def new_of(deployment: Obj, sets: Sequence[Obj]) -> Obj | None:
-    """`sets` come oldest first; of several that fit, the oldest it is, always the same."""
+    """The replica set of the current template: the oldest, if there are several. `sets` come oldest
+    first."""
     wanted = template_of(deployment)
     return next((each for each in sets if template_of(each) == wanted), None)
 
@@ -171,7 +172,7 @@ def size_of(replica_set: Obj, deployment: Obj) -> Size:
 
 
 def was_resized(deployment: Obj, sets: Sequence[Obj]) -> bool:
-    """Since the sizes of its active replica sets were chosen."""
+    """Whether the Deployment has another size than when its active replica sets were sized."""
     wanted = str(deployment["spec"]["replicas"])
     return any(
         annotation(each, _DESIRED) not in ("", wanted) for each in sets if each["spec"]["replicas"]
@@ -179,7 +180,7 @@ def was_resized(deployment: Obj, sets: Sequence[Obj]) -> bool:
 
 
 def is_saturated(deployment: Obj, replica_set: Obj | None) -> bool:
-    """Everybody agrees that it is the whole deployment, and it is up."""
+    """Whether this replica set has all wanted pods, and all of them are available."""
     if replica_set is None:
         return False
     wanted = deployment["spec"]["replicas"]
@@ -216,8 +217,8 @@ def new_replica_set(deployment: Obj, revision: int, size: int, collisions: int) 
 
 
 def annotations(deployment: Obj, known: Obj, revision: int) -> Obj:
-    """What the new replica set carries: the deployment's annotations and its own number. One
-    that comes back under a new number keeps the old ones on record."""
+    """The annotations of the new replica set: those of the Deployment, and its revision number. A
+    replica set that gets a new number (rollback) keeps its old numbers in the history."""
     own = deployment["metadata"].get("annotations") or {}
     found = {**known, **{k: v for k, v in own.items() if k not in _NOT_COPIED}}
     had = known.get(REVISION, "")
@@ -238,13 +239,13 @@ def _longer_history(history: str, revision: str) -> str:
 
 
 def with_sizes(found: Obj, deployment: Obj) -> Obj:
-    """Annotations that say for what size of the deployment a size was chosen."""
+    """Adds the size of the Deployment for which the replica set was sized."""
     limits = limits_of(deployment)
     return {**found, _DESIRED: str(limits.replicas), _MAX: str(limits.most)}
 
 
 def to_forget(deployment: Obj, old: Sequence[Obj]) -> list[Obj]:
-    """Of the old replica sets, the idle ones beyond what the history may hold."""
+    """The oldest replica sets beyond revisionHistoryLimit, if they have no pods."""
     limit = deployment["spec"].get("revisionHistoryLimit", 10)
     staying = [each for each in old if "deletionTimestamp" not in each["metadata"]]
     oldest = sorted(staying, key=lambda each: (revision_of(each), age(each)))

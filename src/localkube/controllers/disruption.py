@@ -1,4 +1,5 @@
-"""PodDisruptionBudgets: how many of their pods are healthy, and how many may be disturbed now."""
+"""The status of PodDisruptionBudgets: how many pods are healthy, and how many may be evicted
+now."""
 
 import datetime
 from collections.abc import Iterable
@@ -25,7 +26,8 @@ from localkube.controllers.pods import (
 )
 from localkube.controllers.run import Context, Controller, Watch
 
-# An eviction that was charged and whose pod is still there after this long did not happen.
+# The API server notes an eviction in `disruptedPods` before it deletes the pod. If the pod is still
+# there after this long, the eviction did not happen.
 _FORGET_AFTER_S = 120.0
 _BY_NAMESPACE = "namespace"
 
@@ -69,13 +71,13 @@ CONTROLLER = Controller(
 )
 
 
-def _still_disrupted(charged: Obj, pods: list[Obj], now: datetime.datetime) -> Obj:
-    """Evictions that the API server has charged and whose pods are not yet seen to go."""
+def _still_disrupted(noted: Obj, pods: list[Obj], now: datetime.datetime) -> Obj:
+    """Evictions noted by the API server, whose pods the mirror does not show as terminating yet."""
     there = {pod["metadata"]["name"] for pod in pods if not is_terminating(pod)}
     limit = datetime.timedelta(seconds=_FORGET_AFTER_S)
     return {
         name: since
-        for name, since in charged.items()
+        for name, since in noted.items()
         if name in there and now - parse_time(since) < limit
     }
 
@@ -120,8 +122,8 @@ _OWNERS: dict[str, Resource] = {
 
 
 def _wanted_by_owners(pods: list[Obj], context: Context) -> int:
-    """Replicas of the workloads that own the pods, each counted once. Pods that belong to nobody
-    count as none, as in Kubernetes: a share of them says nothing."""
+    """The sum of spec.replicas of the workloads that own the pods. Pods without an owner count as
+    none, as in Kubernetes: a percentage needs a wanted number of pods."""
     wanted: dict[str, int] = {}
     for pod in pods:
         namespace, owner = pod["metadata"]["namespace"], controller_of(pod)

@@ -1,4 +1,4 @@
-"""EndpointSlices and Endpoints of Services with a selector: which pods stand behind a Service."""
+"""EndpointSlices and Endpoints of Services with a selector: the addresses of their pods."""
 
 import contextlib
 from collections.abc import Iterable
@@ -87,7 +87,7 @@ def _has_address(pod: Obj) -> bool:
 
 
 def target_port(service_port: Obj, pod: Obj) -> int | None:
-    """The number behind the service's targetPort, which may be the name of a container's port."""
+    """The number of the targetPort, which may be the name of a container's port."""
     wanted = service_port.get("targetPort", service_port["port"])
     if isinstance(wanted, int):
         return wanted
@@ -201,7 +201,7 @@ async def _write_slice(
 
 
 async def _write_endpoints(service: Obj, pods: list[Obj], context: Context) -> None:
-    """The older form of the same; clients from before 1.21 read it."""
+    """Endpoints hold the same addresses, for clients from before Kubernetes 1.21."""
     metadata = service["metadata"]
     subsets: dict[tuple[tuple[str, str, int], ...], Obj] = {}
     for pod in pods:
@@ -239,6 +239,7 @@ async def _write_endpoints(service: Obj, pods: list[Obj], context: Context) -> N
 
 
 async def _remove_with_service(key: Key, context: Context) -> float | None:
+    """Endpoints have no owner reference, so garbage collection does not delete them."""
     namespace, name = key
     known = context.of(ENDPOINTS).get(name, namespace)
     ours = ((known or {}).get("metadata", {}).get("labels") or {}).get(

@@ -1,7 +1,7 @@
-"""LoadBalancer services: a loopback address of their own, and a real TCP proxy to their pods.
+"""Services of type LoadBalancer: each gets a loopback address and a TCP proxy to its pods.
 
-Where a port may not be bound (below 1024, without the right), a free one is taken instead and
-shown: in the annotation, in an event, and by `kubectl get service`'s external address with it.
+If this user may not bind a port (below 1024), another port is bound instead. An annotation and an
+event of the Service say which one.
 """
 
 import asyncio
@@ -30,12 +30,12 @@ Dial = Callable[[str, str, int], Awaitable[Connection]]
 
 _CHUNK = 64 * 1024
 _ADDRESSES_TRIED = 250
-_SHARED = "127.0.0.1"  # where services go that cannot have an address of their own
+_SHARED = "127.0.0.1"  # for Services that cannot have an address of their own
 
 
 @dataclass(slots=True)
 class _Front:
-    """What listens for one service."""
+    """The listening sockets of one Service."""
 
     address: str
     annotation: str  # on the service: which port is served on which other port
@@ -108,7 +108,7 @@ async def _serve(
 
 
 async def _claim_address(service: Obj, ports: list[int], taken: set[str]) -> str | None:
-    """The address that it had before a restart, or the first where nobody else listens."""
+    """The address that the Service had before a restart, or the first one that is free."""
     known = (service.get("status", {}).get("loadBalancer") or {}).get("ingress") or ()
     said: list[str | None] = [
         service["spec"].get("loadBalancerIP"),
@@ -123,7 +123,8 @@ async def _claim_address(service: Obj, ports: list[int], taken: set[str]) -> str
 
 
 def is_loopback(address: str) -> bool:
-    """Nothing here is ever offered to other machines, whatever a service asks for."""
+    """Whatever a Service asks for, it listens on loopback only: nothing is open to other
+    machines."""
     try:
         return ipaddress.IPv4Address(address).is_loopback
     except ValueError:
@@ -131,7 +132,7 @@ def is_loopback(address: str) -> bool:
 
 
 def _can_bind(address: str) -> bool:
-    """Some systems have no other loopback address than the first."""
+    """Some systems (macOS) have no loopback address but 127.0.0.1."""
     with socket.socket() as probe:
         try:
             probe.bind((address, 0))
@@ -176,7 +177,7 @@ async def _listen(front: _Front, port: int, key: Key, context: Context, dial: Di
 
 
 def _bound_before(service: Obj | None, port: int, annotation: str) -> list[int]:
-    """The port that stood in for it before a restart: people have it in their bookmarks."""
+    """The other port on which this port was served before a restart: people have bookmarks."""
     annotations = (service or {}).get("metadata", {}).get("annotations") or {}
     pairs = annotations.get(annotation, "").split(",")
     found = dict(pair.split("=", 1) for pair in pairs if "=" in pair)
@@ -187,7 +188,7 @@ def _bound_before(service: Obj | None, port: int, annotation: str) -> list[int]:
 async def _connect(
     key: Key, port: int, front: _Front, context: Context, dial: Dial
 ) -> Connection | None:
-    """To the next ready pod in turn that takes the connection."""
+    """Connects to a ready pod, round robin; tries the next pod if one refuses."""
     service = context.of(SERVICES).get(key[1], key[0])
     if service is None:
         return None
@@ -201,7 +202,7 @@ async def _connect(
             continue
         try:
             return await dial(pod["spec"]["nodeName"], pod["metadata"]["uid"], number)
-        except Exception as error:  # noqa: BLE001  # refused here: the next pod may take it
+        except Exception as error:  # noqa: BLE001  # the next pod may accept
             log.debug("pod not reached", extra={"error": str(error)})
     return None
 
@@ -220,7 +221,7 @@ async def _forward(
             tasks.create_task(_upload(reader, connection))
             tasks.create_task(_download(connection, writer))
     except* OSError:
-        pass  # one side hung up
+        pass  # one side closed the connection
     finally:
         if connection is not None:
             with contextlib.suppress(OSError):

@@ -44,7 +44,7 @@ class ReplicaPod(msgspec.Struct, frozen=True, gc=False):
     labels: dict[str, str]
     node: str
     active: bool
-    leaving: bool  # on its way out, and not yet ended
+    leaving: bool  # terminating, and not ended yet
     standing: Standing
 
     @property
@@ -71,8 +71,8 @@ def replica_pod_of(pod: Obj) -> ReplicaPod:
     )
 
 
-BURST = 500  # pods made or removed in one go
-_LATE_S = 1.0  # when the watch has not shown by then what we did
+BURST = 500  # pods created or deleted in one reconcile
+_LATE_S = 1.0  # until the next look, while the mirrors do not show our own writes yet
 
 
 def controllers() -> list[Controller]:
@@ -104,7 +104,7 @@ def _controller(name: str, resource: Resource) -> Controller:
 
 
 class _Replicas:
-    """One look at one set."""
+    """One reconcile of one set."""
 
     def __init__(
         self,
@@ -130,9 +130,10 @@ class _Replicas:
         active = [pod for pod in fitting if pod.active]
         active += await self._adopted()
         if len(fitting) < len(own):
-            strangers = [f for f in own if f.active and not selector.matches(f.labels)]
-            await self._let_go(strangers)
-        seen = self._has_seen_its_doings(active)
+            # Somebody has changed their labels: they become orphans.
+            unselected = [p for p in own if p.active and not selector.matches(p.labels)]
+            await self._release(unselected)
+        seen = self._sees_own_writes(active)
         failure: KubeError | None = None
         if seen and not is_terminating(self.owner):
             failure = await self._correct(active)
@@ -141,7 +142,7 @@ class _Replicas:
             raise failure
         return self._next_look(active, seen)
 
-    # -- whose are they? -----------------------------------------------------------------------
+    # -- which pods belong to the set ----------------------------------------------------------
 
     async def _adopted(self) -> list[ReplicaPod]:
         selector = ownership.selector_of(self.owner)
@@ -155,9 +156,9 @@ class _Replicas:
             for pod in await self._claim(ownership.judge(self.owner, found, fits))
         ]
 
-    async def _let_go(self, strangers: list[ReplicaPod]) -> None:
+    async def _release(self, unselected: list[ReplicaPod]) -> None:
         if not is_terminating(self.owner):
-            await self._claim(ownership.Claim([], [], self._pods(strangers)))
+            await self._claim(ownership.Claim([], [], self._pods(unselected)))
 
     async def _claim(self, judged: ownership.Claim) -> list[Obj]:
         ties = ownership.Ties(self.resource)
@@ -168,11 +169,11 @@ class _Replicas:
         found = (mirror.get(name, namespace) for namespace, name in (f.key for f in pods))
         return [pod for pod in found if pod is not None]
 
-    def _has_seen_its_doings(self, active: list[ReplicaPod]) -> bool:
+    def _sees_own_writes(self, active: list[ReplicaPod]) -> bool:
         alive = {pod.uid for pod in active}
         return self.expectations.met(self.key, self.context.of, alive, self.now.timestamp())
 
-    # -- how many? -----------------------------------------------------------------------------
+    # -- create or delete ----------------------------------------------------------------------
 
     async def _correct(self, active: list[ReplicaPod]) -> KubeError | None:
         difference = self.owner["spec"].get("replicas", 1) - len(active)
@@ -202,7 +203,8 @@ class _Replicas:
         return sorted(active, key=rank)[:count]
 
     def _relatives(self) -> list[ReplicaPod]:
-        """Active pods of all sets with the same owner: those of one deployment."""
+        """The active pods of all sets of one Deployment: a node that has many of them loses one
+        first."""
         uids, owner = [self.uid], controller_uid(self.owner)
         if owner:
             sets = self.context.of(self.resource).by(ownership.BY_CONTROLLER, owner)
@@ -210,6 +212,7 @@ class _Replicas:
         return [pod for uid in uids for pod in self.pods.of(uid) if pod.active]
 
     async def _delete(self, surplus: list[ReplicaPod]) -> KubeError | None:
+        # Before the requests: the mirror may show the deletions before the last answer is here.
         for pod in surplus:
             self.expectations.deleted(self.key, pod.uid, self.now.timestamp())
         doomed = [delete_pod(self.context, self.owner, f.key[1], f.uid) for f in surplus]
@@ -220,7 +223,7 @@ class _Replicas:
             return error
         return None
 
-    # -- afterwards ----------------------------------------------------------------------------
+    # -- status --------------------------------------------------------------------------------
 
     async def _write_status(
         self, active: list[ReplicaPod], leaving: int, failure: KubeError | None
@@ -249,7 +252,7 @@ def status_of(
     failure: KubeError | None,
     now: datetime.datetime,
 ) -> Obj:
-    """`terminating`: None where the kind does not tell."""
+    """`terminating`: None for ReplicationControllers, whose status has no such field."""
     spec, now_s = owner["spec"], now.timestamp()
     min_ready_s = spec.get("minReadySeconds", 0)
     wanted = (spec["template"].get("metadata") or {}).get("labels") or {}
@@ -275,7 +278,7 @@ def status_of(
 def _conditions(
     owner: Obj, active: int, failure: KubeError | None, now: datetime.datetime
 ) -> list[Obj]:
-    """A failure stays in the words in which it was first met, until it is over."""
+    """A failure keeps the message of its first occurrence until it is over."""
     known: list[Obj] = owner.get("status", {}).get("conditions") or []
     if failure is None:
         return [condition for condition in known if condition["type"] != FAILURE]

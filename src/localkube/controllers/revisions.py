@@ -1,8 +1,7 @@
 """ControllerRevisions: the versions of a template that a StatefulSet or DaemonSet has had.
 
-`data` is the strategic patch that `kubectl rollout undo` sends to bring a version back. A version
-that comes back keeps its name and gets the next number.
-"""
+`data` is the strategic merge patch that `kubectl rollout undo` sends to restore a version. A
+version that is restored keeps its revision object, which gets the next number."""
 
 from collections.abc import Sequence, Set
 
@@ -23,7 +22,7 @@ def data_of(owner: Obj) -> Obj:
 
 
 def template_of(revision: Obj, owner: Obj) -> Obj:
-    """The template that the revision stands for; the owner's present one if it has none."""
+    """The template in the revision; the owner's current one if the revision has none."""
     spec = (revision.get("data") or {}).get("spec") or {}
     template = spec.get("template") or owner["spec"]["template"]
     return {key: value for key, value in template.items() if key != "$patch"}
@@ -65,7 +64,7 @@ def new_revision(owner: Obj, resource: Resource, number: int, collisions: int) -
 
 
 def surplus(revisions: Sequence[Obj], live: Set[str], limit: int) -> list[Obj]:
-    """Those to forget: not in use, and beyond what the history may hold. Oldest first."""
+    """The oldest revisions beyond the limit of the history. Revisions in use do not count."""
     history = [r for r in ordered(revisions) if r["metadata"]["name"] not in live]
     return history[: max(0, len(history) - limit)]
 
@@ -74,10 +73,10 @@ def surplus(revisions: Sequence[Obj], live: Set[str], limit: int) -> list[Obj]:
 
 
 async def claimed(context: Context, owner: Obj, resource: Resource) -> list[Obj]:
-    """The owner's revisions, oldest first, after adopting what it may adopt."""
+    """The owner's revisions, oldest first. Adopts orphans that match its selector."""
     found = ownership.candidates(context.of(CONTROLLER_REVISIONS), owner)
     judged = ownership.judge(owner, found, ownership.selected_by(owner))
-    # One that no longer fits stays the owner's; it is only not part of the history.
+    # A revision whose labels no longer match keeps its owner; it is just not part of the history.
     kept = ownership.Claim(judged.keep, judged.adopt, [])
     ties = ownership.Ties(resource)
     return ordered(await ownership.claim(context, owner, ties, CONTROLLER_REVISIONS, kept))
@@ -86,8 +85,8 @@ async def claimed(context: Context, owner: Obj, resource: Resource) -> list[Obj]
 async def current(
     context: Context, owner: Obj, resource: Resource, known: Sequence[Obj], collisions: int
 ) -> tuple[Obj, int]:
-    """The revision of the owner's present template, made or renumbered if need be, and the
-    number of collisions of names that its making has met."""
+    """The revision of the owner's current template, created or renumbered if necessary, and the new
+    number of name collisions."""
     data = data_of(owner)
     equal = [revision for revision in known if revision.get("data") == data]
     if not equal:
@@ -112,7 +111,7 @@ async def _create(
                 CONTROLLER_REVISIONS, metadata["name"], metadata["namespace"]
             )
             if found.get("data") == wanted["data"]:
-                return found, collisions  # made before, and the mirror is late
+                return found, collisions  # created before: the mirror is late
             collisions += 1
 
 

@@ -1,4 +1,5 @@
-"""StatefulSet: pods with numbers; the name and the claims of a number outlive its pod."""
+"""The StatefulSet controller: numbered pods. The name and the volume claims of an ordinal outlive
+its pod."""
 
 import asyncio
 from collections.abc import Mapping
@@ -22,8 +23,8 @@ from localkube.controllers.pods import (
 from localkube.controllers.run import Context, Controller, Watch, controlled_by
 from localkube.controllers.stateful_set_plan import Goal, Replica, plan, status_of
 
-_BURST = 100  # pods made at the same time
-_LATE_S = 1.0  # when the watch has not shown by then what we did
+_BURST = 100  # pods created at the same time
+_LATE_S = 1.0  # until the next look, while the mirrors do not show our own writes yet
 
 
 def controller() -> Controller:
@@ -58,7 +59,7 @@ def controller() -> Controller:
 
 
 class _Set:
-    """One look at one set."""
+    """One reconcile of one StatefulSet."""
 
     def __init__(
         self, stateful_set: Obj, key: Key, context: Context, expectations: Expectations
@@ -226,7 +227,7 @@ class _Set:
         return any(pods.is_stale(claim, name) for claim in self._known_claims(ordinal))
 
     def _claims_to_retie(self, ordinal: int, pod: Obj) -> list[Obj]:
-        """Claims with the owner references that they should have and do not have."""
+        """The claims whose owner references have to change, already with the new ones."""
         changed = []
         for claim in self._known_claims(ordinal):
             owners = pods.owners_of_claim(claim, self.set, pod)
@@ -257,7 +258,7 @@ class _Set:
                 raise KubeError(f"pvc {name} is being deleted")
 
     async def _create_claim(self, claim: Obj, ordinal: int) -> None:
-        name, where = claim["metadata"]["name"], self._place(ordinal)
+        name, where = claim["metadata"]["name"], self._described(ordinal)
         try:
             self._expect(VOLUME_CLAIMS, await self.context.kube.create(VOLUME_CLAIMS, claim))
         except AlreadyExists:
@@ -269,18 +270,18 @@ class _Set:
         text = f"Create Claim {name} {where} success"
         self.context.events.event(self.set, NORMAL, "SuccessfulCreate", text)
 
-    # -- what was done -------------------------------------------------------------------------
+    # -- events and expectations ---------------------------------------------------------------
 
-    def _place(self, ordinal: int) -> str:
+    def _described(self, ordinal: int) -> str:
         name = self.set["metadata"]["name"]
         return f"Pod {pods.pod_name(self.set, ordinal)} in StatefulSet {name}"
 
     def _say(self, verb: str, ordinal: int) -> None:
-        text = f"{verb} {self._place(ordinal)} successful"
+        text = f"{verb} {self._described(ordinal)} successful"
         self.context.events.event(self.set, NORMAL, f"Successful{verb}", text)
 
     def _say_failed(self, verb: str, ordinal: int, error: KubeError) -> None:
-        text = f"{verb} {self._place(ordinal)} failed error: {error}"
+        text = f"{verb} {self._described(ordinal)} failed error: {error}"
         self.context.events.event(self.set, WARNING, f"Failed{verb}", text)
 
     def _expect(self, resource: Resource, answer: Obj) -> None:
@@ -291,7 +292,7 @@ class _Set:
         return seconds_to_available(ready_since_s(pod), min_ready_s, self.now.timestamp())
 
     def _next_look(self) -> float | None:
-        """When a pod becomes available by time alone."""
+        """When the next pod becomes available by time alone."""
         waits = [self._seconds_to_available(pod) for pod in self.members.values()]
         later = [wait for wait in waits if wait]
         return min(later) if later else None

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from kubeclient.objects import Obj
 from localkube.controllers.autoscaler_limits import (
-    Memory,
     Past,
+    ScaleHistory,
     allow,
     rate_limit,
     remember_change,
@@ -150,14 +150,14 @@ def rules(select: str = "Max", window_s: int = 0, **policies: int) -> Obj:
 def test_without_behavior_it_at_most_doubles(
     current: int, wish: int, size: int, limited: str
 ) -> None:
-    found = allow(spec(), Memory(), current, wish, NOW)
+    found = allow(spec(), ScaleHistory(), current, wish, NOW)
     assert (found.replicas, found.limited[0]) == (size, limited)
     assert found.is_limited == (limited != "DesiredWithinRange")
     assert found.able[0] == "ReadyForNewScale"
 
 
 def test_it_goes_down_only_after_five_minutes_of_less() -> None:
-    memory = Memory([Past(8, NOW)])
+    memory = ScaleHistory([Past(8, NOW)])
     held = allow(spec(), memory, 8, 3, NOW + datetime.timedelta(seconds=299))
     assert (held.replicas, held.able[0]) == (8, "ScaleDownStabilized")
     later = allow(spec(), memory, 8, 3, NOW + datetime.timedelta(seconds=300))
@@ -166,12 +166,12 @@ def test_it_goes_down_only_after_five_minutes_of_less() -> None:
 
 def test_behavior_sets_windows_and_rates() -> None:
     behavior = {"scaleUp": rules(window_s=60, Pods=2), "scaleDown": rules(window_s=0, Percent=50)}
-    memory = Memory([Past(4, NOW)])
+    memory = ScaleHistory([Past(4, NOW)])
     held = allow(spec(behavior=behavior), memory, 4, 8, NOW + datetime.timedelta(seconds=30))
     assert (held.replicas, held.able[0]) == (4, "ScaleUpStabilized")
-    free = allow(spec(behavior=behavior), Memory(), 4, 8, NOW)
+    free = allow(spec(behavior=behavior), ScaleHistory(), 4, 8, NOW)
     assert (free.replicas, free.limited[0]) == (6, "ScaleUpLimit")
-    down = allow(spec(behavior=behavior), Memory(), 8, 2, NOW)
+    down = allow(spec(behavior=behavior), ScaleHistory(), 8, 2, NOW)
     assert (down.replicas, down.limited[0]) == (4, "ScaleDownLimit")
 
 
@@ -192,7 +192,7 @@ def test_the_most_generous_policy_counts_or_the_least(
 
 
 def test_what_was_done_in_the_period_counts_towards_its_rate() -> None:
-    memory = Memory()
+    memory = ScaleHistory()
     limits = spec(behavior={"scaleUp": rules(Pods=4), "scaleDown": rules(Pods=4)})
     remember_change(limits, memory, 3, NOW)
     soon, later = (NOW + datetime.timedelta(seconds=s) for s in (30, 61))
@@ -208,7 +208,7 @@ def test_what_was_done_in_the_period_counts_towards_its_rate() -> None:
 def test_the_size_is_always_within_its_bounds(current: int, wishes: list[int], own: bool) -> None:
     behavior = {"scaleUp": rules(Pods=2), "scaleDown": rules(Percent=50, window_s=30)}
     limits = spec(behavior=behavior) if own else spec()
-    memory, size, now = Memory(), max(2, current), NOW
+    memory, size, now = ScaleHistory(), max(2, current), NOW
     for wish in wishes:
         found = allow(limits, memory, size, wish, now)
         assert 2 <= found.replicas <= 10

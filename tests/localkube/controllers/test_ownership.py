@@ -131,4 +131,4 @@ def test_an_owner_that_has_gone_or_changed_takes_nothing() -> None:
     assert list(made.keys()(pod("a", "else"), CONTEXT)) == [("default", "web")]
     made._changed(changed, None)
     assert list(made.keys()(pod("a", "else"), CONTEXT)) == []
-    assert made._at == {}
+    assert made._by_label == {}
