@@ -5,14 +5,14 @@ import ssl
 from collections.abc import Awaitable, Callable
 
 from kubeclient.objects import Obj
+from localkube.kubelet.container_run import ContainerRun
 from localkube.kubelet.exec_process import TIMED_OUT, ExecProcesses
-from localkube.kubelet.run import Run
 
 _LOOPBACK = "127.0.0.1"
 _HEAD_LIMIT = 64 * 1024
 
 # From the port that the pod names to where it really listens.
-PortOf = Callable[[Run, int], int]
+PortOf = Callable[[ContainerRun, int], int]
 
 
 class ActionFailed(Exception):
@@ -20,7 +20,7 @@ class ActionFailed(Exception):
 
 
 async def act(
-    action: Obj, run: Run, timeout_s: float, execs: ExecProcesses, port_of: PortOf
+    action: Obj, run: ContainerRun, timeout_s: float, execs: ExecProcesses, port_of: PortOf
 ) -> None:
     """Raises ActionFailed."""
     kind = next((key for key in _ACTIONS if action.get(key) is not None), None)
@@ -36,7 +36,7 @@ async def act(
         raise ActionFailed("context deadline exceeded") from error
 
 
-async def _exec(action: Obj, run: Run, timeout_s: float, execs: ExecProcesses) -> None:
+async def _exec(action: Obj, run: ContainerRun, timeout_s: float, execs: ExecProcesses) -> None:
     code, said = await execs.output(run.inside, action["command"], timeout_s)
     if code == TIMED_OUT:
         raise ActionFailed(f"command timed out: {' '.join(action['command'])!r} timed out")
@@ -44,11 +44,11 @@ async def _exec(action: Obj, run: Run, timeout_s: float, execs: ExecProcesses) -
         raise ActionFailed(said)
 
 
-async def _sleep(action: Obj, run: Run, port_of: PortOf) -> None:
+async def _sleep(action: Obj, run: ContainerRun, port_of: PortOf) -> None:
     await asyncio.sleep(action["seconds"])
 
 
-async def _tcp(action: Obj, run: Run, port_of: PortOf) -> None:
+async def _tcp(action: Obj, run: ContainerRun, port_of: PortOf) -> None:
     number = _port_number(action["port"], run)
     host = action.get("host") or _LOOPBACK
     shown = f"{action.get('host') or run.pod.ip}:{number}"
@@ -56,7 +56,7 @@ async def _tcp(action: Obj, run: Run, port_of: PortOf) -> None:
     writer.close()
 
 
-async def _http(action: Obj, run: Run, port_of: PortOf) -> None:
+async def _http(action: Obj, run: ContainerRun, port_of: PortOf) -> None:
     number = _port_number(action["port"], run)
     scheme = action.get("scheme", "HTTP").lower()
     path = action.get("path") or "/"
@@ -118,7 +118,7 @@ def _tls() -> ssl.SSLContext:
     return context
 
 
-def _port_number(port: int | str, run: Run) -> int:
+def _port_number(port: int | str, run: ContainerRun) -> int:
     if isinstance(port, int):
         return port
     for declared in run.spec.get("ports") or ():
@@ -129,10 +129,10 @@ def _port_number(port: int | str, run: Run) -> int:
     raise ActionFailed(f'couldn\'t find port: "{port}"')
 
 
-_Action = Callable[[Obj, Run, PortOf], Awaitable[None]]
+_Action = Callable[[Obj, ContainerRun, PortOf], Awaitable[None]]
 
 
-async def _no_exec(action: Obj, run: Run, port_of: PortOf) -> None:
+async def _no_exec(action: Obj, run: ContainerRun, port_of: PortOf) -> None:
     raise AssertionError("exec has its own way")
 
 

@@ -4,16 +4,16 @@ import asyncio
 from collections import deque
 from collections.abc import AsyncIterator
 
+from localkube.kubelet.container_run import ContainerRun
 from localkube.kubelet.descriptors import resize
 from localkube.kubelet.log_file import STDERR, STDOUT
-from localkube.kubelet.run import Run
 from localkube.node_streams import AttachOptions
 
 _MOST_WAITING = 1024 * 1024
 
 
 class AttachStream:
-    def __init__(self, run: Run, options: AttachOptions) -> None:
+    def __init__(self, run: ContainerRun, options: AttachOptions) -> None:
         self._run = run
         self._options = options
         self._waiting: dict[bytes, deque[bytes]] = {STDOUT: deque(), STDERR: deque()}

@@ -19,7 +19,7 @@ from localkube.kubelet.environment import BadConfig, expand
 from localkube.kubelet.private_files import make_private, remove_tree
 from localkube.kubelet.sandbox import Bind, View
 from localkube.kubelet.state import Pod, Role
-from localkube.kubelet.volumes import Place
+from localkube.kubelet.volumes import LocalVolume
 
 HOME = "/root"
 PACKAGE = Path(localkube.__file__).resolve().parent
@@ -97,7 +97,10 @@ class ContainerFiles:
 
 
 def binds(
-    files: ContainerFiles, spec: Obj, places: Mapping[str, Place], variables: Mapping[str, str]
+    files: ContainerFiles,
+    spec: Obj,
+    volumes: Mapping[str, LocalVolume],
+    variables: Mapping[str, str],
 ) -> tuple[Bind, ...]:
     """What the container sees beside the machine's own directories. Raises BadConfig."""
     message_path = spec.get("terminationMessagePath") or _TERMINATION_LOG
@@ -107,9 +110,9 @@ def binds(
         Bind(str(files.termination_log), message_path),
     ]
     for mount in spec.get("volumeMounts") or ():
-        place = places[mount["name"]]
-        source = _part(place.path, mount, variables)
-        read_only = place.read_only or bool(mount.get("readOnly"))
+        volume = volumes[mount["name"]]
+        source = _part(volume.path, mount, variables)
+        read_only = volume.read_only or bool(mount.get("readOnly"))
         made.append(Bind(str(source), mount["mountPath"], read_only))
     return tuple(made)
 

@@ -22,6 +22,7 @@ from localkube.kubelet.container_files import (
     link_mounts,
     view,
 )
+from localkube.kubelet.container_run import ContainerRun, Inside, PodRuns
 from localkube.kubelet.descriptors import Writer
 from localkube.kubelet.environment import (
     PATH,
@@ -45,7 +46,6 @@ from localkube.kubelet.node import Node
 from localkube.kubelet.notices import Notices
 from localkube.kubelet.output import Output
 from localkube.kubelet.private_files import make_private
-from localkube.kubelet.run import Inside, PodRuns, Run
 from localkube.kubelet.sandbox import Bind
 from localkube.kubelet.settings import FleetSettings
 from localkube.kubelet.socket_paths import SocketPaths
@@ -69,7 +69,7 @@ class Starter:
     hosted: HostedPrograms
     sockets: SocketPaths
 
-    async def prepare(self, pod: Pod, runs: PodRuns, obj: Obj) -> None:
+    async def ensure_volumes(self, pod: Pod, runs: PodRuns, obj: Obj) -> None:
         """The pod's volumes, once. Raises BadVolume."""
         async with runs.turn:
             if runs.has_volumes:
@@ -81,9 +81,9 @@ class Starter:
         images = {repository(container["image"]) for container in obj["spec"]["containers"]}
         if images <= self.settings.hosted.keys():
             return  # programs of ours know where they are
-        for place in runs.volumes.places.values():
-            if place.note:
-                self._say_once(pod, runs, obj, "HostPathSimulated", place.note)
+        for volume in runs.volumes.by_name.values():
+            if volume.note:
+                self._say_once(pod, runs, obj, "HostPathSimulated", volume.note)
         for text in _ignored(obj["spec"]):
             self._say_once(pod, runs, obj, "NotSupported", text)
 
@@ -98,7 +98,7 @@ class Starter:
         """Whether volumes show something of the pod that has changed."""
         return runs.shown is not None and runs.shown != _metadata(obj)
 
-    async def launch(self, pod: Pod, index: int, runs: PodRuns, obj: Obj) -> Run:
+    async def launch(self, pod: Pod, index: int, runs: PodRuns, obj: Obj) -> ContainerRun:
         """Raises BadConfig and LaunchFailed."""
         spec = container_spec(pod, index, obj)
         container = pod.containers[index]
@@ -117,7 +117,7 @@ class Starter:
             )
         )
         exited: asyncio.Future[int] = asyncio.get_running_loop().create_future()
-        run = Run(pod, index, spec, inside, files, output, exited)
+        run = ContainerRun(pod, index, spec, inside, files, output, exited)
         hosted = self.settings.hosted.get(repository(spec["image"]))
         if hosted is not None:
             self.notices.note(pod, obj, "Created", "Container created", container)
@@ -150,16 +150,16 @@ class Starter:
             raise
         return run
 
-    def _surroundings(self, run: Run, runs: PodRuns) -> Surroundings:
+    def _surroundings(self, run: ContainerRun, runs: PodRuns) -> Surroundings:
         env = run.inside.env
         given = (*(run.spec.get("command") or ()), *(run.spec.get("args") or ()))
-        places = runs.volumes.places
+        volumes = runs.volumes.by_name
         return Surroundings(
             node=run.pod.node,
             arguments=tuple(expand(part, env) for part in given),
             env=env,
             mounts={
-                mount["mountPath"]: self.sockets.way_to(places[mount["name"]].path)
+                mount["mountPath"]: self.sockets.way_to(volumes[mount["name"]].path)
                 for mount in run.spec.get("volumeMounts") or ()
             },
         )
@@ -178,7 +178,7 @@ class Starter:
         variables = await container_variables(pod, obj, spec, node, given, self.storage.objects)
         added = self.devices.adjustment(pod, spec, variables, own_view=own_view)
         variables |= added.variables
-        made = binds(files, spec, runs.volumes.places, variables)
+        made = binds(files, spec, runs.volumes.by_name, variables)
         made += self.devices.binds(pod, spec["name"]) + added.binds
         chosen = program(
             spec["image"],
@@ -251,7 +251,7 @@ class Starter:
     def _stand_in(self, program: StandIn, image: str) -> tuple[str, ...]:
         packages = (PACKAGE, *self.settings.packages)
         roots = os.pathsep.join(dict.fromkeys(str(package.parent) for package in packages))
-        interpreter = (sys.executable, "-I", "-S", str(PACKAGE / "kubelet/programs/run.py"))
+        interpreter = (sys.executable, "-I", "-S", str(PACKAGE / "kubelet/programs/run_module.py"))
         return (*interpreter, roots, program.module, *program.arguments, image)
 
     def _tools(self) -> Path:
@@ -265,7 +265,7 @@ class Starter:
         return tools
 
 
-def _streams(run: Run) -> list[int]:
+def _streams(run: ContainerRun) -> list[int]:
     """Descriptors for the program's 0, 1 and 2; their other ends are the run's."""
     if run.spec.get("tty"):
         ours, theirs = pty.openpty()
@@ -288,7 +288,7 @@ def _streams(run: Run) -> list[int]:
     return descriptors
 
 
-def _sockets(run: Run, chosen: Program, ports: dict[int, int]) -> list[int]:
+def _sockets(run: ContainerRun, chosen: Program, ports: dict[int, int]) -> list[int]:
     """A program of ours listens on free ports, whatever port the pod says: two pods may say the
     same, and most people may not open port 80. `ports` remembers which is which."""
     if chosen.stand_in is None:

@@ -5,9 +5,9 @@ import os
 import signal
 from collections.abc import Callable, Sequence
 
+from localkube.kubelet.container_run import Inside
 from localkube.kubelet.descriptors import Reader
 from localkube.kubelet.launches import Launch, Launches, LaunchFailed
-from localkube.kubelet.run import Inside
 
 _MOST_OUTPUT = 10 * 1024
 TIMED_OUT = -1

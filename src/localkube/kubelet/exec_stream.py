@@ -6,10 +6,10 @@ import pty
 import signal
 from collections.abc import AsyncIterator
 
+from localkube.kubelet.container_run import Inside
 from localkube.kubelet.descriptors import Source, Writer, resize
 from localkube.kubelet.exec_process import ExecProcesses
 from localkube.kubelet.launches import LaunchFailed
-from localkube.kubelet.run import Inside
 from localkube.node_streams import ExecOptions, Process
 
 _HANG_UP_S = 2.0

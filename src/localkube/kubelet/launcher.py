@@ -48,7 +48,7 @@ _OPEN_FILES = 65_536
 _NOT_FOUND, _NOT_EXECUTABLE = 127, 126
 
 
-class Run(NamedTuple):
+class Launched(NamedTuple):
     id: str
     container: str
     is_main: bool  # its end is the end of the container
@@ -59,7 +59,7 @@ class Launcher:
     def __init__(self, sock: socket.socket, directory: Path) -> None:
         self._sock = sock
         self._directory = directory  # a file per process, named by its pid: `_note`
-        self._runs: dict[int, Run] = {}
+        self._runs: dict[int, Launched] = {}
         self._pids: dict[str, int] = {}
 
     def serve(self) -> None:
@@ -118,7 +118,7 @@ class Launcher:
         os.close(go)
         has_init = message["view"] is not None and host is None
         program = process_table.only_child(pid) if has_init and not problem else pid
-        self._runs[pid] = Run(message["id"], message["container"], message["main"], program)
+        self._runs[pid] = Launched(message["id"], message["container"], message["main"], program)
         self._pids[message["id"]] = pid
         if problem:
             code, _, text = problem.decode().partition(" ")

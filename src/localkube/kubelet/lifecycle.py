@@ -22,7 +22,7 @@ ALWAYS, ON_FAILURE, NEVER = "Always", "OnFailure", "Never"
 
 
 @dataclass(frozen=True, slots=True)
-class Backoff:
+class RestartBackoff:
     """How long a container that ends again and again has to wait."""
 
     first_s: float = 10.0
@@ -51,7 +51,7 @@ def restarts(container: Container) -> bool:
     return container.restart == ON_FAILURE and container.exit.code != 0
 
 
-def plan(pod: Pod, now: float, backoff: Backoff) -> Plan:
+def plan(pod: Pod, now: float, backoff: RestartBackoff) -> Plan:
     todo = Plan()
     if pod.stop is not None or pod.rejected is not None:
         _stop_all(pod, todo)
@@ -73,7 +73,7 @@ def _stop_all(pod: Pod, todo: Plan) -> None:
     todo.over = not live
 
 
-def _initialize(pod: Pod, todo: Plan, now: float, backoff: Backoff) -> bool:
+def _initialize(pod: Pod, todo: Plan, now: float, backoff: RestartBackoff) -> bool:
     """True when the init containers are through."""
     for index, container in enumerate(pod.containers):
         match container.role:
@@ -96,7 +96,7 @@ def _initialize(pod: Pod, todo: Plan, now: float, backoff: Backoff) -> bool:
     return True
 
 
-def _run(pod: Pod, todo: Plan, now: float, backoff: Backoff) -> None:
+def _run(pod: Pod, todo: Plan, now: float, backoff: RestartBackoff) -> None:
     ended = True
     for index, container in enumerate(pod.containers):
         match container.role:
@@ -119,7 +119,7 @@ def _run(pod: Pod, todo: Plan, now: float, backoff: Backoff) -> None:
 
 
 def _keep_running(
-    index: int, container: Container, todo: Plan, now: float, backoff: Backoff
+    index: int, container: Container, todo: Plan, now: float, backoff: RestartBackoff
 ) -> None:
     if container.stage is Stage.WAITING and container.problem is not None:
         # It could not be started: try again after a while.
@@ -139,11 +139,11 @@ def _keep_running(
             todo.start.append(index)
 
 
-def _forgotten(container: Container, now: float, backoff: Backoff) -> bool:
+def _forgotten(container: Container, now: float, backoff: RestartBackoff) -> bool:
     return now - container.backoff_at > backoff.forgotten_s
 
 
-def begin(container: Container, container_id: str, now: float, backoff: Backoff) -> None:
+def begin(container: Container, container_id: str, now: float, backoff: RestartBackoff) -> None:
     """A run begins; how the last one ended is kept, and counts towards the back-off."""
     if container.exit is not None:
         if not container.backoff_s or _forgotten(container, now, backoff):

@@ -5,12 +5,12 @@ from collections.abc import Awaitable, Callable
 
 from kubeclient.objects import Obj
 from localkube.kubelet.actions import ActionFailed
-from localkube.kubelet.run import Run
+from localkube.kubelet.container_run import ContainerRun
 
 # Raises ActionFailed.
-Check = Callable[[Obj, Run], Awaitable[None]]
-Told = Callable[[Run, str, str], None]  # an event: reason and message
-Moved = Callable[[Run], None]
+Check = Callable[[Obj, ContainerRun], Awaitable[None]]
+Told = Callable[[ContainerRun, str, str], None]  # an event: reason and message
+Moved = Callable[[ContainerRun], None]
 
 _NAMES = {
     "startupProbe": "Startup",
@@ -23,7 +23,7 @@ def is_probed(spec: Obj) -> bool:
     return any(spec.get(key) for key in _NAMES)
 
 
-async def probe(run: Run, check: Check, told: Told, moved: Moved) -> None:
+async def probe(run: ContainerRun, check: Check, told: Told, moved: Moved) -> None:
     """Keeps `started`, `ready` and `unhealthy` of the container up to date."""
     spec, container = run.spec, run.container
     if spec.get("startupProbe"):
@@ -42,21 +42,21 @@ async def probe(run: Run, check: Check, told: Told, moved: Moved) -> None:
             tasks.create_task(_liveness(run, check, told, moved), name="liveness")
 
 
-async def _readiness(run: Run, check: Check, told: Told, moved: Moved) -> None:
+async def _readiness(run: ContainerRun, check: Check, told: Told, moved: Moved) -> None:
     async for passed in Verdicts("readinessProbe", run, check, told):
         if run.container.ready != passed:
             run.container.ready = passed
             moved(run)
 
 
-async def _liveness(run: Run, check: Check, told: Told, moved: Moved) -> None:
+async def _liveness(run: ContainerRun, check: Check, told: Told, moved: Moved) -> None:
     async for passed in Verdicts("livenessProbe", run, check, told):
         if not passed:
             _fail(run, "liveness", told, moved)
             return
 
 
-def _fail(run: Run, which: str, told: Told, moved: Moved) -> None:
+def _fail(run: ContainerRun, which: str, told: Told, moved: Moved) -> None:
     run.container.unhealthy = True
     name = run.container.name
     told(run, "Killing", f"Container {name} failed {which} probe, will be restarted")
@@ -66,7 +66,7 @@ def _fail(run: Run, which: str, told: Told, moved: Moved) -> None:
 class Verdicts:
     """Asks again and again; gives a verdict whenever one of the thresholds is reached."""
 
-    def __init__(self, key: str, run: Run, check: Check, told: Told) -> None:
+    def __init__(self, key: str, run: ContainerRun, check: Check, told: Told) -> None:
         self._name = _NAMES[key]
         self._probe: Obj = run.spec[key]
         self._run = run

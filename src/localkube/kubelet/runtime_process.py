@@ -18,6 +18,7 @@ from kubeclient.errors import KubeError
 from kubeclient.objects import Obj
 from localkube.kubelet.actions import ActionFailed, act
 from localkube.kubelet.container_files import UID, pod_directory, volumes_directory
+from localkube.kubelet.container_run import ContainerRun, PodRuns
 from localkube.kubelet.container_start import Starter
 from localkube.kubelet.environment import BadConfig
 from localkube.kubelet.exec_process import ExecProcesses
@@ -26,7 +27,6 @@ from localkube.kubelet.lifecycle import mark_exited, mark_failed, mark_running
 from localkube.kubelet.notices import Notices
 from localkube.kubelet.private_files import remove_tree
 from localkube.kubelet.probes import is_probed, probe
-from localkube.kubelet.run import PodRuns, Run
 from localkube.kubelet.settings import FleetSettings
 from localkube.kubelet.state import Exit, Pod, Problem, Role, Stage
 from localkube.kubelet.termination import termination_message
@@ -51,7 +51,7 @@ class ProcessRuntime:
     tasks: asyncio.TaskGroup
     look_at: Callable[[str], None]  # asks for another look at a pod, by its uid
     pods: dict[str, PodRuns]
-    runs: dict[str, Run]
+    runs: dict[str, ContainerRun]
 
     def adopt(self, pod: Pod, obj: Obj, now: float) -> None:
         """The processes died with the server: all that ran has ended, nobody knows how."""
@@ -102,7 +102,7 @@ class ProcessRuntime:
 
     def remove(self, pod: Pod) -> None:
         runs = self.pods.pop(pod.uid, None)
-        live: list[Run] = []
+        live: list[ContainerRun] = []
         if runs is not None:
             for task in runs.starting.values():
                 task.cancel()
@@ -124,7 +124,7 @@ class ProcessRuntime:
             if UID.fullmatch(path.name) and not is_known(path.name):
                 await asyncio.to_thread(remove_tree, path)
 
-    def port_of(self, run: Run, port: int) -> int:
+    def port_of(self, run: ContainerRun, port: int) -> int:
         runs = self.pods.get(run.pod.uid)
         return port if runs is None else runs.ports.get(port, port)
 
@@ -187,7 +187,7 @@ class ProcessRuntime:
         run_id = container.container_id
         runs = self.runs_of(pod)
         try:
-            await self.starter.prepare(pod, runs, obj)
+            await self.starter.ensure_volumes(pod, runs, obj)
             pod.prepared = True
             run = await self.starter.launch(pod, index, runs, obj)
         except BadVolume as error:
@@ -212,7 +212,7 @@ class ProcessRuntime:
     def _failed(self, pod: Pod, index: int, problem: Problem) -> None:
         mark_failed(pod.containers[index], problem, time.time() + _RETRY_S)
 
-    async def _started(self, run: Run, obj: Obj) -> None:
+    async def _started(self, run: ContainerRun, obj: Obj) -> None:
         """The process is there; the container runs once its hook is through."""
         container = run.container
         self.notices.note(run.pod, obj, "Started", "Container started", container)
@@ -231,17 +231,17 @@ class ProcessRuntime:
         if is_probed(run.spec):
             run.prober = self._spawn(self._probe(run, obj), "container-probes")
 
-    async def _probe(self, run: Run, obj: Obj) -> None:
-        async def check(probe: Obj, run: Run) -> None:
+    async def _probe(self, run: ContainerRun, obj: Obj) -> None:
+        async def check(probe: Obj, run: ContainerRun) -> None:
             await act(probe, run, probe.get("timeoutSeconds") or 1, self.execs, self.port_of)
 
-        def told(run: Run, reason: str, message: str) -> None:
+        def told(run: ContainerRun, reason: str, message: str) -> None:
             say = self.notices.note if reason == "Killing" else self.notices.warn
             say(run.pod, obj, reason, message, run.container)
 
         await probe(run, check, told, lambda run: self.look_at(run.pod.uid))
 
-    async def _stop(self, run: Run, obj: Obj, grace_s: float) -> None:
+    async def _stop(self, run: ContainerRun, obj: Obj, grace_s: float) -> None:
         until = time.monotonic() + grace_s
         if not run.pre_stopped and not run.container.unhealthy:
             text = f"Stopping container {run.container.name}"
@@ -262,16 +262,16 @@ class ProcessRuntime:
         if not run.exited.done():
             self.signal(run, signal.SIGKILL)
 
-    def signal(self, run: Run, number: int) -> None:
+    def signal(self, run: ContainerRun, number: int) -> None:
         if not self.starter.hosted.end(run.id):
             self.launches.signal(run.id, number)
 
-    def _end_tasks(self, run: Run) -> None:
+    def _end_tasks(self, run: ContainerRun) -> None:
         for task in (run.stopper, run.prober):
             if task is not None:
                 task.cancel()
 
-    async def _clear(self, uid: str, live: list[Run]) -> None:
+    async def _clear(self, uid: str, live: list[ContainerRun]) -> None:
         if live:
             await asyncio.wait([run.exited for run in live], timeout=10.0)
         await asyncio.to_thread(remove_tree, pod_directory(self.settings.directory, uid))

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from localkube.kubelet.hosted import Program
 from localkube.kubelet.images import KnownImages
-from localkube.kubelet.lifecycle import Backoff
+from localkube.kubelet.lifecycle import RestartBackoff
 from localkube.kubelet.node_hooks import NodeHooks, NoHooks
 from localkube.names import Names
 
@@ -17,7 +17,7 @@ PROCESS, TIMER = "process", "timer"
 class FleetSettings:
     directory: Path  # for the pods' files; made with mode 0700
     runtime: str = PROCESS  # where neither pod, nor namespace, nor node says another
-    backoff: Backoff = field(default_factory=Backoff)
+    backoff: RestartBackoff = field(default_factory=RestartBackoff)
     lease_s: float = 10.0  # between two renewals of a node's lease
     status_s: float = 300.0  # between two posts of an unchanged node's status
     writers: int = 64  # pods that are written to the API at a time

@@ -10,11 +10,11 @@ from localkube.kubelet import listening, process_table
 from localkube.kubelet.attach_stream import AttachStream
 from localkube.kubelet.connection import connected
 from localkube.kubelet.container_files import ContainerFiles
+from localkube.kubelet.container_run import ContainerRun, Inside
 from localkube.kubelet.environment import BadConfig
 from localkube.kubelet.exec_stream import start_exec
 from localkube.kubelet.log_file import nano_stamp
 from localkube.kubelet.log_read import Log, read_log
-from localkube.kubelet.run import Inside, Run
 from localkube.kubelet.runtime_process import ProcessRuntime
 from localkube.kubelet.settings import TIMER
 from localkube.kubelet.state import Container, Pod, Stage
@@ -104,7 +104,7 @@ class PodStreams:
         text = f'container "{name}" in pod "{pod.name}" is not available'
         raise NodeRefusal(text, code=400)
 
-    def _run(self, pod: Pod, index: int) -> Run | None:
+    def _run(self, pod: Pod, index: int) -> ContainerRun | None:
         runs = self.runtime.pods.get(pod.uid)
         return None if runs is None else runs.runs.get(index)
 
@@ -129,7 +129,7 @@ class PodStreams:
             raise NodeRefusal(f"pod {pod.uid} is not on this node", code=404)
         runs = self.runtime.runs_of(pod)
         starter = self.runtime.starter
-        await starter.prepare(pod, runs, obj)
+        await starter.ensure_volumes(pod, runs, obj)
         files = ContainerFiles(self.runtime.settings.directory, pod.uid, index, 0)
         files.make_if_missing()
         inside, _ = await starter.inside(pod, index, runs, obj, files)

@@ -1,13 +1,13 @@
 """What a container leaves behind for people to read: its termination message."""
 
+from localkube.kubelet.container_run import ContainerRun
 from localkube.kubelet.log_file import log_paths
-from localkube.kubelet.run import Run
 
 _LAST_BYTES = 2048
 _LAST_LINES = 80
 
 
-def termination_message(run: Run, code: int, log_files: int) -> str:
+def termination_message(run: ContainerRun, code: int, log_files: int) -> str:
     """Its own words, or the end of its log when it wants that and has failed."""
     own = run.files.termination_message()
     wants_log = run.spec.get("terminationMessagePolicy") == "FallbackToLogsOnError"

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from kubeclient.objects import Obj
 from localkube.kubelet import process_table
-from localkube.kubelet.run import Run
+from localkube.kubelet.container_run import ContainerRun
 from localkube.kubelet.state import Pod, Role, Stage
 
 _TICK_S = 1 / os.sysconf("SC_CLK_TCK")
@@ -25,7 +25,7 @@ class Usage:
         self._ticks: dict[str, int] = {}  # of containers, by id
         self._used: dict[str, Used] = {}
 
-    def sample(self, runs: Iterable[Run]) -> None:
+    def sample(self, runs: Iterable[ContainerRun]) -> None:
         now = time.monotonic()
         passed_s = now - self._sampled_at
         if passed_s < _FRESH_S:

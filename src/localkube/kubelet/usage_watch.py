@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from localkube.kubelet import process_table
+from localkube.kubelet.container_run import ContainerRun, PodRuns
 from localkube.kubelet.limits import PodLimits, storage_complaint
-from localkube.kubelet.run import PodRuns, Run
 from localkube.kubelet.runtime_process import ProcessRuntime
 
 _MOST_FILES = 200_000  # of one pod that are counted
@@ -67,7 +67,7 @@ def _memory(leaders: set[int]) -> dict[int, int]:
     return found
 
 
-def _complaint(limits: PodLimits, volumes: Path, runs: Iterable[Run]) -> str | None:
+def _complaint(limits: PodLimits, volumes: Path, runs: Iterable[ContainerRun]) -> str | None:
     left = _MOST_FILES
     sizes: dict[str, int] = {}
     for name, volume in limits.empty_dirs.items():
@@ -79,7 +79,7 @@ def _complaint(limits: PodLimits, volumes: Path, runs: Iterable[Run]) -> str | N
     return storage_complaint(limits, containers, sizes)
 
 
-def _log_size(run: Run) -> int:
+def _log_size(run: ContainerRun) -> int:
     path = run.output.log.path
     return sum(file.stat().st_size for file in path.parent.glob(f"{path.name}*"))
 

@@ -40,7 +40,7 @@ _TOKEN_S = 3600
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class LocalVolume:
     """Where a volume is."""
 
     path: Path
@@ -53,7 +53,7 @@ class Volumes:
     """The volumes of one pod."""
 
     directory: Path
-    places: dict[str, Place] = field(default_factory=dict)
+    by_name: dict[str, LocalVolume] = field(default_factory=dict)
     token_until: dict[str, float] = field(default_factory=dict)  # path -> when to ask for another
 
 
@@ -86,7 +86,7 @@ class Storage:
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class VolumeRequest:
     """One volume that is to be made, or brought up to date."""
 
     pod: Pod
@@ -107,11 +107,11 @@ async def make_volumes(volumes: Volumes, pod: Pod, obj: Obj, node: Node, storage
         make = _KINDS.get(kind)
         directory = volumes.directory / str(number)
         source = volume.get(kind) or {}
-        request = Request(pod, obj, node, name, source, directory, volumes, storage)
+        request = VolumeRequest(pod, obj, node, name, source, directory, volumes, storage)
         try:
             if make is None:
                 raise BadVolume(f"volumes of type {kind} are not supported on local nodes")
-            volumes.places[name] = await make(request)
+            volumes.by_name[name] = await make(request)
         except (BadVolume, BadConfig, OSError) as error:
             raise BadVolume(f'MountVolume.SetUp failed for volume "{name}" : {error}') from error
 
@@ -126,27 +126,27 @@ async def sweep_storage(storage: Storage, nodes: Iterable[str]) -> None:
             await asyncio.to_thread(remove_tree, path)
 
 
-async def _empty_dir(request: Request) -> Place:
-    return Place(make_private(request.directory))
+async def _empty_dir(request: VolumeRequest) -> LocalVolume:
+    return LocalVolume(make_private(request.directory))
 
 
-async def _config_map(request: Request) -> Place:
+async def _config_map(request: VolumeRequest) -> LocalVolume:
     source = request.source
     files = await _object_files(request, "configmap", source["name"], source)
     return _written(request, files)
 
 
-async def _secret(request: Request) -> Place:
+async def _secret(request: VolumeRequest) -> LocalVolume:
     source = request.source
     files = await _object_files(request, "secret", source["secretName"], source)
     return _written(request, files)
 
 
-async def _downward(request: Request) -> Place:
+async def _downward(request: VolumeRequest) -> LocalVolume:
     return _written(request, _downward_files(request, request.source, _MODE))
 
 
-async def _projected(request: Request) -> Place:
+async def _projected(request: VolumeRequest) -> LocalVolume:
     mode = request.source.get("defaultMode") or _MODE
     files: Files = {}
     for part in request.source.get("sources") or ():
@@ -167,7 +167,7 @@ async def _projected(request: Request) -> Place:
 
 
 async def _object_files(
-    request: Request, kind: str, name: str, source: Obj, mode: int = _MODE
+    request: VolumeRequest, kind: str, name: str, source: Obj, mode: int = _MODE
 ) -> Files:
     look = (
         request.storage.objects.config_map
@@ -182,7 +182,7 @@ async def _object_files(
     return files_of(found, kind, source, mode)
 
 
-def _downward_files(request: Request, source: Obj, mode: int) -> Files:
+def _downward_files(request: VolumeRequest, source: Obj, mode: int) -> Files:
     mode = source.get("defaultMode") or mode
     files: Files = {}
     for item in source.get("items") or ():
@@ -196,7 +196,7 @@ def _downward_files(request: Request, source: Obj, mode: int) -> Files:
     return files
 
 
-async def _token(request: Request, source: Obj, mode: int) -> Files:
+async def _token(request: VolumeRequest, source: Obj, mode: int) -> Files:
     """A token of the pod's service account, asked for again well before it expires."""
     path: str = source["path"]
     key = f"{request.name}/{path}"
@@ -226,23 +226,23 @@ async def _token(request: Request, source: Obj, mode: int) -> Files:
     return {path: VolumeFile(answer["status"]["token"].encode(), mode)}
 
 
-def _written(request: Request, files: Files) -> Place:
+def _written(request: VolumeRequest, files: Files) -> LocalVolume:
     write_files(make_private(request.directory), files)
-    return Place(request.directory, read_only=True)
+    return LocalVolume(request.directory, read_only=True)
 
 
-async def _host_path(request: Request) -> Place:
+async def _host_path(request: VolumeRequest) -> LocalVolume:
     return _host_place(request)
 
 
-def _host_place(request: Request) -> Place:
+def _host_place(request: VolumeRequest) -> LocalVolume:
     path = normpath("/" + request.source["path"].lstrip("/"))
     allowed = _allowed(path, request.storage)
     if allowed is not None:
-        return Place(_checked(Path(path), request.source, allowed))
+        return LocalVolume(_checked(Path(path), request.source, allowed))
     root = node_disk(request.storage.directory, request.node.name)
     note = f"hostPath {path} is a directory of the simulated node, not of this machine"
-    return Place(_checked(root / path.strip("/"), request.source, root), note=note)
+    return LocalVolume(_checked(root / path.strip("/"), request.source, root), note=note)
 
 
 def _allowed(path: str, storage: Storage) -> Path | None:
@@ -270,16 +270,16 @@ def _checked(path: Path, source: Obj, root: Path) -> Path:
     return path
 
 
-async def _claim(request: Request) -> Place:
+async def _claim(request: VolumeRequest) -> LocalVolume:
     read_only = bool(request.source.get("readOnly"))
     return await _claimed(request, request.source["claimName"], read_only=read_only)
 
 
-async def _ephemeral(request: Request) -> Place:
+async def _ephemeral(request: VolumeRequest) -> LocalVolume:
     return await _claimed(request, f"{request.pod.name}-{request.name}", read_only=False)
 
 
-async def _claimed(request: Request, name: str, *, read_only: bool) -> Place:
+async def _claimed(request: VolumeRequest, name: str, *, read_only: bool) -> LocalVolume:
     """Whatever a volume's source says, here it is a directory: the one that it names, if that is
     allowed, or one of the cluster's."""
     claim = await request.storage.objects.get(VOLUME_CLAIMS, name, request.pod.namespace)
@@ -292,7 +292,9 @@ async def _claimed(request: Request, name: str, *, read_only: bool) -> Place:
     volume = await request.storage.objects.get(VOLUMES, volume_name)
     if volume is None:
         raise BadVolume(f'persistentvolume "{volume_name}" not found')
-    return Place(make_private(_volume_directory(volume, request.storage)), read_only=read_only)
+    return LocalVolume(
+        make_private(_volume_directory(volume, request.storage)), read_only=read_only
+    )
 
 
 def _volume_directory(volume: Obj, storage: Storage) -> Path:
@@ -303,7 +305,7 @@ def _volume_directory(volume: Obj, storage: Storage) -> Path:
     return storage.directory / "volumes" / str(volume["metadata"]["uid"])
 
 
-_KINDS: dict[str, Callable[[Request], Awaitable[Place]]] = {
+_KINDS: dict[str, Callable[[VolumeRequest], Awaitable[LocalVolume]]] = {
     "emptyDir": _empty_dir,
     "configMap": _config_map,
     "secret": _secret,

@@ -9,7 +9,7 @@ from localkube.kubelet.lifecycle import (
     ALWAYS,
     NEVER,
     ON_FAILURE,
-    Backoff,
+    RestartBackoff,
     begin,
     mark_exited,
     mark_failed,
@@ -27,7 +27,7 @@ from localkube.kubelet.state import (
     is_over,
 )
 
-BACKOFF = Backoff()
+BACKOFF = RestartBackoff()
 
 
 def pod_of(*containers: Container) -> Pod:

@@ -2,7 +2,7 @@ import pytest
 
 from kubeclient.objects import Obj
 from localkube.kubelet.lifecycle import (
-    Backoff,
+    RestartBackoff,
     begin,
     mark_exited,
     mark_failed,
@@ -16,7 +16,7 @@ from localkube.kubelet.state import Pod, Problem, Stop
 
 NOW = 1_800_000_000.0
 THEN = "2027-01-15T08:00:00Z"
-BACKOFF = Backoff()
+BACKOFF = RestartBackoff()
 
 
 def obj(*, inits: int = 0, status: Obj | None = None, **spec: object) -> Obj:

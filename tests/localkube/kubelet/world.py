@@ -17,7 +17,7 @@ from localkube.apiserver.security.tokens import StaticTokens
 from localkube.apiserver.server import ApiServer, build
 from localkube.apiserver.store.watch_log import Event
 from localkube.kubelet.fleet import Fleet
-from localkube.kubelet.lifecycle import Backoff
+from localkube.kubelet.lifecycle import RestartBackoff
 from localkube.kubelet.settings import FleetSettings
 from localkube.names import DEFAULT as NAMES
 from localkube.node_streams import ExecOptions, LogOptions, NodeStreams, Process
@@ -176,7 +176,7 @@ class World:
 
 def settings(directory: Path) -> FleetSettings:
     return FleetSettings(
-        directory / "pods", backoff=Backoff(first_s=0.05, longest_s=0.2, forgotten_s=60.0)
+        directory / "pods", backoff=RestartBackoff(first_s=0.05, longest_s=0.2, forgotten_s=60.0)
     )
 
 

@@ -9,8 +9,8 @@ from pathlib import Path
 from kubeclient.kubeletapi.errors import KubeletApiError
 from kubeclient.kubeletapi.messages import ContainerAllocateResponse
 from kubeclient.objects import Obj
-from localkube.kubelet.devices.asks import pod_asks
-from localkube.kubelet.devices.node_devices import NodeDevices, Places
+from localkube.kubelet.devices.asks import device_requests
+from localkube.kubelet.devices.node_devices import NodeDevices, SocketDirectories
 from localkube.kubelet.devices.pod_resources import NameOf
 from localkube.kubelet.devices.stock import Counts
 from localkube.kubelet.node_files import DEVICE_PLUGINS, POD_RESOURCES, node_disk
@@ -43,9 +43,9 @@ class Devices:
     def add(self, node: str) -> None:
         changed = partial(self._changed, node)
         disk = node_disk(self._directory, node)
-        directories = (make_private(disk / path) for path in (DEVICE_PLUGINS, POD_RESOURCES))
-        places = Places(*map(self._sockets.way_to, directories))
-        devices = NodeDevices(places, changed, self._name_of)
+        made = (make_private(disk / path) for path in (DEVICE_PLUGINS, POD_RESOURCES))
+        directories = SocketDirectories(*map(self._sockets.way_to, made))
+        devices = NodeDevices(directories, changed, self._name_of)
         self._nodes[node] = devices
         self._running[node] = self._tasks.create_task(_run(node, devices), name="kubelet-devices")
 
@@ -64,7 +64,7 @@ class Devices:
     async def admit(self, node: str, uid: str, obj: Obj) -> str | None:
         """Gives the pod its devices; or says why not, in the kubelet's words. Raises NotYet."""
         devices = self._nodes.get(node)
-        return None if devices is None else await devices.admit(uid, pod_asks(obj))
+        return None if devices is None else await devices.admit(uid, device_requests(obj))
 
     def release(self, node: str, uid: str) -> None:
         if (devices := self._nodes.get(node)) is not None:

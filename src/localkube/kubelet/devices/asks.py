@@ -7,21 +7,23 @@ from kubeclient.objects import Obj
 from kubeclient.placement import amounts
 
 
-class Ask(NamedTuple):
+class DeviceRequest(NamedTuple):
     container: str
     limits: Mapping[str, int]
     gives_back: bool  # an init container: those after it may have its devices
 
 
-def pod_asks(obj: Obj) -> Iterator[Ask]:
+def device_requests(obj: Obj) -> Iterator[DeviceRequest]:
     """Init containers first. Only limits count: for such resources, requests are the same."""
     spec = obj["spec"]
     for container in spec.get("initContainers") or ():
         if limits := _limits(container):
-            yield Ask(container["name"], limits, container.get("restartPolicy") != "Always")
+            yield DeviceRequest(
+                container["name"], limits, container.get("restartPolicy") != "Always"
+            )
     for container in spec["containers"]:
         if limits := _limits(container):
-            yield Ask(container["name"], limits, False)
+            yield DeviceRequest(container["name"], limits, False)
 
 
 def _limits(container: Obj) -> dict[str, int]:

@@ -29,7 +29,7 @@ from kubeclient.kubeletapi.messages import (
 )
 from kubeclient.kubeletapi.serving import pod_resources_service, registration_service, serving
 from localkube.kubelet.devices import checkpoint
-from localkube.kubelet.devices.asks import Ask
+from localkube.kubelet.devices.asks import DeviceRequest
 from localkube.kubelet.devices.grants import (
     CannotAllocate,
     Grant,
@@ -47,7 +47,7 @@ log = logging.getLogger(__name__)
 SOCKET = "kubelet.sock"
 
 
-class Places(NamedTuple):
+class SocketDirectories(NamedTuple):
     """Directories of sockets."""
 
     plugins: Path
@@ -64,10 +64,12 @@ class NotYet(Exception):
 
 
 class NodeDevices:
-    def __init__(self, places: Places, changed: Callable[[], None], name_of: NameOf) -> None:
+    def __init__(
+        self, directories: SocketDirectories, changed: Callable[[], None], name_of: NameOf
+    ) -> None:
         """`changed` is called when the counts may be others than before."""
-        self._directory = places.plugins
-        self._resources_directory = places.pod_resources
+        self._directory = directories.plugins
+        self._resources_directory = directories.pod_resources
         self._changed = changed
         self._name_of = name_of
         self._stock = Stock()
@@ -119,7 +121,7 @@ class NodeDevices:
         if problem := await ready:
             raise Refusal(problem)
 
-    async def admit(self, pod: str, asks: Iterable[Ask]) -> str | None:
+    async def admit(self, pod: str, asks: Iterable[DeviceRequest]) -> str | None:
         """Gives the pod its devices: None. Else the kubelet's words for why not. Raises NotYet."""
         async with self._turn:
             before = self._grants.of_pod(pod)
@@ -161,7 +163,12 @@ class NodeDevices:
                 await plugin.channel.pre_start_container(PreStartContainerRequest(grant.ids))
 
     async def _give(
-        self, pod: str, ask: Ask, resource: str, needed: int, reusable: dict[str, set[str]]
+        self,
+        pod: str,
+        ask: DeviceRequest,
+        resource: str,
+        needed: int,
+        reusable: dict[str, set[str]],
     ) -> None:
         grant = _find(self._grants.of_pod(pod), ask.container, resource)
         if grant is None:

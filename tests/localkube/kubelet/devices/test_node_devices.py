@@ -8,8 +8,8 @@ import pytest
 from kubeclient.kubeletapi.calling import channel_to
 from kubeclient.kubeletapi.errors import RpcFailed
 from kubeclient.kubeletapi.messages import ContainerDevices, ContainerResources, PodResources
-from localkube.kubelet.devices.asks import Ask
-from localkube.kubelet.devices.node_devices import NodeDevices, NotYet, Places
+from localkube.kubelet.devices.asks import DeviceRequest
+from localkube.kubelet.devices.node_devices import NodeDevices, NotYet, SocketDirectories
 from tests.localkube.kubelet.devices.plugin import RESOURCE, FakePlugin, register
 
 
@@ -17,7 +17,7 @@ class Node:
     def __init__(self, directory: Path) -> None:
         self.directory = directory
         self._changed = asyncio.Event()
-        places = Places(directory, directory / "r")
+        places = SocketDirectories(directory, directory / "r")
         places.pod_resources.mkdir(exist_ok=True)
         self.devices = NodeDevices(places, self._changed.set, {"p": ("ns", "pod")}.get)
 
@@ -65,8 +65,8 @@ async def node(directory: Path) -> AsyncIterator[Node]:
         await asyncio.gather(running, return_exceptions=True)
 
 
-def ask(count: int, container: str = "c", *, gives_back: bool = False) -> Ask:
-    return Ask(container, {RESOURCE: count}, gives_back)
+def ask(count: int, container: str = "c", *, gives_back: bool = False) -> DeviceRequest:
+    return DeviceRequest(container, {RESOURCE: count}, gives_back)
 
 
 async def test_devices_are_counted_and_sick_ones_leave_allocatable(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Run: one run of a container as a process."""
+"""ContainerRun: one run of a container as a process."""
 
 import asyncio
 from dataclasses import dataclass, field
@@ -24,7 +24,7 @@ class Inside(NamedTuple):
 
 
 @dataclass(slots=True, eq=False)
-class Run:
+class ContainerRun:
     pod: Pod
     index: int
     spec: Obj  # the container's
@@ -57,7 +57,7 @@ class PodRuns:
     volumes: Volumes
     has_volumes: bool = False
     limits: PodLimits = NO_LIMITS
-    runs: dict[int, Run] = field(default_factory=dict)
+    runs: dict[int, ContainerRun] = field(default_factory=dict)
     starting: dict[int, asyncio.Task[Any]] = field(default_factory=dict)
     ports: dict[int, int] = field(default_factory=dict)  # the pod's -> where it really listens
     said: set[str] = field(default_factory=set)  # events that are not repeated
