@@ -16,21 +16,15 @@ from pathlib import Path
 import localkube
 from kubeclient.objects import Obj
 from localkube.kubelet.environment import BadConfig, expand
-from localkube.kubelet.private_files import make_private, remove_tree
+from localkube.kubelet.node_files import make_private, remove_tree
 from localkube.kubelet.sandbox import Bind, View
-from localkube.kubelet.state import Pod, Role
+from localkube.kubelet.state import SPEC_LISTS, Pod
 from localkube.kubelet.volumes import LocalVolume
 
 HOME = "/root"
 PACKAGE = Path(localkube.__file__).resolve().parent
 UID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.ASCII)
 _TERMINATION_LOG = "/dev/termination-log"
-_LISTS = {
-    Role.INIT: "initContainers",
-    Role.SIDECAR: "initContainers",
-    Role.MAIN: "containers",
-    Role.EPHEMERAL: "ephemeralContainers",
-}
 
 
 def pod_directory(directory: Path, uid: str) -> Path:
@@ -52,7 +46,7 @@ def volume_directory(directory: Path, pod: Obj, volume: Obj) -> Path:
 
 def container_spec(pod: Pod, index: int, obj: Obj) -> Obj:
     container = pod.containers[index]
-    listed: Iterable[Obj] = obj["spec"].get(_LISTS[container.role]) or ()
+    listed: Iterable[Obj] = obj["spec"].get(SPEC_LISTS[container.role]) or ()
     return next(given for given in listed if given["name"] == container.name)
 
 

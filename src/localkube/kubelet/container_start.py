@@ -22,6 +22,7 @@ from localkube.kubelet.container_files import (
     link_mounts,
     view,
 )
+from localkube.kubelet.container_log import STDERR, STDOUT, LogFile
 from localkube.kubelet.container_run import ContainerRun, Inside, PodRuns
 from localkube.kubelet.descriptors import Writer
 from localkube.kubelet.environment import (
@@ -41,14 +42,12 @@ from localkube.kubelet.images import (
 from localkube.kubelet.launcher import MARK
 from localkube.kubelet.launches import Launch, Launches, LaunchFailed
 from localkube.kubelet.limits import pod_limits
-from localkube.kubelet.log_file import STDERR, STDOUT, LogFile
 from localkube.kubelet.node import Node
+from localkube.kubelet.node_files import SocketPaths, make_private
 from localkube.kubelet.notices import Notices
 from localkube.kubelet.output import Output
-from localkube.kubelet.private_files import make_private
 from localkube.kubelet.sandbox import Bind
 from localkube.kubelet.settings import FleetSettings
-from localkube.kubelet.socket_paths import SocketPaths
 from localkube.kubelet.state import Pod
 from localkube.kubelet.volumes import Storage, make_volumes
 

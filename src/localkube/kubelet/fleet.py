@@ -26,18 +26,15 @@ from localkube.kubelet.heartbeats import Heartbeats
 from localkube.kubelet.hosted import HostedPrograms
 from localkube.kubelet.launches import Launches
 from localkube.kubelet.node import Node, node_from, refresh
-from localkube.kubelet.node_files import set_aside
+from localkube.kubelet.node_files import SocketPaths, make_private, remove_tree, set_aside
 from localkube.kubelet.notices import Notices
 from localkube.kubelet.pod_feed import PodFeed
 from localkube.kubelet.pods import Pods
-from localkube.kubelet.private_files import make_private, remove_tree
+from localkube.kubelet.runtime import TimerRuntime
 from localkube.kubelet.runtime_process import ProcessRuntime
-from localkube.kubelet.runtime_timer import TimerRuntime
 from localkube.kubelet.settings import PROCESS, TIMER, FleetSettings
-from localkube.kubelet.socket_paths import SocketPaths
 from localkube.kubelet.streams import PodStreams
-from localkube.kubelet.usage import Usage
-from localkube.kubelet.usage_watch import UsageWatch
+from localkube.kubelet.usage import Usage, UsageWatch
 from localkube.kubelet.volumes import Objects, Storage, sweep_storage
 from localkube.node_streams import NodeStreams
 

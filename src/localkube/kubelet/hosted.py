@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeAlias
 
-from localkube.kubelet.log_file import STDERR
+from localkube.kubelet.container_log import STDERR
 from localkube.kubelet.output import Output
 
 _TERMINATED = 143  # as by SIGTERM

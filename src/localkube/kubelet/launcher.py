@@ -29,7 +29,7 @@ from typing import NamedTuple
 
 from localkube.kubelet import process_table
 from localkube.kubelet.frames import Message, packed, receive
-from localkube.kubelet.private_files import remove_tree
+from localkube.kubelet.node_files import remove_tree
 from localkube.kubelet.sandbox import (
     Bind,
     View,

@@ -16,7 +16,7 @@ import orjson
 
 import localkube
 from localkube.kubelet.frames import LENGTH, Message, ancillary, packed
-from localkube.kubelet.private_files import make_private
+from localkube.kubelet.node_files import make_private
 from localkube.kubelet.sandbox import View
 
 _NOT_FOUND = 127

@@ -8,8 +8,8 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Protocol
 
+from localkube.kubelet.container_log import LogFile
 from localkube.kubelet.descriptors import Reader
-from localkube.kubelet.log_file import LogFile
 
 _WINDOW_S = 0.1
 _BYTES_PER_WINDOW = 1024 * 1024

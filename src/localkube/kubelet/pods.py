@@ -17,17 +17,14 @@ from kubeclient.mirror import Key
 from kubeclient.objects import Obj
 from kubeclient.placement import host_ports
 from kubeclient.resources import PODS
-from localkube.kubelet.conditions import EVICTED
 from localkube.kubelet.devices.all_devices import Devices
 from localkube.kubelet.devices.node_devices import NotYet
 from localkube.kubelet.lifecycle import Plan, begin, plan
 from localkube.kubelet.node import Node, port_refusal, refusal
 from localkube.kubelet.notices import Notices, crash_loop
-from localkube.kubelet.pod_phase import FAILED, SUCCEEDED
 from localkube.kubelet.pod_record import add_ephemeral, pod_record
-from localkube.kubelet.pod_status import pod_status
-from localkube.kubelet.runtime import Runtime
-from localkube.kubelet.runtime_timer import is_settled
+from localkube.kubelet.pod_status import EVICTED, FAILED, SUCCEEDED, pod_status
+from localkube.kubelet.runtime import Runtime, is_settled
 from localkube.kubelet.settings import TIMER, FleetSettings
 from localkube.kubelet.state import Pod, Problem, Stop, is_over
 from localkube.kubelet.timers import Timers

@@ -1,8 +1,8 @@
-"""Containers that are processes of this machine.
+"""The runtime whose containers are processes of this machine.
 
-Starting one: volumes, environment, program, process, hook; each step may fail in a way that the
-pod's status and events tell. All that waits is a task of its own; the pod's record is changed only
-between awaits, and only while it is still about the same run.
+A start has these steps: volumes, environment, program, process, hook. Each may fail in a way that
+the status and the events of the pod report. Everything that waits is a task of its own. A task
+changes the pod's record only between two awaits, and only while the record is about the same run.
 """
 
 import asyncio
@@ -16,22 +16,41 @@ from typing import Any
 
 from kubeclient.errors import KubeError
 from kubeclient.objects import Obj
-from localkube.kubelet.actions import ActionFailed, act
 from localkube.kubelet.container_files import UID, pod_directory, volumes_directory
+from localkube.kubelet.container_log import log_paths
 from localkube.kubelet.container_run import ContainerRun, PodRuns
 from localkube.kubelet.container_start import Starter
 from localkube.kubelet.environment import BadConfig
 from localkube.kubelet.exec_process import ExecProcesses
 from localkube.kubelet.launches import Launches, LaunchFailed
 from localkube.kubelet.lifecycle import mark_exited, mark_failed, mark_running
+from localkube.kubelet.node_files import remove_tree
 from localkube.kubelet.notices import Notices
-from localkube.kubelet.private_files import remove_tree
-from localkube.kubelet.probes import is_probed, probe
+from localkube.kubelet.probes import ActionFailed, act, is_probed, probe
 from localkube.kubelet.settings import FleetSettings
 from localkube.kubelet.state import Exit, Pod, Problem, Role, Stage
-from localkube.kubelet.termination import termination_message
 from localkube.kubelet.volume_files import BadVolume
 from localkube.kubelet.volumes import Volumes
+
+_LAST_BYTES = 2048
+_LAST_LINES = 80
+
+
+def termination_message(run: ContainerRun, code: int, log_files: int) -> str:
+    """Its own words, or the end of its log when it wants that and has failed."""
+    own = run.files.termination_message()
+    wants_log = run.spec.get("terminationMessagePolicy") == "FallbackToLogsOnError"
+    if own or code == 0 or not wants_log:
+        return own
+    lines: list[bytes] = []
+    for path in log_paths(run.output.log.path, log_files):
+        if path.exists():
+            with path.open("rb") as file:
+                file.seek(max(0, path.stat().st_size - 8 * _LAST_BYTES))
+                lines += file.read().splitlines()
+    texts = [line.split(b" ", 3)[-1] for line in lines[-_LAST_LINES:]]
+    return b"\n".join(texts)[-_LAST_BYTES:].decode("utf-8", "replace")
+
 
 log = logging.getLogger(__name__)
 

@@ -29,6 +29,14 @@ class Stage(IntEnum):
     EXITED = 3
 
 
+# The lists of a pod's spec, by the role of the containers in them.
+SPEC_LISTS = {
+    Role.INIT: "initContainers",
+    Role.SIDECAR: "initContainers",
+    Role.MAIN: "containers",
+    Role.EPHEMERAL: "ephemeralContainers",
+}
+
 # What comes before the id of a container or image in a pod's status, as with any runtime.
 ID_SCHEME = "localkube://"
 

@@ -1,20 +1,19 @@
-"""The streams of one node's pods: logs, exec, attach and connections (contract/node_streams.py)."""
+"""The streams of one node's pods for the API server: logs, exec, attach and connections
+(NodeStreams)."""
 
 import asyncio
+import contextlib
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass
 
 from kubeclient.objects import Obj
 from localkube.kubelet import listening, process_table
-from localkube.kubelet.attach_stream import AttachStream
-from localkube.kubelet.connection import connected
+from localkube.kubelet.client_streams import AttachStream, start_exec
 from localkube.kubelet.container_files import ContainerFiles
+from localkube.kubelet.container_log import Log, nano_stamp, read_log
 from localkube.kubelet.container_run import ContainerRun, Inside
 from localkube.kubelet.environment import BadConfig
-from localkube.kubelet.exec_stream import start_exec
-from localkube.kubelet.log_file import nano_stamp
-from localkube.kubelet.log_read import Log, read_log
 from localkube.kubelet.runtime_process import ProcessRuntime
 from localkube.kubelet.settings import TIMER
 from localkube.kubelet.state import Container, Pod, Stage
@@ -27,6 +26,38 @@ from localkube.node_streams import (
     NodeRefusal,
     Process,
 )
+
+_CHUNK = 65_536
+
+
+class TcpConnection:
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._reader = reader
+        self._writer = writer
+
+    async def read(self) -> bytes:
+        try:
+            return await self._reader.read(_CHUNK)
+        except OSError:
+            return b""
+
+    async def write(self, data: bytes) -> None:
+        self._writer.write(data)
+        await self._writer.drain()
+
+    async def close_write(self) -> None:
+        with contextlib.suppress(OSError):
+            self._writer.write_eof()
+
+    async def close(self) -> None:
+        self._writer.close()
+        with contextlib.suppress(OSError):
+            await self._writer.wait_closed()
+
+
+async def connected(host: str, port: int) -> TcpConnection:
+    """Raises OSError."""
+    return TcpConnection(*await asyncio.open_connection(host, port))
 
 
 @dataclass(frozen=True, slots=True)

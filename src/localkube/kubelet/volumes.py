@@ -24,8 +24,7 @@ from kubeclient.resources import (
 )
 from localkube.kubelet.environment import BadConfig, field_of, resource_of
 from localkube.kubelet.node import Node
-from localkube.kubelet.node_files import node_disk, sweep
-from localkube.kubelet.private_files import make_private, remove_tree
+from localkube.kubelet.node_files import make_private, node_disk, remove_tree, sweep
 from localkube.kubelet.state import Pod
 from localkube.kubelet.volume_files import (
     BadVolume,

@@ -9,9 +9,8 @@ from kubeclient import names as kube_names
 from kubeclient.kubeletapi.messages import Mount
 from kubeclient.objects import Obj
 from kubeclient.resources import NODES
-from localkube.kubelet.node_files import DEVICE_PLUGINS, node_disk
+from localkube.kubelet.node_files import DEVICE_PLUGINS, SocketPaths, node_disk
 from localkube.kubelet.settings import FleetSettings
-from localkube.kubelet.socket_paths import SocketPaths
 from localkube.names import DEFAULT as NAMES
 from tests.localkube.kubelet.devices.plugin import RESOURCE, FakePlugin
 from tests.localkube.kubelet.world import (

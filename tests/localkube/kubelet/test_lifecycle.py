@@ -16,7 +16,7 @@ from localkube.kubelet.lifecycle import (
     mark_running,
     plan,
 )
-from localkube.kubelet.pod_phase import phase
+from localkube.kubelet.pod_status import phase
 from localkube.kubelet.state import (
     Container,
     Pod,

@@ -8,8 +8,7 @@ from tempfile import TemporaryDirectory
 from hypothesis import given
 from hypothesis import strategies as st
 
-from localkube.kubelet.log_file import STDERR, STDOUT, LogFile, log_paths
-from localkube.kubelet.log_read import Log, read_log
+from localkube.kubelet.container_log import STDERR, STDOUT, Log, LogFile, log_paths, read_log
 from localkube.node_streams import LogOptions
 
 START = datetime.datetime(2026, 11, 15, 20, 0, tzinfo=datetime.UTC)

@@ -9,13 +9,16 @@ from pathlib import Path
 from kubeclient.kubeletapi.errors import KubeletApiError
 from kubeclient.kubeletapi.messages import ContainerAllocateResponse
 from kubeclient.objects import Obj
-from localkube.kubelet.devices.asks import device_requests
+from localkube.kubelet.devices.grants import NameOf, device_requests
 from localkube.kubelet.devices.node_devices import NodeDevices, SocketDirectories
-from localkube.kubelet.devices.pod_resources import NameOf
 from localkube.kubelet.devices.stock import Counts
-from localkube.kubelet.node_files import DEVICE_PLUGINS, POD_RESOURCES, node_disk
-from localkube.kubelet.private_files import make_private
-from localkube.kubelet.socket_paths import SocketPaths
+from localkube.kubelet.node_files import (
+    DEVICE_PLUGINS,
+    POD_RESOURCES,
+    SocketPaths,
+    make_private,
+    node_disk,
+)
 
 log = logging.getLogger(__name__)
 

@@ -1,19 +1,52 @@
-"""Which container holds which devices, and what the plugin said to it. Pure.
+"""Which devices the containers of a pod request, which container holds which devices, and what the
+kubelet tells others of it (the pod-resources API). Pure.
 
 A grant outlives restarts of containers and of the kubelet: the plugin is not asked again.
 """
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import TypeVar
+from typing import NamedTuple, TypeAlias, TypeVar
 
 from kubeclient.kubeletapi.messages import (
+    AllocatableResourcesResponse,
     CdiDevice,
     ContainerAllocateResponse,
+    ContainerDevices,
+    ContainerResources,
     DeviceSpec,
+    ListPodResourcesResponse,
     Mount,
+    PodResources,
 )
+from kubeclient.objects import Obj
+from kubeclient.placement import amounts
+
+
+class DeviceRequest(NamedTuple):
+    container: str
+    limits: Mapping[str, int]
+    gives_back: bool  # an init container: those after it may have its devices
+
+
+def device_requests(obj: Obj) -> Iterator[DeviceRequest]:
+    """Init containers first. Only limits count: for such resources, requests are the same."""
+    spec = obj["spec"]
+    for container in spec.get("initContainers") or ():
+        if limits := _limits(container):
+            yield DeviceRequest(
+                container["name"], limits, container.get("restartPolicy") != "Always"
+            )
+    for container in spec["containers"]:
+        if limits := _limits(container):
+            yield DeviceRequest(container["name"], limits, False)
+
+
+def _limits(container: Obj) -> dict[str, int]:
+    listed = amounts((container.get("resources") or {}).get("limits"))
+    return {name: amount for name, amount in sorted(listed.items()) if "/" in name and amount > 0}
+
 
 _Wish = TypeVar("_Wish")
 _PARTS = re.compile(r"(\d+)")
@@ -117,3 +150,35 @@ def merged(grants: Iterable[Grant]) -> ContainerAllocateResponse:
 def _take(into: dict[str, _Wish], more: Mapping[str, _Wish]) -> None:
     for key, value in more.items():
         into.setdefault(key, value)
+
+
+# uid of a pod -> namespace and name; None for one that is gone.
+NameOf: TypeAlias = Callable[[str], tuple[str, str] | None]
+
+
+def held_devices(grants: Iterable[Grant], name_of: NameOf) -> ListPodResourcesResponse:
+    pods: dict[str, dict[str, list[ContainerDevices]]] = {}
+    for grant in grants:
+        devices = ContainerDevices(grant.resource, grant.ids)
+        pods.setdefault(grant.pod, {}).setdefault(grant.container, []).append(devices)
+    named = ((name_of(uid), containers) for uid, containers in pods.items())
+    return ListPodResourcesResponse(
+        tuple(
+            PodResources(
+                name[1],
+                name[0],
+                tuple(
+                    ContainerResources(container, tuple(devices))
+                    for container, devices in containers.items()
+                ),
+            )
+            for name, containers in named
+            if name is not None
+        )
+    )
+
+
+def allocatable_devices(ids: Mapping[str, Iterable[str]]) -> AllocatableResourcesResponse:
+    return AllocatableResourcesResponse(
+        tuple(ContainerDevices(resource, tuple(listed)) for resource, listed in ids.items())
+    )

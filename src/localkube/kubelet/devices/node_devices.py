@@ -1,13 +1,13 @@
-"""One node's devices: plugins register at its kubelet.sock, and pods get devices from them.
+"""The devices of one node: plugins register at its kubelet.sock, and pods get devices from them.
 
-What a kubelet does, with one difference: a pod that asks for devices whose plugin has just gone,
-or is not back yet after a restart, waits for it as long as the kubelet keeps its capacity. The
-real one fails the pod.
-"""
+This is what a kubelet does, with one difference: a pod that requests devices of a plugin that is
+away (it was restarted, or the kubelet was) waits until the plugin is back, for as long as the
+kubelet keeps the capacity. The real kubelet fails the pod."""
 
 import asyncio
 import contextlib
 import logging
+import re
 import stat
 import time
 from collections.abc import Callable, Iterable, Iterator
@@ -17,6 +17,7 @@ from typing import NamedTuple
 from kubeclient.kubeletapi.calling import Channel, channel_to
 from kubeclient.kubeletapi.errors import KubeletApiError, Refusal
 from kubeclient.kubeletapi.messages import (
+    API_VERSION,
     HEALTHY,
     AllocateRequest,
     ContainerAllocateRequest,
@@ -29,18 +30,49 @@ from kubeclient.kubeletapi.messages import (
 )
 from kubeclient.kubeletapi.serving import pod_resources_service, registration_service, serving
 from localkube.kubelet.devices import checkpoint
-from localkube.kubelet.devices.asks import DeviceRequest
 from localkube.kubelet.devices.grants import (
     CannotAllocate,
+    DeviceRequest,
     Grant,
     Grants,
+    NameOf,
+    allocatable_devices,
     available,
     chosen,
+    held_devices,
     merged,
 )
-from localkube.kubelet.devices.pod_resources import NameOf, all_devices, held
-from localkube.kubelet.devices.registration import problem_of
 from localkube.kubelet.devices.stock import GRACE_S, Counts, Stock
+
+_LABEL = r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?"
+_RESOURCE = re.compile(
+    rf"(?=.{{1,244}}/){_LABEL}(\.{_LABEL})*/([A-Za-z0-9][-A-Za-z0-9_.]{{0,61}})?[A-Za-z0-9]"
+)
+_ENDPOINT = re.compile(r"[A-Za-z0-9_][-A-Za-z0-9_.]{0,254}")
+
+
+def problem_of(request: RegisterRequest) -> str | None:
+    if request.version != API_VERSION:
+        return (
+            f'requested API version "{request.version}" is not supported by kubelet. '
+            f'Supported version is ["{API_VERSION}"]'
+        )
+    if not is_extended(request.resource_name):
+        return f'the ResourceName "{request.resource_name}" is invalid'
+    if not _ENDPOINT.fullmatch(request.endpoint):
+        return f'the Endpoint "{request.endpoint}" is not the name of a file beside kubelet.sock'
+    return None
+
+
+def is_extended(resource: str) -> bool:
+    """A name with a domain that is not Kubernetes' own."""
+    domain = resource.partition("/")[0]
+    return (
+        _RESOURCE.fullmatch(resource) is not None
+        and not domain.endswith("kubernetes.io")
+        and not resource.startswith("requests.")
+    )
+
 
 log = logging.getLogger(__name__)
 
@@ -91,8 +123,8 @@ class NodeDevices:
                 path.unlink()
         kubelet = serving(self._directory / SOCKET, [registration_service(self.register)])
         told = pod_resources_service(
-            lambda: held(self._grants, self._name_of),
-            lambda: all_devices(self._stock.ids()),
+            lambda: held_devices(self._grants, self._name_of),
+            lambda: allocatable_devices(self._stock.ids()),
         )
         teller = serving(self._resources_directory / SOCKET, [told])
         try:

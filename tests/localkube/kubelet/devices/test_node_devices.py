@@ -8,7 +8,7 @@ import pytest
 from kubeclient.kubeletapi.calling import channel_to
 from kubeclient.kubeletapi.errors import RpcFailed
 from kubeclient.kubeletapi.messages import ContainerDevices, ContainerResources, PodResources
-from localkube.kubelet.devices.asks import DeviceRequest
+from localkube.kubelet.devices.grants import DeviceRequest
 from localkube.kubelet.devices.node_devices import NodeDevices, NotYet, SocketDirectories
 from tests.localkube.kubelet.devices.plugin import RESOURCE, FakePlugin, register
 
