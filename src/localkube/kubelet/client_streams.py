@@ -20,6 +20,9 @@ _MOST_WAITING = 1024 * 1024
 
 
 class AttachStream:
+    """The streams of a container's own program. If the client does not keep up, the program's
+    output is held, so that it has to wait, and not the server's memory has to grow."""
+
     def __init__(self, run: ContainerRun, options: AttachOptions) -> None:
         self._run = run
         self._options = options
@@ -131,7 +134,7 @@ class ExecStream:
     async def close_stdin(self) -> None:
         if self.stdin is not None:
             if self.terminal is not None:
-                await self.stdin.write(b"\x04")  # the end of input, as a terminal says it
+                await self.stdin.write(b"\x04")  # Ctrl-D: the end of input in a terminal
             else:
                 self.stdin.close()
 
@@ -162,7 +165,8 @@ class ExecStream:
 
 
 class FailedExec:
-    """A program that could not be started: it says why, and exits as in a shell."""
+    """A program that could not be started: prints the reason, and exits with the code of a
+    shell."""
 
     def __init__(self, text: str, code: int, options: ExecOptions) -> None:
         self._text = text.encode() + (b"\r\n" if options.tty else b"\n")
@@ -221,7 +225,7 @@ async def _started(execs: ExecProcesses, inside: Inside, options: ExecOptions) -
     return stream
 
 
-# Ours: stdout, stderr, stdin, the terminal; None: not asked for.
+# The server's ends: stdout, stderr, stdin, the terminal. None: not requested.
 _Ours = tuple[int | None, int | None, int | None, int | None]
 
 

@@ -32,7 +32,7 @@ def nano_stamp(when_ns: int) -> bytes:
 
 
 def log_paths(path: Path, files: int) -> list[Path]:
-    """Where the log may be, the oldest part first."""
+    """The files of a log that may exist, the oldest first."""
     aside = [path.with_name(f"{path.name}.{number}") for number in range(files - 1, 0, -1)]
     return [*aside, path]
 
@@ -49,7 +49,7 @@ class LogFile:
         self._rest: dict[bytes, bytes] = {STDOUT: b"", STDERR: b""}
 
     def write(self, stream: bytes, data: bytes) -> None:
-        """Whole lines go to the file; the rest waits for its end."""
+        """Writes whole lines; the start of a line waits for the rest."""
         data = self._rest[stream] + data
         cut = data.rfind(b"\n") + 1
         rest = data[cut:]
@@ -61,7 +61,7 @@ class LogFile:
         self._rest[stream] = rest
 
     def so_far(self, most: int) -> Iterator[tuple[bytes, bytes]]:
-        """What was written, by stream: of the current file the last `most` bytes or fewer."""
+        """The last `most` bytes or fewer of the current file, with their streams."""
         with self.path.open("rb") as file:
             start = max(0, file.seek(0, os.SEEK_END) - most)
             file.seek(start)
@@ -75,7 +75,7 @@ class LogFile:
                 yield stream, rest
 
     def close(self) -> None:
-        """Ends a line that the program has not ended."""
+        """Writes the last line, if the program has not ended it."""
         for stream, rest in self._rest.items():
             if rest:
                 self._put(stream, b"P", rest)
@@ -109,7 +109,7 @@ _CHUNK = 256 * 1024
 class Log:
     path: Path
     files: int
-    # Waits until there may be more; False when there will be none.
+    # Waits until there may be more. False: the run has ended, and nothing follows.
     more: Callable[[], Awaitable[bool]]
 
 
@@ -136,7 +136,7 @@ def _since(options: LogOptions, now_ns: int) -> bytes:
 
 
 def _shown(line: bytes, *, timestamps: bool) -> bytes:
-    """`line` has no end. A piece of a line stays one."""
+    """`line` has no newline. A piece of a line (P) is shown without one, too."""
     stamp, _, rest = line.partition(b" ")
     _, _, rest = rest.partition(b" ")
     tag, _, text = rest.partition(b" ")
@@ -145,7 +145,7 @@ def _shown(line: bytes, *, timestamps: bool) -> bytes:
 
 
 async def _pieces(log: Log, options: LogOptions, since: bytes) -> AsyncIterator[list[bytes]]:
-    """Lines, some at a time, from where the options want to begin."""
+    """Lists of lines, from the point where the options begin."""
     with ExitStack() as stack:
         opened: list[BinaryIO] = [
             stack.enter_context(path.open("rb"))
@@ -177,7 +177,7 @@ async def _followed(
         for chunk in _chunks(file):
             *lines, rest = (rest + chunk).split(b"\n")
             yield lines
-        if not samestat(os.fstat(file.fileno()), os.stat(log.path)):  # moved aside meanwhile
+        if not samestat(os.fstat(file.fileno()), os.stat(log.path)):  # rotated meanwhile
             file = stack.enter_context(log.path.open("rb"))
             for chunk in _chunks(file):
                 *lines, rest = (rest + chunk).split(b"\n")
@@ -185,7 +185,7 @@ async def _followed(
 
 
 def _seek(opened: list[BinaryIO], tail: int | None, since: bytes) -> None:
-    """Moves every file to the first line that is wanted of it."""
+    """Moves every file to its first wanted line."""
     wanted = tail
     for file in reversed(opened):
         size = file.seek(0, 2)
@@ -203,7 +203,8 @@ def _seek(opened: list[BinaryIO], tail: int | None, since: bytes) -> None:
 
 
 def _first_since(content: mmap.mmap, since: bytes) -> int:
-    """Where the first line of that time or later begins."""
+    """The position of the first line of that time or later: a binary search, as lines are
+    sorted."""
     low, high = 0, len(content)
     while low < high:
         middle = content.rfind(b"\n", 0, (low + high) // 2) + 1
@@ -217,7 +218,7 @@ def _first_since(content: mmap.mmap, since: bytes) -> int:
 
 
 def _last_lines(content: mmap.mmap, wanted: int) -> tuple[int, int]:
-    """Where the last `wanted` lines begin, and how many there are."""
+    """The position of the last `wanted` lines, and how many there are."""
     position, taken = len(content), 0
     while taken < wanted and position > 0:
         position = content.rfind(b"\n", 0, position - 1) + 1

@@ -69,7 +69,7 @@ class Starter:
     sockets: SocketPaths
 
     async def ensure_volumes(self, pod: Pod, runs: PodRuns, obj: Obj) -> None:
-        """The pod's volumes, once. Raises BadVolume."""
+        """Makes the pod's volumes, once for all of its containers. Raises BadVolume."""
         async with runs.turn:
             if runs.has_volumes:
                 return
@@ -79,7 +79,7 @@ class Starter:
             runs.has_volumes = True
         images = {repository(container["image"]) for container in obj["spec"]["containers"]}
         if images <= self.settings.hosted.keys():
-            return  # programs of ours know where they are
+            return  # hosted programs need no warnings about what is simulated
         for volume in runs.volumes.by_name.values():
             if volume.note:
                 self._say_once(pod, runs, obj, "HostPathSimulated", volume.note)
@@ -94,7 +94,7 @@ class Starter:
                 await make_volumes(runs.volumes, pod, obj, self.node_of(pod.node), self.storage)
 
     def is_outdated(self, runs: PodRuns, obj: Obj) -> bool:
-        """Whether volumes show something of the pod that has changed."""
+        """Whether the pod's volumes show old labels or annotations."""
         return runs.shown is not None and runs.shown != _metadata(obj)
 
     async def launch(self, pod: Pod, index: int, runs: PodRuns, obj: Obj) -> ContainerRun:
@@ -158,7 +158,7 @@ class Starter:
             arguments=tuple(expand(part, env) for part in given),
             env=env,
             mounts={
-                mount["mountPath"]: self.sockets.way_to(volumes[mount["name"]].path)
+                mount["mountPath"]: self.sockets.short_path(volumes[mount["name"]].path)
                 for mount in run.spec.get("volumeMounts") or ()
             },
         )
@@ -166,7 +166,7 @@ class Starter:
     async def inside(
         self, pod: Pod, index: int, runs: PodRuns, obj: Obj, files: ContainerFiles
     ) -> tuple[Inside, Program]:
-        """What a program in the container sees, and which is the container's own."""
+        """What a process in the container gets, and the container's own program."""
         spec = container_spec(pod, index, obj)
         container_id = pod.containers[index].container_id or "none"
         node = self.node_of(pod.node)
@@ -187,7 +187,7 @@ class Starter:
         )
         cwd = spec.get("workingDir") or ("/" if own_view else str(files.home))
         if own_view:
-            # The cluster's keys and tokens lie beside the pods' files.
+            # The directory's parent has the cluster's keys and tokens in it.
             hidden = (self.settings.directory.parent, *self.settings.private)
             made += tuple(Bind(str(file), path, True) for path, file in chosen.files.items())
             packages = (PACKAGE, *self.settings.packages)
@@ -204,7 +204,7 @@ class Starter:
     def _given(
         self, pod: Pod, obj: Obj, spec: Obj, files: ContainerFiles, *, own_view: bool
     ) -> dict[str, str]:
-        """What is set whatever the pod says."""
+        """The variables that every container has; the pod's own may replace them."""
         tools = str(self._tools())
         path = f"{tools}:{PATH}" if image_name(spec["image"]) == "python" else f"{PATH}:{tools}"
         given = {
@@ -254,7 +254,7 @@ class Starter:
         return (*interpreter, roots, program.module, *program.arguments, image)
 
     def _tools(self) -> Path:
-        """A directory with the programs that containers get from us: the Python we run on."""
+        """A directory for the PATH of containers, with the Python that runs localkube."""
         tools = make_private(self.settings.directory / "bin")
         for name in ("python", "python3"):
             script = tools / name
@@ -265,7 +265,7 @@ class Starter:
 
 
 def _streams(run: ContainerRun) -> list[int]:
-    """Descriptors for the program's 0, 1 and 2; their other ends are the run's."""
+    """Descriptors for the program's stdin, stdout and stderr. The run keeps their other ends."""
     if run.spec.get("tty"):
         ours, theirs = pty.openpty()
         run.output.read(ours, STDOUT)
@@ -288,8 +288,9 @@ def _streams(run: ContainerRun) -> list[int]:
 
 
 def _sockets(run: ContainerRun, chosen: Program, ports: dict[int, int]) -> list[int]:
-    """A program of ours listens on free ports, whatever port the pod says: two pods may say the
-    same, and most people may not open port 80. `ports` remembers which is which."""
+    """Listening sockets for a stand-in. It listens on free ports, not on those of the pod: two pods
+    may have the same port, and an ordinary user may not open port 80. `ports` gets the port on this
+    machine for each port of the pod."""
     if chosen.stand_in is None:
         return []
     declared = run.spec.get("ports") or ()
@@ -312,7 +313,7 @@ def _refuse_unsupported(spec: Obj) -> None:
 
 
 def _ignored(spec: Obj) -> list[str]:
-    """What a pod asks for that a process of a plain user cannot have."""
+    """Warnings about settings that have no effect on processes of an ordinary user."""
     texts = [
         f"spec.{key} has no effect on local nodes"
         for key in ("hostPID", "hostIPC")
@@ -328,6 +329,6 @@ def _ignored(spec: Obj) -> list[str]:
 
 
 def _metadata(obj: Obj) -> object:
-    """What downwardAPI volumes may show, and people may change."""
+    """The metadata that can change and that downwardAPI volumes may show."""
     metadata = obj["metadata"]
     return metadata.get("labels"), metadata.get("annotations")

@@ -1,5 +1,5 @@
-"""A container's environment: what the pod's spec says, with its references looked up. No I/O but
-through `Lookup`; what the server's own environment holds never gets in."""
+"""The environment of a container: the variables of the pod's spec, with their references resolved.
+No I/O but through `Lookup`. Nothing of the server's own environment gets into it."""
 
 import base64
 import re
@@ -17,7 +17,7 @@ _REFERENCE = re.compile(r"\$(\$|\(([^)]*)\))")
 
 
 class BadConfig(Exception):
-    """Something that the container refers to is not there; the words are the kubelet's."""
+    """The container refers to something that does not exist. The message is the kubelet's."""
 
 
 class Lookup(Protocol):
@@ -40,7 +40,8 @@ def expand(text: str, values: Mapping[str, str]) -> str:
 def service_variables(
     services: Iterable[Obj], namespace: str, api: tuple[str, int]
 ) -> dict[str, str]:
-    """The variables that tell of services; the API server's lead to where it really listens."""
+    """The variables of services. Those of the API server have its real address, not its cluster
+    IP."""
     made: dict[str, str] = {}
     for service in sorted(services, key=lambda s: str(s["metadata"]["name"])):
         metadata, spec = service["metadata"], service["spec"]
@@ -82,7 +83,8 @@ def _url(address: str, port: Obj) -> str:
 async def container_variables(
     pod: Pod, obj: Obj, spec: Obj, node: Node, given: dict[str, str], lookup: Lookup
 ) -> dict[str, str]:
-    """`given`, then envFrom, then env, each seeing those before it. Raises BadConfig."""
+    """`given`, then envFrom, then env. Later variables replace earlier ones, and may refer to them.
+    Raises BadConfig."""
     made = dict(given)
     for source in spec.get("envFrom") or ():
         made |= await _all_of(source, pod.namespace, lookup)
@@ -191,8 +193,8 @@ def _quoted(text: str) -> str:
 
 
 def resource_of(obj: Obj, spec: Obj, node: Node, reference: Obj) -> str:
-    """limits.cpu and the like, in units of the divisor, rounded up. What has no limit may use all
-    that the node has."""
+    """A value such as limits.cpu, in units of the divisor, rounded up. Without a limit, the limit
+    is what the node has."""
     if name := reference.get("containerName"):
         both = (*obj["spec"]["containers"], *(obj["spec"].get("initContainers") or ()))
         spec = next((c for c in both if c["name"] == name), spec)

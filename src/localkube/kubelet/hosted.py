@@ -1,8 +1,8 @@
-"""Containers that are tasks of this process: programs of ours, for whom a process would be too
-much where there are hundreds of nodes. Which images they are, the settings say.
+"""Hosted programs: containers that are asyncio tasks of this process. The settings say for which
+images. With hundreds of nodes, a process per node and program would take too much memory.
 
-To the runtime they are like processes: they start, say something, can be ended, and end. What they
-log goes to the container's log, and nowhere else: `log_to_containers`.
+For the runtime they are like processes: they start, write output, can be ended, and exit. Their log
+records go to the container's log, and nowhere else: `log_to_containers`.
 """
 
 import asyncio
@@ -24,12 +24,14 @@ _PLAIN = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "ta
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
-    """What a hosted program is told."""
+    """What a hosted program gets of its container."""
 
     node: str
     arguments: tuple[str, ...]  # command and args of the container
     env: Mapping[str, str]
-    mounts: Mapping[str, Path]  # mount path -> where that is; with room for a socket's name
+    mounts: Mapping[
+        str, Path
+    ]  # mount path -> path on this machine, short enough for a socket in it
 
 
 # Runs until it is cancelled, or returns an exit code.
@@ -50,7 +52,7 @@ class HostedPrograms:
         )
 
     def end(self, run_id: str) -> bool:
-        """False when it is none of ours."""
+        """Cancels the program. False: there is no hosted program with this id."""
         task = self._running.get(run_id)
         if task is not None:
             task.cancel()
@@ -68,7 +70,7 @@ class HostedPrograms:
         code = _TERMINATED
         try:
             code = await program(around)
-        except Exception:  # noqa: BLE001  # as a process that ends with a traceback
+        except Exception:  # noqa: BLE001  # like a process that ends with a traceback
             code = 1
             output.say(STDERR, traceback.format_exc())
         finally:
@@ -77,7 +79,8 @@ class HostedPrograms:
 
 
 class _ContainerLog(logging.Handler):
-    """To the log of the container that the record comes from; from elsewhere, to the server's."""
+    """Writes a record to the log of the container whose task logged it (a context variable tells),
+    and all other records to the server's log."""
 
     def emit(self, record: logging.LogRecord) -> None:
         output = _OUTPUT.get()
@@ -99,7 +102,8 @@ def _say(output: Output, line: str) -> None:
 
 
 def log_to_containers(logger: str) -> None:
-    """What is logged there, or below, by a hosted program goes to its container's log."""
+    """From now on, records of this logger, and of those below it, go to the container's log if a
+    hosted program logs them."""
     found = logging.getLogger(logger)
     if not any(isinstance(handler, _ContainerLog) for handler in found.handlers):
         found.addHandler(_ContainerLog())

@@ -20,7 +20,8 @@ def make_private(directory: Path) -> Path:
 
 
 def remove_tree(directory: Path) -> None:
-    """Also what a program has closed to everybody. Links are removed, not followed."""
+    """Deletes a tree, including directories without permissions. Links are deleted, not
+    followed."""
     for parent, names, _ in os.walk(directory):
         for name in names:
             path = os.path.join(parent, name)
@@ -34,14 +35,16 @@ _ROOM = 48  # for the name of a socket
 
 
 class SocketPaths:
-    """Ways to directories below `directory` that leave room for a socket's name: where their path
-    does not, the way leads through a descriptor of this process, and only it can go there."""
+    """Paths to directories below `directory` that are short enough for sockets in them.
+
+    The kernel takes 107 bytes for the path of a socket, and a data directory may have a longer one.
+    Such a path is replaced by one through /proc/self/fd, which only this process can use."""
 
     def __init__(self, directory: Path) -> None:
         self._directory = directory
         self._descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
 
-    def way_to(self, path: Path) -> Path:
+    def short_path(self, path: Path) -> Path:
         if len(os.fsencode(path)) + 1 + _ROOM <= _LONGEST:
             return path
         return Path(f"/proc/self/fd/{self._descriptor}") / path.relative_to(self._directory)
@@ -64,7 +67,8 @@ def node_hardware(directory: Path, name: str) -> Path:
 
 
 def set_aside(directory: Path, name: str) -> list[Path]:
-    """What is left of a node that is gone, out of the way of another of its name: to be removed."""
+    """Renames the directories of a node that is gone, so that a new node of the same name can start
+    at once; returns them for deletion."""
     aside = []
     for kind in (_DISKS, _HARDWARE):
         path = directory / kind / _number(name)
@@ -76,7 +80,7 @@ def set_aside(directory: Path, name: str) -> list[Path]:
 
 
 def sweep(directory: Path, names: Iterable[str]) -> None:
-    """Removes the files of nodes that are no more."""
+    """Deletes the directories of nodes that no longer exist."""
     known = {_number(name) for name in names}
     for kind in (_DISKS, _HARDWARE):
         for path in make_private(directory / kind).iterdir():

@@ -1,4 +1,4 @@
-"""The kubelet's events about pods, in its words."""
+"""Events about pods, with the texts of the kubelet."""
 
 from kubeclient.events import NORMAL, WARNING, Recorder
 from kubeclient.objects import Obj
@@ -40,6 +40,6 @@ def _full(pod: Pod) -> str:
 
 
 def _duration(seconds: float) -> str:
-    """As Go writes it: 10s, 1m20s, 5m0s."""
+    """In the format of Go: 10s, 1m20s, 5m0s."""
     minutes, rest = divmod(seconds, 60)
     return f"{int(minutes)}m{rest:g}s" if minutes else f"{rest:g}s"

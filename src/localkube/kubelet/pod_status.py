@@ -42,7 +42,7 @@ def _of_mains(pod: Pod, over: bool) -> str:
     if pod.stop is None and any(restarts(c) for c in mains):
         return RUNNING  # between two runs
     if not over:
-        return RUNNING  # its sidecars are still to stop
+        return RUNNING  # its sidecars still run
     succeeded = all(c.exit is not None and c.exit.code == 0 for c in mains)
     return SUCCEEDED if succeeded else FAILED
 
@@ -54,7 +54,7 @@ def _kind(container: Container) -> str:
         case Stage.EXITED:
             return "exited"
         case _ if container.before is not None:
-            return "running"  # it ran before and is on its way back
+            return "running"  # it ran before and is being restarted
         case _:
             return "waiting"
 
@@ -69,7 +69,7 @@ _TRUE: _Verdict = ("True", "", "")
 
 
 def conditions(pod: Pod, obj: Obj, phase: str, now: str) -> list[Obj]:
-    """Others' conditions first, then the kubelet's own."""
+    """The conditions of others first, then the kubelet's own."""
     known = {c["type"]: c for c in (obj.get("status") or {}).get("conditions") or ()}
     verdicts = _verdicts(pod, obj["spec"], phase, known)
     made = [c for kind, c in known.items() if kind not in _OWN]
@@ -258,7 +258,7 @@ def _is_ready(container: Container) -> bool:
 
 
 def _states(pod: Pod, container: Container, waiting: str) -> tuple[Obj, Exit | None]:
-    """`state` and what `lastState` tells of."""
+    """`state`, and the exit that `lastState` shows."""
     match container.stage:
         case Stage.RUNNING:
             return {"running": {"startedAt": stamp(container.started_at)}}, container.before

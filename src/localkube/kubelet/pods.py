@@ -1,9 +1,8 @@
 """Pods: every pod of every node of the fleet, kept as its object asks.
 
-A change of the object, a container that has moved on, or a timer puts a pod's uid into the queue;
-a worker takes it, brings the containers one step further and writes the status when it is another
-than before. There is no task per pod.
-"""
+A change of the pod's object, a change of a container, or a timer puts the pod's uid into the queue.
+A worker takes it, starts or stops containers, and writes the status if that has changed. There is
+no task per pod: a fleet may have tens of thousands of them."""
 
 import logging
 import os
@@ -60,12 +59,14 @@ class Pods:
         self._clock = clock
         self._nodes: dict[str, Node] = {}
         self._pods: dict[str, Pod] = {}
-        # Of processes, the newest; of timers only while there is something to do.
+        # The objects as JSON. Pods of the process runtime keep theirs, for volumes that show it;
+        # pods of the timer runtime only while something is to be done, because they may be very
+        # many.
         self._objects: dict[str, bytes] = {}
-        # Pods on nodes that are not ours, or not yet: the node's name and their own.
+        # Pods on nodes that are not ours, or not yet: the name of the node, and the pod's key.
         self._strays: dict[str, tuple[str, Key]] = {}
-        self._evictions: dict[str, str] = {}  # about to begin: why
-        self._waiting: set[str] = set()  # for a device plugin, and have been told so
+        self._evictions: dict[str, str] = {}  # requested and not begun yet: the reason
+        self._waiting: set[str] = set()  # for a device plugin, with an event about it
         self._work: WorkQueue[str] = WorkQueue()
         self.timers = Timers(clock, self._work.add)
 
@@ -76,7 +77,8 @@ class Pods:
         return iter(list(self._pods.values()))
 
     async def object_of(self, pod: Pod) -> Obj | None:
-        """As new as our own last write; None when it is gone."""
+        """At least as new as our last write of its status, so that the next write does not
+        conflict. None if the pod is gone."""
         raw = self._objects.get(pod.uid)
         if raw is not None:
             obj: Obj = orjson.loads(raw)
@@ -89,11 +91,11 @@ class Pods:
         return obj if obj["metadata"]["uid"] == pod.uid else None
 
     def look_at(self, uid: str) -> None:
-        """Something about the pod has moved on."""
+        """A container of the pod has changed."""
         self._work.add(uid)
 
     def evict(self, uid: str, why: str) -> None:
-        """The pod uses more than it may."""
+        """The pod exceeds a limit."""
         self._evictions[uid] = why
         self._work.add(uid)
 
@@ -143,7 +145,7 @@ class Pods:
             try:
                 await self._sync(uid)
             except NotFound:
-                pass  # the mirror will say so too
+                pass  # the pod is gone: the feed will tell
             except KubeError as error:
                 log.warning("pod not written", extra={"uid": uid, "error": str(error)})
                 self.timers.add(self._clock() + _RETRY_S, uid)
@@ -175,7 +177,7 @@ class Pods:
             self._work.add(uid)
 
     async def _find(self, uid: str) -> None:
-        """A pod that was bound to a node before that was ours."""
+        """Reads a pod that was bound to a node before the node was ours."""
         name, key = self._strays.get(uid, ("", ("", "")))
         if name in self._nodes:
             del self._strays[uid]
@@ -214,7 +216,7 @@ class Pods:
         self._notices.warn(pod, obj, no.reason, no.message)
 
     async def _give_devices(self, pod: Pod, obj: Obj, node: Node, now: float) -> None:
-        """The part of admission that asks others: device plugins."""
+        """The second part of admission, which calls device plugins and may take time."""
         try:
             words = await self._devices.admit(node.name, pod.uid, obj)
         except NotYet:
@@ -227,7 +229,7 @@ class Pods:
         self._waiting.discard(pod.uid)
         pod.admitted = True
         if pod.uid not in self._pods:
-            self._devices.release(node.name, pod.uid)  # gone in the meantime
+            self._devices.release(node.name, pod.uid)  # the pod was deleted meanwhile
         elif words is not None:
             self._uncount(pod, node)
             self._reject(pod, obj, Problem(_UNEXPECTED, words))
@@ -247,7 +249,7 @@ class Pods:
             self._uncount(pod, node)
 
     def _uncount(self, pod: Pod, node: Node) -> None:
-        """Its resources and its address are free for others."""
+        """Frees the pod's resources and its address for others."""
         if pod.counted:
             pod.counted = False
             node.give_back(pod.requests)
@@ -265,7 +267,7 @@ class Pods:
             return
         obj = await self.object_of(pod)
         if obj is None:
-            return  # the feed will say so too
+            return  # the pod is gone: the feed will tell
         now = self._clock()
         self._note(pod, obj, now)
         if not pod.admitted and pod.stop is None:
@@ -285,7 +287,7 @@ class Pods:
             await self._release(pod, now)
 
     def _note(self, pod: Pod, obj: Obj, now: float) -> None:
-        """What the object asks for since the last look."""
+        """Takes over what has changed in the object: ephemeral containers, deletion, deadline."""
         metadata, spec = obj["metadata"], obj["spec"]
         if pod.generation != metadata.get("generation", 0):
             pod.generation = metadata["generation"]
@@ -307,7 +309,7 @@ class Pods:
                 self.timers.add(pod.start_time + deadline_s, pod.uid)
 
     def _end(self, pod: Pod, obj: Obj, stop: Stop, now: float) -> None:
-        """The pod stops; or, if it does already, stops sooner."""
+        """Stops the pod; or shortens its grace period, if it is stopping already."""
         if pod.stop is None:
             pod.stop = stop
             return
@@ -320,7 +322,7 @@ class Pods:
                 self.runtimes[pod.runtime].stop(pod, index, obj, stop.grace_s, now)
 
     def _step(self, pod: Pod, obj: Obj, now: float) -> Plan:
-        """Acts until nothing more can be done at once."""
+        """Starts and stops containers until there is nothing more to do at once."""
         runtime = self.runtimes[pod.runtime]
         while True:
             again = runtime.look(pod, obj, now)
@@ -357,7 +359,7 @@ class Pods:
         change = {"metadata": {"uid": pod.uid, "resourceVersion": version}, "status": status}
         try:
             written = await self._kube.patch(PODS.path(pod.namespace, pod.name, "status"), change)
-        except Conflict:  # somebody else wrote too: look at what, and try again
+        except Conflict:  # somebody else has written: read the object again, and retry
             pod.version = int(version) + 1
             self._work.add(pod.uid)
         else:
@@ -379,7 +381,8 @@ class Pods:
 
 
 def _goodbye_at(pod: Pod) -> float:
-    """When a pod that was asked to go may be gone. No container of a real node ends faster, and
-    `kubectl delete` waits for ever when a namesake has come before it begins to watch."""
+    """The earliest time for the final deletion of a pod. `kubectl delete` first deletes and then
+    watches; if a pod of the same name is created before the watch begins, it waits for ever. No
+    container of a real node ends so fast."""
     assert pod.stop is not None
     return pod.stop.began_at + (_SHORTEST_END_S if pod.stop.grace_s else 0.0)

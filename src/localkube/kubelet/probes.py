@@ -12,12 +12,12 @@ from localkube.kubelet.exec_process import TIMED_OUT, ExecProcesses
 _LOOPBACK = "127.0.0.1"
 _HEAD_LIMIT = 64 * 1024
 
-# From the port that the pod names to where it really listens.
+# From a port of the pod to the port on this machine.
 PortOf = Callable[[ContainerRun, int], int]
 
 
 class ActionFailed(Exception):
-    """With the text that the kubelet would show."""
+    """The message is the kubelet's."""
 
 
 async def act(
@@ -112,7 +112,7 @@ def _status_code(line: bytes) -> int | None:
 
 
 def _tls() -> ssl.SSLContext:
-    """Probes do not check whom they talk to, as everywhere."""
+    """Probes do not verify certificates, as in every kubelet."""
     context = ssl.create_default_context()
     context.check_hostname = False
     context.verify_mode = ssl.CERT_NONE
@@ -134,7 +134,7 @@ _Action = Callable[[Obj, ContainerRun, PortOf], Awaitable[None]]
 
 
 async def _no_exec(action: Obj, run: ContainerRun, port_of: PortOf) -> None:
-    raise AssertionError("exec has its own way")
+    raise AssertionError("`act` handles exec itself")
 
 
 _ACTIONS: dict[str, _Action] = {
@@ -147,7 +147,7 @@ _ACTIONS: dict[str, _Action] = {
 
 # Raises ActionFailed.
 Check = Callable[[Obj, ContainerRun], Awaitable[None]]
-Told = Callable[[ContainerRun, str, str], None]  # an event: reason and message
+Told = Callable[[ContainerRun, str, str], None]  # records an event: reason and message
 Moved = Callable[[ContainerRun], None]
 
 _NAMES = {
@@ -162,7 +162,7 @@ def is_probed(spec: Obj) -> bool:
 
 
 async def probe(run: ContainerRun, check: Check, told: Told, moved: Moved) -> None:
-    """Keeps `started`, `ready` and `unhealthy` of the container up to date."""
+    """Runs the probes, and sets `started`, `ready` and `unhealthy` of the container."""
     spec, container = run.spec, run.container
     if spec.get("startupProbe"):
         async for passed in Verdicts("startupProbe", run, check, told):
@@ -202,7 +202,7 @@ def _fail(run: ContainerRun, which: str, told: Told, moved: Moved) -> None:
 
 
 class Verdicts:
-    """Asks again and again; gives a verdict whenever one of the thresholds is reached."""
+    """Runs a probe periodically, and yields its result whenever a threshold is reached."""
 
     def __init__(self, key: str, run: ContainerRun, check: Check, told: Told) -> None:
         self._name = _NAMES[key]

@@ -16,28 +16,35 @@ from localkube.names import Names
 
 class Runtime(Protocol):
     def adopt(self, pod: Pod, obj: Obj, now: float) -> None:
-        """A pod from before a restart: its containers are as its status says, or have died."""
+        """Takes over a pod from before a restart, whose record was restored from its status."""
 
     def seen(self, pod: Pod, obj: Obj) -> None:
-        """The object has changed, perhaps only in what volumes show of it."""
+        """The object has changed, perhaps only its labels or annotations, which volumes may
+        show."""
 
     def look(self, pod: Pod, obj: Obj, now: float) -> float | None:
-        """Brings the containers up to date; returns when to look again by itself."""
+        """Updates the stages of the containers; returns the time of the next look, if one is
+        needed."""
 
     def start(self, pod: Pod, index: int, obj: Obj, now: float) -> None:
-        """Begins a run of the container, which is STARTING."""
+        """Begins a run of the container, whose stage is STARTING."""
 
     def stop(self, pod: Pod, index: int, obj: Obj, grace_s: float, now: float) -> None:
-        """Begins to end the run, which is STARTING or RUNNING."""
+        """Begins to stop the run, whose stage is STARTING or RUNNING."""
 
     def remove(self, pod: Pod) -> None:
-        """The pod is gone, or the node is: nothing of it may be left."""
+        """The pod or its node is gone: stops everything, and deletes the files."""
 
 
 _TERMINATED = 143  # by SIGTERM
 
 
 class TimerRuntime:
+    """Containers that are timers: they run at once, for ever or for as long as an annotation says.
+
+    No process is started, and nothing is stored besides the pod's record. A restart of the server
+    does not end them, because their start time is in the status."""
+
     def __init__(
         self, notices: Notices, remove_traces: Callable[[Pod], None], names: Names
     ) -> None:
@@ -49,7 +56,7 @@ class TimerRuntime:
         pod.prepared = True
 
     def seen(self, pod: Pod, obj: Obj) -> None:
-        pass  # it has no volumes
+        pass  # there are no volumes to update
 
     def look(self, pod: Pod, obj: Obj, now: float) -> float | None:
         annotations = obj["metadata"].get("annotations") or {}
@@ -94,7 +101,7 @@ class TimerRuntime:
 
 
 def is_settled(obj: Obj, names: Names) -> bool:
-    """A pod of timers from before a restart that nothing is to be done about."""
+    """Whether a pod of timers from before a restart needs no work at all."""
     metadata, status = obj["metadata"], obj.get("status") or {}
     return (
         status.get("phase") == "Running"
@@ -117,7 +124,7 @@ def _lasts_s(container: Container, seconds: float | None) -> float | None:
 
 
 def _number(text: str | None) -> float | None:
-    """None for what is no number: an annotation holds anything."""
+    """None if the annotation is no number in the allowed range."""
     try:
         number = float(text or "")
     except ValueError:

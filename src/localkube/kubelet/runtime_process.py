@@ -37,7 +37,8 @@ _LAST_LINES = 80
 
 
 def termination_message(run: ContainerRun, code: int, log_files: int) -> str:
-    """Its own words, or the end of its log when it wants that and has failed."""
+    """The container's termination message, or the end of its log, if it has failed and its spec
+    says FallbackToLogsOnError."""
     own = run.files.termination_message()
     wants_log = run.spec.get("terminationMessagePolicy") == "FallbackToLogsOnError"
     if own or code == 0 or not wants_log:
@@ -55,7 +56,7 @@ def termination_message(run: ContainerRun, code: int, log_files: int) -> str:
 log = logging.getLogger(__name__)
 
 _RETRY_S = 2.0
-_LEAST_GRACE_S = 2.0  # after a hook has used up the time
+_LEAST_GRACE_S = 2.0  # after a preStop hook that has used up the grace period
 _UNKNOWN_CODE = 255
 _HOOK_LIMIT_S = 3600.0
 
@@ -73,7 +74,7 @@ class ProcessRuntime:
     runs: dict[str, ContainerRun]
 
     def adopt(self, pod: Pod, obj: Obj, now: float) -> None:
-        """The processes died with the server: all that ran has ended, nobody knows how."""
+        """The processes ended with the server, so the containers get the exit code for unknown."""
         pod.initialized = False
         for container in pod.containers:
             if container.stage is Stage.RUNNING:
@@ -133,12 +134,12 @@ class ProcessRuntime:
         self._spawn(self._clear(pod.uid, live), "pod-clear")
 
     def remove_traces(self, pod: Pod) -> None:
-        """Of a pod of timers, into which somebody may have looked."""
+        """For a pod of timers: `kubectl exec` may have made files and volumes for it."""
         if pod.uid in self.pods:
             self.remove(pod)
 
     async def sweep(self, is_known: Callable[[str], bool]) -> None:
-        """Removes what pods have left that are gone."""
+        """Deletes the files of pods that are gone."""
         for path in list(self.settings.directory.iterdir()):
             if UID.fullmatch(path.name) and not is_known(path.name):
                 await asyncio.to_thread(remove_tree, path)
@@ -148,7 +149,7 @@ class ProcessRuntime:
         return port if runs is None else runs.ports.get(port, port)
 
     def exited(self, run_id: str, code: int) -> None:
-        """From the launcher."""
+        """Called by the launcher when a process has ended."""
         if self.execs.ended(run_id, code):
             return
         run = self.runs.pop(run_id, None)
@@ -166,13 +167,15 @@ class ProcessRuntime:
         runs = self.pods.get(run.pod.uid)
         if runs is not None and runs.runs.get(run.index) is run:
             del runs.runs[run.index]
+        # Else a later run has begun, and the record is about that one.
         if run.container.container_id == run_id:
             message = termination_message(run, code, self.settings.log_files)
             mark_exited(run.container, code, time.time(), message, run.killed_for)
             self.look_at(run.pod.uid)
 
     async def refresh(self) -> None:
-        """Brings the volumes of objects up to date, now and then; runs until cancelled."""
+        """Updates volumes that show ConfigMaps, Secrets and tokens, periodically; until
+        cancelled."""
         while True:
             await asyncio.sleep(self.settings.refresh_s)
             for runs in list(self.pods.values()):
@@ -232,7 +235,7 @@ class ProcessRuntime:
         mark_failed(pod.containers[index], problem, time.time() + _RETRY_S)
 
     async def _started(self, run: ContainerRun, obj: Obj) -> None:
-        """The process is there; the container runs once its hook is through."""
+        """The process runs; the container counts as running when its postStart hook is done."""
         container = run.container
         self.notices.note(run.pod, obj, "Started", "Container started", container)
         began_at = time.time()

@@ -62,7 +62,7 @@ async def connected(host: str, port: int) -> TcpConnection:
 
 @dataclass(frozen=True, slots=True)
 class PodStreams:
-    """NodeStreams for the pods that `pod_of` knows."""
+    """NodeStreams for the pods that `pod_of` finds."""
 
     pod_of: Callable[[str], Pod | None]
     object_of: Callable[[Pod], Awaitable[Obj | None]]
@@ -101,17 +101,17 @@ class PodStreams:
 
     async def dial(self, pod_uid: str, port: int) -> Connection:
         pod = self._pod(pod_uid)
-        place = await self._place(pod, port)
-        if place is None:
+        address = await self._address(pod, port)
+        if address is None:
             raise NodeRefusal(f"nothing in pod {pod.namespace}/{pod.name} listens on port {port}")
         try:
-            return await connected(*place)
+            return await connected(*address)
         except OSError as error:
             text = f"failed to connect to localhost:{port} inside pod {pod.uid}: {error}"
             raise NodeRefusal(text) from error
 
-    async def _place(self, pod: Pod, port: int) -> tuple[str, int] | None:
-        """Where a process of the pod listens on the port."""
+    async def _address(self, pod: Pod, port: int) -> tuple[str, int] | None:
+        """The address on this machine for a port of the pod."""
         runs = self.runtime.pods.get(pod.uid)
         if runs is None or not runs.runs:
             return None
@@ -148,7 +148,7 @@ class PodStreams:
             return Log(run.output.log.path, settings.log_files, run.output.follower())
         path = files.log(previous=options.previous)
         if not path.exists() and container.restart_count and not options.previous:
-            path = files.log(previous=True)  # the next run has not begun yet
+            path = files.log(previous=True)  # the next run has no log yet
         return Log(path, settings.log_files, _no_more)
 
     async def _inside(self, pod: Pod, index: int) -> Inside:

@@ -17,8 +17,8 @@ from localkube.kubelet.state import Pod, Role, Stage
 
 _TICK_S = 1 / os.sysconf("SC_CLK_TCK")
 _PAGE = os.sysconf("SC_PAGE_SIZE")
-_FRESH_S = 5.0  # a sample serves so long
-# What a timer, and a node by itself, is said to use.
+_FRESH_S = 5.0  # how long a sample is used
+# Made-up usage of a timer, and of a node without its pods.
 _TIMER = (1_000_000, 1024 * 1024)
 _NODE = (50_000_000, 256 * 1024 * 1024)
 
@@ -80,7 +80,9 @@ class Usage:
         return self._used.get(container_id, _TIMER)
 
     def _nanocores(self, container: str, ticks: int, passed_s: float) -> int:
-        more = max(0, ticks - self._ticks.get(container, 0))  # a child that ended took its ticks
+        more = max(
+            0, ticks - self._ticks.get(container, 0)
+        )  # less, if a child with its ticks has ended
         return int(more * _TICK_S / passed_s * 1e9)
 
 
@@ -89,17 +91,23 @@ def _shown(used: Used) -> Obj:
     return {"cpu": f"{cores}n", "memory": f"{memory // 1024}Ki"}
 
 
-_MOST_FILES = 200_000  # of one pod that are counted
+_MOST_FILES = 200_000  # counted at most, for one pod
 OUT_OF_MEMORY = "OOMKilled"
 
 
 @dataclass(frozen=True, slots=True)
 class UsageWatch:
+    """Checks periodically whether pods exceed their limits.
+
+    Too much local storage: the pod is evicted. Too much memory: the container is killed, as the
+    kernel would do at once. Stand-ins are exempt: the limit is meant for the image's own program.
+    """
+
     runtime: ProcessRuntime
     evict: Callable[[str, str], None]  # a pod's uid, and why
 
     async def run(self) -> None:
-        """Until cancelled."""
+        """Runs until cancelled."""
         while True:
             await asyncio.sleep(self.runtime.settings.usage_s)
             limited = [(uid, r) for uid, r in self.runtime.pods.items() if r.limits and r.runs]
@@ -131,7 +139,7 @@ class UsageWatch:
 
 
 def _memory(leaders: set[int]) -> dict[int, int]:
-    """What the sessions of these processes have for themselves, in bytes."""
+    """The memory of the sessions of these processes, in bytes."""
     found = dict.fromkeys(leaders, 0)
     for entry in process_table.everyone():
         if entry.session in found:
@@ -157,7 +165,7 @@ def _log_size(run: ContainerRun) -> int:
 
 
 def _size(directory: Path, most_files: int) -> tuple[int, int]:
-    """What the files take on disk; and how many more may be looked at."""
+    """The size of the files on disk, and how many more files may be counted."""
     total = 0
     for parent, _, names in os.walk(directory, onerror=None):
         for name in names:

@@ -1,8 +1,7 @@
-"""A pod's volumes as directories of this machine. Which kinds there are: the table at the end.
+"""The volumes of a pod, as directories of this machine. The table at the end lists the kinds.
 
-Directories are named by number, not by the names that people give. A hostPath is a directory of
-the simulated node, not of this machine, unless the cluster's settings allow that very path.
-"""
+Directories have numbers, not the names that people choose. A hostPath is a directory of the
+simulated node, not of this machine, unless the cluster's settings allow that path."""
 
 import asyncio
 import time
@@ -40,11 +39,11 @@ _TOKEN_S = 3600
 
 @dataclass(frozen=True, slots=True)
 class LocalVolume:
-    """Where a volume is."""
+    """A volume as a directory or file of this machine."""
 
     path: Path
     read_only: bool = False
-    note: str = ""  # what its user should know about it
+    note: str = ""  # for an event: what is different here
 
 
 @dataclass(slots=True)
@@ -53,7 +52,9 @@ class Volumes:
 
     directory: Path
     by_name: dict[str, LocalVolume] = field(default_factory=dict)
-    token_until: dict[str, float] = field(default_factory=dict)  # path -> when to ask for another
+    token_until: dict[str, float] = field(
+        default_factory=dict
+    )  # path -> when to request a new token
 
 
 class Objects:
@@ -77,16 +78,16 @@ class Objects:
 
 @dataclass(frozen=True, slots=True)
 class Storage:
-    """Where volumes come from."""
+    """What volumes are made from."""
 
     objects: Objects
-    directory: Path  # for what outlives the pods
+    directory: Path  # of nodes' disks and persistent volumes, which outlive pods
     allowed: tuple[Path, ...]  # the parts of this machine that pods may see by hostPath
 
 
 @dataclass(frozen=True, slots=True)
 class VolumeRequest:
-    """One volume that is to be made, or brought up to date."""
+    """One volume to make or to update."""
 
     pod: Pod
     obj: Obj
@@ -99,7 +100,7 @@ class VolumeRequest:
 
 
 async def make_volumes(volumes: Volumes, pod: Pod, obj: Obj, node: Node, storage: Storage) -> None:
-    """Makes what is missing and brings the rest up to date. Raises BadVolume, its name in front."""
+    """Makes missing volumes and updates the others. Raises BadVolume, with the volume's name."""
     for number, volume in enumerate(obj["spec"].get("volumes") or ()):
         name = volume["name"]
         kind = next((key for key in volume if key != "name"), "emptyDir")
@@ -116,7 +117,7 @@ async def make_volumes(volumes: Volumes, pod: Pod, obj: Obj, node: Node, storage
 
 
 async def sweep_storage(storage: Storage, nodes: Iterable[str]) -> None:
-    """Removes the directories of nodes and volumes that are no more."""
+    """Deletes the directories of nodes and persistent volumes that no longer exist."""
     await asyncio.to_thread(sweep, storage.directory, frozenset(nodes))
     volumes = await storage.objects.kube.list(VOLUMES)
     known = {volume["metadata"]["uid"] for volume in volumes.items}
@@ -196,7 +197,7 @@ def _downward_files(request: VolumeRequest, source: Obj, mode: int) -> Files:
 
 
 async def _token(request: VolumeRequest, source: Obj, mode: int) -> Files:
-    """A token of the pod's service account, asked for again well before it expires."""
+    """A token of the pod's service account, renewed after 80 % of its lifetime."""
     path: str = source["path"]
     key = f"{request.name}/{path}"
     old = request.directory / path
@@ -245,13 +246,14 @@ def _host_place(request: VolumeRequest) -> LocalVolume:
 
 
 def _allowed(path: str, storage: Storage) -> Path | None:
-    """The allowed part of this machine that the path is in."""
+    """The allowed part of this machine that contains the path."""
     real = Path(path).resolve()
     return next((root for root in storage.allowed if real.is_relative_to(root.resolve())), None)
 
 
 def _checked(path: Path, source: Obj, root: Path) -> Path:
-    """As the type asks; a link that leads out of the root is no way out."""
+    """Checks or makes the path as its type says. Links are resolved first: one that leads out of
+    `root` is refused."""
     if not path.resolve().is_relative_to(root.resolve()):
         raise BadVolume(f"hostPath {source['path']} leads out of {root}")
     kind = source.get("type") or ""
@@ -279,8 +281,8 @@ async def _ephemeral(request: VolumeRequest) -> LocalVolume:
 
 
 async def _claimed(request: VolumeRequest, name: str, *, read_only: bool) -> LocalVolume:
-    """Whatever a volume's source says, here it is a directory: the one that it names, if that is
-    allowed, or one of the cluster's."""
+    """The volume of a claim. Whatever its source, it is a directory here: the one that it names, if
+    the settings allow that, or one of the cluster's."""
     claim = await request.storage.objects.get(VOLUME_CLAIMS, name, request.pod.namespace)
     if claim is None:
         raise BadVolume(f'persistentvolumeclaim "{name}" not found')

@@ -1,4 +1,4 @@
-"""Devices: those of every node that has hardware for some."""
+"""Devices: the devices of all nodes."""
 
 import asyncio
 import logging
@@ -34,7 +34,7 @@ class Devices:
         changed: Callable[[str], None],
         name_of: NameOf,
     ) -> None:
-        """`changed` is called with the name of a node that may have other counts than before."""
+        """`changed` is called with the name of a node whose counts may have changed."""
         self._directory = directory
         self._sockets = sockets
         self._tasks = tasks
@@ -47,7 +47,7 @@ class Devices:
         changed = partial(self._changed, node)
         disk = node_disk(self._directory, node)
         made = (make_private(disk / path) for path in (DEVICE_PLUGINS, POD_RESOURCES))
-        directories = SocketDirectories(*map(self._sockets.way_to, made))
+        directories = SocketDirectories(*map(self._sockets.short_path, made))
         devices = NodeDevices(directories, changed, self._name_of)
         self._nodes[node] = devices
         self._running[node] = self._tasks.create_task(_run(node, devices), name="kubelet-devices")
@@ -65,7 +65,8 @@ class Devices:
         return devices is not None and devices.manages(resource)
 
     async def admit(self, node: str, uid: str, obj: Obj) -> str | None:
-        """Gives the pod its devices; or says why not, in the kubelet's words. Raises NotYet."""
+        """Allocates the pod's devices; or returns why not, in the kubelet's words. Raises
+        NotYet."""
         devices = self._nodes.get(node)
         return None if devices is None else await devices.admit(uid, device_requests(obj))
 

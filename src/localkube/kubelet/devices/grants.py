@@ -27,11 +27,12 @@ from kubeclient.placement import amounts
 class DeviceRequest(NamedTuple):
     container: str
     limits: Mapping[str, int]
-    gives_back: bool  # an init container: those after it may have its devices
+    gives_back: bool  # an init container: later containers may reuse its devices
 
 
 def device_requests(obj: Obj) -> Iterator[DeviceRequest]:
-    """Init containers first. Only limits count: for such resources, requests are the same."""
+    """In the order of a kubelet: init containers first. Limits count; for extended resources,
+    requests must be equal to them."""
     spec = obj["spec"]
     for container in spec.get("initContainers") or ():
         if limits := _limits(container):
@@ -53,7 +54,7 @@ _PARTS = re.compile(r"(\d+)")
 
 
 class CannotAllocate(Exception):
-    """The words are the kubelet's."""
+    """The message is the kubelet's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +77,7 @@ class Grants:
         return self._by_pod.pop(pod, None) is not None
 
     def keep(self, pod: str, grants: Iterable[Grant]) -> None:
-        """These are all that the pod has."""
+        """Replaces the grants of the pod."""
         kept = list(grants)
         if kept:
             self._by_pod[pod] = kept
@@ -101,7 +102,7 @@ class Grants:
 
 
 def available(resource: str, healthy: frozenset[str], in_use: set[str], needed: int) -> set[str]:
-    """Raises CannotAllocate when there are too few."""
+    """The free healthy devices. Raises CannotAllocate if there are too few."""
     if not healthy:
         raise CannotAllocate(
             f"no healthy devices present; cannot allocate unhealthy devices {resource}"
@@ -116,20 +117,19 @@ def available(resource: str, healthy: frozenset[str], in_use: set[str], needed: 
 
 
 def chosen(needed: int, first: Iterable[str], free: Iterable[str]) -> tuple[str, ...]:
-    """So many: those that are preferred, then the lowest."""
+    """`needed` devices: the preferred ones first, then the lowest ids."""
     free = set(free)
     order = [*(id for id in first if id in free), *sorted(free, key=_natural)]
     return tuple(dict.fromkeys(order))[:needed]
 
 
 def _natural(id: str) -> list[tuple[int, str]]:
-    """card-2 before card-10."""
+    """A sort key by which device-2 comes before device-10."""
     return [(int(part or 0), "") if part.isdigit() else (0, part) for part in _PARTS.split(id)]
 
 
 def merged(grants: Iterable[Grant]) -> ContainerAllocateResponse:
-    """All that the plugins want for a container. Where two say different things, the first has
-    its way."""
+    """The answers of all plugins for a container. If two of them disagree, the first one counts."""
     envs: dict[str, str] = {}
     annotations: dict[str, str] = {}
     mounts: dict[str, Mount] = {}

@@ -52,6 +52,7 @@ _ENDPOINT = re.compile(r"[A-Za-z0-9_][-A-Za-z0-9_.]{0,254}")
 
 
 def problem_of(request: RegisterRequest) -> str | None:
+    """Why the registration is refused, in the kubelet's words."""
     if request.version != API_VERSION:
         return (
             f'requested API version "{request.version}" is not supported by kubelet. '
@@ -65,7 +66,7 @@ def problem_of(request: RegisterRequest) -> str | None:
 
 
 def is_extended(resource: str) -> bool:
-    """A name with a domain that is not Kubernetes' own."""
+    """Whether it is an extended resource: with a domain that is not Kubernetes' own."""
     domain = resource.partition("/")[0]
     return (
         _RESOURCE.fullmatch(resource) is not None
@@ -80,7 +81,7 @@ SOCKET = "kubelet.sock"
 
 
 class SocketDirectories(NamedTuple):
-    """Directories of sockets."""
+    """The directories of a node's sockets."""
 
     plugins: Path
     pod_resources: Path
@@ -92,14 +93,14 @@ class Plugin(NamedTuple):
 
 
 class NotYet(Exception):
-    """The plugin is expected back."""
+    """The plugin is away, and may come back."""
 
 
 class NodeDevices:
     def __init__(
         self, directories: SocketDirectories, changed: Callable[[], None], name_of: NameOf
     ) -> None:
-        """`changed` is called when the counts may be others than before."""
+        """`changed` is called when the counts may have changed."""
         self._directory = directories.plugins
         self._resources_directory = directories.pod_resources
         self._changed = changed
@@ -107,7 +108,9 @@ class NodeDevices:
         self._stock = Stock()
         self._grants = Grants()
         self._plugins: dict[tuple[str, str], Plugin] = {}  # by resource and socket
-        self._turn = asyncio.Lock()  # pods are admitted one after the other
+        self._turn = (
+            asyncio.Lock()
+        )  # one pod at a time: a choice and its grant must not be interleaved
         self._tasks: asyncio.TaskGroup | None = None
         grants, resources = checkpoint.read(self._directory)
         for grant in grants:
@@ -116,8 +119,8 @@ class NodeDevices:
             self._stock.remember(resource, time.monotonic())
 
     async def run(self) -> None:
-        """Takes registrations until cancelled. Sockets of before are removed: it is by the new one
-        that plugins see that they have to register again."""
+        """Takes registrations until cancelled. Deletes old sockets first: plugins watch for a new
+        kubelet.sock, which tells them to register again."""
         for path in self._directory.iterdir():
             if stat.S_ISSOCK(path.lstat().st_mode):
                 path.unlink()
@@ -142,7 +145,7 @@ class NodeDevices:
         return self._stock.has(resource)
 
     async def register(self, request: RegisterRequest) -> None:
-        """Returns once the plugin has answered. Raises Refusal."""
+        """Returns when the plugin has been called back. Raises Refusal."""
         assert self._tasks is not None
         if problem := problem_of(request):
             raise Refusal(problem)
@@ -154,7 +157,8 @@ class NodeDevices:
             raise Refusal(problem)
 
     async def admit(self, pod: str, asks: Iterable[DeviceRequest]) -> str | None:
-        """Gives the pod its devices: None. Else the kubelet's words for why not. Raises NotYet."""
+        """Allocates the pod's devices, and returns None; or returns why not, in the kubelet's
+        words. Raises NotYet. On any failure, the pod keeps the grants that it had before."""
         async with self._turn:
             before = self._grants.of_pod(pod)
             try:
@@ -178,13 +182,13 @@ class NodeDevices:
             self._save()
 
     def release_all_but(self, pods: Callable[[str], bool]) -> None:
-        """Of pods that are gone since the last run."""
+        """Releases the devices of pods that were deleted while the kubelet was down."""
         for pod in self._grants.pods():
             if not pods(pod):
                 self.release(pod)
 
     def response(self, pod: str, container: str) -> ContainerAllocateResponse:
-        """What the plugins want for the container's environment and files."""
+        """The plugins' answers for the container: variables, mounts and devices."""
         return merged(self._grants.of_container(pod, container))
 
     async def pre_start(self, pod: str, container: str) -> None:
@@ -246,7 +250,7 @@ class NodeDevices:
         return self._plugins.get((resource, self._stock.source(resource)))
 
     async def _follow(self, request: RegisterRequest, ready: asyncio.Future[str]) -> None:
-        """One plugin, from its registration to its end."""
+        """Follows one plugin, from its registration to its end."""
         resource, socket = request.resource_name, request.endpoint
         key = resource, socket
         try:
@@ -264,7 +268,7 @@ class NodeDevices:
         except KubeletApiError as error:
             _answer(ready, f"failed to connect to device plugin {socket}: {error}")
             log.info("device plugin has gone", extra={"resource": resource, "error": str(error)})
-        except Exception:  # one plugin must not stop a node
+        except Exception:  # a bug about one plugin must not stop a node
             _answer(ready, "internal error of the kubelet")
             log.exception("device plugin not followed", extra={"resource": resource})
 
@@ -296,7 +300,7 @@ class NodeDevices:
 async def _preferred(
     plugin: Plugin, again: tuple[str, ...], free: Iterable[str], needed: int
 ) -> tuple[str, ...]:
-    """The plugin's advice, if it gives any."""
+    """The devices that the plugin prefers, if it has an opinion."""
     if not plugin.options.preferred_allocation_available:
         return ()
     ids = tuple(sorted({*free, *again}))
@@ -310,5 +314,5 @@ def _find(grants: Iterable[Grant], container: str, resource: str) -> Grant | Non
 
 
 def _answer(ready: asyncio.Future[str], problem: str) -> None:
-    if not ready.done():  # whoever registers may have left
+    if not ready.done():  # the plugin may have hung up
         ready.set_result(problem)
