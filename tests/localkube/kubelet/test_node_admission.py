@@ -33,13 +33,13 @@ def test_a_port_of_the_node_is_given_to_one_pod() -> None:
     assert port_refusal(here, [HostPort("0.0.0.0", "UDP", 8888)]) is None
 
 
-def test_a_card_that_the_node_has_counts() -> None:
+def test_a_device_that_the_node_has_counts() -> None:
     here = node(pods=5)
-    here.allocatable = {"pods": 5, "nvidia.com/gpu": 1}
-    here.take({"nvidia.com/gpu": 1})
-    no = refusal(here, {"nvidia.com/gpu": 1})
+    here.allocatable = {"pods": 5, "example.com/device": 1}
+    here.take({"example.com/device": 1})
+    no = refusal(here, {"example.com/device": 1})
     assert no is not None
-    assert no.reason == "OutOfnvidia.com/gpu"
+    assert no.reason == "OutOfexample.com/device"
 
 
 def test_a_resource_that_no_node_keeps_is_somebody_elses() -> None:

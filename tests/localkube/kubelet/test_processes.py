@@ -78,7 +78,7 @@ async def test_the_servers_own_environment_stays_outside(
         assert "A_SECRET_OF_THE_USER" not in names
         kubernetes = {name for name in names if name.startswith("KUBERNETES_")}
         assert names - kubernetes == {
-            "GPUPOOL_CONTAINER_ID",
+            "LOCALKUBE_CONTAINER_ID",
             "HOME",
             "HOSTNAME",
             "LANG",
