@@ -36,13 +36,13 @@ def node(*taints: tuple[str, str], **labels: str) -> NodeOffer:
         ("node.kubernetes.io/network-unavailable", "NoSchedule", Fit.STAY),
     ],
 )
-def test_daemons_live_with_trouble_of_their_node_but_not_with_every_taint(
+def test_daemons_tolerate_node_problems_but_not_every_taint(
     taint: str, effect: str, expected: Fit
 ) -> None:
     assert pods.fit(pods.requirements(daemon_set()), node((taint, effect))) is expected
 
 
-def test_the_network_of_the_host_needs_no_network() -> None:
+def test_daemons_in_the_host_network_tolerate_an_unavailable_network() -> None:
     request = pods.requirements(daemon_set(hostNetwork=True))
     tainted = node(("node.kubernetes.io/network-unavailable", "NoSchedule"))
     assert pods.fit(request, tainted) is Fit.RUN
@@ -115,7 +115,7 @@ def test_a_pod_is_new_by_its_revision_or_by_its_generation() -> None:
     assert not fact.is_updated("def", "")
 
 
-def test_where_a_pod_belongs_is_where_it_runs() -> None:
+def test_the_node_of_a_daemon_is_its_own_or_that_of_its_affinity() -> None:
     made = pods.new_pod(daemon_set(), "n1", "abc")
     made["spec"]["nodeName"] = "n2"
     assert pods.node_of(made) == "n2"

@@ -44,7 +44,7 @@ async def _subsets(desk: Desk) -> list[Obj]:
     return found
 
 
-async def test_ready_pods_stand_behind_a_service(tmp_path: Path) -> None:
+async def test_a_service_has_its_ready_pods_as_endpoints(tmp_path: Path) -> None:
     async with desk_for(tmp_path, *CONTROLLERS) as desk:
         await desk.add_node("n")
         await desk.create(SERVICES, service())
@@ -56,7 +56,7 @@ async def test_ready_pods_stand_behind_a_service(tmp_path: Path) -> None:
         assert [each["ip"] for each in subset["notReadyAddresses"]] == ["10.0.0.2"]
 
 
-async def test_some_services_want_them_before_they_are_ready(tmp_path: Path) -> None:
+async def test_a_service_may_publish_addresses_that_are_not_ready(tmp_path: Path) -> None:
     async with desk_for(tmp_path, *CONTROLLERS) as desk:
         await desk.add_node("n")
         await desk.create(SERVICES, service(publishNotReadyAddresses=True))

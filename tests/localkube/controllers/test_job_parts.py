@@ -98,7 +98,7 @@ def test_the_first_rule_that_matches_decides_and_says_why() -> None:
         ({"succeededIndexes": "9"}, {0}, False),
     ],
 )
-def test_the_success_policy_says_when_it_is_enough(
+def test_the_success_policy_says_which_indexes_have_to_succeed(
     rule: Obj, succeeded: set[int], met: bool
 ) -> None:
     found = job_pods.success_by({"rules": [rule]}, frozenset(succeeded), 5)
@@ -119,7 +119,7 @@ def test_the_wait_doubles_with_every_failure(count: int, wait_s: float) -> None:
     assert Failures(count, NOW).wait_s(NOW + datetime.timedelta(seconds=601)) == 0
 
 
-def test_a_success_ends_the_row_of_failures() -> None:
+def test_a_success_resets_the_count_of_failures() -> None:
     known = Failures(3, NOW)
     assert job_plan.failures_after(known, [], []) == known
     assert job_plan.failures_after(known, [run("Succeeded", 1)], []) == job_plan.NO_FAILURES
@@ -131,13 +131,13 @@ def test_a_success_ends_the_row_of_failures() -> None:
     assert both == Failures(1, later.finished_at)
 
 
-def test_of_an_index_all_failures_count_for_the_wait() -> None:
+def test_all_failures_of_an_index_lengthen_its_back_off() -> None:
     assert job_plan.failures_of_index(None) == job_plan.NO_FAILURES
     failed = run("Failed", 0, failures=1, ignored_failures=2)
     assert job_plan.failures_of_index(failed).count == 4
 
 
-def test_when_a_pod_ended() -> None:
+def test_the_end_of_a_pod_is_that_of_its_last_container() -> None:
     made = {"metadata": {"creationTimestamp": "2026-01-01T00:00:00Z"}, "spec": {}}
     assert finished_at(made).minute == 0
     deleted = {

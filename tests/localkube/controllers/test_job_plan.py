@@ -56,19 +56,19 @@ def judge(task: Task, *runs: JobPod, status: Obj | None = None) -> Outcome | Non
     return outcome(task, status or {}, runs, tally(task, status or {}, runs), NOW)
 
 
-def test_as_many_begin_as_are_wanted_and_still_needed() -> None:
+def test_no_more_pods_start_than_parallelism_and_completions_need() -> None:
     assert staff(TASK).create == 3
     assert staff(TASK, run("a")).create == 2
     assert staff(TASK, status={"succeeded": 2}).create == 1
     assert staff(replace(TASK, completions=None), status={"succeeded": 1}).create == 0
 
 
-def test_of_too_many_those_end_that_have_got_least_far() -> None:
+def test_surplus_pods_that_are_not_running_are_deleted_first() -> None:
     task = replace(TASK, parallelism=1)
     assert [r.name for r in staff(task, run("a"), run("b", "Pending")).delete] == ["b"]
 
 
-def test_of_one_index_only_one_goes_on_and_none_without_an_index() -> None:
+def test_one_pod_per_index_stays_and_none_without_an_index() -> None:
     runs = [run("a", index=0), run("b", "Pending", index=0), run("c"), run("d", index=7)]
     assert {r.name for r in staff(INDEXED, *runs).delete} == {"b", "c", "d"}
 
@@ -85,7 +85,7 @@ def test_an_index_on_its_way_out_is_replaced_at_once_or_after() -> None:
     assert staff(only_failed, leaving).indexes == [1, 2]
 
 
-def test_an_ended_run_counts_once_whether_noted_or_not() -> None:
+def test_an_ended_pod_counts_once_whether_noted_or_not() -> None:
     ended = [run("a", "Succeeded"), run("b", "Failed"), run("c", "Failed", tracked=False)]
     status = {"failed": 1, "uncountedTerminatedPods": {"succeeded": ["a"]}}
     found = tally(TASK, status, ended)
@@ -142,13 +142,13 @@ def test_a_job_ends_for_a_reason(task: Task, runs: list[JobPod], status: Obj, re
     assert found.reason == reason
 
 
-def test_what_was_decided_stays_decided() -> None:
+def test_an_outcome_in_the_conditions_is_final() -> None:
     condition = {"type": "FailureTarget", "status": "True", "reason": "r", "message": "m"}
     found = judge(TASK, run("a", "Succeeded"), status={"conditions": [condition]})
     assert found == Outcome("FailureTarget", "r", "m", known=True)
 
 
-def test_noted_runs_are_counted_when_their_finalizer_is_gone() -> None:
+def test_noted_pods_are_counted_when_their_finalizer_is_gone() -> None:
     status = {"failed": 1, "uncountedTerminatedPods": {"failed": ["a", "b"], "succeeded": ["c"]}}
     found = job_tracking.counted(status, {"b", "c"})
     assert found == {

@@ -57,7 +57,7 @@ async def test_a_job_of_another_controller_is_left_alone(desk: Desk) -> None:
     assert await desk.all(PODS) == []
 
 
-async def test_pods_of_a_job_that_has_gone_are_let_go(desk: Desk) -> None:
+async def test_pods_of_a_deleted_job_lose_their_finalizer(desk: Desk) -> None:
     await create(desk)
     await desk.delete(JOBS, "j")
     (pod,) = await desk.all(PODS)
@@ -66,7 +66,7 @@ async def test_pods_of_a_job_that_has_gone_are_let_go(desk: Desk) -> None:
     assert await desk.all(PODS) == []
 
 
-async def test_pods_that_were_orphaned_are_let_go(desk: Desk) -> None:
+async def test_orphaned_pods_lose_their_finalizer(desk: Desk) -> None:
     await create(desk)
     await desk.delete(JOBS, "j")
     (pod,) = await desk.all(PODS)
@@ -76,7 +76,7 @@ async def test_pods_that_were_orphaned_are_let_go(desk: Desk) -> None:
     assert "finalizers" not in pod["metadata"]
 
 
-async def test_what_keeps_pods_from_being_made_is_told(desk: Desk) -> None:
+async def test_a_failed_creation_of_pods_causes_an_event(desk: Desk) -> None:
     await desk.create(RESOURCE_QUOTAS, {"metadata": {"name": "q"}, "spec": {"hard": {"pods": "0"}}})
     with pytest.raises(Refused, match="exceeded quota"):
         await create(desk)

@@ -54,7 +54,7 @@ FOUND = [
 ]
 
 
-def test_what_fits_is_kept_or_adopted_and_what_does_not_is_let_go() -> None:
+def test_matching_objects_are_kept_or_adopted_and_others_released() -> None:
     found = judge(owner(), FOUND, fits)
     assert names(found.keep) == ["own"]
     assert names(found.adopt) == ["orphan"]

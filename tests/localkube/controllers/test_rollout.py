@@ -76,7 +76,7 @@ def test_a_resize_in_mid_rollout_keeps_the_proportions() -> None:
     assert proportional_sizes(Bounds(0, 0, 0), sets) == {"old": 0, "new": 0}
 
 
-def test_of_equal_sets_the_newer_grows_and_the_older_shrinks() -> None:
+def test_of_two_equal_sets_the_newer_grows_or_the_older_shrinks() -> None:
     sets = [Size("old", 2, 2, made_for=4), Size("new", 2, 2, made_for=4)]
     assert proportional_sizes(Bounds(5, 0, 1), sets) == {"old": 2, "new": 3}
     assert proportional_sizes(Bounds(3, 0, 1), sets) == {"old": 1, "new": 2}

@@ -134,7 +134,7 @@ def test_a_claim_that_somebody_else_manages_is_left_to_them() -> None:
     assert pods.owners_of_claim(claim, owner, pod(0)) == [other]
 
 
-def test_a_claim_of_a_set_that_was_before_is_left_to_the_garbage_collector() -> None:
+def test_a_claim_of_an_earlier_set_is_left_to_the_garbage_collector() -> None:
     policy = {"whenDeleted": "Delete", "whenScaled": "Retain"}
     owner = stateful_set(persistentVolumeClaimRetentionPolicy=policy)
     before = [reference("StatefulSet", "web", "an earlier set")]

@@ -128,7 +128,7 @@ async def test_a_mount_from_outside_of_the_node_is_refused(tmp_path: Path) -> No
         assert "is not on node g0" in container(found)["state"]["waiting"]["message"]
 
 
-async def test_a_pod_for_which_nothing_is_left_fails_in_the_kubelets_words(tmp_path: Path) -> None:
+async def test_a_pod_without_free_devices_fails_with_the_kubelets_message(tmp_path: Path) -> None:
     async with device_world(tmp_path) as (cluster, plugins), FakePlugin("t0").registered(plugins):
         await has(cluster, 1)
         await cluster.run(asking("first"))
@@ -166,7 +166,7 @@ async def test_timers_get_devices_too(tmp_path: Path) -> None:
         assert plugin.allocated == [(("t0",),)] * 2
 
 
-async def test_a_pod_waits_for_a_plugin_that_is_on_its_way_back(tmp_path: Path) -> None:
+async def test_a_pod_waits_for_a_plugin_that_may_come_back(tmp_path: Path) -> None:
     async with device_world(tmp_path) as (cluster, plugins):
         async with FakePlugin("t0").registered(plugins):
             await has(cluster, 1)

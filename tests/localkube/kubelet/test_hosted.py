@@ -43,7 +43,7 @@ async def forever(around: Surroundings) -> int:
     return 0
 
 
-async def test_a_program_is_told_what_its_container_would_be(tmp_path: Path) -> None:
+async def test_a_hosted_program_gets_the_settings_of_its_container(tmp_path: Path) -> None:
     told: list[Surroundings] = []
 
     async def program(around: Surroundings) -> int:
@@ -62,7 +62,7 @@ async def test_a_program_is_told_what_its_container_would_be(tmp_path: Path) -> 
         assert around.mounts["/host"].is_dir()
 
 
-async def test_it_ends_with_its_code_and_is_started_again(tmp_path: Path) -> None:
+async def test_a_hosted_program_ends_with_its_code_and_is_restarted(tmp_path: Path) -> None:
     codes = iter([3, 0])
 
     async def program(around: Surroundings) -> int:
@@ -74,7 +74,7 @@ async def test_it_ends_with_its_code_and_is_started_again(tmp_path: Path) -> Non
         assert container(found)["lastState"]["terminated"]["exitCode"] == 3
 
 
-async def test_a_bug_in_it_is_told_in_its_log(tmp_path: Path) -> None:
+async def test_an_exception_in_a_hosted_program_is_in_its_log(tmp_path: Path) -> None:
     async def program(around: Surroundings) -> int:
         raise ValueError("a bug")
 
@@ -83,7 +83,7 @@ async def test_a_bug_in_it_is_told_in_its_log(tmp_path: Path) -> None:
         assert b"ValueError: a bug" in await cluster.log(found)
 
 
-async def test_what_it_logs_goes_to_its_own_log(tmp_path: Path) -> None:
+async def test_a_hosted_program_logs_to_its_container(tmp_path: Path) -> None:
     log_to_containers("tests.hosted")
 
     async def program(around: Surroundings) -> int:
@@ -118,7 +118,7 @@ async def test_deleting_its_pod_cancels_it(tmp_path: Path) -> None:
         assert ended.is_set()
 
 
-async def test_it_ends_with_the_server_and_comes_back_with_it(tmp_path: Path) -> None:
+async def test_a_hosted_program_ends_and_starts_with_the_server(tmp_path: Path) -> None:
     running: set[int] = set()
 
     async def program(around: Surroundings) -> int:

@@ -75,7 +75,7 @@ def test_nothing_outlives_a_server_that_is_killed(tmp_path: Path) -> None:
         wait_gone(pid)
 
 
-async def test_a_launcher_that_dies_takes_its_programs_along(tmp_path: Path) -> None:
+async def test_the_programs_of_a_launcher_that_dies_are_killed(tmp_path: Path) -> None:
     launches, (launcher, *pids) = await started(tmp_path / "run")
     ended: asyncio.Future[tuple[str, int]] = asyncio.get_running_loop().create_future()
     launches.exited = lambda run_id, code: ended.set_result((run_id, code))
@@ -95,7 +95,7 @@ def sleeper() -> subprocess.Popen[bytes]:
     return subprocess.Popen(["sleep", "1000"], start_new_session=True)
 
 
-async def test_what_two_killed_processes_left_is_found_by_the_next(tmp_path: Path) -> None:
+async def test_the_next_launcher_kills_what_two_killed_processes_left(tmp_path: Path) -> None:
     stray, other = sleeper(), sleeper()
     run = tmp_path / "run"
     run.mkdir()

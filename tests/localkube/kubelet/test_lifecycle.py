@@ -69,7 +69,7 @@ def test_init_containers_run_one_after_the_other() -> None:
     assert phase(pod) == "Running"
 
 
-def test_a_sidecar_holds_up_the_next_until_it_has_started() -> None:
+def test_the_next_container_waits_until_a_sidecar_has_started() -> None:
     pod = pod_of(Container("s", Role.SIDECAR, ALWAYS), main())
     todo = plan(pod, 0, BACKOFF)
     begin(pod.containers[0], "id", 0, BACKOFF)
@@ -121,7 +121,7 @@ def test_the_first_restart_is_at_once_and_then_it_takes_longer_and_longer() -> N
     assert pod.containers[0].restart_count == 8
 
 
-def test_what_ran_long_enough_begins_anew() -> None:
+def test_a_long_run_resets_the_back_off() -> None:
     pod = pod_of(main())
     step(pod, 0)
     for now in (0, 0):
@@ -152,7 +152,7 @@ def test_the_restart_policy_decides(restart: str, code: int, comes_back: bool, w
     assert (step(pod, 1)[0] == ["m"]) is comes_back
 
 
-def test_what_could_not_start_is_tried_again_and_counts_no_restart() -> None:
+def test_a_failed_start_is_repeated_and_is_no_restart() -> None:
     pod = pod_of(main())
     begin(pod.containers[0], "id", 0, BACKOFF)
     mark_failed(pod.containers[0], Problem("CreateContainerConfigError", "no"), 5)
@@ -172,7 +172,7 @@ def test_an_unhealthy_container_is_stopped_once_and_comes_back() -> None:
     assert step(pod, 2)[0] == ["m"]
 
 
-def test_an_ephemeral_container_runs_once_and_holds_nothing_up() -> None:
+def test_an_ephemeral_container_runs_once_and_delays_nothing() -> None:
     pod = pod_of(main(restart=NEVER), Container("e", Role.EPHEMERAL, NEVER))
     assert step(pod, 0)[0] == ["m", "e"]
     mark_exited(pod.containers[1], 1, 1)

@@ -89,7 +89,7 @@ texts = st.lists(st.sampled_from([b"a", b"b\n", b"\n", b"a b\n", b"\xff"]), max_
 
 
 @given(texts, st.integers(0, 5), st.integers(0, 9))
-def test_what_was_written_is_read(chunks: list[bytes], tail: int, limit: int) -> None:
+def test_a_written_log_can_be_read(chunks: list[bytes], tail: int, limit: int) -> None:
     with TemporaryDirectory() as directory:
         log = written(Path(directory), *chunks, most_bytes=120, files=50)
         whole = b"".join(chunks)

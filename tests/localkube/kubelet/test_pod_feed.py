@@ -76,7 +76,7 @@ async def heard(*watches: list[bytes]) -> tuple[list[str], list[str]]:
     return notes.heard, script.asked
 
 
-async def test_what_is_there_and_what_changes() -> None:
+async def test_existing_pods_and_later_changes_are_reported() -> None:
     told, asked = await heard(
         [event("ADDED", "a", 1), end(5), event("MODIFIED", "a", 6) + event("DELETED", "a", 7)]
     )
@@ -84,7 +84,7 @@ async def test_what_is_there_and_what_changes() -> None:
     assert asked == ["", "7"]
 
 
-async def test_a_broken_first_telling_begins_anew() -> None:
+async def test_initial_events_that_break_off_start_again() -> None:
     told, asked = await heard([event("ADDED", "a", 1)], [event("ADDED", "b", 2), end(3)])
     assert told == ["+a", "+b", "only b"]
     assert asked == ["", "", "3"]
@@ -96,7 +96,7 @@ async def test_lines_may_be_torn_between_chunks() -> None:
     assert told == ["+a", "only a"]
 
 
-async def test_a_version_that_is_too_old_begins_anew() -> None:
+async def test_an_expired_version_restarts_the_watch() -> None:
     told, asked = await heard([end(5)], [EXPIRED], [event("ADDED", "b", 9), end(9)])
     assert told == ["only ", "+b", "only b"]
     assert asked == ["", "5", "", "9"]

@@ -36,7 +36,7 @@ class Node:
         return self.devices.response(pod, container).envs.get("THINGS", "")
 
 
-async def test_it_tells_who_holds_what(tmp_path: Path) -> None:
+async def test_pod_resources_lists_the_devices_of_each_container(tmp_path: Path) -> None:
     async with (
         node(tmp_path) as kubelet,
         FakePlugin("t0", "t1").registered(tmp_path),
@@ -69,7 +69,7 @@ def ask(count: int, container: str = "c", *, gives_back: bool = False) -> Device
     return DeviceRequest(container, {RESOURCE: count}, gives_back)
 
 
-async def test_devices_are_counted_and_sick_ones_leave_allocatable(tmp_path: Path) -> None:
+async def test_unhealthy_devices_count_for_capacity_but_not_for_allocatable(tmp_path: Path) -> None:
     plugin = FakePlugin("t0", "t1", "t2")
     async with node(tmp_path) as kubelet, plugin.registered(tmp_path):
         await kubelet.until(3)
@@ -152,7 +152,7 @@ async def test_containers_take_over_what_init_containers_had(tmp_path: Path) -> 
         assert {kubelet.env("p", "sidecar"), kubelet.env("p", "main")} == {"t0", "t1"}
 
 
-async def test_the_plugins_advice_is_taken(tmp_path: Path) -> None:
+async def test_the_preferred_devices_of_the_plugin_are_used(tmp_path: Path) -> None:
     plugin = FakePlugin("t0", "t1", "t2")
     plugin.preferred = ("t2", "nonsense")
     async with node(tmp_path) as kubelet, plugin.registered(tmp_path):
@@ -175,7 +175,7 @@ async def test_the_plugins_advice_is_taken(tmp_path: Path) -> None:
         ),
     ],
 )
-async def test_what_cannot_be_given_is_refused_in_the_kubelets_words(
+async def test_a_failed_allocation_has_the_kubelets_message(
     tmp_path: Path, prepare: Callable[[FakePlugin], None], words: str
 ) -> None:
     plugin = FakePlugin("t0")
@@ -201,7 +201,7 @@ async def test_a_refusal_of_the_plugin_leaves_nothing_taken(tmp_path: Path) -> N
         assert await kubelet.devices.admit("r", [ask(1, "a")]) is None
 
 
-async def test_what_a_pod_had_is_free_for_the_next(tmp_path: Path) -> None:
+async def test_devices_of_a_deleted_pod_are_free_for_the_next(tmp_path: Path) -> None:
     async with node(tmp_path) as kubelet, FakePlugin("t0").registered(tmp_path):
         await kubelet.until(1)
         assert await kubelet.devices.admit("p", [ask(1)]) is None
@@ -239,7 +239,7 @@ async def test_a_damaged_checkpoint_counts_as_none(tmp_path: Path, damage: bytes
         assert await kubelet.devices.admit("p", [ask(1)]) is None
 
 
-async def test_a_resource_without_a_plugin_is_nobodys_business(tmp_path: Path) -> None:
+async def test_a_resource_without_a_plugin_is_ignored(tmp_path: Path) -> None:
     async with node(tmp_path) as kubelet:
         assert await kubelet.devices.admit("p", [ask(1)]) is None
         assert kubelet.env("p") == ""
