@@ -52,8 +52,7 @@ from localkube.apiserver.security.identities import (
 from localkube.assembly import ClusterSettings, Extension, RunningCluster
 from localkube.kubelet import process_table
 from localkube.kubelet.container_files import volume_directory
-from localkube.kubelet.hosted import Surroundings as Hosted
-from localkube.kubelet.hosted import log_to_containers
+from localkube.kubelet.hosted import ProgramContext, log_to_containers
 from localkube.kubelet.launcher import MARK
 from localkube.kubelet.node_files import node_disk, node_hardware
 
@@ -150,7 +149,7 @@ class GpuCluster:
             ready=lambda _port: self._admits.set(),
         )
 
-    async def _run_agent(self, around: Hosted) -> int:
+    async def _run_agent(self, around: ProgramContext) -> int:
         """The same program as on real nodes; but for the driver, hundreds share this process."""
         cluster, pods = self._cluster, self._where.pods
         assert cluster is not None  # the nodes start after `_set_up`

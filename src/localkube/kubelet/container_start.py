@@ -31,7 +31,7 @@ from localkube.kubelet.environment import (
     container_variables,
     expand,
 )
-from localkube.kubelet.hosted import HostedPrograms, Surroundings
+from localkube.kubelet.hosted import HostedPrograms, ProgramContext
 from localkube.kubelet.images import (
     Program,
     StandIn,
@@ -120,7 +120,7 @@ class Starter:
         hosted = self.settings.hosted.get(repository(spec["image"]))
         if hosted is not None:
             self.notices.note(pod, obj, "Created", "Container created", container)
-            self.hosted.start(run.id, hosted, self._surroundings(run, runs), output)
+            self.hosted.start(run.id, hosted, self._program_context(run, runs), output)
             return run
         argv = chosen.argv
         run.is_ours = chosen.stand_in is not None
@@ -149,11 +149,11 @@ class Starter:
             raise
         return run
 
-    def _surroundings(self, run: ContainerRun, runs: PodRuns) -> Surroundings:
+    def _program_context(self, run: ContainerRun, runs: PodRuns) -> ProgramContext:
         env = run.inside.env
         given = (*(run.spec.get("command") or ()), *(run.spec.get("args") or ()))
         volumes = runs.volumes.by_name
-        return Surroundings(
+        return ProgramContext(
             node=run.pod.node,
             arguments=tuple(expand(part, env) for part in given),
             env=env,

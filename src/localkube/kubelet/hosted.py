@@ -23,7 +23,7 @@ _PLAIN = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "ta
 
 
 @dataclass(frozen=True, slots=True)
-class Surroundings:
+class ProgramContext:
     """What a hosted program gets of its container."""
 
     node: str
@@ -35,7 +35,7 @@ class Surroundings:
 
 
 # Runs until it is cancelled, or returns an exit code.
-Program: TypeAlias = Callable[[Surroundings], Awaitable[int]]
+HostedProgram: TypeAlias = Callable[[ProgramContext], Awaitable[int]]
 
 
 class HostedPrograms:
@@ -43,12 +43,14 @@ class HostedPrograms:
         self.exited: Callable[[str, int], None] = lambda run_id, code: None
         self._running: dict[str, asyncio.Task[None]] = {}
 
-    def start(self, run_id: str, program: Program, around: Surroundings, output: Output) -> None:
-        context = copy_context()
-        context.run(_OUTPUT.set, output)
-        work = self._run(run_id, program, around, output)
+    def start(
+        self, run_id: str, program: HostedProgram, context: ProgramContext, output: Output
+    ) -> None:
+        variables = copy_context()
+        variables.run(_OUTPUT.set, output)
+        work = self._run(run_id, program, context, output)
         self._running[run_id] = asyncio.get_running_loop().create_task(
-            work, name="hosted-container", context=context
+            work, name="hosted-container", context=variables
         )
 
     def end(self, run_id: str) -> bool:
@@ -65,11 +67,11 @@ class HostedPrograms:
         await asyncio.gather(*tasks, return_exceptions=True)
 
     async def _run(
-        self, run_id: str, program: Program, around: Surroundings, output: Output
+        self, run_id: str, program: HostedProgram, context: ProgramContext, output: Output
     ) -> None:
         code = _TERMINATED
         try:
-            code = await program(around)
+            code = await program(context)
         except Exception:  # noqa: BLE001  # like a process that ends with a traceback
             code = 1
             output.say(STDERR, traceback.format_exc())
