@@ -1,4 +1,4 @@
-"""HorizontalPodAutoscalers on a real API server, with metrics as the test has them."""
+"""HorizontalPodAutoscalers on a real API server, with metrics from the test."""
 
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -21,7 +21,7 @@ async def desk(tmp_path: Path) -> AsyncIterator[Desk]:
 
 @pytest.fixture
 def usage(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
-    """CPU by pod, as metrics.k8s.io tells it; to be filled by the test."""
+    """The CPU of each pod that metrics.k8s.io returns; the test fills it."""
     found: dict[str, str] = {}
 
     def pod_usage() -> dict[tuple[str, str], list[Obj]]:

@@ -1,4 +1,4 @@
-"""The pure parts of autoscalers: what metrics ask for, and how fast and far it may go."""
+"""The pure parts of the autoscaler: the sizes that metrics propose, and the limits of a change."""
 
 import datetime
 from typing import Any
@@ -70,9 +70,9 @@ def test_an_average_needs_no_requests() -> None:
 
 def test_a_pod_without_a_sample_causes_no_scaling() -> None:
     pods = [pod("a"), pod("b")]
-    # Alone, the one would do with half; the other may be busy.
+    # The pod with a sample proposes half the size; the other one counts as busy.
     assert propose(2, pods, using(a=25), HALF, NOW).replicas == 2
-    # Alone, it would ask for twice as many; the other may be idle.
+    # The pod with a sample proposes twice the size; the other one counts as idle.
     assert propose(2, pods, using(a=100), HALF, NOW).replicas == 2
     assert propose(2, pods, using(a=200), HALF, NOW).replicas == 4
 

@@ -1,4 +1,4 @@
-"""What every namespace has, and what a deleted CRD takes along."""
+"""The default ServiceAccount and root certificate of namespaces, and the cleanup of CRDs."""
 
 from pathlib import Path
 from typing import Any

@@ -32,7 +32,7 @@ async def status(desk: Desk) -> Obj:
 
 
 async def by_node(desk: Desk) -> dict[str, str]:
-    """Node to image, of the pods that are not on their way out."""
+    """Node -> image, of the pods that are not terminating."""
     return {
         daemon_set_pods.node_of(pod): pod["spec"]["containers"][0]["image"]
         for pod in await desk.all(PODS)
@@ -41,7 +41,7 @@ async def by_node(desk: Desk) -> dict[str, str]:
 
 
 async def place(desk: Desk) -> None:
-    """As the scheduler would."""
+    """Binds pods as the scheduler would."""
     for pod in await desk.all(PODS):
         if not pod["spec"].get("nodeName"):
             await desk.bind(pod["metadata"]["name"], daemon_set_pods.node_of(pod))
@@ -116,7 +116,7 @@ async def test_labels_and_taints_of_nodes_decide(desk: Desk) -> None:
     taint = {"key": "mine", "effect": "NoSchedule"}
     await desk.patch(NODES, "n2", {"spec": {"taints": [taint]}})
     await desk.settle()
-    assert sorted(await by_node(desk)) == ["n2"]  # it may stay
+    assert sorted(await by_node(desk)) == ["n2"]  # its pod may stay
     found = await status(desk)
     assert (found["desiredNumberScheduled"], found["numberMisscheduled"]) == (0, 1)
     await desk.patch(NODES, "n2", {"spec": {"taints": [{**taint, "effect": "NoExecute"}]}})

@@ -1,4 +1,4 @@
-"""What a DaemonSet does next, by examples and by running whole updates."""
+"""The plans of DaemonSets: examples, and simulations of whole updates."""
 
 import random
 from collections.abc import Iterator
@@ -106,7 +106,7 @@ def test_an_old_pod_on_a_node_that_no_longer_suits_goes_when_others_serve() -> N
 
 
 class World:
-    """Nodes and their pods; a kubelet that does one thing at a time, in any order."""
+    """Simulated nodes and pods; their kubelets act in random order."""
 
     def __init__(self, fits: dict[str, Fit], daemons: dict[str, list[Daemon]]) -> None:
         self.fits = fits

@@ -1,4 +1,4 @@
-"""Where daemons belong, and how their pods are made."""
+"""The pods of DaemonSets: on which nodes they run, and how they are made."""
 
 from typing import Any
 
@@ -108,11 +108,11 @@ def test_a_toleration_of_ones_own_is_replaced_only_by_its_like() -> None:
 def test_a_pod_is_new_by_its_revision_or_by_its_generation() -> None:
     made = pods.new_pod(daemon_set(), "n1", "abc")
     made["metadata"] |= {"name": "p", "uid": "u", "creationTimestamp": ""}
-    fact = pods.daemon_pod_of(made)
-    assert fact.is_updated("abc", "")
-    assert fact.is_updated("def", "3")  # of the same generation
-    assert not fact.is_updated("def", "4")
-    assert not fact.is_updated("def", "")
+    found = pods.daemon_pod_of(made)
+    assert found.is_updated("abc", "")
+    assert found.is_updated("def", "3")  # of the same generation
+    assert not found.is_updated("def", "4")
+    assert not found.is_updated("def", "")
 
 
 def test_the_node_of_a_daemon_is_its_own_or_that_of_its_affinity() -> None:

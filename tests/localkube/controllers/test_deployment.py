@@ -35,7 +35,7 @@ async def get(desk: Desk) -> Obj:
 
 
 async def sets(desk: Desk) -> dict[str, Obj]:
-    """By image."""
+    """The sizes of the replica sets, by image."""
     found = await desk.all(REPLICA_SETS)
     return {rs["spec"]["template"]["spec"]["containers"][0]["image"]: rs for rs in found}
 
@@ -55,7 +55,7 @@ async def condition(desk: Desk, kind: str) -> Obj:
 
 
 async def run_good_pods(desk: Desk) -> None:
-    """Until nothing moves; pods of the broken image never run."""
+    """Reconciles until nothing changes; pods of the broken image never run."""
     for _ in range(50):
         before = desk.server.api.store.rv
         good = {
@@ -116,7 +116,7 @@ async def test_an_update_rolls_within_its_bounds(desk: Desk) -> None:
     await desk.run_to_the_end()
     await desk.patch(DEPLOYMENTS, "web", image(BROKEN))
     await run_good_pods(desk)
-    # 25% of 4: one more, one fewer; then it waits for the new pods.
+    # 25 % of 4: one pod more, one fewer; then the rollout waits for the new pods.
     assert await sizes(desk) == {"nginx": 3, BROKEN: 2}
     await desk.patch(DEPLOYMENTS, "web", image("nginx:3"))
     await run_good_pods(desk)
@@ -170,7 +170,7 @@ async def test_recreate_waits_until_everything_old_has_gone(desk: Desk) -> None:
     await desk.run_to_the_end()
     await desk.patch(DEPLOYMENTS, "web", image("nginx:2"))
     await desk.settle()
-    assert await sizes(desk) == {"nginx": 0}  # its pod is still on its way out
+    assert await sizes(desk) == {"nginx": 0}  # its pod is still terminating
     await desk.finish_deletions()
     await desk.settle()
     assert await sizes(desk) == {"nginx": 0, "nginx:2": 1}

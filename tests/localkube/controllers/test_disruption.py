@@ -1,4 +1,4 @@
-"""PodDisruptionBudgets: how much may be disturbed, as Kubernetes counts it."""
+"""The status of PodDisruptionBudgets, counted as in Kubernetes."""
 
 from pathlib import Path
 from typing import Any
@@ -21,7 +21,7 @@ def budget(**spec: Any) -> Obj:
 
 
 async def _owned_pods(desk: Desk, replicas: int, running: int) -> None:
-    """Of a Deployment with so many replicas, so many of whose pods are there and run."""
+    """The counts for a Deployment with so many replicas and so many running pods."""
     deployment = await desk.create(DEPLOYMENTS, workload("web", replicas=replicas))
     set_ = workload("web", replicas=replicas)
     set_["metadata"]["ownerReferences"] = [controller_reference(deployment, DEPLOYMENTS)]

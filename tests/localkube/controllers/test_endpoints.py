@@ -1,4 +1,4 @@
-"""Who stands behind a service: EndpointSlices, and the older Endpoints."""
+"""EndpointSlices and Endpoints of Services."""
 
 from pathlib import Path
 from typing import Any
@@ -29,7 +29,7 @@ async def _pod(desk: Desk, name: str, address: str, *, ready: bool = True, port:
 
 
 async def _addresses(desk: Desk) -> dict[str, bool]:
-    """Whether each address is ready, by the slices."""
+    """By address, whether the slices show it as ready."""
     await desk.settle()
     return {
         endpoint["addresses"][0]: endpoint["conditions"]["ready"]

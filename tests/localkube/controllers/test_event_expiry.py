@@ -1,4 +1,4 @@
-"""Events are kept for an hour after they were last heard of."""
+"""Events are deleted an hour after they last occurred."""
 
 from pathlib import Path
 from typing import Any

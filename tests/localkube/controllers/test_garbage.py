@@ -1,4 +1,4 @@
-"""Garbage collection: who goes when an owner goes, and who is mistaken for dead never."""
+"""Garbage collection: what is deleted with an owner, and which owners never count as gone."""
 
 import asyncio
 import contextlib
@@ -67,7 +67,7 @@ async def comes(look: Callable[[], Awaitable[bool]]) -> None:
 
 
 async def passes(desk: Desk) -> None:
-    """Time for the collector to have looked: a marker object goes through it last."""
+    """Waits until the collector has processed earlier changes: it collects a marker object last."""
     marker = await owner(desk, "marker")
     await child(desk, owned_by(marker), "marked")
     await desk.delete(CONFIG_MAPS, "marker")

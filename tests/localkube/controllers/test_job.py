@@ -112,7 +112,7 @@ async def test_too_many_failures_fail_the_job(desk: Desk) -> None:
     await end(desk, "Failed")
     words = ("BackoffLimitExceeded", "Job has reached the specified backoff limit")
     assert await conditions(desk) == {"FailureTarget": words, "Failed": words}
-    assert (await status(desk))["failed"] == 3  # the one that was still running is lost too
+    assert (await status(desk))["failed"] == 3  # the pod that was still running counts, too
     assert await open_pods(desk) == []
     assert desk.events("BackoffLimitExceeded") == [words[1]]
     assert "completionTime" not in await status(desk)

@@ -1,4 +1,4 @@
-"""What Jobs decide, and how they count, by examples and by running whole ones."""
+"""The decisions and the counting of Jobs: examples, and simulations of whole Jobs."""
 
 import datetime
 import random
@@ -158,14 +158,14 @@ def test_noted_pods_are_counted_when_their_finalizer_is_gone() -> None:
 
 
 class World:
-    """A job and its pods. Whatever a look does may break off after any write."""
+    """A simulated Job and its pods. Every reconcile may be interrupted after any write."""
 
     def __init__(self, task: Task, order: random.Random) -> None:
         self.task = task
         self.order = order
         self.status: Obj = {"uncountedTerminatedPods": {}}
         self.runs: dict[str, JobPod] = {}
-        self.ended: dict[str, str] = {}  # uid -> how, as it really was
+        self.ended: dict[str, str] = {}  # uid -> the phase in which the pod really ended
         self.serial = 0
 
     def breaks(self) -> bool:

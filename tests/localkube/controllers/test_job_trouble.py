@@ -1,4 +1,4 @@
-"""Jobs in trouble: pods deleted, lost, refused; answers that never came."""
+"""Jobs whose pods are deleted, orphaned or refused, and whose writes fail."""
 
 import contextlib
 from collections.abc import AsyncIterator
@@ -86,7 +86,7 @@ async def test_a_failed_creation_of_pods_causes_an_event(desk: Desk) -> None:
 async def test_nothing_is_lost_or_counted_twice_whatever_breaks(
     desk: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Every write fails once, before it happens or after."""
+    """Every write fails once, before or after the server has done it."""
     await create(desk, completions=4, parallelism=4, backoffLimit=9)
     call, tried = Kube._call, set[tuple[str, str, int]]()
 

@@ -1,4 +1,4 @@
-"""Namespaces on their way out."""
+"""Terminating namespaces."""
 
 from collections import Counter
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Nodes that fall silent, the taints that follow, and the pods that leave."""
+"""Nodes without heartbeats, their taints, and the eviction of their pods."""
 
 from pathlib import Path
 from typing import Any
@@ -15,7 +15,7 @@ READY, NOT_READY = "True", "False"
 
 
 async def _ready(desk: Desk, name: str = "n", status: str = READY) -> None:
-    """The node says how it is, now."""
+    """Posts the node's condition Ready, with the current time."""
     now = desk.now().strftime("%Y-%m-%dT%H:%M:%SZ")
     ready = {
         "type": "Ready",

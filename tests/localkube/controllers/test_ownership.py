@@ -1,4 +1,4 @@
-"""Who belongs to whom."""
+"""Ownership: adoption, release, and the lookup of orphans and owners."""
 
 from typing import Any
 
@@ -85,7 +85,7 @@ def test_a_selector_that_selects_all_or_nothing_owns_nothing(
 
 
 def mirrored(*objects: Obj) -> Mirror:
-    mirror = Mirror(Kube(None), PODS)  # type: ignore[arg-type]  # nothing is ever asked
+    mirror = Mirror(Kube(None), PODS)  # type: ignore[arg-type]  # never used
     add_indexes(mirror)
     for obj in objects:
         mirror._put(key_of(obj), obj)

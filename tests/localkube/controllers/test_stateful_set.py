@@ -104,7 +104,7 @@ async def test_a_partition_keeps_the_lower_pods_as_they_are(desk: Desk) -> None:
     await desk.patch(STATEFUL_SETS, "web", image("nginx:2"))
     await desk.run_to_the_end()
     assert await images(desk) == ["nginx", "nginx", "nginx:2"]
-    await desk.delete(PODS, "web-0")  # comes back as it was, not updated
+    await desk.delete(PODS, "web-0")  # is created again with the old revision
     await desk.run_to_the_end()
     assert await images(desk) == ["nginx", "nginx", "nginx:2"]
 

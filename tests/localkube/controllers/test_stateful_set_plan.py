@@ -1,4 +1,4 @@
-"""What a StatefulSet does next, by examples and by running whole rollouts."""
+"""The plans of StatefulSets: examples, and simulations of whole rollouts."""
 
 import random
 from collections.abc import Iterator
@@ -132,7 +132,7 @@ def beginning(ordinal: int, revision: str, state: str) -> Replica:
 
 
 class World:
-    """Pods, and a kubelet that does one thing at a time, in any order."""
+    """Simulated pods; their kubelets act in random order."""
 
     def __init__(self, goal: Goal, replicas: dict[int, Replica]) -> None:
         self.goal = goal
@@ -169,7 +169,7 @@ class World:
         )
 
     def rounds(self, order: random.Random) -> Iterator[None]:
-        """One for every time that the controller has acted, until nothing moves any more."""
+        """Yields after every action of the controller, until nothing changes any more."""
         for _ in range(100):
             acted = self.act()
             yield
@@ -191,7 +191,7 @@ found_pods = st.dictionaries(
 def test_every_rollout_ends_with_the_right_pods(
     goal: Goal, found: dict[int, tuple[str, str]], order: random.Random
 ) -> None:
-    # An ordered set does not scale away a pod that has failed: it waits for it to get well.
+    # An ordered set does not delete a failed pod beyond its size: it waits until the pod is well.
     failed = [o for o, (_, state) in found.items() if state == "failed"]
     assume(goal.parallel or all(ordinal in goal.ordinals for ordinal in failed))
     world = World(goal, {o: beginning(o, *how) for o, how in found.items()})

@@ -48,7 +48,7 @@ def test_a_pod_is_called_after_its_number() -> None:
         "apps.kubernetes.io/pod-index": "3",
         "controller-revision-hash": metadata["labels"]["controller-revision-hash"],
     }
-    assert TEMPLATE["metadata"]["labels"] == {"app": "web"}  # the template is as it was
+    assert TEMPLATE["metadata"]["labels"] == {"app": "web"}  # the template is unchanged
 
 
 def test_a_pod_has_a_host_name_in_the_domain_of_its_service() -> None:

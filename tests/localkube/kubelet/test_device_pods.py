@@ -1,4 +1,4 @@
-"""Pods that get devices of their node: from admission to the end, over restarts."""
+"""Pods with devices of their node: admission, restarts, and release."""
 
 import asyncio
 import contextlib
@@ -55,7 +55,7 @@ def device_settings(directory: Path) -> FleetSettings:
 
 @contextlib.asynccontextmanager
 async def device_world(directory: Path) -> AsyncIterator[tuple[World, Path]]:
-    """And the directory in which plugins have their sockets."""
+    """A world with a node for devices, and the directory of its plugins' sockets."""
     async with world(directory, device_settings(directory)) as made:
         made_node = node(DEVICE_NODE)
         made_node["metadata"]["labels"][kube_names.LABEL_INSTANCE_TYPE] = TYPE

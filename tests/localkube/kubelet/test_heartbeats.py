@@ -18,7 +18,7 @@ RESOURCE = "example.com/thing"
 
 
 class SlowKube:
-    """Every post of a status takes as long as the test wants."""
+    """A post of a status returns when the test says so."""
 
     def __init__(self) -> None:
         self.posts: asyncio.Queue[Obj] = asyncio.Queue()

@@ -1,4 +1,4 @@
-"""Containers that are tasks of the server."""
+"""Hosted programs: containers that are tasks of the server."""
 
 import asyncio
 import logging

@@ -1,4 +1,4 @@
-"""With a view of the machine of their own (where this machine allows it), and without."""
+"""Containers with their own view of the machine (if the kernel allows it), and without."""
 
 import os
 from dataclasses import replace

@@ -39,7 +39,8 @@ def main(name: str = "m", restart: str = ALWAYS) -> Container:
 
 
 def step(pod: Pod, now: float) -> tuple[list[str], list[str], float | None]:
-    """Does what the plan says; the names started and stopped, and when to look again."""
+    """Carries out the plan; returns the names started and stopped, and the time of the next
+    look."""
     todo = plan(pod, now, BACKOFF)
     for index in todo.start:
         begin(pod.containers[index], f"run{pod.containers[index].restart_count}", now, BACKOFF)
@@ -182,7 +183,7 @@ def test_an_ephemeral_container_runs_once_and_delays_nothing() -> None:
 
 @dataclass
 class Model:
-    """A pod, and hands that let things happen to it in any order."""
+    """A simulated pod, to which things happen in any order."""
 
     pod: Pod
     now: float = 0.0

@@ -1,4 +1,4 @@
-"""Pods that use more than they may."""
+"""Pods that exceed their limits."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager

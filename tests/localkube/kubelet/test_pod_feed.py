@@ -23,7 +23,8 @@ EXPIRED = orjson.dumps({"type": "ERROR", "object": {"code": 410, "reason": "Expi
 
 
 class Script:
-    """A server that answers each watch with the next list of chunks, then says no more."""
+    """A server that answers each watch with the next list of chunks, and later ones with
+    nothing."""
 
     def __init__(self, *watches: list[bytes]) -> None:
         self.watches = list(watches)
@@ -67,7 +68,7 @@ class Notes:
 
 
 async def heard(*watches: list[bytes]) -> tuple[list[str], list[str]]:
-    """What the audience heard, and from which versions on was asked."""
+    """What the listener got, and the resourceVersion of each watch."""
     script, notes = Script(*watches), Notes()
     task = asyncio.ensure_future(PodFeed(Kube(script), notes).run())
     await script.done.wait()

@@ -35,14 +35,14 @@ def waits_for(reason: str) -> Callable[[Obj], bool]:
 
 
 async def run_once(here: World, script: str, **spec: object) -> bytes:
-    """What a script says that is the container of a pod."""
+    """The output of a script that is the program of a pod."""
     obj = shell("p", script, restartPolicy="Never", **spec)
     found = await here.run(obj, lambda p: p["status"]["phase"] in ("Succeeded", "Failed"))
     return await here.log(found)
 
 
 def living(found: Obj) -> set[int]:
-    """The processes of the pod's container, by their numbers outside it."""
+    """The pids of the container's processes, as seen from outside."""
     container_id = container(found)["containerID"].rpartition("/")[2]
     return process_table.marked(set(), {f"{MARK}={container_id}".encode()})
 

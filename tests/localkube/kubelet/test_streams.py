@@ -60,7 +60,10 @@ async def test_logs_can_be_followed_to_the_end(tmp_path: Path) -> None:
         lines = here.streams.logs(found["metadata"]["uid"], options)
         assert await anext(lines) == b"one\n"
         code, *_ = await here.output(found, "echo go > $HOME/pipe")
-        assert code in (0, 128 + signal.SIGKILL)  # who ends the container may go with it
+        assert code in (
+            0,
+            128 + signal.SIGKILL,
+        )  # the program that ends the container may be killed with it
         assert b"".join([chunk async for chunk in lines]) == b"two\n"
 
 

@@ -1,5 +1,5 @@
-"""A real API server in this process, a fleet, and a node: what happens is waited for, not slept
-for."""
+"""A real API server in this process, a fleet and a node. Tests wait for events, and never sleep for
+a fixed time."""
 
 import asyncio
 import contextlib
@@ -63,7 +63,7 @@ def shell(name: str, script: str, **spec: object) -> Obj:
 
 
 def container(found: Obj, name: str = "c") -> Obj:
-    """The status of a container; empty when there is none yet."""
+    """The status of a container; empty if there is none yet."""
     status = found.get("status", {})
     for field in ("initContainerStatuses", "containerStatuses", "ephemeralContainerStatuses"):
         for entry in status.get(field, ()):
@@ -182,7 +182,8 @@ def settings(directory: Path) -> FleetSettings:
 
 @contextlib.asynccontextmanager
 async def world(directory: Path, changed: FleetSettings | None = None) -> AsyncIterator[World]:
-    """With a node that is ready, unless there is one from before."""
+    """Creates a node, unless there is one from an earlier world in the same directory, and waits
+    until it is ready."""
     fleet = Fleet(changed or settings(directory))
     directory.chmod(0o700)  # noqa: ASYNC240
     server = build(directory, certificates.ensure(directory), StaticTokens(), fleet)

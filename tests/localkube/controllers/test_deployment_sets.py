@@ -1,4 +1,4 @@
-"""The arithmetic of rollouts, by examples and by running whole ones."""
+"""The sizes of replica sets in a rollout: examples, and simulations of whole rollouts."""
 
 import random
 from collections.abc import Iterator
@@ -34,7 +34,7 @@ def test_shares_are_rounded_up_for_surge_and_down_for_absence(
     ("replicas", "surge", "unavailable", "expected"),
     [
         (4, "25%", "25%", Bounds(4, 1, 1)),
-        (2, "0%", "1%", Bounds(2, 0, 1)),  # never both nothing
+        (2, "0%", "1%", Bounds(2, 0, 1)),  # never both zero
         (1, 1, 0, Bounds(1, 1, 0)),
         (2, 0, 5, Bounds(2, 0, 2)),
         (0, "25%", "25%", Bounds(0, 0, 0)),
@@ -70,7 +70,7 @@ def test_broken_pods_go_first_and_the_oldest_sets_before_others() -> None:
 
 
 def test_a_resize_in_mid_rollout_keeps_the_proportions() -> None:
-    # The example of Kubernetes' documentation: 10 to 15 with 3 more allowed.
+    # The example in Kubernetes' documentation: from 10 to 15 replicas, with maxSurge 3.
     sets = [Size("old", 8, 8, made_for=13), Size("new", 5, 0, made_for=13)]
     assert proportional_sizes(Bounds(15, 3, 2), sets) == {"old": 11, "new": 7}
     assert proportional_sizes(Bounds(0, 0, 0), sets) == {"old": 0, "new": 0}
@@ -110,7 +110,8 @@ def test_a_resize_goes_towards_the_allowed_sum(
 
 @dataclass
 class World:
-    """Replica sets, oldest first, the last one new; pods become available in any order."""
+    """Simulated replica sets, oldest first, the last one new. Pods become available in any
+    order."""
 
     limits: Bounds
     sets: list[Size]

@@ -16,7 +16,7 @@ START_NS = int(START.timestamp()) * 10**9
 
 
 def seconds() -> Iterator[int]:
-    """A clock that goes on by a second at each look."""
+    """A clock that advances by a second with each call."""
     return (START_NS + step * 10**9 for step in count())
 
 
