@@ -13,6 +13,7 @@ from localkube.kubelet.node import Node
 from localkube.kubelet.state import Pod
 
 PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+_CONFIG_MAP, _SECRET = "ConfigMap", "Secret"
 _REFERENCE = re.compile(r"\$(\$|\(([^)]*)\))")
 
 
@@ -100,19 +101,13 @@ async def container_variables(
 
 
 async def _all_of(source: Obj, namespace: str, lookup: Lookup) -> dict[str, str]:
+    kind = _CONFIG_MAP if source.get("configMapRef") else _SECRET
+    reference = source.get("configMapRef") or source["secretRef"]
+    data = await _data_of(kind, namespace, reference["name"], lookup)
+    if data is None and not reference.get("optional"):
+        raise BadConfig(f'{kind.lower()} "{reference["name"]}" not found')
     prefix = source.get("prefix") or ""
-    if reference := source.get("configMapRef"):
-        found = await lookup.config_map(namespace, reference["name"])
-        if found is None and not reference.get("optional"):
-            raise BadConfig(f'configmap "{reference["name"]}" not found')
-        data = dict((found or {}).get("data") or {})
-    else:
-        reference = source["secretRef"]
-        found = await lookup.secret(namespace, reference["name"])
-        if found is None and not reference.get("optional"):
-            raise BadConfig(f'secret "{reference["name"]}" not found')
-        data = {key: _text(raw) for key, raw in ((found or {}).get("data") or {}).items()}
-    return {prefix + key: text for key, text in data.items()}
+    return {prefix + key: text for key, text in (data or {}).items()}
 
 
 async def _looked_up(
@@ -123,36 +118,33 @@ async def _looked_up(
     if reference := source.get("resourceFieldRef"):
         return resource_of(obj, spec, node, reference)
     if reference := source.get("configMapKeyRef"):
-        return await _config_key(pod.namespace, reference, lookup)
+        return await _key_of(_CONFIG_MAP, pod.namespace, reference, lookup)
     if reference := source.get("secretKeyRef"):
-        return await _secret_key(pod.namespace, reference, lookup)
+        return await _key_of(_SECRET, pod.namespace, reference, lookup)
     raise BadConfig(f"valueFrom {', '.join(sorted(source))} is not supported here")
 
 
-async def _config_key(namespace: str, reference: Obj, lookup: Lookup) -> str | None:
+async def _key_of(kind: str, namespace: str, reference: Obj, lookup: Lookup) -> str | None:
     name, key = reference["name"], reference["key"]
-    found = await lookup.config_map(namespace, name)
-    data = (found or {}).get("data") or {}
-    if key in data:
-        return str(data[key])
+    data = await _data_of(kind, namespace, name, lookup)
+    if data is not None and key in data:
+        return data[key]
     if reference.get("optional"):
         return None
-    if found is None:
-        raise BadConfig(f'configmap "{name}" not found')
-    raise BadConfig(f"couldn't find key {key} in ConfigMap {namespace}/{name}")
+    if data is None:
+        raise BadConfig(f'{kind.lower()} "{name}" not found')
+    raise BadConfig(f"couldn't find key {key} in {kind} {namespace}/{name}")
 
 
-async def _secret_key(namespace: str, reference: Obj, lookup: Lookup) -> str | None:
-    name, key = reference["name"], reference["key"]
+async def _data_of(kind: str, namespace: str, name: str, lookup: Lookup) -> dict[str, str] | None:
+    """The data of a ConfigMap or Secret; None if there is no such object."""
+    if kind == _CONFIG_MAP:
+        found = await lookup.config_map(namespace, name)
+        return None if found is None else dict(found.get("data") or {})
     found = await lookup.secret(namespace, name)
-    data = (found or {}).get("data") or {}
-    if key in data:
-        return _text(data[key])
-    if reference.get("optional"):
-        return None
     if found is None:
-        raise BadConfig(f'secret "{name}" not found')
-    raise BadConfig(f"couldn't find key {key} in Secret {namespace}/{name}")
+        return None
+    return {key: _text(raw) for key, raw in (found.get("data") or {}).items()}
 
 
 def _text(encoded: str) -> str:

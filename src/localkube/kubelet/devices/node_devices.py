@@ -156,17 +156,17 @@ class NodeDevices:
         if problem := await ready:
             raise Refusal(problem)
 
-    async def admit(self, pod: str, asks: Iterable[DeviceRequest]) -> str | None:
+    async def admit(self, pod: str, requests: Iterable[DeviceRequest]) -> str | None:
         """Allocates the pod's devices, and returns None; or returns why not, in the kubelet's
         words. Raises NotYet. On any failure, the pod keeps the grants that it had before."""
         async with self._turn:
             before = self._grants.of_pod(pod)
             try:
                 reusable: dict[str, set[str]] = {}
-                for ask in asks:
-                    for resource, needed in ask.limits.items():
-                        if self._stock.has(resource) or _find(before, ask.container, resource):
-                            await self._give(pod, ask, resource, needed, reusable)
+                for request in requests:
+                    for resource, needed in request.limits.items():
+                        if self._stock.has(resource) or _find(before, request.container, resource):
+                            await self._give(pod, request, resource, needed, reusable)
             except CannotAllocate as no:
                 self._grants.keep(pod, before)
                 return f"Allocate failed due to {no}, which is unexpected"
@@ -201,22 +201,22 @@ class NodeDevices:
     async def _give(
         self,
         pod: str,
-        ask: DeviceRequest,
+        request: DeviceRequest,
         resource: str,
         needed: int,
         reusable: dict[str, set[str]],
     ) -> None:
-        grant = _find(self._grants.of_pod(pod), ask.container, resource)
+        grant = _find(self._grants.of_pod(pod), request.container, resource)
         if grant is None:
-            grant = await self._grant(pod, ask.container, resource, needed, reusable)
+            grant = await self._grant(pod, request.container, resource, needed, reusable)
             self._grants.add(grant)
         elif len(grant.ids) != needed:
             raise CannotAllocate(
-                f'pod "{pod}" container "{ask.container}" changed request for resource '
+                f'pod "{pod}" container "{request.container}" changed request for resource '
                 f'"{resource}" from {len(grant.ids)} to {needed}'
             )
         free_again = reusable.setdefault(resource, set())
-        if ask.gives_back:
+        if request.gives_back:
             free_again.update(grant.ids)
         else:
             free_again.difference_update(grant.ids)
