@@ -230,6 +230,7 @@ class _Set:
         for created in made:
             expectations.wrote(self.key, PODS, created, self.now_s)
         leaving = [self.found[name] for name in todo.delete[:BURST]]
+        # Before the requests: the mirror may show the deletions before the last answer is here.
         for pod in leaving:
             expectations.deleted(self.key, pod.uid, self.now_s)
         try:
@@ -237,6 +238,7 @@ class _Set:
                 [delete_pod(self.context, self.set, pod.name, pod.uid) for pod in leaving]
             )
         except KubeError as error:
+            # Some pods were not deleted, so the expectation would only end with its timeout.
             expectations.forget(self.key)
             failure = failure or error
         return failure

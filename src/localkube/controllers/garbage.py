@@ -30,7 +30,7 @@ FOREGROUND, ORPHAN = "foregroundDeletion", "orphan"
 _UNOWNED = {EVENTS.plural, "leases"}  # many objects, never owned: not worth a mirror
 _RETRY_S = 1.0
 _AT_A_TIME = 32
-_DEAD_REMEMBERED = 10_000
+_DEAD_REMEMBERED = 10_000  # uids; for one that was forgotten, the API server is asked again
 
 
 class Known(msgspec.Struct, frozen=True, gc=False):

@@ -171,9 +171,12 @@ class _Job:
         if ending is not None:
             status, failure = await self._stop_all(status, found)
             if failure is not None:
+                # A pod still runs that could not be deleted: an outcome now would let the Job
+                # finish without it. The next reconcile decides again.
                 ending = None
         else:
             status, ending, failure = await self._go_on(status, pods, found, failures)
+        # Before a failure is raised: what has ended is counted even if creating pods fails.
         await self._track(status, pods, found, ending)
         if failures != known:
             self.failures[uid] = failures

@@ -50,6 +50,9 @@ async def reconcile(key: Key, context: Context) -> float | None:
     before = [taint for taint in found if taint["key"] in _OURS]
     if _essence(before) != _essence(wanted):
         taints = [*kept, *_dated(wanted, before, context)]
+        # The patch replaces the whole list, so it must not be based on an old one: a taint that
+        # somebody else has added meanwhile would be lost. After a conflict the mirror queues the
+        # node again.
         change = {"metadata": {"resourceVersion": node["metadata"]["resourceVersion"]}}
         with contextlib.suppress(Conflict, NotFound):
             path = NODES.path(name=key[1])

@@ -186,7 +186,10 @@ class Pods:
                 self.seen(obj)
 
     def _admit(self, pod: Pod, obj: Obj, node: Node, now: float) -> None:
+        # A pod from before a restart was admitted then. It is not refused now, even if the node has
+        # become smaller meanwhile.
         known = bool((obj.get("status") or {}).get("startTime"))
+        # Devices are counted by their plugins, in `_give_devices`.
         counted = {
             name: amount
             for name, amount in pod.requests.items()
@@ -360,7 +363,7 @@ class Pods:
         try:
             written = await self._kube.patch(PODS.path(pod.namespace, pod.name, "status"), change)
         except Conflict:  # somebody else has written: read the object again, and retry
-            pod.version = int(version) + 1
+            pod.version = int(version) + 1  # makes `object_of` read from the API
             self._work.add(pod.uid)
         else:
             pod.version = int(written["metadata"]["resourceVersion"])
