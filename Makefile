@@ -50,6 +50,10 @@ test: $(BUILT) ## Run the tests (T="path -k word")
 test-slow: $(BUILT) ## Run the long ones: hundreds of crashes, large clusters
 	$(BIN)/pytest -m "slow and not kubernetes" tests
 
+.PHONY: test-sanitizers
+test-sanitizers: $(READY) ## Run the tests of native/ under ASan and UBSan (gcc or clang; T="path -k word")
+	@$(BIN)/python -m tests.native.sanitizers $(if $(filter-out tests,$(T)),$(T))
+
 .PHONY: kubernetes
 kubernetes: $(BUILT) ## Start a real Kubernetes with GPU nodes and gpupool (root; Go the first time)
 	@$(BIN)/python -m testbed.story up
@@ -73,7 +77,11 @@ check: $(READY) ## Format, lint, types, architecture and docs, without changing 
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
-	$(BIN)/pytest -q tests/test_architecture.py tests/test_docs.py
+	$(BIN)/pytest -q tests/test_architecture.py tests/test_docs.py tests/test_habits.py
+
+.PHONY: coverage
+coverage: $(BUILT) ## Measure line and branch coverage of what decides about GPUs; fails below 95 %
+	$(BIN)/python -m tools.coverage
 
 .PHONY: fix
 fix: $(READY) ## Format, and repair what the linter can
@@ -89,19 +97,21 @@ bench-kubernetes: $(READY) ## Measure pods bound per second beside kube-schedule
 	$(BIN)/python -m bench.kubernetes_scheduling
 
 .PHONY: docs
-docs: $(READY) ## Regenerate docs/cli.md and the schema of cluster files
+docs: $(READY) ## Renew docs/cli.md and the schema of cluster files; build the site into build/site
 	$(BIN)/python -m tools.docs
+	$(BIN)/mkdocs build --strict --quiet
+	@echo build/site/index.html
 
 .PHONY: schemas
-schemas: $(READY) ## Regenerate the committed schemas of the Kubernetes API (needs Go)
+schemas: $(READY) ## Renew all that is recorded of the Kubernetes API, with digests (needs Go)
 	$(BIN)/python -m tools.schemas
 
 .PHONY: lock
 lock: $(READY) ## Resolve the dependencies again into requirements.lock
 	$(BIN)/pip install --quiet uv
 	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
-	  --no-emit-index-url --no-header pyproject.toml --extra kubernetes --group dev \
-	  --output-file requirements.lock
+	  --no-emit-index-url --no-header pyproject.toml --extra kubernetes --extra local --group dev \
+	  --no-emit-package kubeclient --no-emit-package localkube --output-file requirements.lock
 
 .PHONY: venv
 venv: $(READY) ## Make .venv and install what the lock file says

@@ -1,5 +1,6 @@
 """Figures as a table: ours, the aim, and a real kube-apiserver's where there is one. Pure."""
 
+from collections.abc import Sequence
 from typing import Any
 
 from bench.packing import line as packing_line
@@ -36,7 +37,7 @@ def table(figures: dict[str, Any]) -> str:
     for name, rows_of in _PARTS.items():
         if found := figures.get(name):
             rows += rows_of(found)
-    return _aligned(rows)
+    return aligned(rows)
 
 
 def _limiter(figures: dict[str, Any]) -> list[tuple[str, str, str, str]]:
@@ -113,8 +114,8 @@ def _load(load: dict[str, Any] | None) -> str:
     return f"{text}, {len(load['failures'])}+ FAILED" if load["failures"] else text
 
 
-def _aligned(rows: list[tuple[str, str, str, str]]) -> str:
-    widths = [max(len(row[column]) for row in rows) for column in range(4)]
+def aligned(rows: Sequence[tuple[str, ...]]) -> str:
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     lines = [
         "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
         for row in rows

@@ -1,11 +1,15 @@
-"""Compiles the native parts with ziglang: no system compiler, any glibc from 2.17 on.
+"""Compiles the native parts with ziglang: no system compiler, and any glibc from 2.17 on.
 
     python native/build.py             for this machine, into src/gpupool/_native/<arch>/
     python native/build.py --all       for every architecture
 
-Nothing is done while the sources are the ones that were built last. Called by hatch_build.py when
-a wheel or an editable install is made, by `make native`, and by the tests. Only the standard
-library is imported: it runs before anything is installed.
+If the sources have not changed since the last build, nothing is done. Called by hatch_build.py when
+a wheel or an editable install is made, by `make native`, and by the tests. Imports the standard
+library only: it runs before anything is installed.
+
+    build(architecture)                what is shipped
+    build_with(toolchain, place)       the same with another compiler, for example with the
+                                       sanitizers of gcc or clang (tests/native/sanitizers.py)
 """
 
 import argparse
@@ -27,32 +31,43 @@ HERE = Path(__file__).resolve().parent
 TARGET = HERE.parent / "src" / "gpupool" / "_native"
 ARCHITECTURES = ("x86_64", "aarch64")
 GLIBC = "2.17"
+COMMON_FLAGS = ("-std=gnu11", "-Wall", "-Wextra", "-Werror", "-fvisibility=hidden")
 _STAMP = "built-from"
 
-_FLAGS = ("-std=gnu11", "-O2", "-s", "-Wall", "-Wextra", "-Werror", "-fvisibility=hidden")
-# Calls within a library stay within it, whatever else is loaded.
+# -Bsymbolic: calls within a library stay within it, whatever other libraries are loaded.
 _LIBRARY = ("-shared", "-fPIC", "-ldl", "-lpthread", "-lrt", "-Wl,-Bsymbolic")
 
 
 class BuildError(RuntimeError):
-    """It cannot be built; the text says why."""
+    """The native parts cannot be built; the text says why."""
+
+
+@dataclass(frozen=True)
+class Toolchain:
+    """A compiler that is called as `command`, and the flags that it gets for every file."""
+
+    command: tuple[str, ...]
+    flags: tuple[str, ...]
+    version: str  # another version builds everything again
+    has_lto: bool = True
 
 
 @dataclass(frozen=True)
 class Product:
-    """A file, the directories with its sources, and how it is linked; {place} is where it goes."""
+    """A file, the directories of its sources, and linker flags. {place} becomes the target."""
 
     path: str
     sources: tuple[str, ...]
     flags: tuple[str, ...]
 
 
-# What stand-ins need instead of the driver's own file: its path is written over this one when they
-# are installed (gpupool/hardware/limiter.py).
+# The stand-ins are linked with this path instead of that of the driver's library. When they are
+# installed, the driver's path is written over it (gpupool/hardware/limiter.py).
 DRIVER_PLACEHOLDER = "/gpupool-driver" + "x" * 200
 _LIMITER = "limiter/libgpupool-limiter.so"
-_DRIVER_PATH = "limiter/driver-path.so"  # only to be linked with
+_DRIVER_PATH = "limiter/driver-path.so"  # only to link the stand-ins with
 _STAND_IN = "isolation/stand_in"
+_LTO = "-flto"
 
 
 def _stand_in(name: str) -> Product:
@@ -64,19 +79,21 @@ def _stand_in(name: str) -> Product:
 PRODUCTS = (
     Product(
         "lib/libcuda.so.1",
-        ("process", "simdriver", "simdriver/cuda"),
+        ("interface", "process", "simdriver", "simdriver/cuda"),
         (*_LIBRARY, "-Wl,-soname,libcuda.so.1"),
     ),
     Product(
         "lib/libnvidia-ml.so.1",
-        ("process", "simdriver", "simdriver/nvml"),
+        ("interface", "process", "simdriver", "simdriver/nvml"),
         (*_LIBRARY, "-Wl,-soname,libnvidia-ml.so.1"),
     ),
-    Product("bin/nvidia-smi", ("simdriver/smi",), ("-ldl", "-Wl,-rpath,$ORIGIN/../lib")),
+    Product(
+        "bin/nvidia-smi", ("interface", "simdriver/smi"), ("-ldl", "-Wl,-rpath,$ORIGIN/../lib")
+    ),
     Product(
         _LIMITER,
-        ("process", "isolation/core", "isolation/hooks"),
-        (*_LIBRARY, "-flto", "-Wl,-soname,libgpupool-limiter.so"),
+        ("interface", "process", "isolation/core", "isolation/hooks"),
+        (*_LIBRARY, _LTO, "-Wl,-soname,libgpupool-limiter.so"),
     ),
     Product(_DRIVER_PATH, (_STAND_IN,), (*_LIBRARY, f"-Wl,-soname,{DRIVER_PLACEHOLDER}")),
     _stand_in("libcuda.so.1"),
@@ -85,37 +102,51 @@ PRODUCTS = (
 
 
 def is_possible() -> bool:
-    """These are libraries for Linux."""
+    """Whether the native parts exist for this system."""
     return sys.platform == "linux" and platform.machine() in ARCHITECTURES
 
 
 def build(architecture: str) -> Path:
-    """The directory with lib/ and bin/, up to date. Raises BuildError."""
-    place = TARGET / architecture
+    """Returns the directory with lib/, bin/ and limiter/, up to date. Raises BuildError."""
+    return build_with(zig(architecture), TARGET / architecture)
+
+
+def build_with(toolchain: Toolchain, place: Path) -> Path:
+    """Brings the directory up to date and returns it. Raises BuildError."""
     place.mkdir(parents=True, exist_ok=True)
-    with _alone(place):
-        wanted = _fingerprint(architecture)
+    with _locked(place):
+        wanted = _fingerprint(toolchain)
         stamp = place / _STAMP
         if stamp.exists() and stamp.read_text(encoding="ascii") == wanted:
             return place
         for product in PRODUCTS:
-            _compile(product, architecture, place)
+            _compile(product, toolchain, place)
         stamp.write_text(wanted, encoding="ascii")
     return place
 
 
-def _compile(product: Product, architecture: str, place: Path) -> None:
+def zig(architecture: str) -> Toolchain:
+    """The compiler of what is shipped. Raises BuildError."""
+    if importlib.util.find_spec("ziglang") is None:
+        raise BuildError("ziglang is missing: pip install ziglang, or run it by `make native`")
+    return Toolchain(
+        (sys.executable, "-m", "ziglang", "cc", "-target", f"{architecture}-linux-gnu.{GLIBC}"),
+        (*COMMON_FLAGS, "-O2", "-s"),
+        f"{architecture} {importlib.metadata.version('ziglang')}",
+    )
+
+
+def _compile(product: Product, toolchain: Toolchain, place: Path) -> None:
     target = place / product.path
     target.parent.mkdir(exist_ok=True)
     sources = [str(file) for part in product.sources for file in sorted((HERE / part).glob("*.c"))]
+    flags = [flag for flag in product.flags if toolchain.has_lto or flag != _LTO]
     with tempfile.TemporaryDirectory(dir=place) as scratch:
         made = Path(scratch) / target.name
         done = subprocess.run(
             [
-                *(sys.executable, "-m", "ziglang", "cc"),
-                *("-target", f"{architecture}-linux-gnu.{GLIBC}"),
-                *(*_FLAGS, *sources, "-o", str(made)),
-                *(flag.format(place=place) for flag in product.flags),
+                *(*toolchain.command, *toolchain.flags, *sources, "-o", str(made)),
+                *(flag.format(place=place) for flag in flags),
             ],
             capture_output=True,
             text=True,
@@ -123,14 +154,14 @@ def _compile(product: Product, architecture: str, place: Path) -> None:
             env={**os.environ, **cache_environment()},
         )
         if done.returncode:
-            raise BuildError(f"{product.path} for {architecture}:\n{done.stderr}")
+            raise BuildError(f"{product.path} ({toolchain.version}):\n{done.stderr}")
         made.chmod(0o755)
-        # A program that has the old file loaded keeps it.
+        # Replaced, not overwritten: a program that has loaded the old file keeps it.
         os.replace(made, target)
 
 
 def cache_environment() -> dict[str, str]:
-    """One cache for all checkouts: the first build also makes parts of libc."""
+    """Variables that give zig one cache for all checkouts: it compiles parts of libc once."""
     home = os.environ.get("GPUPOOL_CACHE") or os.path.join(
         os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache"), "gpupool"
     )
@@ -138,10 +169,8 @@ def cache_environment() -> dict[str, str]:
     return {"ZIG_GLOBAL_CACHE_DIR": cache, "ZIG_LOCAL_CACHE_DIR": cache}
 
 
-def _fingerprint(architecture: str) -> str:
-    if importlib.util.find_spec("ziglang") is None:
-        raise BuildError("ziglang is missing: pip install ziglang, or run it by `make native`")
-    digest = hashlib.sha256(f"{architecture} {importlib.metadata.version('ziglang')}".encode())
+def _fingerprint(toolchain: Toolchain) -> str:
+    digest = hashlib.sha256(toolchain.version.encode())
     parts = {part for product in PRODUCTS for part in product.sources}
     files = {file for part in parts for file in (HERE / part).glob("*.*")}
     for file in (Path(__file__), *sorted(files)):
@@ -150,8 +179,8 @@ def _fingerprint(architecture: str) -> str:
 
 
 @contextlib.contextmanager
-def _alone(place: Path) -> Iterator[None]:
-    """Two test runs may begin at once."""
+def _locked(place: Path) -> Iterator[None]:
+    """Lets one process build at a time: test runs may begin side by side."""
     fd = os.open(place, os.O_RDONLY)
     try:
         fcntl.flock(fd, fcntl.LOCK_EX)

@@ -12,9 +12,7 @@ from tools.docs import PAGES
 
 ROOT = Path(__file__).parent.parent
 DOCS = ROOT / "docs"
-PAGES_WITH_LINKS = sorted(
-    [*DOCS.rglob("*.md"), *(ROOT / name for name in ("README.md", "CONTRIBUTING.md"))]
-)
+PAGES_WITH_LINKS = sorted([*DOCS.rglob("*.md"), *ROOT.glob("*.md")])
 
 
 @pytest.mark.parametrize("name", PAGES)

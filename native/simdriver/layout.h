@@ -1,16 +1,17 @@
 /* The state of one node's simulated driver: one file, mapped by every process of the node.
  *
- * Python writes the cards into it and injects faults (gpupool/hardware/simdriver_layout.py has the
- * same layout; tests/native compares the two). The libraries read the cards and write what
- * programs do. Any change of the layout is a new SIM_VERSION: a library refuses another's file.
+ * Python creates the file with its cards and injects faults. gpupool/hardware/simdriver_layout.py
+ * has the same layout, and tests/native compares the two. The libraries read the cards and write
+ * what programs do. Any change of the layout needs a new SIM_VERSION: a library refuses the file of
+ * another version.
  *
  * Who may write what:
- *   magic .. cards[].fixed      whoever made the file, before anybody opened it
- *   cards[].fault, events       the injector, under LOCK_INJECT
+ *   magic .. cards[].fixed      the creator of the file, before any process opens it
+ *   cards[].fault, events       the fault injector, while it holds LOCK_INJECT
  *   slots[i], used[][i]         the process that holds LOCK_SLOT + i
  *   cards[].live                any process, each field by itself and atomically
  *
- * All locks are open-file-description locks on bytes far behind the file's end. See slots.h for why.
+ * The locks are those of process/byte_lock.h.
  */
 #ifndef SIMDRIVER_LAYOUT_H
 #define SIMDRIVER_LAYOUT_H
@@ -29,14 +30,14 @@
 #define BUCKET_NS 250000000ull
 
 #define LOCK_INJECT (1ll << 40)
-#define LOCK_CARD (2ll << 40)    /* + card: who adds to the use of a card */
-#define LOCK_SLOT (3ll << 40)    /* + slot: held for as long as its process lives */
-#define LOCK_OWNER (4ll << 40)   /* + slot: a POSIX lock, asked only for its holder's pid */
+#define LOCK_CARD (2ll << 40)  /* + card: held while memory is added to the use of a card */
+#define LOCK_SLOT (3ll << 40)  /* + slot: held as long as the slot's process lives */
+#define LOCK_OWNER (4ll << 40) /* + slot: a POSIX lock, which tells the holder's pid */
 
 #define LINK_NONE 255
 #define LINK_SWITCH 254
 
-/* What a card is; never changes while the file is in use. */
+/* Properties of a card, which never change while the file is in use. */
 struct card_fixed {
     char name[96];
     char uuid[48];
@@ -61,31 +62,31 @@ struct card_fixed {
     uint32_t link_count, link_version; /* NVLink */
     uint32_t numa_node;
     uint32_t minor_number;
-    uint32_t context_bytes; /* what a process' first context on the card takes */
-    uint8_t link_peer[24];  /* card index, LINK_SWITCH or LINK_NONE; MAX_LINKS are used */
+    uint32_t context_bytes; /* memory that the first context of a process on the card takes */
+    uint8_t link_peer[24];  /* a card's index, LINK_SWITCH or LINK_NONE; MAX_LINKS are used */
 };
 
-/* What the injector says about a card. */
+/* Faults and outside load of a card, written by the fault injector. */
 struct card_fault {
-    _Atomic uint32_t is_lost;       /* fallen off the bus: every call about it fails */
-    _Atomic uint32_t is_poisoned;   /* an uncorrectable memory error: contexts fail until recovery */
+    _Atomic uint32_t is_lost;       /* the card has fallen off the bus: every call about it fails */
+    _Atomic uint32_t is_poisoned;   /* uncorrectable memory error: contexts fail until recovery */
     _Atomic uint32_t last_xid;
-    _Atomic uint32_t temperature_c; /* 0: follows the load */
+    _Atomic uint32_t temperature_c; /* 0: it follows the load */
     _Atomic uint64_t ecc_corrected_volatile, ecc_uncorrected_volatile;
     _Atomic uint64_t ecc_corrected_aggregate, ecc_uncorrected_aggregate;
     _Atomic uint64_t retired_pages;
-    _Atomic uint64_t outside_bytes; /* memory that programs outside of the simulation hold */
+    _Atomic uint64_t outside_bytes; /* memory in use by programs that are not simulated */
     _Atomic uint32_t outside_percent;
     uint32_t reserved;
 };
 
-/* What programs did to a card. */
+/* Modes that programs have set, and the work that they have queued. */
 struct card_live {
     _Atomic uint32_t persistence_mode;
     _Atomic uint32_t compute_mode;
     _Atomic uint32_t power_limit_mw;
     _Atomic uint32_t ecc_mode;
-    _Atomic uint64_t engine_free_ns;    /* CLOCK_MONOTONIC at which the last queued kernel ends */
+    _Atomic uint64_t engine_free_ns;    /* the time at which the last queued kernel ends */
     _Atomic uint64_t busy[BUCKETS];     /* see engine.h */
 };
 
@@ -98,14 +99,15 @@ struct card {
 /* One process that has used CUDA. */
 struct slot {
     _Atomic uint32_t pid;        /* as the process itself sees it; 0: free */
-    _Atomic uint32_t contexts;   /* bit per card on which it has a context */
+    _Atomic uint32_t contexts;   /* one bit for each card on which it has a context */
     _Atomic uint64_t start_time; /* of the process, in clock ticks since boot */
     _Atomic uint64_t namespace;  /* inode of its pid namespace */
     char name[64];
     _Atomic uint64_t busy[MAX_CARDS][BUCKETS];
 };
 
-/* An entry counts when its sequence is the one that the reader expects. */
+/* Valid if `sequence` is the number that the reader expects: the events are a ring, and an entry is
+ * overwritten while a slow reader reads it. */
 struct card_event {
     _Atomic uint64_t sequence;
     uint64_t data; /* the XID */
@@ -122,10 +124,10 @@ struct sim_state {
     uint32_t cuda_version; /* 12040 */
     char driver_version[32];
     char node[64];
-    uint64_t kernel_ns; /* how long a kernel lasts that does not say it */
+    uint64_t kernel_ns; /* the length of a kernel whose name does not say it */
     _Atomic uint64_t last_event;
-    _Atomic uint32_t event_futex; /* low half of last_event: what waiters sleep on */
-    _Atomic uint32_t slots_seen;  /* slots from here on were never used */
+    _Atomic uint32_t event_futex; /* the low half of last_event, on which waiters sleep */
+    _Atomic uint32_t slots_seen;  /* slots from this number on were never used */
     struct card cards[MAX_CARDS];
     struct card_event events[MAX_EVENTS];
     struct slot slots[MAX_SLOTS];

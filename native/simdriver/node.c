@@ -1,9 +1,6 @@
 #define _GNU_SOURCE
 #include "node.h"
 
-#include <dlfcn.h>
-#include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,6 +8,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "../process/beside.h"
+#include "../process/byte_lock.h"
 #include "visible.h"
 
 #define STATE_VARIABLE "GPUPOOL_SIM_STATE"
@@ -21,24 +20,20 @@ static void refuse(const char *path, const char *wanted, unsigned long long foun
     fprintf(stderr, "gpupool: simulated driver: %s: wanted %s, found %llu\n", path, wanted, found);
 }
 
-/* The line "state=PATH" of the file beside this library; PATH may be relative to that file. */
-static bool path_beside_library(char *path) {
-    Dl_info library;
+/* Reads the line "state=PATH" of the configuration file; PATH may be relative to that file. */
+static bool read_config(char *path) {
     char config[PATH_MAX], line[PATH_MAX];
-    if (!dladdr((void *)(uintptr_t)node_open, &library) || !library.dli_fname) return false;
-    const char *slash = strrchr(library.dli_fname, '/');
-    int length = slash ? (int)(slash - library.dli_fname) + 1 : 0;
-    if (snprintf(config, sizeof config, "%.*s" CONFIG_NAME, length, library.dli_fname) >= PATH_MAX)
-        return false;
+    if (!path_beside_library(config, CONFIG_NAME)) return false;
     FILE *file = fopen(config, "re");
     if (!file) return false;
+    int directory = (int)(strlen(config) - strlen(CONFIG_NAME));
     bool found = false;
     while (!found && fgets(line, sizeof line, file)) {
         line[strcspn(line, "\r\n")] = 0;
         if (strncmp(line, "state=", 6) != 0) continue;
         const char *value = line + 6;
-        int written = value[0] == '/' ? snprintf(path, PATH_MAX, "%s", value)
-                                      : snprintf(path, PATH_MAX, "%.*s%s", length, config, value);
+        int prefix = value[0] == '/' ? 0 : directory;
+        int written = snprintf(path, PATH_MAX, "%.*s%s", prefix, config, value);
         found = written > 0 && written < PATH_MAX;
     }
     fclose(file);
@@ -47,11 +42,11 @@ static bool path_beside_library(char *path) {
 
 static bool find_path(char *path) {
     const char *value = getenv(STATE_VARIABLE);
-    if (!value || !*value) return path_beside_library(path);
+    if (!value || !*value) return read_config(path);
     return snprintf(path, PATH_MAX, "%s", value) < PATH_MAX;
 }
 
-static bool is_ours(const char *path, const struct sim_state *state, off_t size) {
+static bool is_valid(const char *path, const struct sim_state *state, off_t size) {
     if (memcmp(state->magic, SIM_MAGIC, sizeof SIM_MAGIC) != 0) {
         fprintf(stderr, "gpupool: simulated driver: %s: not the state of one\n", path);
         return false;
@@ -71,26 +66,16 @@ static bool is_ours(const char *path, const struct sim_state *state, off_t size)
     return true;
 }
 
-/* High, so that programs which count on low numbers are left in peace. */
-static int open_high(const char *path) {
-    int low = open(path, O_RDWR | O_CLOEXEC);
-    if (low < 0) return -1;
-    int high = fcntl(low, F_DUPFD_CLOEXEC, 900);
-    if (high < 0) return low; /* the limit of open files is lower than that */
-    close(low);
-    return high;
-}
-
 static enum node_found map_state(struct node *node) {
     struct stat status;
-    int fd = open_high(node->path);
+    int fd = open_at_high_number(node->path, 0);
     if (fd < 0) return NODE_MISSING;
     if (fstat(fd, &status) || status.st_size < (off_t)offsetof(struct sim_state, cards)) {
         refuse(node->path, "the size of version 1", (unsigned long long)status.st_size);
         close(fd);
         return NODE_REFUSED;
     }
-    /* Never more than the file has: a page behind its end would kill the program. */
+    /* Not more than the file has: reading a page behind its end would kill the program (SIGBUS). */
     size_t size = (size_t)status.st_size < sizeof *node->state ? (size_t)status.st_size
                                                                : sizeof *node->state;
     void *mapped = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
@@ -98,14 +83,14 @@ static enum node_found map_state(struct node *node) {
         close(fd);
         return NODE_MISSING;
     }
-    if (!is_ours(node->path, mapped, status.st_size)) {
+    if (!is_valid(node->path, mapped, status.st_size)) {
         munmap(mapped, size);
         close(fd);
         return NODE_REFUSED;
     }
-    /* Locks are on a description of their own. A mapping holds on to the one it was made from,
-     * and a forked child inherits it: the parent's locks would outlive the parent. */
-    node->fd = open_high(node->path);
+    /* Locks need a description of their own. The mapping keeps the one it was made from, and a
+     * forked child inherits the mapping: the parent's locks would outlive the parent. */
+    node->fd = open_at_high_number(node->path, 0);
     if (node->fd < 0) {
         munmap(mapped, size);
         close(fd);
@@ -127,8 +112,9 @@ enum node_found node_open(struct node *node) {
     const char *wanted = getenv(CARDS_VARIABLE);
     if (wanted && (!*wanted || strcmp(wanted, "void") == 0)) return NODE_HIDDEN;
     if (!find_path(path)) return NODE_MISSING;
-    /* The same file stays open: to close any descriptor of it would drop the POSIX locks that the
-     * other library of this process has on it. */
+    /* While it is the same file, its descriptors stay open: closing any descriptor of a file drops
+     * all POSIX locks that the process has on it, also those of the other library (libcuda or
+     * libnvidia-ml) in this process. */
     if (!node->state || strcmp(path, node->path) != 0 || !is_same_file(node->map_fd, path)) {
         if (node->state) {
             munmap(node->state, sizeof *node->state);
@@ -148,5 +134,5 @@ enum node_found node_open(struct node *node) {
 void node_after_fork(struct node *node) {
     if (!node->state) return;
     close(node->fd);
-    node->fd = open_high(node->path);
+    node->fd = open_at_high_number(node->path, 0);
 }

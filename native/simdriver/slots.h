@@ -1,23 +1,22 @@
-/* Who holds how much memory of which card, right even when processes die at any instruction.
+/* How much memory of each card each process holds, correct even when processes are killed at any
+ * instruction.
  *
- * A process that uses CUDA has a slot, and in it, for each card, the bytes that it holds: the only
- * record there is. What a card has in use is the sum over the slots, so no second figure can drift
- * away from it.
+ * A process that uses CUDA has a slot in the state, and in it, for each card, the number of bytes
+ * that it holds. There is no second record: the memory in use of a card is the sum over all slots,
+ * so no total can differ from its parts after a crash.
  *
- * Alive is who holds the lock on his slot's byte: an open-file-description lock, which the kernel
- * drops when the last descriptor goes, and that is at the latest the process' death, however it
- * comes. It works without root, and between containers, whose pids mean nothing to one another.
- * A pid says nothing here: every container has a process 1. Robust mutexes are no way either: the
- * kernel tells their owners by thread id, and two namespaces have the same ones, so the death of
- * one thread could release what another holds. (A process that closes all its descriptors, as
- * daemons do, is recognised by those who share its pid namespace: by its pid and start time, and
- * because it has the state mapped.)
+ * A process is alive while it holds the lock on its slot's byte (process/byte_lock.h). A daemon
+ * that has closed all its descriptors has lost the lock; processes in the same pid namespace still
+ * recognise it by pid, start time and mapping (process/identity.h). The slot of a dead process is
+ * cleared by whoever looks next ("reap").
  *
- * To add to a card's use one holds the card's lock, also of this kind: no dead process can hold it,
- * and it protects a sum and one store, so nothing is half done when it is dropped.
+ * To add to the use of a card, a process holds the lock of the card, also one of these locks.
+ * Between taking and dropping it there are only a sum and one store, so a process that is killed
+ * there leaves nothing half done, and the kernel drops the lock. To subtract, no lock is needed: it
+ * can only make the sum smaller.
  *
- * Whose pid is it? Readers in the same namespace take it from the slot. For others the process also
- * holds a POSIX lock on a second byte: F_GETLK translates its holder's pid for whoever asks.
+ * Readers in the same pid namespace take a process' pid from its slot. For others the process also
+ * holds a POSIX lock, which tells them its pid in their own namespace.
  */
 #ifndef SIMDRIVER_SLOTS_H
 #define SIMDRIVER_SLOTS_H
@@ -31,17 +30,20 @@
 /* Takes a free slot for this process; NO_SLOT if all are taken. */
 int slot_claim(struct node *node);
 
-/* Gives back what dead processes held. `own` is this library's slot, or NO_SLOT. */
+/* Clears the slots of dead processes, and so gives back their memory. `own` is the slot that this
+ * library claimed; NO_SLOT for libnvidia-ml, which claims none. */
 void slots_reap(struct node *node, int own);
 
-/* The pid of the slot's process as this process sees it; 0 if it is out of sight. */
+/* The pid of the slot's process as this process sees it; 0 if it cannot be seen from here. */
 uint32_t slot_visible_pid(const struct node *node, int slot);
 
-/* Bytes of a card in use, with those that are held outside of the simulation. */
+/* Bytes of a card in use, including those that the fault injector says are held by programs outside
+ * of the simulation. */
 uint64_t card_used(const struct sim_state *state, int card);
 
-/* Adds to the slot's use of the card; false if the card has not so much left. Threads of one
- * process must not call it at the same time. */
+/* Adds to the slot's use of the card; false if the card has not that much memory left. Threads of
+ * one process must not call it at the same time: they share an open file description, and its locks
+ * do not keep them apart. */
 bool use_add(struct node *node, int slot, int card, uint64_t bytes);
 void use_subtract(struct node *node, int slot, int card, uint64_t bytes);
 

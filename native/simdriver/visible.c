@@ -14,7 +14,7 @@ static size_t item_length(const char *item) {
     return length;
 }
 
-/* The position in `cards` that the item names; -1: none, or more than one. */
+/* The position in `cards` of the card that the item names; -1 if no card or more than one fits. */
 static int position(const struct sim_state *state, const char *item, size_t length, int count,
                     const int *cards) {
     if (!length) return -1;
@@ -59,7 +59,7 @@ int visible_to_cuda(const struct sim_state *state, const char *list, int count, 
         if (card < 0) break;
         bool is_repeated = false;
         for (int i = 0; i < seen; i++) is_repeated |= chosen[i] == cards[card];
-        if (is_repeated) return 0; /* as the real driver: a card named twice hides all */
+        if (is_repeated) return 0; /* as the real driver does */
         chosen[seen++] = cards[card];
         item = strchr(item, ',');
         if (item) item++;

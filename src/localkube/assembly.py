@@ -80,7 +80,7 @@ async def _nothing(_: RunningCluster) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Extension:
-    """What a product adds to a cluster. Every field is a door; EXTENDING.md describes each."""
+    """What a product adds to a cluster. EXTENDING.md describes each field."""
 
     names: Names = field(default_factory=Names)
     hooks: NodeHooks = field(default_factory=NoHooks)

@@ -64,7 +64,7 @@ def restrict_umask() -> None:
     os.umask(_OTHERS)
 
 
-def prepare(directory: Path) -> Path:
+def make_data_directory(directory: Path) -> Path:
     """The directory, made if need be, with its permissions checked. Raises DataDirectoryError."""
     try:
         return _prepared(directory)
@@ -91,7 +91,7 @@ def _verify_directory(path: Path) -> None:
         mend = f"use {shlex.quote(target)} itself"
         raise _not_private(path, "a directory", f"a symbolic link to {target}", mend)
     if not stat.S_ISDIR(found.st_mode):
-        raise _not_private(path, "a directory", "something else", "choose another --data-dir")
+        raise _not_private(path, "a directory", "something else", "choose another directory")
     _verify_owner(path, found)
     _verify_mode(path, found, _PRIVATE_DIRECTORY)
 

@@ -72,7 +72,7 @@ def entries(kubeconfig: Kubeconfig) -> dict[str, Obj]:
 
 
 def _mark(kubeconfig: Kubeconfig) -> Obj:
-    """A new one each time: of one that is used twice, YAML makes an anchor and an alias."""
+    """A new dictionary each time: YAML would write one that is used twice as anchor and alias."""
     return {
         "extensions": [
             {

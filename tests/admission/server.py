@@ -7,6 +7,7 @@ from pathlib import Path
 
 from gpupool.admission.review import Rules
 from gpupool.admission.run import AdmissionSettings, run_admission
+from gpupool.local.roles import role_objects
 from kubeclient.client import Kube
 from localkube.apiserver.request import User
 from localkube.apiserver.security import certificates
@@ -20,7 +21,7 @@ from tests.conformance.api_server import NoNodes
 async def whole_server(directory: Path) -> AsyncIterator[ApiServer]:
     server = build(directory, certificates.ensure(directory), StaticTokens(), NoNodes())
     try:
-        await server.bootstrap(6443)
+        await server.bootstrap(6443, role_objects())
         yield server
     finally:
         await server.end()

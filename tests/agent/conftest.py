@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from gpupool.local.roles import role_objects
 from kubeclient.client import Kube
 from localkube.apiserver.inprocess import InProcess
 from localkube.apiserver.request import User
@@ -26,7 +27,7 @@ async def node(tmp_path: Path) -> AsyncIterator[Node]:
     short = Path(tempfile.mkdtemp(prefix="gp-"))  # sockets are in it, whose paths may not be long
     server = build(directory, certificates.ensure(directory), StaticTokens(), NoNodes())
     try:
-        await server.bootstrap(443)
+        await server.bootstrap(443, role_objects())
         handle = server.app.handle
         people = Kube(InProcess(handle, ADMIN, "somebody"))
         yield Node(people, Kube(InProcess(handle, AGENT, "gpupool")), short)

@@ -11,7 +11,7 @@ from gpupool.contract.allocation import allocation_annotations
 from gpupool.contract.names import ANNOTATION_SHRINKING, ANNOTATION_SHRINKS
 from gpupool.contract.resize import ShrinkReport, node_reports
 from gpupool.core.gpu import Allocation, CardShare, ContainerGpus, Isolation
-from gpupool.hardware.limiter_region import MAGIC, UNIT, UNIT_BITS, VERSION, Region
+from gpupool.hardware.limiter_region import GRANULE, GRANULE_BITS, MAGIC, VERSION, Region
 from kubeclient.objects import Obj
 from kubeclient.resources import PODS
 from tests.agent.nodes import NAME, V100, Node
@@ -53,7 +53,7 @@ class Files:
     def count(self, used: int) -> None:
         region = Region(version=VERSION, card_count=1)
         region.cards[0].uuid = b"GPU-a"
-        region.cards[0].word = used // UNIT << (64 - UNIT_BITS)
+        region.cards[0].word = used // GRANULE << (64 - GRANULE_BITS)
         self.region.write_bytes(MAGIC + bytes(region)[len(MAGIC) :])
 
 

@@ -1,7 +1,6 @@
 """Which of the recorded paths our server serves."""
 
-from localkube.apiserver.kinds import Kinds
-from localkube.apiserver.kinds_builtin import builtin_kinds
+from localkube.apiserver.kinds import Kinds, builtin_kinds
 from localkube.apiserver.routing import Target, route
 
 KINDS = Kinds(builtin_kinds())

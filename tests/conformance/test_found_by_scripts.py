@@ -1,5 +1,6 @@
 """What `make conformance` found to be different once, as plain requests to our own server."""
 
+import json
 from collections.abc import Iterator
 
 import pytest
@@ -88,3 +89,19 @@ def test_a_bad_continue_token_is_refused_in_the_words_of_go(
 ) -> None:
     message = room.send("GET", f"{_AT}/pods?limit=1&continue={token}").response["message"]
     assert message.endswith(f"illegal base64 data at input byte {byte}")
+
+
+def test_a_patch_of_the_wrong_type_is_shown_as_it_was_sent(client: Client) -> None:
+    path = "/api/v1/namespaces/default/configmaps"
+    client.send("POST", path, {"metadata": {"name": "patched"}})
+    sent = '{"data":{"k":[1]}}'
+    for media in ("merge-patch", "strategic-merge-patch"):
+        headers = {"Content-Type": f"application/{media}+json"}
+        answer = client.send("PATCH", f"{path}/patched", sent, headers)
+        assert answer.status == 422
+        (cause,) = answer.response["details"]["causes"]
+        assert cause["field"] == "patch"
+        assert cause["message"] == (
+            f"Invalid value: {json.dumps(sent)}: json: cannot unmarshal array into Go struct field "
+            "ConfigMap.data of type string"
+        )

@@ -44,6 +44,7 @@ def test_what_is_copied_is_there_and_is_all_that_a_wheel_needs(
         "native",  # which the hook builds
         hatch["version"]["path"].split("/")[0],
         *(path.split("/")[0] for path in hatch["build"]["targets"]["wheel"]["packages"]),
+        *hatch["build"]["targets"]["wheel"]["force-include"],
     }
     assert needed <= set(names)
 

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from gpupool.core.gpu import CardHealth, Inventory
+from gpupool.core.gpu import CardHealth, GpuAsk, Inventory
 from gpupool.engine.card_summary import card_summary
 from gpupool.engine.explain import explain
 from tests.engine.building import cards, cluster_of, gpu_node, gpu_pod, place, shared, whole
@@ -51,3 +51,30 @@ def test_one_sentence_says_how_near_the_cards_come() -> None:
     )
     for unconcerned in (gpu_pod("g"), shared("h", 1), whole("i", waits_for="something")):
         assert card_summary(cluster, unconcerned) == ""
+
+
+def test_a_card_says_that_its_compute_is_taken_or_its_memory_too_small() -> None:
+    tiny = cards("tiny", 1, mib=512).cards[0]
+    cluster = cluster_of(
+        gpu_node(inventory=Inventory((replace(tiny, index=1), *cards("n", 1).cards)))
+    )
+    place(cluster, shared("a", 1, percent=80))
+    (node,) = explain(cluster, shared("b", 1, percent=30)).nodes
+    assert sorted(node.cards) == [
+        "GPU 0: 20 % of compute free, 30 % wanted",
+        "GPU 1: has less than one unit of memory",
+    ]
+
+
+def test_of_a_pod_that_waits_for_something_else_no_node_is_explained() -> None:
+    cluster = cluster_of(gpu_node())
+    found = explain(cluster, shared("a", 1, waits_for="claim data is not there"))
+    assert len(found.nodes) == 0
+    assert "claim data is not there" in found.message
+
+
+def test_of_two_nodes_only_the_one_whose_cards_do_not_suffice_together_is_refused() -> None:
+    pair = gpu_pod("a", GpuAsk("x", units=10), GpuAsk("y", units=10))
+    cluster = cluster_of(gpu_node("one", 1), gpu_node("two", 2))
+    found = {node.node: bool(node.reasons) for node in explain(cluster, pair).nodes}
+    assert found == {"one": True, "two": False}

@@ -253,3 +253,21 @@ def test_what_others_bind_is_counted_and_reported() -> None:
     assert int(cluster.columns.card_free.min()) == 0
     cluster.release("a")
     assert not excesses(cluster)
+
+
+def test_more_compute_than_a_card_has_is_found() -> None:
+    cluster = cluster_of(gpu_node(count=1))
+    given = place(cluster, shared("a", 1, percent=80))
+    assert isinstance(given, Allocation)
+    cluster.hold(shared("b", 1, percent=80), "n", given)  # by another scheduler
+    (over,) = excesses(cluster)
+    assert (over.what, over.held, over.there) == ("n-0", 160, 100)
+
+
+def test_an_init_container_with_more_cards_than_there_are_is_refused() -> None:
+    cluster = cluster_of(gpu_node(count=2))
+    pod = gpu_pod("u", GpuAsk("setup", units=12, cards=2, is_init=True), GpuAsk("main", units=4))
+    assert indexes(place(cluster, pod))
+    place(cluster, shared("v", 8))
+    again = gpu_pod("w", GpuAsk("setup", units=12, cards=2, is_init=True), GpuAsk("main", units=1))
+    assert isinstance(place(cluster, again), str)

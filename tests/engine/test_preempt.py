@@ -2,9 +2,12 @@
 
 from typing import Any
 
+import pytest
+
 from gpupool.core.pods import DisruptionBudget, PodRequest
+from gpupool.engine import preempt as preempt_module
 from gpupool.engine.cluster import Cluster
-from gpupool.engine.preempt import NoPreemption, Preemption, preempt
+from gpupool.engine.preempt import NoPreemption, Preemption, preempt, preempt_on
 from kubeclient.selectors import parse_label_selector
 from tests.engine.building import POLICY, cluster_of, gpu_node, gpu_pod, place, shared, whole
 
@@ -90,3 +93,46 @@ def test_cpu_is_freed_as_well_and_nothing_is_changed_by_asking() -> None:
     assert victims(cluster, shared("high", 5, priority=1)) == {"cpu"}
     assert (cluster.columns.free == before).all()
     assert cluster.held("cpu") is not None
+
+
+def test_a_pod_that_the_scheduler_does_not_support_makes_nobody_leave() -> None:
+    cluster = filled(whole("a"), count=1)
+    pod = whole("b", priority=1, unsupported=("spec.resourceClaims",))
+    assert preempt(cluster, pod, POLICY) == NoPreemption(
+        "0/1 nodes are available: 1 Preemption is not helpful for scheduling."
+    )
+
+
+def test_a_node_that_would_be_too_small_even_when_empty_says_why() -> None:
+    cluster = filled(shared("a", 5, priority=0), shared("king", 5, priority=9), count=1)
+    assert preempt(cluster, whole("high", priority=1), POLICY) == NoPreemption(
+        "0/1 nodes are available: 1 Insufficient nvidia.com/gpu."
+    )
+
+
+def test_the_search_ends_when_enough_nodes_would_do(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(preempt_module, "_ENOUGH_CANDIDATES", 1)
+    cluster = cluster_of(gpu_node("m", 1), gpu_node("n", 1))
+    for name in ("a", "b"):
+        place(cluster, whole(name))
+    found = preempt(cluster, whole("high", priority=1), POLICY)
+    assert isinstance(found, Preemption)
+    assert len(found.victims) == 1
+
+
+def test_on_a_node_that_is_not_there_nobody_leaves() -> None:
+    cluster = filled(whole("a"), count=1)
+    assert preempt_on(cluster, whole("high", priority=1), POLICY, "unheard-of") is None
+    found = preempt_on(cluster, whole("high", priority=1), POLICY, "n")
+    assert found is not None
+    assert found.victims == ("a",)
+
+
+def test_a_budget_of_another_namespace_protects_nobody() -> None:
+    everybody = parse_label_selector("")
+    cluster = filled(whole("a"), count=1)
+    found = preempt(
+        cluster, whole("high", priority=1), POLICY, [DisruptionBudget("other", everybody, 0)]
+    )
+    assert isinstance(found, Preemption)
+    assert found.broken_budgets == 0

@@ -123,8 +123,8 @@ def test_a_damaged_file_is_mended_or_explained(
 
 
 STORES: dict[str, tuple[Damage, str]] = {
-    "garbled": (lambda store: garble(store, 20_000), "gpupool reset"),
-    "cut short": (lambda store: os.truncate(store, 10_000), "gpupool reset"),
+    "garbled": (lambda store: garble(store, 20_000), "delete the cluster"),
+    "cut short": (lambda store: os.truncate(store, 10_000), "delete the cluster"),
     "emptied": (lambda store: store.write_bytes(b""), "found: an empty file"),
     "a directory": (lambda store: make_directory(store), "Is a directory.*owner"),
     "missing beside its log": (lambda store: store.unlink(), "no such file, but store.db-wal"),

@@ -60,7 +60,7 @@ def card_of(pod: Obj) -> str:
 
 def in_use(cluster: Cluster) -> dict[str, int]:
     """By the drivers: cards that hold memory, and how many processes hold it."""
-    places = (cluster.directory / "pods" / "drivers").iterdir()
+    places = (cluster.directory / "pods" / "hardware").iterdir()
     cards = [card for place in places for card in read_cards(NodeFiles(place))]
     return {card.uuid: len(card.processes) for card in cards if card.used_bytes}
 
@@ -147,6 +147,6 @@ def test_nothing_leaks_when_everything_is_killed_at_random(cluster: Cluster) -> 
 
 
 def processes_on_cards(cluster: Cluster) -> list[int]:
-    places: list[Path] = list((cluster.directory / "pods" / "drivers").iterdir())
+    places: list[Path] = list((cluster.directory / "pods" / "hardware").iterdir())
     cards = [card for place in places for card in read_cards(NodeFiles(place))]
     return [p.pid for card in cards for p in card.processes if p.pid]

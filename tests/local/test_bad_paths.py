@@ -82,7 +82,7 @@ def test_a_kubeconfig_that_cannot_be_changed_is_said_before_anything_is_made(
 
 def test_what_prepares_a_directory_says_what_it_found(below_a_file: Path) -> None:
     with pytest.raises(data_directory.NotUsable, match=r"found: .* \(.*\)\. Choose another"):
-        data_directory.prepare(below_a_file)
+        data_directory.make_data_directory(below_a_file)
 
 
 def test_looking_whether_a_merge_would_work_changes_nothing(tmp_path: Path) -> None:

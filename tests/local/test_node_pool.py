@@ -9,7 +9,6 @@ from gpupool.contract.node_pools import NODE_POOLS
 from gpupool.local import node_pool
 from gpupool.local.config.cluster_file import ClusterFile, parse_cluster
 from gpupool.local.config.nodepools import nodepool_crd
-from gpupool.local.config.nodes import Versions
 from gpupool.local.config.spec import Quotas
 from gpupool.local.drain import must_go
 from kubeclient.errors import NotFound
@@ -27,7 +26,7 @@ def _controller(limit: int = 40) -> Controller:
     file = parse_cluster(EMPTY)
     assert isinstance(file, ClusterFile)
     quotas = Quotas(nodes_per_cluster=limit)
-    return node_pool.controller(file.spec, Versions("v1.35.0", "gpupool://0"), lambda: quotas)
+    return node_pool.controller(file.spec, lambda: quotas)
 
 
 def pool(count: int, name: str = "a", **spec: Any) -> Obj:

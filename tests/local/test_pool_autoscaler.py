@@ -13,7 +13,6 @@ from gpupool.engine.cluster import Cluster
 from gpupool.local import node_pool, pool_autoscaler
 from gpupool.local.config.cluster_file import ClusterFile, parse_cluster
 from gpupool.local.config.nodepools import nodepool_crd, nodepool_object
-from gpupool.local.config.nodes import Versions
 from gpupool.local.config.spec import ClusterSpec, Quotas
 from gpupool.local.pool_autoscaler import IDLE, _nodes_needed
 from kubeclient.resources import NODES, PODS
@@ -21,7 +20,6 @@ from localkube.controllers.run import Controller
 from tests.localkube.controllers.desk import Desk, desk_for
 from tests.localkube.controllers.samples import pod
 
-VERSIONS = Versions("v1.35.0", "gpupool://0")
 TEXT = """
 apiVersion: gpupool.io/v1alpha1
 kind: Cluster
@@ -48,8 +46,8 @@ def _spec(text: str = TEXT) -> ClusterSpec:
 def _controllers(spec: ClusterSpec) -> tuple[Controller, Controller]:
     quotas = Quotas()
     return (
-        node_pool.controller(spec, VERSIONS, lambda: quotas),
-        pool_autoscaler.controller(spec, VERSIONS),
+        node_pool.controller(spec, lambda: quotas),
+        pool_autoscaler.controller(spec),
     )
 
 

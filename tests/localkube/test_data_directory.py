@@ -11,7 +11,7 @@ from localkube.data_directory import (
     AlreadyRunning,
     Lock,
     NotPrivate,
-    prepare,
+    make_data_directory,
     read_private,
     running_pid,
     write_private,
@@ -25,18 +25,18 @@ def _mode(path: Path) -> int:
 def test_a_new_directory_is_private_whatever_the_umask(tmp_path: Path) -> None:
     old = os.umask(0)
     try:
-        made = prepare(tmp_path / "data")
+        made = make_data_directory(tmp_path / "data")
     finally:
         os.umask(old)
     assert _mode(made) == 0o700
 
 
 def test_directories_above_are_made_too(tmp_path: Path) -> None:
-    assert prepare(tmp_path / "a" / "b" / "data").is_dir()
+    assert make_data_directory(tmp_path / "a" / "b" / "data").is_dir()
 
 
 def test_a_second_start_finds_the_same_directory(tmp_path: Path) -> None:
-    assert prepare(tmp_path / "data") == prepare(tmp_path / "data")
+    assert make_data_directory(tmp_path / "data") == make_data_directory(tmp_path / "data")
 
 
 @pytest.mark.parametrize("mode", [0o755, 0o770, 0o701, 0o710])
@@ -47,43 +47,43 @@ def test_a_directory_open_to_others_is_refused_with_the_command_that_mends_it(
     path.mkdir()
     path.chmod(mode)
     with pytest.raises(NotPrivate) as refusal:
-        prepare(path)
+        make_data_directory(path)
     assert str(refusal.value) == (
         f"{path} is not private: wanted mode 0700, found mode {mode:04o}. "
         f"To mend it: chmod 700 '{path}'"
     )
     path.chmod(0o700)
-    prepare(path)
+    make_data_directory(path)
 
 
 def test_somebody_elses_directory_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    path = prepare(tmp_path / "data")
+    path = make_data_directory(tmp_path / "data")
     owner = path.stat().st_uid
     monkeypatch.setattr(os, "geteuid", lambda: owner + 1)
     with pytest.raises(NotPrivate, match=f"wanted owner {owner + 1}, found owner {owner}"):
-        prepare(path)
+        make_data_directory(path)
 
 
 def test_a_symbolic_link_in_the_directorys_place_is_refused(tmp_path: Path) -> None:
     (tmp_path / "elsewhere").mkdir(mode=0o700)
     (tmp_path / "data").symlink_to("elsewhere")
     with pytest.raises(NotPrivate, match="found a symbolic link to"):
-        prepare(tmp_path / "data")
+        make_data_directory(tmp_path / "data")
 
 
 def test_a_dangling_link_in_the_directorys_place_is_refused(tmp_path: Path) -> None:
     (tmp_path / "data").symlink_to("nowhere")
     with pytest.raises(NotPrivate, match="found a symbolic link to"):
-        prepare(tmp_path / "data")
+        make_data_directory(tmp_path / "data")
     assert not (tmp_path / "nowhere").exists()
 
 
 def test_a_file_in_the_directorys_place_is_refused(tmp_path: Path) -> None:
     (tmp_path / "data").touch()
     with pytest.raises(NotPrivate, match="wanted a directory"):
-        prepare(tmp_path / "data")
+        make_data_directory(tmp_path / "data")
 
 
 def test_a_directory_below_one_that_anybody_may_change_is_refused(tmp_path: Path) -> None:
@@ -91,9 +91,9 @@ def test_a_directory_below_one_that_anybody_may_change_is_refused(tmp_path: Path
     shared.mkdir()
     shared.chmod(0o777)
     with pytest.raises(NotPrivate, match="chmod o-w"):
-        prepare(shared / "data")
+        make_data_directory(shared / "data")
     shared.chmod(0o1777)  # sticky, as /tmp is: others may not rename what is ours
-    prepare(shared / "data")
+    make_data_directory(shared / "data")
 
 
 def test_what_is_written_is_private_and_can_be_read_again(tmp_path: Path) -> None:

@@ -1,8 +1,7 @@
-"""A program of the driver interface, by ctypes alone: run as a child, told what to do in words.
+"""A program that uses CUDA through ctypes. Tests start it with one of these commands:
 
-hold CARD MIB ...       takes so much, says "held", and keeps it until its input ends
-race CARD MIB ROUNDS    takes and gives back, as fast as it can; says the most it held at once
-hammer CARD             takes and gives back pieces of many sizes, until it is killed
+hold CARD MIB ...       allocates so much of each card, prints "held", waits for the end of input
+hammer CARD             allocates and frees memory of many sizes until it is killed
 """
 
 import ctypes

@@ -1,8 +1,8 @@
-"""Programs of Debian, for tests: fetched by apt-get into a cache, run from there, never installed.
+"""Downloads programs of Debian for tests. They run from a cache and are never installed.
 
-The mirror is the one that this machine uses. Nothing is written into the checkout: packages land in
-${GPUPOOL_CACHE:-${XDG_CACHE_HOME:-~/.cache}/gpupool}/debian. Without apt-get, or without a network,
-there is no program: the tests that want one say so loudly.
+apt-get downloads them from the mirror that this machine uses. Nothing is written into the checkout:
+packages go to ${GPUPOOL_CACHE:-${XDG_CACHE_HOME:-~/.cache}/gpupool}/debian. Without apt-get or
+without a network, the tests that need a program are skipped with a warning.
 """
 
 import contextlib
@@ -37,11 +37,11 @@ NVTOP = Program("bookworm", "contrib", "nvtop", "usr/bin/nvtop")
 
 
 class Unavailable(Exception):
-    """The text says why."""
+    """A program cannot be downloaded; the text says why."""
 
 
 def available(program: Program) -> Path:
-    """Where the program is. Without it the test is skipped, with a warning."""
+    """The path of the program. If it cannot be downloaded, skips the test with a warning."""
     try:
         return find(program)
     except Unavailable as reason:
@@ -51,9 +51,9 @@ def available(program: Program) -> Path:
 
 
 def find(program: Program) -> Path:
-    """Where the program is, fetched if need be. Raises Unavailable."""
+    """The path of the program, which is downloaded if necessary. Raises Unavailable."""
     place = _cache() / f"{program.suite}-{program.package}-{platform.machine()}"
-    with _alone(place):
+    with _locked(place):
         found = place / "root" / program.path
         if not found.exists():
             if not all(shutil.which(name) for name in ("apt-get", "dpkg-deb")):
@@ -87,7 +87,7 @@ def _fetch(program: Program, place: Path) -> None:
 
 
 def _mirror() -> str:
-    """Of Debian itself, as this machine's own settings have it."""
+    """The mirror of Debian in the apt settings of this machine."""
     wanted = ["apt-get", "indextargets", "--format", "$(REPO_URI)", "Created-By: Packages"]
     listed = subprocess.run(wanted, capture_output=True, text=True, check=False).stdout.split()
     for address in listed:
@@ -117,8 +117,8 @@ def _cache() -> Path:
 
 
 @contextlib.contextmanager
-def _alone(place: Path) -> Iterator[None]:
-    """Two test runs may want the same."""
+def _locked(place: Path) -> Iterator[None]:
+    """Lets one process download at a time: test runs may need the same program."""
     place.mkdir(parents=True, exist_ok=True)
     fd = os.open(place, os.O_RDONLY)
     try:

@@ -1,5 +1,5 @@
-/* Eight processes ask for memory at the same moment, again and again. Each wants a third of the
- * card: three must get it, in every round, not four and not two. Prints rounds with more, and with
+/* Eight processes allocate at the same moment, again and again. Each wants a third of the card, so
+ * that in each round exactly three must succeed. Prints the number of rounds with more, and with
  * fewer. */
 #define _GNU_SOURCE
 #include <dlfcn.h>

@@ -1,4 +1,4 @@
-"""A simulated node for tests, and programs that run on it."""
+"""Creates simulated nodes for tests, and starts programs on them."""
 
 import contextlib
 import os
@@ -12,6 +12,7 @@ from gpupool.hardware.simdriver import NodeFiles, create_node
 from gpupool.hardware.simdriver_cards import PROFILES
 from gpupool.hardware.simdriver_state import Driver
 from native import build
+from tests.native import sanitizers
 
 V100 = "Tesla V100-SXM2-16GB"
 M40 = "Tesla M40"
@@ -31,6 +32,7 @@ def environment(files: NodeFiles, extra: Mapping[str, str] | None = None) -> dic
         "LD_LIBRARY_PATH": str(files.libraries),
         "HOME": str(files.directory),
         "LANG": "C.UTF-8",
+        **sanitizers.variables(),
         **(extra or {}),
     }
 
@@ -38,7 +40,7 @@ def environment(files: NodeFiles, extra: Mapping[str, str] | None = None) -> dic
 def run(
     files: NodeFiles, *command: str | Path, extra: Mapping[str, str] | None = None
 ) -> subprocess.CompletedProcess[str]:
-    """The programs of the node are found by name."""
+    """Runs a program and waits for it. Programs of the node are found by their name."""
     program = files.programs / command[0]
     return subprocess.run(
         [program if program.exists() else command[0], *command[1:]],
@@ -52,7 +54,7 @@ def run(
 
 
 def python(files: NodeFiles, script: str, **extra: str) -> str:
-    """What the script prints."""
+    """Runs the script, which must succeed, and returns what it prints."""
     done = run(files, sys.executable, "-c", script, extra=extra)
     assert done.returncode == 0, done.stderr
     return done.stdout
@@ -70,7 +72,7 @@ def start_child(files: NodeFiles, *command: object) -> subprocess.Popen[str]:
 
 @contextlib.contextmanager
 def holding(files: NodeFiles, *pairs: int) -> Iterator[subprocess.Popen[str]]:
-    """A process that holds so many MiB of these cards: card, MiB, card, MiB ..."""
+    """A process that has allocated memory: card, MiB, card, MiB ..."""
     child = start_child(files, "hold", *pairs)
     try:
         assert child.stdout is not None
@@ -82,7 +84,7 @@ def holding(files: NodeFiles, *pairs: int) -> Iterator[subprocess.Popen[str]]:
 
 
 def compile_c(source: Path, program: Path, *flags: str) -> None:
-    """With the compiler that builds the native parts."""
+    """Compiles with the compiler that builds the native parts."""
     target = f"{platform.machine()}-linux-gnu.{build.GLIBC}"
     subprocess.run(
         [
@@ -95,7 +97,7 @@ def compile_c(source: Path, program: Path, *flags: str) -> None:
 
 
 def is_able_to_unshare() -> bool:
-    """May this user make namespaces?"""
+    """Whether this user may create namespaces."""
     if not os.path.exists("/usr/bin/unshare"):
         return False
     command = ["/usr/bin/unshare", "-Urpf", "--mount-proc", "/bin/true"]

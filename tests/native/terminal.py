@@ -1,4 +1,4 @@
-"""Programs that draw on a terminal, and what they have drawn."""
+"""Runs programs that draw on a terminal, and returns what they have drawn."""
 
 import os
 import pty
@@ -7,11 +7,11 @@ import time
 from collections.abc import Mapping
 from pathlib import Path
 
-_PATIENCE_S = 60
+_TIMEOUT_S = 60
 
 
 def shown_by(program: Path, *words: str, env: Mapping[str, str], until: bytes) -> bytes:
-    """All that it draws up to `until`, or to the end of our patience; then it is killed."""
+    """Returns what the program draws until `until` appears, or for a minute; then kills it."""
     pid, terminal = pty.fork()
     if pid == 0:
         size = {"TERM": "xterm", "COLUMNS": "150", "LINES": "50"}
@@ -25,11 +25,11 @@ def shown_by(program: Path, *words: str, env: Mapping[str, str], until: bytes) -
 
 
 def _read_until(terminal: int, wanted: bytes) -> bytes:
-    shown, end = b"", time.monotonic() + _PATIENCE_S
+    shown, end = b"", time.monotonic() + _TIMEOUT_S
     while wanted not in shown and time.monotonic() < end:
         if select.select([terminal], [], [], 1)[0]:
             try:
                 shown += os.read(terminal, 65536)
-            except OSError:  # it ended
+            except OSError:  # the program has ended
                 break
     return shown

@@ -1,4 +1,4 @@
-"""What is built runs wherever it must, and is not built twice."""
+"""The built files run on every supported system, and are not built again without a change."""
 
 import platform
 import re
@@ -38,16 +38,16 @@ def test_nothing_newer_than_glibc_2_17_is_needed(path: str) -> None:
 
 
 @pytest.mark.parametrize("path", LIBRARIES)
-def test_a_static_program_could_open_the_library(path: str) -> None:
+def test_the_library_has_no_tls_segment_so_that_static_programs_can_open_it(path: str) -> None:
     assert _PT_TLS not in segment_types((PLACE / path).read_bytes())
 
 
 @pytest.mark.parametrize("path", PRODUCTS)
-def test_no_path_of_the_machine_that_built_it_is_in_it(path: str) -> None:
+def test_the_file_contains_no_path_of_the_build_machine(path: str) -> None:
     assert str(build.HERE).encode() not in (PLACE / path).read_bytes()
 
 
-def test_sources_are_short() -> None:
+def test_no_source_file_is_longer_than_the_limit() -> None:
     sources = [file for end in ("*.c", "*.h") for file in build.HERE.rglob(end)]
     assert len(sources) > 30
     long = {str(file): count for file in sources if (count := lines(file)) > MAX_LINES}

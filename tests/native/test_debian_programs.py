@@ -1,4 +1,4 @@
-"""Programs of Debian that nobody here wrote: NVIDIA's own nvidia-smi, and nvtop."""
+"""The real nvidia-smi and nvtop, from Debian, run on the simulated driver."""
 
 from pathlib import Path
 
@@ -38,12 +38,14 @@ def test_other_commands_work(node: NodeFiles, smi: Path, command: str) -> None:
     assert (done.returncode, done.stderr) == (0, "")
 
 
-def test_the_labels_of_the_documents_can_be_asked_for(node: NodeFiles, smi: Path) -> None:
+def test_a_query_returns_the_card_name_that_the_documentation_uses(
+    node: NodeFiles, smi: Path
+) -> None:
     query = ("--query-gpu=gpu_name", "--format=csv,noheader", "--id=0")
     assert run(node, smi, *query).stdout == "Tesla V100-SXM2-16GB\n"
 
 
-def test_links_are_those_of_eight_cards_in_a_cube(tmp_path: Path, smi: Path) -> None:
+def test_eight_cards_are_linked_as_a_cube_mesh(tmp_path: Path, smi: Path) -> None:
     files = make_node(tmp_path / "node", [V100] * 8)
     rows = [line.split("\t") for line in run(files, smi, "topo", "-m").stdout.splitlines()]
     first = next(row for row in rows if row[0] == "GPU0")
@@ -52,7 +54,7 @@ def test_links_are_those_of_eight_cards_in_a_cube(tmp_path: Path, smi: Path) -> 
     ]
 
 
-def test_cards_at_a_switch_reach_one_another(tmp_path: Path, smi: Path) -> None:
+def test_cards_on_an_nvswitch_have_all_links_to_one_another(tmp_path: Path, smi: Path) -> None:
     files = make_node(tmp_path / "node", ["NVIDIA A100-SXM4-80GB"] * 2)
     assert "GPU0\t X \tNV12" in run(files, smi, "topo", "-m").stdout
 
@@ -64,11 +66,11 @@ def test_a_lost_card_is_reported(node: NodeFiles, smi: Path) -> None:
     assert "GPU is lost" in done.stdout
 
 
-def test_ours_prints_the_screen_of_the_real_one(node: NodeFiles) -> None:
+def test_our_nvidia_smi_prints_the_same_screen_as_the_real_one(node: NodeFiles) -> None:
     real = debian.available(debian.NVIDIA_SMI_550)
     with holding(node, 1, 777):
         theirs, ours = run(node, real).stdout, run(node, "nvidia-smi").stdout
-    # The clock may have moved on, and the name of the process is found in another place.
+    # The first line is the time of day, and the two shorten the name of the process differently.
     kept = [line for line in theirs.splitlines()[1:] if "python" not in line]
     assert [line for line in ours.splitlines()[1:] if "python" not in line] == kept
     theirs_process = next(line for line in theirs.splitlines() if "python" in line)
@@ -87,13 +89,13 @@ FIELDS = (
 
 
 @pytest.mark.parametrize("layout", ["csv", "csv,noheader", "csv,nounits", "csv,noheader,nounits"])
-def test_ours_answers_queries_as_the_real_one(node: NodeFiles, layout: str) -> None:
+def test_our_nvidia_smi_answers_queries_like_the_real_one(node: NodeFiles, layout: str) -> None:
     real = debian.available(debian.NVIDIA_SMI_550)
     query = (f"--query-gpu={','.join(FIELDS)}", f"--format={layout}")
     assert run(node, "nvidia-smi", *query).stdout == run(node, real, *query).stdout
 
 
-def test_ours_lists_processes_as_the_real_one(node: NodeFiles) -> None:
+def test_our_nvidia_smi_lists_processes_like_the_real_one(node: NodeFiles) -> None:
     real = debian.available(debian.NVIDIA_SMI_550)
     query = ("--query-compute-apps=gpu_uuid,pid,used_memory", "--format=csv")
     with holding(node, 0, 5, 1, 6):

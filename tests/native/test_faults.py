@@ -1,4 +1,4 @@
-"""Faults, while everything runs."""
+"""Faults that are injected while programs run."""
 
 import subprocess
 import sys
@@ -33,7 +33,7 @@ def errors(node: NodeFiles) -> str:
     return run(node, "nvidia-smi", f"--query-gpu={field}", "--format=csv,noheader").stdout
 
 
-def test_who_waits_for_events_sees_the_xid_and_its_card(node: NodeFiles) -> None:
+def test_a_waiting_client_gets_the_event_with_its_xid_and_card(node: NodeFiles) -> None:
     with subprocess.Popen(
         [sys.executable, "-c", WAITER], stdout=subprocess.PIPE, text=True, env=environment(node)
     ) as waiter:
@@ -46,20 +46,20 @@ def test_who_waits_for_events_sees_the_xid_and_its_card(node: NodeFiles) -> None
         assert waiter.wait(20) == 0
 
 
-def test_events_before_the_registration_are_not_seen(node: NodeFiles) -> None:
+def test_a_client_gets_no_events_from_before_its_registration(node: NodeFiles) -> None:
     inject(node, 0, parse_fault("xid=31"))
     script = WAITER.replace("20000", "50").replace("range(2)", "range(1)")
     done = run(node, sys.executable, "-c", script)
     assert "NVMLError_Timeout" in done.stderr
 
 
-def test_a_lost_card_answers_nothing_until_it_recovers(node: NodeFiles) -> None:
+def test_all_calls_about_a_lost_card_fail_until_it_recovers(node: NodeFiles) -> None:
     with holding(node, 0, 100):
         inject(node, 0, parse_fault("xid=79"))
         screen = run(node, "nvidia-smi", "-L")
         assert screen.returncode == 15
         assert "GPU is lost" in screen.stdout
-        assert "GPU 1: Tesla V100" in screen.stdout  # the other is shown
+        assert "GPU 1: Tesla V100" in screen.stdout  # the other card is shown
         card = read_cards(node)[0]
         assert (card.is_lost, card.last_xid) == (True, 79)
         inject(node, card.uuid, parse_fault("recover"))
@@ -67,7 +67,7 @@ def test_a_lost_card_answers_nothing_until_it_recovers(node: NodeFiles) -> None:
         assert not read_cards(node)[0].is_lost
 
 
-def test_memory_errors_are_counted_and_end_programs(node: NodeFiles) -> None:
+def test_memory_errors_are_counted_and_make_contexts_fail(node: NodeFiles) -> None:
     inject(node, 0, parse_fault("ecc=2"))
     inject(node, 0, parse_fault("ecc-corrected=5"))
     assert errors(node) == "2\n0\n"
@@ -91,7 +91,7 @@ print(*(cuda.cuDevicePrimaryCtxRetain(ctypes.byref(context), card) for card in (
     assert ever.stdout == "2\n0\n"
 
 
-def test_heat_and_load_from_outside_are_shown(node: NodeFiles) -> None:
+def test_injected_temperature_and_load_are_shown(node: NodeFiles) -> None:
     inject(node, 1, parse_fault("temperature=93"))
     inject(node, 1, parse_fault("utilisation=80"))
     query = "--query-gpu=temperature.gpu,utilization.gpu"
@@ -99,6 +99,6 @@ def test_heat_and_load_from_outside_are_shown(node: NodeFiles) -> None:
     assert done.stdout == "34, 0\n93, 80\n"
 
 
-def test_a_card_that_is_not_there_is_refused_in_words(node: NodeFiles) -> None:
+def test_a_fault_for_an_unknown_card_is_refused_with_a_message(node: NodeFiles) -> None:
     with pytest.raises(NoSuchCard, match="no card 2; wanted an index below 2 or one of GPU-"):
         inject(node, 2, parse_fault("lost"))

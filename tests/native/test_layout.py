@@ -1,4 +1,4 @@
-"""C and Python must mean the same bytes."""
+"""The state file has the same layout in C and in Python."""
 
 import ctypes
 import subprocess

@@ -1,4 +1,4 @@
-"""Memory: exact, never too much, and given back however a process ends."""
+"""Memory is counted exactly, never beyond the card, and given back however a process ends."""
 
 import os
 import random
@@ -33,16 +33,16 @@ MEMORY_USED = ("nvidia-smi", "--query-gpu=memory.used", "--format=csv,noheader,n
 
 
 def shown_mib(files: NodeFiles) -> list[int]:
-    """What NVML says."""
+    """The memory in use of each card, as NVML reports it."""
     return [int(line) for line in run(files, *MEMORY_USED).stdout.split()]
 
 
 def read_mib(files: NodeFiles) -> list[int]:
-    """What Python reads from the state."""
+    """The memory in use of each card, as Python reads it from the state file."""
     return [card.used_bytes // MIB for card in read_cards(files)]
 
 
-def test_every_figure_agrees_on_what_is_held(node: NodeFiles) -> None:
+def test_nvml_and_python_report_the_same_memory_in_use(node: NodeFiles) -> None:
     with holding(node, 0, 3226, 1, 100) as child:
         assert shown_mib(node) == read_mib(node) == [3226, 100]
         (process,) = read_cards(node)[0].processes
@@ -59,7 +59,7 @@ def test_a_killed_process_gives_back_exactly_what_it_held(node: NodeFiles) -> No
     assert shown_mib(node) == [0, 0]
 
 
-def test_memory_of_the_dead_can_be_taken_at_once(node: NodeFiles) -> None:
+def test_memory_of_a_dead_process_can_be_allocated_at_once(node: NodeFiles) -> None:
     with holding(node, 0, 16130) as full:
         full.kill()
         full.wait()
@@ -68,14 +68,16 @@ def test_memory_of_the_dead_can_be_taken_at_once(node: NodeFiles) -> None:
 
 
 @pytest.mark.parametrize("rounds", [6, pytest.param(100, marks=pytest.mark.slow)])
-def test_many_killed_while_they_allocate_leave_nothing(node: NodeFiles, rounds: int) -> None:
+def test_processes_killed_while_they_allocate_leave_no_memory_in_use(
+    node: NodeFiles, rounds: int
+) -> None:
     choice = random.Random(7)
     for _ in range(rounds):
         children = [start_child(node, "hammer", index % 2) for index in range(5)]
         for child in children:
             assert child.stdout is not None
             assert child.stdout.readline() == "hammering\n"
-        time.sleep(choice.random() / 20)  # they are to be hit at any instruction
+        time.sleep(choice.random() / 20)  # so that each is killed at some other instruction
         for child in children:
             child.kill()
         for child in children:
@@ -86,14 +88,16 @@ def test_many_killed_while_they_allocate_leave_nothing(node: NodeFiles, rounds: 
         assert read_mib(node) == [16130, 16130]
 
 
-def test_eight_processes_share_a_card_to_the_byte(node: NodeFiles, tmp_path: Path) -> None:
+def test_eight_racing_processes_fill_a_card_and_never_pass_it(
+    node: NodeFiles, tmp_path: Path
+) -> None:
     program = tmp_path / "race"
     compile_c(Path(__file__).with_name("race.c"), program)
     assert run(node, program).stdout == "0 over, 0 under, 0 failed\n"
     assert read_mib(node) == [0, 0]
 
 
-def test_what_does_not_fit_is_refused_and_what_fits_is_not(node: NodeFiles) -> None:
+def test_an_allocation_succeeds_exactly_if_it_fits(node: NodeFiles) -> None:
     with holding(node, 0, 16000):
         child = start_child(node, "hold", 0, 131)
         assert child.wait() != 0
@@ -102,7 +106,7 @@ def test_what_does_not_fit_is_refused_and_what_fits_is_not(node: NodeFiles) -> N
             assert read_mib(node)[0] == 16130
 
 
-def test_memory_held_outside_counts(node: NodeFiles) -> None:
+def test_memory_used_outside_of_the_simulation_counts(node: NodeFiles) -> None:
     inject(node, 0, parse_fault("memory=16000"))
     assert shown_mib(node) == [16000, 0]
     child = start_child(node, "hold", 0, 200)
@@ -113,14 +117,14 @@ def test_memory_held_outside_counts(node: NodeFiles) -> None:
         pass
 
 
-def test_a_context_takes_what_the_node_says(tmp_path: Path) -> None:
+def test_a_context_takes_the_memory_that_the_node_is_configured_with(tmp_path: Path) -> None:
     files = make_node(tmp_path / "node", [V100], Driver(context_mib=307))
     with holding(files, 0, 1):
         assert shown_mib(files) == [308]
 
 
 @pytest.mark.skipif(not is_able_to_unshare(), reason="this user may not make namespaces")
-def test_a_process_in_a_container_is_seen_outside_with_the_pid_of_outside(node: NodeFiles) -> None:
+def test_a_process_in_a_pid_namespace_is_listed_with_the_pid_of_the_reader(node: NodeFiles) -> None:
     unshare = ["/usr/bin/unshare", "-Urpf", "--kill-child", "--mount-proc"]
     with subprocess.Popen(
         [*unshare, sys.executable, "-I", CHILD, "hold", "0", "500"],
@@ -138,7 +142,7 @@ def test_a_process_in_a_container_is_seen_outside_with_the_pid_of_outside(node: 
         assert shown_mib(node) == [500, 0]
         listed = run(node, "nvidia-smi", "--query-compute-apps=pid", "--format=csv,noheader")
         assert listed.stdout == f"{process.pid}\n"
-        # Another container sees that the memory is gone, but not who has it.
+        # Another pid namespace cannot see the process, so that it is not listed there.
         query = str(node.programs / "nvidia-smi")
         other = [*unshare, query, "--query-compute-apps=pid", "--format=csv,noheader"]
         done = subprocess.run(other, capture_output=True, text=True, env=environment(node))
@@ -172,7 +176,9 @@ os.kill(os.getpid(), 9)
 """
 
 
-def test_a_forked_child_has_no_context_and_keeps_nothing_alive(node: NodeFiles) -> None:
+def test_a_forked_child_has_no_context_and_does_not_keep_its_parents_memory(
+    node: NodeFiles,
+) -> None:
     with subprocess.Popen(
         [sys.executable, "-c", FORK],
         stdin=subprocess.PIPE,
@@ -187,7 +193,7 @@ def test_a_forked_child_has_no_context_and_keeps_nothing_alive(node: NodeFiles) 
         parent.stdin.write("\n")
         parent.stdin.flush()
         assert parent.wait() == -signal.SIGKILL
-        # The child still lives, and the parent's memory is free all the same.
+        # The child is alive, and yet the memory of its parent is given back.
         assert read_mib(node) == [0, 0]
 
 
@@ -222,7 +228,7 @@ def test_every_thread_has_a_context_of_its_own(node: NodeFiles) -> None:
     assert python(node, THREADS) == "120\n"
 
 
-def test_totals_are_those_of_the_documents(tmp_path: Path) -> None:
+def test_total_memory_is_the_documented_one(tmp_path: Path) -> None:
     files = make_node(tmp_path / "node", [V100, M40])
     query = run(files, "nvidia-smi", "--query-gpu=name,memory.total", "--format=csv,noheader")
     assert query.stdout == "Tesla V100-SXM2-16GB, 16130 MiB\nTesla M40, 12209 MiB\n"
@@ -263,8 +269,8 @@ print(total.value - free.value)
 """
 
 
-def test_thousands_of_allocations_are_kept_apart(node: NodeFiles) -> None:
-    assert python(node, MODEL) == "0\n"  # with the context everything in it went
+def test_thousands_of_random_allocations_match_a_model(node: NodeFiles) -> None:
+    assert python(node, MODEL) == "0\n"  # releasing the context freed everything in it
 
 
 DATA = """
@@ -286,12 +292,12 @@ ok(cuda.cuMemsetD32_v2(at(40), ctypes.c_uint(0x41424344), ctypes.c_size_t(2)))
 ok(cuda.cuMemcpyDtoH_v2(back, pointer, ctypes.c_size_t(size)))
 wanted = b"x" * 10 + bytes(30) + b"DCBADCBA" + bytes(size - 58) + b"x" * 10
 assert back.raw == wanted
-# What is not the card's, or passes its end, is refused.
+# Memory that does not belong to the allocation is refused.
 assert cuda.cuMemcpyHtoD_v2(at(1), b"x" * size, ctypes.c_size_t(size)) == 1
 assert cuda.cuMemcpyDtoH_v2(back, ctypes.c_uint64(4096), ctypes.c_size_t(1)) == 1
 print("same")
 """
 
 
-def test_copies_and_fills_carry_data(node: NodeFiles) -> None:
+def test_copies_and_fills_move_real_data(node: NodeFiles) -> None:
     assert python(node, DATA) == "same\n"

@@ -1,4 +1,4 @@
-"""What a process may do with itself, and what becomes of its memory then."""
+"""What happens to the memory of a process that closes its files, calls exec, or forks."""
 
 import subprocess
 import sys
@@ -24,6 +24,10 @@ def wait():
 """
 CLOSES_ALL = BEGIN + "take(100); os.closerange(3, 4096); wait()"
 BECOMES_ANOTHER = BEGIN + 'take(100); os.execv("/bin/sh", ["sh", "-c", "echo ready; read line"])'
+BECOMES_ANOTHER_USER = (
+    BEGIN
+    + f"take(100); os.execv(sys.executable, [sys.executable, '-c', {BEGIN + 'take(30); wait()'!r}])"
+)
 FORKS_EARLY = (
     BEGIN
     + """
@@ -45,12 +49,19 @@ else:
 @pytest.mark.parametrize(
     ("script", "held"),
     [
-        pytest.param(CLOSES_ALL, [100], id="a process that closes all its files keeps its memory"),
-        pytest.param(BECOMES_ANOTHER, [], id="a program that becomes another has none any more"),
-        pytest.param(FORKS_EARLY, [30, 100], id="a child forked before cuInit is a process itself"),
+        pytest.param(
+            CLOSES_ALL, [100], id="a process that closes all descriptors keeps its memory"
+        ),
+        pytest.param(BECOMES_ANOTHER, [], id="exec gives back the memory"),
+        pytest.param(BECOMES_ANOTHER_USER, [30], id="after exec only new memory counts"),
+        pytest.param(
+            FORKS_EARLY, [30, 100], id="a child forked before cuInit is counted by itself"
+        ),
     ],
 )
-def test_memory_belongs_to_who_uses_it(node: NodeFiles, script: str, held: list[int]) -> None:
+def test_memory_in_use_after_close_exec_and_fork(
+    node: NodeFiles, script: str, held: list[int]
+) -> None:
     with subprocess.Popen(
         [sys.executable, "-c", script],
         stdin=subprocess.PIPE,
@@ -67,7 +78,7 @@ def test_memory_belongs_to_who_uses_it(node: NodeFiles, script: str, held: list[
     _wait_until_free(node)
 
 
-def test_an_exclusive_card_takes_one_process_at_a_time(node: NodeFiles) -> None:
+def test_an_exclusive_card_accepts_one_process_at_a_time(node: NodeFiles) -> None:
     script = """
 import ctypes, pynvml
 pynvml.nvmlInit()

@@ -1,4 +1,4 @@
-"""Every model that can be simulated shows itself as its profile says."""
+"""NVML shows every simulated model with the properties of its profile."""
 
 import json
 from pathlib import Path
@@ -69,7 +69,7 @@ def test_an_unknown_model_keeps_its_name_and_memory(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("count", range(1, 9))
-def test_a_link_of_the_mesh_has_two_ends(count: int) -> None:
+def test_every_link_of_the_mesh_has_two_ends(count: int) -> None:
     peers = [link_peers(PROFILES[V100], index, count) for index in range(count)]
     for one in range(count):
         assert one not in peers[one]

@@ -1,4 +1,4 @@
-"""Python libraries that nobody here wrote, unchanged."""
+"""Third-party Python libraries run on the simulated driver, unchanged."""
 
 import json
 import sys
@@ -7,7 +7,7 @@ from gpupool.hardware.simdriver import NodeFiles, read_cards
 from tests.native.simulated import MIB, holding, python, run
 
 TOTAL = 16130 * MIB
-# They were built for a newer CUDA than the node's, and say so.
+# The libraries were built for a newer CUDA than the node's, and warn about it.
 QUIET = {"PYTHONWARNINGS": "ignore", "CUDA_PYTHON_DISABLE_MAJOR_VERSION_WARNING": "1"}
 
 
@@ -51,7 +51,7 @@ n.nvmlShutdown()
     }
 
 
-def test_a_function_that_is_not_simulated_says_so(node: NodeFiles) -> None:
+def test_a_function_that_is_not_simulated_returns_not_supported(node: NodeFiles) -> None:
     script = """
 import pynvml as n
 n.nvmlInit()
@@ -101,7 +101,7 @@ print(count, answer[0].name, ok(d.cuMemGetInfo())[0] >> 20)
     )
 
 
-def test_cuda_bindings_map_memory_at_addresses_of_their_own(node: NodeFiles) -> None:
+def test_cuda_bindings_map_memory_at_reserved_addresses(node: NodeFiles) -> None:
     script = """
 from cuda.bindings import driver as d
 def ok(answer):

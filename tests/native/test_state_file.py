@@ -1,4 +1,4 @@
-"""How a process finds its node, and what it does with a file that is none."""
+"""How a process finds the state file of its node, and which files it refuses."""
 
 import os
 import shutil
@@ -41,7 +41,9 @@ DAMAGES: dict[str, tuple[Callable[[bytearray], bytearray], str]] = {
 
 
 @pytest.mark.parametrize("damage", DAMAGES)
-def test_a_damaged_or_older_state_is_refused_in_words(node: NodeFiles, damage: str) -> None:
+def test_a_damaged_state_or_another_version_is_refused_with_a_message(
+    node: NodeFiles, damage: str
+) -> None:
     change, words = DAMAGES[damage]
     changed(node, change)
     done = run(node, "nvidia-smi")
@@ -56,7 +58,7 @@ def test_a_damaged_or_older_state_is_refused_in_words(node: NodeFiles, damage: s
         inject(node, 0, parse_fault("lost"))
 
 
-def test_without_a_state_there_is_no_driver(node: NodeFiles) -> None:
+def test_without_a_state_file_no_driver_is_found(node: NodeFiles) -> None:
     node.state.unlink()
     assert run(node, "nvidia-smi").returncode == 9
     assert python(node, INIT) == "100\n"
@@ -64,7 +66,7 @@ def test_without_a_state_there_is_no_driver(node: NodeFiles) -> None:
         read_cards(node)
 
 
-def test_the_variable_comes_before_the_file_beside_the_library(
+def test_the_environment_variable_overrides_the_file_beside_the_library(
     node: NodeFiles, tmp_path: Path
 ) -> None:
     other = make_node(tmp_path / "other", [M40])
@@ -72,20 +74,20 @@ def test_the_variable_comes_before_the_file_beside_the_library(
     assert done.stdout.startswith("GPU 0: Tesla M40 ")
 
 
-def test_a_node_can_be_moved(node: NodeFiles, tmp_path: Path) -> None:
+def test_a_node_directory_can_be_moved(node: NodeFiles, tmp_path: Path) -> None:
     moved = NodeFiles(tmp_path / "elsewhere")
     shutil.move(node.directory, moved.directory)
     assert run(moved, "nvidia-smi", "-L").returncode == 0
 
 
-def test_programs_keep_the_state_that_they_opened(node: NodeFiles) -> None:
+def test_running_programs_keep_the_state_that_they_opened(node: NodeFiles) -> None:
     with holding(node, 0, 100):
         make_node(node.directory)
         assert not read_cards(node)[0].processes
     assert read_cards(node)[0].used_bytes == 0
 
 
-def test_cards_keep_their_identity_when_a_node_is_made_again(node: NodeFiles) -> None:
+def test_cards_keep_their_uuids_when_a_node_is_created_again(node: NodeFiles) -> None:
     before = [card.uuid for card in read_cards(node)]
     make_node(node.directory)
     assert [card.uuid for card in read_cards(node)] == before

@@ -1,4 +1,4 @@
-"""Which cards a process sees."""
+"""Environment variables decide which cards a process sees."""
 
 import pytest
 
@@ -34,12 +34,12 @@ def listed(files: NodeFiles, **variables: str) -> list[str]:
     return run(files, *query, extra=variables).stdout.splitlines()
 
 
-def test_without_a_word_all_are_seen(four: NodeFiles) -> None:
+def test_without_a_selection_all_cards_are_visible(four: NodeFiles) -> None:
     assert cuda(four) == "0 [0, 1, 2, 3]"
     assert cuda(four, NVIDIA_VISIBLE_DEVICES="all") == "0 [0, 1, 2, 3]"
 
 
-def test_a_container_sees_the_cards_that_it_was_given(four: NodeFiles) -> None:
+def test_nvidia_visible_devices_selects_the_cards_of_a_container(four: NodeFiles) -> None:
     uuids = [card.uuid for card in read_cards(four)]
     given = f"{uuids[3]},{uuids[1]}"
     assert listed(four, NVIDIA_VISIBLE_DEVICES=given) == [uuids[1], uuids[3]]
@@ -48,11 +48,11 @@ def test_a_container_sees_the_cards_that_it_was_given(four: NodeFiles) -> None:
 
 
 @pytest.mark.parametrize("value", ["void", "", "none", "GPU-00000000", "9"])
-def test_a_container_without_cards_has_none(four: NodeFiles, value: str) -> None:
+def test_cuda_finds_no_device_in_a_container_without_cards(four: NodeFiles, value: str) -> None:
     assert cuda(four, NVIDIA_VISIBLE_DEVICES=value) == "100 []"  # CUDA_ERROR_NO_DEVICE
 
 
-def test_void_is_as_if_there_were_no_driver(four: NodeFiles) -> None:
+def test_void_hides_the_driver_and_none_hides_the_cards(four: NodeFiles) -> None:
     done = run(four, "nvidia-smi", extra={"NVIDIA_VISIBLE_DEVICES": "void"})
     assert done.returncode == 9
     assert "couldn't communicate with the NVIDIA driver" in done.stdout
@@ -65,17 +65,19 @@ def test_void_is_as_if_there_were_no_driver(four: NodeFiles) -> None:
     [
         ("2,0", "0 [2, 0]"),
         ("3", "0 [3]"),
-        ("1,7,2", "0 [1]"),  # what is not known ends the list
-        ("1,1", "100 []"),  # what is named twice hides all
+        ("1,7,2", "0 [1]"),  # an unknown card ends the list
+        ("1,1", "100 []"),  # a card that is named twice hides all
         ("", "100 []"),
         ("-1", "100 []"),
     ],
 )
-def test_cuda_picks_and_orders(four: NodeFiles, value: str, seen: str) -> None:
+def test_cuda_visible_devices_selects_and_orders_cards(
+    four: NodeFiles, value: str, seen: str
+) -> None:
     assert cuda(four, CUDA_VISIBLE_DEVICES=value) == seen
 
 
-def test_cuda_counts_within_the_container(four: NodeFiles) -> None:
+def test_cuda_visible_devices_counts_among_the_cards_of_the_container(four: NodeFiles) -> None:
     uuids = [card.uuid for card in read_cards(four)]
     given = f"{uuids[1]},{uuids[3]}"
     assert cuda(four, NVIDIA_VISIBLE_DEVICES=given, CUDA_VISIBLE_DEVICES="1") == "0 [3]"

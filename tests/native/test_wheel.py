@@ -1,4 +1,4 @@
-"""A wheel carries the native parts, ready to run."""
+"""A wheel contains the compiled native parts."""
 
 import os
 import platform
@@ -14,7 +14,7 @@ ROOT = Path(__file__).parents[2]
 
 
 @pytest.mark.slow
-def test_a_wheel_is_for_its_platform_and_has_the_native_parts(tmp_path: Path) -> None:
+def test_a_wheel_has_its_platform_tag_and_contains_the_native_parts(tmp_path: Path) -> None:
     pip = [sys.executable, "-m", "pip", "wheel", "--no-deps", "--no-build-isolation", "-q"]
     environment = {key: value for key, value in os.environ.items() if key != "GPUPOOL_NATIVE"}
     subprocess.run([*pip, "-w", str(tmp_path), str(ROOT)], check=True, env=environment)

@@ -6,7 +6,7 @@ import pytest
 
 from gpupool.contract.names import LABEL_POD_GROUP, LABEL_POD_GROUP_MIN
 from gpupool.scheduler.cycle import GROUP_PATIENCE_S
-from gpupool.scheduler.groups import Group, group_of
+from gpupool.scheduler.groups import Group, Groups, group_of
 from gpupool.scheduler.run import Scheduler, SchedulerSettings
 from kubeclient.client import Kube
 from kubeclient.objects import Obj
@@ -79,3 +79,11 @@ async def test_a_group_that_waits_for_long_says_for_how_long() -> None:
     assert said() == "pod group default/a waits for its pods: 1 of at least 2 are here."
     now_s[0] = GROUP_PATIENCE_S + 60
     assert said().endswith("are here. It has waited for 11 minutes.")
+
+
+def test_a_pod_can_leave_its_group() -> None:
+    groups, group = Groups(), Group("default", "g", 2)
+    groups.put("u", group)
+    assert set(groups.members(group)) == {"u"}
+    groups.put("u", None)
+    assert not groups.members(group)

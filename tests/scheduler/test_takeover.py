@@ -4,12 +4,16 @@ import asyncio
 from collections.abc import AsyncGenerator
 from pathlib import Path
 
+import pytest
+
 from gpupool.contract.names import ANNOTATION_TERM
+from gpupool.scheduler import takeover
 from gpupool.scheduler.takeover import void_earlier_bindings
 from kubeclient.client import Headers, Kube, Query, Transport
 from kubeclient.errors import NoAnswer
 from kubeclient.lease import Term
 from kubeclient.resources import PODS
+from tests.scheduler.unreliable import Fault, unreliable
 from tests.scheduler.world import (
     CARD_UNITS,
     NAMES,
@@ -116,3 +120,23 @@ async def test_marking_goes_on_until_it_is_done(tmp_path: Path) -> None:
         await asyncio.wait_for(marking, 60)
         made = await kube.get(PODS, "p", "default")
         assert made["metadata"]["annotations"] == {ANNOTATION_TERM: "t"}
+
+
+async def test_a_pod_whose_mark_is_refused_is_marked_again_and_a_deleted_one_is_not(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(takeover, "_PAUSE_S", 0.0)
+    async with world(tmp_path) as kube:
+        await add_pods(kube, gpu_pod("deleted"), gpu_pod("p"))
+        listed = (await kube.list(PODS)).items
+        await kube.delete(PODS, "deleted", "default", options={"gracePeriodSeconds": 0})
+        way = unreliable(kube)
+        faults = [Fault.BUSY, Fault.LOST_REQUEST]
+        way.choose = lambda _method, path: (
+            faults.pop() if path.endswith("/p/status") and faults else Fault.NONE
+        )
+        for pod in listed:
+            await takeover._mark(way.kube, pod, "t")
+        assert not faults
+        [left] = (await kube.list(PODS)).items
+        assert left["metadata"]["annotations"] == {ANNOTATION_TERM: "t"}

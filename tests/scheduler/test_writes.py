@@ -1,6 +1,9 @@
 """Writes: so many at a time; who is less important hears when they queue up."""
 
 import asyncio
+import logging
+
+import pytest
 
 from gpupool.scheduler.writes import Writes
 
@@ -28,4 +31,16 @@ async def test_it_is_eased_until_writes_queue_up_and_again_when_few_are_left() -
         await _turns()
         assert writes.eased.is_set() == (left < 2), f"{left} are left"
     done.release()
+    await writes.drain(60.0)
+
+
+async def test_a_write_that_fails_is_logged(caplog: pytest.LogCaptureFixture) -> None:
+    async def write() -> None:
+        raise ValueError("broken")
+
+    writes = Writes(1)
+    with caplog.at_level(logging.ERROR):
+        await writes.start(write)
+        await _turns()
+    assert "a write failed" in caplog.messages
     await writes.drain(60.0)

@@ -69,11 +69,14 @@ class Unreliable:
             while True:
                 next_chunk = asyncio.ensure_future(anext(chunks))
                 ended = asyncio.ensure_future(cut.wait())
-                await asyncio.wait((next_chunk, ended), return_when=asyncio.FIRST_COMPLETED)
-                ended.cancel()
-                if not next_chunk.done():
-                    next_chunk.cancel()
-                    await asyncio.gather(next_chunk, return_exceptions=True)
+                try:
+                    await asyncio.wait((next_chunk, ended), return_when=asyncio.FIRST_COMPLETED)
+                finally:  # also when the reader is cancelled: a generator that runs cannot close
+                    is_there = next_chunk.done()
+                    for task in (next_chunk, ended):
+                        task.cancel()
+                    await asyncio.gather(next_chunk, ended, return_exceptions=True)
+                if not is_there:
                     raise NoAnswer("the connection was cut")
                 yield next_chunk.result()
         except StopAsyncIteration:

@@ -3,13 +3,15 @@
     definitions.json       OpenAPI definitions of the served kinds, without descriptions
     descriptions.json.gz   their descriptions, opened only for OpenAPI documents
     enums.json             which values a field may have; told to clients, not used to check
-    gotypes.json           Go's names of field types where the definitions do not tell them
     protobuf.json          field numbers
     kinds.json             the served kinds
+    shapes.json            which empty fields Go's JSON encoder leaves out, and which it writes
+    columns.json           the columns that a real server prints for each resource
+    recorded.json          the Kubernetes version that all of it is of, and a digest of each file
 
 Sources: PyPI kubernetes-validate (in a throw-away venv), the Go modules of the same Kubernetes
-version (read, not compiled), and what was recorded from a real server of that version: its
-discovery, and the values that its OpenAPI documents list.
+version (read; for the shapes, run), and what was recorded from a real server of that version: its
+discovery, its tables, and the values that its OpenAPI documents list.
 """
 
 from __future__ import annotations
@@ -25,7 +27,7 @@ import venv
 from pathlib import Path
 from typing import Any
 
-from tools.schemas import definitions, kinds, names, protobuf
+from tools.schemas import columns, definitions, kinds, protobuf, shapes
 from tools.schemas.gotypes import GoTypes
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -33,7 +35,9 @@ DATA = ROOT / "src/localkube/apiserver/data"
 DISCOVERY = ROOT / "tests/conformance/fixtures/discovery.json"
 ENUMS = ROOT / "tests/conformance/fixtures/enums.json"
 MINOR = "1.35"
+KUBERNETES = "1.35.8"
 GO_VERSION = "v0.35.8"
+MANIFEST = "recorded.json"
 GO_MODULES = ("k8s.io/api", "k8s.io/apimachinery", "k8s.io/apiextensions-apiserver")
 VALIDATE = "kubernetes-validate==1.37.0"
 _META = "io.k8s.apimachinery.pkg.apis.meta.v1"
@@ -75,9 +79,23 @@ def main() -> None:
         packed = gzip.compress(_compact(texts).encode(), 9, mtime=0)
         (DATA / "descriptions.json.gz").write_bytes(packed)
         _write("enums.json", values)
-        _write("gotypes.json", names.unexpected(types, served))
         _write("protobuf.json", protobuf.table(types, filter(_sent, roots)))
         _write("kinds.json", rows)
+        _write_parts("shapes.json", shapes.shapes(rows))
+        _write_parts("columns.json", columns.columns())
+    write_manifest()
+
+
+def write_manifest() -> None:
+    """What the API server checks its recorded files by is made of the files as they lie there."""
+    files = sorted(path for path in DATA.iterdir() if ".json" in path.suffixes)
+    digests = {
+        path.name: hashlib.sha256(path.read_bytes()).hexdigest()
+        for path in files
+        if path.name != MANIFEST
+    }
+    manifest = {"kubernetes": KUBERNETES, "sha256": digests}
+    (DATA / MANIFEST).write_text(json.dumps(manifest, indent=1) + "\n")
 
 
 def _recorded_enums() -> dict[str, Any]:
@@ -140,6 +158,19 @@ def _write(name: str, value: Any) -> None:
         head = {key: entry for key, entry in value.items() if key != "definitions"}
         body = _compact(head)[:-1] + f',"definitions":{body}}}'
     (DATA / name).write_text(body + "\n")
+
+
+def _write_parts(name: str, parts: dict[str, Any]) -> None:
+    """A line per entry of each part."""
+    texts = []
+    for key, part in parts.items():
+        if isinstance(part, dict):
+            lines = [f"{_compact(inner)}:{_compact(entry)}" for inner, entry in part.items()]
+            opening, closing = "{", "}"
+        else:
+            lines, opening, closing = list(map(_compact, part)), "[", "]"
+        texts.append(f"{_compact(key)}:{opening}\n" + ",\n".join(lines) + f"\n{closing}")
+    (DATA / name).write_text("{\n" + ",\n".join(texts) + "\n}\n")
 
 
 if __name__ == "__main__":

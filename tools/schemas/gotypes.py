@@ -108,8 +108,3 @@ def _qualified(type_: str, imports: dict[str, str], package: str) -> str:
         return match[1] if _BUILTIN.fullmatch(match[1]) else f"{package}.{match[1]}"
 
     return _NAME.sub(full, type_)
-
-
-def printed(type_: str) -> str:
-    """As Go prints it: packages by their last element."""
-    return re.sub(r"\bbyte\b", "uint8", re.sub(r"[\w./-]+/(\w+)\.", r"\1.", type_))

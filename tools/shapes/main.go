@@ -1,16 +1,10 @@
-// Prints what the API server's package needs to know of Kubernetes' Go types, as JSON documents.
-//
-// shapes.json: how the JSON encoder treats each field of the served types, that is, which empty
-// values it leaves out, which fields it always writes, and where quantities are.
-// internal.json: how the internal types print in error texts.
-//
-//	cd tools/shapes && go run . ../../src/localkube/apiserver
+// Prints how Go's JSON encoder treats each field of Kubernetes' types: which empty values it leaves
+// out, which fields it always writes, and where quantities are. tools/schemas/shapes.py runs it.
 package main
 
 import (
 	"encoding/json"
 	"os"
-	"path/filepath"
 	"reflect"
 	"regexp"
 	"strings"
@@ -22,7 +16,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/client-go/kubernetes/scheme"
-	apiregistration "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
 )
 
 // shape is one Go struct. Names are JSON names.
@@ -66,9 +59,6 @@ func main() {
 	if err := apiextensions.AddToScheme(scheme.Scheme); err != nil {
 		panic(err)
 	}
-	if err := apiregistration.AddToScheme(scheme.Scheme); err != nil {
-		panic(err)
-	}
 	for gvk, goType := range scheme.Scheme.AllKnownTypes() {
 		// Options, lists and internal versions are never stored.
 		_, hasMeta := goType.FieldByName("ObjectMeta")
@@ -78,18 +68,7 @@ func main() {
 		key := strings.TrimPrefix(gvk.GroupVersion().String()+"/"+gvk.Kind, "/")
 		result.Kinds[key] = visit(goType)
 	}
-	write("defaults/shapes.json", result, `(\},|",|"shapes":\{)("[^"]*[.][^"]*":\{|"[^"]*/[^"]*":")`)
-	write("validation/internal.json", internalTypes(), `(\],)("[^"]*":\[\[)`)
-}
-
-// write puts a line break where `lines` matches, so that a new release shows as a readable diff.
-func write(path string, document any, lines string) {
-	text, err := json.Marshal(document)
-	if err != nil {
-		panic(err)
-	}
-	text = regexp.MustCompile(lines).ReplaceAll(text, []byte("$1\n$2"))
-	if err := os.WriteFile(filepath.Join(os.Args[1], path), append(text, '\n'), 0o644); err != nil {
+	if err := json.NewEncoder(os.Stdout).Encode(result); err != nil {
 		panic(err)
 	}
 }

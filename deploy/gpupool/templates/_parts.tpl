@@ -2,7 +2,7 @@
 {{ .Values.image.repository }}:{{ .Values.image.tag | default .Chart.AppVersion }}
 {{- end }}
 
-{{/* On everything, beside what selects its pods. */}}
+{{/* Labels of every object. Selectors of pods use other labels. */}}
 {{- define "gpupool.labels" -}}
 app.kubernetes.io/part-of: gpupool
 app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
@@ -19,7 +19,7 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
 {{- end }}
 {{- end }}
 
-{{/* Nobody, who may write nothing but /tmp. */}}
+{{/* An unprivileged user who may write to /tmp only. */}}
 {{- define "gpupool.unprivileged" -}}
 allowPrivilegeEscalation: false
 readOnlyRootFilesystem: true
@@ -30,12 +30,12 @@ capabilities: {drop: [ALL]}
 seccompProfile: {type: RuntimeDefault}
 {{- end }}
 
-{{/* The service account that writes allocations; admission believes nobody else. */}}
+{{/* The service account that writes allocations; admission refuses allocations of everybody else. */}}
 {{- define "gpupool.schedulerUser" -}}
 system:serviceaccount:{{ .Release.Namespace }}:{{ if eq .Values.mode "extender" }}gpupool-extender{{ else }}gpupool-scheduler{{ end }}
 {{- end }}
 
-{{/* For what comes after the end of a release, and goes again. */}}
+{{/* Annotations of objects that Helm creates after `helm uninstall`, and deletes when the job is done. */}}
 {{- define "gpupool.cleanupHook" -}}
 helm.sh/hook: post-delete
 helm.sh/hook-delete-policy: before-hook-creation,hook-succeeded

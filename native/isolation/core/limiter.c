@@ -8,32 +8,36 @@
 #include <string.h>
 #include <time.h>
 
-#include "limits.h"
+#include "../../process/at_fork.h"
+#include "limit_file.h"
 #include "settings.h"
 
-#define LOOK_NS 100000000ll /* how often the limit file is looked at, at most */
+#define REREAD_NS 100000000ll /* the limit file is checked for changes at most this often */
 
 enum mode { UNKNOWN, ON, OFF };
 
-/* Threads of this process, on one card: see accounts.h. Held for nanoseconds. */
+/* Spin locks: the threads of this process take turns at changing a card's account (accounts.h). A
+ * spin lock, because it is held for nanoseconds, and because the child of a fork can simply reset
+ * it. */
 static struct {
     _Atomic bool is_taken;
     char padding[63];
 } turns[MAX_CARDS];
 
-static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER; /* guards mapping, limits, numbers */
+static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER; /* guards the next four */
 static struct mapping mapping = {.fd = -1};
 static struct limits limits;
-static int numbers[MAX_CARDS]; /* of limits.cards, in the region */
-static _Atomic int mode, own_slot = NO_SLOT;
-static _Atomic int64_t looked_ns;
-static _Atomic uint64_t most[MAX_CARDS]; /* in units, by number */
-static _Atomic unsigned percent[MAX_CARDS];
+static int numbers[MAX_CARDS]; /* by index in limits.cards: the number in the region */
+static _Atomic int own_slot = NO_SLOT;
+
+static _Atomic int mode;
+static _Atomic int64_t reread_ns; /* when the limit file was checked last */
+static _Atomic uint64_t limit_granules[MAX_CARDS]; /* by number in the region */
+static _Atomic unsigned percent[MAX_CARDS];        /* by number in the region */
 static _Atomic bool has_percent;
 
-extern int __register_atfork(void (*)(void), void (*)(void), void (*)(void), void *);
-extern void *__dso_handle;
-
+/* Fork: the mutex is held while the process is copied, so that the child does not get a mutex that
+ * is locked by a thread which does not exist in the child, or half-changed tables. */
 static void before_fork(void) {
     pthread_mutex_lock(&mutex);
 }
@@ -42,8 +46,12 @@ static void in_parent(void) {
     pthread_mutex_unlock(&mutex);
 }
 
-/* What the parent holds stays the parent's. The child takes a slot of its own when it needs one,
- * and gives up its copy of the descriptor that says who is alive. */
+/* The parent keeps its slot and what is counted there. The child claims a slot of its own when it
+ * first needs one. It closes its copy of the descriptor with the slot's lock, or the parent would
+ * look alive until the child's death.
+ *
+ * The spin locks are reset: a thread that held one is not in the child. No account is half changed
+ * by that: the child never uses the parent's account. */
 static void in_child(void) {
     region_after_fork(&mapping);
     atomic_store(&own_slot, NO_SLOT);
@@ -51,11 +59,11 @@ static void in_child(void) {
     pthread_mutex_init(&mutex, NULL);
 }
 
-/* pthread_atfork itself is an old symbol that new C libraries keep only for old programs. */
-__attribute__((constructor)) static void watch_forks(void) {
-    __register_atfork(before_fork, in_parent, in_child, __dso_handle);
+__attribute__((constructor)) static void register_fork_handlers(void) {
+    at_fork(before_fork, in_parent, in_child);
 }
 
+/* The coarse clock is read without a system call and is exact to some milliseconds. */
 static int64_t coarse_ns(void) {
     struct timespec time;
     clock_gettime(CLOCK_MONOTONIC_COARSE, &time);
@@ -64,28 +72,29 @@ static int64_t coarse_ns(void) {
 
 /* With the mutex held. */
 static void apply_limits(void) {
-    uint64_t new_most[MAX_CARDS] = {0};
+    uint64_t new_limit[MAX_CARDS] = {0};
     unsigned new_percent[MAX_CARDS] = {0};
     bool any = false;
     for (int i = 0; i < limits.count; i++) {
         int card = region_card(&mapping, limits.cards[i].uuid);
         numbers[i] = card;
         if (card < 0) continue;
-        new_most[card] = limits.cards[i].bytes / UNIT;
+        new_limit[card] = limits.cards[i].bytes / GRANULE;
         new_percent[card] = limits.cards[i].percent;
         any |= limits.cards[i].percent > 0 && limits.cards[i].percent < 100;
     }
     for (int card = 0; card < MAX_CARDS; card++) {
-        atomic_store(&most[card], new_most[card]);
+        atomic_store(&limit_granules[card], new_limit[card]);
         atomic_store(&percent[card], new_percent[card]);
     }
     atomic_store(&has_percent, any);
 }
 
-static void complain(const char *path, const char *problem) {
+static void report_problem(const char *path, const char *problem) {
     fprintf(stderr, "gpupool: %s: %s; this container may use no GPU memory\n", path, problem);
 }
 
+/* With the mutex held. */
 static void start(void) {
     bool changed;
     const struct settings *set = settings();
@@ -94,45 +103,49 @@ static void start(void) {
         atomic_store(&mode, OFF);
         return;
     }
-    if (found != LIMITS_GOOD)
-        complain(set->limits, found == LIMITS_BAD ? "is no limit file" : "there are no limits");
-    if (!region_open(&mapping, set->region)) complain(set->region, strerror(errno));
+    if (found == LIMITS_BAD) report_problem(set->limits, "is no limit file");
+    if (found == LIMITS_MISSING) report_problem(set->limits, "there are no limits");
+    /* Without a region all limits stay 0: nothing can be counted, so nothing is given. */
+    if (!region_open(&mapping, set->region)) report_problem(set->region, strerror(errno));
     else apply_limits();
-    atomic_store(&looked_ns, coarse_ns());
+    atomic_store(&reread_ns, coarse_ns());
     atomic_store(&mode, ON);
 }
 
 bool limiter_is_on(void) {
     int now = atomic_load_explicit(&mode, memory_order_acquire);
     if (__builtin_expect(now != UNKNOWN, 1)) return now == ON;
-    settings();
+    settings(); /* takes the dynamic loader's lock, so it must be called without the mutex */
     pthread_mutex_lock(&mutex);
     if (atomic_load(&mode) == UNKNOWN) start();
     pthread_mutex_unlock(&mutex);
     return atomic_load(&mode) == ON;
 }
 
-/* A process keeps the mode that it started in; `unlimited` later on means no limit, but counted. */
-static void look_again(void) {
+/* A process keeps the mode in which it started. If the file later says `unlimited`, there is no
+ * limit, but memory is still counted: the file may set a limit again. */
+static void reread_limits(void) {
     bool changed;
     pthread_mutex_lock(&mutex);
     if (mapping.region) {
         enum limits_found found = limits_read(&limits, settings()->limits, &changed);
         if (changed && found == LIMITS_UNLIMITED)
-            for (int card = 0; card < MAX_CARDS; card++) atomic_store(&most[card], MAX_UNITS);
+            for (int card = 0; card < MAX_CARDS; card++)
+                atomic_store(&limit_granules[card], MAX_GRANULES);
         else if (changed)
             apply_limits();
     }
-    atomic_store(&looked_ns, coarse_ns());
+    atomic_store(&reread_ns, coarse_ns());
     pthread_mutex_unlock(&mutex);
 }
 
-static void look_sometimes(void) {
-    if (coarse_ns() - atomic_load_explicit(&looked_ns, memory_order_relaxed) > LOOK_NS)
-        look_again();
+static void reread_limits_if_due(void) {
+    if (coarse_ns() - atomic_load_explicit(&reread_ns, memory_order_relaxed) > REREAD_NS)
+        reread_limits();
 }
 
-static int slot_now(void) {
+/* This process' slot, claimed at the first call; NO_SLOT if none can be claimed. */
+static int claimed_slot(void) {
     int slot = atomic_load_explicit(&own_slot, memory_order_acquire);
     if (__builtin_expect(slot != NO_SLOT, 1)) return slot;
     pthread_mutex_lock(&mutex);
@@ -155,11 +168,11 @@ static void turn_end(int card) {
     atomic_store_explicit(&turns[card].is_taken, false, memory_order_release);
 }
 
-static bool change(int card, int64_t units, uint64_t limit) {
-    int slot = slot_now();
+static bool change(int card, int64_t granules, uint64_t limit) {
+    int slot = claimed_slot();
     if (slot == NO_SLOT) return false;
     turn_begin(card);
-    bool is_done = account_change(mapping.region, slot, card, units, limit);
+    bool is_done = account_change(mapping.region, slot, card, granules, limit);
     turn_end(card);
     return is_done;
 }
@@ -171,22 +184,23 @@ static void reap(void) {
 }
 
 bool limiter_take(int card, uint64_t bytes) {
-    if (card < 0 || bytes > MAX_UNITS * UNIT) return false;
-    look_sometimes();
-    int64_t units = (int64_t)units_of(bytes);
-    if (change(card, units, atomic_load_explicit(&most[card], memory_order_relaxed))) return true;
-    /* Before saying no: what the dead held, and a limit that has just grown. */
+    if (card < 0 || bytes > MAX_GRANULES * GRANULE) return false;
+    reread_limits_if_due();
+    int64_t granules = (int64_t)granules_of(bytes);
+    uint64_t limit = atomic_load_explicit(&limit_granules[card], memory_order_relaxed);
+    if (change(card, granules, limit)) return true;
+    /* Before a refusal: dead processes may still be counted, and the limit may just have grown. */
     reap();
-    look_again();
-    return change(card, units, atomic_load(&most[card]));
+    reread_limits();
+    return change(card, granules, atomic_load(&limit_granules[card]));
 }
 
 void limiter_take_anyway(int card, uint64_t bytes) {
-    if (card >= 0 && bytes) change(card, (int64_t)units_of(bytes), NO_LIMIT);
+    if (card >= 0 && bytes) change(card, (int64_t)granules_of(bytes), NO_LIMIT);
 }
 
 void limiter_give(int card, uint64_t bytes) {
-    if (card >= 0 && bytes) change(card, -(int64_t)units_of(bytes), 0);
+    if (card >= 0 && bytes) change(card, -(int64_t)granules_of(bytes), 0);
 }
 
 int limiter_card(const char *uuid) {
@@ -200,14 +214,14 @@ int limiter_card(const char *uuid) {
 }
 
 uint64_t limiter_used(int card) {
-    return card < 0 ? 0 : card_units(mapping.region, card) * UNIT;
+    return card < 0 ? 0 : card_granules(mapping.region, card) * GRANULE;
 }
 
 uint64_t limiter_total(int card) {
     if (card < 0) return 0;
-    look_sometimes();
+    reread_limits_if_due();
     reap();
-    uint64_t limit = atomic_load(&most[card]) * UNIT, used = limiter_used(card);
+    uint64_t limit = atomic_load(&limit_granules[card]) * GRANULE, used = limiter_used(card);
     return used > limit ? used : limit;
 }
 
@@ -220,7 +234,7 @@ bool limiter_has_percent(void) {
 }
 
 void limiter_set_context(int card, bool is_there) {
-    int slot = slot_now();
+    int slot = claimed_slot();
     if (card < 0 || slot == NO_SLOT) return;
     atomic_store(&mapping.region->slots[slot].accounts[card].has_context, is_there);
 }
@@ -232,7 +246,7 @@ int limiter_users(int card, struct user *users, int room) {
     struct region *region = mapping.region;
     int seen = (int)atomic_load(&region->slots_seen);
     for (int slot = 0; slot < seen && slot < MAX_SLOTS; slot++) {
-        uint64_t used = slot_units(region, slot, card) * UNIT;
+        uint64_t used = slot_granules(region, slot, card) * GRANULE;
         if (!used && !atomic_load(&region->slots[slot].accounts[card].has_context)) continue;
         uint32_t pid = slot_visible_pid(&mapping, slot);
         if (!pid) continue;

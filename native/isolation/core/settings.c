@@ -1,13 +1,13 @@
-#define _GNU_SOURCE
 #include "settings.h"
 
-#include <dlfcn.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "../../process/beside.h"
 
 #define CONFIG_NAME "limiter.conf"
 #define MIB (1024u * 1024u)
@@ -44,23 +44,16 @@ static void read_config(const char *path) {
     fclose(file);
 }
 
-static void find_config(char *path) {
-    Dl_info library;
-    *path = 0;
-    if (!dladdr((void *)(uintptr_t)settings, &library) || !library.dli_fname) return;
-    const char *slash = strrchr(library.dli_fname, '/');
-    int length = slash ? (int)(slash - library.dli_fname) + 1 : 0;
-    snprintf(path, PATH_MAX, "%.*s" CONFIG_NAME, length, library.dli_fname);
-}
-
-/* The loader's lock is taken first, and never within our own: it may be held by somebody who comes
- * here from a constructor. */
+/* Lock order: the dynamic loader's lock, then our mutex. path_beside_library takes the loader's
+ * lock, so it is called before the mutex is locked. In the other order, two threads could wait for
+ * one another for ever: one that runs a constructor holds the loader's lock and waits for the mutex
+ * here. */
 const struct settings *settings(void) {
     static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
     static _Atomic bool is_read;
     char path[PATH_MAX];
     if (atomic_load(&is_read)) return &found;
-    find_config(path);
+    path_beside_library(path, CONFIG_NAME);
     pthread_mutex_lock(&mutex);
     if (!atomic_load(&is_read)) read_config(path);
     atomic_store(&is_read, true);

@@ -1,7 +1,7 @@
-/* Where things are: fixed paths of a container, or what `limiter.conf` beside this library says.
+/* Paths and figures: those of every container, or others from `limiter.conf` beside this library.
  *
- * Never from the environment, which belongs to the program that is to be limited. Whoever can
- * write beside the library could as well replace it.
+ * Never from the environment: it belongs to the program that is to be limited. The directory of the
+ * library is as safe as the library: whoever can write there could replace the library itself.
  */
 #ifndef ISOLATION_SETTINGS_H
 #define ISOLATION_SETTINGS_H
@@ -11,13 +11,13 @@
 
 struct settings {
     char limits[PATH_MAX]; /* the limit file */
-    char region[PATH_MAX]; /* what the container's processes count in */
-    char cuda[PATH_MAX];   /* the driver's own libraries; empty: found by name */
+    char region[PATH_MAX]; /* see region.h */
+    char cuda[PATH_MAX];   /* the real driver's libraries; empty: they are found by name */
     char nvml[PATH_MAX];
-    uint64_t context_bytes; /* what a process' first context on a card takes, as was measured */
+    uint64_t context_bytes; /* measured memory of the first context of a process on a card */
 };
 
-/* Read once. */
+/* Reads the file at the first call. */
 const struct settings *settings(void);
 
 #endif

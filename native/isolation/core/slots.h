@@ -1,11 +1,11 @@
-/* Which processes of the container use cards. A process that does has a slot in the region.
+/* Which processes of the container use cards. Such a process has a slot in the region.
  *
- * Alive is who holds the lock on his slot's byte: an open-file-description lock, which the kernel
- * drops with the last descriptor, at the latest when the process dies, however it comes. Pids say
- * little: they are used again, and differ between namespaces. One case needs them: a program that
- * closes all its descriptors, as daemons do. It counts as alive for those in its pid namespace
- * while its pid has the same start time and still maps the region. (A process that has called exec
- * has neither the descriptor nor the map, and its memory is free.)
+ * A process is alive while it holds the lock on its slot's byte (process/byte_lock.h). Pids alone
+ * prove nothing: the kernel uses them again, and they differ between namespaces. One case needs
+ * them: a daemon that has closed all its descriptors has lost the lock. For processes in its pid
+ * namespace it still counts as alive while its pid has the same start time and maps the region
+ * (process/identity.h). A process that has called exec has neither the descriptor nor the mapping,
+ * and the driver has freed its memory.
  */
 #ifndef ISOLATION_SLOTS_H
 #define ISOLATION_SLOTS_H
@@ -17,11 +17,13 @@
 /* Takes a free slot for this process; NO_SLOT if there is none. */
 int slot_claim(struct mapping *mapping);
 
-/* Gives back what dead processes held. `own` is this process' slot, or NO_SLOT. Two threads must
- * not call it at the same time: they share a descriptor, and so its locks. */
+/* Clears the slots of dead processes, and so gives back what they held. `own` is this process'
+ * slot, or NO_SLOT. Two threads must not call it at the same time: they share an open file
+ * description, and its locks do not keep them apart. */
 void slots_reap(struct mapping *mapping, int own);
 
-/* The pid of the slot's process as this process sees it; 0 if it is out of sight or dead. */
+/* The pid of the slot's process as this process sees it; 0 if it cannot be seen from here, or is
+ * dead. */
 uint32_t slot_visible_pid(const struct mapping *mapping, int slot);
 
 #endif

@@ -1,10 +1,12 @@
-/* Arrays, whose size follows from their shape. */
+/* Arrays. Their size is computed from their shape. */
 #include "charges.h"
 
-#define SPARSE 0x40u   /* memory is bound to it later, and was counted when it was made */
+/* Flags of arrays without memory: cuMemCreate makes it, and it is counted there. */
+#define SPARSE 0x40u
 #define DEFERRED 0x80u
 
-/* Formats of one and two bytes; all others count as four, which is the most that one takes. */
+/* Formats of one and of two bytes. All others count as four bytes, the most that a channel
+ * takes. */
 static size_t bytes_per_channel(int format) {
     switch (format) {
     case 1: case 8:
@@ -20,7 +22,7 @@ static size_t at_least_one(size_t size) {
     return size ? size : 1;
 }
 
-/* SIZE_MAX if it is more than can be counted. */
+/* SIZE_MAX if the size does not fit into size_t: no reservation of that size succeeds. */
 static size_t array_bytes(const struct array_3d_shape *shape) {
     size_t bytes = at_least_one(shape->channels) * bytes_per_channel(shape->format);
     if (shape->flags & (SPARSE | DEFERRED)) return 0;
@@ -37,9 +39,9 @@ static size_t array_bytes(const struct array_3d_shape *shape) {
         if (!limiter_is_on() || !made || !shape || !current_device(&device)) return call; \
         int card = card_of(device);                                              \
         size_t size = bytes;                                                     \
-        if (!has_room(card, size)) return OUT_OF_MEMORY;                         \
+        if (!reserve(card, size)) return OUT_OF_MEMORY;                         \
         int result = call;                                                       \
-        return charged(result, ARRAY, (uint64_t)(uintptr_t)*made, card, size);   \
+        return record_charge(result, ARRAY, (uint64_t)(uintptr_t)*made, card, size);   \
     } while (0)
 
 CALL(cuArrayCreate_v2, array_t *made, const struct array_shape *shape) {
@@ -59,7 +61,7 @@ static size_t mipmap_bytes(const struct array_3d_shape *shape, unsigned levels) 
         if (__builtin_add_overflow(sum, array_bytes(&level), &sum)) return SIZE_MAX;
         level.width /= 2;
         level.height /= 2;
-        if (!(level.flags & 1)) level.depth /= 2; /* layers stay as many as they are */
+        if (!(level.flags & 1)) level.depth /= 2; /* the number of layers stays the same */
     }
     return sum;
 }
@@ -80,7 +82,8 @@ CALL(cuMipmappedArrayDestroy, array_t array) {
     return discharge_end(REAL(cuMipmappedArrayDestroy)(array), is_known, &entry);
 }
 
-/* The interface of 32-bit sizes: nothing that still runs uses it. */
+/* The interface with 32-bit sizes is not hooked further but refused: no program uses it any
+ * more. */
 CALL(cuArrayCreate, array_t *made, const void *shape) {
     return limiter_is_on() ? NOT_SUPPORTED : REAL(cuArrayCreate)(made, shape);
 }

@@ -1,5 +1,9 @@
-/* Contexts: a process' first one on a card takes memory, and with a context goes all that was
- * allocated in it. */
+/* Contexts. The first one of a process on a card takes memory, and destroying one frees all memory
+ * that was allocated in it.
+ *
+ * The mutex is held while the driver creates a context: whether it is the first one on the card
+ * must not change in between. Lock order: this mutex, then those of pools.c, the ledger and
+ * limiter.c. */
 #include <pthread.h>
 
 #include "../core/settings.h"
@@ -9,26 +13,28 @@
 
 #define MAX_DEVICES 64
 #define MAX_CONTEXTS 256
-#define UNASKED (-2)
 
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
-static _Atomic int cards[MAX_DEVICES]; /* by device; one more than the number, 0: not asked yet */
-static _Atomic int device_count;       /* 0: not known yet */
+/* By device: the number of its card plus CARD_OFFSET, so that 0 means "not known yet" and NO_CARD
+ * can be stored. */
+#define CARD_OFFSET 2
+static _Atomic int cards[MAX_DEVICES];
+static _Atomic int device_count; /* 0: not known yet */
 static struct {
-    uint64_t id; /* 0: free */
+    uint64_t id; /* the handle; 0: the entry is free */
     int device;
 } contexts[MAX_CONTEXTS];
-static int on_device[MAX_DEVICES];
-static uint64_t primaries[MAX_DEVICES];
+static int on_device[MAX_DEVICES];      /* the number of contexts, by device */
+static uint64_t primaries[MAX_DEVICES]; /* the primary context, by device */
 static _Atomic int context_count;
-static _Atomic uint64_t only_context; /* while there is one */
+static _Atomic uint64_t only_context; /* valid while context_count is 1 */
 
 int card_of(int device) {
     unsigned char id[16];
     char uuid[UUID_SIZE] = "GPU-";
     if (device < 0 || device >= MAX_DEVICES) return NO_CARD;
     int known = atomic_load_explicit(&cards[device], memory_order_relaxed);
-    if (__builtin_expect(known != 0, 1)) return known + UNASKED;
+    if (__builtin_expect(known != 0, 1)) return known - CARD_OFFSET;
     if (REAL(cuDeviceGetUuid)(id, device) != OK) return NO_CARD;
     char *end = uuid + 4;
     for (int i = 0; i < 16; i++) {
@@ -37,11 +43,11 @@ int card_of(int device) {
         if (i == 3 || i == 5 || i == 7 || i == 9) *end++ = '-';
     }
     int card = limiter_card(uuid);
-    atomic_store(&cards[device], card - UNASKED);
+    atomic_store(&cards[device], card + CARD_OFFSET);
     return card;
 }
 
-/* Most programs see one card: then there is nothing to ask. */
+/* Most programs see one card only: then the driver need not be asked. */
 bool current_device(int *device) {
     int count = atomic_load_explicit(&device_count, memory_order_relaxed);
     if (count == 0 && REAL(cuDeviceGetCount)(&count) == OK) atomic_store(&device_count, count);
@@ -56,7 +62,7 @@ uint64_t current_context(void) {
     return REAL(cuCtxGetCurrent)(&context) == OK ? (uint64_t)(uintptr_t)context : 0;
 }
 
-/* With the mutex held. */
+/* The functions from here to forget are called with the mutex held. find(0) finds a free entry. */
 static int find(uint64_t id) {
     for (int i = 0; i < MAX_CONTEXTS; i++)
         if (contexts[i].id == id) return i;
@@ -73,7 +79,7 @@ static void count_contexts(void) {
     atomic_store(&context_count, count);
 }
 
-static void remember(uint64_t id, int device) {
+static void add(uint64_t id, int device) {
     int place = find(id) >= 0 ? -1 : find(0);
     if (place < 0) return;
     contexts[place].id = id;
@@ -97,23 +103,24 @@ static void forget(uint64_t id) {
     limiter_set_context(card, false);
 }
 
-/* Pays for the first context on the device; false if there is no room for it. */
-static bool begin(int device) {
+/* Reserves the memory of the first context on the device; false if there is not enough. Locks the
+ * mutex in both cases: end_creation or refuse_creation unlocks it. */
+static bool begin_creation(int device) {
     pthread_mutex_lock(&mutex);
     if (device < 0 || device >= MAX_DEVICES || on_device[device]) return true;
     return limiter_take(card_of(device), settings()->context_bytes);
 }
 
-static int end(int device, int result, uint64_t id) {
+static int end_creation(int device, int result, uint64_t id) {
     bool is_device = device >= 0 && device < MAX_DEVICES;
-    if (result == OK && is_device) remember(id, device);
+    if (result == OK && is_device) add(id, device);
     else if (is_device && !on_device[device])
         limiter_give(card_of(device), settings()->context_bytes);
     pthread_mutex_unlock(&mutex);
     return result;
 }
 
-static int no_room(void) {
+static int refuse_creation(void) {
     pthread_mutex_unlock(&mutex);
     return OUT_OF_MEMORY;
 }
@@ -121,9 +128,9 @@ static int no_room(void) {
 #define CREATE(made, device, call)                                      \
     do {                                                                \
         if (!limiter_is_on()) return call;                              \
-        if (!begin(device)) return no_room();                           \
+        if (!begin_creation(device)) return refuse_creation();          \
         int result = call;                                              \
-        return end(device, result, result == OK ? (uint64_t)(uintptr_t)*(made) : 0); \
+        return end_creation(device, result, result == OK ? (uint64_t)(uintptr_t)*(made) : 0); \
     } while (0)
 
 int cuDevicePrimaryCtxRetain(context_t *context, int device);
@@ -179,7 +186,8 @@ CALL(cuGreenCtxDestroy, green_context_t context) {
     return destroyed(REAL(cuGreenCtxDestroy)(context), context);
 }
 
-/* A primary context is counted by the driver: it goes when nobody retains it any more. */
+/* The driver counts how often a primary context was retained, and destroys it with the last
+ * release. */
 static int primary_changed(int result, int device, bool is_reset) {
     unsigned flags;
     int is_active = 0;

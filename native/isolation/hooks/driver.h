@@ -1,11 +1,11 @@
-/* The functions of the real driver, and the way of programs to ours in their place. */
+/* Finds the functions of the real driver, and gives programs our hooks in their place. */
 #ifndef ISOLATION_DRIVER_H
 #define ISOLATION_DRIVER_H
 
 #include <stdbool.h>
 
+#include "../../interface/cuda.h"
 #include "../core/limiter.h"
-#include "cuda.h"
 
 enum function_id {
 #define HOOK(name) ID_##name,
@@ -18,20 +18,17 @@ enum function_id {
     FUNCTIONS
 };
 
-/* The driver's own, or one that says that there is no such function. */
+/* The driver's function. If it has none, one that returns "not supported". */
 void *real_function(enum function_id id);
 
+/* Calls the driver's function: REAL(cuMemFree_v2)(pointer). */
 #define REAL(name) ((__typeof__(&name))real_function(ID_##name))
 
-/* What a program is to get that asked for a name and was given this by the driver. */
-void *routed_address(const char *name, void *found);
+/* What cuGetProcAddress returns to a program that asks for a name, when the driver returned
+ * `found`: the hook, if `found` is a function that is hooked. */
+void *hook_for_address(const char *name, void *found);
 
-/* A function that programs call, declared and begun. */
-#define CALL(function, ...)         \
-    API int function(__VA_ARGS__);  \
-    API int function(__VA_ARGS__)
-
-/* Calls of the driver that are only made from here. */
+/* Functions of the driver that are called but not hooked. */
 int cuCtxGetDevice(int *device);
 int cuCtxGetCurrent(context_t *context);
 int cuDeviceGetCount(int *count);

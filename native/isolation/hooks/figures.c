@@ -1,4 +1,5 @@
-/* What a program is told: its share is the whole card. Errors are the driver's own. */
+/* What CUDA tells programs about memory: the container's share looks like the whole card. The
+ * driver is called first, so that errors are its own. */
 #include "devices.h"
 #include "pools.h"
 
@@ -10,7 +11,7 @@ CALL(cuMemGetInfo_v2, size_t *unused, size_t *total) {
     int device, result = REAL(cuMemGetInfo_v2)(unused, total);
     if (result != OK || !limiter_is_on() || !current_device(&device)) return result;
     int card = card_of(device);
-    pools_settle(); /* some of what was freed may be free by now */
+    pools_settle(); /* pools may have given memory back to the card */
     size_t whole = limiter_total(card), used = limiter_used(card);
     *total = smaller(*total, whole);
     *unused = smaller(*unused, whole > used ? whole - used : 0);
@@ -23,7 +24,7 @@ CALL(cuDeviceTotalMem_v2, size_t *total, int device) {
     return result;
 }
 
-/* The interface of 32-bit sizes shows what fits into them. */
+/* The interface with 32-bit sizes: larger figures are cut to the largest that fits. */
 CALL(cuMemGetInfo, unsigned *unused, unsigned *total) {
     size_t both[2];
     if (!limiter_is_on() || !unused || !total) return REAL(cuMemGetInfo)(unused, total);

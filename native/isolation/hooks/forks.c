@@ -1,11 +1,11 @@
-/* Nothing of the driver survives a fork: the child begins anew. */
+/* Nothing of the driver survives a fork: the child has no contexts, and none of the parent's
+ * memory. So all records are emptied in the child, and all locks are new: a thread that held one at
+ * the fork does not exist there. */
+#include "../../process/at_fork.h"
 #include "charges.h"
 #include "graphs.h"
 #include "pools.h"
 #include "share.h"
-
-extern int __register_atfork(void (*)(void), void (*)(void), void (*)(void), void *);
-extern void *__dso_handle;
 
 static void in_child(void) {
     ledger_forget_all();
@@ -15,6 +15,6 @@ static void in_child(void) {
     share_after_fork();
 }
 
-__attribute__((constructor)) static void watch_forks(void) {
-    __register_atfork(NULL, NULL, in_child, __dso_handle);
+__attribute__((constructor)) static void register_fork_handler(void) {
+    at_fork(NULL, NULL, in_child);
 }

@@ -1,6 +1,7 @@
-/* A node that allocates is refused if it alone is too large. What a launch reserved is counted
- * right after it, and if that is over the limit, then nothing more is given, not even a launch,
- * until it is trimmed: so the limit can be passed by one launch, and no further. */
+/* A node that allocates is refused if it alone does not fit. What a launch reserved is counted
+ * right after the launch. If the card is then full or over the limit, nothing more is given, not
+ * even another launch, until graph memory is trimmed. So the limit can be passed by one launch, not
+ * more. */
 #include "graphs.h"
 
 #include <pthread.h>
@@ -9,41 +10,42 @@
 #include "share.h"
 
 #define MAX_DEVICES 64
-#define RESERVED_NOW 2 /* attribute */
-#define NODE_ALLOCATES 10
 
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
-static uint64_t held[MAX_DEVICES];
-static _Atomic bool is_possible;
+static uint64_t charged[MAX_DEVICES]; /* bytes that are charged for graphs, by device */
+static _Atomic bool may_hold_memory;  /* false: programs without graphs pay nothing */
 
 int cuDeviceGraphMemTrim(int device);
 
 void graphs_may_allocate(void) {
-    if (!atomic_load_explicit(&is_possible, memory_order_relaxed)) atomic_store(&is_possible, true);
+    /* Read first: all threads share the cache line until one writes. */
+    if (!atomic_load_explicit(&may_hold_memory, memory_order_relaxed))
+        atomic_store(&may_hold_memory, true);
 }
 
 void graphs_after_fork(void) {
     pthread_mutex_init(&mutex, NULL);
-    for (int i = 0; i < MAX_DEVICES; i++) held[i] = 0;
+    for (int i = 0; i < MAX_DEVICES; i++) charged[i] = 0;
 }
 
+/* Makes the charge equal to what the driver has reserved. */
 static void settle(int device) {
     uint64_t reserved;
     if (device >= MAX_DEVICES) return;
     pthread_mutex_lock(&mutex);
-    if (REAL(cuDeviceGetGraphMemAttribute)(device, RESERVED_NOW, &reserved) == OK) {
-        reserved = (reserved + UNIT - 1) / UNIT * UNIT;
+    if (REAL(cuDeviceGetGraphMemAttribute)(device, GRAPH_RESERVED_NOW, &reserved) == OK) {
+        reserved = counted_bytes(reserved);
         int card = card_of(device);
-        if (reserved > held[device]) limiter_take_anyway(card, reserved - held[device]);
-        else limiter_give(card, held[device] - reserved);
-        held[device] = reserved;
+        if (reserved > charged[device]) limiter_take_anyway(card, reserved - charged[device]);
+        else limiter_give(card, charged[device] - reserved);
+        charged[device] = reserved;
     }
     pthread_mutex_unlock(&mutex);
 }
 
 void graphs_trim(int card) {
-    for (int device = 0; device < MAX_DEVICES && atomic_load(&is_possible); device++) {
-        if (!held[device] || card_of(device) != card) continue;
+    for (int device = 0; device < MAX_DEVICES && atomic_load(&may_hold_memory); device++) {
+        if (!charged[device] || card_of(device) != card) continue;
         REAL(cuDeviceGraphMemTrim)(device);
         settle(device);
     }
@@ -51,14 +53,15 @@ void graphs_trim(int card) {
 
 CALL(cuDeviceGraphMemTrim, int device) {
     int result = REAL(cuDeviceGraphMemTrim)(device);
-    if (result == OK && limiter_is_on() && atomic_load(&is_possible)) settle(device);
+    if (result == OK && limiter_is_on() && atomic_load(&may_hold_memory)) settle(device);
     return result;
 }
 
+/* Reserves the memory and gives it back: the driver takes it at the launch, not now. */
 static bool fits(const struct alloc_node *node) {
-    if (!limiter_is_on() || !node || node->properties.location.type != ON_DEVICE) return true;
+    if (!limiter_is_on() || !node || node->properties.location.type != LOCATION_DEVICE) return true;
     int card = card_of(node->properties.location.id);
-    if (!has_room(card, node->size)) return false;
+    if (!reserve(card, node->size)) return false;
     limiter_give(card, node->size);
     graphs_may_allocate();
     return true;
@@ -101,7 +104,7 @@ static bool is_over(int card) {
         int device;                                                                             \
         struct launch launch;                                                                   \
         if (!limiter_is_on() || !current_device(&device)) return REAL(function)(graph, stream); \
-        bool is_counted = atomic_load(&is_possible);                                            \
+        bool is_counted = atomic_load(&may_hold_memory);                                        \
         if (is_counted && is_over(card_of(device))) {                                           \
             graphs_trim(card_of(device));                                                       \
             if (is_over(card_of(device))) return OUT_OF_MEMORY;                                 \

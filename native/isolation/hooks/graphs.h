@@ -1,14 +1,14 @@
-/* Graphs allocate when they run; how much, the driver tells afterwards. */
+/* Graphs allocate when they are launched. The driver tells only afterwards how much. */
 #ifndef ISOLATION_GRAPHS_H
 #define ISOLATION_GRAPHS_H
 
-/* From now on, graphs of this process may hold memory. */
+/* Says that graphs of this process may hold memory from now on. */
 void graphs_may_allocate(void);
 
-/* Lets the driver give back what graphs keep on a card for their next run. */
+/* Makes the driver give back the memory that graphs keep on a card for their next launch. */
 void graphs_trim(int card);
 
-/* In the child of a fork: it has no graphs. */
+/* To be called in the child of a fork, which has no graphs. */
 void graphs_after_fork(void);
 
 #endif

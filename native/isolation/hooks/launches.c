@@ -1,4 +1,4 @@
-/* Kernels: they wait for their container's share of the card's time. */
+/* Launches of kernels wait until the container has card time left (share.h). */
 #include "devices.h"
 #include "share.h"
 

@@ -6,7 +6,10 @@
 
 #define SHARDS 64
 
-/* Open addressing; what is taken out leaves no hole, the rest of its run moves up. */
+/* Hash tables with open addressing. Removing an entry moves the rest of its run up, so that there
+ * are no tombstones. Many tables with a spin lock each: threads that allocate at the same time
+ * rarely meet. After a fork the child drops the tables without freeing them: another thread of the
+ * parent may have been replacing one at that moment. */
 static struct shard {
     _Atomic bool is_taken;
     size_t capacity, count;
@@ -18,14 +21,15 @@ static uint64_t hash(uint64_t key) {
     return (key >> 9 ^ key) * 0x9e3779b97f4a7c15ull;
 }
 
-static struct shard *enter(uint64_t key) {
+/* Locks the table of the key. */
+static struct shard *lock_shard(uint64_t key) {
     struct shard *shard = &shards[hash(key) >> 58];
     for (int tries = 0; atomic_exchange_explicit(&shard->is_taken, true, memory_order_acquire);)
         if (++tries % 64 == 0) sched_yield();
     return shard;
 }
 
-static void leave(struct shard *shard) {
+static void unlock_shard(struct shard *shard) {
     atomic_store_explicit(&shard->is_taken, false, memory_order_release);
 }
 
@@ -69,7 +73,7 @@ static void remove_entry(struct shard *shard, struct entry *entry) {
 }
 
 bool ledger_put(const struct entry *entry, struct entry *replaced) {
-    struct shard *shard = enter(entry->key);
+    struct shard *shard = lock_shard(entry->key);
     bool is_room = shard->count * 2 < shard->capacity || grow(shard);
     replaced->key = 0;
     if (is_room) {
@@ -78,12 +82,13 @@ bool ledger_put(const struct entry *entry, struct entry *replaced) {
         *replaced = *place;
         *place = *entry;
     }
-    leave(shard);
+    unlock_shard(shard);
     return is_room;
 }
 
-static bool lower(uint64_t key, uint32_t references, struct entry *taken) {
-    struct shard *shard = enter(key);
+/* `references`: how many to remove; UINT32_MAX for all. */
+static bool release(uint64_t key, uint32_t references, struct entry *taken) {
+    struct shard *shard = lock_shard(key);
     struct entry *entry = find(shard, key);
     bool is_last = false;
     if (entry && entry->references > references) {
@@ -93,23 +98,23 @@ static bool lower(uint64_t key, uint32_t references, struct entry *taken) {
         remove_entry(shard, entry);
         is_last = true;
     }
-    leave(shard);
+    unlock_shard(shard);
     return is_last;
 }
 
 bool ledger_take(uint64_t key, struct entry *taken) {
-    return lower(key, UINT32_MAX, taken);
+    return release(key, UINT32_MAX, taken);
 }
 
 bool ledger_release(uint64_t key, struct entry *taken) {
-    return lower(key, 1, taken);
+    return release(key, 1, taken);
 }
 
 bool ledger_retain(uint64_t key) {
-    struct shard *shard = enter(key);
+    struct shard *shard = lock_shard(key);
     struct entry *entry = find(shard, key);
     if (entry) entry->references++;
-    leave(shard);
+    unlock_shard(shard);
     return entry != NULL;
 }
 
@@ -124,7 +129,7 @@ bool ledger_take_of(uint64_t context, struct entry *taken) {
             remove_entry(shard, &shard->table[i]);
             is_found = true;
         }
-        leave(shard);
+        unlock_shard(shard);
     }
     return is_found;
 }

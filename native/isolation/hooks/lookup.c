@@ -1,6 +1,11 @@
-/* Only names that are hooked, asked of a certain library, are looked at. Everything else leaves by
- * a jump, with the caller's return address: RTLD_NEXT and RTLD_DEFAULT depend on who asks, and both
- * find our functions by themselves where we are loaded first. */
+/* Our dlsym stands in front of the C library's: programs look up functions of the driver in the
+ * library that they have opened, where they would find the driver's own.
+ *
+ * Only names of hooked functions, asked of a certain library, are treated here. For everything else
+ * the C library's dlsym is called as a tail call, a jump that keeps the return address: for
+ * RTLD_NEXT and RTLD_DEFAULT it looks at the return address to find out which object asks. If it
+ * saw ours, a program would get symbols from the wrong place. RTLD_NEXT and RTLD_DEFAULT need no
+ * treatment where the limiter is loaded first: they find the hooks by themselves. */
 #define _GNU_SOURCE
 #include "lookup.h"
 
@@ -12,7 +17,16 @@
 
 typedef void *(*dlsym_t)(void *, const char *);
 
-/* The C library's, whichever of its files and versions has it. */
+/* gcc before 15 does not know the attribute. It is only used for sanitizers, and makes a tail call
+ * of its own accord when it optimises. */
+#if __has_attribute(musttail)
+#define TAIL_CALL __attribute__((musttail)) return
+#else
+#define TAIL_CALL return
+#endif
+
+/* dlsym of the C library, which cannot be found by dlsym. It is in libdl before glibc 2.34 and in
+ * libc since then, with another symbol version on x86_64 and aarch64. */
 static dlsym_t libc_dlsym(void) {
     static const char *const FILES[] = {"libc.so.6", "libdl.so.2"};
     static const char *const VERSIONS[] = {"GLIBC_2.34", "GLIBC_2.2.5", "GLIBC_2.17"};
@@ -34,21 +48,21 @@ void *real_dlsym(void *handle, const char *name) {
 API void *dlsym(void *handle, const char *name) {
     dlsym_t real = libc_dlsym();
     int id = handle == RTLD_NEXT || handle == RTLD_DEFAULT ? NO_HOOK : hook_id(name);
-    if (id == NO_HOOK) __attribute__((musttail)) return real(handle, name);
-    return routed(id, handle, real(handle, name));
+    if (id == NO_HOOK) TAIL_CALL real(handle, name);
+    return hook_for(id, handle, real(handle, name));
 }
 
 CALL(cuGetProcAddress_v2, const char *name, void **function, int version, uint64_t flags,
      int *status) {
     int result = REAL(cuGetProcAddress_v2)(name, function, version, flags, status);
     if (result == OK && name && function && *function && limiter_is_on())
-        *function = routed_address(name, *function);
+        *function = hook_for_address(name, *function);
     return result;
 }
 
 CALL(cuGetProcAddress, const char *name, void **function, int version, uint64_t flags) {
     int result = REAL(cuGetProcAddress)(name, function, version, flags);
     if (result == OK && name && function && *function && limiter_is_on())
-        *function = routed_address(name, *function);
+        *function = hook_for_address(name, *function);
     return result;
 }

@@ -4,13 +4,14 @@
 
 #define NO_HOOK (-1)
 
-/* The C library's own dlsym. */
+/* The C library's dlsym. */
 void *real_dlsym(void *handle, const char *name);
 
-/* Which of the hooked functions has this name, or NO_HOOK. */
+/* The hooked function with this name; NO_HOOK if there is none. */
 int hook_id(const char *name);
 
-/* What a program is to get that asked `handle` for the function and would have found this. */
-void *routed(int id, void *handle, void *found);
+/* What dlsym returns to a program that asks `handle` for the hooked function `id`, when the C
+ * library has `found` there: the hook, in place of a function of the driver. */
+void *hook_for(int id, void *handle, void *found);
 
 #endif

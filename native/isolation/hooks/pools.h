@@ -1,20 +1,21 @@
-/* Memory pools keep what was freed for the next allocation: a pool is charged for all that it has
- * reserved, which only the driver knows, so it is asked after every change. */
+/* Memory pools keep freed memory for later allocations. A pool is charged for all memory that it
+ * has reserved. Only the driver knows how much that is, so it is asked after every change
+ * ("settle"). */
 #ifndef ISOLATION_POOLS_H
 #define ISOLATION_POOLS_H
 
 #include "ledger.h"
 
-/* Brings the charges of all pools up to date. */
+/* Makes the charges of all pools equal to what the driver says. */
 void pools_settle(void);
 
-/* An allocation of a pool was given back to it. */
+/* Records that memory was given back to its pool. */
 void pool_freed(const struct entry *entry);
 
-/* Lets the pools of a card give back what they keep, and settles. */
+/* Makes the pools of a card give back the memory that they keep, and settles. */
 void pools_trim(int card);
 
-/* In the child of a fork: it has no pools. */
+/* To be called in the child of a fork, which has no pools. */
 void pools_after_fork(void);
 
 #endif

@@ -1,20 +1,19 @@
-#define _GNU_SOURCE
 #include "share.h"
 
-#include <errno.h>
 #include <pthread.h>
-#include <time.h>
 
+#include "../../process/clock.h"
 #include "devices.h"
 
-#define SECOND 1000000000ull
 #define BURST_NS 20000000ull
-#define MAX_AHEAD_NS (60 * SECOND) /* more is nonsense: the container would stand still */
+/* A larger value of paid_ns cannot be right (the clock began at 0 again at a boot) and is ignored:
+ * the container would wait for ever. */
+#define MAX_AHEAD_NS (60 * SECOND_NS)
 #define FIRST_SAMPLES 4
 #define SAMPLE_EVERY 16
-#define PATIENCE_NS 50000000ull
-#define NAP_NS 50000ull
-#define KERNELS 4096 /* that are told from one another; a power of two */
+#define FIRST_SAMPLES_WAIT_NS 50000000ull
+#define POLL_NS 50000ull
+#define KERNELS 4096 /* a power of two */
 #define NEIGHBOURS 8
 
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
@@ -22,27 +21,16 @@ static struct kernel {
     const void *what;
     uint64_t context;
     event_t start, end; /* NULL: none yet */
-    bool is_running;    /* a measurement */
+    bool is_measuring;  /* `end` was recorded, and not read yet */
     uint32_t launches, samples;
-    uint32_t unpaid; /* launches before the first sample */
+    uint32_t unpaid; /* launches before the first sample, whose cost was not known */
     uint64_t cost_ns;
 } kernels[KERNELS];
 
-static uint64_t now_ns(void) {
-    struct timespec time;
-    clock_gettime(CLOCK_MONOTONIC, &time);
-    return (uint64_t)time.tv_sec * SECOND + (uint64_t)time.tv_nsec;
-}
-
-static void sleep_until_ns(uint64_t time) {
-    struct timespec until = {(time_t)(time / SECOND), (long)(time % SECOND)};
-    while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &until, NULL) == EINTR) {
-    }
-}
-
-/* With the mutex held, until share_wait. A kernel that is not known takes the place of one that is
- * rarely launched. */
-static struct kernel *find(const void *what) {
+/* The kernel's entry. A new kernel replaces the one in its neighbourhood that was launched least.
+ * So an entry is only valid while the mutex is held, and is looked up again after each unlock. The
+ * functions from here to price are called with the mutex held. */
+static struct kernel *find_or_replace(const void *what) {
     uint64_t hash = (uint64_t)(uintptr_t)what * 0x9e3779b97f4a7c15ull >> 32;
     struct kernel *rarest = NULL;
     for (uint64_t i = 0; i < NEIGHBOURS; i++) {
@@ -51,7 +39,7 @@ static struct kernel *find(const void *what) {
         if (!rarest || !kernel->what || kernel->launches < rarest->launches) rarest = kernel;
         if (!kernel->what) break;
     }
-    /* Its events are used again. */
+    /* The events of the replaced entry are used again. */
     *rarest = (struct kernel){
         .what = what, .context = rarest->context, .start = rarest->start, .end = rarest->end};
     return rarest;
@@ -62,10 +50,10 @@ static void learn(struct kernel *kernel, uint64_t length) {
     else kernel->cost_ns += (length - kernel->cost_ns) / 256;
 }
 
-static void look_at_measurement(struct kernel *kernel) {
+static void read_measurement(struct kernel *kernel) {
     float milliseconds;
-    if (!kernel->is_running || REAL(cuEventQuery)(kernel->end) != OK) return;
-    kernel->is_running = false;
+    if (!kernel->is_measuring || REAL(cuEventQuery)(kernel->end) != OK) return;
+    kernel->is_measuring = false;
     if (REAL(cuEventElapsedTime)(&milliseconds, kernel->start, kernel->end) == OK)
         learn(kernel, (uint64_t)(milliseconds * 1e6f));
 }
@@ -86,27 +74,27 @@ static int record(const struct launch *launch, event_t event) {
 
 static void begin_measurement(struct kernel *kernel, struct launch *launch) {
     bool is_due = kernel->samples < FIRST_SAMPLES || kernel->launches % SAMPLE_EVERY == 0;
-    if (kernel->is_running || !is_due || !has_events(kernel)) return;
+    if (kernel->is_measuring || !is_due || !has_events(kernel)) return;
     if (record(launch, kernel->start) != OK) return;
-    kernel->is_running = launch->is_measured = true;
+    kernel->is_measuring = launch->is_measured = true;
     launch->end = kernel->end;
 }
 
-/* A kernel's first launches go one by one, so that nothing is queued whose price is not known. Not
- * for ever: it may wait for something that this very thread is to do later. */
+/* The first launches of a kernel go one by one, so that no work of unknown cost is queued. The wait
+ * is limited: the kernel may wait for something that this thread does later. */
 static void wait_for_first_samples(struct kernel **kernel, const void *what) {
-    uint64_t until = now_ns() + PATIENCE_NS;
-    look_at_measurement(*kernel);
-    while ((*kernel)->samples < FIRST_SAMPLES && (*kernel)->is_running && now_ns() < until) {
+    uint64_t until = now_ns() + FIRST_SAMPLES_WAIT_NS;
+    read_measurement(*kernel);
+    while ((*kernel)->samples < FIRST_SAMPLES && (*kernel)->is_measuring && now_ns() < until) {
         pthread_mutex_unlock(&mutex);
-        sleep_until_ns(now_ns() + NAP_NS);
+        sleep_until_ns(now_ns() + POLL_NS);
         pthread_mutex_lock(&mutex);
-        *kernel = find(what);
-        look_at_measurement(*kernel);
+        *kernel = find_or_replace(what);
+        read_measurement(*kernel);
     }
 }
 
-/* What this launch is to pay: with the first sample, also for those before it. */
+/* The cost of this launch; with the first sample also that of the unpaid launches before. */
 static uint64_t price(struct kernel *kernel) {
     uint64_t count = 1 + kernel->unpaid;
     if (!kernel->samples) {
@@ -135,17 +123,18 @@ void share_wait(struct launch *launch, int device, const void *what) {
     int card = card_of(device), capturing = 0;
     unsigned percent = limiter_percent(card);
     if (!percent || percent >= 100) return;
-    /* Captured work runs when its graph is launched; and it must not be measured. */
+    /* Captured work does not run now but when its graph is launched, and recording an event would
+     * become part of the graph. */
     if (REAL(cuStreamIsCapturing)(launch->stream, &capturing) == OK && capturing) return;
     pthread_mutex_lock(&mutex);
-    struct kernel *kernel = find(what);
+    struct kernel *kernel = find_or_replace(what);
     wait_for_first_samples(&kernel, what);
     kernel->launches++;
     uint64_t length = price(kernel);
     pthread_mutex_unlock(&mutex);
     pay(card, length, percent);
     pthread_mutex_lock(&mutex);
-    kernel = find(what);
+    kernel = find_or_replace(what);
     begin_measurement(kernel, launch);
     pthread_mutex_unlock(&mutex);
 }

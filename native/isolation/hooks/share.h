@@ -1,13 +1,14 @@
 /* A share of a card's time, for all processes of the container together. Experimental.
  *
- * Every kernel is paid for in time of the card. `paid_ns` in the region says up to when the
- * container has paid, on the common clock: a kernel of 1 ms at 25 % moves it by 4 ms. A launch
- * waits while it is more than a burst ahead of now. One word changed by compare and swap: nothing
- * is held, and who dies owes nothing.
+ * The container pays for every kernel with time. `paid_ns` in the region is the time on the
+ * machine's clock up to which the container has paid: a kernel of 1 ms at 25 % moves it by 4 ms. A
+ * launch waits while `paid_ns` is more than a burst ahead of now. It is one word that is changed by
+ * compare-and-swap: no process holds anything that it could leave behind when it dies.
  *
- * What a kernel costs is measured by a pair of events around some of its launches. That also counts
- * the time spent behind kernels of others, so the smallest figure is taken, and raised slowly in
- * case the kernel has become longer. No thread, no NVML, no pids.
+ * The cost of a kernel is measured by a pair of events around some of its launches. The measured
+ * time includes waiting behind kernels of other containers. So the smallest measurement counts, and
+ * it is raised slowly, for the case that the kernel has become longer. There is no thread and no
+ * use of NVML or pids.
  */
 #ifndef ISOLATION_SHARE_H
 #define ISOLATION_SHARE_H
@@ -20,7 +21,8 @@ struct launch {
     stream_t stream;
 };
 
-/* Around a launch; `what` is the function or the graph. Waits until the container may. */
+/* To be called before and after a launch; `what` is the function or the graph. share_wait waits
+ * until the container has time left. */
 void share_wait(struct launch *launch, int device, const void *what);
 void share_measured(struct launch *launch);
 
@@ -37,7 +39,7 @@ static inline void share_end(struct launch *launch) {
     if (__builtin_expect(launch->is_measured, 0)) share_measured(launch);
 }
 
-/* In the child of a fork: nothing was measured. */
+/* To be called in the child of a fork, which has no measurements. */
 void share_after_fork(void);
 
 #endif

@@ -1,25 +1,26 @@
-/* Addresses and memory apart from one another. Memory is in use until its handle is released and it
- * is mapped nowhere; both are counted as references. */
+/* Virtual memory management: memory is created without an address and then mapped. It is in use
+ * until all its handles are released and it is mapped nowhere. The ledger counts handles and
+ * mappings as references. */
 #include "charges.h"
 
 CALL(cuMemCreate, physical_t *made, size_t size, const struct physical_properties *properties,
      unsigned long long flags) {
-    if (!limiter_is_on() || !made || !properties || properties->location.type != ON_DEVICE)
+    if (!limiter_is_on() || !made || !properties || properties->location.type != LOCATION_DEVICE)
         return REAL(cuMemCreate)(made, size, properties, flags);
     int card = card_of(properties->location.id);
-    if (!has_room(card, size)) return OUT_OF_MEMORY;
+    if (!reserve(card, size)) return OUT_OF_MEMORY;
     int result = REAL(cuMemCreate)(made, size, properties, flags);
-    return charged(result, PHYSICAL, *made, card, size);
+    return record_charge(result, PHYSICAL, *made, card, size);
 }
 
-static void drop(uint64_t key) {
+static void drop_reference(uint64_t key) {
     struct entry entry;
     if (ledger_release(key, &entry)) limiter_give(entry.card, entry.bytes);
 }
 
 CALL(cuMemRelease, physical_t handle) {
     int result = REAL(cuMemRelease)(handle);
-    if (result == OK && limiter_is_on()) drop(ledger_key(PHYSICAL, handle));
+    if (result == OK && limiter_is_on()) drop_reference(ledger_key(PHYSICAL, handle));
     return result;
 }
 
@@ -39,14 +40,14 @@ CALL(cuMemMap, pointer_t pointer, size_t size, size_t offset, physical_t handle,
     return result;
 }
 
-/* One call may undo several mappings that lie side by side. */
+/* One call may undo several mappings that lie side by side in the range. */
 CALL(cuMemUnmap, pointer_t pointer, size_t size) {
     struct entry mapping;
     int result = REAL(cuMemUnmap)(pointer, size);
     if (result != OK || !limiter_is_on()) return result;
     for (pointer_t at = pointer, end = pointer + size; at < end; at += mapping.bytes) {
         if (!ledger_take(ledger_key(MAPPING, at), &mapping) || !mapping.bytes) break;
-        drop(mapping.target);
+        drop_reference(mapping.target);
     }
     return result;
 }

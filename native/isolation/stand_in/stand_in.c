@@ -1,4 +1,4 @@
-/* Nothing of its own. By its name it stands where a program looks for the driver; by what it needs
- * it leads first to the limiter and then to the driver's real file, in which everything is found
- * that the limiter does not have. */
+/* A library without code. It has the name of a library of the driver, so that programs load it
+ * instead. It needs (DT_NEEDED) first the limiter and then the driver's real file: programs find
+ * the hooks of the limiter in it, and everything else in the driver. */
 typedef int nothing;

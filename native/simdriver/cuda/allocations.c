@@ -7,15 +7,17 @@
 
 #include "pools.h"
 
-#define PIECE 512u
+#define GRANULE 512u
 #define PAGE 4096u
 
-/* Open addressing by base; what is taken out leaves no hole, the rest of its run moves up. */
+/* A hash table with open addressing, by base. Removing an entry moves the rest of its run up, so
+ * that there are no tombstones. */
 static struct allocation *table;
-static size_t capacity, taken;
+static size_t capacity; /* a power of two */
+static size_t taken;
 
-static size_t round_up(size_t size, size_t unit) {
-    return (size + unit - 1) / unit * unit;
+static size_t round_up(size_t size, size_t multiple) {
+    return (size + multiple - 1) / multiple * multiple;
 }
 
 static size_t home(pointer_t base) {
@@ -44,7 +46,7 @@ static bool insert(const struct allocation *allocation) {
     return true;
 }
 
-static void take_out(struct allocation *entry) {
+static void remove_entry(struct allocation *entry) {
     size_t hole = (size_t)(entry - table);
     taken--;
     for (size_t i = (hole + 1) & (capacity - 1); table[i].base; i = (i + 1) & (capacity - 1)) {
@@ -62,7 +64,7 @@ static struct allocation *exact(pointer_t base) {
     return entry->base ? entry : NULL;
 }
 
-static struct allocation *around(pointer_t pointer) {
+static struct allocation *containing(pointer_t pointer) {
     struct allocation *entry = exact(pointer);
     for (size_t i = 0; !entry && i < capacity; i++)
         if (table[i].base && pointer - table[i].base < table[i].size) entry = &table[i];
@@ -79,7 +81,7 @@ static void give_back(const struct allocation *allocation) {
     else if (allocation->charged) give_back_memory(allocation->device, allocation->charged);
 }
 
-static void settle(const struct allocation *allocation) {
+static void free_memory(const struct allocation *allocation) {
     if (allocation->mapped) munmap((void *)(uintptr_t)allocation->base, allocation->mapped);
     give_back(allocation);
 }
@@ -90,7 +92,7 @@ int allocate(const struct context *context, int device, enum kind kind, size_t s
     if (size > SIZE_MAX / 2) return OUT_OF_MEMORY;
     struct allocation allocation = {
         .size = size,
-        .charged = kind == ON_HOST ? 0 : round_up(size, PIECE),
+        .charged = kind == ON_HOST ? 0 : round_up(size, GRANULE),
         .mapped = round_up(size, PAGE),
         .device = device,
         .kind = kind,
@@ -128,7 +130,7 @@ int forget(pointer_t base, enum kind kind, struct allocation *forgotten) {
     bool found = entry && entry->kind == kind;
     if (found) {
         *forgotten = *entry;
-        take_out(entry);
+        remove_entry(entry);
     }
     driver_unlock();
     return found ? OK : INVALID_VALUE;
@@ -139,8 +141,8 @@ int release(pointer_t pointer, enum kind kind) {
     struct allocation *entry = exact(pointer);
     bool found = entry && (entry->kind == kind || (kind == ON_DEVICE && entry->kind == MANAGED));
     if (found) {
-        settle(entry);
-        take_out(entry);
+        free_memory(entry);
+        remove_entry(entry);
     }
     driver_unlock();
     return found ? OK : INVALID_VALUE;
@@ -148,7 +150,7 @@ int release(pointer_t pointer, enum kind kind) {
 
 bool find_allocation(pointer_t pointer, struct allocation *found) {
     driver_lock();
-    struct allocation *entry = around(pointer);
+    struct allocation *entry = containing(pointer);
     if (entry) *found = *entry;
     driver_unlock();
     return entry != NULL;
@@ -161,10 +163,10 @@ bool is_ours(pointer_t pointer, size_t size) {
 
 void allocations_drop(const struct context *context) {
     for (size_t i = 0; i < capacity; i++) {
-        /* Taking one out may move another into its place. */
+        /* A loop: removing an entry may move another one into its place. */
         while (table[i].base && table[i].context == context) {
-            settle(&table[i]);
-            take_out(&table[i]);
+            free_memory(&table[i]);
+            remove_entry(&table[i]);
         }
     }
 }

@@ -1,42 +1,49 @@
-/* Every piece of memory that the program got from this driver.
+/* The table of all memory that the program got from this driver.
  *
- * Memory of a card is memory of the process that is mapped but not filled: copies carry real data,
- * and what was never written costs nothing. A card's memory is charged in pieces of 512 bytes.
+ * Simulated memory of a card is memory of the process, mapped without being filled: copies move
+ * real data, and pages that were never written take no memory of the machine. The use of a card is
+ * counted in granules of 512 bytes, as the limiter does.
  */
 #ifndef SIMDRIVER_CUDA_ALLOCATIONS_H
 #define SIMDRIVER_CUDA_ALLOCATIONS_H
 
 #include "driver.h"
 
-enum kind { ON_DEVICE, MANAGED, ON_HOST, REGISTERED, RESERVED };
+enum kind {
+    ON_DEVICE,
+    MANAGED,
+    ON_HOST,
+    REGISTERED, /* host memory of the program */
+    RESERVED,   /* addresses without memory */
+};
 
 struct pool;
 
 struct allocation {
-    pointer_t base; /* 0: a free entry */
-    size_t size;    /* as asked for */
-    size_t charged; /* of the card's memory */
-    size_t mapped;
+    pointer_t base; /* 0: the entry is free */
+    size_t size;    /* as the program asked for it */
+    size_t charged; /* bytes of the card's memory that it counts for */
+    size_t mapped;  /* bytes of address space; 0: not mapped by the driver */
     int device;
     enum kind kind;
     const struct context *context;
     struct pool *pool;
 };
 
-/* Each takes the driver's lock itself. */
+/* These functions take the driver's lock themselves. */
 int allocate(const struct context *context, int device, enum kind kind, size_t size,
              struct pool *pool, pointer_t *pointer);
 int release(pointer_t pointer, enum kind kind);
-int remember(const struct allocation *allocation); /* memory that is the caller's own */
+int remember(const struct allocation *allocation); /* memory that `allocate` did not make */
 int forget(pointer_t base, enum kind kind, struct allocation *forgotten);
 
-/* The allocation around an address, copied; false if there is none. */
+/* Copies the allocation that contains the address; false if there is none. */
 bool find_allocation(pointer_t pointer, struct allocation *found);
 
-/* Is all of this memory that the driver gave out? */
+/* Whether all of this memory belongs to one allocation. */
 bool is_ours(pointer_t pointer, size_t size);
 
-/* With the lock held: everything that was made in the context. */
+/* Frees all memory that was allocated in the context. With the lock held. */
 void allocations_drop(const struct context *context);
 
 #endif

@@ -1,24 +1,14 @@
-/* Arrays: their memory is counted; what is in them is not simulated. */
+/* Arrays: only their memory is simulated, not their content. */
 #include <stdlib.h>
 
 #include "allocations.h"
 
-struct shape {
-    size_t width, height;
-    int format;
-    unsigned channels;
-};
-struct shape_3d {
-    size_t width, height, depth;
-    int format;
-    unsigned channels, flags;
-};
 struct array {
     pointer_t memory;
-    struct shape_3d shape;
+    struct array_3d_shape shape;
 };
 
-/* Of one channel; 0 for formats in blocks, which are not known here. */
+/* Bytes of one channel; 0 for block-compressed formats, which are not simulated. */
 static size_t format_bytes(int format) {
     switch (format) {
     case 1: case 8: return 1;
@@ -28,14 +18,14 @@ static size_t format_bytes(int format) {
     }
 }
 
-/* As many levels as are asked for, each half of the one before. */
+/* The bytes of all levels: each has half the width and height of the one before. */
 static size_t all_levels(size_t bytes, unsigned levels) {
     size_t sum = bytes;
     for (unsigned i = 1; i < levels && bytes >= 4; i++) sum += bytes /= 4;
     return sum;
 }
 
-static int create(struct array **made, const struct shape_3d *shape, unsigned levels) {
+static int create(struct array **made, const struct array_3d_shape *shape, unsigned levels) {
     WITH_CONTEXT(context);
     size_t element = format_bytes(shape->format) * shape->channels;
     if (!made || !shape->width || !element) return INVALID_VALUE;
@@ -52,17 +42,18 @@ static int create(struct array **made, const struct shape_3d *shape, unsigned le
     return result;
 }
 
-CALL(cuArrayCreate_v2, struct array **made, const struct shape *shape) {
+CALL(cuArrayCreate_v2, struct array **made, const struct array_shape *shape) {
     if (!shape) return INVALID_VALUE;
-    struct shape_3d full = {shape->width, shape->height, 0, shape->format, shape->channels, 0};
+    struct array_3d_shape full = {.width = shape->width, .height = shape->height,
+                                  .format = shape->format, .channels = shape->channels};
     return create(made, &full, 1);
 }
 
-CALL(cuArray3DCreate_v2, struct array **made, const struct shape_3d *shape) {
+CALL(cuArray3DCreate_v2, struct array **made, const struct array_3d_shape *shape) {
     return shape ? create(made, shape, 1) : INVALID_VALUE;
 }
 
-CALL(cuArray3DGetDescriptor_v2, struct shape_3d *shape, struct array *array) {
+CALL(cuArray3DGetDescriptor_v2, struct array_3d_shape *shape, struct array *array) {
     WITH_DRIVER(driver);
     if (!shape || !array) return INVALID_HANDLE;
     *shape = array->shape;
@@ -77,7 +68,8 @@ CALL(cuArrayDestroy, struct array *array) {
     return result;
 }
 
-CALL(cuMipmappedArrayCreate, struct array **made, const struct shape_3d *shape, unsigned levels) {
+CALL(cuMipmappedArrayCreate, struct array **made, const struct array_3d_shape *shape,
+     unsigned levels) {
     return shape && levels ? create(made, shape, levels) : INVALID_VALUE;
 }
 ALSO(cuMipmappedArrayDestroy, cuArrayDestroy);

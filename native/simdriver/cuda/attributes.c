@@ -1,4 +1,5 @@
-/* The attributes of a device, by number. What is not in the table is 0: the device has it not. */
+/* The attributes of a device, by number (CUdevice_attribute). One that is not in the table is 0:
+ * the device does not have the feature. */
 #include "driver.h"
 
 struct constant {
@@ -35,7 +36,7 @@ static const struct constant CONSTANTS[] = {
     {106, 32},        /* blocks of a multiprocessor */
     {111, 1024},
     {115, 1},         /* memory pools */
-    {119, 1},         /* and their handles: file descriptors */
+    {119, 1},         /* handle types of memory pools: file descriptors */
     {122, 1}, {125, 1},
     {131, -1},        /* not a NUMA node of its own */
 };

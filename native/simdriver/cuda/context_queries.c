@@ -1,4 +1,4 @@
-/* What can be asked of a context, and set. */
+/* Properties of contexts that programs read and set. */
 #include "contexts.h"
 #include "threads.h"
 
@@ -78,7 +78,7 @@ CALL(cuCtxGetLimit, size_t *value, unsigned limit) {
     return OK;
 }
 
-/* Preferences that change nothing here. */
+/* Preferences of the program: accepted, without effect. */
 CALL(cuCtxGetCacheConfig, int *config) {
     WITH_CONTEXT(context);
     (void)context;

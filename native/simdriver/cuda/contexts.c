@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../engine.h"
+#include "../../process/clock.h"
 #include "../slots.h"
 #include "allocations.h"
 #include "threads.h"
@@ -11,8 +11,8 @@
 #define MODE_PROHIBITED 2
 #define MODE_EXCLUSIVE 3
 
-static struct context *others; /* that are not primary */
-static int feet[MAX_CARDS];    /* contexts of this process on each device */
+static struct context *others;   /* the contexts that are not primary */
+static int on_device[MAX_CARDS]; /* the number of contexts of this process, by device */
 
 void context_wait(const struct context *context) {
     sleep_until_ns(atomic_load(&context->done_ns));
@@ -32,8 +32,10 @@ static bool is_taken_by_another(const struct driver *driver, int card) {
     return false;
 }
 
-/* All with the lock held, from here on. */
-static int step_onto(struct driver *driver, int device) {
+/* The functions from here to is_known are called with the lock held.
+ *
+ * Counts one more context on the device. The first one takes memory. */
+static int add_context(struct driver *driver, int device) {
     struct card *card = card_at(device);
     int index = driver->cards[device];
     int problem = device_health(device);
@@ -44,19 +46,21 @@ static int step_onto(struct driver *driver, int device) {
         slots_reap(&driver->node, driver->slot);
         if (is_taken_by_another(driver, index)) return DEVICE_UNAVAILABLE;
     }
-    if (feet[device] == 0) {
+    if (on_device[device] == 0) {
         if (!take_memory(device, card->fixed.context_bytes)) return OUT_OF_MEMORY;
         atomic_fetch_or(&driver->node.state->slots[driver->slot].contexts, 1u << index);
     }
-    feet[device]++;
+    on_device[device]++;
     return OK;
 }
 
-static void step_off(struct driver *driver, struct context *context) {
+/* Frees all that belongs to the context. The last context on a device also gives back the memory
+ * that the first one took. */
+static void remove_context(struct driver *driver, struct context *context) {
     int device = context->device;
     allocations_drop(context);
     threads_forget(context);
-    if (--feet[device]) return;
+    if (--on_device[device]) return;
     give_back_memory(device, card_at(device)->fixed.context_bytes);
     atomic_fetch_and(&driver->node.state->slots[driver->slot].contexts,
                      ~(1u << driver->cards[device]));
@@ -86,7 +90,7 @@ static int create(struct context **made, unsigned flags, int device) {
     context->device = device;
     context->flags = flags;
     driver_lock();
-    int result = step_onto(driver, device);
+    int result = add_context(driver, device);
     if (result == OK) {
         context->next = others;
         others = context;
@@ -124,7 +128,7 @@ CALL(cuCtxDestroy_v2, struct context *context) {
     for (struct context **link = &others; *link; link = &(*link)->next) {
         if (*link != context) continue;
         *link = context->next;
-        step_off(driver, context);
+        remove_context(driver, context);
         free(context);
         result = OK;
         break;
@@ -139,7 +143,7 @@ CALL(cuDevicePrimaryCtxRetain, struct context **context, int device) {
     if (!context) return INVALID_VALUE;
     struct context *primary = &driver->primaries[device];
     driver_lock();
-    int result = primary->retained ? device_health(device) : step_onto(driver, device);
+    int result = primary->retained ? device_health(device) : add_context(driver, device);
     if (result == OK) {
         primary->device = device;
         primary->is_primary = true;
@@ -155,7 +159,7 @@ CALL(cuDevicePrimaryCtxRelease_v2, int device) {
     struct context *primary = &driver->primaries[device];
     driver_lock();
     int result = primary->retained ? OK : INVALID_CONTEXT;
-    if (result == OK && --primary->retained == 0) step_off(driver, primary);
+    if (result == OK && --primary->retained == 0) remove_context(driver, primary);
     driver_unlock();
     return result;
 }
@@ -165,7 +169,7 @@ CALL(cuDevicePrimaryCtxReset_v2, int device) {
     WITH_DEVICE(device);
     struct context *primary = &driver->primaries[device];
     driver_lock();
-    if (primary->retained) step_off(driver, primary);
+    if (primary->retained) remove_context(driver, primary);
     primary->retained = 0;
     driver_unlock();
     return OK;

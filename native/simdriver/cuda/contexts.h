@@ -1,13 +1,13 @@
-/* Contexts: a process' foot on a card. */
+/* Contexts. */
 #ifndef SIMDRIVER_CUDA_CONTEXTS_H
 #define SIMDRIVER_CUDA_CONTEXTS_H
 
 #include "driver.h"
 
-/* Waits until all that was started in the context has ended. */
+/* Waits until all work that was started in the context has ended. */
 void context_wait(const struct context *context);
 
-/* What was started in the context now lasts at least until then. */
+/* Records work in the context that ends at this time. */
 void context_extend(struct context *context, uint64_t done_ns);
 
 #endif

@@ -1,4 +1,5 @@
-/* Copies and fills. All wait for what was started before, and are done when they return. */
+/* Copies and fills. Each waits for the work that was started before, and is done when it
+ * returns. */
 #define _GNU_SOURCE
 #include <stdlib.h>
 #include <string.h>
@@ -14,7 +15,7 @@ static void *at(pointer_t pointer) {
     return (void *)(uintptr_t)pointer;
 }
 
-/* `ours` must be memory of the driver; `other`, where it is checked too, as well. */
+/* `ours` must be memory of the driver, and so must `other` unless it is 0. */
 static int copy(void *to, const void *from, size_t size, pointer_t ours, pointer_t other) {
     WITH_CONTEXT(context);
     if (!size) return OK;
@@ -40,7 +41,7 @@ CALL(cuMemcpyDtoD_v2, pointer_t to, pointer_t from, size_t size) {
 }
 ALSO(cuMemcpyDtoD_v2_ptds, cuMemcpyDtoD_v2);
 
-/* Either side may be the host's: one of them is ours. */
+/* Either side may be host memory: one of them must be memory of the driver. */
 CALL(cuMemcpy, pointer_t to, pointer_t from, size_t size) {
     return copy(at(to), at(from), size, is_ours(to, size) ? to : from, 0);
 }
@@ -85,7 +86,7 @@ CALL(cuMemcpyPeerAsync, pointer_t to, struct context *there, pointer_t from, str
 }
 ALSO(cuMemcpyPeerAsync_ptsz, cuMemcpyPeerAsync);
 
-/* One side of a copy by rows: from where, of which kind. */
+/* CUDA_MEMCPY2D: source and destination of a copy by rows. */
 struct side {
     size_t x, y;
     unsigned type; /* 1 host, 2 device, 3 array, 4 either */
@@ -114,7 +115,8 @@ CALL(cuMemcpy2D_v2, const struct copy_2d *all) {
     WITH_CONTEXT(context);
     if (!all) return INVALID_VALUE;
     char *from = side_start(&all->from, all), *to = side_start(&all->to, all);
-    if (!from || !to) return all->from.type == 3 || all->to.type == 3 ? NOT_SUPPORTED : INVALID_VALUE;
+    if (all->from.type == 3 || all->to.type == 3) return NOT_SUPPORTED;
+    if (!from || !to) return INVALID_VALUE;
     context_wait(context);
     for (size_t row = 0; row < all->height; row++) {
         memmove(to, from, all->width);
@@ -133,7 +135,8 @@ CALL(cuMemcpy2DAsync_v2, const struct copy_2d *all, struct stream *stream) {
 }
 ALSO(cuMemcpy2DAsync_v2_ptsz, cuMemcpy2DAsync_v2);
 
-/* Zeros cost no memory: whole pages are given back to be zero again. */
+/* Zeros take no memory of the machine: whole pages are given back to the kernel, which maps zero
+ * pages in their place. */
 static void fill_with_zeros(char *start, size_t size) {
     char *page = (char *)(((uintptr_t)start + PAGE - 1) / PAGE * PAGE);
     size_t head = (size_t)(page - start);

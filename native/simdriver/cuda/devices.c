@@ -1,4 +1,4 @@
-/* Devices, and what can be asked of them. */
+/* Devices and their properties. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -98,7 +98,7 @@ CALL(cuDeviceGetP2PAttribute, int *value, int what, int device, int peer) {
     WITH_DEVICE(device);
     if (peer < 0 || peer >= driver->card_count || peer == device) return INVALID_DEVICE;
     if (!value || what < 1 || what > 4) return INVALID_VALUE;
-    *value = what == 2; /* access is supported; the rank is 0, and no more */
+    *value = what == 2; /* 2: access is supported; the rank is 0, and nothing else is supported */
     return OK;
 }
 

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../../process/at_fork.h"
 #include "../slots.h"
 #include "../visible.h"
 #include "threads.h"
@@ -12,9 +13,6 @@
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static struct driver driver = {.node.fd = -1, .slot = NO_SLOT};
 static _Atomic bool is_ready, is_forked;
-
-extern int __register_atfork(void (*)(void), void (*)(void), void (*)(void), void *);
-extern void *__dso_handle;
 
 void driver_lock(void) {
     pthread_mutex_lock(&mutex);
@@ -24,11 +22,16 @@ void driver_unlock(void) {
     pthread_mutex_unlock(&mutex);
 }
 
-/* A context does not survive a fork: the child has none, and cannot make one. What the parent holds
- * stays the parent's: the child gives up its copy of the descriptor that says who is alive. */
+/* A context does not survive a fork: the child has none, and cannot create one. The parent keeps
+ * its memory and its slot. The child closes its copy of the descriptor that holds the slot's lock:
+ * or the slot would look alive after the parent's death.
+ *
+ * The mutex was locked before the fork, by the thread that is the child's only one: no other thread
+ * was changing the tables then, and the child may unlock it. */
 static void in_child(void) {
     pthread_mutex_unlock(&mutex);
-    /* Also before cuInit: with one description for both, parent and child would claim one slot. */
+    /* Also before cuInit: cuDriverGetVersion opens the node, too. With a shared description, parent
+     * and child would both succeed in locking the same slot. */
     node_after_fork(&driver.node);
     if (!atomic_load(&is_ready)) return;
     driver.slot = NO_SLOT;
@@ -36,9 +39,8 @@ static void in_child(void) {
     atomic_store(&is_forked, true);
 }
 
-/* pthread_atfork itself is an old symbol that new C libraries keep only for old programs. */
-__attribute__((constructor)) static void watch_forks(void) {
-    __register_atfork(driver_lock, driver_unlock, in_child, __dso_handle);
+__attribute__((constructor)) static void register_fork_handlers(void) {
+    at_fork(driver_lock, driver_unlock, in_child);
 }
 
 struct driver *driver_now(void) {
@@ -74,7 +76,7 @@ CALL(cuInit, unsigned flags) {
     return result;
 }
 
-/* May be asked before cuInit. */
+/* May be called before cuInit. */
 CALL(cuDriverGetVersion, int *version) {
     if (!version) return INVALID_VALUE;
     driver_lock();

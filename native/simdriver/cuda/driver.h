@@ -1,18 +1,18 @@
-/* What all calls share: the node, this process' slot, contexts, and the thread's own stack of them. */
+/* What all functions of the driver share: the node, the slot of this process, and its contexts. */
 #ifndef SIMDRIVER_CUDA_DRIVER_H
 #define SIMDRIVER_CUDA_DRIVER_H
 
 #include <stdbool.h>
 
+#include "../../interface/cuda.h"
 #include "../node.h"
-#include "cuda.h"
 
 struct context {
-    int device;             /* as the program counts: an index into driver.cards */
+    int device;               /* the program's number of the device: an index into driver.cards */
     bool is_primary;
-    int retained;           /* of a primary context: how often */
+    int retained;             /* of a primary context: how often it was retained */
     unsigned flags;
-    _Atomic uint64_t done_ns; /* when all that was started in it has ended */
+    _Atomic uint64_t done_ns; /* the time at which all work that was started in it ends */
     uint64_t limits[16];
     struct context *next;
 };
@@ -21,29 +21,32 @@ struct driver {
     struct node node;
     int slot;
     int card_count;
-    int cards[MAX_CARDS]; /* the program's device -> index in the state */
+    int cards[MAX_CARDS]; /* by the program's device number: the index in the state */
     struct context primaries[MAX_CARDS];
 };
 
-/* Guards all of this process' tables. */
+/* The lock guards all tables of this process. Lock order: this lock first, then the locks of the
+ * state file (slots.h), then the one of threads.c. */
 void driver_lock(void);
 void driver_unlock(void);
 
-/* The driver, or NULL before cuInit and in a child that was forked after it: as the real one. */
+/* The driver; NULL before cuInit, and in a child that was forked after it, as with the real
+ * driver. */
 struct driver *driver_now(void);
 
-/* Why nothing can be done on the device; OK otherwise. */
+/* OK, or the error of a card that is lost or has an uncorrectable memory error. */
 int device_health(int device);
 
-/* The calling thread's present context, or why there is none. */
+/* The calling thread's current context. Returns an error if there is none or its card is broken. */
 int current_context(struct context **context);
 
 struct card *card_at(int device);
 
-/* Takes so much of the device's memory for this process; with the lock held. */
+/* Takes memory of the device for this process; false if there is not enough. With the lock held. */
 bool take_memory(int device, uint64_t bytes);
 void give_back_memory(int device, uint64_t bytes);
 
+/* Each declares what a function needs, and returns the error if it is missing. */
 #define WITH_DRIVER(variable)                    \
     struct driver *variable = driver_now();      \
     if (!variable) return NOT_INITIALIZED;       \

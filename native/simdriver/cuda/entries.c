@@ -4,7 +4,7 @@
 #include <stdint.h>
 #include <string.h>
 
-/* Only their addresses count here. */
+/* Declared with a wrong type: only their addresses are used here. */
 #define ENTRY(name, version, is_per_thread, symbol) extern int symbol(void);
 #include "names.inc"
 #undef ENTRY
@@ -16,7 +16,7 @@ struct entry {
     int (*function)(void);
 };
 
-/* Sorted by name, and for each by version. */
+/* Sorted by name, and entries of the same name by version: find_entry searches by halves. */
 #define ENTRY(name, version, is_per_thread, symbol) {#name, version, is_per_thread, symbol},
 static const struct entry ENTRIES[] = {
 #include "names.inc"

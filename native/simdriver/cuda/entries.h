@@ -6,7 +6,7 @@
 
 enum lookup { FOUND = 0, NO_SUCH_NAME = 1, NEWER_ONLY = 2 };
 
-/* The newest variant that is not newer than `version`. */
+/* Finds the newest variant of the function that is not newer than `version`. */
 enum lookup find_entry(const char *name, int version, bool is_per_thread, void **function);
 
 #endif

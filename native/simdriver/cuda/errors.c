@@ -1,5 +1,5 @@
-/* The names of errors, and what they mean. */
-#include "cuda.h"
+/* Names and texts of errors. */
+#include "../../interface/cuda.h"
 
 struct error {
     int number;

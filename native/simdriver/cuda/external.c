@@ -1,23 +1,16 @@
-/* Memory that another interface made, Vulkan or OpenGL. Here there is none, so that what is
- * imported has no memory of the card behind it. */
+/* Memory that was allocated through another interface, Vulkan or OpenGL. Those are not simulated:
+ * an import succeeds, and takes no memory of the card. */
 #include <stdlib.h>
 
 #include "driver.h"
 
 #define OPAQUE_FD 1
 
-/* As far as it is read. */
-struct description {
-    int type;
-    void *handle[2];
-    unsigned long long size;
-};
-
 struct external {
     unsigned long long size;
 };
 
-CALL(cuImportExternalMemory, struct external **made, const struct description *description) {
+CALL(cuImportExternalMemory, struct external **made, const struct external_memory *description) {
     WITH_CONTEXT(context);
     (void)context;
     if (!made || !description || !description->size || description->type != OPAQUE_FD)

@@ -1,7 +1,8 @@
-/* Graphs of kernels and allocations. Edges do not matter: nodes run as they were added.
+/* Graphs of kernels and allocations. Edges are ignored: nodes run in the order in which they were
+ * added.
  *
- * What a graph allocates is its card's when it is launched for the first time, and stays reserved
- * when the graph is gone, until it is trimmed: as the real driver does it.
+ * As in the real driver, the memory of a graph is taken from the card at its first launch and stays
+ * reserved after the graph was destroyed, until cuDeviceGraphMemTrim.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -10,14 +11,9 @@
 #include "streams.h"
 
 #define MAX_NODES 64
-#define ON_A_DEVICE 1
-#define NODE_KERNEL 0
-#define NODE_ALLOCATES 10
-
-enum attribute { USED_NOW, USED_MOST, RESERVED_NOW, RESERVED_MOST };
 
 struct step {
-    void *function; /* NULL: it allocates */
+    void *function; /* of a kernel; NULL: the node allocates */
     int device;
     size_t size;
 };
@@ -25,23 +21,10 @@ struct step {
 struct graph {
     int count;
     struct step nodes[MAX_NODES];
-    bool has_memory; /* of a graph that can be launched */
+    bool has_memory; /* of an executable graph: its nodes' memory is taken */
 };
 
-struct alloc_parameters {
-    int type, handles, location_type, location_id;
-    char more[88];
-    size_t size;
-    pointer_t pointer;
-};
-_Static_assert(offsetof(struct alloc_parameters, size) == 104, "alloc_parameters");
-
-struct node_parameters {
-    int type, reserved[3];
-    struct alloc_parameters alloc; /* or of a kernel: the function first */
-};
-_Static_assert(offsetof(struct node_parameters, alloc) == 16, "node_parameters");
-
+/* By device: memory of graphs that can be launched, and memory that is kept for later ones. */
 static uint64_t used[MAX_CARDS], kept[MAX_CARDS];
 
 int cuLaunchKernel(void *function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by,
@@ -80,19 +63,19 @@ CALL(cuGraphAddKernelNode, struct step **made, struct graph *graph, const void *
 }
 ALSO(cuGraphAddKernelNode_v2, cuGraphAddKernelNode);
 
-/* The address counts, and is never used: kernels do nothing. */
+/* The address is unique, and nothing is mapped there: simulated kernels do not access memory. */
 CALL(cuGraphAddMemAllocNode, struct step **made, struct graph *graph, const void *before,
-     size_t count, struct alloc_parameters *parameters) {
+     size_t count, struct alloc_node *parameters) {
     static pointer_t next = 1ull << 46;
     WITH_DRIVER(driver);
     (void)before;
     (void)count;
-    if (!parameters || !parameters->size || parameters->location_type != ON_A_DEVICE)
+    if (!parameters || !parameters->size || parameters->properties.location.type != LOCATION_DEVICE)
         return INVALID_VALUE;
-    if (parameters->location_id < 0 || parameters->location_id >= driver->card_count)
-        return INVALID_DEVICE;
+    int device = parameters->properties.location.id;
+    if (device < 0 || device >= driver->card_count) return INVALID_DEVICE;
     size_t size = (parameters->size + 511) / 512 * 512;
-    int result = add(made, graph, (struct step){.device = parameters->location_id, .size = size});
+    int result = add(made, graph, (struct step){.device = device, .size = size});
     if (result != OK) return result;
     parameters->pointer = next;
     next += size;
@@ -127,7 +110,7 @@ CALL(cuGraphInstantiateWithFlags, struct graph **made, const struct graph *graph
 }
 
 /* With the lock held. */
-static bool reserve(const struct step *step) {
+static bool reserve_node(const struct step *step) {
     uint64_t reused = step->size < kept[step->device] ? step->size : kept[step->device];
     if (step->size > reused && !take_memory(step->device, step->size - reused)) return false;
     kept[step->device] -= reused;
@@ -142,10 +125,11 @@ static void give_up(const struct graph *graph, int count) {
     }
 }
 
-static bool has_memory(struct graph *graph) {
+/* Takes the memory of all nodes, or of none. */
+static bool reserve_all(struct graph *graph) {
     int done = 0;
     driver_lock();
-    while (!graph->has_memory && done < graph->count && reserve(&graph->nodes[done])) done++;
+    while (!graph->has_memory && done < graph->count && reserve_node(&graph->nodes[done])) done++;
     if (!graph->has_memory && done < graph->count) give_up(graph, done);
     else graph->has_memory = true;
     driver_unlock();
@@ -156,7 +140,7 @@ CALL(cuGraphLaunch, struct graph *graph, struct stream *stream) {
     WITH_CONTEXT(context);
     (void)context;
     if (!graph) return INVALID_HANDLE;
-    if (!has_memory(graph)) return OUT_OF_MEMORY;
+    if (!reserve_all(graph)) return OUT_OF_MEMORY;
     int result = OK;
     for (int i = 0; i < graph->count && result == OK; i++) {
         void *function = graph->nodes[i].function;
@@ -186,12 +170,13 @@ CALL(cuDeviceGraphMemTrim, int device) {
     return OK;
 }
 
-CALL(cuDeviceGetGraphMemAttribute, int device, enum attribute attribute, uint64_t *value) {
+CALL(cuDeviceGetGraphMemAttribute, int device, int attribute, uint64_t *value) {
     WITH_DEVICE(device);
     if (!value) return INVALID_VALUE;
     driver_lock();
     *value = used[device];
-    if (attribute == RESERVED_NOW || attribute == RESERVED_MOST) *value += kept[device];
+    if (attribute == GRAPH_RESERVED_NOW || attribute == GRAPH_RESERVED_HIGHEST)
+        *value += kept[device];
     driver_unlock();
     return OK;
 }

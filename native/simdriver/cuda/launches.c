@@ -1,16 +1,8 @@
-/* Kernels: they take time on the card, and do nothing else. */
+/* Kernels: they take time on the card and do nothing else. */
 #include "../engine.h"
 #include "contexts.h"
 #include "modules.h"
 #include "streams.h"
-
-struct launch_config {
-    unsigned grid[3], block[3], shared;
-    struct stream *stream;
-    void *attributes;
-    unsigned attribute_count;
-};
-_Static_assert(sizeof(struct launch_config) == 56, "launch_config");
 
 static int launch(struct function *function, struct stream *stream) {
     WITH_CONTEXT(context);

@@ -1,4 +1,4 @@
-/* How most clients find functions. */
+/* cuGetProcAddress: how most clients find functions. */
 #include "driver.h"
 #include "entries.h"
 
@@ -10,7 +10,7 @@ CALL(cuGetProcAddress_v2, const char *name, void **function, int version, uint64
      int *status) {
     int newest;
     if (!name || !function) return INVALID_VALUE;
-    /* A driver has nothing that came after it. */
+    /* A driver does not have functions that are newer than itself. */
     if (cuDriverGetVersion(&newest) == OK && version > newest) version = newest;
     enum lookup found = find_entry(name, version, flags & FLAG_PER_THREAD, function);
     if (status) *status = (int)found;
@@ -21,7 +21,7 @@ CALL(cuGetProcAddress, const char *name, void **function, int version, uint64_t 
     return cuGetProcAddress_v2(name, function, version, flags, NULL);
 }
 
-/* Private tables of the runtime library: none is here, and none will be. */
+/* Private tables of the CUDA runtime library: deliberately not simulated. */
 CALL(cuGetExportTable, const void **table, const void *id) {
     if (!table || !id) return INVALID_VALUE;
     *table = NULL;

@@ -1,4 +1,4 @@
-/* Memory of cards and of the host: get, give back, ask about. */
+/* Memory of cards and of the host: allocate, free, query. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -117,7 +117,7 @@ CALL(cuMemHostGetFlags, unsigned *flags, void *memory) {
     return OK;
 }
 
-/* By number, as the header has them; what is asked for is written with its own size. */
+/* CUpointer_attribute, by number. Each value is written with the size of its own type. */
 static int pointer_attribute(void *data, int attribute, pointer_t pointer,
                              const struct allocation *found) {
     bool is_host = found->kind == ON_HOST || found->kind == REGISTERED;
@@ -177,14 +177,14 @@ CALL(cuPointerGetAttributes, unsigned count, int *attributes, void **data, point
     if (!attributes || !data) return INVALID_VALUE;
     bool is_known = find_allocation(pointer, &found);
     for (unsigned i = 0; i < count; i++) {
-        /* For memory of others: no answer, but no error. */
+        /* For memory that is not the driver's, the values are 0, and it is no error. */
         if (!is_known || pointer_attribute(data[i], attributes[i], pointer, &found) != OK)
             *(unsigned *)data[i] = 0;
     }
     return OK;
 }
 
-/* Advice changes nothing here. */
+/* Accepted, without effect. */
 CALL(cuMemAdvise, pointer_t pointer, size_t size, int advice, int device) {
     WITH_DRIVER(driver);
     (void)advice;

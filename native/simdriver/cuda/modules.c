@@ -8,7 +8,7 @@
 #include "allocations.h"
 #include "driver.h"
 
-#define GLOBAL_BYTES 4096 /* of every global variable: its real size is not known */
+#define GLOBAL_BYTES 4096 /* the size of every global variable: the real one is not known */
 
 struct global {
     struct global *next;
@@ -69,11 +69,11 @@ CALL(cuModuleUnload, struct module *module) {
 
 CALL(cuModuleGetLoadingMode, int *mode) {
     if (!mode) return INVALID_VALUE;
-    *mode = 1; /* at once */
+    *mode = 1; /* eager: functions are loaded with their module */
     return OK;
 }
 
-/* A function that is called busy_250us keeps the card busy for so long. */
+/* A function with the name busy_250us keeps the card busy for 250 microseconds. */
 static uint64_t length_from(const char *name) {
     unsigned microseconds = 0;
     return sscanf(name, "busy_%uus", &microseconds) == 1 ? microseconds * 1000ull : 0;
@@ -125,7 +125,8 @@ CALL(cuModuleGetGlobal_v2, pointer_t *pointer, size_t *size, struct module *modu
     return OK;
 }
 
-/* A library is a module that needs no context to be asked for, a kernel is a function. */
+/* Libraries and kernels are modules and functions that do not belong to a context. Here they are
+ * the same structs. */
 CALL(cuLibraryLoadData, struct module **library, const void *code, int *options, void **values,
      unsigned count, int *library_options, void **library_values, unsigned library_count) {
     (void)options, (void)values, (void)count;
@@ -166,7 +167,7 @@ CALL(cuFuncGetName, const char **name, struct function *function) {
 }
 ALSO(cuKernelGetName, cuFuncGetName);
 
-/* By number: threads of a block, then sizes, registers and versions. */
+/* CUfunction_attribute, by number: threads of a block, then sizes, registers and versions. */
 static int function_attribute(int *value, int attribute) {
     static const int VALUES[] = {1024, 0, 0, 0, 32, 70, 70, 0, 49152, -1};
     if (!value || attribute < 0) return INVALID_VALUE;

@@ -6,36 +6,31 @@
 #include "allocations.h"
 #include "streams.h"
 
-/* Attributes, by number. */
-enum { RELEASE_THRESHOLD = 4, RESERVED_NOW, RESERVED_MOST, USED_NOW, USED_MOST };
-
 struct pool {
     int device;
     bool is_default;
-    int reuse[4]; /* attributes 1 to 3 */
-    uint64_t threshold, used, kept, most;
+    int reuse[4]; /* attributes 1 to 3, by number; they change nothing */
+    uint64_t threshold;
+    uint64_t used;    /* by allocations of the program */
+    uint64_t kept;    /* freed, and kept for the next allocation */
+    uint64_t highest; /* the largest value of `used` */
     struct pool *next;
 };
 
 static struct pool defaults[MAX_CARDS];
-static struct pool *present[MAX_CARDS]; /* NULL: the default */
+static struct pool *current[MAX_CARDS]; /* NULL: the default pool */
 static struct pool *others;
-
-/* As far as it is read: type, handles, location. */
-struct pool_properties {
-    int type, handles, location_type, location_id;
-};
 
 bool pool_take(struct pool *pool, uint64_t bytes) {
     uint64_t reused = bytes < pool->kept ? bytes : pool->kept;
     if (bytes > reused && !take_memory(pool->device, bytes - reused)) return false;
     pool->kept -= reused;
     pool->used += bytes;
-    if (pool->used > pool->most) pool->most = pool->used;
+    if (pool->used > pool->highest) pool->highest = pool->used;
     return true;
 }
 
-/* Until it has no more than `most`, or nothing that is not in use. */
+/* Gives memory back to the card until the pool has at most `most`, or keeps nothing unused. */
 static void trim(struct pool *pool, uint64_t most) {
     uint64_t reserved = pool->used + pool->kept;
     uint64_t excess = reserved > most ? reserved - most : 0;
@@ -56,8 +51,8 @@ static struct pool *default_pool(int device) {
     return pool;
 }
 
-static struct pool *present_pool(int device) {
-    return present[device] ? present[device] : default_pool(device);
+static struct pool *current_pool(int device) {
+    return current[device] ? current[device] : default_pool(device);
 }
 
 static bool is_known(const struct pool *pool) {
@@ -79,25 +74,25 @@ CALL(cuDeviceGetDefaultMemPool, struct pool **pool, int device) {
 CALL(cuDeviceGetMemPool, struct pool **pool, int device) {
     WITH_DEVICE(device);
     if (!pool) return INVALID_VALUE;
-    *pool = present_pool(device);
+    *pool = current_pool(device);
     return OK;
 }
 
 CALL(cuDeviceSetMemPool, int device, struct pool *pool) {
     WITH_DEVICE(device);
     if (!is_known(pool)) return INVALID_VALUE;
-    present[device] = pool;
+    current[device] = pool;
     return OK;
 }
 
 CALL(cuMemPoolCreate, struct pool **made, const struct pool_properties *properties) {
     WITH_DRIVER(driver);
-    if (!made || !properties || properties->location_type != 1) return INVALID_VALUE;
-    if (properties->location_id < 0 || properties->location_id >= driver->card_count)
-        return INVALID_DEVICE;
+    if (!made || !properties || properties->location.type != LOCATION_DEVICE) return INVALID_VALUE;
+    int device = properties->location.id;
+    if (device < 0 || device >= driver->card_count) return INVALID_DEVICE;
     struct pool *pool = calloc(1, sizeof *pool);
     if (!pool) return OUT_OF_MEMORY;
-    pool->device = properties->location_id;
+    pool->device = device;
     driver_lock();
     pool->next = others;
     others = pool;
@@ -111,11 +106,11 @@ CALL(cuMemPoolDestroy, struct pool *pool) {
     if (!is_known(pool) || pool->is_default) return INVALID_VALUE;
     driver_lock();
     for (int i = 0; i < MAX_CARDS; i++)
-        if (present[i] == pool) present[i] = NULL;
+        if (current[i] == pool) current[i] = NULL;
     pool->threshold = 0;
     trim(pool, 0);
     driver_unlock();
-    /* It stays until the process ends: memory may still be in it. */
+    /* The struct is not freed: allocations of the pool may still be in use. */
     return OK;
 }
 
@@ -123,8 +118,9 @@ CALL(cuMemPoolSetAttribute, struct pool *pool, int attribute, void *value) {
     WITH_DRIVER(driver);
     if (!is_known(pool) || !value) return INVALID_VALUE;
     if (attribute >= 1 && attribute <= 3) pool->reuse[attribute] = *(int *)value;
-    else if (attribute == RELEASE_THRESHOLD) pool->threshold = *(uint64_t *)value;
-    else if (attribute == RESERVED_MOST || attribute == USED_MOST) pool->most = pool->used;
+    else if (attribute == POOL_RELEASE_THRESHOLD) pool->threshold = *(uint64_t *)value;
+    else if (attribute == POOL_RESERVED_HIGHEST || attribute == POOL_USED_HIGHEST)
+        pool->highest = pool->used;
     else return INVALID_VALUE;
     return OK;
 }
@@ -136,17 +132,17 @@ CALL(cuMemPoolGetAttribute, struct pool *pool, int attribute, void *value) {
     case 1: case 2: case 3:
         *(int *)value = pool->reuse[attribute];
         return OK;
-    case RELEASE_THRESHOLD:
+    case POOL_RELEASE_THRESHOLD:
         *(uint64_t *)value = pool->threshold;
         return OK;
-    case RESERVED_NOW:
+    case POOL_RESERVED_NOW:
         *(uint64_t *)value = pool->used + pool->kept;
         return OK;
-    case USED_NOW:
+    case POOL_USED_NOW:
         *(uint64_t *)value = pool->used;
         return OK;
-    case RESERVED_MOST: case USED_MOST:
-        *(uint64_t *)value = pool->most;
+    case POOL_RESERVED_HIGHEST: case POOL_USED_HIGHEST:
+        *(uint64_t *)value = pool->highest;
         return OK;
     default:
         return INVALID_VALUE;
@@ -167,10 +163,10 @@ CALL(cuMemPoolSetAccess, struct pool *pool, const void *access, size_t count) {
     return is_known(pool) && (access || !count) ? OK : INVALID_VALUE;
 }
 
-CALL(cuMemPoolGetAccess, int *flags, struct pool *pool, const int *location) {
+CALL(cuMemPoolGetAccess, int *flags, struct pool *pool, const struct location *location) {
     WITH_DRIVER(driver);
     if (!is_known(pool) || !flags || !location) return INVALID_VALUE;
-    *flags = location[1] == pool->device ? 3 : 0; /* location: type, id */
+    *flags = location->id == pool->device ? 3 : 0; /* read and write, or none */
     return OK;
 }
 
@@ -185,7 +181,7 @@ ALSO(cuMemAllocFromPoolAsync_ptsz, cuMemAllocFromPoolAsync);
 
 CALL(cuMemAllocAsync, pointer_t *pointer, size_t size, struct stream *stream) {
     WITH_CONTEXT(context);
-    return cuMemAllocFromPoolAsync(pointer, size, present_pool(context->device), stream);
+    return cuMemAllocFromPoolAsync(pointer, size, current_pool(context->device), stream);
 }
 ALSO(cuMemAllocAsync_ptsz, cuMemAllocAsync);
 

@@ -1,5 +1,5 @@
-/* Memory pools. One keeps what is freed for its next allocation, up to its threshold: 0, unless the
- * program has set another. */
+/* Memory pools. A pool keeps freed memory for its next allocations, up to its release threshold,
+ * which is 0 unless the program has set another. */
 #ifndef SIMDRIVER_CUDA_POOLS_H
 #define SIMDRIVER_CUDA_POOLS_H
 
@@ -7,7 +7,7 @@
 
 struct pool;
 
-/* With the driver's lock held. */
+/* Count an allocation of the pool, and its end. With the driver's lock held. */
 bool pool_take(struct pool *pool, uint64_t bytes);
 void pool_give_back(struct pool *pool, uint64_t bytes);
 

@@ -2,12 +2,12 @@
 
 #include <stdlib.h>
 
-#include "../engine.h"
+#include "../../process/clock.h"
 #include "contexts.h"
 
 #define STREAM_MAGIC 0x5374726du
 #define EVENT_MAGIC 0x4576656eu
-#define LAST_SPECIAL 2 /* 0, 1 and 2 stand for default streams */
+#define LAST_SPECIAL 2 /* the handles 0, 1 and 2 mean default streams */
 
 struct stream {
     uint32_t magic;

@@ -12,7 +12,7 @@
 #define DEPTH 16
 
 struct thread {
-    int id; /* 0: free */
+    int id; /* 0: the entry is free */
     int depth;
     struct context *stack[DEPTH];
 };
@@ -33,7 +33,7 @@ static bool has_ended(int id) {
     return syscall(SYS_tgkill, getpid(), id, 0) < 0 && errno == ESRCH;
 }
 
-/* Into a new table, without those who have ended: twice as large if most have not. */
+/* Copies the table without the threads that have ended, into a larger one if most have not. */
 static bool make_room(void) {
     size_t alive = 0;
     for (size_t i = 0; i < capacity; i++) alive += table[i].id && !has_ended(table[i].id);
@@ -53,7 +53,7 @@ static bool make_room(void) {
     return true;
 }
 
-/* With the mutex held. */
+/* The calling thread's entry; NULL if there is none and none is needed. With the mutex held. */
 static struct thread *own(bool is_needed) {
     int id = (int)syscall(SYS_gettid);
     if (!capacity && !is_needed) return NULL;

@@ -1,4 +1,5 @@
-/* Addresses and memory apart from one another: reserve, create, map. */
+/* Virtual memory management: addresses are reserved, memory is created, and one is mapped to the
+ * other. */
 #define _GNU_SOURCE
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -8,22 +9,15 @@
 #include "allocations.h"
 
 #define GRANULARITY (2ull << 20)
-#define ON_A_DEVICE 1
 
-/* As far as it is read. */
-struct properties {
-    int type, handles, location_type, location_id;
-    void *security;
-    unsigned char flags[8];
-};
-
-/* Memory without an address. It is given back when it is released and mapped nowhere. */
+/* Memory without an address. It is given back when its handles are released and it is mapped
+ * nowhere. */
 struct physical {
     struct physical *next;
-    struct properties properties;
+    int device;
     size_t size;
     int fd;
-    int uses; /* handles and mappings */
+    int uses; /* the number of handles and mappings */
 };
 
 struct mapping {
@@ -48,13 +42,13 @@ static void drop(struct physical *physical) {
     struct physical **link = &physicals;
     while (*link != physical) link = &(*link)->next;
     *link = physical->next;
-    give_back_memory(physical->properties.location_id, physical->size);
+    give_back_memory(physical->device, physical->size);
     close(physical->fd);
     free(physical);
 }
 
-CALL(cuMemGetAllocationGranularity, size_t *granularity, const struct properties *properties,
-     int option) {
+CALL(cuMemGetAllocationGranularity, size_t *granularity,
+     const struct physical_properties *properties, int option) {
     WITH_DRIVER(driver);
     (void)option;
     if (!granularity || !properties) return INVALID_VALUE;
@@ -62,19 +56,19 @@ CALL(cuMemGetAllocationGranularity, size_t *granularity, const struct properties
     return OK;
 }
 
-CALL(cuMemCreate, struct physical **made, size_t size, const struct properties *properties,
+CALL(cuMemCreate, struct physical **made, size_t size, const struct physical_properties *properties,
      unsigned long long flags) {
     WITH_DRIVER(driver);
     if (!made || !properties || flags || !size || size % GRANULARITY) return INVALID_VALUE;
-    if (properties->location_type != ON_A_DEVICE) return NOT_SUPPORTED;
-    int device = properties->location_id;
+    if (properties->location.type != LOCATION_DEVICE) return NOT_SUPPORTED;
+    int device = properties->location.id;
     if (device < 0 || device >= driver->card_count) return INVALID_DEVICE;
     int problem = device_health(device);
     if (problem) return problem;
     struct physical *physical = calloc(1, sizeof *physical);
     if (!physical) return OUT_OF_MEMORY;
-    *physical = (struct physical){.properties = *properties, .size = size, .uses = 1};
-    /* The system call: its wrapper is newer than the oldest C library that we run on. */
+    *physical = (struct physical){.device = device, .size = size, .uses = 1};
+    /* As a system call: the function memfd_create is newer than glibc 2.17. */
     physical->fd = (int)syscall(SYS_memfd_create, "gpupool-device-memory", 1 /* close on exec */);
     if (physical->fd < 0 || ftruncate(physical->fd, (off_t)size)) goto failed;
     driver_lock();

@@ -1,43 +1,41 @@
-/* Which cards there are, and what each one is. */
+/* Which cards there are, and the fixed properties of each. */
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
 
 #include "session.h"
 
-static int give(device_t found, device_t *device) {
+static int return_handle(device_t found, device_t *device) {
     struct card *card;
-    if (!found) return NOT_FOUND;
+    if (!found) return NVML_NOT_FOUND;
     int result = find_card(found, &card);
-    if (result == OK) *device = found;
+    if (result == NVML_OK) *device = found;
     return result;
 }
 
-API int nvmlDeviceGetCount_v2(unsigned *count);
-API int nvmlDeviceGetCount_v2(unsigned *count) {
-    if (!session_node()) return UNINITIALIZED;
-    if (!count) return INVALID_ARGUMENT;
+CALL(nvmlDeviceGetCount_v2, unsigned *count) {
+    if (!session_node()) return NVML_UNINITIALIZED;
+    if (!count) return NVML_INVALID_ARGUMENT;
     *count = (unsigned)session_node()->visible_count;
-    return OK;
+    return NVML_OK;
 }
 ALSO(nvmlDeviceGetCount, nvmlDeviceGetCount_v2);
 
-API int nvmlDeviceGetHandleByIndex_v2(unsigned index, device_t *device);
-API int nvmlDeviceGetHandleByIndex_v2(unsigned index, device_t *device) {
-    if (!session_node()) return UNINITIALIZED;
-    if (!device || index >= (unsigned)session_node()->visible_count) return INVALID_ARGUMENT;
-    return give(device_at((int)index), device);
+CALL(nvmlDeviceGetHandleByIndex_v2, unsigned index, device_t *device) {
+    if (!session_node()) return NVML_UNINITIALIZED;
+    if (!device || index >= (unsigned)session_node()->visible_count) return NVML_INVALID_ARGUMENT;
+    return return_handle(device_at((int)index), device);
 }
 ALSO(nvmlDeviceGetHandleByIndex, nvmlDeviceGetHandleByIndex_v2);
 
 static int by_text(const char *text, device_t *device, const char *(*of)(const struct card *)) {
-    if (!session_node()) return UNINITIALIZED;
-    if (!text || !device) return INVALID_ARGUMENT;
+    if (!session_node()) return NVML_UNINITIALIZED;
+    if (!text || !device) return NVML_INVALID_ARGUMENT;
     struct node *node = session_node();
     for (int i = 0; i < node->visible_count; i++)
         if (strcasecmp(of(&node->state->cards[node->visible[i]]), text) == 0)
-            return give(device_at(i), device);
-    return NOT_FOUND;
+            return return_handle(device_at(i), device);
+    return NVML_NOT_FOUND;
 }
 
 static const char *uuid_of(const struct card *card) {
@@ -48,37 +46,34 @@ static const char *serial_of(const struct card *card) {
     return card->fixed.serial;
 }
 
-API int nvmlDeviceGetHandleByUUID(const char *uuid, device_t *device);
-API int nvmlDeviceGetHandleByUUID(const char *uuid, device_t *device) {
+CALL(nvmlDeviceGetHandleByUUID, const char *uuid, device_t *device) {
     return by_text(uuid, device, uuid_of);
 }
 
-API int nvmlDeviceGetHandleBySerial(const char *serial, device_t *device);
-API int nvmlDeviceGetHandleBySerial(const char *serial, device_t *device) {
+CALL(nvmlDeviceGetHandleBySerial, const char *serial, device_t *device) {
     return by_text(serial, device, serial_of);
 }
 
-API int nvmlDeviceGetHandleByPciBusId_v2(const char *text, device_t *device) {
+CALL(nvmlDeviceGetHandleByPciBusId_v2, const char *text, device_t *device) {
     unsigned domain = 0, bus, slot, function = 0;
-    if (!session_node()) return UNINITIALIZED;
-    if (!text || !device) return INVALID_ARGUMENT;
+    if (!session_node()) return NVML_UNINITIALIZED;
+    if (!text || !device) return NVML_INVALID_ARGUMENT;
     if (sscanf(text, "%x:%x:%x.%x", &domain, &bus, &slot, &function) < 3) {
         domain = 0;
-        if (sscanf(text, "%x:%x.%x", &bus, &slot, &function) < 2) return INVALID_ARGUMENT;
+        if (sscanf(text, "%x:%x.%x", &bus, &slot, &function) < 2) return NVML_INVALID_ARGUMENT;
     }
     struct node *node = session_node();
     for (int i = 0; i < node->visible_count; i++) {
         const struct card_fixed *fixed = &node->state->cards[node->visible[i]].fixed;
         if (fixed->pci_domain == domain && fixed->pci_bus == bus && fixed->pci_device == slot)
-            return give(device_at(i), device);
+            return return_handle(device_at(i), device);
     }
-    return NOT_FOUND;
+    return NVML_NOT_FOUND;
 }
 ALSO(nvmlDeviceGetHandleByPciBusId, nvmlDeviceGetHandleByPciBusId_v2);
 
 #define TEXT(function, expression)                                           \
-    API int function(device_t device, char *text, unsigned size);            \
-    API int function(device_t device, char *text, unsigned size) {           \
+    CALL(function, device_t device, char *text, unsigned size) {             \
         WITH_CARD(card, device);                                             \
         return copy_text(text, size, expression);                            \
     }
@@ -106,22 +101,20 @@ GETTER(nvmlDeviceGetMaxPcieLinkWidth, unsigned, card->fixed.pcie_width)
 GETTER(nvmlDeviceGetCurrPcieLinkWidth, unsigned, card->fixed.pcie_width)
 GETTER(nvmlDeviceGetPcieReplayCounter, unsigned, 0)
 
-API int nvmlDeviceGetCudaComputeCapability(device_t device, int *major, int *minor);
-API int nvmlDeviceGetCudaComputeCapability(device_t device, int *major, int *minor) {
+CALL(nvmlDeviceGetCudaComputeCapability, device_t device, int *major, int *minor) {
     WITH_CARD(card, device);
-    if (!major || !minor) return INVALID_ARGUMENT;
+    if (!major || !minor) return NVML_INVALID_ARGUMENT;
     *major = (int)card->fixed.compute_major;
     *minor = (int)card->fixed.compute_minor;
-    return OK;
+    return NVML_OK;
 }
 
-API int nvmlDeviceGetPcieThroughput(device_t device, unsigned counter, unsigned *value);
-API int nvmlDeviceGetPcieThroughput(device_t device, unsigned counter, unsigned *value) {
+CALL(nvmlDeviceGetPcieThroughput, device_t device, unsigned counter, unsigned *value) {
     WITH_CARD(card, device);
     (void)card;
-    if (!value || counter > 1) return INVALID_ARGUMENT;
+    if (!value || counter > 1) return NVML_INVALID_ARGUMENT;
     *value = 0;
-    return OK;
+    return NVML_OK;
 }
 
 void describe_pci(const struct card_fixed *fixed, struct pci_v3 *pci) {
@@ -137,43 +130,39 @@ void describe_pci(const struct card_fixed *fixed, struct pci_v3 *pci) {
              pci->device);
 }
 
-API int nvmlDeviceGetPciInfo_v3(device_t device, struct pci_v3 *pci);
-API int nvmlDeviceGetPciInfo_v3(device_t device, struct pci_v3 *pci) {
+CALL(nvmlDeviceGetPciInfo_v3, device_t device, struct pci_v3 *pci) {
     WITH_CARD(card, device);
-    if (!pci) return INVALID_ARGUMENT;
+    if (!pci) return NVML_INVALID_ARGUMENT;
     describe_pci(&card->fixed, pci);
-    return OK;
+    return NVML_OK;
 }
 
-API int nvmlDeviceGetPciInfo_v2(device_t device, struct pci_v2 *pci);
-API int nvmlDeviceGetPciInfo_v2(device_t device, struct pci_v2 *pci) {
+CALL(nvmlDeviceGetPciInfo_v2, device_t device, struct pci_v2 *pci) {
     struct pci_v3 new;
     WITH_CARD(card, device);
-    if (!pci) return INVALID_ARGUMENT;
+    if (!pci) return NVML_INVALID_ARGUMENT;
     describe_pci(&card->fixed, &new);
     *pci = (struct pci_v2){.domain = new.domain, .bus = new.bus, .device = new.device,
                            .device_id = new.device_id, .subsystem_id = new.subsystem_id};
     memcpy(pci->bus_id, new.legacy_bus_id, sizeof pci->bus_id);
-    return OK;
+    return NVML_OK;
 }
 
-API int nvmlDeviceGetPciInfo(device_t device, struct pci_v1 *pci);
-API int nvmlDeviceGetPciInfo(device_t device, struct pci_v1 *pci) {
+CALL(nvmlDeviceGetPciInfo, device_t device, struct pci_v1 *pci) {
     struct pci_v2 newer;
-    int result = pci ? nvmlDeviceGetPciInfo_v2(device, &newer) : INVALID_ARGUMENT;
-    if (result == OK) memcpy(pci, &newer, sizeof *pci);
+    int result = pci ? nvmlDeviceGetPciInfo_v2(device, &newer) : NVML_INVALID_ARGUMENT;
+    if (result == NVML_OK) memcpy(pci, &newer, sizeof *pci);
     return result;
 }
 
-API int nvmlDeviceGetPciInfoExt(device_t device, struct pci_ext *pci);
-API int nvmlDeviceGetPciInfoExt(device_t device, struct pci_ext *pci) {
+CALL(nvmlDeviceGetPciInfoExt, device_t device, struct pci_ext *pci) {
     struct pci_v3 plain;
     WITH_CARD(card, device);
-    if (!pci) return INVALID_ARGUMENT;
-    if (pci->version != VERSION_OF(struct pci_ext, 1)) return VERSION_MISMATCH;
+    if (!pci) return NVML_INVALID_ARGUMENT;
+    if (pci->version != VERSION_OF(struct pci_ext, 1)) return NVML_VERSION_MISMATCH;
     describe_pci(&card->fixed, &plain);
     *pci = (struct pci_ext){pci->version, plain.domain, plain.bus, plain.device, plain.device_id,
                             plain.subsystem_id, 3, 2, ""};
     memcpy(pci->bus_id, plain.bus_id, sizeof pci->bus_id);
-    return OK;
+    return NVML_OK;
 }

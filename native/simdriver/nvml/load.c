@@ -1,7 +1,8 @@
-/* Memory, time, power, heat: what changes while programs run. */
+/* What changes while programs run: memory, utilisation, power, temperature, clocks. */
 #include <string.h>
 #include <time.h>
 
+#include "../../process/clock.h"
 #include "../engine.h"
 #include "../slots.h"
 #include "session.h"
@@ -13,58 +14,53 @@ static uint64_t used_now(const struct card *card) {
     return used < card->fixed.memory_bytes ? used : card->fixed.memory_bytes;
 }
 
-API int nvmlDeviceGetMemoryInfo(device_t device, struct memory_v1 *memory);
-API int nvmlDeviceGetMemoryInfo(device_t device, struct memory_v1 *memory) {
+CALL(nvmlDeviceGetMemoryInfo, device_t device, struct memory_v1 *memory) {
     WITH_CARD(card, device);
-    if (!memory) return INVALID_ARGUMENT;
+    if (!memory) return NVML_INVALID_ARGUMENT;
     uint64_t used = used_now(card);
     *memory = (struct memory_v1){card->fixed.memory_bytes, card->fixed.memory_bytes - used, used};
-    return OK;
+    return NVML_OK;
 }
 
-API int nvmlDeviceGetMemoryInfo_v2(device_t device, struct memory_v2 *memory);
-API int nvmlDeviceGetMemoryInfo_v2(device_t device, struct memory_v2 *memory) {
+CALL(nvmlDeviceGetMemoryInfo_v2, device_t device, struct memory_v2 *memory) {
     WITH_CARD(card, device);
-    if (!memory) return INVALID_ARGUMENT;
-    if (memory->version != VERSION_OF(struct memory_v2, 2)) return VERSION_MISMATCH;
+    if (!memory) return NVML_INVALID_ARGUMENT;
+    if (memory->version != VERSION_OF(struct memory_v2, 2)) return NVML_VERSION_MISMATCH;
     uint64_t used = used_now(card);
     memory->total = card->fixed.memory_bytes;
     memory->reserved = 0;
     memory->free = card->fixed.memory_bytes - used;
     memory->used = used;
-    return OK;
+    return NVML_OK;
 }
 
-API int nvmlDeviceGetBAR1MemoryInfo(device_t device, struct memory_v1 *memory);
-API int nvmlDeviceGetBAR1MemoryInfo(device_t device, struct memory_v1 *memory) {
+CALL(nvmlDeviceGetBAR1MemoryInfo, device_t device, struct memory_v1 *memory) {
     WITH_CARD(card, device);
-    if (!memory) return INVALID_ARGUMENT;
+    if (!memory) return NVML_INVALID_ARGUMENT;
     uint64_t used = 2ull << 20;
     *memory = (struct memory_v1){card->fixed.bar1_bytes, card->fixed.bar1_bytes - used, used};
-    return OK;
+    return NVML_OK;
 }
 
-API int nvmlDeviceGetUtilizationRates(device_t device, struct utilization *rates);
-API int nvmlDeviceGetUtilizationRates(device_t device, struct utilization *rates) {
+CALL(nvmlDeviceGetUtilizationRates, device_t device, struct utilization *rates) {
     WITH_CARD(card, device);
-    if (!rates) return INVALID_ARGUMENT;
+    if (!rates) return NVML_INVALID_ARGUMENT;
     rates->gpu = card_percent(card);
     rates->memory = rates->gpu / 2;
-    return OK;
+    return NVML_OK;
 }
 
 static int idle_codec(device_t device, unsigned *percent, unsigned *period_us) {
     WITH_CARD(card, device);
     (void)card;
-    if (!percent || !period_us) return INVALID_ARGUMENT;
+    if (!percent || !period_us) return NVML_INVALID_ARGUMENT;
     *percent = 0;
     *period_us = 167000;
-    return OK;
+    return NVML_OK;
 }
 
 #define CODEC(function)                                                          \
-    API int function(device_t device, unsigned *percent, unsigned *period_us);   \
-    API int function(device_t device, unsigned *percent, unsigned *period_us) {  \
+    CALL(function, device_t device, unsigned *percent, unsigned *period_us) {    \
         return idle_codec(device, percent, period_us);                           \
     }
 CODEC(nvmlDeviceGetEncoderUtilization)
@@ -72,7 +68,7 @@ CODEC(nvmlDeviceGetDecoderUtilization)
 CODEC(nvmlDeviceGetJpgUtilization)
 CODEC(nvmlDeviceGetOfaUtilization)
 
-/* Between idle and busy, by load. */
+/* A value between that of an idle card and that of a busy one, in proportion to the load. */
 static unsigned by_load(const struct card *card, unsigned idle, unsigned busy) {
     return idle + (busy - idle) * card_percent(card) / 100;
 }
@@ -84,10 +80,11 @@ static unsigned power_mw(const struct card *card) {
 
 static unsigned celsius(const struct card *card) {
     unsigned set = atomic_load(&card->fault.temperature_c);
-    return set ? set : by_load(card, card->fixed.temperature_idle_c, card->fixed.temperature_busy_c);
+    if (set) return set;
+    return by_load(card, card->fixed.temperature_idle_c, card->fixed.temperature_busy_c);
 }
 
-/* Uptime at the present power: a real card counts, and nobody compares. */
+/* Not counted as a real card does: the time since boot at the present power. */
 static unsigned long long energy_mj(const struct card *card) {
     return now_ns() / 1000000 * power_mw(card) / 1000;
 }
@@ -95,78 +92,73 @@ static unsigned long long energy_mj(const struct card *card) {
 GETTER(nvmlDeviceGetPowerUsage, unsigned, power_mw(card))
 GETTER(nvmlDeviceGetTotalEnergyConsumption, unsigned long long, energy_mj(card))
 
-/* Cards with stacked memory, which is known by its wide bus, never leave P0. */
+/* Cards with stacked memory (HBM) always report P0. They are recognised by their wide memory
+ * bus. */
 static unsigned performance_state(const struct card *card) {
     return card_percent(card) || card->fixed.memory_bus_bits >= 4096 ? 0 : 8;
 }
 GETTER(nvmlDeviceGetPerformanceState, unsigned, performance_state(card))
 GETTER(nvmlDeviceGetPowerState, unsigned, performance_state(card))
 
-API int nvmlDeviceGetTemperature(device_t device, unsigned sensor, unsigned *value);
-API int nvmlDeviceGetTemperature(device_t device, unsigned sensor, unsigned *value) {
+CALL(nvmlDeviceGetTemperature, device_t device, unsigned sensor, unsigned *value) {
     WITH_CARD(card, device);
-    if (sensor != 0 || !value) return INVALID_ARGUMENT;
+    if (sensor != 0 || !value) return NVML_INVALID_ARGUMENT;
     *value = celsius(card);
-    return OK;
+    return NVML_OK;
 }
 
-API int nvmlDeviceGetTemperatureV(device_t device, struct temperature *value);
-API int nvmlDeviceGetTemperatureV(device_t device, struct temperature *value) {
+CALL(nvmlDeviceGetTemperatureV, device_t device, struct temperature *value) {
     WITH_CARD(card, device);
-    if (!value || value->sensor != 0) return INVALID_ARGUMENT;
-    if (value->version != VERSION_OF(struct temperature, 1)) return VERSION_MISMATCH;
+    if (!value || value->sensor != 0) return NVML_INVALID_ARGUMENT;
+    if (value->version != VERSION_OF(struct temperature, 1)) return NVML_VERSION_MISMATCH;
     value->celsius = (int)celsius(card);
-    return OK;
+    return NVML_OK;
 }
 
-API int nvmlDeviceGetTemperatureThreshold(device_t device, unsigned kind, unsigned *value);
-API int nvmlDeviceGetTemperatureThreshold(device_t device, unsigned kind, unsigned *value) {
+CALL(nvmlDeviceGetTemperatureThreshold, device_t device, unsigned kind, unsigned *value) {
     WITH_CARD(card, device);
-    if (!value) return INVALID_ARGUMENT;
+    if (!value) return NVML_INVALID_ARGUMENT;
     if (kind == 0) *value = card->fixed.temperature_shutdown_c;
     else if (kind == 1) *value = card->fixed.temperature_slowdown_c;
     else if (kind == 2 || kind == 3) *value = card->fixed.temperature_slowdown_c - 2;
-    else return NOT_SUPPORTED;
-    return OK;
+    else return NVML_NOT_SUPPORTED;
+    return NVML_OK;
 }
 
-API int nvmlDeviceGetFanSpeed(device_t device, unsigned *percent);
-API int nvmlDeviceGetFanSpeed(device_t device, unsigned *percent) {
+CALL(nvmlDeviceGetFanSpeed, device_t device, unsigned *percent) {
     WITH_CARD(card, device);
-    if (!card->fixed.has_fan) return NOT_SUPPORTED;
-    if (!percent) return INVALID_ARGUMENT;
+    if (!card->fixed.has_fan) return NVML_NOT_SUPPORTED;
+    if (!percent) return NVML_INVALID_ARGUMENT;
     *percent = by_load(card, 30, 80);
-    return OK;
+    return NVML_OK;
 }
 
 GETTER(nvmlDeviceGetNumFans, unsigned, card->fixed.has_fan)
 
-/* Clocks: 0 graphics, 1 SM, 2 memory, 3 video. */
+/* nvmlClockType_t: 0 graphics, 1 SM, 2 memory, 3 video. */
 static unsigned highest_mhz(const struct card *card, unsigned clock) {
     if (clock == 2) return card->fixed.clock_memory_mhz;
     return clock == 3 ? card->fixed.clock_video_mhz : card->fixed.clock_graphics_mhz;
 }
 
-static unsigned present_mhz(const struct card *card, unsigned clock) {
+static unsigned current_mhz(const struct card *card, unsigned clock) {
     return card_percent(card) || clock == 2 ? highest_mhz(card, clock) : card->fixed.clock_idle_mhz;
 }
 
 #define CLOCK(function, expression)                                          \
-    API int function(device_t device, unsigned clock, unsigned *mhz);        \
-    API int function(device_t device, unsigned clock, unsigned *mhz) {       \
+    CALL(function, device_t device, unsigned clock, unsigned *mhz) {         \
         WITH_CARD(card, device);                                             \
-        if (!mhz || clock > 3) return INVALID_ARGUMENT;                      \
+        if (!mhz || clock > 3) return NVML_INVALID_ARGUMENT;                      \
         *mhz = (expression);                                                 \
-        return OK;                                                           \
+        return NVML_OK;                                                           \
     }
-CLOCK(nvmlDeviceGetClockInfo, present_mhz(card, clock))
+CLOCK(nvmlDeviceGetClockInfo, current_mhz(card, clock))
 CLOCK(nvmlDeviceGetMaxClockInfo, highest_mhz(card, clock))
 CLOCK(nvmlDeviceGetApplicationsClock, highest_mhz(card, clock))
 CLOCK(nvmlDeviceGetDefaultApplicationsClock, highest_mhz(card, clock))
 CLOCK(nvmlDeviceGetMaxCustomerBoostClock, highest_mhz(card, clock))
 
-API int nvmlDeviceGetClock(device_t device, unsigned clock, unsigned which, unsigned *mhz);
-API int nvmlDeviceGetClock(device_t device, unsigned clock, unsigned which, unsigned *mhz) {
+CALL(nvmlDeviceGetClock, device_t device, unsigned clock, unsigned which, unsigned *mhz) {
     return which ? nvmlDeviceGetMaxClockInfo(device, clock, mhz)
                  : nvmlDeviceGetClockInfo(device, clock, mhz);
 }

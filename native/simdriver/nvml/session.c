@@ -6,18 +6,19 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../../process/at_fork.h"
+
 struct handle {
     int card;
 };
 
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static struct node node = {.fd = -1};
-static _Atomic int users;
+static _Atomic int users; /* calls of nvmlInit without their nvmlShutdown */
 static struct handle handles[MAX_CARDS];
 
-extern int __register_atfork(void (*)(void), void (*)(void), void (*)(void), void *);
-extern void *__dso_handle;
-
+/* The mutex is held during fork, so that the child does not inherit it locked by a thread that the
+ * child does not have. */
 static void before_fork(void) {
     pthread_mutex_lock(&mutex);
 }
@@ -31,9 +32,8 @@ static void in_child(void) {
     node_after_fork(&node);
 }
 
-/* pthread_atfork itself is an old symbol that new C libraries keep only for old programs. */
-__attribute__((constructor)) static void watch_forks(void) {
-    __register_atfork(before_fork, after_fork, in_child, __dso_handle);
+__attribute__((constructor)) static void register_fork_handlers(void) {
+    at_fork(before_fork, after_fork, in_child);
 }
 
 struct node *session_node(void) {
@@ -45,46 +45,43 @@ static int open_node(void) {
     case NODE_FOUND:
         break;
     case NODE_REFUSED:
-        return LIB_RM_VERSION_MISMATCH;
+        return NVML_LIB_RM_VERSION_MISMATCH;
     case NODE_MISSING:
     case NODE_HIDDEN:
-        return DRIVER_NOT_LOADED;
+        return NVML_DRIVER_NOT_LOADED;
     }
     for (int i = 0; i < node.visible_count; i++) handles[i].card = node.visible[i];
-    return OK;
+    return NVML_OK;
 }
 
-API int nvmlInitWithFlags(unsigned flags);
-API int nvmlInitWithFlags(unsigned flags) {
+CALL(nvmlInitWithFlags, unsigned flags) {
     (void)flags;
     pthread_mutex_lock(&mutex);
-    int result = atomic_load(&users) ? OK : open_node();
-    if (result == OK) atomic_fetch_add(&users, 1);
+    int result = atomic_load(&users) ? NVML_OK : open_node();
+    if (result == NVML_OK) atomic_fetch_add(&users, 1);
     pthread_mutex_unlock(&mutex);
     return result;
 }
 
-API int nvmlInit_v2(void);
-API int nvmlInit_v2(void) {
+CALL(nvmlInit_v2, void) {
     return nvmlInitWithFlags(0);
 }
 ALSO(nvmlInit, nvmlInit_v2);
 
-API int nvmlShutdown(void);
-API int nvmlShutdown(void) {
+CALL(nvmlShutdown, void) {
     pthread_mutex_lock(&mutex);
-    int result = atomic_load(&users) ? OK : UNINITIALIZED;
-    if (result == OK) atomic_fetch_sub(&users, 1);
+    int result = atomic_load(&users) ? NVML_OK : NVML_UNINITIALIZED;
+    if (result == NVML_OK) atomic_fetch_sub(&users, 1);
     pthread_mutex_unlock(&mutex);
     return result;
 }
 
 int find_card(device_t device, struct card **card) {
-    if (!session_node()) return UNINITIALIZED;
+    if (!session_node()) return NVML_UNINITIALIZED;
     int index = visible_index(device);
-    if (index < 0) return INVALID_ARGUMENT;
+    if (index < 0) return NVML_INVALID_ARGUMENT;
     *card = &node.state->cards[handles[index].card];
-    return atomic_load(&(*card)->fault.is_lost) ? GPU_IS_LOST : OK;
+    return atomic_load(&(*card)->fault.is_lost) ? NVML_GPU_IS_LOST : NVML_OK;
 }
 
 int card_index(const struct card *card) {
@@ -108,8 +105,8 @@ device_t device_of(const struct card *card) {
 }
 
 int copy_text(char *target, unsigned size, const char *text) {
-    if (!target) return INVALID_ARGUMENT;
-    if (strlen(text) >= size) return INSUFFICIENT_SIZE;
+    if (!target) return NVML_INVALID_ARGUMENT;
+    if (strlen(text) >= size) return NVML_INSUFFICIENT_SIZE;
     strcpy(target, text);
-    return OK;
+    return NVML_OK;
 }

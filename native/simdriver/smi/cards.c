@@ -20,14 +20,14 @@ static int find_listed(const char *list, device_t *cards, int *code) {
     for (char *item = strtok_r(copy, ", ", &rest); item && count < MAX_SHOWN;
          item = strtok_r(NULL, ", ", &rest)) {
         int result = find_one(item, &cards[count]);
-        if (result == GPU_IS_LOST) {
+        if (result == NVML_GPU_IS_LOST) {
             printf("Unable to determine the device handle for GPU %s: GPU is lost\n", item);
-            *code = GPU_IS_LOST;
+            *code = NVML_GPU_IS_LOST;
             return -1;
         }
-        if (result != OK) {
+        if (result != NVML_OK) {
             printf("No devices were found\n");
-            *code = NOT_FOUND;
+            *code = NVML_NOT_FOUND;
             return -1;
         }
         count++;
@@ -41,13 +41,13 @@ int cards_find(const char *list, device_t *cards, int *code) {
     nvml.nvmlDeviceGetCount_v2(&total);
     if (!total) {
         printf("No devices were found\n");
-        *code = NOT_FOUND;
+        *code = NVML_NOT_FOUND;
         return -1;
     }
     int count = 0;
     for (unsigned i = 0; i < total && count < MAX_SHOWN; i++) {
         int result = nvml.nvmlDeviceGetHandleByIndex_v2(i, &cards[count]);
-        if (result == OK) {
+        if (result == NVML_OK) {
             count++;
             continue;
         }
@@ -61,11 +61,12 @@ int cards_find(const char *list, device_t *cards, int *code) {
 int processes_find(device_t card, struct process_v2 *processes) {
     unsigned count = MAX_PROCESSES;
     int result = nvml.nvmlDeviceGetComputeRunningProcesses_v3(card, &count, processes);
-    return result == OK ? (int)count : 0;
+    return result == NVML_OK ? (int)count : 0;
 }
 
 void process_name(unsigned pid, char *name, unsigned size) {
-    if (nvml.nvmlSystemGetProcessName(pid, name, size) != OK) snprintf(name, size, "[Not Found]");
+    if (nvml.nvmlSystemGetProcessName(pid, name, size) != NVML_OK)
+        snprintf(name, size, "[Not Found]");
 }
 
 const char *name_of_compute_mode(device_t card) {

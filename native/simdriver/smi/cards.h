@@ -1,4 +1,4 @@
-/* The cards that a command is about, and their processes. */
+/* Finds the cards that a command is about, and their processes. */
 #ifndef SIMDRIVER_SMI_CARDS_H
 #define SIMDRIVER_SMI_CARDS_H
 
@@ -8,8 +8,8 @@
 #define MAX_PROCESSES 512
 #define MIB (1ull << 20)
 
-/* All cards, or those of a list of indexes, UUIDs and bus ids. Returns how many; -1: it has said
- * on stdout what is wrong, and *code is the program's exit code. */
+/* Finds all cards, or those of a list of indexes, UUIDs and bus ids. Returns how many. -1: an error
+ * was printed to stdout, and *code is the exit code of the program. */
 int cards_find(const char *list, device_t *cards, int *code);
 
 int processes_find(device_t card, struct process_v2 *processes);

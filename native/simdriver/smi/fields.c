@@ -8,7 +8,7 @@
 
 #define READ(function) static int function(device_t card, char *text, unsigned size)
 
-/* A field that is one number of the library. */
+/* A field whose value is one number that a function of NVML returns. */
 #define NUMBER(function, call, pattern, expression)             \
     READ(function) {                                            \
         unsigned value = 0;                                     \
@@ -51,7 +51,8 @@ NUMBER(minor, nvmlDeviceGetMinorNumber(card, &value), "%u", value)
 READ(timestamp) {
     time_t seconds = time(NULL);
     (void)card;
-    return strftime(text, size, "%Y/%m/%d %H:%M:%S.000", localtime(&seconds)) ? OK : MEMORY;
+    size_t length = strftime(text, size, "%Y/%m/%d %H:%M:%S.000", localtime(&seconds));
+    return length ? NVML_OK : NVML_MEMORY;
 }
 
 READ(driver_version) {
@@ -77,7 +78,7 @@ READ(compute_capability) {
 READ(compute_mode) {
     const char *mode = name_of_compute_mode(card);
     snprintf(text, size, "%s", strcmp(mode, "E. Process") == 0 ? "Exclusive_Process" : mode);
-    return OK;
+    return NVML_OK;
 }
 
 #define MEMORY_FIELD(function, part)                                                    \
@@ -218,9 +219,9 @@ const struct field *field_by_name(const char *wanted) {
 
 void field_text(const struct field *field, device_t card, int has_unit, char *text, unsigned size) {
     int result = field->read(card, text, size);
-    if (result == NOT_SUPPORTED) snprintf(text, size, "[N/A]");
-    else if (result == GPU_IS_LOST) snprintf(text, size, "[GPU is lost]");
-    else if (result != OK) snprintf(text, size, "[Unknown Error]");
+    if (result == NVML_NOT_SUPPORTED) snprintf(text, size, "[N/A]");
+    else if (result == NVML_GPU_IS_LOST) snprintf(text, size, "[GPU is lost]");
+    else if (result != NVML_OK) snprintf(text, size, "[Unknown Error]");
     else if (has_unit && field->unit) {
         size_t length = strlen(text);
         snprintf(text + length, size - length, " %s", field->unit);

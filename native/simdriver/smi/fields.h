@@ -1,4 +1,5 @@
-/* What can be asked about one card: name, unit, and how to find it. */
+/* The fields of a card that can be queried: name, unit of measurement, and how to read the
+ * value. */
 #ifndef SIMDRIVER_SMI_FIELDS_H
 #define SIMDRIVER_SMI_FIELDS_H
 
@@ -10,10 +11,10 @@ struct field {
     int (*read)(device_t card, char *text, unsigned size);
 };
 
-/* NULL: there is none of that name. */
+/* NULL: there is no field with this name. */
 const struct field *field_by_name(const char *name);
 
-/* As nvidia-smi writes it: the value, or why there is none. */
+/* Writes the value as nvidia-smi does, or a reason in brackets if there is none. */
 void field_text(const struct field *field, device_t card, int has_unit, char *text, unsigned size);
 
 #endif

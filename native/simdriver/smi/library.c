@@ -7,7 +7,7 @@
 struct library nvml;
 
 static int not_supported(void) {
-    return NOT_SUPPORTED;
+    return NVML_NOT_SUPPORTED;
 }
 
 static void *find(void *handle, const char *name) {
@@ -17,7 +17,7 @@ static void *find(void *handle, const char *name) {
 
 int library_open(void) {
     void *handle = dlopen("libnvidia-ml.so.1", RTLD_NOW);
-    if (!handle) return LIBRARY_NOT_FOUND;
+    if (!handle) return NVML_LIBRARY_NOT_FOUND;
 #define X(name, parameters) nvml.name = (int (*) parameters)(uintptr_t)find(handle, #name);
     FUNCTIONS
 #undef X

@@ -1,12 +1,11 @@
-/* libnvidia-ml.so.1, found as every other client finds it: at run time, by name. */
+/* libnvidia-ml.so.1, opened at run time by its name, as other clients open it. So this nvidia-smi
+ * shows what the limiter or a real driver returns, too. */
 #ifndef SIMDRIVER_SMI_LIBRARY_H
 #define SIMDRIVER_SMI_LIBRARY_H
 
 #include <stdbool.h>
 
-#include "../nvml/nvml.h"
-
-#define LIBRARY_NOT_FOUND 12
+#include "../../interface/nvml.h"
 
 #define DEVICE_NUMBER(name) X(name, (device_t, unsigned *))
 #define DEVICE_TEXT(name) X(name, (device_t, char *, unsigned))
@@ -65,10 +64,10 @@ struct library {
     const char *(*nvmlErrorString)(int);
 };
 
-/* Every function can be called: one that the library does not have says "not supported". */
+/* No member is NULL: a function that the library does not have returns "not supported". */
 extern struct library nvml;
 
-/* OK, LIBRARY_NOT_FOUND, or what nvmlInit said. */
+/* NVML_OK, NVML_LIBRARY_NOT_FOUND, or the error of nvmlInit. */
 int library_open(void);
 
 #endif

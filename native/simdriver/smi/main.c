@@ -1,4 +1,4 @@
-/* nvidia-smi, for machines that have none: the parts that people and scripts use most. */
+/* An nvidia-smi for machines that have none, with the options that are used most. */
 #include <stdio.h>
 #include <string.h>
 
@@ -55,7 +55,7 @@ static int parse(struct command *command, char **arguments) {
 }
 
 static int explain(int result) {
-    if (result == LIBRARY_NOT_FOUND)
+    if (result == NVML_LIBRARY_NOT_FOUND)
         printf("NVIDIA-SMI couldn't find libnvidia-ml.so library in your system.\n");
     else if (result == NO_DRIVER)
         printf("NVIDIA-SMI has failed because it couldn't communicate with the NVIDIA driver.\n");
@@ -86,7 +86,7 @@ int main(int count, char **arguments) {
         return 0;
     }
     result = library_open();
-    if (result != OK) return explain(result);
+    if (result != NVML_OK) return explain(result);
     if (command.cards || command.processes) return query(&command);
     if (command.is_list) return show_list(command.id);
     return command.is_report ? show_report(command.id) : show_screen(command.id);

@@ -1,4 +1,4 @@
-/* Tables for programs: --query-gpu, --query-compute-apps. */
+/* --query-gpu and --query-compute-apps: tables that scripts read. */
 #include <stdio.h>
 #include <string.h>
 
@@ -53,7 +53,7 @@ int query_cards(const char *wanted, struct format format, const char *list) {
     return code;
 }
 
-/* What can be asked about a process: of its card, or of itself. */
+/* Writes a field of a process, or of its card. Returns 0 if there is no field with this name. */
 static int process_field(const char *name, device_t card, const struct process_v2 *process,
                          struct format format, char *text, unsigned size) {
     static const char *const OF_CARD[] = {"timestamp", "gpu_name", "gpu_bus_id", "gpu_serial",

@@ -1,4 +1,4 @@
-/* For people: the list of cards, and all about each. */
+/* -L and -q: the list of cards, and all fields of each card for people to read. */
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
@@ -90,8 +90,8 @@ static void print_processes(device_t card) {
     }
 }
 
-/* Reasons stand without brackets here. */
-static const char *bare(char *text) {
+/* Removes the brackets around a reason: this report prints reasons without them. */
+static const char *without_brackets(char *text) {
     size_t length = strlen(text);
     if (text[0] != '[') return text;
     text[length - 1] = 0;
@@ -128,7 +128,7 @@ int show_report(const char *list) {
             const struct line *line = &LINES[i];
             if (line->field)
                 field_text(field_by_name(line->field), cards[card], 1, text, sizeof text);
-            print_line(line->indent, line->label, line->field ? bare(text) : NULL);
+            print_line(line->indent, line->label, line->field ? without_brackets(text) : NULL);
         }
         print_processes(cards[card]);
         printf("\n");

@@ -1,4 +1,4 @@
-/* The screen that appears without arguments. */
+/* The table that nvidia-smi prints without arguments. */
 #include "screen.h"
 
 #include <stdio.h>
@@ -17,7 +17,7 @@ static void print_header(void) {
     time_t seconds = time(NULL);
     strftime(now, sizeof now, "%a %b %e %H:%M:%S %Y", localtime(&seconds));
     nvml.nvmlSystemGetDriverVersion(driver, sizeof driver);
-    if (nvml.nvmlSystemGetCudaDriverVersion_v2(&version) == OK)
+    if (nvml.nvmlSystemGetCudaDriverVersion_v2(&version) == NVML_OK)
         snprintf(cuda, sizeof cuda, "%d.%d", version / 1000, version % 1000 / 10);
     printf("%s       \n+" WIDE "+\n", now);
     printf("| NVIDIA-SMI %-22s Driver Version: %-14s CUDA Version: %-8s |\n", driver, driver, cuda);
@@ -42,7 +42,7 @@ static void print_first_row(device_t card) {
     nvml.nvmlDeviceGetPersistenceMode(card, &persistence);
     nvml.nvmlDeviceGetDisplayActive(card, &display);
     nvml.nvmlDeviceGetPciInfo_v3(card, &pci);
-    if (nvml.nvmlDeviceGetTotalEccErrors(card, 1, 0, &count) == OK)
+    if (nvml.nvmlDeviceGetTotalEccErrors(card, 1, 0, &count) == NVML_OK)
         snprintf(errors, sizeof errors, "%llu", count);
     printf("| %3u  %-25.25s %7s  | %18s %3s | %20s |\n", index, name, persistence ? "On" : "Off",
            pci.bus_id, display ? "On" : "Off", errors);
@@ -53,7 +53,7 @@ static void print_second_row(device_t card) {
     unsigned percent, celsius = 0, state = 0, power = 0, limit = 0;
     struct memory_v2 memory = {.version = VERSION_OF(struct memory_v2, 2)};
     struct utilization rates = {0, 0};
-    if (nvml.nvmlDeviceGetFanSpeed(card, &percent) == OK)
+    if (nvml.nvmlDeviceGetFanSpeed(card, &percent) == NVML_OK)
         snprintf(fan, sizeof fan, "%u%%", percent);
     nvml.nvmlDeviceGetTemperature(card, 0, &celsius);
     nvml.nvmlDeviceGetPerformanceState(card, &state);
@@ -71,14 +71,15 @@ static void print_second_row(device_t card) {
 static void print_card(device_t card) {
     unsigned now = 0, pending = 0;
     const char *mig = "N/A";
-    if (nvml.nvmlDeviceGetMigMode(card, &now, &pending) == OK) mig = now ? "Enabled" : "Disabled";
+    if (nvml.nvmlDeviceGetMigMode(card, &now, &pending) == NVML_OK)
+        mig = now ? "Enabled" : "Disabled";
     print_first_row(card);
     print_second_row(card);
     printf("|                                         |                        | %20s |\n" RULER,
            mig);
 }
 
-/* The end of a long name says more than its beginning. */
+/* Cuts the beginning of a long path: its end is the name of the program. */
 static void shorten(char *name, size_t size) {
     size_t length = strlen(name);
     if (length <= size) return;

@@ -1,4 +1,5 @@
-/* The ways to look at cards. Each returns the program's exit code; `list` is what --id says. */
+/* The commands of nvidia-smi. Each returns the exit code of the program; `list` is the value of
+ * --id. */
 #ifndef SIMDRIVER_SMI_SCREEN_H
 #define SIMDRIVER_SMI_SCREEN_H
 

@@ -17,13 +17,13 @@ MAGIC = b"GPUPLIM\0"
 VERSION = 1
 MAX_CARDS = 16
 MAX_SLOTS = 512
-UNIT = 512
-UNIT_BITS = 34
+GRANULE = 512  # bytes
+GRANULE_BITS = 34
 
 
 class Account(ctypes.Structure):
     _fields_ = (
-        ("units", c_uint64 * 2),
+        ("granules", c_uint64 * 2),
         ("committed", c_uint32),
         ("seen", c_uint32),
         ("has_context", c_uint32),
@@ -119,9 +119,9 @@ def _card_use(region: Region, number: int) -> CardUse:
     processes = []
     for slot in region.slots[: min(region.slots_seen, MAX_SLOTS)]:
         account = slot.accounts[number]
-        used = account.units[account.committed % 2] * UNIT
+        used = account.granules[account.committed % 2] * GRANULE
         if slot.pid and (used or account.has_context):
             name = slot.name.decode(errors="replace")
             processes.append(ProcessUse(slot.pid, name, used))
-    units = card.word >> (64 - UNIT_BITS)
-    return CardUse(card.uuid.decode(errors="replace"), units * UNIT, tuple(processes))
+    granules = card.word >> (64 - GRANULE_BITS)
+    return CardUse(card.uuid.decode(errors="replace"), granules * GRANULE, tuple(processes))

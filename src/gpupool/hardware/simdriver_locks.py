@@ -1,6 +1,6 @@
 """Locks on a state file, and what they tell: which processes live, and their pids.
 
-The reasons are in native/simdriver/slots.h, which does the same for the libraries. Linux.
+The reasons are in native/process/byte_lock.h, which does the same for the libraries. Linux.
 """
 
 import contextlib

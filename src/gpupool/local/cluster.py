@@ -1,6 +1,6 @@
 """A local cluster of gpupool: a localkube cluster with GPU nodes, node pools and our programs.
 
-Everything comes in through the doors of `localkube.assembly.Extension`; nothing here reaches into
+Everything comes in through `localkube.assembly.Extension`; nothing here reaches into
 the API server or the nodes.
 """
 
@@ -27,7 +27,7 @@ from gpupool.hardware.simulated import SimulatedDriver
 from gpupool.local import node_pool, pool_autoscaler
 from gpupool.local.config import agents
 from gpupool.local.config.nodepools import nodepool_crd, nodepool_object
-from gpupool.local.config.nodes import Versions, cluster_nodes
+from gpupool.local.config.nodes import cluster_nodes
 from gpupool.local.config.settings import LocalSettings
 from gpupool.local.images import known_images
 from gpupool.local.names import NAMES
@@ -40,9 +40,7 @@ from kubeclient.kubeletapi.messages import Mount
 from kubeclient.lease import Candidacy
 from kubeclient.names import DEFAULT_SCHEDULER_NAME
 from kubeclient.resources import CRDS, DAEMON_SETS, SERVICE_ACCOUNTS
-from localkube import __version__ as LOCALKUBE_VERSION
 from localkube import assembly
-from localkube.apiserver.discovery import KUBERNETES_VERSION
 from localkube.apiserver.request import User
 from localkube.apiserver.security.identities import (
     AUTHENTICATED,
@@ -75,7 +73,6 @@ _CANDIDACY = Candidacy(
     frozenset({DEFAULT_SCHEDULER_NAME, SCHEDULER_NAME}),
     goes_first=True,  # admission lets nobody else write allocations here
 )
-_VERSIONS = Versions(KUBERNETES_VERSION, f"localkube://{LOCALKUBE_VERSION}")
 
 
 async def run_cluster(
@@ -121,8 +118,8 @@ class GpuCluster:
             packages=(Path(gpupool.__file__).resolve().parent,),
             hosted={agents.IMAGE: self._run_agent},
             controllers=(
-                node_pool.controller(spec, _VERSIONS, settings.quotas),
-                pool_autoscaler.controller(spec, _VERSIONS),
+                node_pool.controller(spec, settings.quotas),
+                pool_autoscaler.controller(spec),
             ),
             roles=role_objects(),
             set_up=self._set_up,
@@ -192,7 +189,7 @@ def _real_driver() -> Driver:
 async def _apply_agents(kube: Kube, settings: LocalSettings) -> None:
     """On every node with cards; this machine's own cards are those of one node."""
     spec = settings.spec
-    planned = cluster_nodes(spec.pools, network=spec.network, versions=_VERSIONS)
+    planned = cluster_nodes(spec.pools, network=spec.network)
     real = settings.real_gpus
     nodes = agents.first_with_cards(spec, planned) if real else agents.with_cards(spec)
     with contextlib.suppress(AlreadyExists):

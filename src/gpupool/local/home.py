@@ -201,7 +201,7 @@ def _found(error: OSError) -> str:
 def make_private(path: Path) -> None:
     """The directory is there afterwards, and nobody else can look or write into it."""
     try:
-        data_directory.prepare(path)
+        data_directory.make_data_directory(path)
     except data_directory.DataDirectoryError as error:
         raise CannotUse(f"{error} Use --data-dir.") from error
 

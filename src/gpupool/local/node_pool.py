@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from gpupool.contract import names
 from gpupool.contract.node_pools import NODE_POOLS
 from gpupool.local.config.nodepools import ACTIVE, INITIALIZING, pool_of
-from gpupool.local.config.nodes import NetworkFull, Versions, new_nodes, taken_by
+from gpupool.local.config.nodes import NetworkFull, new_nodes, taken_by
 from gpupool.local.config.quotas import exceeded_nodes
 from gpupool.local.config.spec import ClusterSpec, PoolSpec, Quotas
 from gpupool.local.drain import drained
@@ -22,12 +22,12 @@ _LOOK_AGAIN_S = 1.0
 _BY_POOL, _BY_NODE = "pool", "node"
 
 
-def controller(spec: ClusterSpec, versions: Versions, quotas: Callable[[], Quotas]) -> Controller:
+def controller(spec: ClusterSpec, quotas: Callable[[], Quotas]) -> Controller:
     async def reconcile(key: Key, context: Context) -> float | None:
         nodepool = context.of(NODE_POOLS).get(key[1])
         if nodepool is None:
             return None
-        return await _Pool(nodepool, context, spec, versions, quotas()).step()
+        return await _Pool(nodepool, context, spec, quotas()).step()
 
     return Controller(
         "nodepool-controller",
@@ -60,13 +60,10 @@ def is_ready(node: Obj) -> bool:
 class _Pool:
     """One look at one pool."""
 
-    def __init__(
-        self, nodepool: Obj, context: Context, spec: ClusterSpec, versions: Versions, quotas: Quotas
-    ) -> None:
+    def __init__(self, nodepool: Obj, context: Context, spec: ClusterSpec, quotas: Quotas) -> None:
         self.nodepool = nodepool
         self.context = context
         self.spec = spec
-        self.versions = versions
         self.quotas = quotas
         self.name: str = nodepool["metadata"]["name"]
         self.nodes = context.of(NODES).by(_BY_POOL, self.name)
@@ -102,7 +99,6 @@ class _Pool:
                 missing,
                 network=self.spec.network,
                 taken=taken_by(everywhere),
-                versions=self.versions,
             )
         except NetworkFull as error:
             return str(error)

@@ -18,7 +18,7 @@ from gpupool.engine.decide import Placement, decide
 from gpupool.engine.policies import DEFAULT, POLICIES
 from gpupool.engine.policies.mix import Mix
 from gpupool.local.config.nodepools import pool_of
-from gpupool.local.config.nodes import Taken, Versions, new_nodes
+from gpupool.local.config.nodes import Taken, new_nodes
 from gpupool.local.config.spec import ClusterSpec, PoolSpec
 from gpupool.local.drain import must_go
 from gpupool.local.node_pool import pool_name
@@ -39,9 +39,9 @@ _POLICY = POLICIES[DEFAULT](Mix())
 _BY_NODE, _BY_POOL, _WAITING = "node", "pool", "waiting"
 
 
-def controller(spec: ClusterSpec, versions: Versions) -> Controller:
+def controller(spec: ClusterSpec) -> Controller:
     idle_since: dict[str, datetime.datetime] = {}
-    fleet = _Fleet(spec, versions)
+    fleet = _Fleet(spec)
 
     async def reconcile(key: Key, context: Context) -> float | None:
         nodepool = context.of(NODE_POOLS).get(key[1])
@@ -120,12 +120,10 @@ def _nodes(pool: PoolSpec, context: Context) -> list[Obj]:
 @dataclass(frozen=True, slots=True)
 class _Fleet:
     spec: ClusterSpec
-    versions: Versions
 
     def empty_node(self, pool: PoolSpec) -> Node:
         """What one more node of the pool would be."""
-        network, versions = self.spec.network, self.versions
-        return node_of(new_nodes(pool, 1, network=network, taken=Taken(), versions=versions)[0])
+        return node_of(new_nodes(pool, 1, network=self.spec.network, taken=Taken())[0])
 
     def room(self, context: Context) -> Cluster:
         """The nodes of all elastic pools, also those that are asked for and not there yet: a pod

@@ -22,6 +22,7 @@ from gpupool.local.prepare import REAL_GPUS, SIMULATED_GPUS, Prepared, fingerpri
 from gpupool.local.reports import Failed, Listener, Ready, Step
 from kubeclient.errors import Refused
 from localkube.apiserver.security.certificates import CertificateError
+from localkube.apiserver.server import tune_garbage_collector
 from localkube.apiserver.store.disk import StoreDamaged
 from localkube.data_directory import AlreadyRunning, DataDirectoryError, Lock, restrict_umask
 
@@ -101,6 +102,7 @@ async def _run(
                 "gpus": REAL_GPUS if settings.real_gpus else SIMULATED_GPUS,
             }
         )
+        tune_garbage_collector()
         log.info("cluster is ready", extra={"cluster": settings.name, "port": running.port})
         tell(Ready(running.port))
 

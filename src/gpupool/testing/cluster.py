@@ -21,7 +21,7 @@ import yaml
 
 from gpupool.local.pool_readiness import pools_when_ready
 from gpupool.testing.server import ClusterFailed, Server, start_server
-from localkube.data_directory import prepare
+from localkube.data_directory import make_data_directory
 
 _NAME = "test"
 _NODES_LIMIT_S = 60.0
@@ -103,7 +103,7 @@ class Cluster:
         """Start the server and wait for its nodes; after `stop` or `kill` with everything that
         was in it. Raises ClusterFailed; a first start that fails leaves nothing behind."""
         first = not self.port
-        prepare(self._home)
+        make_data_directory(self._home)
         self._keep.unlink(missing_ok=True)
         try:
             self._server = start_server(self._home, self.log, self._arguments())

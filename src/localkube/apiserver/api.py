@@ -9,7 +9,6 @@ from typing import Protocol
 
 from kubeclient.objects import Obj
 from localkube.apiserver.admission.chain import Admission
-from localkube.apiserver.allocation import ServiceAddresses
 from localkube.apiserver.custom import CustomKinds
 from localkube.apiserver.discovery import Discovery
 from localkube.apiserver.kinds import Kind, Kinds
@@ -21,6 +20,7 @@ from localkube.apiserver.security.authentication import Authenticator
 from localkube.apiserver.security.in_flight import InFlight
 from localkube.apiserver.security.rbac import Authorizer
 from localkube.apiserver.security.service_account_tokens import ServiceAccountTokens
+from localkube.apiserver.service_addresses import ServiceAddresses
 from localkube.apiserver.store.store import Store
 from localkube.node_streams import NodeStreams
 

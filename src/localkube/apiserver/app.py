@@ -1,7 +1,9 @@
-"""The main flow of a request: who is it, what is it about, may they, do it.
+"""The main flow of a request: find its target, authorise its user, and call the verb's handler.
 
-`App.handle` is what the HTTP layer and the in-process transport call. It never raises: a refusal
-is an answer, and a bug is a 500 with one line in the log.
+`App.handle` is called by the front door (front.py), which has authenticated the user, and by the
+in-process transport, which brings the user along. A refusal (ApiError) and a store that cannot be
+written become answers here. Any other exception is a bug and is raised: the HTTP layer logs it and
+answers with a 500 (http/protocol.py), and a caller inside the process sees the exception itself.
 """
 
 import logging

@@ -16,8 +16,8 @@ from kubeclient.resources import (
     SERVICES,
     Resource,
 )
-from localkube.apiserver.allocation import KUBERNETES_IP
 from localkube.apiserver.security.bootstrap_roles import bootstrap_objects
+from localkube.apiserver.service_addresses import KUBERNETES_IP
 
 SYSTEM_NAMESPACES = ("default", "kube-system", "kube-public", "kube-node-lease")
 _AUTOUPDATE = "rbac.authorization.kubernetes.io/autoupdate"

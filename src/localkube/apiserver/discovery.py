@@ -19,11 +19,10 @@ from itertools import groupby
 import orjson
 
 from kubeclient.objects import Obj
+from localkube.about import KUBERNETES_VERSION
 from localkube.apiserver import status
 from localkube.apiserver.kinds import Kind, Kinds, Subresource
 from localkube.apiserver.request import Answer
-
-KUBERNETES_VERSION = "v1.35.8"
 
 _AGGREGATED = "application/json;g=apidiscovery.k8s.io;v={version};as=APIGroupDiscoveryList"
 _MEDIA_TYPES = ("application/json", "application/yaml", "application/vnd.kubernetes.protobuf")

@@ -55,7 +55,7 @@ class Front:
             raise
 
     def _held(self, request: Request, reply: Stream | Upgrade) -> Reply:
-        """A stream takes a place for as long as it lasts."""
+        """A stream holds one of the limited places until it ends."""
         assert request.user is not None
         in_flight, user = self._api.in_flight, request.user.name
         if isinstance(reply, Upgrade):

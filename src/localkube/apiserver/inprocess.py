@@ -13,7 +13,9 @@ from localkube.apiserver.request import Answer, Handler, Reply, Request, Stream,
 
 class InProcess:
     def __init__(self, handle: Handler, user: User, manager: str = "") -> None:
-        """`manager`: owns the fields that it writes; without one, nobody is noted for them."""
+        """`manager`: noted in managedFields as owner of what it writes; without one, nobody is
+        noted.
+        """
         self._handle = handle
         self._user = user
         self._manager = manager

@@ -1,6 +1,6 @@
 """Everything that is no resource: discovery, OpenAPI, version, health, metrics."""
 
-from localkube.apiserver import status
+from localkube.apiserver import metrics, status
 from localkube.apiserver.api import Api
 from localkube.apiserver.request import Answer, Request, User
 from localkube.apiserver.routing import NotApi
@@ -27,7 +27,7 @@ def _page(api: Api, request: Request, path: str) -> Answer | None:
     if path.startswith("/openapi/"):
         return api.openapi.answer(path, request) or _NO_DOCUMENT
     if path == "/metrics":
-        return Answer(200, api.metrics.text(), "text/plain; version=0.0.4; charset=utf-8")
+        return Answer(200, api.metrics.text(), metrics.CONTENT_TYPE)
     return api.discovery.answer(path, request.headers)
 
 

@@ -30,7 +30,7 @@ class NotApi(NamedTuple):
 
 
 class NoResource(NamedTuple):
-    """A known group version without such a resource. Only who may use it learns that."""
+    """A known group version without such a resource. Only a user who may use it gets the 404."""
 
     group: str
     resource: str
@@ -62,7 +62,7 @@ def route(path: str, kinds: Kinds) -> Target | NotApi | NoResource:
 
 
 def _segment(part: str) -> str:
-    """What a client has quoted, unless it would lead elsewhere."""
+    """A part of the path, percent-decoded; refused if it is . or .. or contains / or %."""
     text = unquote(part)
     problems = [f"may not be '{text}'"] if text in (".", "..") else []
     problems += [f"may not contain '{mark}'" for mark in "/%" if mark in text]

@@ -15,7 +15,6 @@ from localkube.apiserver.admission.quota import QuotaLedger
 from localkube.apiserver.admission.view import StoreView
 from localkube.apiserver.admission.webhook_client import WebhookClient
 from localkube.apiserver.admission.webhooks import Webhooks
-from localkube.apiserver.allocation import ServiceAddresses
 from localkube.apiserver.api import Api, Nodes, Stored
 from localkube.apiserver.app import App
 from localkube.apiserver.custom import CustomKinds
@@ -24,11 +23,10 @@ from localkube.apiserver.discovery import Discovery
 from localkube.apiserver.front import Front
 from localkube.apiserver.http.server import Server, serve
 from localkube.apiserver.inprocess import InProcess
-from localkube.apiserver.kinds import Kind, Kinds
-from localkube.apiserver.kinds_builtin import builtin_kinds
+from localkube.apiserver.kinds import Kind, Kinds, builtin_kinds
 from localkube.apiserver.metrics import Metrics
 from localkube.apiserver.openapi import OpenApi
-from localkube.apiserver.request import User
+from localkube.apiserver.request import Handler, User
 from localkube.apiserver.schema.check import conform
 from localkube.apiserver.schema.load import schema_of
 from localkube.apiserver.security.audit import AuditLog
@@ -41,6 +39,7 @@ from localkube.apiserver.security.rbac import GROUP as RBAC
 from localkube.apiserver.security.rbac import Authorizer
 from localkube.apiserver.security.service_account_tokens import ServiceAccountTokens
 from localkube.apiserver.security.tokens import StaticTokens
+from localkube.apiserver.service_addresses import ServiceAddresses
 from localkube.apiserver.store.store import Store
 from localkube.apiserver.store.watch_log import DELETED, Event
 from localkube.apiserver.upkeep import Upkeep
@@ -59,38 +58,47 @@ class ApiServer:
 
     def client(self, user: User) -> Kube:
         """A client inside the process, with that user's rights."""
-        return Kube(InProcess(self.app.handle, user))
+        return Kube(InProcess(self._counted(self.app.handle), user))
 
     async def listen(self, port: int) -> Server:
         """Starts writing and answering; raises OSError when the port is taken."""
         return await serve(
-            self.front.handle,
+            self._counted(self.front.handle),
             port=port,
             ssl_context=server_context(self.certificates),
             limits=Limits().wire,
         )
 
     async def bootstrap(self, port: int, roles: Iterable[Obj] = ()) -> None:
-        itself = Kube(InProcess(self.app.handle, ADMIN, manager="kube-apiserver"))
+        itself = Kube(InProcess(self._counted(self.app.handle), ADMIN, manager="kube-apiserver"))
         await bootstrap.bootstrap(itself, port, roles)
-        # What is there now stays; the collector need not look at it ever again. And it may wait
-        # longer: almost everything a request makes is gone when it is answered.
-        gc.collect()
-        gc.freeze()
-        gc.set_threshold(50_000, 20, 1000)
+
+    def _counted(self, handle: Handler) -> Handler:
+        return self.api.metrics.counted(handle)
 
     async def keep_records(self) -> None:
-        """Until cancelled."""
+        """Writes quota usage, aggregated roles and the audit log, until cancelled."""
         await self._upkeep.run(self.client(ADMIN))
 
     async def end(self) -> None:
-        """Closes everything; `close` will do where no webhook was ever called."""
+        """Closes everything. `close` alone is enough if no webhook was ever called."""
         await self.api.admission.close()
         self.close()
 
     def close(self) -> None:
         self.api.store.close()
         self._audit.close()
+
+
+def tune_garbage_collector() -> None:
+    """For a process that is an API server and little else, once the server answers.
+
+    What is there then stays: the collector need not look at it again. And it may run more rarely,
+    because almost everything that a request makes is freed when the request is answered.
+    """
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(50_000, 20, 1000)
 
 
 def build(
@@ -136,7 +144,7 @@ def _admission(
     store: Store, kinds: Kinds, custom_kinds: CustomKinds, quota: QuotaLedger
 ) -> Admission:
     def complete(obj: Obj, kind: Kind) -> None:
-        """What a webhook made of an object has to pass what every body passes."""
+        """What a webhook returns must pass the same checks as a body that a client sends."""
         schema = custom_kinds.schema(kind) or schema_of(kind.group, kind.version, kind.kind)
         conform(obj, kind, schema, "Ignore")
         apply_defaults(obj, kind)
@@ -167,7 +175,7 @@ Follower = Callable[[Event], None]
 def _followers(
     custom_kinds: CustomKinds, authorizer: Authorizer, addresses: ServiceAddresses
 ) -> dict[str, Follower]:
-    """Who must know of a change of these resources at once, before the next request."""
+    """Functions that must see a change of these resources at once, before the next request."""
 
     def crd(event: Event) -> None:
         obj = None if event.type == DELETED else event.record.obj()

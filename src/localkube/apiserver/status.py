@@ -222,3 +222,13 @@ def too_many_requests(message: str, retry_after_s: int = 1) -> ApiError:
 
 def internal(message: str) -> ApiError:
     return failure(500, "InternalError", f"Internal error occurred: {message}")
+
+
+_CREATED = orjson.dumps(
+    {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201}
+)
+
+
+def created() -> Answer:
+    """The answer of a binding or an eviction, which have no object to show."""
+    return Answer(201, _CREATED)

@@ -1,5 +1,6 @@
-"""Upkeep: what the server writes by and by rather than with each request: what quotas are used,
-what aggregated roles amount to, and the audit log."""
+"""Upkeep: what the server writes at intervals and not with each request: the usage of quotas, the
+rules of aggregated roles, and the audit log.
+"""
 
 import asyncio
 import contextlib
@@ -24,7 +25,7 @@ class Upkeep:
         self._roles_changed = True
 
     def changed(self, event: Event) -> None:
-        """Follows the store."""
+        """Called with every change in the store."""
         if event.record.resource == _ROLES:
             self._roles_changed = True
 

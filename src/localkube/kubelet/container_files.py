@@ -13,7 +13,6 @@ import sys
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-import localkube
 from kubeclient.objects import Obj
 from localkube.kubelet.environment import BadConfig, expand
 from localkube.kubelet.node_files import make_private, remove_tree
@@ -22,7 +21,6 @@ from localkube.kubelet.state import SPEC_LISTS, Pod
 from localkube.kubelet.volumes import LocalVolume
 
 HOME = "/root"
-PACKAGE = Path(localkube.__file__).resolve().parent
 UID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.ASCII)
 _TERMINATION_LOG = "/dev/termination-log"
 

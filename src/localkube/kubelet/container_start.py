@@ -11,10 +11,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from kubeclient.objects import Obj
+from localkube.about import PACKAGE
 from localkube.kubelet.container_devices import ContainerDevices
 from localkube.kubelet.container_files import (
     HOME,
-    PACKAGE,
     ContainerFiles,
     binds,
     container_spec,

@@ -16,8 +16,8 @@ from kubeclient.events import Recorder
 from kubeclient.mirror import Mirror
 from kubeclient.objects import Obj
 from kubeclient.resources import ENDPOINTS, NAMESPACES, NODES, SERVICES
+from localkube.about import PACKAGE
 from localkube.kubelet.container_devices import ContainerDevices
-from localkube.kubelet.container_files import PACKAGE
 from localkube.kubelet.container_start import Starter
 from localkube.kubelet.devices.all_devices import Devices
 from localkube.kubelet.environment import service_variables

@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 import orjson
 
-import localkube
+from localkube.about import PACKAGE
 from localkube.kubelet.frames import LENGTH, Message, ancillary, packed
 from localkube.kubelet.node_files import make_private
 from localkube.kubelet.sandbox import View
@@ -125,7 +125,7 @@ class Launches:
 
     def _spawn(self, descriptor: int) -> subprocess.Popen[bytes]:
         directory = make_private(self._directory)
-        root = Path(localkube.__file__).parent.parent
+        root = PACKAGE.parent
         return subprocess.Popen(
             [
                 sys.executable,

@@ -17,10 +17,14 @@ _NO_NODE_FITS = (
     "for devices, which it does not deal in"
 )
 _GPU_WORDS = "pods with GPUs are checked by gpupool's webhook first, in its own words"
+_PRINTED = "refusals show an object as it was sent, where a real server prints its internal Go type"
 _UID = "our administrator has no uid; that of the test-bed comes from a file of tokens with uids"
 
 DIFFERENCES: dict[str, dict[str, str]] = {
     "access": {
+        """kubectl patch rolebinding jane-edits --type=merge -p '{"roleRef":{"name":"admin"}}'""": (
+            _PRINTED
+        ),
         "kubectl get clusterroles -l kubernetes.io/bootstrapping=rbac-defaults -o name": (
             "the roles of kube-controller-manager's parts are not there, those of gpupool's are"
         ),
@@ -62,7 +66,9 @@ DIFFERENCES: dict[str, dict[str, str]] = {
         ),
     },
     "patching": {
-        """kubectl patch deploy d --type=merge -p '{"spec":{"replicas":"many"}}'""": _OWNERS,
+        """kubectl patch deploy d --type=merge -p '{"spec":{"replicas":"many"}}'""": (
+            "the patch is shown as it was sent, where a real server prints the whole object"
+        ),
         "kubectl patch deploy d --subresource=scale --type=merge "
         """-p '{"spec":{"replicas":0}}'""": (
             "Go leaves out a zero, so that a real server forgets who owns replicas when they "
@@ -71,11 +77,30 @@ DIFFERENCES: dict[str, dict[str, str]] = {
         "kubectl get deploy d -o yaml --show-managed-fields": _OWNERS,
     },
     "pods": {
+        """kubectl patch pod p -p '{"spec":{"containers":[{"name":"p","command":["x"]}]}}'""": (
+            _PRINTED
+        ),
+        """kubectl patch pod p -p '{"spec":{"nodeName":"n"}}'""": _PRINTED,
+        """kubectl patch pod p -p '{"spec":{"restartPolicy":"Never"}}'""": _PRINTED,
         "kubectl create -f - -o yaml": _GPU_WORDS,
         "kubectl create -f - -o json": _GPU_WORDS,
         "kubectl create -f - --edit=false -o yaml": (
             "gpupool's webhook wires pods with GPUs to the cards that they will get"
         ),
+    },
+    "workloads": {
+        """kubectl patch job once -p '{"spec":{"template":{"metadata":{"labels":{"x":"y"}}}}}'""": (
+            _PRINTED
+        ),
+        "kubectl create -f - --validate=ignore": _PRINTED,
+    },
+    "services": {
+        "kubectl create -f - -o name": _PRINTED,
+        "kubectl patch pvc claim --type=merge "
+        """-p '{"spec":{"accessModes":["ReadWriteMany"]}}'""": (_PRINTED),
+    },
+    "custom": {
+        "kubectl create -f - --dry-run=server -o name": _PRINTED,
     },
     "watching": {
         "ends 'DELETED w'": (

@@ -15,7 +15,6 @@ from gpupool.local.config.cluster_file import (
 from gpupool.local.config.nodes import (
     NetworkFull,
     Taken,
-    Versions,
     cluster_nodes,
     new_nodes,
     taken_by,
@@ -30,7 +29,6 @@ from gpupool.local.config.spec import (
 from kubeclient.objects import Obj
 
 NETWORK = Network(IPv4Network("192.168.0.0/24"), IPv4Network("10.0.0.0/16"))
-VERSIONS = Versions(kubelet="v1.35.0", runtime="gpupool://0.1.0")
 
 
 def pool(name: str = "a", **changes: object) -> PoolSpec:
@@ -47,7 +45,7 @@ def pool(name: str = "a", **changes: object) -> PoolSpec:
 
 
 def one(wanted: PoolSpec) -> Obj:
-    (node,) = new_nodes(wanted, 1, network=NETWORK, taken=Taken(), versions=VERSIONS)
+    (node,) = new_nodes(wanted, 1, network=NETWORK, taken=Taken())
     return node
 
 
@@ -58,7 +56,7 @@ def names(nodes: list[Obj]) -> list[str]:
 def default_nodes() -> list[Obj]:
     file = parse_cluster(default_cluster_text())
     assert isinstance(file, ClusterFile)
-    return cluster_nodes(file.spec.pools, network=file.spec.network, versions=VERSIONS)
+    return cluster_nodes(file.spec.pools, network=file.spec.network)
 
 
 def test_the_nodes_of_the_default_cluster_are_those_of_the_documents() -> None:
@@ -125,7 +123,7 @@ def test_a_node_is_what_a_kubelet_posts() -> None:
     assert status["allocatable"]["memory"] == f"{30 * 1024 * 1024 - 102400}Ki"
     assert status["allocatable"]["pods"] == "110"
     assert status["nodeInfo"]["osImage"] == "CentOS Linux 7 (Core)"
-    assert status["nodeInfo"]["kubeletVersion"] == "v1.35.0"
+    assert status["nodeInfo"]["kubeletVersion"] == "v1.35.8"
     assert all(isinstance(value, str) for value in status["nodeInfo"].values())
 
 
@@ -143,10 +141,10 @@ def test_generated_names_look_like_given_ones() -> None:
 
 def test_given_names_come_first_and_free_ones_again() -> None:
     spec = pool(node_names=("x", "y"))
-    first = new_nodes(spec, 3, network=NETWORK, taken=Taken(), versions=VERSIONS)
+    first = new_nodes(spec, 3, network=NETWORK, taken=Taken())
     assert names(first)[:2] == ["x", "y"]
     left = taken_by([first[0], first[2]])  # y was removed
-    (again,) = new_nodes(spec, 1, network=NETWORK, taken=left, versions=VERSIONS)
+    (again,) = new_nodes(spec, 1, network=NETWORK, taken=left)
     assert again["metadata"]["name"] == "y"
     assert again["spec"]["podCIDR"] == first[1]["spec"]["podCIDR"]
 
@@ -155,7 +153,6 @@ def test_a_given_address_is_not_given_to_another() -> None:
     nodes = cluster_nodes(
         [pool("a", count=3), pool("b", node_names=("r.192.168.0.2",))],
         network=NETWORK,
-        versions=VERSIONS,
     )
     addresses = [node["status"]["addresses"][0]["address"] for node in nodes]
     assert addresses == ["192.168.0.1", "192.168.0.3", "192.168.0.4", "192.168.0.2"]
@@ -164,7 +161,7 @@ def test_a_given_address_is_not_given_to_another() -> None:
 def test_a_full_network_is_refused() -> None:
     small = Network(IPv4Network("192.168.0.0/29"), NETWORK.pods)
     with pytest.raises(NetworkFull, match=r"no address is left for a node in 192\.168\.0\.0/29"):
-        new_nodes(pool(), 7, network=small, taken=Taken(), versions=VERSIONS)
+        new_nodes(pool(), 7, network=small, taken=Taken())
 
 
 @given(
@@ -177,9 +174,9 @@ def test_no_two_nodes_share_a_name_or_an_address(
     first: int, second: int, more: int, naming: NodeNaming
 ) -> None:
     pools = [pool("a", count=first, node_names=("x", "r.192.168.0.2")), pool("b", count=second)]
-    nodes = cluster_nodes(pools, network=NETWORK, versions=VERSIONS)
+    nodes = cluster_nodes(pools, network=NETWORK)
     grown = pool("a", naming=naming, node_names=("x", "r.192.168.0.2"))
-    nodes += new_nodes(grown, more, network=NETWORK, taken=taken_by(nodes), versions=VERSIONS)
+    nodes += new_nodes(grown, more, network=NETWORK, taken=taken_by(nodes))
     assert len(nodes) == first + second + more
     assert len(set(names(nodes))) == len(nodes)
     assert len({node["spec"]["podCIDR"] for node in nodes}) == len(nodes)

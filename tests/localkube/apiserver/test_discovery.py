@@ -8,8 +8,7 @@ import pytest
 
 from kubeclient.objects import Obj
 from localkube.apiserver.discovery import Discovery
-from localkube.apiserver.kinds import Kind, Kinds, Subresource
-from localkube.apiserver.kinds_builtin import builtin_kinds
+from localkube.apiserver.kinds import Kind, Kinds, Subresource, builtin_kinds
 from localkube.apiserver.request import Answer
 from localkube.apiserver.status import ApiError
 

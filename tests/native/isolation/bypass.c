@@ -1,5 +1,5 @@
-/* Tries one way to reach the driver past the limiter. Prints how much memory the device seems to
- * have, in MiB, and how an allocation of 4000 MiB ends. */
+/* Tries one way to reach the driver past the limiter. Prints the memory of the device in MiB, as
+ * the program sees it, and the result of an allocation of 4000 MiB. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <elf.h>
@@ -17,7 +17,7 @@ static void *by_dlsym(const char *name) {
     return dlsym(library, name);
 }
 
-/* Any version: the driver's symbols have none. */
+/* With any version: the symbols of the driver have none. */
 static void *by_dlvsym(const char *name) {
     return dlvsym(library, name, "DRIVER_1.0");
 }
@@ -38,7 +38,7 @@ static void *by_asking(const char *name) {
     return found;
 }
 
-/* As the dynamic linker would, but only in the driver's own file. */
+/* Searches the symbol table of the driver's file, as the dynamic linker does. */
 static int in_object(struct dl_phdr_info *object, size_t size, void *data) {
     void **wanted = data;
     ElfW(Sym) *symbols = NULL;
@@ -53,7 +53,7 @@ static int in_object(struct dl_phdr_info *object, size_t size, void *data) {
             if (entry->d_tag == DT_SYMTAB) symbols = (void *)entry->d_un.d_ptr;
             if (entry->d_tag == DT_STRTAB) strings = (void *)entry->d_un.d_ptr;
         }
-        /* The strings follow the symbols in the files that we make. */
+        /* Enough for the files that are built here. */
         count = 4096;
     }
     for (size_t i = 0; symbols && i < count; i++) {
@@ -89,7 +89,7 @@ static int report(find_t find) {
     return 0;
 }
 
-/* A library that is linked with the driver: its function `linked` does what `report` does. */
+/* By a library that is linked with the driver; its function `linked` does what `report` does. */
 static int by_a_linked_library(const char *path, int flags, int is_elsewhere) {
     void *user = is_elsewhere ? dlmopen(LM_ID_NEWLM, path, flags) : dlopen(path, flags);
     int (*linked)(void);

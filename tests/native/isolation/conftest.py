@@ -1,4 +1,4 @@
-"""A container with 3226 MiB of a card of 16130, reached in each of the ways."""
+"""A container with 3226 of the 16130 MiB of a card. The limiter is loaded in each possible way."""
 
 from pathlib import Path
 

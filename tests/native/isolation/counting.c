@@ -1,5 +1,5 @@
-/* Drives the limiter's counting from many processes, and kills them. Each command prints figures
- * that test_counting.py looks at. */
+/* Uses the limiter's counting from many processes, and kills them. Each command prints figures that
+ * test_counting.py checks. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <pthread.h>
@@ -21,7 +21,7 @@ static struct mapping opened(const char *path) {
     return mapping;
 }
 
-/* Opened anew in every process: locks belong to open files. */
+/* Every process opens the region itself: locks belong to open file descriptions. */
 static int joined(const char *path, struct mapping *mapping) {
     *mapping = opened(path);
     int slot = slot_claim(mapping);
@@ -49,7 +49,8 @@ static void one_of_many(const char *path, struct meeting *meeting, int rounds, u
     _exit(0);
 }
 
-/* In each round all processes try at once: how often was it too many, how often too few? */
+/* In each round all processes allocate at once. Counts the rounds in which too many or too few
+ * succeeded. */
 static int race(const char *path, int processes, int rounds, uint64_t size, uint64_t limit) {
     struct meeting *meeting = mmap(NULL, sizeof *meeting, PROT_READ | PROT_WRITE,
                                    MAP_SHARED | MAP_ANONYMOUS, -1, 0);
@@ -71,7 +72,7 @@ static int race(const char *path, int processes, int rounds, uint64_t size, uint
     }
     while (wait(NULL) > 0 || errno == EINTR) {
     }
-    printf("%d %d %llu\n", over, under, (unsigned long long)card_units(mapping.region, 0));
+    printf("%d %d %llu\n", over, under, (unsigned long long)card_granules(mapping.region, 0));
     return 0;
 }
 
@@ -95,8 +96,14 @@ static int alive_slots(struct mapping *mapping) {
     return count;
 }
 
-/* So many deaths at any moment, with others at work; at last all die. What is left? */
-static int massacre(const char *path, int processes, int deaths) {
+static void print_count(struct mapping *mapping) {
+    unsigned long long granules = card_granules(mapping->region, 0);
+    printf("%llu %d\n", granules, alive_slots(mapping));
+}
+
+/* Kills processes at random moments while others work, and at last all of them. Prints what is
+ * still counted. */
+static int kill_many(const char *path, int processes, int deaths) {
     struct mapping mapping = opened(path);
     pid_t pids[64];
     for (int i = 0; i < processes; i++)
@@ -113,11 +120,11 @@ static int massacre(const char *path, int processes, int deaths) {
     while (wait(NULL) > 0) {
     }
     slots_reap(&mapping, NO_SLOT);
-    printf("%llu %d\n", (unsigned long long)card_units(mapping.region, 0), alive_slots(&mapping));
+    print_count(&mapping);
     return 0;
 }
 
-/* A process that takes 5 and gives back 2 is killed after so many instructions of it. */
+/* Kills a process that takes 5 and gives back 2 after so many of its instructions. */
 static bool killed_after(const char *path, int steps) {
     int status;
     pid_t pid = fork();
@@ -143,8 +150,9 @@ static bool killed_after(const char *path, int steps) {
     return is_over;
 }
 
-/* Killed at every single instruction, with and without somebody else's change before the dead one
- * is found. Prints at how many it was, and how often the count was wrong then. */
+/* Kills a process at every single instruction, with and without a change by another process before
+ * the dead one is found. Prints the number of instructions, and after how many the count was
+ * wrong. */
 static int every_instruction(const char *path) {
     int steps = 0, wrong = 0;
     struct mapping mapping;
@@ -158,14 +166,14 @@ static int every_instruction(const char *path) {
                 account_change(mapping.region, own, 0, -7, 1000);
             }
             slots_reap(&mapping, own);
-            wrong += card_units(mapping.region, 0) != 100;
+            wrong += card_granules(mapping.region, 0) != 100;
         }
     }
     printf("%d %d\n", steps, wrong);
     return 0;
 }
 
-/* Takes 9, says so, and waits: in the ways in which a process can be hard to recognise. */
+/* Takes 9, prints its slot, and waits, in one of the ways that make a process hard to recognise. */
 static int hold(const char *path, const char *how) {
     struct mapping mapping;
     int slot = joined(path, &mapping);
@@ -181,7 +189,7 @@ static int hold(const char *path, const char *how) {
 static int look(const char *path) {
     struct mapping mapping = opened(path);
     slots_reap(&mapping, NO_SLOT);
-    printf("%llu %d\n", (unsigned long long)card_units(mapping.region, 0), alive_slots(&mapping));
+    print_count(&mapping);
     return 0;
 }
 
@@ -191,7 +199,7 @@ int main(int count, char **words) {
     if (strcmp(command, "race") == 0)
         return race(path, atoi(words[3]), atoi(words[4]), strtoull(words[5], NULL, 10),
                     strtoull(words[6], NULL, 10));
-    if (strcmp(command, "massacre") == 0) return massacre(path, atoi(words[3]), atoi(words[4]));
+    if (strcmp(command, "kill-many") == 0) return kill_many(path, atoi(words[3]), atoi(words[4]));
     if (strcmp(command, "every-instruction") == 0) return every_instruction(path);
     if (strcmp(command, "hold") == 0) return hold(path, words[3]);
     return look(path);

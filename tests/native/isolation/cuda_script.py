@@ -1,4 +1,4 @@
-"""What scripts of the tests begin with: the driver interface by ctypes, on the first device."""
+"""The beginning of the tests' scripts: functions that use CUDA through ctypes."""
 
 CUDA = """
 import ctypes, os, sys
@@ -31,7 +31,7 @@ def free(pointer):
     return lib.cuMemFree_v2(c_uint64(pointer))
 
 def fill(take, size=512 * MIB):
-    "Takes until there is no more; says how often it went, and how it ended."
+    "Allocates until it is refused; returns the allocations and the last result."
     found = []
     while True:
         result, thing = take(size)

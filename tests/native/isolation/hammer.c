@@ -1,4 +1,4 @@
-/* Takes and gives back memory of the first device, pieces of many sizes, until it is killed. */
+/* Allocates and frees memory of the first device, of many sizes, until it is killed. */
 #include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>

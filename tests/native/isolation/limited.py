@@ -1,4 +1,4 @@
-"""A container with a share of a simulated card, as far as its processes can tell."""
+"""A container with a share of a simulated card: an environment and files for its processes."""
 
 import subprocess
 import sys
@@ -8,12 +8,14 @@ from pathlib import Path
 
 from gpupool.hardware.limiter import LIBRARY, STAND_INS, LimiterFiles, Settings, install
 from gpupool.hardware.simdriver import NodeFiles, read_cards
+from tests.native import sanitizers
 from tests.native.simulated import environment, make_node
 
 SHARE_MIB = 3226
 CARD_MIB = 16130
 BOTH, PRELOAD, STAND_IN = "both", "preload", "stand-in"
 WAYS = (BOTH, PRELOAD, STAND_IN)
+DEFAULT_WAY = STAND_IN if sanitizers.is_active() else BOTH
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,10 +24,10 @@ class Container:
     files: LimiterFiles
     limits: Path
     region: Path
-    way: str = BOTH
+    way: str = DEFAULT_WAY
 
     def set_limits(self, text: str) -> None:
-        """As the kubelet does it: another file takes the place."""
+        """Replaces the file, as the kubelet does, instead of writing to it."""
         new = self.limits.with_name("limits.new")
         new.write_text(text, encoding="ascii")
         new.replace(self.limits)
@@ -42,7 +44,7 @@ class Container:
     def run(
         self, *command: str | Path, extra: Mapping[str, str] | None = None
     ) -> subprocess.CompletedProcess[str]:
-        """The programs of the node are found by name."""
+        """Runs a program and waits for it. Programs of the node are found by their name."""
         program = self.node.programs / command[0]
         return subprocess.run(
             [program if program.exists() else command[0], *command[1:]],
@@ -55,7 +57,7 @@ class Container:
         )
 
     def python(self, script: str, **extra: str) -> str:
-        """What the script prints."""
+        """Runs the script, which must succeed, and returns what it prints."""
         done = self.run(sys.executable, "-c", script, extra=extra)
         assert done.returncode == 0, done.stderr
         return done.stdout
@@ -69,7 +71,7 @@ def make_container(
     directory: Path,
     node: NodeFiles | None = None,
     *,
-    way: str = BOTH,
+    way: str = DEFAULT_WAY,
     context_mib: int = 0,
     limits: str | None = None,
 ) -> Container:

@@ -1,4 +1,4 @@
-/* A library that is linked with the driver, as applications' own are. */
+/* A library that is linked with the driver, as libraries of applications are. */
 #include <stdio.h>
 
 typedef unsigned long long pointer_t;
@@ -15,6 +15,6 @@ int linked(void) {
     if (cuInit(0) || cuDevicePrimaryCtxRetain(&context, 0) || cuCtxSetCurrent(context)) return 1;
     if (cuMemGetInfo_v2(&unused, &total)) return 1;
     printf("%zu %d\n", total >> 20, cuMemAlloc_v2(&pointer, 4000ull << 20));
-    fflush(stdout); /* in another namespace, nobody else does */
+    fflush(stdout); /* in another linker namespace, nobody else does it */
     return 0;
 }

@@ -1,4 +1,4 @@
-"""Every way to get memory of a card is counted, and given back exactly."""
+"""Every way to allocate memory of a card is counted, and given back exactly."""
 
 import pytest
 
@@ -87,7 +87,7 @@ def take(size):
 give = lambda memory: lib.cuDestroyExternalMemory(memory)
 """,
 }
-# By way of the other functions.
+# Functions that are found by cuGetProcAddress instead of dlsym.
 LOOKED_UP = """
 class Found:
     def __init__(self, version, flags):
@@ -114,7 +114,8 @@ TYPES = {
 
 
 def counted(container: Container, take_and_give: str) -> list[float]:
-    """How many pieces of 512 MiB it got, the end, what is free then, and when all was given."""
+    """Allocates 512 MiB until it is refused, and frees all. Returns the number of allocations, the
+    last result, the free MiB before freeing, and those after."""
     script = f"""
 {CUDA}
 begin()
@@ -129,13 +130,13 @@ print(free_mib())
 
 
 @pytest.mark.parametrize("name", WAYS_TO_ALLOCATE)
-def test_all_that_is_taken_is_counted(container: Container, name: str) -> None:
+def test_each_way_to_allocate_is_counted_and_given_back(container: Container, name: str) -> None:
     assert counted(container, WAYS_TO_ALLOCATE[name]) == [6, 2, 3226 - 6 * 512, 3226]
 
 
 @pytest.mark.parametrize("flags", [0, 1, 2])
 @pytest.mark.parametrize("name", ["cuMemAlloc", "cuMemAllocAsync"])
-def test_functions_that_the_driver_hands_out_count_too(
+def test_functions_from_cuGetProcAddress_are_counted(
     container: Container, name: str, flags: int
 ) -> None:
     found = f"{LOOKED_UP}\nplain = Found(12040, {flags})\n"
@@ -150,7 +151,7 @@ give = lambda pointer: plain.cuMemFree(pointer)
     assert counted(container, found + way) == [6, 2, 3226 - 6 * 512, 3226]
 
 
-def test_all_levels_of_an_array_count(container: Container) -> None:
+def test_all_levels_of_a_mipmapped_array_are_counted(container: Container) -> None:
     script = f"""
 {CUDA}
 begin()
@@ -179,7 +180,7 @@ def give(pointer):
 """
 
 
-def test_what_a_pool_keeps_stays_counted_until_it_is_needed(container: Container) -> None:
+def test_memory_that_a_pool_keeps_is_counted_until_it_is_trimmed(container: Container) -> None:
     script = f"""
 {POOL}
 keep(2**64 - 1)
@@ -196,7 +197,7 @@ print(free_mib())
     assert container.python(script).split() == ["226.0", "226.0", "0", "226.0", "2226.0"]
 
 
-def test_a_destroyed_pool_keeps_nothing(container: Container) -> None:
+def test_a_destroyed_pool_gives_back_the_memory_that_it_kept(container: Container) -> None:
     script = f"""
 {POOL}
 {WAYS_TO_ALLOCATE["a pool, freed as plain memory"]}
@@ -233,7 +234,7 @@ def graph(*nodes):
 """
 
 
-def test_what_graphs_allocate_counts_from_their_launch_on(container: Container) -> None:
+def test_graph_memory_is_counted_from_the_first_launch_on(container: Container) -> None:
     script = f"""
 {GRAPH}
 first = graph(1000)
@@ -248,7 +249,9 @@ print(free_mib(), alloc(3000 * MIB)[0], free_mib())   # trimmed for it
 
 
 @pytest.mark.parametrize("version", ["", "_v2", "_v3"])
-def test_a_node_that_allocates_too_much_is_refused(container: Container, version: str) -> None:
+def test_a_graph_node_that_allocates_too_much_is_refused(
+    container: Container, version: str
+) -> None:
     edges = "None, " if version else ""
     script = f"""
 {GRAPH}
@@ -261,8 +264,8 @@ print(graph(3227), lib.cuGraphAddNode{version}(byref(node), made, None, {edges}c
     assert container.python(script).split() == ["2", "2", "3226.0"]
 
 
-def test_graphs_pass_the_limit_by_one_launch_and_no_more(container: Container) -> None:
-    """Listed in docs/limits.md."""
+def test_graphs_can_pass_the_limit_by_one_launch_only(container: Container) -> None:
+    """docs/limits.md lists this."""
     script = f"""
 {GRAPH}
 graphs = [graph(2000) for _ in range(3)]
@@ -273,7 +276,7 @@ print(lib.cuGraphLaunch(graphs[2], None), alloc(MIB)[0])
     assert container.python(script).split() == ["0", "0", "2", "0.0", "2", "0", "2"]
 
 
-def test_memory_stays_counted_while_it_is_mapped(container: Container) -> None:
+def test_released_memory_stays_counted_while_it_is_mapped(container: Container) -> None:
     script = f"""
 {CUDA}
 begin()
@@ -296,7 +299,7 @@ print(free_mib())
     assert container.python(script).split() == ["3162.0", "3162.0", "3226.0"]
 
 
-def test_what_was_allocated_in_a_context_goes_with_it(container: Container) -> None:
+def test_destroying_a_context_gives_back_its_memory(container: Container) -> None:
     script = f"""
 {CUDA}
 begin()
@@ -315,12 +318,12 @@ print(free_mib())
     assert container.python(script).split() == ["2926.0", "3126.0", "3226.0"]
 
 
-def test_an_unknown_address_is_the_drivers_to_judge(container: Container) -> None:
+def test_freeing_an_unknown_address_returns_the_result_of_the_driver(container: Container) -> None:
     script = f"{CUDA}\nbegin()\nprint(free(0), free(12345))"
     assert container.python(script) == "0 1\n"
 
 
-def test_what_the_driver_refuses_is_not_counted(container: Container) -> None:
+def test_an_allocation_that_the_driver_refuses_is_not_counted(container: Container) -> None:
     script = f"""
 {CUDA}
 begin()
@@ -330,7 +333,7 @@ print(alloc(0)[0], lib.cuMemAllocManaged(byref(c_uint64()), c_size_t(MIB), odd_f
     assert container.python(script) == "1 1 3226.0\n"
 
 
-def test_sizes_beyond_all_memory_are_refused(container: Container) -> None:
+def test_absurd_sizes_are_refused_without_being_counted(container: Container) -> None:
     script = f"""
 {CUDA}
 begin()
@@ -342,6 +345,6 @@ print(alloc(3226 * MIB)[0], free_mib())
     assert container.python(script).split() == [*"2222", "3226.0", "2", "3226.0", "0", "0.0"]
 
 
-def test_the_old_interface_of_small_addresses_is_refused(container: Container) -> None:
+def test_the_old_interface_with_32_bit_addresses_is_refused(container: Container) -> None:
     script = f"{CUDA}\nbegin()\nprint(lib.cuMemAlloc(byref(c_uint()), 4096))"
     assert container.python(script) == "801\n"

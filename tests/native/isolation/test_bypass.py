@@ -1,4 +1,4 @@
-"""The ways past the limiter, one by one: held, or known and listed in docs/limits.md."""
+"""Ways to get past the limiter. Each is held to the limit, or documented in docs/limits.md."""
 
 import os
 import shutil
@@ -13,12 +13,13 @@ from tests.native.simulated import compile_c
 
 HERE = Path(__file__).parent
 HELD = "3226 2\n"
-PAST = "16130 0\n"  # listed in docs/limits.md
+PAST = "16130 0\n"  # the whole card; documented in docs/limits.md
 NOTHING = "nothing found\n"
 SBIN = "/usr/sbin:/sbin"
 
-# What is done, on which file (the name alone; the driver's own path; a library that is linked with
-# the driver), and what comes of it: with both, with preload alone, with stand-ins alone.
+# What the program does (bypass.c), and with which file (name: libcuda.so.1; driver: the path of the
+# driver's library; library: one that is linked with the driver). Then what it prints when the
+# limiter is loaded both ways, by preload alone, and by stand-ins alone.
 HOLDS = {
     ("dlopen", "name"): (HELD, HELD, HELD),
     ("deepbind", "name"): (HELD, HELD, HELD),
@@ -55,7 +56,7 @@ def file_words(container: Container, tools: Path, file: str) -> list[str]:
 
 @pytest.mark.parametrize("loaded", WAYS)
 @pytest.mark.parametrize(("way", "file"), HOLDS)
-def test_it_is_held_or_listed(
+def test_a_bypass_is_held_to_the_limit_or_documented(
     tmp_path: Path, tools: Path, way: str, file: str, loaded: str
 ) -> None:
     container = make_container(tmp_path, way=loaded)
@@ -64,7 +65,7 @@ def test_it_is_held_or_listed(
     assert done.stdout == expected, done.stderr
 
 
-def test_a_static_program_is_held_by_stand_ins(tmp_path: Path) -> None:
+def test_stand_ins_hold_a_static_program_to_the_limit(tmp_path: Path) -> None:
     program = tmp_path / "static"
     command = ["gcc", "-static", str(HERE / "bypass.c"), "-o", str(program), "-ldl"]
     if (
@@ -78,7 +79,7 @@ def test_a_static_program_is_held_by_stand_ins(tmp_path: Path) -> None:
 
 
 def run_with_etc(etc: Path, script: str) -> str:
-    """What the script prints in a container that has this /etc, as far as the loader reads it."""
+    """What the script prints where this directory is /etc, in which the loader has its settings."""
     whole = f"mount --bind {etc} /etc && {script}"
     command = ["unshare", "-Urm", "sh", "-c", whole]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
@@ -94,7 +95,7 @@ def etc(tmp_path: Path) -> Path:
     return made
 
 
-def test_an_empty_environment_is_held_by_the_list_of_what_every_program_loads(
+def test_ld_so_preload_holds_a_program_with_an_empty_environment(
     tmp_path: Path, etc: Path, tools: Path
 ) -> None:
     container = make_container(tmp_path, way=PRELOAD)
@@ -104,7 +105,7 @@ def test_an_empty_environment_is_held_by_the_list_of_what_every_program_loads(
 
 
 @pytest.mark.skipif(not shutil.which("ldconfig", path=SBIN), reason="there is no ldconfig here")
-def test_an_empty_environment_is_held_by_stand_ins_that_the_loader_knows(
+def test_stand_ins_in_ld_so_conf_hold_a_program_with_an_empty_environment(
     tmp_path: Path, etc: Path, tools: Path
 ) -> None:
     container = make_container(tmp_path, way=STAND_IN)

@@ -1,4 +1,4 @@
-"""Programs that nobody here wrote see the share as the whole card, and are held to it."""
+"""Third-party programs see the share as the whole card, and are held to it."""
 
 import json
 import re
@@ -67,43 +67,45 @@ for info in n.nvmlDeviceGetMemoryInfo(card), n.nvmlDeviceGetMemoryInfo(card, n.n
 """
 
 
-def test_cuda_bindings_are_held(container_by_each_way: Container) -> None:
+def test_cuda_bindings_are_held_to_the_limit(container_by_each_way: Container) -> None:
     seen = container_by_each_way.python(BINDINGS, **QUIET)
     assert seen == "3226\n4 CUDA_ERROR_OUT_OF_MEMORY 154 3226\n"
 
 
-def test_cuda_core_is_held_with_its_pools(container_by_each_way: Container) -> None:
+def test_cuda_core_with_its_pools_is_held_to_the_limit(container_by_each_way: Container) -> None:
     assert container_by_each_way.python(CORE, **QUIET) == "5 True\n6\n"
 
 
-def test_numba_is_held(container_by_each_way: Container) -> None:
+def test_numba_is_held_to_the_limit(container_by_each_way: Container) -> None:
     assert container_by_each_way.python(NUMBA, **QUIET) == "3226 3226\n6 True\n"
 
 
-def test_nvidia_ml_py_sees_the_share_in_both_layouts(container_by_each_way: Container) -> None:
+def test_nvidia_ml_py_shows_the_share_in_both_struct_versions(
+    container_by_each_way: Container,
+) -> None:
     assert container_by_each_way.python(PYNVML) == "3226 0 3226\n" * 2
 
 
-def test_nvidia_smi_sees_the_share(container_by_each_way: Container) -> None:
+def test_our_nvidia_smi_shows_the_share(container_by_each_way: Container) -> None:
     assert container_by_each_way.run("nvidia-smi", *QUERY).stdout == "3226, 0, 3226\n"
     screen = container_by_each_way.run("nvidia-smi").stdout
     assert "0MiB / 3226MiB" in " ".join(screen.split())
 
 
-def test_gpustat_sees_the_share(container_by_each_way: Container) -> None:
+def test_gpustat_shows_the_share(container_by_each_way: Container) -> None:
     done = container_by_each_way.run(sys.executable, "-m", "gpustat", "--json")
     (card,) = json.loads(done.stdout)["gpus"]
     assert (card["memory.used"], card["memory.total"]) == (0, 3226)
 
 
-def test_nvitop_sees_the_share(container_by_each_way: Container) -> None:
+def test_nvitop_shows_the_share(container_by_each_way: Container) -> None:
     done = container_by_each_way.run(sys.executable, "-m", "nvitop", "--once", "--ascii")
     assert "0B / 3226MiB" in " ".join(done.stdout.split()), done.stderr
 
 
 @pytest.mark.filterwarnings("default:NOT TESTED")
 @pytest.mark.parametrize("version", debian.SMIS)
-def test_nvidias_own_nvidia_smi_sees_the_share_and_the_containers_processes(
+def test_the_real_nvidia_smi_shows_the_share_and_the_containers_processes(
     container_by_each_way: Container, version: str
 ) -> None:
     smi = debian.available(debian.SMIS[version])
@@ -119,14 +121,14 @@ def test_nvidias_own_nvidia_smi_sees_the_share_and_the_containers_processes(
 
 
 @pytest.mark.filterwarnings("default:NOT TESTED")
-def test_nvtop_sees_the_share(container_by_each_way: Container) -> None:
+def test_nvtop_shows_the_share(container_by_each_way: Container) -> None:
     nvtop = debian.available(debian.NVTOP)
     shown = shown_by(nvtop, "-C", env=container_by_each_way.variables(), until=b"3.150")
     assert b"3.150" in shown  # GiB: 3226 MiB
     assert b"15.752" not in shown
 
 
-def test_without_isolation_everything_is_as_the_driver_has_it(tmp_path: Path) -> None:
+def test_without_isolation_programs_see_the_whole_card(tmp_path: Path) -> None:
     container = make_container(tmp_path, limits=UNLIMITED)
     seen = container.python(BINDINGS, **QUIET)
     assert seen == f"16130\n29 CUDA_ERROR_OUT_OF_MEMORY {16130 - 1024 - 29 * 512} 16130\n"

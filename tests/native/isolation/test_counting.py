@@ -1,9 +1,8 @@
-"""The limiter's counting: never over, and exact whichever instruction a process dies at."""
+"""The limiter counts exactly and never beyond the limit, also when processes are killed."""
 
 import os
 import platform
 import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -11,24 +10,26 @@ from pathlib import Path
 import pytest
 
 from native import build
+from tests.native import sanitizers
 
 HERE = Path(__file__).parent
+MACHINE = platform.machine()
 CORE = build.HERE / "isolation" / "core"
-MIB = (1 << 20) // 512  # in units
+MIB = (1 << 20) // 512  # in granules
 
 
 @pytest.fixture(scope="session")
 def counting(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The program counting.c."""
+    """The compiled program counting.c."""
     program = tmp_path_factory.mktemp("counting") / "counting"
     sources = [str(CORE / name) for name in ("accounts.c", "region.c", "slots.c")]
-    sources.append(str(build.HERE / "process" / "identity.c"))
-    target = f"{platform.machine()}-linux-gnu.{build.GLIBC}"
+    sources += map(str, (build.HERE / "process").glob("*.c"))
+    sources.append(str(HERE / "counting.c"))
+    toolchain = sanitizers.find_toolchain() if sanitizers.is_active() else build.zig(MACHINE)
     subprocess.run(
         [
-            *(sys.executable, "-m", "ziglang", "cc", "-target", target),
-            *("-std=gnu11", "-O2", "-Wall", "-Wextra", "-Werror", f"-I{CORE}"),
-            *(*sources, str(HERE / "counting.c"), "-o", str(program), "-lpthread"),
+            *(*toolchain.command, *toolchain.flags, f"-I{CORE}"),
+            *(*sources, "-o", str(program), "-lpthread", "-ldl"),
         ],
         check=True,
         env={**os.environ, **build.cache_environment()},
@@ -48,15 +49,19 @@ def figures(program: Path, command: str, region: Path, *words: int) -> list[int]
         text=True,
         check=True,
         timeout=240,
+        env={**os.environ, **sanitizers.variables()},
     )
     return [int(word) for word in done.stdout.split()]
 
 
 @contextmanager
 def holding(program: Path, region: Path, how: str, *before: str) -> Iterator[subprocess.Popen[str]]:
-    """A process that holds 9 units."""
+    """A process that holds 9 granules."""
     child = subprocess.Popen(
-        [*before, program, "hold", region, how], stdout=subprocess.PIPE, text=True
+        [*before, program, "hold", region, how],
+        stdout=subprocess.PIPE,
+        text=True,
+        env={**os.environ, **sanitizers.variables()},
     )
     try:
         assert child.stdout is not None
@@ -67,7 +72,7 @@ def holding(program: Path, region: Path, how: str, *before: str) -> Iterator[sub
         child.communicate()
 
 
-def test_eight_processes_at_the_limit_never_pass_it_and_always_fill_it(
+def test_eight_racing_processes_fill_the_limit_and_never_pass_it(
     counting: Path, region: Path
 ) -> None:
     assert figures(counting, "race", region, 8, 2000, 512 * MIB, 3226 * MIB) == [0, 0, 0]
@@ -82,33 +87,33 @@ def test_a_process_killed_at_any_instruction_leaves_an_exact_count(
 
 
 @pytest.mark.slow
-def test_a_thousand_kills_leave_nothing_behind(counting: Path, region: Path) -> None:
-    assert figures(counting, "massacre", region, 3, 1000) == [0, 0]
+def test_a_thousand_killed_processes_leave_no_memory_counted(counting: Path, region: Path) -> None:
+    assert figures(counting, "kill-many", region, 3, 1000) == [0, 0]
 
 
-def test_fifty_kills_leave_nothing_behind(counting: Path, region: Path) -> None:
-    assert figures(counting, "massacre", region, 2, 50) == [0, 0]
+def test_fifty_killed_processes_leave_no_memory_counted(counting: Path, region: Path) -> None:
+    assert figures(counting, "kill-many", region, 2, 50) == [0, 0]
 
 
-def test_who_lives_keeps_what_he_holds(counting: Path, region: Path) -> None:
+def test_the_memory_of_a_living_process_stays_counted(counting: Path, region: Path) -> None:
     with holding(counting, region, "plainly"):
         assert figures(counting, "look", region) == [9, 1]
     assert figures(counting, "look", region) == [0, 0]
 
 
-def test_who_closes_all_files_keeps_what_he_holds(counting: Path, region: Path) -> None:
+def test_a_process_that_closes_all_descriptors_stays_counted(counting: Path, region: Path) -> None:
     with holding(counting, region, "closes"):
         assert figures(counting, "look", region) == [9, 1]
     assert figures(counting, "look", region) == [0, 0]
 
 
-def test_who_becomes_another_program_holds_nothing(counting: Path, region: Path) -> None:
+def test_a_process_that_called_exec_is_not_counted(counting: Path, region: Path) -> None:
     with holding(counting, region, "execs") as child:
         wait_until_closed(child.pid, region)
         assert figures(counting, "look", region) == [0, 0]
 
 
-def test_who_is_in_another_pid_namespace_keeps_what_he_holds_until_he_dies(
+def test_a_process_in_another_pid_namespace_is_counted_until_it_dies(
     counting: Path, region: Path
 ) -> None:
     namespace = ("unshare", "-Urpf", "--kill-child")
@@ -119,13 +124,13 @@ def test_who_is_in_another_pid_namespace_keeps_what_he_holds_until_he_dies(
     assert figures(counting, "look", region) == [0, 0]
 
 
-def test_a_file_of_another_layout_is_refused(counting: Path, region: Path) -> None:
+def test_a_region_of_another_version_is_refused(counting: Path, region: Path) -> None:
     region.write_bytes(b"GPUPLIM\0" + (2).to_bytes(4, "little") + bytes(1000))
     with pytest.raises(subprocess.CalledProcessError):
         figures(counting, "look", region)
 
 
-def test_what_a_dead_maker_left_unfinished_is_made_anew(counting: Path, region: Path) -> None:
+def test_a_region_whose_creator_died_is_initialised_again(counting: Path, region: Path) -> None:
     region.write_bytes(bytes(1000))
     assert figures(counting, "look", region) == [0, 0]
 

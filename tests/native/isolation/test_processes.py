@@ -1,4 +1,4 @@
-"""The processes of a container share its part of a card, however they come and go."""
+"""All processes of a container together are held to its share, however they start and end."""
 
 import re
 import signal
@@ -43,11 +43,11 @@ def used_mib(container: Container) -> int:
     return int(container.run("nvidia-smi", *query).stdout)
 
 
-def test_eight_processes_share_it_to_the_byte(tmp_path: Path) -> None:
+def test_eight_racing_processes_fill_the_share_and_never_pass_it(tmp_path: Path) -> None:
     node = make_node(tmp_path / "node", ("NVIDIA H100 80GB HBM3",))
     program = tmp_path / "race"
     compile_c(CHILD.with_name("race.c"), program)
-    # Three of its pieces, not quite four; the card would have room for all.
+    # Room for three allocations of race.c, and nearly a fourth. The card has room for all.
     container = make_container(tmp_path, node, limits=line(node, 4 * 5200 - 1))
     assert container.run(program).stdout == "0 over, 0 under, 0 failed\n"
     assert used_mib(container) == 0
@@ -74,7 +74,9 @@ def test_only_the_containers_own_processes_are_listed(tmp_path: Path) -> None:
     end(first, second)
 
 
-def test_every_layout_of_the_process_list_says_the_same(container: Container) -> None:
+def test_every_struct_version_of_the_process_list_has_the_same_content(
+    container: Container,
+) -> None:
     child = start(container, "hold", 0, 100)
     script = """
 import ctypes
@@ -120,7 +122,9 @@ def test_a_killed_process_gives_back_exactly_what_it_held(container: Container) 
 
 
 @pytest.mark.slow
-def test_a_thousand_kills_leave_nothing_behind(container: Container, tmp_path: Path) -> None:
+def test_a_thousand_killed_processes_leave_no_memory_counted(
+    container: Container, tmp_path: Path
+) -> None:
     program = tmp_path / "hammer"
     compile_c(Path(__file__).with_name("hammer.c"), program)
     for _ in range(250):
@@ -138,7 +142,7 @@ def test_a_thousand_kills_leave_nothing_behind(container: Container, tmp_path: P
     assert used_mib(container) == 0
 
 
-def test_a_forked_child_has_nothing_and_leaves_the_parents_alone(container: Container) -> None:
+def test_a_forked_child_holds_no_memory_and_does_not_keep_its_parents(container: Container) -> None:
     script = f"""
 {CUDA}
 import time
@@ -160,12 +164,12 @@ os.kill(os.getpid(), 9)
     done = container.run(sys.executable, "-c", script)
     found = re.fullmatch(r"3\n3126\.0\n0 3125\.0 (\d+)\n", done.stdout)
     assert found, done.stdout + done.stderr
-    # The parent is dead and its child lives: what was the parent's is free.
+    # The child is alive, and yet the memory of its dead parent is given back.
     assert used_mib(container) == 0
     subprocess.run(["kill", "-9", found[1]], check=True)
 
 
-def test_a_program_that_becomes_another_gives_up_its_memory(container: Container) -> None:
+def test_exec_gives_back_the_memory_of_the_process(container: Container) -> None:
     script = f"""
 {CUDA}
 begin()
@@ -175,7 +179,7 @@ os.execv(sys.executable, [sys.executable, "-c", {f"{CUDA}begin(); print(free_mib
     assert container.python(script) == "3226.0\n"
 
 
-def test_contexts_count_as_much_as_was_measured(tmp_path: Path) -> None:
+def test_contexts_are_counted_with_their_measured_memory(tmp_path: Path) -> None:
     node = make_node(tmp_path / "node", (V100,), Driver(context_mib=312))
     measured = measure_context_mib(node.libraries)
     assert measured == 312
@@ -201,11 +205,11 @@ print(begin() and free_mib())
     end(idle)
 
 
-def test_nothing_to_measure_counts_as_nothing(tmp_path: Path) -> None:
+def test_without_a_driver_the_measured_context_memory_is_zero(tmp_path: Path) -> None:
     assert measure_context_mib(tmp_path) == 0
 
 
-def test_many_threads_count_exactly(container: Container) -> None:
+def test_eight_threads_are_counted_exactly(container: Container) -> None:
     script = f"""
 {CUDA}
 import threading

@@ -1,4 +1,4 @@
-"""Shares of a card's time: within two points of what was asked for."""
+"""A container gets its share of a card's time, exact to two percentage points."""
 
 import subprocess
 import sys
@@ -13,8 +13,8 @@ from tests.native.isolation.limited import Container, line, make_container
 from tests.native.simulated import make_node
 
 POINTS = 2
-# Launches kernels without a pause. Says how much of the time the card worked for it, in percent,
-# from when it was told to begin, a second later, until two seconds after that.
+# Launches kernels without a pause for three seconds. Prints for how much of the last two seconds
+# the card worked for it, in percent.
 BUSY = f"""
 {CUDA}
 import time
@@ -34,7 +34,7 @@ print(count * length / 2 * 100)
 
 
 def percent_of(work: Iterable[tuple[Container, str]]) -> list[float]:
-    """What each process got of the card, all at the same time."""
+    """The percentage of the card that each process got while all ran at the same time."""
     children = [
         subprocess.Popen(
             [sys.executable, "-c", BUSY, kernel],
@@ -90,11 +90,13 @@ def test_the_processes_of_a_container_have_one_share(tmp_path: Path, node: NodeF
 
 
 @pytest.mark.slow
-def test_kernels_of_different_lengths_cost_what_they_take(tmp_path: Path, node: NodeFiles) -> None:
+def test_kernels_of_different_lengths_are_charged_by_their_length(
+    tmp_path: Path, node: NodeFiles
+) -> None:
     work = [(shared(tmp_path, node, 20), "busy_100us"), (shared(tmp_path, node, 50), "busy_5000us")]
     assert percent_of(work) == pytest.approx([20, 50], abs=POINTS)
 
 
-def test_without_a_share_a_container_takes_what_it_gets(tmp_path: Path, node: NodeFiles) -> None:
+def test_without_a_share_compute_is_not_limited(tmp_path: Path, node: NodeFiles) -> None:
     (found,) = percent_of([(shared(tmp_path, node, 0), "busy_20000us")])
     assert found > 90

@@ -26,7 +26,7 @@ from gpupool.local.config.nodes import POD_PREFIX
 from gpupool.local.config.pools import Place, pool_problems, pool_spec
 from gpupool.local.config.schema_problems import did_you_mean, schema_problems
 from gpupool.local.config.spec import ClusterSpec, ImageSpec, Network, Quotas
-from localkube.apiserver.allocation import SERVICE_RANGE
+from localkube.apiserver.service_addresses import SERVICE_RANGE
 
 
 @dataclass(frozen=True, slots=True)

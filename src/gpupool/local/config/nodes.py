@@ -4,7 +4,6 @@ Names and addresses depend only on the pool and on what is already taken, so a c
 made twice has the same nodes. Cards are not in the capacity: the node's agent puts them there.
 """
 
-import uuid
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from hashlib import sha256
@@ -13,15 +12,12 @@ from itertools import count, islice
 from json import dumps
 
 from gpupool.contract import names
-from gpupool.local.config.spec import InstanceType, Network, NodeNaming, PoolSpec, Role
+from gpupool.local.config.spec import Network, NodeNaming, PoolSpec, Role
 from kubeclient import names as kube_names
 from kubeclient.objects import Obj
+from localkube.nodes import Machine, node_object
 
 POD_PREFIX = 24  # of the pod network that a node gets
-PODS_PER_NODE = 110
-_DISK_KIB = 120 * 1024 * 1024
-_EVICTION_KIB = 100 * 1024  # memory that a kubelet keeps free
-_MACHINES = uuid.UUID("6d0f6b5e-3c0c-5c52-9a3e-1f0d8a7b2c11")  # names -> machine ids
 _ID_DIGITS = "0123456789abcdefghijklmnopqrstuvwxyz"
 # Instance ids begin with a mark of their region.
 _ID_PREFIX = {
@@ -30,14 +26,6 @@ _ID_PREFIX = {
     "cn-shanghai": "uf6",
     "cn-shenzhen": "wz9",
 }
-
-
-@dataclass(frozen=True, slots=True)
-class Versions:
-    """What the nodes say that they run."""
-
-    kubelet: str  # "v1.35.0"
-    runtime: str  # "gpupool://0.1.0"
 
 
 @dataclass(slots=True)
@@ -66,25 +54,21 @@ def taken_by(nodes: Iterable[Obj]) -> Taken:
     return taken
 
 
-def new_nodes(
-    pool: PoolSpec, more: int, *, network: Network, taken: Taken, versions: Versions
-) -> list[Obj]:
+def new_nodes(pool: PoolSpec, more: int, *, network: Network, taken: Taken) -> list[Obj]:
     """`more` further nodes of the pool, noted in `taken`."""
     identities = islice(_identities(pool, network, taken), more)
     pods = _free_pod_networks(network, taken)
-    return [_node(pool, name, address, next(pods), versions) for name, address in identities]
+    return [_node(pool, name, address, next(pods)) for name, address in identities]
 
 
-def cluster_nodes(pools: Iterable[PoolSpec], *, network: Network, versions: Versions) -> list[Obj]:
+def cluster_nodes(pools: Iterable[PoolSpec], *, network: Network) -> list[Obj]:
     """All nodes of a new cluster."""
     pools = tuple(pools)
     taken = Taken()
     for pool in pools:
         taken.reserved.update(_given_addresses(pool))
     return [
-        node
-        for pool in pools
-        for node in new_nodes(pool, pool.count, network=network, taken=taken, versions=versions)
+        node for pool in pools for node in new_nodes(pool, pool.count, network=network, taken=taken)
     ]
 
 
@@ -157,41 +141,27 @@ def _instance_id(pool: PoolSpec, ordinal: int) -> str:
     return f"i-{_ID_PREFIX.get(pool.region, 'gp0')}{digits}"
 
 
-def _node(
-    pool: PoolSpec, name: str, address: IPv4Address, pods: IPv4Network, versions: Versions
-) -> Obj:
-    return {
-        "apiVersion": "v1",
-        "kind": "Node",
-        "metadata": {
-            "name": name,
-            "labels": _labels(pool, name),
-            "annotations": _annotations(pool),
-        },
-        "spec": {
-            "podCIDR": str(pods),
-            "podCIDRs": [str(pods)],
-            "providerID": f"{pool.region}.{name.removeprefix(pool.region + '.')}",
-            **({"taints": taints} if (taints := _taints(pool)) else {}),
-        },
-        "status": {
-            "addresses": [
-                {"type": "InternalIP", "address": str(address)},
-                {"type": "Hostname", "address": name},
-            ],
-            **_resources(pool.instance_type),
-            "nodeInfo": _node_info(pool, name, versions),
-        },
-    }
+def _node(pool: PoolSpec, name: str, address: IPv4Address, pods: IPv4Network) -> Obj:
+    machine = pool.instance_type
+    return node_object(
+        Machine(
+            name=name,
+            address=address,
+            pod_network=pods,
+            cpus=machine.vcpus,
+            memory_mib=machine.memory_mib,
+            labels=_labels(pool),
+            annotations=_annotations(pool),
+            taints=tuple(_taints(pool)),
+            provider_id=f"{pool.region}.{name.removeprefix(pool.region + '.')}",
+            os_image=pool.os.image,
+            kernel_version=pool.os.kernel_version,
+        )
+    )
 
 
-def _labels(pool: PoolSpec, name: str) -> dict[str, str]:
+def _labels(pool: PoolSpec) -> dict[str, str]:
     labels = {
-        kube_names.LABEL_ARCH: "amd64",
-        kube_names.LABEL_ARCH_BETA: "amd64",
-        kube_names.LABEL_OS: "linux",
-        kube_names.LABEL_OS_BETA: "linux",
-        kube_names.LABEL_HOSTNAME: name,
         kube_names.LABEL_INSTANCE_TYPE: pool.instance_type.name,
         kube_names.LABEL_INSTANCE_TYPE_BETA: pool.instance_type.name,
         kube_names.LABEL_REGION: pool.region,
@@ -223,39 +193,3 @@ def _taints(pool: PoolSpec) -> list[Obj]:
         value = {"value": taint.value} if taint.value else {}
         taints.append({"key": taint.key, **value, "effect": taint.effect})
     return taints
-
-
-def _resources(machine: InstanceType) -> Obj:
-    memory_kib = machine.memory_mib * 1024
-    same = {
-        "cpu": str(machine.vcpus),
-        "hugepages-1Gi": "0",
-        "hugepages-2Mi": "0",
-        "pods": str(PODS_PER_NODE),
-    }
-    return {
-        "capacity": {**same, "memory": f"{memory_kib}Ki", "ephemeral-storage": f"{_DISK_KIB}Ki"},
-        "allocatable": {
-            **same,
-            "memory": f"{memory_kib - min(_EVICTION_KIB, memory_kib // 2)}Ki",
-            # A kubelet keeps a tenth of the disk free, and says the rest in bytes.
-            "ephemeral-storage": str(_DISK_KIB * 1024 * 9 // 10),
-        },
-    }
-
-
-def _node_info(pool: PoolSpec, name: str, versions: Versions) -> Obj:
-    machine = uuid.uuid5(_MACHINES, name)
-    return {
-        "architecture": "amd64",
-        "bootID": str(uuid.uuid5(machine, "boot")),
-        "containerRuntimeVersion": versions.runtime,
-        "kernelVersion": pool.os.kernel_version,
-        # Gone from newer servers' meaning, but still a required field of the type.
-        "kubeProxyVersion": "",
-        "kubeletVersion": versions.kubelet,
-        "machineID": machine.hex,
-        "operatingSystem": "linux",
-        "osImage": pool.os.image,
-        "systemUUID": str(machine),
-    }

@@ -105,7 +105,7 @@ class Admission:
         await self._webhooks.validate(attributes)
 
     async def show_webhooks(self, attributes: Attributes) -> None:
-        """Of what is no object, and which no plugin of ours knows: a Binding, an Eviction."""
+        """For what is no stored object and has no built-in plugin: a Binding, an Eviction."""
         await self._webhooks.mutate(attributes)
         await self._webhooks.validate(attributes)
 

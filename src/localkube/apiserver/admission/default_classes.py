@@ -1,4 +1,4 @@
-"""DefaultStorageClass and DefaultIngressClass, and growing claims of a class."""
+"""DefaultStorageClass, DefaultIngressClass, and the check of claims that ask for more space."""
 
 from kubeclient.objects import Obj
 from kubeclient.quantity import parse

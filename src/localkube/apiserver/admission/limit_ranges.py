@@ -11,7 +11,7 @@ from localkube.apiserver.admission.attributes import (
     Operation,
     refusal,
 )
-from localkube.apiserver.admission.pod_totals import pod_totals
+from localkube.apiserver.defaults.pod_resources import pod_totals
 
 _ANNOTATION = "kubernetes.io/limit-ranger"
 _ZERO = of_nanos(0)
@@ -22,7 +22,7 @@ _Bound: TypeAlias = Callable[[str, str, Quantity, Amounts, Amounts], str | None]
 
 
 def default_limits(attributes: Attributes, cluster: ClusterView) -> None:
-    """What containers do not ask for, the namespace's limit ranges ask for them."""
+    """Takes requests and limits that a container leaves out from the namespace's limit ranges."""
     pod = attributes.obj
     if pod is None or not _limited(attributes):
         return

@@ -1,4 +1,4 @@
-"""PodSecurity: levels of namespaces are checked for sense, but not enforced.
+"""PodSecurity: the labels for levels on a namespace are validated, but no level is enforced.
 
 Pods of a local cluster run with the rights of the user who started it, at most. Whoever asks for
 a level is told so, on every write of the namespace.

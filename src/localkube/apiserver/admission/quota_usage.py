@@ -5,8 +5,7 @@ from typing import TypeAlias
 
 from kubeclient.objects import Obj
 from kubeclient.quantity import Quantity, add, of_nanos, parse
-from localkube.apiserver.admission.pod_totals import pod_totals
-from localkube.apiserver.defaults.pod_resources import qos_class
+from localkube.apiserver.defaults.pod_resources import pod_totals, qos_class
 from localkube.apiserver.tables.durations import seconds
 
 Usage: TypeAlias = dict[str, Quantity]
@@ -75,7 +74,7 @@ def _pod_usage(pod: Obj, now_s: float) -> Usage:
 
 
 def _is_over(pod: Obj, now_s: float) -> bool:
-    """Ended, or so long overdue that nobody should pay for it any more."""
+    """Whether the pod has ended, or is so long overdue that it no longer counts."""
     if (pod.get("status") or {}).get("phase") in ("Succeeded", "Failed"):
         return True
     metadata = pod["metadata"]

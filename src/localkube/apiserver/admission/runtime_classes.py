@@ -1,4 +1,4 @@
-"""RuntimeClass: what running a pod in a sandbox costs, and where such sandboxes are."""
+"""RuntimeClass: adds the overhead and the node selector of its class to a pod."""
 
 from kubeclient.objects import Obj
 from kubeclient.quantity import parse

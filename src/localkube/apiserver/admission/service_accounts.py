@@ -1,4 +1,4 @@
-"""ServiceAccount: every pod has one, and finds its token where clients look for it."""
+"""ServiceAccount: sets the service account of every pod and mounts its token."""
 
 import zlib
 from collections.abc import Iterator
@@ -89,8 +89,11 @@ def _mount_token(spec: Obj, account: Obj) -> None:
 
 @lru_cache(maxsize=1024)
 def _suffix(uid: str) -> str:
-    """Kubernetes draws one for each pod. Ours is the account's, so that pods of one template are
-    alike to the letter, and what is known of one is known of all."""
+    """The end of the token volume's name.
+
+    Kubernetes draws a random one for each pod. Here it is the same for all pods of an account, so
+    that pods of one template have equal specs and the cache of pod specs applies to them.
+    """
     number, letters = zlib.crc32(uid.encode()), ""
     for _ in range(5):
         number, place = divmod(number, len(_ALPHABET))

@@ -28,7 +28,7 @@ def is_exempt(attributes: Attributes) -> bool:
 def invocation_of(
     webhook: Webhook, attributes: Attributes, cluster: ClusterView, kinds: Kinds
 ) -> Invocation | None:
-    """Without its conditions, which cost more to judge."""
+    """Does not judge the webhook's conditions, which cost more than the rest."""
     kind = _matching_kind(webhook, attributes, kinds)
     if kind is None or not _matches_objects(webhook.object_selector, attributes):
         return None
@@ -38,7 +38,7 @@ def invocation_of(
 
 
 def namespace_of(attributes: Attributes) -> str:
-    """A namespace counts as within itself."""
+    """The namespace that selectors look at; for a Namespace, that is the object itself."""
     if attributes.kind.resource == "namespaces":
         return attributes.name
     return attributes.namespace

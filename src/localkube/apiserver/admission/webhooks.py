@@ -58,7 +58,7 @@ class _Failed(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Round:
-    """What calling all mutating webhooks came to."""
+    """The result of calling all mutating webhooks once."""
 
     changed: bool = False
     again: frozenset[Webhook] = frozenset()  # want to see what was changed after them
@@ -149,7 +149,7 @@ class Webhooks:
             raise refusal(attributes, str(error)) from None
 
     async def _mutate_by(self, invocation: Invocation, attributes: Attributes) -> bool:
-        """Whether the object is another one now."""
+        """Calls one webhook. True if it has changed the object."""
         verdict = await self._verdict(invocation, attributes, mutating=True)
         if verdict is None or not verdict.patch:
             return False
@@ -170,7 +170,7 @@ class Webhooks:
         return True
 
     async def _objection(self, invocation: Invocation, attributes: Attributes) -> ApiError | None:
-        """As a value, so that one webhook's no does not cut off the others."""
+        """The refusal as a value: one webhook's refusal must not stop the calls of the others."""
         try:
             await self._verdict(invocation, attributes, mutating=False)
         except ApiError as error:
@@ -223,7 +223,7 @@ async def _within_a_task() -> None:
 
 
 def _in_version(attributes: Attributes, kind: Kind) -> tuple[Obj | None, Obj | None]:
-    """The new and the old object as `kind` has them."""
+    """The new and the old object in the version of `kind`."""
     if kind is attributes.kind:
         return attributes.obj, attributes.old
     new, old = (

@@ -1,4 +1,9 @@
-"""Generated files (tools/schemas): definitions, descriptions, enums, protobuf fields, kinds."""
+"""What was recorded of Kubernetes, and the code that reads it.
+
+tools/schemas/__main__.py says what each file is, and `make schemas` renews all of them at once.
+recorded.json says which Kubernetes version they are of, with a digest of each file: a file that was
+edited by hand, or renewed without the others, fails a test.
+"""
 
 import gzip
 from pathlib import Path

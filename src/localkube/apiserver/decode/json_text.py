@@ -9,10 +9,6 @@ from typing import Any
 
 import orjson
 
-from localkube.apiserver.decode.json_complaint import BadJson, complaint
-
-__all__ = ["MAX_DEPTH", "BadJson", "parse", "repeated_keys"]
-
 MAX_DEPTH = 100
 _STRING = re.compile(rb'"(?:[^"\\]|\\.)*"', re.S)
 # Keys alone matter, and Python refuses to read very long numbers.
@@ -20,12 +16,16 @@ _NUMBERS_AS_TEXT: dict[str, Any] = {"parse_int": str, "parse_float": str}
 _BRACKETS = bytes(set(range(256)) - set(b"[]{}"))
 
 
+class BadJson(ValueError):
+    """Says what is wrong, and where."""
+
+
 def parse(text: bytes) -> Any:
     """Raises BadJson."""
     try:
         value = orjson.loads(text)
     except orjson.JSONDecodeError as error:
-        raise BadJson(complaint(text) or f"invalid JSON: {error.msg}") from error
+        raise BadJson(f"invalid JSON: {error}") from error
     if text.count(b"{") + text.count(b"[") > MAX_DEPTH and _is_deep(text):
         raise BadJson("exceeded max depth")
     return value

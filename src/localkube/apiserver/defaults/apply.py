@@ -16,19 +16,61 @@ from localkube.apiserver.defaults import (
     core_cluster,
     core_service,
     extensions,
-    networking,
     pods,
-    rbac,
-    resource,
     shape,
-    storage,
 )
 from localkube.apiserver.kinds import Kind
 
 _ADMISSION = "admissionregistration.k8s.io/v1"
-_RBAC = "rbac.authorization.k8s.io/v1"
-_DRA = "resource.k8s.io/v1"
-_FLOW = "flowcontrol.apiserver.k8s.io/v1"
+_RBAC_GROUP = "rbac.authorization.k8s.io"
+_RBAC = f"{_RBAC_GROUP}/v1"
+
+# Kinds with one or two defaults.
+
+
+def _role_binding(value: Obj) -> None:
+    if not value["roleRef"]["apiGroup"]:
+        value["roleRef"]["apiGroup"] = _RBAC_GROUP
+    for subject in value.get("subjects", ()):
+        if subject["kind"] in ("User", "Group"):
+            subject.setdefault("apiGroup", _RBAC_GROUP)
+
+
+def _network_policy(value: Obj) -> None:
+    spec: Obj = value["spec"]
+    if "policyTypes" not in spec:
+        spec["policyTypes"] = ["Ingress", "Egress"] if "egress" in spec else ["Ingress"]
+    for direction in ("ingress", "egress"):
+        for rule in spec.get(direction, ()):
+            for port in rule.get("ports", ()):
+                port.setdefault("protocol", "TCP")
+
+
+def _endpoint_slice(value: Obj) -> None:
+    for port in value.get("ports", ()):
+        port.setdefault("name", "")
+        port.setdefault("protocol", "TCP")
+
+
+def _storage_class(value: Obj) -> None:
+    value.setdefault("reclaimPolicy", "Delete")
+    value.setdefault("volumeBindingMode", "Immediate")
+
+
+def _csi_driver(value: Obj) -> None:
+    spec: Obj = value["spec"]
+    spec.setdefault("attachRequired", True)
+    spec.setdefault("podInfoOnMount", False)
+    spec.setdefault("storageCapacity", False)
+    spec.setdefault("fsGroupPolicy", "ReadWriteOnceWithFSType")
+    spec.setdefault("volumeLifecycleModes", ["Persistent"])
+    spec.setdefault("requiresRepublish", False)
+    spec.setdefault("seLinuxMount", False)
+
+
+def _priority_class(value: Obj) -> None:
+    value.setdefault("preemptionPolicy", "PreemptLowerPriority")
+
 
 DEFAULTS: Mapping[tuple[str, str], Callable[[Obj], None]] = {
     ("v1", "Pod"): pods.pod,
@@ -52,24 +94,14 @@ DEFAULTS: Mapping[tuple[str, str], Callable[[Obj], None]] = {
     ("autoscaling/v2", "HorizontalPodAutoscaler"): autoscaling.autoscaler_v2,
     (_ADMISSION, "MutatingWebhookConfiguration"): extensions.mutating_webhooks,
     (_ADMISSION, "ValidatingWebhookConfiguration"): extensions.validating_webhooks,
-    (_ADMISSION, "ValidatingAdmissionPolicy"): extensions.admission_policy,
-    (_ADMISSION, "ValidatingAdmissionPolicyBinding"): extensions.admission_policy_binding,
     ("apiextensions.k8s.io/v1", "CustomResourceDefinition"): extensions.custom_resource_definition,
-    ("apiregistration.k8s.io/v1", "APIService"): extensions.api_service,
-    ("networking.k8s.io/v1", "NetworkPolicy"): networking.network_policy,
-    ("networking.k8s.io/v1", "IngressClass"): networking.ingress_class,
-    ("discovery.k8s.io/v1", "EndpointSlice"): networking.endpoint_slice,
-    (_RBAC, "RoleBinding"): rbac.role_binding,
-    (_RBAC, "ClusterRoleBinding"): rbac.role_binding,
-    (_DRA, "ResourceClaim"): resource.resource_claim,
-    (_DRA, "ResourceClaimTemplate"): resource.resource_claim_template,
-    (_DRA, "ResourceSlice"): resource.resource_slice,
-    ("scheduling.k8s.io/v1", "PriorityClass"): storage.priority_class,
-    ("storage.k8s.io/v1", "StorageClass"): storage.storage_class,
-    ("storage.k8s.io/v1", "CSIDriver"): storage.csi_driver,
-    ("storage.k8s.io/v1", "VolumeAttachment"): storage.volume_attachment,
-    (_FLOW, "FlowSchema"): storage.flow_schema,
-    (_FLOW, "PriorityLevelConfiguration"): storage.priority_level,
+    ("networking.k8s.io/v1", "NetworkPolicy"): _network_policy,
+    ("discovery.k8s.io/v1", "EndpointSlice"): _endpoint_slice,
+    (_RBAC, "RoleBinding"): _role_binding,
+    (_RBAC, "ClusterRoleBinding"): _role_binding,
+    ("scheduling.k8s.io/v1", "PriorityClass"): _priority_class,
+    ("storage.k8s.io/v1", "StorageClass"): _storage_class,
+    ("storage.k8s.io/v1", "CSIDriver"): _csi_driver,
 }
 
 

@@ -1,9 +1,10 @@
 """Defaults of containers: probes, hooks, ports, environment, image policy."""
 
+import re
+from functools import lru_cache
 from typing import Any
 
 from kubeclient.objects import Obj
-from localkube.apiserver.defaults.images import pull_policy
 
 _PROBES = ("livenessProbe", "readinessProbe", "startupProbe")
 _PROBE = (("timeoutSeconds", 1), ("periodSeconds", 10), ("successThreshold", 1))
@@ -75,3 +76,32 @@ def _probe(value: Obj) -> None:
 def _http_get(value: Obj) -> None:
     value.setdefault("path", "/")
     value.setdefault("scheme", "HTTP")
+
+
+# When an image is pulled, if nobody says: always for :latest, else only when it is absent.
+_DOMAIN_PART = r"(?:[a-zA-Z0-9]|[a-zA-Z0-9][a-zA-Z0-9-]*[a-zA-Z0-9])"
+_DOMAIN = rf"(?:{_DOMAIN_PART}(?:\.{_DOMAIN_PART})*|\[[a-fA-F0-9:]+\])(?::[0-9]+)?"
+_PATH_PART = r"[a-z0-9]+(?:(?:\.|_|__|-+)[a-z0-9]+)*"
+_REFERENCE = re.compile(
+    rf"(?:(?P<domain>{_DOMAIN})/)?(?P<path>{_PATH_PART}(?:/{_PATH_PART})*)"
+    r"(?::(?P<tag>\w[\w.-]{0,127}))?"
+    r"(?:@(?P<digest>[A-Za-z][A-Za-z0-9]*(?:[-_+.][A-Za-z][A-Za-z0-9]*)*:[0-9a-fA-F]{32,}))?",
+    re.ASCII,
+)
+_IDENTIFIER = re.compile(r"[a-f0-9]{64}")
+
+
+@lru_cache(maxsize=4096)
+def pull_policy(image: str) -> str:
+    return "Always" if _tag(image) == "latest" else "IfNotPresent"
+
+
+def _tag(image: str) -> str:
+    """Empty for what is no image reference; validation says so elsewhere, if it matters."""
+    # The longest legal name, tag and digest stay far below; the pattern must not meet more.
+    if len(image) > 1024 or _IDENTIFIER.fullmatch(image):
+        return ""
+    found = _REFERENCE.fullmatch(image)
+    if found is None:
+        return ""
+    return found["tag"] or ("" if found["digest"] else "latest")

@@ -1,4 +1,4 @@
-"""Defaults of what extends the API: webhooks, admission policies, custom resources."""
+"""Defaults of what extends the API: webhooks and custom resources."""
 
 from kubeclient.objects import Obj
 
@@ -16,18 +16,6 @@ def validating_webhooks(value: Obj) -> None:
         _webhook(webhook)
 
 
-def admission_policy(value: Obj) -> None:
-    spec: Obj = value["spec"]
-    spec.setdefault("failurePolicy", "Fail")
-    if "matchConstraints" in spec:
-        _match_resources(spec["matchConstraints"])
-
-
-def admission_policy_binding(value: Obj) -> None:
-    if "matchResources" in value["spec"]:
-        _match_resources(value["spec"]["matchResources"])
-
-
 def custom_resource_definition(value: Obj) -> None:
     spec, status = value["spec"], value["status"]
     names: Obj = spec["names"]
@@ -40,11 +28,6 @@ def custom_resource_definition(value: Obj) -> None:
         stored = [version["name"] for version in spec.get("versions", ()) if version["storage"]]
         if stored:
             status["storedVersions"] = stored[:1]
-
-
-def api_service(value: Obj) -> None:
-    if "service" in value["spec"]:
-        value["spec"]["service"].setdefault("port", _HTTPS)
 
 
 def _webhook(value: Obj) -> None:
@@ -60,13 +43,6 @@ def _match(value: Obj) -> None:
     value.setdefault("matchPolicy", "Equivalent")
     value.setdefault("namespaceSelector", {})
     value.setdefault("objectSelector", {})
-
-
-def _match_resources(value: Obj) -> None:
-    _match(value)
-    for name in ("resourceRules", "excludeResourceRules"):
-        for rule in value.get(name, ()):
-            rule.setdefault("scope", "*")
 
 
 def _service_port(client: Obj) -> None:

@@ -111,3 +111,18 @@ def _raise_to(total: _Amounts, least: _Amounts) -> None:
     for name, amount in least.items():
         if name not in total or total[name] < amount:
             total[name] = amount
+
+
+# These can be given for the whole pod, and are then not summed.
+_POD_LEVEL = ("cpu", "memory")
+
+
+def pod_totals(spec: Obj, part: str) -> dict[str, str]:
+    """What the pod as a whole asks for, as texts. `part`: "requests" or "limits"."""
+    totals = {name: amount.text for name, amount in aggregate(spec, part).items()}
+    whole = (spec.get("resources") or {}).get(part) or {}
+    return totals | {
+        name: text
+        for name, text in whole.items()
+        if name in _POD_LEVEL or name.startswith("hugepages-")
+    }

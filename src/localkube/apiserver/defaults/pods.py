@@ -39,7 +39,7 @@ def pod(value: Obj) -> None:
 
 
 def _agree_on_address(status: Obj) -> None:
-    """The older of the two fields counts where they differ."""
+    """podIP is the first of podIPs; where they differ, podIP wins."""
     address, listed = status.get("podIP"), status.get("podIPs")
     if not address:
         status["podIP"] = listed[0].get("ip", "") if listed else ""

@@ -1,20 +1,18 @@
 """Gives objects the shape that Kubernetes' Go types have, so that what is stored looks the same.
 
 A Go type cannot tell `hostNetwork: false` from no `hostNetwork`, writes `resources: {}` even if
-nobody sent it, and knows a quantity only in its canonical form. shapes.json (made by tools/shapes)
-says per type which fields are of which sort; `normalise` brings a parsed object into that form.
-Nulls mean absent and are left out, but for times that Go writes as null (`nulls`).
+nobody sent it, and knows a quantity only in its canonical form. data/shapes.json says per type
+which fields are of which sort; `normalise` brings a parsed object into that form. Nulls mean absent
+and are left out, but for times that Go writes as null (`nulls`).
 """
 
 from dataclasses import dataclass, field
 from functools import cache, lru_cache
-from importlib import resources
 from typing import Any
-
-import orjson
 
 from kubeclient import quantity
 from kubeclient.objects import Obj
+from localkube.apiserver import data
 
 
 @dataclass(slots=True)
@@ -61,7 +59,7 @@ def normalise(value: Obj, shape: Shape) -> None:
 
 
 def _left_out(key: str, empty: Any, shape: Shape) -> bool:
-    """Whether an empty value is; if not, it is brought into form."""
+    """Whether an empty value is left out; one that stays is normalised."""
     if key in shape.dropped or (empty is None and key not in shape.nulls):
         return True
     if empty == {} and key in shape.below and shape.below[key].always:
@@ -112,8 +110,7 @@ def _text(value: Any) -> str:
 
 @cache
 def _document() -> dict[str, Any]:
-    text = resources.files(__package__).joinpath("shapes.json").read_bytes()
-    document: dict[str, Any] = orjson.loads(text)
+    document: dict[str, Any] = data.read("shapes.json")
     return document
 
 

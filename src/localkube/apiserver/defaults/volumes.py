@@ -4,8 +4,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from kubeclient.objects import Obj
-from localkube.apiserver.defaults.containers import field_ref
-from localkube.apiserver.defaults.images import pull_policy
+from localkube.apiserver.defaults.containers import field_ref, pull_policy
 
 _READABLE = 0o644
 

@@ -1,11 +1,11 @@
-"""Our side of a connection's transport: writes, waiting until the client has read, and its end."""
+"""The sending side of a connection: writes, waits for a client that reads slowly, and closes."""
 
 import asyncio
 import math
 
 
 class Outlet:
-    """Guards one promise: what waits to be sent stays small, or the sender waits."""
+    """Bounds the bytes that wait to be sent: beyond the bound, the sender waits."""
 
     def __init__(self, transport: asyncio.Transport, *, stall_timeout_s: float) -> None:
         self._transport: asyncio.Transport | None = transport

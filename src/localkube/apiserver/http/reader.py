@@ -193,7 +193,7 @@ class RequestReader:
 
 
 def _nobody() -> None:
-    """Expects anything any more."""
+    """Takes the place of a callback into a connection that has ended."""
 
 
 def _checked(lines: list[bytes], limits: WireLimits) -> dict[str, str]:

@@ -80,7 +80,7 @@ class SpdyStream:
         self.end_input()
 
     def ignore_input(self) -> None:
-        """Nobody will read. What is unread would hold up the other streams for ever."""
+        """Discards what the client sends: unread bytes would block the other streams."""
         self._is_ignored = True
         self._session.has_read(sum(map(len, self._unread)))
         self._unread.clear()

@@ -13,8 +13,8 @@ from itertools import chain
 
 import orjson
 
-import localkube
 from kubeclient.objects import Obj
+from localkube.about import __version__
 from localkube.apiserver.kinds import Kind, Kinds
 from localkube.apiserver.openapi import paths, schemas
 from localkube.apiserver.request import Answer, Request
@@ -94,7 +94,7 @@ class OpenApi:
 
     def _hash(self, kinds: list[Kind]) -> str:
         rows = [[asdict(kind), self._custom(kind)] for kind in kinds]
-        source = orjson.dumps([localkube.__version__, digest(), rows])
+        source = orjson.dumps([__version__, digest(), rows])
         return hashlib.sha256(source).hexdigest().upper()
 
     def _version_3(self, kinds: list[Kind]) -> Obj:

@@ -1,4 +1,4 @@
-"""Objects of each kind before anybody has set anything.
+"""The empty object of each kind, as the comparison for who set which field of a new object.
 
 A kind's structs, and those of its lists that Go always writes, are there from the start: who
 creates an object does not come to own `spec` itself, but what is in it. Zero values count as unset.

@@ -1,10 +1,11 @@
 """Patch documents, decoded; what is no such document is refused in the words of Go's decoder."""
 
-from typing import Any
+from collections.abc import Callable
+from functools import wraps
+from typing import Any, ParamSpec, TypeVar
 
 from kubeclient.objects import Obj
-from localkube.apiserver.decode.json_complaint import BadJson
-from localkube.apiserver.decode.json_text import parse
+from localkube.apiserver.decode.json_text import BadJson, parse
 from localkube.apiserver.status import bad_request
 
 _OPERATION = "handlers.jsonPatchOp"
@@ -62,3 +63,20 @@ _JSON_NAMES: tuple[tuple[type, str], ...] = (
     (int, "number"),
     (float, "number"),
 )
+
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+def refuse_too_deep(walk: Callable[P, R]) -> Callable[P, R]:
+    """Input that is nested too deeply for a recursive walk is refused instead of a crash."""
+
+    @wraps(walk)
+    def guarded(*args: P.args, **kwargs: P.kwargs) -> R:
+        try:
+            return walk(*args, **kwargs)
+        except RecursionError:
+            raise bad_request("the body of the request is nested too deeply") from None
+
+    return guarded

@@ -8,7 +8,7 @@ import orjson
 
 from kubeclient.objects import Obj
 from localkube.apiserver.patch import body
-from localkube.apiserver.patch.depth import refuse_too_deep
+from localkube.apiserver.patch.body import refuse_too_deep
 from localkube.apiserver.status import ApiError, failure
 
 MAX_OPERATIONS = 10_000

@@ -1,4 +1,4 @@
-"""kubectl's annotation of client-side apply, where server-side apply by kubectl follows on it.
+"""The last-applied-configuration annotation of `kubectl apply`, when server-side apply follows it.
 
 Only for the manager "kubectl": what client-side apply set and nobody changed since is no conflict,
 and the annotation is kept up to date, so that one can go back.

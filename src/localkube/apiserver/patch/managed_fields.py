@@ -137,7 +137,11 @@ def entry_of(
 
 
 def handed_over(entries: Sequence[Entry], changed: FieldSet, gone: FieldSet) -> list[Entry]:
-    """What everybody still owns after somebody changed and removed fields."""
+    """What everybody still owns after somebody changed and removed fields.
+
+    A changed field leaves all its former owners, because none of them has set its new value: only
+    so does their next apply find a conflict instead of overwriting the change in silence.
+    """
     left = []
     for entry in entries:
         fields = entry["fieldsV1"]

@@ -4,7 +4,7 @@ from typing import Any
 
 from kubeclient.objects import Obj
 from localkube.apiserver.patch import body
-from localkube.apiserver.patch.depth import refuse_too_deep
+from localkube.apiserver.patch.body import refuse_too_deep
 from localkube.apiserver.status import bad_request
 
 

@@ -25,8 +25,8 @@ from localkube.apiserver.kinds import Kind
 from localkube.apiserver.patch import apply_check, last_applied
 from localkube.apiserver.patch.apply_merge import merged, pruned
 from localkube.apiserver.patch.blank import blank
+from localkube.apiserver.patch.body import refuse_too_deep
 from localkube.apiserver.patch.conflicts import Conflict, apply_conflict
-from localkube.apiserver.patch.depth import refuse_too_deep
 from localkube.apiserver.patch.field_compare import compared
 from localkube.apiserver.patch.field_set import (
     LEAF,
@@ -66,6 +66,8 @@ def apply(
     claim = _claim(shape, config)
     mine, others = _entries(before, writer, kind, shape)
     new = _laid_over(schema, before, config, (claim, mine, others))
+    # Conflicts are about values, not about claims: applying the value that a field already has
+    # changes nothing, so that two appliers can own the same field together.
     changed, gone = compared(shape, before, new)
     conflicts = _conflicts(others, changed or {})
     if conflicts and not force:
@@ -116,7 +118,8 @@ def _entries(
     """This applier's entry, and those of all others."""
     entries: Sequence[Entry] = before["metadata"].get("managedFields") or ()
     if not entries:
-        # Nobody was asked so far: what is there belongs to whoever came before.
+        # The object was never tracked. All that is there is given to one made-up manager; without
+        # it, the first apply could overwrite every field without a conflict.
         everything, _ = compared(shape, blank(kind.api_version, kind.kind), before)
         past = Writer(_BEFORE, writer.time, writer.subresource)
         if everything:
@@ -136,6 +139,9 @@ def _laid_over(
     whole = shape_of(schema)
     new: Obj = merged(whole, before, config)
     if mine is not None:
+        # A field that this applier applied last time and left out now is removed, unless somebody
+        # else owns it as well: giving up a share of a field must not take it from the others. An
+        # applier without an entry has nothing to give up, so that a first apply removes nothing.
         kept = reduce(union, (entry["fieldsV1"] for entry in others), union(claim, _NAMED))
         new = pruned(whole, new, mine["fieldsV1"], kept)
     return new

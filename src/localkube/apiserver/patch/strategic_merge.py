@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from kubeclient.objects import Obj
 from localkube.apiserver.patch import body, go_text
-from localkube.apiserver.patch.depth import refuse_too_deep
+from localkube.apiserver.patch.body import refuse_too_deep
 from localkube.apiserver.patch.json_patch import rejected
 from localkube.apiserver.patch.strategic_errors import (
     bad_directive,

@@ -156,7 +156,7 @@ def _list(value: Any, schema: Schema, place: Place, problems: Problems) -> Any:
 
 
 def _misfit(value: Any, schema: Schema, place: Place | None, problems: Problems) -> Any:
-    """What a CRD defines is left for validation to judge."""
+    """A wrong type. Inside what a CRD defines, validation reports it instead."""
     if place is not None and not problems.error:
         if owner(place) is not None:
             problems.error = cannot_unmarshal(value, place)

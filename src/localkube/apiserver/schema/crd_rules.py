@@ -44,7 +44,7 @@ def crd_schema_errors(crd: Obj) -> list[FieldError]:
 
 
 def _schema_errors(schema: Obj, place: str) -> list[FieldError]:
-    """In steps: what comes later takes for granted what was checked before."""
+    """In steps: a later check relies on what earlier checks have established."""
     for step in (_untyped_errors, _root_errors, _all_default_errors, _compile_errors):
         if errors := list(step(schema, place)):
             return errors

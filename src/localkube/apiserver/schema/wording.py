@@ -1,15 +1,17 @@
-"""What Go's JSON decoder says when a value does not fit its field.
+"""What is said when a value does not fit its field, in the words of Go's JSON decoder.
+
+Users know and search for "cannot unmarshal string into Go struct field ...": the words stay. The
+types are those of the schema; Go's own names of them (v1.FailurePolicyType for a string), and the
+structs that Go embeds, are not known here.
 
 A Place is where the checker stands: how it came there, from the innermost step outwards. Texts are
 made only when something is wrong.
 """
 
-from functools import cache
 from typing import Any, NamedTuple
 
 import orjson
 
-from localkube.apiserver import data
 from localkube.apiserver.schema.node import Schema, Type
 
 
@@ -48,8 +50,8 @@ def cannot_unmarshal(value: Any, place: Place, type_: str = "") -> str:
         steps.append(step)
         step = step.outer
     inside = next(n for n, step in enumerate(steps) if step.parent.type is Type.OBJECT)
-    names = [_field_name(step) for step in reversed(steps) if step.parent.definition]
-    wanted = type_ or _element(_field_type(steps[inside]), inside)
+    names = [str(step.key) for step in reversed(steps) if step.parent.definition]
+    wanted = type_ or _element(go_type(steps[inside].parent.fields[str(steps[inside].key)]), inside)
     found = _json_name(value, exact=wanted in ("int32", "int64"))
     struct = steps[inside].parent.name
     return (
@@ -79,17 +81,6 @@ def _json_name(value: Any, *, exact: bool) -> str:
             return "object"
 
 
-def _field_name(step: Place) -> str:
-    """With the embedded structs that the field lies in."""
-    path, _, _ = _go_names().get(step.parent.definition, {}).get(str(step.key), "").rpartition(" ")
-    return path or str(step.key)
-
-
-def _field_type(step: Place) -> str:
-    known = _go_names().get(step.parent.definition, {}).get(str(step.key), "")
-    return known.rpartition(" ")[2] or go_type(step.parent.fields[str(step.key)])
-
-
 def _element(type_: str, depth: int) -> str:
     """The type inside `depth` lists and maps."""
     for _ in range(depth):
@@ -98,7 +89,7 @@ def _element(type_: str, depth: int) -> str:
 
 
 def go_type(schema: Schema) -> str:
-    """As the definition suggests; data/gotypes.json knows the exceptions."""
+    """The Go type that the definition suggests; named strings and their like are plain here."""
     if schema.definition:
         *_, package, name = schema.definition.split(".")
         return f"{package}.{name}"
@@ -119,12 +110,6 @@ _GO_TYPES = {
     Type.NUMBER: "float64",
     Type.BYTES: "[]uint8",
 }
-
-
-@cache
-def _go_names() -> dict[str, dict[str, str]]:
-    names: dict[str, dict[str, str]] = data.read("gotypes.json")
-    return names
 
 
 def _quoted(text: str) -> str:

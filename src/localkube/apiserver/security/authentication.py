@@ -59,7 +59,7 @@ class Authenticator:
         return user
 
     def review(self, token: str, audiences: Sequence[str]) -> Bearer | str:
-        """For TokenReview: whom a token stands for, or why for nobody."""
+        """For TokenReview: the user of a token, or why it has none."""
         user = self._static.find(token_digest(token))
         if user is not None:
             # Such a token is addressed to this server and to nobody else.
@@ -88,7 +88,7 @@ class Authenticator:
 
 
 def bearer_token(request: Request) -> str | None:
-    """What the request shows for itself; None if nothing."""
+    """The token in the request; None if there is none."""
     words = request.headers.get("authorization", "").split(" ", 2)
     if len(words) > 1 and words[0].lower() == "bearer" and words[1]:
         return words[1]

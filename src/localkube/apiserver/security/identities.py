@@ -1,4 +1,4 @@
-"""Users that are not made up by somebody else: the administrator, components, service accounts."""
+"""The users that the cluster itself defines: administrator, components and service accounts."""
 
 from collections.abc import Mapping
 

@@ -25,7 +25,7 @@ _AUTHENTICATION = "authentication.k8s.io"
 
 
 class _Wish(NamedTuple):
-    """One thing that the requester wants to be. All of it must be allowed."""
+    """One part of the identity that the requester wants to have. All parts must be allowed."""
 
     kind: str
     name: str

@@ -1,4 +1,4 @@
-"""Counts what is going on, and says 429 to what would be too much.
+"""Limits the writes and streams that run at the same time; what is too much gets a 429.
 
     with in_flight.mutations:                        # a write, for as long as it takes
         ...

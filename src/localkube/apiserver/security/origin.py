@@ -1,4 +1,4 @@
-"""Keeps web pages out: a browser that was led here by a foreign name or page gets nothing.
+"""Refuses requests that a web page of another origin makes a browser send (DNS rebinding, CSRF).
 
 A page can point its own name at 127.0.0.1 (DNS rebinding): then the Host header is foreign. Or it
 can simply call 127.0.0.1: then the browser says so in an Origin header. Python's WebSocket clients

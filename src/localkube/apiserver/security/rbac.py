@@ -123,7 +123,7 @@ class Authorizer:
         self._grants: dict[tuple[str, tuple[str, ...], str], Grants] = {}
 
     def replace(self, plural: str, namespace: str, name: str, found: Obj | None) -> None:
-        """An object of the RBAC group is now `found`, or gone. Other plurals are not for us."""
+        """An object of the RBAC group is now `found`, or gone. Other resources are ignored."""
         change = _CHANGES.get(plural)
         if change is not None:
             change(self, namespace, name, found)
@@ -165,7 +165,9 @@ class Authorizer:
         return None
 
     def stale_aggregates(self) -> Iterator[tuple[str, list[Obj]]]:
-        """Aggregated ClusterRoles whose stored rules are not what they amount to, and that."""
+        """Aggregated ClusterRoles whose stored rules are out of date, with the rules they should
+        have.
+        """
         for name, role in self._cluster_roles.items():
             if role.selectors is not None:
                 rules = effective_rules(self._cluster_roles, name)

@@ -120,7 +120,7 @@ class ServiceAccountTokens:
     def authenticate(
         self, token: str, now_s: float, audiences: Sequence[str] = (ISSUER,)
     ) -> Bearer | str:
-        """Whom the token speaks for, or why for nobody ("" if it is none of ours at all)."""
+        """The user of the token, or why it has none ("" if it is not one of our tokens at all)."""
         return self.authenticate_digest(token_digest(token), token, now_s, audiences)
 
     def authenticate_digest(

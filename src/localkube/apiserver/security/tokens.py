@@ -51,7 +51,9 @@ class StaticTokens:
         return token
 
     def find(self, digest: bytes) -> User | None:
-        """Found by a part of the digest, compared in constant time: no guess teaches the rest."""
+        """Looked up by a part of the digest, then compared in constant time, against timing
+        attacks.
+        """
         found = self._users.get(digest[:8])
         if found is not None and hmac.compare_digest(found[0], digest):
             return found[1]

@@ -1,8 +1,11 @@
 """The file under the store: SQLite in WAL mode, synchronous=FULL, one writer thread.
 
-Group commit: while one transaction is being flushed, the next batch collects; its size follows
-the load by itself. A batch is written by a few multi-row statements, because each statement
-gives up Python's interpreter lock and has to win it back.
+Group commit: while the writer thread waits for the fsync of one transaction, new rows collect, and
+the next transaction takes all of them. One client alone waits for one fsync per write; a hundred
+clients share one. There is no timer and no batch size to tune: the batch is what came in meanwhile.
+
+A batch is written by a few multi-row statements, because each statement gives up Python's
+interpreter lock and has to win it back from the event loop.
 """
 
 import logging
@@ -124,7 +127,9 @@ class Disk:
 
 
 def _commit(db: sqlite3.Connection, batch: Sequence[Row]) -> None:
-    last = {row.id: row for row in batch}  # only an object's last state needs to reach the disk
+    # Only the last state of an object needs to reach the disk: all rows of the batch are committed
+    # together or not at all, so that no earlier state could ever be read back.
+    last = {row.id: row for row in batch}
     writes = [row for row in last.values() if row.value is not None]
     deletes = [row.id for row in last.values() if row.value is None]
     if db.in_transaction:  # a failed one, that could not even be taken back

@@ -1,10 +1,20 @@
-"""Store: every object by (resource, namespace, name); one growing resource version.
+"""Store: every object by (resource, namespace, name), and one resourceVersion that only grows.
 
-One thread, the event loop's, reads and writes; nothing here awaits, so check-then-write is
-atomic. A write changes memory at once and queues a row; `durable` waits until it is on disk, and
-only then do watchers hear of it. Whoever shows what memory holds waits too, by `settled`. So when
-the disk refuses, memory goes back to what the disk holds, the writers are told, and nobody else
-has seen what never was.
+Only the event loop's thread reads and writes the store, and its methods for reading and writing
+do not await: a handler that checks an object and then writes it, without an await in between, does
+so atomically.
+
+The path of one write:
+
+    create, replace, remove    memory has the new state at once, and a row is queued for the disk
+    Disk (its own thread)      commits all queued rows in one transaction: group commit
+    _committed                 watchers get the events, and `durable` returns to the writers
+
+A client is answered only after its row is committed, so that an answer of 200 survives kill -9 and
+a power cut. Watchers get an event only after the commit, and readers wait by `settled` until what
+they are about to show is committed. This is why a refused write can be undone: if the disk is full,
+memory goes back to what the disk holds, the writers get NotWritten, and no client has seen a state
+that was never stored.
 """
 
 import asyncio
@@ -30,7 +40,8 @@ from localkube.apiserver.store.watch_log import (
 
 log = logging.getLogger(__name__)
 
-# Versions that were handed out but never reached the disk must not be handed out again.
+# After a crash, the disk may know fewer versions than were given out: those of writes that were in
+# memory and not committed. None of them must ever name another change.
 _RV_GAP_AFTER_START = 10_000
 
 # kinds.py lists spec.nodeName first among the selectable fields of pods.
@@ -218,7 +229,8 @@ class Store:
         body = new.body if new else None
         self._disk.append(Row(written.id, written.resource, written.rv, body, self._count))
         if self._loop is not None and not self._wake_planned:
-            # After what the loop has in hand: writes that come together are flushed together.
+            # Not at once: the loop first runs the other handlers that are ready, and their writes
+            # join this batch. One fsync then serves all of them.
             self._wake_planned = True
             self._loop.call_soon(self._wake_disk)
         for listener in self._listeners:
@@ -259,6 +271,11 @@ class Store:
             self._by_node[new.fields[_NODE_NAME]][new.namespace, new.name] = new
 
     def _committed(self, count: int) -> None:
+        """The `count` oldest changes are on disk.
+
+        Events are published before the writers wake up: a client that has the answer to its write
+        and then starts a watch at the version of that answer must not miss an event.
+        """
         for _ in range(count):
             event = self._unwritten.popleft().event
             self.log(event.record.resource).publish(event)
@@ -269,7 +286,13 @@ class Store:
                 future.set_result(None)
 
     def _failed(self, error: Exception) -> None:
-        """Nothing queued will be written: go back, newest first. Versions are not used again."""
+        """None of the queued changes will be written: undo them.
+
+        The newest is undone first, because each change remembers the state right before it. The
+        listeners (quota ledger, authorizer, service addresses) followed memory, so that they get
+        the way back as events, too. The versions are lost: reusing one could give two states of an
+        object the same resourceVersion.
+        """
         undone = len(self._unwritten)
         while self._unwritten:
             change = self._unwritten.pop()

@@ -1,7 +1,14 @@
-"""What happened to one resource's objects: a short history, and the watchers that follow it.
+"""The watch cache: the recent events of one resource, and the watchers that follow them.
 
-Events come in after they are on disk, in order of resource version. A watcher sees each event
-after its starting version exactly once, or is cut off and told to list again; never a gap.
+Events come in after they are on disk, in the order of their resourceVersion. A watcher gets each
+event after its starting version exactly once, or its stream ends and it must list again: there is
+never a gap that the client does not know of. Two limits keep memory bounded, and both end in a new
+list, never in a lost event:
+
+- The history window. Only the last HISTORY_EVENTS are kept. A watch that starts before the window
+  (`compacted_rv`) gets 410 Gone, as from etcd after a compaction.
+- The watcher's buffer. A client that does not read is cut off at WATCHER_BUFFER_BYTES. Waiting for
+  it would hold up the writers, and dropping single events would be a gap.
 """
 
 import asyncio
@@ -53,7 +60,11 @@ class Watcher:
         self.wake.set()
 
     def _as_seen(self, event: Event) -> tuple[str, Record] | None:
-        """The event through the selector: an object that stops matching is DELETED for it."""
+        """The event as a client with a selector must see it.
+
+        For such a client, an object that begins to match is ADDED and one that stops matching is
+        DELETED, whatever really happened to it. `previous` is kept in events for this comparison.
+        """
         if self.matches is None:
             return event.type, event.record
         now = event.type != DELETED and self.matches(event.record)
@@ -69,7 +80,11 @@ class Watcher:
 
 
 def _at_version(record: Record, rv: int) -> Record:
-    """The old object under a newer version, as a watcher gets it when it leaves the selection."""
+    """The old object under a newer version, as a watcher gets it when it leaves the selection.
+
+    The client gets the state that it knows and may see, not the new one, which its selector hides;
+    the version is that of the change, because a client goes on from the last version it has seen.
+    """
     old, new = (f'"resourceVersion":"{v}"'.encode() for v in (record.rv, rv))
     return msgspec.structs.replace(record, rv=rv, body=record.body.replace(old, new, 1))
 
@@ -90,7 +105,11 @@ class WatchLog:
             watcher.offer(event)
 
     def follow(self, after_rv: int, matches: Matches | None) -> Watcher | None:
-        """None when the history does not reach back to `after_rv`."""
+        """None when the history does not reach back to `after_rv`.
+
+        Nothing awaits between reading the history and joining the watchers, so that no event can be
+        published in between.
+        """
         if after_rv < self.compacted_rv:
             return None
         watcher = Watcher(after_rv, matches)

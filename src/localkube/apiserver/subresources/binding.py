@@ -1,7 +1,13 @@
 """pods/binding: the one way to give a pod its node.
 
 nodeName, the Binding's annotations and labels, and the PodScheduled condition are written in one
-step, so whoever sees the node sees the allocation that came with it (design D1).
+step, so that whoever sees the node sees the allocation that came with it (design D1).
+
+Fencing: a scheduler puts the pod's uid and resourceVersion, as it knew them when it decided, into
+the Binding's metadata. If the pod has changed since, the Binding is refused with a conflict. That
+is what keeps two schedulers, an old leader that has not yet noticed the failover and its successor,
+from both placing a pod, and one scheduler from placing a pod by a stale request. The uid alone
+would not do: it stays the same while the pod is changed. kube-apiserver checks both, too.
 """
 
 from kubeclient.objects import Obj
@@ -9,8 +15,8 @@ from localkube.apiserver import status
 from localkube.apiserver.api import Api
 from localkube.apiserver.request import Answer, Request
 from localkube.apiserver.routing import Target
+from localkube.apiserver.status import created
 from localkube.apiserver.store.record import Record
-from localkube.apiserver.subresources.outcome import created
 from localkube.apiserver.subresources.shown import show_webhooks
 from localkube.apiserver.verbs.metadata import failed_precondition
 from localkube.apiserver.verbs.options import write_options
@@ -39,8 +45,13 @@ async def bind(api: Api, request: Request, target: Target) -> Answer:
 
 
 def _bind(api: Api, target: Target, metadata: Obj, node: str, *, dry_run: bool) -> Record | None:
-    """As it is stored; None for a dry run. The pod itself is let go before the disk is waited for:
-    memory that is used again at once is still in the processor's cache."""
+    """The record that was stored; None for a dry run.
+
+    Nothing awaits between the look at the pod and the write, so that no other Binding can come in
+    between: the second one finds nodeName set. This is a function of its own so that the parsed pod
+    is freed before the caller waits for the disk; memory that is used again at once is still in the
+    processor's cache.
+    """
     record = existing(api, target)
     pod = _bound(api, record, target, metadata, node)
     return None if dry_run else api.store.replace(record, pod)
@@ -91,6 +102,7 @@ def _binding_conflict(name: str, why: str) -> status.ApiError:
 
 
 def _check_preconditions(record: Record, pod: Obj, target: Target, metadata: Obj) -> None:
+    # Both are optional, as in Kubernetes: kubectl and old schedulers send Bindings without them.
     uid, version = metadata.get("uid"), metadata.get("resourceVersion")
     if uid and uid != record.uid:
         raise failed_precondition(target.kind, pod["metadata"], "UID", uid)

@@ -3,7 +3,8 @@
 from collections.abc import Iterator
 
 from kubeclient.objects import Obj
-from localkube.apiserver.status import bad_request
+from localkube.apiserver.status import ApiError, bad_request, failure, internal
+from localkube.node_streams import NodeRefusal
 
 _LISTS = ("initContainers", "containers", "ephemeralContainers")
 _STATUS_LISTS = ("containerStatuses", "initContainerStatuses", "ephemeralContainerStatuses")
@@ -37,3 +38,13 @@ def _names(pod: Obj) -> Iterator[str]:
     for key in _LISTS:
         for container in pod["spec"].get(key) or ():
             yield container["name"]
+
+
+_REASONS = {400: "BadRequest", 403: "Forbidden", 404: "NotFound", 409: "Conflict"}
+
+
+def refused(refusal: NodeRefusal) -> ApiError:
+    """A refusal of the node's kubelet, as the client gets it."""
+    if refusal.code == 500:
+        return internal(refusal.message)
+    return failure(refusal.code, _REASONS.get(refusal.code, ""), refusal.message)

@@ -12,8 +12,8 @@ from localkube.apiserver.api import Api
 from localkube.apiserver.patch.managed_fields import Writer, track_update
 from localkube.apiserver.request import Answer, Request
 from localkube.apiserver.routing import Target
+from localkube.apiserver.status import created
 from localkube.apiserver.store.record import Record
-from localkube.apiserver.subresources.outcome import created
 from localkube.apiserver.subresources.shown import show_webhooks
 from localkube.apiserver.verbs.delete import check_preconditions, delete_record
 from localkube.apiserver.verbs.options import delete_options
@@ -47,7 +47,7 @@ async def evict(api: Api, request: Request, target: Target) -> Answer:
 
 
 def _needs_budget(pod: Obj) -> bool:
-    """Pods that are done, going, or were never placed disrupt nobody."""
+    """Whether a budget counts the pod: not if it has ended, is being deleted or has no node."""
     phase = pod.get("status", {}).get("phase")
     return phase not in ("Succeeded", "Failed", "Pending") and (
         "deletionTimestamp" not in pod["metadata"]
@@ -107,7 +107,7 @@ def _evicted(now: str) -> Obj:
 
 
 def _set_condition(status_of: Obj, fresh: Obj) -> None:
-    """In place of the one of its type. The time moves only when the status does."""
+    """Replaces the condition of its type. The time changes only when the status does."""
     conditions = status_of.setdefault("conditions", [])
     for place, known in enumerate(conditions):
         if known["type"] == fresh["type"]:

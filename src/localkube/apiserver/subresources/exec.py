@@ -1,4 +1,4 @@
-"""GET (WebSocket) or POST pods/{name}/exec."""
+"""GET (WebSocket) or POST pods/{name}/exec and pods/{name}/attach."""
 
 from kubeclient.objects import Obj
 from localkube.apiserver.request import Reply, Request
@@ -8,7 +8,7 @@ from localkube.apiserver.subresources.remote_command import (
     conversation,
     wanted,
 )
-from localkube.node_streams import ExecOptions, NodeStreams, Process
+from localkube.node_streams import AttachOptions, ExecOptions, NodeStreams, Process
 
 
 async def exec_(request: Request, pod: Obj, node: NodeStreams | None) -> Reply:
@@ -33,7 +33,7 @@ async def exec_(request: Request, pod: Obj, node: NodeStreams | None) -> Reply:
 
 
 def exit_status(code: int) -> Obj:
-    """What kubectl makes its own exit code of."""
+    """The Status from which kubectl takes its own exit code."""
     if code == 0:
         return SUCCESS
     return {
@@ -45,3 +45,21 @@ def exit_status(code: int) -> Obj:
         "reason": "NonZeroExitCode",
         "details": {"causes": [{"reason": "ExitCode", "message": str(code)}]},
     }
+
+
+async def attach(request: Request, pod: Obj, node: NodeStreams | None) -> Reply:
+    """`node` is None as long as the pod has none. Raises ApiError."""
+    wish, streams = wanted(request, pod, node)
+    options = AttachOptions(
+        container=wish.container,
+        stdin=wish.stdin,
+        stdout=wish.stdout,
+        stderr=wish.stderr,
+        tty=wish.tty,
+    )
+
+    async def start() -> Process:
+        return await streams.attach(pod["metadata"]["uid"], options)
+
+    # The end of the container is no failure of having been attached to it.
+    return conversation(wish, start, lambda _code: SUCCESS)

@@ -2,8 +2,9 @@
 
 import asyncio
 import contextlib
+from collections.abc import Coroutine
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 from localkube.node_streams import Connection, NodeRefusal, NodeStreams
 
@@ -55,3 +56,16 @@ async def _to_pod(client: Ends, connection: Connection) -> None:
         while data := await client.read():
             await connection.write(data)
         await connection.close_write()
+
+
+async def until_first(*work: Coroutine[Any, Any, None]) -> None:
+    """Runs all until one ends; then the others are cancelled. Raises what that one raised."""
+    tasks = [asyncio.create_task(item, name="until-first") for item in work]
+    try:
+        done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+        for task in done:
+            task.result()
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)

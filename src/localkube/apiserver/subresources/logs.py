@@ -11,9 +11,9 @@ from localkube.apiserver.status import bad_request
 from localkube.apiserver.subresources.containers import (
     chosen_container,
     container_status,
+    refused,
 )
 from localkube.apiserver.subresources.log_options import log_options
-from localkube.apiserver.subresources.refusals import refused
 from localkube.node_streams import LogOptions, NodeRefusal, NodeStreams
 
 # Reasons for which the kubelet has words of its own.

@@ -1,4 +1,4 @@
-"""Doors to one part of a pod's spec: ephemeral containers (kubectl debug) and resources."""
+"""Subresources that change one part of a pod: ephemeralcontainers (kubectl debug) and resize."""
 
 from collections.abc import Callable
 

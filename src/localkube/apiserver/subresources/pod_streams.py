@@ -7,7 +7,7 @@ from localkube.apiserver.api import Api
 from localkube.apiserver.request import Reply, Request
 from localkube.apiserver.routing import Target
 from localkube.apiserver.status import not_found
-from localkube.apiserver.subresources import attach, exec, logs, port_forward
+from localkube.apiserver.subresources import exec, logs, port_forward
 from localkube.apiserver.subresources.containers import chosen_container
 from localkube.apiserver.subresources.log_options import log_options
 from localkube.apiserver.verbs.read import existing
@@ -26,7 +26,7 @@ async def pod_exec(api: Api, request: Request, target: Target) -> Reply:
 
 
 async def pod_attach(api: Api, request: Request, target: Target) -> Reply:
-    return await _ask(api, request, target, attach.attach)
+    return await _ask(api, request, target, exec.attach)
 
 
 async def pod_port_forward(api: Api, request: Request, target: Target) -> Reply:
@@ -43,7 +43,7 @@ async def _ask(api: Api, request: Request, target: Target, stream: PodStream) ->
 
 
 def _check(request: Request, pod: Obj, subresource: str) -> None:
-    """What is wrong with the question comes before what is wrong with the node."""
+    """Checks the request before the node, so that a wrong request is refused as such."""
     if subresource == "log":
         chosen_container(pod, log_options(request, pod["metadata"]["name"]).container)
     elif subresource != "portforward":

@@ -7,8 +7,7 @@ from collections.abc import Mapping
 from localkube.apiserver.request import WebSocket
 from localkube.apiserver.subresources import channels
 from localkube.apiserver.subresources.channels import ChannelProtocol, Channels, Data
-from localkube.apiserver.subresources.forwarding import Target, forward
-from localkube.apiserver.subresources.racing import until_first
+from localkube.apiserver.subresources.forwarding import Target, forward, until_first
 
 PROTOCOLS: Mapping[str, ChannelProtocol] = {
     "v4.channel.k8s.io": channels.V4,
@@ -43,7 +42,7 @@ class ChannelEnds:
         await self._client.send(self._channel + 1, problem.encode())
 
     def ignore_input(self) -> None:
-        """Nobody will read. What waits would hold up the other ports for ever."""
+        """Discards what the client sends: unread bytes would block the other ports."""
         self._is_ignored = True
         while not self._arrived.empty():
             self._arrived.get_nowait()

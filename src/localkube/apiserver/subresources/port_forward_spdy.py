@@ -5,8 +5,7 @@ import contextlib
 
 from localkube.apiserver.http.spdy_session import SpdySession, SpdyStream
 from localkube.apiserver.request import WebSocket
-from localkube.apiserver.subresources.forwarding import Target, forward
-from localkube.apiserver.subresources.racing import until_first
+from localkube.apiserver.subresources.forwarding import Target, forward, until_first
 
 TUNNEL = "SPDY/3.1+portforward.k8s.io"
 

@@ -1,4 +1,4 @@
-"""A process and a client talking: what exec and attach have in common.
+"""What exec and attach have in common: the streams between a client and a process.
 
 Channels: 0 stdin, 1 stdout, 2 stderr, 3 the outcome, 4 the size of the terminal. The conversation
 ends when the process has, and all of its output is sent; or when the client leaves.
@@ -26,8 +26,8 @@ from localkube.apiserver.subresources.channels import (
 from localkube.apiserver.subresources.containers import (
     chosen_container,
     container_status,
+    refused,
 )
-from localkube.apiserver.subresources.refusals import refused
 from localkube.node_streams import NodeRefusal, NodeStreams, Process
 
 STDIN, STDOUT, STDERR, OUTCOME, RESIZE = range(5)

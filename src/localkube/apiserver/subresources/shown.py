@@ -1,4 +1,4 @@
-"""Webhooks are asked about what is POSTed to a subresource, as they are about objects."""
+"""Calls webhooks for what is POSTed to a subresource: Bindings and Evictions."""
 
 import dataclasses
 from functools import lru_cache

@@ -65,6 +65,6 @@ ROWS: dict[str, Cells] = {
 
 
 def created_at(thing: Obj, now_s: float) -> list[Any]:
-    """For kinds that nothing else is known about."""
+    """For kinds without a printer of their own: name and age."""
     metadata = thing["metadata"]
     return [metadata.get("name", ""), metadata.get("creationTimestamp") or "0001-01-01T00:00:00Z"]

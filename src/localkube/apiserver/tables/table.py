@@ -6,13 +6,13 @@ only as far as their rows need. `table` does the same for objects that are alrea
 
 from collections.abc import Iterable, Iterator
 from functools import cache, lru_cache
-from importlib import resources
 from typing import Any, Literal, TypeAlias
 
 import msgspec
 import orjson
 
 from kubeclient.objects import Obj
+from localkube.apiserver import data
 from localkube.apiserver.kinds import Kind
 from localkube.apiserver.status import ApiError, bad_request
 from localkube.apiserver.tables import pods
@@ -165,13 +165,14 @@ def _columns_json(kind: Kind) -> bytes:
 
 @cache
 def _builtin_columns() -> dict[str, list[Obj]]:
-    """columns.json: each distinct description once, and a row per column that points at it."""
-    data = orjson.loads(resources.files(__package__).joinpath("columns.json").read_bytes())
+    """In the file, each description stands once, and a column has its number."""
+    recorded = data.read("columns.json")
+    texts = recorded["descriptions"]
     fields = ("name", "type", "format", "description", "priority")
     return {
         resource: [
-            dict(zip(fields, (name, kind, form, data["descriptions"][text], priority), strict=True))
+            dict(zip(fields, (name, kind, form, texts[text], priority), strict=True))
             for name, kind, form, text, priority in columns
         ]
-        for resource, columns in data["columns"].items()
+        for resource, columns in recorded["columns"].items()
     }

@@ -1,4 +1,4 @@
-"""Advice: what is allowed and yet hardly meant. Clients print it as warnings."""
+"""Warnings about objects that are valid and yet probably a mistake. kubectl prints them."""
 
 import base64
 from collections.abc import Callable, Iterator, Mapping

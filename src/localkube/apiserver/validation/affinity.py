@@ -19,7 +19,6 @@ from localkube.apiserver.validation.formats import (
     label_key,
     label_value,
 )
-from localkube.apiserver.validation.internal import printed
 from localkube.apiserver.validation.selectors import (
     NEEDS_VALUES,
     NO_OPERATOR,
@@ -65,7 +64,7 @@ def taints(errors: Errors, listed: Sequence[Obj], path: str) -> None:
         _effect(errors, taint["effect"], f"{at}.effect")
         if (key, taint["effect"]) in seen:
             what = "taints must be unique by key and effect pair"
-            errors.append(duplicate(at, printed(taint, "core.Taint"), what))
+            errors.append(duplicate(at, taint, what))
         seen.add((key, taint["effect"]))
 
 

@@ -1,4 +1,4 @@
-"""Deployments, ReplicaSets, StatefulSets, DaemonSets, ControllerRevisions, and their elder."""
+"""Deployments, ReplicaSets, StatefulSets, DaemonSets and ControllerRevisions."""
 
 import re
 
@@ -16,7 +16,6 @@ from localkube.apiserver.validation.errors import (
     unchanged,
 )
 from localkube.apiserver.validation.formats import dns_label, dns_subdomain, percent
-from localkube.apiserver.validation.internal import printed
 from localkube.apiserver.validation.metadata import (
     annotations,
     labels,
@@ -29,7 +28,6 @@ from localkube.apiserver.validation.selectors import (
     is_empty,
     is_usable,
     label_selector,
-    printed_selector,
     selects,
 )
 
@@ -156,8 +154,7 @@ def stateful_set_status(new: Obj, old: Obj) -> Errors:
 
 def same_selector(errors: Errors, new: Obj, old: Obj) -> None:
     if new.get("selector") != old.get("selector"):
-        shown = printed_selector(new.get("selector"))
-        errors.append(invalid("spec.selector", shown, "field is immutable"))
+        errors.append(invalid("spec.selector", new.get("selector"), "field is immutable"))
 
 
 def count_or_percent(errors: Errors, value: int | str, path: str) -> None:
@@ -190,7 +187,7 @@ def _selector(errors: Errors, spec: Obj, kind: str) -> bool:
     label_selector(errors, selector, "spec.selector")
     if is_empty(selector):
         what = f"empty selector is invalid for {kind}"
-        errors.append(invalid("spec.selector", printed_selector(selector), what))
+        errors.append(invalid("spec.selector", selector, what))
     return is_usable(selector)
 
 
@@ -222,8 +219,7 @@ def _deployment_spec(errors: Errors, spec: Obj) -> None:
     if _selector(errors, spec, "deployment"):
         _template_of(errors, spec, spec["template"], "ReplicaSet")
     else:
-        shown = printed_selector(spec["selector"])
-        errors.append(invalid("spec.selector", shown, "invalid label selector"))
+        errors.append(invalid("spec.selector", spec["selector"], "invalid label selector"))
     _deployment_strategy(errors, spec["strategy"], "spec.strategy")
     ready = spec.get("minReadySeconds", 0)
     not_negative(errors, ready, "spec.minReadySeconds")
@@ -251,8 +247,7 @@ def _deployment_strategy(errors: Errors, strategy: Obj, path: str) -> None:
             errors.append(invalid(at, missing, "may not be 0 when `maxSurge` is 0"))
         at_most_all(errors, missing, at)
     else:
-        shown = printed(strategy, "apps.DeploymentStrategy")
-        errors.append(not_supported(path, shown, ("Recreate", "RollingUpdate")))
+        errors.append(not_supported(path, strategy, ("Recreate", "RollingUpdate")))
 
 
 def _replica_set_spec(errors: Errors, spec: Obj) -> None:
@@ -261,8 +256,7 @@ def _replica_set_spec(errors: Errors, spec: Obj) -> None:
     if _selector(errors, spec, "deployment"):
         _template_of(errors, spec, spec["template"], "ReplicaSet")
     else:
-        shown = printed_selector(spec["selector"])
-        errors.append(invalid("spec.selector", shown, "invalid label selector"))
+        errors.append(invalid("spec.selector", spec["selector"], "invalid label selector"))
 
 
 def _daemon_set_spec(errors: Errors, spec: Obj) -> None:
@@ -274,7 +268,7 @@ def _daemon_set_spec(errors: Errors, spec: Obj) -> None:
         errors.append(invalid("spec.template.metadata.labels", found or None, NO_MATCH))
     if selector is not None and is_empty(selector):
         what = "empty selector is invalid for daemonset"
-        errors.append(invalid("spec.selector", printed_selector(selector), what))
+        errors.append(invalid("spec.selector", selector, what))
     template(errors, spec["template"], "spec.template")
     always_running(errors, spec["template"]["spec"], "DaemonSet")
     not_negative(errors, spec.get("minReadySeconds", 0), "spec.minReadySeconds")
@@ -298,8 +292,7 @@ def _daemon_strategy(errors: Errors, strategy: Obj, path: str) -> None:
             what = "cannot be 0 when maxSurge is 0"
             errors.append(required(f"{at}.maxUnavailable", what))
     elif strategy["type"] != "OnDelete":
-        shown = printed(strategy, "apps.DaemonSetUpdateStrategy")
-        errors.append(not_supported(path, shown, ("RollingUpdate", "OnDelete")))
+        errors.append(not_supported(path, strategy, ("RollingUpdate", "OnDelete")))
 
 
 def _stateful_policies(errors: Errors, spec: Obj) -> None:
@@ -311,16 +304,14 @@ def _stateful_policies(errors: Errors, spec: Obj) -> None:
     rolling = strategy.get("rollingUpdate")
     if strategy["type"] == "OnDelete":
         if rolling is not None:
-            shown = printed(rolling, "apps.RollingUpdateStatefulSetStrategy")
             what = "only allowed for updateStrategy 'RollingUpdate'"
-            errors.append(invalid(f"{path}.rollingUpdate", shown, what))
+            errors.append(invalid(f"{path}.rollingUpdate", rolling, what))
     elif strategy["type"] == "RollingUpdate":
         if rolling is not None:
             partition = rolling.get("partition", 0)
             not_negative(errors, partition, f"{path}.rollingUpdate.partition")
     else:
-        shown = printed(strategy, "apps.StatefulSetUpdateStrategy")
-        errors.append(invalid(path, shown, "must be 'RollingUpdate' or 'OnDelete'"))
+        errors.append(invalid(path, strategy, "must be 'RollingUpdate' or 'OnDelete'"))
     retention = spec["persistentVolumeClaimRetentionPolicy"]
     for name in ("whenDeleted", "whenScaled"):
         if retention[name] not in ("Retain", "Delete"):
@@ -344,12 +335,12 @@ def _stateful_template(errors: Errors, spec: Obj) -> None:
         annotations(errors, metadata.get("annotations", {}), f"{path}.annotations")
         pod_annotations(errors, metadata, value["spec"], f"{path}.annotations")
     else:
-        errors.append(invalid("spec.selector", printed_selector(spec["selector"]), ""))
+        errors.append(invalid("spec.selector", spec["selector"], ""))
     always_running(errors, value["spec"], "StatefulSet")
 
 
 def _with_claims(spec: Obj) -> Obj:
-    """The template with a volume for each claim, and without the names that each pod gets."""
+    """The template with a volume for each claim template, and without names that each pod gets."""
     inner = {
         k: v for k, v in spec["template"]["spec"].items() if k not in ("hostname", "subdomain")
     }

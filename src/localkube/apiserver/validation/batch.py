@@ -17,7 +17,6 @@ from localkube.apiserver.validation.errors import (
     unchanged,
 )
 from localkube.apiserver.validation.formats import dns_label, dns_subdomain, size
-from localkube.apiserver.validation.internal import printed
 from localkube.apiserver.validation.job_policies import (
     failure_policy,
     replacement_policy,
@@ -28,7 +27,6 @@ from localkube.apiserver.validation.pods import template
 from localkube.apiserver.validation.selectors import (
     is_usable,
     label_selector,
-    printed_selector,
     selects,
 )
 
@@ -69,14 +67,13 @@ def update_job(new: Obj, old: Obj) -> Errors:
     _spec_with_selector(errors, spec, "spec")
     _completions(errors, spec, before)
     if spec.get("selector") != before.get("selector"):
-        shown = printed_selector(spec.get("selector"))
-        errors.append(invalid("spec.selector", shown, "field is immutable"))
+        errors.append(invalid("spec.selector", spec.get("selector"), "field is immutable"))
     _same_template(errors, new, old)
     unchanged(errors, spec["completionMode"], before["completionMode"], "spec.completionMode")
-    _same(errors, spec, before, "podFailurePolicy", "*batch.PodFailurePolicy")
+    _same(errors, spec, before, "podFailurePolicy")
     for name in ("backoffLimitPerIndex", "managedBy"):
         unchanged(errors, spec.get(name), before.get(name), f"spec.{name}")
-    _same(errors, spec, before, "successPolicy", "*batch.SuccessPolicy")
+    _same(errors, spec, before, "successPolicy")
     return errors
 
 
@@ -103,7 +100,7 @@ def cron_job_status(new: Obj, old: Obj) -> Errors:
 
 
 def _own_metadata(obj: Obj) -> Obj:
-    """Labels that nobody gave, neither to the job nor to its pods, are judged with the pods'."""
+    """Without labels that the server generated: those are reported with the template."""
     metadata: Obj = obj["metadata"]
     labels = metadata.get("labels", {})
     generated = all(key.removeprefix("batch.kubernetes.io/") in _GENERATED for key in labels)
@@ -128,8 +125,7 @@ def _generated_selector(errors: Errors, obj: Obj) -> None:
         elif found[key] != value:
             errors.append(invalid(path, found, f"must be '{value}'"))
     if is_usable(spec["selector"]) and not selects(spec["selector"], expected):
-        shown = printed_selector(spec["selector"])
-        errors.append(invalid("spec.selector", shown, "`selector` not auto-generated"))
+        errors.append(invalid("spec.selector", spec["selector"], "`selector` not auto-generated"))
 
 
 def _spec_with_selector(errors: Errors, spec: Obj, path: str) -> None:
@@ -240,12 +236,11 @@ def _same_template(errors: Errors, new: Obj, old: Obj) -> None:
     if old["spec"].get("suspend") and never_started:
         before = _with_directions_of(before, now)
     if now != before:
-        shown = printed(now, "core.PodTemplateSpec")
-        errors.append(invalid("spec.template", shown, "field is immutable"))
+        errors.append(invalid("spec.template", now, "field is immutable"))
 
 
 def _with_directions_of(template: Obj, other: Obj) -> Obj:
-    """With the other's node affinity, node selector and so on, which may change before a start."""
+    """With the scheduling directives of `other`, which may change until the job starts."""
     metadata = {k: v for k, v in template["metadata"].items() if k not in ("labels", "annotations")}
     for name in ("labels", "annotations"):
         if name in other["metadata"]:
@@ -261,10 +256,9 @@ def _with_directions_of(template: Obj, other: Obj) -> Obj:
     return {"metadata": metadata, "spec": spec}
 
 
-def _same(errors: Errors, spec: Obj, old: Obj, name: str, kind: str) -> None:
+def _same(errors: Errors, spec: Obj, old: Obj, name: str) -> None:
     if spec.get(name) != old.get(name):
-        shown = printed(spec.get(name), kind)
-        errors.append(invalid(f"spec.{name}", shown, "field is immutable"))
+        errors.append(invalid(f"spec.{name}", spec.get(name), "field is immutable"))
 
 
 def _cron_spec(errors: Errors, spec: Obj, old: Obj | None) -> None:
@@ -283,8 +277,9 @@ def _cron_spec(errors: Errors, spec: Obj, old: Obj | None) -> None:
     inner, path = spec["jobTemplate"]["spec"], "spec.jobTemplate.spec"
     _job_spec(errors, inner, path)
     if "selector" in inner:
-        shown = printed_selector(inner["selector"])
-        errors.append(invalid(f"{path}.selector", shown, "`selector` will be auto-generated"))
+        errors.append(
+            invalid(f"{path}.selector", inner["selector"], "`selector` will be auto-generated")
+        )
     if inner.get("manualSelector"):
         errors.append(not_supported(f"{path}.manualSelector", True, ("nil", "false")))
     for name in ("successfulJobsHistoryLimit", "failedJobsHistoryLimit"):

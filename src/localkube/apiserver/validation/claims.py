@@ -7,7 +7,7 @@ from kubeclient.objects import Obj
 from localkube.apiserver.validation.errors import (
     NOT_POSITIVE,
     Errors,
-    Printed,
+    difference,
     forbidden_field,
     invalid,
     invalid_each,
@@ -16,7 +16,6 @@ from localkube.apiserver.validation.errors import (
     unchanged,
 )
 from localkube.apiserver.validation.formats import dns_label, dns_subdomain, label_key
-from localkube.apiserver.validation.internal import difference
 from localkube.apiserver.validation.metadata import (
     own_meta,
     own_meta_update,
@@ -50,8 +49,7 @@ def update(new: Obj, old: Obj) -> Errors:
     if after != before:
         what = (
             "spec is immutable after creation except resources.requests and"
-            " volumeAttributesClassName for bound claims\n"
-            + difference(before, after, "core.PersistentVolumeClaimSpec")
+            " volumeAttributesClassName for bound claims\n" + difference(before, after)
         )
         errors.append(forbidden_field("spec", what))
     _size(errors, new, old)
@@ -144,9 +142,9 @@ def _mode_and_sources(errors: Errors, spec: Obj, path: str) -> None:
         return
     if reference.get("namespace"):
         what = "may not be specified when dataSourceRef.namespace is specified"
-        errors.append(invalid(path, Printed("{}"), what))
+        errors.append(invalid(path, {}, what))
     elif {**reference} != {**source}:
-        errors.append(invalid(path, Printed("{}"), "must match dataSourceRef"))
+        errors.append(invalid(path, {}, "must match dataSourceRef"))
 
 
 def _data_source(errors: Errors, source: Obj, path: str) -> None:

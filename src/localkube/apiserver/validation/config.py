@@ -1,7 +1,6 @@
 """ConfigMaps, Secrets and ServiceAccounts."""
 
 import base64
-import binascii
 from collections.abc import Mapping
 from typing import Any
 
@@ -118,8 +117,8 @@ def _docker(errors: Errors, data: Mapping[str, str], key: str) -> None:
     try:
         parsed: Any = orjson.loads(base64.b64decode(data[key]))
         why = "" if parsed is None or isinstance(parsed, dict) else _not_an_object(parsed)
-    except (orjson.JSONDecodeError, binascii.Error):
-        why = _syntax_error(data[key])
+    except ValueError as error:  # not base64, or not JSON
+        why = f"invalid JSON: {error}"
     if why:
         errors.append(invalid(f"data[{key}]", "<secret contents redacted>", why))
 
@@ -127,18 +126,6 @@ def _docker(errors: Errors, data: Mapping[str, str], key: str) -> None:
 def _not_an_object(value: Any) -> str:
     name = {str: "string", bool: "bool", list: "array"}.get(type(value), "number")
     return f"json: cannot unmarshal {name} into Go value of type map[string]interface {{}}"
-
-
-def _syntax_error(text: str) -> str:
-    """Of the common cases: nothing there, cut short, or a character that starts no value."""
-    try:
-        # Go looks at bytes, and prints one as the character of that number.
-        decoded = base64.b64decode(text).decode("latin-1").strip(" \t\r\n")
-    except binascii.Error:
-        decoded = text
-    if not decoded or decoded[0] in '{["':
-        return "unexpected end of JSON input"
-    return f"invalid character '{decoded[0]}' looking for beginning of value"
 
 
 def _decoded_size(text: str) -> int:

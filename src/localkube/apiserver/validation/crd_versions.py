@@ -10,14 +10,12 @@ from typing import Any
 from kubeclient.objects import Obj
 from localkube.apiserver.validation.errors import (
     Errors,
-    Printed,
     duplicate,
     invalid,
     required,
     too_many,
 )
 from localkube.apiserver.validation.formats import dns_1035_label, size
-from localkube.apiserver.validation.internal import printed
 
 _SHARED = ("subresources", "schema", "additionalPrinterColumns", "selectableFields")
 _COLUMN_TYPES = ("boolean", "date", "integer", "number", "string")
@@ -37,10 +35,10 @@ def versions(errors: Errors, listed: list[Obj]) -> None:
         _content(errors, version, path, "`version.schema.openAPIV3Schema` is not included")
     names = [version["name"] for version in kept]
     if len(set(names)) < len(names):
-        errors.append(invalid("spec.versions", _shown(kept), "must contain unique version names"))
+        errors.append(invalid("spec.versions", kept or None, "must contain unique version names"))
     if sum(version["storage"] for version in kept) != 1:
         what = "must have exactly one version marked as storage version"
-        errors.append(invalid("spec.versions", _shown(kept), what))
+        errors.append(invalid("spec.versions", kept or None, what))
     if names and names[0] and dns_1035_label(names[0]):
         errors.append(invalid("spec.version", names[0], ",".join(dns_1035_label(names[0]))))
 
@@ -63,10 +61,6 @@ def _without_common(listed: list[Obj]) -> list[Obj]:
         {name: value for name, value in version.items() if name not in dropped}
         for version in listed
     ]
-
-
-def _shown(listed: list[Obj]) -> Printed:
-    return printed(listed or None, "[]apiextensions.CustomResourceDefinitionVersion")
 
 
 def _content(errors: Errors, holder: Obj, path: str, selectable_when: str) -> None:

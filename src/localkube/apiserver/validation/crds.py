@@ -162,7 +162,7 @@ def _status(errors: Errors, obj: Obj) -> None:
 
 
 def _approval(errors: Errors, obj: Obj, old: Obj | None) -> None:
-    """Kubernetes' own domains are not for everybody."""
+    """CRDs in the domains of Kubernetes itself need an annotation of approval."""
     group = f".{obj['spec']['group']}"
     if not group.endswith((".k8s.io", ".kubernetes.io")):
         return

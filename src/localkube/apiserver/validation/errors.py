@@ -1,12 +1,16 @@
-"""Field errors in the words of Kubernetes, with bad values as Go prints them.
+"""Field errors in the words of Kubernetes, with bad values as JSON.
 
-Validators append to a list and build a path only when there is something to say.
+kube-apiserver prints an object as its internal Go type, with Go's names of the fields; here it is
+printed with the names that the user wrote. Validators append to a list and build a path only when
+there is something to say.
 """
 
+import difflib
 import json
 from collections.abc import Iterable, Sequence
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, TypeAlias
 
+from kubeclient.objects import Obj
 from localkube.apiserver.patch.go_text import quoted
 from localkube.apiserver.status import FieldError, forbidden_field, required, too_long
 
@@ -18,17 +22,15 @@ IMMUTABLE = "field is immutable"
 NEGATIVE = "must be greater than or equal to 0"
 NOT_POSITIVE = "must be greater than zero"
 
-
-class Printed(NamedTuple):
-    """A bad value that is already text, as Go would print it."""
-
-    text: str
+_HEADS = ("---", "+++")
+# Comparing takes time with the square of the lines; nobody reads more anyway.
+_MOST_LINES = 10_000
 
 
 def shown(value: Any) -> str:
     if isinstance(value, str):
         return quoted(value)
-    return value.text if isinstance(value, Printed) else go_json(value)
+    return go_json(value)
 
 
 def go_json(value: Any) -> str:
@@ -42,6 +44,17 @@ def escaped(text: str) -> str:
         if character in text:
             text = text.replace(character, f"\\u{ord(character):04x}")
     return text
+
+
+def difference(old: Obj, new: Obj) -> str:
+    """A unified diff of both as indented JSON."""
+    before, after = (
+        [f"{line}\n" for line in json.dumps(each, indent=1, sort_keys=True).split("\n")]
+        for each in (old, new)
+    )
+    if len(before) + len(after) > _MOST_LINES:
+        return ""
+    return "".join(line for line in difflib.unified_diff(before, after) if line[:3] not in _HEADS)
 
 
 def invalid(path: str, value: Any, detail: str) -> FieldError:
@@ -62,8 +75,7 @@ def invalid_each(errors: Errors, path: str, value: Any, details: Iterable[str]) 
 def not_supported(path: str, value: Any, supported: Sequence[str]) -> FieldError:
     choices = ", ".join(map(quoted, supported))
     # Enumerations are types of their own in Go, and print as JSON does.
-    found = value.text if isinstance(value, Printed) else go_json(value)
-    text = f"Unsupported value: {found}: supported values: {choices}"
+    text = f"Unsupported value: {go_json(value)}: supported values: {choices}"
     return FieldError(path, "FieldValueNotSupported", text)
 
 

@@ -11,11 +11,11 @@ from localkube.apiserver.validation.errors import (
     unchanged,
 )
 from localkube.apiserver.validation.formats import dns_subdomain, label_key, size
-from localkube.apiserver.validation.internal import printed
 from localkube.apiserver.validation.metadata import own_meta, own_meta_update
 
 _SHORT_MAX = 128
 _MESSAGE_MAX = 1024
+_TEXTS = ("reason", "message", "type", "action", "reportingInstance")
 _NO_MATCH = "does not match event.namespace"
 
 
@@ -51,31 +51,28 @@ def update_new(new: Obj, old: Obj) -> Errors:
     own_meta_update(errors, new["metadata"], old["metadata"])
     if new.get("series") != old.get("series"):
         _series(errors, new)
-    for name, kind in (("involvedObject", "core.ObjectReference"), ("reason", "")):
-        _same(errors, new, old, name, kind)
+    for name in ("involvedObject", "reason"):
+        _same(errors, new, old, name)
     for name in ("message", "source", "firstTimestamp", "lastTimestamp", "count"):
-        _same(errors, new, old, name, "core.EventSource" if name == "source" else "")
+        _same(errors, new, old, name)
     for name in ("reason", "type", "eventTime", "action"):
-        _same(errors, new, old, name, "")
-    _same(errors, new, old, "related", "*core.ObjectReference")
+        _same(errors, new, old, name)
+    _same(errors, new, old, "related")
     now, before = (obj.get("reportingComponent", "") for obj in (new, old))
     unchanged(errors, now, before, "reportingController")
-    _same(errors, new, old, "reportingInstance", "")
+    _same(errors, new, old, "reportingInstance")
     return errors
 
 
-def _same(errors: Errors, new: Obj, old: Obj, name: str, kind: str) -> None:
+def _same(errors: Errors, new: Obj, old: Obj, name: str) -> None:
     if new.get(name) == old.get(name):
         return
     value: Any = new.get(name)
-    shown: Any
-    if kind:
-        shown = printed(value, kind)
-    elif value is None and name in ("reason", "message", "type", "action", "reportingInstance"):
-        shown = ""
-    else:
-        shown = value if value is not None or name != "count" else 0
-    errors.append(invalid(name, shown, "field is immutable"))
+    if value is None and name in _TEXTS:
+        value = ""
+    elif value is None and name == "count":
+        value = 0
+    errors.append(invalid(name, value, "field is immutable"))
 
 
 def _event(errors: Errors, obj: Obj, reporter: str) -> None:

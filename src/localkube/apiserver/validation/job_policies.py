@@ -1,4 +1,4 @@
-"""When a job has failed or succeeded, by rules of its own."""
+"""podFailurePolicy and successPolicy of Jobs."""
 
 from collections.abc import Collection
 
@@ -16,7 +16,6 @@ from localkube.apiserver.validation.errors import (
     too_many,
 )
 from localkube.apiserver.validation.formats import label_key, size
-from localkube.apiserver.validation.internal import printed
 
 _ACTIONS = ("Count", "FailIndex", "FailJob", "Ignore")
 _OPERATORS = ("In", "NotIn")
@@ -41,8 +40,7 @@ def failure_policy(errors: Errors, spec: Obj, path: str) -> None:
 def success_policy(errors: Errors, spec: Obj, path: str) -> None:
     policy = spec["successPolicy"]
     if spec.get("completionMode", "NonIndexed") != "Indexed":
-        shown = printed(policy, "batch.SuccessPolicy")
-        errors.append(invalid(path, shown, "requires indexed completion mode"))
+        errors.append(invalid(path, policy, "requires indexed completion mode"))
         return
     rules = policy.get("rules", ())
     if not rules:

@@ -14,7 +14,6 @@ from localkube.apiserver.validation.errors import (
     not_negative,
     required,
 )
-from localkube.apiserver.validation.internal import printed
 from localkube.apiserver.validation.job_policies import index_count, index_interval
 from localkube.apiserver.validation.metadata import own_meta_update
 
@@ -126,9 +125,8 @@ def _finished(errors: Errors, new: Obj, status: Obj, before: Obj) -> None:
         errors.append(required("status.startTime", "startTime is required for finished job"))
     pods = status.get("uncountedTerminatedPods", {})
     if (turned or _changed(status, before, "uncountedTerminatedPods")) and any(pods.values()):
-        shown = printed(pods, "batch.UncountedTerminatedPods")
         what = "must be empty for finished job"
-        errors.append(invalid("status.uncountedTerminatedPods", shown, what))
+        errors.append(invalid("status.uncountedTerminatedPods", pods, what))
 
 
 def _indexes(errors: Errors, spec: Obj, status: Obj, before: Obj) -> None:

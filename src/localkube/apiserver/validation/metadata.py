@@ -11,9 +11,7 @@ from typing import Any
 from kubeclient.objects import Obj
 from localkube.apiserver.validation.errors import (
     Errors,
-    Printed,
     forbidden_field,
-    go_json,
     invalid,
     invalid_each,
     not_negative,
@@ -173,7 +171,7 @@ def _owners(errors: Errors, owners: Sequence[Obj], path: str) -> None:
                     'Only one reference can have Controller set to true. Found "true" in'
                     f" references for {controller} and {name}"
                 )
-                errors.append(invalid(path, Printed(_printed_owners(owners)), what))
+                errors.append(invalid(path, owners, what))
             else:
                 controller = name
 
@@ -188,17 +186,7 @@ def _owner(errors: Errors, owner: Obj, path: str) -> None:
             errors.append(invalid(f"{path}.{name}", "", "must not be empty"))
     if owner["apiVersion"] == "v1" and owner["kind"] == "Event":
         what = "/v1, Kind=Event is disallowed from being an owner"
-        errors.append(invalid(path, Printed(_printed_owner(owner)), what))
-
-
-def _printed_owners(owners: Sequence[Obj]) -> str:
-    return f"[{','.join(map(_printed_owner, owners))}]"
-
-
-def _printed_owner(owner: Obj) -> str:
-    order = ("apiVersion", "kind", "name", "uid", "controller", "blockOwnerDeletion")
-    parts = (f'"{name}":{go_json(owner[name])}' for name in order if name in owner)
-    return f"{{{','.join(parts)}}}"
+        errors.append(invalid(path, owner, what))
 
 
 def _finalizers(errors: Errors, finalizers: Sequence[str], path: str) -> None:

@@ -1,4 +1,4 @@
-"""Ingresses, ingress classes and network policies."""
+"""Ingresses and network policies."""
 
 import ipaddress
 
@@ -9,7 +9,6 @@ from localkube.apiserver.validation.addresses import (
     valid_cidr,
     valid_ip,
 )
-from localkube.apiserver.validation.domains import domain_prefixed_path
 from localkube.apiserver.validation.errors import (
     Errors,
     forbidden_field,
@@ -17,17 +16,13 @@ from localkube.apiserver.validation.errors import (
     invalid_each,
     not_supported,
     required,
-    too_long,
-    unchanged,
 )
 from localkube.apiserver.validation.formats import (
     dns_1035_label,
-    dns_label,
     dns_subdomain,
     path_segment,
     port_name,
     port_number,
-    size,
     wildcard_subdomain,
 )
 from localkube.apiserver.validation.metadata import own_meta, own_meta_update
@@ -77,26 +72,6 @@ def ingress_status(new: Obj, old: Obj) -> Errors:
             if parsed_ip(host) is not None:
                 errors.append(invalid(f"{path}.hostname", host, _NO_ADDRESS))
     return errors
-
-
-def create_ingress_class(obj: Obj) -> Errors:
-    errors: Errors = []
-    own_meta(errors, obj["metadata"], dns_subdomain, namespaced=False)
-    controller = obj["spec"].get("controller", "")
-    if size(controller) > _CONTROLLER_MAX:
-        errors.append(too_long("spec.controller", _CONTROLLER_MAX))
-    domain_prefixed_path(errors, controller, "spec.controller")
-    if "parameters" in obj["spec"]:
-        _parameters(errors, obj["spec"]["parameters"], "spec.parameters")
-    return errors
-
-
-def update_ingress_class(new: Obj, old: Obj) -> Errors:
-    errors: Errors = []
-    own_meta_update(errors, new["metadata"], old["metadata"])
-    now, before = (obj["spec"].get("controller", "") for obj in (new, old))
-    unchanged(errors, now, before, "spec.controller")
-    return errors + create_ingress_class(new)
 
 
 def create_network_policy(obj: Obj) -> Errors:
@@ -217,21 +192,6 @@ def _reference(errors: Errors, reference: Obj, path: str) -> None:
         else:
             complaints = path_segment(reference[name])
             invalid_each(errors, f"{path}.{name}", reference[name], complaints)
-
-
-def _parameters(errors: Errors, parameters: Obj, path: str) -> None:
-    _reference(errors, parameters, path)
-    scope, namespace = parameters["scope"], parameters.get("namespace")
-    if scope not in ("Cluster", "Namespace"):
-        errors.append(not_supported(f"{path}.scope", scope, ("Cluster", "Namespace")))
-    elif scope == "Cluster" and namespace is not None:
-        what = "`parameters.scope` is set to 'Cluster'"
-        errors.append(forbidden_field(f"{path}.namespace", what))
-    elif scope == "Namespace" and namespace is None:
-        what = "`parameters.scope` is set to 'Namespace'"
-        errors.append(required(f"{path}.namespace", what))
-    elif namespace is not None:
-        invalid_each(errors, f"{path}.namespace", namespace, dns_label(namespace))
 
 
 def _policy_spec(errors: Errors, spec: Obj, known: list[str]) -> None:

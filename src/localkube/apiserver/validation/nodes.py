@@ -14,7 +14,6 @@ from localkube.apiserver.validation.errors import (
     positive,
 )
 from localkube.apiserver.validation.formats import dns_label, dns_subdomain, label_key
-from localkube.apiserver.validation.internal import printed
 from localkube.apiserver.validation.metadata import (
     kubernetes_finalizer,
     own_meta,
@@ -145,6 +144,5 @@ def _addresses(errors: Errors, addresses: list[Obj]) -> None:
     for place, address in enumerate(addresses):
         key = (address["type"], address["address"])
         if key in seen:
-            shown = printed(address, "core.NodeAddress")
-            errors.append(duplicate(f"status.addresses[{place}]", shown))
+            errors.append(duplicate(f"status.addresses[{place}]", address))
         seen.add(key)

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 
 from kubeclient import quantity
 from kubeclient.objects import Obj
-from localkube.apiserver.validation import vendor_volumes as vendor
 from localkube.apiserver.validation import volume_sources as source
 from localkube.apiserver.validation.affinity import node_selector
 from localkube.apiserver.validation.claims import (
@@ -18,6 +17,7 @@ from localkube.apiserver.validation.errors import (
     IMMUTABLE,
     NOT_POSITIVE,
     Errors,
+    difference,
     forbidden_field,
     invalid,
     invalid_each,
@@ -26,18 +26,10 @@ from localkube.apiserver.validation.errors import (
     unchanged,
 )
 from localkube.apiserver.validation.formats import dns_label, dns_subdomain
-from localkube.apiserver.validation.internal import difference, printed
 from localkube.apiserver.validation.metadata import own_meta, own_meta_update
 from localkube.apiserver.validation.paths import no_backsteps
 from localkube.apiserver.validation.volumes import NO_TYPE, ONE_TYPE
 
-_INLINE = "in the context of inline volumes"
-_MOUNT_OPTIONS = "volume.beta.kubernetes.io/mount-options"
-_WITH_MOUNT_OPTIONS = (
-    *("gcePersistentDisk", "awsElasticBlockStore", "glusterfs", "nfs", "rbd", "quobyte"),
-    *("iscsi", "cinder", "cephfs", "azureFile", "vsphereVolume", "azureDisk"),
-    "photonPersistentDisk",
-)
 _NEW_LABELS = {
     "failure-domain.beta.kubernetes.io/zone": "topology.kubernetes.io/zone",
     "failure-domain.beta.kubernetes.io/region": "topology.kubernetes.io/region",
@@ -51,21 +43,19 @@ _RECLAIM = ("Delete", "Recycle", "Retain")
 def create(obj: Obj) -> Errors:
     errors: Errors = []
     _volume(errors, obj)
-    _mount_options(errors, obj)
     return errors
 
 
 def update(new: Obj, old: Obj) -> Errors:
     errors: Errors = []
     _volume(errors, new)
-    _mount_options(errors, new)
     _volume(errors, new)
     after, before = _sources(new["spec"]), _sources(old["spec"])
     if "controllerExpandSecretRef" not in before.get("csi", {}) and "csi" in after:
         csi = after["csi"].items()
         after["csi"] = {k: v for k, v in csi if k != "controllerExpandSecretRef"}
     if after != before:
-        changes = difference(before, after, "core.PersistentVolumeSource")
+        changes = difference(before, after)
         what = f"spec.persistentvolumesource is immutable after creation\n{changes}"
         errors.append(forbidden_field("spec.persistentvolumesource", what))
     name = "volumeMode"
@@ -82,31 +72,6 @@ def status_update(new: Obj, old: Obj) -> Errors:
     errors: Errors = []
     own_meta_update(errors, new["metadata"], old["metadata"])
     return errors
-
-
-def inline_spec(errors: Errors, spec: Obj, path: str) -> None:
-    """A volume that is not an object of its own."""
-    for name in ("claimRef", "capacity"):
-        if spec.get(name):
-            what = f"may not be specified {_INLINE}"
-            errors.append(forbidden_field(f"{path}.{name}", what))
-    if "csi" not in spec:
-        errors.append(required(f"{path}.csi", f"has to be specified {_INLINE}"))
-    if not spec.get("accessModes"):
-        errors.append(required(f"{path}.accessModes"))
-    access_modes(errors, spec.get("accessModes", ()), f"{path}.accessModes")
-    if spec.get("persistentVolumeReclaimPolicy", "Retain") != "Retain":
-        what = f"may only be Retain {_INLINE}"
-        errors.append(forbidden_field(f"{path}.persistentVolumeReclaimPolicy", what))
-    for name in ("nodeAffinity", "storageClassName"):
-        if name == "storageClassName":
-            _source(errors, spec, "", path)
-        if spec.get(name):
-            what = f"may not be specified {_INLINE}"
-            errors.append(forbidden_field(f"{path}.{name}", what))
-    if spec.get("volumeMode", "Filesystem") != "Filesystem":
-        what = f"may not specify volumeMode other than Filesystem {_INLINE}"
-        errors.append(forbidden_field(f"{path}.volumeMode", what))
 
 
 def _volume(errors: Errors, obj: Obj) -> None:
@@ -172,9 +137,8 @@ def _node_affinity(errors: Errors, affinity: Obj, path: str) -> None:
 def _same_nodes(errors: Errors, affinity: Obj | None, old: Obj | None) -> None:
     if old is None or affinity == old or _with_new_labels(affinity) == _with_new_labels(old):
         return
-    shown = printed(affinity, "*core.VolumeNodeAffinity")
     what = f"{IMMUTABLE}, except for updating from beta label to GA"
-    errors.append(invalid("nodeAffinity", shown, what))
+    errors.append(invalid("nodeAffinity", affinity, what))
 
 
 def _with_new_labels(affinity: Obj | None) -> str:
@@ -228,36 +192,9 @@ def _secret(errors: Errors, reference: Obj, path: str) -> None:
             invalid_each(errors, f"{path}.{part}", text, check(text))
 
 
-def _mount_options(errors: Errors, obj: Obj) -> None:
-    if _MOUNT_OPTIONS not in obj["metadata"].get("annotations", {}):
-        return
-    if not any(name in obj["spec"] for name in _WITH_MOUNT_OPTIONS):
-        what = "may not specify mount options for this volume type"
-        errors.append(forbidden_field(f"metadata.annotations.{_MOUNT_OPTIONS}", what))
-
-
-# In the order in which they are looked at.
 _SOURCES: Mapping[str, source.Rule] = {
     "hostPath": source.host_path,
-    "gcePersistentDisk": vendor.gce_disk,
-    "awsElasticBlockStore": vendor.aws_disk,
-    "glusterfs": source.needs("endpoints", "path"),
-    "flocker": vendor.flocker,
     "nfs": source.nfs,
-    "rbd": source.needs("monitors", "image"),
-    "quobyte": vendor.quobyte,
-    "cephfs": source.needs("monitors"),
-    "iscsi": vendor.iscsi,
-    "cinder": vendor.cinder,
-    "fc": vendor.fibre_channel,
-    "flexVolume": vendor.flex_volume,
-    "azureFile": source.needs("secretName", "shareName"),
-    "vsphereVolume": source.needs("volumePath"),
-    "photonPersistentDisk": source.needs("pdID"),
-    "portworxVolume": source.needs("volumeID"),
-    "azureDisk": vendor.azure_disk,
-    "scaleIO": source.needs("gateway", "system", "volumeName"),
     "local": _local,
-    "storageos": vendor.storage_os,
     "csi": _csi,
-}
+} | dict.fromkeys(source.OF_VENDORS, source.schema_alone)

@@ -36,7 +36,6 @@ from localkube.apiserver.validation.formats import (
     label_key,
     size,
 )
-from localkube.apiserver.validation.internal import printed
 from localkube.apiserver.validation.metadata import labels
 from localkube.apiserver.validation.resources import (
     container_resources,
@@ -44,10 +43,10 @@ from localkube.apiserver.validation.resources import (
     pod_resource_name,
     requirements,
 )
-from localkube.apiserver.validation.security import linux_only, pod_security
+from localkube.apiserver.validation.security import pod_security
 from localkube.apiserver.validation.volumes import volumes
-from localkube.apiserver.validation.windows import GROUPS, host_process, windows_only
 
+GROUPS = ("initContainers", "containers", "ephemeralContainers")
 MIRROR = "kubernetes.io/config.mirror"
 _RESTART_POLICIES = ("Always", "OnFailure", "Never")
 _DNS_POLICIES = ("ClusterFirstWithHostNet", "ClusterFirst", "Default", "None")
@@ -112,7 +111,6 @@ def _placement(errors: Errors, spec: Obj, path: str) -> None:
     if "topologySpreadConstraints" in spec:
         at = f"{path}.topologySpreadConstraints"
         spread_constraints(errors, spec["topologySpreadConstraints"], at)
-    host_process(errors, spec, path)
     if spec.get("hostUsers") is False:
         _host_users(errors, spec, path)
     if "hostnameOverride" in spec:
@@ -178,7 +176,7 @@ def _resource_claim(errors: Errors, claim: Obj, seen: set[str], path: str) -> No
         some = "at most one of `resourceClaimName` or `resourceClaimTemplateName` may be specified"
         none = "must specify one of: `resourceClaimName`, `resourceClaimTemplateName`"
         what = some if sources else none
-        errors.append(invalid(path, printed(claim, "core.PodResourceClaim"), what))
+        errors.append(invalid(path, claim, what))
     for source in sources:
         complaints = dns_subdomain(claim[source])
         invalid_each(errors, f"{path}.{source}", claim[source], complaints)
@@ -186,9 +184,6 @@ def _resource_claim(errors: Errors, claim: Obj, seen: set[str], path: str) -> No
 
 def _pod_resources(errors: Errors, spec: Obj, claims: Collection[str], path: str) -> None:
     resources, at = spec["resources"], f"{path}.resources"
-    if spec.get("os", {}).get("name") == "windows":
-        errors.append(forbidden_field(at, "may not be set for a windows pod"))
-        return
     if "claims" in resources:
         what = "claims may not be set for Resources at pod-level"
         errors.append(forbidden_field(f"{at}.claims", what))
@@ -307,11 +302,7 @@ def _operating_system(errors: Errors, spec: Obj, path: str) -> None:
     name = spec["os"]["name"]
     if not name:
         errors.append(required(f"{path}.os.name"))
-    elif name == "linux":
-        linux_only(errors, spec, path)
-    elif name == "windows":
-        windows_only(errors, spec, path)
-    else:
+    elif name not in ("linux", "windows"):
         errors.append(not_supported(f"{path}.os", name, ("linux", "windows")))
 
 

@@ -14,7 +14,6 @@ from localkube.apiserver.validation.errors import (
     unchanged,
 )
 from localkube.apiserver.validation.formats import dns_subdomain, label_key, user_id
-from localkube.apiserver.validation.internal import printed
 from localkube.apiserver.validation.metadata import own_meta_update
 from localkube.apiserver.validation.pod_annotations import pod_annotations_update
 
@@ -129,19 +128,15 @@ def _family(
         valid_ip(errors, f"{path}[{place}]", text, known)
     if len(texts) > 1 and (len(texts) > 2 or is_ipv6(texts[0]) == is_ipv6(texts[1])):
         what = "may specify no more than one IP for each IP family"
-        errors.append(invalid(path, printed(list(listed), f"[]core.{kind}"), what))
+        errors.append(invalid(path, list(listed), what))
 
 
 def _users(errors: Errors, status: Obj, spec: Obj) -> None:
-    windows = spec.get("os", {}).get("name") == "windows"
     for name in ("containerStatuses", "initContainerStatuses", "ephemeralContainerStatuses"):
         for place, one in enumerate(status.get(name, ())):
             user = one.get("user", {}).get("linux")
             path = f"status.{name}[{place}]"
-            if user is not None and windows:
-                what = "cannot be set for a windows pod"
-                errors.append(forbidden_field(f"{path}.user.linux", what))
-            elif user is not None:
+            if user is not None:
                 _linux_user(errors, user, f"{path}.user.linux")
             if "allocatedResourcesStatus" in one:
                 _health(errors, one, spec, name, f"{path}.allocatedResourcesStatus")

@@ -8,13 +8,13 @@ from localkube.apiserver.validation.affinity import tolerations
 from localkube.apiserver.validation.containers import padded_image
 from localkube.apiserver.validation.errors import (
     Errors,
+    difference,
     forbidden_field,
     in_range,
     invalid,
     required,
 )
 from localkube.apiserver.validation.formats import dns_subdomain
-from localkube.apiserver.validation.internal import difference, printed
 from localkube.apiserver.validation.metadata import (
     annotations,
     labels,
@@ -24,7 +24,6 @@ from localkube.apiserver.validation.metadata import (
 from localkube.apiserver.validation.pod_annotations import (
     pod_annotations,
     pod_annotations_update,
-    profiles_agree,
 )
 from localkube.apiserver.validation.pod_spec import MIRROR, pod_spec
 
@@ -50,8 +49,6 @@ def create(obj: Obj) -> Errors:
     if "nodeName" in spec and "schedulingGates" in spec:
         what = "cannot be set until all schedulingGates have been cleared"
         errors.append(forbidden_field("spec.nodeName", what))
-    if "annotations" in metadata:
-        profiles_agree(errors, metadata, spec, "spec")
     return errors
 
 
@@ -80,7 +77,7 @@ def ephemeral_update(new: Obj, old: Obj) -> Errors:
             what = f'existing ephemeral containers "{name}" may not be removed\n'
             errors.append(forbidden_field(path, what))
         elif now[name] != one:
-            changes = difference(one, now[name], "core.EphemeralContainer")
+            changes = difference(one, now[name])
             what = f'existing ephemeral containers "{name}" may not be changed\n{changes}'
             errors.append(forbidden_field(path, what))
     return errors
@@ -101,7 +98,7 @@ def resize_update(new: Obj, old: Obj) -> Errors:
 
 
 def _other_resources(spec: Obj) -> list[dict[tuple[str, str], str]]:
-    """What containers ask for besides processors and memory: devices are given out once."""
+    """What containers ask for besides CPU and memory: devices cannot be resized in place."""
     return [
         {
             (part, name): amount
@@ -120,7 +117,6 @@ def template(errors: Errors, value: Obj, path: str) -> None:
     annotations(errors, metadata.get("annotations", {}), f"{path}.annotations")
     pod_annotations(errors, metadata, spec, f"{path}.annotations")
     pod_spec(errors, spec, None, f"{path}.spec")
-    profiles_agree(errors, metadata, spec, f"{path}.spec")
     if "ephemeralContainers" in spec:
         what = "ephemeral containers not allowed in pod template"
         errors.append(forbidden_field(f"{path}.spec.ephemeralContainers", what))
@@ -188,7 +184,7 @@ def _spec_update(errors: Errors, new: Obj, old: Obj) -> None:
     if "schedulingGates" in old:
         _gated(errors, munged, old)
     if munged != old:
-        changes = difference(old, munged, "core.PodSpec")
+        changes = difference(old, munged)
         errors.append(forbidden_field("spec", f"{_MAY_CHANGE}{changes}"))
 
 
@@ -249,7 +245,7 @@ def _only_fewer_gates(errors: Errors, new: list[Obj], old: list[Obj]) -> None:
 
 
 def _munged(new: Obj, old: Obj) -> Obj:
-    """The new spec, with what may change as it was."""
+    """The new spec with every field that may change set back to its old value."""
     munged = dict(new)
     for group in ("containers", "initContainers"):
         if group in new:
@@ -263,7 +259,7 @@ def _munged(new: Obj, old: Obj) -> Obj:
 
 
 def _gated(errors: Errors, munged: Obj, old: Obj) -> None:
-    """Before it may be scheduled, a pod can be told more narrowly where to go."""
+    """A pod with scheduling gates may have its node selector and affinity narrowed."""
     if munged.get("nodeSelector") != old.get("nodeSelector"):
         after, before = munged.get("nodeSelector", {}), old.get("nodeSelector", {})
         if any(after.get(key) != value for key, value in before.items()):
@@ -290,14 +286,12 @@ def _narrowed(errors: Errors, new: Obj, old: Obj) -> None:
     path = f"spec.affinity.nodeAffinity.{_REQUIRED}.nodeSelectorTerms"
     if before and len(before) != len(after):
         what = "no additions/deletions to non-empty NodeSelectorTerms list are allowed"
-        shown = printed(after or None, "[]core.NodeSelectorTerm")
-        errors.append(invalid(path, shown, what))
+        errors.append(invalid(path, after or None, what))
         return
     for place, (now, was) in enumerate(zip(after, before, strict=False)):
         if not _only_adds(now, was):
-            shown = printed(now, "core.NodeSelectorTerm")
             what = "only additions are allowed (no mutations or deletions)"
-            errors.append(invalid(f"{path}[{place}]", shown, what))
+            errors.append(invalid(f"{path}[{place}]", now, what))
 
 
 def _only_adds(new: Obj, old: Obj) -> bool:

@@ -16,7 +16,6 @@ from localkube.apiserver.validation.errors import (
     unchanged,
 )
 from localkube.apiserver.validation.formats import dns_label, dns_subdomain, label_key
-from localkube.apiserver.validation.internal import printed
 from localkube.apiserver.validation.metadata import (
     labels,
     object_meta,
@@ -41,9 +40,8 @@ def create_budget(obj: Obj) -> Errors:
     spec = obj["spec"]
     bounds = ("minAvailable", "maxUnavailable")
     if all(name in spec for name in bounds):
-        shown = printed(spec, "policy.PodDisruptionBudgetSpec")
         what = "minAvailable and maxUnavailable cannot be both set"
-        errors.append(invalid("spec", shown, what))
+        errors.append(invalid("spec", spec, what))
     for name in bounds:
         if name in spec:
             count_or_percent(errors, spec[name], f"spec.{name}")
@@ -168,6 +166,5 @@ def _runtime_scheduling(errors: Errors, scheduling: Obj) -> None:
     for place, toleration in enumerate(listed):
         key = tuple(toleration.get(name, "") for name in ("key", "operator", "value", "effect"))
         if key in seen:
-            shown = printed(toleration, "core.Toleration")
-            errors.append(duplicate(f"{path}[{place}]", shown))
+            errors.append(duplicate(f"{path}[{place}]", toleration))
         seen.add(key)

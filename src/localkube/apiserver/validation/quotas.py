@@ -15,7 +15,6 @@ from localkube.apiserver.validation.errors import (
     required,
 )
 from localkube.apiserver.validation.formats import dns_subdomain, label_key
-from localkube.apiserver.validation.internal import printed
 from localkube.apiserver.validation.metadata import own_meta, own_meta_update
 from localkube.apiserver.validation.resources import (
     container_resource_name,
@@ -132,8 +131,9 @@ def _scope_selector(errors: Errors, spec: Obj, path: str) -> None:
         if scope not in _SCOPES:
             errors.append(invalid(f"{path}.scopeName", scope, "unsupported scope"))
         for _ in _misfits(spec, scope):
-            shown = printed(spec["scopeSelector"], "core.ScopeSelector")
-            errors.append(invalid(path, shown, "unsupported scope applied to resource"))
+            errors.append(
+                invalid(path, spec["scopeSelector"], "unsupported scope applied to resource")
+            )
         if scope in _PLAIN_SCOPES and operator != "Exists":
             what = (
                 "must be 'Exists' when scope is any of ResourceQuotaScopeTerminating,"

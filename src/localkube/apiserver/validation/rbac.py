@@ -9,7 +9,6 @@ from localkube.apiserver.validation.errors import (
     required,
 )
 from localkube.apiserver.validation.formats import dns_subdomain, path_segment
-from localkube.apiserver.validation.internal import printed
 from localkube.apiserver.validation.metadata import own_meta, own_meta_update
 from localkube.apiserver.validation.selectors import is_usable, label_selector
 
@@ -116,8 +115,7 @@ def _binding_update(new: Obj, old: Obj, *, namespaced: bool) -> Errors:
     errors = _binding(new, namespaced=namespaced)
     own_meta_update(errors, new["metadata"], old["metadata"])
     if new["roleRef"] != old["roleRef"]:
-        shown = printed(new["roleRef"], "rbac.RoleRef")
-        errors.append(invalid("roleRef", shown, "cannot change roleRef"))
+        errors.append(invalid("roleRef", new["roleRef"], "cannot change roleRef"))
     return errors
 
 

@@ -1,4 +1,4 @@
-"""ReplicationControllers: what there was before ReplicaSets, with a plain map as selector."""
+"""ReplicationControllers: the predecessor of ReplicaSets, with a plain map as selector."""
 
 from kubeclient.objects import Obj
 from localkube.apiserver.validation.apps import NO_MATCH, always_running

@@ -1,4 +1,4 @@
-"""Amounts of resources: whose names, which numbers, and what requests and limits owe each other."""
+"""Resource lists of containers and pods: names, amounts, and requests that exceed their limits."""
 
 from collections.abc import Callable, Collection, Mapping
 

@@ -1,4 +1,8 @@
-"""The rules of each kind, by group and kind; those of events.k8s.io look at the stored form."""
+"""The rules of each kind, by group and kind; those of events.k8s.io look at the stored form.
+
+The kinds of resource.k8s.io, CSIDriver, CSINode, VolumeAttachment and IngressClass have no rules:
+nothing here acts on them, so that they are stored as they were sent after the check of the schema.
+"""
 
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
@@ -11,7 +15,7 @@ from localkube.apiserver.validation import (
     claims,
     config,
     crds,
-    discovery,
+    endpoint_slices,
     endpoints,
     events,
     job_status,
@@ -24,9 +28,6 @@ from localkube.apiserver.validation import (
     quotas,
     rbac,
     replication_controllers,
-    resource_claim_status,
-    resource_claims,
-    resource_slices,
     services,
     storage,
     webhooks,
@@ -41,7 +42,6 @@ _RBAC = "rbac.authorization.k8s.io"
 _NETWORKING = "networking.k8s.io"
 _ADMISSION = "admissionregistration.k8s.io"
 _STORAGE = "storage.k8s.io"
-_RESOURCE = "resource.k8s.io"
 
 
 class Rules(NamedTuple):
@@ -108,12 +108,11 @@ RULES: Mapping[tuple[str, str], Rules] = {
     (_RBAC, "ClusterRoleBinding"): Rules(
         rbac.create_cluster_role_binding, rbac.update_cluster_role_binding
     ),
-    ("discovery.k8s.io", "EndpointSlice"): Rules(discovery.create_slice, discovery.update_slice),
+    ("discovery.k8s.io", "EndpointSlice"): Rules(
+        endpoint_slices.create_slice, endpoint_slices.update_slice
+    ),
     (_NETWORKING, "Ingress"): Rules(
         networking.create_ingress, networking.update_ingress, networking.ingress_status
-    ),
-    (_NETWORKING, "IngressClass"): Rules(
-        networking.create_ingress_class, networking.update_ingress_class
     ),
     (_NETWORKING, "NetworkPolicy"): Rules(
         networking.create_network_policy, networking.update_network_policy
@@ -127,17 +126,4 @@ RULES: Mapping[tuple[str, str], Rules] = {
         crds.create, crds.update, crds.status_update
     ),
     (_STORAGE, "StorageClass"): Rules(storage.create_class, storage.update_class),
-    (_STORAGE, "CSIDriver"): Rules(storage.create_csi_driver, storage.update_csi_driver),
-    (_STORAGE, "CSINode"): Rules(storage.create_csi_node, storage.update_csi_node),
-    (_STORAGE, "VolumeAttachment"): Rules(storage.create_attachment, storage.update_attachment),
-    (_RESOURCE, "DeviceClass"): Rules(resource_claims.create_class, resource_claims.update_class),
-    (_RESOURCE, "ResourceClaim"): Rules(
-        resource_claims.create_claim,
-        resource_claims.update_claim,
-        resource_claim_status.status_update,
-    ),
-    (_RESOURCE, "ResourceClaimTemplate"): Rules(
-        resource_claims.create_template, resource_claims.update_template
-    ),
-    (_RESOURCE, "ResourceSlice"): Rules(resource_slices.create, resource_slices.update),
 }

@@ -6,17 +6,14 @@ from kubeclient.objects import Obj
 from localkube.apiserver.validation.errors import (
     Errors,
     duplicate,
-    forbidden_field,
     invalid,
     invalid_each,
     not_supported,
     required,
     too_long,
 )
-from localkube.apiserver.validation.formats import dns_subdomain, size, user_id
-from localkube.apiserver.validation.internal import printed
+from localkube.apiserver.validation.formats import size, user_id
 from localkube.apiserver.validation.paths import descending
-from localkube.apiserver.validation.windows import GROUPS, run_as_user_name
 
 _PROFILE_TYPES = ("Localhost", "RuntimeDefault", "Unconfined")
 _PROFILE_PATH_MAX = 4095
@@ -26,7 +23,6 @@ _SYSCTL = rf"({_SYSCTL_PART}[\./])*{_SYSCTL_PART}"
 # The same language as the pattern that the error text shows, without its backtracking.
 _is_sysctl = re.compile(r"[a-z0-9]+([-_]+[a-z0-9]+)*([./][a-z0-9]+([-_]+[a-z0-9]+)*)*").fullmatch
 _IPC_SYSCTLS = ("kernel.shm", "kernel.msg", "fs.mqueue.")
-_CREDENTIAL_SPEC_MAX = 64 * 1024
 
 
 def container_security(errors: Errors, context: Obj, path: str, *, host_users: bool) -> None:
@@ -42,7 +38,6 @@ def container_security(errors: Errors, context: Obj, path: str, *, host_users: b
     _seccomp(errors, context.get("seccompProfile"), f"{path}.seccompProfile")
     if context.get("allowPrivilegeEscalation") is False:
         _escalation(errors, context, path)
-    _windows(errors, context.get("windowsOptions"), f"{path}.windowsOptions")
     _app_armor(errors, context.get("appArmorProfile"), f"{path}.appArmorProfile")
 
 
@@ -59,7 +54,6 @@ def pod_security(errors: Errors, spec: Obj, path: str) -> None:
     _sysctls(errors, spec, context, f"{path}.sysctls")
     _choice(errors, context, "fsGroupChangePolicy", ("Always", "OnRootMismatch"), path)
     _seccomp(errors, context.get("seccompProfile"), f"{path}.seccompProfile")
-    _windows(errors, context.get("windowsOptions"), f"{path}.windowsOptions")
     _app_armor(errors, context.get("appArmorProfile"), f"{path}.appArmorProfile")
     _choice(errors, context, "supplementalGroupsPolicy", ("Merge", "Strict"), path)
     _choice(errors, context, "seLinuxChangePolicy", ("Recursive",), path)
@@ -79,17 +73,16 @@ def _choice(errors: Errors, context: Obj, name: str, choices: tuple[str, ...], p
 
 
 def _escalation(errors: Errors, context: Obj, path: str) -> None:
-    shown = printed(context, "core.SecurityContext")
     if context.get("privileged"):
         what = "cannot set `allowPrivilegeEscalation` to false and `privileged` to true"
-        errors.append(invalid(path, shown, what))
+        errors.append(invalid(path, context, what))
     for capability in context.get("capabilities", {}).get("add", ()):
         if capability == "CAP_SYS_ADMIN":
             what = (
                 "cannot set `allowPrivilegeEscalation` to false and `capabilities.Add`"
                 " CAP_SYS_ADMIN"
             )
-            errors.append(invalid(path, shown, what))
+            errors.append(invalid(path, context, what))
 
 
 def _seccomp(errors: Errors, profile: Obj | None, path: str) -> None:
@@ -108,7 +101,7 @@ def _seccomp(errors: Errors, profile: Obj | None, path: str) -> None:
             descending(errors, local, at)
     elif local is not None:
         what = "can only be set when seccomp type is Localhost"
-        errors.append(invalid(at, printed(profile, "core.SeccompProfile"), what))
+        errors.append(invalid(at, profile, what))
 
 
 def _app_armor(errors: Errors, profile: Obj | None, path: str) -> None:
@@ -165,30 +158,3 @@ def _dotted(name: str) -> str:
 
 def _is_ipc(name: str) -> bool:
     return name == "kernel.sem" or name.startswith(_IPC_SYSCTLS)
-
-
-def _windows(errors: Errors, options: Obj | None, path: str) -> None:
-    if options is None:
-        return
-    name = options.get("gmsaCredentialSpecName")
-    if name is not None:
-        invalid_each(errors, f"{path}.gmsaCredentialSpecName", name, dns_subdomain(name))
-    spec, at = options.get("gmsaCredentialSpec"), f"{path}.gmsaCredentialSpec"
-    if spec == "":
-        errors.append(invalid(at, spec, "gmsaCredentialSpec cannot be an empty string"))
-    elif spec is not None and size(spec) > _CREDENTIAL_SPEC_MAX:
-        errors.append(invalid(at, spec, "gmsaCredentialSpec size must be under 64 KiB"))
-    user = options.get("runAsUserName")
-    if user is not None:
-        run_as_user_name(errors, user, f"{path}.runAsUserName")
-
-
-def linux_only(errors: Errors, spec: Obj, path: str) -> None:
-    what = "windows options cannot be set for a linux pod"
-    if "windowsOptions" in spec["securityContext"]:
-        errors.append(forbidden_field(f"{path}.securityContext.windowsOptions", what))
-    for group in GROUPS:
-        for place, container in enumerate(spec.get(group, ())):
-            if "windowsOptions" in container.get("securityContext", {}):
-                at = f"{path}.{group}[{place}].securityContext.windowsOptions"
-                errors.append(forbidden_field(at, what))

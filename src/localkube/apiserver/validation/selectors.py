@@ -5,9 +5,7 @@ from collections.abc import Mapping
 from kubeclient.objects import Obj
 from localkube.apiserver.validation.errors import (
     Errors,
-    Printed,
     forbidden_field,
-    go_json,
     invalid,
     invalid_each,
     required,
@@ -63,18 +61,6 @@ def selects(selector: Obj, found: Mapping[str, str]) -> bool:
     )
 
 
-def printed_selector(selector: Obj | None) -> Printed:
-    if selector is None:
-        return Printed("null")
-    parts = []
-    if selector.get("matchLabels"):
-        parts.append(f'"matchLabels":{go_json(selector["matchLabels"])}')
-    if selector.get("matchExpressions"):
-        listed = ",".join(map(_printed_requirement, selector["matchExpressions"]))
-        parts.append(f'"matchExpressions":[{listed}]')
-    return Printed(f"{{{','.join(parts)}}}")
-
-
 def _meets(requirement: Obj, found: Mapping[str, str]) -> bool:
     key, values = requirement["key"], requirement.get("values", ())
     match requirement["operator"]:
@@ -86,10 +72,3 @@ def _meets(requirement: Obj, found: Mapping[str, str]) -> bool:
             return key in found
         case _:
             return key not in found
-
-
-def _printed_requirement(requirement: Obj) -> str:
-    parts = [f'"{name}":{go_json(requirement[name])}' for name in ("key", "operator")]
-    if requirement.get("values"):
-        parts.append(f'"values":{go_json(requirement["values"])}')
-    return f"{{{','.join(parts)}}}"

@@ -5,7 +5,7 @@ from typing import Any
 
 from kubeclient.objects import Obj
 from localkube.apiserver.defaults.core_service import is_external
-from localkube.apiserver.defaults.prepare_service import needs_health_check_port
+from localkube.apiserver.defaults.service_fields import needs_health_check_port
 from localkube.apiserver.validation.addresses import (
     endpoint_ip,
     is_ipv6,
@@ -31,7 +31,6 @@ from localkube.apiserver.validation.formats import (
     label_key,
     port_number,
 )
-from localkube.apiserver.validation.internal import printed
 from localkube.apiserver.validation.metadata import labels, own_meta, own_meta_update
 from localkube.apiserver.validation.probes import port_number_or_name
 
@@ -89,7 +88,7 @@ def status_update(new: Obj, old: Obj) -> Errors:
 
 
 def _allocatable(spec: Obj, known: Sequence[str]) -> Errors:
-    """Addresses are given out before all else is looked at, in a cluster that has only IPv4."""
+    """Addresses are allocated before the other checks, in a cluster that has only IPv4."""
     errors: Errors = []
     if spec["type"] == "ExternalName":
         return errors
@@ -203,8 +202,7 @@ def _port_numbers(errors: Errors, spec: Obj) -> None:
     for place, port in enumerate(ports):
         key = (port["protocol"], port["port"])
         if key in seen:
-            shown = printed({"protocol": key[0], "port": key[1]}, "core.ServicePort")
-            errors.append(duplicate(f"spec.ports[{place}]", shown))
+            errors.append(duplicate(f"spec.ports[{place}]", {"protocol": key[0], "port": key[1]}))
         seen.add(key)
 
 

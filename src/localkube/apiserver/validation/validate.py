@@ -1,7 +1,11 @@
-"""Is this object as its kind wants it? Three questions, answered by the kind's rules.
+"""Validates an object that is created, updated, or updated in its status, by its kind's rules.
 
 Objects come complete: defaults applied, name, uid and timestamps set. The order of checks, and
-which of them run twice on an update, follow the API server, because clients see the list.
+which of them run twice on an update, follow kube-apiserver, because clients see the list.
+
+A built-in kind without rules (rules.py says which) is one that no controller, scheduler or kubelet
+here acts on. Its name, labels and other metadata are checked as for every kind; of the rest, only
+the schema is checked, when the body is decoded.
 """
 
 from collections.abc import Callable, Mapping
@@ -14,8 +18,10 @@ from localkube.apiserver.validation.errors import Errors
 from localkube.apiserver.validation.formats import dns_subdomain
 from localkube.apiserver.validation.metadata import (
     generic_meta,
+    kubernetes_finalizers,
     object_meta,
     object_meta_update,
+    own_meta,
 )
 from localkube.apiserver.validation.rules import RULES
 
@@ -26,11 +32,12 @@ def validate_create(obj: Obj, kind: Kind) -> Errors:
         object_meta(errors, obj["metadata"], dns_subdomain, namespaced=kind.namespaced)
         return errors
     rules = RULES.get((kind.group, kind.kind))
-    if rules is not None:
-        errors = rules.create(to_storage(obj, kind))
-        if errors or rules.metadata:
-            return errors
-    generic_meta(errors, obj["metadata"], namespaced=kind.namespaced)
+    if rules is None:
+        own_meta(errors, obj["metadata"], dns_subdomain, namespaced=kind.namespaced)
+        return errors
+    errors = rules.create(to_storage(obj, kind))
+    if not errors and not rules.metadata:
+        generic_meta(errors, obj["metadata"], namespaced=kind.namespaced)
     return errors
 
 
@@ -50,7 +57,9 @@ def validate_update(new: Obj, old: Obj, kind: Kind, subresource: str = "") -> Er
     rules = RULES.get((kind.group, kind.kind))
     if kind.custom:
         object_meta_update(errors, new["metadata"], old["metadata"])
-    elif rules is not None:
+    elif rules is None:
+        kubernetes_finalizers(errors, new["metadata"])
+    else:
         errors += rules.update(to_storage(new, kind), to_storage(old, kind))
     return errors
 

@@ -1,6 +1,7 @@
-"""What volumes are made of: the rules of each source that a pod may name.
+"""The rules of each volume source that a pod or a PersistentVolume may name.
 
-Sources of storage vendors, which only need some fields to be there, are rows of a table.
+Sources of storage vendors have no rules here: no kubelet of ours can mount them, so that the types
+and names of their fields, which the schema checks, are all that is checked.
 """
 
 from collections.abc import Callable, Mapping
@@ -22,7 +23,6 @@ from localkube.apiserver.validation.errors import (
 from localkube.apiserver.validation.formats import dns_subdomain, size
 from localkube.apiserver.validation.paths import (
     MODE,
-    descending,
     is_mode,
     no_backsteps,
     not_reserved,
@@ -39,6 +39,18 @@ _HOST_PATH_TYPES = (
 )
 _CSI_NAME_MAX = 63
 _TOKEN_LEAST_SECONDS = 600
+
+
+# In pods and in PersistentVolumes alike.
+OF_VENDORS = (
+    *("awsElasticBlockStore", "azureDisk", "azureFile", "cephfs", "cinder", "fc", "flexVolume"),
+    *("flocker", "gcePersistentDisk", "glusterfs", "iscsi", "photonPersistentDisk"),
+    *("portworxVolume", "quobyte", "rbd", "scaleIO", "storageos", "vsphereVolume"),
+)
+
+
+def schema_alone(errors: Errors, source: Obj, path: str) -> None:
+    """Nothing beyond the schema is asked of the source."""
 
 
 def needs(*names: str) -> Rule:
@@ -65,12 +77,6 @@ def host_path(errors: Errors, source: Obj, path: str) -> None:
     kind = source.get("type", "")
     if kind not in _HOST_PATH_TYPES:
         errors.append(not_supported(f"{path}.type", kind, _HOST_PATH_TYPES))
-
-
-def git_repo(errors: Errors, source: Obj, path: str) -> None:
-    if not source["repository"]:
-        errors.append(required(f"{path}.repository"))
-    descending(errors, source.get("directory", ""), f"{path}.directory")
 
 
 def secret(errors: Errors, source: Obj, path: str) -> None:

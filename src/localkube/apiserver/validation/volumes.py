@@ -3,7 +3,6 @@
 from collections.abc import Mapping
 
 from kubeclient.objects import Obj
-from localkube.apiserver.validation import vendor_volumes as vendor
 from localkube.apiserver.validation import volume_sources as source
 from localkube.apiserver.validation.errors import (
     Errors,
@@ -17,43 +16,24 @@ from localkube.apiserver.validation.formats import dns_label, dns_subdomain
 
 ONE_TYPE = "may not specify more than 1 volume type"
 NO_TYPE = "must specify a volume type"
-_ISCSI_NAME_MAX = 64
 
-# In the order in which they are looked at.
-SOURCES: Mapping[str, source.Rule] = {
+# The sources that a kubelet here can mount, or that name an object of the cluster.
+_CHECKED: dict[str, source.Rule] = {
     "emptyDir": source.empty_dir,
     "hostPath": source.host_path,
-    "gitRepo": source.git_repo,
-    "gcePersistentDisk": vendor.gce_disk,
-    "awsElasticBlockStore": vendor.aws_disk,
     "secret": source.secret,
     "nfs": source.nfs,
-    "iscsi": vendor.iscsi,
-    "glusterfs": source.needs("endpoints", "path"),
-    "flocker": vendor.flocker,
     "persistentVolumeClaim": source.needs("claimName"),
-    "rbd": source.needs("monitors", "image"),
-    "cinder": vendor.cinder,
-    "cephfs": source.needs("monitors"),
-    "quobyte": vendor.quobyte,
     "downwardAPI": source.downward_api,
-    "fc": vendor.fibre_channel,
-    "flexVolume": vendor.flex_volume,
     "configMap": source.config_map,
-    "azureFile": source.needs("secretName", "shareName"),
-    "vsphereVolume": source.needs("volumePath"),
-    "photonPersistentDisk": source.needs("pdID"),
-    "portworxVolume": source.needs("volumeID"),
-    "azureDisk": vendor.azure_disk,
-    "storageos": vendor.storage_os,
     "projected": source.projected,
-    "scaleIO": source.needs("gateway", "system", "volumeName"),
     "csi": source.csi,
     "ephemeral": source.ephemeral,
     "image": source.image,
 }
-# Kubernetes misspells these paths when there is more than one source.
-_MISSPELT = {"cephfs": "cephFS", "downwardAPI": "downwarAPI"}
+SOURCES: Mapping[str, source.Rule] = _CHECKED | dict.fromkeys(
+    (*source.OF_VENDORS, "gitRepo"), source.schema_alone
+)
 
 
 def volumes(errors: Errors, spec: Obj, pod: Obj | None, path: str) -> dict[str, Obj]:
@@ -93,20 +73,7 @@ def _source(errors: Errors, volume: Obj, pod: Obj | None, path: str) -> None:
     if names[0] in ("ephemeral", "image"):
         _of_pod(errors, volume, pod, path)
     for name in names[1:]:
-        errors.append(forbidden_field(f"{path}.{_MISSPELT.get(name, name)}", ONE_TYPE))
-    if "iscsi" in volume:
-        _iscsi_name(errors, volume, path)
-
-
-def _iscsi_name(errors: Errors, volume: Obj, path: str) -> None:
-    portal = volume["iscsi"]["targetPortal"]
-    too_long = len(f"{volume['name']}:{portal}") > _ISCSI_NAME_MAX
-    if "initiatorName" in volume["iscsi"] and too_long:
-        what = (
-            "Total length of <volume name>:<iscsi.targetPortal> must be under 64 characters if"
-            " iscsi.initiatorName is specified."
-        )
-        errors.append(invalid(f"{path}.name", volume["name"], what))
+        errors.append(forbidden_field(f"{path}.{name}", ONE_TYPE))
 
 
 def _of_pod(errors: Errors, volume: Obj, pod: Obj | None, path: str) -> None:

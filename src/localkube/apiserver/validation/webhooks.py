@@ -146,7 +146,7 @@ def _resources(errors: Errors, resources: list[str], path: str) -> None:
 
 
 def _covered_twice(errors: Errors, resources: list[str], path: str) -> None:
-    """Resources that a wildcard before them has named already."""
+    """Resources that an earlier wildcard in the same list covers already."""
     all_subresources: set[str] = set()
     of_all_resources: set[str] = set()
     for place, text in enumerate(resources):

@@ -10,7 +10,7 @@ from localkube.apiserver.api import Api
 from localkube.apiserver.decode.body import JSON, read_object, read_strictly
 from localkube.apiserver.defaults.apply import apply_defaults
 from localkube.apiserver.defaults.convert import to_storage
-from localkube.apiserver.defaults.prepare import prepare_create
+from localkube.apiserver.defaults.server_fields import set_fields_on_create
 from localkube.apiserver.kinds import Kind
 from localkube.apiserver.patch.managed_fields import Writer, track_create
 from localkube.apiserver.request import Answer, Request
@@ -20,15 +20,18 @@ from localkube.apiserver.status import ApiError, FieldError
 from localkube.apiserver.store.record import Record
 from localkube.apiserver.validation.advice import advice
 from localkube.apiserver.validation.validate import validate_create
+from localkube.apiserver.verbs.cluster_wide import (
+    complete_cluster_wide,
+    refuse_escalation,
+)
 from localkube.apiserver.verbs.metadata import begin, generated_name, place
 from localkube.apiserver.verbs.options import WriteOptions, write_options
-from localkube.apiserver.verbs.preparation import prepare, refuse_escalation
+from localkube.apiserver.verbs.pod_template_cache import Parts, taken_apart
 from localkube.apiserver.verbs.representation import (
     answer_object,
     answer_record,
     converts,
 )
-from localkube.apiserver.verbs.templates import Parts, taken_apart
 
 _NAME_ATTEMPTS = 8
 
@@ -108,7 +111,9 @@ def conformed_body(write: Write, body: bytes | None = None) -> Obj:
 
 
 def _pod(write: Write) -> tuple[Obj, Parts | None]:
-    """The pod that was sent; if Parts know its spec, without it. None: they are of no use."""
+    """The pod that was sent, without its spec if the cache of pod specs has it. None if the cache
+    cannot be used for this body.
+    """
     request = write.request
     in_json = request.headers.get("content-type", JSON) == JSON
     parts = taken_apart(request.body) if in_json else None
@@ -121,7 +126,7 @@ def _pod(write: Write) -> tuple[Obj, Parts | None]:
 
 
 def _around_spec(write: Write, parts: Parts) -> Obj | None:
-    """None: there is something to say of it, for which the whole body must be read."""
+    """None if a warning or a refusal is due, which takes the whole body."""
     try:
         obj = conformed_body(write, parts.head)
     except ApiError:
@@ -144,7 +149,7 @@ async def create_object(write: Write, obj: Obj, parts: Parts | None = None) -> W
         track_create(obj, write.writer(), kind, api.schema(kind))
     attributes = write.attributes(Operation.CREATE, obj, None)
     obj = await api.admission.mutate(attributes)
-    prepare_create(obj, kind)
+    set_fields_on_create(obj, kind)
     _validate(api, obj, target)
     refuse_escalation(api, write.request, obj, None)
     _complete(api, obj, target)
@@ -160,7 +165,7 @@ async def create_object(write: Write, obj: Obj, parts: Parts | None = None) -> W
 
 
 def invalid_object(kind: Kind, name: str, errors: Sequence[FieldError]) -> ApiError:
-    """In the name of the kind that it is stored as: events of the new group are core events."""
+    """Named by the kind that the object is stored as: events of events.k8s.io are core events."""
     group = kind.group if kind.storage_group is None else kind.storage_group
     return status.invalid(kind.kind, group, name, errors)
 
@@ -176,14 +181,13 @@ def _validate(api: Api, obj: Obj, target: Target) -> None:
 
 def _complete(api: Api, obj: Obj, target: Target) -> None:
     kind = target.kind
-    errors = prepare(api, obj, None, kind.resource)
+    errors = complete_cluster_wide(api, obj, None, kind.resource)
     if errors:
         raise invalid_object(kind, obj["metadata"]["name"], errors)
 
 
 def _free_name(api: Api, target: Target, obj: Obj, named: bool) -> None:
-    """A given name must be free, whatever else was given; a generated one is drawn again when it
-    is not."""
+    """Refuses a given name that is taken, and draws another name if a generated one is taken."""
     metadata = obj["metadata"]
     prefix = metadata.get("generateName")
     for _ in range(_NAME_ATTEMPTS):

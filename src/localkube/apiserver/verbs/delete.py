@@ -1,4 +1,6 @@
-"""delete and deletecollection: at once, or a mark that finalizers, grace or content hold up."""
+"""delete and deletecollection: removes an object at once, or marks it with a deletionTimestamp
+while finalizers, a grace period or a namespace's content hold it.
+"""
 
 import datetime
 

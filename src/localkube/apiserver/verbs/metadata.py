@@ -73,7 +73,7 @@ def begin(obj: Obj, kind: Kind, stamp: str) -> None:
 
 
 def carry_over(new: Obj, old: Obj, kind: Kind, subresource: str) -> None:
-    """An update keeps what only the server may decide, and what its door may not touch."""
+    """Copies from the old object what neither clients nor this subresource may change."""
     metadata, before = new.setdefault("metadata", {}), old["metadata"]
     _check_identity(metadata, before, kind)
     uid = metadata.get("uid")
@@ -88,7 +88,7 @@ def carry_over(new: Obj, old: Obj, kind: Kind, subresource: str) -> None:
 
 
 def count_generation(new: Obj, old: Obj, kind: Kind) -> None:
-    """Once everybody has had their say: a change of what is wanted counts."""
+    """Increments metadata.generation if the desired state has changed. Called after admission."""
     if kind.has_generation and (_spec_changed(new, old) or _instructed_anew(new, old, kind)):
         new["metadata"]["generation"] = old["metadata"].get("generation", 0) + 1
 
@@ -106,7 +106,7 @@ _STORED_AS = {
 
 
 def failed_precondition(kind: Kind, before: Obj, what: str, given: str) -> ApiError:
-    """`what`: UID or ResourceVersion. The store says it in its own words, key and all."""
+    """`what`: UID or ResourceVersion. The text is the one of Kubernetes' storage layer."""
     found = before["uid"] if what == "UID" else before["resourceVersion"]
     plural = f"{kind.group}/{kind.plural}" if kind.custom else kind.plural
     key = [_STORED_AS.get(kind.resource, plural), before.get("namespace", ""), before["name"]]
@@ -166,7 +166,7 @@ def _take(new: Obj, old: Obj, key: str) -> None:
 
 
 def _instructed_anew(new: Obj, old: Obj, kind: Kind) -> bool:
-    """Whether annotations changed that the controller copies on: those of a Deployment."""
+    """Whether annotations of a Deployment changed, which its controller copies to ReplicaSets."""
     if kind.resource != "deployments.apps":
         return False
     return (new["metadata"].get("annotations") or {}) != (old["metadata"].get("annotations") or {})

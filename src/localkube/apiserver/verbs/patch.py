@@ -10,11 +10,11 @@ from localkube.apiserver.patch.merge_patch import apply_merge_patch
 from localkube.apiserver.patch.strategic_merge import apply_strategic
 from localkube.apiserver.request import Answer, Request
 from localkube.apiserver.routing import Target
+from localkube.apiserver.schema.check import examine
 from localkube.apiserver.status import ApiError, FieldError
 from localkube.apiserver.verbs.create import Write, conform_object, create_object
 from localkube.apiserver.verbs.metadata import place
 from localkube.apiserver.verbs.options import write_options
-from localkube.apiserver.verbs.patched import conform_patched
 from localkube.apiserver.verbs.read import existing
 from localkube.apiserver.verbs.update import Change, answer_written, update_object
 
@@ -37,11 +37,28 @@ async def patch(api: Api, request: Request, target: Target) -> Answer:
     existing(api, target)
 
     def conformed(old: Obj) -> Obj:
-        return conform_patched(write, change(old), old, strategic=media == STRATEGIC_PATCH)
+        return _conform_patched(write, change(old), old)
 
     # No lock: a version named in the patch is compared by carry_over, in each attempt.
     written = await update_object(write, conformed)
     return answer_written(api, request, target, written)
+
+
+def _conform_patched(write: Write, new: Obj, old: Obj) -> Obj:
+    """Checks types and unknown fields of `new`, which is changed in place."""
+    kind, schema = write.target.kind, write.api.schema(write.target.kind)
+    new |= {"apiVersion": old["apiVersion"], "kind": old["kind"]}
+    new.setdefault("metadata", {})
+    refusal, warnings = examine(new, kind, schema, write.options.validation)
+    if refusal:
+        sent = write.request.body.decode("utf-8", "replace")
+        refused = status.invalid("", "", "", [status.invalid_value("patch", sent, refusal)])
+        del refused.status["details"]["kind"]
+        raise refused
+    write.request.warnings += warnings
+    if kind.custom:
+        write.api.custom.version(kind).apply_defaults(new)
+    return new
 
 
 def change_of(api: Api, request: Request, target: Target, media: str) -> Change:

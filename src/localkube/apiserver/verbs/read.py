@@ -52,8 +52,11 @@ T = TypeVar("T")
 
 
 async def settled(api: Api, look: Callable[[], tuple[T, int]]) -> T:
-    """What `look` sees, once it is on disk up to the version that it names. Nobody is shown what
-    could still be taken back; where it was, they see what is there instead."""
+    """What `look` sees, returned once the disk has every change up to the version that it names.
+
+    Memory is ahead of the disk by the changes that are being committed. Showing them earlier would
+    show a state that is undone when the disk refuses it. In that case `look` is called again.
+    """
     for _ in range(_LOOKS):
         found, version = look()
         with contextlib.suppress(NotWritten):

@@ -72,7 +72,7 @@ _TRANSFORMS = {
 
 
 def _wrong_number(kind: Kind, asked: str, found: str) -> ApiError:
-    """One was asked for and there are many, or the other way round."""
+    """The client asked for the form of a list and gets one object, or the other way round."""
     package = "unstructured" if kind.custom else kind.group.partition(".")[0] or "core"
     message = f"you requested {asked}, but the requested object is {found}"
     suffix = "List" if found == "a list" else ""
@@ -87,7 +87,7 @@ def as_served(record: Record, kind: Kind) -> Obj:
 
 
 def converts(kind: Kind) -> bool:
-    """Whether the store holds this kind in other words than it is served in."""
+    """Whether objects of this kind are stored in another version than they are served in."""
     return (
         kind.version != kind.storage_version or kind.storage_group is not None or kind.one_of_many
     )
@@ -153,7 +153,7 @@ def _with_commas(bodies: list[bytes]) -> list[bytes]:
 
 
 def shown(api: Api, request: Request) -> tuple[tables.Include, float]:
-    """How much of each object goes with its row, and what the ages count from."""
+    """How much of each object goes with its row, and the time that ages are relative to."""
     include = tables.include_object(request.text("includeObject"))
     if isinstance(include, ApiError):
         raise include

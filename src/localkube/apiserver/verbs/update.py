@@ -1,4 +1,4 @@
-"""update: the old object, a function to the new one, and all the checks between them.
+"""update: changes a stored object by a function from its old to its new state, with all checks.
 
 PUT, the four patches, /status, /scale and the rest differ only in that function.
 """
@@ -13,9 +13,9 @@ from localkube.apiserver.admission.attributes import Attributes, Operation
 from localkube.apiserver.api import Api
 from localkube.apiserver.defaults.apply import apply_defaults
 from localkube.apiserver.defaults.convert import to_storage
-from localkube.apiserver.defaults.prepare import (
-    prepare_status_update,
-    prepare_update,
+from localkube.apiserver.defaults.server_fields import (
+    set_fields_on_status_update,
+    set_fields_on_update,
 )
 from localkube.apiserver.patch.managed_fields import track_update
 from localkube.apiserver.patch.server_side_apply import settle_times
@@ -26,6 +26,10 @@ from localkube.apiserver.store.record import Record
 from localkube.apiserver.validation.validate import (
     validate_status_update,
     validate_update,
+)
+from localkube.apiserver.verbs.cluster_wide import (
+    complete_cluster_wide,
+    refuse_escalation,
 )
 from localkube.apiserver.verbs.create import (
     Write,
@@ -39,7 +43,6 @@ from localkube.apiserver.verbs.metadata import (
     failed_precondition,
 )
 from localkube.apiserver.verbs.options import write_options
-from localkube.apiserver.verbs.preparation import prepare, refuse_escalation
 from localkube.apiserver.verbs.read import existing
 from localkube.apiserver.verbs.representation import (
     answer_object,
@@ -75,7 +78,7 @@ async def update(api: Api, request: Request, target: Target) -> Answer:
 
 
 def whole_body(obj: Obj) -> Change:
-    """What was sent takes the place of what was there. A copy each time: it may be tried again."""
+    """A PUT: what was sent replaces the object. A copy each time, as the write may be retried."""
     raw = orjson.dumps(obj)
     return lambda _: orjson.loads(raw)
 
@@ -95,7 +98,9 @@ async def update_object(write: Write, change: Change, *, locked: bool = False) -
         record = existing(api, target)
         old = as_served(record, target.kind)
         changed = change(as_served(record, target.kind))
-        new, attributes = await _prepare(write, changed, old)
+        new, attributes = await _completed_and_checked(write, changed, old)
+        # Admission and webhooks may have waited. Records are immutable, so that the same record
+        # means that nobody has written meanwhile; from here to the store nothing awaits.
         if api.store.get(record.resource, record.namespace, record.name) is record:
             api.admission.charge(attributes)
             return await _write(write, record, new, old)
@@ -104,7 +109,7 @@ async def update_object(write: Write, change: Change, *, locked: bool = False) -
     raise status.conflict(target.kind, target.name, MODIFIED)
 
 
-async def _prepare(write: Write, new: Obj, old: Obj) -> tuple[Obj, Attributes]:
+async def _completed_and_checked(write: Write, new: Obj, old: Obj) -> tuple[Obj, Attributes]:
     api, target, kind = write.api, write.target, write.target.kind
     carry_over(new, old, kind, target.subresource)
     new["metadata"]["resourceVersion"] = old["metadata"]["resourceVersion"]
@@ -115,10 +120,10 @@ async def _prepare(write: Write, new: Obj, old: Obj) -> tuple[Obj, Attributes]:
     attributes = write.attributes(Operation.UPDATE, new, old)
     new = await api.admission.mutate(attributes)
     if target.subresource == "status":
-        prepare_status_update(new, old, kind)
+        set_fields_on_status_update(new, old, kind)
     else:
         if target.subresource != "finalize":  # the one door to a namespace's finalizers
-            prepare_update(new, old, kind)
+            set_fields_on_update(new, old, kind)
         count_generation(new, old, kind)
     errors = _errors(api, target, new, old)
     if errors:
@@ -155,14 +160,14 @@ def _errors(api: Api, target: Target, new: Obj, old: Obj) -> list[FieldError]:
         errors = validate_status_update(new, old, kind)
     else:
         errors = validate_update(new, old, kind, target.subresource)
-        errors = errors or prepare(api, new, old, kind.resource)
+        errors = errors or complete_cluster_wide(api, new, old, kind.resource)
     if kind.custom:
         errors = api.custom.version(kind).validate(new, old, errors)
     return errors
 
 
 async def _write(write: Write, record: Record, new: Obj, old: Obj) -> Written:
-    """From the check of the version to the store nothing waits."""
+    """Nothing awaits between the caller's check of the record and the write to the store."""
     if write.options.dry_run:
         return Written(new, None)
     kind, store = write.target.kind, write.api.store

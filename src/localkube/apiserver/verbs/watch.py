@@ -53,7 +53,8 @@ async def watch(api: Api, request: Request, target: Target, options: ListOptions
 
     initial: Sequence[Record] = ()
     if wants_initial:
-        # Watchers hear of what is on disk, so what has been written while we waited follows.
+        # The list is of a version that is on disk, and the watch goes on from that version: what is
+        # committed while we wait here comes as an event after the list.
         initial, version = await settled(api, present)
     watcher = watch_log.follow(version or api.store.published_rv, matches)
     if watcher is None:
@@ -80,7 +81,7 @@ class _Follower:
         loop = asyncio.get_running_loop()
         end = loop.time() + timeout_s
         try:
-            # In slices: a hundred thousand pods at once would hold everybody else up.
+            # In slices, because rendering a hundred thousand pods at once would block the loop.
             for start in range(0, len(initial), _SLICE):
                 part = initial[start : start + _SLICE]
                 yield b"".join([self._event(ADDED, record) for record in part])
@@ -101,7 +102,7 @@ class _Follower:
         return self._render(type_, record.rv, body_of(record, self._kind))
 
     def _announces_end(self) -> bool:
-        """Whoever asks for no version in particular is told when they have seen all there was."""
+        """Whether a bookmark tells the client that it has all objects of the start."""
         options = self._options
         unasked = options.send_initial is None and not options.resource_version
         return options.bookmarks and (unasked or bool(options.send_initial))

@@ -111,14 +111,6 @@ _NETWORK = (
         "VolumeAttachment",
         spec={"attacher": "a", "nodeName": "n", "source": {"persistentVolumeName": "pv"}},
     ),
-    named(
-        "CSIStorageCapacity",
-        "namespaces/{ns}/csistoragecapacities",
-        "storage.k8s.io/v1",
-        "CSIStorageCapacity",
-        storageClassName="s",
-        capacity="1Gi",
-    ),
     named("PriorityClass", "priorityclasses", "scheduling.k8s.io/v1", "PriorityClass", value=1000),
     named(
         "PriorityClass-never",
@@ -179,23 +171,6 @@ _EXTENSION = (
         "ValidatingWebhookConfiguration",
         webhooks=[_HOOK | {"clientConfig": {"url": "https://127.0.0.1:1/x"}}],
     ),
-    named(
-        "ValidatingAdmissionPolicy",
-        "validatingadmissionpolicies",
-        _HOOKS,
-        "ValidatingAdmissionPolicy",
-        spec={
-            "matchConstraints": {"resourceRules": [_HOOK_RULE], "objectSelector": _QUIET},
-            "validations": [{"expression": "true"}],
-        },
-    ),
-    named(
-        "ValidatingAdmissionPolicyBinding",
-        "validatingadmissionpolicybindings",
-        _HOOKS,
-        "ValidatingAdmissionPolicyBinding",
-        spec={"policyName": "validatingadmissionpolicy", "validationActions": ["Deny"]},
-    ),
     Sample(
         "CustomResourceDefinition",
         "/apis/apiextensions.k8s.io/v1/customresourcedefinitions",
@@ -233,21 +208,6 @@ _EXTENSION = (
                 ],
             },
         ),
-    ),
-    named(
-        "APIService",
-        "apiservices",
-        "apiregistration.k8s.io/v1",
-        "APIService",
-        metadata={"name": "v1beta1.absent.example.com"},
-        spec={
-            "group": "absent.example.com",
-            "version": "v1beta1",
-            "groupPriorityMinimum": 100,
-            "versionPriority": 100,
-            "insecureSkipTLSVerify": True,
-            "service": {"name": "s", "namespace": "n"},
-        },
     ),
 )
 

@@ -9,8 +9,7 @@ import pytest
 from kubeclient.objects import Obj
 from localkube.apiserver.admission.attributes import Attributes, Operation
 from localkube.apiserver.defaults.apply import apply_defaults
-from localkube.apiserver.kinds import Kind
-from localkube.apiserver.kinds_builtin import builtin_kinds
+from localkube.apiserver.kinds import Kind, builtin_kinds
 from localkube.apiserver.request import User
 from localkube.apiserver.status import ApiError
 

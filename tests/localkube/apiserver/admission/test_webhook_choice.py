@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from kubeclient.objects import Obj
-from localkube.apiserver.kinds_builtin import builtin_kinds
+from localkube.apiserver.kinds import builtin_kinds
 from tests.localkube.apiserver.admission.small_cluster import (
     pod,
     refused,

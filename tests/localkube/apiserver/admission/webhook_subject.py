@@ -11,8 +11,7 @@ from localkube.apiserver.admission.quota import QuotaLedger
 from localkube.apiserver.admission.webhook_client import WebhookClient
 from localkube.apiserver.admission.webhooks import Round, Webhooks
 from localkube.apiserver.defaults.apply import apply_defaults
-from localkube.apiserver.kinds import Kind, Kinds
-from localkube.apiserver.kinds_builtin import builtin_kinds
+from localkube.apiserver.kinds import Kind, Kinds, builtin_kinds
 from localkube.apiserver.status import bad_request
 from tests.localkube.apiserver.admission.small_cluster import SmallCluster, a_cluster
 from tests.localkube.apiserver.admission.webhook_server import WebhookServer, patching

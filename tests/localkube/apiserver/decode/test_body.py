@@ -19,8 +19,7 @@ from localkube.apiserver.decode.body import (
     read_strictly,
     read_yaml,
 )
-from localkube.apiserver.kinds import Kind, Kinds
-from localkube.apiserver.kinds_builtin import builtin_kinds
+from localkube.apiserver.kinds import Kind, Kinds, builtin_kinds
 from localkube.apiserver.status import ApiError
 
 KINDS = Kinds(builtin_kinds())
@@ -94,10 +93,19 @@ NAMELESS = (
     [
         (
             "{bad",
-            f"{NO_TYPE}invalid character 'b' looking for beginning of object key string ({{bad)",
+            f"{NO_TYPE}invalid JSON: unexpected character, expected a string key: line 1 column 2"
+            " (char 1) ({bad)",
         ),
-        ("", f"{NO_TYPE}unexpected end of JSON input (<empty>)"),
-        ("hello", f"{NO_TYPE}invalid character 'h' looking for beginning of value (68656c6c6f)"),
+        (
+            "",
+            f"{NO_TYPE}invalid JSON: Input is a zero-length, empty document: line 1 column 1"
+            " (char 0) (<empty>)",
+        ),
+        (
+            "hello",
+            f"{NO_TYPE}invalid JSON: unexpected character, expected a JSON value: line 1 column 1"
+            " (char 0) (68656c6c6f)",
+        ),
         ("[]", f"{NO_TYPE}json: cannot unmarshal array into Go value of type {NAMELESS} (5b5d)"),
         (
             '{"kind":5}',

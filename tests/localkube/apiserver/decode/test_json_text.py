@@ -8,40 +8,23 @@ from hypothesis import strategies as st
 from localkube.apiserver.decode.json_text import BadJson, merged, parse, repeated_keys
 
 
-# Texts of a real kube-apiserver 1.35.8.
 @pytest.mark.parametrize(
-    ("text", "why"),
+    ("text", "where"),
     [
-        ("{bad", "invalid character 'b' looking for beginning of object key string"),
-        ("", "unexpected end of JSON input"),
-        ('{"a":', "unexpected end of JSON input"),
-        ('{"a":"b"', "unexpected end of JSON input"),
-        ("hello", "invalid character 'h' looking for beginning of value"),
-        ("{} x", "invalid character 'x' after top-level value"),
-        ('{"a":1}}', "invalid character '}' after top-level value"),
-        ('{"a":tru}', "invalid character '}' in literal true (expecting 'e')"),
-        ('{"a":01}', "invalid character '1' after object key:value pair"),
-        ('{"a":1,}', "invalid character '}' looking for beginning of object key string"),
-        ('{"a" 1}', "invalid character '1' after object key"),
-        ('{"a":[1 2]}', "invalid character '2' after array element"),
-        ('{"a":[1,]}', "invalid character ']' looking for beginning of value"),
-        ('{"a":{]}', "invalid character ']' looking for beginning of object key string"),
-        (r'{"a":"\x"}', "invalid character 'x' in string escape code"),
-        (r'{"a":"\u12x4"}', "invalid character 'x' in \\u hexadecimal character escape"),
-        ('{"a":"\n"}', "invalid character '\\n' in string literal"),
-        ('{"a":-}', "invalid character '}' in numeric literal"),
-        ('{"a":1.}', "invalid character '}' after decimal point in numeric literal"),
-        ('{"a":1e}', "invalid character '}' in exponent of numeric literal"),
-        ('{"a":1e+}', "invalid character '}' in exponent of numeric literal"),
-        ("1.5.5", "invalid character '.' after top-level value"),
-        ("\0", "invalid character '\\x00' looking for beginning of value"),
-        ("{'a':1}", "invalid character '\\'' looking for beginning of object key string"),
+        ("", "line 1 column 1"),
+        ("hello", "line 1 column 1"),
+        ("{bad", "line 1 column 2"),
+        ('{"a":', "line 1 column 6"),
+        ('{"a":1}}', "line 1 column 8"),
+        ('{"a":1,}', "line 1 column 7"),
+        ('{"a":[1 2]}', "line 1 column 9"),
+        ('{\n"a":\ntru}', "line 3 column 1"),
+        ("\0", "line 1 column 1"),
     ],
 )
-def test_bad_json_is_refused_in_gos_words(text: str, why: str) -> None:
-    with pytest.raises(BadJson) as refused:
+def test_bad_json_is_refused_with_the_place_of_the_fault(text: str, where: str) -> None:
+    with pytest.raises(BadJson, match=f"invalid JSON: .*{where}"):
         parse(text.encode())
-    assert str(refused.value) == why
 
 
 def test_a_very_deep_body_is_refused() -> None:

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from kubeclient.objects import Obj
 from localkube.apiserver.defaults.apply import apply_defaults
 from localkube.apiserver.defaults.convert import from_storage, to_storage
-from localkube.apiserver.kinds_builtin import builtin_kinds
+from localkube.apiserver.kinds import builtin_kinds
 
 KINDS = {(kind.api_version, kind.kind): kind for kind in builtin_kinds()}
 EVENT = KINDS["events.k8s.io/v1", "Event"]

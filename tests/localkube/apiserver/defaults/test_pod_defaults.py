@@ -6,9 +6,9 @@ import pytest
 
 from kubeclient.objects import Obj
 from localkube.apiserver.defaults.apply import apply_defaults
-from localkube.apiserver.defaults.images import pull_policy
-from localkube.apiserver.defaults.prepare import prepare_create
-from localkube.apiserver.kinds_builtin import builtin_kinds
+from localkube.apiserver.defaults.containers import pull_policy
+from localkube.apiserver.defaults.server_fields import set_fields_on_create
+from localkube.apiserver.kinds import builtin_kinds
 
 POD = next(kind for kind in builtin_kinds() if kind.resource == "pods")
 DIGEST = f"sha256:{'0' * 64}"
@@ -18,7 +18,7 @@ def stored(**spec: Any) -> Obj:
     metadata = {"name": "p", "creationTimestamp": "2026-01-01T00:00:00Z", "labels": {"app": "x"}}
     obj: Obj = {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
     apply_defaults(obj, POD)
-    prepare_create(obj, POD)
+    set_fields_on_create(obj, POD)
     return obj
 
 

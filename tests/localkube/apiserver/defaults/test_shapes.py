@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 from kubeclient.objects import Obj
 from localkube.apiserver.defaults.apply import apply_defaults
 from localkube.apiserver.defaults.shape import normalise, shape_of, zero_value
-from localkube.apiserver.kinds import Kind
-from localkube.apiserver.kinds_builtin import builtin_kinds
+from localkube.apiserver.kinds import Kind, builtin_kinds
 
 FULL = Path(__file__).parents[1] / "validation" / "full_objects.json"
 OBJECTS: dict[str, Obj] = orjson.loads(FULL.read_bytes())

@@ -5,8 +5,7 @@ import orjson
 import pytest
 
 from kubeclient.objects import Obj
-from localkube.apiserver.kinds import Kind, Kinds
-from localkube.apiserver.kinds_builtin import builtin_kinds
+from localkube.apiserver.kinds import Kind, Kinds, builtin_kinds
 from localkube.apiserver.openapi import OpenApi
 from localkube.apiserver.request import Answer, Request
 

@@ -8,8 +8,7 @@ from urllib.parse import parse_qs, urlsplit
 import yaml
 
 from localkube.apiserver.defaults.apply import apply_defaults
-from localkube.apiserver.kinds import Kind
-from localkube.apiserver.kinds_builtin import builtin_kinds
+from localkube.apiserver.kinds import Kind, builtin_kinds
 from localkube.apiserver.patch.json_patch import apply_json_patch
 from localkube.apiserver.patch.managed_fields import (
     Writer,

@@ -90,8 +90,11 @@ def test_what_cannot_be_done_is_rejected_without_a_reason(operation: Any) -> Non
             b'[{"op":1}]',
             "json: cannot unmarshal number into Go struct field jsonPatchOp.op of type string",
         ),
-        (b"[", "unexpected end of JSON input"),
-        (b"", "unexpected end of JSON input"),
+        (b"[", "invalid JSON: unexpected end of data: line 1 column 2 (char 1)"),
+        (
+            b"",
+            "invalid JSON: Input is a zero-length, empty document: line 1 column 1 (char 0)",
+        ),
     ],
 )
 def test_what_is_no_json_patch_is_a_bad_request(patch: bytes, said: str) -> None:

@@ -38,7 +38,10 @@ def test_the_examples_of_the_rfc(obj: Any, patch: Any, wanted: Any) -> None:
             "error decoding patch: json: cannot unmarshal array into Go value of type"
             " map[string]interface {}",
         ),
-        (b"{", "error decoding patch: unexpected end of JSON input"),
+        (
+            b"{",
+            "error decoding patch: invalid JSON: unexpected end of data: line 1 column 2 (char 1)",
+        ),
         (b"null", "Invalid JSON Patch"),
     ],
 )

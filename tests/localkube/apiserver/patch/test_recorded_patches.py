@@ -30,6 +30,8 @@ BEYOND_THE_DESK = frozenset(
         # Names and versions are checked elsewhere.
         "create with resourceVersion",
         "merge patch renames",
+        # Said in the words of another parser.
+        "merge patch not json",
         "ssa: name mismatch",
         "ssa: bad yaml",
         # An empty list is dropped by defaulting.

@@ -7,8 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kubeclient import quantity
-from localkube.apiserver.kinds import Kind
-from localkube.apiserver.kinds_builtin import builtin_kinds
+from localkube.apiserver.kinds import Kind, builtin_kinds
 from localkube.apiserver.schema.check import check
 from localkube.apiserver.schema.fast import is_clean
 from localkube.apiserver.schema.load import schema_of

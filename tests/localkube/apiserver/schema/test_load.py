@@ -1,7 +1,6 @@
 import pytest
 
-from localkube.apiserver.kinds import Kind
-from localkube.apiserver.kinds_builtin import builtin_kinds
+from localkube.apiserver.kinds import Kind, builtin_kinds
 from localkube.apiserver.schema.load import schema_of
 from localkube.apiserver.schema.node import Schema, Type
 

@@ -10,8 +10,7 @@ from localkube.apiserver.http.limits import WireLimits
 from localkube.apiserver.http.server import Server
 from localkube.apiserver.request import Answer, Handler, Reply, Request
 from localkube.apiserver.status import ApiError, no_such_resource
-from localkube.apiserver.subresources.attach import attach
-from localkube.apiserver.subresources.exec import exec_
+from localkube.apiserver.subresources.exec import attach, exec_
 from localkube.apiserver.subresources.logs import logs
 from localkube.apiserver.subresources.port_forward import port_forward
 from localkube.node_streams import NodeStreams

@@ -10,8 +10,7 @@ import orjson
 import pytest
 
 from kubeclient.objects import Obj
-from localkube.apiserver.kinds import Kind, PrinterColumn
-from localkube.apiserver.kinds_builtin import builtin_kinds
+from localkube.apiserver.kinds import Kind, PrinterColumn, builtin_kinds
 from localkube.apiserver.status import ApiError
 from localkube.apiserver.tables.durations import seconds
 from localkube.apiserver.tables.rows import ROWS

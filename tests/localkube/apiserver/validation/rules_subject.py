@@ -4,13 +4,12 @@ import copy
 from collections.abc import Callable
 
 from localkube.apiserver.defaults.apply import apply_defaults
-from localkube.apiserver.defaults.prepare import (
-    prepare_create,
-    prepare_status_update,
-    prepare_update,
+from localkube.apiserver.defaults.server_fields import (
+    set_fields_on_create,
+    set_fields_on_status_update,
+    set_fields_on_update,
 )
-from localkube.apiserver.kinds import Kind
-from localkube.apiserver.kinds_builtin import builtin_kinds
+from localkube.apiserver.kinds import Kind, builtin_kinds
 from localkube.apiserver.validation.errors import Errors
 from localkube.apiserver.validation.validate import (
     validate_create,
@@ -41,7 +40,7 @@ def created(obj: Obj) -> Causes:
     if kind.has_status and kind.kind != "Node":
         obj.pop("status", None)
     apply_defaults(obj, kind)
-    prepare_create(obj, kind)
+    set_fields_on_create(obj, kind)
     return _causes(validate_create(obj, kind))
 
 
@@ -52,7 +51,7 @@ def updated(new: Obj, old: Obj) -> Causes:
     apply_defaults(new, kind)
     if kind.has_status and "status" in old:
         new["status"] = old["status"]
-    prepare_update(new, old, kind)
+    set_fields_on_update(new, old, kind)
     return _causes(validate_update(new, old, kind))
 
 
@@ -61,7 +60,7 @@ def status_updated(new: Obj, old: Obj) -> Causes:
     new, old = copy.deepcopy(new), copy.deepcopy(old)
     apply_defaults(old, kind)
     apply_defaults(new, kind)
-    prepare_status_update(new, old, kind)
+    set_fields_on_status_update(new, old, kind)
     return _causes(validate_status_update(new, old, kind))
 
 

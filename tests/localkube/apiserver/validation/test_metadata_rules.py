@@ -115,15 +115,15 @@ def test_a_roles_name_must_fit_in_a_url(name: str, expected: str) -> None:
         (
             {"ownerReferences": [OWNER, {**OWNER, "name": "q", "uid": "v"}]},
             "ownerReferences: Invalid value: "
-            '[{"apiVersion":"v1","kind":"Pod","name":"p","uid":"u","controller":true},'
-            '{"apiVersion":"v1","kind":"Pod","name":"q","uid":"v","controller":true}]: Only one'
+            '[{"apiVersion":"v1","controller":true,"kind":"Pod","name":"p","uid":"u"},'
+            '{"apiVersion":"v1","controller":true,"kind":"Pod","name":"q","uid":"v"}]: Only one'
             ' reference can have Controller set to true. Found "true" in references for Pod/p and'
             " Pod/q",
         ),
         (
             {"ownerReferences": [{**OWNER, "kind": "Event"}]},
-            'ownerReferences: Invalid value: {"apiVersion":"v1","kind":"Event","name":"p",'
-            '"uid":"u","controller":true}: /v1, Kind=Event is disallowed from being an owner',
+            'ownerReferences: Invalid value: {"apiVersion":"v1","controller":true,"kind":"Event",'
+            '"name":"p","uid":"u"}: /v1, Kind=Event is disallowed from being an owner',
         ),
     ],
 )

@@ -201,7 +201,7 @@ def test_a_running_pod_may_change_a_little(changes: Obj) -> None:
 def test_what_changed_is_shown_as_a_difference() -> None:
     (text,) = updated(nodeName="m")
     assert text.startswith(f"spec: {MAY_CHANGE}@@ ")
-    assert '\n- "NodeName": "n",\n+ "NodeName": "m",\n' in text
+    assert '\n- "nodeName": "n",\n+ "nodeName": "m",\n' in text
 
 
 def test_tolerations_may_only_be_added() -> None:

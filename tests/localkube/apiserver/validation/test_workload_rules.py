@@ -86,10 +86,10 @@ CREATED = [
         "PodDisruptionBudget",
         "spec.maxUnavailable",
         1,
-        'spec: Invalid value: {"MinAvailable":"50%","Selector":{"matchLabels":{"a":"b"},'
-        '"matchExpressions":[{"key":"k","operator":"In","values":["v"]},{"key":"k2","operator":'
-        '"Exists"}]},"MaxUnavailable":1,"UnhealthyPodEvictionPolicy":"AlwaysAllow"}: minAvailable'
-        " and maxUnavailable cannot be both set",
+        'spec: Invalid value: {"maxUnavailable":1,"minAvailable":"50%","selector":'
+        '{"matchExpressions":[{"key":"k","operator":"In","values":["v"]},{"key":"k2","operator":'
+        '"Exists"}],"matchLabels":{"a":"b"}},"unhealthyPodEvictionPolicy":"AlwaysAllow"}:'
+        " minAvailable and maxUnavailable cannot be both set",
     ),
     (
         "PriorityClass",
@@ -122,8 +122,8 @@ CREATED = [
         "Node",
         "spec.taints.1.effect",
         "NoSchedule",
-        'metadata.taints[1]: Duplicate value: {"Key":"k","Value":"","Effect":"NoSchedule",'
-        '"TimeAdded":null}: taints must be unique by key and effect pair',
+        'metadata.taints[1]: Duplicate value: {"effect":"NoSchedule","key":"k"}:'
+        " taints must be unique by key and effect pair",
     ),
     (
         "ValidatingWebhookConfiguration",
@@ -169,7 +169,6 @@ def test_a_fault_is_told_in_kubernetes_words(
         ("PriorityClass", "value", 5, "value: Forbidden: may not be changed in an update."),
         ("Secret", "type", "x", 'type: Invalid value: "x": field is immutable'),
         ("StorageClass", "provisioner", "y.io/p", "provisioner: Forbidden: updates to provisioner"),
-        ("ResourceClaim", "spec.devices.requests.0.name", "z", "spec: Invalid value"),
     ],
 )
 def test_what_must_stay_is_told(name: str, path: str, value: Any, expected: str) -> None:

@@ -1,0 +1,86 @@
+"""`python -m localkube`: a cluster in this terminal until Ctrl-C."""
+
+import argparse
+import asyncio
+import signal
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+import uvloop
+
+from localkube.about import KUBERNETES_VERSION
+from localkube.apiserver.server import tune_garbage_collector
+from localkube.apiserver.store.disk import StoreDamaged
+from localkube.assembly import ClusterSettings, Extension, RunningCluster, run_cluster
+from localkube.cluster import ClusterFailed, first_cause, with_nodes
+from localkube.data_directory import (
+    DataDirectoryError,
+    Lock,
+    make_data_directory,
+    restrict_umask,
+)
+
+_FORESEEN = (OSError, ClusterFailed, DataDirectoryError, StoreDamaged)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    options = _parser().parse_args(arguments)
+    restrict_umask()
+    with tempfile.TemporaryDirectory(prefix="localkube-") as scratch:
+        directory = options.directory or Path(scratch) / "cluster"
+        try:
+            make_data_directory(directory)
+            settings = ClusterSettings(options.name, directory.resolve(), options.port)
+            with Lock(directory), asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+                runner.run(_run(settings, options.nodes))
+        except Exception as error:
+            cause = first_cause(error)
+            if not isinstance(cause, _FORESEEN):
+                raise
+            print(f"localkube: {cause}", file=sys.stderr)
+            return 1
+    return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="python -m localkube",
+        description="Run a Kubernetes cluster in this terminal until Ctrl-C. It listens on "
+        "127.0.0.1 alone.",
+    )
+    parser.add_argument("--nodes", type=_count, default=1, help="how many (default: 1)")
+    parser.add_argument("--name", default="local", help="in the kubeconfig (default: local)")
+    parser.add_argument("--port", type=int, default=0, help="of the API server (default: any)")
+    parser.add_argument(
+        "--directory",
+        type=Path,
+        help="where the cluster keeps its data (default: a temporary directory)",
+    )
+    return parser
+
+
+def _count(text: str) -> int:
+    number = int(text)
+    if not 0 <= number <= 1000:
+        raise argparse.ArgumentTypeError(f"wanted 0 to 1000 nodes, found {number}")
+    return number
+
+
+async def _run(settings: ClusterSettings, nodes: int) -> None:
+    stop = asyncio.Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        asyncio.get_running_loop().add_signal_handler(number, stop.set)
+
+    def ready(cluster: RunningCluster) -> None:
+        tune_garbage_collector()
+        print(f"Kubernetes {KUBERNETES_VERSION} answers at https://127.0.0.1:{cluster.port}")
+        print(f"  export KUBECONFIG={settings.kubeconfig}")
+        print("  kubectl get nodes", flush=True)
+
+    await run_cluster(settings, with_nodes(Extension(), nodes), ready=ready, stop=stop)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,74 @@
+"""Fields and refusals that depend on the rest of the cluster, not on the object alone.
+
+A service gets an address that no other service has, a CRD gets its names if no other CRD has them,
+and nobody may hand out rights that they do not have themselves.
+"""
+
+from collections.abc import Callable
+
+from kubeclient.objects import Obj
+from localkube.apiserver import custom, status
+from localkube.apiserver.api import Api
+from localkube.apiserver.request import Request
+from localkube.apiserver.security.escalation import escalation_refusal
+from localkube.apiserver.status import FieldError
+
+CRD_CLEANUP = "customresourcecleanup.apiextensions.k8s.io"
+
+
+def complete_cluster_wide(api: Api, new: Obj, old: Obj | None, resource: str) -> list[FieldError]:
+    """Completes `new` in place; `old` is None for a create."""
+    step = _STEPS.get(resource)
+    return step(api, new, old) if step is not None else []
+
+
+def refuse_escalation(api: Api, request: Request, new: Obj, old: Obj | None) -> None:
+    """Nobody hands out rights that they do not have."""
+    if request.user is None or request.access is None:
+        return
+    refused = escalation_refusal(api.authorizer, request.user, request.access, new, old)
+    if refused is not None:
+        raise refused
+
+
+def _service(api: Api, new: Obj, old: Obj | None) -> list[FieldError]:
+    if old is None:
+        new["status"] = {"loadBalancer": {}}
+    return api.addresses.complete(new, old)
+
+
+def _crd(api: Api, new: Obj, old: Obj | None) -> list[FieldError]:
+    """Names are taken when the CRD is stored, so it is established from the first moment."""
+    errors = _taken_names(api, new)
+    if errors:
+        return errors
+    if old is None:
+        new["status"] = custom.accepted(new, api.stamp())
+        finalizers = new["metadata"].setdefault("finalizers", [])
+        if CRD_CLEANUP not in finalizers:
+            finalizers.append(CRD_CLEANUP)
+    elif old["spec"] != new["spec"]:
+        fresh = custom.accepted(new, api.stamp())
+        known = new.setdefault("status", {})
+        known["acceptedNames"] = fresh["acceptedNames"]
+        stored = known.setdefault("storedVersions", [])
+        stored += [version for version in fresh["storedVersions"] if version not in stored]
+    return []
+
+
+def _taken_names(api: Api, crd: Obj) -> list[FieldError]:
+    """A kind of another CRD, or one of Kubernetes' own groups, cannot be defined again."""
+    group, names = crd["spec"]["group"], crd["spec"]["names"]
+    own = crd["metadata"]["name"]
+    for kind in api.kinds:
+        same_names = kind.kind == names["kind"] and f"{kind.plural}.{kind.group}" != own
+        if kind.group == group and (same_names or not kind.custom):
+            text = f"{kind.kind} of group {group} is defined already"
+            return [status.invalid_value("spec.names.kind", names["kind"], text)]
+    return []
+
+
+_STEPS: dict[str, Callable[[Api, Obj, Obj | None], list[FieldError]]] = {
+    "services": _service,
+    custom.CRDS: _crd,
+}

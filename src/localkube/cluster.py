@@ -1,0 +1,245 @@
+"""Cluster: a cluster for the length of a `with` block, in a thread of this process.
+
+    from localkube import Cluster
+
+    with Cluster(nodes=3) as cluster:
+        print(cluster.kubectl("get", "nodes"))
+
+It listens on the loopback interface alone. Its directory goes with it unless it was given one.
+"""
+
+import asyncio
+import contextlib
+import os
+import shutil
+import subprocess
+import tempfile
+import threading
+import time
+from collections.abc import AsyncIterator
+from dataclasses import replace
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+import uvloop
+
+from kubeclient.client import Kube
+from kubeclient.credentials import find_access
+from kubeclient.errors import AlreadyExists
+from kubeclient.https import connected
+from kubeclient.objects import Obj
+from kubeclient.resources import NODES
+from localkube.assembly import ClusterSettings, Extension, RunningCluster, run_cluster
+from localkube.data_directory import Lock, make_data_directory
+from localkube.nodes import node_object, numbered_machine
+
+_START_LIMIT_S = 60.0
+_READY_LIMIT_S = 30.0
+_LOOK_AGAIN_S = 0.05
+_NAME = "local"
+
+
+class ClusterFailed(Exception):
+    """The cluster did not start, or its nodes did not get ready in time."""
+
+
+class Cluster:
+    """A cluster with `nodes` nodes: `with Cluster() as cluster`, or `start` and `close`.
+
+    `directory`: where it keeps its data, which then outlives it; without one, a temporary
+    directory. `extension`: what a product adds (EXTENDING.md).
+    """
+
+    def __init__(
+        self,
+        *,
+        nodes: int = 1,
+        directory: Path | None = None,
+        port: int = 0,
+        extension: Extension | None = None,
+    ) -> None:
+        self._nodes = nodes
+        self._given = directory
+        self._wanted_port = port
+        self._extension = extension or Extension()
+        self._directory = Path()
+        self._running: _Thread | None = None
+
+    @property
+    def directory(self) -> Path:
+        return self._directory
+
+    @property
+    def kubeconfig(self) -> Path:
+        return self._directory / "kubeconfig"
+
+    @property
+    def port(self) -> int:
+        return self._thread.cluster.port
+
+    @property
+    def url(self) -> str:
+        return f"https://127.0.0.1:{self.port}"
+
+    @contextlib.asynccontextmanager
+    async def client(self) -> AsyncIterator[Kube]:
+        """A client with the administrator's rights, for the event loop that asks for it."""
+        access = await find_access(os.environ, kubeconfig=str(self.kubeconfig), context="")
+        async with connected(access, "localkube") as kube:
+            yield kube
+
+    def kubectl(self, *arguments: str, stdin: str = "") -> str:
+        """What kubectl prints. Raises CalledProcessError, with stderr, when it fails."""
+        program = shutil.which("kubectl")
+        if program is None:
+            raise FileNotFoundError("kubectl is not on the PATH")
+        done = subprocess.run(
+            [program, *arguments],
+            input=stdin,
+            env=os.environ | {"KUBECONFIG": str(self.kubeconfig)},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        if done.returncode:
+            error = subprocess.CalledProcessError(
+                done.returncode, ["kubectl", *arguments], done.stdout, done.stderr
+            )
+            error.add_note(done.stderr)
+            raise error
+        return done.stdout
+
+    def start(self) -> Self:
+        """Returns once every node is ready. Raises ClusterFailed."""
+        self._directory = self._given or Path(tempfile.mkdtemp(prefix="localkube-"))
+        make_data_directory(self._directory)
+        settings = ClusterSettings(_NAME, self._directory, self._wanted_port)
+        self._running = _Thread(settings, with_nodes(self._extension, self._nodes))
+        try:
+            self._running.start()
+        except BaseException:
+            self.close()
+            raise
+        return self
+
+    def close(self) -> None:
+        """Stops the cluster, and deletes its directory unless that was given."""
+        running, self._running = self._running, None
+        if running is not None:
+            running.stop()
+        if self._given is None:
+            shutil.rmtree(self._directory, ignore_errors=True)
+
+    @property
+    def _thread(self) -> "_Thread":
+        if self._running is None:
+            raise ClusterFailed("The cluster does not run.")
+        return self._running
+
+    def __enter__(self) -> Self:
+        return self.start()
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+
+def with_nodes(given: Extension, count: int) -> Extension:
+    """The extension, with so many nodes; the cluster is ready when all its nodes are."""
+
+    async def set_up(cluster: RunningCluster) -> None:
+        kube = cluster.admin()
+        for number in range(count):
+            with contextlib.suppress(AlreadyExists):
+                await kube.create(NODES, node_object(numbered_machine(number, given.names)))
+        await given.set_up(cluster)
+
+    async def ready(cluster: RunningCluster) -> None:
+        await _wait_for_nodes(cluster.admin())
+        await given.ready(cluster)
+
+    return replace(given, set_up=set_up, ready=ready)
+
+
+async def _wait_for_nodes(kube: Kube) -> None:
+    deadline = time.monotonic() + _READY_LIMIT_S
+    while True:
+        nodes = (await kube.list(NODES)).items
+        waiting = [node["metadata"]["name"] for node in nodes if not _is_ready(node)]
+        if not waiting:
+            return
+        if time.monotonic() > deadline:
+            names = ", ".join(waiting)
+            raise ClusterFailed(f"Nodes are not ready after {_READY_LIMIT_S:.0f} s: {names}.")
+        await asyncio.sleep(_LOOK_AGAIN_S)
+
+
+def _is_ready(node: Obj) -> bool:
+    conditions = (node.get("status") or {}).get("conditions") or ()
+    return any(c["type"] == "Ready" and c["status"] == "True" for c in conditions)
+
+
+class _Thread:
+    """Runs a cluster on an event loop of its own."""
+
+    def __init__(self, settings: ClusterSettings, extension: Extension) -> None:
+        self._settings = settings
+        self._extension = extension
+        self._started = threading.Event()
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._stop: asyncio.Event | None = None
+        self._error: BaseException | None = None
+        self._cluster: RunningCluster | None = None
+        self._thread = threading.Thread(target=self._run, name="localkube", daemon=True)
+
+    @property
+    def cluster(self) -> RunningCluster:
+        assert self._cluster is not None  # `start` has returned
+        return self._cluster
+
+    def start(self) -> None:
+        self._thread.start()
+        if not self._started.wait(_START_LIMIT_S):
+            raise ClusterFailed(f"The cluster did not start within {_START_LIMIT_S:.0f} s.")
+        if self._error is not None:
+            raise ClusterFailed(f"The cluster did not start: {self._error}") from self._error
+
+    def stop(self) -> None:
+        loop, stop = self._loop, self._stop
+        if loop is not None and stop is not None and not loop.is_closed():
+            with contextlib.suppress(RuntimeError):  # the loop closed just now
+                loop.call_soon_threadsafe(stop.set)
+        self._thread.join()
+
+    def _run(self) -> None:
+        try:
+            with (
+                Lock(self._settings.directory),
+                asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner,
+            ):
+                runner.run(self._main())
+        except BaseException as error:  # noqa: BLE001  # told to the thread that waits
+            self._error = first_cause(error)
+        finally:
+            self._started.set()
+
+    async def _main(self) -> None:
+        self._loop, self._stop = asyncio.get_running_loop(), asyncio.Event()
+
+        def ready(cluster: RunningCluster) -> None:
+            self._cluster = cluster
+            self._started.set()
+
+        await run_cluster(self._settings, self._extension, ready=ready, stop=self._stop)
+
+
+def first_cause(error: BaseException) -> BaseException:
+    """The error that started it, out of the groups that task groups wrap it in."""
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    return error

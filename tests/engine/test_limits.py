@@ -1,0 +1,113 @@
+"""What the engine keeps for speed has a limit, and decisions stay right when it is reached."""
+
+from typing import Any
+
+import pytest
+
+from gpupool.core.nodes import Node
+from gpupool.core.pods import PodRequest, PodTerm
+from gpupool.engine import change_log, label_columns, pod_index, verdicts
+from gpupool.engine.cluster import Cluster
+from gpupool.engine.decide import Placement, Unschedulable, decide, decide_on
+from kubeclient.placement import HostPort
+from kubeclient.selectors import parse_label_selector
+from tests.engine.building import POLICY, ROOMY, cluster_of, gpu_node, place, shared, whole
+
+
+def plain(name: str, **labels: str) -> Node:
+    return Node(name, labels=labels, allocatable=ROOMY)
+
+
+def pod(uid: str, **more: Any) -> PodRequest:
+    return PodRequest(uid, "default", uid, {"pods": 1}, **more)
+
+
+def node_of(cluster: Cluster, request: PodRequest) -> str:
+    decision = decide(cluster, request, POLICY)
+    assert isinstance(decision, Placement)
+    return decision.node
+
+
+def test_the_columns_of_the_oldest_labels_are_dropped_and_made_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(label_columns, "MOST_KEYS", 2)
+    cluster = cluster_of(plain("a", zone="x", rack="1", row="r"), plain("b", zone="y"))
+    for _ in range(2):
+        for key, value, node in (("zone", "y", "b"), ("rack", "1", "a"), ("row", "r", "a")):
+            assert node_of(cluster, pod("u", node_selector=((key, value),))) == node
+            assert len(cluster._labels._columns) <= 2
+
+
+def test_a_label_that_changes_for_ever_does_not_grow_for_ever() -> None:
+    cluster = cluster_of(plain("a", build="0"), plain("b"))
+    for number in range(1, 1000):
+        assert node_of(cluster, pod("u", node_selector=(("build", str(number - 1)),))) == "a"
+        cluster.set_node(plain("a", build=str(number)))
+    assert len(cluster._labels._numbers.get("build", {})) <= 2 * cluster.columns.size
+
+
+def test_the_oldest_counts_of_pods_are_dropped_and_made_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(pod_index, "MOST_FINDERS", 2)
+    cluster = cluster_of(plain("a", zone="x"), plain("b", zone="y"))
+    for name in ("p", "q", "r"):
+        cluster.hold(pod(name, labels={"app": name}), "a")
+    for _ in range(2):
+        for name in ("p", "q", "r"):
+            term = PodTerm(parse_label_selector(f"app={name}"), "zone", ("default",))
+            assert node_of(cluster, pod("u", anti_affinity=(term,))) == "b"
+            assert len(cluster._index._found) <= 2
+
+
+def test_terms_of_held_pods_count_on_nodes_that_come_later() -> None:
+    term = PodTerm(parse_label_selector("app=a"), "zone", ("default",))
+    cluster = cluster_of(plain("n0", zone="z0"))
+    cluster.hold(pod("hermit", anti_affinity=(term,)), "n0")
+    for number in range(1, 200):
+        cluster.set_node(plain(f"n{number}", zone=f"z{number % 2}"))
+    assert node_of(cluster, pod("u", labels={"app": "a"})) != "n0"
+    cluster.set_node(plain("n0", zone="z1"))
+    for number in range(1, 200, 2):
+        cluster.remove_node(f"n{number}")
+    found = decide_on(cluster, pod("u", labels={"app": "a"}), POLICY, ("n2",))
+    assert isinstance(found, Placement)
+
+
+def test_the_oldest_verdicts_are_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(verdicts, "_MOST_BYTES", 0)  # then the least: sixteen rows
+    cluster = cluster_of(plain("a"))
+    for cpu in range(1, 40):
+        request = PodRequest(f"u{cpu}", "default", "p", {"cpu": cpu, "pods": 1})
+        assert node_of(cluster, request) == "a"
+        assert len(cluster.rows) <= 17
+
+
+def test_verdicts_that_missed_too_many_changes_of_nodes_are_made_anew(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(change_log, "KEPT", 4)
+    cluster = cluster_of(plain("a"), plain("b"))
+    assert node_of(cluster, pod("u")) == "a"
+    for number in range(20):
+        cluster.set_node(Node("a", labels={"n": str(number)}, allocatable=ROOMY))
+    cluster.set_node(Node("a", allocatable=ROOMY, unschedulable=True))
+    assert node_of(cluster, pod("u")) == "b"
+
+
+def test_a_taken_port_closes_one_node_for_pods_with_gpus_too() -> None:
+    port = HostPort("0.0.0.0", "TCP", 80)
+    cluster = cluster_of(gpu_node("m", 2), gpu_node("n", 2))
+    assert not isinstance(place(cluster, shared("a", 1, host_ports=(port,))), str)
+    assert not isinstance(place(cluster, shared("b", 1, host_ports=(port,))), str)
+    assert place(cluster, shared("c", 1, host_ports=(port,))) == (
+        "0/2 nodes are available: 2 node(s) didn't have free ports for the requested pod ports."
+    )
+
+
+@pytest.mark.parametrize("why", [{"unsupported": ("spec.x",)}, {"waits_for": "a volume"}])
+def test_a_pod_that_cannot_be_placed_yet_is_placed_on_no_node(why: dict[str, Any]) -> None:
+    cluster = cluster_of(gpu_node())
+    assert isinstance(decide(cluster, whole("u", **why), POLICY), Unschedulable)
+    assert isinstance(decide_on(cluster, whole("u", **why), POLICY, ("n",)), Unschedulable)

@@ -1,0 +1,69 @@
+"""Packing: which models of cards a pod's wishes are counted for."""
+
+import pytest
+
+from gpupool.core.gpu import Card, Inventory
+from gpupool.core.nodes import Node
+from gpupool.engine import packing as packing_module
+from gpupool.engine.cluster import Cluster
+from gpupool.engine.packing import Packing, card_sizes
+from tests.engine.building import ROOMY, cluster_of, gpu_pod, shared
+
+
+def node(name: str, model: str, mib: int) -> Node:
+    inventory = Inventory((Card(0, f"{name}-0", model, mib),))
+    return Node(name, allocatable=ROOMY, inventory=inventory, labels={"model": model})
+
+
+def two_models() -> Cluster:
+    return cluster_of(node("a", "M40", 12_209), node("v", "V100", 16_130))
+
+
+def test_a_pod_without_a_selector_is_counted_for_all_models() -> None:
+    assert Packing("residue")._models_for(two_models(), shared("u", 3)) == ()
+
+
+def test_a_pod_without_gpus_is_counted_for_no_model() -> None:
+    pod = gpu_pod("u", node_selector=(("model", "V100"),))
+    assert Packing("residue")._models_for(two_models(), pod) == ()
+
+
+def test_a_pod_that_selects_one_model_is_counted_for_that_model_alone() -> None:
+    cluster = two_models()
+    found = Packing("residue")._models_for(
+        cluster, shared("u", 3, node_selector=(("model", "V100"),))
+    )
+    state = cluster.state("v")
+    assert state is not None
+    assert found == (int(cluster.columns.model[state.index]),)
+
+
+def test_a_selector_that_takes_in_all_models_is_no_selection() -> None:
+    cluster = cluster_of(node("v", "V100", 16_130))
+    pod = shared("u", 3, node_selector=(("model", "V100"),))
+    assert Packing("residue")._models_for(cluster, pod) == ()
+
+
+def test_what_a_selector_means_is_worked_out_again_when_nodes_change() -> None:
+    cluster, packing = two_models(), Packing("residue")
+    pod = shared("u", 3, node_selector=(("model", "V100"),))
+    packing.count(cluster, pod)
+    assert list(packing._models.values()) != [()]
+    cluster.remove_node("a")
+    packing.count(cluster, pod)
+    assert list(packing._models.values()) == [()]
+
+
+def test_only_so_many_selectors_are_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(packing_module, "_MOST_SELECTIONS", 2)
+    cluster, packing = two_models(), Packing("residue")
+    for number in range(3):
+        pod = shared(f"u{number}", 3, node_selector=(("model", f"m{number}"),))
+        packing.count(cluster, pod)
+    assert len(packing._models) == 1
+
+
+def test_the_sizes_of_cards_are_listed_once_each() -> None:
+    cluster = two_models()
+    cluster.set_node(node("w", "V100", 16_130))
+    assert len(card_sizes(cluster)) == 2

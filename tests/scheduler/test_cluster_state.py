@@ -1,0 +1,122 @@
+"""ClusterState: what it keeps of the API's objects, and what it drops when they are deleted."""
+
+import logging
+from typing import Any
+
+import pytest
+
+from gpupool.contract.names import ANNOTATION_ALLOCATION
+from gpupool.engine.cluster import NO_GPUS
+from gpupool.scheduler.cluster_state import ClusterState
+from gpupool.scheduler.follow import _guarded
+from kubeclient.objects import Obj
+from tests.scheduler.model_api import ModelApi, started
+
+
+class Changes:
+    """Counts how often the state says that there may be something to do."""
+
+    def __init__(self) -> None:
+        self.count = 0
+
+    def __call__(self) -> None:
+        self.count += 1
+
+
+def empty_state(changes: Changes | None = None) -> ClusterState:
+    return ClusterState({"gpupool-scheduler"}, "best-fit", changes or Changes(), lambda: 0.0)
+
+
+def named(name: str, **more: Any) -> Obj:
+    return {"metadata": {"name": name, "namespace": "default", **more}}
+
+
+def budget(allowed: int) -> Obj:
+    selector = {"matchLabels": {"app": "a"}}
+    return {
+        **named("b", uid="u", generation=1),
+        "spec": {"selector": selector, "minAvailable": 1},
+        "status": {"disruptionsAllowed": allowed, "observedGeneration": 1},
+    }
+
+
+def test_a_disruption_budget_counts_until_it_is_deleted() -> None:
+    state = empty_state()
+    state.budget_changed(None, budget(1))
+    assert [each.allowed for each in state.budgets.values()] == [1]
+    state.budget_changed(budget(1), budget(0))
+    assert [each.allowed for each in state.budgets.values()] == [0]
+    state.budget_changed(budget(0), None)
+    assert not state.budgets
+    state.budget_changed(budget(0), None)  # a mirror may say the same thing twice
+    assert not state.budgets
+
+
+def test_a_budget_of_which_nothing_is_known_changes_nothing() -> None:
+    state = empty_state()
+    state.budget_changed(None, None)
+    assert not state.budgets
+
+
+def test_a_deleted_namespace_has_no_labels_any_more_and_wakes_nobody() -> None:
+    changes = Changes()
+    state = empty_state(changes)
+    state.namespace_changed(None, named("team", labels={"stage": "test"}))
+    assert changes.count == 1
+    state.namespace_changed(named("team"), None)
+    state.namespace_changed(None, None)
+    assert changes.count == 1
+
+
+def test_deleted_volumes_claims_and_classes_are_forgotten() -> None:
+    state = empty_state()
+    handlers = (state.claim_changed, state.volume_changed, state.class_changed)
+    kept = (state.storage.claims, state.storage.volumes, state.storage.classes)
+    for handler in handlers:
+        handler(None, named("x"))
+    assert [len(each) for each in kept] == [1, 1, 1]
+    for handler in handlers:
+        handler(named("x"), None)
+        handler(None, None)
+    assert [len(each) for each in kept] == [0, 0, 0]
+
+
+def test_a_node_that_is_reported_again_unchanged_wakes_nobody() -> None:
+    api, changes = ModelApi(), Changes()
+    api.set_node("n", ill=False)
+    state = empty_state(changes)
+    state.node_changed(None, api.nodes["n"])
+    woken = changes.count
+    state.node_changed(api.nodes["n"], api.nodes["n"])
+    assert changes.count == woken
+
+
+def test_a_place_that_was_never_taken_cannot_be_refused() -> None:
+    changes = Changes()
+    state = empty_state(changes)
+    state.refused("nobody")
+    assert changes.count == 0
+
+
+@pytest.mark.parametrize("text", [None, "", "no JSON", '{"version": 99}'])
+def test_a_bound_pod_with_no_readable_allocation_holds_no_card(text: str | None) -> None:
+    api = ModelApi()
+    api.set_node("n", ill=False)
+    api.add_pod("p", 1, priority=0)
+    pod = api.pods["p"]
+    pod["spec"]["nodeName"] = "n"
+    if text is not None:
+        pod["metadata"]["annotations"] = {ANNOTATION_ALLOCATION: text}
+    place = started(api, lambda: 0.0).state.ledger.place(pod["metadata"]["uid"])
+    assert place is not None
+    assert (place.node, place.allocation) == ("n", NO_GPUS)
+
+
+def test_an_object_that_cannot_be_read_is_logged_by_its_name(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    handler = _guarded(empty_state().pod_changed)
+    with caplog.at_level(logging.ERROR):
+        handler(None, {"metadata": {"name": "broken"}})
+        handler({}, None)
+    assert [getattr(record, "object", "") for record in caplog.records] == ["broken", None]

@@ -1,0 +1,135 @@
+"""The extender's verbs, called directly: what is kept between two of them, and what may fail."""
+
+import pytest
+
+from gpupool.contract.extender_messages import BindingArgs, ExtenderArgs, PreemptionArgs, Victims
+from gpupool.scheduler import extender as extender_module
+from gpupool.scheduler.extender import Extender
+from gpupool.scheduler.reservations import LONGEST_S
+from kubeclient.client import Kube
+from tests.scheduler.model_api import UNITS, Fate
+from tests.scheduler.stepped import Stepped, with_answers
+
+
+class Verbs(Stepped):
+    def __init__(self) -> None:
+        super().__init__()
+        kube = Kube(self.api)
+        self.extender = Extender(kube, self.state, lambda: self.now_s, lambda: self.leads)
+        self.api.set_node("n", ill=False)
+        self.tell()
+
+    def args(self, name: str, *nodes: str) -> ExtenderArgs:
+        return ExtenderArgs(self.api.pods[name], nodes or ("n",), None)
+
+    def offer(self, name: str, units: int, priority: int = 0) -> ExtenderArgs:
+        """Add a pod that kube-scheduler asks about."""
+        self.api.add_pod(name, units, priority)
+        self.api.pods[name]["spec"]["schedulerName"] = "default-scheduler"
+        self.tell()
+        return self.args(name)
+
+    async def bind(self, name: str, *fates: Fate, node: str = "n") -> str:
+        asked = BindingArgs(name, "default", self.uid(name), node)
+        return await with_answers(self.api, self.extender.bind(asked), *fates)
+
+
+async def test_a_pod_that_is_found_bound_to_the_same_node_counts_as_bound() -> None:
+    verbs = Verbs()
+    verbs.extender.filter(verbs.offer("p", 1))
+    # Somebody bound the pod between the two verbs: the Binding conflicts, and the pod is read.
+    verbs.api.pods["p"]["spec"]["nodeName"] = "n"
+    assert await verbs.bind("p") == ""
+
+
+async def test_a_pod_that_cannot_be_read_is_not_bound() -> None:
+    verbs = Verbs()
+    verbs.offer("p", 1)
+    said = await verbs.bind("p", Fate.BUSY)
+    assert said.startswith("pod default/p cannot be read or bound: ")
+    assert verbs.state.ledger.place(verbs.uid("p")) is None
+
+
+async def test_a_refused_binding_gives_the_place_back() -> None:
+    verbs = Verbs()
+    verbs.extender.filter(verbs.offer("p", 1))
+    assert "TooManyRequests" in await verbs.bind("p", Fate.BUSY)
+    assert verbs.state.ledger.place(verbs.uid("p")) is None
+
+
+async def test_a_refusal_does_not_give_back_what_an_earlier_binding_may_have_taken() -> None:
+    verbs = Verbs()
+    verbs.extender.filter(verbs.offer("p", 1))
+    assert "nobody knows" in await verbs.bind("p", Fate.LOST_REQUEST)
+    verbs.extender.filter(verbs.args("p"))
+    assert "TooManyRequests" in await verbs.bind("p", Fate.BUSY)
+    assert verbs.state.ledger.place(verbs.uid("p")) is not None
+
+
+async def test_an_extender_that_may_not_lead_any_more_binds_nothing() -> None:
+    verbs = Verbs()
+    verbs.extender.filter(verbs.offer("p", 1))
+    verbs.leads = False
+    assert await verbs.bind("p") == "another may decide about GPUs by now; ask again"
+    assert "nodeName" not in verbs.api.pods["p"]["spec"]
+    assert verbs.state.ledger.place(verbs.uid("p")) is None
+
+
+async def test_a_pod_with_a_place_gets_no_reservation_beside_it() -> None:
+    verbs = Verbs()
+    verbs.extender.filter(verbs.offer("p", 1))
+    await verbs.bind("p", Fate.LOST_REQUEST)
+    (score,) = verbs.extender.prioritize(verbs.args("p"))
+    assert score["Host"] == "n"
+    assert len(verbs.extender.reservations) == 0
+
+
+def test_a_reservation_ends_after_a_few_seconds() -> None:
+    verbs = Verbs()
+    verbs.extender.prioritize(verbs.offer("p", UNITS))
+    assert verbs.uid("p") in verbs.extender.reservations
+    assert not verbs.extender.reservations.expire(verbs.now_s)
+    assert verbs.extender.reservations.expire(verbs.now_s + LONGEST_S)
+    assert verbs.uid("p") not in verbs.extender.reservations
+
+
+def test_a_pod_that_fits_nowhere_gets_no_reservation() -> None:
+    verbs = Verbs()
+    (score,) = verbs.extender.prioritize(verbs.offer("p", UNITS + 1))
+    assert score["Score"] == 0
+    assert len(verbs.extender.reservations) == 0
+
+
+def test_what_is_remembered_between_the_verbs_has_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(extender_module, "_MOST_WAITING", 2)
+    verbs = Verbs()
+    for name in ("a", "b", "c"):
+        verbs.extender.filter(verbs.offer(name, UNITS + 1))
+    assert list(verbs.extender.waiting) == [verbs.uid("a"), verbs.uid("b")]
+    assert list(verbs.extender._offered) == [verbs.uid("b"), verbs.uid("c")]
+
+
+def test_who_still_fits_nowhere_is_remembered() -> None:
+    verbs = Verbs()
+    verbs.extender.filter(verbs.offer("p", UNITS + 1))
+    assert verbs.extender.freed() == []
+    assert list(verbs.extender.waiting) == [verbs.uid("p")]
+
+
+async def test_victims_that_free_the_right_card_are_confirmed() -> None:
+    verbs = Verbs()
+    for name in ("low0", "low1"):
+        verbs.extender.filter(verbs.offer(name, UNITS))
+        assert await verbs.bind(name) == ""
+    verbs.offer("high", UNITS, priority=5)
+    proposed = Victims((verbs.uid("low1"),), broken_budgets=1)
+    args = PreemptionArgs(verbs.api.pods["high"], {"n": proposed})
+    answer = verbs.extender.preempt(args)["NodeNameToMetaVictims"]
+    assert answer == {"n": {"Pods": [{"UID": verbs.uid("low1")}], "NumPDBViolations": 1}}
+
+
+def test_a_node_on_which_no_victims_help_is_left_out() -> None:
+    verbs = Verbs()
+    verbs.offer("high", UNITS + 1, priority=5)
+    args = PreemptionArgs(verbs.api.pods["high"], {"n": Victims(())})
+    assert verbs.extender.preempt(args) == {"NodeNameToMetaVictims": {}}

@@ -1,0 +1,114 @@
+"""Preemption in the scheduler: what is kept for whom, what the pods are told, what may go wrong."""
+
+import logging
+
+import pytest
+
+from gpupool.scheduler import cycle
+from gpupool.scheduler.claims import LONGEST_CLAIM_S
+from gpupool.scheduler.cycle import BEING_CLEARED
+from gpupool.scheduler.pending import Pending
+from tests.scheduler.model_api import UNITS, Fate
+from tests.scheduler.stepped import Stepped
+
+
+async def full_node() -> Stepped:
+    """Both cards of the only node are taken by pods of priority 0."""
+    stepped = Stepped()
+    stepped.api.set_node("n", ill=False)
+    for name in ("low0", "low1"):
+        await stepped.place(name, UNITS)
+    return stepped
+
+
+async def test_a_pod_waits_without_new_victims_when_others_already_leave_enough_room() -> None:
+    stepped = await full_node()
+    stepped.api.add_pod("first", 1, priority=5)
+    assert len(stepped.try_next()) == 1
+    assert len(stepped.state.claims) == 1
+    stepped.api.add_pod("second", 2, priority=5)
+    assert stepped.try_next() == []
+    assert len(stepped.state.claims) == 1
+    assert stepped.said("second") == ("0/1 nodes are available: 1 Insufficient aliyun.com/gpu-mem.")
+
+
+async def test_a_claim_on_a_node_that_is_gone_does_not_stop_other_pods_from_being_judged() -> None:
+    stepped = await full_node()
+    stepped.api.add_pod("first", 1, priority=5)
+    stepped.try_next()
+    stepped.api.remove_node("n")
+    stepped.api.set_node("m", ill=False)
+    stepped.tell()
+    stepped.api.add_pod("second", UNITS + 1, priority=4)
+    while "second" not in {pod.request.name for pod in _parked(stepped)}:
+        stepped.try_next()
+    assert "preemption: 0/1 nodes are available" in stepped.said("second")
+
+
+def _parked(stepped: Stepped) -> list[Pending]:
+    return [stepped.state.pending[uid] for uid in stepped.scheduler._reports._news]
+
+
+async def test_a_pod_whose_node_is_being_cleared_is_told_so() -> None:
+    stepped = await full_node()
+    stepped.api.add_pod("high", UNITS, priority=5)
+    stepped.try_next()
+    stepped.state.wake()
+    assert stepped.try_next() == []
+    assert stepped.said("high").endswith(f"preemption: {BEING_CLEARED}")
+
+
+async def test_a_claim_ends_when_its_victims_do_not_leave() -> None:
+    stepped = await full_node()
+    stepped.api.add_pod("high", UNITS, priority=5)
+    stepped.try_next()
+    assert len(stepped.state.claims) == 1
+    stepped.now_s += LONGEST_CLAIM_S + 1
+    stepped.scheduler._next(stepped.now_s)
+    assert len(stepped.state.claims) == 0
+
+
+async def test_a_victim_that_is_gone_already_is_no_error() -> None:
+    stepped = await full_node()
+    stepped.api.add_pod("high", UNITS, priority=5)
+    (clear,) = stepped.try_next()
+    (claim,) = [claim for _, claim in stepped.state.claims.items()]
+    (victim,) = [name for name in ("low0", "low1") if stepped.uid(name) in claim.there]
+    stepped.api.delete_pod(victim)
+    await stepped.write([clear])
+    assert stepped.api.pods["high"]["status"]["nominatedNodeName"] == "n"
+    assert stepped.uid("high") in stepped.state.claims
+
+
+async def test_a_victim_is_deleted_even_if_its_condition_cannot_be_written(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    stepped = await full_node()
+    stepped.api.add_pod("high", UNITS, priority=5)
+    with caplog.at_level(logging.WARNING):
+        await stepped.write(stepped.try_next(), Fate.OK, Fate.BUSY)
+    assert len(stepped.api.pods) == 2
+    assert "victim not told" in caplog.messages
+
+
+async def test_a_scheduler_that_may_not_lead_any_more_evicts_nobody() -> None:
+    stepped = await full_node()
+    stepped.api.add_pod("high", UNITS, priority=5)
+    writes = stepped.try_next()
+    stepped.leads = False
+    await stepped.write(writes)
+    assert len(stepped.api.pods) == 3
+    assert len(stepped.state.claims) == 0
+    assert stepped.said("high").startswith("preemption failed: ")
+
+
+async def test_words_are_kept_for_a_limited_number_of_shapes(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(cycle, "_MOST_WORDS", 1)
+    stepped = await full_node()
+    for units in (1, 2, 3):
+        stepped.api.add_pod(f"p{units}", units, priority=0)
+        stepped.try_next()
+        assert "Insufficient" in stepped.said(f"p{units}")
+        assert len(stepped.scheduler._cycle.words) == 1
