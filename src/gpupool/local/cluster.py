@@ -49,8 +49,7 @@ from localkube.apiserver.security.identities import (
 from localkube.assembly import ClusterSettings, Extension, RunningCluster
 from localkube.kubelet import process_table
 from localkube.kubelet.container_files import volume_directory
-from localkube.kubelet.hosted import Surroundings as Hosted
-from localkube.kubelet.hosted import log_to_containers
+from localkube.kubelet.hosted import ProgramContext, log_to_containers
 from localkube.kubelet.launcher import MARK
 from localkube.kubelet.node_files import node_disk, node_hardware
 
@@ -146,7 +145,7 @@ class GpuCluster:
             ready=lambda _port: self._admits.set(),
         )
 
-    async def _run_agent(self, around: Hosted) -> int:
+    async def _run_agent(self, around: ProgramContext) -> int:
         """The same program as on real nodes. Here hundreds of agents run in this one process, so
         each reads the simulated driver's state file instead of loading its library."""
         cluster, pods = self._cluster, self._where.pods

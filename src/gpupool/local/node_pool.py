@@ -38,7 +38,7 @@ def controller(spec: ClusterSpec, quotas: Callable[[], Quotas]) -> Controller:
         reconcile,
         reads=(PODS,),
         workers=1,  # pools share the quota and the addresses: only one may grow at a time
-        prepare=_add_indexes,
+        add_indexes=_add_indexes,
     )
 
 

@@ -64,7 +64,7 @@ def controller(spec: ClusterSpec) -> Controller:
         reconcile,
         reads=(NODES,),
         workers=1,
-        prepare=_add_indexes,
+        add_indexes=_add_indexes,
     )
 
 
