@@ -5,10 +5,9 @@ from typing import Any
 
 import pytest
 
-from gpupool.contract.node_pools import NODE_POOLS
 from gpupool.local import node_pool
 from gpupool.local.config.cluster_file import ClusterFile, parse_cluster
-from gpupool.local.config.nodepools import nodepool_crd
+from gpupool.local.config.nodepools import NODE_POOLS, nodepool_crd
 from gpupool.local.config.spec import Quotas
 from gpupool.local.drain import must_go
 from kubeclient.errors import NotFound

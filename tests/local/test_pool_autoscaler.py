@@ -6,13 +6,12 @@ from typing import Any
 import pytest
 
 from gpupool.contract import names
-from gpupool.contract.node_pools import NODE_POOLS
 from gpupool.core.nodes import Node
 from gpupool.core.pods import PodRequest
 from gpupool.engine.cluster import Cluster
 from gpupool.local import node_pool, pool_autoscaler
 from gpupool.local.config.cluster_file import ClusterFile, parse_cluster
-from gpupool.local.config.nodepools import nodepool_crd, nodepool_object
+from gpupool.local.config.nodepools import NODE_POOLS, nodepool_crd, nodepool_object
 from gpupool.local.config.spec import ClusterSpec, Quotas
 from gpupool.local.pool_autoscaler import IDLE, _nodes_needed
 from kubeclient.resources import NODES, PODS

@@ -17,7 +17,6 @@ from gpupool.admission.run import AdmissionSettings, run_admission
 from gpupool.agent.run import run_agent
 from gpupool.agent.settings import AgentSettings
 from gpupool.contract.names import AGENT_NAMESPACE, SCHEDULER_NAME
-from gpupool.contract.node_pools import NODE_POOLS
 from gpupool.engine.policies import DEFAULT
 from gpupool.hardware.driver import Driver
 from gpupool.hardware.limiter import LimiterError, install
@@ -26,7 +25,7 @@ from gpupool.hardware.simdriver import NodeFiles
 from gpupool.hardware.simulated import SimulatedDriver
 from gpupool.local import node_pool, pool_autoscaler
 from gpupool.local.config import agents
-from gpupool.local.config.nodepools import nodepool_crd, nodepool_object
+from gpupool.local.config.nodepools import NODE_POOLS, nodepool_crd, nodepool_object
 from gpupool.local.config.nodes import cluster_nodes
 from gpupool.local.config.settings import NAMES, LocalSettings
 from gpupool.local.images import known_images

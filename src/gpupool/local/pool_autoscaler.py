@@ -8,7 +8,6 @@ import datetime
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
-from gpupool.contract.node_pools import NODE_POOLS
 from gpupool.contract.nodes import node_of
 from gpupool.contract.pods import pod_request
 from gpupool.core.nodes import Node
@@ -17,7 +16,7 @@ from gpupool.engine.cluster import Cluster
 from gpupool.engine.decide import Placement, decide
 from gpupool.engine.policies import DEFAULT, POLICIES
 from gpupool.engine.policies.mix import Mix
-from gpupool.local.config.nodepools import pool_of
+from gpupool.local.config.nodepools import NODE_POOLS, pool_of
 from gpupool.local.config.nodes import Taken, new_nodes
 from gpupool.local.config.spec import ClusterSpec, PoolSpec
 from gpupool.local.drain import must_go

@@ -16,6 +16,15 @@ from gpupool.local.config.pools import Location, pool_problems, pool_spec
 from gpupool.local.config.schema_problems import schema_problems
 from gpupool.local.config.spec import ClusterSpec, PoolSpec
 from kubeclient.objects import Obj
+from kubeclient.resources import Resource
+
+NODE_POOLS = Resource(
+    names.API_GROUP,
+    names.API_VERSION,
+    names.NODE_POOL_PLURAL,
+    names.NODE_POOL_KIND,
+    namespaced=False,
+)
 
 # The phases that the ACK documents call 初始化中 and 已激活.
 INITIALIZING = "Initializing"
