@@ -11,7 +11,7 @@ import pytest
 
 from kubeclient.objects import Obj
 from localkube.apiserver.store import disk
-from localkube.apiserver.store.disk import Row
+from localkube.apiserver.store.disk import Change
 from tests.faults.in_process import Served
 
 MAPS = "/api/v1/namespaces/one/configmaps"
@@ -21,13 +21,13 @@ Outcome = tuple[int, Obj]
 class SlowDisk:
     """Commits when it is told to, or refuses to."""
 
-    def __init__(self, commit: Callable[[sqlite3.Connection, Sequence[Row]], None]) -> None:
+    def __init__(self, commit: Callable[[sqlite3.Connection, Sequence[Change]], None]) -> None:
         self._commit = commit
         self._may_go_on = threading.Event()
         self._may_go_on.set()
         self.refuses = False
 
-    def __call__(self, db: sqlite3.Connection, batch: Sequence[Row]) -> None:
+    def __call__(self, db: sqlite3.Connection, batch: Sequence[Change]) -> None:
         self._may_go_on.wait()
         if self.refuses:
             raise sqlite3.OperationalError("database or disk is full")

@@ -42,7 +42,7 @@ from localkube.kubelet.images import (
 from localkube.kubelet.launcher import MARK
 from localkube.kubelet.launches import Launch, Launches, LaunchFailed
 from localkube.kubelet.limits import pod_limits
-from localkube.kubelet.node import Node
+from localkube.kubelet.node import LocalNode
 from localkube.kubelet.node_files import SocketPaths, make_private
 from localkube.kubelet.notices import Notices
 from localkube.kubelet.output import Output
@@ -61,7 +61,7 @@ class Starter:
     launches: Launches
     notices: Notices
     storage: Storage
-    node_of: Callable[[str], Node]
+    node_of: Callable[[str], LocalNode]
     service_variables: Callable[[str], dict[str, str]]  # of a namespace
     object_of: Callable[[Pod], Awaitable[Obj | None]]
     devices: ContainerDevices

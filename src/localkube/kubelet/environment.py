@@ -9,7 +9,7 @@ from typing import Protocol
 from kubeclient.objects import Obj
 from kubeclient.placement import amounts
 from kubeclient.quantity import milli_value, parse, value
-from localkube.kubelet.node import Node
+from localkube.kubelet.node import LocalNode
 from localkube.kubelet.state import Pod
 
 PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
@@ -82,7 +82,7 @@ def _url(address: str, port: Obj) -> str:
 
 
 async def container_variables(
-    pod: Pod, obj: Obj, spec: Obj, node: Node, given: dict[str, str], lookup: Lookup
+    pod: Pod, obj: Obj, spec: Obj, node: LocalNode, given: dict[str, str], lookup: Lookup
 ) -> dict[str, str]:
     """`given`, then envFrom, then env. Later variables replace earlier ones, and may refer to them.
     Raises BadConfig."""
@@ -111,7 +111,7 @@ async def _all_of(source: Obj, namespace: str, lookup: Lookup) -> dict[str, str]
 
 
 async def _looked_up(
-    pod: Pod, obj: Obj, spec: Obj, node: Node, source: Obj, lookup: Lookup
+    pod: Pod, obj: Obj, spec: Obj, node: LocalNode, source: Obj, lookup: Lookup
 ) -> str | None:
     if reference := source.get("fieldRef"):
         return field_of(pod, obj, node, reference["fieldPath"])
@@ -154,7 +154,7 @@ def _text(encoded: str) -> str:
 _KEYED = re.compile(r"metadata\.(?P<map>labels|annotations)\['(?P<key>.*)'\]")
 
 
-def field_of(pod: Pod, obj: Obj, node: Node, path: str) -> str:
+def field_of(pod: Pod, obj: Obj, node: LocalNode, path: str) -> str:
     """A field of the pod, for the downward API."""
     metadata = obj["metadata"]
     if found := _KEYED.fullmatch(path):
@@ -184,7 +184,7 @@ def _quoted(text: str) -> str:
     return f'"{escaped}"'
 
 
-def resource_of(obj: Obj, spec: Obj, node: Node, reference: Obj) -> str:
+def resource_of(obj: Obj, spec: Obj, node: LocalNode, reference: Obj) -> str:
     """A value such as limits.cpu, in units of the divisor, rounded up. Without a limit, the limit
     is what the node has."""
     if name := reference.get("containerName"):

@@ -25,7 +25,7 @@ from localkube.kubelet.exec_process import ExecProcesses
 from localkube.kubelet.heartbeats import Heartbeats
 from localkube.kubelet.hosted import HostedPrograms
 from localkube.kubelet.launches import Launches
-from localkube.kubelet.node import Node, node_from, refresh
+from localkube.kubelet.node import LocalNode, node_from, refresh
 from localkube.kubelet.node_files import SocketPaths, make_private, remove_tree, set_aside
 from localkube.kubelet.notices import Notices
 from localkube.kubelet.pod_feed import PodFeed
@@ -72,7 +72,7 @@ class _Live:
 class Fleet:
     def __init__(self, settings: FleetSettings) -> None:
         self._settings = settings
-        self._nodes: dict[str, Node] = {}
+        self._nodes: dict[str, LocalNode] = {}
         self._usage = Usage()
         self._live: _Live | None = None
 
@@ -198,7 +198,7 @@ class Fleet:
         for number in range(_HEARTBEAT_WORKERS):
             tasks.create_task(live.beats.keep(), name=f"kubelet-nodes-{number}")
 
-    def _runtime_of(self, obj: Obj, node: Node) -> str:
+    def _runtime_of(self, obj: Obj, node: LocalNode) -> str:
         """The runtime that the pod names, else its namespace, its node, or the settings."""
         assert self._live is not None
         namespace = self._live.namespaces.get(obj["metadata"]["namespace"]) or {"metadata": {}}
@@ -233,14 +233,14 @@ class Fleet:
             beats.post_again(name)
             keeper.resume_node(name)
 
-    def _add_node(self, live: _Live, node: Node) -> None:
+    def _add_node(self, live: _Live, node: LocalNode) -> None:
         self._nodes[node.name] = node
         if self._settings.hooks.node_added(node.name, node.instance_type):
             live.devices.add(node.name)
         live.beats.add(node)
         live.keeper.add_node(node)
 
-    def _remove_node(self, live: _Live, node: Node) -> None:
+    def _remove_node(self, live: _Live, node: LocalNode) -> None:
         del self._nodes[node.name]
         live.beats.remove(node.name)
         live.keeper.remove_node(node.name)

@@ -17,7 +17,7 @@ from kubeclient.mirror import Mirror
 from kubeclient.objects import Obj
 from kubeclient.resources import LEASES, NODES
 from localkube.kubelet.devices.stock import Counts
-from localkube.kubelet.node import Node
+from localkube.kubelet.node import LocalNode
 from localkube.kubelet.pod_status import stamp
 from localkube.kubelet.settings import FleetSettings
 from localkube.kubelet.timers import Timers
@@ -87,12 +87,12 @@ class Heartbeats:
         self._recorder = recorder
         self._counts = counts
         self._clock = time.time
-        self._nodes: dict[str, Node] = {}
+        self._nodes: dict[str, LocalNode] = {}
         self._posted_at: dict[str, float] = {}
         self._work: WorkQueue[str] = WorkQueue()
         self.timers = Timers(self._clock, self._work.add)
 
-    def add(self, node: Node) -> None:
+    def add(self, node: LocalNode) -> None:
         self._nodes[node.name] = node
         self._work.add(node.name)
 
@@ -121,7 +121,7 @@ class Heartbeats:
             finally:
                 self._work.done(name)
 
-    async def _beat(self, node: Node) -> None:
+    async def _beat(self, node: LocalNode) -> None:
         now = self._clock()
         first = node.name not in self._posted_at
         await self._renew(node, now)
@@ -135,7 +135,7 @@ class Heartbeats:
         share = zlib.crc32(node.name.encode()) % 1000 / 1000 if first else 1.0
         self.timers.add(now + every_s * share, node.name)
 
-    async def _renew(self, node: Node, now: float) -> None:
+    async def _renew(self, node: LocalNode, now: float) -> None:
         at = datetime.datetime.fromtimestamp(now, datetime.UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
         spec: Obj = {
             "holderIdentity": node.name,
@@ -147,7 +147,7 @@ class Heartbeats:
         except NotFound:
             await self._new_lease(node, spec)
 
-    async def _new_lease(self, node: Node, spec: Obj) -> None:
+    async def _new_lease(self, node: LocalNode, spec: Obj) -> None:
         owner = {"apiVersion": "v1", "kind": "Node", "name": node.name, "uid": node.uid}
         lease = {
             "metadata": {
@@ -162,7 +162,7 @@ class Heartbeats:
         except AlreadyExists:
             self._work.add(node.name)
 
-    async def _post(self, node: Node, now: float) -> None:
+    async def _post(self, node: LocalNode, now: float) -> None:
         obj = self._mirror.get(node.name)
         if obj is None:
             return

@@ -55,7 +55,7 @@ class PodAddresses:
 
 
 @dataclass(slots=True)
-class Node:
+class LocalNode:
     name: str
     uid: str
     ip: str
@@ -77,8 +77,8 @@ class Node:
             self.used[name] -= amount
 
 
-def node_from(obj: Obj, names: Names) -> Node:
-    node = Node(
+def node_from(obj: Obj, names: Names) -> LocalNode:
+    node = LocalNode(
         name=obj["metadata"]["name"],
         uid=obj["metadata"]["uid"],
         ip="",
@@ -90,7 +90,7 @@ def node_from(obj: Obj, names: Names) -> Node:
     return node
 
 
-def refresh(node: Node, obj: Obj, names: Names) -> None:
+def refresh(node: LocalNode, obj: Obj, names: Names) -> None:
     """Updates what may change while the node lives."""
     status = obj.get("status") or {}
     annotations = obj["metadata"].get("annotations") or {}
@@ -103,7 +103,7 @@ def refresh(node: Node, obj: Obj, names: Names) -> None:
     node.stopped = annotations.get(names.kubelet_annotation) == "stopped"
 
 
-def port_refusal(node: Node, wanted: Iterable[HostPort]) -> Problem | None:
+def port_refusal(node: LocalNode, wanted: Iterable[HostPort]) -> Problem | None:
     """Why a pod with these host ports may not run on the node, in the kubelet's words."""
     taken = [port for ports in node.host_ports.values() for port in ports]
     if any(port.collides(other) for port in wanted for other in taken):
@@ -115,7 +115,7 @@ def port_refusal(node: Node, wanted: Iterable[HostPort]) -> Problem | None:
     return None
 
 
-def refusal(node: Node, requests: Mapping[str, int]) -> Problem | None:
+def refusal(node: LocalNode, requests: Mapping[str, int]) -> Problem | None:
     """Why a pod with these requests may not run on the node, in the kubelet's words."""
     short = [name for name in requests if _is_short(node, name, requests[name])]
     if not short:
@@ -128,7 +128,7 @@ def refusal(node: Node, requests: Mapping[str, int]) -> Problem | None:
     )
 
 
-def _is_short(node: Node, name: str, wanted: int) -> bool:
+def _is_short(node: LocalNode, name: str, wanted: int) -> bool:
     if not wanted:
         return False
     if name not in node.allocatable and "/" in name and not name.startswith(_OWN_DOMAIN):

@@ -19,7 +19,7 @@ from kubeclient.resources import PODS
 from localkube.kubelet.devices.all_devices import Devices
 from localkube.kubelet.devices.node_devices import NotYet
 from localkube.kubelet.lifecycle import Plan, begin, plan
-from localkube.kubelet.node import Node, port_refusal, refusal
+from localkube.kubelet.node import LocalNode, port_refusal, refusal
 from localkube.kubelet.notices import Notices, crash_loop
 from localkube.kubelet.pod_record import add_ephemeral, pod_record
 from localkube.kubelet.pod_status import EVICTED, FAILED, SUCCEEDED, pod_status
@@ -47,7 +47,7 @@ class Pods:
         kube: Kube,
         notices: Notices,
         devices: Devices,
-        runtime_of: Callable[[Obj, Node], str],
+        runtime_of: Callable[[Obj, LocalNode], str],
         clock: Callable[[], float],
     ) -> None:
         self._settings = settings
@@ -57,7 +57,7 @@ class Pods:
         self.runtimes: dict[str, Runtime] = {}  # set once they are made
         self._runtime_of = runtime_of
         self._clock = clock
-        self._nodes: dict[str, Node] = {}
+        self._nodes: dict[str, LocalNode] = {}
         self._pods: dict[str, Pod] = {}
         # The objects as JSON. Pods of the process runtime keep theirs, for volumes that show it;
         # pods of the timer runtime only while something is to be done, because they may be very
@@ -99,7 +99,7 @@ class Pods:
         self._evictions[uid] = why
         self._work.add(uid)
 
-    def add_node(self, node: Node) -> None:
+    def add_node(self, node: LocalNode) -> None:
         self._nodes[node.name] = node
         for uid, (name, _) in self._strays.items():
             if name == node.name:
@@ -185,7 +185,7 @@ class Pods:
             if obj["metadata"]["uid"] == uid:
                 self.seen(obj)
 
-    def _admit(self, pod: Pod, obj: Obj, node: Node, now: float) -> None:
+    def _admit(self, pod: Pod, obj: Obj, node: LocalNode, now: float) -> None:
         # A pod from before a restart was admitted then. It is not refused now, even if the node has
         # become smaller meanwhile.
         known = bool((obj.get("status") or {}).get("startTime"))
@@ -218,7 +218,7 @@ class Pods:
         pod.rejected = Problem(no.reason, f"Pod was rejected: {no.message}")
         self._notices.warn(pod, obj, no.reason, no.message)
 
-    async def _give_devices(self, pod: Pod, obj: Obj, node: Node, now: float) -> None:
+    async def _give_devices(self, pod: Pod, obj: Obj, node: LocalNode, now: float) -> None:
         """The second part of admission, which calls device plugins and may take time."""
         try:
             words = await self._devices.admit(node.name, pod.uid, obj)
@@ -251,7 +251,7 @@ class Pods:
             node.pods.discard(uid)
             self._uncount(pod, node)
 
-    def _uncount(self, pod: Pod, node: Node) -> None:
+    def _uncount(self, pod: Pod, node: LocalNode) -> None:
         """Frees the pod's resources and its address for others."""
         if pod.counted:
             pod.counted = False
@@ -352,7 +352,7 @@ class Pods:
             return max(0.0, pod.stop.began_at + pod.stop.grace_s - now)
         return float(obj["spec"].get("terminationGracePeriodSeconds", _DEFAULT_GRACE_S))
 
-    async def _write(self, pod: Pod, obj: Obj, node: Node, now: float) -> None:
+    async def _write(self, pod: Pod, obj: Obj, node: LocalNode, now: float) -> None:
         status = pod_status(pod, obj, node.ip, now)
         if status["phase"] in (SUCCEEDED, FAILED) and all(is_over(c) for c in pod.containers):
             self._uncount(pod, node)

@@ -22,7 +22,7 @@ from kubeclient.resources import (
     Resource,
 )
 from localkube.kubelet.environment import BadConfig, field_of, resource_of
-from localkube.kubelet.node import Node
+from localkube.kubelet.node import LocalNode
 from localkube.kubelet.node_files import make_private, node_disk, remove_tree, sweep
 from localkube.kubelet.state import Pod
 from localkube.kubelet.volume_files import (
@@ -91,7 +91,7 @@ class VolumeRequest:
 
     pod: Pod
     obj: Obj
-    node: Node
+    node: LocalNode
     name: str
     source: Obj
     directory: Path  # its own
@@ -99,7 +99,9 @@ class VolumeRequest:
     storage: Storage
 
 
-async def make_volumes(volumes: Volumes, pod: Pod, obj: Obj, node: Node, storage: Storage) -> None:
+async def make_volumes(
+    volumes: Volumes, pod: Pod, obj: Obj, node: LocalNode, storage: Storage
+) -> None:
     """Makes missing volumes and updates the others. Raises BadVolume, with the volume's name."""
     for number, volume in enumerate(obj["spec"].get("volumes") or ()):
         name = volume["name"]

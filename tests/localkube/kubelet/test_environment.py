@@ -14,10 +14,10 @@ from localkube.kubelet.environment import (
     resource_of,
     service_variables,
 )
-from localkube.kubelet.node import Node, PodAddresses
+from localkube.kubelet.node import LocalNode, PodAddresses
 from localkube.kubelet.pod_record import pod_record
 
-NODE = Node("n", "u", "192.168.0.1", {"cpu": 8000, "memory": 2**34}, PodAddresses(""))
+NODE = LocalNode("n", "u", "192.168.0.1", {"cpu": 8000, "memory": 2**34}, PodAddresses(""))
 OBJ: Obj = {
     "metadata": {
         "name": "p",

@@ -2,11 +2,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kubeclient.placement import HostPort
-from localkube.kubelet.node import Node, PodAddresses, port_refusal, refusal
+from localkube.kubelet.node import LocalNode, PodAddresses, port_refusal, refusal
 
 
-def node(**allocatable: int) -> Node:
-    return Node("n", "u", "1.2.3.4", allocatable, PodAddresses("10.0.0.0/24"))
+def node(**allocatable: int) -> LocalNode:
+    return LocalNode("n", "u", "1.2.3.4", allocatable, PodAddresses("10.0.0.0/24"))
 
 
 def test_a_pod_that_fits_is_admitted() -> None:

@@ -29,7 +29,7 @@ _ZERO = of_nanos(0)
 _COUNTED_ON_UPDATE = frozenset({"services", "persistentvolumeclaims"})
 
 
-class Record(Protocol):
+class QuotaRecord(Protocol):
     @property
     def resource(self) -> str: ...
     @property
@@ -46,13 +46,13 @@ class Event(Protocol):
     @property
     def type(self) -> str: ...
     @property
-    def record(self) -> Record: ...
+    def record(self) -> QuotaRecord: ...
     @property
-    def previous(self) -> Record | None: ...
+    def previous(self) -> QuotaRecord | None: ...
 
 
 class Records(Protocol):
-    def records(self, resource: str, namespace: str | None = None) -> Sequence[Record]: ...
+    def records(self, resource: str, namespace: str | None = None) -> Sequence[QuotaRecord]: ...
 
     def resources_in(self, namespace: str) -> Iterator[str]: ...
 
@@ -96,7 +96,7 @@ class _Book:
         self.accounts = [_Account(quota) for quota in quotas]
         self.charged: dict[tuple[str, str], list[Usage]] = {}
 
-    def put(self, record: Record, now_s: float) -> None:
+    def put(self, record: QuotaRecord, now_s: float) -> None:
         thing = record.obj()
         usage = usage_of(record.resource, thing, now_s)
         charges = [
@@ -107,7 +107,7 @@ class _Book:
         for account, charge in zip(self.accounts, charges, strict=True):
             account.add(charge, 1)
 
-    def take(self, record: Record) -> None:
+    def take(self, record: QuotaRecord) -> None:
         charges = self.charged.pop((record.resource, record.name), None)
         if charges is not None:
             for account, charge in zip(self.accounts, charges, strict=True):

@@ -8,24 +8,24 @@ from kubeclient.objects import Obj
 _KEPT = 4096
 
 
-class Record(Protocol):
+class ViewedRecord(Protocol):
     """A stored object. Records are never changed: another version is another record."""
 
     def obj(self) -> Obj: ...
 
 
 class Records(Protocol):
-    def get(self, resource: str, namespace: str, name: str) -> Record | None: ...
+    def get(self, resource: str, namespace: str, name: str) -> ViewedRecord | None: ...
 
-    def records(self, resource: str, namespace: str | None = None) -> Sequence[Record]:
+    def records(self, resource: str, namespace: str | None = None) -> Sequence[ViewedRecord]:
         """The same sequence until one of them changes."""
 
 
 class StoreView:
     def __init__(self, store: Records) -> None:
         self._store = store
-        self._objects: dict[tuple[str, str, str], tuple[Record, Obj]] = {}
-        self._lists: dict[tuple[str, str | None], tuple[Sequence[Record], list[Obj]]] = {}
+        self._objects: dict[tuple[str, str, str], tuple[ViewedRecord, Obj]] = {}
+        self._lists: dict[tuple[str, str | None], tuple[Sequence[ViewedRecord], list[Obj]]] = {}
 
     def get(self, resource: str, namespace: str, name: str) -> Obj | None:
         record = self._store.get(resource, namespace, name)

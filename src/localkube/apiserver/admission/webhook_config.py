@@ -13,7 +13,7 @@ _DRY_RUN_SAFE = frozenset({"None", "NoneOnDryRun"})
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
+class WebhookRule:
     operations: frozenset[str]
     groups: frozenset[str]
     versions: frozenset[str]
@@ -39,7 +39,7 @@ class Condition:
 class Webhook:
     configuration: str
     name: str
-    rules: tuple[Rule, ...]
+    rules: tuple[WebhookRule, ...]
     namespace_selector: LabelSelector
     object_selector: LabelSelector
     conditions: tuple[Condition, ...]
@@ -84,9 +84,9 @@ def _hooks(configuration: Obj) -> Iterator[Webhook]:
         )
 
 
-def _rule(rule: Obj) -> Rule:
+def _rule(rule: Obj) -> WebhookRule:
     resources = (each.partition("/") for each in rule.get("resources") or ())
-    return Rule(
+    return WebhookRule(
         operations=frozenset(rule.get("operations") or ()),
         groups=frozenset(rule.get("apiGroups") or ()),
         versions=frozenset(rule.get("apiVersions") or ()),

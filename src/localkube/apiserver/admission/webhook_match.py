@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from kubeclient.objects import Obj
 from kubeclient.selectors import LabelSelector
 from localkube.apiserver.admission.attributes import Attributes, ClusterView
-from localkube.apiserver.admission.webhook_config import Rule, Webhook
+from localkube.apiserver.admission.webhook_config import Webhook, WebhookRule
 from localkube.apiserver.kinds import Kind, Kinds
 from localkube.apiserver.status import failure
 
@@ -61,7 +61,7 @@ def _matching_kind(webhook: Webhook, attributes: Attributes, kinds: Kinds) -> Ki
     return None
 
 
-def _matches_rule(rule: Rule, attributes: Attributes, kind: Kind) -> bool:
+def _matches_rule(rule: WebhookRule, attributes: Attributes, kind: Kind) -> bool:
     return (
         _among(rule.operations, attributes.operation.value)
         and _among(rule.groups, kind.group)

@@ -25,7 +25,7 @@ from localkube.apiserver.schema.times import (
     stored_time,
 )
 from localkube.apiserver.schema.wording import (
-    Place,
+    FieldPath,
     cannot_unmarshal,
     cannot_unmarshal_all,
     owner,
@@ -106,7 +106,7 @@ def check(obj: Obj, schema: Schema) -> Problems:
     return problems
 
 
-def _object(value: Any, schema: Schema, place: Place | None, problems: Problems) -> Any:
+def _object(value: Any, schema: Schema, place: FieldPath | None, problems: Problems) -> Any:
     if type(value) is not dict:
         return _misfit(value, schema, place, problems)
     fields = schema.fields
@@ -116,25 +116,25 @@ def _object(value: Any, schema: Schema, place: Place | None, problems: Problems)
             if not schema.preserve_unknown:
                 del value[key]
                 if len(problems.unknown) < _MOST_UNKNOWN:
-                    problems.unknown.append(unknown_field(Place(place, schema, key)))
+                    problems.unknown.append(unknown_field(FieldPath(place, schema, key)))
             continue
         inner = value[key]
         if inner is None:
             if not known.nullable:
                 del value[key]
             continue
-        value[key] = _CHECKS[known.type](inner, known, Place(place, schema, key), problems)
+        value[key] = _CHECKS[known.type](inner, known, FieldPath(place, schema, key), problems)
     return value
 
 
-def _map(value: Any, schema: Schema, place: Place, problems: Problems) -> Any:
+def _map(value: Any, schema: Schema, place: FieldPath, problems: Problems) -> Any:
     if type(value) is not dict:
         return _misfit(value, schema, place, problems)
     assert schema.items is not None
     one = _CHECKS[schema.items.type]
     for key, inner in list(value.items()):
         if inner is not None:
-            value[key] = one(inner, schema.items, Place(place, schema, key), problems)
+            value[key] = one(inner, schema.items, FieldPath(place, schema, key), problems)
         elif owner(place) is not None:
             value[key] = _zero(schema.items)
         elif not schema.items.nullable and schema.items.type is not Type.ANY:
@@ -142,20 +142,20 @@ def _map(value: Any, schema: Schema, place: Place, problems: Problems) -> Any:
     return value
 
 
-def _list(value: Any, schema: Schema, place: Place, problems: Problems) -> Any:
+def _list(value: Any, schema: Schema, place: FieldPath, problems: Problems) -> Any:
     if type(value) is not list:
         return _misfit(value, schema, place, problems)
     assert schema.items is not None
     one = _CHECKS[schema.items.type]
     for index, inner in enumerate(value):
         if inner is not None:
-            value[index] = one(inner, schema.items, Place(place, schema, index), problems)
+            value[index] = one(inner, schema.items, FieldPath(place, schema, index), problems)
         elif owner(place) is not None:
             value[index] = _zero(schema.items)
     return value
 
 
-def _misfit(value: Any, schema: Schema, place: Place | None, problems: Problems) -> Any:
+def _misfit(value: Any, schema: Schema, place: FieldPath | None, problems: Problems) -> Any:
     """A wrong type. Inside what a CRD defines, validation reports it instead."""
     if place is not None and not problems.error:
         if owner(place) is not None:
@@ -165,14 +165,14 @@ def _misfit(value: Any, schema: Schema, place: Place | None, problems: Problems)
     return value
 
 
-def _is(*types: type) -> "Callable[[Any, Schema, Place, Problems], Any]":
-    def checked(value: Any, schema: Schema, place: Place, problems: Problems) -> Any:
+def _is(*types: type) -> "Callable[[Any, Schema, FieldPath, Problems], Any]":
+    def checked(value: Any, schema: Schema, place: FieldPath, problems: Problems) -> Any:
         return value if type(value) in types else _misfit(value, schema, place, problems)
 
     return checked
 
 
-def _integer(value: Any, schema: Schema, place: Place, problems: Problems) -> Any:
+def _integer(value: Any, schema: Schema, place: FieldPath, problems: Problems) -> Any:
     if type(value) is float and value.is_integer() and owner(place) is None:
         return int(value) if abs(value) < _EXACT else value
     limit = _INT_LIMITS.get(schema.integer_format, 2**63)
@@ -181,14 +181,14 @@ def _integer(value: Any, schema: Schema, place: Place, problems: Problems) -> An
     return value
 
 
-def _int_or_string(value: Any, schema: Schema, place: Place, problems: Problems) -> Any:
+def _int_or_string(value: Any, schema: Schema, place: FieldPath, problems: Problems) -> Any:
     fits = type(value) is str or (type(value) is int and -(2**31) <= value < 2**31)
     if not fits and owner(place) is not None:
         raise _Fatal(cannot_unmarshal(value, place, "int32"))
     return value
 
 
-def _quantity(value: Any, schema: Schema, place: Place, problems: Problems) -> str:
+def _quantity(value: Any, schema: Schema, place: FieldPath, problems: Problems) -> str:
     text = value if type(value) is str else repr(value) if type(value) in (int, float) else ""
     try:
         quantity.parse(text)
@@ -197,7 +197,7 @@ def _quantity(value: Any, schema: Schema, place: Place, problems: Problems) -> s
     return text
 
 
-def _time(value: Any, schema: Schema, place: Place, problems: Problems) -> str:
+def _time(value: Any, schema: Schema, place: FieldPath, problems: Problems) -> str:
     if type(value) is not str:
         raise _Fatal(cannot_unmarshal(value, place, "string"))
     try:
@@ -206,7 +206,7 @@ def _time(value: Any, schema: Schema, place: Place, problems: Problems) -> str:
         raise _Fatal(str(error)) from error
 
 
-def _bytes(value: Any, schema: Schema, place: Place, problems: Problems) -> Any:
+def _bytes(value: Any, schema: Schema, place: FieldPath, problems: Problems) -> Any:
     if type(value) is not str:
         return _misfit(value, schema, place, problems)
     text = value.replace("\n", "").replace("\r", "")
@@ -259,7 +259,7 @@ def _zero(schema: Schema) -> Any:
             return None
 
 
-def _any(value: Any, schema: Schema, place: Place, problems: Problems) -> Any:
+def _any(value: Any, schema: Schema, place: FieldPath, problems: Problems) -> Any:
     return value
 
 

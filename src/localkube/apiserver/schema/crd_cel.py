@@ -43,7 +43,7 @@ UNCHECKED = FieldError(
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
+class CelRule:
     expression: str
     message: str
     reason: str
@@ -52,17 +52,17 @@ class Rule:
 
 
 @dataclass(frozen=True, slots=True)
-class Node:
+class SchemaNode:
     """The part of a schema that has rules in it."""
 
-    rules: tuple[Rule, ...]
-    fields: dict[str, "Node"] = field(default_factory=dict)
-    items: "Node | None" = None
-    values: "Node | None" = None
+    rules: tuple[CelRule, ...]
+    fields: dict[str, "SchemaNode"] = field(default_factory=dict)
+    items: "SchemaNode | None" = None
+    values: "SchemaNode | None" = None
     keys: tuple[str, ...] = ()
 
 
-def rules_of(schema: Obj) -> Node | None:
+def rules_of(schema: Obj) -> SchemaNode | None:
     """None when there are none."""
     named = ((name, rules_of(inner)) for name, inner in (schema.get("properties") or {}).items())
     fields = {name: inner for name, inner in named if inner is not None}
@@ -71,16 +71,16 @@ def rules_of(schema: Obj) -> Node | None:
     if not (rules or fields or items or values):
         return None
     keys = tuple(schema.get("x-kubernetes-list-map-keys") or ())
-    return Node(rules, fields, items, values, keys)
+    return SchemaNode(rules, fields, items, values, keys)
 
 
-def _below(schema: Any) -> Node | None:
+def _below(schema: Any) -> SchemaNode | None:
     return rules_of(schema) if isinstance(schema, dict) else None
 
 
-def _rule(row: Obj) -> Rule:
+def _rule(row: Obj) -> CelRule:
     expression = row.get("rule", "")
-    return Rule(
+    return CelRule(
         expression,
         row.get("message") or f"failed rule: {expression}",
         row.get("reason") or "FieldValueInvalid",
@@ -89,7 +89,9 @@ def _rule(row: Obj) -> Rule:
     )
 
 
-def judged(node: Node, value: Any, old: Any = _ABSENT, path: str = "") -> Iterator[FieldError]:
+def judged(
+    node: SchemaNode, value: Any, old: Any = _ABSENT, path: str = ""
+) -> Iterator[FieldError]:
     """What `value` breaks. Its types are those of the schema."""
     for rule in node.rules:
         yield from _broken(rule, value, old, path)
@@ -117,7 +119,7 @@ def _key(keys: tuple[str, ...], item: Any) -> tuple[Any, ...]:
     return tuple(item.get(key) for key in keys) if isinstance(item, dict) else ()
 
 
-def _broken(rule: Rule, value: Any, old: Any, path: str) -> Iterator[FieldError]:
+def _broken(rule: CelRule, value: Any, old: Any, path: str) -> Iterator[FieldError]:
     if complaint(rule.expression):
         return
     program = _compiled(rule.expression)
@@ -138,11 +140,11 @@ def _broken(rule: Rule, value: Any, old: Any, path: str) -> Iterator[FieldError]
     yield _worded(rule, value, _place(rule, path))
 
 
-def _place(rule: Rule, path: str) -> str:
+def _place(rule: CelRule, path: str) -> str:
     return f"{path}{rule.path}".lstrip(".") or "<nil>"
 
 
-def _worded(rule: Rule, value: Any, where: str) -> FieldError:
+def _worded(rule: CelRule, value: Any, where: str) -> FieldError:
     if rule.reason == "FieldValueForbidden":
         return status.forbidden_field(where, rule.message)
     if rule.reason == "FieldValueRequired":

@@ -11,7 +11,7 @@ from typing import Any
 
 from kubeclient.objects import Obj
 from localkube.apiserver.schema.build import built
-from localkube.apiserver.schema.crd_cel import UNCHECKED, Node, judged, rules_of
+from localkube.apiserver.schema.crd_cel import UNCHECKED, SchemaNode, judged, rules_of
 from localkube.apiserver.schema.crd_defaults import Defaults
 from localkube.apiserver.schema.crd_values import Values
 from localkube.apiserver.schema.load import OBJECT_META, definition
@@ -51,7 +51,7 @@ class CrdVersion:
     schema: Schema
     _values: Values
     _defaults: Defaults
-    _rules: Node | None
+    _rules: SchemaNode | None
 
     def validate(
         self, obj: Obj, old: Obj | None = None, known: Sequence[FieldError] = ()

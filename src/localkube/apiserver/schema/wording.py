@@ -4,7 +4,7 @@ Users know and search for "cannot unmarshal string into Go struct field ...": th
 types are those of the schema; Go's own names of them (v1.FailurePolicyType for a string), and the
 structs that Go embeds, are not known here.
 
-A Place is where the checker stands: how it came there, from the innermost step outwards. Texts are
+A FieldPath is where the checker stands, from the innermost step outwards. Texts are
 made only when something is wrong.
 """
 
@@ -15,37 +15,37 @@ import orjson
 from localkube.apiserver.schema.node import Schema, Type
 
 
-class Place(NamedTuple):
+class FieldPath(NamedTuple):
     """One step: into `key` of a value of type `parent`. A list's keys are numbers."""
 
-    outer: "Place | None"
+    outer: "FieldPath | None"
     parent: Schema
     key: str | int
 
 
-def strict_path(place: Place) -> str:
+def strict_path(place: FieldPath) -> str:
     """As strict decoding names a field: spec.containers[0].image"""
     if isinstance(place.key, int):
         return f"{strict_path(place.outer) if place.outer else ''}[{place.key}]"
     return f"{strict_path(place.outer)}.{place.key}" if place.outer else place.key
 
 
-def unknown_field(place: Place) -> str:
+def unknown_field(place: FieldPath) -> str:
     return f"unknown field {_quoted(strict_path(place))}"
 
 
-def owner(place: Place) -> Schema | None:
+def owner(place: FieldPath) -> Schema | None:
     """The innermost definition around the value; None inside what a CRD defines."""
-    step: Place | None = place
+    step: FieldPath | None = place
     while step is not None and step.parent.type is not Type.OBJECT:
         step = step.outer
     return step.parent if step is not None and step.parent.definition else None
 
 
-def cannot_unmarshal(value: Any, place: Place, type_: str = "") -> str:
+def cannot_unmarshal(value: Any, place: FieldPath, type_: str = "") -> str:
     """`type_`: what Go wanted, if it is not the field's own type."""
-    steps: list[Place] = []
-    step: Place | None = place
+    steps: list[FieldPath] = []
+    step: FieldPath | None = place
     while step is not None:
         steps.append(step)
         step = step.outer

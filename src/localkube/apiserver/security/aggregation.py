@@ -6,11 +6,11 @@ import msgspec
 
 from kubeclient.objects import Obj
 from kubeclient.selectors import NOTHING, LabelSelector, SelectorError, from_object
-from localkube.apiserver.security.rules import Rule, parse_rules
+from localkube.apiserver.security.rules import PolicyRule, parse_rules
 
 
 class ClusterRole(msgspec.Struct, frozen=True):
-    rules: tuple[Rule, ...]  # as stored
+    rules: tuple[PolicyRule, ...]  # as stored
     labels: Mapping[str, str]
     # Not None: it is aggregated, its rules are those of the roles that one of these selects.
     selectors: tuple[LabelSelector, ...] | None
@@ -32,15 +32,15 @@ def _selector(found: Obj) -> LabelSelector:
         return NOTHING
 
 
-def effective_rules(roles: Mapping[str, ClusterRole], name: str) -> tuple[Rule, ...]:
+def effective_rules(roles: Mapping[str, ClusterRole], name: str) -> tuple[PolicyRule, ...]:
     """The rules of a role, gathered first if it is aggregated. Each rule once, roles by name."""
-    gathered: dict[Rule, None] = {}
+    gathered: dict[PolicyRule, None] = {}
     _gather(roles, name, gathered, set())
     return tuple(gathered)
 
 
 def _gather(
-    roles: Mapping[str, ClusterRole], name: str, into: dict[Rule, None], seen: set[str]
+    roles: Mapping[str, ClusterRole], name: str, into: dict[PolicyRule, None], seen: set[str]
 ) -> None:
     role = roles[name]
     if role.selectors is None:

@@ -6,12 +6,12 @@ from kubeclient.objects import Obj
 from localkube.apiserver.request import User
 from localkube.apiserver.security.access import Access, quoted
 from localkube.apiserver.security.rbac import GROUP, MASTERS, Authorizer
-from localkube.apiserver.security.rules import Rule, described, parse_rules, uncovered
+from localkube.apiserver.security.rules import PolicyRule, described, parse_rules, uncovered
 from localkube.apiserver.status import ApiError, failure
 
 _ROLES = frozenset({"roles", "clusterroles"})
 _BINDINGS = frozenset({"rolebindings", "clusterrolebindings"})
-_EVERYTHING = (Rule(("*",), ("*",), ("*",)), Rule(("*",), urls=("*",)))
+_EVERYTHING = (PolicyRule(("*",), ("*",), ("*",)), PolicyRule(("*",), urls=("*",)))
 _ONLY_ADMINS = "must have cluster-admin privileges to use the aggregationRule"
 # What the garbage collector changes of an object, and what every write changes.
 _COLLECTION_FIELDS = ("ownerReferences", "finalizers", "managedFields", "resourceVersion")
@@ -71,7 +71,7 @@ def _binding_refusal(
 
 
 def _not_held(
-    authorizer: Authorizer, user: User, namespace: str, wanted: tuple[Rule, ...]
+    authorizer: Authorizer, user: User, namespace: str, wanted: tuple[PolicyRule, ...]
 ) -> str | None:
     grants = authorizer.grants(user, namespace)
     missing = uncovered((rule for rule, _ in grants.rules), wanted)

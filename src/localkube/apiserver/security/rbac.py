@@ -26,7 +26,7 @@ from localkube.apiserver.security.aggregation import (
 )
 from localkube.apiserver.security.node_access import Nodes, judge, node_of
 from localkube.apiserver.security.rules import (
-    Rule,
+    PolicyRule,
     matches_resource,
     matches_url,
     parse_rules,
@@ -67,7 +67,7 @@ class _Binding(msgspec.Struct, frozen=True):
 class Grants:
     """What one user may do in one namespace (or, without one, in the whole cluster)."""
 
-    def __init__(self, rules: list[tuple[Rule, str]], problems: list[str]) -> None:
+    def __init__(self, rules: list[tuple[PolicyRule, str]], problems: list[str]) -> None:
         self.rules = rules  # each with the reason to give when it allows something
         self.problems = problems  # roles that bindings name and that are not there
         self._denied = DENIED
@@ -115,7 +115,7 @@ class Grants:
 class Authorizer:
     def __init__(self, nodes: Nodes) -> None:
         self._nodes = nodes
-        self._roles: dict[tuple[str, str], tuple[Rule, ...]] = {}  # by namespace and name
+        self._roles: dict[tuple[str, str], tuple[PolicyRule, ...]] = {}  # by namespace and name
         self._cluster_roles: dict[str, ClusterRole] = {}
         self._bindings: dict[tuple[str, str], _Binding] = {}  # by namespace (or "") and name
         # By subject, then by namespace (or "").
@@ -156,7 +156,7 @@ class Authorizer:
             self._grants[key] = found
         return found
 
-    def role_rules(self, kind: str, name: str, namespace: str) -> tuple[Rule, ...] | None:
+    def role_rules(self, kind: str, name: str, namespace: str) -> tuple[PolicyRule, ...] | None:
         """The rules of a role as a binding in `namespace` refers to it; None if it is not there."""
         if kind == "Role":
             return self._roles.get((namespace, name))
@@ -176,7 +176,7 @@ class Authorizer:
 
     def _gathered(self, user: User, namespace: str) -> Grants:
         subjects = {Subject("User", user.name), *(Subject("Group", g) for g in user.groups)}
-        rules: list[tuple[Rule, str]] = []
+        rules: list[tuple[PolicyRule, str]] = []
         problems: list[str] = []
         for binding in self._bindings_of(subjects, namespace):
             found = self.role_rules(binding.role_kind, binding.role_name, binding.namespace)

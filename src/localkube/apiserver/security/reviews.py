@@ -12,7 +12,7 @@ from localkube.apiserver.security.access import Access
 from localkube.apiserver.security.authentication import Authenticator
 from localkube.apiserver.security.node_access import node_of
 from localkube.apiserver.security.rbac import Authorizer, joined
-from localkube.apiserver.security.rules import Rule, rule_object
+from localkube.apiserver.security.rules import PolicyRule, rule_object
 from localkube.apiserver.status import (
     ApiError,
     FieldError,
@@ -108,11 +108,11 @@ def _own_rules(question: Question) -> Obj:
     return _answered("SelfSubjectRulesReview", _AUTHORIZATION, {}, status)
 
 
-def _without(rule: Rule, field: str) -> Obj:
+def _without(rule: PolicyRule, field: str) -> Obj:
     return {key: value for key, value in rule_object(rule).items() if key != field}
 
 
-def _url_rule(rule: Rule) -> Obj:
+def _url_rule(rule: PolicyRule) -> Obj:
     return {"verbs": list(rule.verbs), "nonResourceURLs": list(rule.urls)}
 
 

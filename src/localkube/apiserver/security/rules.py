@@ -9,7 +9,7 @@ from kubeclient.objects import Obj
 from localkube.apiserver.security.access import quoted
 
 
-class Rule(msgspec.Struct, frozen=True):
+class PolicyRule(msgspec.Struct, frozen=True):
     verbs: tuple[str, ...] = ()
     groups: tuple[str, ...] = ()
     resources: tuple[str, ...] = ()
@@ -17,9 +17,9 @@ class Rule(msgspec.Struct, frozen=True):
     urls: tuple[str, ...] = ()
 
 
-def parse_rules(found: Sequence[Obj] | None) -> tuple[Rule, ...]:
+def parse_rules(found: Sequence[Obj] | None) -> tuple[PolicyRule, ...]:
     return tuple(
-        Rule(
+        PolicyRule(
             verbs=tuple(each.get("verbs") or ()),
             groups=tuple(each.get("apiGroups") or ()),
             resources=tuple(each.get("resources") or ()),
@@ -30,7 +30,7 @@ def parse_rules(found: Sequence[Obj] | None) -> tuple[Rule, ...]:
     )
 
 
-def rule_object(rule: Rule) -> Obj:
+def rule_object(rule: PolicyRule) -> Obj:
     """The rule as objects carry it."""
     fields = {
         "apiGroups": rule.groups,
@@ -42,7 +42,7 @@ def rule_object(rule: Rule) -> Obj:
     return {key: list(values) for key, values in fields.items() if values or key == "verbs"}
 
 
-def matches_resource(rule: Rule, verb: str, group: str, resource: str) -> bool:
+def matches_resource(rule: PolicyRule, verb: str, group: str, resource: str) -> bool:
     """Whether it allows this on some name: see `rule.names`. A resource may be "pods/log"."""
     return (
         _has(rule.verbs, verb)
@@ -51,7 +51,7 @@ def matches_resource(rule: Rule, verb: str, group: str, resource: str) -> bool:
     )
 
 
-def matches_url(rule: Rule, verb: str, path: str) -> bool:
+def matches_url(rule: PolicyRule, verb: str, path: str) -> bool:
     return _has(rule.verbs, verb) and any(_url_covers(url, path) for url in rule.urls)
 
 
@@ -71,7 +71,7 @@ def _url_covers(owned: str, path: str) -> bool:
     return owned == path or (owned.endswith("*") and path.startswith(owned.rstrip("*")))
 
 
-def uncovered(owned: Iterable[Rule], wanted: Iterable[Rule]) -> list[Rule]:
+def uncovered(owned: Iterable[PolicyRule], wanted: Iterable[PolicyRule]) -> list[PolicyRule]:
     """What of `wanted` is not in `owned`, as rules of one verb on one thing."""
     have = tuple(owned)
     return [
@@ -82,15 +82,15 @@ def uncovered(owned: Iterable[Rule], wanted: Iterable[Rule]) -> list[Rule]:
     ]
 
 
-def _broken_down(rule: Rule) -> Iterator[Rule]:
+def _broken_down(rule: PolicyRule) -> Iterator[PolicyRule]:
     for group, resource, verb in product(rule.groups, rule.resources, rule.verbs):
         for name in rule.names or ("",):
-            yield Rule((verb,), (group,), (resource,), (name,) if rule.names else ())
+            yield PolicyRule((verb,), (group,), (resource,), (name,) if rule.names else ())
     for url, verb in product(rule.urls, rule.verbs):
-        yield Rule((verb,), urls=(url,))
+        yield PolicyRule((verb,), urls=(url,))
 
 
-def _covers(owner: Rule, part: Rule) -> bool:
+def _covers(owner: PolicyRule, part: PolicyRule) -> bool:
     """`part` has one verb, and one resource (of at most one name) or one URL."""
     if not _has(owner.verbs, part.verbs[0]):
         return False
@@ -104,9 +104,9 @@ def _covers(owner: Rule, part: Rule) -> bool:
     )
 
 
-def described(rules: Iterable[Rule]) -> list[str]:
+def described(rules: Iterable[PolicyRule]) -> list[str]:
     """The rules as Kubernetes lists missing ones: the verbs of one thing together, sorted."""
-    verbs: dict[Rule, list[str]] = {}
+    verbs: dict[PolicyRule, list[str]] = {}
     texts = set()
     for rule in rules:
         if rule.urls:
@@ -118,7 +118,7 @@ def described(rules: Iterable[Rule]) -> list[str]:
     return sorted(texts)
 
 
-def _compact(rule: Rule) -> str:
+def _compact(rule: PolicyRule) -> str:
     parts = (
         ("APIGroups", rule.groups),
         ("Resources", rule.resources),

@@ -18,14 +18,14 @@ from typing import NamedTuple, TypeVar
 from localkube.apiserver.store import file
 from localkube.apiserver.store.file import State, StoreDamaged
 
-__all__ = ["Disk", "Row", "StoreDamaged"]
+__all__ = ["Change", "Disk", "StoreDamaged"]
 
 log = logging.getLogger(__name__)
 
 _ROWS_PER_STATEMENT = 64
 
 
-class Row(NamedTuple):
+class Change(NamedTuple):
     """One change: `value` None deletes the row. `objects`: how many there are after it."""
 
     id: int
@@ -44,7 +44,7 @@ class Disk:
         self._lock = threading.Lock()
         self._wake = threading.Event()
         self._resume = threading.Event()
-        self._pending: list[Row] = []
+        self._pending: list[Change] = []
         self._closing = False
         self._has_failed = False  # and what is queued builds on what never reached the disk
         self._thread: threading.Thread | None = None
@@ -67,7 +67,7 @@ class Disk:
         )
         self._thread.start()
 
-    def append(self, row: Row) -> None:
+    def append(self, row: Change) -> None:
         """Queues; `wake` says when there is enough. Waking the thread for every row would make
         the two fight over Python's lock."""
         with self._lock:
@@ -126,7 +126,7 @@ class Disk:
                 self._wake.set()
 
 
-def _commit(db: sqlite3.Connection, batch: Sequence[Row]) -> None:
+def _commit(db: sqlite3.Connection, batch: Sequence[Change]) -> None:
     # Only the last state of an object needs to reach the disk: all rows of the batch are committed
     # together or not at all, so that no earlier state could ever be read back.
     last = {row.id: row for row in batch}

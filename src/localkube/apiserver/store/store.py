@@ -28,7 +28,7 @@ import msgspec
 import orjson
 
 from kubeclient.objects import Obj
-from localkube.apiserver.store.disk import Disk, Row
+from localkube.apiserver.store.disk import Change, Disk
 from localkube.apiserver.store.record import Record, record_of
 from localkube.apiserver.store.watch_log import (
     ADDED,
@@ -227,7 +227,7 @@ class Store:
         self._unwritten.append(_Change(old, new, event))
         written = event.record
         body = new.body if new else None
-        self._disk.append(Row(written.id, written.resource, written.rv, body, self._count))
+        self._disk.append(Change(written.id, written.resource, written.rv, body, self._count))
         if self._loop is not None and not self._wake_planned:
             # Not at once: the loop first runs the other handlers that are ready, and their writes
             # join this batch. One fsync then serves all of them.
