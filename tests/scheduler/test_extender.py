@@ -11,8 +11,8 @@ import pytest
 
 from gpupool.cli.resize import resize
 from gpupool.contract.names import ANNOTATION_FREED
+from gpupool.health import Address
 from gpupool.scheduler.extender_program import ExtenderSettings, run_extender
-from gpupool.scheduler.health import Address
 from kubeclient.client import Kube
 from kubeclient.objects import Obj
 from kubeclient.resources import NODES, PODS

@@ -13,8 +13,8 @@ from click.testing import CliRunner
 
 from gpupool.cli.main import gpupool
 from gpupool.contract.names import LEASE_NAMESPACE, SCHEDULER_LEASE
+from gpupool.health import Address
 from gpupool.scheduler.elected import LEASE
-from gpupool.scheduler.health import Address
 from gpupool.scheduler.program import ProgramSettings, run_scheduler
 from gpupool.testing import Cluster
 from kubeclient.client import Headers, Kube, Query
@@ -95,8 +95,8 @@ async def test_it_leads_binds_and_answers_for_its_health(cluster: Cluster) -> No
             assert await node_of_pod(kube, "p") == "far"
             assert await asyncio.to_thread(page, port, "/readyz") == "ok"
             metrics = await asyncio.to_thread(page, port, "/metrics")
-            assert 'scheduler_schedule_attempts_total{result="scheduled"} 1' in metrics
-            assert "leader_election_master_status 1" in metrics
+            assert 'scheduler_schedule_attempts_total{result="scheduled"} 1.0' in metrics
+            assert "leader_election_master_status 1.0" in metrics
             lease = await kube.get(LEASES, NAME, "kube-system")
             assert lease["spec"]["holderIdentity"] == "me"
         lease = await kube.get(LEASES, NAME, "kube-system")

@@ -261,7 +261,8 @@ async def test_another_writer_who_takes_too_much_is_reported(tmp_path: Path) -> 
         [event] = await events(kube, "Overcommitted")
         assert event["involvedObject"]["name"] == "theirs"
         assert "Another scheduler" in event["message"]
-        assert scheduler.metrics.other_writers
+        reported = "gpupool_scheduler_other_writers_total"
+        assert scheduler.metrics.registry.get_sample_value(reported)
 
 
 async def test_a_pod_on_which_we_stumble_does_not_stop_the_others(tmp_path: Path) -> None:

@@ -83,7 +83,7 @@ class Cycle:
             held = [self.state.cluster.held(uid) for uid in room.victims]
             victims = [each for each in held if each is not None]
             self.state.claims.make(pod.uid, room.node, room.victims, self.clock())
-            self.metrics.preemptions += 1
+            self.metrics.preemptions.inc()
             self.metrics.victims.observe(len(victims))
             self._park(pod, lambda: _message(no))
             return [partial(self._clear, pod, room, victims)]

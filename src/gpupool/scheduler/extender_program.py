@@ -14,10 +14,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from gpupool.contract.names import ANNOTATION_FREED
+from gpupool.health import Address, serving
 from gpupool.scheduler.elected import Elected
 from gpupool.scheduler.extender import Extender
 from gpupool.scheduler.extender_server import NotLeading, application
-from gpupool.scheduler.health import Address, serving
 from gpupool.scheduler.reservations import LONGEST_S
 from gpupool.scheduler.run import Scheduler
 from kubeclient.client import Kube
@@ -99,5 +99,6 @@ async def run_extender(
     service = _Service(kube, settings)
     async with contextlib.AsyncExitStack() as stack:
         app = application(service.answering)
-        ready(await stack.enter_async_context(serving(app, settings.address, settings.tls)))
+        address = await stack.enter_async_context(serving(app, settings.address, settings.tls))
+        ready(address.port)
         await service.run()

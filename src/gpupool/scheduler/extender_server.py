@@ -10,8 +10,8 @@ from gpupool import __version__
 from gpupool.contract import extender_messages as messages
 from gpupool.contract.extender_messages import BadMessage
 from gpupool.contract.names import SCHEDULER_LEASE
+from gpupool.health import health_routes, metrics_route
 from gpupool.scheduler.extender import Extender
-from gpupool.scheduler.health import health_routes
 from gpupool.scheduler.inspection import inspection
 
 log = logging.getLogger(__name__)
@@ -43,7 +43,8 @@ def application(current: Current) -> web.Application:
             web.get(f"{PREFIX}/inspect", _inspecting(current)),
             web.get(f"{PREFIX}/inspect/{{node}}", _inspecting(current)),
             web.get("/version", _version),
-            *health_routes(lambda: _leads(current), lambda: ""),
+            *health_routes(lambda: _leads(current)),
+            metrics_route(lambda: ""),
         ]
     )
     return app

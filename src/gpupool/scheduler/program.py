@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 from aiohttp import web
 
+from gpupool.health import Address, health_routes, metrics_route, serving
 from gpupool.scheduler.elected import Elected
-from gpupool.scheduler.health import Address, health_routes, serving
 from kubeclient.client import Kube
 from kubeclient.lease import Candidacy
 
@@ -35,6 +35,7 @@ async def run_scheduler(
     async with contextlib.AsyncExitStack() as stack:
         if settings.health is not None:
             app = web.Application()
-            app.add_routes(health_routes(is_ready, metrics))
-            ready(await stack.enter_async_context(serving(app, settings.health)))
+            app.add_routes([*health_routes(is_ready), metrics_route(metrics)])
+            address = await stack.enter_async_context(serving(app, settings.health))
+            ready(address.port)
         await elected.run()

@@ -133,7 +133,7 @@ class Scheduler:
 
     def _next(self, now_s: float) -> str | None:
         for excess in self.state.take_excesses():
-            self.metrics.other_writers += 1
+            self.metrics.other_writers.inc()
             self._reports.warn(excess.pod, "Overcommitted", excess.message)
         for claimant in self.state.claims.overdue(now_s):
             self.state.drop_claim(claimant)
