@@ -33,7 +33,7 @@ _LONGEST_WAIT_S = 10.0
 class Recorder:
     """One per component: `source` is the component's name (kubelet, deployment-controller).
 
-    `eased` is set while there is nothing more important to write.
+    `below_limit` is set while there is nothing more important to write.
     """
 
     def __init__(
@@ -41,12 +41,12 @@ class Recorder:
         kube: Kube,
         source: str,
         now: Callable[[], datetime.datetime],
-        eased: asyncio.Event | None = None,
+        below_limit: asyncio.Event | None = None,
     ) -> None:
         self._kube = kube
         self._source = source
         self._now = now
-        self._eased = eased
+        self._below_limit = below_limit
         self._queues: list[asyncio.Queue[Obj]] = [
             asyncio.Queue(_QUEUE_LIMIT) for _ in range(_WRITERS)
         ]
@@ -129,10 +129,10 @@ class Recorder:
                     log.warning("event not written", extra={"error": str(error)})
 
     async def _give_way(self) -> None:
-        if self._eased is not None and not self._eased.is_set():
+        if self._below_limit is not None and not self._below_limit.is_set():
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(_LONGEST_WAIT_S):
-                    await self._eased.wait()
+                    await self._below_limit.wait()
 
     async def _write(self, event: Obj) -> None:
         involved = event["involvedObject"]

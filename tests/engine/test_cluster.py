@@ -2,27 +2,27 @@
 
 from typing import Any
 
-from gpupool.core.nodes import Node
+from gpupool.core.nodes import NodeInfo
 from gpupool.core.pods import PodRequest, PodTerm, Spread
 from gpupool.engine.candidates import NOT_KNOWN, candidates
-from gpupool.engine.change_log import KEPT
-from gpupool.engine.cluster import Cluster
+from gpupool.engine.cluster import ClusterModel
 from gpupool.engine.decide import Placement, Unschedulable, decide, decide_on
+from gpupool.engine.verdict_cache import KEPT
 from kubeclient.selectors import parse_label_selector
 from tests.engine.building import POLICY, ROOMY, cluster_of, gpu_node, shared, whole
 
 APP = parse_label_selector("app=a")
 
 
-def zoned(name: str, zone: str) -> Node:
-    return Node(name, labels={"zone": zone}, allocatable=ROOMY)
+def zoned(name: str, zone: str) -> NodeInfo:
+    return NodeInfo(name, labels={"zone": zone}, allocatable=ROOMY)
 
 
 def app(uid: str, **more: Any) -> PodRequest:
     return PodRequest(uid, "default", uid, {"pods": 1}, labels={"app": "a"}, **more)
 
 
-def node_of(cluster: Cluster, pod: PodRequest) -> str:
+def node_of(cluster: ClusterModel, pod: PodRequest) -> str:
     decision = decide(cluster, pod, POLICY)
     assert isinstance(decision, Placement)
     return decision.node

@@ -5,9 +5,9 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpupool.core.nodes import Node
+from gpupool.core.nodes import NodeInfo
 from gpupool.core.pods import PodRequest
-from gpupool.engine.cluster import Cluster
+from gpupool.engine.cluster import ClusterModel
 from gpupool.engine.decide import Placement, Unschedulable, decide
 from gpupool.engine.policies import DEFAULT, POLICIES
 from gpupool.engine.policies.mix import Mix
@@ -24,12 +24,12 @@ ROOMY = {"cpu": 4000, "memory": 100, "pods": 10}
 POLICY = POLICIES[DEFAULT](Mix())
 
 
-def node(name: str = "n1", **more: Any) -> Node:
-    return Node(name, **{"allocatable": ROOMY, **more})
+def node(name: str = "n1", **more: Any) -> NodeInfo:
+    return NodeInfo(name, **{"allocatable": ROOMY, **more})
 
 
-def cluster(*nodes: Node) -> Cluster:
-    made = Cluster()
+def cluster(*nodes: NodeInfo) -> ClusterModel:
+    made = ClusterModel()
     for each in nodes:
         made.set_node(each)
     return made
@@ -39,13 +39,13 @@ def pod(uid: str = "uid", **more: Any) -> PodRequest:
     return PodRequest(uid, "default", "p", **{"resources": {"cpu": 100, "pods": 1}, **more})
 
 
-def where(request: PodRequest, among: Cluster) -> str:
+def where(request: PodRequest, among: ClusterModel) -> str:
     decision = decide(among, request, POLICY)
     assert isinstance(decision, Placement)
     return decision.node
 
 
-def reasons(request: PodRequest, among: Cluster) -> str:
+def reasons(request: PodRequest, among: ClusterModel) -> str:
     decision = decide(among, request, POLICY)
     assert isinstance(decision, Unschedulable)
     return decision.message

@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from gpupool.core.gpu import CardHealth, GpuAsk, Inventory
-from gpupool.engine.card_summary import card_summary
+from gpupool.engine.card_words import card_summary
 from gpupool.engine.explain import explain
 from tests.engine.building import cards, cluster_of, gpu_node, gpu_pod, place, shared, whole
 

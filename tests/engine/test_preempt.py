@@ -6,19 +6,19 @@ import pytest
 
 from gpupool.core.pods import DisruptionBudget, PodRequest
 from gpupool.engine import preempt as preempt_module
-from gpupool.engine.cluster import Cluster
+from gpupool.engine.cluster import ClusterModel
 from gpupool.engine.preempt import NoPreemption, Preemption, preempt, preempt_on
 from kubeclient.selectors import parse_label_selector
 from tests.engine.building import POLICY, cluster_of, gpu_node, gpu_pod, place, shared, whole
 
 
-def victims(cluster: Cluster, pod: PodRequest, *budgets: DisruptionBudget) -> set[str]:
+def victims(cluster: ClusterModel, pod: PodRequest, *budgets: DisruptionBudget) -> set[str]:
     found = preempt(cluster, pod, POLICY, budgets)
     assert isinstance(found, Preemption), found
     return set(found.victims)
 
 
-def filled(*pods: PodRequest, **more: Any) -> Cluster:
+def filled(*pods: PodRequest, **more: Any) -> ClusterModel:
     cluster = cluster_of(gpu_node(**more))
     for pod in pods:
         place(cluster, pod)

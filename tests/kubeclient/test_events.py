@@ -93,15 +93,15 @@ async def test_an_object_with_very_much_to_say_is_cut_short() -> None:
 
 
 async def test_events_wait_while_there_is_more_important_to_write() -> None:
-    desk, eased = Desk(), asyncio.Event()
-    recorder = Recorder(Kube(desk), "scheduler", lambda: desk.now, eased)
+    desk, below_limit = Desk(), asyncio.Event()
+    recorder = Recorder(Kube(desk), "scheduler", lambda: desk.now, below_limit)
     for number in range(3):
         recorder.event(POD, NORMAL, "Scheduled", f"assigned, {number}")
     writing = asyncio.create_task(recorder.run())
     for _ in range(20):
         await asyncio.sleep(0)
     assert not desk.written
-    eased.set()
+    below_limit.set()
     for _ in range(20):
         await asyncio.sleep(0)
     assert [event["message"] for _, event in desk.written] == [

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from gpupool.contract.node_pools import NODE_POOLS
+from gpupool.contract.nodes import NODE_POOLS
 from gpupool.local import node_pool
 from gpupool.local.config.cluster_file import ClusterFile, parse_cluster
 from gpupool.local.config.nodepools import nodepool_crd

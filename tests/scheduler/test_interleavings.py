@@ -128,7 +128,7 @@ async def played(actions: list[Action]) -> None:
     await world.come_to_rest()
     world.check()
     state = world.scheduler.state
-    places = dict(state.ledger.places())
+    places = dict(state.ledger.assignments())
     assert {place.knowledge for place in places.values()} <= {Knowledge.SEEN}
     assert set(places) == set(world.api.placements())
     for pod in state.pending.values():
@@ -136,7 +136,7 @@ async def played(actions: list[Action]) -> None:
             pod.shown
         )
     await world.restart()
-    assert dict(world.scheduler.state.ledger.places()) == places
+    assert dict(world.scheduler.state.ledger.assignments()) == places
 
 
 @settings(max_examples=200, deadline=None)

@@ -196,7 +196,7 @@ async def played(actions: list[Action]) -> None:
         annotations = pod["metadata"]["annotations"]
         assert ANNOTATION_RESIZE not in annotations
         assert ANNOTATION_SHRINKING not in annotations
-        place = world.scheduler.state.ledger.place(pod["metadata"]["uid"])
+        place = world.scheduler.state.ledger.assignment(pod["metadata"]["uid"])
         assert place is not None
         assert place.allocation == pod_allocation(pod)
 

@@ -244,7 +244,7 @@ async def test_a_more_important_pod_takes_one_card_and_not_a_bit_of_each(tmp_pat
         await add_pods(kube, gpu_pod("small", units=HALF))
         await condition(kube, "small")
         await delete(kube, second)
-        await eventually(lambda: not scheduler.state.claims.due_s() < float("inf"))
+        await eventually(lambda: not scheduler.state.preemption_claims.due_s() < float("inf"))
         high = next(p for p in await bound(kube, 3) if p["metadata"]["name"] == "high")
         assert high["spec"]["nodeName"] == "n"
 
@@ -312,7 +312,7 @@ async def test_a_new_scheduler_knows_what_the_old_one_knew(tmp_path: Path) -> No
             await eventually(lambda: new.is_synced)
 
             def known(scheduler: object) -> dict[str, tuple[str, str]]:
-                places = scheduler.state.ledger.places()  # type: ignore[attr-defined]
+                places = scheduler.state.ledger.assignments()  # type: ignore[attr-defined]
                 return {uid: (place.node, str(place.allocation)) for uid, place in places}
 
             assert known(new) == known(old)

@@ -56,8 +56,8 @@ def command(port: int, **where: str) -> None:
 async def look(kube: "Kube") -> "Seen":
     """Raises KubeError."""
     from gpupool.console.overview import Seen, Waiting
+    from gpupool.scheduler.follow import read_cluster
     from gpupool.scheduler.pending import wish_of
-    from gpupool.scheduler.snapshot import read_cluster
     from kubeclient.resources import PODS
 
     state = await read_cluster(kube)

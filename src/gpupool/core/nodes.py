@@ -8,7 +8,7 @@ from kubeclient.placement import Taint
 
 
 @dataclass(frozen=True, slots=True)
-class Node:
+class NodeInfo:
     name: str
     labels: Mapping[str, str] = field(default_factory=dict)
     taints: tuple[Taint, ...] = ()

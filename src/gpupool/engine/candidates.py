@@ -11,7 +11,7 @@ from itertools import compress
 import numpy as np
 
 from gpupool.core.pods import PodRequest
-from gpupool.engine.cluster import Cluster
+from gpupool.engine.cluster import ClusterModel
 from gpupool.engine.columns import Bools
 from gpupool.engine.decide import feasible, in_order
 from gpupool.engine.explain import refusals
@@ -51,7 +51,7 @@ class Candidates:
         scores: list[int] = by_index[self.where].tolist()
         return scores
 
-    def refused(self, cluster: Cluster, pod: PodRequest) -> Refusals:
+    def refused(self, cluster: ClusterModel, pod: PodRequest) -> Refusals:
         fits = self._fits()
         if fits.all():
             return Refusals({}, {})
@@ -83,7 +83,7 @@ class Candidates:
 
 
 def candidates(
-    cluster: Cluster, pod: PodRequest, policy: Policy, names: Sequence[str]
+    cluster: ClusterModel, pod: PodRequest, policy: Policy, names: Sequence[str]
 ) -> Candidates:
     where = cluster.indexes(names)
     return Candidates(names, where, feasible(cluster, pod, policy, in_order(where)))

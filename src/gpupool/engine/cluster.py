@@ -17,26 +17,27 @@ from itertools import repeat
 import numpy as np
 
 from gpupool.core.gpu import Allocation
-from gpupool.core.nodes import Node
+from gpupool.core.nodes import NodeInfo
 from gpupool.core.pods import PodRequest
-from gpupool.engine.change_log import ChangeLog
 from gpupool.engine.columns import Columns
 from gpupool.engine.label_columns import LabelColumns
 from gpupool.engine.node_state import Held, NodeState, card_holds, clear_node, replace_node
 from gpupool.engine.pod_index import Finder, PodIndex
 from gpupool.engine.policies.policy import Ints
-from gpupool.engine.row import Row
+from gpupool.engine.verdict_cache import ChangeLog, ShapeVerdict
 from kubeclient.placement import Taint
 
 NO_GPUS = Allocation()
 
 
-class Cluster:
+class ClusterModel:
     def __init__(self) -> None:
         self.columns = Columns()
         self.changes = ChangeLog()  # of nodes and of what is held on them
         self.node_changes = ChangeLog()  # of nodes alone
-        self.rows: OrderedDict[Hashable, Row] = OrderedDict()  # verdicts by shape of pod
+        self.verdicts: OrderedDict[Hashable, ShapeVerdict] = (
+            OrderedDict()
+        )  # verdicts by shape of pod
         self.models: dict[str, int] = {}  # the number of each GPU model in the columns
         self.taint_sets: dict[tuple[Taint, ...], int] = {}
         self._index = PodIndex(self.columns.size)
@@ -58,7 +59,7 @@ class Cluster:
 
     # -- nodes -----------------------------------------------------------------------------
 
-    def set_node(self, node: Node) -> None:
+    def set_node(self, node: NodeInfo) -> None:
         state = self._nodes.get(node.name)
         if state is None:
             state = self._new_state(node)
@@ -91,7 +92,7 @@ class Cluster:
         heappush(self._vacant, state.index)
         self._changed(state.index)
 
-    def _new_state(self, node: Node) -> NodeState:
+    def _new_state(self, node: NodeInfo) -> NodeState:
         if self._vacant:
             index = heappop(self._vacant)
         else:
@@ -106,7 +107,7 @@ class Cluster:
         if self.columns.size > self._index.size:
             self._index.grow(self.columns.size)
             self._labels.grow(self.columns.size)
-            self.rows.clear()
+            self.verdicts.clear()
 
     def _changed(self, index: int) -> None:
         self.changes.append(index)

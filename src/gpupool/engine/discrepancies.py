@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from gpupool.core.gpu import WHOLE_CARD_PERCENT
-from gpupool.engine.cluster import Cluster
+from gpupool.engine.cluster import ClusterModel
 from gpupool.engine.node_state import Held, NodeState
 
 
@@ -31,11 +31,11 @@ class Excess:
     there: int
 
 
-def strays(cluster: Cluster) -> list[Stray]:
+def strays(cluster: ClusterModel) -> list[Stray]:
     return [stray for held in cluster.holds() for stray in _strays_of(cluster, held)]
 
 
-def _strays_of(cluster: Cluster, held: Held) -> Iterator[Stray]:
+def _strays_of(cluster: ClusterModel, held: Held) -> Iterator[Stray]:
     pod = held.pod
     name = f"{pod.namespace}/{pod.name}"
     state = cluster.state(held.node)
@@ -47,7 +47,7 @@ def _strays_of(cluster: Cluster, held: Held) -> Iterator[Stray]:
             yield Stray(pod.uid, name, held.node, f"card {card.uuid} is not there")
 
 
-def excesses(cluster: Cluster) -> list[Excess]:
+def excesses(cluster: ClusterModel) -> list[Excess]:
     nodes = (cluster.at(int(index)) for index in cluster.all_nodes())
     return [excess for state in nodes for excess in excesses_on(state)]
 

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from gpupool.core.pods import PodRequest
-from gpupool.engine.cluster import Cluster
+from gpupool.engine.cluster import ClusterModel
 from gpupool.engine.decide import Placement, Unschedulable, decide
 from gpupool.engine.policies.policy import Policy
 from gpupool.engine.trial import trial
@@ -22,7 +22,7 @@ class GangUnschedulable:
 
 
 def decide_gang(
-    cluster: Cluster, pods: Sequence[PodRequest], policy: Policy
+    cluster: ClusterModel, pods: Sequence[PodRequest], policy: Policy
 ) -> list[Placement] | GangUnschedulable:
     """The caller holds the placements, or none."""
     found: dict[str, Placement] = {}

@@ -18,10 +18,10 @@ from gpupool.core.gpu import (
     Isolation,
     limit_mib,
 )
-from gpupool.core.nodes import Node
+from gpupool.core.nodes import NodeInfo
 from gpupool.core.pods import PodRequest
 from gpupool.engine.columns import MEMORY, MOST, Columns
-from gpupool.engine.policies.bulk import bulk_of
+from gpupool.engine.policies.policy import bulk_of
 from kubeclient.placement import HostPort
 
 MODES = (GpuMode.ANY, GpuMode.WHOLE, GpuMode.SHARED)
@@ -124,7 +124,7 @@ def usable_units(card: Card) -> int:
 @dataclass(slots=True)
 class NodeState:
     index: int
-    node: Node
+    node: NodeInfo
     cards: list[CardState] = field(default_factory=list)
     card_rows: dict[str, int] = field(default_factory=dict)  # by uuid
     has_links: bool = False  # whether some cards are nearer to one another than to others
@@ -168,7 +168,7 @@ class NodeState:
         return rows
 
 
-def replace_node(state: NodeState, node: Node, columns: Columns) -> None:
+def replace_node(state: NodeState, node: NodeInfo, columns: Columns) -> None:
     """The node as it is now; everything in the columns anew."""
     state.node = node
     cards = node.inventory.cards if node.inventory else ()
@@ -199,7 +199,7 @@ def replace_node(state: NodeState, node: Node, columns: Columns) -> None:
 
 def clear_node(state: NodeState, columns: Columns) -> None:
     """Nothing is left of it in the columns."""
-    replace_node(state, Node(state.node.name), columns)
+    replace_node(state, NodeInfo(state.node.name), columns)
     columns.present[state.index] = False
 
 

@@ -14,9 +14,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from gpupool.core.pods import DisruptionBudget, PodRequest
-from gpupool.engine.card_groups import closed_cards
-from gpupool.engine.cards import allocation_on
-from gpupool.engine.cluster import Cluster
+from gpupool.engine.cards import allocation_on, closed_cards
+from gpupool.engine.cluster import ClusterModel
 from gpupool.engine.explain import first_reasons, fit_message, refusals
 from gpupool.engine.filters import FILTERS
 from gpupool.engine.node_state import Held, NodeState
@@ -45,7 +44,7 @@ class NoPreemption:
 
 
 def preempt(
-    cluster: Cluster, pod: PodRequest, policy: Policy, budgets: Sequence[DisruptionBudget] = ()
+    cluster: ClusterModel, pod: PodRequest, policy: Policy, budgets: Sequence[DisruptionBudget] = ()
 ) -> Preemption | NoPreemption:
     """Only for a pod that fits nowhere."""
     if not pod.may_preempt:
@@ -77,7 +76,7 @@ def preempt(
 
 
 def preempt_on(
-    cluster: Cluster,
+    cluster: ClusterModel,
     pod: PodRequest,
     policy: Policy,
     node: str,
@@ -93,7 +92,7 @@ def preempt_on(
     return _best([found]) if isinstance(found, _Candidate) else None
 
 
-def _curable_nodes(cluster: Cluster, pod: PodRequest) -> list[int]:
+def _curable_nodes(cluster: ClusterModel, pod: PodRequest) -> list[int]:
     """Nodes that only refuse because of what pods hold there."""
     incurable: set[int] = set()
     for refused in refusals(cluster, pod):
@@ -104,7 +103,7 @@ def _curable_nodes(cluster: Cluster, pod: PodRequest) -> list[int]:
 
 @dataclass(frozen=True, slots=True)
 class _Attempt:
-    cluster: Cluster
+    cluster: ClusterModel
     pod: PodRequest
     policy: Policy
     state: NodeState

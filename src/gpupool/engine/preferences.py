@@ -7,7 +7,7 @@ numbers. What a policy makes of the nodes only decides among those that are like
 import numpy as np
 
 from gpupool.core.pods import PodRequest
-from gpupool.engine.cluster import Cluster
+from gpupool.engine.cluster import ClusterModel
 from gpupool.engine.filters.domains import by_domain
 from gpupool.engine.filters.node_affinity import term_matches
 from gpupool.engine.filters.spread import counted_nodes, finder_of
@@ -19,12 +19,12 @@ _FULL = 100
 _TAINTS_WEIGHT, _AFFINITY_WEIGHT, _SPREAD_WEIGHT, _PODS_WEIGHT = 3, 2, 2, 2
 
 
-def has_preferences(pod: PodRequest, cluster: Cluster) -> bool:
-    """Whether anything but the node's room could matter. Soft taints: see `Row`."""
+def has_preferences(pod: PodRequest, cluster: ClusterModel) -> bool:
+    """Whether anything but the node's room could matter. Soft taints: see `ShapeVerdict`."""
     return bool(pod.preferred or pod.near or pod.spreads) or cluster.index.concerns(pod)
 
 
-def preferences(pod: PodRequest, cluster: Cluster, nodes: Ints) -> Ints:
+def preferences(pod: PodRequest, cluster: ClusterModel, nodes: Ints) -> Ints:
     total = np.zeros(len(nodes), dtype=np.int64)
     if pod.preferred:
         total += _AFFINITY_WEIGHT * _up_to_full(_liked_nodes(pod, cluster, nodes))
@@ -39,14 +39,14 @@ def _up_to_full(scores: Ints) -> Ints:
     return scores * _FULL // most if most > 0 else np.zeros_like(scores)
 
 
-def _liked_nodes(pod: PodRequest, cluster: Cluster, nodes: Ints) -> Ints:
+def _liked_nodes(pod: PodRequest, cluster: ClusterModel, nodes: Ints) -> Ints:
     total = np.zeros(len(nodes), dtype=np.int64)
     for weight, term in pod.preferred:
         total += weight * term_matches(cluster, term, nodes)
     return total
 
 
-def _soft_taints(pod: PodRequest, cluster: Cluster, nodes: Ints) -> Ints:
+def _soft_taints(pod: PodRequest, cluster: ClusterModel, nodes: Ints) -> Ints:
     counts = [
         sum(
             taint.effect == Effect.PREFER_NO_SCHEDULE
@@ -59,7 +59,7 @@ def _soft_taints(pod: PodRequest, cluster: Cluster, nodes: Ints) -> Ints:
     return found
 
 
-def _crowding(pod: PodRequest, cluster: Cluster, nodes: Ints) -> Ints:
+def _crowding(pod: PodRequest, cluster: ClusterModel, nodes: Ints) -> Ints:
     """Pods alike in the node's domains; a node without the label is as crowded as any."""
     total = np.zeros(len(nodes), dtype=np.int64)
     soft = tuple(spread for spread in pod.spreads if not spread.required)
@@ -72,7 +72,7 @@ def _crowding(pod: PodRequest, cluster: Cluster, nodes: Ints) -> Ints:
     return total
 
 
-def _liked_pods(pod: PodRequest, cluster: Cluster, nodes: Ints) -> Ints:
+def _liked_pods(pod: PodRequest, cluster: ClusterModel, nodes: Ints) -> Ints:
     total = np.zeros(len(nodes), dtype=np.int64)
     for weight, term in pod.near:
         counts = cluster.found(Finder((look_of(term),), terminating=True))

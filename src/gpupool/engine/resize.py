@@ -12,7 +12,7 @@ from gpupool.core.gpu import Allocation, CardShare, ContainerGpus, Isolation
 from gpupool.core.pods import PodRequest
 from gpupool.core.quota import UnitsQuota
 from gpupool.core.resize import ONLY
-from gpupool.engine.cluster import Cluster
+from gpupool.engine.cluster import ClusterModel
 from gpupool.engine.node_state import CardState, NodeState, card_holds, usable_units
 
 
@@ -74,7 +74,7 @@ def _resized(
     return replace(gpus, shares=tuple(made))
 
 
-def room_for(cluster: Cluster, uid: str, wanted: Allocation) -> NoResize | None:
+def room_for(cluster: ClusterModel, uid: str, wanted: Allocation) -> NoResize | None:
     """None: the cards can hold it, beside all that other pods hold."""
     held = cluster.held(uid)
     state = cluster.state(held.node) if held is not None else None
@@ -99,7 +99,7 @@ def room_for(cluster: Cluster, uid: str, wanted: Allocation) -> NoResize | None:
 
 
 def within_quotas(
-    cluster: Cluster, uid: str, wanted: Allocation, quotas: Iterable[UnitsQuota]
+    cluster: ClusterModel, uid: str, wanted: Allocation, quotas: Iterable[UnitsQuota]
 ) -> NoResize | None:
     """None: the namespace may have it. What pods have grown counts beside what they asked for."""
     held = cluster.held(uid)

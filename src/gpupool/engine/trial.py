@@ -5,13 +5,13 @@ from contextlib import contextmanager
 
 from gpupool.core.gpu import Allocation
 from gpupool.core.pods import PodRequest
-from gpupool.engine.cluster import Cluster
+from gpupool.engine.cluster import ClusterModel
 
 
 class Trial:
     """The cluster as it would be. What is done here is undone when the trial ends."""
 
-    def __init__(self, cluster: Cluster) -> None:
+    def __init__(self, cluster: ClusterModel) -> None:
         self._cluster = cluster
         self._undo: list[Callable[[], object]] = []
 
@@ -33,7 +33,7 @@ class Trial:
 
 
 @contextmanager
-def trial(cluster: Cluster) -> Iterator[Trial]:
+def trial(cluster: ClusterModel) -> Iterator[Trial]:
     trying = Trial(cluster)
     try:
         yield trying

@@ -17,7 +17,7 @@ from gpupool.admission.run import AdmissionSettings, run_admission
 from gpupool.agent.run import run_agent
 from gpupool.agent.settings import AgentSettings
 from gpupool.contract.names import AGENT_NAMESPACE, SCHEDULER_NAME
-from gpupool.contract.node_pools import NODE_POOLS
+from gpupool.contract.nodes import NODE_POOLS
 from gpupool.engine.policies import DEFAULT
 from gpupool.hardware.driver import Driver
 from gpupool.hardware.limiter import LimiterError, install

@@ -4,7 +4,7 @@ import contextlib
 from collections.abc import Callable, Iterable
 
 from gpupool.contract import names
-from gpupool.contract.node_pools import NODE_POOLS
+from gpupool.contract.nodes import NODE_POOLS
 from gpupool.local.config.nodepools import ACTIVE, INITIALIZING, pool_of
 from gpupool.local.config.nodes import NetworkFull, new_nodes, taken_by
 from gpupool.local.config.quotas import exceeded_nodes

@@ -8,12 +8,11 @@ import datetime
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
-from gpupool.contract.node_pools import NODE_POOLS
-from gpupool.contract.nodes import node_of
+from gpupool.contract.nodes import NODE_POOLS, node_of
 from gpupool.contract.pods import pod_request
-from gpupool.core.nodes import Node
+from gpupool.core.nodes import NodeInfo
 from gpupool.core.pods import PodRequest
-from gpupool.engine.cluster import Cluster
+from gpupool.engine.cluster import ClusterModel
 from gpupool.engine.decide import Placement, decide
 from gpupool.engine.policies import DEFAULT, POLICIES
 from gpupool.engine.policies.mix import Mix
@@ -121,14 +120,14 @@ def _nodes(pool: PoolSpec, context: Context) -> list[Obj]:
 class _Fleet:
     spec: ClusterSpec
 
-    def empty_node(self, pool: PoolSpec) -> Node:
+    def empty_node(self, pool: PoolSpec) -> NodeInfo:
         """What one more node of the pool would be."""
         return node_of(new_nodes(pool, 1, network=self.spec.network, taken=Taken())[0])
 
-    def room(self, context: Context) -> Cluster:
+    def room(self, context: Context) -> ClusterModel:
         """The nodes of all elastic pools, also those that are asked for and not there yet: a pod
         that they can take needs no further one, only a little patience."""
-        room = Cluster()
+        room = ClusterModel()
         for nodepool in context.of(NODE_POOLS):
             pool = pool_of(nodepool, self.spec)
             if not isinstance(pool, PoolSpec) or pool.autoscaling is None:
@@ -146,7 +145,7 @@ class _Fleet:
         return room
 
 
-def _settled(node: Obj, context: Context) -> Node:
+def _settled(node: Obj, context: Context) -> NodeInfo:
     """A node that was just made is taken as ready."""
     found = node_of(node)
     born = parse_time(node["metadata"]["creationTimestamp"])
@@ -155,17 +154,19 @@ def _settled(node: Obj, context: Context) -> Node:
     return replace(found, taints=tuple(t for t in found.taints if t.key not in _UNREADY))
 
 
-def _renamed(node: Node, name: str) -> Node:
+def _renamed(node: NodeInfo, name: str) -> NodeInfo:
     return replace(node, name=name, labels={**node.labels, LABEL_HOSTNAME: name})
 
 
-def _could_take(node: Node, pod: PodRequest) -> bool:
-    alone = Cluster()
+def _could_take(node: NodeInfo, pod: PodRequest) -> bool:
+    alone = ClusterModel()
     alone.set_node(node)
     return isinstance(decide(alone, pod, _POLICY), Placement)
 
 
-def _nodes_needed(waiting: list[PodRequest], room: Cluster, fresh: Node, limit: int) -> int:
+def _nodes_needed(
+    waiting: list[PodRequest], room: ClusterModel, fresh: NodeInfo, limit: int
+) -> int:
     """The waiting pods one by one: into the room that there is, then onto further nodes."""
     added = 0
     for pod in waiting:

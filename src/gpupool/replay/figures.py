@@ -7,7 +7,7 @@ from itertools import accumulate
 from typing import Any
 
 from gpupool.replay.arrivals import FILL_TO, Arrivals
-from gpupool.replay.run import Record
+from gpupool.replay.run import ReplayRecord
 from gpupool.replay.timed import TimedRecord
 from gpupool.replay.trace import Trace
 
@@ -23,7 +23,7 @@ class Curve:
     y: tuple[float, ...]
 
 
-def filling_figures(trace: Trace, arrivals: Arrivals, record: Record) -> Figures:
+def filling_figures(trace: Trace, arrivals: Arrivals, record: ReplayRecord) -> Figures:
     arrived = _arrived(trace, arrivals)
     capacity = trace.capacity_milli
     multi = [decision for decision in record.decisions if trace.pods[decision.pod].cards > 1]
@@ -61,7 +61,7 @@ def _area(arrived: Sequence[int], allocated: Sequence[int], capacity: int) -> fl
     return _percent(area, before * capacity)
 
 
-def churn_figures(trace: Trace, arrivals: Arrivals, record: Record) -> Figures:
+def churn_figures(trace: Trace, arrivals: Arrivals, record: ReplayRecord) -> Figures:
     measured = record.decisions[arrivals.measured_from :]
     offered = sum(trace.pods[d.pod].gpu_milli for d in measured)
     accepted = sum(trace.pods[d.pod].gpu_milli for d in measured if d.node)
@@ -94,7 +94,7 @@ def timed_figures(trace: Trace, record: TimedRecord) -> Figures:
     }
 
 
-def filling_curve(label: str, trace: Trace, arrivals: Arrivals, record: Record) -> Curve:
+def filling_curve(label: str, trace: Trace, arrivals: Arrivals, record: ReplayRecord) -> Curve:
     capacity = trace.capacity_milli
     return Curve(
         label,
@@ -103,7 +103,7 @@ def filling_curve(label: str, trace: Trace, arrivals: Arrivals, record: Record) 
     )
 
 
-def churn_curve(label: str, trace: Trace, record: Record) -> Curve:
+def churn_curve(label: str, trace: Trace, record: ReplayRecord) -> Curve:
     held = record.allocated_milli
     return Curve(
         label,
@@ -112,7 +112,7 @@ def churn_curve(label: str, trace: Trace, record: Record) -> Curve:
     )
 
 
-def fragment_curve(label: str, trace: Trace, record: Record) -> Curve:
+def fragment_curve(label: str, trace: Trace, record: ReplayRecord) -> Curve:
     samples = record.fragments
     return Curve(
         label,

@@ -17,7 +17,7 @@ _MIB = 2**20
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class InputRow:
     where: str  # file and line, or file and item
     fields: dict[str, str]
 
@@ -71,7 +71,7 @@ class Row:
         return amount
 
 
-def rows_of(path: Path, kind: str) -> Iterator[Row]:
+def rows_of(path: Path, kind: str) -> Iterator[InputRow]:
     """`kind`: "pods" or "nodes", by which a JSON object names its list."""
     content = read_text(path)
     rows = _json_rows(path, content, kind) if is_json(content) else _csv_rows(path, content)
@@ -105,7 +105,7 @@ def parsed_json(path: Path, content: str) -> Any:
         raise TraceError(f"{path}: this JSON is nested too deeply") from None
 
 
-def _csv_rows(path: Path, content: str) -> Iterator[Row]:
+def _csv_rows(path: Path, content: str) -> Iterator[InputRow]:
     reader = csv.reader(content.splitlines())
     try:
         header = [name.strip().lower() for name in next(reader, [])]
@@ -119,12 +119,12 @@ def _csv_rows(path: Path, content: str) -> Iterator[Row]:
             where = f"{path}:{reader.line_num}"
             if len(cells) != len(header):
                 raise TraceError(f"{where}: {len(cells)} columns, where line 1 has {len(header)}")
-            yield Row(where, dict(zip(header, cells, strict=True)))
+            yield InputRow(where, dict(zip(header, cells, strict=True)))
     except csv.Error as error:
         raise TraceError(f"{path}:{reader.line_num}: this is not CSV: {error}") from None
 
 
-def _json_rows(path: Path, content: str, kind: str) -> Iterator[Row]:
+def _json_rows(path: Path, content: str, kind: str) -> Iterator[InputRow]:
     found = parsed_json(path, content)
     if isinstance(found, dict):
         found = found.get(kind)
@@ -134,7 +134,7 @@ def _json_rows(path: Path, content: str, kind: str) -> Iterator[Row]:
         where = f"{path}: {kind}[{at}]"
         if not isinstance(item, dict):
             raise TraceError(f"{where}: wanted an object")
-        yield Row(where, {str(key).lower(): _as_text(value) for key, value in item.items()})
+        yield InputRow(where, {str(key).lower(): _as_text(value) for key, value in item.items()})
 
 
 def _as_text(value: Any) -> str:

@@ -6,7 +6,7 @@ from heapq import heappop, heappush
 from time import process_time
 
 from gpupool.core.gpu import Allocation
-from gpupool.engine.cluster import Cluster
+from gpupool.engine.cluster import ClusterModel
 from gpupool.engine.decide import Placement, decide
 from gpupool.engine.packing import Packing
 from gpupool.replay.arrivals import Arrivals
@@ -26,7 +26,7 @@ class Decision:
 
 
 @dataclass(slots=True)
-class Record:
+class ReplayRecord:
     """What happened: a decision for each arrival, and how long all of them took."""
 
     decisions: list[Decision] = field(default_factory=list)
@@ -41,7 +41,7 @@ class Stage:
     """An empty cluster with the trace's nodes, and a policy that learns from what it sees."""
 
     def __init__(self, trace: Trace, policy: str) -> None:
-        self.cluster = Cluster()
+        self.cluster = ClusterModel()
         for node in trace.nodes:
             self.cluster.set_node(node)
         self.packing = Packing(policy)
@@ -81,8 +81,8 @@ class Stage:
         self.allocated_milli -= self._sizes.pop(uid)
 
 
-def replay(trace: Trace, arrivals: Arrivals, policy: str, progress: Progress) -> Record:
-    stage, record = Stage(trace, policy), Record()
+def replay(trace: Trace, arrivals: Arrivals, policy: str, progress: Progress) -> ReplayRecord:
+    stage, record = Stage(trace, policy), ReplayRecord()
     leaving: list[tuple[float, str]] = []
     sampled = max(1, len(arrivals.order) // _SAMPLES)
     for at, arrival in enumerate(arrivals.order):

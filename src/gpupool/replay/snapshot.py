@@ -12,7 +12,7 @@ from gpupool.contract.names import LABEL_NVIDIA_MEM, LABEL_NVIDIA_NAME, RESOURCE
 from gpupool.contract.nodes import node_of
 from gpupool.contract.pods import pod_request
 from gpupool.core.gpu import Card, GpuAsk, GpuMode, Inventory
-from gpupool.core.nodes import Node
+from gpupool.core.nodes import NodeInfo
 from gpupool.core.pods import PodRequest
 from gpupool.replay.trace import MILLI, Trace, TraceError, TracePod
 
@@ -45,7 +45,7 @@ def snapshot_of(found: Any, path: Path) -> Trace:
     return Trace(path.name, tuple(nodes), tuple(_pod(pod, units) for pod in pods))
 
 
-def _with_cards(node: Node) -> Node:
+def _with_cards(node: NodeInfo) -> NodeInfo:
     count = min(node.allocatable.get(RESOURCE_GPU, 0), _MOST_CARDS)
     if node.inventory or not count:
         return node
@@ -56,7 +56,7 @@ def _with_cards(node: Node) -> Node:
     return replace(node, inventory=Inventory(cards), gpu_mode=GpuMode.ANY)
 
 
-def _usual_units(nodes: list[Node]) -> int:
+def _usual_units(nodes: list[NodeInfo]) -> int:
     """Of the most frequent card: what shares are measured against."""
     units = [card.units for node in nodes if node.inventory for card in node.inventory.cards]
     return max(set(units), key=lambda size: (units.count(size), size)) if units else 1

@@ -16,7 +16,7 @@ from gpupool.replay.figures import (
     timed_figures,
     waiting_curve,
 )
-from gpupool.replay.run import Decision, Progress, Record, replay
+from gpupool.replay.run import Decision, Progress, ReplayRecord, replay
 from gpupool.replay.timed import replay_timed
 from gpupool.replay.trace import Trace
 
@@ -71,7 +71,7 @@ def _in_arrivals(
     arrivals = arrivals_for(trace, method, what.seed or 0)
     record = replay(trace, arrivals, what.policy, progress)
     curves = {"fragments": fragment_curve(label, trace, record)}
-    figures: Callable[[Trace, Arrivals, Record], Figures] = churn_figures
+    figures: Callable[[Trace, Arrivals, ReplayRecord], Figures] = churn_figures
     if method.name == "filling":
         figures = filling_figures
         curves["allocated"] = filling_curve(label, trace, arrivals, record)

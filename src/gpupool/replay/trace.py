@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from gpupool.contract.names import LABEL_NVIDIA_NAME
 from gpupool.core.gpu import Card, GpuAsk, Inventory
-from gpupool.core.nodes import Node
+from gpupool.core.nodes import NodeInfo
 from gpupool.core.pods import PodRequest
 from kubeclient.placement import NodeOperator, NodeRequirement, NodeTerm
 
@@ -28,7 +28,7 @@ class TracePod:
 @dataclass(frozen=True, slots=True)
 class Trace:
     name: str
-    nodes: tuple[Node, ...]
+    nodes: tuple[NodeInfo, ...]
     pods: tuple[TracePod, ...]
 
     @property
@@ -65,12 +65,12 @@ class Job:
     runs_s: int | None = None
 
 
-def node_of(machine: Machine) -> Node:
+def node_of(machine: Machine) -> NodeInfo:
     cards = tuple(
         Card(index, f"{machine.name}-{index}", machine.model, MILLI, unit_mib=1)
         for index in range(machine.cards)
     )
-    return Node(
+    return NodeInfo(
         machine.name,
         labels={LABEL_NVIDIA_NAME: machine.model},
         allocatable={

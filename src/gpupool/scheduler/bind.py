@@ -14,7 +14,7 @@ from collections.abc import Callable
 
 from gpupool.contract.allocation import allocation_annotations
 from gpupool.scheduler.cluster_state import ClusterState
-from gpupool.scheduler.ledger import Knowledge, Place
+from gpupool.scheduler.ledger import Assignment, Knowledge
 from gpupool.scheduler.metrics import Metrics, Result
 from gpupool.scheduler.pending import Pending
 from gpupool.scheduler.report import SCHEDULER_ERROR, Reports
@@ -50,37 +50,39 @@ class Binder:
         self._clock = clock
         self._may_act = may_act
 
-    async def bind(self, pod: Pending, place: Place, began_s: float) -> None:
+    async def bind(self, pod: Pending, assignment: Assignment, began_s: float) -> None:
         latest = self._state.pending.get(pod.uid, pod)
         try:
-            await self._ask(pod, place, latest.as_object)
+            await self._ask(pod, assignment, latest.as_object)
         except Conflict:  # somebody wrote to the pod, perhaps we ourselves, why it waited
-            await self.look(pod, place, began_s)
+            await self.look(pod, assignment, began_s)
         except KubeError as error:
-            self._not_bound(pod, place, began_s, error)
+            self._not_bound(pod, assignment, began_s, error)
         else:
-            self._bound(pod, place, began_s)
+            self._bound(pod, assignment, began_s)
 
-    async def _ask(self, pod: Pending, place: Place, seen: Obj) -> None:
+    async def _ask(self, pod: Pending, assignment: Assignment, seen: Obj) -> None:
         """For the pod as it was seen. Raises KubeError."""
         if not self._may_act():
             raise NotSent("another scheduler may have taken over")
-        annotations = allocation_annotations(place.allocation, now_ns=time.time_ns())
+        annotations = allocation_annotations(assignment.allocation, now_ns=time.time_ns())
         self._state.ledger.asked(pod.uid, self._clock())
-        await self._kube.bind(seen, place.node, annotations)
+        await self._kube.bind(seen, assignment.node, annotations)
 
-    def _bound(self, pod: Pending, place: Place, began_s: float) -> None:
+    def _bound(self, pod: Pending, assignment: Assignment, began_s: float) -> None:
         self._state.ledger.answered(pod.uid)
         self._state.queue.forget(pod.uid)
         now_s = self._clock()
         self._metrics.tried(Result.SCHEDULED, now_s - began_s)
         self._metrics.pod_seconds.observe(now_s - pod.seen_s)
-        self._reports.bound(pod, place.node)
+        self._reports.bound(pod, assignment.node)
 
-    def _not_bound(self, pod: Pending, place: Place, began_s: float, error: KubeError) -> None:
+    def _not_bound(
+        self, pod: Pending, assignment: Assignment, began_s: float, error: KubeError
+    ) -> None:
         if not is_certain(error):
             self._state.ledger.asked(pod.uid, self._clock())
-        elif place.knowledge is Knowledge.ASSUMED:  # nothing from before is on its way either
+        elif assignment.knowledge is Knowledge.ASSUMED:  # nothing from before is on its way either
             self._state.refused(pod.uid)
         if isinstance(error, Refused) and error.code not in _NOT_FOR_THE_USER:
             words = f"binding rejected: {error}"
@@ -93,7 +95,7 @@ class Binder:
         self._state.queue.back_off(pod.uid, self._clock())
         self._state.wake()
 
-    async def look(self, pod: Pending, place: Place, began_s: float) -> None:
+    async def look(self, pod: Pending, assignment: Assignment, began_s: float) -> None:
         """Nobody knows what became of a Binding: see, and ask again for the same."""
         try:
             found = await self._kube.get(PODS, pod.request.name, pod.request.namespace)
@@ -101,14 +103,14 @@ class Binder:
                 # The watch will say the same; what it says first counts.
                 self._state.queue.back_off(pod.uid, self._clock())
                 return
-            if place.asked_s and self._clock() - place.asked_s > _LATEST_S:
+            if assignment.asked_s and self._clock() - assignment.asked_s > _LATEST_S:
                 self._state.refused(pod.uid)
                 self._state.queue.back_off(pod.uid, self._clock())
                 return
-            await self._ask(pod, place, found)
+            await self._ask(pod, assignment, found)
         except NotFound:
             self._state.refused(pod.uid)
         except KubeError as error:
-            self._not_bound(pod, place, began_s, error)
+            self._not_bound(pod, assignment, began_s, error)
         else:
-            self._bound(pod, place, began_s)
+            self._bound(pod, assignment, began_s)

@@ -19,14 +19,14 @@ from gpupool.contract.volumes import Storage
 from gpupool.core.gpu import Allocation
 from gpupool.core.pods import DisruptionBudget, PodRequest
 from gpupool.core.quota import UnitsQuota
-from gpupool.engine.cluster import NO_GPUS, Cluster
+from gpupool.engine.cluster import NO_GPUS, ClusterModel
 from gpupool.engine.discrepancies import excesses_on
 from gpupool.engine.packing import Packing
 from gpupool.engine.policies.policy import Policy
-from gpupool.scheduler.claims import Claims
 from gpupool.scheduler.groups import Groups, group_of
 from gpupool.scheduler.ledger import Ledger
 from gpupool.scheduler.pending import Pending, is_done, pending_of, wants_node, with_storage
+from gpupool.scheduler.preemption_claims import PreemptionClaims
 from gpupool.scheduler.queue import Queue
 from gpupool.scheduler.resizing import Resizing
 from kubeclient.mirror import key_of
@@ -55,15 +55,15 @@ class ClusterState:
     ) -> None:
         """`changed`: called whenever there may be something to do."""
         self.packing = Packing(policy)
-        self.ledger = Ledger(Cluster())
+        self.ledger = Ledger(ClusterModel())
         self.queue = Queue()
         self.groups = Groups()
-        self.claims = Claims()
+        self.preemption_claims = PreemptionClaims()
         self.resizing = Resizing(changed)
-        self._claims: dict[tuple[str, str], Obj] = {}
+        self._volume_claims: dict[tuple[str, str], Obj] = {}
         self._volumes: dict[str, Obj] = {}
         self._classes: dict[str, Obj] = {}
-        self.storage = Storage(self._claims, self._volumes, self._classes)
+        self.storage = Storage(self._volume_claims, self._volumes, self._classes)
         self.budgets: dict[tuple[str, str], DisruptionBudget] = {}
         self.quotas: dict[tuple[str, str], UnitsQuota] = {}
         self.pending: dict[str, Pending] = {}
@@ -73,7 +73,7 @@ class ClusterState:
         self._clock = clock
 
     @property
-    def cluster(self) -> Cluster:
+    def cluster(self) -> ClusterModel:
         return self.ledger.cluster
 
     @property
@@ -113,8 +113,8 @@ class ClusterState:
         if found is not None:
             self.quotas[found.namespace, found.name] = found
 
-    def claim_changed(self, old: Obj | None, new: Obj | None) -> None:
-        _keep(self._claims, key_of, old, new)
+    def volume_claim_changed(self, old: Obj | None, new: Obj | None) -> None:
+        _keep(self._volume_claims, key_of, old, new)
         self._storage_changed()
 
     def volume_changed(self, old: Obj | None, new: Obj | None) -> None:
@@ -126,7 +126,7 @@ class ClusterState:
         self._storage_changed()
 
     def _storage_changed(self) -> None:
-        for pod in [pod for pod in self.pending.values() if pod.claiming]:
+        for pod in [pod for pod in self.pending.values() if pod.volume_inputs]:
             self._put(with_storage(pod, self.storage))
 
     def pod_changed(self, old: Obj | None, new: Obj | None) -> None:
@@ -147,7 +147,7 @@ class ClusterState:
     def _bound(self, pod: Obj) -> None:
         request, node = self._request_of_bound(pod), pod["spec"]["nodeName"]
         self.groups.put(request.uid, group_of(request.namespace, request.labels))
-        if request.uid not in self.pending and self.ledger.place(request.uid) is None:
+        if request.uid not in self.pending and self.ledger.assignment(request.uid) is None:
             self.packing.count(self.cluster, request)
         self._forget(request.uid)
         before, known = self.cluster.version, self.cluster.held(request.uid)
@@ -223,10 +223,10 @@ class ClusterState:
         self._forget(uid)
         self.resizing.gone(uid)
         self.groups.remove(uid)
-        claimant = self.claims.victim_gone(uid)
+        claimant = self.preemption_claims.victim_gone(uid)
         if claimant is not None:
-            if self.claims.is_complete(claimant):
-                self.drop_claim(claimant)
+            if self.preemption_claims.is_complete(claimant):
+                self.drop_preemption_claim(claimant)
         elif self.ledger.gone(uid):
             self.wake()
 
@@ -234,29 +234,29 @@ class ClusterState:
         """It waits no more."""
         self.queue.forget(uid)
         self.pending.pop(uid, None)
-        self.drop_claim(uid)
+        self.drop_preemption_claim(uid)
 
     # -- what the scheduler does -----------------------------------------------------------
 
     def assume(self, pod: Pending, node: str, allocation: Allocation) -> None:
         self.ledger.assume(pod.request, node, allocation)
         self.queue.placed(pod.uid)
-        self.drop_claim(pod.uid)
+        self.drop_preemption_claim(pod.uid)
         self.queue.wake_social()
 
     def hold(self, uid: str, allocation: Allocation) -> None:
         """Of a pod that was seen: its share is about to change."""
-        place = self.ledger.place(uid)
-        if place is not None and place.allocation != allocation:
+        assignment = self.ledger.assignment(uid)
+        if assignment is not None and assignment.allocation != allocation:
             self.ledger.resized(uid, allocation)
 
     def refused(self, uid: str) -> None:
         if self.ledger.refused(uid):
             self.wake()
 
-    def drop_claim(self, uid: str) -> None:
+    def drop_preemption_claim(self, uid: str) -> None:
         """What was kept for this pod is anyone's now; its own first, by its priority."""
-        for victim in self.claims.drop(uid):
+        for victim in self.preemption_claims.drop(uid):
             self.ledger.gone(victim)
             self.wake()
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
 from functools import partial
 
-from gpupool.engine.card_summary import card_summary
+from gpupool.engine.card_words import card_summary
 from gpupool.engine.decide import Placement, Unschedulable, decide, decide_on
 from gpupool.engine.gang import GangUnschedulable, decide_gang
 from gpupool.engine.node_state import Held
@@ -43,7 +43,7 @@ class Cycle:
     def try_pod(self, pod: Pending) -> list[Write]:
         """What is to be written because of it."""
         began_s = self.clock()
-        kept = self.state.ledger.place(pod.uid)
+        kept = self.state.ledger.assignment(pod.uid)
         if kept is not None:
             self.state.queue.placed(pod.uid)
             return [partial(self.binder.look, pod, kept, began_s)]
@@ -66,9 +66,9 @@ class Cycle:
     def _place(self, pod: Pending, placement: Placement, began_s: float) -> Write:
         self.metrics.decision_seconds.observe(self.clock() - began_s)
         self.state.assume(pod, placement.node, placement.allocation)
-        place = self.state.ledger.place(pod.uid)
-        assert place is not None
-        return partial(self.binder.bind, pod, place, began_s)
+        assignment = self.state.ledger.assignment(pod.uid)
+        assert assignment is not None
+        return partial(self.binder.bind, pod, assignment, began_s)
 
     def _tried_in_vain(self, began_s: float) -> None:
         now_s = self.clock()
@@ -82,7 +82,7 @@ class Cycle:
         if isinstance(room, Preemption):
             held = [self.state.cluster.held(uid) for uid in room.victims]
             victims = [each for each in held if each is not None]
-            self.state.claims.make(pod.uid, room.node, room.victims, self.clock())
+            self.state.preemption_claims.make(pod.uid, room.node, room.victims, self.clock())
             self.metrics.preemptions.inc()
             self.metrics.victims.observe(len(victims))
             self._park(pod, lambda: _message(no))
@@ -108,8 +108,8 @@ class Cycle:
 
     def _complete_claims(self, trying: Trial) -> bool:
         """As it will be when all victims have gone and those who claim their places have them."""
-        for uid, claim in self.state.claims.items():
-            for victim in claim.there | claim.kept:
+        for uid, claim in self.state.preemption_claims.items():
+            for victim in claim.remaining | claim.gone:
                 trying.release(victim)
             claimant = self.state.pending.get(uid)
             if claimant is None:
@@ -119,10 +119,10 @@ class Cycle:
             )
             if isinstance(found, Placement):
                 trying.hold(claimant.request, found.node, found.allocation)
-        return bool(self.state.claims)
+        return bool(self.state.preemption_claims)
 
     def _is_being_cleared(self, pod: Pending) -> bool:
-        if pod.uid in self.state.claims:
+        if pod.uid in self.state.preemption_claims:
             return True
         node = self.state.cluster.state(pod.nominated) if pod.nominated else None
         return node is not None and any(
@@ -161,7 +161,7 @@ class Cycle:
         except KubeError as error:
             words = f"preemption failed: {error}"
             self.reports.waits(pod, lambda: words, SCHEDULER_ERROR)
-            self.state.drop_claim(pod.uid)
+            self.state.drop_preemption_claim(pod.uid)
             self.state.wake()
 
     def _park(self, pod: Pending, why: Callable[[], str]) -> None:
@@ -189,7 +189,7 @@ class Cycle:
         found = [
             pending[uid]
             for uid in self.state.groups.members(group)
-            if uid in pending and ledger.place(uid) is None
+            if uid in pending and ledger.assignment(uid) is None
         ]
         return sorted(found, key=lambda pod: (pod.uid != first.uid, pod.created, pod.uid))
 

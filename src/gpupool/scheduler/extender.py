@@ -28,7 +28,7 @@ from gpupool.engine.decide import Placement, decide, decide_on
 from gpupool.engine.preempt import preempt_on
 from gpupool.engine.trial import trial
 from gpupool.scheduler.cluster_state import ClusterState
-from gpupool.scheduler.ledger import Knowledge, Place
+from gpupool.scheduler.ledger import Assignment, Knowledge
 from gpupool.scheduler.reservations import Reservations
 from kubeclient.client import Kube
 from kubeclient.errors import Conflict, KubeError, NotSent, is_certain
@@ -78,7 +78,7 @@ class Extender:
         """The best gets 10, the worst 0; the best is reserved."""
         pod = self._offer(args.pod).request
         found = self._candidates(pod, args.names)
-        if found and self.state.ledger.place(pod.uid) is None:
+        if found and self.state.ledger.assignment(pod.uid) is None:
             best = decide_on(self.state.cluster, pod, self.state.policy, (found.best(),))
             if isinstance(best, Placement):
                 self.reservations.make(pod, best.node, best.allocation, self._clock())
@@ -86,7 +86,7 @@ class Extender:
 
     def _candidates(self, pod: PodRequest, names: Sequence[str]) -> Candidates:
         cluster, policy = self.state.cluster, self.state.policy
-        kept = self.state.ledger.place(pod.uid)
+        kept = self.state.ledger.assignment(pod.uid)
         if kept is not None:  # its Binding got no answer: there, or nowhere yet
             where = cluster.indexes(names)
             (there,) = cluster.indexes((kept.node,))
@@ -135,15 +135,15 @@ class Extender:
 
     async def _bind(self, pod: _Offered, node: str) -> str:
         """Raises Conflict."""
-        place = self._place(pod.request, node)
-        if place is None:
+        assignment = self._assigned(pod.request, node)
+        if assignment is None:
             shown = f"{pod.request.namespace}/{pod.request.name}"
             return f"pod {shown} no longer fits on node {node}"
-        return await self._write(pod, place)
+        return await self._write(pod, assignment)
 
-    def _place(self, pod: PodRequest, node: str) -> Place | None:
+    def _assigned(self, pod: PodRequest, node: str) -> Assignment | None:
         ledger = self.state.ledger
-        kept = ledger.place(pod.uid)
+        kept = ledger.assignment(pod.uid)
         if kept is not None:
             return kept if kept.node == node else None
         self.reservations.end(pod.uid)
@@ -154,24 +154,24 @@ class Extender:
         if not isinstance(found, Placement):
             return None
         ledger.assume(pod, found.node, found.allocation)
-        return ledger.place(pod.uid)
+        return ledger.assignment(pod.uid)
 
-    async def _write(self, pod: _Offered, place: Place) -> str:
+    async def _write(self, pod: _Offered, assignment: Assignment) -> str:
         """The version was taken before the look at whether we lead: see `bind.py`."""
         uid, ledger = pod.request.uid, self.state.ledger
-        annotations = allocation_annotations(place.allocation, now_ns=time.time_ns())
+        annotations = allocation_annotations(assignment.allocation, now_ns=time.time_ns())
         try:
             if not self._may_act():
                 raise NotSent(_NOT_SURE)
             ledger.asked(uid, self._clock())
-            await self._kube.bind({"metadata": pod.metadata}, place.node, annotations)
+            await self._kube.bind({"metadata": pod.metadata}, assignment.node, annotations)
         except Conflict:
             raise
         except KubeError as error:
             if not is_certain(error):
                 ledger.asked(uid, self._clock())
                 return f"nobody knows what became of the Binding; ask again for the same: {error}"
-            if place.knowledge is Knowledge.ASSUMED:
+            if assignment.knowledge is Knowledge.ASSUMED:
                 self.state.refused(uid)
             return str(error)
         ledger.answered(uid)

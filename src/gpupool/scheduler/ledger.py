@@ -20,7 +20,7 @@ from enum import StrEnum
 
 from gpupool.core.gpu import Allocation
 from gpupool.core.pods import PodRequest
-from gpupool.engine.cluster import Cluster
+from gpupool.engine.cluster import ClusterModel
 
 
 class Knowledge(StrEnum):
@@ -30,7 +30,7 @@ class Knowledge(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class Assignment:
     node: str
     allocation: Allocation
     knowledge: Knowledge
@@ -38,41 +38,41 @@ class Place:
 
 
 class Ledger:
-    def __init__(self, cluster: Cluster) -> None:
+    def __init__(self, cluster: ClusterModel) -> None:
         self.cluster = cluster
-        self._places: dict[str, Place] = {}
+        self._assignments: dict[str, Assignment] = {}
         self._priorities: Counter[int] = Counter()
 
     def __len__(self) -> int:
-        return len(self._places)
+        return len(self._assignments)
 
-    def place(self, uid: str) -> Place | None:
-        return self._places.get(uid)
+    def assignment(self, uid: str) -> Assignment | None:
+        return self._assignments.get(uid)
 
     def lowest_priority(self) -> int | None:
         """Of all pods that hold something."""
         return min(self._priorities, default=None)
 
-    def places(self) -> Iterator[tuple[str, Place]]:
-        return iter(self._places.items())
+    def assignments(self) -> Iterator[tuple[str, Assignment]]:
+        return iter(self._assignments.items())
 
     def assume(self, pod: PodRequest, node: str, allocation: Allocation) -> None:
-        assert pod.uid not in self._places, f"{pod.name} has a place already"
-        self._hold(pod, Place(node, allocation, Knowledge.ASSUMED))
+        assert pod.uid not in self._assignments, f"{pod.name} is assigned already"
+        self._hold(pod, Assignment(node, allocation, Knowledge.ASSUMED))
 
     def seen(self, pod: PodRequest, node: str, allocation: Allocation) -> bool:
         """Whether it is news: held by nobody so far, or held elsewhere."""
-        known = self._places.get(pod.uid)
-        place = Place(node, allocation, Knowledge.SEEN)
-        self._hold(pod, place)
+        known = self._assignments.get(pod.uid)
+        assignment = Assignment(node, allocation, Knowledge.SEEN)
+        self._hold(pod, assignment)
         return known is None or (known.node, known.allocation) != (node, allocation)
 
     def resized(self, uid: str, allocation: Allocation) -> None:
         """Of a pod that was seen on its node: it holds so much from now on."""
-        known, held = self._places[uid], self.cluster.held(uid)
+        known, held = self._assignments[uid], self.cluster.held(uid)
         assert held is not None
         assert known.knowledge is Knowledge.SEEN
-        self._hold(held.pod, Place(known.node, allocation, Knowledge.SEEN))
+        self._hold(held.pod, Assignment(known.node, allocation, Knowledge.SEEN))
 
     def asked(self, uid: str, now_s: float) -> None:
         self._know(uid, Knowledge.UNANSWERED, now_s)
@@ -82,33 +82,36 @@ class Ledger:
 
     def is_settled(self) -> bool:
         """Whether nothing that was asked for may still happen."""
-        return not any(place.knowledge is Knowledge.UNANSWERED for place in self._places.values())
+        return not any(
+            assignment.knowledge is Knowledge.UNANSWERED
+            for assignment in self._assignments.values()
+        )
 
     def _know(self, uid: str, knowledge: Knowledge, asked_s: float = 0.0) -> None:
-        known = self._places.get(uid)
+        known = self._assignments.get(uid)
         if known is not None and known.knowledge is not Knowledge.SEEN:
-            self._places[uid] = Place(known.node, known.allocation, knowledge, asked_s)
+            self._assignments[uid] = Assignment(known.node, known.allocation, knowledge, asked_s)
 
     def refused(self, uid: str) -> bool:
         """Whether anything was given back. What was seen in the meantime stays."""
-        known = self._places.get(uid)
+        known = self._assignments.get(uid)
         if known is None or known.knowledge is Knowledge.SEEN:
             return False
         return self.gone(uid)
 
     def gone(self, uid: str) -> bool:
         """Whether anything was given back."""
-        if self._places.pop(uid, None) is None:
+        if self._assignments.pop(uid, None) is None:
             return False
         self._count(uid, -1)
         self.cluster.release(uid)
         return True
 
-    def _hold(self, pod: PodRequest, place: Place) -> None:
-        if pod.uid in self._places:
+    def _hold(self, pod: PodRequest, assignment: Assignment) -> None:
+        if pod.uid in self._assignments:
             self._count(pod.uid, -1)
-        self._places[pod.uid] = place
-        self.cluster.hold(pod, place.node, place.allocation)
+        self._assignments[pod.uid] = assignment
+        self.cluster.hold(pod, assignment.node, assignment.allocation)
         self._count(pod.uid, 1)
 
     def _count(self, uid: str, change: int) -> None:

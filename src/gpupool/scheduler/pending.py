@@ -14,7 +14,7 @@ _DONE = ("Succeeded", "Failed")
 
 
 @dataclass(frozen=True, slots=True)
-class Claiming:
+class VolumeInputs:
     """Of a pod with volume claims: what has to be looked at again when a claim changes."""
 
     pod: Obj  # its name and volumes
@@ -30,7 +30,7 @@ class Pending:
     scheduler: str  # the name by which the pod asked for us
     seen_s: float  # when it was first seen to wait, by our clock
     group: Group | None = None
-    claiming: Claiming | None = None
+    volume_inputs: VolumeInputs | None = None
     nominated: str = ""  # the node that was cleared for it
     why: str = ""  # what its condition PodScheduled says
     why_since: str = ""
@@ -51,7 +51,7 @@ class Pending:
         pod = self.request
         if self.group is not None:
             return self.group[:2]
-        if self.is_social or self.claiming or pod.different_card or self.nominated:
+        if self.is_social or self.volume_inputs or pod.different_card or self.nominated:
             return pod.uid
         labels = tuple(sorted(pod.labels.items()))
         return (shape_of(pod), pod.namespace, labels, pod.priority, pod.may_preempt)
@@ -88,12 +88,12 @@ def wants_node(pod: Obj, schedulers: Collection[str]) -> bool:
     )
 
 
-def _claiming(pod: Obj, request: PodRequest) -> Claiming | None:
+def _volume_inputs(pod: Obj, request: PodRequest) -> VolumeInputs | None:
     if not any(True for _ in claim_names(pod)):
         return None
     metadata = {"name": pod["metadata"]["name"]}
     volumes = {"metadata": metadata, "spec": {"volumes": pod["spec"]["volumes"]}}
-    return Claiming(volumes, request)
+    return VolumeInputs(volumes, request)
 
 
 def wish_of(pod: Obj, storage: Storage) -> PodRequest:
@@ -103,9 +103,9 @@ def wish_of(pod: Obj, storage: Storage) -> PodRequest:
 
 def with_storage(pod: Pending, storage: Storage) -> Pending:
     """With what its volumes mean for it now."""
-    if pod.claiming is None:
+    if pod.volume_inputs is None:
         return pod
-    request = with_volumes(pod.claiming.request, pod.claiming.pod, storage)
+    request = with_volumes(pod.volume_inputs.request, pod.volume_inputs.pod, storage)
     return replace(pod, request=request)
 
 
@@ -124,7 +124,7 @@ def pending_of(pod: Obj, seen_s: float) -> Pending:
         scheduler=pod["spec"].get("schedulerName") or "",
         seen_s=seen_s,
         group=group_of(metadata["namespace"], metadata.get("labels") or {}),
-        claiming=_claiming(pod, request),
+        volume_inputs=_volume_inputs(pod, request),
         nominated=status.get("nominatedNodeName") or "",
         why=said.get("message") or "",
         why_since=said.get("lastTransitionTime") or "",

@@ -11,14 +11,14 @@ from dataclasses import replace
 
 from gpupool.core.gpu import Allocation
 from gpupool.core.pods import PodRequest
-from gpupool.engine.cluster import Cluster
+from gpupool.engine.cluster import ClusterModel
 from gpupool.engine.trial import trial
 
 LONGEST_S = 5.0
 
 
 class Reservations:
-    def __init__(self, cluster: Cluster) -> None:
+    def __init__(self, cluster: ClusterModel) -> None:
         self._cluster = cluster
         self._until_s: dict[str, float] = {}  # uid -> when it ends; in the order of making
 

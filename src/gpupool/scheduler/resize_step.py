@@ -24,7 +24,7 @@ from gpupool.contract.resize import BadWish, ShrinkReport, wish_of
 from gpupool.core.gpu import Allocation, ContainerGpus
 from gpupool.core.quota import UnitsQuota
 from gpupool.core.resize import larger, shrinking
-from gpupool.engine.cluster import Cluster
+from gpupool.engine.cluster import ClusterModel
 from gpupool.engine.resize import NoResize, room_for, wanted_allocation, within_quotas
 from kubeclient.objects import Obj
 
@@ -85,14 +85,14 @@ def resizable_of(pod: Obj) -> Resizable | None:
     )
 
 
-def most(cluster: Cluster, pod: Resizable) -> Allocation:
+def most(cluster: ClusterModel, pod: Resizable) -> Allocation:
     """What the pod has if its wish, or the larger part of it, was granted a moment ago."""
     wanted = _wanted(cluster, pod)
     return larger(pod.allocation, wanted) if isinstance(wanted, Allocation) else pod.allocation
 
 
 def next_step(
-    cluster: Cluster,
+    cluster: ClusterModel,
     pod: Resizable,
     report: ShrinkReport | None,
     quotas: Iterable[UnitsQuota] = (),
@@ -120,7 +120,7 @@ def next_step(
     return _granted(pod, wanted, holds)
 
 
-def _wanted(cluster: Cluster, pod: Resizable) -> Allocation | NoResize:
+def _wanted(cluster: ClusterModel, pod: Resizable) -> Allocation | NoResize:
     held, state = cluster.held(pod.uid), cluster.state(pod.node)
     if held is None or state is None:
         return NoResize("its node is not there")

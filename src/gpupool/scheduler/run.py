@@ -59,7 +59,7 @@ class Scheduler:
         self.on_change: Callable[[], None] = lambda: None  # also told that there may be work
         self.state = ClusterState(settings.names, settings.policy, self._changed, settings.clock)
         speakers = settings.names | {SCHEDULER_NAME}  # somebody speaks of pods that have a node
-        events = {name: Recorder(kube, name, _now, self._writes.eased) for name in speakers}
+        events = {name: Recorder(kube, name, _now, self._writes.below_limit) for name in speakers}
         self._reports = Reports(kube, events, self.state.pending, clock=settings.clock, now=_now)
         binder = Binder(
             kube, self.state, self._reports, self.metrics, settings.clock, settings.may_act
@@ -97,7 +97,9 @@ class Scheduler:
             uid = self._next(now_s)
             if uid is None:
                 state = self.state
-                due_s = min(state.queue.due_s(), state.claims.due_s(), state.resizing.due_s())
+                due_s = min(
+                    state.queue.due_s(), state.preemption_claims.due_s(), state.resizing.due_s()
+                )
                 await self._sleep(due_s - now_s)
                 slice_s = self._clock()
                 continue
@@ -122,7 +124,8 @@ class Scheduler:
     def metrics_text(self) -> str:
         state = self.state
         unconfirmed = sum(
-            place.knowledge is not Knowledge.SEEN for _, place in state.ledger.places()
+            assignment.knowledge is not Knowledge.SEEN
+            for _, assignment in state.ledger.assignments()
         )
         sizes = {
             "nodes": len(state.cluster),
@@ -135,8 +138,8 @@ class Scheduler:
         for excess in self.state.take_excesses():
             self.metrics.other_writers.inc()
             self._reports.warn(excess.pod, "Overcommitted", excess.message)
-        for claimant in self.state.claims.overdue(now_s):
-            self.state.drop_claim(claimant)
+        for claimant in self.state.preemption_claims.overdue(now_s):
+            self.state.drop_preemption_claim(claimant)
         return self.state.queue.pop(now_s)
 
     def _changed(self) -> None:

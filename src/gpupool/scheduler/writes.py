@@ -12,11 +12,11 @@ Write = Callable[[], Coroutine[Any, Any, None]]
 
 
 class Writes:
-    """`eased`: set unless they queue up; then what matters less had better wait."""
+    """`below_limit`: set unless they queue up; then what matters less had better wait."""
 
     def __init__(self, at_a_time: int) -> None:
-        self.eased = asyncio.Event()
-        self.eased.set()
+        self.below_limit = asyncio.Event()
+        self.below_limit.set()
         self._at_a_time = at_a_time
         self._slots = asyncio.Semaphore(at_a_time)
         self._running: set[asyncio.Task[None]] = set()
@@ -24,7 +24,7 @@ class Writes:
     async def start(self, write: Write) -> None:
         """Returns when it has begun; waits while too many are at it."""
         if self._slots.locked():
-            self.eased.clear()
+            self.below_limit.clear()
         await self._slots.acquire()
         task = asyncio.create_task(write())
         self._running.add(task)
@@ -42,6 +42,6 @@ class Writes:
         self._running.discard(task)
         # Answers come in bunches; while more is to be written, not all come at once.
         if 8 * len(self._running) < self._at_a_time:
-            self.eased.set()
+            self.below_limit.set()
         if not task.cancelled() and task.exception() is not None:
             log.error("a write failed", exc_info=task.exception())

@@ -2,8 +2,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gpupool.core.gpu import Card, Inventory
-from gpupool.core.nodes import Node
-from gpupool.engine.cluster import Cluster
+from gpupool.core.nodes import NodeInfo
+from gpupool.engine.cluster import ClusterModel
 from gpupool.engine.decide import Placement, decide
 from gpupool.engine.policies import POLICIES
 from gpupool.engine.policies.mix import Demand, Mix
@@ -34,18 +34,18 @@ def mix(*asks: Ask, models: tuple[int, ...] = ()) -> Mix:
     return Mix(demands, (8, 8), (UNITS,))
 
 
-def cluster(**cards: int) -> Cluster:
-    made = Cluster()
+def cluster(**cards: int) -> ClusterModel:
+    made = ClusterModel()
     for at, (name, count) in enumerate(cards.items()):
         inventory = Inventory(
             tuple(Card(i, f"{name}-{i}", f"m{at}", UNITS, unit_mib=1) for i in range(count))
         )
         allocatable = {"cpu": 100, "memory": 100 * MIB, "pods": 99}
-        made.set_node(Node(name, allocatable=allocatable, inventory=inventory))
+        made.set_node(NodeInfo(name, allocatable=allocatable, inventory=inventory))
     return made
 
 
-def place(where: Cluster, ask: Ask, known: Mix) -> tuple[str, tuple[int, ...]]:
+def place(where: ClusterModel, ask: Ask, known: Mix) -> tuple[str, tuple[int, ...]]:
     uid = str(where.version)
     decision = decide(where, request(ask, uid), POLICIES["residue"](known))
     assert isinstance(decision, Placement)
@@ -77,11 +77,11 @@ def test_pods_that_run_anywhere_keep_off_models_that_others_need() -> None:
 
 
 def test_a_pod_without_much_gpu_stays_off_the_cpu_that_cards_need() -> None:
-    here = Cluster()
+    here = ClusterModel()
     for name, cpu in (("tight", 8), ("roomy", 64)):
         cards = tuple(Card(i, f"{name}-{i}", "m", UNITS, unit_mib=1) for i in range(2))
         allocatable = {"cpu": cpu, "memory": 100 * MIB, "pods": 99}
-        here.set_node(Node(name, allocatable=allocatable, inventory=Inventory(cards)))
+        here.set_node(NodeInfo(name, allocatable=allocatable, inventory=Inventory(cards)))
     known = mix(Ask(1, 0, 0, 4, 1))
     assert place(here, Ask(1, 5, 0, 5, 1), known)[0] == "roomy"
 
@@ -98,7 +98,7 @@ mixed = st.one_of(
 @given(here=mixed, pods=st.lists(asks, max_size=8), ask=asks)
 @settings(deadline=None, max_examples=60)
 def test_one_node_costs_what_it_costs_among_many(
-    here: tuple[Cluster, Mix], pods: list[Ask], ask: Ask
+    here: tuple[ClusterModel, Mix], pods: list[Ask], ask: Ask
 ) -> None:
     cluster, known = here
     policy = POLICIES["residue"](known)
@@ -119,13 +119,13 @@ def test_one_node_costs_what_it_costs_among_many(
 @given(cluster=clusters(SIZES), known=mixes(SIZES), ask=asks)
 @settings(deadline=None, max_examples=60)
 def test_what_a_node_costs_has_nothing_to_do_with_how_many_cards_others_have(
-    cluster: Cluster, known: Mix, ask: Ask
+    cluster: ClusterModel, known: Mix, ask: Ask
 ) -> None:
     policy = POLICIES["residue"](known)
     nodes = as_nodes(*(int(n) for n in nodes_of(cluster) if fits(cluster, ask, int(n))))
     before = policy.costs(cluster.columns, ask, nodes).tolist()
     many = Inventory(tuple(Card(i, f"many-{i}", "m", UNITS, unit_mib=1) for i in range(9)))
-    cluster.set_node(Node("many", inventory=many))
+    cluster.set_node(NodeInfo("many", inventory=many))
     assert policy.costs(cluster.columns, ask, nodes).tolist() == before
 
 
@@ -133,6 +133,6 @@ def test_a_card_that_is_larger_than_any_known_one_is_judged_too() -> None:
     here = cluster(a=2)
     large = Inventory((Card(0, "b-0", "m", 3 * UNITS, unit_mib=1),))
     allocatable = {"cpu": 100, "memory": 100 * MIB, "pods": 99}
-    here.set_node(Node("b", allocatable=allocatable, inventory=large))
+    here.set_node(NodeInfo("b", allocatable=allocatable, inventory=large))
     known = mix(HALF, MOST, WHOLE)
     assert {place(here, WHOLE, known)[0] for _ in range(3)} == {"a", "b"}

@@ -2,12 +2,12 @@
 
 import numpy as np
 
-from gpupool.engine.cluster import Cluster
+from gpupool.engine.cluster import ClusterModel
 from gpupool.engine.columns import Bools
 from gpupool.engine.policies.policy import Ints
 
 
-def by_domain(cluster: Cluster, key: str, counts: Ints, within: Bools | None = None) -> Ints:
+def by_domain(cluster: ClusterModel, key: str, counts: Ints, within: Bools | None = None) -> Ints:
     """Summed over each domain; the place is the number of the label's value, 0: no such label.
 
     `within`: only these nodes count.

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from gpupool.core.pods import PodRequest
-from gpupool.engine.cluster import Cluster
+from gpupool.engine.cluster import ClusterModel
 from gpupool.engine.columns import Bools
 from gpupool.engine.policies.policy import Ints
 
@@ -18,12 +18,12 @@ class Refused(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Filter:
-    passes: Callable[[PodRequest, Cluster, Ints], Bools]
+    passes: Callable[[PodRequest, ClusterModel, Ints], Bools]
     # Asked only about nodes that do not pass; a node may be refused for several reasons.
-    refusals: Callable[[PodRequest, Cluster, Ints], list[Refused]]
+    refusals: Callable[[PodRequest, ClusterModel, Ints], list[Refused]]
 
 
 def single_reason(
-    passes: Callable[[PodRequest, Cluster, Ints], Bools], reason: str, *, curable: bool
+    passes: Callable[[PodRequest, ClusterModel, Ints], Bools], reason: str, *, curable: bool
 ) -> Filter:
     return Filter(passes, lambda pod, cluster, nodes: [Refused(reason, nodes, curable)])

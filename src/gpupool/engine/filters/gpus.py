@@ -8,7 +8,7 @@ import numpy as np
 
 from gpupool.core.gpu import GpuAsk, GpuMode
 from gpupool.core.pods import PodRequest
-from gpupool.engine.cluster import Cluster
+from gpupool.engine.cluster import ClusterModel
 from gpupool.engine.columns import Bools, Columns
 from gpupool.engine.filters.filter import Filter, Refused
 from gpupool.engine.node_state import MODES
@@ -23,7 +23,7 @@ NO_COMPUTE = "Insufficient GPU compute in one device"
 _WHOLE, _SHARED = MODES.index(GpuMode.WHOLE), MODES.index(GpuMode.SHARED)
 
 
-def allows_mode(pod: PodRequest, cluster: Cluster, nodes: Ints) -> Bools:
+def allows_mode(pod: PodRequest, cluster: ClusterModel, nodes: Ints) -> Bools:
     """Whether the nodes give out cards in the way that is asked for at all."""
     mode = cluster.columns.mode[nodes]
     allowed = np.ones(len(nodes), dtype=np.bool_)
@@ -34,7 +34,7 @@ def allows_mode(pod: PodRequest, cluster: Cluster, nodes: Ints) -> Bools:
     return allowed
 
 
-def has_cards(pod: PodRequest, cluster: Cluster, nodes: Ints) -> Bools:
+def has_cards(pod: PodRequest, cluster: ClusterModel, nodes: Ints) -> Bools:
     fits: Bools = cluster.columns.whole_free[nodes] >= whole_cards(pod)
     for ask in pod.gpus:
         if ask.units:
@@ -57,13 +57,13 @@ def has_shares(ask: GpuAsk, columns: Columns, nodes: Ints) -> Bools:
     return np.asarray(cards.sum(axis=0) >= ask.cards)
 
 
-def passes(pod: PodRequest, cluster: Cluster, nodes: Ints) -> Bools:
+def passes(pod: PodRequest, cluster: ClusterModel, nodes: Ints) -> Bools:
     if not pod.gpus:
         return np.ones(len(nodes), dtype=np.bool_)
     return allows_mode(pod, cluster, nodes) & has_cards(pod, cluster, nodes)
 
 
-def refusals(pod: PodRequest, cluster: Cluster, nodes: Ints) -> list[Refused]:
+def refusals(pod: PodRequest, cluster: ClusterModel, nodes: Ints) -> list[Refused]:
     equipped = cluster.columns.has_cards[nodes]
     found = [Refused(NO_INVENTORY, nodes[~equipped], False)]
     nodes = nodes[equipped]
@@ -80,7 +80,7 @@ def refusals(pod: PodRequest, cluster: Cluster, nodes: Ints) -> list[Refused]:
     return [refused for refused in found if len(refused.nodes)]
 
 
-def _share_refusals(ask: GpuAsk, cluster: Cluster, nodes: Ints) -> list[Refused]:
+def _share_refusals(ask: GpuAsk, cluster: ClusterModel, nodes: Ints) -> list[Refused]:
     """Too little compute is only said where the memory would do."""
     roomy = (cluster.columns.card_free[:, nodes] >= ask.units).sum(axis=0) >= ask.cards
     fits = has_shares(ask, cluster.columns, nodes)

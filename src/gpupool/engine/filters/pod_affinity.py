@@ -3,7 +3,7 @@
 import numpy as np
 
 from gpupool.core.pods import PodRequest
-from gpupool.engine.cluster import Cluster
+from gpupool.engine.cluster import ClusterModel
 from gpupool.engine.columns import Bools
 from gpupool.engine.filters.domains import by_domain
 from gpupool.engine.filters.filter import Filter, Refused
@@ -15,7 +15,7 @@ TOO_NEAR = "node(s) didn't match pod anti-affinity rules"
 KEPT_OFF = "node(s) didn't satisfy existing pods anti-affinity rules"
 
 
-def near_enough(pod: PodRequest, cluster: Cluster, nodes: Ints) -> Bools:
+def near_enough(pod: PodRequest, cluster: ClusterModel, nodes: Ints) -> Bools:
     """A pod that meets all terms must be in the domain of each term. The first of a group whose
     pods ask for one another may go anywhere that has the labels."""
     allowed = np.ones(len(nodes), dtype=np.bool_)
@@ -36,7 +36,7 @@ def near_enough(pod: PodRequest, cluster: Cluster, nodes: Ints) -> Bools:
     return allowed & labelled
 
 
-def far_enough(pod: PodRequest, cluster: Cluster, nodes: Ints) -> Bools:
+def far_enough(pod: PodRequest, cluster: ClusterModel, nodes: Ints) -> Bools:
     allowed = np.ones(len(nodes), dtype=np.bool_)
     for term in pod.anti_affinity:
         counts = cluster.found(Finder((look_of(term),), terminating=True))
@@ -45,7 +45,7 @@ def far_enough(pod: PodRequest, cluster: Cluster, nodes: Ints) -> Bools:
     return allowed
 
 
-def welcome(pod: PodRequest, cluster: Cluster, nodes: Ints) -> Bools:
+def welcome(pod: PodRequest, cluster: ClusterModel, nodes: Ints) -> Bools:
     """No pod in the domain keeps such pods off."""
     allowed = np.ones(len(nodes), dtype=np.bool_)
     for carried, counts in cluster.index.carried_about(pod):
@@ -55,7 +55,7 @@ def welcome(pod: PodRequest, cluster: Cluster, nodes: Ints) -> Bools:
     return allowed
 
 
-def passes(pod: PodRequest, cluster: Cluster, nodes: Ints) -> Bools:
+def passes(pod: PodRequest, cluster: ClusterModel, nodes: Ints) -> Bools:
     return (
         near_enough(pod, cluster, nodes)
         & far_enough(pod, cluster, nodes)
@@ -63,7 +63,7 @@ def passes(pod: PodRequest, cluster: Cluster, nodes: Ints) -> Bools:
     )
 
 
-def refusals(pod: PodRequest, cluster: Cluster, nodes: Ints) -> list[Refused]:
+def refusals(pod: PodRequest, cluster: ClusterModel, nodes: Ints) -> list[Refused]:
     """The first of the three that refuses a node, in kube-scheduler's order."""
     found = []
     for rule, reason, curable in (

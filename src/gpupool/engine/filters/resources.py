@@ -3,7 +3,7 @@
 import numpy as np
 
 from gpupool.core.pods import PodRequest
-from gpupool.engine.cluster import Cluster
+from gpupool.engine.cluster import ClusterModel
 from gpupool.engine.columns import MOST, UNKNOWN, Bools, Columns
 from gpupool.engine.filters.filter import Filter, Refused
 from gpupool.engine.policies.policy import Ints
@@ -29,7 +29,7 @@ def needs_in(need: Ints) -> list[tuple[int, int]]:
     return [(row, amount) for row, amount in enumerate(need[:, 0].tolist()) if amount]
 
 
-def passes(pod: PodRequest, cluster: Cluster, nodes: Ints) -> Bools:
+def passes(pod: PodRequest, cluster: ClusterModel, nodes: Ints) -> Bools:
     return has_room(cluster.columns, need_of(pod, cluster.columns), nodes)
 
 
@@ -37,7 +37,7 @@ def has_room(columns: Columns, need: Ints, nodes: Ints) -> Bools:
     return np.asarray(np.logical_and.reduce(columns.free.take(nodes, axis=1) >= need))
 
 
-def refusals(pod: PodRequest, cluster: Cluster, nodes: Ints) -> list[Refused]:
+def refusals(pod: PodRequest, cluster: ClusterModel, nodes: Ints) -> list[Refused]:
     """A reason for each resource of which there is too little."""
     asked = wanted(pod)
     columns = cluster.columns

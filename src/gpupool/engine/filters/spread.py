@@ -3,7 +3,7 @@
 import numpy as np
 
 from gpupool.core.pods import PodRequest, Spread
-from gpupool.engine.cluster import Cluster
+from gpupool.engine.cluster import ClusterModel
 from gpupool.engine.columns import Bools
 from gpupool.engine.filters import node_affinity, taints
 from gpupool.engine.filters.domains import by_domain
@@ -21,7 +21,7 @@ def finder_of(pod: PodRequest, spread: Spread) -> Finder:
 
 
 def counted_nodes(
-    pod: PodRequest, cluster: Cluster, spread: Spread, spreads: tuple[Spread, ...]
+    pod: PodRequest, cluster: ClusterModel, spread: Spread, spreads: tuple[Spread, ...]
 ) -> Bools:
     """A mask of the nodes that make up the domains: all labels are there, and its policies hold."""
     counted = cluster.columns.present.copy()
@@ -35,7 +35,7 @@ def counted_nodes(
     return counted
 
 
-def passes(pod: PodRequest, cluster: Cluster, nodes: Ints) -> Bools:
+def passes(pod: PodRequest, cluster: ClusterModel, nodes: Ints) -> Bools:
     allowed = np.ones(len(nodes), dtype=np.bool_)
     required = tuple(spread for spread in pod.spreads if spread.required)
     for spread in required:
@@ -45,7 +45,7 @@ def passes(pod: PodRequest, cluster: Cluster, nodes: Ints) -> Bools:
 
 
 def _ahead(
-    pod: PodRequest, cluster: Cluster, spread: Spread, required: tuple[Spread, ...]
+    pod: PodRequest, cluster: ClusterModel, spread: Spread, required: tuple[Spread, ...]
 ) -> Bools:
     """The domains in which one more pod would be too many."""
     finder = finder_of(pod, spread)
@@ -60,7 +60,7 @@ def _ahead(
     return ahead
 
 
-def refusals(pod: PodRequest, cluster: Cluster, nodes: Ints) -> list[Refused]:
+def refusals(pod: PodRequest, cluster: ClusterModel, nodes: Ints) -> list[Refused]:
     labelled = np.ones(len(nodes), dtype=np.bool_)
     for spread in pod.spreads:
         if spread.required:

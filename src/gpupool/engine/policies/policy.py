@@ -9,6 +9,10 @@ from numpy.typing import NDArray
 
 Ints: TypeAlias = NDArray[np.signedinteger[Any]]
 WHOLE = 1000  # a card, in thousandths of it
+BULKS = 2**22  # `bulk_of` is below this
+_MOST_CARDS, _MOST_CPU, _MOST_MEMORY = 63, 255, 255
+_CPU_STEP = 2_000  # thousandths
+_MEMORY_STEP = 16 * 1024  # MiB
 
 
 class Ask(NamedTuple):
@@ -50,3 +54,10 @@ class Policy:
     cards: Callable[[CardColumns, Ask, int], tuple[int, ...]]
     # What `costs` says, of one node; None: nothing is faster than `costs`.
     cost: Callable[[CardColumns, Ask, int], int] | None = None
+
+
+def bulk_of(cards: int, cpu_milli: int, memory_mib: int) -> int:
+    """How large a machine is, as one number of 22 bits: by its cards, then CPU, then memory."""
+    cpu = min(cpu_milli // _CPU_STEP, _MOST_CPU)
+    memory = min(memory_mib // _MEMORY_STEP, _MOST_MEMORY)
+    return (min(cards, _MOST_CARDS) << 16) + (cpu << 8) + memory

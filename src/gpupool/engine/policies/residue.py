@@ -14,10 +14,9 @@ from functools import partial
 import numpy as np
 
 from gpupool.engine.policies.best_fit import left_over
-from gpupool.engine.policies.bulk import BULKS
 from gpupool.engine.policies.free_cards import fitting_cards, tightest_cards
 from gpupool.engine.policies.mix import Mix
-from gpupool.engine.policies.policy import WHOLE, Ask, CardColumns, Ints, Policy
+from gpupool.engine.policies.policy import BULKS, WHOLE, Ask, CardColumns, Ints, Policy
 from gpupool.engine.policies.residue_of_one import (
     Judge,
     cost_of_one,

@@ -9,8 +9,7 @@ from functools import lru_cache, partial
 from math import floor
 from typing import NamedTuple
 
-from gpupool.engine.policies.bulk import BULKS
-from gpupool.engine.policies.policy import WHOLE, Ask, CardColumns
+from gpupool.engine.policies.policy import BULKS, WHOLE, Ask, CardColumns
 from gpupool.engine.policies.residue_tables import (
     FINE,
     HALF,
