@@ -13,7 +13,7 @@ async def _turns() -> None:
         await asyncio.sleep(0)
 
 
-async def test_it_is_eased_until_writes_queue_up_and_again_when_few_are_left() -> None:
+async def test_below_limit_is_set_until_writes_queue_up_and_again_when_few_are_left() -> None:
     writes, done = Writes(16), asyncio.Semaphore(0)
 
     async def write() -> None:

@@ -57,13 +57,13 @@ async def look(kube: "Kube") -> "Seen":
     """Raises KubeError."""
     from gpupool.console.overview import Seen, Waiting
     from gpupool.scheduler.follow import read_cluster
-    from gpupool.scheduler.pending import wish_of
+    from gpupool.scheduler.pending import request_with_volumes
     from kubeclient.resources import PODS
 
     state = await read_cluster(kube)
     homeless = await kube.list(PODS, query={"fieldSelector": "spec.nodeName="})
     waiting = [
-        Waiting(wish_of(pod, state.storage), pod["metadata"]["creationTimestamp"])
+        Waiting(request_with_volumes(pod, state.storage), pod["metadata"]["creationTimestamp"])
         for pod in homeless.items
         if "deletionTimestamp" not in pod["metadata"]
     ]

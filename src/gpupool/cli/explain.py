@@ -41,7 +41,7 @@ def command(pod: str | None, namespace: str, file: Path | None, policy: str, **w
     async def ask(kube: "Kube") -> str:
         from gpupool.scheduler.answers import outlook_words, placed_words
         from gpupool.scheduler.follow import read_cluster
-        from gpupool.scheduler.pending import wish_of
+        from gpupool.scheduler.pending import request_with_volumes
         from kubeclient.resources import PODS
 
         found = wanted or await kube.get(PODS, pod or "", namespace)
@@ -53,7 +53,7 @@ def command(pod: str | None, namespace: str, file: Path | None, policy: str, **w
             return placed_words(shown, place.node, place.allocation)
         if (found.get("status") or {}).get("phase") in ("Succeeded", "Failed"):
             return f"{shown} has ended: {found['status']['phase']}.\n"
-        request = wish_of(found, state.storage)
+        request = request_with_volumes(found, state.storage)
         return outlook_words(state, shown, request)
 
     click.echo(ask_cluster(ask, **where), nl=False)

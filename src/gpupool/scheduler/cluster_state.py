@@ -1,7 +1,8 @@
-"""ClusterState: what the API says of nodes and pods, turned into holds and queue entries.
+"""ClusterState: turns nodes and pods of the API into holds of the ledger and entries of the queue.
 
-The handlers are called by mirrors, in the order of the server's versions, and never wait. They
-may be told the same thing twice.
+The handlers (`..._changed`) are called by mirrors in the order of resourceVersions. They never
+await, so that a decision sees either all of a change or nothing of it. They are idempotent: after
+a relist a mirror may report the same object twice.
 """
 
 import logging
@@ -39,7 +40,7 @@ K = TypeVar("K")
 
 @dataclass(frozen=True, slots=True)
 class OtherWriter:
-    """A pod that somebody else put where there was no room for it."""
+    """A pod that another scheduler bound to a node without room for it."""
 
     pod: Obj
     message: str
@@ -53,7 +54,7 @@ class ClusterState:
         changed: Callable[[], None],
         clock: Callable[[], float],
     ) -> None:
-        """`changed`: called whenever there may be something to do."""
+        """`changed`: called whenever there may be something to schedule."""
         self.packing = Packing(policy)
         self.ledger = Ledger(ClusterModel())
         self.queue = Queue()
@@ -78,10 +79,10 @@ class ClusterState:
 
     @property
     def policy(self) -> Policy:
-        """The one in force: it learns from the pods that come."""
+        """The current policy. It is replaced as the mix of pods changes (`Packing`)."""
         return self.packing.policy
 
-    # -- what the API says -----------------------------------------------------------------
+    # -- changes in the API ----------------------------------------------------------------
 
     def node_changed(self, old: Obj | None, new: Obj | None) -> None:
         before = self.cluster.version
@@ -141,7 +142,7 @@ class ClusterState:
             self._bound(new)
         elif wants_node(new, self._schedulers):
             self._waits(new)
-        else:  # it is being deleted, or not ours any more
+        else:  # it is being deleted, or has another schedulerName now
             self._forget(uid)
 
     def _bound(self, pod: Obj) -> None:
@@ -166,7 +167,11 @@ class ClusterState:
             self._changed()
 
     def _request_of_bound(self, pod: Obj) -> PodRequest:
-        """Without the node, which is no wish any more; known already if it was ours to place."""
+        """The request of a bound pod, without its node name, which filters take for a constraint.
+
+        Parsing is expensive. Where this scheduler placed the pod and its spec is the same (by
+        generation and labels), the request that is known already is used.
+        """
         metadata = pod["metadata"]
         known = self.pending.get(metadata["uid"])
         if (
@@ -180,7 +185,7 @@ class ClusterState:
         return replace(pod_request(pod), node_name="")
 
     def _check(self, pod: Obj, node: str) -> None:
-        """Of a pod that is news to us: does all that is held fit on its node?"""
+        """Report a pod that another scheduler bound to a node that had no room for it."""
         state = self.cluster.state(node)
         over = excesses_on(state) if state is not None else []
         if over:
@@ -189,7 +194,7 @@ class ClusterState:
             self._other_writers.append(OtherWriter(pod, message))
 
     def take_excesses(self) -> list[OtherWriter]:
-        """What has come up since the last call."""
+        """Those found since the last call."""
         taken, self._other_writers = self._other_writers, []
         return taken
 
@@ -231,12 +236,12 @@ class ClusterState:
             self.wake()
 
     def _forget(self, uid: str) -> None:
-        """It waits no more."""
+        """The pod is not pending any more."""
         self.queue.forget(uid)
         self.pending.pop(uid, None)
         self.drop_preemption_claim(uid)
 
-    # -- what the scheduler does -----------------------------------------------------------
+    # -- decisions of the scheduler --------------------------------------------------------
 
     def assume(self, pod: Pending, node: str, allocation: Allocation) -> None:
         self.ledger.assume(pod.request, node, allocation)
@@ -245,7 +250,7 @@ class ClusterState:
         self.queue.wake_social()
 
     def hold(self, uid: str, allocation: Allocation) -> None:
-        """Of a pod that was seen: its share is about to change."""
+        """The share of a bound pod is about to change: hold the new allocation."""
         assignment = self.ledger.assignment(uid)
         if assignment is not None and assignment.allocation != allocation:
             self.ledger.resized(uid, allocation)
@@ -255,7 +260,7 @@ class ClusterState:
             self.wake()
 
     def drop_preemption_claim(self, uid: str) -> None:
-        """What was kept for this pod is anyone's now; its own first, by its priority."""
+        """Release the room that was kept for this pod. Its priority lets it be tried first."""
         for victim in self.preemption_claims.drop(uid):
             self.ledger.gone(victim)
             self.wake()
@@ -277,7 +282,7 @@ def _keep(kept: dict[K, Obj], key: Callable[[Obj], K], old: Obj | None, new: Obj
 
 
 def _allocation(pod: Obj, request: PodRequest) -> Allocation:
-    """What the pod says it was given. One that says nothing, or nonsense, holds no card."""
+    """From the pod's annotation. Without it, or if it cannot be parsed, the pod holds no card."""
     text = (pod["metadata"].get("annotations") or {}).get(ANNOTATION_ALLOCATION)
     if not text:
         return NO_GPUS
@@ -285,7 +290,7 @@ def _allocation(pod: Obj, request: PodRequest) -> Allocation:
         return allocation_of(text)
     except BadAllocation as error:
         log.warning(
-            "allocation not understood",
+            "allocation annotation cannot be parsed",
             extra={"pod": f"{request.namespace}/{request.name}", "error": str(error)},
         )
         return NO_GPUS

@@ -1,6 +1,8 @@
-"""Cycle: one pod at a time, from the queue to a place, or to the words why it has none.
+"""Cycle: tries one pod from the queue: a node is assigned, others are preempted, or it is parked.
 
-Everything here happens between two awaits; what goes to the API goes through `Writes`.
+Nothing here awaits, except `_clear`, which is run as a write. So no handler of a watch runs between
+a decision and `assume`, and the decision is always made from the current state. Writes to the API
+are returned, and the caller runs them (`Writes`).
 """
 
 from collections.abc import Callable, Hashable
@@ -25,7 +27,7 @@ from kubeclient.errors import KubeError
 
 _RECENT_S = 1.0
 _MOST_WORDS = 1024
-GROUP_PATIENCE_S = 600.0  # then its pods say for how long it has waited
+GROUP_PATIENCE_S = 600.0  # after this time the message says for how long the group has waited
 BEING_CLEARED = "not eligible due to a terminating pod on the nominated node."
 
 
@@ -37,14 +39,14 @@ class Cycle:
     reports: Reports
     metrics: Metrics
     clock: Callable[[], float]
-    # By shape: at which version of the cluster, when, and what was said.
+    # Cache of messages by shape: version of the cluster, time, message.
     words: dict[Hashable, tuple[int, float, str]] = field(default_factory=dict)
 
     def try_pod(self, pod: Pending) -> list[Write]:
-        """What is to be written because of it."""
+        """Try one pod. Returns the writes that follow from the decision."""
         began_s = self.clock()
         kept = self.state.ledger.assignment(pod.uid)
-        if kept is not None:
+        if kept is not None:  # the result of its Binding is unknown: the same node again
             self.state.queue.placed(pod.uid)
             return [partial(self.binder.look, pod, kept, began_s)]
         if pod.group is not None:
@@ -52,7 +54,7 @@ class Cycle:
         decision = self._decide(pod)
         if isinstance(decision, Placement):
             return [self._place(pod, decision, began_s)]
-        self._tried_in_vain(began_s)
+        self._failed(began_s)
         return self._make_room(pod, decision)
 
     def _decide(self, pod: Pending) -> Placement | Unschedulable:
@@ -70,7 +72,7 @@ class Cycle:
         assert assignment is not None
         return partial(self.binder.bind, pod, assignment, began_s)
 
-    def _tried_in_vain(self, began_s: float) -> None:
+    def _failed(self, began_s: float) -> None:
         now_s = self.clock()
         self.metrics.decision_seconds.observe(now_s - began_s)
         self.metrics.tried(Result.UNSCHEDULABLE, now_s - began_s)
@@ -91,7 +93,7 @@ class Cycle:
         return []
 
     def _room(self, pod: Pending) -> Preemption | None:
-        """Not asked for by a pod to which nobody would have to give way: most are."""
+        """None: no preemption. A quick check first, because most pods cannot preempt anybody."""
         lowest = self.state.ledger.lowest_priority()
         if lowest is None or pod.request.priority <= lowest or self._is_being_cleared(pod):
             return None
@@ -99,7 +101,7 @@ class Cycle:
         return found if isinstance(found, Preemption) else None
 
     def _preempt(self, pod: Pending) -> Preemption | NoPreemption | None:
-        """None: there will be room without that, from what others are already made to leave."""
+        """None: preemptions that are under way will leave enough room for this pod as well."""
         budgets = tuple(self.state.budgets.values())
         with trial(self.state.cluster) as trying:
             if self._complete_claims(trying) and isinstance(self._decide(pod), Placement):
@@ -107,7 +109,10 @@ class Cycle:
             return preempt(self.state.cluster, pod.request, self.state.policy, budgets)
 
     def _complete_claims(self, trying: Trial) -> bool:
-        """As it will be when all victims have gone and those who claim their places have them."""
+        """In the trial: all victims have gone, and the pods that preempted them are placed.
+
+        Returns whether there are any claims.
+        """
         for uid, claim in self.state.preemption_claims.items():
             for victim in claim.remaining | claim.gone:
                 trying.release(victim)
@@ -131,7 +136,9 @@ class Cycle:
         )
 
     def _recent_words(self, pod: Pending, no: Unschedulable) -> str:
-        """On a large cluster words take longer than decisions, and thousands may wait alike."""
+        """The message, from a cache by shape: thousands of pending pods may share one message,
+        and on a large cluster making it takes longer than a decision.
+        """
         version, now_s = self.state.cluster.version, self.clock()
         known = self.words.get(pod.shape)
         if known is not None and (known[0] == version or now_s - known[1] < _RECENT_S):
@@ -171,7 +178,7 @@ class Cycle:
     # -- groups ----------------------------------------------------------------------------
 
     def _try_group(self, group: Group, pod: Pending, began_s: float) -> list[Write]:
-        """All members that wait, or as many as the group needs; else none of them."""
+        """Place all pending members, or as many as the group needs, or none of them."""
         waiting = self._waiting(group, pod)
         members = len(self.state.groups.members(group))
         placed = members - len(waiting)
@@ -184,7 +191,7 @@ class Cycle:
         return self._place_group(group, waiting, needed, began_s)
 
     def _waiting(self, group: Group, first: Pending) -> list[Pending]:
-        """The one whose turn it is, which must not be left out, then in the order of coming."""
+        """Pending members: first the popped one, which must not be left out, then by age."""
         ledger, pending = self.state.ledger, self.state.pending
         found = [
             pending[uid]
@@ -194,11 +201,11 @@ class Cycle:
         return sorted(found, key=lambda pod: (pod.uid != first.uid, pod.created, pod.uid))
 
     def _try_late_member(self, pod: Pending, began_s: float) -> list[Write]:
-        """The group is complete without it."""
+        """A member beyond the minimum: it is scheduled like a pod without a group."""
         decision = self._decide(pod)
         if isinstance(decision, Placement):
             return [self._place(pod, decision, began_s)]
-        self._tried_in_vain(began_s)
+        self._failed(began_s)
         return self._make_room(pod, decision)
 
     def _place_group(
@@ -224,7 +231,7 @@ class Cycle:
         return decide_gang(self.state.cluster, requests, self.state.policy)
 
     def _park_group(self, waiting: list[Pending], words: str, began_s: float) -> list[Write]:
-        self._tried_in_vain(began_s)
+        self._failed(began_s)
         waited_s = began_s - min(pod.seen_s for pod in waiting)
         if waited_s > GROUP_PATIENCE_S:
             words = f"{words} It has waited for {waited_s / 60:.0f} minutes."
@@ -234,7 +241,7 @@ class Cycle:
 
 
 def _message(no: Unschedulable) -> str:
-    """Nothing to say if it fits by now: the words are found late, and it will be tried soon."""
+    """Empty if some node fits by now: messages are made late, and the pod will be tried soon."""
     message = no.message
     return "" if message.endswith("available: .") else message
 

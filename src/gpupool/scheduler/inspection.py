@@ -6,7 +6,7 @@ from kubeclient.objects import Obj
 
 
 def inspection(cluster: ClusterModel, node: str = "") -> Obj:
-    """Of all nodes with cards, or of one."""
+    """For all nodes with cards, or for `node`."""
     states = (cluster.at(int(index)) for index in cluster.all_nodes())
     return {
         "nodes": [

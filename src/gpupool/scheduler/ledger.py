@@ -1,16 +1,28 @@
-"""Ledger: who holds what of the cluster, and how we know.
+"""Ledger: which pod holds which node and cards, and how we know it.
 
-    assume    a decision was made; nobody else gets it from now on
-    seen      the API shows the pod on its node: so it is, whatever we thought
-    refused   the API server said no: given back
-    asked     the API server is being asked: it may have happened from now on, and is kept until
-              there is an answer, the API shows it, or somebody has looked
-    answered  the API server said yes
-    resized   a running pod is to have another share: held before the API is asked for it
-    gone      the pod has ended, or is not there any more: given back
+    assume    a decision was made: the node and cards are taken from now on
+    asked     the Binding is being sent: it may happen from now on, whatever the answer says
+    answered  the API server accepted the Binding
+    refused   the API server certainly refused it: released
+    seen      the watch shows the pod on its node: that is the truth, and replaces all of the above
+    resized   a running pod is about to get another share: held before the write is sent
+    gone      the pod has ended or was deleted: released
 
-Everything in it comes from the API or is on its way there, so a new ledger that has seen all pods
-and nodes is the same as an old one. Terminating pods hold their share until they are gone.
+Why this never overcommits a card, as long as one scheduler decides:
+
+- Decisions are made one after the other, and `assume` takes the cards before the next decision.
+  There is no await between decision and `assume`.
+- Whatever may have happened at the API server is held. An assignment is released only when it
+  certainly did not happen (`refused`) or is certainly over (`gone`). In doubt it stays held; the
+  price is capacity that is idle for a while, never a card that is given out twice.
+- What the watch shows wins over what we assumed, even if it is more than a node has: another
+  writer did it, and a hold is a fact.
+
+Two schedulers at a time are excluded by the Lease and the fencing of Bindings (`bind.py`).
+
+Everything here comes from the API or is on its way there. So the ledger of a new leader, once it
+has seen all nodes and pods, equals that of the old one. Terminating pods hold their share until
+they are gone: their processes still use it.
 """
 
 from collections import Counter
@@ -24,17 +36,19 @@ from gpupool.engine.cluster import ClusterModel
 
 
 class Knowledge(StrEnum):
-    ASSUMED = "assumed"
-    UNANSWERED = "unanswered"
-    SEEN = "seen"
+    ASSUMED = "assumed"  # decided; nothing is in flight, or the API server has accepted it
+    UNANSWERED = "unanswered"  # a Binding is in flight, or its answer was lost
+    SEEN = "seen"  # the watch shows the pod on its node
 
 
 @dataclass(frozen=True, slots=True)
 class Assignment:
+    """A pod's node and cards."""
+
     node: str
     allocation: Allocation
     knowledge: Knowledge
-    asked_s: float = 0.0  # UNANSWERED: when the API server was asked, or gave no answer
+    asked_s: float = 0.0  # UNANSWERED: when the Binding was sent, or its answer was lost
 
 
 class Ledger:
@@ -50,7 +64,7 @@ class Ledger:
         return self._assignments.get(uid)
 
     def lowest_priority(self) -> int | None:
-        """Of all pods that hold something."""
+        """Among all pods that hold something: no pod of this priority or lower can preempt."""
         return min(self._priorities, default=None)
 
     def assignments(self) -> Iterator[tuple[str, Assignment]]:
@@ -61,14 +75,14 @@ class Ledger:
         self._hold(pod, Assignment(node, allocation, Knowledge.ASSUMED))
 
     def seen(self, pod: PodRequest, node: str, allocation: Allocation) -> bool:
-        """Whether it is news: held by nobody so far, or held elsewhere."""
+        """Whether this is news: the pod was not held so far, or held on another node or cards."""
         known = self._assignments.get(pod.uid)
         assignment = Assignment(node, allocation, Knowledge.SEEN)
         self._hold(pod, assignment)
         return known is None or (known.node, known.allocation) != (node, allocation)
 
     def resized(self, uid: str, allocation: Allocation) -> None:
-        """Of a pod that was seen on its node: it holds so much from now on."""
+        """A pod that was seen on its node holds this allocation from now on."""
         known, held = self._assignments[uid], self.cluster.held(uid)
         assert held is not None
         assert known.knowledge is Knowledge.SEEN
@@ -81,7 +95,7 @@ class Ledger:
         self._know(uid, Knowledge.ASSUMED)
 
     def is_settled(self) -> bool:
-        """Whether nothing that was asked for may still happen."""
+        """Whether no Binding of unknown result exists. Then the Lease can be given up."""
         return not any(
             assignment.knowledge is Knowledge.UNANSWERED
             for assignment in self._assignments.values()
@@ -93,14 +107,14 @@ class Ledger:
             self._assignments[uid] = Assignment(known.node, known.allocation, knowledge, asked_s)
 
     def refused(self, uid: str) -> bool:
-        """Whether anything was given back. What was seen in the meantime stays."""
+        """Whether anything was released. A pod that the watch has shown meanwhile stays held."""
         known = self._assignments.get(uid)
         if known is None or known.knowledge is Knowledge.SEEN:
             return False
         return self.gone(uid)
 
     def gone(self, uid: str) -> bool:
-        """Whether anything was given back."""
+        """Whether anything was released."""
         if self._assignments.pop(uid, None) is None:
             return False
         self._count(uid, -1)

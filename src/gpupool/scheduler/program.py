@@ -1,4 +1,4 @@
-"""The scheduler as a process of its own: one of several works, all answer for their health."""
+"""The scheduler as a process: one replica leads, all replicas serve health and metrics."""
 
 import contextlib
 from collections.abc import Callable
@@ -16,20 +16,20 @@ from kubeclient.lease import Candidacy
 class ProgramSettings:
     policy: str  # by its name in POLICIES
     candidacy: Candidacy
-    health: Address | None = None  # None: nobody asks
+    health: Address | None = None  # None: not served
 
 
 async def run_scheduler(
     kube: Kube, settings: ProgramSettings, ready: Callable[[int], None] = lambda _port: None
 ) -> None:
-    """Until cancelled. `ready` gets the port for health and metrics."""
+    """Until cancelled. `ready` is called with the port for health and metrics."""
     elected = Elected(kube, settings.policy, settings.candidacy)
 
     def metrics() -> str:
         return elected.current.metrics_text() if elected.current else ""
 
     def is_ready() -> bool:
-        # One that waits for its turn is ready for it.
+        # A standby is ready too: it can take over.
         return elected.current is None or elected.current.is_synced
 
     async with contextlib.AsyncExitStack() as stack:
