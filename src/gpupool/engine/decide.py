@@ -1,10 +1,10 @@
-"""decide: a node and cards for a pod, or why there is none. Pure: it changes nothing that counts.
+"""decide: a node and cards for a pod, or why there is none. Changes nothing but caches.
 
     decide(cluster, pod, policy)              any node
-    decide_on(cluster, pod, policy, names)    one of these
-    feasible(cluster, pod, policy, nodes)     all of these that would do; `candidates.py` asks
+    decide_on(cluster, pod, policy, names)    one of these nodes
+    feasible(cluster, pod, policy, nodes)     all of these nodes that fit, for `candidates.py`
 
-The caller holds what was decided (`ClusterModel.hold`) before the next decision.
+The caller must hold the decision (`ClusterModel.hold`) before it asks for the next one.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -39,7 +39,7 @@ class Placement(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Unschedulable:
-    """The words are made when they are asked for, from the cluster as it is then."""
+    """The message is made when it is read, from the state of the cluster at that time."""
 
     cluster: ClusterModel
     pod: PodRequest
@@ -53,7 +53,7 @@ def decide(cluster: ClusterModel, pod: PodRequest, policy: Policy) -> Placement 
     if pod.unsupported or pod.waits_for:
         return Unschedulable(cluster, pod)
     verdict = verdict_of(cluster, pod, policy_for(pod, policy))
-    if looks_elsewhere(cluster, pod, verdict):
+    if depends_on_other_pods(cluster, pod, verdict):
         nodes = _passing(cluster, pod, verdict, cluster.all_nodes())
         return _first_that_works(cluster, pod, verdict, _ranked(cluster, pod, verdict, nodes))
     costs = verdict.costs
@@ -65,7 +65,9 @@ def decide(cluster: ClusterModel, pod: PodRequest, policy: Policy) -> Placement 
         allocation = allocation_on(cluster, pod, state, verdict.policy, verdict.ask)
         if allocation is not None:
             return Placement(state.node.name, allocation)
-        costs[node] = NEVER  # until something changes there
+        # The filters let the node pass, but no set of cards fits all containers. Remember that in
+        # the cache until the node changes, or every decision would search it again.
+        costs[node] = NEVER
 
 
 def decide_on(
@@ -79,7 +81,7 @@ def decide_on(
 
 
 def feasible(cluster: ClusterModel, pod: PodRequest, policy: Policy, nodes: Ints) -> Ints:
-    """Nodes are given and found by their indexes; best first."""
+    """The indexes of those `nodes` that fit, best first."""
     if pod.unsupported or pod.waits_for:
         return nodes[:0]
     verdict = verdict_of(cluster, pod, policy_for(pod, policy))
@@ -93,18 +95,18 @@ def feasible(cluster: ClusterModel, pod: PodRequest, policy: Policy, nodes: Ints
 
 
 def in_order(indexes: Ints) -> Ints:
-    """Each once; without -1, which stands for nodes that are not known."""
+    """Sorted, each index once, without -1 (unknown node)."""
     there = np.zeros(int(indexes.max(initial=-1)) + 2, dtype=np.bool_)
     there[indexes] = True
     return np.flatnonzero(there[:-1])
 
 
 def policy_for(pod: PodRequest, policy: Policy) -> Policy:
-    """What the pod itself asks for goes before what the cluster is run with."""
+    """The card placement that the pod asks for goes before the policy of the cluster."""
     return _BY_PLACEMENT[pod.card_placement] if pod.card_placement and pod.gpus else policy
 
 
-def looks_elsewhere(cluster: ClusterModel, pod: PodRequest, verdict: ShapeVerdict) -> bool:
+def depends_on_other_pods(cluster: ClusterModel, pod: PodRequest, verdict: ShapeVerdict) -> bool:
     """Whether the decision depends on more than each node's own room."""
     return (
         verdict.has_soft_taints
@@ -127,7 +129,7 @@ def _ranked(
         return
     liked = preferences(pod, cluster, nodes)
     most = nodes[liked == liked.max()]
-    yield int(most[verdict.costs[most].argmin()])  # nearly always the answer: no need to sort
+    yield int(most[verdict.costs[most].argmin()])  # nearly always fits: sort only if not
     yield from (int(node) for node in _sorted(verdict, nodes, liked)[1:])
 
 

@@ -1,6 +1,6 @@
-"""What is held and cannot be: on nodes and cards that are not there, or more than there is.
+"""Holds that cannot be right: on nodes or cards that do not exist, or more than a node has.
 
-Another scheduler may have done it, or a node shrank. Nothing is taken away from anyone here.
+Another scheduler may have done it, or a node lost capacity. This only reports; it releases nothing.
 """
 
 from collections.abc import Iterator
@@ -13,7 +13,7 @@ from gpupool.engine.node_state import Held, NodeState
 
 @dataclass(frozen=True, slots=True)
 class Stray:
-    """Held of something that is not there."""
+    """A hold on a node or card that does not exist."""
 
     uid: str
     pod: str  # namespace/name

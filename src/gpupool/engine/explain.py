@@ -1,6 +1,6 @@
-"""Why a pod fits nowhere: in one sentence as kube-scheduler says it, and by node and by card.
+"""Why a pod fits nowhere: one sentence in the form of kube-scheduler, and reasons by node and card.
 
-Made only when somebody asks.
+Expensive, so it is computed only when somebody reads it.
 """
 
 from collections import Counter
@@ -36,7 +36,7 @@ class NodeReasons:
 
 @dataclass(frozen=True, slots=True)
 class NodeList:
-    """All nodes in their order. Of thousands people read a few: only those are put in words."""
+    """All nodes in order. The text of a node is made when it is read: few of thousands are."""
 
     pod: PodRequest
     states: tuple[NodeState, ...]
@@ -76,7 +76,7 @@ def message_of(cluster: ClusterModel, pod: PodRequest) -> str:
 
 
 def fit_message(nodes: int, counts: Counter[str]) -> str:
-    """As kube-scheduler says it: reasons with their counts, sorted as text."""
+    """The message of kube-scheduler: reasons with their counts, sorted as text."""
     if not nodes:
         return NO_NODES
     listed = ", ".join(sorted(f"{count} {reason}" for reason, count in counts.items()))
@@ -88,7 +88,7 @@ def refusals(
 ) -> Iterator[Refused]:
     """For each node the first filter that refuses it, with all the reasons that it gives.
 
-    `nodes`: only of these.
+    `nodes`: only these; None: all.
     """
     nodes = cluster.all_nodes() if nodes is None else nodes
     for filter_ in FILTERS:

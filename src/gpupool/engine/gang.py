@@ -1,7 +1,7 @@
-"""decide_gang: places for all of some pods at once, or for none of them.
+"""decide_gang: placements for all pods of a group, or for none of them.
 
-Each sees the cluster as the ones before leave it. Those that ask for most come first, since small
-ones find room after them; the answer is in the order of the question.
+Each decision sees the ones before it. The largest pods are placed first, because small ones still
+find room after them. The result is in the order of the arguments.
 """
 
 from collections.abc import Sequence
@@ -16,9 +16,9 @@ from gpupool.engine.trial import trial
 
 @dataclass(frozen=True, slots=True)
 class GangUnschedulable:
-    uid: str  # of the first pod that found no place beside the others
-    placed: int  # how many did before it
-    message: str  # why, as it was with those in place
+    uid: str  # of the first pod that did not fit beside the others
+    placed: int  # how many were placed before it
+    message: str  # why, with those in place
 
 
 def decide_gang(

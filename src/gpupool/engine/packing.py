@@ -1,4 +1,4 @@
-"""Packing: the policy in force, made anew whenever the pods it was told of make another mix.
+"""Packing: the current policy, made again when the mix of pods has changed.
 
 packing = Packing("residue")
 packing.count(cluster, pod)                       each pod once, when it first asks for a node
@@ -16,8 +16,8 @@ from gpupool.engine.policies import POLICIES
 from gpupool.engine.policies.mix import Mix, MixLearner
 from gpupool.engine.verdicts import ask_of
 
-_MOST_SIZES = 64  # of cards that are told apart
-_MOST_SELECTIONS = 1024  # of models that are remembered
+_MOST_SIZES = 64  # different card sizes that a mix has
+_MOST_SELECTIONS = 1024  # cached node selections
 
 
 class Packing:
@@ -27,7 +27,7 @@ class Packing:
         self._learner = MixLearner()
         self._models: dict[Hashable, tuple[int, ...]] = {}
         self._sizes: tuple[int, ...] = ()
-        self._nodes_seen = -1  # position in the log of nodes' changes
+        self._nodes_seen = -1  # position in `ClusterModel.node_changes`
 
     def count(self, cluster: ClusterModel, pod: PodRequest) -> None:
         if cluster.node_changes.position != self._nodes_seen:
@@ -48,7 +48,7 @@ class Packing:
         self.policy = self._make(self._learner.mix(cards_of_model(cluster), self._sizes))
 
     def _models_for(self, cluster: ClusterModel, pod: PodRequest) -> tuple[int, ...]:
-        """The models of the nodes that the pod selects; empty: of all."""
+        """The GPU models of the nodes that the pod selects; empty: any."""
         if not pod.gpus or not (pod.node_selector or pod.node_terms):
             return ()
         key = (pod.node_selector, pod.node_terms)
@@ -77,7 +77,7 @@ def cards_of_model(cluster: ClusterModel) -> tuple[int, ...]:
 
 
 def card_sizes(cluster: ClusterModel) -> tuple[int, ...]:
-    """The different totals of cards that can be used; the most frequent, if there are very many."""
+    """The different sizes of usable cards; only the most frequent if there are very many."""
     totals = cluster.columns.card_total
     sizes, counts = np.unique(totals[totals > 1], return_counts=True)
     frequent = np.argsort(-counts, kind="stable")[:_MOST_SIZES]

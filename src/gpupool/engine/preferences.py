@@ -1,7 +1,7 @@
-"""preferences: how much a pod would like each node, as the pod and the pods there say it.
+"""preferences: the score of each node by preferred affinity, soft taints and soft spread.
 
-Each score is brought to 0..100 over the nodes at hand and weighted as kube-scheduler does. Whole
-numbers. What a policy makes of the nodes only decides among those that are liked most.
+Each score is scaled to 0..100 over the given nodes and weighted as in kube-scheduler. The policy
+decides only among the nodes with the highest score.
 """
 
 import numpy as np
@@ -20,7 +20,7 @@ _TAINTS_WEIGHT, _AFFINITY_WEIGHT, _SPREAD_WEIGHT, _PODS_WEIGHT = 3, 2, 2, 2
 
 
 def has_preferences(pod: PodRequest, cluster: ClusterModel) -> bool:
-    """Whether anything but the node's room could matter. Soft taints: see `ShapeVerdict`."""
+    """Whether preferences could matter for this pod. Soft taints: see `ShapeVerdict`."""
     return bool(pod.preferred or pod.near or pod.spreads) or cluster.index.concerns(pod)
 
 
@@ -60,7 +60,7 @@ def _soft_taints(pod: PodRequest, cluster: ClusterModel, nodes: Ints) -> Ints:
 
 
 def _crowding(pod: PodRequest, cluster: ClusterModel, nodes: Ints) -> Ints:
-    """Pods alike in the node's domains; a node without the label is as crowded as any."""
+    """Matching pods in the node's domains. A node without the label counts as the fullest."""
     total = np.zeros(len(nodes), dtype=np.int64)
     soft = tuple(spread for spread in pod.spreads if not spread.required)
     for spread in soft:

@@ -1,4 +1,4 @@
-"""Figures of a replay: what JSON and tables show. Percent of the cluster's GPUs unless said."""
+"""Figures of a replay for JSON and tables; percent of the cluster's GPUs unless stated."""
 
 from bisect import bisect_left
 from collections.abc import Sequence
@@ -16,7 +16,7 @@ Figures = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Curve:
-    """GPU allocated, or whatever is shown, against GPU arrived or time."""
+    """A line of a plot: GPU allocated (or another quantity) over GPU arrived (or time)."""
 
     label: str
     x: tuple[float, ...]
@@ -46,13 +46,13 @@ def _arrived(trace: Trace, arrivals: Arrivals) -> list[int]:
 def _allocated_at(
     part: float, arrived: Sequence[int], allocated: Sequence[int], capacity: int
 ) -> float | None:
-    """After the arrival that reaches it; none: so much never arrived."""
+    """The value after the arrival that reaches `part` of capacity; None: never reached."""
     at = bisect_left(arrived, part * capacity)
     return _percent(allocated[at], capacity) if at < len(arrived) else None
 
 
 def _area(arrived: Sequence[int], allocated: Sequence[int], capacity: int) -> float | None:
-    """The mean allocation over all GPU that arrived, up to FILL_TO of the cluster."""
+    """The mean allocation over the GPU that arrived, up to FILL_TO of the cluster."""
     area, before = 0, 0
     for reached, held in zip(arrived, allocated, strict=True):
         reached = min(reached, int(FILL_TO * capacity))

@@ -19,7 +19,7 @@ _MOST_NODES = 100_000
 
 
 def read_trace(pods: Path, nodes: Path | None) -> Trace:
-    """Without a file of nodes, the first one must be a snapshot of a cluster."""
+    """Without a file of nodes, `pods` must be a snapshot of a cluster."""
     content = read_text(pods)
     if is_json(content):
         found = parsed_json(pods, content)

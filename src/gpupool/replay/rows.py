@@ -1,4 +1,4 @@
-"""Rows of CSV and JSON files, each with where it stands, so that errors can say it."""
+"""Rows of CSV and JSON files, each with its file and line, so that errors can name them."""
 
 import csv
 import json
@@ -12,7 +12,7 @@ from kubeclient.quantity import ParseError, milli_value, parse, value
 
 _MOST_BYTES = 512 * 2**20
 _MOST_ROWS = 5_000_000
-_MOST = 2**40  # of any number
+_MOST = 2**40  # the largest number that is accepted
 _MIB = 2**20
 
 
@@ -27,7 +27,7 @@ class InputRow:
         )
 
     def column(self, *names: str) -> str:
-        """The first of these that is there."""
+        """The first of these columns that the row has."""
         for name in names:
             if name in self.fields:
                 return name
@@ -72,7 +72,7 @@ class InputRow:
 
 
 def rows_of(path: Path, kind: str) -> Iterator[InputRow]:
-    """`kind`: "pods" or "nodes", by which a JSON object names its list."""
+    """`kind`: "pods" or "nodes", the key of the list in a JSON object."""
     content = read_text(path)
     rows = _json_rows(path, content, kind) if is_json(content) else _csv_rows(path, content)
     for count, row in enumerate(rows):

@@ -1,7 +1,7 @@
 """A snapshot of a live cluster (`kubectl get nodes,pods -A -o json`) -> Trace.
 
-Its pods arrive one after the other on its nodes, empty. Nodes that no agent of ours has described
-are taken to have as many healthy cards as they offer, of one model.
+Its pods arrive one after the other, and its nodes are empty at first. A node without an inventory
+of our agent gets as many healthy cards as it offers, all of one model.
 """
 
 from dataclasses import replace
@@ -18,7 +18,7 @@ from gpupool.replay.trace import MILLI, Trace, TraceError, TracePod
 
 _OVER = ("Succeeded", "Failed")
 _MOST_CARDS = 64
-_USUAL_MIB = 16 * 1024  # of a card, where nothing says it
+_USUAL_MIB = 16 * 1024  # size of a card if the node does not state it
 
 
 def is_snapshot(found: Any) -> bool:
@@ -57,7 +57,7 @@ def _with_cards(node: NodeInfo) -> NodeInfo:
 
 
 def _usual_units(nodes: list[NodeInfo]) -> int:
-    """Of the most frequent card: what shares are measured against."""
+    """The size of the most frequent card, against which shares are measured."""
     units = [card.units for node in nodes if node.inventory for card in node.inventory.cards]
     return max(set(units), key=lambda size: (units.count(size), size)) if units else 1
 

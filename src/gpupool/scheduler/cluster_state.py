@@ -97,7 +97,7 @@ class ClusterState:
     def namespace_changed(self, old: Obj | None, new: Obj | None) -> None:
         if new is not None:
             self.cluster.set_namespace(new["metadata"]["name"], new["metadata"].get("labels") or {})
-            self.queue.wake_social()
+            self.queue.wake_dependent()
             self._changed()
         elif old is not None:
             self.cluster.set_namespace(old["metadata"]["name"], None)
@@ -163,7 +163,7 @@ class ClusterState:
         ):
             self.wake()
         else:
-            self.queue.wake_social()
+            self.queue.wake_dependent()
             self._changed()
 
     def _request_of_bound(self, pod: Obj) -> PodRequest:
@@ -220,7 +220,7 @@ class ClusterState:
             pod.shape,
             priority=pod.request.priority,
             created=pod.created,
-            social=pod.is_social,
+            depends_on_pods=pod.depends_on_pods,
         )
         self._changed()
 
@@ -247,7 +247,7 @@ class ClusterState:
         self.ledger.assume(pod.request, node, allocation)
         self.queue.placed(pod.uid)
         self.drop_preemption_claim(pod.uid)
-        self.queue.wake_social()
+        self.queue.wake_dependent()
 
     def hold(self, uid: str, allocation: Allocation) -> None:
         """The share of a bound pod is about to change: hold the new allocation."""

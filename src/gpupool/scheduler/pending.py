@@ -40,8 +40,8 @@ class Pending:
         return self.request.uid
 
     @property
-    def is_social(self) -> bool:
-        """Whether its constraints look at other pods."""
+    def depends_on_pods(self) -> bool:
+        """Whether it has constraints on other pods: affinity, spread, same card."""
         pod = self.request
         return bool(pod.affinity or pod.anti_affinity or pod.spreads or pod.same_card)
 
@@ -51,7 +51,7 @@ class Pending:
         pod = self.request
         if self.group is not None:
             return self.group[:2]
-        if self.is_social or self.volume_inputs or pod.different_card or self.nominated:
+        if self.depends_on_pods or self.volume_inputs or pod.different_card or self.nominated:
             return pod.uid
         labels = tuple(sorted(pod.labels.items()))
         return (shape_of(pod), pod.namespace, labels, pod.priority, pod.may_preempt)

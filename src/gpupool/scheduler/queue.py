@@ -43,7 +43,7 @@ class State(StrEnum):
 class _Entry:
     order: Order
     shape: Hashable
-    social: bool
+    depends_on_pods: bool
     state: State = State.ACTIVE
     failures: int = 0
     tried_at_wake: int = 0  # number of the last wake-up when it was popped
@@ -56,7 +56,7 @@ class Queue:
         self._backing_off: list[tuple[float, str]] = []
         self._parked: dict[Hashable, list[tuple[Order, str]]] = {}
         self._in_play: Counter[Hashable] = Counter()  # by shape: pods that are ACTIVE or TRYING
-        self._social: set[Hashable] = set()  # parked shapes whose constraints look at other pods
+        self._dependent: set[Hashable] = set()  # parked shapes whose constraints look at other pods
         self._arrivals = 0
         self._wakes = 0
         self._flush_s = float("inf")
@@ -74,18 +74,20 @@ class Queue:
         *,
         priority: int = 0,
         created: str = "",
-        social: bool = False,
+        depends_on_pods: bool = False,
     ) -> None:
         """A pod that is new or has changed. It is tried at once, even if it was parked."""
         known = self._entries.get(uid)
         if known is None:
             self._arrivals += 1
-            self._entries[uid] = _Entry((-priority, created, self._arrivals), shape, social)
+            self._entries[uid] = _Entry(
+                (-priority, created, self._arrivals), shape, depends_on_pods
+            )
             self._activate(uid)
             return
         self._leave_play(known)
         known.order = (-priority, created, known.order[2])
-        known.shape, known.social = shape, social
+        known.shape, known.depends_on_pods = shape, depends_on_pods
         if known.state is State.TRYING:
             self._in_play[shape] += 1
             known.tried_at_wake = -1  # the pod that is being tried is out of date
@@ -133,8 +135,8 @@ class Queue:
             self._activate(uid)
             return
         entry.state = State.PARKED
-        if entry.social:
-            self._social.add(entry.shape)
+        if entry.depends_on_pods:
+            self._dependent.add(entry.shape)
         heapq.heappush(self._parked.setdefault(entry.shape, []), (entry.order, uid))
         self._flush_s = min(self._flush_s, now_s + LONGEST_PARKED_S)
 
@@ -155,11 +157,11 @@ class Queue:
         self._activate_first_of(list(self._parked))
         self._flush_s = float("inf")
 
-    def wake_social(self) -> None:
-        """A pod was placed: that helps only pods whose constraints look at other pods."""
-        if self._social:
+    def wake_dependent(self) -> None:
+        """A pod was placed: that helps only pods with constraints on other pods (affinity)."""
+        if self._dependent:
             self._wakes += 1
-            self._activate_first_of([shape for shape in self._parked if shape in self._social])
+            self._activate_first_of([shape for shape in self._parked if shape in self._dependent])
 
     def due_s(self) -> float:
         """When the next backoff ends or parked pods are tried again, if nothing else happens."""
@@ -206,4 +208,4 @@ class Queue:
                 break
         if not parked:
             self._parked.pop(shape, None)
-            self._social.discard(shape)
+            self._dependent.discard(shape)

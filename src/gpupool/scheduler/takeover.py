@@ -49,7 +49,7 @@ async def void_earlier_bindings(kube: Kube, term: Term) -> None:
 
 
 def _may_be_bound_by_us(pod: Obj, names: frozenset[str]) -> bool:
-    """By spec.schedulerName; or because an extender binds every pod that asks for GPUs."""
+    """Whether a scheduler (by spec.schedulerName) or an extender (any GPU pod) may bind it."""
     return pod["spec"].get("schedulerName") in names or any(
         resource in ((container.get("resources") or {}).get("limits") or {})
         for part in ("containers", "initContainers")

@@ -1,4 +1,4 @@
-"""What a filter is: two functions over nodes, given as their indexes."""
+"""Filter: two functions over nodes, which are given by their indexes."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -13,13 +13,13 @@ from gpupool.engine.policies.policy import Ints
 class Refused(NamedTuple):
     reason: str
     nodes: Ints
-    curable: bool  # whether it may help that pods leave the node
+    curable: bool  # whether it may help if pods leave the node
 
 
 @dataclass(frozen=True, slots=True)
 class Filter:
     passes: Callable[[PodRequest, ClusterModel, Ints], Bools]
-    # Asked only about nodes that do not pass; a node may be refused for several reasons.
+    # Called only with nodes that do not pass. A node may be refused for several reasons.
     refusals: Callable[[PodRequest, ClusterModel, Ints], list[Refused]]
 
 

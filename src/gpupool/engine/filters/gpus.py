@@ -1,7 +1,7 @@
-"""Cards: as many as asked for, whole ones untouched, shares with room on one card each.
+"""Cards: whole cards must be untouched, and each share needs room on one card.
 
-For one ask of a pod's containers this is exact. Several containers that run together may each find
-their cards and still not all at once: `cards.py` has the last word on such a node.
+For one container with GPUs this is exact. Several containers may each fit alone, but not together:
+for such pods `cards.py` decides.
 """
 
 import numpy as np
@@ -24,7 +24,7 @@ _WHOLE, _SHARED = MODES.index(GpuMode.WHOLE), MODES.index(GpuMode.SHARED)
 
 
 def allows_mode(pod: PodRequest, cluster: ClusterModel, nodes: Ints) -> Bools:
-    """Whether the nodes give out cards in the way that is asked for at all."""
+    """Whether the nodes give out their cards whole, or shared, as the pod asks."""
     mode = cluster.columns.mode[nodes]
     allowed = np.ones(len(nodes), dtype=np.bool_)
     if any(ask.whole for ask in pod.gpus):
@@ -43,7 +43,7 @@ def has_cards(pod: PodRequest, cluster: ClusterModel, nodes: Ints) -> Bools:
 
 
 def whole_cards(pod: PodRequest) -> int:
-    """How many at a time: init containers run alone."""
+    """Whole cards that are needed at the same time: init containers run alone."""
     together = sum(ask.whole for ask in pod.gpus if not ask.is_init)
     return max([together, *(ask.whole for ask in pod.gpus if ask.is_init)])
 
@@ -81,7 +81,7 @@ def refusals(pod: PodRequest, cluster: ClusterModel, nodes: Ints) -> list[Refuse
 
 
 def _share_refusals(ask: GpuAsk, cluster: ClusterModel, nodes: Ints) -> list[Refused]:
-    """Too little compute is only said where the memory would do."""
+    """Missing compute is a reason only where there is enough memory."""
     roomy = (cluster.columns.card_free[:, nodes] >= ask.units).sum(axis=0) >= ask.cards
     fits = has_shares(ask, cluster.columns, nodes)
     where = "one device" if ask.cards == 1 else f"{ask.cards} devices"

@@ -1,4 +1,4 @@
-"""Ports of the node that the pod wants for itself."""
+"""Host ports: a pod cannot use a port of the node that another pod uses."""
 
 import numpy as np
 

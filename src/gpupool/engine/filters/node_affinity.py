@@ -31,7 +31,7 @@ def any_term(cluster: ClusterModel, terms: Sequence[NodeTerm], nodes: Ints) -> B
 
 
 def term_matches(cluster: ClusterModel, term: NodeTerm, nodes: Ints) -> Bools:
-    """All of it must hold; an empty term matches no node."""
+    """All requirements must hold; an empty term matches no node."""
     if not term.labels and not term.fields:
         return np.zeros(len(nodes), dtype=np.bool_)
     found = np.ones(len(nodes), dtype=np.bool_)
@@ -68,7 +68,7 @@ def _is_one_of(cluster: ClusterModel, key: str, values: Sequence[str], nodes: In
 
 
 def _name_matches(cluster: ClusterModel, requirement: NodeRequirement, nodes: Ints) -> Bools:
-    """Names are of one node each: asked by name if that is what is asked, else one by one."""
+    """Requirements on metadata.name: `In` is a lookup, other operators look at every node."""
     if requirement.operator is NodeOperator.IN:
         states = (cluster.state(name) for name in requirement.values)
         return np.isin(nodes, [state.index for state in states if state])

@@ -1,4 +1,4 @@
-"""Required pod affinity and anti-affinity: the pod's own, and that of the pods that are there."""
+"""Required pod affinity and anti-affinity: of the pod itself, and of the pods that are held."""
 
 import numpy as np
 
@@ -16,8 +16,11 @@ KEPT_OFF = "node(s) didn't satisfy existing pods anti-affinity rules"
 
 
 def near_enough(pod: PodRequest, cluster: ClusterModel, nodes: Ints) -> Bools:
-    """A pod that meets all terms must be in the domain of each term. The first of a group whose
-    pods ask for one another may go anywhere that has the labels."""
+    """A held pod that matches all terms must be in the domain of each term.
+
+    Exception, as in kube-scheduler: if no such pod exists and the pod matches its own terms, it is
+    the first of a group, and may go to any node with the labels.
+    """
     allowed = np.ones(len(nodes), dtype=np.bool_)
     if not pod.affinity:
         return allowed
@@ -46,7 +49,7 @@ def far_enough(pod: PodRequest, cluster: ClusterModel, nodes: Ints) -> Bools:
 
 
 def welcome(pod: PodRequest, cluster: ClusterModel, nodes: Ints) -> Bools:
-    """No pod in the domain keeps such pods off."""
+    """No held pod in the domain has a required anti-affinity against this pod."""
     allowed = np.ones(len(nodes), dtype=np.bool_)
     for carried, counts in cluster.index.carried_about(pod):
         if carried.bond is Bond.KEEPS_OFF:

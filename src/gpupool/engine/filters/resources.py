@@ -1,4 +1,4 @@
-"""CPU, memory, number of pods and every other resource that nodes count."""
+"""CPU, memory, number of pods and every other resource of the node's allocatable."""
 
 import numpy as np
 
@@ -12,12 +12,12 @@ TOO_MANY_PODS = "Too many pods"
 
 
 def wanted(pod: PodRequest) -> dict[str, int]:
-    """What it asks nothing of is not looked at, as in kube-scheduler."""
+    """Requests of 0 are ignored, as in kube-scheduler."""
     return {name: amount for name, amount in pod.resources.items() if amount > 0}
 
 
 def need_of(pod: PodRequest, columns: Columns) -> Ints:
-    """(R, 1), to compare with `Columns.free`. Too large for a column is more than any node has."""
+    """(R, 1), to compare with `Columns.free`. An amount above MOST fits on no node."""
     need = np.zeros((len(columns.free), 1), dtype=np.int64)
     for name, amount in wanted(pod).items():
         need[columns.resource_rows.get(name, UNKNOWN)] = min(amount, MOST + 1)
@@ -25,7 +25,7 @@ def need_of(pod: PodRequest, columns: Columns) -> Ints:
 
 
 def needs_in(need: Ints) -> list[tuple[int, int]]:
-    """(row, amount) of what is needed."""
+    """(row, amount) of every resource that is needed."""
     return [(row, amount) for row, amount in enumerate(need[:, 0].tolist()) if amount]
 
 

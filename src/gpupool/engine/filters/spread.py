@@ -1,4 +1,4 @@
-"""Required topology spread: how far a domain may be ahead of the emptiest one."""
+"""Required topology spread: how many more pods a domain may have than the emptiest one."""
 
 import numpy as np
 
@@ -16,14 +16,14 @@ NO_LABEL = "node(s) didn't match pod topology spread constraints (missing requir
 
 
 def finder_of(pod: PodRequest, spread: Spread) -> Finder:
-    """Only pods of the same namespace, and none that are on their way out."""
+    """Pods of the same namespace that are not terminating."""
     return Finder((Look(spread.selector, (pod.namespace,), None),), terminating=False)
 
 
 def counted_nodes(
     pod: PodRequest, cluster: ClusterModel, spread: Spread, spreads: tuple[Spread, ...]
 ) -> Bools:
-    """A mask of the nodes that make up the domains: all labels are there, and its policies hold."""
+    """Mask of the nodes that count: they have all labels, and the node policies allow them."""
     counted = cluster.columns.present.copy()
     for each in spreads:
         counted &= cluster.label(each.topology_key) != 0

@@ -1,4 +1,4 @@
-"""Taints that the pod does not tolerate. Judged once for each different set of taints."""
+"""Taints that the pod does not tolerate. Evaluated once for each different set of taints."""
 
 import numpy as np
 
