@@ -1,4 +1,4 @@
-"""Nodes, pods and clusters in few words."""
+"""Short constructors of nodes, pods and clusters."""
 
 from typing import Any
 
@@ -44,7 +44,7 @@ def whole(uid: str, count: int = 1, **more: Any) -> PodRequest:
 
 
 def place(cluster: ClusterModel, pod: PodRequest) -> Allocation | str:
-    """Decided and held; or why not."""
+    """Decide and hold; or the message why not."""
     decision = decide(cluster, pod, POLICY)
     match decision:
         case Placement():

@@ -1,4 +1,4 @@
-"""The rules again, one node and one pod at a time in plain Python: slow, and easy to believe."""
+"""The rules again, for one node and one pod at a time in plain Python: slow, but easy to check."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -98,7 +98,7 @@ def has_room(world: World, pod: PodRequest, node: NodeInfo) -> bool:
     )
 
 
-# -- pods near and far ---------------------------------------------------------------------------
+# -- affinity and spread -------------------------------------------------------------------------
 
 
 def is_meant(world: World, term: PodTerm, pod: PodRequest) -> bool:
@@ -168,7 +168,7 @@ def is_even(world: World, pod: PodRequest, node: NodeInfo, spread: Spread) -> bo
 
 
 def card_use(world: World, node: NodeInfo, card: Card) -> tuple[int, int, bool]:
-    """Units, percent, and whether somebody has all of it."""
+    """Units and percent that are held, and whether a pod holds the whole card."""
     units = percent = 0
     whole = False
     for pod, gpus in world.on(node.name):
@@ -186,7 +186,7 @@ def card_use(world: World, node: NodeInfo, card: Card) -> tuple[int, int, bool]:
                     now = phases.setdefault(phase, [0, 0])
                     now[0] += share.units
                     now[1] += share.percent
-        if owns:  # what its init containers use of it before is nobody else's either
+        if owns:  # also while its init containers use a part of it
             whole = True
             continue
         units += max((now[0] for now in phases.values()), default=0)
@@ -243,7 +243,7 @@ def can_assign(asks: list[GpuAsk], state: list[tuple[int, int, bool]]) -> bool:
 
 
 def is_open(world: World, pod: PodRequest, node: NodeInfo, card: Card) -> bool:
-    """By the groups of cards that the pod is in."""
+    """Whether the card groups of the pod allow the card."""
     members = {
         kind: [
             (where, {s.uuid for c in gpus.containers for s in c.shares})
@@ -298,7 +298,7 @@ def is_exact(ask: GpuAsk, share: CardShare, card: Card) -> bool:
 def taken_twice(
     containers: list[ContainerGpus], state: dict[str, tuple[int, int, bool]]
 ) -> list[str]:
-    """Shares that were not free, of containers that run together."""
+    """Shares of containers that run together, which exceed what was free."""
     found = []
     for gpus in containers:
         for share in gpus.shares:

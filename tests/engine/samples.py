@@ -25,7 +25,7 @@ _VALUES = st.sampled_from(("1", "2", "x"))
 
 
 def often(usual: Any, strategy: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
-    """Mostly the usual, so that not everything is refused for the same reason."""
+    """Mostly the usual value, so that not everything is refused for the same reason."""
     return st.one_of(st.just(usual), st.just(usual), strategy)
 
 
@@ -232,7 +232,7 @@ def pods(draw: st.DrawFn, theme: str = "everything", uid: str | None = None) -> 
     )
 
 
-# Nodes that differ only in what the theme is about, so that nothing else decides.
+# Nodes that differ only in what the theme tests, so that nothing else decides.
 _MORE_ROOM = {"cpu": 6, "x.io/y": 2, "pods": 6}
 
 

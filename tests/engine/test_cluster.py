@@ -42,7 +42,7 @@ def test_counts_and_labels_survive_growth() -> None:
     assert node_of(cluster, apart) != "n1"
 
 
-def test_a_place_that_is_taken_again_is_a_new_node() -> None:
+def test_an_index_that_is_used_again_is_a_new_node() -> None:
     cluster = cluster_of(zoned("n0", "a"), zoned("n1", "b"))
     in_a = PodRequest("x", "default", "x", {"pods": 1}, node_selector=(("zone", "a"),))
     assert node_of(cluster, in_a) == "n0"
@@ -54,7 +54,7 @@ def test_a_place_that_is_taken_again_is_a_new_node() -> None:
     assert node_of(cluster, in_a) == "n3"
 
 
-def test_a_verdict_that_is_very_old_is_made_anew() -> None:
+def test_a_verdict_older_than_the_change_log_is_made_again() -> None:
     cluster = cluster_of(gpu_node("m", count=1), gpu_node("n", count=1))
     assert node_of(cluster, whole("w")) == "m"
     for _ in range(KEPT + 1):
@@ -64,7 +64,7 @@ def test_a_verdict_that_is_very_old_is_made_anew() -> None:
     assert node_of(cluster, whole("w")) == "n"
 
 
-def test_only_the_nodes_that_were_asked_about_are_answered() -> None:
+def test_candidates_are_only_the_listed_nodes() -> None:
     cluster = cluster_of(*(gpu_node(name, count=1) for name in "abc"))
     cluster.hold(PodRequest("cpu", "default", "cpu", {"cpu": 64_000, "pods": 1}), "a")
     found = candidates(cluster, whole("w"), POLICY, ["unknown", "c", "a", "b"])
@@ -93,7 +93,7 @@ def test_pods_are_spread_over_zones_as_evenly_as_asked() -> None:
         assert sorted(pair) == ["a", "b"]
 
 
-def test_what_changed_about_a_held_pod_counts() -> None:
+def test_a_changed_request_of_a_held_pod_counts() -> None:
     cluster = cluster_of(zoned("n0", "a"))
     apart = app("x", anti_affinity=(PodTerm(APP, "zone", ("default",)),))
     cluster.hold(app("there"), "n0")

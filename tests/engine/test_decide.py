@@ -1,4 +1,4 @@
-"""decide: a node that satisfies everything, or the reasons in kube-scheduler's words."""
+"""decide: a node that satisfies all constraints, or the reasons in the form of kube-scheduler."""
 
 from typing import Any
 
@@ -66,7 +66,7 @@ def test_the_reasons_are_counted_and_sorted_as_text() -> None:
     )
 
 
-def test_without_nodes_there_is_a_sentence_of_its_own() -> None:
+def test_without_nodes_the_message_says_so() -> None:
     assert reasons(pod(), cluster()) == "no nodes available to schedule pods"
 
 
@@ -123,7 +123,7 @@ def test_host_ports_collide_on_the_same_address_or_on_every_one() -> None:
     assert where(pod(host_ports=(HostPort("127.0.0.2", "TCP", 80),)), busy) == "n1"
 
 
-def test_what_is_not_supported_is_refused_rather_than_misplaced() -> None:
+def test_a_pod_with_unsupported_constraints_is_not_placed() -> None:
     message = reasons(pod(unsupported=("spec.resourceClaims",)), cluster(node()))
     assert "spec.resourceClaims" in message
 
@@ -172,6 +172,6 @@ def test_holding_and_releasing_leaves_nothing_behind(wanted: list[dict[str, int]
     assert (among.columns.free == before).all()
 
 
-def test_a_pod_that_waits_for_something_fits_nowhere_until_it_came() -> None:
+def test_a_pod_that_waits_for_a_claim_fits_nowhere_until_it_exists() -> None:
     message = reasons(pod(waits_for='persistentvolumeclaim "x" not found'), cluster(node()))
     assert message == '0/1 nodes are available: persistentvolumeclaim "x" not found.'

@@ -1,4 +1,4 @@
-"""Any interleaving of nodes, holds, releases and decisions, against the rules in plain Python."""
+"""Random sequences of nodes, holds, releases and decisions, against the rules in plain Python."""
 
 from typing import Any
 
@@ -27,13 +27,13 @@ policies = st.sampled_from(sorted(POLICY))
 
 
 class Rules(RuleBasedStateMachine):
-    """One theme for each run, so that what it is about decides."""
+    """One theme for each run, so that the tested constraint decides."""
 
     def __init__(self) -> None:
         super().__init__()
         self.cluster = ClusterModel()
         self.world = naive.World()
-        self.meddled = False  # whether something was held that nobody decided
+        self.meddled = False  # whether something was held without a decision
         self.theme = ""
 
     @initialize(data=st.data(), theme=st.sampled_from(sorted(samples.THEMES)))

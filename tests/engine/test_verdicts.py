@@ -1,4 +1,4 @@
-"""Verdicts that were kept up to date, against those of a cluster that was made anew."""
+"""Cached verdicts against those of a cluster that is built from scratch."""
 
 from dataclasses import replace
 
@@ -35,8 +35,8 @@ def placed(cluster: ClusterModel, pod: PodRequest, policy: Policy) -> Placement 
     return decision if isinstance(decision, Placement) else None
 
 
-def made_anew(cluster: ClusterModel) -> ClusterModel:
-    """The same nodes in the same order, the same pods; nothing is known of any shape of pod."""
+def rebuilt(cluster: ClusterModel) -> ClusterModel:
+    """The same nodes in the same order with the same pods, and an empty verdict cache."""
     copy = ClusterModel()
     copy.models |= cluster.models
     for index in cluster.all_nodes().tolist():
@@ -48,9 +48,7 @@ def made_anew(cluster: ClusterModel) -> ClusterModel:
 
 @given(data=st.data(), policy=policies)
 @settings(deadline=None, max_examples=80)
-def test_what_was_kept_up_to_date_is_what_would_be_found_from_scratch(
-    data: st.DataObject, policy: Policy
-) -> None:
+def test_cached_verdicts_equal_those_made_from_scratch(data: st.DataObject, policy: Policy) -> None:
     cluster = ClusterModel()
     for _ in range(4):
         cluster.set_node(data.draw(samples.themed_nodes("gpus")))
@@ -68,8 +66,8 @@ def test_what_was_kept_up_to_date_is_what_would_be_found_from_scratch(
             cluster.set_node(data.draw(samples.themed_nodes("gpus")))
         else:
             cluster.remove_node(data.draw(st.sampled_from(samples.NODE_NAMES)))
-        scratch = made_anew(cluster)
+        scratch = rebuilt(cluster)
         for pod in shapes:
             assert placed(cluster, pod, policy) == placed(scratch, pod, policy)
-            if len(pod.gpus) <= 1:  # of several asks, nodes are ruled out while deciding
+            if len(pod.gpus) <= 1:  # with several asks, `decide` also rules out nodes
                 assert costs_of(cluster, pod, policy) == costs_of(scratch, pod, policy)

@@ -1,4 +1,4 @@
-"""Writes: so many at a time; who is less important hears when they queue up."""
+"""Writes: a limited number at a time; `below_limit` tells when they queue up."""
 
 import asyncio
 import logging

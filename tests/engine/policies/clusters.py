@@ -68,7 +68,7 @@ def free_of(cluster: ClusterModel, node: int) -> list[int]:
 
 
 def fits(cluster: ClusterModel, ask: Ask, node: int) -> bool:
-    """Naively, card by card."""
+    """Computed naively, card by card."""
     columns = cluster.columns
     if columns.cpu_free[node] < ask.cpu_milli or columns.memory_free[node] < ask.memory_mib:
         return False

@@ -1,4 +1,4 @@
-"""What every policy promises."""
+"""Properties that every policy must have."""
 
 import pytest
 from hypothesis import given, settings

@@ -24,7 +24,7 @@ def naive_left_over(cluster: ClusterModel, node: int) -> int:
 
 @given(cluster=clusters(), pods=st.lists(asks, max_size=10))
 @settings(deadline=None, max_examples=60)
-def test_it_takes_the_fullest_node_and_then_the_fullest_card(
+def test_best_fit_takes_the_fullest_node_and_then_the_fullest_card(
     cluster: ClusterModel, pods: list[Ask]
 ) -> None:
     for at, ask in enumerate(pods):

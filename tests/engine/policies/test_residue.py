@@ -68,7 +68,7 @@ def test_small_machines_are_filled_before_large_ones() -> None:
     assert place(here, EIGHT, known)[0] == "large"
 
 
-def test_pods_that_run_anywhere_keep_off_models_that_others_need() -> None:
+def test_pods_that_run_anywhere_avoid_models_that_others_need() -> None:
     here = cluster(wanted=2, other=2)
     free_of_models = mix(HALF, WHOLE)
     bound = mix(HALF, WHOLE, models=(0,))
@@ -76,7 +76,7 @@ def test_pods_that_run_anywhere_keep_off_models_that_others_need() -> None:
     assert place(cluster(wanted=2, other=2), WHOLE, bound)[0] == "other"
 
 
-def test_a_pod_without_much_gpu_stays_off_the_cpu_that_cards_need() -> None:
+def test_a_pod_with_little_gpu_avoids_nodes_whose_cards_need_the_cpu() -> None:
     here = ClusterModel()
     for name, cpu in (("tight", 8), ("roomy", 64)):
         cards = tuple(Card(i, f"{name}-{i}", "m", UNITS, unit_mib=1) for i in range(2))
@@ -90,14 +90,14 @@ SIZES = (UNITS // 2, UNITS, 2 * UNITS)
 mixed = st.one_of(
     st.tuples(clusters(), mixes()),
     st.tuples(clusters(SIZES), mixes(SIZES)),
-    st.tuples(clusters(SIZES), mixes(SIZES[:2])),  # some are larger than any known one
+    st.tuples(clusters(SIZES), mixes(SIZES[:2])),  # some cards are larger than any in the mix
     st.tuples(clusters(SIZES), mixes(SIZES[2:])),
 )
 
 
 @given(here=mixed, pods=st.lists(asks, max_size=8), ask=asks)
 @settings(deadline=None, max_examples=60)
-def test_one_node_costs_what_it_costs_among_many(
+def test_the_cost_of_one_node_equals_its_cost_among_many(
     here: tuple[ClusterModel, Mix], pods: list[Ask], ask: Ask
 ) -> None:
     cluster, known = here
@@ -118,7 +118,7 @@ def test_one_node_costs_what_it_costs_among_many(
 
 @given(cluster=clusters(SIZES), known=mixes(SIZES), ask=asks)
 @settings(deadline=None, max_examples=60)
-def test_what_a_node_costs_has_nothing_to_do_with_how_many_cards_others_have(
+def test_the_cost_of_a_node_does_not_depend_on_cards_of_others(
     cluster: ClusterModel, known: Mix, ask: Ask
 ) -> None:
     policy = POLICIES["residue"](known)
@@ -129,7 +129,7 @@ def test_what_a_node_costs_has_nothing_to_do_with_how_many_cards_others_have(
     assert policy.costs(cluster.columns, ask, nodes).tolist() == before
 
 
-def test_a_card_that_is_larger_than_any_known_one_is_judged_too() -> None:
+def test_a_card_larger_than_any_in_the_mix_gets_a_cost() -> None:
     here = cluster(a=2)
     large = Inventory((Card(0, "b-0", "m", 3 * UNITS, unit_mib=1),))
     allocatable = {"cpu": 100, "memory": 100 * MIB, "pods": 99}
