@@ -7,12 +7,14 @@ used: a local cluster runs hundreds of agents in one process, and their metrics 
 import contextlib
 import socket
 import ssl
-from collections.abc import AsyncIterator, Callable, Iterator
-from typing import NamedTuple
+from collections.abc import AsyncIterator, Callable, Iterable
+from typing import TYPE_CHECKING, NamedTuple, cast
 
 from aiohttp import web
-from prometheus_client import Metric, generate_latest
-from prometheus_client.registry import Collector
+
+if TYPE_CHECKING:
+    from prometheus_client import Metric
+    from prometheus_client.registry import Collector
 
 LOOPBACK = "127.0.0.1"
 _CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
@@ -23,24 +25,28 @@ class Address(NamedTuple):
     port: int  # 0: any free port
 
 
-class _WithoutCreated(Collector):
-    """Leaves out the `_created` samples, which prometheus_client adds to counters and histograms.
+class _Families:
+    """A collector of ready-made metric families."""
 
-    The library can also turn them off, but only for the whole process.
+    def __init__(self, families: "list[Metric]") -> None:
+        self._families = families
+
+    def collect(self) -> "Iterable[Metric]":
+        return self._families
+
+
+def metrics_text(metrics: "Collector") -> str:
+    """The metrics of one registry or collector in the Prometheus text format.
+
+    Without the `_created` samples, which prometheus_client adds to counters and histograms. The
+    library can also turn them off, but only for the whole process.
     """
+    from prometheus_client import generate_latest  # admission has health, but no metrics
 
-    def __init__(self, metrics: Collector) -> None:
-        self._metrics = metrics
-
-    def collect(self) -> Iterator[Metric]:
-        for metric in self._metrics.collect():
-            metric.samples = [each for each in metric.samples if not each.name.endswith("_created")]
-            yield metric
-
-
-def metrics_text(metrics: Collector) -> str:
-    """The metrics of one registry or collector in the Prometheus text format."""
-    return generate_latest(_WithoutCreated(metrics)).decode()
+    families = list(metrics.collect())
+    for family in families:
+        family.samples = [each for each in family.samples if not each.name.endswith("_created")]
+    return generate_latest(cast("Collector", _Families(families))).decode()
 
 
 def health_routes(is_ready: Callable[[], bool] = lambda: True) -> list[web.RouteDef]:

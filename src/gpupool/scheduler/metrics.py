@@ -8,7 +8,6 @@ from enum import StrEnum
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
-from gpupool.health import metrics_text
 from gpupool.scheduler.queue import State
 
 # Decisions take less than a millisecond, so the buckets start at a tenth of one. The upper end is
@@ -91,6 +90,9 @@ class Metrics:
 
     def text(self, pending: Mapping[State, int], cached: Mapping[str, int], leads: bool) -> str:
         """`cached`: how many nodes, pods and assumed pods there are."""
+        # Imported here: the scheduler of a local cluster serves no HTTP, and aiohttp loads slowly.
+        from gpupool.health import metrics_text
+
         for state in _QUEUES:
             self._pending.labels(state).set(pending.get(state, 0))
         for kind, count in cached.items():
