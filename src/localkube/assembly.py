@@ -19,13 +19,13 @@ from localkube.apiserver.security import certificates
 from localkube.apiserver.security.identities import ADMIN, AUTHENTICATED, SCHEDULER
 from localkube.apiserver.security.tokens import StaticTokens, admin_token
 from localkube.apiserver.server import ApiServer, build
-from localkube.controllers.all import Surroundings, builtin_controllers
+from localkube.controllers.all import ControllerSettings, builtin_controllers
 from localkube.controllers.garbage import Garbage
 from localkube.controllers.run import Controller, run_controllers
 from localkube.controllers.volume_claims import storage_class
 from localkube.data_directory import pods_directory
 from localkube.kubelet.fleet import Fleet
-from localkube.kubelet.hosted import Program as HostedProgram
+from localkube.kubelet.hosted import HostedProgram
 from localkube.kubelet.images import KnownImages
 from localkube.kubelet.node_hooks import NodeHooks, NoHooks
 from localkube.kubelet.settings import FleetSettings
@@ -153,13 +153,13 @@ def _programs(
 ) -> dict[str, Work]:
     server, fleet = cluster._server, cluster.fleet
     controllers = server.client(_CONTROLLERS)
-    around = Surroundings(
+    controller_settings = ControllerSettings(
         ca_pem=server.certificates.ca_pem.decode(),
         volumes=settings.directory / _VOLUMES,
         dial=_dial(fleet),
         names=extension.names,
     )
-    every = [*builtin_controllers(around), *extension.controllers]
+    every = [*builtin_controllers(controller_settings), *extension.controllers]
     return {
         "controllers": run_controllers(every, controllers),
         "garbage": Garbage(controllers).run(),

@@ -1,4 +1,4 @@
-"""Pods as the API server hands them to a webhook, in a few words."""
+"""Builds pods as the API server sends them to a webhook."""
 
 import base64
 from typing import Any
@@ -22,7 +22,7 @@ BOTH_POOLS = ClusterCards(
 
 
 def container(name: str = "main", **limits: Any) -> Obj:
-    """`gpu_mem=3` is a limit, and the request that defaults make of it."""
+    """`gpu_mem=3` sets the limit, and the request that the API server derives from it."""
     amounts = {_RESOURCES[key]: str(value) for key, value in limits.items()}
     return {"name": name, "resources": {"limits": dict(amounts), "requests": dict(amounts)}}
 
@@ -56,7 +56,7 @@ def answered(obj: Obj, cards: ClusterCards = BOTH_POOLS) -> Obj:
 
 
 def admitted(obj: Obj, cards: ClusterCards = BOTH_POOLS) -> Obj:
-    """The pod that comes of it."""
+    """The pod after admission."""
     response = answered(obj, cards)
     assert response["allowed"], response
     patch = orjson.loads(base64.b64decode(response["patch"]))
@@ -72,7 +72,7 @@ def refusal(obj: Obj, cards: ClusterCards = BOTH_POOLS) -> str:
 
 
 def environment(obj: Obj, i: int = 0) -> dict[str, str]:
-    """Values, and the annotations that values come from."""
+    """The variables: their values, or the annotations that they refer to."""
     return {
         v["name"]: v["value"] if "value" in v else v["valueFrom"]["fieldRef"]["fieldPath"]
         for v in obj["spec"]["containers"][i]["env"]

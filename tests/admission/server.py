@@ -1,4 +1,4 @@
-"""A real API server inside the test, and the webhook beside it."""
+"""A real API server inside the test process, and the webhook."""
 
 import asyncio
 import contextlib
@@ -35,7 +35,7 @@ async def api_server(directory: Path, user: User = ADMIN) -> AsyncIterator[Kube]
 
 @contextlib.asynccontextmanager
 async def webhook(server: ApiServer, kube: Kube | None = None) -> AsyncIterator[int]:
-    """Its port, while it runs."""
+    """Runs the webhook; yields its port."""
     settings = AdmissionSettings(Rules(schedulers=frozenset({SCHEDULER.name})))
     registered: asyncio.Queue[int] = asyncio.Queue()
     running = asyncio.create_task(

@@ -27,7 +27,7 @@ YEARS = datetime.timedelta(days=365)
 
 
 async def handshake(context: ssl.SSLContext, bundle_pem: bytes, name: str) -> x509.Certificate:
-    """What a client that trusts the bundle gets to see."""
+    """The certificate that a client sees which trusts the bundle."""
     server = await asyncio.start_server(lambda _, w: w.close(), "127.0.0.1", 0, ssl=context)
     async with server:
         port = server.sockets[0].getsockname()[1]
@@ -43,7 +43,7 @@ async def handshake(context: ssl.SSLContext, bundle_pem: bytes, name: str) -> x5
 
 
 @pytest.mark.parametrize("name", ["127.0.0.1", "gpupool-admission.kube-system.svc"])
-async def test_who_trusts_the_authority_trusts_the_server(name: str) -> None:
+async def test_a_client_that_trusts_the_authority_trusts_the_server(name: str) -> None:
     authority, context = new_authority(NOW), server_context()
     made = load_certificate(context, authority, [name], NOW)
     assert await handshake(context, authority.bundle_pem, name) == made
@@ -90,7 +90,7 @@ async def test_an_authority_is_replaced_in_time_and_stays_trusted(tmp_path: Path
         assert old.bundle_pem in new.bundle_pem
 
 
-async def test_a_secret_with_something_else_in_it_is_named(tmp_path: Path) -> None:
+async def test_a_secret_without_an_authority_is_named(tmp_path: Path) -> None:
     async with api_server(tmp_path) as kube:
         metadata = {"name": "gpupool-admission", "namespace": "kube-system"}
         await kube.create(SECRETS, {"metadata": metadata, "data": {"tls.key": "eA=="}})

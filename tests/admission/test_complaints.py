@@ -18,7 +18,7 @@ def test_a_negative_number_is_refused() -> None:
     assert said == f"{LIMITS}[aliyun.com/gpu-mem]: wanted 0 or more, found -1"
 
 
-def test_a_request_unlike_its_limit_is_refused() -> None:
+def test_a_request_that_differs_from_its_limit_is_refused() -> None:
     asked = container(gpu_mem=3)
     asked["resources"]["requests"]["aliyun.com/gpu-mem"] = "2"
     assert refusal(pod(asked)) == (
@@ -32,7 +32,7 @@ def test_gpus_in_requests_only_are_refused() -> None:
     assert "wanted GPUs in limits, found 1 in requests only" in refusal(pod(asked))
 
 
-def test_gpus_in_limits_only_will_do() -> None:
+def test_gpus_in_limits_only_are_accepted() -> None:
     asked = container(gpu=1)
     del asked["resources"]["requests"]
     assert admitted(pod(asked))
@@ -63,7 +63,7 @@ def test_a_share_larger_than_any_card_is_refused() -> None:
     )
 
 
-def test_what_was_written_is_what_was_found() -> None:
+def test_a_refusal_quotes_the_amount_as_it_was_written() -> None:
     assert refusal(pod(container(gpu_mem="3Gi"))).endswith(
         "a number of GiB, at most 15 as the largest shared card has, found 3Gi"
     )
@@ -71,15 +71,15 @@ def test_what_was_written_is_what_was_found() -> None:
     assert said.endswith("at most 2 times 15 as the largest shared card has, found 40")
 
 
-def test_a_share_of_every_card_is_as_large_as_what_it_has_on_one() -> None:
+def test_a_share_over_several_cards_is_compared_with_several_cards() -> None:
     assert admitted(pod(container(gpu_mem=30), labels={"aliyun.com/gpu-count": "2"}))
 
 
-def test_without_shared_cards_any_share_may_wait_for_a_pool_to_grow() -> None:
+def test_without_shared_cards_a_share_of_any_size_is_accepted() -> None:
     assert admitted(pod(container(gpu_mem=100)), ClusterCards())
 
 
-def test_a_share_that_names_its_node_is_refused() -> None:
+def test_a_share_with_a_node_name_is_refused() -> None:
     said = refusal(pod(container(gpu_mem=3), nodeName="n1"))
     assert said.startswith("spec.nodeName: wanted none")
     assert said.endswith("found n1")
@@ -131,7 +131,7 @@ def test_other_mounts_stay(path: str) -> None:
     assert made["spec"]["containers"][0]["volumeMounts"][0]["mountPath"] == path
 
 
-def test_all_that_is_wrong_is_said_at_once() -> None:
+def test_all_problems_are_reported_at_once() -> None:
     said = refusal(pod(container("a", gpu="0.5"), container("b", gpu="0.2")))
     assert "spec.containers[0]" in said
     assert "spec.containers[1]" in said

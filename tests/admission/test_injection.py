@@ -34,7 +34,7 @@ def test_a_share_gets_its_size_its_limit_file_and_its_region() -> None:
     ]
 
 
-def test_who_asks_for_nothing_sees_no_card_and_gets_no_limit() -> None:
+def test_a_container_that_asks_for_zero_sees_no_card_and_gets_no_limit() -> None:
     asked = pod(container("main", gpu_mem=0))
     assert list(environment(admitted(asked))) == ["NVIDIA_VISIBLE_DEVICES"]
     assert "warnings" not in answered(asked)
@@ -49,12 +49,12 @@ def test_every_container_has_its_own_keys() -> None:
     assert "env" not in made["spec"]["containers"][2]
 
 
-def test_init_containers_are_wired_too() -> None:
+def test_init_containers_get_the_variables_too() -> None:
     made = admitted(pod(container("main", gpu_mem=1), initContainers=[container("i", gpu=1)]))
     assert made["spec"]["initContainers"][0]["env"][0]["name"] == "NVIDIA_VISIBLE_DEVICES"
 
 
-def test_a_share_over_many_cards_says_what_it_has_on_each() -> None:
+def test_a_share_over_many_cards_states_its_size_on_each_card() -> None:
     made = admitted(pod(container(gpu_mem=8), labels={"aliyun.com/gpu-count": "4"}))
     assert environment(made)["ALIYUN_COM_GPU_MEM_CONTAINER"] == "2"
 
@@ -70,7 +70,7 @@ def test_the_users_environment_stays_and_ours_comes_last() -> None:
     assert list(environment(admitted(pod(asked)))) == ["A", "NVIDIA_VISIBLE_DEVICES"]
 
 
-def test_a_wish_for_no_isolation_becomes_an_annotation() -> None:
+def test_a_request_for_no_isolation_becomes_an_annotation() -> None:
     asked = container("main", gpu_mem=3)
     asked["env"] = [{"name": "CGPU_DISABLE", "value": "true"}]
     made = admitted(pod(asked))
@@ -106,7 +106,7 @@ def test_a_share_that_names_its_pool_is_not_warned_about() -> None:
     assert "warnings" not in answered(asked)
 
 
-def test_a_label_of_both_kinds_of_pool_chooses_neither() -> None:
+def test_a_selector_that_matches_both_kinds_of_pool_is_warned_about() -> None:
     assert answered(pod(container(gpu_mem=3), nodeSelector={"cgpu": "true"}))["warnings"]
     requirement = {"key": "cgpu", "operator": "Exists"}
     assert answered(pod(container(gpu_mem=3), affinity=required_node(requirement)))["warnings"]

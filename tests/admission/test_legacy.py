@@ -45,7 +45,7 @@ def test_a_short_name_stands_for_the_full_names_that_nodes_carry() -> None:
     assert made["spec"]["affinity"] == expected
 
 
-def test_names_in_todays_affinity_are_fitted_too() -> None:
+def test_short_names_in_spec_affinity_are_completed_too() -> None:
     made = admitted(pod(container(gpu=1), affinity=affinity("Tesla K80")))
     assert made["spec"]["affinity"] == affinity("Tesla-K80")
 

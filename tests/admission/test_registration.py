@@ -123,7 +123,7 @@ async def test_a_server_certificate_is_renewed_while_its_authority_stays(
         second = identity._shown
         assert second is not None
         assert second.certificate != first.certificate
-        assert second.by == first.by
+        assert second.authority == first.authority
 
 
 async def test_of_two_replicas_that_renew_the_authority_the_faster_one_wins(

@@ -1,4 +1,4 @@
-"""The webhook's authority is replaced while it works: nobody who calls it notices."""
+"""The webhook's authority is replaced while it serves, and no call fails."""
 
 import asyncio
 import base64
@@ -25,7 +25,7 @@ Action = Callable[[], Awaitable[None]]
 
 
 class SlowToRegister:
-    """A transport. Registrations arrive late; `meanwhile`, the API server goes on calling."""
+    """A transport that delays registrations; `meanwhile`, the API server calls the webhook."""
 
     def __init__(self, transport: Transport) -> None:
         self._transport = transport
@@ -48,7 +48,7 @@ async def trusted_bundle(kube: Kube) -> str:
 
 
 async def shown_certificate(kube: Kube, port: int) -> x509.Certificate:
-    """To the API server, which trusts what is registered. Raises ssl.SSLError."""
+    """The certificate that a client sees which trusts the registered bundle. Raises SSLError."""
     trust = ssl.create_default_context(cadata=await trusted_bundle(kube))
     _, writer = await asyncio.open_connection("127.0.0.1", port, ssl=trust)
     shown = writer.get_extra_info("ssl_object").getpeercert(binary_form=True)

@@ -59,7 +59,7 @@ async def test_a_pod_without_containers_is_refused_by_the_server_itself(kube: Ku
 
 
 @pytest.mark.usefixtures("port")
-async def test_a_gpu_pod_is_wired_when_it_is_made(kube: Kube) -> None:
+async def test_a_gpu_pod_gets_its_variables_when_it_is_created(kube: Kube) -> None:
     made = await kube.create(PODS, named("p", container("main", alpha=2)))
     assert made["spec"]["schedulerName"] == "gpupool-scheduler"
     assert made["spec"]["containers"][0]["resources"]["limits"] == {"nvidia.com/gpu": "2"}
@@ -67,7 +67,7 @@ async def test_a_gpu_pod_is_wired_when_it_is_made(kube: Kube) -> None:
 
 
 @pytest.mark.usefixtures("port")
-async def test_a_refusal_reaches_the_user_in_words(kube: Kube) -> None:
+async def test_the_reason_of_a_refusal_reaches_the_user(kube: Kube) -> None:
     with pytest.raises(Refused) as refused:
         await kube.create(PODS, named("p", container("main", gpu="0.5")))
     assert str(refused.value) == (
@@ -77,7 +77,7 @@ async def test_a_refusal_reaches_the_user_in_words(kube: Kube) -> None:
 
 
 @pytest.mark.usefixtures("port")
-async def test_what_nodes_say_of_their_cards_counts_at_once(kube: Kube) -> None:
+async def test_a_new_inventory_takes_effect_at_once(kube: Kube) -> None:
     await kube.create(PODS, named("early", container("main", gpu_mem=16)))
     await shared_node(kube, "n1")
     await asyncio.sleep(0)  # the watch event is on its way
@@ -120,7 +120,7 @@ async def test_the_scheduler_binds_with_an_allocation_that_then_stays(
         await kube.patch(path, {"metadata": {"annotations": None}})
 
 
-async def test_while_it_is_away_kubelets_write_on(kube: Kube, server: ApiServer) -> None:
+async def test_kubelets_can_write_while_the_webhook_is_down(kube: Kube, server: ApiServer) -> None:
     async with webhook(server):
         made = await kube.create(PODS, named("p", container("main", gpu_mem=3)))
         await server.client(SCHEDULER).bind(made, "n1", ALLOCATION)
@@ -128,7 +128,7 @@ async def test_while_it_is_away_kubelets_write_on(kube: Kube, server: ApiServer)
     await kube.patch(path, {"status": {"phase": "Running"}})
 
 
-async def test_while_it_is_away_gpu_pods_wait_and_others_do_not(
+async def test_only_gpu_pods_are_refused_while_the_webhook_is_down(
     kube: Kube, server: ApiServer
 ) -> None:
     async with contextlib.AsyncExitStack() as life:

@@ -21,7 +21,7 @@ AGENT = User("system:serviceaccount:kube-system:gpupool-agent", ("system:authent
 
 @pytest.fixture
 async def node(tmp_path: Path) -> AsyncIterator[Node]:
-    """The agent has the rights that it has in a cluster, and no others."""
+    """The agent has exactly the rights that it has in a cluster."""
     directory = tmp_path / "api"
     directory.mkdir()
     short = Path(tempfile.mkdtemp(prefix="gp-"))  # sockets are in it, whose paths may not be long

@@ -1,4 +1,4 @@
-"""A node for the agent: an API server, a kubelet that writes down what it is told, and cards."""
+"""A node for the agent: an API server, a kubelet that records what it receives, and cards."""
 
 import asyncio
 import contextlib
@@ -42,7 +42,7 @@ class Kubelet:
 
     @contextlib.asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
-        """Begins as a kubelet does: every socket of the directory goes."""
+        """Removes every socket of the directory first, as a kubelet does when it starts."""
         for path in self.directory.glob("*.sock"):
             path.unlink()
         self.counts.clear()
@@ -94,7 +94,7 @@ class Node:
         await self.kube.create(NODES, {"apiVersion": "v1", "kind": "Node", "metadata": metadata})
 
     def insert(self, cards: Sequence[CardProfile]) -> None:
-        """As at a boot of the machine."""
+        """Replaces the cards, as a reboot of the machine does."""
         made = self.files.state.with_name("new")
         made.write_bytes(bytes(new_state(NAME, cards, Driver())))
         made.rename(self.files.state)
@@ -137,7 +137,7 @@ class Node:
         return [(event["reason"], event["message"]) for event in found]
 
     async def wait(self, is_so: Callable[[], Any]) -> None:
-        """Until the condition, a plain or an async one, holds."""
+        """Waits until the condition, plain or async, holds."""
         async with asyncio.timeout(LIMIT_S):
             while True:
                 found = is_so()
@@ -148,7 +148,7 @@ class Node:
                 await asyncio.sleep(0.01)
 
     async def wait_labels(self, **wanted: str | None) -> None:
-        """By the last part of their names."""
+        """Labels are given by the last part of their names."""
 
         async def are_so() -> bool:
             labels = {key.rpartition("/")[2]: value for key, value in (await self.labels()).items()}

@@ -1,4 +1,4 @@
-"""Pods that hold more of a card than their share are told of, and evicted if that was chosen."""
+"""Pods that hold more of a card than their share are reported, or also evicted."""
 
 import asyncio
 import contextlib
@@ -8,10 +8,16 @@ from pathlib import Path
 
 import pytest
 
-from gpupool.agent.audit import LASTING_S, TOLERATED_MIB, Lasting, Overuse, overuses
+from gpupool.agent.audit import (
+    LASTING_S,
+    TOLERATED_MIB,
+    Lasting,
+    Overuse,
+    overuses,
+    owner_by_cgroup,
+)
 from gpupool.agent.auditor import REASON, Auditor
 from gpupool.agent.metrics import Metrics
-from gpupool.agent.owners import owner_by_cgroup
 from gpupool.agent.shares import Shares
 from gpupool.core.gpu import Isolation
 from gpupool.hardware.driver import ProgramUse
@@ -40,13 +46,13 @@ def test_all_processes_of_a_pod_count_together_and_a_little_more_is_tolerated() 
     assert overuses([shared], [*uses, ProgramUse(2, "GPU-a", 1)], by_pid) == [OVER]
 
 
-def test_cards_of_others_are_no_share_and_strangers_are_not_ours_to_judge() -> None:
+def test_a_card_without_a_share_counts_and_processes_of_no_pod_do_not() -> None:
     uses = [ProgramUse(1, "GPU-b", 5000), ProgramUse(3, "GPU-a", 5000), ProgramUse(9, "GPU-a", 9)]
     (found,) = overuses([pod()], uses, by_pid)
     assert found.words == "its programs hold 5000 MiB of card GPU-b, its share is 0 MiB"
 
 
-def test_only_what_lasts_counts() -> None:
+def test_only_lasting_overuse_counts() -> None:
     lasting = Lasting()
     assert lasting.of([OVER], 0) == []
     assert lasting.of([], 5) == []
@@ -67,7 +73,7 @@ def test_a_cgroup_names_its_pod(cgroup: str, monkeypatch: pytest.MonkeyPatch) ->
     assert owner_by_cgroup(1) == "0a1b2c3d-0a1b-0a1b-0a1b-0a1b2c3d4e5f"
 
 
-def test_a_process_that_is_not_there_is_nobodys() -> None:
+def test_a_process_that_has_ended_belongs_to_no_pod() -> None:
     assert owner_by_cgroup(2**30) == ""
 
 
@@ -80,7 +86,7 @@ class Greedy(SimulatedDriver):
 async def auditing(
     node: Node, monkeypatch: pytest.MonkeyPatch, **changes: object
 ) -> AsyncIterator[Metrics]:
-    """Of a pod, `p`, that holds too much."""
+    """An auditor that sees the pod `p` exceed its share."""
     monkeypatch.setattr("gpupool.agent.audit.LASTING_S", 0.0)
     await node.create()
     node.insert([V100])
@@ -119,7 +125,7 @@ async def test_overuse_is_an_event_of_the_pod_and_of_the_node_and_a_metric(
         await node.kube.get(PODS, "p", "default")  # left alone
 
 
-async def test_overuse_ends_in_an_eviction_where_that_was_chosen(
+async def test_overuse_leads_to_an_eviction_if_the_settings_say_so(
     node: Node, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with auditing(node, monkeypatch, evicts=True):

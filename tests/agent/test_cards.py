@@ -1,4 +1,4 @@
-"""From looks to an inventory: health, recovery, and what survives a restart."""
+"""The states of cards: health, recovery, and what survives a restart of the agent."""
 
 from dataclasses import replace
 
@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from gpupool.agent.cards import (
     NO_ORDERS,
-    Memory,
+    NodeCards,
     Orders,
     after_look,
     changed_cards,
@@ -29,26 +29,26 @@ MINUTE = 60.0
 
 
 class Node:
-    """One look after the other, a second apart."""
+    """A node that is read once a second."""
 
     def __init__(self) -> None:
-        self.memory = Memory()
+        self.known = NodeCards()
         self.orders = NO_ORDERS
         self.now_s = 1000.0
 
     def see(self, *cards: CardLook, xids: tuple[Xid, ...] = (), boot: str = "boot-1") -> Inventory:
         self.now_s += 1
         look = Look("550.1", 12040, boot, cards or (A, B), xids)
-        self.memory = after_look(self.memory, look, self.orders, POLICY, self.now_s)
+        self.known = after_look(self.known, look, self.orders, POLICY, self.now_s)
         return self.inventory
 
     @property
     def inventory(self) -> Inventory:
-        return inventory_after(self.memory, self.orders, 1024)
+        return inventory_after(self.known, self.orders, 1024)
 
     def restart_the_agent(self) -> None:
         published = inventory_of(inventory_text(self.inventory))
-        self.memory = remembered(published, POLICY, self.now_s)
+        self.known = remembered(published, POLICY, self.now_s)
 
 
 @pytest.fixture
@@ -74,12 +74,12 @@ def test_cards_that_answer_are_healthy(node: Node) -> None:
     )
 
 
-def test_errors_of_programs_are_not_the_cards(node: Node) -> None:
+def test_an_error_of_a_program_leaves_the_card_healthy(node: Node) -> None:
     programs = tuple(Xid("GPU-a", number) for number in (13, 31, 43, 45, 68, 109))
     assert healths(node.see(xids=programs)) == [HEALTHY, HEALTHY]
 
 
-def test_a_suspect_is_trusted_again_after_some_quiet(node: Node) -> None:
+def test_a_suspect_card_is_healthy_again_after_a_quiet_time(node: Node) -> None:
     seen = node.see(xids=(Xid("GPU-b", 63),))
     assert healths(seen) == [HEALTHY, SUSPECT]
     assert seen.cards[1].reason == "XID 63: bad memory was taken out of use"
@@ -89,7 +89,7 @@ def test_a_suspect_is_trusted_again_after_some_quiet(node: Node) -> None:
     assert healths(node.see()) == [HEALTHY, HEALTHY]
 
 
-def test_another_error_begins_the_quiet_time_anew(node: Node) -> None:
+def test_another_error_restarts_the_quiet_time(node: Node) -> None:
     node.see(xids=(Xid("GPU-b", 63),))
     node.now_s += 9 * MINUTE
     node.see(xids=(Xid("GPU-b", 94),))
@@ -97,7 +97,7 @@ def test_another_error_begins_the_quiet_time_anew(node: Node) -> None:
     assert healths(node.see()) == [HEALTHY, SUSPECT]
 
 
-def test_an_unhealthy_card_stays_so_until_it_is_pardoned(node: Node) -> None:
+def test_an_unhealthy_card_stays_unhealthy_until_a_person_clears_it(node: Node) -> None:
     node.see(xids=(Xid("GPU-a", 48), Xid("GPU-a", 63)))
     node.now_s += 1000 * MINUTE
     assert healths(node.see()) == [UNHEALTHY, HEALTHY]
@@ -105,22 +105,22 @@ def test_an_unhealthy_card_stays_so_until_it_is_pardoned(node: Node) -> None:
     assert healths(node.see()) == [HEALTHY, HEALTHY]
 
 
-def test_an_unknown_error_makes_suspect(node: Node) -> None:
+def test_an_unknown_xid_makes_a_card_suspect(node: Node) -> None:
     assert healths(node.see(xids=(Xid("GPU-a", 4711),))) == [SUSPECT, HEALTHY]
 
 
-def test_an_error_that_names_no_card_may_be_of_any(node: Node) -> None:
+def test_an_xid_that_names_no_card_concerns_all_cards(node: Node) -> None:
     assert healths(node.see(xids=(Xid("", 119),))) == [UNHEALTHY, UNHEALTHY]
 
 
-def test_uncorrected_memory_errors_are_over_when_the_count_is_zero_again(node: Node) -> None:
+def test_a_card_is_healthy_again_when_its_memory_errors_are_back_to_zero(node: Node) -> None:
     seen = node.see(replace(A, ecc_uncorrected=2), B)
     assert healths(seen) == [UNHEALTHY, HEALTHY]
     assert seen.cards[0].reason == "2 uncorrected memory errors"
     assert healths(node.see()) == [HEALTHY, HEALTHY]
 
 
-def test_a_lost_card_keeps_its_place_and_comes_back_clean(node: Node) -> None:
+def test_a_lost_card_keeps_its_index_and_comes_back_healthy(node: Node) -> None:
     seen = node.see(GONE, B, xids=(Xid("GPU-a", 79),))
     assert healths(seen) == [LOST, HEALTHY]
     assert seen.cards[0].uuid == "GPU-a"
@@ -128,11 +128,11 @@ def test_a_lost_card_keeps_its_place_and_comes_back_clean(node: Node) -> None:
     assert healths(node.see()) == [HEALTHY, HEALTHY]
 
 
-def test_a_card_that_is_not_even_counted_is_lost_too(node: Node) -> None:
+def test_a_card_that_the_driver_no_longer_lists_is_lost(node: Node) -> None:
     assert healths(node.see(A)) == [HEALTHY, LOST]
 
 
-def test_a_lost_card_gives_its_number_to_the_one_that_the_driver_counts_there(node: Node) -> None:
+def test_a_lost_card_gives_up_its_index_if_the_driver_reuses_it(node: Node) -> None:
     seen = node.see(replace(B, index=0))
     assert [(card.index, card.uuid, card.health) for card in seen.cards] == [
         (0, "GPU-b", HEALTHY),
@@ -141,19 +141,19 @@ def test_a_lost_card_gives_its_number_to_the_one_that_the_driver_counts_there(no
     assert [card.uuid for card in node.see().cards] == ["GPU-a", "GPU-b"]
 
 
-def test_a_restart_of_the_machine_forgets_what_is_gone_and_what_was(node: Node) -> None:
+def test_a_reboot_forgets_missing_cards_and_old_errors(node: Node) -> None:
     node.see(xids=(Xid("GPU-a", 48),))
     seen = node.see(A, boot="boot-2")
     assert [(card.uuid, card.health) for card in seen.cards] == [("GPU-a", HEALTHY)]
 
 
-def test_a_card_that_is_gone_for_good_can_be_forgotten(node: Node) -> None:
+def test_a_person_can_clear_a_card_that_was_removed(node: Node) -> None:
     node.see(A)
     node.orders = Orders({}, {"GPU-b": ""})
     assert [card.uuid for card in node.see(A).cards] == ["GPU-a"]
 
 
-def test_a_cordon_holds_until_it_is_taken_back(node: Node) -> None:
+def test_a_card_stays_cordoned_until_it_is_uncordoned(node: Node) -> None:
     node.orders = Orders({"GPU-b": "fan is loud"}, {})
     seen = node.see()
     assert healths(seen) == [HEALTHY, CORDONED]
@@ -162,7 +162,7 @@ def test_a_cordon_holds_until_it_is_taken_back(node: Node) -> None:
     assert healths(node.see()) == [HEALTHY, HEALTHY]
 
 
-def test_a_new_agent_knows_what_the_one_before_it_knew(node: Node) -> None:
+def test_a_new_agent_restores_what_the_last_one_published(node: Node) -> None:
     node.see(GONE, B, xids=(Xid("GPU-b", 48),))
     before = node.inventory
     node.restart_the_agent()
@@ -170,7 +170,7 @@ def test_a_new_agent_knows_what_the_one_before_it_knew(node: Node) -> None:
     assert healths(before) == [LOST, UNHEALTHY]
 
 
-def test_errors_that_can_be_seen_are_not_remembered_after_they_are_over(node: Node) -> None:
+def test_only_errors_from_xids_are_restored(node: Node) -> None:
     node.see(replace(A, ecc_uncorrected=1), B)
     node.restart_the_agent()
     assert healths(node.see()) == [HEALTHY, HEALTHY]
@@ -185,7 +185,7 @@ def test_cards_in_mig_mode_and_tiny_ones_take_no_pods(node: Node) -> None:
     assert healths(seen) == [CORDONED, UNHEALTHY]
 
 
-def test_memory_of_others_counts_when_several_looks_agree(node: Node) -> None:
+def test_outside_memory_is_published_when_several_looks_agree(node: Node) -> None:
     busy = replace(A, outside_mib=700)
     assert node.see(busy, B).cards[0].outside_mib == 0
     node.see(busy, B)
@@ -193,7 +193,7 @@ def test_memory_of_others_counts_when_several_looks_agree(node: Node) -> None:
     assert node.see().cards[0].outside_mib == 0
 
 
-def test_only_what_changed_is_news(node: Node) -> None:
+def test_only_changes_become_events(node: Node) -> None:
     before = node.inventory
     after = node.see(xids=(Xid("GPU-b", 48),))
     assert [(new.uuid, new.health) for _, new in changed_cards(before, after)] == [
@@ -213,7 +213,7 @@ LOOKS = st.lists(
 
 
 @given(LOOKS)
-def test_after_a_clean_boot_all_that_answer_are_healthy(
+def test_after_a_clean_boot_all_cards_that_answer_are_healthy(
     looks: list[tuple[list[CardLook], list[Xid], str]],
 ) -> None:
     node = Node()
@@ -223,7 +223,7 @@ def test_after_a_clean_boot_all_that_answer_are_healthy(
 
 
 @given(LOOKS)
-def test_no_card_and_no_number_is_ever_listed_twice(
+def test_no_uuid_and_no_index_is_ever_listed_twice(
     looks: list[tuple[list[CardLook], list[Xid], str]],
 ) -> None:
     node = Node()

@@ -1,4 +1,4 @@
-"""Cleanup: nothing of ours is left, all of others' is; and not while our programs still work."""
+"""Cleanup removes all that is ours and nothing else, and waits until our programs have ended."""
 
 import pytest
 
@@ -35,7 +35,7 @@ async def conditions(node: Node) -> list[str]:
 
 
 class Clock:
-    """Goes on by so much with every look."""
+    """A clock that advances by this much each time it is read."""
 
     def __init__(self, step_s: float) -> None:
         self.now_s, self._step_s = 0.0, step_s
@@ -45,7 +45,7 @@ class Clock:
         return self.now_s
 
 
-async def test_a_node_is_as_it_was_before_the_agent_came(node: Node) -> None:
+async def test_a_node_is_as_it_was_before_the_agent_ran(node: Node) -> None:
     await node.create({"mine": "stays"})
     node.insert([M40])
     async with node.agent(feature_labels=True):
@@ -62,7 +62,7 @@ async def test_a_node_is_as_it_was_before_the_agent_came(node: Node) -> None:
     assert await clean_up(node.kube, HERE) == 0
 
 
-async def test_the_lease_and_the_secret_go(node: Node) -> None:
+async def test_the_lease_and_the_secret_are_deleted(node: Node) -> None:
     secret: Obj = {"metadata": {"name": ADMISSION, "namespace": HERE}}
     await node.kube.create(SECRETS, secret)
     await node.kube.create(LEASES, lease(""))
@@ -81,13 +81,13 @@ async def test_an_agent_that_runs_is_waited_for_and_named(node: Node) -> None:
     await wait_until_gone(node.kube, HERE, 0.0, Clock(1.0))
 
 
-async def test_one_that_leads_is_named(node: Node) -> None:
+async def test_a_leader_is_named(node: Node) -> None:
     await node.kube.create(LEASES, lease("scheduler-1"))
     with pytest.raises(StillThere, match="scheduler-1, which holds the Lease"):
         await wait_until_gone(node.kube, HERE, 0.0, Clock(1.0))
 
 
-async def test_one_that_was_killed_is_gone_when_its_lease_has_run_out(
+async def test_a_killed_leader_is_ignored_when_its_lease_has_expired(
     node: Node, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("gpupool.agent.cleanup._PAUSE_S", 0.0)

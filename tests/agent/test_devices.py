@@ -52,7 +52,7 @@ def test_shared_cards_are_a_device_for_each_unit_of_their_own_memory() -> None:
     assert counts(found) == {GPU: (0, 0), MEM: (11 + 15, 26), PERCENT: (200, 200)}
 
 
-def test_all_shares_of_a_bad_card_go_together() -> None:
+def test_all_shares_of_a_bad_card_are_unhealthy() -> None:
     bad = Card(0, "GPU-a", "Tesla M40", 12209, CardHealth.UNHEALTHY)
     found = offers((bad, V100), GpuMode.SHARED, {})
     assert counts(found) == {GPU: (0, 0), MEM: (26, 15), PERCENT: (200, 100)}
@@ -64,7 +64,7 @@ def test_ids_are_short() -> None:
 
 
 @pytest.mark.parametrize("unit_mib", [1, 4])
-def test_a_unit_that_passes_the_limit_of_a_message_is_refused_in_words(unit_mib: int) -> None:
+def test_a_unit_with_too_many_devices_for_a_message_is_refused(unit_mib: int) -> None:
     cards = [Card(i, f"GPU-{i}", "H100", 81559, unit_mib=unit_mib) for i in range(16)]
     offer = offers(cards, GpuMode.SHARED, {})[MEM]
     assert offer.devices == ()
@@ -156,7 +156,7 @@ def test_holdings_join_what_the_kubelet_gave_with_what_the_scheduler_chose() -> 
     }
 
 
-def test_a_container_whose_pod_nobody_knows_holds_its_devices_all_the_same() -> None:
+def test_a_container_of_an_unknown_pod_still_holds_its_devices() -> None:
     devices = (ContainerDevices(GPU, ("0",)),)
     given = ListPodResourcesResponse(
         (PodResources("p", "default", (ContainerResources("main", devices),)),)

@@ -1,4 +1,4 @@
-"""Labels and the inventory: what is written, what is left alone, what is taken back."""
+"""Labels and the inventory: what is written, what is left alone, what is removed."""
 
 from gpupool.contract.inventory import inventory_of
 from gpupool.contract.names import ANNOTATION_INVENTORY
@@ -28,7 +28,7 @@ async def test_the_labels_are_those_of_the_documents(node: Node) -> None:
     assert [(card.model, card.memory_mib) for card in found.cards] == [("Tesla M40", 12209)]
 
 
-async def test_labels_of_feature_discovery_come_by_option(node: Node) -> None:
+async def test_labels_of_feature_discovery_are_optional(node: Node) -> None:
     await node.create()
     node.insert([V100, V100])
     async with node.agent(feature_labels=True):
@@ -50,7 +50,7 @@ async def test_a_mixed_node_is_labelled_by_its_first_card(node: Node) -> None:
     assert [card.units for card in (await inventory(node)).cards] == [11, 15, 15]
 
 
-async def test_labels_go_when_the_cards_do(node: Node) -> None:
+async def test_labels_are_removed_with_the_cards(node: Node) -> None:
     await node.create({"mine": "stays"})
     node.insert([M40])
     async with node.agent(feature_labels=True):
@@ -61,7 +61,7 @@ async def test_labels_go_when_the_cards_do(node: Node) -> None:
     assert ANNOTATION_INVENTORY not in (await node.get())["metadata"].get("annotations", {})
 
 
-async def test_a_new_agent_takes_back_what_the_old_one_said(node: Node) -> None:
+async def test_a_new_agent_removes_what_the_old_one_applied(node: Node) -> None:
     await node.create()
     node.insert([M40])
     async with node.agent(feature_labels=True):
@@ -72,7 +72,7 @@ async def test_a_new_agent_takes_back_what_the_old_one_said(node: Node) -> None:
     assert not [key for key in await node.labels() if key.startswith("nvidia.com/")]
 
 
-async def test_labels_of_others_stay_theirs(node: Node) -> None:
+async def test_labels_of_others_are_not_overwritten(node: Node) -> None:
     await node.create({COUNT: "7"})
     node.insert([M40])
     async with node.agent():
@@ -84,7 +84,7 @@ async def test_labels_of_others_stay_theirs(node: Node) -> None:
     assert await node.labels() == {COUNT: "7"}
 
 
-async def test_a_label_that_somebody_took_over_is_left_to_them(node: Node) -> None:
+async def test_a_label_that_somebody_else_took_over_is_left_alone(node: Node) -> None:
     await node.create()
     node.insert([M40])
     async with node.agent():
@@ -96,7 +96,7 @@ async def test_a_label_that_somebody_took_over_is_left_to_them(node: Node) -> No
         await node.wait_labels(nvidia_count="1")
 
 
-async def test_what_was_removed_by_mistake_comes_back(node: Node) -> None:
+async def test_removed_labels_and_inventory_are_written_again(node: Node) -> None:
     await node.create()
     node.insert([M40])
     async with node.agent():
@@ -111,7 +111,7 @@ async def test_what_was_removed_by_mistake_comes_back(node: Node) -> None:
         await node.wait(is_back)
 
 
-async def test_without_a_driver_it_says_so_once_and_comes_back_by_itself(node: Node) -> None:
+async def test_a_missing_driver_is_reported_once_and_found_when_it_is_back(node: Node) -> None:
     await node.create()
     async with node.kubelet.running(), node.agent():
         assert "The node offers no GPUs" in await node.wait_event("NoGpuDriver")
@@ -126,7 +126,7 @@ async def test_without_a_driver_it_says_so_once_and_comes_back_by_itself(node: N
         await node.wait(lambda: node.kubelet.counts == {"nvidia.com/gpu": (1, 1)})
 
 
-async def test_a_node_that_is_made_anew_is_labelled_anew(node: Node) -> None:
+async def test_a_node_that_is_created_again_is_labelled_again(node: Node) -> None:
     from kubeclient.resources import NODES
 
     await node.create()

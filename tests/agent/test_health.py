@@ -1,4 +1,4 @@
-"""Faults while the agent runs: what kubelet, API and people get to see, and the way back."""
+"""Faults while the agent runs: what the kubelet, the API and people see, and the recovery."""
 
 import asyncio
 from typing import Any
@@ -41,7 +41,7 @@ async def wait_healths(node: Node, *wanted: str) -> None:
     await node.wait(are_so)
 
 
-async def test_a_lost_card_is_told_to_everybody_and_so_is_its_return(node: Node) -> None:
+async def test_a_lost_card_and_its_return_are_reported_everywhere(node: Node) -> None:
     await node.create()
     node.insert([M40, M40])
     async with node.kubelet.running(), node.agent():
@@ -70,7 +70,7 @@ async def test_a_lost_card_is_told_to_everybody_and_so_is_its_return(node: Node)
         assert (await condition(node))["message"] == "all cards are healthy"
 
 
-async def test_all_shares_of_a_card_go_and_come_together(node: Node) -> None:
+async def test_all_shares_of_a_card_become_unhealthy_and_healthy_together(node: Node) -> None:
     await node.create({"cgpu": "true"})
     node.insert([M40, M40])
     async with node.kubelet.running(), node.agent():
@@ -82,7 +82,7 @@ async def test_all_shares_of_a_card_go_and_come_together(node: Node) -> None:
     assert {entry[1:] for entry in node.kubelet.lists if entry[0] == MEM} == {(22, 22), (22, 11)}
 
 
-async def test_a_person_takes_a_card_out_and_puts_it_back(node: Node) -> None:
+async def test_a_person_cordons_and_uncordons_a_card(node: Node) -> None:
     await node.create()
     node.insert([M40, M40])
     orders = f'{{"{card_uuid(NAME, 0)}": "fan is loud"}}'
@@ -98,7 +98,7 @@ async def test_a_person_takes_a_card_out_and_puts_it_back(node: Node) -> None:
         await node.wait(lambda: node.kubelet.counts == {GPU: (2, 2)})
 
 
-async def test_errors_are_forgotten_when_a_person_says_so(node: Node) -> None:
+async def test_errors_are_forgotten_when_a_person_clears_them(node: Node) -> None:
     await node.create()
     node.insert([M40])
     pardon = {"annotations": {"gpupool.io/cleared-cards": f'{{"{card_uuid(NAME, 0)}": ""}}'}}
@@ -117,7 +117,7 @@ async def test_errors_are_forgotten_when_a_person_says_so(node: Node) -> None:
             await node.wait(is_carried_out)
 
 
-async def test_what_was_wrong_is_still_known_to_the_next_agent(node: Node) -> None:
+async def test_the_next_agent_still_knows_the_errors(node: Node) -> None:
     await node.create()
     node.insert([M40, M40])
     async with node.agent():

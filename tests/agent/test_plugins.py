@@ -1,4 +1,4 @@
-"""The device plugins beside a kubelet: registration, restarts, and what Allocate answers."""
+"""The device plugins and a kubelet: registration, restarts, and what Allocate answers."""
 
 import socket
 
@@ -59,7 +59,7 @@ async def test_whole_cards_can_be_left_to_another_plugin(node: Node) -> None:
         await node.wait(lambda: set(node.kubelet.counts) == {MEM, PERCENT})
 
 
-async def test_allocate_says_the_same_to_everybody_and_shows_no_card(node: Node) -> None:
+async def test_allocate_answers_every_container_the_same_and_shows_no_card(node: Node) -> None:
     await node.create()
     node.insert([M40, V100])
     mount = Mount("/usr/local/nvidia", "/opt/nvidia", read_only=True)
@@ -112,7 +112,7 @@ async def test_without_a_limiter_no_isolation_is_promised(node: Node) -> None:
         assert "SharesNotIsolated" in dict(await node.events())
 
 
-async def test_it_registers_again_when_the_kubelet_starts_again(node: Node) -> None:
+async def test_the_agent_registers_again_when_the_kubelet_restarts(node: Node) -> None:
     await node.create()
     node.insert([M40, V100])
     async with node.agent():
@@ -124,7 +124,7 @@ async def test_it_registers_again_when_the_kubelet_starts_again(node: Node) -> N
     assert len(sockets) == len(set(sockets)) == 2
 
 
-async def test_the_next_agent_takes_over_before_the_last_one_leaves(node: Node) -> None:
+async def test_the_next_agent_registers_before_the_last_one_ends(node: Node) -> None:
     await node.create()
     node.insert([M40, V100])
     async with node.kubelet.running():
@@ -140,7 +140,7 @@ async def test_the_next_agent_takes_over_before_the_last_one_leaves(node: Node) 
     assert {entry[1:] for entry in node.kubelet.lists} == {(2, 2)}
 
 
-async def test_sockets_of_killed_agents_are_swept_away_and_others_are_not(node: Node) -> None:
+async def test_only_sockets_of_killed_agents_are_removed(node: Node) -> None:
     await node.create()
     left, foreign = node.plugins / "gpupool-gpu-dead.sock", node.plugins / "other.sock"
     for path in (left, foreign):
@@ -151,7 +151,7 @@ async def test_sockets_of_killed_agents_are_swept_away_and_others_are_not(node: 
     assert foreign.exists()
 
 
-async def test_beside_nvidias_own_plugin_it_offers_no_whole_cards(node: Node) -> None:
+async def test_no_whole_cards_are_offered_beside_nvidias_plugin(node: Node) -> None:
     await node.create()
     node.insert([M40, V100])
     async with node.kubelet.running(), node.agent():
@@ -166,7 +166,7 @@ async def test_beside_nvidias_own_plugin_it_offers_no_whole_cards(node: Node) ->
         await node.wait(lambda: node.kubelet.counts == WHOLE)
 
 
-async def test_its_list_ends_before_its_last_answers_are_waited_for() -> None:
+async def test_leave_ends_all_list_streams() -> None:
     plugin = ResourcePlugin(GPU)
     lists = plugin.list_and_watch()
     await anext(lists)
@@ -177,7 +177,7 @@ async def test_its_list_ends_before_its_last_answers_are_waited_for() -> None:
     await anext(plugin.list_and_watch())  # of the next kubelet
 
 
-async def test_nothing_is_left_when_it_ends(node: Node) -> None:
+async def test_no_socket_is_left_when_the_agent_ends(node: Node) -> None:
     await node.create({"cgpu": "true"})
     node.insert([M40, V100])
     async with node.kubelet.running():
@@ -186,7 +186,7 @@ async def test_nothing_is_left_when_it_ends(node: Node) -> None:
         assert [path.name for path in node.plugins.iterdir()] == ["kubelet.sock"]
 
 
-async def test_a_unit_that_is_too_small_is_said_in_an_event(node: Node) -> None:
+async def test_a_unit_that_is_too_small_is_reported_as_an_event(node: Node) -> None:
     await node.create({"cgpu": "true"})
     node.insert([V100] * 16)
     async with node.kubelet.running(), node.agent(unit_mib=1):
@@ -194,7 +194,7 @@ async def test_a_unit_that_is_too_small_is_said_in_an_event(node: Node) -> None:
         await node.wait(lambda: node.kubelet.counts == {PERCENT: (1600, 1600)})
 
 
-async def test_a_directory_whose_path_is_too_long_ends_the_agent_in_words(node: Node) -> None:
+async def test_a_directory_with_a_too_long_path_ends_the_agent_with_a_message(node: Node) -> None:
     from gpupool.agent.run import run_agent
     from gpupool.hardware.simulated import SimulatedDriver
 

@@ -1,4 +1,4 @@
-"""When the agent says that a lowered limit is in force, and what it says then."""
+"""When the agent confirms that a lowered limit is in force, and what it reports."""
 
 import os
 from pathlib import Path
@@ -41,7 +41,7 @@ def pod(token: str = "7", uid: str = "u", isolation: Isolation = Isolation.LIMIT
 
 
 class Files:
-    """Of a pod, as a kubelet has them."""
+    """The volumes of a pod, where a kubelet keeps them."""
 
     def __init__(self, root: Path, uid: str = "u") -> None:
         volumes = root / uid / "volumes"
@@ -67,7 +67,7 @@ def shrinks(tmp_path: Path) -> Shrinks:
     return Shrinks(kubelet_volumes(tmp_path))
 
 
-def test_nothing_is_said_before_the_limit_has_been_in_force_for_a_while(
+def test_no_report_before_the_limit_has_been_in_force_for_a_while(
     files: Files, shrinks: Shrinks
 ) -> None:
     files.count(3 * MIB - 100)
@@ -83,7 +83,7 @@ def test_nothing_is_said_before_the_limit_has_been_in_force_for_a_while(
     assert not shrinks.is_waiting
 
 
-def test_every_lowering_is_looked_at_anew(files: Files, shrinks: Shrinks) -> None:
+def test_every_lowered_limit_is_checked_again(files: Files, shrinks: Shrinks) -> None:
     files.limits.write_text(LIMITS)
     shrinks.reports([pod()], 0)
     assert shrinks.reports([pod()], 5) == {"u": ShrinkReport("7", {"c": {}})}
@@ -93,7 +93,7 @@ def test_every_lowering_is_looked_at_anew(files: Files, shrinks: Shrinks) -> Non
 
 
 @pytest.mark.parametrize("trap", ["link", "pipe", "short"])
-def test_what_a_program_puts_in_place_of_the_count_is_not_believed(
+def test_a_count_file_that_a_program_replaced_is_not_read(
     files: Files, shrinks: Shrinks, trap: str
 ) -> None:
     files.limits.write_text(LIMITS)
@@ -107,7 +107,7 @@ def test_what_a_program_puts_in_place_of_the_count_is_not_believed(
     assert "cannot be read" in shrinks.reports([pod()], 5)["u"].problem
 
 
-def test_a_pod_without_the_files_and_an_agent_that_sees_none_say_so(tmp_path: Path) -> None:
+def test_missing_files_are_reported_with_the_reason(tmp_path: Path) -> None:
     bare = pod()
     bare["spec"]["volumes"] = []
     found = Shrinks(kubelet_volumes(tmp_path)).reports([bare], 0)["u"].problem

@@ -5,7 +5,7 @@ import pytest
 from gpupool.agent.xid_policy import BadPolicy, Effect, load_policy
 
 
-def test_ours_says_something_of_every_error_that_matters() -> None:
+def test_the_built_in_table_knows_every_important_xid() -> None:
     policy = load_policy()
     assert policy.rule(31).effect is Effect.IGNORE
     assert policy.rule(79).effect is Effect.UNHEALTHY
@@ -13,7 +13,7 @@ def test_ours_says_something_of_every_error_that_matters() -> None:
     assert policy.rule(99999) == policy.default
 
 
-def test_a_file_of_ones_own_is_laid_over_ours(tmp_path: Path) -> None:
+def test_a_users_file_overrides_the_built_in_table(tmp_path: Path) -> None:
     own = tmp_path / "own.toml"
     own.write_text('[xid.94]\neffect = "ignore"\n[default]\neffect = "unhealthy"\n')
     policy = load_policy(own)
@@ -31,13 +31,13 @@ def test_a_file_of_ones_own_is_laid_over_ours(tmp_path: Path) -> None:
         ("[xid.9", "Expected"),
     ],
 )
-def test_a_bad_file_is_refused_in_words(tmp_path: Path, text: str, complaint: str) -> None:
+def test_a_bad_file_is_refused_with_a_message(tmp_path: Path, text: str, complaint: str) -> None:
     own = tmp_path / "own.toml"
     own.write_text(text)
     with pytest.raises(BadPolicy, match=complaint):
         load_policy(own)
 
 
-def test_a_missing_file_is_refused_in_words(tmp_path: Path) -> None:
+def test_a_missing_file_is_refused_with_a_message(tmp_path: Path) -> None:
     with pytest.raises(BadPolicy, match="cannot be read: No such file"):
         load_policy(tmp_path / "none.toml")

@@ -1,4 +1,4 @@
-"""The fixtures of local clusters: commands work on them too."""
+"""The fixtures of local clusters, for commands that use them."""
 
 from tests.local.conftest import cluster as cluster
 from tests.local.conftest import home as home

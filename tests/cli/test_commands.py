@@ -48,7 +48,7 @@ def test_an_unknown_command_is_refused() -> None:
 
 
 @pytest.mark.parametrize("command", ["down", "status", "kubeconfig", "reset"])
-def test_a_cluster_that_is_not_there(home: Home, command: str) -> None:
+def test_an_unknown_cluster_is_refused(home: Home, command: str) -> None:
     result = run(command, "--name", "x")
     assert result.exit_code == 1
     assert result.output == 'Error: There is no cluster "x". Clusters here: none.\n'

@@ -52,7 +52,7 @@ def written(path: Path, address: Address) -> Path:
 
 @pytest.fixture
 def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Of a node in a local cluster of this user."""
+    """The simulated driver of a node in a local cluster."""
     home = tmp_path / "home"
     cluster = home / "clusters" / "default"
     files = NodeFiles(node_hardware(cluster / "pods", NODE))
@@ -97,7 +97,7 @@ def make_node(kubeconfig: Path) -> None:
     ask_cluster(create, kubeconfig=str(kubeconfig))
 
 
-def test_cards_are_listed_cordoned_broken_and_taken_back(
+def test_cards_are_listed_cordoned_broken_and_recovered(
     kubeconfig: Path, state: Path, tmp_path: Path
 ) -> None:
     make_node(kubeconfig)
@@ -123,9 +123,9 @@ def test_cards_are_listed_cordoned_broken_and_taken_back(
         wait_for(lambda: not lists("unhealthy"))
 
         unknown = run("gpu", "cordon", NODE, "7", *where)
-        assert f'Card "7" of node {NODE} is not there. Cards there: 0 (GPU-' in unknown.output
+        assert f'Card "7" of node {NODE} does not exist. Its cards: 0 (GPU-' in unknown.output
         unclear = run("gpu", "cordon", NODE, "GPU", *where)
-        assert "is not there" in unclear.output
+        assert "does not exist" in unclear.output
     missing = run("gpu", "cordon", "node-2", "0", *where)
     assert 'nodes "node-2" not found' in missing.output
     assert missing.exit_code == 1
@@ -157,7 +157,7 @@ def test_the_agent_finds_the_cards_through_nvml(kubeconfig: Path, tmp_path: Path
         (("node-2", "0", "lost"), 'Node "node-2" of cluster "default" has no simulated cards.'),
     ],
 )
-def test_faults_that_cannot_be_are_refused_in_words(
+def test_impossible_faults_are_refused_with_a_message(
     state: Path, arguments: tuple[str, ...], complaint: str
 ) -> None:
     result = run("gpu", "fault", *arguments)
@@ -174,7 +174,7 @@ def test_faults_that_cannot_be_are_refused_in_words(
         ("--kubeconfig", "/no/such/file", "There is no kubeconfig at /no/such/file"),
     ],
 )
-def test_bad_options_of_the_agent_are_refused_in_words(
+def test_bad_options_of_the_agent_are_refused_with_a_message(
     option: str, value: str, complaint: str
 ) -> None:
     result = run("agent", "--node", NODE, option, value)
@@ -182,5 +182,5 @@ def test_bad_options_of_the_agent_are_refused_in_words(
     assert result.exit_code in (1, 2)
 
 
-def test_the_agent_wants_to_know_its_node() -> None:
+def test_the_agent_requires_the_name_of_its_node() -> None:
     assert "Missing option '--node'" in run("agent").output

@@ -23,7 +23,7 @@ def test_the_summary_is_that_of_kubectl_inspect_gpushare() -> None:
     ]
 
 
-def test_a_card_that_a_node_does_not_have_is_none_of_none() -> None:
+def test_a_card_that_a_node_does_not_have_is_shown_as_0_of_0() -> None:
     nodes = [node("a", "1", {0: 4, 1: 4}), node("b", "2", {0: 4})]
     assert summary(nodes, "GiB").splitlines()[2].split() == ["b", "2", "0/4", "0/0", "0/4"]
 
@@ -48,7 +48,7 @@ def test_the_details_list_pods_and_dashes_count_their_rows() -> None:
     ]
 
 
-def test_pods_without_a_card_have_a_column_of_their_own() -> None:
+def test_pods_without_a_card_have_their_own_column() -> None:
     waiting = PodView("p", "default", {-1: 3})
     shown = summary([NodeView("a", "1", {0: 4}, (waiting,))], "GiB")
     assert "PENDING(Allocated)" in shown

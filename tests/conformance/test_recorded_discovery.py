@@ -78,4 +78,4 @@ def test_an_aggregated_document_is_as_recorded(path: str, client: Client) -> Non
 def test_the_version_names_the_release_and_us(client: Client) -> None:
     found, real = client.send("GET", "/version").response, RECORDED["version"]
     assert (found["major"], found["minor"]) == (real["major"], real["minor"])
-    assert found["gitVersion"] == f"{real['gitVersion']}+gpupool"
+    assert found["gitVersion"] == f"{real['gitVersion']}+localkube"

@@ -1,4 +1,4 @@
-"""The console in front of a local cluster: who gets in, and what he sees."""
+"""The console of a local cluster: who can sign in, and what each visitor sees."""
 
 import contextlib
 import http.client
@@ -47,7 +47,7 @@ def cluster() -> Iterator[Cluster]:
 
 @contextlib.contextmanager
 def console(*arguments: str) -> Iterator[tuple[int, str]]:
-    """Its port and its key."""
+    """Yields the console's port and key."""
     process = subprocess.Popen(arguments, stdout=subprocess.PIPE, text=True)
     try:
         assert process.stdout is not None
@@ -119,7 +119,7 @@ def test_a_pod_that_waits_has_its_page(own: tuple[int, str]) -> None:
     assert get(own[0], "/pods/default/nobody", cookie)[0] == 404
 
 
-def test_without_the_key_nobody_gets_in(own: tuple[int, str]) -> None:
+def test_nobody_signs_in_without_the_key(own: tuple[int, str]) -> None:
     port, key = own
     for path in ("/", "/pods", "/waiting", "/pods/default/one"):
         status, _, headers = get(port, path, "gpupool-console=x")
@@ -131,25 +131,25 @@ def test_without_the_key_nobody_gets_in(own: tuple[int, str]) -> None:
     assert get(port, "/sign-in", form={"token": "t"})[0] == 404, "the owner's console takes none"
 
 
-def test_who_signs_out_is_out(own: tuple[int, str]) -> None:
+def test_a_session_ends_with_the_sign_out(own: tuple[int, str]) -> None:
     cookie = signed_in(own)
     assert get(own[0], "/sign-out", cookie, form={})[0] == 303
     assert get(own[0], "/", cookie)[0] == 303
 
 
-def test_it_goes_by_no_name_of_the_web(own: tuple[int, str]) -> None:
+def test_requests_for_another_host_are_refused(own: tuple[int, str]) -> None:
     assert get(own[0], "/", signed_in(own), host="evil.example:80")[0] == 403
     assert get(own[0], "/", signed_in(own), host="localhost:9")[0] == 200
 
 
 @pytest.mark.parametrize("path", ["/static/../server.py", "/static/x.css", "/%00", "/pods/a/b/c"])
-def test_what_is_not_there_is_said_in_words(own: tuple[int, str], path: str) -> None:
+def test_a_missing_page_has_a_message(own: tuple[int, str], path: str) -> None:
     status, page, _ = get(own[0], path, signed_in(own))
     assert status == 404
     assert "Traceback" not in page
 
 
-def test_strange_questions_get_a_page(own: tuple[int, str]) -> None:
+def test_unexpected_queries_get_a_page(own: tuple[int, str]) -> None:
     cookie = signed_in(own)
     for query in ("?page=-1", "?page=99999999999", "?page=%F0", "?q=%3Cb%3E"):
         status, page, _ = get(own[0], f"/{query}", cookie)
@@ -164,7 +164,7 @@ def test_a_visitor_signs_in_with_his_own_token(served: int, cluster: Cluster) ->
     assert "Tesla V100" in get(served, "/", cookie_of(headers))[1]
 
 
-def test_a_wrong_token_is_refused_in_words(served: int) -> None:
+def test_a_wrong_token_is_refused_with_a_message(served: int) -> None:
     status, page, headers = get(served, "/sign-in", form={"token": "wrong"})
     assert status == 403
     assert "The cluster refuses: Unauthorized" in page
@@ -175,7 +175,7 @@ def test_a_wrong_token_is_refused_in_words(served: int) -> None:
     assert get(served, "/?key=")[0] == 403
 
 
-def test_a_token_that_may_see_nothing_gets_nothing(served: int, cluster: Cluster) -> None:
+def test_a_token_without_rights_is_refused(served: int, cluster: Cluster) -> None:
     path = "/api/v1/namespaces/default/serviceaccounts/default/token"
     made = call(cluster, "POST", path, {"spec": {}})[1]["status"]["token"]
     status, page, _ = get(served, "/sign-in", form={"token": made})

@@ -1,8 +1,8 @@
-"""What the pages show, and that they show it safely."""
+"""What the pages show, and that they escape all values."""
 
 import re
 
-from gpupool.console.overview import Seen, Waiting, asked, overview
+from gpupool.console.overview import ClusterView, Waiting, asked, overview
 from gpupool.console.pages import cards_page, pod_page, pods_page, waiting_page
 from gpupool.contract.names import LABEL_POOL
 from gpupool.core.gpu import (
@@ -52,8 +52,8 @@ def hold(cluster: ClusterModel, name: str, where: str, units: int, isolation: Is
     cluster.hold(pod(name, ask), where, Allocation((gpus,)))
 
 
-def seen(cluster: ClusterModel, *waiting: PodRequest) -> Seen:
-    return Seen(cluster, tuple(Waiting(each, "2026-11-16T00:00:00Z") for each in waiting))
+def seen(cluster: ClusterModel, *waiting: PodRequest) -> ClusterView:
+    return ClusterView(cluster, tuple(Waiting(each, "2026-11-16T00:00:00Z") for each in waiting))
 
 
 def shared() -> ClusterModel:
@@ -82,7 +82,7 @@ def test_nodes_without_cards_are_left_out() -> None:
     assert "No node has GPUs" in cards_page(seen(cluster), "", 1)
 
 
-def test_a_card_out_of_use_says_why() -> None:
+def test_a_card_out_of_use_shows_the_reason() -> None:
     cluster = ClusterModel()
     cluster.set_node(node("n1", card(0, health=CardHealth.UNHEALTHY, reason="XID 79")))
     page = cards_page(seen(cluster), "", 1)
@@ -90,7 +90,7 @@ def test_a_card_out_of_use_says_why() -> None:
     assert "unhealthy</b> XID 79" in page
 
 
-def test_only_what_was_searched_for_is_shown() -> None:
+def test_only_search_results_are_shown() -> None:
     cluster = shared()
     cluster.set_node(node("other", card(0), mode=GpuMode.WHOLE))
     for text in ("THREE", "default/five", "n1"):
@@ -114,11 +114,11 @@ def test_pods_are_listed_with_their_memory() -> None:
     page = pods_page(seen(shared()), "")
     assert "3226 MiB" in page
     assert "held to its share" in page
-    assert "shared, not held" in page
+    assert "not held to its share" in page
     assert "No pod with “zz” in its name holds a GPU" in pods_page(seen(shared()), "zz")
 
 
-def test_a_pod_that_waits_is_told_why_node_by_node() -> None:
+def test_a_waiting_pod_is_explained_node_by_node() -> None:
     cluster = shared()
     waiting = pod("big", GpuAsk("c", units=16))
     page = pod_page(seen(cluster, waiting), "default", "big")
@@ -129,16 +129,16 @@ def test_a_pod_that_waits_is_told_why_node_by_node() -> None:
     assert "default/big" in waiting_page(seen(cluster, waiting))
 
 
-def test_of_many_that_wait_the_first_are_explained() -> None:
+def test_of_many_waiting_pods_the_first_are_explained() -> None:
     waiting = [pod(f"w{number}", GpuAsk("c", units=16)) for number in range(60)]
     assert "… and 10 more." in waiting_page(seen(shared(), *waiting))
 
 
-def test_a_pod_nobody_knows_has_no_page() -> None:
+def test_an_unknown_pod_has_no_page() -> None:
     assert pod_page(seen(shared()), "default", "nobody") is None
 
 
-def test_what_is_asked_for_is_said_in_words() -> None:
+def test_a_request_is_described_in_words() -> None:
     assert asked(pod("p", GpuAsk("a", whole=1), GpuAsk("b", whole=2))) == (
         "1 whole card, 2 whole cards"
     )

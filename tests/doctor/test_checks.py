@@ -1,4 +1,4 @@
-"""What the doctor says of single findings. What it finds in a cluster: test_doctor.py."""
+"""The doctor's checks, one by one. test_doctor.py runs it on a cluster."""
 
 import base64
 import datetime
@@ -120,7 +120,7 @@ BROKEN = {
 
 
 @pytest.mark.parametrize("words", BROKEN)
-def test_what_is_wrong_is_said_with_how_to_mend_it(words: str) -> None:
+def test_each_problem_is_reported_with_its_repair(words: str) -> None:
     assert words in said(BROKEN[words])
 
 
@@ -135,7 +135,7 @@ def test_pods_that_have_ended_are_left_alone() -> None:
     assert not said(replace(GOOD, pods=(pod(phase="Succeeded", nodeName="n"),)))
 
 
-def test_what_may_be_right_is_noted() -> None:
+def test_what_may_be_intended_is_only_a_note() -> None:
     assert "holds the Lease" in said(replace(GOOD, lease={}), Level.NOTE)
     late = replace(GOOD, lease=lease(NOW - datetime.timedelta(hours=1)))
     assert "holds the Lease" in said(late, Level.NOTE)
@@ -152,7 +152,7 @@ def test_what_may_be_right_is_noted() -> None:
     assert "may not list" in said(replace(GOOD, unseen=("may not list",)), Level.NOTE)
 
 
-def test_clocks_that_are_off_are_found_by_what_they_write_into_leases() -> None:
+def test_wrong_clocks_are_found_by_the_times_in_leases() -> None:
     def of_node(name: str, off_s: float) -> Obj:
         stated = (NOW + datetime.timedelta(seconds=off_s)).isoformat()
         fields = [{"manager": "kubelet", "time": NOW.isoformat()}]

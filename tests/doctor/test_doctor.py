@@ -1,4 +1,4 @@
-"""`gpupool doctor` on a local cluster, whole and broken."""
+"""`gpupool doctor` on a local cluster, healthy and broken."""
 
 from collections.abc import Iterator
 
@@ -28,7 +28,7 @@ def doctor(cluster: Cluster) -> tuple[int, str]:
     return done.exit_code, done.output
 
 
-def test_a_local_cluster_is_whole(cluster: Cluster) -> None:
+def test_a_local_cluster_has_no_problems(cluster: Cluster) -> None:
     code, said = doctor(cluster)
     assert "WRONG" not in said
     assert code == 0
@@ -36,7 +36,7 @@ def test_a_local_cluster_is_whole(cluster: Cluster) -> None:
 
 
 def test_a_deleted_webhook_is_found(cluster: Cluster) -> None:
-    """And what came in meanwhile."""
+    """Also finds pods that were created meanwhile."""
     _, kept = call(cluster, "GET", f"{WEBHOOKS}/gpupool-admission")
     call(cluster, "DELETE", f"{WEBHOOKS}/gpupool-admission")
     _, nodes = call(cluster, "GET", "/api/v1/nodes")

@@ -15,7 +15,7 @@ from typing import Protocol
 
 import pytest
 
-from gpupool.local.names import NAMES
+from gpupool.local.config.settings import NAMES
 from gpupool.testing import Cluster
 from testbed.find_kubectl import ensure_kubectl
 from tests.e2e.api import call, has_service_account, make_namespace, ready_nodes

@@ -138,7 +138,7 @@ def test_pods_and_their_cards_are_listed(kubectl: Kubectl) -> None:
     cells = [[cell.strip() for cell in row if cell.strip()] for row in words]
     assert [(row[0], row[5], row[6]) for row in cells[1:]] == [
         ("cgpu-test-0", "3226MiB (3 of 15 GiB)", "held to its share"),
-        ("cgpu-test-no-isolation-0", "3226MiB (3 of 15 GiB)", "shared, none"),
+        ("cgpu-test-no-isolation-0", "3226MiB (3 of 15 GiB)", "not held to its share"),
     ]
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from gpupool.contract import names
-from gpupool.local.names import NAMES
+from gpupool.local.config.settings import NAMES
 from gpupool.testing import Cluster
 from kubeclient.objects import Obj
 from tests.e2e.api import ready_nodes

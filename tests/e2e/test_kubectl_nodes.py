@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from gpupool.local.names import NAMES
+from gpupool.local.config.settings import NAMES
 from gpupool.testing import Cluster
 from tests.e2e.api import ready_nodes
 from tests.e2e.kubectl import Kubectl, eventually

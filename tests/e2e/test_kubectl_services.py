@@ -5,7 +5,7 @@ import urllib.request
 
 import pytest
 
-from gpupool.local.names import NAMES
+from gpupool.local.config.settings import NAMES
 from tests.e2e.kubectl import Kubectl, eventually
 from tests.e2e.objects import container, deployment, pod, service, shell, template
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from gpupool.local.names import NAMES
+from gpupool.local.config.settings import NAMES
 from kubeclient.objects import Obj
 from tests.e2e.kubectl import Kubectl, eventually
 from tests.e2e.objects import container, deployment, service, template, workload

@@ -16,7 +16,7 @@ from typing import Any
 import orjson
 import uvloop
 
-from gpupool.cli.log_format import log_to_stderr
+from gpupool.cli.programs import log_to_stderr
 from localkube.apiserver.security import certificates
 from localkube.apiserver.security.identities import ADMIN
 from localkube.apiserver.security.tokens import StaticTokens

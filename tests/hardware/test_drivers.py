@@ -1,4 +1,4 @@
-"""Both ways to look at a node give the same: through NVML, and from the simulated state."""
+"""NVML and the reader of the state file give the same look for the same node."""
 
 import asyncio
 import os
@@ -68,7 +68,7 @@ def node(directory: Path, cards: Iterable[object]) -> NodeFiles:
 
 
 class NvmlLooker:
-    """NVML in a process of its own, where the simulated libraries come first."""
+    """Reads through NVML, in a process that finds the simulated libraries first."""
 
     def __init__(self, libraries: Path, renew_s: float = 30) -> None:
         environment = {**os.environ, "LD_LIBRARY_PATH": str(libraries)}
@@ -101,7 +101,7 @@ def direct(driver: SimulatedDriver) -> Look:
 
 
 @pytest.mark.parametrize("cards", [[M40], [V100] * 8, [H100] * 4, [M40, V100, V100], []])
-def test_nvml_and_the_state_file_say_the_same(tmp_path: Path, cards: list[object]) -> None:
+def test_nvml_and_the_state_file_give_the_same_look(tmp_path: Path, cards: list[object]) -> None:
     files = node(tmp_path, cards)
     driver = SimulatedDriver(files.state)
     with NvmlLooker(files.libraries) as nvml:
@@ -142,7 +142,7 @@ def test_they_agree_about_what_programs_hold(tmp_path: Path) -> None:
     assert asyncio.run(driver.uses()) == ()
 
 
-def test_nvml_is_begun_again_while_a_card_is_missing(tmp_path: Path) -> None:
+def test_nvml_is_initialised_again_while_a_card_is_missing(tmp_path: Path) -> None:
     files = node(tmp_path, [M40] * 2)
     driver = SimulatedDriver(files.state)
     with NvmlLooker(files.libraries, renew_s=0) as nvml:
@@ -151,7 +151,7 @@ def test_nvml_is_begun_again_while_a_card_is_missing(tmp_path: Path) -> None:
             assert nvml.look() == direct(driver), fault
 
 
-def test_an_xid_is_told_once_and_of_its_card(tmp_path: Path) -> None:
+def test_an_xid_is_reported_once_with_its_card(tmp_path: Path) -> None:
     files = node(tmp_path, [M40] * 2)
     driver = SimulatedDriver(files.state)
     direct(driver)
@@ -160,7 +160,7 @@ def test_an_xid_is_told_once_and_of_its_card(tmp_path: Path) -> None:
     assert direct(driver).xids == ()
 
 
-def test_no_state_is_no_driver_until_there_is_one(tmp_path: Path) -> None:
+def test_without_a_state_file_there_is_no_driver(tmp_path: Path) -> None:
     driver = SimulatedDriver(tmp_path / "node" / "state")
     with pytest.raises(NoDriver, match="No such file"):
         direct(driver)
@@ -168,7 +168,7 @@ def test_no_state_is_no_driver_until_there_is_one(tmp_path: Path) -> None:
     assert [card.model for card in direct(driver).cards] == ["Tesla M40"]
 
 
-def test_a_node_made_anew_has_booted_anew(tmp_path: Path) -> None:
+def test_a_node_that_is_made_again_has_another_boot_id(tmp_path: Path) -> None:
     files = node(tmp_path, [M40])
     driver = SimulatedDriver(files.state)
     before = asyncio.run(driver.look())

@@ -25,7 +25,7 @@ def installed(root: Path, settings: Settings) -> LimiterFiles:
         pytest.skip(str(error))
 
 
-def test_it_is_complete_and_read_only(tmp_path: Path) -> None:
+def test_an_installation_is_complete_and_read_only(tmp_path: Path) -> None:
     files = installed(tmp_path, Settings(driver="/usr/lib/driver", context_mib=312))
     names = {LIBRARY, *STAND_INS, "limiter.conf", "ld.so.preload"}
     assert {path.name for path in files.directory.iterdir()} == names
@@ -50,26 +50,26 @@ def test_containers_find_it_in_one_place(tmp_path: Path) -> None:
     assert preload == f"{LIMITER_DIRECTORY}/{LIBRARY}\n"
 
 
-def test_without_a_driver_to_lead_to_there_are_no_stand_ins(tmp_path: Path) -> None:
+def test_without_a_driver_there_are_no_stand_ins(tmp_path: Path) -> None:
     files = installed(tmp_path, Settings())
     assert not any((files.directory / name).exists() for name in STAND_INS)
 
 
-def test_the_same_settings_are_the_same_installation(tmp_path: Path) -> None:
+def test_the_same_settings_give_the_same_installation(tmp_path: Path) -> None:
     first = installed(tmp_path, Settings(context_mib=1))
     before = (first.directory / LIBRARY).stat()
     assert installed(tmp_path, Settings(context_mib=1)) == first
     assert (first.directory / LIBRARY).stat() == before
 
 
-def test_other_settings_are_another_and_leave_the_first_alone(tmp_path: Path) -> None:
+def test_other_settings_give_another_installation_and_keep_the_first(tmp_path: Path) -> None:
     first = installed(tmp_path, Settings(context_mib=1))
     second = installed(tmp_path, Settings(context_mib=2))
     assert first.directory != second.directory
     assert "context_mib=1" in (first.directory / "limiter.conf").read_text(encoding="ascii")
 
 
-def test_a_stand_in_leads_to_the_drivers_file(tmp_path: Path) -> None:
+def test_a_stand_in_depends_on_the_drivers_file(tmp_path: Path) -> None:
     files = installed(tmp_path, Settings(driver="/usr/lib/driver"))
     for name in STAND_INS:
         content = (files.directory / name).read_bytes()
@@ -84,7 +84,7 @@ def test_a_path_that_cannot_be_written_is_refused(tmp_path: Path, driver: str) -
         install(tmp_path, Settings(driver=driver))
 
 
-def test_processes_that_see_the_machine_get_it_by_variables(tmp_path: Path) -> None:
+def test_processes_outside_of_containers_get_the_limiter_by_variables(tmp_path: Path) -> None:
     files = installed(tmp_path, Settings(directory=""))
     own = str(files.directory)
     assert files.variables({}) == {"LD_PRELOAD": f"{own}/{LIBRARY}", "LD_LIBRARY_PATH": own}

@@ -16,7 +16,7 @@ from gpupool.hardware.simdriver_faults import Fault, FaultKind, NotAFault, parse
         ("recover", Fault(FaultKind.RECOVER)),
     ],
 )
-def test_faults_are_read_from_words(text: str, fault: Fault) -> None:
+def test_faults_are_parsed(text: str, fault: Fault) -> None:
     assert parse_fault(text) == fault
 
 
@@ -35,6 +35,6 @@ def test_faults_are_read_from_words(text: str, fault: Fault) -> None:
         ("lost=1", "takes no value"),
     ],
 )
-def test_what_is_no_fault_is_refused_in_words(text: str, words: str) -> None:
+def test_a_text_that_is_no_fault_is_refused(text: str, words: str) -> None:
     with pytest.raises(NotAFault, match=words):
         parse_fault(text)

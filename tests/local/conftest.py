@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from gpupool.local.cluster_setup import Prepared, Wish, set_up_directory
 from gpupool.local.home import ClusterDirectory, Home
-from gpupool.local.prepare import Prepared, Wish, prepare
 from gpupool.local.server_process import stop_server
 
 
@@ -23,7 +23,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Home]:
 
 @pytest.fixture
 def cluster(home: Home) -> ClusterDirectory:
-    """Prepared and never started."""
-    prepared = prepare(home, Wish(name="a", port=0))
+    """A cluster that can be started, but is not."""
+    prepared = set_up_directory(home, Wish(name="a", port=0))
     assert isinstance(prepared, Prepared)
     return prepared.cluster

@@ -1,4 +1,4 @@
-"""A server process without a cluster in it: what `gpupool up --foreground` is around one.
+"""The server process of `gpupool up --foreground`, with a stub instead of a cluster.
 
 python stub_server.py HOME NAME BEHAVIOUR REPORT_TO [ATTACHED_TO]
 """
@@ -9,10 +9,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from gpupool.cli.log_format import log_to_stderr
+from gpupool.cli.programs import log_to_stderr
+from gpupool.local.cluster_setup import Prepared, Wish, set_up_directory
 from gpupool.local.config.settings import LocalSettings
 from gpupool.local.home import Home
-from gpupool.local.prepare import Prepared, Wish, prepare
 from gpupool.local.reports import write_to
 from gpupool.local.serve import RunningCluster, serve
 
@@ -50,7 +50,7 @@ async def _taken() -> None:
 
 def main() -> int:
     log_to_stderr()
-    prepared = prepare(Home(Path(sys.argv[1])), Wish(name=sys.argv[2], port=0))
+    prepared = set_up_directory(Home(Path(sys.argv[1])), Wish(name=sys.argv[2], port=0))
     assert isinstance(prepared, Prepared)
     attached_to = int(sys.argv[5]) if len(sys.argv) > 5 else None
     return serve(

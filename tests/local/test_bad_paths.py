@@ -1,4 +1,4 @@
-"""Paths that cannot be used are said in one line: the path, what was wanted, what was found."""
+"""Paths that cannot be used are reported in one line: the path, what was wanted and found."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -22,14 +22,14 @@ def refusal(*arguments: str) -> str:
 
 @pytest.fixture
 def below_a_file(tmp_path: Path) -> Path:
-    """A path that nobody can make, not even root."""
+    """A path that nobody can create, not even root."""
     (tmp_path / "file").write_text("")
     return tmp_path / "file" / "x"
 
 
 @pytest.fixture
 def no_entry(home: Home) -> Iterator[None]:
-    """Looking anywhere is refused, as in somebody else's directory."""
+    """Reading any directory is refused, as in a directory of another user."""
 
     def refuse(path: Path) -> bool:
         raise PermissionError(13, "Permission denied", str(path))
@@ -61,7 +61,7 @@ def test_a_home_that_cannot_be_looked_into(command: str) -> None:
     assert "found: Permission denied" in refusal(command)
 
 
-def test_nobody_without_a_home(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_user_without_a_home_directory_is_told_so(monkeypatch: pytest.MonkeyPatch) -> None:
     def nowhere() -> Path:
         raise RuntimeError("Could not determine home directory.")
 
@@ -80,12 +80,12 @@ def test_a_kubeconfig_that_cannot_be_changed_is_said_before_anything_is_made(
     assert home.clusters() == []
 
 
-def test_what_prepares_a_directory_says_what_it_found(below_a_file: Path) -> None:
+def test_making_a_data_directory_reports_what_was_found(below_a_file: Path) -> None:
     with pytest.raises(data_directory.NotUsable, match=r"found: .* \(.*\)\. Choose another"):
         data_directory.make_data_directory(below_a_file)
 
 
-def test_looking_whether_a_merge_would_work_changes_nothing(tmp_path: Path) -> None:
+def test_checking_whether_a_merge_would_work_changes_nothing(tmp_path: Path) -> None:
     kubeconfig_merge.verify(tmp_path / "config", "a")
     assert list(tmp_path.iterdir()) == []
 

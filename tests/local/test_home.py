@@ -1,4 +1,4 @@
-"""The home of clusters: names, directories, and other people's files left alone."""
+"""The home of clusters: names, directories, and foreign files that stay untouched."""
 
 from pathlib import Path
 
@@ -12,7 +12,7 @@ def test_a_home_that_is_not_there_has_no_clusters(tmp_path: Path) -> None:
     assert Home(tmp_path / "none").clusters() == []
 
 
-def test_clusters_live_side_by_side(home: Home) -> None:
+def test_several_clusters_can_exist(home: Home) -> None:
     assert [home.make(name, None).path.name for name in ("b", "a")] == ["b", "a"]
     assert [cluster.name for cluster in home.clusters()] == ["a", "b"]
 

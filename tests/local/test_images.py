@@ -17,7 +17,7 @@ KNOWN = known_images(FILE.spec)
         ("registry.example/tensorflow-gpu-mem:10.0", "gpu_memory", ()),
     ],
 )
-def test_the_gpu_images_of_the_documents_are_stood_in_for(
+def test_the_gpu_images_of_the_documents_have_stand_ins(
     image: str, module: str, arguments: tuple[str, ...]
 ) -> None:
     found = program(image, [], [], KNOWN).stand_in

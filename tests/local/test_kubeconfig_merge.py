@@ -7,6 +7,7 @@ import pytest
 import yaml
 
 from gpupool.local import kubeconfig_merge
+from gpupool.local.config.settings import NAMES
 from gpupool.local.kubeconfig_merge import (
     KubeconfigError,
     default_path,
@@ -14,7 +15,6 @@ from gpupool.local.kubeconfig_merge import (
     remove_from,
     switch_to,
 )
-from gpupool.local.names import NAMES
 from localkube.kubeconfig import (
     Kubeconfig,
     read_token,
@@ -116,7 +116,7 @@ def test_merging_keeps_everything_else(path: Path) -> None:
         assert text in path.read_text()
 
 
-def test_merging_again_brings_our_entry_up_to_date(path: Path) -> None:
+def test_merging_again_updates_our_entry(path: Path) -> None:
     merge_into(path, OURS)
     moved = Kubeconfig("lab", "https://127.0.0.1:7443", OURS.ca_pem, "gpupool_u", NAMES)
     merge_into(path, moved)
@@ -128,7 +128,7 @@ def test_merging_again_brings_our_entry_up_to_date(path: Path) -> None:
     assert after["users"][-1]["user"]["token"] == "gpupool_u"
 
 
-def test_merging_and_removing_is_nothing(path: Path) -> None:
+def test_removing_undoes_merging(path: Path) -> None:
     before = _load(path)
     merge_into(path, OURS)
     remove_from(path, "lab")
@@ -244,7 +244,7 @@ def test_the_file_is_the_one_that_kubectl_would_write(
     assert default_path({"KUBECONFIG": ":/a/b:/c"}) == Path("/a/b")
 
 
-def test_what_is_ours_alone_is_not_worth_a_copy(tmp_path: Path) -> None:
+def test_a_file_with_only_our_entries_is_not_copied(tmp_path: Path) -> None:
     path = tmp_path / "config"
     merge_into(path, OURS)
     remove_from(path, OURS.cluster)

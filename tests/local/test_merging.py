@@ -1,4 +1,4 @@
-"""The user's own kubeconfig: changed when asked, put back by reset."""
+"""The user's own kubeconfig: changed on request, restored by reset."""
 
 from pathlib import Path
 
@@ -26,7 +26,7 @@ def own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cluster: ClusterDirecto
     return path
 
 
-def test_a_cluster_is_merged_and_taken_out(own: Path, cluster: ClusterDirectory) -> None:
+def test_a_cluster_is_merged_and_removed(own: Path, cluster: ClusterDirectory) -> None:
     assert merge(cluster, 1234) == own
     merged = yaml.safe_load(own.read_text())
     assert merged["clusters"][0]["cluster"]["server"] == "https://127.0.0.1:1234"
@@ -37,7 +37,7 @@ def test_a_cluster_is_merged_and_taken_out(own: Path, cluster: ClusterDirectory)
     assert unmerge(cluster) is None
 
 
-def test_reset_takes_it_out(own: Path, cluster: ClusterDirectory) -> None:
+def test_reset_removes_the_entry(own: Path, cluster: ClusterDirectory) -> None:
     merge(cluster, 1)
     result = CliRunner().invoke(gpupool, ["reset", "--name", "a", "--yes"])
     assert result.output.splitlines()[0] == f"Its entry in {own} is removed."

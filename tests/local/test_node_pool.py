@@ -1,4 +1,4 @@
-"""Node pools: as many nodes as wanted, within the quotas, drained before they go."""
+"""Node pools: as many nodes as wanted, within the quotas, drained before removal."""
 
 from pathlib import Path
 from typing import Any
@@ -36,7 +36,7 @@ def pool(count: int, name: str = "a", **spec: Any) -> Obj:
 
 
 async def _settle(desk: Desk) -> None:
-    """The controller looks as often as it wants, and every node is ready at once."""
+    """Runs the controller until it has nothing to do; every node is ready at once."""
     await desk.settle()
     for node in await desk.all(NODES):
         path = NODES.path(name=node["metadata"]["name"], subresource="status")
@@ -76,7 +76,7 @@ async def test_an_active_pool_stays_active_while_it_grows(tmp_path: Path) -> Non
         assert (await desk.kube.get(NODE_POOLS, "a"))["status"]["phase"] == "Active"
 
 
-async def test_past_the_quota_nothing_is_made(tmp_path: Path) -> None:
+async def test_beyond_the_quota_no_node_is_created(tmp_path: Path) -> None:
     async with desk_for(tmp_path, _controller(limit=3), crds=CRDS) as desk:
         await desk.create(NODE_POOLS, pool(4))
         status = await _status(desk)
@@ -94,7 +94,7 @@ async def test_two_pools_share_the_quota(tmp_path: Path) -> None:
         assert len(await desk.names(NODES)) == 2
 
 
-async def test_the_emptiest_node_goes_first(tmp_path: Path) -> None:
+async def test_the_emptiest_node_is_removed_first(tmp_path: Path) -> None:
     async with desk_for(tmp_path, _controller(), crds=CRDS) as desk:
         await desk.create(NODE_POOLS, pool(2))
         await _settle(desk)
@@ -106,7 +106,7 @@ async def test_the_emptiest_node_goes_first(tmp_path: Path) -> None:
         assert desk.events("ScaledDown") == [f"Removed node {empty} from the pool"]
 
 
-async def test_a_node_goes_when_its_pods_have_gone(tmp_path: Path) -> None:
+async def test_a_node_is_removed_when_its_pods_have_ended(tmp_path: Path) -> None:
     async with desk_for(tmp_path, _controller(), crds=CRDS) as desk:
         await desk.create(NODE_POOLS, pool(1))
         await _settle(desk)
@@ -124,7 +124,7 @@ async def test_a_node_goes_when_its_pods_have_gone(tmp_path: Path) -> None:
         assert await desk.names(NODES) == []
 
 
-async def test_a_budget_holds_the_pod_and_so_the_node(tmp_path: Path) -> None:
+async def test_a_disruption_budget_keeps_the_pod_and_the_node(tmp_path: Path) -> None:
     async with desk_for(tmp_path, _controller(), crds=CRDS) as desk:
         await desk.create(NODE_POOLS, pool(1))
         await _settle(desk)
@@ -144,7 +144,7 @@ async def test_a_budget_holds_the_pod_and_so_the_node(tmp_path: Path) -> None:
         assert "deletionTimestamp" not in (await desk.get(PODS, "p"))["metadata"]
 
 
-async def test_a_deleted_pool_goes_after_its_nodes(tmp_path: Path) -> None:
+async def test_a_deleted_pool_is_removed_after_its_nodes(tmp_path: Path) -> None:
     async with desk_for(tmp_path, _controller(), crds=CRDS) as desk:
         await desk.create(NODE_POOLS, pool(2))
         await _settle(desk)
@@ -170,7 +170,9 @@ async def test_a_node_that_was_deleted_by_hand_is_replaced(tmp_path: Path) -> No
         assert uid not in [node["metadata"]["uid"] for node in nodes]
 
 
-async def test_a_namesake_waits_until_the_old_nodes_pods_have_gone(tmp_path: Path) -> None:
+async def test_a_node_of_the_same_name_waits_until_the_old_nodes_pods_are_gone(
+    tmp_path: Path,
+) -> None:
     async with desk_for(tmp_path, _controller(), crds=CRDS) as desk:
         await desk.create(NODE_POOLS, pool(1))
         await _settle(desk)
@@ -186,7 +188,7 @@ async def test_a_namesake_waits_until_the_old_nodes_pods_have_gone(tmp_path: Pat
         assert await desk.names(NODES) == [name]
 
 
-async def test_a_pool_that_makes_no_sense_says_so(tmp_path: Path) -> None:
+async def test_an_invalid_pool_is_reported_in_its_status(tmp_path: Path) -> None:
     async with desk_for(tmp_path, _controller(), crds=CRDS) as desk:
         await desk.create(NODE_POOLS, pool(1, instanceType="ecs.nonsense"))
         status = await _status(desk)
@@ -195,7 +197,7 @@ async def test_a_pool_that_makes_no_sense_says_so(tmp_path: Path) -> None:
         assert len(desk.events("InvalidSpec")) == 1
 
 
-def test_daemons_and_the_finished_need_not_go_first() -> None:
+def test_daemon_set_pods_and_finished_pods_are_not_evicted() -> None:
     owner = {"kind": "DaemonSet", "controller": True}
     assert not must_go({"metadata": {"ownerReferences": [owner]}, "status": {"phase": "Running"}})
     assert not must_go({"metadata": {}, "status": {"phase": "Succeeded"}})

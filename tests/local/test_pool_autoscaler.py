@@ -1,4 +1,4 @@
-"""Pools that grow while pods wait for them, and shrink when nodes stand empty."""
+"""Pools grow while pods wait for room, and shrink when nodes have been empty for long."""
 
 from pathlib import Path
 from typing import Any
@@ -83,7 +83,7 @@ async def test_a_pool_grows_by_what_is_needed(tmp_path: Path) -> None:
         assert desk.events("Autoscaled") == ["Scaled from 0 to 2 nodes"]
 
 
-async def test_a_pool_grows_no_further_than_it_may(tmp_path: Path) -> None:
+async def test_a_pool_does_not_grow_beyond_its_maximum(tmp_path: Path) -> None:
     spec = _spec()
     async with desk_for(tmp_path, *_controllers(spec), crds=[nodepool_crd()]) as desk:
         await _begin(desk, spec)
@@ -92,7 +92,7 @@ async def test_a_pool_grows_no_further_than_it_may(tmp_path: Path) -> None:
         assert await _count(desk) == 3
 
 
-async def test_pods_that_no_such_node_could_take_make_nothing_grow(tmp_path: Path) -> None:
+async def test_pods_that_fit_on_no_node_of_the_pool_do_not_make_it_grow(tmp_path: Path) -> None:
     spec = _spec()
     async with desk_for(tmp_path, *_controllers(spec), crds=[nodepool_crd()]) as desk:
         await _begin(desk, spec)
@@ -146,12 +146,12 @@ EMPTY = NodeInfo("n", allocatable={"cpu": 4000, "pods": 10})
         ([1000], 0, 0),
     ],
 )
-def test_pods_are_fitted_one_after_the_other(pods: list[int], limit: int, needed: int) -> None:
+def test_waiting_pods_are_placed_one_by_one(pods: list[int], limit: int, needed: int) -> None:
     requests = [_request(number, cpu) for number, cpu in enumerate(pods)]
     assert _nodes_needed(requests, ClusterModel(), EMPTY, limit) == needed
 
 
-def test_room_that_is_there_is_used_first() -> None:
+def test_free_room_on_existing_nodes_is_used_first() -> None:
     room = ClusterModel()
     room.set_node(EMPTY)
     room.hold(_request(100, 2000), EMPTY.name)
@@ -167,7 +167,7 @@ async def test_two_pools_do_not_grow_for_the_same_pod(tmp_path: Path) -> None:
         assert await _count(desk) + await _count(desk, "twin") == 1
 
 
-async def test_constraints_that_nobody_can_meet_make_nothing_grow(tmp_path: Path) -> None:
+async def test_pods_with_impossible_constraints_do_not_make_a_pool_grow(tmp_path: Path) -> None:
     spec = _spec()
     async with desk_for(tmp_path, *_controllers(spec), crds=[nodepool_crd()]) as desk:
         await _begin(desk, spec)

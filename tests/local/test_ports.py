@@ -40,12 +40,12 @@ def test_a_wanted_port_in_use_is_refused(taken: int) -> None:
     )
 
 
-def test_the_last_port_is_not_silently_given_up(taken: int) -> None:
+def test_a_last_port_in_use_is_an_error(taken: int) -> None:
     with pytest.raises(CannotUse, match="its kubeconfig says so"):
         choose_port("a", wanted=None, last=taken)
 
 
-def test_a_new_cluster_has_a_port_of_its_own() -> None:
+def test_a_new_cluster_gets_the_port_of_its_name() -> None:
     assert own_port("default") == 16443
     assert own_port("a") == own_port("a") != own_port("b")
 

@@ -72,7 +72,7 @@ def test_ctrl_c_while_it_starts_leaves_nothing_running(home: Home) -> None:
     assert running_server(home.existing("default")) is None
 
 
-def test_clusters_run_side_by_side(home: Home) -> None:
+def test_several_clusters_run_at_a_time(home: Home) -> None:
     for name in ("a", "b"):
         assert gpupool("up", "--name", name, "--port", "0").returncode == 0
     listed = gpupool("clusters").stdout

@@ -33,7 +33,7 @@ def test_lines_may_come_in_pieces() -> None:
     assert list(read_lines(chunks)) == [Step("a"), Ready(1)]
 
 
-def test_nobody_listening_is_no_error() -> None:
+def test_a_closed_pipe_is_no_error() -> None:
     receive, send = os.pipe()
     os.close(receive)
     tell = write_to(send)
@@ -41,6 +41,6 @@ def test_nobody_listening_is_no_error() -> None:
     os.close(send)
 
 
-def test_something_else_is_refused() -> None:
+def test_an_unknown_report_is_refused() -> None:
     with pytest.raises(ValueError, match="not a report"):
         list(read_lines(iter([b'{"hello": 1}\n'])))

@@ -78,22 +78,20 @@ def test_after_kill_9_nothing_runs_and_it_starts_again(
 
 
 def test_a_stale_process_number_is_not_trusted(cluster: ClusterDirectory) -> None:
-    """Its file says that it is us; the lock says that nobody runs."""
+    """The state file names our own pid, but nobody holds the lock."""
     (cluster.path / "lock").write_text(f"{os.getpid()}\n")
     cluster.write_state({"pid": os.getpid(), "port": 1})
     assert running_server(cluster) is None
     assert not stop_server(cluster, patience_s=0)
 
 
-def test_a_reason_is_passed_on(home: Home, cluster: ClusterDirectory) -> None:
+def test_the_reason_of_a_failed_start_is_shown(home: Home, cluster: ClusterDirectory) -> None:
     with pytest.raises(StartFailed, match="RuntimeError: the database is damaged"):
         start(home, cluster, "breaks")
     assert running_server(cluster) is None
 
 
-def test_a_port_that_was_lost_in_the_meantime_is_named(
-    home: Home, cluster: ClusterDirectory
-) -> None:
+def test_a_port_that_was_taken_meanwhile_is_named(home: Home, cluster: ClusterDirectory) -> None:
     with pytest.raises(StartFailed, match="cannot be used: it is in use"):
         start(home, cluster, "port in use")
 
@@ -116,7 +114,9 @@ def test_a_server_that_never_gets_ready_is_stopped(
     assert running_server(cluster) is None
 
 
-def test_a_server_ends_with_what_it_is_attached_to(home: Home, cluster: ClusterDirectory) -> None:
+def test_a_server_ends_when_its_attached_pipe_is_closed(
+    home: Home, cluster: ClusterDirectory
+) -> None:
     receive, send = os.pipe()
     attached, hold = os.pipe()
     arguments = [str(home.root), cluster.name, "runs", str(send), str(attached)]
@@ -152,7 +152,7 @@ def test_signals_stop_it_cleanly(
     assert b"Traceback" not in errors
 
 
-def test_a_large_log_makes_room(home: Home, cluster: ClusterDirectory) -> None:
+def test_a_large_log_is_rotated(home: Home, cluster: ClusterDirectory) -> None:
     cluster.log_file.write_bytes(b"x" * (11 << 20))
     start(home, cluster)
     assert cluster.log_file.stat().st_size < 1 << 20

@@ -19,7 +19,7 @@ from localkube.apiserver.security.bootstrap_rules import READ, rule
 from localkube.assembly import Extension, RunningCluster
 from localkube.cluster import Cluster
 from localkube.controllers.run import Context, Controller, Watch
-from localkube.kubelet.hosted import Surroundings
+from localkube.kubelet.hosted import ProgramContext
 from localkube.kubelet.images import KnownImages, StandIn
 from localkube.kubelet.node_hooks import Adjustment, StartingContainer
 from localkube.names import Names
@@ -52,7 +52,7 @@ class Hooks:
         return Adjustment({"SPROCKETS": limits[SPROCKET]}) if SPROCKET in limits else Adjustment()
 
 
-async def run_plugin(around: Surroundings) -> int:
+async def run_plugin(around: ProgramContext) -> int:
     """What a device plugin's container does on any node: register over gRPC, then serve."""
     plugin = FakePlugin("s0", "s1", name="sprockets")
     async with plugin.serving(around.mounts[PLUGINS]):

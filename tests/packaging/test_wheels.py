@@ -16,7 +16,6 @@ LOCAL_COMMANDS = tuple(
         "down",
         "example",
         "kubeconfig",
-        "nodes_view",
         "quota",
         "reset",
         "status",

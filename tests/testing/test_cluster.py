@@ -1,4 +1,4 @@
-"""gpupool.testing: a cluster for the length of a test."""
+"""gpupool.testing: a cluster for the duration of a test."""
 
 import json
 import ssl
@@ -89,7 +89,7 @@ def test_pools_and_config_exclude_each_other() -> None:
         Cluster(pools=[], config=Path("x"))
 
 
-def test_the_server_and_its_data_go_when_the_test_process_is_killed() -> None:
+def test_the_server_ends_and_its_data_is_deleted_when_the_test_is_killed() -> None:
     code = (
         "import time\n"
         "from gpupool.testing import Cluster\n"

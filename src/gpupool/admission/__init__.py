@@ -1,1 +1,1 @@
-"""The admission webhook: GPU pods are checked, modernised and wired to their allocation."""
+"""The admission webhook: checks GPU pods, and connects their containers to their allocation."""

@@ -1,4 +1,4 @@
-"""What the containers of a pod ask of GPUs, as written: still unchecked."""
+"""What the containers of a pod ask of GPUs, as the user wrote it: not yet checked."""
 
 from collections.abc import Iterator
 from typing import NamedTuple
@@ -18,24 +18,24 @@ GPU_RESOURCES = (RESOURCE_GPU, RESOURCE_GPU_MEM, RESOURCE_GPU_PERCENT, RESOURCE_
 _KINDS = ("limits", "requests")
 
 
-class Place(NamedTuple):
-    """A container, and where in the pod it stands."""
+class PodContainer(NamedTuple):
+    """A container, and its field in the pod."""
 
     field: str  # spec.containers[0]
-    container: Obj
+    spec: Obj  # as in the pod
 
     def amounts(self, kind: str) -> Obj:
         """Its `limits` or `requests`."""
-        return (self.container.get("resources") or {}).get(kind) or {}
+        return (self.spec.get("resources") or {}).get(kind) or {}
 
     def asks(self, resource: str) -> bool:
-        """For more than nothing: templates write 0 for a container without GPUs."""
+        """Whether it asks for more than 0: templates write 0 for a container without GPUs."""
         limits = self.amounts("limits")
         return resource in limits and whole_number(limits[resource]) != 0
 
 
 def whole_number(text: object) -> int | None:
-    """None when it is a fraction, or no number."""
+    """The quantity as a whole number; None when it is a fraction or not a quantity."""
     try:
         quantity = parse(str(text))
     except ParseError:
@@ -43,22 +43,22 @@ def whole_number(text: object) -> int | None:
     return None if quantity.nanos % NANOS else value(quantity)
 
 
-def places(pod: Obj) -> Iterator[Place]:
+def containers(pod: Obj) -> Iterator[PodContainer]:
     """All containers, in the order in which they start."""
     spec = pod["spec"]
     for key in ("initContainers", "containers"):
         for i, container in enumerate(spec.get(key) or ()):
-            yield Place(f"spec.{key}[{i}]", container)
+            yield PodContainer(f"spec.{key}[{i}]", container)
 
 
-def gpu_places(pod: Obj) -> list[Place]:
-    """Containers that speak of GPUs; those that ask for 0 are shown no card of their node."""
+def gpu_containers(pod: Obj) -> list[PodContainer]:
+    """Containers with a GPU resource, even with 0 of it: those must be made to see no card."""
     return [
-        place
-        for place in places(pod)
-        if any(name in place.amounts(kind) for name in GPU_RESOURCES for kind in _KINDS)
+        container
+        for container in containers(pod)
+        if any(name in container.amounts(kind) for name in GPU_RESOURCES for kind in _KINDS)
     ]
 
 
-def is_shared(place: Place) -> bool:
-    return place.asks(RESOURCE_GPU_MEM)
+def is_shared(container: PodContainer) -> bool:
+    return container.asks(RESOURCE_GPU_MEM)

@@ -1,4 +1,4 @@
-"""ClusterCards: what admission needs to know of the cluster's GPU nodes."""
+"""ClusterCards: what admission needs to know about the cluster's GPU nodes."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -14,13 +14,13 @@ _UNITS = {MIB_PER_GIB: "GiB", 1: "MiB"}
 
 @dataclass(frozen=True, slots=True)
 class ClusterCards:
-    largest_units: int = 0  # of one card that is shared; 0: there is none
-    unit: str = "GiB"  # what one of them is
-    shared: tuple[NodeInfo, ...] = ()  # nodes whose cards are
-    labels: frozenset[str] = frozenset()  # names of cards, as nodes carry them
+    largest_units: int = 0  # units of the largest shared card; 0: no card is shared
+    unit: str = "GiB"  # what one unit of gpu-mem is
+    shared: tuple[NodeInfo, ...] = ()  # the nodes that share their cards
+    labels: frozenset[str] = frozenset()  # names of cards, as in the labels of nodes
 
     def leaves_open(self, pod: PodRequest) -> bool:
-        """Whether the pod may get a node with isolation, and as well one without."""
+        """Whether the pod could run on a node with isolation and also on a node without."""
         found = set()
         for node in self.shared:
             if node.isolates not in found and selects_node(

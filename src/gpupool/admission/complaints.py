@@ -1,8 +1,14 @@
-"""Why a GPU pod is refused: one sentence for each thing, with field, wanted and found."""
+"""Why a GPU pod is refused: one sentence for each problem, with field, wanted and found."""
 
 from collections.abc import Callable, Iterator
 
-from gpupool.admission.asked import GPU_RESOURCES, Place, gpu_places, is_shared, whole_number
+from gpupool.admission.asked import (
+    GPU_RESOURCES,
+    PodContainer,
+    gpu_containers,
+    is_shared,
+    whole_number,
+)
 from gpupool.admission.cards import ClusterCards
 from gpupool.admission.mounts import mount_complaints
 from gpupool.contract.gpu_asks import MAX_CARDS
@@ -25,16 +31,16 @@ OUR_ENV = frozenset({ENV_VISIBLE_DEVICES, ENV_MEM_IDX, ENV_MEM_POD, ENV_MEM_CONT
 
 
 def complaints(pod: Obj, cards: ClusterCards) -> list[str]:
-    found = [text for place in gpu_places(pod) for text in _of_container(place)]
-    if not found:  # what follows counts, and can only count what is whole
+    found = [text for container in gpu_containers(pod) for text in _of_container(container)]
+    if not found:  # the checks of the whole pod calculate with amounts that are valid
         found = [text for check in _POD_CHECKS for text in check(pod, cards)]
     return found
 
 
-def _of_container(place: Place) -> Iterator[str]:
-    limits, requests = place.amounts("limits"), place.amounts("requests")
+def _of_container(container: PodContainer) -> Iterator[str]:
+    limits, requests = container.amounts("limits"), container.amounts("requests")
     for name in GPU_RESOURCES:
-        field = f"{place.field}.resources.limits[{name}]"
+        field = f"{container.field}.resources.limits[{name}]"
         if name not in limits:
             if name in requests:
                 asked = requests[name]
@@ -47,37 +53,37 @@ def _of_container(place: Place) -> Iterator[str]:
             yield f"{field}: wanted 0 or more, found {limits[name]}"
         elif name in requests and whole_number(requests[name]) != whole:
             yield (
-                f"{place.field}.resources.requests[{name}]: wanted {limits[name]} as in limits, "
-                f"found {requests[name]}"
+                f"{container.field}.resources.requests[{name}]: wanted {limits[name]} as in "
+                f"limits, found {requests[name]}"
             )
-    if place.asks(RESOURCE_GPU) and place.asks(RESOURCE_GPU_MEM):
+    if container.asks(RESOURCE_GPU) and container.asks(RESOURCE_GPU_MEM):
         yield (
-            f"{place.field}.resources.limits: wanted whole cards ({RESOURCE_GPU}) or a share of "
-            f"one ({RESOURCE_GPU_MEM}), found both"
+            f"{container.field}.resources.limits: wanted whole cards ({RESOURCE_GPU}) or a share "
+            f"of one ({RESOURCE_GPU_MEM}), found both"
         )
-    yield from _percent(place)
-    yield from _environment(place)
-    yield from mount_complaints(place)
+    yield from _percent(container)
+    yield from _environment(container)
+    yield from mount_complaints(container)
 
 
-def _percent(place: Place) -> Iterator[str]:
-    limits = place.amounts("limits")
+def _percent(container: PodContainer) -> Iterator[str]:
+    limits = container.amounts("limits")
     if RESOURCE_GPU_PERCENT not in limits:
         return
-    field = f"{place.field}.resources.limits[{RESOURCE_GPU_PERCENT}]"
+    field = f"{container.field}.resources.limits[{RESOURCE_GPU_PERCENT}]"
     percent = whole_number(limits[RESOURCE_GPU_PERCENT])
     if percent is not None and not 1 <= percent <= WHOLE_CARD_PERCENT:
         yield f"{field}: wanted 1 to {WHOLE_CARD_PERCENT} percent of a card, found {percent}"
-    if not is_shared(place):
-        found = RESOURCE_GPU if place.asks(RESOURCE_GPU) else "none"
+    if not is_shared(container):
+        found = RESOURCE_GPU if container.asks(RESOURCE_GPU) else "none"
         yield f"{field}: wanted {RESOURCE_GPU_MEM} beside it, found {found}"
 
 
-def _environment(place: Place) -> Iterator[str]:
-    for i, variable in enumerate(place.container.get("env") or ()):
+def _environment(container: PodContainer) -> Iterator[str]:
+    for i, variable in enumerate(container.spec.get("env") or ()):
         if variable.get("name") in OUR_ENV:
             yield (
-                f"{place.field}.env[{i}].name: wanted a name that gpupool does not set itself, "
+                f"{container.field}.env[{i}].name: wanted a name that gpupool does not set itself, "
                 f"found {variable['name']}"
             )
 
@@ -92,35 +98,35 @@ def _node_name(pod: Obj, _cards: ClusterCards) -> Iterator[str]:
 
 def _count(pod: Obj, _cards: ClusterCards) -> Iterator[str]:
     text = (pod["metadata"].get("labels") or {}).get(LABEL_GPU_COUNT)
-    shared = [place for place in gpu_places(pod) if is_shared(place)]
+    shared = [container for container in gpu_containers(pod) if is_shared(container)]
     if text is None or not shared:
         return
     field = f"metadata.labels[{LABEL_GPU_COUNT}]"
     if not (text.isascii() and text.isdigit() and 1 <= int(text[:9]) <= MAX_CARDS):
         yield f"{field}: wanted a number of cards, 1 to {MAX_CARDS}, found {text}"
         return
-    for place in shared:
-        units = _units(place)
+    for container in shared:
+        units = _units(container)
         if units % int(text):
             yield (
-                f"{place.field}.resources.limits[{RESOURCE_GPU_MEM}]: wanted a multiple of the "
+                f"{container.field}.resources.limits[{RESOURCE_GPU_MEM}]: wanted a multiple of the "
                 f"{text} cards of label {LABEL_GPU_COUNT}, found {units}"
             )
 
 
 def _too_large(pod: Obj, cards: ClusterCards) -> Iterator[str]:
-    if not cards.largest_units:  # no shared card yet; perhaps a pool will grow
+    if not cards.largest_units:  # no shared card yet; a node pool may still grow
         return
-    for place in gpu_places(pod):
-        if not is_shared(place):
+    for container in gpu_containers(pod):
+        if not is_shared(container):
             continue
         count = card_count(pod)
-        if _units(place) > count * cards.largest_units:
+        if _units(container) > count * cards.largest_units:
             most = f"{count} times {cards.largest_units}" if count > 1 else cards.largest_units
             yield (
-                f"{place.field}.resources.limits[{RESOURCE_GPU_MEM}]: wanted a number of "
+                f"{container.field}.resources.limits[{RESOURCE_GPU_MEM}]: wanted a number of "
                 f"{cards.unit}, at most {most} as the largest shared card has, "
-                f"found {place.amounts('limits')[RESOURCE_GPU_MEM]}"
+                f"found {container.amounts('limits')[RESOURCE_GPU_MEM]}"
             )
 
 
@@ -132,14 +138,14 @@ _POD_CHECKS: tuple[Callable[[Obj, ClusterCards], Iterator[str]], ...] = (
 
 
 def card_count(pod: Obj) -> int:
-    """How many cards each share is spread over. Only where `complaints` found none."""
+    """How many cards each share is spread over. Only for a pod without complaints."""
     text = (pod["metadata"].get("labels") or {}).get(LABEL_GPU_COUNT)
     return int(text) if text and text.isascii() and text.isdigit() and int(text) else 1
 
 
-def _units(place: Place) -> int:
-    return value(parse(str(place.amounts("limits")[RESOURCE_GPU_MEM])))
+def _units(container: PodContainer) -> int:
+    return value(parse(str(container.amounts("limits")[RESOURCE_GPU_MEM])))
 
 
-def units_per_card(place: Place, pod: Obj) -> int:
-    return _units(place) // card_count(pod)
+def units_per_card(container: PodContainer, pod: Obj) -> int:
+    return _units(container) // card_count(pod)

@@ -1,4 +1,11 @@
-"""Nobody but the scheduler says which card a pod has."""
+"""Only the scheduler may write which card a pod has.
+
+An allocation is a set of annotations of the pod. The containers' environment and limit file are
+resolved from them (`injection.py`), so whoever can write them can give a pod any card, or lift its
+limit. Every user with the right to edit pods can write annotations; RBAC cannot tell single ones
+apart. So the webhook compares these annotations before and after each write, on every way there
+is to write them: pods, their status, ephemeral containers and Bindings (`registration.py`).
+"""
 
 from collections.abc import Mapping
 
@@ -27,6 +34,7 @@ PROTECTED_KEYS = (
     ANNOTATION_MEM_ASSUME_TIME,
     ANNOTATION_SHRINKING,
 )
+# Prefixes of annotations with one key for each container: <group>/<container>.
 PROTECTED_GROUPS = (
     GROUP_DEVICES,
     GROUP_INDEXES,
@@ -37,7 +45,7 @@ PROTECTED_GROUPS = (
 
 
 def forged(old: Obj | None, new: Obj) -> list[str]:
-    """Complaints about what differs, or is new, among the annotations of an allocation."""
+    """Complaints about annotations of an allocation that were added, changed or removed."""
     before, after = _protected(old), _protected(new)
     return [
         f"metadata.annotations[{key}]: wanted {_said(before.get(key))}, because only the "
@@ -48,7 +56,7 @@ def forged(old: Obj | None, new: Obj) -> list[str]:
 
 
 def _said(value: str | None) -> str:
-    """In one line."""
+    """The value on one line, shortened."""
     return "none" if value is None else f'"{" ".join(value.split())[:60]}"'
 
 

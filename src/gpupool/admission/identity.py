@@ -1,4 +1,14 @@
-"""Identity: the certificate that the webhook shows, always one that the API server trusts."""
+"""Identity: the webhook's server certificate, always one that the API server trusts.
+
+Rotation of the authority, in an order in which no call of the API server fails:
+
+1. A replica finds the authority due and writes a new one to the Secret. The bundle there holds the
+   new certificate and the old one.
+2. Each replica registers the new bundle with the API server, and still shows its certificate of the
+   old authority, which the bundle also covers.
+3. At the next refresh, a minute later, API servers have read the new bundle: the replica makes
+   itself a certificate of the new authority.
+"""
 
 import datetime
 from collections.abc import Sequence
@@ -19,12 +29,12 @@ from kubeclient.client import Kube
 
 class _Shown(NamedTuple):
     certificate: x509.Certificate
-    by: x509.Certificate  # the authority's
+    authority: x509.Certificate  # that signed it
 
 
 class Identity:
     def __init__(self, kube: Kube, namespace: str, secret: str, names: Sequence[str]) -> None:
-        """`names`: by which we are called. `secret`: where the authority of all replicas is."""
+        """`names`: those by which the API server calls us. `secret`: holds the shared authority."""
         self.context = server_context()
         self._kube = kube
         self._namespace = namespace
@@ -34,7 +44,10 @@ class Identity:
         self._registered_pem = b""
 
     async def refresh(self) -> bytes:
-        """What the API server must trust. Raises BadAuthority, KubeError."""
+        """Renews what is due; returns the bundle that the API server must trust.
+
+        Raises BadAuthority, KubeError.
+        """
         now = datetime.datetime.now(datetime.UTC)
         authority = await shared_authority(self._kube, self._namespace, self._secret, now)
         if self._wants_another(authority, now):
@@ -43,14 +56,20 @@ class Identity:
         return authority.bundle_pem
 
     def registered(self, bundle_pem: bytes) -> None:
-        """That is what the API server trusts by the time of the next `refresh`."""
+        """To be called once the bundle is registered. The next `refresh` takes it as trusted."""
         self._registered_pem = bundle_pem
 
     def _wants_another(self, authority: Authority, now: datetime.datetime) -> bool:
-        """A new authority's not before it is trusted, unless the old one's is no more."""
+        """Whether to make a new server certificate.
+
+        That is when the old one is due, or when the authority was replaced and the API server
+        trusts the new one. If the new bundle does not hold the old authority (somebody deleted the
+        Secret), there is nothing to wait for: calls fail in any case until the new bundle is
+        registered.
+        """
         if self._shown is None:
             return True
-        if self._shown.by == authority.certificate:
+        if self._shown.authority == authority.certificate:
             return is_due(self._shown.certificate, now)
         is_known = authority.bundle_pem == self._registered_pem
-        return is_known or not is_trusted(self._shown.by, authority.bundle_pem)
+        return is_known or not is_trusted(self._shown.authority, authority.bundle_pem)

@@ -1,11 +1,13 @@
-"""What admission puts into a GPU pod, so that its allocation reaches its containers by itself.
+"""What admission puts into a GPU pod, so that its allocation reaches its containers.
 
-The scheduler's choice is not known yet. The containers get references to the annotations that will
-hold it; the kubelet resolves them when it starts a container, and what it finds there belongs to
-this very pod.
+At this time the scheduler has not chosen yet. The containers get environment variables that refer
+to annotations (downward API), which the scheduler will write together with the Binding. The kubelet
+resolves the references when it starts a container. It reads them from the pod that it starts, so a
+container can never get another pod's cards. If an annotation is missing, the variable is empty and
+the container sees no card.
 """
 
-from gpupool.admission.asked import Place, gpu_places, is_shared
+from gpupool.admission.asked import PodContainer, gpu_containers, is_shared
 from gpupool.admission.complaints import units_per_card
 from gpupool.admission.mounts import add_mounts
 from gpupool.contract.names import (
@@ -27,43 +29,42 @@ from kubeclient.objects import Obj
 
 
 def inject(pod: Obj, *, scheduler_name: str) -> None:
-    """Changes the pod in place. It has been checked, and has GPU containers."""
+    """Changes the pod in place. It must have no complaints, and at least one GPU container."""
     spec = pod["spec"]
     if spec.get("schedulerName", DEFAULT_SCHEDULER_NAME) == DEFAULT_SCHEDULER_NAME:
         spec["schedulerName"] = scheduler_name
-    unisolated = [p.container["name"] for p in gpu_places(pod) if _takes_off_isolation(p)]
+    unisolated = [each.spec["name"] for each in gpu_containers(pod) if _asks_for_no_isolation(each)]
     if unisolated:
         annotations = pod["metadata"].setdefault("annotations", {})
         annotations[ANNOTATION_NO_ISOLATION] = ",".join(unisolated)
-    for number, place in enumerate(gpu_places(pod)):
-        _add_environment(place, pod)
-        if is_shared(place):
-            add_mounts(place, spec, number)
+    for number, container in enumerate(gpu_containers(pod)):
+        _add_environment(container, pod)
+        if is_shared(container):
+            add_mounts(container, spec, number)
 
 
-def _takes_off_isolation(place: Place) -> bool:
-    """The user's own CGPU_DISABLE is a wish; whether it is granted, the pool decides."""
+def _asks_for_no_isolation(container: PodContainer) -> bool:
+    """A user's CGPU_DISABLE=true is a request; whether it is granted depends on the node pool."""
     return any(
         variable.get("name") == ENV_CGPU_DISABLE and variable.get("value") == "true"
-        for variable in place.container.get("env") or ()
+        for variable in container.spec.get("env") or ()
     )
 
 
-def _add_environment(place: Place, pod: Obj) -> None:
-    container = place.container
-    name = container["name"]
+def _add_environment(container: PodContainer, pod: Obj) -> None:
+    name = container.spec["name"]
     ours = [_from_annotation(ENV_VISIBLE_DEVICES, f"{GROUP_DEVICES}/{name}")]
-    if is_shared(place):
+    if is_shared(container):
         ours += [
             _from_annotation(ENV_MEM_IDX, f"{GROUP_INDEXES}/{name}"),
             _from_annotation(ENV_MEM_POD, ANNOTATION_MEM_POD),
-            {"name": ENV_MEM_CONTAINER, "value": str(units_per_card(place, pod))},
+            {"name": ENV_MEM_CONTAINER, "value": str(units_per_card(container, pod))},
             _from_annotation(ENV_MEM_DEV, f"{GROUP_CARD_UNITS}/{name}"),
             _from_annotation(ENV_CGPU_DISABLE, f"{GROUP_NO_ISOLATION}/{name}"),
         ]
     names = {variable["name"] for variable in ours}
-    kept = [v for v in container.get("env") or () if v.get("name") not in names]
-    container["env"] = kept + ours
+    kept = [v for v in container.spec.get("env") or () if v.get("name") not in names]
+    container.spec["env"] = kept + ours
 
 
 def _from_annotation(name: str, key: str) -> Obj:

@@ -1,11 +1,11 @@
-"""The alpha API of GPUs, rewritten to what Kubernetes and our nodes speak today."""
+"""The alpha API for GPUs, rewritten to the names that Kubernetes and our nodes use today."""
 
 from collections.abc import Set
 
 import msgspec
 import orjson
 
-from gpupool.admission.asked import Place, places
+from gpupool.admission.asked import PodContainer, containers
 from gpupool.contract.names import (
     ANNOTATION_AFFINITY_ALPHA,
     LABEL_NVIDIA_NAME,
@@ -20,23 +20,23 @@ _NAME_LABELS = frozenset({LABEL_NVIDIA_NAME, LABEL_NVIDIA_NAME_ALPHA})
 
 
 def modernise(pod: Obj, labels: Set[str]) -> list[str]:
-    """Changes the pod in place; what cannot be rewritten comes back as complaints.
+    """Changes the pod in place; returns complaints about what cannot be rewritten.
 
-    `labels`: names of cards as the cluster's nodes carry them.
+    `labels`: names of cards, as in the labels of the cluster's nodes.
     """
-    complaints = [text for place in places(pod) for text in _rename_resource(place)]
+    complaints = [text for container in containers(pod) for text in _rename_resource(container)]
     complaints += _move_affinity(pod)
     _fit_card_names(pod, labels)
     return complaints
 
 
-def _rename_resource(place: Place) -> list[str]:
+def _rename_resource(container: PodContainer) -> list[str]:
     for kind in ("limits", "requests"):
-        amounts = place.amounts(kind)
+        amounts = container.amounts(kind)
         if RESOURCE_GPU_ALPHA not in amounts:
             continue
         if RESOURCE_GPU in amounts:
-            field = f"{place.field}.resources.{kind}"
+            field = f"{container.field}.resources.{kind}"
             return [
                 f"{field}: wanted {RESOURCE_GPU} or its old name {RESOURCE_GPU_ALPHA}, found both"
             ]
@@ -63,14 +63,14 @@ def _move_affinity(pod: Obj) -> list[str]:
 
 
 def _fit_card_names(pod: Obj, labels: Set[str]) -> None:
-    """`Tesla P100` is what people say; nodes carry `Tesla-P100-PCIE-16GB`."""
+    """People write `Tesla P100`; the label of the nodes is `Tesla-P100-PCIE-16GB`."""
     affinity = pod["spec"].get("affinity") or {}
     if isinstance(affinity, dict):
         _fit_within(affinity.get("nodeAffinity"), labels)
 
 
 def _fit_within(node: object, labels: Set[str]) -> None:
-    """Requirements wherever they stand: what stands where none may is left to validation."""
+    """Rewrites requirements at any depth. Validation refuses those in wrong places later."""
     if isinstance(node, list):
         for item in node:
             _fit_within(item, labels)
@@ -82,7 +82,7 @@ def _fit_within(node: object, labels: Set[str]) -> None:
 
 
 def _fitting(names: list[object], labels: Set[str]) -> list[str]:
-    """The names as label values, and those of the nodes' that say the same more exactly."""
+    """The names as label values, and the nodes' labels that begin with one of them."""
     values = [as_label_value(str(name)) for name in names]
     exact = sorted(
         label for label in labels if any(label.startswith(f"{value}-") for value in values)

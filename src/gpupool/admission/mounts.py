@@ -1,9 +1,9 @@
-"""The limiter's places in a container: what admission mounts there, and what nobody else may."""
+"""The paths of the limiter in a container: what admission mounts there, and nobody else may."""
 
 import posixpath
 from collections.abc import Iterator
 
-from gpupool.admission.asked import Place, is_shared
+from gpupool.admission.asked import PodContainer, is_shared
 from gpupool.contract.names import (
     GROUP_LIMITS,
     LIMITER_DIRECTORY,
@@ -19,43 +19,44 @@ _REGION_SIZE = "1Mi"
 _RESERVED = (LIMITS_DIRECTORY, REGION_DIRECTORY, LIMITER_DIRECTORY, PRELOAD_LIST)
 
 
-def mount_complaints(place: Place) -> Iterator[str]:
-    """What covers the limiter, or what it reads, would be taken for it."""
-    if not is_shared(place):
+def mount_complaints(container: PodContainer) -> Iterator[str]:
+    """A user's mount over one of these paths would replace the limiter or its limit file."""
+    if not is_shared(container):
         return
-    for i, mount in enumerate(place.container.get("volumeMounts") or ()):
+    for i, mount in enumerate(container.spec.get("volumeMounts") or ()):
         path = _path(mount)
         if not _is_ours(mount) and any(f"{path}/".startswith(f"{each}/") for each in _RESERVED):
             yield (
-                f"{place.field}.volumeMounts[{i}].mountPath: wanted a path that gpupool does not "
-                f"use itself, found {mount['mountPath']}"
+                f"{container.field}.volumeMounts[{i}].mountPath: wanted a path that gpupool does "
+                f"not use itself, found {mount['mountPath']}"
             )
 
 
-def add_mounts(place: Place, spec: Obj, number: int) -> None:
-    """A limit file that follows its annotation, and memory that the container's processes share."""
+def add_mounts(container: PodContainer, pod_spec: Obj, number: int) -> None:
+    """Mounts the limit file, which the kubelet keeps equal to an annotation, and a directory in
+    memory for the region in which the container's processes count together."""
     limits, region = f"{_LIMITS}{number}", f"{_REGION}{number}"
-    path = f"metadata.annotations['{GROUP_LIMITS}/{place.container['name']}']"
+    path = f"metadata.annotations['{GROUP_LIMITS}/{container.spec['name']}']"
     item = {"path": LIMITS_FILE, "fieldRef": {"apiVersion": "v1", "fieldPath": path}}
-    spec["volumes"] = [
-        *(v for v in spec.get("volumes") or () if v.get("name") not in (limits, region)),
+    pod_spec["volumes"] = [
+        *(v for v in pod_spec.get("volumes") or () if v.get("name") not in (limits, region)),
         {"name": limits, "downwardAPI": {"items": [item], "defaultMode": 0o444}},
         {"name": region, "emptyDir": {"medium": "Memory", "sizeLimit": _REGION_SIZE}},
     ]
-    place.container["volumeMounts"] = [
-        *(m for m in place.container.get("volumeMounts") or () if not _is_ours(m)),
+    container.spec["volumeMounts"] = [
+        *(m for m in container.spec.get("volumeMounts") or () if not _is_ours(m)),
         {"name": limits, "mountPath": LIMITS_DIRECTORY, "readOnly": True},
         {"name": region, "mountPath": REGION_DIRECTORY},
     ]
 
 
 def _path(mount: Obj) -> str:
-    """As the container sees it."""
+    """The mount's path as the container sees it."""
     return posixpath.normpath(f"/{mount.get('mountPath', '').lstrip('/')}")
 
 
 def _is_ours(mount: Obj) -> bool:
-    """In a pod that has been here before; it is made anew."""
+    """Whether admission added the mount: a pod may pass admission more than once."""
     name = mount.get("name", "")
     return (name.startswith(_LIMITS) and _path(mount) == LIMITS_DIRECTORY) or (
         name.startswith(_REGION) and _path(mount) == REGION_DIRECTORY

@@ -29,7 +29,8 @@ class Reach:
 async def register(
     kube: Kube, reach: Reach, bundle_pem: bytes, schedulers: Iterable[str], owner: str = ""
 ) -> None:
-    """`owner` is a ClusterRole: with it, the garbage collector takes away what we register."""
+    """Registers both webhooks. When the ClusterRole `owner` is deleted, the garbage collector
+    deletes the registration, too: a webhook that nobody serves would block all GPU pods."""
     owners = [await _reference(kube, owner)] if owner else []
     for resource, webhook in (
         (MUTATING_WEBHOOKS, _pods(reach, bundle_pem)),
@@ -66,7 +67,8 @@ def _pods(reach: Reach, bundle_pem: bytes) -> Obj:
     return {
         **_webhook("pods.gpupool.io", reach, POD_PATH, bundle_pem),
         "rules": [_rule(["CREATE"], ["pods"])],
-        # Only pods that ask for GPUs: while we are away, all others are none of our business.
+        # The API server asks only about pods with GPUs. So while the webhook is down, all other
+        # pods can be created as usual.
         "matchConditions": [{"name": "asks-for-gpus", "expression": _asks_for_gpus()}],
         "reinvocationPolicy": "Never",
     }
@@ -77,7 +79,7 @@ def _allocations(reach: Reach, bundle_pem: bytes, schedulers: Iterable[str]) -> 
     return {
         **_webhook("allocations.gpupool.io", reach, ALLOCATION_PATH, bundle_pem),
         "rules": [
-            # A write of the status may change annotations too.
+            # A write to pods/status can change annotations, too.
             _rule(["CREATE", "UPDATE"], ["pods", "pods/status", "pods/ephemeralcontainers"]),
             _rule(["CREATE"], ["pods/binding", "bindings"]),
         ],
@@ -87,7 +89,8 @@ def _allocations(reach: Reach, bundle_pem: bytes, schedulers: Iterable[str]) -> 
                 "expression": f"!(request.userInfo.username in [{listed}])",
             },
             {"name": "has-an-allocation", "expression": _has_allocation()},
-            # Kubelets write the status of their pods all the time, and leave these alone.
+            # Kubelets write the status of their pods all the time without changing annotations;
+            # the webhook is not called for those writes.
             {"name": "changes-annotations", "expression": _CHANGES_ANNOTATIONS},
         ],
     }
@@ -125,10 +128,10 @@ def _rule(operations: list[str], resources: list[str]) -> Obj:
 
 
 def _asks_for_gpus() -> str:
-    """Requests are enough: by now, what stands in limits stands in requests too."""
+    """Checking the requests is enough: the API server has copied limits into requests by now."""
     some = " || ".join(f"'{name}' in c.resources.requests" for name in GPU_RESOURCES)
     exists = f"exists(c, has(c.resources) && has(c.resources.requests) && ({some}))"
-    # A pod without containers is refused later, in the words of the API server.
+    # A pod without containers passes here, and the API server refuses it later.
     return " || ".join(
         f"(has(object.spec.{some}) && object.spec.{some}.{exists})"
         for some in ("containers", "initContainers")

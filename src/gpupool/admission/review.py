@@ -1,4 +1,4 @@
-"""An AdmissionReview in, an AdmissionReview out. Pure."""
+"""Answers an AdmissionReview with an AdmissionReview. Pure."""
 
 import base64
 import copy
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import jsonpatch
 import orjson
 
-from gpupool.admission.asked import gpu_places, is_shared
+from gpupool.admission.asked import gpu_containers, is_shared
 from gpupool.admission.cards import ClusterCards
 from gpupool.admission.complaints import complaints
 from gpupool.admission.forgery import forged
@@ -23,17 +23,17 @@ API_VERSION = "admission.k8s.io/v1"
 
 
 class BadReview(ValueError):
-    """Not an AdmissionReview that we understand."""
+    """The body is not an AdmissionReview of a version that we understand."""
 
 
 @dataclass(frozen=True, slots=True)
 class Rules:
     schedulers: Set[str]  # users that may write allocations
-    scheduler_name: str = SCHEDULER_NAME  # where GPU pods go
+    scheduler_name: str = SCHEDULER_NAME  # for GPU pods that name no other scheduler
 
 
 def review_pod(review: Obj, rules: Rules, cards: ClusterCards) -> Obj:
-    """Of a pod that is being made. Raises BadReview."""
+    """Checks and completes a pod that is being created. Raises BadReview."""
     request = _request(review)
     pod = copy.deepcopy(request["object"])
     found = modernise(pod, cards.labels)
@@ -47,7 +47,7 @@ def review_pod(review: Obj, rules: Rules, cards: ClusterCards) -> Obj:
 
 
 def review_allocation(review: Obj, rules: Rules) -> Obj:
-    """Of a pod or a Binding that carries an allocation, or did. Raises BadReview."""
+    """Checks a write to a pod or Binding that has or had an allocation. Raises BadReview."""
     request = _request(review)
     if (request.get("userInfo") or {}).get("username") in rules.schedulers:
         return _allowed(request)
@@ -67,16 +67,16 @@ def _request(review: Obj) -> Obj:
 
 
 def _warnings(pod: Obj, cards: ClusterCards) -> list[str]:
-    if not any(is_shared(place) for place in gpu_places(pod)):
+    if not any(is_shared(container) for container in gpu_containers(pod)):
         return []
     try:
         wanted = PodRequest(
-            *("", "", ""),  # nobody asks who it is
+            *("", "", ""),  # uid, namespace and name do not matter here
             resources={},
             node_selector=node_selector(pod["spec"]),
             node_terms=required_nodes(pod["spec"]),
         )
-    except (KeyError, ValueError):  # validation, which comes later, says what is wrong
+    except (KeyError, ValueError):  # the API server's validation comes later and says what is wrong
         return []
     if not cards.leaves_open(wanted):
         return []

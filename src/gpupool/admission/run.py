@@ -1,4 +1,4 @@
-"""run_admission: the webhook from its first certificate to its last answer."""
+"""run_admission: makes the certificate, registers the webhook, and serves until cancelled."""
 
 import asyncio
 import importlib
@@ -22,8 +22,9 @@ from kubeclient.resources import NODES
 
 log = logging.getLogger(__name__)
 
-# How often certificates and registration are looked at. While somebody has deleted that, GPU pods
-# miss admission, and see no card. And time for API servers to trust a new authority.
+# How often certificates and registration are checked. If somebody deletes the registration, GPU
+# pods created meanwhile miss admission and see no card, so the interval must be short. It is also
+# the time that API servers have to read a new CA bundle before we show certificates of it.
 _CHECK_S = 60.0
 _RETRY_S = 10.0
 
@@ -33,14 +34,14 @@ class AdmissionSettings:
     rules: Rules
     host: str = "127.0.0.1"
     port: int = 0  # 0: any free one
-    service: str = ""  # how the API server reaches us; without it, by our own address
+    service: str = ""  # the Service by which the API server reaches us; empty: our own address
     namespace: str = "kube-system"
     secret: str = "gpupool-admission"
-    owner: str = ""  # the ClusterRole with which our registration goes away
+    owner: str = ""  # the ClusterRole whose deletion also deletes our registration
 
 
 class Cards:
-    """The cluster's cards as they are now, from a mirror of its nodes."""
+    """The cluster's cards now, from a mirror of its nodes; calculated again only after changes."""
 
     def __init__(self, nodes: Mirror) -> None:
         self._nodes: dict[str, NodeInfo] = {}
@@ -63,10 +64,10 @@ class Cards:
 async def run_admission(
     kube: Kube, settings: AdmissionSettings, *, ready: Callable[[int], None]
 ) -> None:
-    """Serves until cancelled. `ready` is told the port each time we are registered.
+    """Serves until cancelled. `ready` is called with the port each time we have registered.
 
-    The HTTP library takes a third of a second to load. Until then callers wait in the queue of a
-    socket that listens already.
+    The HTTP library takes a third of a second to load. It is loaded after the registration, while
+    the socket listens already: calls that come meanwhile wait in its backlog.
     """
     mirror = Mirror(kube, NODES)
     cards = Cards(mirror)
@@ -104,7 +105,7 @@ async def _keep_registered(
     port: int,
     registered: Callable[[], None],
 ) -> None:
-    """Keeps our certificate and our registration good."""
+    """Renews the certificate and the registration, again and again until cancelled."""
     reach, schedulers = _reach(settings, port), settings.rules.schedulers
     while True:
         try:

@@ -1,4 +1,4 @@
-"""The HTTPS server that the API server calls. Bodies and time have limits; answers are reviews."""
+"""The HTTPS server that the API server calls with AdmissionReviews."""
 
 import asyncio
 import logging
@@ -18,13 +18,13 @@ log = logging.getLogger(__name__)
 
 Review = Callable[[Obj], Obj]
 
-_MAX_BYTES = 8 * 1024**2  # an old and a new object, each as large as the API server takes
+_MAX_BYTES = 8 * 1024**2  # an old and a new object, each of the largest size in a cluster
 
 
 async def serve(
     listening: socket.socket, context: ssl.SSLContext, pods: Review, allocations: Review
 ) -> None:
-    """Until cancelled."""
+    """Serves until cancelled."""
     async with serving(application(pods, allocations), listening, context):
         await asyncio.Event().wait()
 

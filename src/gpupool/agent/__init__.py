@@ -1,1 +1,1 @@
-"""Program: a node's cards -> its labels, its inventory, its device plugins, and how they are."""
+"""The agent of a GPU node: finds its cards, publishes them, and offers them to the kubelet."""

@@ -1,12 +1,17 @@
-"""Which pods hold more of a card than their share, by what the driver says. Pure.
+"""Which pods hold more of a card than their share, according to the driver.
 
-The driver knows what every process holds, and no program in a container can change that. It also
-counts what the limiter does not (code, stacks, contexts where they were not measured), so a share
-may be passed by a little, and for a moment.
+The limiter runs inside the container, where a program could get around it. The audit does not
+depend on it: the driver knows how much memory each process holds, and the node knows by the
+process's cgroup which pod it belongs to. No program in a container can change either.
+
+The driver also counts memory that the limiter does not see (code, stacks, contexts whose size was
+not measured). So a share may be exceeded by a small tolerance, and by more for a short time.
 """
 
+import re
 from collections import Counter
 from collections.abc import Callable, Iterable
+from pathlib import Path
 from typing import NamedTuple
 
 from gpupool.contract.allocation import pod_allocation
@@ -14,8 +19,10 @@ from gpupool.core.gpu import Isolation
 from gpupool.hardware.driver import ProgramUse
 from kubeclient.objects import Obj
 
-# Whose a process is, by its pid: the uid of its pod, or the id of its container; empty: nobody's.
+# From a pid to the uid of its pod or the id of its container; empty: it belongs to no pod.
 Owner = Callable[[int], str]
+
+_POD_CGROUP = re.compile(r"pod([0-9a-f]{8}(?:[-_][0-9a-f]{4}){3}[-_][0-9a-f]{12})")
 
 TOLERATED_MIB = 256
 _TOLERATED_PERCENT = 5
@@ -25,7 +32,7 @@ LASTING_S = 10.0
 class Overuse(NamedTuple):
     uid: str
     uuid: str
-    card: int  # its index; -1: none that the pod holds
+    card: int  # index of the card; -1: the pod has no share of it
     used_mib: int
     share_mib: int
 
@@ -36,7 +43,7 @@ class Overuse(NamedTuple):
 
 
 def audited(pods: Iterable[Obj]) -> list[Obj]:
-    """Those that share cards."""
+    """The pods that share cards. A pod with whole cards cannot take too much."""
     return [
         pod
         for pod in pods
@@ -60,7 +67,7 @@ def overuses(pods: Iterable[Obj], uses: Iterable[ProgramUse], owner: Owner) -> l
 
 
 def _share(pod: Obj, uuid: str) -> tuple[int, int]:
-    """MiB of the card, and its index. A card that the pod does not hold is no share: 0."""
+    """The pod's share of the card in MiB, and the card's index; 0 and -1 if it has no share."""
     mib, index = 0, -1
     for gpus in pod_allocation(pod).containers:
         for share in gpus.shares:
@@ -70,13 +77,14 @@ def _share(pod: Obj, uuid: str) -> tuple[int, int]:
 
 
 def _names(pod: Obj) -> list[str]:
+    """All that an `Owner` may answer for processes of the pod."""
     statuses = (pod.get("status") or {}).get("containerStatuses") or ()
     ids = (str(status.get("containerID") or "").partition("://")[2] for status in statuses)
     return [pod["metadata"]["uid"], *(each for each in ids if each)]
 
 
 class Lasting:
-    """Tells what goes on for long from what was there for a moment."""
+    """Leaves out overuse that has not yet lasted for LASTING_S."""
 
     def __init__(self) -> None:
         self._since_s: dict[tuple[str, str], float] = {}
@@ -88,3 +96,19 @@ class Lasting:
             for each in listed
         }
         return [each for each in listed if now_s - self._since_s[each.uid, each.uuid] >= LASTING_S]
+
+
+def owner_by_cgroup(pid: int) -> str:
+    """The uid of the pod that a process of this node belongs to; empty: it belongs to no pod.
+
+    The kubelet puts every container into a cgroup whose path names the pod's uid, with `-` or,
+    under systemd, with `_` in it. A process cannot leave its cgroup without rights over the node,
+    so a program cannot hide its memory from the audit, nor let it count as another pod's. The
+    agent must see the node's processes for this (hostPID).
+    """
+    try:
+        text = Path(f"/proc/{pid}/cgroup").read_text(encoding="ascii", errors="replace")
+    except OSError:
+        return ""
+    found = _POD_CGROUP.search(text)
+    return found[1].replace("_", "-") if found else ""

@@ -1,4 +1,4 @@
-"""Auditor: looks every few seconds whether pods keep to their shares, and does what was chosen."""
+"""Auditor: checks every few seconds whether pods keep to their shares; reports or evicts them."""
 
 import asyncio
 import logging
@@ -30,14 +30,14 @@ class Auditor:
         recorder: Recorder,
         node_object: Callable[[], Obj | None],
     ) -> None:
-        """`node_object`: the node as it was last seen."""
+        """`node_object` returns the node as last received from the API server."""
         self._kube = kube
         self._settings = settings
         self._driver = driver
         self._recorder = recorder
         self._node_object = node_object
         self._lasting = Lasting()
-        self._said: set[tuple[str, str]] = set()  # uid and card
+        self._reported: set[tuple[str, str]] = set()  # uid of the pod and uuid of the card
 
     async def run(self, pods: Mirror, metrics: Metrics) -> None:
         """Until cancelled."""
@@ -51,7 +51,7 @@ class Auditor:
             metrics.overuses = {_key(each, by_uid[each.uid]): each.used_mib for each in lasting}
             for each in lasting:
                 await self._act(each, by_uid[each.uid], metrics)
-            self._said &= {(each.uid, each.uuid) for each in lasting}
+            self._reported &= {(each.uid, each.uuid) for each in lasting}
 
     async def _found(self, pods: Iterable[Obj]) -> list[Overuse]:
         try:
@@ -61,17 +61,17 @@ class Auditor:
         return overuses(pods, uses, self._settings.owner)
 
     async def _act(self, over: Overuse, pod: Obj, metrics: Metrics) -> None:
-        if (over.uid, over.uuid) not in self._said:
-            self._said.add((over.uid, over.uuid))
+        if (over.uid, over.uuid) not in self._reported:
+            self._reported.add((over.uid, over.uuid))
             metrics.overuses_begun += 1
-            self._say(over, pod)
+            self._report(over, pod)
         if self._settings.evicts and "deletionTimestamp" not in pod["metadata"]:
             await self._evict(pod)
 
-    def _say(self, over: Overuse, pod: Obj) -> None:
+    def _report(self, over: Overuse, pod: Obj) -> None:
         host, metadata = self._settings.node, pod["metadata"]
         shown = f"{metadata['namespace']}/{metadata['name']}"
-        log.warning("more than its share", extra={"pod": shown, "use": over.words})
+        log.warning("pod exceeds its share", extra={"pod": shown, "use": over.words})
         about = {"apiVersion": "v1", "kind": "Pod", **pod}
         self._recorder.event(about, WARNING, REASON, over.words, host=host)
         node = self._node_object()
@@ -79,7 +79,8 @@ class Auditor:
             self._recorder.event(node, WARNING, REASON, f"{shown}: {over.words}", host=host)
 
     async def _evict(self, pod: Obj) -> None:
-        """By its budget, if it has one: refused now, it is asked for again at the next look."""
+        """Through the eviction API, which respects PodDisruptionBudgets. If it refuses now, the
+        next audit tries again."""
         metadata = pod["metadata"]
         eviction = {
             "apiVersion": "policy/v1",
@@ -92,7 +93,10 @@ class Auditor:
         except NotFound:
             return
         except KubeError as error:
-            log.warning("not evicted", extra={"pod": metadata["name"], "error": str(error)})
+            log.warning(
+                "pod not evicted, trying again",
+                extra={"pod": metadata["name"], "error": str(error)},
+            )
 
 
 def _key(over: Overuse, pod: Obj) -> tuple[str, str, str]:

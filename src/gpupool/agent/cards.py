@@ -1,4 +1,4 @@
-"""What is known of a node's cards: one look after the other goes in, an inventory comes out. Pure.
+"""The health of a node's cards: what the driver says each second goes in, an inventory comes out.
 
     healthy ── XID of policy "suspect" ──> suspect ── quiet for long enough ──> healthy
        │  └─── XID of policy "unhealthy" ─> unhealthy ── reset, or pardoned ──> healthy
@@ -6,9 +6,13 @@
        ├─────── answers no more ──> lost ── answers again ────────────────────> healthy
        └─────── a person's order ─> cordoned ── taken back ───────────────────> healthy
 
-Several can hold at a time; the one that is listed furthest below is shown, and lost before all. All
-but what XIDs did can be seen at any look. What XIDs did is in the inventory's reasons, from which a
-new agent takes it up; a restart of the machine ends it.
+Pure: time comes in as an argument. Several states can hold at a time. The inventory shows one:
+lost first, then cordoned, unhealthy, suspect.
+
+Memory errors, lost cards and orders are seen again in every reading, so they need not be
+remembered. The driver reports an XID only once. What it did to a card is therefore published in the
+`reason` of the card in the inventory, from where the next agent restores it (`remembered`). After a
+reboot of the machine (another boot id) all cards are new: they were reset.
 """
 
 import re
@@ -19,8 +23,11 @@ from gpupool.agent.xid_policy import Effect, XidPolicy
 from gpupool.core.gpu import Card, CardHealth, Inventory
 from gpupool.hardware.driver import CardLook, Look
 
-_STEADY_LOOKS = 3  # memory is taken for somebody else's only when so many looks agree
-_OUTSIDE_STEP_MIB = 256  # and told in such steps: less is what drivers and programs round
+# Memory that no pod explains is published only when so many readings in a row agree, and in steps
+# of this size. A program that just starts or ends, and rounding in drivers, would otherwise change
+# the inventory, and with it the node object, every second.
+_STEADY_LOOKS = 3
+_OUTSIDE_STEP_MIB = 256
 _XID_REASON = re.compile(r"XID (\d{1,9}): ")
 
 
@@ -30,40 +37,42 @@ class Trouble:
 
     health: CardHealth
     reason: str
-    until_s: float | None  # None: it does not pass by itself
+    until_s: float | None  # when it is over; None: only a reset or a person ends it
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
-    facts: CardLook  # the last time that it answered
+class KnownCard:
+    facts: CardLook  # from the last reading in which the card answered
     is_lost: bool = False
     trouble: Trouble | None = None
-    outside: tuple[int, ...] = ()  # of the last looks
+    outside: tuple[int, ...] = ()  # outside_mib of the last _STEADY_LOOKS readings
 
 
 @dataclass(frozen=True, slots=True)
-class Memory:
+class NodeCards:
+    """All that is known of a node's cards; each reading of the driver makes a new value."""
+
     boot: str = ""
     driver: str = ""
     cuda: int = 0
-    cards: tuple[Known, ...] = ()  # by index
+    cards: tuple[KnownCard, ...] = ()  # sorted by index
 
 
 @dataclass(frozen=True, slots=True)
 class Orders:
-    """Of people, by uuid."""
+    """What people have ordered with `gpupool gpu`: uuid of the card -> reason."""
 
     cordoned: Mapping[str, str]
-    cleared: Mapping[str, str]
+    cleared: Mapping[str, str]  # uncordoned: errors so far are forgotten
 
 
 NO_ORDERS = Orders({}, {})
 
 
-def remembered(inventory: Inventory, policy: XidPolicy, now_s: float) -> Memory:
-    """What an agent before us has published."""
+def remembered(inventory: Inventory, policy: XidPolicy, now_s: float) -> NodeCards:
+    """Restores what the agent before this one has published."""
     cards = tuple(
-        Known(
+        KnownCard(
             CardLook(
                 card.index,
                 card.uuid,
@@ -77,7 +86,7 @@ def remembered(inventory: Inventory, policy: XidPolicy, now_s: float) -> Memory:
         )
         for card in inventory.cards
     )
-    return Memory(inventory.boot, inventory.driver, cards=cards)
+    return NodeCards(inventory.boot, inventory.driver, cards=cards)
 
 
 def _again(card: Card, policy: XidPolicy, now_s: float) -> Trouble | None:
@@ -86,19 +95,19 @@ def _again(card: Card, policy: XidPolicy, now_s: float) -> Trouble | None:
 
 
 def after_look(
-    memory: Memory, look: Look, orders: Orders, policy: XidPolicy, now_s: float
-) -> Memory:
-    same_boot = memory.boot == look.boot
-    before = {known.facts.uuid: known for known in memory.cards if same_boot}
-    by_index = {known.facts.index: known for known in before.values()}
-    found: dict[str, Known] = {}
+    before: NodeCards, look: Look, orders: Orders, policy: XidPolicy, now_s: float
+) -> NodeCards:
+    same_boot = before.boot == look.boot
+    by_uuid = {known.facts.uuid: known for known in before.cards if same_boot}
+    by_index = {known.facts.index: known for known in by_uuid.values()}
+    found: dict[str, KnownCard] = {}
     for card in look.cards:
-        known = before.get(card.uuid) if card.uuid else by_index.get(card.index)
+        known = by_uuid.get(card.uuid) if card.uuid else by_index.get(card.index)
         if known is None and card.is_lost:
-            continue  # it was never seen to answer: nothing is known of it
+            continue  # it has never answered, so that there is nothing to publish of it
         seen = _seen(known, card)
         found[seen.facts.uuid] = seen
-    for uuid, known in before.items():  # not even counted any more
+    for uuid, known in by_uuid.items():  # the driver does not list these cards any more
         if uuid not in found and uuid not in orders.cleared:
             found[uuid] = _uncounted(known, {other.facts.index for other in found.values()})
     struck = {
@@ -106,30 +115,33 @@ def after_look(
         for uuid, known in found.items()
     }
     cards = sorted(struck.values(), key=lambda known: (known.facts.index, known.facts.uuid))
-    return Memory(look.boot, look.version, look.cuda, tuple(cards))
+    return NodeCards(look.boot, look.version, look.cuda, tuple(cards))
 
 
-def _seen(known: Known | None, card: CardLook) -> Known:
+def _seen(known: KnownCard | None, card: CardLook) -> KnownCard:
     if card.is_lost:
         assert known is not None
         return replace(known, is_lost=True)
     if known is None:
-        return Known(card, outside=(card.outside_mib,))
+        return KnownCard(card, outside=(card.outside_mib,))
     outside = (*known.outside, card.outside_mib)[-_STEADY_LOOKS:]
-    # One that comes back was reset: that is the only way back.
+    # A lost card comes back only by a reset, and a reset clears what XIDs did.
     trouble = None if known.is_lost else known.trouble
-    return Known(card, trouble=trouble, outside=outside)
+    return KnownCard(card, trouble=trouble, outside=outside)
 
 
-def _uncounted(known: Known, taken: set[int]) -> Known:
-    """The driver may count the others anew without it: then it stands behind them."""
+def _uncounted(known: KnownCard, taken: set[int]) -> KnownCard:
+    """A card that the driver has stopped listing: it is lost, but stays in the inventory, so that
+    pods on it and people can see what happened. The driver may have given its index to another
+    card; then it gets an index behind all others."""
     index = known.facts.index
     if index in taken:
         index = max(taken) + 1
     return replace(known, is_lost=True, facts=replace(known.facts, index=index, links=()))
 
 
-def _pardoned(known: Known, orders: Orders, now_s: float) -> Known:
+def _pardoned(known: KnownCard, orders: Orders, now_s: float) -> KnownCard:
+    """Without its trouble, if the time of that is over or a person has cleared it."""
     trouble = known.trouble
     if trouble is None:
         return known
@@ -139,8 +151,8 @@ def _pardoned(known: Known, orders: Orders, now_s: float) -> Known:
     return known
 
 
-def _struck(known: Known, look: Look, policy: XidPolicy, now_s: float) -> Known:
-    """An error that names no card may be of any."""
+def _struck(known: KnownCard, look: Look, policy: XidPolicy, now_s: float) -> KnownCard:
+    """With the trouble of new XIDs. An XID that names no card is taken to concern every card."""
     for xid in look.xids:
         if xid.uuid in ("", known.facts.uuid):
             trouble = _trouble(xid.number, policy, now_s)
@@ -161,18 +173,18 @@ def _trouble(xid: int, policy: XidPolicy, now_s: float) -> Trouble | None:
 
 
 def _worse(one: Trouble | None, other: Trouble | None) -> Trouble | None:
-    """That which lasts longer; of two alike, the newer."""
+    """The one that lasts longer; if they last equally long, the newer one (`other`)."""
     if one is None or other is None:
         return one or other
     return one if one.until_s is None and other.until_s is not None else other
 
 
-def inventory_after(memory: Memory, orders: Orders, unit_mib: int) -> Inventory:
-    cards = tuple(_card(known, orders, unit_mib) for known in memory.cards)
-    return Inventory(cards, memory.driver, memory.boot)
+def inventory_after(cards: NodeCards, orders: Orders, unit_mib: int) -> Inventory:
+    published = tuple(_card(known, orders, unit_mib) for known in cards.cards)
+    return Inventory(published, cards.driver, cards.boot)
 
 
-def _card(known: Known, orders: Orders, unit_mib: int) -> Card:
+def _card(known: KnownCard, orders: Orders, unit_mib: int) -> Card:
     facts = known.facts
     health, reason = _health(known, orders, unit_mib)
     outside_mib = min(known.outside, default=0) // _OUTSIDE_STEP_MIB * _OUTSIDE_STEP_MIB
@@ -190,7 +202,7 @@ def _card(known: Known, orders: Orders, unit_mib: int) -> Card:
     )
 
 
-def _health(known: Known, orders: Orders, unit_mib: int) -> tuple[CardHealth, str]:
+def _health(known: KnownCard, orders: Orders, unit_mib: int) -> tuple[CardHealth, str]:
     facts, trouble = known.facts, known.trouble
     why = trouble.reason if trouble is not None else ""
     if known.is_lost:
@@ -210,13 +222,13 @@ def _health(known: Known, orders: Orders, unit_mib: int) -> tuple[CardHealth, st
     return CardHealth.HEALTHY, ""
 
 
-def waits_for_time(memory: Memory) -> bool:
-    """Whether the same look may mean something else later."""
-    return any(known.trouble and known.trouble.until_s for known in memory.cards)
+def waits_for_time(cards: NodeCards) -> bool:
+    """Whether an unchanged reading can still lead to another inventory later."""
+    return any(known.trouble and known.trouble.until_s for known in cards.cards)
 
 
 def changed_cards(before: Inventory, after: Inventory) -> Iterable[tuple[Card | None, Card]]:
-    """Cards whose health is not what it was, and new ones; in order."""
+    """Cards whose health or reason has changed, and new cards, in the order of `after`."""
     known = {card.uuid: card for card in before.cards}
     for card in after.cards:
         old = known.get(card.uuid)

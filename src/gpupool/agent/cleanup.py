@@ -1,7 +1,7 @@
-"""Cleanup: takes back what an installation wrote to the API, once its programs are gone.
+"""Cleanup: removes what an installation wrote to the API server, once its programs are gone.
 
-Running pods keep what is theirs: their annotations say which cards they hold, and the limiter's
-files on their nodes hold them to it. What people wrote to nodes (cordons, `cgpu`) stays as well.
+Running pods are left alone: their annotations say which cards they hold, and the limiter's files on
+their nodes still limit them. What people wrote to nodes (cordons, the label `cgpu`) stays as well.
 """
 
 import asyncio
@@ -29,13 +29,13 @@ _PAUSE_S = 1.0
 
 
 class StillThere(Exception):
-    """Programs that would write all of it again; the text names one."""
+    """A program still runs that would write everything again; the text names it."""
 
 
 async def wait_until_gone(
     kube: Kube, namespace: str, limit_s: float, clock: Callable[[], float]
 ) -> None:
-    """Until no agent of the namespace runs and nobody holds the Lease. Raises StillThere."""
+    """Waits until no agent of the namespace runs and nobody holds the Lease. Raises StillThere."""
     renewals = Renewals(clock)
     deadline = clock() + limit_s
     while who := await _agent(kube, namespace) or await _holder(kube, renewals):
@@ -51,7 +51,8 @@ async def _agent(kube: Kube, namespace: str) -> str:
 
 
 async def _holder(kube: Kube, renewals: Renewals) -> str:
-    """Who leads. One that was killed left its name; it is gone when its Lease has run out."""
+    """The leader; empty: there is none. A leader that was killed could not remove its name from the
+    Lease, so a Lease that was not renewed for its whole duration does not count."""
     try:
         spec = (await kube.get(LEASES, SCHEDULER_LEASE, LEASE_NAMESPACE))["spec"]
     except NotFound:
@@ -62,7 +63,7 @@ async def _holder(kube: Kube, renewals: Renewals) -> str:
 
 
 async def clean_up(kube: Kube, namespace: str) -> int:
-    """How many nodes had something of ours. Raises KubeError."""
+    """Returns how many nodes had something of ours. Raises KubeError."""
     with contextlib.suppress(NotFound):
         await kube.delete(LEASES, SCHEDULER_LEASE, LEASE_NAMESPACE)
     with contextlib.suppress(NotFound):
@@ -78,7 +79,7 @@ async def clean_up(kube: Kube, namespace: str) -> int:
 
 
 async def _clean_node(kube: Kube, node: Obj) -> bool:
-    """Whether there was anything to do."""
+    """Returns whether there was anything to remove."""
     with contextlib.suppress(NotFound):
         changed = await NodeWriter(kube).write(node, Wanted())
         there = node["metadata"].get("annotations") or {}

@@ -1,8 +1,9 @@
 """A node's cards as devices of the kubelet. Pure.
 
-The kubelet only counts: so many devices there are, so many are taken. Which card a container gets
-is the scheduler's decision and travels with the pod, so a device's id is a plain number and says
-nothing of a card. What must be right is how many are healthy and free: see `unhealthy_ids`.
+The kubelet only counts devices: how many there are, how many are taken. It chooses the ids by
+itself, and a device plugin cannot tell it which pod gets which. Which card a container gets is the
+scheduler's decision and travels with the pod. So a device's id is a plain number that stands for no
+card; what must be right is how many devices are healthy and free: see `unhealthy_ids`.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -17,21 +18,21 @@ _DEVICE_BYTES = 2 + 2 + 2 + len(UNHEALTHY)  # in the kubelet's list, beside its 
 
 
 class Holding(NamedTuple):
-    """What one container has: devices that the kubelet gave it, and parts of cards that it uses."""
+    """One container: which devices the kubelet gave it, and which cards the scheduler gave it."""
 
     ids: tuple[str, ...]
-    shares: Mapping[str, int]  # uuid of a card: devices' worth of it
+    shares: Mapping[str, int]  # uuid of a card -> how many devices its share of that card makes
 
 
 class Offer(NamedTuple):
     devices: tuple[Device, ...] = ()
-    refusal: str = ""  # why there are none, though there are cards
+    refusal: str = ""  # why no devices are offered although there are cards
 
 
 def offers(
     cards: Sequence[Card], mode: GpuMode, holdings: Mapping[str, Iterable[Holding]]
 ) -> dict[str, Offer]:
-    """For each resource. `holdings` by resource; only what is wrong with cards depends on them."""
+    """One offer per resource. `holdings` (by resource) matter only while a card is unhealthy."""
     found = {resource: Offer() for resource in RESOURCES}
     for resource in RESOURCES:
         counts = [device_count(card, resource, mode) for card in cards]
@@ -42,7 +43,7 @@ def offers(
 
 
 def device_count(card: Card, resource: str, mode: GpuMode) -> int:
-    """How many devices a card makes."""
+    """How many devices of the resource one card makes."""
     if mode is GpuMode.SHARED:
         shared = {RESOURCE_GPU_MEM: card.units, RESOURCE_GPU_PERCENT: WHOLE_CARD_PERCENT}
         return shared.get(resource, 0)
@@ -53,7 +54,7 @@ def _offer(
     resource: str, cards: Sequence[Card], counts: Sequence[int], holdings: Sequence[Holding]
 ) -> Offer:
     total = sum(counts)
-    # Also when all of them are unhealthy, which is the longer word.
+    # _DEVICE_BYTES assumes that all are unhealthy, the longer word: the list must fit even then.
     if total * (_DEVICE_BYTES + len(str(total))) > MAX_MESSAGE_BYTES:
         return Offer(refusal=_too_many(resource, total, cards[0].unit_mib))
     bad = unhealthy_ids(cards, counts, holdings)
@@ -72,11 +73,15 @@ def _too_many(resource: str, total: int, unit_mib: int) -> str:
 def unhealthy_ids(
     cards: Sequence[Card], counts: Sequence[int], holdings: Sequence[Holding]
 ) -> frozenset[str]:
-    """As many as the cards that take no pods make: those of the containers that use such a card,
-    then free ones. So the kubelet has as many healthy, free devices as the scheduler has room, and
-    a pod that the scheduler puts on a good card is never refused for a bad one.
+    """For each card that takes no pods, as many devices as the card makes.
 
-    Where nothing is known of the containers, the devices are taken in the order of the cards.
+    Marked first are the devices of containers that use the bad card, then free devices. This way
+    the kubelet counts as many healthy, free devices as the scheduler counts free units on good
+    cards. With any other choice, a pod that the scheduler has put on a good card could be refused
+    by the kubelet ("insufficient devices"), because free devices were marked although the bad
+    card's own were in use.
+
+    Where nothing is known of the containers, the devices are marked in the order of the cards.
     """
     held = {number for holding in holdings for number in holding.ids}
     marked: set[str] = set()

@@ -1,7 +1,8 @@
-"""Which containers hold which devices, and which cards they use: from the kubelet and the API.
+"""Which containers hold which devices, and which cards they use.
 
-Asked only while a card is not well, so that the right devices are called unhealthy. A kubelet that
-does not say is no error: see `devices.unhealthy_ids`.
+The kubelet knows the devices of a container, the pod's allocation knows its cards. Both are asked
+only while a card is not healthy, to mark the right devices as unhealthy. If the kubelet does not
+answer, that is no error: see `devices.unhealthy_ids`.
 """
 
 from collections.abc import Callable, Iterable
@@ -26,6 +27,7 @@ from kubeclient.resources import PODS
 
 Holdings = dict[str, list[Holding]]  # by resource
 
+# How many devices of a resource a share of a card makes.
 _WORTH: dict[str, Callable[[CardShare], int]] = {
     RESOURCE_GPU: lambda share: 1,
     RESOURCE_GPU_MEM: lambda share: share.units,
@@ -34,7 +36,7 @@ _WORTH: dict[str, Callable[[CardShare], int]] = {
 
 
 async def current_holdings(kube: Kube, node: str, socket: Path) -> Holdings:
-    """Nothing, where it cannot be found out."""
+    """Empty if the kubelet or the API server does not answer."""
     try:
         async with channel_to(socket) as kubelet:
             given = await kubelet.pod_resources()

@@ -1,11 +1,11 @@
 """A node's cards as labels. Pure.
 
-A label has one value, and a node may have several models: name and memory are those of the first
-card, as the driver counts, and the count is that of all cards. So the same cards always give the
-same labels. A card that is lost still counts: the node has it, and its health is told elsewhere.
+A label has one value, but a node may have several models of card. Name and memory are those of the
+card with the lowest index, the count is that of all cards; so the same cards always give the same
+labels. A lost card still counts: the node has it, and the inventory tells its health.
 """
 
-from gpupool.agent.cards import Memory
+from gpupool.agent.cards import NodeCards
 from gpupool.contract.names import (
     LABEL_NVIDIA_COUNT,
     LABEL_NVIDIA_MEM,
@@ -30,13 +30,13 @@ _FAMILIES = (
 )
 
 
-def card_labels(memory: Memory) -> dict[str, str]:
-    if not memory.cards:
+def card_labels(node: NodeCards) -> dict[str, str]:
+    if not node.cards:
         return {}
-    first = memory.cards[0].facts
+    first = node.cards[0].facts
     name = as_label_value(first.model)
     labels = {
-        LABEL_NVIDIA_COUNT: str(len(memory.cards)),
+        LABEL_NVIDIA_COUNT: str(len(node.cards)),
         LABEL_NVIDIA_MEM: f"{first.memory_mib}MiB",
     }
     if name:
@@ -44,12 +44,12 @@ def card_labels(memory: Memory) -> dict[str, str]:
     return labels
 
 
-def feature_labels(memory: Memory) -> dict[str, str]:
-    """Those of NVIDIA's GPU feature discovery that others select nodes by."""
-    if not memory.cards:
+def feature_labels(node: NodeCards) -> dict[str, str]:
+    """The labels of NVIDIA's GPU feature discovery by which workloads select nodes."""
+    if not node.cards:
         return {}
-    first = memory.cards[0].facts
-    alike = [known for known in memory.cards if known.facts.model == first.model]
+    first = node.cards[0].facts
+    alike = [known for known in node.cards if known.facts.model == first.model]
     labels = {
         "nvidia.com/gpu.product": as_label_value(first.model),
         "nvidia.com/gpu.count": str(len(alike)),
@@ -57,8 +57,8 @@ def feature_labels(memory: Memory) -> dict[str, str]:
         "nvidia.com/gpu.sharing-strategy": "none",
         "nvidia.com/gpu.memory": str(first.memory_mib),
         "nvidia.com/mps.capable": "false",
-        **_driver_labels(memory.driver),
-        **_cuda_labels(memory.cuda),
+        **_driver_labels(node.driver),
+        **_cuda_labels(node.cuda),
     }
     if first.compute[0]:
         labels |= {
@@ -74,7 +74,7 @@ def family(compute: tuple[int, int]) -> str:
 
 
 def _driver_labels(version: str) -> dict[str, str]:
-    """Twice, as there are two spellings of all but the whole."""
+    """Feature discovery has two spellings of each part of the version; both are in use."""
     major, minor, revision = (*version.split("."), "", "", "")[:3]
     full = "nvidia.com/cuda.driver-version"
     short = "nvidia.com/cuda.driver"

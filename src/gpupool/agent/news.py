@@ -1,4 +1,4 @@
-"""What the agent says in events of its node. Pure."""
+"""What the agent reports as events of its node. Pure."""
 
 from collections import Counter
 from collections.abc import Iterator

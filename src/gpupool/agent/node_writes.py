@@ -1,8 +1,8 @@
-"""What the agent writes to its node: labels, the inventory, one condition.
+"""What the agent writes to its node object: labels, the inventory, one condition.
 
-Labels are applied without force: one that somebody else has set to another value stays theirs, and
-is reported. Server-side apply also removes what we applied earlier and want no more, also if that
-was another process of ours.
+Labels are written by server-side apply without force: a label that somebody else has set to another
+value is not overwritten but reported. Server-side apply also removes labels that we applied earlier
+and no longer want, even if an earlier process of ours applied them.
 """
 
 import datetime
@@ -31,28 +31,29 @@ _LONGEST_MESSAGE = 1024
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """All that we say of the node; nothing: it has no cards."""
+    """All that we write to the node. The default: the node has no cards, nothing of ours stays."""
 
     labels: Mapping[str, str] = field(default_factory=dict)
     inventory: str = ""
-    problem: str | None = None  # None: there are no cards; empty: all are well
-    cleared: str = ""  # the order that has been carried out
+    problem: str | None = None  # None: there are no cards; empty: all cards are healthy
+    cleared: str = ""  # the annotation with orders to clear that was carried out
 
 
 class NodeWriter:
-    """Remembers whose labels are whose."""
+    """Writes the node, and remembers which labels belong to somebody else."""
 
     def __init__(self, kube: Kube) -> None:
         self._kube = kube
-        self._theirs: dict[str, str | None] = {}  # label that is not ours: its value when we saw it
+        # Labels of somebody else, with the value they had. When that changes, we try again.
+        self._theirs: dict[str, str | None] = {}
 
     @property
     def theirs(self) -> tuple[str, ...]:
-        """Labels that we would set, and somebody else has set otherwise."""
+        """Labels that we would set, but somebody else has set to another value."""
         return tuple(sorted(self._theirs))
 
     async def write(self, node: Obj, wanted: Wanted) -> bool:
-        """Only what is not so yet; whether that was anything. Raises KubeError."""
+        """Writes only what differs; returns whether anything did. Raises KubeError."""
         changed = [
             await self._write_inventory(node, wanted.inventory),
             await self._write_labels(node, wanted.labels),
@@ -96,7 +97,8 @@ class NodeWriter:
                 return True
 
     async def _apply(self, node: Obj, metadata: Obj, manager: str, *, force: bool) -> None:
-        """With the uid: a node that was deleted meanwhile is not made again."""
+        """The uid is part of the patch. Without it, server-side apply would create the node again
+        if it was deleted meanwhile."""
         name, uid = node["metadata"]["name"], node["metadata"]["uid"]
         body = {
             "apiVersion": "v1",
@@ -118,7 +120,8 @@ class NodeWriter:
         return True
 
     async def _remove_order(self, node: Obj, cleared: str) -> None:
-        """Only if it is still the one that was carried out."""
+        """Removes the annotation with orders to clear, but only if it still is the one that was
+        carried out: a person may have written a new one meanwhile."""
         metadata = node["metadata"]
         if (metadata.get("annotations") or {}).get(ANNOTATION_CLEARED_CARDS) != cleared:
             return
@@ -136,7 +139,7 @@ class NodeWriter:
 
 
 def condition_change(before: Obj | None, problem: str | None, now: str) -> Obj | None:
-    """What to patch into the node's conditions; None: nothing."""
+    """What to patch into the node's conditions; None: it is right already."""
     if problem is None:
         return {"type": CONDITION_GPU_PROBLEM, "$patch": "delete"} if before else None
     status, reason = ("True", "CardsNotHealthy") if problem else ("False", "CardsHealthy")
@@ -155,7 +158,7 @@ def condition_change(before: Obj | None, problem: str | None, now: str) -> Obj |
 
 
 def problem_text(inventory: Inventory) -> str | None:
-    """For people: which cards are not well, and why."""
+    """Which cards take no pods, and why, for people to read; None: there are no cards."""
     if not inventory.cards:
         return None
     bad = [card for card in inventory.cards if not card.takes_pods]
@@ -166,7 +169,7 @@ def problem_text(inventory: Inventory) -> str | None:
 
 
 def _applied_labels(node: Obj) -> set[str]:
-    """What the server has down as ours."""
+    """The labels that the API server records as applied by us (managedFields)."""
     for entry in node["metadata"].get("managedFields") or ():
         if entry.get("manager") == MANAGER_LABELS and entry.get("operation") == "Apply":
             labels = entry.get("fieldsV1", {}).get("f:metadata", {}).get("f:labels", {})

@@ -1,8 +1,12 @@
-"""One resource of a node as a device plugin: it lists devices, and answers every Allocate alike.
+"""One resource of a node as a device plugin: lists devices, and answers every Allocate the same.
 
-Allocate does not say for which pod it is, and we do not guess: which cards a container sees comes
-with its pod, through environment variables that admission has put into its spec. What is answered
-here holds for every container of the node. Without admission a container sees no card at all.
+The kubelet's Allocate call does not say for which pod it is. Plugins that guess (the oldest pod
+with the right amount) can give a container another pod's card when two pods start at once. We do
+not guess. Which cards a container sees is decided by the scheduler and written to the pod's
+annotations; admission has put environment variables into the pod's spec that refer to these
+annotations, and they override what is answered here. So the answer is the same for every container
+of the node: no visible card, and the mounts that all GPU containers get. A container that missed
+admission therefore sees no card at all, rather than all of them.
 """
 
 import asyncio
@@ -35,10 +39,11 @@ class ResourcePlugin:
         self._changed = asyncio.Event()
         self._wanted = asyncio.Event()
         self._leaves = 0
-        self.followers = 0  # kubelets that follow our list: one, when all is well
+        self.followers = 0  # open ListAndWatch streams: one while the kubelet is connected
 
     async def wait_wanted(self) -> None:
-        """Until there is, or was, something to offer."""
+        """Waits until there is something to offer. After the first offer it stays so, even with no
+        device left: only `withdraw` ends it."""
         await self._wanted.wait()
 
     @property
@@ -46,12 +51,12 @@ class ResourcePlugin:
         return self._wanted.is_set()
 
     def withdraw(self) -> None:
-        """Leaves the resource to somebody else, until the next offer."""
+        """Stops offering, so that another plugin can have the resource, until the next `offer`."""
         self._devices, self._ids = (), frozenset()
         self._wanted.clear()
 
     def set_mounts(self, mounts: tuple[Mount, ...]) -> None:
-        """For containers that are allocated from now on."""
+        """The mounts of containers that are allocated from now on."""
         self._mounts = mounts
 
     def offer(self, offer: Offer) -> None:
@@ -59,17 +64,17 @@ class ResourcePlugin:
             return
         self._devices = offer.devices
         self._ids = frozenset(device.id for device in offer.devices)
-        self._tell()
+        self._wake_streams()
         self._wanted.set()
 
-    def _tell(self) -> None:
+    def _wake_streams(self) -> None:
         self._changed.set()
         self._changed = asyncio.Event()
 
     def leave(self) -> None:
-        """Ends the lists that are followed. Who follows one takes all its devices for ill."""
+        """Ends all ListAndWatch streams. The kubelet then takes our devices as unhealthy."""
         self._leaves += 1
-        self._tell()
+        self._wake_streams()
 
     async def options(self) -> DevicePluginOptions:
         return DevicePluginOptions()
@@ -97,7 +102,7 @@ class ResourcePlugin:
     async def preferred_allocation(
         self, request: PreferredAllocationRequest
     ) -> PreferredAllocationResponse:
-        raise Refusal("any device is as good as another: their numbers mean nothing")
+        raise Refusal("there is no preference: a device's id stands for no card")
 
     async def pre_start_container(
         self, request: PreStartContainerRequest

@@ -1,7 +1,8 @@
-"""The files of a container with a share, as its node sees them: its limit, and what is counted.
+"""Two files of a container with a share, read from the node: its limit, and its memory count.
 
-The limit file is the kubelet's, and read-only in the container. The other is the container's own:
-whatever a program has put in its place is not followed and not waited for.
+The limit file is written by the kubelet and read-only in the container. The file with the limiter's
+count belongs to the container, so a program may have replaced it with anything: links in its place
+are not followed, and a read never blocks (`limiter_region.py`).
 """
 
 from collections.abc import Callable
@@ -12,7 +13,7 @@ from gpupool.contract.names import LIMITS_DIRECTORY, LIMITS_FILE, REGION_DIRECTO
 from gpupool.hardware.limiter_region import BadRegion, read_region
 from kubeclient.objects import Obj
 
-# Where a volume of a pod is on the node, by the pod and the volume's entry in its spec.
+# From a pod and one entry of its spec.volumes to the path of that volume on the node.
 VolumePath = Callable[[Obj, Obj], Path]
 
 _KINDS = {"downwardAPI": "kubernetes.io~downward-api", "emptyDir": "kubernetes.io~empty-dir"}
@@ -21,7 +22,7 @@ _MAX_LIMITS_BYTES = 8192
 
 
 class NoFiles(Exception):
-    """The text says of which container, and why."""
+    """The files of a container cannot be read; the text says which container, and why."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +32,7 @@ class ContainerFiles:
 
 
 def kubelet_volumes(root: Path) -> VolumePath:
-    """As every kubelet has them: `root` is its /var/lib/kubelet/pods."""
+    """Volumes where every kubelet keeps them. `root` is its directory of pods."""
 
     def path(pod: Obj, volume: Obj) -> Path:
         if not root.is_dir():
@@ -59,7 +60,7 @@ def container_files(pod: Obj, container: str, volume_path: VolumePath) -> Contai
 
 
 def limits_in_force(files: ContainerFiles) -> str:
-    """Empty: there is no such file yet."""
+    """What the limit file says; empty: there is no such file yet."""
     try:
         with files.limits.open("rb") as file:
             return file.read(_MAX_LIMITS_BYTES).decode(errors="replace")
@@ -68,7 +69,7 @@ def limits_in_force(files: ContainerFiles) -> str:
 
 
 def used_mib(container: str, files: ContainerFiles) -> dict[str, int]:
-    """By card, rounded up. Raises NoFiles."""
+    """What the container uses of each card (by uuid), rounded up. Raises NoFiles."""
     try:
         return {use.uuid: -(-use.used_bytes // _MIB) for use in read_region(files.region)}
     except (BadRegion, OSError) as error:

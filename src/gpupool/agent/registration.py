@@ -1,8 +1,9 @@
-"""A plugin's life beside a kubelet: listen, register, and begin again when the kubelet does.
+"""Registers a device plugin with the kubelet, and again whenever the kubelet restarts.
 
-A kubelet that starts removes every socket of the directory and makes its own anew; that is how one
-sees it. Every start listens on a socket of a new name, so that the next agent can take over before
-this one has left: the resource does not vanish in between.
+A kubelet that starts removes every socket in the directory and creates its own again. That is the
+only sign of a restart, so the kubelet's socket is compared once a second. Each registration listens
+on a socket with a new name. During an update the next agent can then register before this one has
+ended, and the kubelet never sees the node without the resource.
 """
 
 import asyncio
@@ -23,13 +24,13 @@ log = logging.getLogger(__name__)
 
 KUBELET_SOCKET = "kubelet.sock"
 _OURS = "gpupool-"
-_LOOK_S = 1.0  # for another kubelet
+_LOOK_S = 1.0  # between checks whether the kubelet has restarted
 _LONGEST_PAUSE_S = 30.0
-_LONGEST_ALONE_S = 30.0  # without a kubelet that follows our list
+_LONGEST_ALONE_S = 30.0  # without an open ListAndWatch stream: then we register again
 
 
 async def keep_registered(plugin: ResourcePlugin, directory: Path) -> None:
-    """While it has something to offer, until cancelled. Raises BadSocketPath."""
+    """Keeps the plugin registered while it has something to offer. Raises BadSocketPath."""
     pauses = _pauses_s()
     while True:
         await plugin.wait_wanted()
@@ -49,11 +50,13 @@ async def keep_registered(plugin: ResourcePlugin, directory: Path) -> None:
 async def _serve_one_kubelet(
     plugin: ResourcePlugin, directory: Path, kubelet: tuple[int, int]
 ) -> None:
-    """Returns when it has gone, has removed our socket, or we withdraw. Raises RpcFailed."""
+    """Returns when the kubelet has restarted or we withdraw. Raises RpcFailed."""
     own = directory / _socket_name(plugin.resource)
     async with serving(own, [device_plugin_service(plugin)]):
         async with channel_to(own) as ourselves:
-            await ourselves.options()  # whoever registers must be there
+            await (
+                ourselves.options()
+            )  # the kubelet connects at once when we register: we must answer
         async with channel_to(directory / KUBELET_SOCKET) as channel:
             options = DevicePluginOptions()
             await channel.register(RegisterRequest(API_VERSION, own.name, plugin.resource, options))
@@ -80,7 +83,7 @@ def _is_there(directory: Path, kubelet: tuple[int, int], own: Path) -> bool:
 
 
 def _socket_name(resource: str) -> str:
-    """Short: the kernel takes 107 bytes for the whole path."""
+    """Kept short: a socket's whole path may have 107 bytes."""
     return f"{_OURS}{resource.rpartition('/')[2][:8]}-{secrets.token_hex(4)}.sock"
 
 
@@ -92,7 +95,7 @@ async def _wait_for_kubelet(path: Path) -> tuple[int, int]:
 
 
 def identity(path: Path) -> tuple[int, int] | None:
-    """Another one when the file was made anew."""
+    """Inode and change time: they differ when the file was removed and created again."""
     try:
         found = os.stat(path)
     except OSError:
@@ -101,7 +104,7 @@ def identity(path: Path) -> tuple[int, int] | None:
 
 
 def remove_left_sockets(directory: Path) -> None:
-    """Of agents that were killed; nobody listens there."""
+    """Removes sockets of agents that were killed: those on which nobody listens."""
     for path in directory.glob(f"{_OURS}*.sock"):
         if not is_listened_to(path):
             path.unlink(missing_ok=True)
@@ -117,7 +120,7 @@ def is_listened_to(path: Path) -> bool:
             probe.connect(str(path))
         except (ConnectionRefusedError, FileNotFoundError):
             return False
-        except OSError:  # he is busy, or it is not for us to know
+        except OSError:  # its backlog is full, or we may not connect: somebody listens
             return True
     return True
 

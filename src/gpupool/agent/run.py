@@ -1,9 +1,9 @@
-"""The agent of a node: looks at its cards every second, and tells everybody what it sees.
+"""The agent of a node: reads its cards every second, and publishes what has changed.
 
     driver ──look──> cards.py ──> inventory ─┬─> devices.py ──> plugins ──> kubelet
     node's labels and orders ──────┘         └─> labels.py ───> node_writes.py ──> API server
 
-`run_agent` has no state outside of itself: one process may run many, each for a node.
+`run_agent` keeps no global state: in a local cluster one process runs hundreds, one for each node.
 """
 
 import asyncio
@@ -17,7 +17,7 @@ from typing import Any
 
 from gpupool.agent.auditor import Auditor
 from gpupool.agent.cards import (
-    Memory,
+    NodeCards,
     Orders,
     after_look,
     inventory_after,
@@ -26,7 +26,7 @@ from gpupool.agent.cards import (
 )
 from gpupool.agent.devices import RESOURCES, offers
 from gpupool.agent.holdings import Holdings, current_holdings
-from gpupool.agent.isolation import NO_LIMITER, Isolating, isolating_now
+from gpupool.agent.isolation import NO_LIMITER, IsolationState, next_isolation
 from gpupool.agent.labels import card_labels, feature_labels
 from gpupool.agent.metrics import Metrics, serve_metrics
 from gpupool.agent.news import OTHER_PLUGIN, News, label_conflict, news_of, no_driver
@@ -57,13 +57,13 @@ from kubeclient.resources import NODES
 log = logging.getLogger(__name__)
 
 COMPONENT = "gpupool-agent"
-_LOOKS_PER_TRY = 10  # so much less often is a driver looked for that is not there
+_LOOKS_PER_TRY = 10  # without a driver, it is looked for this many times less often
 _ASK_HOLDINGS_S = 10.0
 _PAUSE_AFTER_FAILURE_S = 2.0
 
 
 async def run_agent(settings: AgentSettings, driver: Driver, kube: Kube) -> None:
-    """Until cancelled. Raises BadSocketPath, DriverReplaced; everything else it waits out."""
+    """Runs until cancelled. Raises BadSocketPath, DriverReplaced; retries after other errors."""
     remove_left_sockets(settings.plugins)
     agent = _Agent(settings, driver, kube)
     try:
@@ -95,20 +95,23 @@ class _Agent:
             for resource in RESOURCES
             if resource != RESOURCE_GPU or settings.whole_cards
         }
-        self._memory: Memory | None = None  # None before the first look
+        self._known: NodeCards | None = None  # None before the first look
         self._inventory = Inventory()
         self._wanted: Wanted | None = None
         self._orders = Orders({}, {})
-        self._carried_out = ""  # the annotation of pardons that was
-        self._isolating = Isolating()
+        self._carried_out = ""  # the annotation with orders to clear that was carried out last
+        self._isolation = IsolationState()
         self._holdings: Holdings = {}
-        self._offered: tuple[object, ...] | None = None  # what our offers were made from
-        self._settled: object = None  # what was seen, if seeing it again changes nothing
-        self._has_rival = False  # another plugin of this node counts the same cards
-        self._said: set[News] = set()  # what holds on, and is said once
+        self._offered: tuple[object, ...] | None = None  # the inputs of the last offer
+        # The inputs of the last reading, if handling the same inputs again would change nothing.
+        self._settled: object = None
+        self._has_rival = (
+            False  # NVIDIA's device plugin runs on this node and counts the same cards
+        )
+        self._said: set[News] = set()  # lasting conditions, each reported once
         self._look_now = asyncio.Event()
         self._write_now = asyncio.Event()
-        self._is_bad = asyncio.Event()  # some card is not well
+        self._is_bad = asyncio.Event()  # set while some card takes no pods
 
     def programs(self) -> dict[str, Coroutine[Any, Any, None]]:
         port = self._settings.metrics_port
@@ -136,7 +139,7 @@ class _Agent:
         self._write_now.set()
         self._shares.look_again()
 
-    # -- looking ---------------------------------------------------------------------------
+    # -- reading ---------------------------------------------------------------------------
 
     async def _keep_looking(self) -> None:
         await self._mirror.wait_synced()
@@ -152,9 +155,9 @@ class _Agent:
 
     async def _look(self, node: Obj) -> None:
         now_s = time.time()
-        if self._memory is None:
+        if self._known is None:
             self._inventory = _published(node)
-            self._memory = remembered(self._inventory, self._settings.policy, now_s)
+            self._known = remembered(self._inventory, self._settings.policy, now_s)
         try:
             look = await self._driver.look()
         except NoDriver as error:
@@ -162,25 +165,25 @@ class _Agent:
                 self._say(node, no_driver(str(error)))
             self._metrics.has_driver = False
             self._settled = None
-            self._tell(node, Memory(), Inventory())
+            self._tell(node, NodeCards(), Inventory())
             return
         self._metrics.has_driver = True
         self._metrics.xids.update(look.xids)
         self._has_rival = is_listened_to(self._settings.plugins / NVIDIA_PLUGIN_SOCKET)
         seen = look, node["metadata"]["resourceVersion"], self._holdings, self._has_rival
         if seen == self._settled:
-            return  # nothing is as cheap as nothing: there may be hundreds of us
+            return  # skip an unchanged reading: one process may run hundreds of agents
         self._settled = None
         self._read_orders(node)
-        before = self._memory
-        self._memory = after_look(before, look, self._orders, self._settings.policy, now_s)
-        inventory = inventory_after(self._memory, self._orders, self._settings.unit_mib)
-        self._tell(node, self._memory, replace(inventory, isolates=self._isolates(node)))
-        if self._memory == before and not waits_for_time(self._memory):
+        before = self._known
+        self._known = after_look(before, look, self._orders, self._settings.policy, now_s)
+        inventory = inventory_after(self._known, self._orders, self._settings.unit_mib)
+        self._tell(node, self._known, replace(inventory, isolates=self._isolates(node)))
+        if self._known == before and not waits_for_time(self._known):
             self._settled = seen
 
     def _read_orders(self, node: Obj) -> None:
-        """What cannot be read changes nothing: cards stay cordoned."""
+        """Orders that cannot be read change nothing: cordoned cards stay cordoned."""
         annotations = node["metadata"].get("annotations") or {}
         cleared = annotations.get(ANNOTATION_CLEARED_CARDS, "")
         try:
@@ -196,16 +199,16 @@ class _Agent:
         labels = node["metadata"].get("labels") or {}
         has_limiter = bool(self._settings.limiter)
         now_s = time.monotonic()
-        self._isolating = isolating_now(
-            self._isolating, labels, has_limiter=has_limiter, now_s=now_s
+        self._isolation = next_isolation(
+            self._isolation, labels, has_limiter=has_limiter, now_s=now_s
         )
-        if self._isolating.published is False and isolates(labels):
+        if self._isolation.published is False and isolates(labels):
             self._say_once(node, NO_LIMITER)
-        return self._isolating.published
+        return self._isolation.published
 
-    # -- telling ---------------------------------------------------------------------------
+    # -- publishing ------------------------------------------------------------------------
 
-    def _tell(self, node: Obj, memory: Memory, inventory: Inventory) -> None:
+    def _tell(self, node: Obj, known: NodeCards, inventory: Inventory) -> None:
         for news in news_of(self._inventory, inventory):
             self._say(node, news)
         self._inventory = self._metrics.inventory = inventory
@@ -214,9 +217,9 @@ class _Agent:
         else:
             self._is_bad.set()
         self._offer(node, inventory)
-        labels = card_labels(memory)
+        labels = card_labels(known)
         if self._settings.feature_labels:
-            labels |= feature_labels(memory)
+            labels |= feature_labels(known)
         wanted = Wanted(
             labels,
             inventory_text(inventory) if inventory.cards else "",
@@ -230,11 +233,11 @@ class _Agent:
     def _offer(self, node: Obj, inventory: Inventory) -> None:
         labels = node["metadata"].get("labels") or {}
         mode = gpu_mode(labels)
-        is_limiting = self._isolating.is_limiting(time.monotonic())
+        is_limiting = self._isolation.is_limiting(time.monotonic())
         mounts = self._settings.mounts + (self._settings.limiter if is_limiting else ())
         wanted = inventory.cards, mode, mounts, self._holdings, self._has_rival
         if wanted == self._offered:
-            return  # a list of thousands of devices is not made every second
+            return  # do not build a list of thousands of devices every second
         self._offered = wanted
         found = offers(inventory.cards, mode, self._holdings)
         for resource, plugin in self._plugins.items():
@@ -250,7 +253,7 @@ class _Agent:
     def _say(self, node: Obj, news: News) -> None:
         log.log(
             logging.WARNING if news.is_bad else logging.INFO,
-            "news of the cards",
+            "event of the node",
             extra={"node": self._settings.node, "reason": news.reason, "text": news.message},
         )
         kind = WARNING if news.is_bad else NORMAL
@@ -261,7 +264,7 @@ class _Agent:
             self._said.add(news)
             self._say(node, news)
 
-    # -- beside it -------------------------------------------------------------------------
+    # -- writing and asking, each in its own task ------------------------------------------
 
     async def _keep_writing(self) -> None:
         while True:
@@ -281,7 +284,7 @@ class _Agent:
                 self._say_once(node, label_conflict(self._writer.theirs))
 
     async def _keep_asking(self) -> None:
-        """While a card is not well: who holds devices, so that the right ones are called so."""
+        """While a card takes no pods, asks who holds devices, to mark the right ones unhealthy."""
         settings = self._settings
         while True:
             await self._is_bad.wait()
@@ -293,7 +296,7 @@ class _Agent:
 
 
 def _published(node: Obj) -> Inventory:
-    """By the agent before us."""
+    """The inventory that the agent before this one has published."""
     text = (node["metadata"].get("annotations") or {}).get(ANNOTATION_INVENTORY, "")
     try:
         return inventory_of(text) if text else Inventory()

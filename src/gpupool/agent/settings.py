@@ -1,10 +1,9 @@
-"""What an agent is told when it starts."""
+"""The settings of an agent."""
 
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from gpupool.agent.audit import Owner
-from gpupool.agent.owners import owner_by_cgroup
+from gpupool.agent.audit import Owner, owner_by_cgroup
 from gpupool.agent.pod_files import VolumePath, kubelet_volumes
 from gpupool.agent.xid_policy import XidPolicy, load_policy
 from gpupool.core.gpu import MIB_PER_GIB
@@ -18,20 +17,22 @@ PODS = Path("/var/lib/kubelet/pods")
 @dataclass(frozen=True, slots=True)
 class AgentSettings:
     node: str
-    plugins: Path = KUBELET_DIRECTORY  # where the kubelet's socket is, and ours will be
-    pod_resources: Path = POD_RESOURCES  # which devices containers hold; need not be there
-    # Where those of pods are on the node.
+    plugins: Path = KUBELET_DIRECTORY  # the directory of the kubelet's socket and of ours
+    pod_resources: Path = POD_RESOURCES  # the kubelet's PodResources socket; need not exist
+    # Where the volumes of pods are on the node.
     volumes: VolumePath = field(default_factory=lambda: kubelet_volumes(PODS))
-    owner: Owner = owner_by_cgroup  # whose a process of the node is
-    evicts: bool = False  # pods that hold more of a card than their share, for long
-    audit_s: float = 5.0  # between looks at that
-    unit_mib: int = MIB_PER_GIB  # one unit of gpu-mem
+    owner: Owner = owner_by_cgroup  # which pod a process of the node belongs to
+    evicts: bool = False  # True: pods that exceed their share for long are evicted
+    audit_s: float = 5.0  # between two audits of that
+    # What one unit of the resource aliyun.com/gpu-mem is. A pod asks for units; a card has as many
+    # as fit into its memory. A GiB unless the installation chooses otherwise.
+    unit_mib: int = MIB_PER_GIB
     whole_cards: bool = True  # False: another plugin of the node offers nvidia.com/gpu
-    feature_labels: bool = False  # those of GPU feature discovery, too
+    feature_labels: bool = False  # True: also the labels of NVIDIA's GPU feature discovery
     policy: XidPolicy = field(default_factory=load_policy)
-    # What containers find of the node: the driver's files in all, the limiter in those that share
-    # cards on a node with isolation.
+    # What is mounted into containers: `mounts` into all with GPUs, `limiter` only into those that
+    # share cards on a node with isolation.
     mounts: tuple[Mount, ...] = ()
     limiter: tuple[Mount, ...] = ()
-    metrics_port: int | None = None  # on the loopback interface; 0: any
-    look_s: float = 1.0  # between looks at the cards
+    metrics_port: int | None = None  # on the loopback interface; 0: any free one; None: none
+    look_s: float = 1.0  # between two readings of the cards

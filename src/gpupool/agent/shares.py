@@ -1,4 +1,4 @@
-"""The pods of the node and what they do with their shares: confirms those that shrink."""
+"""Watches the pods of the node, and confirms on the node object when a share has shrunk."""
 
 import asyncio
 import contextlib
@@ -18,7 +18,7 @@ from kubeclient.resources import NODES, PODS
 
 log = logging.getLogger(__name__)
 
-_LOOK_S = 0.25  # while a share shrinks
+_LOOK_S = 0.25  # between checks while a share shrinks
 _PAUSE_AFTER_FAILURE_S = 2.0
 
 
@@ -26,7 +26,7 @@ class Shares:
     def __init__(
         self, kube: Kube, node: str, volumes: VolumePath, node_object: Callable[[], Obj | None]
     ) -> None:
-        """`node_object`: the node as it was last seen."""
+        """`node_object` returns the node as last received from the API server."""
         self._kube = kube
         self._node = node
         self._node_object = node_object
@@ -39,7 +39,7 @@ class Shares:
         self._changed.set()
 
     async def run(self) -> None:
-        """Until cancelled."""
+        """Runs until cancelled."""
         await self.pods.wait_synced()
         while True:
             await self._report()
@@ -52,7 +52,7 @@ class Shares:
         text = reports_text(self._shrinks.reports(self.pods, time.monotonic()))
         node = self._node_object()
         if node is None:
-            return  # when it is seen, it is looked at again
+            return  # `look_again` is called when the node is received
         metadata = node["metadata"]
         if (metadata.get("annotations") or {}).get(ANNOTATION_SHRINKS, "") == text:
             return
@@ -61,6 +61,6 @@ class Shares:
             await self._kube.patch(NODES.path(name=self._node), {"metadata": change})
         except KubeError as error:
             extra = {"node": self._node, "error": str(error)}
-            log.warning("shares that shrink not reported, trying again", extra=extra)
+            log.warning("smaller shares not confirmed, trying again", extra=extra)
             await asyncio.sleep(_PAUSE_AFTER_FAILURE_S)
             self._changed.set()

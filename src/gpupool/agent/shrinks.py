@@ -1,8 +1,9 @@
-"""Shares that shrink: when a lowered limit is in force, and what is in use then.
+"""Shares that shrink: waits until a lowered limit is in force, then reads what is in use.
 
-A process that is about to allocate has looked at its limit file a tenth of a second ago, at most.
-So the file must have shown the new limit for a good while before what is counted is read: from
-then on, nothing can be taken beyond the new limit, and the figure can be relied on.
+Before an allocation, the limiter reads its limit file again if it last did so more than a tenth
+of a second ago. Once the file has shown the new limit for IN_FORCE_S, no process of the container
+can allocate beyond it any more. Only then is the memory count read: read earlier, it could miss an
+allocation under the old limit, and the scheduler would give away memory that is in use.
 """
 
 from collections.abc import Iterable
@@ -27,12 +28,12 @@ IN_FORCE_S = 1.0
 @dataclass(slots=True)
 class _Shrink:
     token: str
-    since_s: float | None = None  # that the files show the new limits
+    since_s: float | None = None  # since when the files show the new limits
     report: ShrinkReport | None = None
 
 
 class Shrinks:
-    """Reports once on every lowered limit, as soon as it can be relied on."""
+    """Reports once for each lowered limit, as soon as it is in force."""
 
     def __init__(self, volume_path: VolumePath) -> None:
         self._volume_path = volume_path
@@ -43,7 +44,7 @@ class Shrinks:
         return any(shrink.report is None for shrink in self._shrinks.values())
 
     def reports(self, pods: Iterable[Obj], now_s: float) -> dict[str, ShrinkReport]:
-        """By uid; of the pods that shrink now."""
+        """Reports that are ready, by the pod's uid. Pods that no longer shrink are forgotten."""
         kept: dict[str, _Shrink] = {}
         for pod in pods:
             metadata = pod["metadata"]

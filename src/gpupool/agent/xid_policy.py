@@ -1,4 +1,4 @@
-"""What to make of an XID: the table in xids.toml, and a person's own laid over it."""
+"""What each XID (the driver's error numbers) does to a card: xids.toml, and a file over it."""
 
 import tomllib
 from collections.abc import Mapping
@@ -19,27 +19,27 @@ class Effect(StrEnum):
     UNHEALTHY = "unhealthy"
 
 
-class Rule(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class XidRule(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     effect: Effect
     meaning: str = "see NVIDIA's list of XIDs"
-    quiet_minutes: int = 10  # of a suspect: after so long without another error it is trusted
+    quiet_minutes: int = 10  # a suspect card is healthy again after this time without an error
 
 
 class _File(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    default: Rule | None = None
-    xid: dict[str, Rule] = msgspec.field(default_factory=dict)
+    default: XidRule | None = None
+    xid: dict[str, XidRule] = msgspec.field(default_factory=dict)
 
 
 class BadPolicy(ValueError):
-    """The text says where and why."""
+    """A policy file cannot be used; the text says where it is wrong, and why."""
 
 
 @dataclass(frozen=True, slots=True)
 class XidPolicy:
-    default: Rule
-    rules: Mapping[int, Rule] = field(default_factory=dict)
+    default: XidRule
+    rules: Mapping[int, XidRule] = field(default_factory=dict)
 
-    def rule(self, xid: int) -> Rule:
+    def rule(self, xid: int) -> XidRule:
         return self.rules.get(xid, self.default)
 
 

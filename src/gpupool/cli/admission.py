@@ -4,7 +4,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from gpupool.cli.programs import access_options, run_program
+from gpupool.cli.options import access_options
+from gpupool.cli.programs import run_program
 from gpupool.cli.scheduler import address
 from gpupool.contract.names import SCHEDULER_NAME
 
@@ -22,28 +23,28 @@ if TYPE_CHECKING:
     show_default=True,
     metavar="HOST:PORT",
     callback=address,
-    help="Where the API server asks.",
+    help="Address to listen on for the API server.",
 )
 @click.option(
     "--service",
     default="",
     metavar="NAME",
-    help="The Service by which the API server reaches us.  [default: by our own address]",
+    help="Service through which the API server reaches it.  [default: its own address]",
 )
 @click.option(
-    "--namespace", default="kube-system", show_default=True, help="Of Service and Secret."
+    "--namespace", default="kube-system", show_default=True, help="Namespace of Service and Secret."
 )
 @click.option(
     "--owner",
     default="",
     metavar="CLUSTERROLE",
-    help="When that is deleted, our registration goes with it.  [default: it stays]",
+    help="ClusterRole whose deletion also deletes the registration.  [default: none]",
 )
 @click.option(
     "--scheduler-name",
     default=SCHEDULER_NAME,
     show_default=True,
-    help="The scheduler that GPU pods get, unless they name another one.",
+    help="Scheduler for GPU pods that name none.",
 )
 @click.option(
     "--scheduler-user",
@@ -51,10 +52,10 @@ if TYPE_CHECKING:
     multiple=True,
     default=(f"system:serviceaccount:kube-system:{SCHEDULER_NAME}",),
     show_default=True,
-    help="The user who may write allocations; may be given several times.",
+    help="User who may write allocations; may be given several times.",
 )
 def command(**options: Any) -> None:
-    """Check GPU pods, and wire them to their allocation, until told to stop.
+    """Check GPU pods, and connect them to their allocation, until stopped.
 
     It makes its own certificate, and registers itself with the API server.
     """
@@ -74,7 +75,7 @@ def _run(
     from gpupool.admission.authority import BadAuthority
     from gpupool.admission.review import Rules
     from gpupool.admission.run import AdmissionSettings, run_admission
-    from gpupool.cli.log_format import log_to_stderr
+    from gpupool.cli.programs import log_to_stderr
 
     settings = AdmissionSettings(
         Rules(frozenset(schedulers), scheduler_name),

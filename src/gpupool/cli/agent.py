@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from gpupool.cli.programs import access_options, run_program
+from gpupool.cli.options import access_options
+from gpupool.cli.programs import run_program
 
 if TYPE_CHECKING:
     from gpupool.agent.pod_files import VolumePath
@@ -45,21 +46,23 @@ def _volumes(context: click.Context, option: click.Parameter, path: Path) -> "Vo
 
 
 @click.command("agent")
-@click.option("--node", required=True, envvar="NODE_NAME", show_envvar=True, help="Its node.")
+@click.option(
+    "--node", required=True, envvar="NODE_NAME", show_envvar=True, help="Name of its node."
+)
 @access_options
 @click.option(
     "--plugins",
     default="/var/lib/kubelet/device-plugins",
     show_default=True,
     type=click.Path(path_type=Path),
-    help="Where the kubelet's kubelet.sock is.",
+    help="Directory of the kubelet's kubelet.sock.",
 )
 @click.option(
     "--pod-resources",
     default="/var/lib/kubelet/pod-resources/kubelet.sock",
     show_default=True,
     type=click.Path(path_type=Path),
-    help="The kubelet's socket that tells which devices pods hold; need not be there.",
+    help="The kubelet's PodResources socket; need not exist.",
 )
 @click.option(
     "--pods",
@@ -68,7 +71,7 @@ def _volumes(context: click.Context, option: click.Parameter, path: Path) -> "Vo
     show_default=True,
     callback=_volumes,
     type=click.Path(path_type=Path),
-    help="Where the kubelet keeps the volumes of pods, to see what they use of their shares.",
+    help="Directory of the kubelet's pods, to read how much of their shares they use.",
 )
 @click.option(
     "--memory-unit",
@@ -76,41 +79,45 @@ def _volumes(context: click.Context, option: click.Parameter, path: Path) -> "Vo
     default="GiB",
     show_default=True,
     callback=_unit_mib,
-    help="What one aliyun.com/gpu-mem is: GiB, MiB, or a multiple such as 256MiB.",
+    help="Size of one aliyun.com/gpu-mem: GiB, MiB, or a multiple such as 256MiB.",
 )
 @click.option(
     "--whole-cards/--no-whole-cards",
     default=True,
-    help="Offer nvidia.com/gpu, or leave that to another plugin.  [default: offer it]",
+    help="Offer nvidia.com/gpu, or leave it to another device plugin.  [default: offer it]",
 )
 @click.option("--feature-labels", is_flag=True, help="Also set nvidia.com/gpu.* labels.")
-@click.option("--xid-policy", type=click.Path(path_type=Path), help="Laid over ours (TOML).")
+@click.option(
+    "--xid-policy",
+    type=click.Path(path_type=Path),
+    help="TOML file that overrides the built-in XID table.",
+)
 @click.option(
     "--mount",
     "mounts",
     multiple=True,
     callback=_mounts,
     metavar="NODE-PATH:PATH",
-    help="For GPU containers: read-only, unless it ends in :rw.",
+    help="Mount for GPU containers: read-only, unless it ends in :rw.",
 )
 @click.option(
     "--limiter",
     multiple=True,
     callback=_mounts,
     metavar="NODE-PATH:PATH",
-    help="The same, for isolated shares only.",
+    help="Mount for containers with isolated shares only.",
 )
 @click.option(
     "--install-limiter",
     type=click.Path(path_type=Path),
     metavar="DIRECTORY",
-    help="Put the limiter there, and mount it; the path is the same on the node.",
+    help="Install the limiter there, and mount it; must be the same path on the node.",
 )
 @click.option(
     "--driver-libraries",
     default="",
     metavar="DIRECTORY",
-    help="Where containers find libcuda.so.1, for the limiter to stand in for it.",
+    help="Where containers find libcuda.so.1; the limiter puts its own in front of it.",
 )
 @click.option(
     "--overuse",
@@ -119,14 +126,18 @@ def _volumes(context: click.Context, option: click.Parameter, path: Path) -> "Vo
     show_default=True,
     type=click.Choice(("report", "evict")),
     callback=lambda _context, _option, choice: choice == "evict",
-    help="What becomes of pods that hold more of a card than their share: always an event.",
+    help="What to do with pods that exceed their share: an event, or also an eviction.",
 )
-@click.option("--metrics-port", type=click.IntRange(0, 65535), help="Of 127.0.0.1.")
+@click.option(
+    "--metrics-port",
+    type=click.IntRange(0, 65535),
+    help="Port for metrics on 127.0.0.1; 0: any free one.  [default: none]",
+)
 @click.option(
     "--simulated",
     type=click.Path(path_type=Path),
     metavar="FILE",
-    help="The state file of a simulated driver, in place of this machine's driver.",
+    help="State file of a simulated driver, instead of this machine's driver.",
 )
 def command(
     kubeconfig: str,
@@ -139,12 +150,12 @@ def command(
 ) -> None:
     """Find a node's GPUs, label the node, and offer them to its kubelet.
 
-    Runs on every GPU node until it is told to stop; all that it knows is on the node.
+    Runs on every GPU node until it is stopped. It keeps no state of its own: all is on the node.
     """
     from gpupool.agent.run import run_agent
     from gpupool.agent.settings import AgentSettings
     from gpupool.agent.xid_policy import BadPolicy, load_policy
-    from gpupool.cli.log_format import log_to_stderr
+    from gpupool.cli.programs import log_to_stderr
     from gpupool.hardware.driver import DriverReplaced
     from gpupool.hardware.limiter import LimiterError
     from kubeclient.kubeletapi.errors import BadSocketPath
@@ -162,7 +173,7 @@ def command(
     except (BadPolicy, BadSocketPath, LimiterError) as error:
         raise click.ClickException(str(error)) from error
     except DriverReplaced as error:
-        words = f"The NVIDIA driver has been replaced: start the agent again ({error})."
+        words = f"The NVIDIA driver has been updated: restart the agent ({error})."
         raise click.ClickException(words) from error
 
 

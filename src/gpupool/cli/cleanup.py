@@ -2,13 +2,18 @@
 
 import click
 
-from gpupool.cli.programs import access_options, ask_cluster
+from gpupool.cli.options import access_options
+from gpupool.cli.programs import ask_cluster
 
 
 @click.command("cleanup")
 @access_options
 @click.option(
-    "-n", "--namespace", default="kube-system", show_default=True, help="Of the installation."
+    "-n",
+    "--namespace",
+    default="kube-system",
+    show_default=True,
+    help="Namespace of the installation.",
 )
 @click.option(
     "--wait",
@@ -16,13 +21,13 @@ from gpupool.cli.programs import access_options, ask_cluster
     default=60,
     show_default=True,
     metavar="SECONDS",
-    help="For the programs to end.",
+    help="How long to wait for the programs to end.",
 )
 def command(kubeconfig: str, context: str, namespace: str, wait: float) -> None:
     """Remove what an installation leaves behind, once it is uninstalled.
 
-    That is what its programs wrote to nodes, their Lease and their Secret. Running pods are left
-    alone, and so is what people wrote. `helm uninstall` runs this by itself.
+    That is what its programs wrote to nodes, their Lease and their Secret. Running pods and what
+    people wrote to nodes stay as they are. `helm uninstall` runs this command by itself.
     """
     import time
 
@@ -39,4 +44,4 @@ def command(kubeconfig: str, context: str, namespace: str, wait: float) -> None:
         raise click.ClickException(
             f"gpupool still runs: {error}. Uninstall it first: helm uninstall gpupool."
         ) from error
-    click.echo(f"Nothing of gpupool is left in the API; {nodes} nodes had something of it.")
+    click.echo(f"Nothing of gpupool is left in the API server; {nodes} nodes were cleaned.")

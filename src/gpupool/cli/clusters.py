@@ -1,8 +1,8 @@
-"""`gpupool clusters`: what there is on this machine."""
+"""`gpupool clusters`: lists the local clusters of this machine."""
 
 import click
 
-from gpupool.cli.table import table
+from gpupool.cli.tables import table
 from gpupool.local.home import ClusterDirectory, home
 from gpupool.local.server_process import running_server
 

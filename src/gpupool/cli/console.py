@@ -1,13 +1,14 @@
-"""`gpupool console`: the cluster's cards in a browser."""
+"""`gpupool console`: shows the cluster's cards in a browser."""
 
 from typing import TYPE_CHECKING
 
 import click
 
-from gpupool.cli.programs import access_options, run_with_access
+from gpupool.cli.options import access_options
+from gpupool.cli.programs import run_with_access
 
 if TYPE_CHECKING:
-    from gpupool.console.overview import Seen
+    from gpupool.console.overview import ClusterView
     from kubeclient.access import Access
     from kubeclient.client import Kube
 
@@ -20,15 +21,15 @@ _DEFAULT_PORT = 8080
     type=click.IntRange(0, 65535),
     default=_DEFAULT_PORT,
     show_default=True,
-    help="On 127.0.0.1; 0: any free one.",
+    help="Port on 127.0.0.1; 0: any free one.",
 )
 @access_options
 def command(port: int, **where: str) -> None:
-    """Show the cluster's GPUs in a browser, until told to stop.
+    """Show the cluster's GPUs in a browser, until stopped.
 
-    It only reads, with your own rights. The address that it prints has a key in it: whoever has
-    that sees what you may see. Inside a pod there is no key: each visitor signs in with his own
-    token of the cluster. Reach it there by `kubectl port-forward`.
+    It only reads, with your own rights. The address that it prints contains a key: whoever has
+    the key sees what you may see. Inside a pod there is no key: each visitor signs in with a token
+    of the cluster. Reach it there with `kubectl port-forward`.
     """
     import os
     import secrets
@@ -53,9 +54,9 @@ def command(port: int, **where: str) -> None:
     run_with_access(work, "gpupool-console", **where)
 
 
-async def look(kube: "Kube") -> "Seen":
-    """Raises KubeError."""
-    from gpupool.console.overview import Seen, Waiting
+async def look(kube: "Kube") -> "ClusterView":
+    """Reads nodes, allocations and waiting GPU pods. Raises KubeError."""
+    from gpupool.console.overview import ClusterView, Waiting
     from gpupool.scheduler.follow import read_cluster
     from gpupool.scheduler.pending import request_with_volumes
     from kubeclient.resources import PODS
@@ -68,4 +69,4 @@ async def look(kube: "Kube") -> "Seen":
         if "deletionTimestamp" not in pod["metadata"]
     ]
     waiting.sort(key=lambda each: each.since)
-    return Seen(state.cluster, tuple(each for each in waiting if each.request.gpus))
+    return ClusterView(state.cluster, tuple(each for each in waiting if each.request.gpus))

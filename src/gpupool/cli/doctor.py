@@ -1,10 +1,11 @@
-"""`gpupool doctor`: what is wrong with an installation, and how to mend it."""
+"""`gpupool doctor`: says what is wrong with an installation, and how to repair it."""
 
 import sys
 
 import click
 
-from gpupool.cli.programs import access_options, ask_cluster
+from gpupool.cli.options import access_options
+from gpupool.cli.programs import ask_cluster
 
 _MARKS = {"ok": "ok   ", "note": "note ", "wrong": "WRONG"}
 
@@ -12,12 +13,16 @@ _MARKS = {"ok": "ok   ", "note": "note ", "wrong": "WRONG"}
 @click.command("doctor")
 @access_options
 @click.option(
-    "-n", "--namespace", default="kube-system", show_default=True, help="Of the installation."
+    "-n",
+    "--namespace",
+    default="kube-system",
+    show_default=True,
+    help="Namespace of the installation.",
 )
 def command(kubeconfig: str, context: str, namespace: str) -> None:
-    """Check an installation, and say what is wrong and how to mend it.
+    """Check an installation, and say what is wrong and how to repair it.
 
-    Changes nothing. Ends with 1 when something is wrong.
+    Changes nothing. The exit code is 1 when something is wrong.
     """
     import datetime
 

@@ -1,4 +1,4 @@
-"""`gpupool down`: stop a cluster, or all of them."""
+"""`gpupool down`: stops a cluster, or all of them."""
 
 import click
 

@@ -1,4 +1,4 @@
-"""`gpupool example`: apply one of the examples to a local cluster, and show what comes of it."""
+"""`gpupool example`: applies one of the examples to a local cluster, and shows its pods."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -25,7 +25,7 @@ _NAMESPACE = "default"
 def command(example: str | None, name: str) -> None:
     """Run one of the examples, and show which cards its pods get.
 
-    Without a name it lists them. They are ordinary manifests: kubectl delete -f takes them away.
+    Without a name it lists them. They are ordinary manifests: `kubectl delete -f` removes them.
     """
     known = {path.stem: path for path in sorted(_directory().glob("*.yaml"))}
     if example is None:
@@ -42,7 +42,7 @@ def command(example: str | None, name: str) -> None:
 
 
 def _directory() -> Path:
-    """In the package; in a checkout, beside it."""
+    """Inside the installed package; in a checkout, beside `src`."""
     package = Path(gpupool.__file__).parent
     inside = package / "examples"
     return inside if inside.exists() else package.parent.parent / "examples"
@@ -58,7 +58,7 @@ async def _run(kube: "Kube", text: str) -> str:
 
     import yaml
 
-    from gpupool.cli.gpu_pods import pods_table
+    from gpupool.cli.tables import pods_table
     from kubeclient.resources import PODS
 
     manifests = list(yaml.safe_load_all(text))
@@ -110,7 +110,7 @@ def _is_ready(pod: "Obj") -> bool:
 
 
 def _trouble(pod: "Obj") -> str:
-    """Why it waits for a node; empty when it does not."""
+    """Why the pod waits for a node; empty when it does not wait."""
     scheduled = _condition(pod, "PodScheduled")
     if scheduled.get("status") != "False":
         return ""

@@ -1,11 +1,12 @@
-"""`gpupool explain`: where a pod is, where it would go, or why it waits."""
+"""`gpupool explain`: says where a pod is, where it would go, or why it waits."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from gpupool.cli.programs import access_options, ask_cluster
+from gpupool.cli.options import access_options
+from gpupool.cli.programs import ask_cluster
 
 if TYPE_CHECKING:
     from kubeclient.client import Kube
@@ -16,20 +17,22 @@ _MAX_BYTES = 1024**2
 
 @click.command("explain")
 @click.argument("pod", required=False)
-@click.option("-n", "--namespace", default="default", show_default=True, help="Of the pod.")
+@click.option(
+    "-n", "--namespace", default="default", show_default=True, help="Namespace of the pod."
+)
 @click.option(
     "-f",
     "--filename",
     "file",
     type=click.Path(path_type=Path, exists=True, dir_okay=False),
-    help="A manifest, in place of a pod that is there: where would it go?",
+    help="Explain where the pod of this manifest would go, instead of an existing pod.",
 )
-@click.option("--policy", default="", metavar="NAME", help="How GPUs are packed.")
+@click.option("--policy", default="", metavar="NAME", help="Packing policy to decide with.")
 @access_options
 def command(pod: str | None, namespace: str, file: Path | None, policy: str, **where: str) -> None:
     """Say where a pod is, where it would go, or why it waits.
 
-    POD is its name. The answer goes node by node, and card by card; nothing is changed by asking.
+    POD is its name. The answer goes node by node, and card by card. Nothing is changed.
     """
     from gpupool.cli.scheduler import policy_named
 
@@ -60,7 +63,7 @@ def command(pod: str | None, namespace: str, file: Path | None, policy: str, **w
 
 
 def _manifest(file: Path, namespace: str) -> "Obj":
-    """A pod, or the pods of a workload, with what the API server would add."""
+    """The pod of a manifest (a Pod or a workload), with what the API server would add."""
     import yaml
 
     if file.stat().st_size > _MAX_BYTES:
@@ -88,7 +91,7 @@ def _manifest(file: Path, namespace: str) -> "Obj":
 
 
 def _fill_requests(container: "Obj") -> None:
-    """What is limited and not requested is requested."""
+    """As the API server does: a limit without a request is also the request."""
     resources = container.get("resources") or {}
     requests = {**(resources.get("limits") or {}), **(resources.get("requests") or {})}
     container["resources"] = {**resources, "requests": requests}

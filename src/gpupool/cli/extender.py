@@ -4,7 +4,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from gpupool.cli.programs import access_options, run_program
+from gpupool.cli.options import access_options
+from gpupool.cli.programs import run_program
 from gpupool.cli.scheduler import address, candidacy, policy_named
 
 if TYPE_CHECKING:
@@ -25,15 +26,15 @@ _LOOPBACK = ("127.0.0.1", "localhost", "::1")
     show_default=True,
     metavar="HOST:PORT",
     callback=address,
-    help="Where kube-scheduler asks.",
+    help="Address to listen on for kube-scheduler.",
 )
-@click.option("--tls-cert", default="", metavar="FILE", help="Certificate, as PEM.")
+@click.option("--tls-cert", default="", metavar="FILE", help="Server certificate, as PEM.")
 @click.option("--tls-key", default="", metavar="FILE", help="Its key.")
-@click.option("--policy", default="", metavar="NAME", help="How GPUs are packed.")
+@click.option("--policy", default="", metavar="NAME", help="Packing policy.")
 def command(**options: Any) -> None:
-    """Choose nodes and cards for kube-scheduler, until told to stop.
+    """Choose nodes and cards for kube-scheduler, until stopped.
 
-    `gpupool scheduler config` prints what kube-scheduler needs to ask here.
+    `gpupool scheduler config` prints the configuration with which kube-scheduler asks it.
     """
     _run(**options)
 
@@ -46,7 +47,7 @@ def _run(
     policy: str,
     **where: str,
 ) -> None:
-    from gpupool.cli.log_format import log_to_stderr
+    from gpupool.cli.programs import log_to_stderr
     from gpupool.scheduler.extender_program import ExtenderSettings, run_extender
 
     settings = ExtenderSettings(
@@ -69,10 +70,12 @@ def _tls(listen: "Address", certificate: str, key: str) -> "ssl.SSLContext | Non
     if not certificate and listen.host in _LOOPBACK:
         return None
     if not certificate:
-        raise click.UsageError("--tls-cert and --tls-key are needed beyond this machine.")
+        raise click.UsageError(
+            "--tls-cert and --tls-key are required unless it listens on the loopback interface."
+        )
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     try:
         context.load_cert_chain(certificate, key or None)
-    except OSError as error:  # also what is wrong with the certificate itself
+    except OSError as error:  # ssl.SSLError is an OSError: a bad certificate is reported here, too
         raise click.ClickException(f"The certificate cannot be used: {error}") from error
     return context

@@ -1,4 +1,4 @@
-"""`gpupool gpu`: the cards of nodes, one by one: list, cordon, uncordon, break simulated ones."""
+"""`gpupool gpu`: lists, cordons and uncordons cards of nodes, and breaks simulated ones."""
 
 import contextlib
 from collections.abc import Callable, Iterator, Mapping
@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from gpupool.cli.options import name_option
-from gpupool.cli.programs import access_options, ask_cluster
-from gpupool.cli.table import table
+from gpupool.cli.options import access_options, name_option
+from gpupool.cli.programs import ask_cluster
+from gpupool.cli.tables import table
 
 if TYPE_CHECKING:
     from gpupool.core.gpu import Card, Inventory
@@ -16,14 +16,14 @@ if TYPE_CHECKING:
     from kubeclient.client import Kube
     from kubeclient.objects import Obj
 
-_TRIES = 5  # when somebody else writes the node at the same time
+_TRIES = 5  # a write conflicts when somebody else writes the node at the same time
 
 
 @click.group("gpu")
 def command() -> None:
-    """Look at the cards of nodes, and take single ones out of use.
+    """List the cards of nodes, and take single cards out of use.
 
-    Works on the cluster that kubectl works on.
+    Works on the cluster that kubectl uses.
     """
 
 
@@ -48,11 +48,11 @@ def _row(card: "Card") -> tuple[str, ...]:
 
 @command.command("pods")
 @click.argument("node", required=False)
-@click.option("-n", "--namespace", default="", help="Only of this namespace.  [default: all]")
+@click.option("-n", "--namespace", default="", help="Only pods of this namespace.  [default: all]")
 @access_options
 def list_pods(node: str | None, namespace: str, kubeconfig: str, context: str) -> None:
-    """List the pods that have cards: where, with how much, isolated or not."""
-    from gpupool.cli.gpu_pods import pods_table
+    """List the pods that have cards, with node, card, share and isolation."""
+    from gpupool.cli.tables import pods_table
     from kubeclient.resources import PODS
 
     query = {"fieldSelector": f"spec.nodeName={node}"} if node else {}
@@ -66,12 +66,12 @@ def list_pods(node: str | None, namespace: str, kubeconfig: str, context: str) -
 @command.command("cordon")
 @click.argument("node")
 @click.argument("card")
-@click.option("--reason", default="", help="Shown wherever the card is.")
+@click.option("--reason", default="", help="Shown wherever the card is listed.")
 @access_options
 def cordon(node: str, card: str, reason: str, kubeconfig: str, context: str) -> None:
-    """Give no new pods to a card, named by its index or uuid; those on it stay."""
+    """Give no new pods to a card, named by index or uuid; its pods stay."""
 
-    def change(orders: "Orders", uuid: str) -> None:
+    def change(orders: "CardOrders", uuid: str) -> None:
         orders.cordoned[uuid] = reason or "cordoned by a person"
         orders.cleared.pop(uuid, None)
 
@@ -88,7 +88,7 @@ def cordon(node: str, card: str, reason: str, kubeconfig: str, context: str) -> 
 def uncordon(node: str, card: str, kubeconfig: str, context: str) -> None:
     """Take a card back into use, and forget its errors so far."""
     shown = ask_cluster(
-        lambda kube: _order(kube, node, card, _pardon), kubeconfig=kubeconfig, context=context
+        lambda kube: _order(kube, node, card, _clear), kubeconfig=kubeconfig, context=context
     )
     click.echo(f"{shown} of {node} uncordoned.")
 
@@ -101,7 +101,7 @@ def uncordon(node: str, card: str, kubeconfig: str, context: str) -> None:
 def fault(node: str, card: str, fault: str, name: str) -> None:
     """Break a simulated card of a local cluster: xid=79, lost, ecc=1 ..., and recover.
 
-    `recover` is what a reset does, and says so to the node's agent.
+    `recover` does what a reset does, and tells the node's agent about it.
     """
     from gpupool.hardware.simdriver import inject
     from gpupool.hardware.simdriver_faults import FaultKind, NotAFault, parse_fault
@@ -124,15 +124,16 @@ def fault(node: str, card: str, fault: str, name: str) -> None:
 
 
 def _tell_of_reset(cluster: "ClusterDirectory", node: str, card: str) -> None:
-    """To whom it may concern: a cluster that is stopped, or has no agent there, need not know."""
+    """Orders the node's agent to forget the card's errors. Errors are ignored: the cluster may be
+    stopped, or the node may have no agent."""
     with contextlib.suppress(click.ClickException):
         ask_cluster(
-            lambda kube: _order(kube, node, card, _pardon), kubeconfig=str(cluster.kubeconfig)
+            lambda kube: _order(kube, node, card, _clear), kubeconfig=str(cluster.kubeconfig)
         )
 
 
-class Orders:
-    """What people have said of a node's cards so far."""
+class CardOrders:
+    """The orders about a node's cards in its annotations: which are cordoned, which cleared."""
 
     def __init__(self, annotations: Mapping[str, str]) -> None:
         from gpupool.contract import names
@@ -155,20 +156,22 @@ class Orders:
         }
 
 
-def _pardon(orders: Orders, uuid: str) -> None:
+def _clear(orders: CardOrders, uuid: str) -> None:
     orders.cordoned.pop(uuid, None)
     orders.cleared[uuid] = ""
 
 
-async def _order(kube: "Kube", node: str, card: str, change: Callable[[Orders, str], None]) -> str:
-    """How the card is called."""
+async def _order(
+    kube: "Kube", node: str, card: str, change: Callable[[CardOrders, str], None]
+) -> str:
+    """Changes the orders of one card; returns the card's description."""
     from kubeclient.errors import Conflict
     from kubeclient.resources import NODES
 
     for tries_left in reversed(range(_TRIES)):
         found = await kube.get(NODES, node)
         chosen = _card(node, card, _inventory(found))
-        orders = Orders(found["metadata"].get("annotations") or {})
+        orders = CardOrders(found["metadata"].get("annotations") or {})
         change(orders, chosen.uuid)
         metadata = {
             "resourceVersion": found["metadata"]["resourceVersion"],
@@ -200,13 +203,13 @@ def _inventory(node: "Obj") -> "Inventory":
 
 
 def _card(node: str, text: str, inventory: "Inventory") -> "Card":
-    """By its index, its uuid, or the beginning of one."""
+    """The card with this index, uuid, or beginning of a uuid."""
     found = list(_named(text, inventory))
     if len(found) == 1:
         return found[0]
     known = ", ".join(f"{card.index} ({card.uuid})" for card in inventory.cards) or "none"
-    problem = "is not clear" if found else "is not there"
-    raise click.ClickException(f'Card "{text}" of node {node} {problem}. Cards there: {known}.')
+    problem = "is ambiguous" if found else "does not exist"
+    raise click.ClickException(f'Card "{text}" of node {node} {problem}. Its cards: {known}.')
 
 
 def _named(text: str, inventory: "Inventory") -> "Iterator[Card]":

@@ -1,28 +1,29 @@
-"""`gpupool inspect`: shared GPU memory by node and card, as `kubectl inspect gpushare` shows it."""
+"""`gpupool inspect`: shows shared GPU memory by node and card, as `kubectl inspect gpushare`."""
 
 from typing import TYPE_CHECKING
 
 import click
 
 from gpupool.cli.inspect_view import NodeView, PodView, details, summary
-from gpupool.cli.programs import access_options, ask_cluster
+from gpupool.cli.options import access_options
+from gpupool.cli.programs import ask_cluster
 
 if TYPE_CHECKING:
     from gpupool.engine.node_state import Held, NodeState
     from kubeclient.client import Kube
     from kubeclient.objects import Obj
 
-_MIB = 100  # cards with more units than this are counted in MiB
+_MIB = 100  # if a card has more units than this, a unit is taken to be a MiB, as gpushare does
 
 
 @click.command("inspect")
 @click.argument("node", required=False)
-@click.option("-d", "--details", "in_detail", is_flag=True, help="Pod by pod.")
+@click.option("-d", "--details", "in_detail", is_flag=True, help="Also list the pods.")
 @access_options
 def command(node: str | None, in_detail: bool, **where: str) -> None:
     """Show how much GPU memory is allocated, by node and card.
 
-    Of every node that shares its cards, or of one; as `kubectl inspect gpushare` shows it.
+    For every node that shares its cards, or for one; in the format of `kubectl inspect gpushare`.
     """
 
     async def ask(kube: "Kube") -> list[NodeView]:
@@ -73,6 +74,6 @@ def _pod(held: "Held", indexes: dict[str, int]) -> PodView:
     for hold in held.cards:
         index = indexes.get(hold.uuid, -1)
         units[index] = units.get(index, 0) + hold.units
-    if not held.cards:  # bound by somebody who did not say to which card
+    if not held.cards:  # bound by another scheduler, which chose no card
         units[-1] = sum(ask.units * ask.cards for ask in held.pod.gpus)
     return PodView(held.pod.name, held.pod.namespace, units)

@@ -1,12 +1,12 @@
-"""The view of `kubectl inspect gpushare`, to the letter: scripts read it. Pure.
+"""The exact format of `kubectl inspect gpushare`, because scripts parse it. Pure.
 
-Columns are separated as Go's tabwriter does it; the dashes count the bytes of a row with tabs.
+Columns are aligned as Go's tabwriter does it. There are as many dashes as a row has bytes.
 """
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-_UNKNOWN_CARD = -1  # of pods that ask for GPU memory and hold none of it
+_UNKNOWN_CARD = -1  # for pods that ask for GPU memory, but whose card is not known
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,12 +97,13 @@ def _in_all(nodes: Sequence[NodeView]) -> str:
 
 
 def _bytes(row: Sequence[str]) -> int:
-    """Of a row as it is written: a tab between two cells, and the end of the line."""
+    """The length of a row with a tab between two cells, and a newline."""
     return len("\t".join(row).encode()) + 1
 
 
 def _aligned(rows: Sequence[Sequence[str]]) -> list[str]:
-    """A column is as wide as its widest cell and two blanks; the last cell of a row is not."""
+    """Each column is as wide as its widest cell plus two blanks. The last cell of a row is not
+    padded, and does not count for the width."""
     columns = max(map(len, rows))
     widths = [
         max((len(row[i]) for row in rows if i < len(row) - 1), default=0) for i in range(columns)

@@ -1,4 +1,4 @@
-"""`gpupool kubeconfig`: print it."""
+"""`gpupool kubeconfig`: prints the kubeconfig of a cluster."""
 
 import click
 
@@ -11,7 +11,7 @@ from gpupool.local.home import CannotUse, home
 def command(name: str) -> None:
     """Print the kubeconfig of a cluster.
 
-    It holds the token of the cluster's administrator: keep it to yourself.
+    It contains the token of the cluster's administrator: keep it secret.
     """
     cluster = home().existing(name)
     try:

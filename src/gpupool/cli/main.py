@@ -1,4 +1,8 @@
-"""The command `gpupool`. Each command is a module, loaded when it is asked for: help is quick."""
+"""The command `gpupool`. Each command is a module, loaded only when it is run.
+
+So `gpupool --help` loads little but click, and commands that run in production do not load
+what only local clusters need.
+"""
 
 import errno
 import importlib
@@ -11,7 +15,7 @@ import click
 
 from gpupool import __version__
 
-# In the order of `gpupool --help`; the words are here so that help imports no command.
+# In the order of `gpupool --help`. The texts are here so that help need not import the commands.
 COMMANDS = {
     "up": "Start a local cluster.",
     "down": "Stop a cluster; its data stays.",
@@ -21,16 +25,16 @@ COMMANDS = {
     "reset": "Stop a cluster and delete its data.",
     "quota": "Show or change the quotas of the platform.",
     "example": "Run one of the examples, and show which cards its pods get.",
-    "gpu": "Look at the cards of nodes, and take single ones out of use.",
+    "gpu": "List the cards of nodes, and take single cards out of use.",
     "resize": "Give a running pod more or less of its card, without a restart.",
     "agent": "Find a node's GPUs, label the node, and offer them to its kubelet.",
     "explain": "Say where a pod is, where it would go, or why it waits.",
     "inspect": "Show how much GPU memory is allocated, by node and card.",
     "scheduler": "Find nodes and cards for pods.",
     "extender": "Choose nodes and cards for kube-scheduler.",
-    "admission": "Check GPU pods, and wire them to their allocation.",
+    "admission": "Check GPU pods, and connect them to their allocation.",
     "console": "Show the cluster's GPUs in a browser.",
-    "doctor": "Check an installation, and say what is wrong and how to mend it.",
+    "doctor": "Check an installation, and say what is wrong and how to repair it.",
     "cleanup": "Remove what an installation leaves behind, once it is uninstalled.",
     "replay": "Replay a trace of pods against the engine that schedules real ones.",
     "version": "Print the version.",
@@ -46,7 +50,7 @@ class _Commands(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in COMMANDS:
             return None
-        with _saying_what_is_missing():
+        with _explaining_missing_localkube():
             module = importlib.import_module(f"gpupool.cli.{cmd_name}")
         command: click.Command = module.command
         return command
@@ -64,12 +68,12 @@ class _Commands(click.Group):
             raise click.UsageError(words, ctx) from error
 
     def invoke(self, ctx: click.Context) -> Any:
-        """What the machine refuses (no space, no permission) is said in one line."""
+        """Errors of the operating system (no space, no permission) are shown in one line."""
         try:
-            with _saying_what_is_missing():
+            with _explaining_missing_localkube():
                 return super().invoke(ctx)
         except OSError as error:
-            if error.errno == errno.EPIPE:  # whoever read our output has left: click knows
+            if error.errno == errno.EPIPE:  # the reader of our output has ended: click handles that
                 raise
             raise click.ClickException(_words(error)) from error
 
@@ -79,8 +83,8 @@ class _Commands(click.Group):
 
 
 @contextmanager
-def _saying_what_is_missing() -> Iterator[None]:
-    """`pip install gpupool` brings what runs in production, and no local cluster."""
+def _explaining_missing_localkube() -> Iterator[None]:
+    """`pip install gpupool` installs what runs in production, without local clusters."""
     try:
         yield
     except ModuleNotFoundError as error:

@@ -1,9 +1,11 @@
-"""How our programs run as processes of their own, on any cluster: find it, run, end on a signal."""
+"""Runs our programs as processes: finds the cluster, runs until a signal, writes the log."""
 
 import asyncio
 import gc
+import logging
 import os
 import signal
+import sys
 from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any, TypeVar
 
@@ -11,25 +13,15 @@ import click
 
 from kubeclient.access import Access, NoAccess
 from kubeclient.client import Kube
+from kubeclient.redaction import redact
 
-F = TypeVar("F", bound=Callable[..., Any])
 Answer = TypeVar("Answer")
-
-
-def access_options(function: F) -> F:
-    """Which cluster; the same choice that kubectl makes, and inside a pod its own."""
-    context = click.option("--context", default="", help="Context of the kubeconfig.")
-    kubeconfig = click.option(
-        "--kubeconfig",
-        default="",
-        metavar="FILE",
-        help="Kubeconfig of the cluster.  [default: that of kubectl, or of the pod]",
-    )
-    return kubeconfig(context(function))
+# Attributes that every log record has. Whatever else a record has was given as `extra`.
+_PLAIN = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
 
 
 def run_program(work: Callable[[Kube], Coroutine[Any, Any, None]], name: str, **where: str) -> None:
-    """Until it ends, or SIGTERM or SIGINT comes. `name` is how the server's records show us."""
+    """Runs until `work` ends, or SIGTERM or SIGINT comes. `name` is the user agent."""
 
     async def with_kube(kube: Kube, _access: Access) -> None:
         await work(kube)
@@ -40,7 +32,7 @@ def run_program(work: Callable[[Kube], Coroutine[Any, Any, None]], name: str, **
 def run_with_access(
     work: Callable[[Kube, Access], Coroutine[Any, Any, None]], name: str, **where: str
 ) -> None:
-    """As `run_program`, for work that makes further clients of its own."""
+    """As `run_program`, for work that makes further clients itself."""
 
     async def main() -> None:
         task = asyncio.current_task()
@@ -49,7 +41,8 @@ def run_with_access(
             asyncio.get_running_loop().add_signal_handler(number, task.cancel)
         await _with_kube(work, name, where)
 
-    # Watches make many short-lived objects beside many that stay.
+    # Mirrors keep many objects for long, and watches make many short-lived ones. With the default
+    # thresholds the garbage collector would scan the long-lived ones again and again.
     gc.set_threshold(50_000, 20, 100)
     try:
         with asyncio.Runner(loop_factory=event_loop) as runner:
@@ -66,7 +59,7 @@ def event_loop() -> asyncio.AbstractEventLoop:
 
 
 def ask_cluster(work: Callable[[Kube], Awaitable[Answer]], **where: str) -> Answer:
-    """What the cluster answers; refusals and silence in words."""
+    """Runs `work` with a client. Errors of the API server become messages for the user."""
     from kubeclient.errors import KubeError
 
     async def with_kube(kube: Kube, _access: Access) -> Answer:
@@ -92,6 +85,21 @@ async def _access(where: dict[str, str]) -> Access:
     from kubeclient.credentials import find_access
 
     try:
-        return await find_access(os.environ, **where)  # type: ignore[arg-type]  # only its texts
+        return await find_access(os.environ, **where)  # type: ignore[arg-type]  # `where` has only texts
     except NoAccess as error:
         raise click.ClickException(str(error)) from error
+
+
+def log_to_stderr() -> None:
+    """Lines of time, level, event and its fields as key=value, without credentials."""
+    output = logging.StreamHandler(sys.stderr)
+    output.setFormatter(_FieldsFormatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
+    logging.basicConfig(level=logging.INFO, handlers=[output])
+
+
+class _FieldsFormatter(logging.Formatter):
+    def format(self, record: logging.LogRecord) -> str:
+        line = super().format(record)
+        fields = " ".join(f"{k}={v}" for k, v in vars(record).items() if k not in _PLAIN)
+        head, newline, trace = line.partition("\n")
+        return redact(f"{head} {fields}{newline}{trace}" if fields else line)

@@ -1,8 +1,8 @@
-"""`gpupool quota`: show and change what the platform allows."""
+"""`gpupool quota`: shows and changes the quotas."""
 
 import click
 
-from gpupool.cli.table import table
+from gpupool.cli.tables import table
 from gpupool.local.home import CannotUse, home
 
 
@@ -11,13 +11,13 @@ from gpupool.local.home import CannotUse, home
 def command(context: click.Context) -> None:
     """Show or change the quotas of the platform.
 
-    Without a command it lists them.
+    Without a subcommand it lists them.
     """
     if context.invoked_subcommand:
         return
+    from gpupool.local.cluster_setup import current_quotas
     from gpupool.local.config.quotas import quota_rows
     from gpupool.local.config.spec import Quotas
-    from gpupool.local.prepare import current_quotas
 
     place = home()
     used = {"clusters": str(len(place.clusters()))}
@@ -32,7 +32,7 @@ def command(context: click.Context) -> None:
 @command.command("set")
 @click.argument("changes", nargs=-1, required=True, metavar="NAME=NUMBER...")
 def set_quotas(changes: tuple[str, ...]) -> None:
-    """Change quotas, for all clusters and at once, also for running ones.
+    """Change quotas of all clusters, with immediate effect on running ones, too.
 
     For example: gpupool quota set nodes-per-cluster=100 routes-per-cluster=100
     """

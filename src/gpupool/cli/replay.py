@@ -1,4 +1,4 @@
-"""`gpupool replay`: what a policy would make of a trace, offline, through the real engine."""
+"""`gpupool replay`: replays a trace offline through the real engine, to compare policies."""
 
 import json
 from pathlib import Path
@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from gpupool.cli.table import table
+from gpupool.cli.tables import table
 
 if TYPE_CHECKING:
     from gpupool.replay.study import Method, Outcome
@@ -19,21 +19,34 @@ _OUT = click.Path(dir_okay=False, writable=True, path_type=Path)
 @click.command("replay")
 @click.argument("pods", type=_FILE, required=False)
 @click.option("--nodes", type=_FILE, help="The trace's nodes; a snapshot has its own.")
-@click.option("--policy", "policies", multiple=True, help="May be given several times.")
-@click.option("--seeds", default="0", show_default=True, help="One, or several as in 0:10.")
-@click.option("--churn", type=click.FloatRange(1, 1000), help="Pods come and go, at this % load.")
-@click.option("--timed", is_flag=True, help="In the trace's own time; pods wait, run and leave.")
-@click.option("--arrivals", type=_FILE, help="The order of arrival: names of pods, one a line.")
+@click.option(
+    "--policy", "policies", multiple=True, help="Packing policy; may be given several times."
+)
+@click.option(
+    "--seeds", default="0", show_default=True, help="One random seed, or several as in 0:10."
+)
+@click.option(
+    "--churn",
+    type=click.FloatRange(1, 1000),
+    help="Pods arrive and leave, at this load in percent.",
+)
+@click.option("--timed", is_flag=True, help="Use the times of the trace: pods wait, run and leave.")
+@click.option(
+    "--arrivals", type=_FILE, help="File with the order of arrival: one pod name per line."
+)
 @click.option("--placements", type=_OUT, help="Write every decision to this CSV file.")
 @click.option("--plot", type=_OUT, help="Write the curves to this SVG file.")
-@click.option("--synthetic", type=click.IntRange(1, 20_000), help="Make a trace of so many nodes.")
+@click.option(
+    "--synthetic", type=click.IntRange(1, 20_000), help="Generate a trace with this many nodes."
+)
 @click.option("-o", "--output", type=click.Choice(["table", "json"]), default="table")
 def command(**given: object) -> None:
     """Replay a trace of pods against the engine that schedules real ones.
 
     PODS is a CSV or JSON file in the format of the openb traces or in a plainer one, or a snapshot
     of a live cluster (kubectl get nodes,pods -A -o json). By default the pods arrive in random
-    order, and more are drawn from them, until 130 % of the GPUs were asked for; nobody leaves.
+    order, and further pods are drawn from them, until 130 % of the GPUs were requested. No pod
+    leaves.
 
     \b
     gpupool replay --synthetic 200 --policy residue --policy best-fit --plot plot.svg

@@ -1,4 +1,4 @@
-"""`gpupool reset`: stop a cluster and delete all that it had."""
+"""`gpupool reset`: stops a cluster and deletes its data."""
 
 import click
 
@@ -11,7 +11,7 @@ from gpupool.local.server_process import stop_server
 
 @click.command("reset")
 @name_option
-@click.option("--yes", is_flag=True, help="Do not ask.")
+@click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
 def command(name: str, yes: bool) -> None:
     """Stop a cluster and delete its data: objects, keys, kubeconfig, log.
 

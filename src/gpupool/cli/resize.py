@@ -1,11 +1,12 @@
-"""`gpupool resize`: another share of its card for a pod that runs."""
+"""`gpupool resize`: changes a running pod's share of its card."""
 
 import asyncio
 from typing import TYPE_CHECKING
 
 import click
 
-from gpupool.cli.programs import access_options, ask_cluster
+from gpupool.cli.options import access_options
+from gpupool.cli.programs import ask_cluster
 
 if TYPE_CHECKING:
     from kubeclient.client import Kube
@@ -21,10 +22,12 @@ _PAUSE_S = 0.2
     "units",
     required=True,
     type=click.IntRange(1, 999_999),
-    help="What its container is to have, as aliyun.com/gpu-mem counts.",
+    help="New share of its container, in units of aliyun.com/gpu-mem.",
 )
-@click.option("-c", "--container", default="", help="Which one, if several have a share.")
-@click.option("-n", "--namespace", default="default", show_default=True, help="Of the pod.")
+@click.option("-c", "--container", default="", help="Required if several containers have a share.")
+@click.option(
+    "-n", "--namespace", default="default", show_default=True, help="Namespace of the pod."
+)
 @click.option(
     "--timeout",
     "wait_s",
@@ -53,7 +56,7 @@ def command(
 async def resize(
     kube: "Kube", pod: tuple[str, str], container: str, units: int, wait_s: float
 ) -> str:
-    """What became of it: `done: ...`, or `refused: ...`. Raises KubeError."""
+    """Returns the outcome: `done: ...`, `refused: ...` or `unanswered: ...`. Raises KubeError."""
     from gpupool.contract.names import (
         ANNOTATION_ALLOCATION,
         ANNOTATION_RESIZE,

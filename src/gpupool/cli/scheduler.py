@@ -1,11 +1,12 @@
-"""`gpupool scheduler`: the scheduler as a process, and the configuration of kube-scheduler."""
+"""`gpupool scheduler`: runs the scheduler, and prints a configuration for kube-scheduler."""
 
 import re
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from gpupool.cli.programs import access_options, run_program
+from gpupool.cli.options import access_options
+from gpupool.cli.programs import run_program
 from gpupool.contract.names import SCHEDULER_NAME
 
 if TYPE_CHECKING:
@@ -26,7 +27,7 @@ def address(_: click.Context, __: click.Parameter, text: str | None) -> "Address
 
 
 def policy_named(name: str) -> str:
-    """The name, checked; the best one where none is given."""
+    """Checks the name of a policy; an empty one is the default policy."""
     from gpupool.engine.policies import DEFAULT, POLICIES
 
     if name and name not in POLICIES:
@@ -38,7 +39,7 @@ def policy_named(name: str) -> str:
 def candidacy(
     program: str, names: frozenset[str] = frozenset(), *, goes_first: bool = False
 ) -> "Candidacy":
-    """As client-go calls its candidates: by host, and a word of their own."""
+    """A candidate for leadership, named as client-go does it: host, program and a random part."""
     import os
     import secrets
 
@@ -58,9 +59,9 @@ def candidacy(
     multiple=True,
     default=(SCHEDULER_NAME,),
     show_default=True,
-    help="Pods with this spec.schedulerName are ours; may be given several times.",
+    help="Schedule pods with this spec.schedulerName; may be given several times.",
 )
-@click.option("--policy", default="", metavar="NAME", help="How GPUs are packed.")
+@click.option("--policy", default="", metavar="NAME", help="Packing policy.")
 @click.option(
     "--health-address",
     "health",
@@ -68,13 +69,13 @@ def candidacy(
     show_default=True,
     metavar="HOST:PORT",
     callback=address,
-    help="For /healthz, /readyz and /metrics; empty: none.",
+    help="Address for /healthz, /readyz and /metrics; empty: none.",
 )
 def command(ctx: click.Context, /, **options: Any) -> None:
-    """Find nodes and cards for pods, until told to stop.
+    """Find nodes and cards for pods, until stopped.
 
-    All that it knows is in the cluster: it can be stopped and started at any moment. Several can
-    run, whatever names they serve: one works at a time, and serves the names of all.
+    It keeps no state of its own: it can be stopped and started at any time. Several can run, with
+    the same or with different names: one is the leader, and schedules for the names of all.
     """
     if ctx.invoked_subcommand is None:
         _run(**options)
@@ -87,7 +88,7 @@ def _run(
     health: "Address | None",
     **where: str,
 ) -> None:
-    from gpupool.cli.log_format import log_to_stderr
+    from gpupool.cli.programs import log_to_stderr
     from gpupool.scheduler.program import ProgramSettings, run_scheduler
 
     settings = ProgramSettings(
@@ -109,10 +110,10 @@ def _run(
     help="Where kube-scheduler reaches `gpupool extender`.",
 )
 @click.option(
-    "--ca-file", default="", help="Vouches for its certificate, as kube-scheduler sees it."
+    "--ca-file", default="", help="CA of its certificate; a path that kube-scheduler sees."
 )
 @click.option(
-    "--server-name", default="", help="What that certificate is for.  [default: its host]"
+    "--server-name", default="", help="Name in its certificate.  [default: the host of the URL]"
 )
 @click.option("--client-kubeconfig", default="", help="kube-scheduler's own kubeconfig.")
 def config(url: str, ca_file: str, server_name: str, client_kubeconfig: str) -> None:

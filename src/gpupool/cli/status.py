@@ -1,4 +1,4 @@
-"""`gpupool status`: does a cluster run, does it answer, and where."""
+"""`gpupool status`: shows whether a cluster runs and answers, and where."""
 
 import sys
 
@@ -6,9 +6,10 @@ import click
 
 from gpupool.cli.options import name_option
 from gpupool.local.home import ClusterDirectory, home
-from gpupool.local.server_process import Server, running_server
+from gpupool.local.server_process import Server, ask_server, running_server
 
-NOT_RUNNING = 3  # as init scripts have it; 1 is for errors
+_READY_LIMIT_S = 2.0
+NOT_RUNNING = 3  # the exit code of init scripts for "not running"; 1 is for errors
 
 
 @click.command("status")
@@ -37,22 +38,5 @@ def _state(cluster: ClusterDirectory, server: Server | None) -> str:
         return "Stopped"
     if not server.port:
         return "Starting"
-    return "Running" if _answers(cluster, server.port) else "NotAnswering"
-
-
-def _answers(cluster: ClusterDirectory, port: int) -> bool:
-    """Whether /readyz says ok, over TLS with the cluster's own authority."""
-    import http.client
-    import ssl
-
-    connection = None
-    try:
-        trust = ssl.create_default_context(cafile=str(cluster.path / "ca.crt"))
-        connection = http.client.HTTPSConnection("127.0.0.1", port, timeout=2, context=trust)
-        connection.request("GET", "/readyz")
-        return connection.getresponse().status == 200
-    except (OSError, http.client.HTTPException):
-        return False
-    finally:
-        if connection:
-            connection.close()
+    answer = ask_server(cluster.path, server.port, "/readyz", timeout_s=_READY_LIMIT_S)
+    return "NotAnswering" if answer is None else "Running"

@@ -1,4 +1,4 @@
-"""`gpupool up`: start a cluster, detached, and say how to use it."""
+"""`gpupool up`: starts a local cluster in the background, and says how to use it."""
 
 import shlex
 import sys
@@ -14,12 +14,16 @@ import click
 from gpupool.local.home import ClusterDirectory, Home, home
 
 if TYPE_CHECKING:
-    from gpupool.local.prepare import Prepared
+    from gpupool.local.cluster_setup import Prepared
     from gpupool.local.reports import Listener
+    from kubeclient.objects import Obj
+
+_POOLS_WAIT_S = 5.0  # for the nodes to come up: without them there is little to see
+_POOLS_HEAD = ("POOL", "STATUS", "INSTANCE TYPE", "NODES", "READY")
 
 
 @click.command("up")
-@click.option("--name", help="Name of the cluster; several run side by side.  [default: default]")
+@click.option("--name", help="Name of the cluster; several can run at a time.  [default: default]")
 @click.option(
     "--config",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
@@ -34,7 +38,7 @@ if TYPE_CHECKING:
 @click.option(
     "--data-dir",
     type=click.Path(file_okay=False, path_type=Path),
-    help="Where the cluster keeps its data.",
+    help="Directory for the data of a new cluster.",
 )
 @click.option(
     "--gpus",
@@ -59,17 +63,17 @@ def command(
 ) -> None:
     """Start a local cluster.
 
-    Ready in a second or two. It goes on running when the terminal is closed; `gpupool down` stops
-    it, and the next `gpupool up` goes on where it was.
+    It is ready in a second or two, and keeps running when the terminal is closed. `gpupool down`
+    stops it; the next `gpupool up` starts it again with all its objects.
     """
-    from gpupool.local.prepare import Prepared, Wish, prepare
+    from gpupool.local.cluster_setup import Prepared, Wish, set_up_directory
 
     place = home()
-    found = prepare(place, Wish(**wish, merge_kubeconfig=merge_kubeconfig))
+    found = set_up_directory(place, Wish(**wish, merge_kubeconfig=merge_kubeconfig))
 
     def finish(port: int) -> None:
         _show_places(found.cluster, port)
-        if not foreground:  # the server is another process, which can be asked
+        if not foreground:  # in the foreground this process is the server, and cannot ask itself
             _show_pools(found.cluster, port)
         _merge(found.cluster, port) if merge_kubeconfig else _show_next(found.cluster)
 
@@ -116,7 +120,7 @@ def _joined(cluster: ClusterDirectory) -> int:
 
 @contextmanager
 def _progress(title: str) -> Iterator[Callable[[str], None]]:
-    """A spinner in a terminal, lines elsewhere."""
+    """Shows progress: a spinner in a terminal, else lines."""
     if sys.stderr.isatty():
         from rich.console import Console
 
@@ -135,11 +139,26 @@ def _show_places(cluster: ClusterDirectory, port: int) -> None:
 
 
 def _show_pools(cluster: ClusterDirectory, port: int) -> None:
-    from gpupool.cli.nodes_view import pools_when_settled
+    """The pools as a table, once all are active or the wait was long enough. Nothing is shown when
+    the server does not answer: that is no reason to call the start a failure."""
+    from gpupool.cli.tables import table
+    from gpupool.local.pool_readiness import pools_when_ready
 
-    shown = pools_when_settled(cluster, port)
-    if shown:
+    pools = pools_when_ready(cluster.path, port, patience_s=_POOLS_WAIT_S)
+    if pools and pools.found:
+        shown = table(_POOLS_HEAD, [_pool_row(pool) for pool in pools.found])
         click.echo(f"\n{textwrap.indent(shown, '  ')}")
+
+
+def _pool_row(pool: "Obj") -> tuple[str, ...]:
+    status = pool.get("status", {})
+    return (
+        pool["metadata"]["name"],
+        status.get("phase", "Initializing"),
+        pool["spec"]["instanceType"],
+        str(status.get("nodes", 0)),
+        str(status.get("readyNodes", 0)),
+    )
 
 
 def _show_next(cluster: ClusterDirectory) -> None:
@@ -167,7 +186,7 @@ def _stay(
     tell = write_to(report_to) if report_to is not None else _say(prepared.cluster, finish)
     tell(Step("loading the server"))
 
-    from gpupool.cli.log_format import log_to_stderr
+    from gpupool.cli.programs import log_to_stderr
     from gpupool.local.serve import serve_as_process
 
     log_to_stderr()
@@ -175,8 +194,11 @@ def _stay(
 
 
 def _delete(place: Home, *, unless: Path) -> None:
-    """A home that was made for a test goes with the test, also with one that was killed: only
-    whoever lives on can have left the file that says that the data is to stay."""
+    """Deletes a home that was made for a test, when its server ends.
+
+    The server does it, because the test may have been killed. A test that wants to start the server
+    again creates the file `unless` before it stops the server (gpupool.testing).
+    """
     import shutil
 
     if not unless.exists():
@@ -184,7 +206,7 @@ def _delete(place: Home, *, unless: Path) -> None:
 
 
 def _say(cluster: ClusterDirectory, finish: Callable[[int], None]) -> "Listener":
-    """To the terminal, when the server stays in it."""
+    """Shows the server's reports in the terminal, when it runs in the foreground."""
     from gpupool.local.reports import Failed, Ready, Report
 
     def say(report: Report) -> None:

@@ -1,1 +1,1 @@
-"""The console: what the cluster's GPUs do, in a browser. It only reads."""
+"""The console: shows the cluster's GPUs in a browser. It only reads."""

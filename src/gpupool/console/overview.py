@@ -1,4 +1,4 @@
-"""overview: nodes with cards, who holds what of them, and who waits, as values to show. Pure."""
+"""overview: nodes with cards, and which pods hold which parts of them, as values. Pure."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -16,12 +16,12 @@ class Waiting:
     """A pod that has no node yet."""
 
     request: PodRequest
-    since: str  # as the API says it
+    since: str  # its creationTimestamp
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
-    """The cluster at one moment."""
+class ClusterView:
+    """The cluster as it was read at one moment."""
 
     cluster: ClusterModel
     waiting: tuple[Waiting, ...]
@@ -60,7 +60,7 @@ class NodeView:
 class Totals:
     cards: int
     healthy: int
-    free: int  # nobody holds anything of them
+    free: int  # healthy cards of which no pod holds a part
     units: int
     used: int
     pods: int
@@ -79,13 +79,13 @@ def overview(cluster: ClusterModel) -> Overview:
 
 
 def matching(nodes: Iterable[NodeView], text: str) -> list[NodeView]:
-    """Those whose own name, pool, model or pods contain the text."""
+    """The nodes whose name, pool, models or pods contain the text."""
     wanted = text.casefold()
     return [node for node in nodes if any(wanted in word.casefold() for word in _words(node))]
 
 
 def asked(request: PodRequest) -> str:
-    """In words, of all containers."""
+    """What all containers of the pod ask for, in words."""
     return ", ".join(_asked(ask) for ask in request.gpus)
 
 

@@ -1,4 +1,4 @@
-"""The pages, as HTML. Everything that comes from outside is escaped by the template engine."""
+"""The pages, as HTML. The template engine escapes all values."""
 
 from dataclasses import dataclass
 from functools import cache
@@ -6,9 +6,9 @@ from functools import cache
 from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescape
 
 from gpupool.console.overview import (
+    ClusterView,
     NodeView,
     Part,
-    Seen,
     Waiting,
     asked,
     matching,
@@ -19,15 +19,9 @@ from gpupool.engine.card_words import card_summary
 from gpupool.engine.explain import explain, message_of
 
 _NODES_A_PAGE = 50
-_MOST_PLACES = 500
+_MOST_HELD = 500
 _MOST_WAITING = 50  # listed with their reasons
-_MOST_REASONS = 200  # nodes of one explanation
-
-_ISOLATION = {
-    Isolation.LIMIT: "held to its share",
-    Isolation.NONE: "shared, not held",
-    Isolation.WHOLE: "whole card",
-}
+_MOST_REASONS = 200  # nodes in one explanation
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,8 +34,8 @@ class Waits:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
-    """A part of a card with where it is."""
+class HeldPart:
+    """A part of a card that a pod holds, with its node and card."""
 
     node: NodeView
     card: int
@@ -58,7 +52,7 @@ def _templates() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    made.filters["isolation"] = _ISOLATION.__getitem__
+    made.filters["isolation"] = lambda isolation: Isolation(isolation).words
     return made
 
 
@@ -70,8 +64,8 @@ def trouble_page(title: str, words: str) -> str:
     return _templates().get_template("trouble.html").render(title=title, words=words)
 
 
-def cards_page(seen: Seen, text: str, page: int) -> str:
-    """`text`: only nodes with it. `page` counts from 1; one beyond the last is the last."""
+def cards_page(seen: ClusterView, text: str, page: int) -> str:
+    """Only nodes that contain `text`. `page` counts from 1; a page beyond the last is the last."""
     everything = overview(seen.cluster)
     nodes = matching(everything.nodes, text)
     pages = max(1, -(-len(nodes) // _NODES_A_PAGE))
@@ -91,41 +85,41 @@ def cards_page(seen: Seen, text: str, page: int) -> str:
     )
 
 
-def pods_page(seen: Seen, text: str) -> str:
-    places = [
-        place
-        for place in _places(overview(seen.cluster).nodes)
-        if text.casefold() in f"{place.part.namespace}/{place.part.pod}".casefold()
+def pods_page(seen: ClusterView, text: str) -> str:
+    held = [
+        each
+        for each in _held_parts(overview(seen.cluster).nodes)
+        if text.casefold() in f"{each.part.namespace}/{each.part.pod}".casefold()
     ]
-    places.sort(key=lambda place: (place.part.namespace, place.part.pod, place.card))
-    left = max(0, len(places) - _MOST_PLACES)
+    held.sort(key=lambda each: (each.part.namespace, each.part.pod, each.card))
+    left = max(0, len(held) - _MOST_HELD)
     template = _templates().get_template("pods.html")
-    return template.render(places=places[:_MOST_PLACES], left=left, text=text)
+    return template.render(held=held[:_MOST_HELD], left=left, text=text)
 
 
-def waiting_page(seen: Seen) -> str:
+def waiting_page(seen: ClusterView) -> str:
     listed = [_waits(seen, each) for each in seen.waiting[:_MOST_WAITING]]
     left = len(seen.waiting) - len(listed)
     return _templates().get_template("waiting.html").render(waiting=listed, left=left)
 
 
-def pod_page(seen: Seen, namespace: str, name: str) -> str | None:
-    """None: no such pod holds a card, or waits for one."""
+def pod_page(seen: ClusterView, namespace: str, name: str) -> str | None:
+    """None: there is no such pod that holds a card or waits for one."""
     for each in seen.waiting:
         if (each.request.namespace, each.request.name) == (namespace, name):
             return _explained(seen, each)
-    places = [
-        place
-        for place in _places(overview(seen.cluster).nodes)
-        if (place.part.namespace, place.part.pod) == (namespace, name)
+    held = [
+        each
+        for each in _held_parts(overview(seen.cluster).nodes)
+        if (each.part.namespace, each.part.pod) == (namespace, name)
     ]
-    if not places:
+    if not held:
         return None
     template = _templates().get_template("pod.html")
-    return template.render(namespace=namespace, pod=name, places=places)
+    return template.render(namespace=namespace, pod=name, held=held)
 
 
-def _explained(seen: Seen, pod: Waiting) -> str:
+def _explained(seen: ClusterView, pod: Waiting) -> str:
     found = explain(seen.cluster, pod.request)
     return (
         _templates()
@@ -138,15 +132,15 @@ def _explained(seen: Seen, pod: Waiting) -> str:
     )
 
 
-def _waits(seen: Seen, pod: Waiting) -> Waits:
+def _waits(seen: ClusterView, pod: Waiting) -> Waits:
     request = pod.request
     why = f"{message_of(seen.cluster, request)} {card_summary(seen.cluster, request)}".strip()
     return Waits(request.namespace, request.name, asked(request), pod.since, why)
 
 
-def _places(nodes: tuple[NodeView, ...]) -> list[Place]:
+def _held_parts(nodes: tuple[NodeView, ...]) -> list[HeldPart]:
     return [
-        Place(node, view.card.index, limit_mib(part.units, view.card), part)
+        HeldPart(node, view.card.index, limit_mib(part.units, view.card), part)
         for node in nodes
         for view in node.cards
         if view.card.units

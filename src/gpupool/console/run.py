@@ -1,4 +1,4 @@
-"""run_console: from an open port to the last answer."""
+"""run_console: listens, serves the pages, and closes all sessions at the end."""
 
 import asyncio
 import contextlib
@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 
 from aiohttp import web
 
-from gpupool.console.server import AsUser, Console, Door
-from gpupool.console.sessions import Look
+from gpupool.console.server import AsUser, Console, SignInMethods
+from gpupool.console.sessions import ReadCluster
 from kubeclient.access import Access
 from kubeclient.client import Kube
 from kubeclient.https import connected
@@ -20,11 +20,11 @@ _LOOPBACK = "127.0.0.1"
 @dataclass(frozen=True, slots=True)
 class ConsoleSettings:
     port: int = 0  # 0: any free one
-    key: str = ""  # with which the owner gets in; empty: by tokens of the cluster only
+    key: str = ""  # the owner signs in with it; empty: visitors sign in with tokens only
 
 
 def by_token(access: Access) -> AsUser:
-    """Clients to the same API server, each with its own token."""
+    """Makes clients of the same API server, each with the token of its user."""
 
     @contextlib.asynccontextmanager
     async def as_user(token: str) -> AsyncIterator[Kube]:
@@ -40,16 +40,16 @@ def by_token(access: Access) -> AsUser:
 async def run_console(
     owner: Kube | None,
     as_user: AsUser | None,
-    look: Look,
+    read: ReadCluster,
     settings: ConsoleSettings,
     ready: Callable[[int], None],
 ) -> None:
-    """Serves until cancelled. `ready` is told the port."""
+    """Serves until cancelled. `ready` is called with the port."""
     with socket.create_server((_LOOPBACK, settings.port)) as listening:
         port: int = listening.getsockname()[1]
         clock = asyncio.get_running_loop().time
-        door = Door(look, clock, settings.key, owner, as_user)
-        console = Console(door)
+        methods = SignInMethods(read, clock, settings.key, owner, as_user)
+        console = Console(methods)
         runner = web.AppRunner(console.application(), access_log=None)
         await runner.setup()
         try:

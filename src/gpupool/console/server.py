@@ -1,7 +1,8 @@
-"""The console's HTTP server. Pages for those who are signed in, and the door to sign in by.
+"""The console's HTTP server: pages for those who are signed in, and a page to sign in.
 
-It listens on loopback and says so to the browser: requests that name another host are refused,
-so that no page of the web reaches it by a name that somebody points here.
+It listens on the loopback interface, and refuses requests whose Host is another name. Otherwise a
+page of the web could reach it through the visitor's browser, by a DNS name that points to 127.0.0.1
+(DNS rebinding).
 """
 
 import logging
@@ -13,15 +14,15 @@ from importlib import resources
 from aiohttp import web
 
 from gpupool.console import pages
-from gpupool.console.sessions import Look, Session, Sessions, is_key
+from gpupool.console.sessions import ReadCluster, Session, Sessions, is_key
 from kubeclient.client import Kube
 from kubeclient.errors import KubeError, Refused
 
 log = logging.getLogger(__name__)
 
-_HOSTS = ("127.0.0.1", "localhost")  # on any port: kubectl port-forward has its own
+_HOSTS = ("127.0.0.1", "localhost")  # on any port: kubectl port-forward uses another one
 _COOKIE = "gpupool-console"
-_MAX_BYTES = 16 * 1024  # of a form: a token has one or two thousand
+_MAX_BYTES = 16 * 1024  # of a form; a token has one or two thousand
 _STATIC = {"console.css": "text/css", "refresh.js": "text/javascript"}
 _HEADERS = {
     "Cache-Control": "no-store",
@@ -32,17 +33,17 @@ _HEADERS = {
     "X-Content-Type-Options": "nosniff",
 }
 
-# A client that speaks with the given token of the cluster.
+# Makes a client that authenticates with the given token of the cluster.
 AsUser = Callable[[str], AbstractAsyncContextManager[Kube]]
 Answer = Callable[[web.Request], Awaitable[web.StreamResponse]]
 Page = Callable[[web.Request, Session], Awaitable[str]]
 
 
 @dataclass(frozen=True, slots=True)
-class Door:
-    """How one gets in: by the key that was printed, as `owner`; or by a token, as its user."""
+class SignInMethods:
+    """How visitors sign in: with the printed key, as `owner`; or with a token, as its user."""
 
-    look: Look
+    read: ReadCluster
     clock: Callable[[], float]
     key: str = ""
     owner: Kube | None = None
@@ -50,9 +51,9 @@ class Door:
 
 
 class Console:
-    def __init__(self, door: Door) -> None:
-        self._door = door
-        self.sessions = Sessions(door.clock)
+    def __init__(self, methods: SignInMethods) -> None:
+        self._methods = methods
+        self.sessions = Sessions(methods.clock)
 
     def application(self) -> web.Application:
         app = web.Application(client_max_size=_MAX_BYTES, middlewares=[self._guard])
@@ -61,7 +62,7 @@ class Console:
         app.router.add_get("/pods/{namespace}/{name}", self._page(_pod))
         app.router.add_get("/waiting", self._page(_waiting))
         app.router.add_get("/static/{file}", _static)
-        app.router.add_get("/sign-in", self._door_page)
+        app.router.add_get("/sign-in", self._sign_in_page)
         app.router.add_post("/sign-in", self._sign_in)
         app.router.add_post("/sign-out", self._sign_out)
         return app
@@ -69,7 +70,7 @@ class Console:
     @web.middleware
     async def _guard(self, request: web.Request, handler: Answer) -> web.StreamResponse:
         if request.url.host not in _HOSTS:
-            return _said(403, "Not here", f'This console does not go by the name "{request.host}".')
+            return _said(403, "Wrong host", f'This console does not answer as "{request.host}".')
         try:
             answer = await handler(request)
         except web.HTTPException as found:
@@ -78,7 +79,7 @@ class Console:
             else:
                 answer = _said(found.status, found.reason, f"{request.method} {request.path}")
         except KubeError as error:
-            answer = _said(502, "The API server did not answer as hoped", str(error))
+            answer = _said(502, "The API server did not answer as expected", str(error))
         answer.headers.update(_HEADERS)
         return answer
 
@@ -94,27 +95,27 @@ class Console:
 
         return answer
 
-    async def _door_page(self, _request: web.Request) -> web.StreamResponse:
-        return _html(pages.sign_in_page(by_token=self._door.as_user is not None))
+    async def _sign_in_page(self, _request: web.Request) -> web.StreamResponse:
+        return _html(pages.sign_in_page(by_token=self._methods.as_user is not None))
 
     async def _enter_by_key(self, key: str, path: str) -> web.StreamResponse:
-        door = self._door
-        if door.owner is None or not is_key(key, door.key):
+        methods = self._methods
+        if methods.owner is None or not is_key(key, methods.key):
             page = pages.sign_in_page(
-                "That is not the key of this console.", by_token=door.as_user is not None
+                "That is not the key of this console.", by_token=methods.as_user is not None
             )
             return _html(page, 403)
-        return await self._begin(Session(door.owner, door.look, door.clock), path)
+        return await self._begin(Session(methods.owner, methods.read, methods.clock), path)
 
     async def _sign_in(self, request: web.Request) -> web.StreamResponse:
-        as_user = self._door.as_user
+        as_user = self._methods.as_user
         if as_user is None:
             raise web.HTTPNotFound
         token = str((await request.post()).get("token", "")).strip()
         if not token.isascii() or not token.isprintable() or not token:
             return _html(pages.sign_in_page("That is not a token.", by_token=True), 400)
         kube = as_user(token)
-        session = Session(await kube.__aenter__(), self._door.look, self._door.clock)
+        session = Session(await kube.__aenter__(), self._methods.read, self._methods.clock)
         session.closing.push_async_exit(kube)
         try:
             await session.allowed()

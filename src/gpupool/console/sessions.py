@@ -1,7 +1,8 @@
-"""Sessions: who looks, and as whom the API server is asked for him.
+"""Sessions: who is signed in, and with whose rights the API server is asked.
 
-The console has no rights of its own to give away. Whoever runs it for himself signs in with the
-key that it printed; where it serves others, each signs in with his own token of the cluster.
+The console has no rights of its own. Whoever runs it on their own machine signs in with the key
+that it printed. Where it serves several users, each signs in with a token of the cluster and sees
+what that token may see.
 """
 
 import asyncio
@@ -11,41 +12,42 @@ from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 
-from gpupool.console.overview import Seen
+from gpupool.console.overview import ClusterView
 from kubeclient.client import Kube
 from kubeclient.resources import NODES
 
 _MOST = 100  # sessions at a time; one more ends the oldest
 _LASTS_S = 12 * 3600.0
 _FRESH_S = 2.0
-_COST_FACTOR = 5  # a look that took a second is good for five
+_COST_FACTOR = 5  # a reading that took a second is used for five
 
-Look = Callable[[Kube], Awaitable[Seen]]
+ReadCluster = Callable[[Kube], Awaitable[ClusterView]]
 
 
 class Session:
-    """One who is signed in. However often he asks, the API server is asked now and then."""
+    """One signed-in visitor. However often pages are requested, the API server is asked at most
+    every _FRESH_S, and more rarely if reading the cluster takes long."""
 
-    def __init__(self, kube: Kube, look: Look, clock: Callable[[], float]) -> None:
+    def __init__(self, kube: Kube, read: ReadCluster, clock: Callable[[], float]) -> None:
         self._kube = kube
-        self._look = look
+        self._read = read
         self._clock = clock
-        self._seen: Seen | None = None
+        self._seen: ClusterView | None = None
         self._good_until = float("-inf")
-        self._looking = asyncio.Lock()
+        self._reading = asyncio.Lock()
         self.ends = clock() + _LASTS_S
         self.closing = AsyncExitStack()
 
     async def allowed(self) -> None:
-        """Raises KubeError when not even nodes may be looked at."""
+        """Raises KubeError when the visitor may not even list nodes."""
         await self._kube.list(NODES, query={"limit": "1"})
 
-    async def seen(self) -> Seen:
+    async def seen(self) -> ClusterView:
         """Raises KubeError."""
-        async with self._looking:
+        async with self._reading:
             began = self._clock()
             if self._seen is None or began >= self._good_until:
-                self._seen = await self._look(self._kube)
+                self._seen = await self._read(self._kube)
                 took = self._clock() - began
                 self._good_until = self._clock() + max(_FRESH_S, _COST_FACTOR * took)
             return self._seen
@@ -57,7 +59,7 @@ class Sessions:
     _open: dict[str, Session] = field(default_factory=dict)  # by cookie, oldest first
 
     async def begin(self, session: Session) -> str:
-        """The cookie."""
+        """Returns the session's cookie."""
         now = self.clock()
         over = [cookie for cookie, each in self._open.items() if each.ends <= now]
         over += list(self._open)[: max(0, len(self._open) - len(over) - _MOST + 1)]
@@ -82,5 +84,5 @@ class Sessions:
 
 
 def is_key(given: str, key: str) -> bool:
-    """In a time that tells nothing."""
+    """Compares in constant time."""
     return bool(key) and hmac.compare_digest(given.encode(), key.encode())

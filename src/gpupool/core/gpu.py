@@ -55,6 +55,18 @@ class Isolation(StrEnum):
     NONE = "none"  # shared without the limiter: the application must limit itself
     WHOLE = "whole"  # has its cards alone
 
+    @property
+    def words(self) -> str:
+        """As people read it: in `gpupool gpu pods`, and in the console."""
+        return _ISOLATION_WORDS[self]
+
+
+_ISOLATION_WORDS = {
+    Isolation.LIMIT: "held to its share",
+    Isolation.NONE: "not held to its share",
+    Isolation.WHOLE: "whole card",
+}
+
 
 @dataclass(frozen=True, slots=True)
 class CardShare:

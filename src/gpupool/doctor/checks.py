@@ -1,4 +1,4 @@
-"""What is wrong, from what was found. Pure; each check is a function, and CHECKS has them all."""
+"""Judges what `look.py` found. Pure: each check is a function, and CHECKS lists them all."""
 
 import base64
 import datetime
@@ -25,11 +25,11 @@ from kubeclient.objects import Obj
 OLDEST = (1, 31)
 _CLOCK_S = 5.0
 _SOON = datetime.timedelta(days=14)
-_PATIENCE_S = 60.0  # a pod waits for longer without a word: nobody looks at it
-_SOME = 3  # of many are named
+_PATIENCE_S = 60.0  # a pod that has no condition after this time is seen by no scheduler
+_SOME = 3  # so many of several names are shown
 _ENDED = ("Succeeded", "Failed")
 _OTHER_PLUGIN = "nvidia-device-plugin"
-_PART_OF, _VERSION = "app.kubernetes.io/part-of", "app.kubernetes.io/version"  # of the chart
+_PART_OF, _VERSION = "app.kubernetes.io/part-of", "app.kubernetes.io/version"  # labels of the chart
 
 
 def judge(evidence: Evidence) -> list[Finding]:
@@ -86,7 +86,7 @@ def programs_may_act(evidence: Evidence) -> Iterator[Finding]:
 
 
 def webhook(evidence: Evidence) -> Iterator[Finding]:
-    """The trial pod went all the way that a user's pod goes."""
+    """Uses the trial pod, which took the same way through the API server as a user's pod."""
     mend = "See that the pods of gpupool-admission run; they register themselves within a minute."
     if len(evidence.webhooks) < 2:
         yield wrong("webhook", "gpupool-admission is not registered with the API server.", mend)
@@ -185,8 +185,8 @@ def clock(evidence: Evidence) -> Iterator[Finding]:
 
 
 def _off_s(lease: Obj) -> float:
-    """Of the clock of who holds it: they state when they renew it, and the server when it wrote
-    that down, to the second."""
+    """How far the holder's clock is ahead of the API server's: renewTime is by the holder's clock,
+    the time in managedFields by the server's, to the second."""
     written = [
         each["time"] for each in lease["metadata"].get("managedFields") or () if "time" in each
     ]
@@ -234,7 +234,7 @@ def _cards_of(node: Obj) -> Iterator[Finding]:
 
 
 def runtime_class(evidence: Evidence) -> Iterator[Finding]:
-    """Of the agents: theirs brings the driver, where the default runtime does not."""
+    """The agents' runtime class makes the driver visible where the default runtime does not."""
     spec = ((evidence.agents.get("spec") or {}).get("template") or {}).get("spec") or {}
     wanted = spec.get("runtimeClassName")
     known = {_name(each) for each in evidence.runtime_classes}

@@ -1,4 +1,4 @@
-"""What a look at a cluster found, as plain values."""
+"""What was found in a cluster, as plain values."""
 
 import datetime
 from dataclasses import dataclass, field
@@ -9,7 +9,7 @@ from kubeclient.objects import Obj
 
 class Level(StrEnum):
     OK = "ok"
-    NOTE = "note"  # works, and may surprise
+    NOTE = "note"  # it works, but may surprise
     WRONG = "wrong"
 
 
@@ -17,13 +17,13 @@ class Level(StrEnum):
 class Finding:
     level: Level
     about: str
-    what: str  # what is wrong, in one sentence
-    mend: str = ""  # what to do about it
+    what: str  # what was found, in one sentence
+    mend: str = ""  # how to repair it
 
 
 @dataclass(frozen=True, slots=True)
 class Right:
-    """Something that one of our programs must be allowed to do, and whether it is."""
+    """One right that a program of ours needs, and whether it has it."""
 
     account: str
     verb: str
@@ -33,17 +33,17 @@ class Right:
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    now: datetime.datetime  # by our own clock
+    now: datetime.datetime  # by this machine's clock
     version: str = ""  # v1.35.8
     nodes: tuple[Obj, ...] = ()
     pods: tuple[Obj, ...] = ()
-    lease: Obj = field(default_factory=dict)  # of who decides about GPUs; empty: there is none
-    webhooks: tuple[Obj, ...] = ()  # our configurations that are there
-    authority_pem: bytes = b""  # of the Secret
-    trial: Obj | None = None  # a GPU pod as the API server would have created it
-    trial_error: str = ""  # or why it would not
+    lease: Obj = field(default_factory=dict)  # of scheduler and extender; empty: there is none
+    webhooks: tuple[Obj, ...] = ()  # those of our two webhook configurations that exist
+    authority_pem: bytes = b""  # the CA bundle in admission's Secret
+    trial: Obj | None = None  # a GPU pod as the API server would create it (dry run)
+    trial_error: str = ""  # or why the API server refused it
     rights: tuple[Right, ...] = ()
-    agents: Obj = field(default_factory=dict)  # their DaemonSet; empty where there is none
+    agents: Obj = field(default_factory=dict)  # the agents' DaemonSet; empty: there is none
     runtime_classes: tuple[Obj, ...] = ()
-    node_leases: tuple[Obj, ...] = ()  # which kubelets renew
-    unseen: tuple[str, ...] = ()  # what we may not look at, in the server's words
+    node_leases: tuple[Obj, ...] = ()  # the Leases that kubelets renew
+    unseen: tuple[str, ...] = ()  # the API server's refusals to show something

@@ -1,4 +1,4 @@
-"""Asks a cluster for everything that the checks need. Changes nothing: its one pod is a dry run."""
+"""Reads from a cluster all that the checks need. Changes nothing: its pod is a dry run."""
 
 import base64
 import datetime
@@ -32,7 +32,7 @@ _REVIEWS = Resource(
 )
 _RUNTIME_CLASSES = Resource("node.k8s.io", "v1", "runtimeclasses", "RuntimeClass", namespaced=False)
 _NODE_LEASES = "kube-node-lease"  # the namespace
-# What each program cannot do without: verb, group, resource.
+# Rights without which a program cannot work, by service account: verb, resource[.group].
 _NEEDED = {
     "gpupool-agent": ("patch nodes", "patch nodes/status", "list pods", "create events"),
     "gpupool-scheduler": (
@@ -55,7 +55,7 @@ Found = TypeVar("Found")
 
 
 async def look(kube: Kube, namespace: str, now: datetime.datetime) -> Evidence:
-    """`namespace` is that of the installation. Raises KubeError where there is no answer at all."""
+    """`namespace` is that of the installation. Raises KubeError if there is no answer."""
     unseen: list[str] = []
 
     async def seen(asking: Awaitable[Found], otherwise: Found) -> Found:
@@ -97,7 +97,10 @@ async def _listed(kube: Kube, resource: Resource, namespace: str = "") -> list[O
 
 
 async def _trial(kube: Kube) -> tuple[Obj | None, str]:
-    """What would become of a pod that asks for a share of a card."""
+    """The pod that a request for a share of a card would become, or why it would be refused.
+
+    A dry run passes admission like any other request, so the webhook is really called.
+    """
     name = "gpupool-doctor"
     container = {"name": "main", "image": "none", "resources": {"limits": {RESOURCE_GPU_MEM: "1"}}}
     pod = {

@@ -1,1 +1,1 @@
-"""Where GPUs come from: an edge, below the programs and beside the API's client."""
+"""GPUs: the NVIDIA driver, the simulated driver, and the limiter."""

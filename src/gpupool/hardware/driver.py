@@ -1,8 +1,9 @@
-"""What the agent wants to know of a node's NVIDIA driver, and how it asks.
+"""What the agent needs from a node's NVIDIA driver: a protocol with two implementations.
 
-`nvml.py` asks the machine's driver (or the simulated one, where its libraries were loaded), which a
-process can do for one node only. `simulated.py` reads the state of a simulated node directly, so
-that one process can serve hundreds. Both give the same look for the same node; a test compares.
+A look is one complete reading of all cards. `nvml.py` asks the machine's driver through NVML (or
+the simulated one, if its libraries are loaded); a process can do that for one node only.
+`simulated.py` reads the state file of a simulated node directly, so that one process can serve
+hundreds of nodes. Both give the same look for the same node; a test compares them.
 """
 
 from dataclasses import dataclass
@@ -10,17 +11,17 @@ from typing import NamedTuple, Protocol
 
 
 class NoDriver(Exception):
-    """There is none, or it does not answer; the text says which."""
+    """There is no driver, or it does not answer; the text says which."""
 
 
 class DriverReplaced(Exception):
-    """The driver is newer than the library that this process has loaded: a new one must go on."""
+    """The driver was updated, and the library in this process is too old: restart the process."""
 
 
 @dataclass(frozen=True, slots=True)
 class CardLook:
     index: int
-    # A card that has fallen off the bus may not even say who it is: then these are empty.
+    # A card that has fallen off the bus may not even tell its uuid; then these are empty.
     uuid: str = ""
     model: str = ""
     memory_mib: int = 0
@@ -30,18 +31,18 @@ class CardLook:
     compute: tuple[int, int] = (0, 0)  # its compute capability
     is_split: bool = False  # MIG mode is on
     ecc_uncorrected: int = 0  # memory errors since the card was last reset
-    outside_mib: int = 0  # used, and not by programs that compute
+    outside_mib: int = 0  # in use, but by no compute process that the driver lists
 
 
 class Xid(NamedTuple):
-    """An error that the driver reported. `uuid` is empty when it does not say of which card."""
+    """An error that the driver reported; `uuid` is empty when it does not name the card."""
 
     uuid: str
     number: int
 
 
 class ProgramUse(NamedTuple):
-    """Memory of a card that a process holds, by its pid as this process sees it."""
+    """How much memory of a card a process holds. `pid` is the number in our own pid namespace."""
 
     pid: int
     uuid: str
@@ -52,9 +53,9 @@ class ProgramUse(NamedTuple):
 class Look:
     version: str  # of the driver: 550.163.01
     cuda: int  # the newest CUDA that it runs: 12040 for 12.4
-    boot: str  # another one after a restart of the machine: all its cards were reset
+    boot: str  # changes when the machine reboots, which resets all cards
     cards: tuple[CardLook, ...]  # by index
-    xids: tuple[Xid, ...] = ()  # since the look before
+    xids: tuple[Xid, ...] = ()  # those reported since the last look
 
 
 class Driver(Protocol):
@@ -62,6 +63,6 @@ class Driver(Protocol):
         """Raises NoDriver, DriverReplaced."""
 
     async def uses(self) -> tuple[ProgramUse, ...]:
-        """Of all cards. Raises NoDriver."""
+        """What processes hold of all cards. Raises NoDriver."""
 
     async def close(self) -> None: ...

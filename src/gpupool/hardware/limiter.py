@@ -1,13 +1,17 @@
-"""The limiter's files: put on a node's disk, and from there into containers.
+"""Installs the limiter's files on a node's disk, from where they are mounted into containers.
 
     files = install(directory, Settings(driver="/usr/lib/x86_64-linux-gnu", context_mib=312))
     files.mounts               # (host path, container path): for every Allocate of isolated shares
-    files.variables(env)       # LD_PRELOAD, LD_LIBRARY_PATH: for processes that see the machine
+    files.variables(env)       # LD_PRELOAD, LD_LIBRARY_PATH: for processes outside of containers
 
-An installation is a directory that is named by its content and never changed: a container that has
-it mounted keeps what it started with, whatever is installed later. In it are the limiter, which is
-to be preloaded, and stand-ins with the names of the driver's libraries, which lead first to the
-limiter and then to the driver's own file.
+An installation is a directory named by the hash of its content. It is never changed or replaced: a
+new version gets a new directory. Containers run for weeks with the directory mounted. If its files
+were replaced, processes of one container could run different versions of the limiter on the same
+shared memory region, whose layout may differ.
+
+In it are the limiter, which every program of the container preloads, and stand-ins with the names
+of the driver's libraries. A program that opens libcuda.so.1 with dlopen gets the stand-in, which
+depends first on the limiter and then on the driver's real file.
 
     LimiterError               the text says thing, wanted, found
      +- NotBuilt               this machine has no libraries for its architecture
@@ -43,7 +47,7 @@ _MEASURE_SECONDS = 60
 
 
 class LimiterError(Exception):
-    """Drawn above."""
+    """Base class; the tree is in the module's docstring."""
 
 
 class NotBuilt(LimiterError):
@@ -52,13 +56,13 @@ class NotBuilt(LimiterError):
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """What the limiter is told by the file beside it. Paths are those that its processes see."""
+    """The content of the limiter's configuration file. Paths are as the container sees them."""
 
-    driver: str = ""  # the directory of the driver's own libraries; without it: no stand-ins
-    context_mib: int = 0  # what a process' first context on a card takes: measure_context_mib
+    driver: str = ""  # directory of the driver's own libraries; empty: no stand-ins are made
+    context_mib: int = 0  # memory of a process's first context on a card: measure_context_mib
     limits: str = f"{LIMITS_DIRECTORY}/{LIMITS_FILE}"
     region: str = f"{REGION_DIRECTORY}/{REGION_FILE}"
-    directory: str = LIMITER_DIRECTORY  # where the installation is seen; "": where it is
+    directory: str = LIMITER_DIRECTORY  # where it is mounted; empty: it is used where it is
 
 
 class LimiterFiles(NamedTuple):
@@ -70,14 +74,14 @@ class LimiterFiles(NamedTuple):
 
     @property
     def mounts(self) -> tuple[tuple[str, str], ...]:
-        """All read-only: the installation, and the list of what every program loads first."""
+        """Read-only mounts: the installation, and the loader's list of libraries to preload."""
         return (
             (str(self.directory), LIMITER_DIRECTORY),
             (str(self.directory / _PRELOAD), PRELOAD_LIST),
         )
 
     def variables(self, variables: Mapping[str, str]) -> dict[str, str]:
-        """For a process with these variables that sees the machine's own files."""
+        """What to set for a process with these variables that runs outside of a container."""
         return {
             "LD_PRELOAD": _joined(str(self.library), variables.get("LD_PRELOAD")),
             "LD_LIBRARY_PATH": _joined(str(self.directory), variables.get("LD_LIBRARY_PATH")),
@@ -85,14 +89,15 @@ class LimiterFiles(NamedTuple):
 
 
 def install(root: Path, settings: Settings) -> LimiterFiles:
-    """Makes the installation below `root`, or finds it there. Raises LimiterError, OSError."""
+    """Makes the installation below `root` unless it is there. Raises LimiterError, OSError."""
     contents = _contents(settings)
     digest = hashlib.sha256()
     for name, content in sorted(contents.items()):
         digest.update(f"{name} {len(content)}\n".encode() + content)
     place = root / digest.hexdigest()[:16]
     if not settings.directory:
-        # Its own path is part of the list.
+        # The preload list holds the installation's own path, which ends in the hash. So its
+        # final content cannot be part of the hash.
         contents[_PRELOAD] = f"{place / LIBRARY}\n".encode()
     if not place.exists():
         root.mkdir(parents=True, exist_ok=True)
@@ -121,7 +126,11 @@ def _contents(settings: Settings) -> dict[str, bytes]:
 
 
 def _leading_to(path: str, stand_in: bytes) -> bytes:
-    """The name of the file that it needs was linked long enough for any path."""
+    """The stand-in with `path` as the driver library that it depends on.
+
+    It was linked against a placeholder name that is long enough for any path. The placeholder in
+    the binary is overwritten here, so that no linker is needed on the node.
+    """
     wanted = os.fsencode(path)
     if len(wanted) > len(_PLACEHOLDER) or not path.startswith("/"):
         raise LimiterError(
@@ -133,7 +142,7 @@ def _leading_to(path: str, stand_in: bytes) -> bytes:
 
 
 def _make(root: Path, place: Path, contents: Mapping[str, bytes]) -> None:
-    """All at once: who finds the directory finds it complete."""
+    """Writes a temporary directory and renames it: nobody ever sees an incomplete installation."""
     scratch = Path(tempfile.mkdtemp(dir=root, prefix=".new-"))
     try:
         for name, content in contents.items():
@@ -142,7 +151,7 @@ def _make(root: Path, place: Path, contents: Mapping[str, bytes]) -> None:
         scratch.chmod(0o755)
         scratch.rename(place)
     except OSError:
-        if not place.exists():  # nor has somebody else just made it
+        if not place.exists():  # unless another process has made the same directory meanwhile
             raise
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
@@ -164,10 +173,11 @@ def _joined(first: str, rest: str | None) -> str:
 
 
 def measure_context_mib(libraries: Path | None = None) -> int:
-    """What a process' first context takes, on that card of this node where it is most.
+    """How many MiB a process's first context takes, on the card of this node where it takes most.
 
-    A child makes contexts on each card, and NVML tells how much they hold. Zero if nothing can be
-    measured: then contexts are not counted. `libraries`: where the driver is, if not in its place.
+    A child process creates contexts on each card, and NVML tells how much they hold. Zero if it
+    cannot be measured; contexts are then not counted. `libraries`: the directory of the driver's
+    libraries, if it is not the usual one.
     """
     environment = dict(os.environ)
     if libraries is not None:
@@ -186,8 +196,8 @@ def measure_context_mib(libraries: Path | None = None) -> int:
         return 0
 
 
-# Where pids differ between the container and the driver, the card's whole use tells it: the middle
-# of several tries, because others use the card as well.
+# In a pid namespace NVML may not show our own process. Then the change of the card's whole memory
+# use is taken: the median of several tries, because other processes use the card as well.
 _MEASURE = """
 import ctypes, os, statistics, uuid, pynvml
 cuda = ctypes.CDLL("libcuda.so.1")

@@ -1,8 +1,8 @@
-"""What the limiter has counted in a container, read from outside: for audits, and before a resize.
+"""Reads from outside what the limiter has counted in a container, before a share shrinks.
 
 The layout is that of native/isolation/core/region.h, byte for byte; tests/native compares the two.
-A file of another version is not read. Figures of processes that died are in it until another
-process of the container looks, so that what is in use is never shown as less than it is.
+A file of another version is not read. The count of a process that died stays in the region until
+another process of the container cleans up. So the total may be too high for a while, never too low.
 """
 
 import ctypes
@@ -17,7 +17,7 @@ MAGIC = b"GPUPLIM\0"
 VERSION = 1
 MAX_CARDS = 16
 MAX_SLOTS = 512
-GRANULE = 512  # bytes
+GRANULE = 512  # bytes; the limiter counts in granules
 GRANULE_BITS = 34
 
 
@@ -72,7 +72,7 @@ class BadRegion(Exception):
 
 
 class ProcessUse(NamedTuple):
-    pid: int  # as the process itself sees it
+    pid: int  # in the container's own pid namespace
     name: str
     used_bytes: int
 
@@ -84,7 +84,7 @@ class CardUse(NamedTuple):
 
 
 def read_region(path: Path) -> tuple[CardUse, ...]:
-    """What the container uses of each card; empty before its first process. Raises BadRegion."""
+    """What the container uses of each card; empty if no process has started. Raises BadRegion."""
     try:
         content = _content(path)
     except FileNotFoundError:
@@ -97,8 +97,9 @@ def read_region(path: Path) -> tuple[CardUse, ...]:
 
 
 def _content(path: Path) -> bytes:
-    """Programs of the container may put anything there: links are not followed, pipes and devices
-    not waited for, and no more is read than a region has. Raises BadRegion, OSError."""
+    """Programs of the container may have put anything at this path, and we read it as root. So
+    links are not followed, pipes and devices do not block, and no more is read than a region has.
+    Raises BadRegion, OSError."""
     flags = os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
     wanted = ctypes.sizeof(Region)
     try:

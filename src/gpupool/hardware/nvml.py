@@ -1,8 +1,8 @@
-"""A look at the cards of this machine, through NVML.
+"""NvmlDriver: reads the cards of this machine through NVML.
 
-NVML belongs to the process: there is one of it, and it is initialised when the first look finds a
-driver. It is asked in a thread, since a broken card can keep a call waiting for long; while such a
-call hangs, there is no driver as far as we can say.
+NVML is global to the process. It is initialised when the first look finds a driver. It is called in
+a thread, because a broken card can block a call for long. While a call blocks, looks fail with
+NoDriver.
 """
 
 import asyncio
@@ -23,13 +23,13 @@ _MIB = 1 << 20
 _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 _SWITCH = 2  # nvmlIntNvLinkDeviceType_t
 _LOST = (pynvml.NVML_ERROR_GPU_IS_LOST, pynvml.NVML_ERROR_RESET_REQUIRED)
-_MOST_XIDS = 256  # of one look; the rest comes with the next
+_MOST_XIDS = 256  # in one look; the rest comes with the next
 
 
 class NvmlDriver:
     def __init__(self) -> None:
         self._session: _Session | None = None
-        self._renew_s = 0.0  # when NVML is to be begun again, if a card is missing
+        self._renew_s = 0.0  # from then on NVML may be initialised again if a card is missing
         self._most_cards = 0
         self._running: asyncio.Task[Look] | None = None
 
@@ -72,7 +72,7 @@ class NvmlDriver:
             raise NoDriver(_words(error)) from error
 
     def _renew_if_missing(self, look: Look) -> None:
-        """A card that comes back is seen by those who begin after that."""
+        """NVML shows a card that has come back only after it was initialised again."""
         answering = sum(not card.is_lost for card in look.cards)
         self._most_cards = max(self._most_cards, answering)
         if answering < self._most_cards and time.monotonic() > self._renew_s:
@@ -82,12 +82,12 @@ class NvmlDriver:
 
 
 class _Session:
-    """From one initialisation of NVML to its end. Every method may raise NVMLError."""
+    """NVML from its initialisation to its shutdown. Every method may raise NVMLError."""
 
     def __init__(self) -> None:
         pynvml.nvmlInit()
         self._events: Any = None
-        self._watched: dict[int, str] = {}  # address of a card's handle: its uuid
+        self._watched: dict[int, str] = {}  # address of a card's handle -> its uuid
 
     def look(self) -> Look:
         handles = [_or(None, pynvml.nvmlDeviceGetHandleByIndex, i) for i in _indexes()]
@@ -109,7 +109,7 @@ class _Session:
         _or(None, pynvml.nvmlShutdown)
 
     def _watch(self, cards: Iterable[tuple[CardLook, Any]]) -> None:
-        """New cards only; one that cannot report errors is still looked at for other signs."""
+        """Subscribes to the XIDs of new cards. A card that cannot report XIDs is still read."""
         for card, handle in cards:
             if not card.uuid or _address(handle) in self._watched:
                 continue
@@ -140,7 +140,7 @@ def _uses() -> tuple[ProgramUse, ...]:
             pynvml.nvmlDeviceGetComputeRunningProcesses,
             pynvml.nvmlDeviceGetGraphicsRunningProcesses,
         )
-        # A process that does both is in both lists, with all its memory in each.
+        # A process that computes and draws is in both lists, with all its memory in each.
         held = {
             program.pid: program.usedGpuMemory
             for ask in kinds
@@ -184,13 +184,14 @@ def _card_look(index: int, handle: Any, addresses: dict[str, int]) -> CardLook:
 
 
 def _outside_mib(handle: Any, used: int) -> int:
-    """What the driver keeps for itself is no program's: newer ones count it apart."""
+    """Memory that no compute process holds. What the driver reserves for itself does not count:
+    newer drivers tell it separately (nvmlMemory_v2)."""
     newer = _or(None, pynvml.nvmlDeviceGetMemoryInfo, handle, pynvml.nvmlMemory_v2)
     if newer is not None:
         used = newer.used
     programs = _or([], pynvml.nvmlDeviceGetComputeRunningProcesses, handle)
     held = [program.usedGpuMemory for program in programs]
-    if None in held:  # this driver does not say
+    if None in held:  # this driver does not tell the memory of processes
         return 0
     return int(max(0, used - sum(held)) // _MIB)
 
@@ -199,7 +200,7 @@ def _links(index: int, handle: Any, addresses: dict[str, int]) -> tuple[tuple[in
     counts: dict[int, int] = {}
     for link in range(pynvml.NVML_NVLINK_MAX_LINKS):
         state = _or(None, pynvml.nvmlDeviceGetNvLinkState, handle, link)
-        if state is None:  # there are no more
+        if state is None:  # the card has no further links
             break
         if not state:
             continue
@@ -215,7 +216,7 @@ def _links(index: int, handle: Any, addresses: dict[str, int]) -> tuple[tuple[in
 
 
 def _addresses(handles: list[Any]) -> dict[str, int]:
-    """PCI address of each card that answers: its index."""
+    """PCI address of each card that answers -> its index."""
     found = (
         (_or(None, pynvml.nvmlDeviceGetPciInfo, handle), index)
         for index, handle in enumerate(handles)
@@ -237,7 +238,7 @@ def _indexes() -> range:
 
 
 def _or(default: Any, ask: Callable[..., Any], *args: Any) -> Any:
-    """What the driver does not know, or this version of it cannot say."""
+    """What the driver answers; `default` when it does not know or does not support the call."""
     try:
         return ask(*args)
     except pynvml.NVMLError:

@@ -1,4 +1,4 @@
-"""A node's simulated NVIDIA driver, seen from Python: make it, break it, look at it.
+"""A node's simulated NVIDIA driver: creates it, breaks its cards, reads their state.
 
     files = create_node(directory, "node-1", [card_profile("Tesla V100-SXM2-16GB", 16130)] * 2)
     files.libraries            # libcuda.so.1, libnvidia-ml.so.1: for LD_LIBRARY_PATH
@@ -6,10 +6,10 @@
     inject(files, 0, parse_fault("xid=79"))     # card by index or UUID
     for card in read_cards(files): ...          # CardState: memory, health, processes
 
-One directory holds all that belongs to a node, and nothing in it names another place, so that it
-can be shown to containers anywhere. A program finds the state beside the library that it loaded,
-or where GPUPOOL_SIM_STATE says. Which cards it sees: NVIDIA_VISIBLE_DEVICES, as in a container of
-NVIDIA's runtime.
+One directory holds everything of a node. It contains no absolute paths, so that it can be mounted
+into containers at any path. A program finds the state file relative to the library that it loaded,
+or where GPUPOOL_SIM_STATE says. NVIDIA_VISIBLE_DEVICES says which cards the program sees, as in a
+container of NVIDIA's runtime.
 
     SimdriverError             the text says thing, wanted, found (all in simdriver_state.py)
      +- NotBuilt               this machine has no libraries for its architecture
@@ -69,7 +69,7 @@ class NodeFiles(NamedTuple):
 
 
 class CardProcess(NamedTuple):
-    pid: int | None  # as this process sees it; None for one in a namespace out of sight
+    pid: int | None  # in our own pid namespace; None: the process is not visible there
     name: str
     used_bytes: int
 
@@ -94,7 +94,7 @@ class CardState:
 
 
 def built_files() -> NodeFiles:
-    """Where the package keeps what was built for this machine. Raises NotBuilt."""
+    """The files in the package that were built for this architecture. Raises NotBuilt."""
     machine = platform.machine()
     place = Path(__file__).resolve().parent.parent / "_native" / machine
     if not (place / "lib" / "libcuda.so.1").exists():
@@ -108,7 +108,7 @@ def built_files() -> NodeFiles:
 def create_node(
     directory: Path, node: str, cards: Sequence[CardProfile], driver: Driver | None = None
 ) -> NodeFiles:
-    """Makes the directory, or makes it anew: programs that use the old state keep it."""
+    """Makes the directory of a node, or replaces it. Running programs keep the old state file."""
     if len(cards) > layout.MAX_CARDS:
         raise BadState(f"{node}: wanted at most {layout.MAX_CARDS} cards, found {len(cards)}")
     files, built = NodeFiles(directory), built_files()
@@ -125,7 +125,7 @@ def create_node(
 
 
 def read_cards(files: NodeFiles) -> tuple[CardState, ...]:
-    """Processes that have ended are left out, whether or not a library has noticed yet."""
+    """The cards. Processes that have ended are left out, even if their entries are still there."""
     with opened(files.state) as (fd, state):
         seen = range(min(state.slots_seen, layout.MAX_SLOTS))
         alive = [slot for slot in seen if locks.is_alive(fd, state, slot)]
@@ -134,7 +134,7 @@ def read_cards(files: NodeFiles) -> tuple[CardState, ...]:
 
 
 def inject(files: NodeFiles, card: int | str, fault: Fault) -> None:
-    """By index or UUID. Raises BadState, NoSuchCard."""
+    """Breaks a card, named by index or UUID. Raises BadState, NoSuchCard."""
     with opened(files.state) as (fd, state), locks.held(fd, layout.LOCK_INJECT):
         index = _card_index(state, card)
         _apply(state, index, fault)
@@ -175,7 +175,8 @@ def _apply(state: layout.State, index: int, fault: Fault) -> None:
 
 
 def _announce(state: layout.State, card: int, kind: int, data: int) -> None:
-    """The entry first, then its number: a reader that sees the number sees the entry."""
+    """Appends an event. Its fields are written before its number, because readers take no lock:
+    a reader that sees the number must see the complete entry."""
     sequence = state.last_event + 1
     entry = state.events[sequence % layout.MAX_EVENTS]
     entry.sequence = 0
@@ -222,7 +223,7 @@ def _card_index(state: layout.State, card: int | str) -> int:
 
 
 def _place(source: Path, target: Path) -> None:
-    """The same file where that is possible: two hundred nodes share one."""
+    """A hard link where possible: hundreds of nodes then share one copy on disk."""
     target.unlink(missing_ok=True)
     try:
         os.link(source, target)
@@ -233,6 +234,6 @@ def _place(source: Path, target: Path) -> None:
 def _replace(path: Path, content: bytes) -> None:
     fd, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}-")
     with os.fdopen(fd, "wb") as file:
-        file.write(content.rstrip(b"\0"))  # the rest is a hole: it takes no room
+        file.write(content.rstrip(b"\0"))  # the rest is a hole in a sparse file
         file.truncate(len(content))
     os.replace(name, path)

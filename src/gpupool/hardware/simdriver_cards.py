@@ -1,7 +1,7 @@
-"""The models of card that can be simulated: what the driver of a real one reports.
+"""The models of card that can be simulated, with the figures that a real driver reports.
 
-Figures are those that NVIDIA publishes; memory is what nvidia-smi shows, as the catalogue of
-machines has it. A model that is not in the table gets the figures of a card of its time.
+Figures are those that NVIDIA publishes; memory is what nvidia-smi shows, as in the catalogue of
+machines. A model that is not in the table gets the figures of a Tesla T4.
 """
 
 from dataclasses import dataclass, replace
@@ -17,7 +17,7 @@ class Topology(Enum):
 
 
 class Architecture(Enum):
-    """Numbers as NVML has them."""
+    """With NVML's numbers."""
 
     KEPLER = 2
     MAXWELL = 3
@@ -128,11 +128,11 @@ PROFILES: dict[str, CardProfile] = {
         ),
     )
 }
-_UNKNOWN = "Tesla T4"  # whose figures a model of a cluster file gets, but for name and memory
+_UNKNOWN = "Tesla T4"  # whose figures a model that is not in the table gets
 
 
 def card_profile(name: str, memory_mib: int) -> CardProfile:
-    """The card of that name with that memory, known or not."""
+    """A card with that name and memory; its other figures are from the table."""
     return replace(PROFILES.get(name, PROFILES[_UNKNOWN]), name=name, memory_mib=memory_mib)
 
 

@@ -1,13 +1,13 @@
-"""Faults of simulated cards: what can be said about one, in text and as a value.
+"""Faults of simulated cards, as text (in commands) and as values.
 
 xid=N            the driver reports XID N; 79 also loses the card, 48, 94 and 95 poison it
 lost             the card falls off the bus, with no XID before
 ecc=N            N more uncorrectable memory errors
 ecc-corrected=N  N more corrected ones
-temperature=C    it shows this temperature; 0: what its load gives
-memory=MIB       programs outside of the simulation hold so much of its memory
-utilisation=P    and keep it so busy, in percent
-recover          all of this is over, as after a reset; errors since its making stay counted
+temperature=C    the card shows this temperature; 0: the one that its load causes
+memory=MIB       programs outside of the simulation hold this much of its memory
+utilisation=P    and use this much of its compute, in percent
+recover          ends all faults, as a reset does; the totals of memory errors stay
 """
 
 from enum import StrEnum
@@ -31,10 +31,10 @@ class Fault(NamedTuple):
 
 
 class NotAFault(ValueError):
-    """The text says what was wanted."""
+    """A text that names no fault; the message says what was wanted."""
 
 
-# XIDs that take the card away, and those that end every program on it until it is reset.
+# XIDs after which the card is lost, and XIDs after which every program on it fails until a reset.
 LOSING_XIDS = frozenset({79})
 POISONING_XIDS = frozenset({48, 94, 95})
 RETIRING_XIDS = frozenset({63})  # a row of memory was replaced

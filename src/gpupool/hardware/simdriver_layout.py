@@ -1,6 +1,6 @@
 """The state file of a node's simulated driver, byte for byte as native/simdriver/layout.h has it.
 
-tests/native compares the two. A change here is a change there, and a new VERSION.
+tests/native compares the two. Whoever changes one changes the other, and raises VERSION in both.
 """
 
 import ctypes

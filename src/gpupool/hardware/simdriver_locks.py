@@ -1,6 +1,8 @@
-"""Locks on a state file, and what they tell: which processes live, and their pids.
+"""Locks on a state file. They also tell which processes live, and their pids.
 
-The reasons are in native/process/byte_lock.h, which does the same for the libraries. Linux.
+Each process holds a lock on the byte of its slot. The kernel releases it when the process ends, in
+whatever way: so a held lock means a living process, and no count is left over after kill -9.
+native/process/byte_lock.h does the same for the libraries. Linux only.
 """
 
 import contextlib
@@ -22,7 +24,7 @@ _EVERYBODY = 0x7FFFFFFF
 
 @contextlib.contextmanager
 def held(fd: int, byte: int) -> Iterator[None]:
-    """Waits for it; the kernel drops it when this process dies."""
+    """Takes the lock of a byte, and waits for it. The kernel releases it if this process dies."""
     fcntl.fcntl(fd, fcntl.F_OFD_SETLKW, _request(fcntl.F_WRLCK, byte))
     try:
         yield
@@ -37,7 +39,7 @@ def is_alive(fd: int, state: layout.State, slot: int) -> bool:
     kind, *_ = _ask(fd, fcntl.F_OFD_GETLK, layout.LOCK_SLOT + slot)
     if kind != fcntl.F_UNLCK:
         return True
-    # It may have closed every file that it had, as daemons do.
+    # A process that closed all its files, as daemons do, has lost its lock but may still run.
     return bool(
         entry.namespace == _own_namespace()
         and _start_time(entry.pid) == entry.start_time
@@ -46,7 +48,7 @@ def is_alive(fd: int, state: layout.State, slot: int) -> bool:
 
 
 def visible_pid(fd: int, state: layout.State, slot: int) -> int | None:
-    """The pid as this process sees it."""
+    """The pid in our own namespace. The kernel translates the owner of a lock (F_GETLK)."""
     entry = state.slots[slot]
     if entry.namespace == _own_namespace():
         return int(entry.pid)
@@ -55,7 +57,8 @@ def visible_pid(fd: int, state: layout.State, slot: int) -> int | None:
 
 
 def wake_all(address: int) -> None:
-    """Whoever sleeps on this word. Where that is not known how, they look once a second."""
+    """Wakes all processes that wait on this word (futex). On an architecture whose system call
+    number is not known, they notice within a second anyway."""
     number = _FUTEX.get(platform.machine())
     if number is not None:
         wake = ctypes.c_int(_FUTEX_WAKE)
@@ -83,7 +86,8 @@ def _start_time(pid: int) -> int | None:
 
 
 def _has_mapped(pid: int, inode: int) -> bool:
-    """No: it became another program. One that may not be looked at is taken to have it."""
+    """Whether the process has the state file mapped. If not, it has become another program (exec).
+    A process whose maps we may not read is assumed to have it."""
     try:
         with open(f"/proc/{pid}/maps", "rb") as file:
             return any(line.split(maxsplit=5)[4] == b"%d" % inode for line in file)

@@ -1,4 +1,4 @@
-"""The state file of a simulated driver: made from profiles, opened with care."""
+"""The state file of a simulated driver: made from card profiles, checked when opened."""
 
 import contextlib
 import ctypes
@@ -13,12 +13,14 @@ from gpupool.hardware import simdriver_layout as layout
 from gpupool.hardware.simdriver_cards import CardProfile, Topology, link_peers
 
 MIB = 1 << 20
-_CARD_NAMESPACE = uuid.UUID("c1b3a3ac-4f0b-5cf4-9d2c-3f6a0f6f7a11")  # of our making, for ever
-_FIRST_PCI_DEVICE = 7  # where the cards of a cloud machine begin
+_CARD_NAMESPACE = uuid.UUID(
+    "c1b3a3ac-4f0b-5cf4-9d2c-3f6a0f6f7a11"
+)  # random; must never change: uuids of cards are derived from it
+_FIRST_PCI_DEVICE = 7  # the number of the first card on cloud machines
 
 
 class SimdriverError(Exception):
-    """Drawn in simdriver.py."""
+    """Base class; the tree is in simdriver.py."""
 
 
 class NotBuilt(SimdriverError):
@@ -36,12 +38,12 @@ class NoSuchCard(SimdriverError):
 class Driver(NamedTuple):
     version: str = "550.163.01"
     cuda: int = 12040
-    kernel_us: int = 10  # how long a kernel lasts that does not say it
+    kernel_us: int = 10  # how long a GPU kernel runs that does not say it itself
     context_mib: int = 0  # memory that a program's first context on a card takes
 
 
 def card_uuid(node: str, index: int) -> str:
-    """The same for ever: a card keeps its identity when its node starts again."""
+    """Derived from node and index, so that a card keeps its uuid when its node restarts."""
     return f"GPU-{uuid.uuid5(_CARD_NAMESPACE, f'{node}/{index}')}"
 
 

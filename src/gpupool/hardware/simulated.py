@@ -1,6 +1,6 @@
-"""A look at a simulated node, from its state file, without loading its libraries.
+"""SimulatedDriver: reads a simulated node's cards from its state file, without its libraries.
 
-The file stays mapped between looks: hundreds of nodes are looked at every second.
+The file stays mapped between two looks, because hundreds of nodes are read every second.
 """
 
 import contextlib
@@ -19,14 +19,14 @@ _NO_FAULT = bytes(ctypes.sizeof(layout.CardFault))
 
 class SimulatedDriver:
     def __init__(self, state: Path) -> None:
-        """`state` as in simdriver.NodeFiles; it need not be there yet."""
+        """`state` is the state file (simdriver.NodeFiles.state); it need not exist yet."""
         self._path = state
         self._open = contextlib.ExitStack()
         self._state: layout.State | None = None
         self._fd = -1
         self._inode = 0
-        self._untroubled: tuple[CardLook, ...] = ()  # the cards, as long as nothing is wrong
-        self._seen = 0  # the last event that was looked at
+        self._untroubled: tuple[CardLook, ...] = ()  # the cards while none has a fault: kept
+        self._seen = 0  # number of the last event that was read
 
     async def look(self) -> Look:
         state = self._mapped()
@@ -54,7 +54,8 @@ class SimulatedDriver:
         self._open.close()
 
     def _mapped(self) -> layout.State:
-        """Made anew is a new file: the node was started again, or its cards were exchanged."""
+        """The mapped file; mapped again when the file was replaced, because the node has restarted
+        or its cards were exchanged."""
         try:
             inode = os.stat(self._path).st_ino
         except OSError as error:
@@ -119,7 +120,7 @@ def _links(state: layout.State, index: int) -> tuple[tuple[int, int], ...]:
 
 
 def _ends(state: layout.State, index: int, peer: int) -> list[int]:
-    """Behind a switch are all the other cards that have one."""
+    """The cards at the other end: behind a switch, all other cards that are linked to a switch."""
     if peer == layout.LINK_SWITCH:
         cards = range(state.card_count)
         return [

@@ -1,4 +1,4 @@
-"""GPU nodes, node pools, images and the programs of gpupool, put into a localkube cluster.
+"""Local clusters: a localkube cluster with GPU nodes, node pools, images and gpupool's programs.
 
 Of all of gpupool, only this package and `gpupool.testing` import localkube.
 """

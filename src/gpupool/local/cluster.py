@@ -1,7 +1,7 @@
 """A local cluster of gpupool: a localkube cluster with GPU nodes, node pools and our programs.
 
-Everything comes in through `localkube.assembly.Extension`; nothing here reaches into
-the API server or the nodes.
+Everything is added through the fields of `localkube.assembly.Extension`; nothing here uses the
+internals of the API server or the nodes.
 """
 
 import asyncio
@@ -28,9 +28,8 @@ from gpupool.local import node_pool, pool_autoscaler
 from gpupool.local.config import agents
 from gpupool.local.config.nodepools import nodepool_crd, nodepool_object
 from gpupool.local.config.nodes import cluster_nodes
-from gpupool.local.config.settings import LocalSettings
+from gpupool.local.config.settings import NAMES, LocalSettings
 from gpupool.local.images import known_images
-from gpupool.local.names import NAMES
 from gpupool.local.node_gpus import DRIVER, Cards, NodeGpus
 from gpupool.local.roles import role_objects
 from gpupool.scheduler.elected import LEASE, Elected
@@ -50,8 +49,7 @@ from localkube.apiserver.security.identities import (
 from localkube.assembly import ClusterSettings, Extension, RunningCluster
 from localkube.kubelet import process_table
 from localkube.kubelet.container_files import volume_directory
-from localkube.kubelet.hosted import Surroundings as Hosted
-from localkube.kubelet.hosted import log_to_containers
+from localkube.kubelet.hosted import ProgramContext, log_to_containers
 from localkube.kubelet.launcher import MARK
 from localkube.kubelet.node_files import node_disk, node_hardware
 
@@ -65,9 +63,9 @@ AGENT = User(
     f"system:serviceaccount:{AGENT_NAMESPACE}:{agents.SERVICE_ACCOUNT}",
     (*service_account_groups(AGENT_NAMESPACE), AUTHENTICATED),
 )
-# Pods that name the default scheduler are ours too: a local cluster has no other.
-# There is only one candidate, by the lock of the data directory, and always the same: it need not
-# wait for a leader that was itself.
+# Pods that name the default scheduler are scheduled by us, too: a local cluster has no other.
+# The lock of the data directory guarantees a single candidate. Its identity is always the same, so
+# that after a restart it need not wait until its own old Lease has expired.
 _CANDIDACY = Candidacy(
     LEASE,
     "local-cluster",
@@ -92,7 +90,7 @@ async def run_cluster(
 
 
 class GpuCluster:
-    """What gpupool adds to one cluster."""
+    """What gpupool adds to one localkube cluster."""
 
     def __init__(self, settings: LocalSettings, where: ClusterSettings) -> None:
         self._settings = settings
@@ -147,12 +145,13 @@ class GpuCluster:
             ready=lambda _port: self._admits.set(),
         )
 
-    async def _run_agent(self, around: Hosted) -> int:
-        """The same program as on real nodes; but for the driver, hundreds share this process."""
+    async def _run_agent(self, around: ProgramContext) -> int:
+        """The same program as on real nodes. Here hundreds of agents run in this one process, so
+        each reads the simulated driver's state file instead of loading its library."""
         cluster, pods = self._cluster, self._where.pods
         assert cluster is not None  # the nodes start after `_set_up`
         files = NodeFiles(node_hardware(pods, around.node))
-        # A limiter that cannot be mounted holds nobody, so none is promised.
+        # Where mounts are not possible, the limiter would limit nobody: do not promise isolation.
         mounts = await cluster.fleet.mounts_into_containers()
         await run_agent(
             AgentSettings(
@@ -169,8 +168,7 @@ class GpuCluster:
         return 0
 
     def _limiter(self, node: str) -> tuple[Mount, ...]:
-        """The limiter as the node has it on its disk, for containers that are held to their
-        share."""
+        """Installs the limiter on the node's disk; returns its mounts for containers."""
         driver = "" if self._settings.real_gpus else f"{DRIVER}/lib"
         disk = node_disk(self._where.pods, node)
         try:
@@ -188,7 +186,8 @@ def _real_driver() -> Driver:
 
 
 async def _apply_agents(kube: Kube, settings: LocalSettings) -> None:
-    """On every node with cards; this machine's own cards are those of one node."""
+    """Runs the agent on every node with cards. With real GPUs that is one node: the machine's own
+    cards can belong to one node only."""
     spec = settings.spec
     planned = cluster_nodes(spec.pools, network=spec.network)
     real = settings.real_gpus
@@ -205,7 +204,7 @@ async def _apply_agents(kube: Kube, settings: LocalSettings) -> None:
 
 
 async def _apply_pools(kube: Kube, settings: LocalSettings) -> None:
-    """Makes the pools what the cluster file says; those that it does not name stay."""
+    """Makes the pools as the cluster file says; pools that it does not name stay."""
     crd = nodepool_crd()
     try:
         await kube.create(CRDS, crd)

@@ -1,4 +1,4 @@
-"""Emptying a node: no new pods, and those that are there are asked to go, budgets permitting."""
+"""Drains a node: cordons it, and evicts its pods as PodDisruptionBudgets allow."""
 
 import contextlib
 
@@ -9,7 +9,7 @@ from localkube.controllers.run import Context
 
 
 async def drained(context: Context, node: Obj, pods: list[Obj]) -> bool:
-    """One step; True when nothing is left that would have to go first."""
+    """One step of draining; True when no pod is left that must be evicted first."""
     if not node.get("spec", {}).get("unschedulable"):
         path = NODES.path(name=node["metadata"]["name"])
         await context.kube.patch(path, {"spec": {"unschedulable": True}})
@@ -21,7 +21,8 @@ async def drained(context: Context, node: Obj, pods: list[Obj]) -> bool:
 
 
 def must_go(pod: Obj) -> bool:
-    """Pods of daemon sets go with their node; finished ones disturb nobody."""
+    """Whether the pod must be evicted. Pods of DaemonSets end with their node; finished pods need
+    not be moved."""
     owners = pod["metadata"].get("ownerReferences") or ()
     if any(owner.get("controller") and owner["kind"] == "DaemonSet" for owner in owners):
         return False
@@ -35,6 +36,6 @@ async def _evict(context: Context, pod: Obj) -> None:
         "kind": "Eviction",
         "metadata": {"name": metadata["name"], "namespace": metadata["namespace"]},
     }
-    # Gone already; or its budget says not now, and the next look asks again.
+    # NotFound: the pod is gone. TooMany: its budget forbids it now, and the next step tries again.
     with contextlib.suppress(NotFound, TooMany):
         await context.kube.create(PODS, eviction, "eviction")

@@ -1,13 +1,12 @@
-"""Where clusters live on this machine, and what is in a cluster's directory.
+"""The directories of local clusters on this machine.
 
-<home>/quotas.json           quotas that people have changed
-<home>/clusters/<name>/      a cluster; a link where --data-dir put it elsewhere
-    .gpupool                 says that the directory is ours, and in which format
-    cluster.yaml             the cluster file that it is made from
-    state.json               port and process of the last start, and the cluster file that
-                             was put into effect
+<home>/quotas.json           quotas changed with `gpupool quota set`
+<home>/clusters/<name>/      a cluster; a symbolic link if --data-dir names another directory
+    .gpupool                 marks the directory as ours, with the version of its format
+    cluster.yaml             the cluster file
+    state.json               port and pid of the last start, and which cluster file was applied
     server.log
-    lock, kubeconfig, ...    what the server itself keeps there
+    lock, kubeconfig, ...    files of the server itself
 """
 
 import fcntl
@@ -31,7 +30,7 @@ _FORMAT = b"1\n"
 
 
 class CannotUse(click.ClickException):
-    """A directory, a name or a port that cannot be had: thing, reason, and what to do."""
+    """A directory, name or port that cannot be used; the text says why, and what to do."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +95,7 @@ class Home:
         return cluster
 
     def make(self, name: str, elsewhere: Path | None) -> ClusterDirectory:
-        """The directory of a new cluster. Nothing is left behind when it is refused."""
+        """Makes the directory of a new cluster. Nothing is created when it is refused."""
         link = self._clusters / name
         path = elsewhere.resolve() if elsewhere else link
         with _writing(path, "the data directory", "Choose another with --data-dir."):
@@ -106,7 +105,7 @@ class Home:
                 )
         with self._made():
             self._clusters.mkdir(mode=0o700, exist_ok=True)
-            if link.is_symlink():  # to a directory that is gone
+            if link.is_symlink():  # to a directory that no longer exists
                 link.unlink()
         with _writing(path, "the data directory", "Choose another with --data-dir."):
             make_private(path)
@@ -116,11 +115,11 @@ class Home:
         return ClusterDirectory(name, path)
 
     def delete(self, cluster: ClusterDirectory) -> None:
-        """All that it has; `find` has seen that the directory is ours."""
+        """Deletes the directory. `find` returned it, so it has our marker."""
         link = self._clusters / cluster.name
         if link.is_symlink():
             link.unlink()
-        # The marker last: a deletion that is cut short can be repeated.
+        # The marker is deleted last, so that a deletion that was interrupted can be repeated.
         for entry in cluster.path.iterdir():
             if entry.name != _MARKER:
                 shutil.rmtree(
@@ -137,7 +136,8 @@ class Home:
 
     @contextmanager
     def alone(self) -> Iterator[None]:
-        """Held while clusters are counted and made, so that two commands cannot both be last."""
+        """A lock, held while clusters are counted and created. Without it, two commands at a time
+        could both create the last cluster that the quota allows."""
         with self._made():
             lock = (self.root / ".lock").open("w")
         with lock:
@@ -146,26 +146,26 @@ class Home:
 
     @contextmanager
     def _made(self) -> Iterator[None]:
-        """The home is there, and whoever cannot write to it is told so."""
+        """Creates the home if need be. Errors in the block become CannotUse."""
         with _writing(self.root, "gpupool's home", "Choose another with GPUPOOL_HOME."):
             self.root.mkdir(mode=0o700, parents=True, exist_ok=True)
             yield
 
 
 def home() -> Home:
-    """$GPUPOOL_HOME, or where the XDG rules put state."""
+    """$GPUPOOL_HOME, else the directory that the XDG specification gives for state."""
     if given := os.environ.get("GPUPOOL_HOME"):
         return Home(Path(given).expanduser().absolute())
     state = os.environ.get("XDG_STATE_HOME", "")
     try:
         base = Path(state) if Path(state).is_absolute() else Path.home() / ".local" / "state"
-    except RuntimeError as error:  # neither HOME nor an entry in the list of users
+    except RuntimeError as error:  # neither $HOME nor an entry in /etc/passwd
         raise CannotUse("You have no home directory: say where with GPUPOOL_HOME.") from error
     return Home(base / "gpupool")
 
 
 def _cluster_at(entry: Path) -> ClusterDirectory | None:
-    """None for what is not of our making, and for a link to where we may not look any more."""
+    """None if it is not ours, or a link to a directory that we may not read any more."""
     with suppress(PermissionError):
         if (entry / _MARKER).is_file():
             return ClusterDirectory(entry.name, entry.resolve())
@@ -199,7 +199,7 @@ def _found(error: OSError) -> str:
 
 
 def make_private(path: Path) -> None:
-    """The directory is there afterwards, and nobody else can look or write into it."""
+    """Creates the directory if need be, and makes sure that only its owner can use it."""
     try:
         data_directory.make_data_directory(path)
     except data_directory.DataDirectoryError as error:
@@ -213,7 +213,7 @@ def _is_somebody_elses(path: Path) -> bool:
 
 
 def check_name(name: str) -> str:
-    # Inside the function: the file format is heavy, and most commands check no name.
+    # Imported here: the file format is slow to load, and most commands check no name.
     from gpupool.local.config.file_format import CLUSTER_NAME, CLUSTER_NAME_WANTED
 
     if not re.fullmatch(CLUSTER_NAME, name):

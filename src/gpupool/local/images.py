@@ -1,9 +1,9 @@
-"""What runs in place of the GPU images that the documents name.
+"""Stand-ins: what a local cluster runs instead of the GPU images that the documents name.
 
-tensorflow            a notebook's page that shows the GPUs
-gpu-player            takes the GPU memory that the container's variables allow, and holds it
-tensorflow-gpu-mem    takes all the GPU memory that it sees, and holds it
-cuda                  a shell, as of any distribution
+tensorflow            a web page like that of a notebook, which shows the GPUs
+gpu-player            allocates the GPU memory that the container's variables allow, and keeps it
+tensorflow-gpu-mem    allocates all the GPU memory that it sees, and keeps it
+cuda                  a shell, as in the image of any distribution
 """
 
 from pathlib import Path

@@ -1,8 +1,9 @@
-"""Our entries in somebody else's kubeconfig: put in, brought up to date, taken out.
+"""Adds, updates and removes our entries in the user's own kubeconfig.
 
-Everything else in the file stays as it is written: values are not read and written anew (0123 is
-a number to one and a name to the other), only moved. Comments do not survive, as with kubectl.
-Nothing is overwritten or removed that merely has a name like ours: ours carry a mark.
+All other entries stay as they are written. The YAML nodes are moved, not parsed into values and
+written again, because that can change a value (0123 may become a number). Comments are lost, as
+with kubectl. Our entries carry a mark: an entry that only has the same name is never overwritten or
+removed.
 """
 
 import contextlib
@@ -15,7 +16,7 @@ from typing import Any
 import yaml
 from yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 
-from gpupool.local.names import NAMES
+from gpupool.local.config.settings import NAMES
 from localkube.data_directory import write_private
 from localkube.kubeconfig import (
     Kubeconfig,
@@ -40,7 +41,7 @@ def default_path(environment: Mapping[str, str]) -> Path:
 
 
 def merge_into(path: Path, kubeconfig: Kubeconfig) -> None:
-    """Adds the cluster, or brings it up to date. It becomes the current context if there is none.
+    """Adds or updates the cluster. It becomes the current context if there is none.
 
     Before the first change a file with entries is copied to <name>.before-gpupool. Raises
     KubeconfigError.
@@ -55,7 +56,7 @@ def merge_into(path: Path, kubeconfig: Kubeconfig) -> None:
 
 
 def verify(path: Path, cluster: str) -> None:
-    """Whether `merge_into` would work, without a change. Raises KubeconfigError."""
+    """Checks that `merge_into` would work; changes nothing. Raises KubeconfigError."""
     with _changing(path) as config:
         _verify_free(path, config, NAMES.kubeconfig_entry(cluster))
 
@@ -79,7 +80,7 @@ def switch_to(path: Path, cluster: str) -> None:
 
 
 def remove_from(path: Path, cluster: str) -> None:
-    """Takes out what `merge_into` has put in; does nothing where that is not."""
+    """Removes what `merge_into` has added, if it is there."""
     name = NAMES.kubeconfig_entry(cluster)
     if not os.path.exists(path):
         return
@@ -115,7 +116,7 @@ class _Config:
         return self._entry(key, name) is not None
 
     def is_ours(self, key: str, name: str) -> bool:
-        # A user cannot carry a mark: that of a cluster of ours is ours.
+        # Users have no extensions that could hold a mark: the user of a marked cluster is ours.
         marked = "clusters" if key == "users" else key
         entry = self._entry(marked, name)
         inner = _child(entry, marked.removesuffix("s"))
@@ -167,7 +168,8 @@ def _node(value: Any) -> Any:
 
 @contextlib.contextmanager
 def _changing(path: Path) -> Iterator[_Config]:
-    """The file's content, to be changed and then written: locked, atomic, with a copy before."""
+    """Yields the file's content to be changed, then writes it: under a lock, atomically, and with
+    a copy of the old file."""
     try:
         with _changing_or_oserror(path) as config:
             yield config
@@ -180,7 +182,7 @@ def _changing(path: Path) -> Iterator[_Config]:
 
 @contextlib.contextmanager
 def _changing_or_oserror(path: Path) -> Iterator[_Config]:
-    # A link (dotfiles kept elsewhere) stays one: what it points to is changed.
+    # A symbolic link (to dotfiles kept elsewhere) stays a link: its target is changed.
     target = Path(os.path.realpath(path))
     target.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     with _locked(target):
@@ -212,7 +214,7 @@ def _text(config: _Config) -> bytes:
 
 @contextlib.contextmanager
 def _locked(path: Path) -> Iterator[None]:
-    """kubectl's own lock: a file that exists."""
+    """The lock that kubectl uses: a file that exists while somebody writes."""
     lock = path.with_name(f"{path.name}.lock")
     until = time.monotonic() + _LOCK_WAIT_S
     while True:

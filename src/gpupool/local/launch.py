@@ -1,4 +1,10 @@
-"""Starting a server of its own: detached from the terminal, watched until it is ready."""
+"""Starts a server in the background, and waits until it is ready.
+
+The server writes reports (reports.py) to a pipe. The pipe also tells of a crash: when the server
+ends without a report, the kernel closes its end and we read the end of the stream. For this we must
+close our own copy of the writing end. After "ready" nobody reads the pipe any more; the server
+closes it.
+"""
 
 import os
 import select
@@ -21,13 +27,13 @@ _LOG_LINES = 15
 
 
 class StartFailed(click.ClickException):
-    """The server said no, crashed, or did not get ready in time."""
+    """The server refused to start, crashed, or was not ready in time."""
 
 
 def server_command(
     cluster: ClusterDirectory, *, port: int | None, gpus: str | None, report_to: int
 ) -> list[str]:
-    """The command line of a server process: this Python, this package."""
+    """The command line of the server process: the same Python, the same package."""
     command = [sys.executable, "-m", "gpupool", "up", "--foreground", "--name", cluster.name]
     if port is not None:
         command += ["--port", str(port)]
@@ -43,7 +49,7 @@ def launch(
     *,
     on_step: Callable[[str], None],
 ) -> int:
-    """Start `command(descriptor to report to)`, wait until it is ready; returns its port."""
+    """Starts `command(descriptor to report to)`, waits until it is ready, returns its port."""
     _rotate(cluster.log_file)
     receive, send = os.pipe()
     with (
@@ -58,7 +64,7 @@ def launch(
             stdout=log,
             stderr=log,
             pass_fds=(send,),
-            start_new_session=True,  # neither Ctrl-C nor the end of the terminal reaches it
+            start_new_session=True,  # Ctrl-C and closing the terminal do not end it
             cwd=cluster.path,
             env=os.environ | {"GPUPOOL_HOME": str(home.root)},
         )
@@ -69,7 +75,9 @@ def launch(
                     case Step(text):
                         on_step(text)
                     case Ready(port):
-                        server.returncode = 0  # from here on it is on its own: not ours to wait for
+                        # The server outlives this process. With a return code set, Popen does not
+                        # warn about a child that still runs.
+                        server.returncode = 0
                         return port
                     case Failed(text):
                         raise StartFailed(f"{text}\nThe log: {cluster.log_file}")

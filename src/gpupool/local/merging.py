@@ -1,11 +1,11 @@
-"""A cluster's entry in the user's own kubeconfig: put there on request, taken out with `reset`."""
+"""A cluster's entry in the user's own kubeconfig: added on request, removed by `reset`."""
 
 import os
 from pathlib import Path
 
 from gpupool.local import kubeconfig_merge
+from gpupool.local.config.settings import NAMES
 from gpupool.local.home import CannotUse, ClusterDirectory
-from gpupool.local.names import NAMES
 from localkube.data_directory import write_private
 from localkube.kubeconfig import (
     Kubeconfig,
@@ -14,7 +14,7 @@ from localkube.kubeconfig import (
 
 
 def verify(name: str) -> None:
-    """Whether `merge` will work for the cluster of that name, before anything is made."""
+    """Checks that `merge` will work for a cluster of that name, before the cluster is created."""
     try:
         kubeconfig_merge.verify(_path(), name)
     except kubeconfig_merge.KubeconfigError as error:
@@ -26,7 +26,7 @@ def _path() -> Path:
 
 
 def merge(cluster: ClusterDirectory, port: int) -> Path:
-    """The file that it was merged into."""
+    """Adds the cluster; returns the file it was added to."""
     path = _path()
     entry = Kubeconfig(
         cluster=cluster.name,
@@ -48,7 +48,7 @@ def context_name(cluster: ClusterDirectory) -> str:
 
 
 def unmerge(cluster: ClusterDirectory) -> Path | None:
-    """Takes out what `merge` has put in; the file it was in."""
+    """Removes what `merge` has added; returns the file, or None if nothing was added."""
     try:
         path = Path(cluster.merged_file.read_text(encoding="utf-8").rstrip("\n"))
     except FileNotFoundError:

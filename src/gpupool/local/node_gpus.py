@@ -1,8 +1,8 @@
-"""The cards of nodes, and how containers get to see them: what NVIDIA's container runtime does.
+"""The cards of simulated nodes, and how containers see them, as with NVIDIA's container runtime.
 
-A container sees the driver of its node when NVIDIA_VISIBLE_DEVICES names cards, and then only
-those: the simulated driver reads that variable itself. Where cards are this machine's own, the
-driver is where it always is, and CUDA is told which of them to use.
+A container sees the driver of its node when NVIDIA_VISIBLE_DEVICES names cards, and then only those
+cards: the simulated driver reads that variable itself. With this machine's own cards, the driver is
+at its usual path, and CUDA_VISIBLE_DEVICES tells CUDA which cards to use.
 """
 
 import logging
@@ -28,7 +28,7 @@ from localkube.kubelet.sandbox import Bind
 
 log = logging.getLogger(__name__)
 
-DRIVER = "/usr/local/nvidia"  # where a container with a view of its own finds it
+DRIVER = "/usr/local/nvidia"  # the driver's directory in a container with its own file system
 _CUDA_DEVICES = "CUDA_VISIBLE_DEVICES"
 
 
@@ -49,12 +49,12 @@ class Cards:
 @dataclass(frozen=True, slots=True)
 class NodeGpus:
     directory: Path
-    cards: Mapping[str, Cards]  # of instance types
+    cards: Mapping[str, Cards]  # by instance type
     real: bool
 
     def node_added(self, node: str, instance_type: str) -> bool:
-        """Makes the simulated driver of a node with cards, in the state after a boot: nothing
-        runs on the cards. Where that fails, the node has no cards, and its agent says so."""
+        """Makes the simulated driver of a node with cards, in its state after a boot: nothing runs
+        on the cards. If that fails, the node has no cards, and its agent reports it."""
         if instance_type not in self.cards:
             return False
         if not self.real:
@@ -73,8 +73,8 @@ class NodeGpus:
         return None if self.real or not files.state.exists() else files
 
     def adjust(self, container: StartingContainer) -> Adjustment:
-        """Shows cards to containers that ask for some. A variable alone, which anybody can set,
-        is not enough; but for privileged containers, such as monitors, it is."""
+        """Shows cards to containers that ask for them. The variable alone is not enough, because
+        anybody can set it; only for privileged containers, such as monitors, it is."""
         limits = (container.spec.get("resources") or {}).get("limits") or {}
         asks = RESOURCE_GPU in limits or RESOURCE_GPU_MEM in limits
         context = container.spec.get("securityContext") or {}
@@ -106,7 +106,7 @@ class NodeGpus:
 
 
 def _device_files() -> tuple[str, ...]:
-    """Of this machine's own cards, below /dev."""
+    """The device files of this machine's own cards, below /dev."""
     return tuple(sorted(name for name in os.listdir("/dev") if name.startswith("nvidia")))
 
 

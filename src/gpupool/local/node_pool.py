@@ -1,4 +1,7 @@
-"""NodePool: as many nodes as the pool wants, within the quotas; drained before they go."""
+"""The NodePool controller: creates and removes nodes to match spec.count, within the quotas.
+
+A node is drained before it is removed.
+"""
 
 import contextlib
 from collections.abc import Callable, Iterable
@@ -34,12 +37,12 @@ def controller(spec: ClusterSpec, quotas: Callable[[], Quotas]) -> Controller:
         (Watch(NODE_POOLS), Watch(NODES, _pool_key)),
         reconcile,
         reads=(PODS,),
-        workers=1,  # pools share the quota and the addresses: one grows at a time
-        prepare=_prepare,
+        workers=1,  # pools share the quota and the addresses: only one may grow at a time
+        add_indexes=_add_indexes,
     )
 
 
-def _prepare(context: Context) -> None:
+def _add_indexes(context: Context) -> None:
     context.of(NODES).add_index(_BY_POOL, lambda node: [pool_name(node)])
     context.of(PODS).add_index(_BY_NODE, lambda pod: [pod["spec"].get("nodeName", "")])
 
@@ -58,7 +61,7 @@ def is_ready(node: Obj) -> bool:
 
 
 class _Pool:
-    """One look at one pool."""
+    """One reconciliation of one pool."""
 
     def __init__(self, nodepool: Obj, context: Context, spec: ClusterSpec, quotas: Quotas) -> None:
         self.nodepool = nodepool
@@ -70,9 +73,9 @@ class _Pool:
 
     async def step(self) -> float | None:
         if "deletionTimestamp" in self.nodepool["metadata"]:
-            return await self._go()
+            return await self._delete_nodes()
         if FINALIZER not in (self.nodepool["metadata"].get("finalizers") or ()):
-            await self._hold()
+            await self._add_finalizer()
         pool = pool_of(self.nodepool, self.spec)
         if not isinstance(pool, PoolSpec):
             problem = "; ".join(each.line(self.name) for each in pool)
@@ -88,7 +91,7 @@ class _Pool:
         return _LOOK_AGAIN_S if len(self.nodes) != pool.count else None
 
     async def _grow(self, pool: PoolSpec, missing: int) -> str:
-        """All or nothing; says why not."""
+        """Adds all missing nodes or none; returns why not, empty if it did."""
         everywhere = list(self.context.of(NODES))
         over = exceeded_nodes(self.quotas, existing=len(everywhere), more=missing)
         if over:
@@ -105,7 +108,7 @@ class _Pool:
         made = 0
         for node in planned:
             if self.context.of(PODS).by(_BY_NODE, node["metadata"]["name"]):
-                continue  # pods of a namesake that has gone: they must not wake up on this one
+                continue  # pods of a deleted node of the same name: they must not start here
             with contextlib.suppress(AlreadyExists):
                 self.nodes.append(await self.context.kube.create(NODES, node))
                 made += 1
@@ -115,7 +118,8 @@ class _Pool:
         return ""
 
     async def _shrink(self, surplus: int) -> None:
-        """The emptiest and youngest first; a node goes once its pods have gone."""
+        """Removes cordoned nodes first, then those with the fewest pods, then the youngest. A node
+        is removed when it is drained."""
         pods = self.context.of(PODS)
 
         def cost(node: Obj) -> tuple[bool, int, float]:
@@ -135,8 +139,8 @@ class _Pool:
                 self.nodepool, NORMAL, "ScaledDown", f"Removed node {name} from the pool"
             )
 
-    async def _go(self) -> float | None:
-        """The pool is being deleted: its nodes first."""
+    async def _delete_nodes(self) -> float | None:
+        """The pool is being deleted: removes its nodes, then the finalizer."""
         for node in self.nodes:
             await self._remove(node)
         if self.nodes:
@@ -146,7 +150,7 @@ class _Pool:
             await self._patch({"metadata": {"finalizers": left}})
         return None
 
-    async def _hold(self) -> None:
+    async def _add_finalizer(self) -> None:
         finalizers = self.nodepool["metadata"].get("finalizers") or []
         await self._patch({"metadata": {"finalizers": [*finalizers, FINALIZER]}})
 
@@ -160,7 +164,7 @@ class _Pool:
         settled = not problem and ready == len(self.nodes) == wanted
         known = self.nodepool.get("status", {})
         was_active = known.get("phase") == ACTIVE
-        # Once active, a pool that grows or shrinks stays so; only its beginning is special.
+        # A pool that was active once stays active while it grows or shrinks.
         status: Obj = {
             "phase": ACTIVE if settled or was_active else INITIALIZING,
             "nodes": len(self.nodes),

@@ -1,7 +1,7 @@
-"""Autoscaling of node pools: pods that wait for room make a pool grow that may; nodes that stand
-empty for long make it shrink again, never below its minimum.
+"""The autoscaler of node pools: a pool grows when pods wait for room, and shrinks when nodes have
+been empty for long, within its minimum and maximum.
 
-Growing is asked of the pool (spec.count), so quotas and draining stay where they are.
+It only sets spec.count; the NodePool controller applies quotas and drains nodes.
 """
 
 import datetime
@@ -31,7 +31,7 @@ from localkube.controllers.run import Context, Controller, Watch
 
 IDLE = datetime.timedelta(minutes=10)
 _LOOK_EVERY_S = 30.0
-# So long a new node may take to be ready; its pods are still waiting for it.
+# A new node counts as ready for this long, so that the pods it is for do not ask for another one.
 _GETS_READY = datetime.timedelta(minutes=2)
 _UNREADY = frozenset({"node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"})
 _POLICY = POLICIES[DEFAULT](Mix())
@@ -63,18 +63,18 @@ def controller(spec: ClusterSpec) -> Controller:
         reconcile,
         reads=(NODES,),
         workers=1,
-        prepare=_prepare,
+        add_indexes=_add_indexes,
     )
 
 
-def _prepare(context: Context) -> None:
+def _add_indexes(context: Context) -> None:
     context.of(PODS).add_index(_BY_NODE, lambda pod: [pod["spec"].get("nodeName", "")])
     context.of(NODES).add_index(_BY_POOL, lambda node: [pool_name(node)])
     context.of(PODS).add_index(_WAITING, lambda pod: ["yes"] if _is_waiting(pod) else [])
 
 
 def _is_waiting(pod: Obj) -> bool:
-    """The scheduler has said that it fits nowhere."""
+    """Whether the scheduler has found no node for the pod."""
     return any(
         c["type"] == "PodScheduled"
         and c["status"] == "False"
@@ -89,7 +89,8 @@ def _all_pools_if_waiting(pod: Obj, context: Context) -> Iterable[Key]:
 
 
 def _request(pod: Obj) -> PodRequest:
-    """By amounts alone: which cards a node will have is known when it is there."""
+    """The pod's request without its GPUs: a node that does not exist yet has no cards to choose
+    from, so that only amounts of resources are compared."""
     return replace(pod_request(pod), gpus=())
 
 
@@ -121,12 +122,12 @@ class _Fleet:
     spec: ClusterSpec
 
     def empty_node(self, pool: PoolSpec) -> NodeInfo:
-        """What one more node of the pool would be."""
+        """A further node of the pool, as it would be created."""
         return node_of(new_nodes(pool, 1, network=self.spec.network, taken=Taken())[0])
 
     def room(self, context: Context) -> ClusterModel:
-        """The nodes of all elastic pools, also those that are asked for and not there yet: a pod
-        that they can take needs no further one, only a little patience."""
+        """The nodes of all autoscaled pools, with those that are requested but do not exist yet:
+        a pod that fits on one of them needs no further node."""
         room = ClusterModel()
         for nodepool in context.of(NODE_POOLS):
             pool = pool_of(nodepool, self.spec)
@@ -146,7 +147,7 @@ class _Fleet:
 
 
 def _settled(node: Obj, context: Context) -> NodeInfo:
-    """A node that was just made is taken as ready."""
+    """The node; taken as ready if it was created only just now."""
     found = node_of(node)
     born = parse_time(node["metadata"]["creationTimestamp"])
     if context.now() - born >= _GETS_READY:
@@ -167,7 +168,7 @@ def _could_take(node: NodeInfo, pod: PodRequest) -> bool:
 def _nodes_needed(
     waiting: list[PodRequest], room: ClusterModel, fresh: NodeInfo, limit: int
 ) -> int:
-    """The waiting pods one by one: into the room that there is, then onto further nodes."""
+    """Places the waiting pods one by one, on existing nodes first; counts the further nodes."""
     added = 0
     for pod in waiting:
         decision = decide(room, pod, _POLICY)

@@ -1,17 +1,17 @@
-"""The node pools of a running cluster, asked of its API server until all their nodes are there."""
+"""Asks a running cluster for its node pools until all their nodes are ready."""
 
-import http.client
 import json
-import ssl
 import time
 from dataclasses import dataclass
 from pathlib import Path
 
+from gpupool.local.server_process import ask_server
 from kubeclient.objects import Obj
 from localkube.kubeconfig import read_token
 
 _POOLS = "/apis/gpupool.io/v1alpha1/nodepools"
 _LOOK_AGAIN_S = 0.1
+_ANSWER_LIMIT_S = 5.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,7 +20,7 @@ class Pools:
 
     @property
     def waiting(self) -> list[str]:
-        """The names of those whose nodes are not all ready."""
+        """The names of pools whose nodes are not all ready."""
         return [
             pool["metadata"]["name"]
             for pool in self.found
@@ -29,8 +29,8 @@ class Pools:
 
 
 def pools_when_ready(directory: Path, port: int, *, patience_s: float) -> Pools | None:
-    """Once every pool is active; as they are, if that takes longer. None when the cluster cannot
-    be asked. `directory` is the cluster's, with its kubeconfig and authority."""
+    """The pools once all are active, or as they are after `patience_s`. None when the cluster does
+    not answer. `directory` is the cluster's, with its kubeconfig and authority."""
     deadline = time.monotonic() + patience_s
     while True:
         pools = _pools(directory, port)
@@ -40,16 +40,9 @@ def pools_when_ready(directory: Path, port: int, *, patience_s: float) -> Pools 
 
 
 def _pools(directory: Path, port: int) -> Pools | None:
-    connection = None
     try:
-        trust = ssl.create_default_context(cafile=str(directory / "ca.crt"))
-        connection = http.client.HTTPSConnection("127.0.0.1", port, timeout=5, context=trust)
         token = read_token(directory / "kubeconfig")
-        connection.request("GET", _POOLS, headers={"Authorization": f"Bearer {token}"})
-        answer = connection.getresponse()
-        return Pools(json.loads(answer.read())["items"]) if answer.status == 200 else None
-    except (OSError, http.client.HTTPException, ValueError):
+        answer = ask_server(directory, port, _POOLS, token=token, timeout_s=_ANSWER_LIMIT_S)
+        return None if answer is None else Pools(json.loads(answer)["items"])
+    except (OSError, ValueError):
         return None
-    finally:
-        if connection is not None:
-            connection.close()

@@ -1,4 +1,4 @@
-"""Which port a cluster listens on: the same one each time, so that its kubeconfig stays valid."""
+"""Chooses a cluster's port: the same one at each start, so that its kubeconfig stays valid."""
 
 import errno
 import socket
@@ -12,7 +12,7 @@ _SPREAD = 1000
 
 
 def choose_port(name: str, *, wanted: int | None, last: int | None) -> int:
-    """`wanted` by the user, else the `last` one, else the cluster's own, else (0) any."""
+    """`wanted` by the user, else the `last` one, else that of the name, else 0 (any)."""
     if wanted is not None:
         if reason := obstacle(wanted):
             raise no_port(wanted, reason, "Choose another with --port, or leave the flag out.")
@@ -36,9 +36,9 @@ def own_port(name: str) -> int:
 
 
 def obstacle(port: int) -> str:
-    """Why the port cannot be had; empty when it can."""
+    """Why the port cannot be used; empty when it can."""
     with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as trial:
-        # As the server does it: the remains of closed connections are no obstacle.
+        # As the server does it: connections in TIME_WAIT are no obstacle.
         trial.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             trial.bind(("127.0.0.1", port))

@@ -1,6 +1,7 @@
-"""What a starting server says to the command that started it: JSON lines through a pipe.
+"""Reports of a starting server to the command that started it: JSON lines through a pipe.
 
-{"step": "..."}* then {"ready": port} or {"failed": "..."}; an end without either is a crash.
+Any number of {"step": "..."}, then {"ready": port} or {"failed": "..."}. If the stream ends without
+either, the server has crashed.
 """
 
 import json
@@ -33,7 +34,8 @@ class Listener(Protocol):
 
 
 def write_to(descriptor: int) -> Listener:
-    """Nobody may be listening any more; that is no reason to stop."""
+    """Writes reports to a pipe. Errors are ignored: if the command that started the server was
+    interrupted, nobody reads the pipe, and the server is to run on."""
 
     def write(report: Report) -> None:
         match report:

@@ -1,4 +1,4 @@
-"""What gpupool's programs may do in a local cluster. The chart gives them the same rights."""
+"""The RBAC roles of gpupool's programs in a local cluster. The chart gives them the same rights."""
 
 from kubeclient.objects import Obj
 from localkube.apiserver.security.bootstrap_roles import (
@@ -12,12 +12,12 @@ _REGISTRATION = "admissionregistration.k8s.io"
 _WEBHOOKS = "mutatingwebhookconfigurations validatingwebhookconfigurations"
 
 ROLES: dict[str, tuple[Obj, ...]] = {
-    # On every GPU node: publishes what cards there are, and who uses them.
+    # On every GPU node: publishes which cards there are, and who uses them.
     "gpupool:agent": (
         rule("get list watch patch", "core", "nodes"),
         rule("patch", "core", "nodes/status"),
         rule(READ, "core", "pods"),
-        rule("create", "core", "pods/eviction"),  # of those that use more than their share
+        rule("create", "core", "pods/eviction"),  # of pods that exceed their share
         EVENTS,
     ),
     # Binds with the allocation as annotations of the Binding; never writes a pod otherwise.
@@ -36,7 +36,7 @@ ROLES: dict[str, tuple[Obj, ...]] = {
         rule("get list update watch", "coordination.k8s.io", "leases", "gpupool-scheduler"),
         EVENTS,
     ),
-    # Sees nodes for their cards, and registers itself; its Secret is in kube-system.
+    # Reads nodes for their cards, and registers itself; its Secret is in kube-system.
     "gpupool:admission": (
         rule(READ, "core", "nodes"),
         rule("create", _REGISTRATION, _WEBHOOKS),

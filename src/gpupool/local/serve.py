@@ -1,7 +1,7 @@
-"""The server process: runs one cluster until it is told to stop.
+"""The server process: runs one cluster until it is stopped.
 
-Told by SIGTERM, SIGINT or SIGHUP, or by the end of the stream that --attached-to names. A second
-SIGINT ends it at once.
+It is stopped by SIGTERM, SIGINT or SIGHUP, or when the pipe that --attached-to names is closed. A
+second SIGINT ends it at once.
 """
 
 import asyncio
@@ -16,9 +16,9 @@ from typing import Protocol
 
 import uvloop
 
+from gpupool.local.cluster_setup import REAL_GPUS, SIMULATED_GPUS, Prepared, fingerprint
 from gpupool.local.config.settings import LocalSettings
 from gpupool.local.ports import no_port
-from gpupool.local.prepare import REAL_GPUS, SIMULATED_GPUS, Prepared, fingerprint
 from gpupool.local.reports import Failed, Listener, Ready, Step
 from kubeclient.errors import Refused
 from localkube.apiserver.security.certificates import CertificateError
@@ -32,7 +32,7 @@ _OPEN_FILES = 16_384
 
 
 class RunningCluster(Protocol):
-    """What the assembly says once the cluster answers."""
+    """What `run_cluster` passes to `ready`."""
 
     @property
     def port(self) -> int: ...
@@ -51,7 +51,11 @@ class RunCluster(Protocol):
 def serve(
     prepared: Prepared, *, run: RunCluster, tell: Listener, attached_to: int | None = None
 ) -> int:
-    """The exit code: 0 after a clean stop, 1 when it could not start or broke."""
+    """Returns the exit code: 0 after a clean stop, 1 when it could not start or failed.
+
+    The lock of the data directory is held until everything has stopped, so that a second server
+    never opens the same database.
+    """
     _allow_connections()
     try:
         with Lock(prepared.cluster.path), asyncio.Runner(loop_factory=_event_loop) as runner:
@@ -69,8 +73,8 @@ def serve(
 
 
 def serve_as_process(prepared: Prepared, tell: Listener, attached_to: int | None) -> int:
-    """As `serve`, for a process that does nothing else: its umask becomes 077."""
-    from gpupool.local.cluster import run_cluster  # slow to load: the caller has said so by now
+    """As `serve`, for a process that does nothing else: sets its umask to 077."""
+    from gpupool.local.cluster import run_cluster  # slow to load: the caller has reported this step
 
     restrict_umask()
     return serve(prepared, run=run_cluster, tell=tell, attached_to=attached_to)
@@ -112,7 +116,7 @@ async def _run(
 
 
 def _allow_connections() -> None:
-    """A thousand clients are more files than most shells allow; as many as we may, then."""
+    """Raises the limit of open files: most shells allow fewer than a thousand clients need."""
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = _OPEN_FILES if most == resource.RLIM_INFINITY else min(most, _OPEN_FILES)
     resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, most))
@@ -131,14 +135,14 @@ def _stop_at_end(loop: asyncio.AbstractEventLoop, descriptor: int, stop: asyncio
 
 
 def _innermost(error: Exception) -> Exception:
-    """The one that started it, out of the groups that task groups wrap it in."""
+    """The first error inside the exception groups that task groups make."""
     while isinstance(error, ExceptionGroup):
         error = error.exceptions[0]
     return error
 
 
 def _words(error: Exception, settings: LocalSettings) -> str | None:
-    """What to do about it; None for what nobody has foreseen."""
+    """A message that says what to do; None for unexpected errors, which are logged in full."""
     match error:
         case OSError(errno=errno.EADDRINUSE):
             return no_port(settings.port, "it is in use", "Choose another with --port.").message
@@ -149,7 +153,7 @@ def _words(error: Exception, settings: LocalSettings) -> str | None:
         case StoreDamaged():
             return f"{error}. `gpupool reset` deletes the cluster."
         case DataDirectoryError() | CertificateError() | Refused():
-            return str(error)  # they say what to do
+            return str(error)  # these messages say what to do
         case OSError(filename=str(name)) if Path(name).is_relative_to(settings.data_dir):
             return f"{name}: {error.strerror}. Put back what was there, or remove it."
         case _:

@@ -1,14 +1,15 @@
-"""The server process of a cluster: is there one, and how to end it.
+"""The server process of a cluster: finds it, asks it, ends it.
 
-The server holds the lock of its data directory (data_directory.py). The kernel lets go of it when
-the process ends, however it ends: so there are no stale pid files, and no stranger's process that
-got the same number is ever taken for ours.
+The server holds the lock of its data directory (localkube's data_directory.py). The kernel releases
+the lock when the process ends, in whatever way. So the lock, not a pid file, tells whether a server
+runs: a pid file may be stale, and its number may belong to another process by now.
 """
 
 import os
 import signal
 import time
 from dataclasses import dataclass
+from pathlib import Path
 
 from gpupool.local.home import ClusterDirectory
 from localkube.data_directory import running_pid
@@ -29,7 +30,7 @@ def running_server(cluster: ClusterDirectory) -> Server | None:
 
 
 def wait_ready(cluster: ClusterDirectory, *, patience_s: float) -> Server | None:
-    """The server once it answers; None when it ended, or took longer than that."""
+    """The server once it is ready; None when it ended, or was not ready in time."""
     deadline = time.monotonic() + patience_s
     while (server := running_server(cluster)) and time.monotonic() < deadline:
         if server.port:
@@ -39,7 +40,7 @@ def wait_ready(cluster: ClusterDirectory, *, patience_s: float) -> Server | None
 
 
 def stop_server(cluster: ClusterDirectory, *, patience_s: float) -> bool:
-    """Ask the server to end, wait, and end it by force after `patience_s`. False: none ran."""
+    """Asks the server to end, waits, and kills it after `patience_s`. False: none was running."""
     pid = running_pid(cluster.path)
     if pid is None:
         return False
@@ -51,7 +52,9 @@ def stop_server(cluster: ClusterDirectory, *, patience_s: float) -> bool:
 
 
 def _signal(cluster: ClusterDirectory, pid: int, number: signal.Signals) -> None:
-    """Only to the process that holds the lock: by now the number may be somebody else's."""
+    """Sends the signal only if the process still holds the lock: it may have ended meanwhile, and
+    its number may have been given to another process. With a pidfd that cannot happen between
+    the check and the signal."""
     try:
         if hasattr(os, "pidfd_open"):
             process = os.pidfd_open(pid)
@@ -73,3 +76,32 @@ def _wait_gone(cluster: ClusterDirectory, patience_s: float) -> bool:
             return False
         time.sleep(0.01)
     return True
+
+
+def ask_server(
+    directory: Path, port: int, path: str, *, token: str = "", timeout_s: float
+) -> bytes | None:
+    """What a server answers to GET, trusted by its own authority; None for anything but 200.
+
+    `directory` is the cluster's. For commands that ask one question: a client with its event loop
+    would take longer to load than to answer.
+    """
+    import http.client
+    import ssl
+
+    connection = None
+    try:
+        trust = ssl.create_default_context(cafile=str(directory / "ca.crt"))
+        connection = http.client.HTTPSConnection(
+            "127.0.0.1", port, timeout=timeout_s, context=trust
+        )
+        connection.request(
+            "GET", path, headers={"Authorization": f"Bearer {token}"} if token else {}
+        )
+        answer = connection.getresponse()
+        return answer.read() if answer.status == 200 else None
+    except (OSError, http.client.HTTPException):
+        return None
+    finally:
+        if connection is not None:
+            connection.close()

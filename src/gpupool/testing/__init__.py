@@ -1,4 +1,4 @@
-"""For people's own tests: a local cluster as a context manager, and as a pytest fixture.
+"""For users' own tests: a local cluster as a context manager, and as a pytest fixture.
 
     from gpupool.testing import Cluster
 

@@ -1,7 +1,7 @@
-"""Cluster: a real local cluster for the length of a test, in a process and directory of its own.
+"""Cluster: a local cluster for the duration of a test, in its own process and directory.
 
-The same server that `gpupool up` starts, on any free port. It ends with the `with` block, and
-also when the process of the test is killed (server.py); its directory goes with it.
+It is the server that `gpupool up` starts, on any free port. It ends with the `with` block, and also
+when the process of the test is killed (server.py); its directory is then deleted.
 """
 
 import asyncio
@@ -64,12 +64,12 @@ class Cluster:
 
     @property
     def ca(self) -> Path:
-        """The certificate, as PEM, that vouches for the server's."""
+        """The file with the certificate of the cluster's authority, as PEM."""
         return self.directory / "ca.crt"
 
     @property
     def token(self) -> str:
-        """The administrator's."""
+        """The administrator's token."""
         config = yaml.safe_load(self.kubeconfig.read_text(encoding="utf-8"))
         token: str = config["users"][0]["user"]["token"]
         return token
@@ -79,7 +79,7 @@ class Cluster:
         return self._home / "server.log"
 
     def kubectl(self, *arguments: str, stdin: str = "") -> str:
-        """What kubectl prints. Raises CalledProcessError, with stderr, when it says no."""
+        """What kubectl prints. Raises CalledProcessError, with stderr, when kubectl fails."""
         program = shutil.which("kubectl")
         if program is None:
             raise FileNotFoundError("kubectl is not on the PATH")
@@ -100,8 +100,8 @@ class Cluster:
         return done.stdout
 
     def start(self) -> None:
-        """Start the server and wait for its nodes; after `stop` or `kill` with everything that
-        was in it. Raises ClusterFailed; a first start that fails leaves nothing behind."""
+        """Start the server and wait for its nodes. After `stop` or `kill`, the cluster has the
+        objects it had before. Raises ClusterFailed; a first start that fails leaves no files."""
         first = not self.port
         make_data_directory(self._home)
         self._keep.unlink(missing_ok=True)
@@ -124,7 +124,7 @@ class Cluster:
         self._end(signal.SIGTERM)
 
     def kill(self) -> None:
-        """End the server as a power cut would; its data stays."""
+        """End the server with SIGKILL, as a power cut would; its data stays."""
         self._end(signal.SIGKILL)
 
     def close(self) -> None:

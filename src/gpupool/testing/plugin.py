@@ -1,7 +1,7 @@
 """pytest: the fixture `gpupool_cluster`, one local cluster for the whole test session.
 
-Found by pytest through the entry point of the installed package; nothing to import. It costs
-nothing until a test asks for the fixture, so everything else is imported inside it.
+pytest finds it through the entry point of the installed package. Imports are inside the fixture, so
+that test runs which do not use it are not slowed down.
 """
 
 from collections.abc import Iterator

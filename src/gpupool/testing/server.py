@@ -1,6 +1,6 @@
-"""A server process that belongs to a test: started, watched until it is ready, ended for sure.
+"""The server process of a test: starts it, waits until it is ready, and makes sure that it ends.
 
-It is the command `gpupool up --foreground`, and it talks as that does: JSON lines of reports.
+It is the command `gpupool up --foreground`, which reports its progress as JSON lines.
 """
 
 import json
@@ -25,7 +25,7 @@ class ClusterFailed(Exception):
 @dataclass(frozen=True, slots=True)
 class Server:
     process: subprocess.Popen[bytes]
-    # The server ends when the other end of its pipe is closed, also by the death of this process.
+    # Our end of a pipe. The server ends when it is closed, which also happens when we are killed.
     hold: int
     port: int
 
@@ -35,7 +35,7 @@ class Server:
 
 
 def start_server(home: Path, log: Path, arguments: Iterable[str]) -> Server:
-    """`gpupool up --foreground` with these arguments and this home, once it is ready."""
+    """Runs `gpupool up --foreground` with these arguments, and waits until it is ready."""
     reports, report_to = os.pipe()
     attached_to, hold = os.pipe()
     command = [sys.executable, "-m", "gpupool", "up", "--foreground", *arguments]

@@ -11,10 +11,8 @@ from localkube.controllers import (
     deployment,
     disruption,
     endpoints,
-    endpoints_removal,
     event_expiry,
     job,
-    job_ttl,
     load_balancer,
     namespace,
     node_lifecycle,
@@ -30,8 +28,8 @@ from localkube.names import Names
 
 
 @dataclass(frozen=True, slots=True)
-class Surroundings:
-    """What the controllers are told of the cluster that they run in."""
+class ControllerSettings:
+    """What the controllers need to know of their cluster."""
 
     ca_pem: str
     volumes: Path  # a directory for the volumes of claims
@@ -39,26 +37,26 @@ class Surroundings:
     names: Names
 
 
-def builtin_controllers(around: Surroundings) -> list[Controller]:
+def builtin_controllers(settings: ControllerSettings) -> list[Controller]:
     return [
         namespace.CONTROLLER,
-        service_account.controller(around.ca_pem),
+        service_account.controller(settings.ca_pem),
         deployment.controller(),
         *replica_set.controllers(),
         stateful_set.controller(),
         daemon_set.controller(),
         job.controller(),
-        job_ttl.CONTROLLER,
+        job.TTL_CONTROLLER,
         cron_job.CONTROLLER,
         autoscaler.controller(),
         endpoints.CONTROLLER,
-        endpoints_removal.CONTROLLER,
+        endpoints.REMOVAL_CONTROLLER,
         disruption.CONTROLLER,
         event_expiry.CONTROLLER,
         crd_cleanup.CONTROLLER,
         node_lifecycle.CONTROLLER,
         pod_garbage.CONTROLLER,
-        load_balancer.controller(around.dial, around.names.load_balancer_ports_annotation),
-        volume_claims.controller(around.volumes),
-        volume_claims.reclaimer(around.volumes),
+        load_balancer.controller(settings.dial, settings.names.load_balancer_ports_annotation),
+        volume_claims.controller(settings.volumes),
+        volume_claims.reclaimer(settings.volumes),
     ]

@@ -1,4 +1,4 @@
-"""Which resources the server has, asked of its discovery: CRDs come and go while we run."""
+"""The resources that the API server serves, from its discovery: CRDs come and go at run time."""
 
 from kubeclient.client import Kube
 from kubeclient.errors import NotFound
@@ -9,7 +9,7 @@ _NEEDED = {"list", "delete", "deletecollection"}
 
 
 async def namespaced_resources(kube: Kube) -> list[Resource]:
-    """Everything that can be in a namespace and be deleted; each stored place once."""
+    """All namespaced resources that can be deleted, each once."""
     return [r for r in await deletable_resources(kube) if r.namespaced]
 
 
@@ -19,13 +19,13 @@ async def deletable_resources(kube: Kube) -> list[Resource]:
         path = f"/apis/{group}/{version}" if group else f"/api/{version}"
         try:
             document = await kube.page(path)
-        except NotFound:  # its last kind has just gone
+        except NotFound:  # the last CRD of the group has just been deleted
             continue
         for row in document["resources"]:
             if "/" not in row["name"] and set(row["verbs"]) >= _NEEDED:
-                # events.k8s.io lists the core's events over again
-                place = ("", "events") if row["name"] == "events" else (group, row["name"])
-                found.setdefault(place, _resource(group, version, row))
+                # events.k8s.io serves the core's events a second time.
+                stored = ("", "events") if row["name"] == "events" else (group, row["name"])
+                found.setdefault(stored, _resource(group, version, row))
     return list(found.values())
 
 

@@ -1,4 +1,4 @@
-"""HorizontalPodAutoscaler: as many pods as their load asks for, looked at every 15 seconds."""
+"""The HorizontalPodAutoscaler controller: sizes a workload by its load, every 15 seconds."""
 
 import datetime
 from dataclasses import dataclass, field
@@ -11,7 +11,7 @@ from kubeclient.quantity import NANOS_PER_MILLI, Format, milli_value, of_nanos, 
 from kubeclient.resources import AUTOSCALERS, PODS, Resource
 from kubeclient.selectors import SelectorError, parse_label_selector
 from localkube.controllers import autoscaler_limits, autoscaler_metrics
-from localkube.controllers.autoscaler_limits import Memory, Past
+from localkube.controllers.autoscaler_limits import Past, ScaleHistory
 from localkube.controllers.autoscaler_metrics import NoMetric, Proposal, Target
 from localkube.controllers.pods import is_terminating, stamp
 from localkube.controllers.run import Context, Controller, Watch
@@ -25,12 +25,12 @@ _EXTERNAL = "no external metrics API (external.metrics.k8s.io) registered"
 
 @dataclass(slots=True)
 class _Watched:
-    """An autoscaler as it was at the last look, and what it remembers."""
+    """The state of an autoscaler between two reconciles."""
 
     uid: str
     spec: Obj
     looked: datetime.datetime
-    memory: Memory = field(default_factory=Memory)
+    history: ScaleHistory = field(default_factory=ScaleHistory)
 
 
 def controller() -> Controller:
@@ -48,12 +48,12 @@ def controller() -> Controller:
         elif known.spec == spec:
             wait_s = PERIOD_S - (now - known.looked).total_seconds()
             if wait_s > 0:
-                return wait_s  # only our own status has come back
+                return wait_s  # the change was our own write of the status
         known.spec, known.looked = spec, now
-        await _Autoscaler(hpa, context, known.memory).step()
+        await _Autoscaler(hpa, context, known.history).step()
         return PERIOD_S
 
-    def prepare(context: Context) -> None:
+    def add_indexes(context: Context) -> None:
         context.of(PODS).add_index(_BY_NAMESPACE, lambda pod: [pod["metadata"]["namespace"]])
 
     return Controller(
@@ -61,22 +61,22 @@ def controller() -> Controller:
         (Watch(AUTOSCALERS),),
         reconcile,
         reads=(PODS,),
-        prepare=prepare,
+        add_indexes=add_indexes,
     )
 
 
 class _Unable(Exception):
-    """There is nothing to be decided; says why."""
+    """No decision is possible; the message says why."""
 
 
 class _Autoscaler:
-    """One look at one autoscaler."""
+    """One reconcile of one autoscaler."""
 
-    def __init__(self, hpa: Obj, context: Context, memory: Memory) -> None:
+    def __init__(self, hpa: Obj, context: Context, history: ScaleHistory) -> None:
         self.hpa = hpa
         self.spec = hpa["spec"]
         self.context = context
-        self.memory = memory
+        self.history = history
         self.now = context.now()
         status = hpa.get("status", {})
         self.conditions = {c["type"]: c for c in status.get("conditions") or ()}
@@ -114,7 +114,7 @@ class _Autoscaler:
     # -- the target ----------------------------------------------------------------------------
 
     async def _target(self) -> Resource:
-        """Which resource the kind that it names is."""
+        """The resource of the kind in scaleTargetRef."""
         reference = self.spec["scaleTargetRef"]
         api_version, kind = reference.get("apiVersion") or "v1", reference["kind"]
         group, _, version = api_version.rpartition("/")
@@ -152,8 +152,8 @@ class _Autoscaler:
     async def _decide(self, target: Resource, scale: Obj) -> None:
         current = self.current = scale["spec"].get("replicas", 0)
         least, most = self.spec.get("minReplicas", 1), self.spec["maxReplicas"]
-        if not self.memory.wishes:
-            self.memory.wishes.append(Past(current, self.now))
+        if not self.history.wishes:
+            self.history.wishes.append(Past(current, self.now))
         if current == 0 and least != 0:
             text = "scaling is disabled since the replica count of the target is zero"
             self._put("ScalingActive", False, "ScalingDisabled", text)
@@ -174,7 +174,7 @@ class _Autoscaler:
                 self.desired = current
 
     def _limited(self, current: int, wish: int) -> int:
-        allowed = autoscaler_limits.allow(self.spec, self.memory, current, wish, self.now)
+        allowed = autoscaler_limits.allow(self.spec, self.history, current, wish, self.now)
         self._put("AbleToScale", True, *allowed.able)
         self._put("ScalingLimited", allowed.is_limited, *allowed.limited)
         return allowed.replicas
@@ -191,14 +191,14 @@ class _Autoscaler:
         text = f"the HPA controller was able to update the target scale to {size}"
         self._put("AbleToScale", True, "SucceededRescale", text)
         self._say(NORMAL, "SuccessfulRescale", f"New size: {size}; reason: {why}")
-        autoscaler_limits.remember_change(self.spec, self.memory, size - self.current, self.now)
+        autoscaler_limits.remember_change(self.spec, self.history, size - self.current, self.now)
         self.desired, self.last_scale = size, stamp(self.now)
 
     # -- the load ------------------------------------------------------------------------------
 
     async def _wish(self, scale: Obj, current: int) -> tuple[int, str]:
-        """What the metric that asks for most asks for. Where one cannot be had, the others may
-        still ask for more, but not for less."""
+        """The largest size that a metric proposes. If a metric is missing, the others may still
+        raise the size, but not lower it."""
         pods = self._pods(scale)
         wish, name, failures = 0, "", list[tuple[str, str, str]]()
         for metric in self.spec.get("metrics") or ():
@@ -336,7 +336,7 @@ def _subject(metric: Obj) -> str:
 
 
 def _unsupported(metric: Obj) -> str:
-    """The local cluster has neither of these APIs, like many others."""
+    """The local cluster has no API for custom or external metrics, like many clusters."""
     match metric["type"]:
         case "External":
             name = metric["external"]["metric"]["name"]

@@ -1,8 +1,8 @@
-"""How fast and how far an autoscaler may go. Pure.
+"""How fast and how far an autoscaler may change a size. Pure.
 
-Without `behavior`: down to the highest wish of the last five minutes, up to twice the size or to
-four. With it: as its windows and policies say.
-"""
+A wish is the size that the metrics propose. Without `spec.behavior` the size goes down to the
+highest wish of the last five minutes at most, and up to twice the size or four, whichever is more.
+With it, its stabilization windows and policies decide."""
 
 import datetime
 import math
@@ -37,15 +37,15 @@ _HELD_DOWN = (
 
 @dataclass(frozen=True, slots=True)
 class Past:
-    """A number of pods at a time: a wish, or by how many the size has changed."""
+    """A wish, or by how many pods the size has changed, and when."""
 
     count: int
     at: datetime.datetime
 
 
 @dataclass(slots=True)
-class Memory:
-    """Of one autoscaler."""
+class ScaleHistory:
+    """The recent wishes and changes of one autoscaler."""
 
     wishes: list[Past] = field(default_factory=list)
     changes: list[Past] = field(default_factory=list)
@@ -59,24 +59,26 @@ class Allowed:
     is_limited: bool
 
 
-def allow(spec: Obj, memory: Memory, current: int, wish: int, now: datetime.datetime) -> Allowed:
-    """The size for a wish. Remembers the wish."""
+def allow(
+    spec: Obj, history: ScaleHistory, current: int, wish: int, now: datetime.datetime
+) -> Allowed:
+    """The size that is allowed for a wish. Adds the wish to the history."""
     behavior: Obj | None = spec.get("behavior")
-    lowest, highest = _recent(spec, memory, wish, now)
+    lowest, highest = _recent(spec, history, wish, now)
     if behavior is None:
         steady, held = highest, _HELD_DOWN
     else:
         steady = min(max(current, lowest), highest)
         held = _HELD_UP if wish >= current else _HELD_DOWN
-    size, limited = _clamped(steady, *_ranges(spec, memory, current, steady, now))
+    size, limited = _clamped(steady, *_ranges(spec, history, current, steady, now))
     return Allowed(size, _READY if steady == wish else held, limited, size != steady)
 
 
-_Bound = tuple[int, tuple[str, str]]  # and what to say at it
+_Bound = tuple[int, tuple[str, str]]  # a size; reason and message if it limits the wish
 
 
 def _ranges(
-    spec: Obj, memory: Memory, current: int, steady: int, now: datetime.datetime
+    spec: Obj, history: ScaleHistory, current: int, steady: int, now: datetime.datetime
 ) -> tuple[_Bound, _Bound]:
     behavior: Obj | None = spec.get("behavior")
     least: int = spec.get("minReplicas", 1)
@@ -84,9 +86,9 @@ def _ranges(
     if behavior is None:
         fast = max(2 * current, 4)
     elif steady > current:
-        fast = max(current, rate_limit(behavior["scaleUp"], memory.changes, current, now, 1))
+        fast = max(current, rate_limit(behavior["scaleUp"], history.changes, current, now, 1))
     elif steady < current:
-        slow = min(current, rate_limit(behavior["scaleDown"], memory.changes, current, now, -1))
+        slow = min(current, rate_limit(behavior["scaleDown"], history.changes, current, now, -1))
     low = (slow, _TOO_FAST_DOWN) if least < slow else (least, _TOO_FEW)
     high = (fast, _TOO_FAST_UP) if fast < most else (most, _TOO_MANY)
     return low, high
@@ -98,17 +100,17 @@ def _clamped(size: int, low: _Bound, high: _Bound) -> _Bound:
     return high if size > high[0] else (size, _WITHIN)
 
 
-def _recent(spec: Obj, memory: Memory, wish: int, now: datetime.datetime) -> tuple[int, int]:
-    """The lowest wish of the window for going up, the highest of that for going down."""
+def _recent(spec: Obj, history: ScaleHistory, wish: int, now: datetime.datetime) -> tuple[int, int]:
+    """The lowest wish of the window for scaling up, the highest of the window for scaling down."""
     behavior = spec.get("behavior") or {}
     up_s = (behavior.get("scaleUp") or {}).get("stabilizationWindowSeconds", 0)
     down = behavior.get("scaleDown") or {}
     down_s = down.get("stabilizationWindowSeconds", DOWN_WINDOW_S)
-    lowest = min([wish, *_since(memory.wishes, now, up_s)])
-    highest = max([wish, *_since(memory.wishes, now, down_s)])
+    lowest = min([wish, *_since(history.wishes, now, up_s)])
+    highest = max([wish, *_since(history.wishes, now, down_s)])
     longest = now - datetime.timedelta(seconds=max(up_s, down_s))
-    memory.wishes = [past for past in memory.wishes if past.at > longest]
-    memory.wishes.append(Past(wish, now))
+    history.wishes = [past for past in history.wishes if past.at > longest]
+    history.wishes.append(Past(wish, now))
     return lowest, highest
 
 
@@ -120,8 +122,9 @@ def _since(past: Sequence[Past], now: datetime.datetime, seconds: float) -> list
 def rate_limit(
     rules: Obj, changes: Sequence[Past], current: int, now: datetime.datetime, way: int
 ) -> int:
-    """How large (`way` 1) or small (-1) it may become by the policies: each allows so many pods,
-    or so much of the size, in a period. The most generous counts, or the least."""
+    """How large (`way` 1) or small (-1) the size may become by the policies. Each policy allows a
+    change by a number of pods, or by a percentage, in a period. `selectPolicy` says whether the
+    largest or the smallest of these changes counts."""
     select = rules.get("selectPolicy", "Max")
     if select == "Disabled":
         return current
@@ -141,7 +144,7 @@ def rate_limit(
     return strict if select == "Min" else generous
 
 
-def remember_change(spec: Obj, memory: Memory, change: int, now: datetime.datetime) -> None:
+def remember_change(spec: Obj, history: ScaleHistory, change: int, now: datetime.datetime) -> None:
     behavior = spec.get("behavior") or {}
     periods = [
         policy["periodSeconds"]
@@ -149,6 +152,6 @@ def remember_change(spec: Obj, memory: Memory, change: int, now: datetime.dateti
         for policy in rules.get("policies") or ()
     ]
     longest = now - datetime.timedelta(seconds=max(periods, default=0))
-    memory.changes = [past for past in memory.changes if past.at > longest]
+    history.changes = [past for past in history.changes if past.at > longest]
     if periods:
-        memory.changes.append(Past(change, now))
+        history.changes.append(Past(change, now))

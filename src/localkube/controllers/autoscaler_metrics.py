@@ -1,7 +1,7 @@
 """How many pods a metric asks for. Pure.
 
-All amounts are in thousandths. Pods that cannot be judged yet are counted so that they never tip
-the scales: as busy when fewer pods seem enough, as idle when more seem needed.
+All amounts are in thousandths. Pods without a usable metric must not cause a change: they count as
+busy when the other pods propose a smaller size, and as idle when these propose a larger one.
 """
 
 import datetime
@@ -14,13 +14,13 @@ from kubeclient.quantity import milli_value, parse
 from localkube.controllers.pods import is_terminating, parse_time
 
 TOLERANCE = 0.1
-_INITIALIZATION = datetime.timedelta(minutes=5)  # in which CPU is not what it will be
+_INITIALIZATION = datetime.timedelta(minutes=5)  # after its start, a pod's CPU says little
 _READINESS_DELAY = datetime.timedelta(seconds=30)
 _DEFAULT_WINDOW = datetime.timedelta(seconds=60)
 
 
 class NoMetric(Exception):
-    """The metric cannot be had; says why in Kubernetes' words."""
+    """The metric is not available; the message is that of Kubernetes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +32,7 @@ class Sample:
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """Either the one or the other."""
+    """One of the two is set."""
 
     utilization: int | None  # percent of the requests
     average: int | None
@@ -53,7 +53,7 @@ class Proposal:
 
 
 def samples_of(metrics: Sequence[Obj], resource: str, container: str) -> dict[str, Sample]:
-    """By pod. A pod without the amount of each of its containers is left out."""
+    """By pod. Leaves out pods of which not every container has a value."""
     found: dict[str, Sample] = {}
     for metric in metrics:
         amounts = [
@@ -71,7 +71,7 @@ def samples_of(metrics: Sequence[Obj], resource: str, container: str) -> dict[st
 
 
 def _seconds(text: str) -> float:
-    """Of a duration such as 15s; the metrics have no others."""
+    """Seconds of a duration such as 15s, the only form in the metrics."""
     number = text.removesuffix("s")
     return float(number) if number.replace(".", "", 1).isdigit() else 0.0
 
@@ -104,7 +104,7 @@ def _groups(
 
 
 def _is_unready(pod: Obj, sample: Sample, now: datetime.datetime) -> bool:
-    """Its CPU says nothing: it has only begun, or has never been ready."""
+    """Whether to ignore the pod's CPU: it has just started, or has never been ready."""
     status = pod.get("status", {})
     condition = next((c for c in status.get("conditions") or () if c["type"] == "Ready"), None)
     if condition is None or not status.get("startTime"):
@@ -116,7 +116,7 @@ def _is_unready(pod: Obj, sample: Sample, now: datetime.datetime) -> bool:
 
 
 def requests_of(pods: Sequence[Obj], resource: str, container: str) -> dict[str, int]:
-    """By pod. Raises NoMetric when one of them asks for nothing."""
+    """By pod. Raises NoMetric if a container has no request."""
     return {pod["metadata"]["name"]: _request(pod, resource, container) for pod in pods}
 
 

@@ -1,4 +1,4 @@
-"""A CRD on its way out takes its objects with it; the finalizer that holds it is dropped last."""
+"""Deletes the objects of a terminating CRD, then removes the finalizer that kept it."""
 
 import contextlib
 
@@ -20,7 +20,7 @@ async def reconcile(key: Key, context: Context) -> float | None:
     finalizers = crd["metadata"].get("finalizers") or []
     if FINALIZER not in finalizers:
         return None
-    await _say_so(crd, context)
+    await _set_terminating(crd, context)
     resource = _resource(crd)
     if resource is not None:
         with contextlib.suppress(NotFound):
@@ -32,14 +32,14 @@ async def reconcile(key: Key, context: Context) -> float | None:
                         resource, metadata["name"], metadata.get("namespace", "")
                     )
             if (await context.kube.list(resource)).items:
-                return _LOOK_AGAIN_S  # finalizers of their own hold them
+                return _LOOK_AGAIN_S  # they have finalizers of their own
     kept = [finalizer for finalizer in finalizers if finalizer != FINALIZER]
     with contextlib.suppress(NotFound):
         await context.kube.patch(CRDS.path(name=key[1]), {"metadata": {"finalizers": kept}})
     return None
 
 
-async def _say_so(crd: Obj, context: Context) -> None:
+async def _set_terminating(crd: Obj, context: Context) -> None:
     known = crd.get("status", {}).get("conditions") or []
     if any(condition["type"] == "Terminating" for condition in known):
         return

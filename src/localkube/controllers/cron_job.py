@@ -1,7 +1,8 @@
-"""CronJob: a Job at every time that a schedule names."""
+"""The CronJob controller: creates a Job at every time that a schedule names."""
 
 import contextlib
 import datetime
+from collections.abc import Sequence
 from email.utils import format_datetime
 
 from kubeclient.errors import AlreadyExists, KubeError, NotFound
@@ -10,30 +11,30 @@ from kubeclient.mirror import Key, controller_uid
 from kubeclient.objects import Obj
 from kubeclient.resources import CRON_JOBS, JOBS
 from localkube import cron
-from localkube.controllers import cron_job_jobs as jobs_of
 from localkube.controllers import cron_job_times as times
 from localkube.controllers import ownership
 from localkube.controllers.cron_job_times import Missed, NeverDue
+from localkube.controllers.job_tracking import finished_condition
 from localkube.controllers.pod_writes import namespace_is_going
-from localkube.controllers.pods import is_terminating, stamp
+from localkube.controllers.pods import controller_reference, is_terminating, stamp
 from localkube.controllers.run import Context, Controller, Watch, controlled_by
 
 
 async def reconcile(key: Key, context: Context) -> float | None:
     cron_job = context.of(CRON_JOBS).get(key[1], key[0])
-    return None if cron_job is None else await _Clock(cron_job, context).step()
+    return None if cron_job is None else await _CronJob(cron_job, context).step()
 
 
 CONTROLLER = Controller(
     "cronjob-controller",
     (Watch(CRON_JOBS), Watch(JOBS, controlled_by("CronJob"))),
     reconcile,
-    prepare=lambda context: ownership.add_indexes(context.of(JOBS)),
+    add_indexes=lambda context: ownership.add_indexes(context.of(JOBS)),
 )
 
 
-class _Clock:
-    """One look at one CronJob."""
+class _CronJob:
+    """One reconcile of one CronJob."""
 
     def __init__(self, cron_job: Obj, context: Context) -> None:
         self.cron_job = cron_job
@@ -48,7 +49,7 @@ class _Clock:
     async def step(self) -> float | None:
         uid = self.cron_job["metadata"]["uid"]
         jobs = self.context.of(JOBS).by(ownership.BY_CONTROLLER, uid)
-        for job in jobs_of.surplus(self.cron_job, jobs):
+        for job in surplus(self.cron_job, jobs):
             await self._delete(job)
         try:
             await self._review(jobs)
@@ -59,7 +60,7 @@ class _Clock:
     def _say(self, kind: str, reason: str, text: str) -> None:
         self.context.events.event(self.cron_job, kind, reason, text)
 
-    # -- the jobs that there are ---------------------------------------------------------------
+    # -- existing Jobs -------------------------------------------------------------------------
 
     async def _review(self, jobs: list[Obj]) -> None:
         known = {job["metadata"]["uid"] for job in jobs}
@@ -73,22 +74,22 @@ class _Clock:
     def _review_one(self, job: Obj) -> None:
         uid, name = job["metadata"]["uid"], job["metadata"]["name"]
         listed = any(active["uid"] == uid for active in self.active)
-        ending = jobs_of.ending(job)
-        if not ending:
+        how = ending(job)
+        if not how:
             if not listed and not is_terminating(job):
                 text = f"Saw a job that the controller did not create or forgot: {name}"
                 self._say(WARNING, "UnexpectedJob", text)
             return
         if listed:
             self._forget(uid)
-            text = f"Saw completed job: {name}, condition: {ending}"
+            text = f"Saw completed job: {name}, condition: {how}"
             self._say(NORMAL, "SawCompletedJob", text)
         completed = job["status"].get("completionTime")
-        if ending == "Complete" and completed:
+        if how == "Complete" and completed:
             self.last_success = max(self.last_success or completed, completed)
 
     async def _exists(self, active: Obj) -> bool:
-        """Asked of the server: the mirror may be late."""
+        """Asks the API server, because the mirror may be late."""
         try:
             job = await self.context.kube.get(JOBS, active["name"], active["namespace"])
         except NotFound:
@@ -116,7 +117,7 @@ class _Clock:
             self._say(NORMAL, "SuccessfulDelete", f"Deleted job {metadata['name']}")
         self._forget(metadata["uid"])
 
-    # -- the next one --------------------------------------------------------------------------
+    # -- the next Job --------------------------------------------------------------------------
 
     async def _start_if_due(self) -> float | None:
         if is_terminating(self.cron_job):
@@ -161,9 +162,9 @@ class _Clock:
             text = f"Missed scheduled time to start a job: {format_datetime(time)}"
             self._say(WARNING, "MissSchedule", text)
             return False
-        name = jobs_of.job_name(self.cron_job, time)
+        name = job_name(self.cron_job, time)
         if any(active["name"] == name for active in self.active):
-            return False  # times of the same minute are one
+            return False  # the Job of this minute has been created already
         if self.spec.get("concurrencyPolicy") == "Forbid" and self.active:
             text = (
                 "Not starting job because prior execution is running and concurrency policy is "
@@ -180,7 +181,7 @@ class _Clock:
                     job = await self.context.kube.get(JOBS, active["name"], active["namespace"])
                     await self._delete(job)
                 self._forget(active["uid"])
-        job = jobs_of.new_job(self.cron_job, time, zone)
+        job = new_job(self.cron_job, time, zone)
         metadata = job["metadata"]
         try:
             job = await self.context.kube.create(JOBS, job)
@@ -194,8 +195,8 @@ class _Clock:
             raise
         else:
             self._say(NORMAL, "SuccessfulCreate", f"Created job {metadata['name']}")
-        if not jobs_of.ending(job):
-            self.active.append(jobs_of.reference(job))
+        if not ending(job):
+            self.active.append(reference(job))
         self.last_time = stamp(time)
 
     async def _write_status(self) -> None:
@@ -208,3 +209,69 @@ class _Clock:
         if status != (self.cron_job.get("status") or {}):
             changed = {**self.cron_job, "status": status}
             await self.context.kube.update_status(CRON_JOBS, changed)
+
+
+_SCHEDULED = "batch.kubernetes.io/cronjob-scheduled-timestamp"
+
+
+def job_name(cron_job: Obj, time: datetime.datetime) -> str:
+    """The name depends on the scheduled minute only, so that no Job is created twice."""
+    return f"{cron_job['metadata']['name']}-{int(time.timestamp()) // 60}"
+
+
+def new_job(cron_job: Obj, time: datetime.datetime, zone: datetime.tzinfo) -> Obj:
+    template = cron_job["spec"]["jobTemplate"]
+    given = template.get("metadata") or {}
+    scheduled = time.astimezone(zone).isoformat(timespec="seconds").replace("+00:00", "Z")
+    metadata: Obj = {
+        "name": job_name(cron_job, time),
+        "namespace": cron_job["metadata"]["namespace"],
+        "annotations": {**(given.get("annotations") or {}), _SCHEDULED: scheduled},
+        "ownerReferences": [controller_reference(cron_job, CRON_JOBS)],
+    }
+    if given.get("labels"):
+        metadata["labels"] = given["labels"]
+    return {
+        "apiVersion": JOBS.api_version,
+        "kind": JOBS.kind,
+        "metadata": metadata,
+        "spec": template["spec"],
+    }
+
+
+def reference(job: Obj) -> Obj:
+    metadata = job["metadata"]
+    return {
+        "apiVersion": JOBS.api_version,
+        "kind": JOBS.kind,
+        "name": metadata["name"],
+        "namespace": metadata["namespace"],
+        "resourceVersion": metadata["resourceVersion"],
+        "uid": metadata["uid"],
+    }
+
+
+def ending(job: Obj) -> str:
+    """Complete or Failed; empty while the Job runs."""
+    condition = finished_condition(job)
+    return "" if condition is None else str(condition["type"])
+
+
+def surplus(cron_job: Obj, jobs: Sequence[Obj]) -> list[Obj]:
+    """The finished Jobs beyond the history limits, oldest first."""
+    spec = cron_job["spec"]
+    limits = {
+        "Complete": spec.get("successfulJobsHistoryLimit"),
+        "Failed": spec.get("failedJobsHistoryLimit"),
+    }
+    found: list[Obj] = []
+    for kind, limit in limits.items():
+        ended = sorted((job for job in jobs if ending(job) == kind), key=_age)
+        if limit is not None:
+            found += ended[: max(0, len(ended) - limit)]
+    return found
+
+
+def _age(job: Obj) -> tuple[bool, str, str]:
+    started = job.get("status", {}).get("startTime", "")
+    return not started, started, job["metadata"]["name"]

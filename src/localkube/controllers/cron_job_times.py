@@ -1,7 +1,7 @@
 """When a CronJob is due. Pure.
 
-A schedule goes by the clock on the wall of its time zone: an hour that is skipped in spring has no
-times, one that comes twice in autumn has them twice.
+A schedule follows the local time of its time zone. An hour that is skipped in spring has no
+scheduled times, and an hour that occurs twice in autumn has each of them twice.
 """
 
 import datetime
@@ -63,7 +63,7 @@ class Missed(Enum):
 
 
 class NeverDue(ValueError):
-    """A schedule that reads well and means no time at all: the 31st of February."""
+    """The schedule is valid but never occurs: the 31st of February."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +76,7 @@ class Due:
 def due(
     cron_job: Obj, schedule: Schedule, zone: datetime.tzinfo, now: datetime.datetime, deadline: bool
 ) -> Due:
-    """`deadline`: times that are too late to be started are left out. Raises NeverDue."""
+    """`deadline`: leave out times older than startingDeadlineSeconds. Raises NeverDue."""
     since = _since(cron_job, now, deadline)
     first = next_time(schedule, since, zone)
     if first is not None and now < first:
@@ -86,8 +86,8 @@ def due(
         raise NeverDue("time difference between two schedules is less than 1 second")
     if now < second:
         return Due(since, first, Missed.NONE)
-    # How many there were is only estimated, by the first two: going through years of minutes
-    # one by one would take too long.
+    # The number of missed times is estimated from the interval of the first two: going through
+    # years of minutes one by one would take too long.
     count = (now - first) // (second - first) + 1
     latest = _latest(schedule, zone, first, second - first, now)
     return Due(since, latest, Missed.MANY if count > _MANY else Missed.FEW)
@@ -100,8 +100,8 @@ def _latest(
     step: datetime.timedelta,
     now: datetime.datetime,
 ) -> datetime.datetime:
-    """The last time until now. Found from a whole number of steps after the first, not far back;
-    where a schedule has gaps, from further and further back."""
+    """The last scheduled time until now. Searches from a whole number of steps after the first
+    time, shortly before now; if the schedule has a gap there, from further and further back."""
     back = 1
     while True:
         begin = max(first, first + ((now - first) // step - back) * step)
@@ -126,7 +126,7 @@ def _since(cron_job: Obj, now: datetime.datetime, deadline: bool) -> datetime.da
 def seconds_to_next(
     cron_job: Obj, schedule: Schedule, zone: datetime.tzinfo, now: datetime.datetime
 ) -> float | None:
-    """None: it will never be due."""
+    """None: the CronJob will never be due."""
     try:
         found = due(cron_job, schedule, zone, now, False)
     except NeverDue:

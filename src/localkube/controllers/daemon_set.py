@@ -1,4 +1,4 @@
-"""DaemonSet: one pod on every node that suits it."""
+"""The DaemonSet controller: one pod on every node that suits it."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -11,13 +11,11 @@ from kubeclient.objects import Obj
 from kubeclient.resources import CONTROLLER_REVISIONS, DAEMON_SETS, NODES, PODS
 from localkube.controllers import daemon_set_plan as plans
 from localkube.controllers import daemon_set_pods as pods
-from localkube.controllers import ownership, revisions, rollout
-from localkube.controllers.backoff import Backoff
-from localkube.controllers.daemon_set_plan import Daemon, Fits, Plan
-from localkube.controllers.daemon_set_pods import Fact
-from localkube.controllers.daemon_set_status import status_of
+from localkube.controllers import ownership, revisions
+from localkube.controllers.daemon_set_plan import Daemon, Fits, Plan, status_of
+from localkube.controllers.daemon_set_pods import DaemonPod
 from localkube.controllers.expectations import Expectations
-from localkube.controllers.owned import Owned
+from localkube.controllers.ownership import Owned
 from localkube.controllers.pod_writes import (
     all_at_once,
     create_pod,
@@ -25,22 +23,53 @@ from localkube.controllers.pod_writes import (
     namespace_is_going,
     slow_start,
 )
-from localkube.controllers.pods import is_terminating, label
+from localkube.controllers.pods import count_of, is_terminating, label
 from localkube.controllers.run import Context, Controller, Watch, controlled_by
 from localkube.placement import NodeOffer, node_offer
 
-BURST = 250  # pods made or removed in one go
-_LATE_S = 1.0  # when the watch has not shown by then what we did
+
+class Backoff:
+    """Exponential backoff by key."""
+
+    def __init__(self, first_s: float, longest_s: float) -> None:
+        self._first_s = first_s
+        self._longest_s = longest_s
+        self._known: dict[
+            tuple[str, ...], tuple[float, float]
+        ] = {}  # delay in seconds, and its start
+
+    def next(self, key: tuple[str, ...], now_s: float) -> None:
+        """Records an attempt; the next one has to wait longer."""
+        delay_s, since_s = self._known.get(key, (0.0, now_s))
+        if now_s - since_s > 2 * self._longest_s:
+            delay_s = 0.0  # the last attempt is long ago: start again
+        longer_s = min(2 * delay_s, self._longest_s) or self._first_s
+        self._known[key] = longer_s, now_s
+        if len(self._known) > 10_000:
+            self._forget(now_s)
+
+    def left_s(self, key: tuple[str, ...], now_s: float) -> float:
+        delay_s, since_s = self._known.get(key, (0.0, 0.0))
+        return max(0.0, since_s + delay_s - now_s)
+
+    def _forget(self, now_s: float) -> None:
+        limit_s = 2 * self._longest_s
+        self._known = {k: v for k, v in self._known.items() if now_s - v[1] <= limit_s}
+
+
+BURST = 250  # pods created or deleted in one reconcile
+_LATE_S = 1.0  # until the next look, while the mirrors do not show our own writes yet
 
 
 class _Nodes:
-    """The nodes as far as they matter here. A heartbeat is no change."""
+    """What DaemonSets need to know of the nodes. A heartbeat does not change it, so that the status
+    posts of thousands of nodes do not reconcile every DaemonSet."""
 
     def __init__(self) -> None:
         self.known: dict[str, NodeOffer] = {}
 
     def keys(self, node: Obj, context: Context) -> Iterable[Key]:
-        """For a Watch: all sets, when a node has really changed."""
+        """For a Watch: all DaemonSets, if what the node offers has changed."""
         name = node["metadata"]["name"]
         current = context.of(NODES).get(name)
         before = self.known.pop(name, None)
@@ -54,19 +83,19 @@ class _Nodes:
 
 @dataclass(frozen=True, slots=True)
 class _Tools:
-    """What the controller keeps from one look to the next."""
+    """What the controller keeps from one reconcile to the next."""
 
     expectations: Expectations
     nodes: _Nodes
     failures: Backoff
-    facts: Owned[Fact]
+    pods_of: Owned[DaemonPod]
 
 
 def controller() -> Controller:
     expectations, adopters, nodes = Expectations(), ownership.Adopters("DaemonSet"), _Nodes()
     failures = Backoff(first_s=1.0, longest_s=900.0)
-    facts = Owned("DaemonSet", pods.fact_of)
-    tools = _Tools(expectations, nodes, failures, facts)
+    pods_of = Owned("DaemonSet", pods.daemon_pod_of)
+    tools = _Tools(expectations, nodes, failures, pods_of)
 
     async def reconcile(key: Key, context: Context) -> float | None:
         daemon_set = context.of(DAEMON_SETS).get(key[1], key[0])
@@ -77,11 +106,11 @@ def controller() -> Controller:
             return None
         return await _Set(daemon_set, key, context, tools).step()
 
-    def prepare(context: Context) -> None:
+    def add_indexes(context: Context) -> None:
         for resource in (PODS, CONTROLLER_REVISIONS):
             ownership.add_indexes(context.of(resource))
         adopters.follow(context.of(DAEMON_SETS))
-        facts.follow(context.of(PODS))
+        pods_of.follow(context.of(PODS))
 
     return Controller(
         "daemonset-controller",
@@ -92,12 +121,12 @@ def controller() -> Controller:
             Watch(CONTROLLER_REVISIONS, controlled_by("DaemonSet")),
         ),
         reconcile,
-        prepare=prepare,
+        add_indexes=add_indexes,
     )
 
 
 class _Set:
-    """One look at one set."""
+    """One reconcile of one DaemonSet."""
 
     def __init__(self, daemon_set: Obj, key: Key, context: Context, tools: _Tools) -> None:
         self.set = daemon_set
@@ -108,7 +137,7 @@ class _Set:
         self.now = context.now()
         self.now_s = self.now.timestamp()
         self.fits: Fits = pods.fits(daemon_set, tools.nodes.known)
-        self.found: dict[str, Fact] = {}  # by name
+        self.found: dict[str, DaemonPod] = {}  # by name
         self.suffix = ""
 
     async def step(self) -> float | None:
@@ -118,9 +147,9 @@ class _Set:
             self.context, self.set, DAEMON_SETS, known, collisions
         )
         self.suffix = label(current, revisions.POD_LABEL) or current["metadata"]["name"]
-        self.found = {fact.name: fact for fact in await self._claimed()}
+        self.found = {pod.name: pod for pod in await self._claimed()}
         daemons = self._daemons()
-        seen = self._has_seen_its_doings()
+        seen = self._sees_own_writes()
         failure: KubeError | None = None
         if seen:
             failure = await self._act(daemons)
@@ -133,46 +162,43 @@ class _Set:
         await self._forget_history(known, current)
         return self._next_look(seen)
 
-    async def _claimed(self) -> list[Fact]:
+    async def _claimed(self) -> list[DaemonPod]:
         selector = ownership.selector_of(self.set)
         mirror, namespace = self.context.of(PODS), self.set["metadata"]["namespace"]
-
-        def fits(pod: Obj) -> bool:
-            return selector.matches(pod["metadata"].get("labels") or {})
-
-        own = self.tools.facts.of(self.set["metadata"]["uid"])
-        strangers = [mirror.get(f.name, namespace) for f in own if not selector.matches(f.labels)]
-        judged = ownership.judge(self.set, ownership.orphans(mirror, self.set), fits)
-        judged.release.extend(pod for pod in strangers if pod is not None)
+        own = self.tools.pods_of.of(self.set["metadata"]["uid"])
+        unselected = [mirror.get(p.name, namespace) for p in own if not selector.matches(p.labels)]
+        found = ownership.orphans(mirror, self.set)
+        judged = ownership.judge(self.set, found, ownership.selected_by(self.set))
+        judged.release.extend(pod for pod in unselected if pod is not None)
         ties = ownership.Ties(DAEMON_SETS)
         adopted = await ownership.claim(self.context, self.set, ties, PODS, judged)
-        kept = [fact for fact in own if selector.matches(fact.labels)]
-        return kept + [pods.fact_of(pod) for pod in adopted]
+        kept = [pod for pod in own if selector.matches(pod.labels)]
+        return kept + [pods.daemon_pod_of(pod) for pod in adopted]
 
     def _daemons(self) -> dict[str, list[Daemon]]:
-        """By node. What has ended and only waits to be removed is nobody's concern."""
+        """By node. Leaves out pods that have ended and are being deleted."""
         generation = pods.template_generation(self.set)
         daemons: dict[str, list[Daemon]] = {}
-        for _, fact in sorted(self.found.items()):
-            over = fact.terminating and fact.phase in ("Succeeded", "Failed")
-            if fact.node and not over:
-                daemons.setdefault(fact.node, []).append(self._daemon(fact, generation))
+        for _, pod in sorted(self.found.items()):
+            over = pod.terminating and pod.phase in ("Succeeded", "Failed")
+            if pod.node and not over:
+                daemons.setdefault(pod.node, []).append(self._daemon(pod, generation))
         return daemons
 
-    def _daemon(self, fact: Fact, generation: str) -> Daemon:
+    def _daemon(self, pod: DaemonPod, generation: str) -> Daemon:
         return Daemon(
-            name=fact.name,
-            updated=fact.is_updated(self.suffix, generation),
-            phase=fact.phase,
-            ready=fact.ready_since_s is not None,
-            available=self._seconds_to_available(fact) == 0,
-            terminating=fact.terminating,
-            placed=fact.placed,
-            created=fact.created,
+            name=pod.name,
+            updated=pod.is_updated(self.suffix, generation),
+            phase=pod.phase,
+            ready=pod.ready_since_s is not None,
+            available=self._seconds_to_available(pod) == 0,
+            terminating=pod.terminating,
+            placed=pod.placed,
+            created=pod.created,
         )
 
-    def _has_seen_its_doings(self) -> bool:
-        alive = {fact.uid for fact in self.found.values() if not fact.terminating}
+    def _sees_own_writes(self) -> bool:
+        alive = {pod.uid for pod in self.found.values() if not pod.terminating}
         return self.tools.expectations.met(self.key, self.context.of, alive, self.now_s)
 
     # -- acting --------------------------------------------------------------------------------
@@ -181,15 +207,15 @@ class _Set:
         rolling = self.spec["updateStrategy"].get("rollingUpdate") or {}
         updates = self.spec["updateStrategy"]["type"] == "RollingUpdate"
         surge, wanted = rolling.get("maxSurge", 0), self._wanted()
-        surges = updates and rollout.resolved(surge, 1, round_up=True) > 0
+        surges = updates and count_of(surge, 1, round_up=True) > 0
         held = {node for node in daemons if self._waits(node)}
         todo = plans.tend(self.fits, daemons, surges, held)
         self._say_ended(todo)
         failure = await self._carry_out(todo)
         if failure is None and updates and not (todo.create or todo.delete):
-            max_surge = rollout.resolved(surge, wanted, round_up=True)
+            max_surge = count_of(surge, wanted, round_up=True)
             missing = rolling.get("maxUnavailable", 0)
-            max_missing = rollout.resolved(missing, wanted, round_up=True)
+            max_missing = count_of(missing, wanted, round_up=True)
             todo = plans.update(self.fits, daemons, max_surge, max_missing)
             failure = await self._carry_out(todo)
         return failure
@@ -204,13 +230,15 @@ class _Set:
         for created in made:
             expectations.wrote(self.key, PODS, created, self.now_s)
         leaving = [self.found[name] for name in todo.delete[:BURST]]
-        for fact in leaving:
-            expectations.deleted(self.key, fact.uid, self.now_s)
+        # Before the requests: the mirror may show the deletions before the last answer is here.
+        for pod in leaving:
+            expectations.deleted(self.key, pod.uid, self.now_s)
         try:
             await all_at_once(
-                [delete_pod(self.context, self.set, fact.name, fact.uid) for fact in leaving]
+                [delete_pod(self.context, self.set, pod.name, pod.uid) for pod in leaving]
             )
         except KubeError as error:
+            # Some pods were not deleted, so the expectation would only end with its timeout.
             expectations.forget(self.key)
             failure = failure or error
         return failure
@@ -220,7 +248,7 @@ class _Set:
         return await create_pod(self.context, self.set, pod)
 
     async def _forget_history(self, known: list[Obj], current: Obj) -> None:
-        used = {fact.revision for fact in self.found.values()}
+        used = {pod.revision for pod in self.found.values()}
         live = {
             revision["metadata"]["name"]
             for revision in known
@@ -228,7 +256,8 @@ class _Set:
         }
         live.add(current["metadata"]["name"])
         limit = self.spec.get("revisionHistoryLimit", 10)
-        await revisions.forget(self.context, revisions.surplus(known, live, limit))
+        surplus = revisions.surplus(known, live, limit)
+        await revisions.forget(self.context, CONTROLLER_REVISIONS, surplus)
 
     # -- pods that have ended ------------------------------------------------------------------
 
@@ -252,12 +281,12 @@ class _Set:
             )
             self.context.events.event(self.set, NORMAL, "SucceededDaemonPod", text)
 
-    def _seconds_to_available(self, fact: Fact) -> float | None:
-        return fact.seconds_to_available(self.spec.get("minReadySeconds", 0), self.now_s)
+    def _seconds_to_available(self, pod: DaemonPod) -> float | None:
+        return pod.seconds_to_available(self.spec.get("minReadySeconds", 0), self.now_s)
 
     def _next_look(self, seen: bool) -> float | None:
-        """When a pod becomes available by time alone, or a failed one may be replaced."""
-        waits = [self._seconds_to_available(fact) for fact in self.found.values()]
+        """When the next pod becomes available by time alone, or a failed pod may be replaced."""
+        waits = [self._seconds_to_available(pod) for pod in self.found.values()]
         waits += [self._waits(f.node) for f in self.found.values() if f.phase == "Failed"]
         if not seen:
             waits.append(_LATE_S)

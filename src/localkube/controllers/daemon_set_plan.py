@@ -1,4 +1,5 @@
-"""What a DaemonSet does next: on which nodes to make a pod, which pods to remove. Pure.
+"""What a DaemonSet does next, and its status: on which nodes to create a pod, which pods to delete.
+Pure.
 
 Every node that should run a daemon has one pod; while an update surges, a new one beside the old.
 """
@@ -7,13 +8,15 @@ from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from enum import Enum
 
+from kubeclient.objects import Obj
+
 
 class Fit(Enum):
-    """What a node is to a DaemonSet."""
+    """Whether a node may have a pod of the DaemonSet."""
 
     RUN = "run"  # should have a pod
     STAY = "stay"  # gets no pod, but may keep the one that it has
-    GO = "go"
+    GO = "go"  # has to lose its pod
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,8 +50,8 @@ class Plan:
 
 
 def tend(fits: Fits, daemons: Daemons, surges: bool, held: Set[str]) -> Plan:
-    """Every node gets what it should have. On nodes that are `held`, a failed pod stays for a
-    while: replacing it at once would only fail again."""
+    """One pod for every node that should have one. On the nodes in `held`, a failed pod stays until
+    its backoff is over."""
     todo = Plan()
     for node, fit in fits.items():
         found = daemons.get(node)
@@ -69,7 +72,7 @@ def tend(fits: Fits, daemons: Daemons, surges: bool, held: Set[str]) -> Plan:
 
 
 def _running(node: str, found: Sequence[Daemon], held: bool, todo: Plan) -> list[Daemon]:
-    """Oldest first. Those that have ended are removed."""
+    """The pods that have not ended, oldest first. Plans the deletion of the others."""
     running = []
     for daemon in sorted(found, key=lambda d: d.seniority):
         if daemon.terminating:
@@ -87,7 +90,8 @@ def _running(node: str, found: Sequence[Daemon], held: bool, todo: Plan) -> list
 
 
 def _tend_surging(node: str, fit: Fit, running: Sequence[Daemon], todo: Plan) -> None:
-    """Two pods at most: one of each kind, as long as the old one serves and the new does not."""
+    """At most one old and one new pod. The old one goes when it is not ready or the new one is
+    available."""
     if not running and fit is Fit.RUN:
         todo.create.append(node)
     if len(running) <= 1:
@@ -100,7 +104,7 @@ def _tend_surging(node: str, fit: Fit, running: Sequence[Daemon], todo: Plan) ->
 
 
 def update(fits: Fits, daemons: Daemons, max_surge: int, max_unavailable: int) -> Plan:
-    """Replaces old pods, within the bounds. `max_surge` and `max_unavailable` are pods."""
+    """Replaces old pods. `max_surge` and `max_unavailable` are numbers of pods."""
     every = dict.fromkeys((*daemons, *(node for node, fit in fits.items() if fit is Fit.RUN)))
     pairs = {node: _pair(daemons.get(node, ())) for node in every}
     if max_surge:
@@ -115,7 +119,7 @@ class _Pair:
 
 
 def _pair(found: Sequence[Daemon]) -> _Pair | None:
-    """None: there are too many, and tending the nodes comes first."""
+    """None: the node has too many pods, and `tend` deletes some first."""
     new = [daemon for daemon in found if daemon.updated and not daemon.terminating]
     old = [daemon for daemon in found if not daemon.updated and not daemon.terminating]
     if len(new) > 1 or len(old) > 1:
@@ -127,7 +131,8 @@ Pairs = Mapping[str, _Pair | None]
 
 
 def _replace(pairs: Pairs, max_unavailable: int) -> Plan:
-    """Old pods go, as many as may be missing; those that serve nobody go anyway."""
+    """Deletes old pods while no more than `max_unavailable` are missing. Old pods that are not
+    available go in any case: deleting them costs nothing."""
     missing = 0
     broken: list[str] = []
     candidates: list[str] = []
@@ -171,3 +176,34 @@ def _surge(fits: Fits, pairs: Pairs, max_surge: int) -> Plan:
     todo.delete += strays[: max(0, available - wanted)]
     todo.create += candidates[: max(0, max_surge - surging)]
     return todo
+
+
+_ALWAYS = (
+    "currentNumberScheduled",
+    "numberMisscheduled",
+    "desiredNumberScheduled",
+    "numberReady",
+)
+
+
+def status_of(daemon_set: Obj, fits: Fits, daemons: Daemons, collisions: int, seen: bool) -> Obj:
+    """`seen`: the controller has acted on this generation, so it may be reported as observed."""
+    known = daemon_set.get("status", {})
+    wanted = [node for node, fit in fits.items() if fit is Fit.RUN]
+    there = [min(daemons[node], key=lambda d: d.seniority) for node in wanted if daemons.get(node)]
+    strays = [node for node, fit in fits.items() if fit is not Fit.RUN and daemons.get(node)]
+    available = sum(daemon.available for daemon in there)
+    counts = {
+        "currentNumberScheduled": len(there),
+        "numberMisscheduled": len(strays),
+        "desiredNumberScheduled": len(wanted),
+        "numberReady": sum(daemon.ready for daemon in there),
+        "updatedNumberScheduled": sum(daemon.updated for daemon in there),
+        "numberAvailable": available,
+        "numberUnavailable": len(wanted) - available,
+        "collisionCount": collisions,
+        "observedGeneration": known.get("observedGeneration", 0),
+    }
+    if seen:
+        counts["observedGeneration"] = daemon_set["metadata"].get("generation", 0)
+    return {name: count for name, count in counts.items() if count or name in _ALWAYS}

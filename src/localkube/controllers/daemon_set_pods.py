@@ -12,7 +12,8 @@ from localkube.controllers.pods import (
     annotation,
     is_terminating,
     pod_from_template,
-    ready_since,
+    ready_since_s,
+    seconds_to_available,
 )
 from localkube.controllers.revisions import POD_LABEL
 from localkube.placement import NodeDemand, NodeOffer, node_demand
@@ -20,7 +21,7 @@ from localkube.placement import NodeDemand, NodeOffer, node_demand
 _TEMPLATE_GENERATION = "deprecated.daemonset.template.generation"
 _GENERATION_LABEL = "pod-template-generation"
 _REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
-# Trouble of the node that daemons live with.
+# Taints of node problems that daemons tolerate.
 _TOLERATED = (
     ("node.kubernetes.io/not-ready", "NoExecute"),
     ("node.kubernetes.io/unreachable", "NoExecute"),
@@ -33,7 +34,7 @@ _TOLERATED_BY_HOST_NETWORK = ("node.kubernetes.io/network-unavailable", "NoSched
 
 
 def tolerations(spec: Obj) -> list[Obj]:
-    """The template's own, and those of daemons in place of any like them."""
+    """Those of the template, and those of every daemon, which replace equal ones."""
     wanted = [*_TOLERATED, *([_TOLERATED_BY_HOST_NETWORK] if spec.get("hostNetwork") else [])]
     added = [{"key": key, "operator": "Exists", "effect": effect} for key, effect in wanted]
     own = list(spec.get("tolerations") or ())
@@ -70,7 +71,8 @@ def fit(demand: NodeDemand, node: NodeOffer) -> Fit:
 
 
 def new_pod(daemon_set: Obj, node: str, suffix: str) -> Obj:
-    """`suffix`: of the present revision. The scheduler binds it to the one node that it names."""
+    """`suffix`: of the current revision. The affinity names one node, and the scheduler binds the
+    pod to it."""
     template = daemon_set["spec"]["template"]
     pod = pod_from_template(daemon_set, DAEMON_SETS, template)
     labels = {**(pod["metadata"].get("labels") or {}), POD_LABEL: suffix}
@@ -94,7 +96,7 @@ def new_pod(daemon_set: Obj, node: str, suffix: str) -> Obj:
 
 
 def node_of(pod: Obj) -> str:
-    """The node that it runs on or waits for."""
+    """The node that the pod runs on, or that its affinity names."""
     spec = pod["spec"]
     if spec.get("nodeName"):
         return str(spec["nodeName"])
@@ -106,7 +108,7 @@ def node_of(pod: Obj) -> str:
     return ""
 
 
-class Fact(msgspec.Struct, frozen=True, gc=False):
+class DaemonPod(msgspec.Struct, frozen=True, gc=False):
     """What a DaemonSet has to know of a pod."""
 
     name: str
@@ -129,15 +131,12 @@ class Fact(msgspec.Struct, frozen=True, gc=False):
         return bool(generation) and self.labels.get(_GENERATION_LABEL) == generation
 
     def seconds_to_available(self, min_ready_s: int, now_s: float) -> float | None:
-        """0 when it is available now; None when it is not even ready."""
-        if self.ready_since_s is None:
-            return None
-        return max(0.0, self.ready_since_s + min_ready_s - now_s) if min_ready_s else 0.0
+        return seconds_to_available(self.ready_since_s, min_ready_s, now_s)
 
 
-def fact_of(pod: Obj) -> Fact:
-    metadata, since = pod["metadata"], ready_since(pod)
-    return Fact(
+def daemon_pod_of(pod: Obj) -> DaemonPod:
+    metadata = pod["metadata"]
+    return DaemonPod(
         name=metadata["name"],
         uid=metadata["uid"],
         labels=metadata.get("labels") or {},
@@ -145,7 +144,7 @@ def fact_of(pod: Obj) -> Fact:
         placed=bool(pod["spec"].get("nodeName")),
         phase=pod.get("status", {}).get("phase", "Pending"),
         terminating=is_terminating(pod),
-        ready_since_s=None if since is None else since.timestamp(),
+        ready_since_s=ready_since_s(pod),
         created=metadata["creationTimestamp"],
     )
 

@@ -1,12 +1,13 @@
-"""Deployment: one replica set per version of its template, and the way from one to the next."""
+"""The Deployment controller: one replica set per version of the template, and the rollout from one
+to the next."""
 
-from kubeclient.errors import AlreadyExists, KubeError, NotFound
+from kubeclient.errors import AlreadyExists, KubeError
 from kubeclient.events import NORMAL, WARNING
 from kubeclient.mirror import Key, controller_uid
 from kubeclient.objects import Obj
 from kubeclient.resources import DEPLOYMENTS, PODS, REPLICA_SETS
-from localkube.controllers import deployment_sets as sets_of
-from localkube.controllers import deployment_status, ownership, rollout
+from localkube.controllers import deployment_sets as sets
+from localkube.controllers import deployment_status, ownership, revisions
 from localkube.controllers.deployment_status import PROGRESSING, Conditions
 from localkube.controllers.pod_writes import namespace_is_going
 from localkube.controllers.pods import annotation, is_finished, is_terminating
@@ -22,7 +23,7 @@ def controller() -> Controller:
             return None
         return await _Rollout(deployment, context).step()
 
-    def prepare(context: Context) -> None:
+    def add_indexes(context: Context) -> None:
         ownership.add_indexes(context.of(REPLICA_SETS))
         ownership.add_indexes(context.of(PODS))
         adopters.follow(context.of(DEPLOYMENTS))
@@ -32,19 +33,19 @@ def controller() -> Controller:
         (Watch(DEPLOYMENTS), Watch(REPLICA_SETS, adopters.keys())),
         reconcile,
         reads=(PODS,),
-        prepare=prepare,
+        add_indexes=add_indexes,
     )
 
 
 class _Rollout:
-    """One look at one deployment. `sets` come oldest first."""
+    """One reconcile of one Deployment. `sets` come oldest first."""
 
     def __init__(self, deployment: Obj, context: Context) -> None:
         self.deployment = deployment
         self.spec = deployment["spec"]
         self.context = context
         self.now = context.now()
-        self.limits = sets_of.limits_of(deployment)
+        self.limits = sets.limits_of(deployment)
         self.conditions = Conditions(deployment, self.now)
         self.sets: list[Obj] = []
         self.new: Obj | None = None
@@ -54,15 +55,15 @@ class _Rollout:
         return [each for each in self.sets if each is not self.new]
 
     async def step(self) -> float | None:
-        self.sets = sorted(await self._claimed(), key=sets_of.age)
-        self.new = sets_of.new_of(self.deployment, self.sets)
+        self.sets = sorted(await self._claimed(), key=sets.age)
+        self.new = sets.new_of(self.deployment, self.sets)
         if is_terminating(self.deployment):
             await self._write_status()
             return None
         deployment_status.note_pause(self.conditions, self.deployment)
         if self.new is not None:
             await self._refresh_new(self.new)
-        if self.spec.get("paused") or sets_of.was_resized(self.deployment, self.sets):
+        if self.spec.get("paused") or sets.was_resized(self.deployment, self.sets):
             await self._rescale()
             if self.spec.get("paused"):
                 await self._forget_old_history()
@@ -72,14 +73,8 @@ class _Rollout:
         return deployment_status.seconds_to_deadline(self.deployment, status, self.now)
 
     async def _claimed(self) -> list[Obj]:
-        selector = ownership.selector_of(self.deployment)
-
-        def fits(replica_set: Obj) -> bool:
-            labels = replica_set["metadata"].get("labels") or {}
-            return selector.matches(labels)
-
         found = ownership.candidates(self.context.of(REPLICA_SETS), self.deployment)
-        judged = ownership.judge(self.deployment, found, fits)
+        judged = ownership.judge(self.deployment, found, ownership.selected_by(self.deployment))
         ties = ownership.Ties(DEPLOYMENTS)
         return await ownership.claim(self.context, self.deployment, ties, REPLICA_SETS, judged)
 
@@ -95,12 +90,13 @@ class _Rollout:
         return await self._write_status(rolling_out=True)
 
     async def _roll(self) -> bool:
-        """Whether a step was made; the next one waits until this one shows."""
+        """One step of a rolling update. True: a size has changed, and the next step waits until the
+        mirrors show it."""
         new = self.new or await self._create_new()
         size, old = self._size(new), [self._size(each) for each in self.old]
-        if await self._scale(new, rollout.new_size(self.limits, size, old)):
+        if await self._scale(new, sets.new_size(self.limits, size, old)):
             return True
-        smaller = rollout.old_sizes(self.limits, size, old)
+        smaller = sets.old_sizes(self.limits, size, old)
         for replica_set in self.old:
             name = replica_set["metadata"]["name"]
             if name in smaller:
@@ -108,7 +104,8 @@ class _Rollout:
         return bool(smaller)
 
     async def _recreate(self) -> bool:
-        """Everything old goes before anything new comes."""
+        """Deletes all old pods before it creates new ones. True: a size has changed, or old pods
+        are left."""
         running = [each for each in self.old if each["spec"]["replicas"]]
         for replica_set in running:
             await self._scale(replica_set, 0)
@@ -126,39 +123,40 @@ class _Rollout:
         )
 
     async def _rescale(self) -> None:
-        """A new size and no new version: everybody grows or shrinks in place."""
+        """The Deployment was resized or is paused: changes sizes, but does not roll out."""
         active = [each for each in self.sets if each["spec"]["replicas"]]
         if len(active) <= 1:
             only = active[0] if active else self.new or (self.sets[-1] if self.sets else None)
             if only is not None:
                 await self._scale(only, self.spec["replicas"])
-        elif sets_of.is_saturated(self.deployment, self.new):
+        elif sets.is_saturated(self.deployment, self.new):
             for replica_set in self.old:
                 if replica_set["spec"]["replicas"]:
                     await self._scale(replica_set, 0)
         elif self.spec["strategy"]["type"] == "RollingUpdate":
-            sizes = rollout.proportional_sizes(self.limits, [self._size(rs) for rs in active])
+            sizes = sets.proportional_sizes(self.limits, [self._size(rs) for rs in active])
             for replica_set in active:
                 await self._scale(replica_set, sizes[replica_set["metadata"]["name"]])
 
     # -- replica sets --------------------------------------------------------------------------
 
-    def _size(self, replica_set: Obj) -> rollout.Size:
-        return sets_of.size_of(replica_set, self.deployment)
+    def _size(self, replica_set: Obj) -> sets.Size:
+        return sets.size_of(replica_set, self.deployment)
 
     def _next_revision(self) -> int:
-        return max(map(sets_of.revision_of, self.old), default=0) + 1
+        return max(map(sets.revision_of, self.old), default=0) + 1
 
     async def _refresh_new(self, new: Obj) -> None:
-        """The new set has the highest number, the deployment's annotations, and vice versa."""
+        """Gives the new replica set the highest revision number and the Deployment's annotations,
+        and the Deployment its number."""
         known = new["metadata"].get("annotations") or {}
-        wanted = sets_of.annotations(self.deployment, known, self._next_revision())
+        wanted = sets.annotations(self.deployment, known, self._next_revision())
         min_ready_s = self.spec.get("minReadySeconds", 0)
         if wanted != known or new["spec"].get("minReadySeconds", 0) != min_ready_s:
             new["metadata"]["annotations"] = wanted
             new["spec"]["minReadySeconds"] = min_ready_s
             new |= await self.context.kube.update(REPLICA_SETS, new)
-        await self._set_revision(sets_of.revision_of(new))
+        await self._set_revision(sets.revision_of(new))
         if (
             deployment_status.has_deadline(self.deployment)
             and self.conditions.get(PROGRESSING) is None
@@ -167,11 +165,11 @@ class _Rollout:
             self.conditions.put(PROGRESSING, "True", "FoundNewReplicaSet", text)
 
     async def _set_revision(self, revision: int) -> None:
-        if annotation(self.deployment, sets_of.REVISION) != str(revision):
+        if annotation(self.deployment, sets.REVISION) != str(revision):
             metadata = self.deployment["metadata"]
-            # Through this door it does not count as a change of what is wanted.
+            # Through the status subresource, so that the Deployment's generation does not change.
             path = DEPLOYMENTS.path(metadata["namespace"], metadata["name"], "status")
-            patch = {"metadata": {"annotations": {sets_of.REVISION: str(revision)}}}
+            patch = {"metadata": {"annotations": {sets.REVISION: str(revision)}}}
             self.deployment = await self.context.kube.patch(path, patch)
 
     async def _create_new(self) -> Obj:
@@ -179,8 +177,8 @@ class _Rollout:
         size = self.spec["replicas"]
         if self.spec["strategy"]["type"] == "RollingUpdate":
             old = [self._size(each) for each in self.old]
-            size = rollout.new_size(self.limits, rollout.Size("", 0, 0), old)
-        wanted = sets_of.new_replica_set(self.deployment, self._next_revision(), size, collisions)
+            size = sets.new_size(self.limits, sets.Size("", 0, 0), old)
+        wanted = sets.new_replica_set(self.deployment, self._next_revision(), size, collisions)
         name = wanted["metadata"]["name"]
         try:
             self.new = await self.context.kube.create(REPLICA_SETS, wanted)
@@ -196,25 +194,27 @@ class _Rollout:
                 text = f'Created new replica set "{name}"'
                 self.conditions.put(PROGRESSING, "True", "NewReplicaSetCreated", text)
         self.sets.append(self.new)
-        await self._set_revision(sets_of.revision_of(self.new))
+        await self._set_revision(sets.revision_of(self.new))
         return self.new
 
     async def _taken_name(self, name: str, collisions: int, error: AlreadyExists) -> Obj:
-        """Ours already, and the mirror late; or another template with the same hash."""
+        """The name exists. Either we created it and the mirror is late: take it. Or another
+        template has the same hash: count the collision, which changes the next name."""
         namespace = self.deployment["metadata"]["namespace"]
         found = await self.context.kube.get(REPLICA_SETS, name, namespace)
         mine = controller_uid(found) == self.deployment["metadata"]["uid"]
-        if mine and sets_of.template_of(found) == sets_of.template_of(self.deployment):
+        if mine and sets.template_of(found) == sets.template_of(self.deployment):
             return found
         status = {**self.deployment.get("status", {}), "collisionCount": collisions + 1}
         await self.context.kube.update_status(DEPLOYMENTS, {**self.deployment, "status": status})
         raise error
 
     async def _scale(self, replica_set: Obj, size: int) -> bool:
-        """Whether the size has changed; for what it was chosen is noted either way."""
+        """True: the size has changed. The annotations note in any case for which size of the
+        Deployment it was chosen."""
         was, metadata = replica_set["spec"]["replicas"], replica_set["metadata"]
         known = metadata.get("annotations") or {}
-        noted = sets_of.with_sizes(known, self.deployment)
+        noted = sets.with_sizes(known, self.deployment)
         if was == size and noted == known:
             return False
         metadata["annotations"], replica_set["spec"]["replicas"] = noted, size
@@ -238,17 +238,10 @@ class _Rollout:
             await self._write_status()
 
     async def _forget_old_history(self) -> None:
-        for replica_set in sets_of.to_forget(self.deployment, self.old):
-            metadata = replica_set["metadata"]
-            options = {"preconditions": {"uid": metadata["uid"]}}
-            try:
-                await self.context.kube.delete(
-                    REPLICA_SETS, metadata["name"], metadata["namespace"], options=options
-                )
-            except NotFound:
-                continue
+        surplus = sets.to_forget(self.deployment, self.old)
+        await revisions.forget(self.context, REPLICA_SETS, surplus)
 
-    # -- afterwards ----------------------------------------------------------------------------
+    # -- status --------------------------------------------------------------------------------
 
     async def _write_status(self, *, rolling_out: bool = False) -> Obj:
         status = deployment_status.counts(self.deployment, self.new, self.sets)

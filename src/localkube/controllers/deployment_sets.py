@@ -1,11 +1,113 @@
-"""The replica sets of a deployment: which is the new one, and what is written on them. Pure."""
+"""The replica sets of a Deployment: which one is new, what is written on them, and how many pods
+each of them has at every step of a rollout. Pure.
+
+Two promises hold at every step of a rolling update: never more than replicas + maxSurge pods, and
+never fewer than replicas - maxUnavailable available ones.
+"""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from kubeclient.objects import Obj
 from kubeclient.resources import DEPLOYMENTS
-from localkube.controllers.pods import annotation, content_hash, controller_reference
-from localkube.controllers.rollout import Bounds, Size, bounds
+from localkube.controllers.pods import annotation, content_hash, controller_reference, count_of
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    replicas: int
+    surge: int
+    unavailable: int
+
+    @property
+    def most(self) -> int:
+        return self.replicas + self.surge
+
+    @property
+    def least(self) -> int:
+        return self.replicas - self.unavailable
+
+
+@dataclass(frozen=True, slots=True)
+class Size:
+    """What the rollout needs of a replica set."""
+
+    name: str
+    wanted: int  # spec.replicas
+    available: int
+    made_for: int = 0  # the most pods that the deployment could have when this size was chosen
+
+
+def bounds(replicas: int, max_surge: int | str, max_unavailable: int | str) -> Bounds:
+    """Percentages of the size: surge is rounded up, unavailable down. If both are zero, one pod may
+    be unavailable, or the rollout would never move."""
+    surge = count_of(max_surge, replicas, round_up=True)
+    unavailable = count_of(max_unavailable, replicas, round_up=False)
+    if surge == 0 and unavailable == 0:
+        unavailable = 1
+    return Bounds(replicas, surge, min(unavailable, replicas))
+
+
+def new_size(limits: Bounds, new: Size, old: Sequence[Size]) -> int:
+    """How large the new replica set may be now."""
+    if new.wanted >= limits.replicas:
+        return limits.replicas
+    room = limits.most - new.wanted - sum(size.wanted for size in old)
+    return new.wanted + max(0, min(room, limits.replicas - new.wanted))
+
+
+def old_sizes(limits: Bounds, new: Size, old: Sequence[Size]) -> dict[str, int]:
+    """The new size of each old replica set whose size changes. `old` comes oldest first."""
+    total = new.wanted + sum(size.wanted for size in old)
+    spare = total - limits.least - (new.wanted - new.available)
+    if spare <= 0:
+        return {}
+    sizes = {size.name: size.wanted for size in old}
+    # First the pods that are not available: deleting them costs no availability.
+    for size in old:
+        broken = min(spare, size.wanted - size.available)
+        if broken > 0:
+            sizes[size.name] -= broken
+            spare -= broken
+    extra = new.available + sum(size.available for size in old) - limits.least
+    for size in old:
+        less = min(extra, sizes[size.name])
+        if less > 0:
+            sizes[size.name] -= less
+            extra -= less
+    return {size.name: sizes[size.name] for size in old if sizes[size.name] != size.wanted}
+
+
+def proportional_sizes(limits: Bounds, sets: Sequence[Size]) -> dict[str, int]:
+    """For a Deployment that is resized during a rollout: every replica set grows or shrinks by its
+    share, and the largest takes what rounding leaves. `sets` come oldest first."""
+    allowed = limits.most if limits.replicas else 0
+    to_add = allowed - sum(size.wanted for size in sets)
+    # Of equal sizes, the newer set grows first and the older one shrinks first.
+    age = -1 if to_add > 0 else 1
+    order = sorted(enumerate(sets), key=lambda place: (-place[1].wanted, age * place[0]))
+    sizes: dict[str, int] = {}
+    left = to_add
+    for _, size in order:
+        share = _share(limits, size)
+        step = max(0, min(share, left)) if to_add > 0 else min(0, max(share, left))
+        sizes[size.name] = size.wanted + step
+        left -= step
+    if order:
+        largest = order[0][1].name
+        sizes[largest] = max(0, sizes[largest] + left)
+    return sizes
+
+
+def _share(limits: Bounds, size: Size) -> int:
+    if not limits.replicas:
+        return -size.wanted
+    if not size.made_for:
+        return 0
+    # Rounded half up, as in Kubernetes: round() would round half to even.
+    doubled = 2 * size.wanted * limits.most + size.made_for
+    return doubled // (2 * size.made_for) - size.wanted
+
 
 HASH_LABEL = "pod-template-hash"
 REVISION = "deployment.kubernetes.io/revision"
@@ -35,7 +137,7 @@ def limits_of(deployment: Obj) -> Bounds:
 
 
 def template_of(obj: Obj) -> Obj:
-    """The template as the deployment has it: without the label that was added."""
+    """The template without the hash label, which only replica sets have."""
     template: Obj = obj["spec"]["template"]
     metadata = template.get("metadata") or {}
     labels = {k: v for k, v in (metadata.get("labels") or {}).items() if k != HASH_LABEL}
@@ -47,7 +149,8 @@ def age(replica_set: Obj) -> tuple[str, str]:
 
 
 def new_of(deployment: Obj, sets: Sequence[Obj]) -> Obj | None:
-    """`sets` come oldest first; of several that fit, the oldest it is, always the same."""
+    """The replica set of the current template: the oldest, if there are several. `sets` come oldest
+    first."""
     wanted = template_of(deployment)
     return next((each for each in sets if template_of(each) == wanted), None)
 
@@ -69,7 +172,7 @@ def size_of(replica_set: Obj, deployment: Obj) -> Size:
 
 
 def was_resized(deployment: Obj, sets: Sequence[Obj]) -> bool:
-    """Since the sizes of its active replica sets were chosen."""
+    """Whether the Deployment has another size than when its active replica sets were sized."""
     wanted = str(deployment["spec"]["replicas"])
     return any(
         annotation(each, _DESIRED) not in ("", wanted) for each in sets if each["spec"]["replicas"]
@@ -77,7 +180,7 @@ def was_resized(deployment: Obj, sets: Sequence[Obj]) -> bool:
 
 
 def is_saturated(deployment: Obj, replica_set: Obj | None) -> bool:
-    """Everybody agrees that it is the whole deployment, and it is up."""
+    """Whether this replica set has all wanted pods, and all of them are available."""
     if replica_set is None:
         return False
     wanted = deployment["spec"]["replicas"]
@@ -114,8 +217,8 @@ def new_replica_set(deployment: Obj, revision: int, size: int, collisions: int) 
 
 
 def annotations(deployment: Obj, known: Obj, revision: int) -> Obj:
-    """What the new replica set carries: the deployment's annotations and its own number. One
-    that comes back under a new number keeps the old ones on record."""
+    """The annotations of the new replica set: those of the Deployment, and its revision number. A
+    replica set that gets a new number (rollback) keeps its old numbers in the history."""
     own = deployment["metadata"].get("annotations") or {}
     found = {**known, **{k: v for k, v in own.items() if k not in _NOT_COPIED}}
     had = known.get(REVISION, "")
@@ -136,13 +239,13 @@ def _longer_history(history: str, revision: str) -> str:
 
 
 def with_sizes(found: Obj, deployment: Obj) -> Obj:
-    """Annotations that say for what size of the deployment a size was chosen."""
+    """Adds the size of the Deployment for which the replica set was sized."""
     limits = limits_of(deployment)
     return {**found, _DESIRED: str(limits.replicas), _MAX: str(limits.most)}
 
 
 def to_forget(deployment: Obj, old: Sequence[Obj]) -> list[Obj]:
-    """Of the old replica sets, the idle ones beyond what the history may hold."""
+    """The oldest replica sets beyond revisionHistoryLimit, if they have no pods."""
     limit = deployment["spec"].get("revisionHistoryLimit", 10)
     staying = [each for each in old if "deletionTimestamp" not in each["metadata"]]
     oldest = sorted(staying, key=lambda each: (revision_of(each), age(each)))

@@ -4,8 +4,8 @@ import datetime
 from collections.abc import Sequence
 
 from kubeclient.objects import Obj
+from localkube.controllers.deployment_sets import Bounds
 from localkube.controllers.pods import parse_time, stamp
-from localkube.controllers.rollout import Bounds
 
 AVAILABLE, PROGRESSING, FAILURE = "Available", "Progressing", "ReplicaFailure"
 NO_DEADLINE = 2**31 - 1
@@ -49,7 +49,7 @@ def is_complete(deployment: Obj, status: Obj) -> bool:
 
 
 def _moved(before: Obj, status: Obj) -> bool:
-    """Whether the rollout got any further since the last look."""
+    """Whether the rollout has made progress since the last status."""
 
     def old_replicas(s: Obj) -> int:
         return int(s.get("replicas", 0) - s.get("updatedReplicas", 0))
@@ -63,8 +63,8 @@ def _moved(before: Obj, status: Obj) -> bool:
 
 
 class Conditions:
-    """Conditions by type. Their times move only when what they date moves, so that a quiet
-    deployment stays quiet."""
+    """Conditions by type. A condition keeps its times while it does not change; otherwise every
+    reconcile would write a new status, and the write would cause the next reconcile."""
 
     def __init__(self, deployment: Obj, now: datetime.datetime) -> None:
         known = deployment.get("status", {}).get("conditions") or ()
@@ -81,7 +81,7 @@ class Conditions:
         self._found.pop(kind, None)
 
     def put(self, kind: str, status: str, reason: str, message: str, *, news: bool = False) -> None:
-        """`news`: it is worth a new time even in the same words."""
+        """`news`: set a new lastUpdateTime even if status and reason are the same."""
         known = self._found.get(kind)
         if known and not news and (known["status"], known["reason"]) == (status, reason):
             return
@@ -102,7 +102,8 @@ class Conditions:
 
 
 def note_pause(conditions: Conditions, deployment: Obj) -> None:
-    """Time does not count while a deployment is paused; it starts anew when it goes on."""
+    """The progress deadline does not run while a Deployment is paused, and starts again when it is
+    resumed."""
     reason = conditions.reason(PROGRESSING)
     if not has_deadline(deployment) or reason == _TIMED_OUT:
         return
@@ -128,7 +129,7 @@ def note_progress(
     new: Obj | None,
     now: datetime.datetime,
 ) -> None:
-    """During a rollout: where it stands."""
+    """Sets the condition Progressing during a rollout."""
     if not has_deadline(deployment):
         conditions.drop(PROGRESSING)
         return
@@ -149,7 +150,7 @@ def note_progress(
 
 
 def note_failures(conditions: Conditions, new: Obj | None, sets: Sequence[Obj]) -> None:
-    """What keeps a replica set from making pods, the new one's first."""
+    """Copies the condition ReplicaFailure of a replica set, of the new one first."""
     for each in [new, *sets]:
         for condition in (each or {}).get("status", {}).get("conditions") or ():
             if condition["type"] == FAILURE:
@@ -173,7 +174,7 @@ def _seconds_left(condition: Obj, deployment: Obj, now: datetime.datetime) -> fl
 
 
 def seconds_to_deadline(deployment: Obj, status: Obj, now: datetime.datetime) -> float | None:
-    """When to look whether the rollout still stands still. None: nothing is awaited."""
+    """Seconds until the progress deadline has to be checked. None: there is nothing to check."""
     if not has_deadline(deployment) or is_complete(deployment, status):
         return None
     for condition in status.get("conditions") or ():

@@ -1,7 +1,7 @@
-"""PodDisruptionBudgets: how many of their pods are healthy, and how many may be disturbed now."""
+"""The status of PodDisruptionBudgets: how many pods are healthy, and how many may be evicted
+now."""
 
 import datetime
-import math
 from collections.abc import Iterable
 
 from kubeclient.mirror import Key, key_of
@@ -16,10 +16,18 @@ from kubeclient.resources import (
     Resource,
 )
 from kubeclient.selectors import from_object
-from localkube.controllers.pods import is_ready, is_terminating, parse_time
+from localkube.controllers.pods import (
+    controller_of,
+    count_of,
+    is_ready,
+    is_terminating,
+    parse_time,
+    stamp,
+)
 from localkube.controllers.run import Context, Controller, Watch
 
-# An eviction that was charged and whose pod is still there after this long did not happen.
+# The API server notes an eviction in `disruptedPods` before it deletes the pod. If the pod is still
+# there after this long, the eviction did not happen.
 _FORGET_AFTER_S = 120.0
 _BY_NAMESPACE = "namespace"
 
@@ -42,7 +50,7 @@ async def reconcile(key: Key, context: Context) -> float | None:
     return _FORGET_AFTER_S if disrupted else None
 
 
-def _prepare(context: Context) -> None:
+def _add_indexes(context: Context) -> None:
     for resource in (PODS, DISRUPTION_BUDGETS):
         context.of(resource).add_index(_BY_NAMESPACE, lambda obj: [obj["metadata"]["namespace"]])
 
@@ -59,17 +67,17 @@ CONTROLLER = Controller(
     (Watch(DISRUPTION_BUDGETS), Watch(PODS, _budgets_of_pod)),
     reconcile,
     reads=(DEPLOYMENTS, REPLICA_SETS, REPLICATION_CONTROLLERS, STATEFUL_SETS),
-    prepare=_prepare,
+    add_indexes=_add_indexes,
 )
 
 
-def _still_disrupted(charged: Obj, pods: list[Obj], now: datetime.datetime) -> Obj:
-    """Evictions that the API server has charged and whose pods are not yet seen to go."""
+def _still_disrupted(noted: Obj, pods: list[Obj], now: datetime.datetime) -> Obj:
+    """Evictions noted by the API server, whose pods the mirror does not show as terminating yet."""
     there = {pod["metadata"]["name"] for pod in pods if not is_terminating(pod)}
     limit = datetime.timedelta(seconds=_FORGET_AFTER_S)
     return {
         name: since
-        for name, since in charged.items()
+        for name, since in noted.items()
         if name in there and now - parse_time(since) < limit
     }
 
@@ -101,12 +109,8 @@ def _expected(spec: Obj, pods: list[Obj], context: Context) -> tuple[int, int]:
         return len(pods), minimum
     scale = _wanted_by_owners(pods, context)
     if maximum is not None:
-        return scale, max(0, scale - _share(maximum, scale))
-    return scale, _share(minimum if minimum is not None else 1, scale)
-
-
-def _share(value: int | str, scale: int) -> int:
-    return value if isinstance(value, int) else math.ceil(int(value.rstrip("%")) * scale / 100)
+        return scale, max(0, scale - count_of(maximum, scale, round_up=True))
+    return scale, count_of(1 if minimum is None else minimum, scale, round_up=True)
 
 
 _OWNERS: dict[str, Resource] = {
@@ -118,24 +122,19 @@ _OWNERS: dict[str, Resource] = {
 
 
 def _wanted_by_owners(pods: list[Obj], context: Context) -> int:
-    """Replicas of the workloads that own the pods, each counted once. Pods that belong to nobody
-    count as none, as in Kubernetes: a share of them says nothing."""
+    """The sum of spec.replicas of the workloads that own the pods. Pods without an owner count as
+    none, as in Kubernetes: a percentage needs a wanted number of pods."""
     wanted: dict[str, int] = {}
     for pod in pods:
-        namespace, owner = pod["metadata"]["namespace"], _owner(pod)
+        namespace, owner = pod["metadata"]["namespace"], controller_of(pod)
         while owner is not None and owner["kind"] in _OWNERS:
             found = context.of(_OWNERS[owner["kind"]]).get(owner["name"], namespace)
             if found is None:
                 break
-            owner = _owner(found)
+            owner = controller_of(found)
             if owner is None:
                 wanted[found["metadata"]["uid"]] = found["spec"].get("replicas", 1)
     return sum(wanted.values())
-
-
-def _owner(obj: Obj) -> Obj | None:
-    owners = obj["metadata"].get("ownerReferences") or ()
-    return next((owner for owner in owners if owner.get("controller")), None)
 
 
 def _condition(budget: Obj, allowed: int, context: Context) -> Obj:
@@ -149,5 +148,4 @@ def _condition(budget: Obj, allowed: int, context: Context) -> Obj:
     for known in budget.get("status", {}).get("conditions") or ():
         if known["type"] == condition["type"] and known["status"] == condition["status"]:
             return {**condition, "lastTransitionTime": known["lastTransitionTime"]}
-    stamp = context.now().strftime("%Y-%m-%dT%H:%M:%SZ")
-    return {**condition, "lastTransitionTime": stamp}
+    return {**condition, "lastTransitionTime": stamp(context.now())}

@@ -1,4 +1,4 @@
-"""Services with a selector: which pods stand behind them, as EndpointSlices and as Endpoints."""
+"""EndpointSlices and Endpoints of Services with a selector: the addresses of their pods."""
 
 import contextlib
 from collections.abc import Iterable
@@ -20,23 +20,34 @@ _BY_NAMESPACE, _BY_SERVICE = "namespace", "service"
 
 async def reconcile(key: Key, context: Context) -> float | None:
     service = context.of(SERVICES).get(key[1], key[0])
-    selector = (service or {}).get("spec", {}).get("selector")
-    if service is None or not selector:
+    if service is None or not service["spec"].get("selector"):
         return None
-    chosen = from_object({"matchLabels": selector})
-    pods = [
-        pod
-        for pod in context.of(PODS).by(_BY_NAMESPACE, key[0])
-        if chosen.matches(pod["metadata"].get("labels") or {}) and _has_address(pod)
-    ]
+    pods = [pod for pod in selected_pods(service, context) if _has_address(pod)]
     pods.sort(key=lambda pod: str(pod["metadata"]["name"]))
     await _write_slices(service, pods, context)
     await _write_endpoints(service, pods, context)
     return None
 
 
-def _prepare(context: Context) -> None:
+def selected_pods(service: Obj, context: Context) -> list[Obj]:
+    """The pods that the Service selects. Needs the index of `add_pod_index`."""
+    selector = service["spec"].get("selector")
+    if not selector:
+        return []
+    chosen = from_object({"matchLabels": selector})
+    return [
+        pod
+        for pod in context.of(PODS).by(_BY_NAMESPACE, service["metadata"]["namespace"])
+        if chosen.matches(pod["metadata"].get("labels") or {})
+    ]
+
+
+def add_pod_index(context: Context) -> None:
     context.of(PODS).add_index(_BY_NAMESPACE, lambda pod: [pod["metadata"]["namespace"]])
+
+
+def _add_indexes(context: Context) -> None:
+    add_pod_index(context)
     context.of(SERVICES).add_index(_BY_NAMESPACE, lambda s: [s["metadata"]["namespace"]])
     context.of(ENDPOINT_SLICES).add_index(_BY_SERVICE, _service_of_slice)
 
@@ -66,7 +77,7 @@ CONTROLLER = Controller(
     (Watch(SERVICES), Watch(PODS, _services_of_pod), Watch(ENDPOINT_SLICES, _slice_key)),
     reconcile,
     reads=(ENDPOINTS,),
-    prepare=_prepare,
+    add_indexes=_add_indexes,
 )
 
 
@@ -76,7 +87,7 @@ def _has_address(pod: Obj) -> bool:
 
 
 def target_port(service_port: Obj, pod: Obj) -> int | None:
-    """The number behind the service's targetPort, which may be the name of a container's port."""
+    """The number of the targetPort, which may be the name of a container's port."""
     wanted = service_port.get("targetPort", service_port["port"])
     if isinstance(wanted, int):
         return wanted
@@ -190,7 +201,7 @@ async def _write_slice(
 
 
 async def _write_endpoints(service: Obj, pods: list[Obj], context: Context) -> None:
-    """The older form of the same; clients from before 1.21 read it."""
+    """Endpoints hold the same addresses, for clients from before Kubernetes 1.21."""
     metadata = service["metadata"]
     subsets: dict[tuple[tuple[str, str, int], ...], Obj] = {}
     for pod in pods:
@@ -225,3 +236,21 @@ async def _write_endpoints(service: Obj, pods: list[Obj], context: Context) -> N
         await context.kube.create(ENDPOINTS, fresh | ({"subsets": wanted} if wanted else {}))
     elif (known.get("subsets") or []) != wanted:
         await context.kube.update(ENDPOINTS, {**known, "subsets": wanted})
+
+
+async def _remove_with_service(key: Key, context: Context) -> float | None:
+    """Endpoints have no owner reference, so garbage collection does not delete them."""
+    namespace, name = key
+    known = context.of(ENDPOINTS).get(name, namespace)
+    ours = ((known or {}).get("metadata", {}).get("labels") or {}).get(
+        "endpoints.kubernetes.io/managed-by"
+    )
+    if ours and context.of(SERVICES).get(name, namespace) is None:
+        with contextlib.suppress(NotFound):
+            await context.kube.delete(ENDPOINTS, name, namespace)
+    return None
+
+
+REMOVAL_CONTROLLER = Controller(
+    "endpoint-controller", (Watch(SERVICES), Watch(ENDPOINTS)), _remove_with_service
+)

@@ -1,4 +1,4 @@
-"""Events are forgotten an hour after they last happened."""
+"""Deletes events an hour after they last occurred."""
 
 import contextlib
 import datetime
@@ -26,7 +26,7 @@ async def reconcile(key: Key, context: Context) -> float | None:
 
 
 def _last(event: Obj) -> datetime.datetime:
-    """The latest time in it: what happened long ago may have been told only now."""
+    """The latest of its times."""
     stamps = (
         event["metadata"]["creationTimestamp"],
         (event.get("series") or {}).get("lastObservedTime"),

@@ -1,9 +1,10 @@
-"""Expectations: what a controller has done and not seen yet.
+"""Expectations: writes of a controller that its mirrors do not show yet.
 
-Mirrors lag behind writes. A controller that created three pods and reconciles again before they
-show would create three more; so it waits until it has seen what it did, or a time-out says that
-the answer got lost. A write has been seen when the mirror has reached the version that the write
-was given; a deletion, when the object has gone or is on its way out.
+Mirrors lag behind writes. A controller that has created three pods and reconciles again before its
+mirror shows them would create three more. So it does not act until the mirror shows its own writes.
+A create or update is visible when the mirror has reached the resourceVersion of the answer; a
+deletion, when the object is gone or has a deletionTimestamp. After a timeout the controller acts
+anyway: an answer may get lost, and then nothing would ever fulfil the expectation.
 """
 
 from collections.abc import Callable, Set
@@ -18,7 +19,7 @@ TIMEOUT_S = 30.0
 
 
 class Seen(Protocol):
-    """Of a mirror: how far it has come."""
+    """The part of a mirror that is needed here: the resourceVersion that it has reached."""
 
     @property
     def version(self) -> int: ...
@@ -47,7 +48,8 @@ class Expectations:
     def met(
         self, key: Key, mirrors: Callable[[Resource], Seen], alive: Set[str], now_s: float
     ) -> bool:
-        """`alive`: uids whose deletion has not begun."""
+        """Whether all writes for the key are visible. `alive`: uids of objects in the mirror that
+        are not being deleted."""
         awaited = self._awaited.get(key)
         if awaited is None:
             return True

@@ -1,11 +1,13 @@
-"""Garbage: objects go when all their owners have gone; owners wait for those that block them.
+"""Garbage collection: an object is deleted when all of its owners are gone.
 
-Owners are found by uid, never by name: a namesake that came later owns nothing. A dependent is
-removed in the background when no owner is left; with foreground deletion the owner stays, marked,
-until its blocking dependents are gone; orphaning strips the reference and keeps the dependent.
+Owners are identified by uid, never by name: a later object of the same name owns nothing. There are
+three kinds of deletion of an owner. Background: its dependents are deleted after it. Foreground:
+the owner stays, with a finalizer, until the dependents that block its deletion are gone. Orphan:
+the references to the owner are removed, and the dependents stay.
 
-An owner that we have not seen go may only be late in our mirrors: the server is asked. One of a
-kind that nobody serves is never taken for dead.
+An owner that is not in our mirrors need not be gone: the mirror may be late. So the API server is
+asked before a dependent is deleted. An owner of a kind that is not served never counts as gone,
+because nobody can tell.
 """
 
 import asyncio
@@ -25,14 +27,14 @@ from localkube.controllers.api_resources import deletable_resources
 log = logging.getLogger(__name__)
 
 FOREGROUND, ORPHAN = "foregroundDeletion", "orphan"
-_UNOWNED = {EVENTS.plural, "leases"}  # plenty, and never owned: not worth a mirror
+_UNOWNED = {EVENTS.plural, "leases"}  # many objects, never owned: not worth a mirror
 _RETRY_S = 1.0
 _AT_A_TIME = 32
-_DEAD_REMEMBERED = 10_000
+_DEAD_REMEMBERED = 10_000  # uids; for one that was forgotten, the API server is asked again
 
 
 class Known(msgspec.Struct, frozen=True, gc=False):
-    """What matters of one object here."""
+    """What garbage collection needs of one object."""
 
     resource: Resource
     namespace: str
@@ -74,7 +76,7 @@ class Garbage:
         self._tasks: dict[Resource, asyncio.Task[None]] = {}
         self._alive: dict[str, Known] = {}
         self._dependents: dict[str, set[str]] = {}  # owner uid -> uids
-        self._dead: OrderedDict[str, None] = OrderedDict()  # uids that are gone for sure
+        self._dead: OrderedDict[str, None] = OrderedDict()  # uids that are known to be gone
         self._dirty: dict[str, None] = {}  # uids to look at, in order
         self._wake = asyncio.Event()
         self._kinds_changed = asyncio.Event()
@@ -110,7 +112,7 @@ class Garbage:
             for obj in self._mirrors.pop(resource):
                 self._gone(_known(resource, obj))
         for mirror in self._mirrors.values():
-            await mirror.wait_synced()  # an owner that is not in sight yet is not a dead one
+            await mirror.wait_synced()  # else an owner that is not listed yet would look gone
 
     def _watcher(self, resource: Resource) -> Changed:
         def changed(old: Obj | None, new: Obj | None) -> None:
@@ -140,14 +142,14 @@ class Garbage:
 
     def _gone(self, known: Known) -> None:
         self._alive.pop(known.uid, None)
-        self._bury(known.uid)
+        self._remember_dead(known.uid)
         for owner in known.owners:
             self._dependents.get(owner["uid"], set()).discard(known.uid)
             self._look_at(owner["uid"])
         for dependent in self._dependents.pop(known.uid, ()):
             self._look_at(dependent)
 
-    def _bury(self, uid: str) -> None:
+    def _remember_dead(self, uid: str) -> None:
         self._dead[uid] = None
         if len(self._dead) > _DEAD_REMEMBERED:
             self._dead.popitem(last=False)
@@ -160,34 +162,34 @@ class Garbage:
         while not self._dirty:
             self._wake.clear()
             await self._wake.wait()
-        # Several at a time, and each once: their writes are flushed to disk together.
+        # Several at a time, so that the API server flushes their writes to disk together.
         uids = list(itertools.islice(self._dirty, _AT_A_TIME))
         for uid in uids:
             del self._dirty[uid]
-        await asyncio.gather(*(self._look(uid) for uid in uids))
+        await asyncio.gather(*(self._process(uid) for uid in uids))
 
-    async def _look(self, uid: str) -> None:
+    async def _process(self, uid: str) -> None:
         known = self._alive.get(uid)
         if known is None:
             return
         try:
-            await self._treat(known)
+            await self._collect_one(known)
         except (NotFound, Conflict):
-            pass  # it has gone or changed; if that matters, the watch says so
+            pass  # it is gone or has changed: if that matters, the watch queues it again
         except KubeError as error:
             log.warning("garbage not collected", extra={"uid": uid, "error": str(error)})
             asyncio.get_running_loop().call_later(_RETRY_S, self._look_at, uid)
 
-    async def _treat(self, known: Known) -> None:
+    async def _collect_one(self, known: Known) -> None:
         if known.deleting:
             if ORPHAN in known.finalizers:
                 await self._orphan(known)
             elif FOREGROUND in known.finalizers:
                 await self._release_if_free(known)
         elif known.owners:
-            await self._judge(known)
+            await self._collect_dependent(known)
 
-    async def _judge(self, known: Known) -> None:
+    async def _collect_dependent(self, known: Known) -> None:
         living = [o for o in known.owners if not await self._is_dead(o, known)]
         solid = [o for o in living if not self._waits(o["uid"])]
         if len(solid) == len(known.owners):
@@ -195,7 +197,8 @@ class Garbage:
         if solid:
             await self._keep_owners(known, solid)
             return
-        # Owners that wait for their dependents want these to wait for theirs.
+        # An owner in foreground deletion waits for its dependents, so these have to wait for
+        # theirs.
         waits = bool(living) and bool(self._dependents.get(known.uid))
         options = {
             "propagationPolicy": "Foreground" if waits else "Background",
@@ -211,7 +214,7 @@ class Garbage:
         if uid in self._alive:
             return False
         if uid not in self._dead and await self._server_lacks(owner, dependent.namespace):
-            self._bury(uid)
+            self._remember_dead(uid)
         return uid in self._dead
 
     async def _server_lacks(self, owner: Obj, namespace: str) -> bool:
@@ -222,7 +225,7 @@ class Garbage:
         else:
             return False
         if resource.namespaced and not namespace:
-            return False  # no namespace to look in: a mistake, and not a reason to delete
+            return False  # no namespace to look in: an invalid reference is no reason to delete
         try:
             found = await self._kube.get(
                 resource, owner["name"], namespace if resource.namespaced else ""

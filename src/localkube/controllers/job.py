@@ -1,24 +1,26 @@
-"""Job: pods that run to their end, until enough of them have succeeded or too many failed."""
+"""The Job controller: pods that run to their end, until enough of them have succeeded or too many
+have failed. And the controller that deletes finished Jobs after their ttlSecondsAfterFinished.
+"""
 
 from collections.abc import Iterable
 from functools import partial
 
 from kubeclient.client import STRATEGIC_PATCH
-from kubeclient.errors import KubeError, NotFound
+from kubeclient.errors import Conflict, KubeError, NotFound
 from kubeclient.events import NORMAL, WARNING
 from kubeclient.mirror import Key, controller_uid
 from kubeclient.objects import Obj
 from kubeclient.resources import JOBS, PODS
-from localkube.controllers import job_backoff, job_plan, job_tracking, ownership
+from localkube.controllers import job_plan, job_tracking, ownership
 from localkube.controllers.expectations import Expectations
-from localkube.controllers.job_backoff import Failures
-from localkube.controllers.job_plan import Outcome, Tally
-from localkube.controllers.job_pods import new_indexed_pod, new_pod
-from localkube.controllers.job_runs import (
+from localkube.controllers.job_plan import Failures, Outcome, Tally
+from localkube.controllers.job_pods import (
     CONTROLLER_NAME,
     FINALIZER,
-    Run,
-    run_of,
+    JobPod,
+    job_pod_of,
+    new_indexed_pod,
+    new_pod,
     task_of,
 )
 from localkube.controllers.pod_writes import (
@@ -28,34 +30,34 @@ from localkube.controllers.pod_writes import (
     namespace_is_going,
     slow_start,
 )
+from localkube.controllers.pods import controller_of, is_terminating, label, parse_time, stamp
 from localkube.controllers.pods import is_finished as is_over
-from localkube.controllers.pods import is_terminating, label, stamp
 from localkube.controllers.run import Context, Controller, KeysOf, Watch
 
-_LATE_S = 1.0  # when the watch has not shown by then what we did
-_TRACKED, _OPEN = "tracked by job", "open"  # indexes of pods
+_LATE_S = 1.0  # until the next look, while the mirrors do not show our own writes yet
+_TRACKED, _OPEN = "tracked by job", "open"  # names of indexes of pods
 _NAME_LABEL = "batch.kubernetes.io/job-name"
 
 
 def controller() -> Controller:
     expectations, adopters = Expectations(), ownership.Adopters("Job")
-    failures: dict[str, Failures] = {}  # by uid; forgotten at a restart, as Kubernetes does
+    failures: dict[str, Failures] = {}  # by the Job's uid; lost at a restart, as in Kubernetes
 
     async def reconcile(key: Key, context: Context) -> float | None:
         job = context.of(JOBS).get(key[1], key[0])
-        await _free_lost_pods(key, job, context)
+        await _release_orphans(key, job, context)
         if job is None:
             expectations.forget(key)
             return None
         uid = job["metadata"]["uid"]
         if job["spec"].get("managedBy", CONTROLLER_NAME) != CONTROLLER_NAME:
             return None
-        if job_tracking.is_finished(job):
+        if job_tracking.finished_condition(job) is not None:
             failures.pop(uid, None)
             return None
         return await _Job(job, key, context, expectations, failures).step()
 
-    def prepare(context: Context) -> None:
+    def add_indexes(context: Context) -> None:
         ownership.add_indexes(context.of(PODS))
         context.of(PODS).add_index(_TRACKED, _tracked_keys)
         context.of(PODS).add_index(_OPEN, _open_keys)
@@ -65,7 +67,7 @@ def controller() -> Controller:
         "job-controller",
         (Watch(JOBS), Watch(PODS, _pod_keys(adopters))),
         reconcile,
-        prepare=prepare,
+        add_indexes=add_indexes,
     )
 
 
@@ -74,11 +76,11 @@ def _is_tracked(pod: Obj) -> bool:
 
 
 def _job_name(pod: Obj) -> str:
-    """Of the job that it belongs to, or once belonged to."""
-    for owner in pod["metadata"].get("ownerReferences") or ():
-        if owner.get("controller"):
-            return str(owner["name"]) if owner["kind"] == "Job" else ""
-    return label(pod, _NAME_LABEL)
+    """The name of the Job that the pod belongs to, or belonged to before it was orphaned."""
+    owner = controller_of(pod)
+    if owner is None:
+        return label(pod, _NAME_LABEL)
+    return str(owner["name"]) if owner["kind"] == "Job" else ""
 
 
 def _tracked_keys(pod: Obj) -> list[str]:
@@ -87,8 +89,8 @@ def _tracked_keys(pod: Obj) -> list[str]:
 
 
 def _open_keys(pod: Obj) -> list[str]:
-    """A pod that has ended and been counted is none of the job's business any more; there may be
-    thousands of them."""
+    """Leaves out the pods that have ended and have been counted: a Job may have thousands of them,
+    and none of its decisions needs them."""
     return [controller_uid(pod)] if _is_tracked(pod) or not is_over(pod) else []
 
 
@@ -103,22 +105,22 @@ def _pod_keys(adopters: ownership.Adopters) -> KeysOf:
     return keys
 
 
-async def _free_lost_pods(key: Key, job: Obj | None, context: Context) -> None:
-    """Pods whose job has gone: nobody else would ever let them go."""
+async def _release_orphans(key: Key, job: Obj | None, context: Context) -> None:
+    """Removes our finalizer from pods whose Job is gone. Nobody else would, and the API server
+    keeps a deleted pod until its last finalizer is removed."""
     found = context.of(PODS).by(_TRACKED, "/".join(key))
     for pod in found if job is None else _strangers(job, found):
         await _untrack(context, pod["metadata"]["name"], pod["metadata"]["namespace"])
 
 
 def _strangers(job: Obj, pods: Iterable[Obj]) -> Iterable[Obj]:
-    """Neither the job's own, nor about to be adopted by it."""
-    selector = ownership.selector_of(job)
+    """The pods that neither belong to the Job nor are about to be adopted by it."""
+    is_selected = ownership.selected_by(job)
     for pod in pods:
         owner = controller_uid(pod)
         if owner == job["metadata"]["uid"]:
             continue
-        fits = selector.matches(pod["metadata"].get("labels") or {})
-        if owner or is_terminating(pod) or is_terminating(job) or not fits:
+        if owner or is_terminating(pod) or is_terminating(job) or not is_selected(pod):
             yield pod
 
 
@@ -132,7 +134,7 @@ async def _untrack(context: Context, name: str, namespace: str) -> Obj | None:
 
 
 class _Job:
-    """One look at one job."""
+    """One reconcile of one Job."""
 
     def __init__(
         self,
@@ -149,30 +151,33 @@ class _Job:
         self.expectations = expectations
         self.failures = failures
         self.now = context.now()
-        self.pods: dict[str, Obj] = {}  # by uid
+        self.objects: dict[str, Obj] = {}  # by uid
         self.wait_s: list[float] = []
 
     async def step(self) -> float | None:
-        self.pods = {pod["metadata"]["uid"]: pod for pod in await self._claimed()}
-        if not self._has_seen_its_doings():
+        self.objects = {pod["metadata"]["uid"]: pod for pod in await self._claimed()}
+        if not self._sees_own_writes():
             return _LATE_S
-        runs = [run_of(pod, self.job, self.now) for pod in self.pods.values()]
+        pods = [job_pod_of(pod, self.job, self.now) for pod in self.objects.values()]
         status: Obj = {"uncountedTerminatedPods": {}, **self.job.get("status", {})}
         if not status.get("startTime") and not self.task.suspended:
             status["startTime"] = stamp(self.now)
-        found = job_plan.tally(self.task, status, runs)
+        found = job_plan.tally(self.task, status, pods)
         uid = self.job["metadata"]["uid"]
-        known = self.failures.get(uid, job_backoff.NONE)
-        failures = job_backoff.after(known, found.new_succeeded, found.new_failed)
-        ending = job_plan.outcome(self.task, status, runs, found, self.now)
+        known = self.failures.get(uid, job_plan.NO_FAILURES)
+        failures = job_plan.failures_after(known, found.new_succeeded, found.new_failed)
+        ending = job_plan.outcome(self.task, status, pods, found, self.now)
         failure: KubeError | None = None
         if ending is not None:
             status, failure = await self._stop_all(status, found)
             if failure is not None:
+                # A pod still runs that could not be deleted: an outcome now would let the Job
+                # finish without it. The next reconcile decides again.
                 ending = None
         else:
-            status, ending, failure = await self._go_on(status, runs, found, failures)
-        await self._track(status, runs, found, ending)
+            status, ending, failure = await self._go_on(status, pods, found, failures)
+        # Before a failure is raised: what has ended is counted even if creating pods fails.
+        await self._track(status, pods, found, ending)
         if failures != known:
             self.failures[uid] = failures
         if failure is not None and not namespace_is_going(failure):
@@ -180,30 +185,28 @@ class _Job:
         return self._next_look(ending)
 
     async def _claimed(self) -> list[Obj]:
-        selector = ownership.selector_of(self.job)
-
-        def fits(pod: Obj) -> bool:
-            return selector.matches(pod["metadata"].get("labels") or {})
-
         pods = self.context.of(PODS)
         own = pods.by(_OPEN, self.job["metadata"]["uid"])
         found = own + ownership.orphans(pods, self.job)
-        judged = ownership.judge(self.job, found, fits)
+        judged = ownership.judge(self.job, found, ownership.selected_by(self.job))
         ties = ownership.Ties(JOBS, FINALIZER)
         return await ownership.claim(self.context, self.job, ties, PODS, judged)
 
-    def _has_seen_its_doings(self) -> bool:
-        alive = {uid for uid, pod in self.pods.items() if not is_terminating(pod)}
-        alive |= {f"finalizer of {uid}" for uid, pod in self.pods.items() if _is_tracked(pod)}
+    def _sees_own_writes(self) -> bool:
+        # A removed finalizer is awaited like a deletion, under a name of its own: the mirror has
+        # caught up when the pod is gone or no longer carries the finalizer.
+        alive = {uid for uid, pod in self.objects.items() if not is_terminating(pod)}
+        alive |= {f"finalizer of {uid}" for uid, pod in self.objects.items() if _is_tracked(pod)}
         return self.expectations.met(self.key, self.context.of, alive, self.now.timestamp())
 
     # -- pods ----------------------------------------------------------------------------------
 
     async def _stop_all(self, status: Obj, found: Tally) -> tuple[Obj, KubeError | None]:
-        """It is over: those that still run are stopped, and counted afterwards."""
+        """The Job is over: deletes the pods that still run. They are counted once they have
+        ended."""
         failure = await self._delete(found.active)
         stopped = 0 if failure else len(found.active)
-        ready = sum(run.ready for run in found.active)
+        ready = sum(pod.ready for pod in found.active)
         counts = (
             len(found.active) - stopped,
             0 if stopped else ready,
@@ -212,20 +215,20 @@ class _Job:
         return _with_counts(status, *counts), failure
 
     async def _go_on(
-        self, status: Obj, runs: list[Run], found: Tally, failures: Failures
+        self, status: Obj, pods: list[JobPod], found: Tally, failures: Failures
     ) -> tuple[Obj, Outcome | None, KubeError | None]:
         active, ready, leaving = len(found.active), sum(r.ready for r in found.active), 0
         failure: KubeError | None = None
         if not self.task.deleted:
-            todo = job_plan.staffing(self.task, runs, found, failures, self.now)
+            todo = job_plan.staffing(self.task, pods, found, failures, self.now)
             if todo.wait_s:
                 self.wait_s.append(todo.wait_s)
-            if todo.end:
-                failure = await self._release(todo.end)
+            if todo.delete:
+                failure = await self._release(todo.delete)
                 if failure is None:
-                    active, leaving = active - len(todo.end), len(todo.end)
-                    ready -= sum(run.ready for run in todo.end)
-            elif todo.begin:
+                    active, leaving = active - len(todo.delete), len(todo.delete)
+                    ready -= sum(pod.ready for pod in todo.delete)
+            elif todo.create:
                 made, failure = await self._create(todo, found)
                 active += made
         status = _with_counts(status, active, ready, found.leaving + leaving)
@@ -246,51 +249,52 @@ class _Job:
         if self.task.indexed:
             pods = [new_indexed_pod(self.job, i, found.delayed.get(i)) for i in todo.indexes]
         else:
-            pods = [new_pod(self.job)] * todo.begin
+            pods = [new_pod(self.job)] * todo.create
         jobs = [partial(create_pod, self.context, self.job, pod) for pod in pods]
         made, failure = await slow_start(jobs)
         for created in made:
             self.expectations.wrote(self.key, PODS, created, self.now.timestamp())
         return len(made), failure
 
-    async def _delete(self, runs: Iterable[Run]) -> KubeError | None:
-        """Deleted pods stay until they are counted: they keep the finalizer."""
-        chosen = list(runs)
+    async def _delete(self, pods: Iterable[JobPod]) -> KubeError | None:
+        """The pods stay until they are counted, because they keep our finalizer."""
+        chosen = list(pods)
         try:
             await all_at_once([delete_pod(self.context, self.job, r.name, r.uid) for r in chosen])
         except KubeError as error:
             return error
-        for run in chosen:
-            self.expectations.deleted(self.key, run.uid, self.now.timestamp())
+        for pod in chosen:
+            self.expectations.deleted(self.key, pod.uid, self.now.timestamp())
         return None
 
-    async def _release(self, runs: Iterable[Run]) -> KubeError | None:
-        """Pods too many: deleted without being counted."""
-        chosen = list(runs)
+    async def _release(self, pods: Iterable[JobPod]) -> KubeError | None:
+        """Deletes surplus pods without counting them, so their finalizer goes first."""
+        chosen = list(pods)
         try:
-            await self._untrack_all([run for run in chosen if run.tracked])
+            await self._untrack_all([pod for pod in chosen if pod.tracked])
         except KubeError as error:
             return error
         return await self._delete(chosen)
 
-    async def _untrack_all(self, runs: Iterable[Run]) -> None:
+    async def _untrack_all(self, pods: Iterable[JobPod]) -> None:
         namespace = self.job["metadata"]["namespace"]
-        chosen = list(runs)
-        await all_at_once([_untrack(self.context, run.name, namespace) for run in chosen])
-        for run in chosen:
-            uid = f"finalizer of {run.uid}"
+        chosen = list(pods)
+        await all_at_once([_untrack(self.context, pod.name, namespace) for pod in chosen])
+        for pod in chosen:
+            uid = f"finalizer of {pod.uid}"
             self.expectations.deleted(self.key, uid, self.now.timestamp())
 
     # -- counting ------------------------------------------------------------------------------
 
     async def _track(
-        self, status: Obj, runs: list[Run], found: Tally, ending: Outcome | None
+        self, status: Obj, pods: list[JobPod], found: Tally, ending: Outcome | None
     ) -> None:
-        tracking = job_tracking.track(self.task, status, runs, found, ending, self.now)
+        # The order of these writes is what makes the counters exact: see job_tracking.py.
+        tracking = job_tracking.track(self.task, status, pods, found, ending, self.now)
         await self._write(tracking.status)
         await self._untrack_all(tracking.untrack)
-        gone = {run.uid for run in tracking.untrack}
-        tracked = {run.uid for run in runs if run.tracked} - gone
+        gone = {pod.uid for pod in tracking.untrack}
+        tracked = {pod.uid for pod in pods if pod.tracked} - gone
         status = job_tracking.counted(tracking.status, tracked)
         if ending is not None and tracking.complete:
             final = job_tracking.ended(status, ending, self.now)
@@ -330,3 +334,30 @@ def _with_counts(status: Obj, active: int, ready: int, terminating: int) -> Obj:
     found = {**status, "ready": ready, "terminating": terminating}
     found.pop("active", None)
     return found | ({"active": active} if active else {})
+
+
+async def _delete_when_old(key: Key, context: Context) -> float | None:
+    job = context.of(JOBS).get(key[1], key[0])
+    if job is None or is_terminating(job):
+        return None
+    ttl_s = job["spec"].get("ttlSecondsAfterFinished")
+    finished = job_tracking.finished_condition(job)
+    if ttl_s is None or finished is None:
+        return None
+    since = parse_time(finished["lastTransitionTime"])
+    left_s: float = ttl_s - (context.now() - since).total_seconds()
+    if left_s > 0:
+        return left_s
+    # With the resourceVersion as a precondition: if somebody has just raised the TTL, the deletion
+    # fails with a conflict.
+    metadata = job["metadata"]
+    preconditions = {"uid": metadata["uid"], "resourceVersion": metadata["resourceVersion"]}
+    options = {"propagationPolicy": "Foreground", "preconditions": preconditions}
+    try:
+        await context.kube.delete(JOBS, key[1], key[0], options=options)
+    except (NotFound, Conflict):
+        return None
+    return None
+
+
+TTL_CONTROLLER = Controller("ttl-after-finished-controller", (Watch(JOBS),), _delete_when_old)

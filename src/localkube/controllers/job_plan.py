@@ -1,28 +1,68 @@
-"""What a Job does next: whether it is over, and which runs to begin or to end. Pure."""
+"""What a Job does next: whether it is over, and which pods to create or to delete. Pure."""
 
 import datetime
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from kubeclient.objects import Obj
-from localkube.controllers import job_backoff, job_indexes, job_policies
-from localkube.controllers.job_backoff import Failures
-from localkube.controllers.job_indexes import Indexes
-from localkube.controllers.job_runs import Run, Task
+from localkube.controllers import job_pods
+from localkube.controllers.job_pods import Indexes, JobPod, Task
 from localkube.controllers.pods import parse_time
 
-BURST = 500  # runs begun or ended in one go
+FIRST_S, LONGEST_S = 10.0, 600.0  # backoff after failures: 10 s, 20 s, 40 s, ..., 10 min
+
+
+@dataclass(frozen=True, slots=True)
+class Failures:
+    """Failed pods in a row, since the last success."""
+
+    count: int = 0
+    last: datetime.datetime | None = None
+
+    def wait_s(self, now: datetime.datetime) -> float:
+        if not self.count or self.last is None:
+            return 0.0
+        delay_s: float = min(FIRST_S * 2 ** min(self.count - 1, 10), LONGEST_S)
+        return max(0.0, delay_s - (now - self.last).total_seconds())
+
+
+NO_FAILURES = Failures()
+
+
+def failures_after(
+    known: Failures, succeeded: Sequence[JobPod], failed: Sequence[JobPod]
+) -> Failures:
+    """`known`, and the pods that have ended since."""
+    if not failed:
+        return NO_FAILURES if succeeded else known
+    last = max(pod.finished_at for pod in failed)
+    if not succeeded:
+        return Failures(known.count + len(failed), last)
+    success = max(pod.finished_at for pod in succeeded)
+    later = [pod for pod in failed if pod.finished_at > success]
+    return Failures(len(later), last) if later else NO_FAILURES
+
+
+def failures_of_index(last: JobPod | None) -> Failures:
+    """The failures of one index, from its last failed pod."""
+    if last is None:
+        return NO_FAILURES
+    return Failures(last.failures + last.ignored_failures + 1, last.finished_at)
+
+
+BURST = 500  # pods created or deleted in one reconcile
 SUCCESS, FAILURE = "SuccessCriteriaMet", "FailureTarget"
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """How the Job ends. First as an intent (SUCCESS or FAILURE), until all is counted."""
+    """How the Job ends. Written first as an interim condition (SUCCESS or FAILURE); the final one
+    (Complete or Failed) follows when all pods are counted."""
 
     kind: str
     reason: str
     message: str
-    known: bool = False  # it is written in the conditions already
+    known: bool = False  # the interim condition is in the status already
 
 
 COMPLETIONS_REACHED = Outcome(
@@ -32,62 +72,63 @@ COMPLETIONS_REACHED = Outcome(
 
 @dataclass(frozen=True, slots=True)
 class Tally:
-    """Where the Job stands."""
+    """The counts that all decisions of one reconcile start from."""
 
-    active: Sequence[Run]
-    leaving: int
-    new_succeeded: Sequence[Run]  # ended, and not in the status yet
-    new_failed: Sequence[Run]
+    active: Sequence[JobPod]
+    leaving: int  # terminating, and not ended yet
+    new_succeeded: Sequence[JobPod]  # ended, and not in the status yet
+    new_failed: Sequence[JobPod]
     succeeded: int
     failed: int
-    succeeded_indexes: Indexes = job_indexes.NONE
+    succeeded_indexes: Indexes = job_pods.NO_INDEXES
     failed_indexes: Indexes | None = None  # None: failures are not counted by index
-    # By index, the failed run that stays until its successor has taken over its count.
-    delayed: Mapping[int, Run] = field(default_factory=dict)
+    # By index, the failed pod that keeps its finalizer until its replacement exists: the number of
+    # failures of an index is carried on from pod to pod in annotations.
+    delayed: Mapping[int, JobPod] = field(default_factory=dict)
 
 
-def _in_range(run: Run, task: Task) -> bool:
+def _in_range(pod: JobPod, task: Task) -> bool:
     if not task.indexed:
         return True
-    return run.index is not None and run.index < (task.completions or 0)
+    return pod.index is not None and pod.index < (task.completions or 0)
 
 
-def tally(task: Task, status: Obj, runs: Sequence[Run]) -> Tally:
+def tally(task: Task, status: Obj, pods: Sequence[JobPod]) -> Tally:
     uncounted = status.get("uncountedTerminatedPods") or {}
     succeeded_uids = uncounted.get("succeeded") or []
     failed_uids = uncounted.get("failed") or []
-    open_runs = [run for run in runs if run.tracked and _in_range(run, task)]
+    open_pods = [pod for pod in pods if pod.tracked and _in_range(pod, task)]
     new_succeeded = [
-        run for run in open_runs if run.phase == "Succeeded" and run.uid not in succeeded_uids
+        pod for pod in open_pods if pod.phase == "Succeeded" and pod.uid not in succeeded_uids
     ]
-    new_failed = [run for run in open_runs if run.failed(task) and run.uid not in failed_uids]
-    counted = sum(run.failure.counts for run in new_failed)
+    new_failed = [pod for pod in open_pods if pod.failed(task) and pod.uid not in failed_uids]
+    counted = sum(pod.failure.counts for pod in new_failed)
     found = Tally(
-        active=[run for run in runs if run.active],
-        leaving=sum(run.leaving for run in runs),
+        active=[pod for pod in pods if pod.active],
+        leaving=sum(pod.leaving for pod in pods),
         new_succeeded=new_succeeded,
         new_failed=new_failed,
         succeeded=status.get("succeeded", 0) + len(new_succeeded) + len(succeeded_uids),
         failed=status.get("failed", 0) + counted + len(failed_uids),
     )
-    return _by_index(task, status, open_runs, found) if task.indexed else found
+    return _by_index(task, status, open_pods, found) if task.indexed else found
 
 
-def _by_index(task: Task, status: Obj, open_runs: Sequence[Run], found: Tally) -> Tally:
+def _by_index(task: Task, status: Obj, open_pods: Sequence[JobPod], found: Tally) -> Tally:
     completions = task.completions or 0
-    done = job_indexes.parse(status.get("completedIndexes"), completions) | {
-        run.index for run in open_runs if run.phase == "Succeeded" and run.index is not None
+    done = job_pods.parse_indexes(status.get("completedIndexes"), completions) | {
+        pod.index for pod in open_pods if pod.phase == "Succeeded" and pod.index is not None
     }
     failed: Indexes | None = None
-    delayed: dict[int, Run] = {}
+    delayed: dict[int, JobPod] = {}
     if task.backoff_limit_per_index is not None:
         limit = task.backoff_limit_per_index
-        failed = job_indexes.parse(status.get("failedIndexes"), completions) | {
-            run.index
-            for run in open_runs
-            if run.index is not None and run.failed(task) and _ends_index(run, limit)
+        failed = job_pods.parse_indexes(status.get("failedIndexes"), completions) | {
+            pod.index
+            for pod in open_pods
+            if pod.index is not None and pod.failed(task) and _ends_index(pod, limit)
         }
-        delayed = _delayed(task, open_runs, done | failed, found.active)
+        delayed = _delayed(task, open_pods, done | failed, found.active)
     return Tally(
         found.active,
         found.leaving,
@@ -101,44 +142,44 @@ def _by_index(task: Task, status: Obj, open_runs: Sequence[Run], found: Tally) -
     )
 
 
-def _ends_index(run: Run, limit: int) -> bool:
-    if run.failure.action == job_policies.FAIL_INDEX:
+def _ends_index(pod: JobPod, limit: int) -> bool:
+    if pod.failure.action == job_pods.FAIL_INDEX:
         return True
-    return run.failure.counts and run.failures >= limit
+    return pod.failure.counts and pod.failures >= limit
 
 
 def _delayed(
-    task: Task, open_runs: Sequence[Run], over: Indexes, active: Sequence[Run]
-) -> dict[int, Run]:
-    taken = over | {run.index for run in active}
-    found: dict[int, Run] = {}
-    for run in open_runs:
-        if run.index is None or run.index in taken or not run.failed(task):
+    task: Task, open_pods: Sequence[JobPod], over: Indexes, active: Sequence[JobPod]
+) -> dict[int, JobPod]:
+    taken = over | {pod.index for pod in active}
+    found: dict[int, JobPod] = {}
+    for pod in open_pods:
+        if pod.index is None or pod.index in taken or not pod.failed(task):
             continue
-        known = found.get(run.index)
-        if known is None or _later(run) >= _later(known):
-            found[run.index] = run
+        known = found.get(pod.index)
+        if known is None or _later(pod) >= _later(known):
+            found[pod.index] = pod
     return found
 
 
-def _later(run: Run) -> tuple[int, datetime.datetime]:
-    return run.failures + run.ignored_failures, run.finished_at
+def _later(pod: JobPod) -> tuple[int, datetime.datetime]:
+    return pod.failures + pod.ignored_failures, pod.finished_at
 
 
-# -- is it over? -------------------------------------------------------------------------------
+# -- is the Job over? --------------------------------------------------------------------------
 
 
 def outcome(
-    task: Task, status: Obj, runs: Sequence[Run], found: Tally, now: datetime.datetime
+    task: Task, status: Obj, pods: Sequence[JobPod], found: Tally, now: datetime.datetime
 ) -> Outcome | None:
-    """None: it goes on. What was decided before stays decided; failure goes before success."""
+    """None: the Job goes on. An outcome in the conditions is final; failure goes before success."""
     known = _known_outcome(status)
     if known is not None:
         return known
-    for run in runs:
-        if run.failed(task) and run.failure.message:
-            return Outcome(FAILURE, "PodFailurePolicy", run.failure.message)
-    if found.failed > task.backoff_limit or _restarted_too_often(task, runs):
+    for pod in pods:
+        if pod.failed(task) and pod.failure.message:
+            return Outcome(FAILURE, "PodFailurePolicy", pod.failure.message)
+    if found.failed > task.backoff_limit or _restarted_too_often(task, pods):
         text = "Job has reached the specified backoff limit"
         return Outcome(FAILURE, "BackoffLimitExceeded", text)
     if seconds_to_deadline(task, status, now) == 0:
@@ -157,10 +198,10 @@ def _known_outcome(status: Obj) -> Outcome | None:
     return None
 
 
-def _restarted_too_often(task: Task, runs: Sequence[Run]) -> bool:
+def _restarted_too_often(task: Task, pods: Sequence[JobPod]) -> bool:
     if not task.restarts_containers:
         return False
-    restarts = sum(run.restarts for run in runs if run.phase in ("Running", "Pending"))
+    restarts = sum(pod.restarts for pod in pods if pod.phase in ("Running", "Pending"))
     return restarts > 0 if task.backoff_limit == 0 else restarts >= task.backoff_limit
 
 
@@ -180,7 +221,7 @@ def _outcome_by_index(task: Task, found: Tally) -> Outcome | None:
             return Outcome(FAILURE, "MaxFailedIndexesExceeded", text)
         if len(failed) + found.succeeded >= completions:
             return Outcome(FAILURE, "FailedIndexes", "Job has failed indexes")
-    rule = job_policies.success_by(task.success_policy, found.succeeded_indexes, completions)
+    rule = job_pods.success_by(task.success_policy, found.succeeded_indexes, completions)
     return Outcome(SUCCESS, "SuccessPolicy", rule) if rule else None
 
 
@@ -189,29 +230,29 @@ def is_complete(task: Task, found: Tally, active: int) -> bool:
     return active == 0 and found.succeeded >= wanted
 
 
-# -- who runs? ---------------------------------------------------------------------------------
+# -- which pods to create or delete ------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
 class Staffing:
-    """Either some go or some come, never both at a time."""
+    """Pods to delete or to create, never both in one reconcile."""
 
-    end: Sequence[Run] = ()
-    begin: int = 0
-    indexes: Sequence[int] = ()  # of those to begin
-    wait_s: float = 0.0  # nobody may begin before
+    delete: Sequence[JobPod] = ()
+    create: int = 0
+    indexes: Sequence[int] = ()  # of the pods to create
+    wait_s: float = 0.0  # backoff: nothing is created before
 
 
 def staffing(
-    task: Task, runs: Sequence[Run], found: Tally, failures: Failures, now: datetime.datetime
+    task: Task, pods: Sequence[JobPod], found: Tally, failures: Failures, now: datetime.datetime
 ) -> Staffing:
     active = len(found.active)
     if task.suspended:
-        return Staffing(end=found.active)
+        return Staffing(delete=found.active)
     wanted = _wanted(task, found)
     surplus = _surplus(task, found.active, max(0, active - wanted))
     if surplus:
-        return Staffing(end=surplus[:BURST])
+        return Staffing(delete=surplus[:BURST])
     leaving = found.leaving if task.only_replaces_failed else 0
     missing = min(wanted - leaving - active, BURST)
     if missing <= 0:
@@ -221,40 +262,40 @@ def staffing(
         if wait_s > 0:
             return Staffing(wait_s=wait_s)
     if not task.indexed:
-        return Staffing(begin=missing)
-    indexes = _pending_indexes(task, runs, found, missing)
+        return Staffing(create=missing)
+    indexes = _pending_indexes(task, pods, found, missing)
     if task.backoff_limit_per_index is not None:
         return _staffing_by_index(indexes, found, now)
-    return Staffing(begin=len(indexes), indexes=indexes)
+    return Staffing(create=len(indexes), indexes=indexes)
 
 
 def _wanted(task: Task, found: Tally) -> int:
     if task.completions is None:
-        # One success is enough; those that run then may end in peace.
+        # A work queue: after the first success nothing is created, and what runs may finish.
         return len(found.active) if found.succeeded else task.parallelism
     return max(0, min(task.completions - found.succeeded, task.parallelism))
 
 
-def _surplus(task: Task, active: Sequence[Run], least: int) -> list[Run]:
-    """Of an index all but one go, and runs without a fitting index; then as many as needed."""
-    ranked = sorted(active, key=lambda run: run.rank)
-    surplus: list[Run] = []
+def _surplus(task: Task, active: Sequence[JobPod], least: int) -> list[JobPod]:
+    """Pods without a valid index, all but one pod of each index, and then as many as needed."""
+    ranked = sorted(active, key=lambda pod: pod.rank)
+    surplus: list[JobPod] = []
     if task.indexed:
         seen: set[int] = set()
-        for run in reversed(ranked):  # the one that is missed most stays
-            if run.index is None or not _in_range(run, task) or run.index in seen:
-                surplus.append(run)
+        for pod in reversed(ranked):  # of each index, the pod with the highest rank stays
+            if pod.index is None or not _in_range(pod, task) or pod.index in seen:
+                surplus.append(pod)
             else:
-                seen.add(run.index)
-    left = [run for run in ranked if run not in surplus]
+                seen.add(pod.index)
+    left = [pod for pod in ranked if pod not in surplus]
     return surplus + left[: max(0, least - len(surplus))]
 
 
-def _pending_indexes(task: Task, runs: Sequence[Run], found: Tally, count: int) -> list[int]:
-    busy = {run.index for run in found.active}
+def _pending_indexes(task: Task, pods: Sequence[JobPod], found: Tally, count: int) -> list[int]:
+    busy = {pod.index for pod in found.active}
     if task.only_replaces_failed:
-        busy |= {run.index for run in runs if run.leaving}
-    over = found.succeeded_indexes | (found.failed_indexes or job_indexes.NONE)
+        busy |= {pod.index for pod in pods if pod.leaving}
+    over = found.succeeded_indexes | (found.failed_indexes or job_pods.NO_INDEXES)
     pending: list[int] = []
     for index in range(task.completions or 0):
         if len(pending) == count:
@@ -265,8 +306,8 @@ def _pending_indexes(task: Task, runs: Sequence[Run], found: Tally, count: int) 
 
 
 def _staffing_by_index(indexes: Sequence[int], found: Tally, now: datetime.datetime) -> Staffing:
-    waits = {i: job_backoff.of_index(found.delayed.get(i)).wait_s(now) for i in indexes}
+    waits = {i: failures_of_index(found.delayed.get(i)).wait_s(now) for i in indexes}
     free = [index for index, wait_s in waits.items() if wait_s == 0]
     if free:
-        return Staffing(begin=len(free), indexes=free)
+        return Staffing(create=len(free), indexes=free)
     return Staffing(wait_s=min(waits.values(), default=0.0))

@@ -1,9 +1,15 @@
-"""How ended runs become numbers in the status, none lost and none counted twice. Pure.
+"""How a Job counts its ended pods, each exactly once, and how its status ends. Pure.
 
-A run that has ended is first noted by uid in `uncountedTerminatedPods`; then its finalizer is
-removed; only then it becomes part of a counter and the uid goes. Whatever breaks in between is
-taken up where it was: a noted run without its finalizer is counted, one with it still has it
-removed. Indexed successes need no uid: an index cannot be completed twice.
+Three steps, each of them one write:
+
+1. The uid of the ended pod is written to `status.uncountedTerminatedPods`.
+2. Our finalizer is removed from the pod, which may disappear from then on.
+3. The uid is removed from the status and the counter is raised, in the same write.
+
+The controller may die between two steps. The next reconcile then sees a uid in the status, and the
+pod tells how far it got: with the finalizer, step 2 is repeated; without it (or without the pod),
+step 3 follows. Counting before step 2 could count a pod twice; removing the finalizer before step 1
+could lose one. The successes of an Indexed Job need no uid, because an index completes only once.
 """
 
 import datetime
@@ -11,9 +17,9 @@ from collections.abc import Sequence, Set
 from dataclasses import dataclass
 
 from kubeclient.objects import Obj
-from localkube.controllers import job_indexes
+from localkube.controllers import job_pods
 from localkube.controllers.job_plan import FAILURE, SUCCESS, Outcome, Tally
-from localkube.controllers.job_runs import Run, Task
+from localkube.controllers.job_pods import JobPod, Task
 from localkube.controllers.pods import stamp
 
 MOST_UNCOUNTED = 500
@@ -22,77 +28,77 @@ MOST_UNCOUNTED = 500
 @dataclass(frozen=True, slots=True)
 class Tracking:
     status: Obj  # to be written before the finalizers are removed
-    untrack: Sequence[Run]
-    complete: bool  # there was room for all
+    untrack: Sequence[JobPod]
+    complete: bool  # False: MOST_UNCOUNTED was reached, the rest follows in the next reconcile
 
 
 def track(
     task: Task,
     status: Obj,
-    runs: Sequence[Run],
+    pods: Sequence[JobPod],
     found: Tally,
     ending: Outcome | None,
     now: datetime.datetime,
 ) -> Tracking:
-    tracked = {run.uid for run in runs if run.tracked}
+    tracked = {pod.uid for pod in pods if pod.tracked}
     status = counted(status, tracked)
     uncounted = status["uncountedTerminatedPods"]
-    before = job_indexes.parse(status.get("completedIndexes"), task.completions or 0)
+    before = job_pods.parse_indexes(status.get("completedIndexes"), task.completions or 0)
     new_indexes: set[int] = set()
-    untrack: list[Run] = []
+    untrack: list[JobPod] = []
     complete = True
-    for run in sorted(runs, key=lambda run: -1 if run.index is None else run.index):
-        if not run.tracked or not _may_untrack(task, run, found, ending):
+    for pod in sorted(pods, key=lambda pod: -1 if pod.index is None else pod.index):
+        if not pod.tracked or not _may_untrack(task, pod, found, ending):
             continue
         if len(new_indexes) + sum(map(len, uncounted.values())) >= MOST_UNCOUNTED:
             complete = False
             break
-        untrack.append(run)
-        _note(task, run, ending, uncounted, new_indexes)
+        untrack.append(pod)
+        _note(task, pod, ending, uncounted, new_indexes)
     if task.indexed:
         done = before | new_indexes
-        _put(status, "completedIndexes", job_indexes.text_of(done))
+        _put(status, "completedIndexes", job_pods.text_of_indexes(done))
         _put(status, "succeeded", len(done))
         if found.failed_indexes is not None:
-            status["failedIndexes"] = job_indexes.text_of(found.failed_indexes)
+            status["failedIndexes"] = job_pods.text_of_indexes(found.failed_indexes)
     if ending is not None and not ending.known:
         condition = new_condition(ending.kind, ending.reason, ending.message, now)
         status["conditions"] = [*(status.get("conditions") or ()), condition]
     return Tracking(status, untrack, complete)
 
 
-def _may_untrack(task: Task, run: Run, found: Tally, ending: Outcome | None) -> bool:
-    if task.deleted or ending is not None or run.phase == "Succeeded":
+def _may_untrack(task: Task, pod: JobPod, found: Tally, ending: Outcome | None) -> bool:
+    if task.deleted or ending is not None or pod.phase == "Succeeded":
         return True
-    if not run.failed(task):
+    if not pod.failed(task):
         return False
-    successor_awaited = run.index is not None and found.delayed.get(run.index) == run
+    successor_awaited = pod.index is not None and found.delayed.get(pod.index) == pod
     return not successor_awaited
 
 
 def _note(
-    task: Task, run: Run, ending: Outcome | None, uncounted: Obj, new_indexes: set[int]
+    task: Task, pod: JobPod, ending: Outcome | None, uncounted: Obj, new_indexes: set[int]
 ) -> None:
-    in_range = not task.indexed or (run.index is not None and run.index < (task.completions or 0))
+    in_range = not task.indexed or (pod.index is not None and pod.index < (task.completions or 0))
     succeeded, failed = uncounted.get("succeeded", []), uncounted.get("failed", [])
-    if run.phase == "Succeeded" and run.uid not in failed:
+    if pod.phase == "Succeeded" and pod.uid not in failed:
         if task.indexed:
-            if run.index is not None and in_range:
-                new_indexes.add(run.index)
-        elif run.uid not in succeeded:
-            uncounted["succeeded"] = [*succeeded, run.uid]
-    elif _has_failed(task, run, ending) and run.uid not in failed and in_range:
-        uncounted["failed"] = [*failed, run.uid]
+            if pod.index is not None and in_range:
+                new_indexes.add(pod.index)
+        elif pod.uid not in succeeded:
+            uncounted["succeeded"] = [*succeeded, pod.uid]
+    elif _has_failed(task, pod, ending) and pod.uid not in failed and in_range:
+        uncounted["failed"] = [*failed, pod.uid]
 
 
-def _has_failed(task: Task, run: Run, ending: Outcome | None) -> bool:
-    """When the whole Job has failed, so has every run that had not ended."""
+def _has_failed(task: Task, pod: JobPod, ending: Outcome | None) -> bool:
+    """When the whole Job fails, its unfinished pods count as failed, too."""
     lost = ending is not None and ending.kind == FAILURE
-    return (run.failed(task) or lost) and run.failure.counts
+    return (pod.failed(task) or lost) and pod.failure.counts
 
 
 def counted(status: Obj, tracked: Set[str]) -> Obj:
-    """The noted runs without a finalizer become part of the counters."""
+    """Moves the uids of pods without a finalizer into the counters: step 3."""
     uncounted = status.get("uncountedTerminatedPods") or {}
     found = {**status, "uncountedTerminatedPods": {}}
     for kind, uids in uncounted.items():
@@ -105,7 +111,7 @@ def counted(status: Obj, tracked: Set[str]) -> Obj:
 
 
 def ended(status: Obj, ending: Outcome, now: datetime.datetime) -> Obj | None:
-    """The final status, once everything is counted and nobody is left; else None."""
+    """The final status; None while a pod is uncounted or terminating."""
     if any(status.get("uncountedTerminatedPods", {}).values()) or status.get("terminating"):
         return None
     kind = "Complete" if ending.kind == SUCCESS else "Failed"
@@ -130,7 +136,8 @@ def new_condition(
 
 
 def with_suspension(status: Obj, suspended: bool, now: datetime.datetime) -> Obj:
-    """Says when the Job was stopped or goes on; a Job that goes on begins anew in time."""
+    """Sets the condition Suspended. A resumed Job gets a new startTime: activeDeadlineSeconds
+    counts from there."""
     known = [c for c in status.get("conditions") or () if c["type"] == "Suspended"]
     others = [c for c in status.get("conditions") or () if c["type"] != "Suspended"]
     if suspended == bool(known and known[0]["status"] == "True"):
@@ -142,15 +149,17 @@ def with_suspension(status: Obj, suspended: bool, now: datetime.datetime) -> Obj
     return {**status, "conditions": [*others, condition], "startTime": stamp(now)}
 
 
-def is_finished(job: Obj) -> bool:
-    return any(
-        condition["type"] in ("Complete", "Failed") and condition["status"] == "True"
-        for condition in job.get("status", {}).get("conditions") or ()
-    )
+def finished_condition(job: Obj) -> Obj | None:
+    """The condition Complete or Failed, if the Job has ended."""
+    conditions: list[Obj] = job.get("status", {}).get("conditions") or []
+    for condition in conditions:
+        if condition["type"] in ("Complete", "Failed") and condition["status"] == "True":
+            return condition
+    return None
 
 
 def _put(status: Obj, field: str, value: object) -> None:
-    """Zeros and empty texts are not written."""
+    """Removes the field if the value is zero or empty, as Kubernetes writes it."""
     if value:
         status[field] = value
     else:

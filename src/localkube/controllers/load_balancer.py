@@ -1,7 +1,7 @@
-"""LoadBalancer services: a loopback address of their own, and a real TCP proxy to their pods.
+"""Services of type LoadBalancer: each gets a loopback address and a TCP proxy to its pods.
 
-Where a port may not be bound (below 1024, without the right), a free one is taken instead and
-shown: in the annotation, in an event, and by `kubectl get service`'s external address with it.
+If this user may not bind a port (below 1024), another port is bound instead. An annotation and an
+event of the Service say which one.
 """
 
 import asyncio
@@ -18,8 +18,7 @@ from kubeclient.events import NORMAL, WARNING
 from kubeclient.mirror import Key
 from kubeclient.objects import Obj
 from kubeclient.resources import PODS, SERVICES
-from kubeclient.selectors import from_object
-from localkube.controllers.endpoints import target_port
+from localkube.controllers.endpoints import add_pod_index, selected_pods, target_port
 from localkube.controllers.pods import is_active, is_ready
 from localkube.controllers.run import Context, Controller, Watch
 from localkube.node_streams import Connection
@@ -31,13 +30,12 @@ Dial = Callable[[str, str, int], Awaitable[Connection]]
 
 _CHUNK = 64 * 1024
 _ADDRESSES_TRIED = 250
-_SHARED = "127.0.0.1"  # where services go that cannot have an address of their own
-_BY_NAMESPACE = "namespace"
+_SHARED = "127.0.0.1"  # for Services that cannot have an address of their own
 
 
 @dataclass(slots=True)
 class _Front:
-    """What listens for one service."""
+    """The listening sockets of one Service."""
 
     address: str
     annotation: str  # on the service: which port is served on which other port
@@ -73,9 +71,7 @@ def controller(dial: Dial, annotation: str) -> Controller:
         reconcile,
         reads=(PODS,),
         workers=1,
-        prepare=lambda context: context.of(PODS).add_index(
-            _BY_NAMESPACE, lambda pod: [pod["metadata"]["namespace"]]
-        ),
+        add_indexes=add_pod_index,
     )
 
 
@@ -112,7 +108,7 @@ async def _serve(
 
 
 async def _claim_address(service: Obj, ports: list[int], taken: set[str]) -> str | None:
-    """The address that it had before a restart, or the first where nobody else listens."""
+    """The address that the Service had before a restart, or the first one that is free."""
     known = (service.get("status", {}).get("loadBalancer") or {}).get("ingress") or ()
     said: list[str | None] = [
         service["spec"].get("loadBalancerIP"),
@@ -127,7 +123,8 @@ async def _claim_address(service: Obj, ports: list[int], taken: set[str]) -> str
 
 
 def is_loopback(address: str) -> bool:
-    """Nothing here is ever offered to other machines, whatever a service asks for."""
+    """Whatever a Service asks for, it listens on loopback only: nothing is open to other
+    machines."""
     try:
         return ipaddress.IPv4Address(address).is_loopback
     except ValueError:
@@ -135,7 +132,7 @@ def is_loopback(address: str) -> bool:
 
 
 def _can_bind(address: str) -> bool:
-    """Some systems have no other loopback address than the first."""
+    """Some systems (macOS) have no loopback address but 127.0.0.1."""
     with socket.socket() as probe:
         try:
             probe.bind((address, 0))
@@ -180,7 +177,7 @@ async def _listen(front: _Front, port: int, key: Key, context: Context, dial: Di
 
 
 def _bound_before(service: Obj | None, port: int, annotation: str) -> list[int]:
-    """The port that stood in for it before a restart: people have it in their bookmarks."""
+    """The other port on which this port was served before a restart: people have bookmarks."""
     annotations = (service or {}).get("metadata", {}).get("annotations") or {}
     pairs = annotations.get(annotation, "").split(",")
     found = dict(pair.split("=", 1) for pair in pairs if "=" in pair)
@@ -191,17 +188,11 @@ def _bound_before(service: Obj | None, port: int, annotation: str) -> list[int]:
 async def _connect(
     key: Key, port: int, front: _Front, context: Context, dial: Dial
 ) -> Connection | None:
-    """To the next ready pod in turn that takes the connection."""
+    """Connects to a ready pod, round robin; tries the next pod if one refuses."""
     service = context.of(SERVICES).get(key[1], key[0])
-    selector = (service or {}).get("spec", {}).get("selector")
-    if service is None or not selector:
+    if service is None:
         return None
-    chosen = from_object({"matchLabels": selector})
-    pods = [
-        pod
-        for pod in context.of(PODS).by(_BY_NAMESPACE, key[0])
-        if chosen.matches(pod["metadata"].get("labels") or {}) and is_active(pod) and is_ready(pod)
-    ]
+    pods = [pod for pod in selected_pods(service, context) if is_active(pod) and is_ready(pod)]
     entry = next(p for p in service["spec"]["ports"] if p["port"] == port)
     start = next(front.turn)
     for offset in range(len(pods)):
@@ -211,7 +202,7 @@ async def _connect(
             continue
         try:
             return await dial(pod["spec"]["nodeName"], pod["metadata"]["uid"], number)
-        except Exception as error:  # noqa: BLE001  # refused here: the next pod may take it
+        except Exception as error:  # noqa: BLE001  # the next pod may accept
             log.debug("pod not reached", extra={"error": str(error)})
     return None
 
@@ -230,7 +221,7 @@ async def _forward(
             tasks.create_task(_upload(reader, connection))
             tasks.create_task(_download(connection, writer))
     except* OSError:
-        pass  # one side hung up
+        pass  # one side closed the connection
     finally:
         if connection is not None:
             with contextlib.suppress(OSError):

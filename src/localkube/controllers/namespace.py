@@ -1,4 +1,4 @@
-"""Namespaces on their way out: delete what is in them, then let them go."""
+"""Deletes what is in a terminating namespace, then removes the namespace's finalizer."""
 
 import contextlib
 from collections import Counter
@@ -16,7 +16,7 @@ _LOOK_AGAIN_S = 0.5
 _BACKGROUND: Obj = {"propagationPolicy": "Background"}
 
 _CONTENT, _FINALIZERS = "NamespaceContentRemaining", "NamespaceFinalizersRemaining"
-# Reason and message while there is nothing to complain of.
+# Reason and message of each condition while there is no problem.
 _ALL_WELL = {
     "NamespaceDeletionDiscoveryFailure": (
         "ResourcesDiscovered",
@@ -36,10 +36,10 @@ _ALL_WELL = {
 
 
 class Left(NamedTuple):
-    """What has not gone yet."""
+    """The content that is not deleted yet."""
 
     objects: Counter[str]  # by resource
-    finalizers: Counter[str]  # how many objects each of them holds
+    finalizers: Counter[str]  # by finalizer, how many objects have it
 
 
 async def reconcile(key: Key, context: Context) -> float | None:
@@ -73,7 +73,7 @@ async def _write_conditions(context: Context, namespace: Obj, left: Left) -> Non
     if wanted == list(known.values()):
         return
     path = NAMESPACES.path(name=namespace["metadata"]["name"], subresource="status")
-    with contextlib.suppress(NotFound, Conflict):  # it has moved on meanwhile
+    with contextlib.suppress(NotFound, Conflict):  # the namespace has changed meanwhile
         await context.kube.patch(path, {"status": {"conditions": wanted}})
 
 

@@ -1,5 +1,5 @@
-"""Nodes that stop sending signs of life become NotReady; taints follow the conditions, and pods
-that do not tolerate them leave.
+"""Nodes without heartbeats become NotReady, taints follow the conditions of a node, and pods that
+do not tolerate a NoExecute taint are deleted.
 
     Ready=True      no taint
     Ready=False     node.kubernetes.io/not-ready        NoSchedule at once, NoExecute
@@ -25,7 +25,7 @@ _LOOK_EVERY_S = 10.0
 _NOT_READY = "node.kubernetes.io/not-ready"
 _UNREACHABLE = "node.kubernetes.io/unreachable"
 _UNSCHEDULABLE = "node.kubernetes.io/unschedulable"
-# Conditions of pressure and the taint of each.
+# Conditions and their taints.
 _PRESSURE = {
     "MemoryPressure": "node.kubernetes.io/memory-pressure",
     "DiskPressure": "node.kubernetes.io/disk-pressure",
@@ -33,7 +33,7 @@ _PRESSURE = {
     "NetworkUnavailable": "node.kubernetes.io/network-unavailable",
 }
 _OURS = frozenset({_NOT_READY, _UNREACHABLE, _UNSCHEDULABLE, *_PRESSURE.values()})
-# The conditions that a kubelet keeps, and what is said of them when it does not.
+# The conditions that a kubelet posts, and their messages when it stops.
 _KUBELETS = ("MemoryPressure", "DiskPressure", "PIDPressure", "Ready")
 _STOPPED, _NEVER = "Kubelet stopped posting node status.", "Kubelet never posted node status."
 _BY_NODE = "node"
@@ -50,6 +50,9 @@ async def reconcile(key: Key, context: Context) -> float | None:
     before = [taint for taint in found if taint["key"] in _OURS]
     if _essence(before) != _essence(wanted):
         taints = [*kept, *_dated(wanted, before, context)]
+        # The patch replaces the whole list, so it must not be based on an old one: a taint that
+        # somebody else has added meanwhile would be lost. After a conflict the mirror queues the
+        # node again.
         change = {"metadata": {"resourceVersion": node["metadata"]["resourceVersion"]}}
         with contextlib.suppress(Conflict, NotFound):
             path = NODES.path(name=key[1])
@@ -60,7 +63,7 @@ async def reconcile(key: Key, context: Context) -> float | None:
     return min(_LOOK_EVERY_S, leave_s) if leave_s is not None else _LOOK_EVERY_S
 
 
-def _prepare(context: Context) -> None:
+def _add_indexes(context: Context) -> None:
     context.of(PODS).add_index(_BY_NODE, lambda pod: [pod["spec"].get("nodeName", "")])
 
 
@@ -69,7 +72,7 @@ CONTROLLER = Controller(
     (Watch(NODES),),
     reconcile,
     reads=(PODS, LEASES),
-    prepare=_prepare,
+    add_indexes=_add_indexes,
 )
 
 
@@ -84,7 +87,7 @@ def _not_ready(node: Obj) -> bool:
 
 
 async def _mark_pods(node: Obj, context: Context) -> None:
-    """Nobody is to count on pods whose node cannot be: services leave them out."""
+    """Sets the node's pods to not ready, so that services leave them out."""
     for pod in context.of(PODS).by(_BY_NODE, node["metadata"]["name"]):
         if not is_ready(pod):
             continue
@@ -98,7 +101,8 @@ async def _mark_pods(node: Obj, context: Context) -> None:
 
 
 async def _with_heartbeat_judged(node: Obj, context: Context) -> Obj:
-    """Without a sign of life for too long, what the node said last is no longer known."""
+    """Sets the node's conditions to Unknown if the last heartbeat is too old: the newest of the
+    lease, the status and the creation of the node."""
     name, now = node["metadata"]["name"], context.now()
     ready = _ready(node)
     lease = context.of(LEASES).get(name, LEASE_NAMESPACE)
@@ -160,7 +164,8 @@ def _dated(wanted: list[Obj], before: list[Obj], context: Context) -> list[Obj]:
 
 
 async def _evict_intolerant(node: Obj, context: Context) -> float | None:
-    """Deletes pods that do not tolerate a NoExecute taint; returns when the next one is due."""
+    """Deletes pods that do not tolerate a NoExecute taint; returns the seconds until the next
+    one."""
     taints = [
         taint
         for taint in node.get("spec", {}).get("taints") or ()
@@ -186,7 +191,7 @@ async def _evict_intolerant(node: Obj, context: Context) -> float | None:
 
 
 def _seconds_tolerated(pod: Obj, taints: list[Obj], now: datetime.datetime) -> float | None:
-    """None: for ever. Otherwise how long from now; 0 or less means it is time to go."""
+    """How long the pod may stay, from now on. None: for ever. 0 or less: delete it now."""
     limits: list[float] = []
     for taint in taints:
         matching = [t for t in pod["spec"].get("tolerations") or () if _tolerates(t, taint)]

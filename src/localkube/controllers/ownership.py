@@ -1,14 +1,16 @@
-"""Who belongs to whom: pods, replica sets and revisions belong to the owner that they name as
-their controller. Orphans that fit an owner's selector are adopted; those of its own that no
-longer fit are let go.
+"""Who owns what: pods, replica sets and revisions belong to the owner that they name as their
+controller. An owner adopts orphans that match its selector, and releases its own objects that no
+longer match.
 
-Both ways of looking go by one label that the selector wants, never through all objects: which
-orphans suit an owner (an index of the mirror), and which owners suit an orphan (`Adopters`).
+Lookups go through one label of the selector, never through all objects: an index of the mirror
+finds the orphans for an owner, `Adopters` the owners for an orphan, and `Owned` keeps what a
+controller has to know of the objects of each owner.
 """
 
 import contextlib
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from typing import Generic, TypeVar
 
 from kubeclient.client import STRATEGIC_PATCH
 from kubeclient.errors import Conflict, NotFound, Refused
@@ -16,20 +18,21 @@ from kubeclient.mirror import Key, Mirror, controller_uid, key_of
 from kubeclient.objects import Obj
 from kubeclient.resources import Resource
 from kubeclient.selectors import NOTHING, LabelSelector, SelectorError, from_object
-from localkube.controllers.pods import controller_reference, is_terminating
+from localkube.controllers.pods import controller_of, controller_reference, is_terminating
 from localkube.controllers.run import Context, KeysOf
 
 BY_CONTROLLER, _BY_LABEL = "controller", "orphans"
 
 
 def add_indexes(mirror: Mirror) -> None:
-    """Before `candidates` is asked."""
+    """Needed by `candidates` and `orphans`."""
     mirror.add_index(BY_CONTROLLER, lambda obj: [controller_uid(obj)])
     mirror.add_index(_BY_LABEL, _orphan_keys)
 
 
 def _orphan_keys(obj: Obj) -> list[str]:
-    """The places where owners look for this orphan."""
+    """The keys under which owners look for this orphan: one per label, and one for owners whose
+    selector has no matchLabels."""
     if controller_uid(obj):
         return []
     metadata = obj["metadata"]
@@ -38,8 +41,8 @@ def _orphan_keys(obj: Obj) -> list[str]:
     return [f"{namespace}/", *(f"{namespace}/{name}={value}" for name, value in labels.items())]
 
 
-def _place(namespace: str, selector: Obj) -> str:
-    """Where all orphans are that the selector can match."""
+def _lookup_key(namespace: str, selector: Obj) -> str:
+    """A key under which the index has every orphan that the selector can match (and others)."""
     wanted = selector.get("matchLabels") or {}
     for name in sorted(wanted):
         return f"{namespace}/{name}={wanted[name]}"
@@ -47,7 +50,7 @@ def _place(namespace: str, selector: Obj) -> str:
 
 
 def selector_of(owner: Obj) -> LabelSelector:
-    """One that would select everything, or makes no sense, selects nothing."""
+    """A selector that is invalid, or that would select everything, selects nothing."""
     selector = owner["spec"].get("selector")
     try:
         compiled = from_object(_as_object(selector))
@@ -56,15 +59,20 @@ def selector_of(owner: Obj) -> LabelSelector:
     return NOTHING if compiled.everything else compiled
 
 
+def selected_by(owner: Obj) -> Callable[[Obj], bool]:
+    selector = selector_of(owner)
+    return lambda obj: selector.matches(obj["metadata"].get("labels") or {})
+
+
 def _as_object(selector: Obj | None) -> Obj | None:
-    """A ReplicationController has the labels alone."""
+    """The selector of a ReplicationController is a plain map of labels."""
     if selector is None or "matchLabels" in selector or "matchExpressions" in selector:
         return selector
     return {"matchLabels": selector}
 
 
 def candidates(mirror: Mirror, owner: Obj) -> list[Obj]:
-    """What belongs to the owner, and the orphans that might."""
+    """The owner's objects, and the orphans that it might adopt."""
     return mirror.by(BY_CONTROLLER, owner["metadata"]["uid"]) + orphans(mirror, owner)
 
 
@@ -72,7 +80,7 @@ def orphans(mirror: Mirror, owner: Obj) -> list[Obj]:
     selector = _as_object(owner["spec"].get("selector"))
     if not selector:
         return []
-    return mirror.by(_BY_LABEL, _place(owner["metadata"].get("namespace", ""), selector))
+    return mirror.by(_BY_LABEL, _lookup_key(owner["metadata"].get("namespace", ""), selector))
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +91,7 @@ class Claim:
 
 
 def judge(owner: Obj, found: Iterable[Obj], fits: Callable[[Obj], bool]) -> Claim:
-    """An owner on its way out neither adopts nor releases; nothing on its way out is adopted."""
+    """A terminating owner neither adopts nor releases, and a terminating object is not adopted."""
     claim = Claim([], [], [])
     uid, leaving = owner["metadata"]["uid"], is_terminating(owner)
     for obj in found:
@@ -100,7 +108,7 @@ def judge(owner: Obj, found: Iterable[Obj], fits: Callable[[Obj], bool]) -> Clai
 
 @dataclass(frozen=True, slots=True)
 class Ties:
-    """What an owner's own objects carry besides the reference to it."""
+    """How an owner marks its objects: with a reference, and perhaps with a finalizer."""
 
     resource: Resource  # of the owner
     finalizer: str = ""
@@ -109,7 +117,7 @@ class Ties:
 async def claim(
     context: Context, owner: Obj, ties: Ties, resource: Resource, judged: Claim
 ) -> list[Obj]:
-    """Adopts and releases as judged; returns the owner's own."""
+    """Adopts and releases as judged; returns the owner's objects."""
     own = list(judged.keep)
     if judged.adopt and await _is_still_there(context, owner, ties.resource):
         for obj in judged.adopt:
@@ -121,7 +129,8 @@ async def claim(
 
 
 async def _is_still_there(context: Context, owner: Obj, resource: Resource) -> bool:
-    """Asked of the server: an owner that has just been deleted must not adopt."""
+    """Asks the API server. The mirror may still show an owner that was deleted, and an orphan that
+    it adopts would be garbage-collected, although its deletion asked to keep orphans."""
     metadata = owner["metadata"]
     try:
         fresh = await context.kube.get(resource, metadata["name"], metadata["namespace"])
@@ -154,7 +163,7 @@ async def _release(context: Context, owner: Obj, ties: Ties, resource: Resource,
     except Conflict:
         raise
     except Refused as error:
-        if error.code != 422:  # it belongs to nobody any more
+        if error.code != 422:  # 422: the object has no owner any more
             raise
 
 
@@ -165,47 +174,82 @@ async def _patch(context: Context, resource: Resource, obj: Obj, change: Obj) ->
 
 
 class Adopters:
-    """The owners of one kind, found by the labels of an orphan that may concern them."""
+    """The owners of one kind, found by the labels of an orphan that they may adopt."""
 
     def __init__(self, kind: str) -> None:
         self._kind = kind
-        self._at: dict[str, dict[Key, LabelSelector]] = {}
+        self._by_label: dict[str, dict[Key, LabelSelector]] = {}
 
     def follow(self, owners: Mirror) -> None:
         owners.on_change(self._changed)
 
     def keys(self) -> KeysOf:
-        """For a Watch: the owner that an object names, or all that would take it."""
+        """For a Watch: the owner that an object names, or all owners that would adopt it."""
 
         def keys(obj: Obj, _: Context) -> Iterable[Key]:
-            metadata = obj["metadata"]
-            for owner in metadata.get("ownerReferences") or ():
-                if owner.get("controller"):
-                    if owner["kind"] == self._kind:
-                        yield metadata.get("namespace", ""), owner["name"]
-                    return
-            if not is_terminating(obj):
+            owner = controller_of(obj)
+            if owner is not None:
+                if owner["kind"] == self._kind:
+                    yield obj["metadata"].get("namespace", ""), owner["name"]
+            elif not is_terminating(obj):
                 yield from self._takers(obj)
 
         return keys
 
     def _takers(self, obj: Obj) -> Iterable[Key]:
         labels = obj["metadata"].get("labels") or {}
-        for place in _orphan_keys(obj):
-            for key, selector in self._at.get(place, {}).items():
+        for label in _orphan_keys(obj):
+            for key, selector in self._by_label.get(label, {}).items():
                 if selector.matches(labels):
                     yield key
 
     def _changed(self, old: Obj | None, new: Obj | None) -> None:
         if old is not None:
-            place, key = self._where(old)
-            self._at.get(place, {}).pop(key, None)
-            if not self._at.get(place, True):
-                del self._at[place]
+            label, key = self._where(old)
+            self._by_label.get(label, {}).pop(key, None)
+            if not self._by_label.get(label, True):
+                del self._by_label[label]
         if new is not None:
-            place, key = self._where(new)
-            self._at.setdefault(place, {})[key] = selector_of(new)
+            label, key = self._where(new)
+            self._by_label.setdefault(label, {})[key] = selector_of(new)
 
     def _where(self, owner: Obj) -> tuple[str, Key]:
         namespace = owner["metadata"].get("namespace", "")
-        return _place(namespace, _as_object(owner["spec"].get("selector")) or {}), key_of(owner)
+        selector = _as_object(owner["spec"].get("selector")) or {}
+        return _lookup_key(namespace, selector), key_of(owner)
+
+
+T = TypeVar("T")
+
+
+class Owned(Generic[T]):
+    """Facts about the objects of each owner of one kind, updated with every change of a mirror.
+
+    An owner of ten thousand pods is reconciled again and again. Reading all of its pods each time
+    would block the event loop for everybody else."""
+
+    def __init__(self, kind: str, fact_of: Callable[[Obj], T]) -> None:
+        self._kind = kind
+        self._fact_of = fact_of
+        self._of: dict[str, dict[Key, T]] = {}
+
+    def follow(self, mirror: Mirror) -> None:
+        mirror.on_change(self._changed)
+
+    def of(self, owner_uid: str) -> list[T]:
+        return list(self._of.get(owner_uid, {}).values())
+
+    def _changed(self, old: Obj | None, new: Obj | None) -> None:
+        before = "" if old is None else self._owner(old)
+        after = "" if new is None else self._owner(new)
+        if old is not None and before and before != after:
+            known = self._of.get(before, {})
+            known.pop(key_of(old), None)
+            if not known:
+                self._of.pop(before, None)
+        if new is not None and after:
+            self._of.setdefault(after, {})[key_of(new)] = self._fact_of(new)
+
+    def _owner(self, obj: Obj) -> str:
+        owner = controller_of(obj)
+        return str(owner["uid"]) if owner is not None and owner["kind"] == self._kind else ""

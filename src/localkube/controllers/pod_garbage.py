@@ -1,4 +1,4 @@
-"""Pods whose node is gone: nobody runs them any more, and nobody else would say so."""
+"""Deletes the pods of nodes that are gone: no kubelet would do it."""
 
 import contextlib
 from collections.abc import Iterable
@@ -19,11 +19,11 @@ async def reconcile(key: Key, context: Context) -> float | None:
     if context.of(NODES).get(key[1]) is not None:
         return None
     orphans = context.of(PODS).by(_BY_NODE, key[1])
-    # A pod may be seen before its node is: the server knows for sure.
+    # The mirrors are not in step: a pod may show before its node. The API server knows.
     if orphans and not await _is_there(context, key[1]):
         for pod in orphans:
             with contextlib.suppress(NotFound):
-                await _bury(context, pod)
+                await _fail_and_delete(context, pod)
     return None
 
 
@@ -35,8 +35,9 @@ async def _is_there(context: Context, node: str) -> bool:
     return True
 
 
-async def _bury(context: Context, pod: Obj) -> None:
-    """Those who count on the pod are to see that it failed, and not by itself."""
+async def _fail_and_delete(context: Context, pod: Obj) -> None:
+    """Marks the pod as failed by a disruption before it deletes it, for the pod's owner: a Job, for
+    example, need not count such a failure."""
     metadata = pod["metadata"]
     if not is_finished(pod):
         failed = {"phase": "Failed", "conditions": _conditions(pod, stamp(context.now()))}
@@ -68,7 +69,7 @@ CONTROLLER = Controller(
     (Watch(NODES), Watch(PODS, _node_of)),
     reconcile,
     workers=1,
-    prepare=lambda context: context.of(PODS).add_index(
+    add_indexes=lambda context: context.of(PODS).add_index(
         _BY_NODE, lambda pod: [pod["spec"].get("nodeName", "")]
     ),
 )

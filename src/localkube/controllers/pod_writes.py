@@ -1,4 +1,4 @@
-"""Pods made and removed on behalf of an owner, with the events that Kubernetes tells of it."""
+"""Creates and deletes pods for an owner, with the events that Kubernetes records."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
@@ -14,7 +14,8 @@ T = TypeVar("T")
 
 
 def namespace_is_going(error: BaseException) -> bool:
-    """Then nothing can be made in it, and there is nothing to say about that."""
+    """Whether the namespace is terminating. Nothing can be created in it then, and that is neither
+    worth an event nor a retry."""
     if not isinstance(error, Refused):
         return False
     causes = (error.status.get("details") or {}).get("causes") or ()
@@ -35,7 +36,7 @@ async def create_pod(context: Context, owner: Obj, pod: Obj) -> Obj:
 
 
 async def delete_pod(context: Context, owner: Obj, name: str, uid: str) -> None:
-    """The very pod that was seen; that it has gone already is fine."""
+    """Deletes this pod, not a later one of the same name. It is no error if the pod is gone."""
     namespace = owner["metadata"]["namespace"]
     options = {"preconditions": {"uid": uid}}
     try:
@@ -51,8 +52,9 @@ async def delete_pod(context: Context, owner: Obj, name: str, uid: str) -> None:
 async def slow_start(
     jobs: Sequence[Callable[[], Awaitable[T]]],
 ) -> tuple[list[T], KubeError | None]:
-    """One, two, four at a time: what is refused is refused once, not five hundred times.
-    Returns what was done, and what ended it early."""
+    """Runs the jobs in batches of one, two, four and so on, and stops after a batch with a failure.
+    If the server refuses all of them (a quota, say), one request fails and not five hundred.
+    Returns the results, and the failure."""
     done: list[T] = []
     started, size = 0, 1
     while started < len(jobs):
@@ -73,7 +75,7 @@ async def slow_start(
 
 
 async def all_at_once(jobs: Sequence[Awaitable[T]]) -> list[T]:
-    """Waits for all of them, then raises the first failure."""
+    """Waits for all jobs, then raises the first failure."""
     results = await asyncio.gather(*jobs, return_exceptions=True)
     done: list[T] = []
     for result in results:

@@ -9,7 +9,7 @@ import msgspec
 from kubeclient.objects import Obj
 from kubeclient.resources import Resource
 
-_SAFE = "bcdfghjklmnpqrstvwxz2456789"  # no vowels: no words
+_SAFE = "bcdfghjklmnpqrstvwxz2456789"  # Kubernetes' alphabet: no vowels, so no words
 _FNV_START, _FNV_PRIME = 0x811C9DC5, 0x01000193
 
 
@@ -25,7 +25,7 @@ def controller_reference(owner: Obj, resource: Resource) -> Obj:
 
 
 def pod_from_template(owner: Obj, resource: Resource, template: Obj) -> Obj:
-    """A pod without a name yet; the server makes one unless the caller gives it."""
+    """A pod with generateName: the API server names it, unless the caller does."""
     given = template.get("metadata") or {}
     metadata: Obj = {
         "generateName": f"{owner['metadata']['name']}-",
@@ -39,8 +39,8 @@ def pod_from_template(owner: Obj, resource: Resource, template: Obj) -> Obj:
 
 
 def content_hash(content: Obj, collisions: int = 0) -> str:
-    """A short name for some content, of the letters and digits that Kubernetes uses: equal
-    content, equal names. `collisions` makes another one where a name is taken."""
+    """A short hash (FNV-1) in the alphabet of Kubernetes: equal content gives equal names.
+    `collisions` changes the hash if a name is taken by other content."""
     text = json.dumps(content, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
     number = _FNV_START
     for byte in f"{text}{collisions}".encode():
@@ -48,8 +48,22 @@ def content_hash(content: Obj, collisions: int = 0) -> str:
     return "".join(_SAFE[ord(digit) % len(_SAFE)] for digit in str(number))
 
 
+def count_of(value: int | str, total: int, *, round_up: bool) -> int:
+    """A number, or a percentage of `total`: the values of maxSurge, maxUnavailable and the like."""
+    if isinstance(value, int):
+        return value
+    hundredths = int(value.rstrip("%")) * total
+    return -(-hundredths // 100) if round_up else hundredths // 100
+
+
+def controller_of(obj: Obj) -> Obj | None:
+    """The owner reference of the object's controller."""
+    owners: list[Obj] = obj["metadata"].get("ownerReferences") or []
+    return next((owner for owner in owners if owner.get("controller")), None)
+
+
 def is_active(pod: Obj) -> bool:
-    """Neither finished nor on its way out."""
+    """Neither finished nor terminating."""
     return not is_finished(pod) and not is_terminating(pod)
 
 
@@ -80,16 +94,22 @@ def is_ready(pod: Obj) -> bool:
     return ready_since(pod) is not None
 
 
-def seconds_to_available(pod: Obj, min_ready_s: int, now: datetime.datetime) -> float | None:
-    """0 when it is available now; None when it is not even ready."""
+def ready_since_s(pod: Obj) -> float | None:
     since = ready_since(pod)
-    if since is None:
+    return None if since is None else since.timestamp()
+
+
+def seconds_to_available(
+    ready_since_s: float | None, min_ready_s: int, now_s: float
+) -> float | None:
+    """0 when the pod is available now; None when it is not even ready."""
+    if ready_since_s is None:
         return None
-    return max(0.0, min_ready_s - (now - since).total_seconds()) if min_ready_s else 0.0
+    return max(0.0, ready_since_s + min_ready_s - now_s) if min_ready_s else 0.0
 
 
 def parse_time(text: str | None) -> datetime.datetime:
-    """RFC 3339; the beginning of time when there is none."""
+    """RFC 3339; the epoch if there is no text."""
     if not text:
         return datetime.datetime.fromtimestamp(0, datetime.UTC)
     return datetime.datetime.fromisoformat(text.replace("Z", "+00:00"))
@@ -100,11 +120,11 @@ def stamp(time: datetime.datetime) -> str:
 
 
 class Standing(msgspec.Struct, frozen=True, gc=False):
-    """What decides who goes when there are too many."""
+    """What decides which pods are deleted first when a set shrinks."""
 
     uid: str
     placed: bool
-    phase: int  # the further, the higher
+    phase: int  # Pending 0, Unknown 1, Running 2
     ready_since_s: float | None
     cost: int
     restarts: int
@@ -113,13 +133,12 @@ class Standing(msgspec.Struct, frozen=True, gc=False):
 
 def standing_of(pod: Obj) -> Standing:
     status, metadata = pod.get("status", {}), pod["metadata"]
-    since = ready_since(pod)
     restarts = [c.get("restartCount", 0) for c in status.get("containerStatuses") or ()]
     return Standing(
         uid=metadata["uid"],
         placed=bool(pod["spec"].get("nodeName")),
         phase={"Pending": 0, "Unknown": 1, "Running": 2}.get(status.get("phase", ""), 0),
-        ready_since_s=None if since is None else since.timestamp(),
+        ready_since_s=ready_since_s(pod),
         cost=_deletion_cost(pod),
         restarts=max(restarts, default=0),
         created_s=parse_time(metadata.get("creationTimestamp")).timestamp(),
@@ -130,10 +149,11 @@ Rank = tuple[bool, int, bool, int, int, int, int, int, str]
 
 
 def deletion_rank(standing: Standing, neighbours: int, now_s: float) -> Rank:
-    """Sorts the pods that a smaller set misses least to the front, as Kubernetes ranks them: not
-    placed, not running, not ready, cheap by annotation, among many of its kind on one node
-    (`neighbours`), ready for a shorter time, restarted more often, younger. Times count by their
-    order of magnitude only, so that not always the same ones go."""
+    """A sort key: the pods to delete first come first, in the order of Kubernetes. Pods that are
+    not scheduled, not running or not ready; with a low deletion cost (an annotation); with many
+    pods of the same owner on their node (`neighbours`); ready for a shorter time; restarted more
+    often; younger. Times count by their order of magnitude only: pods of about the same age are
+    equal, and the uid decides, so that not always the youngest goes."""
     since_s = standing.ready_since_s
     return (
         standing.placed,

@@ -1,8 +1,7 @@
 """ControllerRevisions: the versions of a template that a StatefulSet or DaemonSet has had.
 
-`data` is the strategic patch that `kubectl rollout undo` sends to bring a version back. A version
-that comes back keeps its name and gets the next number.
-"""
+`data` is the strategic merge patch that `kubectl rollout undo` sends to restore a version. A
+version that is restored keeps its revision object, which gets the next number."""
 
 from collections.abc import Sequence, Set
 
@@ -23,7 +22,7 @@ def data_of(owner: Obj) -> Obj:
 
 
 def template_of(revision: Obj, owner: Obj) -> Obj:
-    """The template that the revision stands for; the owner's present one if it has none."""
+    """The template in the revision; the owner's current one if the revision has none."""
     spec = (revision.get("data") or {}).get("spec") or {}
     template = spec.get("template") or owner["spec"]["template"]
     return {key: value for key, value in template.items() if key != "$patch"}
@@ -65,7 +64,7 @@ def new_revision(owner: Obj, resource: Resource, number: int, collisions: int) -
 
 
 def surplus(revisions: Sequence[Obj], live: Set[str], limit: int) -> list[Obj]:
-    """Those to forget: not in use, and beyond what the history may hold. Oldest first."""
+    """The oldest revisions beyond the limit of the history. Revisions in use do not count."""
     history = [r for r in ordered(revisions) if r["metadata"]["name"] not in live]
     return history[: max(0, len(history) - limit)]
 
@@ -74,15 +73,10 @@ def surplus(revisions: Sequence[Obj], live: Set[str], limit: int) -> list[Obj]:
 
 
 async def claimed(context: Context, owner: Obj, resource: Resource) -> list[Obj]:
-    """The owner's revisions, oldest first, after adopting what it may adopt."""
-    selector = ownership.selector_of(owner)
+    """The owner's revisions, oldest first. Adopts orphans that match its selector."""
     found = ownership.candidates(context.of(CONTROLLER_REVISIONS), owner)
-
-    def fits(revision: Obj) -> bool:
-        return selector.matches(revision["metadata"].get("labels") or {})
-
-    judged = ownership.judge(owner, found, fits)
-    # One that no longer fits stays the owner's; it is only not part of the history.
+    judged = ownership.judge(owner, found, ownership.selected_by(owner))
+    # A revision whose labels no longer match keeps its owner; it is just not part of the history.
     kept = ownership.Claim(judged.keep, judged.adopt, [])
     ties = ownership.Ties(resource)
     return ordered(await ownership.claim(context, owner, ties, CONTROLLER_REVISIONS, kept))
@@ -91,8 +85,8 @@ async def claimed(context: Context, owner: Obj, resource: Resource) -> list[Obj]
 async def current(
     context: Context, owner: Obj, resource: Resource, known: Sequence[Obj], collisions: int
 ) -> tuple[Obj, int]:
-    """The revision of the owner's present template, made or renumbered if need be, and the
-    number of collisions of names that its making has met."""
+    """The revision of the owner's current template, created or renumbered if necessary, and the new
+    number of name collisions."""
     data = data_of(owner)
     equal = [revision for revision in known if revision.get("data") == data]
     if not equal:
@@ -117,17 +111,18 @@ async def _create(
                 CONTROLLER_REVISIONS, metadata["name"], metadata["namespace"]
             )
             if found.get("data") == wanted["data"]:
-                return found, collisions  # made before, and the mirror is late
+                return found, collisions  # created before: the mirror is late
             collisions += 1
 
 
-async def forget(context: Context, revisions: Sequence[Obj]) -> None:
-    for revision in revisions:
-        metadata = revision["metadata"]
+async def forget(context: Context, resource: Resource, history: Sequence[Obj]) -> None:
+    """Deletes old revisions, or the old replica sets that are a Deployment's revisions."""
+    for old in history:
+        metadata = old["metadata"]
         options = {"preconditions": {"uid": metadata["uid"]}}
         try:
             await context.kube.delete(
-                CONTROLLER_REVISIONS, metadata["name"], metadata["namespace"], options=options
+                resource, metadata["name"], metadata["namespace"], options=options
             )
         except NotFound:
             continue

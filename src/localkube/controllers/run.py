@@ -1,9 +1,9 @@
-"""The one work loop that all controllers share: a change comes in, keys are queued, each key is
-reconciled; what fails is tried again, later and later.
+"""The work loop that all controllers share: a change of an object queues keys, and workers
+reconcile them. A key whose reconcile fails is tried again with exponential backoff.
 
-A controller is a value: which resources it watches and which keys a change of each concerns, and
-one coroutine that makes the world of one key as it should be. It reads mirrors (never changes
-what it reads) and writes through the API like any other client.
+A controller is a value: the resources that it watches, the keys that a change of each concerns, and
+a coroutine that reconciles one key. It reads mirrors, never changes the objects in them, and writes
+through the API like any other client.
 """
 
 import asyncio
@@ -18,7 +18,8 @@ from kubeclient.events import Recorder
 from kubeclient.mirror import Key, Mirror, Mirrors, key_of
 from kubeclient.objects import Obj
 from kubeclient.resources import Resource
-from localkube.controllers.work_queue import WorkQueue
+from localkube.controllers.pods import controller_of
+from localkube.work_queue import WorkQueue
 
 log = logging.getLogger(__name__)
 
@@ -29,7 +30,7 @@ def now() -> datetime.datetime:
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """What a reconcile may use."""
+    """What a reconcile function may use."""
 
     kube: Kube
     mirrors: Mirrors
@@ -40,7 +41,7 @@ class Context:
         return self.mirrors.of(resource)
 
 
-# Returns the seconds after which the key wants another look by itself, or None.
+# Returns after how many seconds to reconcile the key again without a change, or None.
 Reconcile = Callable[[Key, Context], Awaitable[float | None]]
 KeysOf = Callable[[Obj, Context], Iterable[Key]]
 
@@ -50,13 +51,12 @@ def itself(obj: Obj, _: Context) -> Iterable[Key]:
 
 
 def controlled_by(kind: str) -> KeysOf:
-    """Keys of the owner of that kind that manages the object."""
+    """The key of the object's controller, if that is of the kind."""
 
     def keys(obj: Obj, _: Context) -> Iterable[Key]:
-        metadata = obj["metadata"]
-        for owner in metadata.get("ownerReferences") or ():
-            if owner.get("controller") and owner["kind"] == kind:
-                yield metadata.get("namespace", ""), owner["name"]
+        owner = controller_of(obj)
+        if owner is not None and owner["kind"] == kind:
+            yield obj["metadata"].get("namespace", ""), owner["name"]
 
     return keys
 
@@ -64,7 +64,7 @@ def controlled_by(kind: str) -> KeysOf:
 @dataclass(frozen=True, slots=True)
 class Watch:
     resource: Resource
-    keys: KeysOf = itself  # asked for the old and for the new state
+    keys: KeysOf = itself  # called with the old and the new state of an object
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +74,8 @@ class Controller:
     reconcile: Reconcile
     reads: tuple[Resource, ...] = ()  # mirrored too, but their changes concern no key
     workers: int = 4
-    prepare: Callable[[Context], None] = field(default=lambda _: None)  # add indexes
+    # Called once, before the mirrors run: adds what `reconcile` looks things up by.
+    add_indexes: Callable[[Context], None] = field(default=lambda _: None)
 
 
 async def run_controllers(controllers: Iterable[Controller], kube: Kube) -> None:
@@ -94,8 +95,8 @@ async def run_controllers(controllers: Iterable[Controller], kube: Kube) -> None
         tasks.create_task(mirrors.run(ready), name="mirrors")
 
 
-def _wire(controller: Controller, context: Context) -> WorkQueue:
-    queue = WorkQueue()
+def _wire(controller: Controller, context: Context) -> WorkQueue[Key]:
+    queue: WorkQueue[Key] = WorkQueue()
     for resource in controller.reads:
         context.of(resource)
     for watch in controller.watches:
@@ -108,14 +109,14 @@ def _wire(controller: Controller, context: Context) -> WorkQueue:
                         queue.add(key)
 
         mirror.on_change(changed)
-    controller.prepare(context)
+    controller.add_indexes(context)
     return queue
 
 
 async def _work(
-    controller: Controller, context: Context, queue: WorkQueue, ready: asyncio.Event
+    controller: Controller, context: Context, queue: WorkQueue[Key], ready: asyncio.Event
 ) -> None:
-    await ready.wait()  # nobody acts on half a picture
+    await ready.wait()  # until all mirrors are synced: no reconcile with missing objects
     loop = asyncio.get_running_loop()
     while True:
         key = await queue.take()
@@ -123,7 +124,7 @@ async def _work(
         try:
             again_s = await controller.reconcile(key, context)
         except Conflict:
-            queue.failed(key)  # a newer version is on its way through the mirror
+            queue.failed(key)  # the mirror will soon show the newer version
         except KubeError as error:
             delay_s = queue.failed(key)
             log.warning(
@@ -135,7 +136,7 @@ async def _work(
                     "retry_s": delay_s,
                 },
             )
-        except Exception:  # a bug in one reconcile must not end all controllers
+        except Exception:  # a bug in one reconcile must not stop all controllers
             log.exception("reconcile broke", extra={"controller": controller.name, "key": key})
             queue.failed(key)
         else:

@@ -62,7 +62,7 @@ async def _create(context: Context, resource: Resource, obj: Obj) -> None:
     try:
         await context.kube.create(resource, obj)
     except (AlreadyExists, NotFound):
-        pass  # somebody was faster, or the namespace has gone
+        pass  # somebody else created it, or the namespace is gone
     except Refused as error:
         if error.code != 403:  # the namespace is being deleted
             raise

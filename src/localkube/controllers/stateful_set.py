@@ -1,4 +1,5 @@
-"""StatefulSet: pods with numbers; the name and the claims of a number outlive its pod."""
+"""The StatefulSet controller: numbered pods. The name and the volume claims of an ordinal outlive
+its pod."""
 
 import asyncio
 from collections.abc import Mapping
@@ -8,21 +9,22 @@ from kubeclient.events import NORMAL, WARNING
 from kubeclient.mirror import Key
 from kubeclient.objects import Obj
 from kubeclient.resources import CONTROLLER_REVISIONS, PODS, STATEFUL_SETS, VOLUME_CLAIMS, Resource
-from localkube.controllers import ownership, revisions, rollout
+from localkube.controllers import ownership, revisions
 from localkube.controllers import stateful_set_pods as pods
 from localkube.controllers.expectations import Expectations
 from localkube.controllers.pods import (
+    count_of,
     is_ready,
     is_terminating,
     label,
+    ready_since_s,
     seconds_to_available,
 )
 from localkube.controllers.run import Context, Controller, Watch, controlled_by
-from localkube.controllers.stateful_set_plan import Goal, Replica, plan
-from localkube.controllers.stateful_set_status import status_of
+from localkube.controllers.stateful_set_plan import Goal, Replica, plan, status_of
 
-_BURST = 100  # pods made at the same time
-_LATE_S = 1.0  # when the watch has not shown by then what we did
+_BURST = 100  # pods created at the same time
+_LATE_S = 1.0  # until the next look, while the mirrors do not show our own writes yet
 
 
 def controller() -> Controller:
@@ -38,7 +40,7 @@ def controller() -> Controller:
             return _LATE_S
         return await _Set(stateful_set, key, context, expectations).step()
 
-    def prepare(context: Context) -> None:
+    def add_indexes(context: Context) -> None:
         for resource in (PODS, CONTROLLER_REVISIONS):
             ownership.add_indexes(context.of(resource))
         adopters.follow(context.of(STATEFUL_SETS))
@@ -52,12 +54,12 @@ def controller() -> Controller:
         ),
         reconcile,
         reads=(VOLUME_CLAIMS,),
-        prepare=prepare,
+        add_indexes=add_indexes,
     )
 
 
 class _Set:
-    """One look at one set."""
+    """One reconcile of one StatefulSet."""
 
     def __init__(
         self, stateful_set: Obj, key: Key, context: Context, expectations: Expectations
@@ -95,15 +97,15 @@ class _Set:
                 self._expect(STATEFUL_SETS, answer)
         live = {*names, *(replica.revision for replica in replicas.values())}
         limit = self.spec.get("revisionHistoryLimit", 10)
-        await revisions.forget(self.context, revisions.surplus(known, live, limit))
+        surplus = revisions.surplus(known, live, limit)
+        await revisions.forget(self.context, CONTROLLER_REVISIONS, surplus)
         return self._next_look()
 
     async def _members(self) -> dict[int, Obj]:
-        selector = ownership.selector_of(self.set)
+        is_selected = ownership.selected_by(self.set)
 
         def fits(pod: Obj) -> bool:
-            fitting = selector.matches(pod["metadata"].get("labels") or {})
-            return fitting and pods.ordinal_of(pod, self.set) is not None
+            return is_selected(pod) and pods.ordinal_of(pod, self.set) is not None
 
         found = ownership.candidates(self.context.of(PODS), self.set)
         judged = ownership.judge(self.set, found, fits)
@@ -145,7 +147,7 @@ class _Set:
     def _max_unavailable(self, given: int | str | None) -> int | None:
         if given is None:
             return None
-        return max(1, rollout.resolved(given, self.spec["replicas"], round_up=False))
+        return max(1, count_of(given, self.spec["replicas"], round_up=False))
 
     async def _act(self, replicas: Mapping[int, Replica], current: Obj, update: Obj) -> None:
         goal = self._goal(update)
@@ -225,7 +227,7 @@ class _Set:
         return any(pods.is_stale(claim, name) for claim in self._known_claims(ordinal))
 
     def _claims_to_retie(self, ordinal: int, pod: Obj) -> list[Obj]:
-        """Claims with the owner references that they should have and do not have."""
+        """The claims whose owner references have to change, already with the new ones."""
         changed = []
         for claim in self._known_claims(ordinal):
             owners = pods.owners_of_claim(claim, self.set, pod)
@@ -256,7 +258,7 @@ class _Set:
                 raise KubeError(f"pvc {name} is being deleted")
 
     async def _create_claim(self, claim: Obj, ordinal: int) -> None:
-        name, where = claim["metadata"]["name"], self._place(ordinal)
+        name, where = claim["metadata"]["name"], self._described(ordinal)
         try:
             self._expect(VOLUME_CLAIMS, await self.context.kube.create(VOLUME_CLAIMS, claim))
         except AlreadyExists:
@@ -268,28 +270,29 @@ class _Set:
         text = f"Create Claim {name} {where} success"
         self.context.events.event(self.set, NORMAL, "SuccessfulCreate", text)
 
-    # -- what was done -------------------------------------------------------------------------
+    # -- events and expectations ---------------------------------------------------------------
 
-    def _place(self, ordinal: int) -> str:
+    def _described(self, ordinal: int) -> str:
         name = self.set["metadata"]["name"]
         return f"Pod {pods.pod_name(self.set, ordinal)} in StatefulSet {name}"
 
     def _say(self, verb: str, ordinal: int) -> None:
-        text = f"{verb} {self._place(ordinal)} successful"
+        text = f"{verb} {self._described(ordinal)} successful"
         self.context.events.event(self.set, NORMAL, f"Successful{verb}", text)
 
     def _say_failed(self, verb: str, ordinal: int, error: KubeError) -> None:
-        text = f"{verb} {self._place(ordinal)} failed error: {error}"
+        text = f"{verb} {self._described(ordinal)} failed error: {error}"
         self.context.events.event(self.set, WARNING, f"Failed{verb}", text)
 
     def _expect(self, resource: Resource, answer: Obj) -> None:
         self.expectations.wrote(self.key, resource, answer, self.now.timestamp())
 
     def _seconds_to_available(self, pod: Obj) -> float | None:
-        return seconds_to_available(pod, self.spec.get("minReadySeconds", 0), self.now)
+        min_ready_s = self.spec.get("minReadySeconds", 0)
+        return seconds_to_available(ready_since_s(pod), min_ready_s, self.now.timestamp())
 
     def _next_look(self) -> float | None:
-        """When a pod becomes available by time alone."""
+        """When the next pod becomes available by time alone."""
         waits = [self._seconds_to_available(pod) for pod in self.members.values()]
         later = [wait for wait in waits if wait]
         return min(later) if later else None

@@ -1,11 +1,14 @@
-"""What a StatefulSet does next: which ordinals to create, delete or put right. Pure.
+"""What a StatefulSet does next, and its status: which ordinals to create, delete or repair. Pure.
 
-Ordered sets take one step at a time: no pod is made, scaled away or updated while an earlier one
-is not available. Parallel sets do everything at once but updates, which are counted either way.
+An ordered set takes one step at a time: no pod is created, scaled away or updated while a pod with
+a lower ordinal is not available. A parallel set does everything at once except updates, which are
+limited in both cases.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+
+from kubeclient.objects import Obj
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,7 +21,7 @@ class Replica:
     ready: bool = False
     available: bool = False
     terminating: bool = False
-    in_order: bool = True  # its labels, volumes and claims are as they should be
+    in_order: bool = True  # labels, volumes and claims are correct
 
     @property
     def running_and_ready(self) -> bool:
@@ -40,7 +43,7 @@ class Goal:
     rolling: bool = True  # not OnDelete
     partition: int = 0
     max_unavailable: int | None = None  # None: not given
-    stale: frozenset[int] = frozenset()  # ordinals whose claims belong to a pod that was before
+    stale: frozenset[int] = frozenset()  # ordinals whose claims still belong to an earlier pod
 
     @property
     def ordinals(self) -> range:
@@ -51,8 +54,10 @@ class Goal:
 class Plan:
     create: list[int] = field(default_factory=list)
     delete: list[int] = field(default_factory=list)
-    update: list[int] = field(default_factory=list)  # deleted too, to come back updated
-    claim: list[int] = field(default_factory=list)  # pending: make sure of their claims
+    update: list[int] = field(default_factory=list)  # to delete, so that they come back updated
+    claim: list[int] = field(
+        default_factory=list
+    )  # pending pods: create their claims if they are missing
     repair: list[int] = field(default_factory=list)
 
 
@@ -69,7 +74,7 @@ def plan(goal: Goal, replicas: Mapping[int, Replica]) -> Plan:
 
 
 def _tend(goal: Goal, replicas: Mapping[int, Replica], todo: Plan) -> bool:
-    """Every ordinal gets its pod. False: an ordered set has to wait for one of them."""
+    """One pod for every ordinal. False: an ordered set has to wait for one of them."""
     for ordinal in goal.ordinals:
         settled = _tend_one(ordinal, goal, replicas.get(ordinal), todo)
         if not settled and not goal.parallel:
@@ -95,7 +100,8 @@ def _tend_one(ordinal: int, goal: Goal, replica: Replica | None, todo: Plan) -> 
 
 
 def _shrink(goal: Goal, replicas: Mapping[int, Replica], condemned: list[int], todo: Plan) -> bool:
-    """From the highest ordinal down. False: an ordered set shrinks first, then updates."""
+    """Deletes from the highest ordinal down. False: no updates yet, an ordered set shrinks
+    first."""
     todo.repair += [o for o in condemned if not replicas[o].in_order]
     if goal.parallel:
         todo.delete += [o for o in condemned if not replicas[o].terminating]
@@ -109,14 +115,14 @@ def _shrink(goal: Goal, replicas: Mapping[int, Replica], condemned: list[int], t
 
 
 def _first_unavailable(goal: Goal, replicas: Mapping[int, Replica]) -> int | None:
-    """The lowest ordinal that is not well, those within the set before those beyond it."""
+    """The lowest ordinal without an available pod; ordinals beyond the set come last."""
     beyond = sorted(o for o in replicas if o not in goal.ordinals)
     every = [*goal.ordinals, *beyond]
     return next((o for o in every if o not in replicas or replicas[o].unavailable), None)
 
 
 def _update(goal: Goal, replicas: Mapping[int, Replica], todo: Plan) -> None:
-    """From the highest ordinal down to the partition, old pods make room for new ones."""
+    """Deletes pods of old revisions, from the highest ordinal down to the partition."""
     down = range(goal.start + goal.replicas - 1, goal.start + goal.partition - 1, -1)
     if goal.max_unavailable is None:
         _update_one(goal, replicas, down, todo)
@@ -142,4 +148,43 @@ def _update_one(goal: Goal, replicas: Mapping[int, Replica], down: range, todo: 
 def _is_old(goal: Goal, replica: Replica | None) -> bool:
     return (
         replica is not None and replica.revision != goal.update_revision and not replica.terminating
+    )
+
+
+def status_of(
+    stateful_set: Obj, replicas: Iterable[Replica], current: str, update: str, collisions: int
+) -> Obj:
+    found = list(replicas)
+    staying = [replica for replica in found if not replica.terminating]
+    counts = {
+        "readyReplicas": sum(replica.running_and_ready for replica in found),
+        "currentReplicas": sum(replica.revision == current for replica in staying),
+        "updatedReplicas": sum(replica.revision == update for replica in staying),
+    }
+    status: Obj = {
+        "observedGeneration": stateful_set["metadata"].get("generation", 0),
+        "replicas": len(found),
+        "availableReplicas": sum(r.running_and_ready and r.available for r in found),
+        "currentRevision": current,
+        "updateRevision": update,
+        "collisionCount": collisions,
+        **counts,
+    }
+    if _is_rolled_out(stateful_set, status):
+        status["currentRevision"] = update
+        status["currentReplicas"] = status["updatedReplicas"]
+    conditions = stateful_set.get("status", {}).get("conditions")
+    if conditions:
+        status["conditions"] = conditions
+    return {key: value for key, value in status.items() if value or key in _ALWAYS}
+
+
+_ALWAYS = ("replicas", "availableReplicas", "collisionCount")
+
+
+def _is_rolled_out(stateful_set: Obj, status: Mapping[str, object]) -> bool:
+    spec = stateful_set["spec"]
+    wanted = spec["replicas"]
+    return spec["updateStrategy"]["type"] == "RollingUpdate" and all(
+        status[count] == wanted for count in ("replicas", "readyReplicas", "updatedReplicas")
     )

@@ -1,4 +1,4 @@
-"""The pods and volume claims of a StatefulSet: names, identity, and who a claim goes with. Pure."""
+"""The pods and volume claims of a StatefulSet: names, identity, and who owns a claim. Pure."""
 
 import re
 from collections.abc import Iterable
@@ -15,7 +15,7 @@ _LARGEST = 2**31 - 1
 
 
 def ordinal_of(pod: Obj, stateful_set: Obj) -> int | None:
-    """None: by its name it is no member of the set."""
+    """None: the name of the pod is not that of a member of the set."""
     found = _MEMBER.fullmatch(pod["metadata"]["name"])
     if found is None or found[1] != stateful_set["metadata"]["name"]:
         return None
@@ -86,7 +86,7 @@ def claim_names(stateful_set: Obj, ordinal: int) -> list[str]:
 
 
 def claims(stateful_set: Obj, ordinal: int) -> Iterable[Obj]:
-    """As they are to be created. They also carry the labels that the set selects by."""
+    """The claims to create. They also carry the labels of the set's selector."""
     selected = stateful_set["spec"]["selector"].get("matchLabels") or {}
     for template in _templates(stateful_set):
         metadata = {
@@ -130,12 +130,12 @@ def has_volumes(pod: Obj, stateful_set: Obj, ordinal: int) -> bool:
 
 
 def _refers(reference: Obj, owner: Obj, kind: str) -> bool:
-    """By name: the reference may be to an owner of that name that was before."""
+    """Compares names, not uids: the reference may be to an earlier owner of the same name."""
     return bool(reference["kind"] == kind and reference["name"] == owner["metadata"]["name"])
 
 
 def is_stale(claim: Obj, pod_name: str, pod_uid: str = "") -> bool:
-    """It goes with a pod of this name that was before: wait until it has gone."""
+    """Whether an earlier pod of this name owns the claim, which will be deleted with that pod."""
     return any(
         owner["kind"] == "Pod" and owner["name"] == pod_name and owner["uid"] != pod_uid
         for owner in claim["metadata"].get("ownerReferences") or ()
@@ -156,7 +156,7 @@ def _policy(stateful_set: Obj) -> tuple[str, str]:
 
 
 def has_other_controller(claim: Obj, stateful_set: Obj, pod: Obj) -> bool:
-    """Somebody else manages the claim: then the retention policy does not apply to it."""
+    """Whether another controller owns the claim. The retention policy does not apply then."""
     if not claims_may_go(stateful_set):
         return False
     return any(
@@ -168,8 +168,10 @@ def has_other_controller(claim: Obj, stateful_set: Obj, pod: Obj) -> bool:
 
 
 def owners_of_claim(claim: Obj, stateful_set: Obj, pod: Obj) -> list[Obj]:
-    """The owner references that the retention policy asks for: the claim goes with the set, or
-    with the pod once this is beyond the set. Unknown ties are left as they are."""
+    """The owner references that the retention policy asks for. The set owns the claim
+    (whenDeleted), or the pod does once its ordinal is beyond the set (whenScaled), and garbage
+    collection deletes the claim with its owner. If a reference is to an earlier set or pod of the
+    same name, nothing changes: that owner is about to be collected."""
     owners: list[Obj] = claim["metadata"].get("ownerReferences") or []
     ours = [o for o in owners if _refers(o, stateful_set, "StatefulSet") or _refers(o, pod, "Pod")]
     alive = {stateful_set["metadata"]["uid"], pod["metadata"]["uid"]}

@@ -1,7 +1,7 @@
-"""PersistentVolumeClaims of the local cluster's storage class get a directory each, at once.
+"""Binds each PersistentVolumeClaim of the local storage class to a new directory, at once.
 
-The volume is a directory under the cluster's data, so it lives as long as the claim (or the
-volume, where it is to be retained) and is deleted with the data directory.
+The directory lies in the cluster's data directory. It is deleted with the claim, or with the volume
+if the reclaim policy is Retain.
 """
 
 import asyncio
@@ -25,7 +25,7 @@ _LOOK_AGAIN_S = 1.0
 
 
 def storage_class() -> Obj:
-    """The cluster's default."""
+    """The cluster's default StorageClass."""
     return {
         "apiVersion": "storage.k8s.io/v1",
         "kind": "StorageClass",
@@ -101,7 +101,7 @@ async def _bind(claim: Obj, chosen: Obj, directory: Path, context: Context) -> N
 
 
 def reclaimer(directory: Path) -> Controller:
-    """Volumes whose claims have gone are released, and deleted where their policy says so."""
+    """Releases volumes whose claims are gone, and deletes them if their policy says so."""
 
     async def reconcile(key: Key, context: Context) -> float | None:
         volume = context.of(VOLUMES).get(key[1])
@@ -129,7 +129,7 @@ def reclaimer(directory: Path) -> Controller:
 
 
 def _is_used(claim: Obj, context: Context) -> bool:
-    """Whether a pod still has the claim's files open, perhaps."""
+    """Whether a pod that has not finished mounts the claim: it may have files open."""
     return any(
         (volume.get("persistentVolumeClaim") or {}).get("claimName") == claim["name"]
         for pod in context.of(PODS)
@@ -139,7 +139,8 @@ def _is_used(claim: Obj, context: Context) -> bool:
 
 
 async def _delete(volume: Obj, directory: Path, context: Context) -> None:
-    """The files first: if we are cut short, the volume is still there to say what is left."""
+    """Deletes the files before the object: if we are interrupted, the object is still there, and
+    the next reconcile deletes the rest."""
     name = volume["metadata"]["name"]
     annotations = volume["metadata"].get("annotations") or {}
     ours = annotations.get("pv.kubernetes.io/provisioned-by") == PROVISIONER

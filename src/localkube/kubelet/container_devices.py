@@ -1,4 +1,5 @@
-"""What a container gets of its node's devices: variables and files, out of Allocate's answers."""
+"""Variables and files for a container, from the device plugins' answers to Allocate, and from the
+node hooks."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -47,7 +48,8 @@ class ContainerDevices:
             raise BadConfig(str(error)) from error
 
     def _bind(self, node: str, mount: Mount) -> Bind:
-        """The host of a plugin is the node: its own disk goes before this machine's."""
+        """For a plugin, the host is the node: a path is looked up on the node's disk first, then on
+        this machine, where only the allowed parts may be mounted."""
         disk = node_disk(self.directory, node)
         on_disk = (disk / mount.host_path.strip("/")).resolve()
         if on_disk.exists() and on_disk.is_relative_to(disk.resolve()):

@@ -1,8 +1,8 @@
-"""Where a container's files are, and how it gets to see them.
+"""Where the files of a container are, and where the container sees them.
 
     <directory>/<pod uid>/volumes/<number>
-                         /c<index>/<run>.log            the last two runs'
-                                  /<run>/root home tmp  the current run's
+                         /c<index>/<run>.log            of the last two runs
+                                  /<run>/root home tmp  of the current run
 
 Paths are made of the pod's uid and of numbers alone, never of names that people choose.
 """
@@ -15,20 +15,14 @@ from pathlib import Path
 
 from kubeclient.objects import Obj
 from localkube.kubelet.environment import BadConfig, expand
-from localkube.kubelet.private_files import make_private, remove_tree
+from localkube.kubelet.node_files import make_private, remove_tree
 from localkube.kubelet.sandbox import Bind, View
-from localkube.kubelet.state import Pod, Role
-from localkube.kubelet.volumes import Place
+from localkube.kubelet.state import SPEC_LISTS, Pod
+from localkube.kubelet.volumes import LocalVolume
 
 HOME = "/root"
 UID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.ASCII)
 _TERMINATION_LOG = "/dev/termination-log"
-_LISTS = {
-    Role.INIT: "initContainers",
-    Role.SIDECAR: "initContainers",
-    Role.MAIN: "containers",
-    Role.EPHEMERAL: "ephemeralContainers",
-}
 
 
 def pod_directory(directory: Path, uid: str) -> Path:
@@ -38,19 +32,19 @@ def pod_directory(directory: Path, uid: str) -> Path:
 
 
 def volumes_directory(directory: Path, uid: str) -> Path:
-    """The pod's own volumes, each by its number in the spec."""
+    """The directory of the pod's own volumes, which are numbered as in the spec."""
     return pod_directory(directory, uid) / "volumes"
 
 
 def volume_directory(directory: Path, pod: Obj, volume: Obj) -> Path:
-    """For programs of the node."""
+    """The directory of one volume, for programs outside of the pod."""
     number = pod["spec"]["volumes"].index(volume)
     return volumes_directory(directory, pod["metadata"]["uid"]) / str(number)
 
 
 def container_spec(pod: Pod, index: int, obj: Obj) -> Obj:
     container = pod.containers[index]
-    listed: Iterable[Obj] = obj["spec"].get(_LISTS[container.role]) or ()
+    listed: Iterable[Obj] = obj["spec"].get(SPEC_LISTS[container.role]) or ()
     return next(given for given in listed if given["name"] == container.name)
 
 
@@ -70,7 +64,7 @@ class ContainerFiles:
         return self._container / f"{self._run - previous}.log"
 
     def make(self) -> None:
-        """Fresh ones; of the runs before, only the last one's log stays."""
+        """Makes new directories. Of earlier runs, only the log of the last one stays."""
         make_private(self._container)
         for path in self._container.iterdir():
             number = path.name.partition(".")[0]
@@ -95,9 +89,12 @@ class ContainerFiles:
 
 
 def binds(
-    files: ContainerFiles, spec: Obj, places: Mapping[str, Place], variables: Mapping[str, str]
+    files: ContainerFiles,
+    spec: Obj,
+    volumes: Mapping[str, LocalVolume],
+    variables: Mapping[str, str],
 ) -> tuple[Bind, ...]:
-    """What the container sees beside the machine's own directories. Raises BadConfig."""
+    """The bind mounts of a container: home, /tmp, termination log and volumes. Raises BadConfig."""
     message_path = spec.get("terminationMessagePath") or _TERMINATION_LOG
     made = [
         Bind(str(files.home), HOME),
@@ -105,15 +102,15 @@ def binds(
         Bind(str(files.termination_log), message_path),
     ]
     for mount in spec.get("volumeMounts") or ():
-        place = places[mount["name"]]
-        source = _part(place.path, mount, variables)
-        read_only = place.read_only or bool(mount.get("readOnly"))
+        volume = volumes[mount["name"]]
+        source = _part(volume.path, mount, variables)
+        read_only = volume.read_only or bool(mount.get("readOnly"))
         made.append(Bind(str(source), mount["mountPath"], read_only))
     return tuple(made)
 
 
 def _part(volume: Path, mount: Obj, variables: Mapping[str, str]) -> Path:
-    """The part of the volume that is mounted. A link that leads out of it is no way out."""
+    """The subPath of the volume. Links are resolved first: one that leads out is refused."""
     inside = mount.get("subPath") or expand(mount.get("subPathExpr") or "", variables)
     if not inside:
         return volume
@@ -152,8 +149,8 @@ def hostname(obj: Obj) -> str:
 
 
 def link_mounts(files: ContainerFiles, made: Iterable[Bind]) -> list[str]:
-    """Where containers have no view of their own: links below `root`. The paths, as a pod names
-    them, that its programs will not find in their place."""
+    """Where containers have no view of their own: makes links below `root` in place of mounts.
+    Returns the mount paths at which the pod's programs will find nothing."""
     elsewhere = []
     for bind in made:
         link = files.root / bind.target.strip("/")

@@ -22,6 +22,8 @@ from localkube.kubelet.container_files import (
     link_mounts,
     view,
 )
+from localkube.kubelet.container_log import STDERR, STDOUT, LogFile
+from localkube.kubelet.container_run import ContainerRun, Inside, PodRuns
 from localkube.kubelet.descriptors import Writer
 from localkube.kubelet.environment import (
     PATH,
@@ -29,7 +31,7 @@ from localkube.kubelet.environment import (
     container_variables,
     expand,
 )
-from localkube.kubelet.hosted import HostedPrograms, Surroundings
+from localkube.kubelet.hosted import HostedPrograms, ProgramContext
 from localkube.kubelet.images import (
     Program,
     StandIn,
@@ -40,15 +42,12 @@ from localkube.kubelet.images import (
 from localkube.kubelet.launcher import MARK
 from localkube.kubelet.launches import Launch, Launches, LaunchFailed
 from localkube.kubelet.limits import pod_limits
-from localkube.kubelet.log_file import STDERR, STDOUT, LogFile
 from localkube.kubelet.node import Node
+from localkube.kubelet.node_files import SocketPaths, make_private
 from localkube.kubelet.notices import Notices
 from localkube.kubelet.output import Output
-from localkube.kubelet.private_files import make_private
-from localkube.kubelet.run import Inside, PodRuns, Run
 from localkube.kubelet.sandbox import Bind
 from localkube.kubelet.settings import FleetSettings
-from localkube.kubelet.socket_paths import SocketPaths
 from localkube.kubelet.state import Pod
 from localkube.kubelet.volumes import Storage, make_volumes
 
@@ -69,8 +68,8 @@ class Starter:
     hosted: HostedPrograms
     sockets: SocketPaths
 
-    async def prepare(self, pod: Pod, runs: PodRuns, obj: Obj) -> None:
-        """The pod's volumes, once. Raises BadVolume."""
+    async def ensure_volumes(self, pod: Pod, runs: PodRuns, obj: Obj) -> None:
+        """Makes the pod's volumes, once for all of its containers. Raises BadVolume."""
         async with runs.turn:
             if runs.has_volumes:
                 return
@@ -80,10 +79,10 @@ class Starter:
             runs.has_volumes = True
         images = {repository(container["image"]) for container in obj["spec"]["containers"]}
         if images <= self.settings.hosted.keys():
-            return  # programs of ours know where they are
-        for place in runs.volumes.places.values():
-            if place.note:
-                self._say_once(pod, runs, obj, "HostPathSimulated", place.note)
+            return  # hosted programs need no warnings about what is simulated
+        for volume in runs.volumes.by_name.values():
+            if volume.note:
+                self._say_once(pod, runs, obj, "HostPathSimulated", volume.note)
         for text in _ignored(obj["spec"]):
             self._say_once(pod, runs, obj, "NotSupported", text)
 
@@ -95,10 +94,10 @@ class Starter:
                 await make_volumes(runs.volumes, pod, obj, self.node_of(pod.node), self.storage)
 
     def is_outdated(self, runs: PodRuns, obj: Obj) -> bool:
-        """Whether volumes show something of the pod that has changed."""
+        """Whether the pod's volumes show old labels or annotations."""
         return runs.shown is not None and runs.shown != _metadata(obj)
 
-    async def launch(self, pod: Pod, index: int, runs: PodRuns, obj: Obj) -> Run:
+    async def launch(self, pod: Pod, index: int, runs: PodRuns, obj: Obj) -> ContainerRun:
         """Raises BadConfig and LaunchFailed."""
         spec = container_spec(pod, index, obj)
         container = pod.containers[index]
@@ -117,11 +116,11 @@ class Starter:
             )
         )
         exited: asyncio.Future[int] = asyncio.get_running_loop().create_future()
-        run = Run(pod, index, spec, inside, files, output, exited)
+        run = ContainerRun(pod, index, spec, inside, files, output, exited)
         hosted = self.settings.hosted.get(repository(spec["image"]))
         if hosted is not None:
             self.notices.note(pod, obj, "Created", "Container created", container)
-            self.hosted.start(run.id, hosted, self._surroundings(run, runs), output)
+            self.hosted.start(run.id, hosted, self._program_context(run, runs), output)
             return run
         argv = chosen.argv
         run.is_ours = chosen.stand_in is not None
@@ -150,16 +149,16 @@ class Starter:
             raise
         return run
 
-    def _surroundings(self, run: Run, runs: PodRuns) -> Surroundings:
+    def _program_context(self, run: ContainerRun, runs: PodRuns) -> ProgramContext:
         env = run.inside.env
         given = (*(run.spec.get("command") or ()), *(run.spec.get("args") or ()))
-        places = runs.volumes.places
-        return Surroundings(
+        volumes = runs.volumes.by_name
+        return ProgramContext(
             node=run.pod.node,
             arguments=tuple(expand(part, env) for part in given),
             env=env,
             mounts={
-                mount["mountPath"]: self.sockets.way_to(places[mount["name"]].path)
+                mount["mountPath"]: self.sockets.short_path(volumes[mount["name"]].path)
                 for mount in run.spec.get("volumeMounts") or ()
             },
         )
@@ -167,7 +166,7 @@ class Starter:
     async def inside(
         self, pod: Pod, index: int, runs: PodRuns, obj: Obj, files: ContainerFiles
     ) -> tuple[Inside, Program]:
-        """What a program in the container sees, and which is the container's own."""
+        """What a process in the container gets, and the container's own program."""
         spec = container_spec(pod, index, obj)
         container_id = pod.containers[index].container_id or "none"
         node = self.node_of(pod.node)
@@ -178,7 +177,7 @@ class Starter:
         variables = await container_variables(pod, obj, spec, node, given, self.storage.objects)
         added = self.devices.adjustment(pod, spec, variables, own_view=own_view)
         variables |= added.variables
-        made = binds(files, spec, runs.volumes.places, variables)
+        made = binds(files, spec, runs.volumes.by_name, variables)
         made += self.devices.binds(pod, spec["name"]) + added.binds
         chosen = program(
             spec["image"],
@@ -188,7 +187,7 @@ class Starter:
         )
         cwd = spec.get("workingDir") or ("/" if own_view else str(files.home))
         if own_view:
-            # The cluster's keys and tokens lie beside the pods' files.
+            # The directory's parent has the cluster's keys and tokens in it.
             hidden = (self.settings.directory.parent, *self.settings.private)
             made += tuple(Bind(str(file), path, True) for path, file in chosen.files.items())
             packages = (PACKAGE, *self.settings.packages)
@@ -205,7 +204,7 @@ class Starter:
     def _given(
         self, pod: Pod, obj: Obj, spec: Obj, files: ContainerFiles, *, own_view: bool
     ) -> dict[str, str]:
-        """What is set whatever the pod says."""
+        """The variables that every container has; the pod's own may replace them."""
         tools = str(self._tools())
         path = f"{tools}:{PATH}" if image_name(spec["image"]) == "python" else f"{PATH}:{tools}"
         given = {
@@ -251,11 +250,11 @@ class Starter:
     def _stand_in(self, program: StandIn, image: str) -> tuple[str, ...]:
         packages = (PACKAGE, *self.settings.packages)
         roots = os.pathsep.join(dict.fromkeys(str(package.parent) for package in packages))
-        interpreter = (sys.executable, "-I", "-S", str(PACKAGE / "kubelet/programs/run.py"))
+        interpreter = (sys.executable, "-I", "-S", str(PACKAGE / "kubelet/programs/run_module.py"))
         return (*interpreter, roots, program.module, *program.arguments, image)
 
     def _tools(self) -> Path:
-        """A directory with the programs that containers get from us: the Python we run on."""
+        """A directory for the PATH of containers, with the Python that runs localkube."""
         tools = make_private(self.settings.directory / "bin")
         for name in ("python", "python3"):
             script = tools / name
@@ -265,8 +264,8 @@ class Starter:
         return tools
 
 
-def _streams(run: Run) -> list[int]:
-    """Descriptors for the program's 0, 1 and 2; their other ends are the run's."""
+def _streams(run: ContainerRun) -> list[int]:
+    """Descriptors for the program's stdin, stdout and stderr. The run keeps their other ends."""
     if run.spec.get("tty"):
         ours, theirs = pty.openpty()
         run.output.read(ours, STDOUT)
@@ -288,9 +287,10 @@ def _streams(run: Run) -> list[int]:
     return descriptors
 
 
-def _sockets(run: Run, chosen: Program, ports: dict[int, int]) -> list[int]:
-    """A program of ours listens on free ports, whatever port the pod says: two pods may say the
-    same, and most people may not open port 80. `ports` remembers which is which."""
+def _sockets(run: ContainerRun, chosen: Program, ports: dict[int, int]) -> list[int]:
+    """Listening sockets for a stand-in. It listens on free ports, not on those of the pod: two pods
+    may have the same port, and an ordinary user may not open port 80. `ports` gets the port on this
+    machine for each port of the pod."""
     if chosen.stand_in is None:
         return []
     declared = run.spec.get("ports") or ()
@@ -313,7 +313,7 @@ def _refuse_unsupported(spec: Obj) -> None:
 
 
 def _ignored(spec: Obj) -> list[str]:
-    """What a pod asks for that a process of a plain user cannot have."""
+    """Warnings about settings that have no effect on processes of an ordinary user."""
     texts = [
         f"spec.{key} has no effect on local nodes"
         for key in ("hostPID", "hostIPC")
@@ -329,6 +329,6 @@ def _ignored(spec: Obj) -> list[str]:
 
 
 def _metadata(obj: Obj) -> object:
-    """What downwardAPI volumes may show, and people may change."""
+    """The metadata that can change and that downwardAPI volumes may show."""
     metadata = obj["metadata"]
     return metadata.get("labels"), metadata.get("annotations")

@@ -1,4 +1,4 @@
-"""Pipes and terminals on the event loop: read when there is something, write when there is room."""
+"""Reading and writing pipes and terminals on the event loop."""
 
 import asyncio
 import contextlib
@@ -12,7 +12,7 @@ _CHUNK = 65_536
 
 
 class Reader:
-    """Hands on what comes out of a descriptor, which it owns; can be held up."""
+    """Passes on what comes out of a descriptor, which it owns. `hold` pauses it."""
 
     def __init__(self, descriptor: int, data: Callable[[bytes], None]) -> None:
         self._descriptor = descriptor
@@ -23,7 +23,7 @@ class Reader:
         asyncio.get_running_loop().add_reader(descriptor, self._ready)
 
     def hold(self) -> None:
-        """Whoever writes waits, until as many `go_on`s have come."""
+        """Stops reading, so that the writer has to wait, until `go_on` is called as often."""
         self._held += 1
         if self._held == 1 and not self._closed:
             asyncio.get_running_loop().remove_reader(self._descriptor)
@@ -34,7 +34,7 @@ class Reader:
             asyncio.get_running_loop().add_reader(self._descriptor, self._ready)
 
     def drain(self) -> None:
-        """All that is there already, then the end: the program has exited."""
+        """Reads what is left in the pipe, then closes it: the program has exited."""
         while not self._closed and self._ready():
             pass
         self.close()
@@ -61,7 +61,7 @@ class Reader:
 
 
 class Writer:
-    """Writes to a descriptor, which it owns; what nobody reads any more is dropped."""
+    """Writes to a descriptor, which it owns. Drops the data if the reader is gone."""
 
     def __init__(self, descriptor: int) -> None:
         self._descriptor = descriptor
@@ -70,7 +70,7 @@ class Writer:
         os.set_blocking(descriptor, False)
 
     async def write(self, data: bytes) -> None:
-        """Returns when all of it is taken."""
+        """Returns when everything is written."""
         async with self._turn:
             view = memoryview(data)
             while view and not self._closed:
@@ -92,7 +92,9 @@ class Writer:
         room: asyncio.Future[None] = loop.create_future()
         loop.add_writer(self._descriptor, _resolve, room)
         try:
-            async with asyncio.timeout(1.0):  # and look again: it may have been closed
+            async with asyncio.timeout(
+                1.0
+            ):  # then check again: the descriptor may have been closed
                 await room
         except TimeoutError:
             pass
@@ -102,7 +104,7 @@ class Writer:
 
 
 class Source:
-    """Reads from a descriptor, which it owns, only when asked; so whoever writes has to wait."""
+    """Reads from a descriptor, which it owns, only on demand, so that the writer has to wait."""
 
     def __init__(self, descriptor: int) -> None:
         self._descriptor = descriptor
@@ -112,7 +114,7 @@ class Source:
         os.set_blocking(descriptor, False)
 
     async def read(self) -> bytes:
-        """Some bytes; none at the end."""
+        """The next bytes; empty at the end."""
         loop = asyncio.get_running_loop()
         while not self._closed:
             try:
@@ -134,7 +136,7 @@ class Source:
         return b""
 
     def end(self) -> None:
-        """The program has exited: what is there is read, and then no more."""
+        """The program has exited: `read` returns what is left, and then the end."""
         self._ending = True
         self._wake.set()
 

@@ -1,5 +1,5 @@
-"""A container's environment: what the pod's spec says, with its references looked up. No I/O but
-through `Lookup`; what the server's own environment holds never gets in."""
+"""The environment of a container: the variables of the pod's spec, with their references resolved.
+No I/O but through `Lookup`. Nothing of the server's own environment gets into it."""
 
 import base64
 import re
@@ -13,11 +13,12 @@ from localkube.kubelet.node import Node
 from localkube.kubelet.state import Pod
 
 PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+_CONFIG_MAP, _SECRET = "ConfigMap", "Secret"
 _REFERENCE = re.compile(r"\$(\$|\(([^)]*)\))")
 
 
 class BadConfig(Exception):
-    """Something that the container refers to is not there; the words are the kubelet's."""
+    """The container refers to something that does not exist. The message is the kubelet's."""
 
 
 class Lookup(Protocol):
@@ -40,7 +41,8 @@ def expand(text: str, values: Mapping[str, str]) -> str:
 def service_variables(
     services: Iterable[Obj], namespace: str, api: tuple[str, int]
 ) -> dict[str, str]:
-    """The variables that tell of services; the API server's lead to where it really listens."""
+    """The variables of services. Those of the API server have its real address, not its cluster
+    IP."""
     made: dict[str, str] = {}
     for service in sorted(services, key=lambda s: str(s["metadata"]["name"])):
         metadata, spec = service["metadata"], service["spec"]
@@ -82,7 +84,8 @@ def _url(address: str, port: Obj) -> str:
 async def container_variables(
     pod: Pod, obj: Obj, spec: Obj, node: Node, given: dict[str, str], lookup: Lookup
 ) -> dict[str, str]:
-    """`given`, then envFrom, then env, each seeing those before it. Raises BadConfig."""
+    """`given`, then envFrom, then env. Later variables replace earlier ones, and may refer to them.
+    Raises BadConfig."""
     made = dict(given)
     for source in spec.get("envFrom") or ():
         made |= await _all_of(source, pod.namespace, lookup)
@@ -98,19 +101,13 @@ async def container_variables(
 
 
 async def _all_of(source: Obj, namespace: str, lookup: Lookup) -> dict[str, str]:
+    kind = _CONFIG_MAP if source.get("configMapRef") else _SECRET
+    reference = source.get("configMapRef") or source["secretRef"]
+    data = await _data_of(kind, namespace, reference["name"], lookup)
+    if data is None and not reference.get("optional"):
+        raise BadConfig(f'{kind.lower()} "{reference["name"]}" not found')
     prefix = source.get("prefix") or ""
-    if reference := source.get("configMapRef"):
-        found = await lookup.config_map(namespace, reference["name"])
-        if found is None and not reference.get("optional"):
-            raise BadConfig(f'configmap "{reference["name"]}" not found')
-        data = dict((found or {}).get("data") or {})
-    else:
-        reference = source["secretRef"]
-        found = await lookup.secret(namespace, reference["name"])
-        if found is None and not reference.get("optional"):
-            raise BadConfig(f'secret "{reference["name"]}" not found')
-        data = {key: _text(raw) for key, raw in ((found or {}).get("data") or {}).items()}
-    return {prefix + key: text for key, text in data.items()}
+    return {prefix + key: text for key, text in (data or {}).items()}
 
 
 async def _looked_up(
@@ -121,36 +118,33 @@ async def _looked_up(
     if reference := source.get("resourceFieldRef"):
         return resource_of(obj, spec, node, reference)
     if reference := source.get("configMapKeyRef"):
-        return await _config_key(pod.namespace, reference, lookup)
+        return await _key_of(_CONFIG_MAP, pod.namespace, reference, lookup)
     if reference := source.get("secretKeyRef"):
-        return await _secret_key(pod.namespace, reference, lookup)
+        return await _key_of(_SECRET, pod.namespace, reference, lookup)
     raise BadConfig(f"valueFrom {', '.join(sorted(source))} is not supported here")
 
 
-async def _config_key(namespace: str, reference: Obj, lookup: Lookup) -> str | None:
+async def _key_of(kind: str, namespace: str, reference: Obj, lookup: Lookup) -> str | None:
     name, key = reference["name"], reference["key"]
-    found = await lookup.config_map(namespace, name)
-    data = (found or {}).get("data") or {}
-    if key in data:
-        return str(data[key])
+    data = await _data_of(kind, namespace, name, lookup)
+    if data is not None and key in data:
+        return data[key]
     if reference.get("optional"):
         return None
-    if found is None:
-        raise BadConfig(f'configmap "{name}" not found')
-    raise BadConfig(f"couldn't find key {key} in ConfigMap {namespace}/{name}")
+    if data is None:
+        raise BadConfig(f'{kind.lower()} "{name}" not found')
+    raise BadConfig(f"couldn't find key {key} in {kind} {namespace}/{name}")
 
 
-async def _secret_key(namespace: str, reference: Obj, lookup: Lookup) -> str | None:
-    name, key = reference["name"], reference["key"]
+async def _data_of(kind: str, namespace: str, name: str, lookup: Lookup) -> dict[str, str] | None:
+    """The data of a ConfigMap or Secret; None if there is no such object."""
+    if kind == _CONFIG_MAP:
+        found = await lookup.config_map(namespace, name)
+        return None if found is None else dict(found.get("data") or {})
     found = await lookup.secret(namespace, name)
-    data = (found or {}).get("data") or {}
-    if key in data:
-        return _text(data[key])
-    if reference.get("optional"):
-        return None
     if found is None:
-        raise BadConfig(f'secret "{name}" not found')
-    raise BadConfig(f"couldn't find key {key} in Secret {namespace}/{name}")
+        return None
+    return {key: _text(raw) for key, raw in (found.get("data") or {}).items()}
 
 
 def _text(encoded: str) -> str:
@@ -191,8 +185,8 @@ def _quoted(text: str) -> str:
 
 
 def resource_of(obj: Obj, spec: Obj, node: Node, reference: Obj) -> str:
-    """limits.cpu and the like, in units of the divisor, rounded up. What has no limit may use all
-    that the node has."""
+    """A value such as limits.cpu, in units of the divisor, rounded up. Without a limit, the limit
+    is what the node has."""
     if name := reference.get("containerName"):
         both = (*obj["spec"]["containers"], *(obj["spec"].get("initContainers") or ()))
         spec = next((c for c in both if c["name"] == name), spec)

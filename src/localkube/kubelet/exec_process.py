@@ -1,22 +1,22 @@
-"""A further program in a container: for exec, for probes and for hooks."""
+"""Additional programs in a container: for kubectl exec, probes and hooks."""
 
 import asyncio
 import os
 import signal
 from collections.abc import Callable, Sequence
 
+from localkube.kubelet.container_run import Inside
 from localkube.kubelet.descriptors import Reader
 from localkube.kubelet.launches import Launch, Launches, LaunchFailed
-from localkube.kubelet.run import Inside
 
 _MOST_OUTPUT = 10 * 1024
 TIMED_OUT = -1
-# Where there is but one user: tar, which kubectl cp runs, must not try to give files to others.
+# In a namespace with one user, tar (kubectl cp) must not try to change the owner of files.
 _PLAIN_TAR = {"TAR_OPTIONS": "--no-same-owner"}
 
 
 class ExecProcesses:
-    """Starts programs beside the containers' own, and knows when they have ended."""
+    """Starts programs besides the containers' own, and waits for their end."""
 
     def __init__(self, launches: Launches) -> None:
         self._launches = launches
@@ -24,7 +24,7 @@ class ExecProcesses:
         self._containers: dict[str, str] = {}  # run -> container
 
     def ended(self, run_id: str, code: int) -> bool:
-        """True when it was one of these."""
+        """Called for every process that has ended. True: it was one of these programs."""
         self._containers.pop(run_id, None)
         future = self._ended.pop(run_id, None)
         if future is not None and not future.done():
@@ -68,7 +68,7 @@ class ExecProcesses:
     async def output(
         self, inside: Inside, argv: Sequence[str], timeout_s: float
     ) -> tuple[int, str]:
-        """The exit code and what it said, both streams together."""
+        """Runs a program; returns its exit code and its output, both streams together."""
         reading, writing = os.pipe()
         said = bytearray()
         reader = Reader(reading, _collector(said))

@@ -1,7 +1,7 @@
 """Fleet: all nodes of a local cluster in one object, in the API server's own process.
 
-It adopts every Node object that a pool has made, keeps it ready, and runs the pods that are bound
-to it. Thousands of nodes share one watch of pods, one queue and one heap of timers.
+It takes over every Node object with the label of its nodes, keeps it ready, and runs the pods that
+are bound to it. Thousands of nodes share one watch of pods, one queue and one heap of timers.
 """
 
 import asyncio
@@ -26,18 +26,15 @@ from localkube.kubelet.heartbeats import Heartbeats
 from localkube.kubelet.hosted import HostedPrograms
 from localkube.kubelet.launches import Launches
 from localkube.kubelet.node import Node, node_from, refresh
-from localkube.kubelet.node_files import set_aside
+from localkube.kubelet.node_files import SocketPaths, make_private, remove_tree, set_aside
 from localkube.kubelet.notices import Notices
 from localkube.kubelet.pod_feed import PodFeed
 from localkube.kubelet.pods import Pods
-from localkube.kubelet.private_files import make_private, remove_tree
+from localkube.kubelet.runtime import TimerRuntime
 from localkube.kubelet.runtime_process import ProcessRuntime
-from localkube.kubelet.runtime_timer import TimerRuntime
 from localkube.kubelet.settings import PROCESS, TIMER, FleetSettings
-from localkube.kubelet.socket_paths import SocketPaths
 from localkube.kubelet.streams import PodStreams
-from localkube.kubelet.usage import Usage
-from localkube.kubelet.usage_watch import UsageWatch
+from localkube.kubelet.usage import Usage, UsageWatch
 from localkube.kubelet.volumes import Objects, Storage, sweep_storage
 from localkube.node_streams import NodeStreams
 
@@ -45,8 +42,8 @@ _HEARTBEAT_WORKERS = 32
 _API_HOST, _API_PORT = "127.0.0.1", 443
 
 
-class _Beneath(NamedTuple):
-    """What containers stand on."""
+class _Host(NamedTuple):
+    """What containers run on, and what outlives the nodes."""
 
     launches: Launches
     hosted: HostedPrograms
@@ -57,7 +54,7 @@ class _Beneath(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class _Live:
-    """What there is while the fleet runs."""
+    """The parts of a running fleet."""
 
     nodes: Mirror
     pods: PodFeed
@@ -85,7 +82,8 @@ class Fleet:
         return self._live.streams
 
     async def mounts_into_containers(self) -> bool:
-        """Whether this machine lets containers have files where they look for them."""
+        """Whether containers have their own view of the machine, with volumes at their mount
+        paths."""
         return self._live is not None and await self._live.processes.launches.namespaces()
 
     def node_usage(self) -> dict[str, Obj]:
@@ -101,15 +99,15 @@ class Fleet:
         return self._usage.pods(self._live.keeper)
 
     async def run(self, kube: Kube) -> None:
-        """Runs until cancelled; nothing of a pod is left running then."""
+        """Runs until cancelled, and then stops every process of every pod."""
         directory = make_private(self._settings.directory)
         launches = Launches(directory / "run", isolate=self._settings.isolate)
         hosted = HostedPrograms()
         sockets = SocketPaths(directory)
         try:
             async with asyncio.TaskGroup() as tasks:
-                beneath = _Beneath(launches, hosted, sockets, tasks, await _api_address(kube))
-                self._live = live = self._assemble(kube, beneath)
+                host = _Host(launches, hosted, sockets, tasks, await _api_address(kube))
+                self._live = live = self._assemble(kube, host)
                 await self._follow(live, tasks)
                 self._start_workers(live, tasks)
         finally:
@@ -119,15 +117,15 @@ class Fleet:
             await launches.close()
             sockets.close()
 
-    def _assemble(self, kube: Kube, beneath: _Beneath) -> _Live:
+    def _assemble(self, kube: Kube, host: _Host) -> _Live:
         settings, directory = self._settings, self._settings.directory
-        launches, tasks = beneath.launches, beneath.tasks
+        launches, tasks = host.launches, host.tasks
         recorder = Recorder(kube, "kubelet", lambda: datetime.datetime.now(datetime.UTC))
         notices = Notices(recorder)
         nodes, services = Mirror(kube, NODES), Mirror(kube, SERVICES)
         devices = Devices(
             directory,
-            beneath.sockets,
+            host.sockets,
             tasks,
             changed=lambda node: beats.post_again(node),
             name_of=lambda uid: pod.key if (pod := keeper.get(uid)) else None,
@@ -140,7 +138,7 @@ class Fleet:
             notices=notices,
             storage=Storage(Objects(kube), directory, settings.host_paths),
             node_of=self._nodes.__getitem__,
-            service_variables=lambda namespace: service_variables(services, namespace, beneath.api),
+            service_variables=lambda namespace: service_variables(services, namespace, host.api),
             object_of=keeper.object_of,
             devices=ContainerDevices(
                 devices,
@@ -149,14 +147,14 @@ class Fleet:
                 (PACKAGE, *settings.packages),
                 settings.host_paths,
             ),
-            hosted=beneath.hosted,
-            sockets=beneath.sockets,
+            hosted=host.hosted,
+            sockets=host.sockets,
         )
         execs = ExecProcesses(launches)
         processes = ProcessRuntime(
             settings, notices, launches, execs, starter, tasks, keeper.look_at, {}, {}
         )
-        launches.exited = beneath.hosted.exited = processes.exited
+        launches.exited = host.hosted.exited = processes.exited
         keeper.runtimes |= {
             PROCESS: processes,
             TIMER: TimerRuntime(notices, processes.remove_traces, settings.names),
@@ -176,7 +174,8 @@ class Fleet:
         )
 
     async def _follow(self, live: _Live, tasks: asyncio.TaskGroup) -> None:
-        """Nodes before their pods, so that no pod is looked at before its node is known."""
+        """Waits for the nodes before it watches pods, so that the node of every pod is known. Only
+        when all pods are known, it removes what pods of an earlier run have left."""
         tasks.create_task(live.recorder.run(), name="kubelet-events")
         for mirror in (live.nodes, live.namespaces, live.services):
             tasks.create_task(mirror.run(), name=f"kubelet-{mirror.resource.plural}")
@@ -200,7 +199,7 @@ class Fleet:
             tasks.create_task(live.beats.keep(), name=f"kubelet-nodes-{number}")
 
     def _runtime_of(self, obj: Obj, node: Node) -> str:
-        """The pod's own word, its namespace's, its node's, or the cluster's."""
+        """The runtime that the pod names, else its namespace, its node, or the settings."""
         assert self._live is not None
         namespace = self._live.namespaces.get(obj["metadata"]["namespace"]) or {"metadata": {}}
         for metadata in (obj["metadata"], namespace["metadata"]):
@@ -251,7 +250,7 @@ class Fleet:
 
 
 async def _api_address(kube: Kube) -> tuple[str, int]:
-    """Where pods find the API server: its address in the cluster leads nowhere from a process."""
+    """Where processes reach the API server: its cluster IP leads nowhere."""
     try:
         endpoints = await kube.get(ENDPOINTS, "kubernetes", "default")
     except NotFound:

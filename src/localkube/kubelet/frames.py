@@ -1,8 +1,9 @@
-"""What server and launcher say to each other: JSON behind its length, file descriptors beside it.
+"""The messages between server and launcher: a length, JSON, and file descriptors.
 
     4 bytes length, big-endian | JSON
 
-Descriptors travel with the length, so that they arrive with the message they belong to.
+Descriptors are sent as ancillary data of the length's bytes. The kernel never delivers ancillary
+data together with bytes of an earlier message, so they arrive with the message that they belong to.
 """
 
 import array

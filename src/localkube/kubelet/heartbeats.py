@@ -1,4 +1,8 @@
-"""Heartbeats: every node's lease renewed, and its status posted, spread over time."""
+"""Heartbeats: renews the lease of every node, and posts its status, spread over time.
+
+The first wait of a node is a fraction of the period that depends on its name. So thousands of nodes
+that start at the same time do not renew their leases in the same second ever after.
+"""
 
 import datetime
 import logging
@@ -17,14 +21,15 @@ from localkube.kubelet.node import Node
 from localkube.kubelet.pod_status import stamp
 from localkube.kubelet.settings import FleetSettings
 from localkube.kubelet.timers import Timers
-from localkube.kubelet.work import Work
+from localkube.work_queue import WorkQueue
 
 log = logging.getLogger(__name__)
 
 LEASE_NAMESPACE = "kube-node-lease"
 LEASE_DURATION_S = 40
 _RETRY_S = 2.0
-# Thousands of nodes renew less often than they were told to, rather than fill the disk.
+# With thousands of nodes, leases are renewed less often than the settings say: each renewal is a
+# write to disk. _LONGEST_S stays well below the 40 s after which a node counts as unreachable.
 _LEASES_PER_S = 100
 _LONGEST_S = 20.0
 
@@ -42,7 +47,7 @@ _CONDITIONS = (
 
 
 def node_conditions(before: list[Obj], now: str) -> list[Obj]:
-    """The kubelet's four; each with the time since when it is so."""
+    """The kubelet's four conditions. lastTransitionTime changes only with the status."""
     known = {condition["type"]: condition for condition in before}
     made: list[Obj] = []
     for kind, status, reason, message in _CONDITIONS:
@@ -75,7 +80,7 @@ class Heartbeats:
         recorder: Recorder,
         counts: Callable[[str], Counts],
     ) -> None:
-        """`counts` are those of a node's devices."""
+        """`counts`: the numbers of devices of a node."""
         self._settings = settings
         self._kube = kube
         self._mirror = mirror
@@ -84,7 +89,7 @@ class Heartbeats:
         self._clock = time.time
         self._nodes: dict[str, Node] = {}
         self._posted_at: dict[str, float] = {}
-        self._work = Work()
+        self._work: WorkQueue[str] = WorkQueue()
         self.timers = Timers(self._clock, self._work.add)
 
     def add(self, node: Node) -> None:
@@ -96,7 +101,7 @@ class Heartbeats:
         self._posted_at.pop(name, None)
 
     def post_again(self, name: str) -> None:
-        """Somebody else has changed what the node says of itself."""
+        """The next heartbeat posts the status, too: it has changed, or somebody overwrote it."""
         self._posted_at.pop(name, None)
         self._work.add(name)
 
@@ -109,7 +114,7 @@ class Heartbeats:
                 if node is not None and not node.stopped:
                     await self._beat(node)
             except NotFound:
-                pass  # the node is gone: the mirror will say so
+                pass  # the node is gone: the mirror will tell
             except KubeError as error:
                 log.warning("no heartbeat", extra={"node": name, "error": str(error)})
                 self.timers.add(self._clock() + _RETRY_S, name)
@@ -120,7 +125,7 @@ class Heartbeats:
         now = self._clock()
         first = node.name not in self._posted_at
         await self._renew(node, now)
-        # Asked for again while the lease was renewed: it is not in there then.
+        # Looked up after the renewal: `post_again` may have been called during it.
         if now - self._posted_at.get(node.name, 0.0) >= self._settings.status_s:
             await self._post(node, now)
         every_s = min(
@@ -161,7 +166,8 @@ class Heartbeats:
         obj = self._mirror.get(node.name)
         if obj is None:
             return
-        # First: what changes from here on is not in this post, and asks for another.
+        # Before the status is read: a change from here on is not in this post, and its
+        # `post_again` must remove this entry.
         self._posted_at[node.name] = now
         before = (obj.get("status") or {}).get("conditions") or []
         status: Obj = {"conditions": node_conditions(before, stamp(now))}

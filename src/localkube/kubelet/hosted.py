@@ -1,8 +1,8 @@
-"""Containers that are tasks of this process: programs of ours, for whom a process would be too
-much where there are hundreds of nodes. Which images they are, the settings say.
+"""Hosted programs: containers that are asyncio tasks of this process. The settings say for which
+images. With hundreds of nodes, a process per node and program would take too much memory.
 
-To the runtime they are like processes: they start, say something, can be ended, and end. What they
-log goes to the container's log, and nowhere else: `log_to_containers`.
+For the runtime they are like processes: they start, write output, can be ended, and exit. Their log
+records go to the container's log, and nowhere else: `log_to_containers`.
 """
 
 import asyncio
@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeAlias
 
-from localkube.kubelet.log_file import STDERR
+from localkube.kubelet.container_log import STDERR
 from localkube.kubelet.output import Output
 
 _TERMINATED = 143  # as by SIGTERM
@@ -23,17 +23,19 @@ _PLAIN = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "ta
 
 
 @dataclass(frozen=True, slots=True)
-class Surroundings:
-    """What a hosted program is told."""
+class ProgramContext:
+    """What a hosted program gets of its container."""
 
     node: str
     arguments: tuple[str, ...]  # command and args of the container
     env: Mapping[str, str]
-    mounts: Mapping[str, Path]  # mount path -> where that is; with room for a socket's name
+    mounts: Mapping[
+        str, Path
+    ]  # mount path -> path on this machine, short enough for a socket in it
 
 
 # Runs until it is cancelled, or returns an exit code.
-Program: TypeAlias = Callable[[Surroundings], Awaitable[int]]
+HostedProgram: TypeAlias = Callable[[ProgramContext], Awaitable[int]]
 
 
 class HostedPrograms:
@@ -41,16 +43,18 @@ class HostedPrograms:
         self.exited: Callable[[str, int], None] = lambda run_id, code: None
         self._running: dict[str, asyncio.Task[None]] = {}
 
-    def start(self, run_id: str, program: Program, around: Surroundings, output: Output) -> None:
-        context = copy_context()
-        context.run(_OUTPUT.set, output)
-        work = self._run(run_id, program, around, output)
+    def start(
+        self, run_id: str, program: HostedProgram, context: ProgramContext, output: Output
+    ) -> None:
+        variables = copy_context()
+        variables.run(_OUTPUT.set, output)
+        work = self._run(run_id, program, context, output)
         self._running[run_id] = asyncio.get_running_loop().create_task(
-            work, name="hosted-container", context=context
+            work, name="hosted-container", context=variables
         )
 
     def end(self, run_id: str) -> bool:
-        """False when it is none of ours."""
+        """Cancels the program. False: there is no hosted program with this id."""
         task = self._running.get(run_id)
         if task is not None:
             task.cancel()
@@ -63,12 +67,12 @@ class HostedPrograms:
         await asyncio.gather(*tasks, return_exceptions=True)
 
     async def _run(
-        self, run_id: str, program: Program, around: Surroundings, output: Output
+        self, run_id: str, program: HostedProgram, context: ProgramContext, output: Output
     ) -> None:
         code = _TERMINATED
         try:
-            code = await program(around)
-        except Exception:  # noqa: BLE001  # as a process that ends with a traceback
+            code = await program(context)
+        except Exception:  # noqa: BLE001  # like a process that ends with a traceback
             code = 1
             output.say(STDERR, traceback.format_exc())
         finally:
@@ -77,7 +81,8 @@ class HostedPrograms:
 
 
 class _ContainerLog(logging.Handler):
-    """To the log of the container that the record comes from; from elsewhere, to the server's."""
+    """Writes a record to the log of the container whose task logged it (a context variable tells),
+    and all other records to the server's log."""
 
     def emit(self, record: logging.LogRecord) -> None:
         output = _OUTPUT.get()
@@ -99,7 +104,8 @@ def _say(output: Output, line: str) -> None:
 
 
 def log_to_containers(logger: str) -> None:
-    """What is logged there, or below, by a hosted program goes to its container's log."""
+    """From now on, records of this logger, and of those below it, go to the container's log if a
+    hosted program logs them."""
     found = logging.getLogger(logger)
     if not any(isinstance(handler, _ContainerLog) for handler in found.handlers):
         found.addHandler(_ContainerLog())

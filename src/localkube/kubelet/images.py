@@ -1,4 +1,4 @@
-"""What runs for an image. Nothing is pulled: an image is only a name, and this says for what.
+"""The program that runs for an image. Nothing is pulled: an image is only a name.
 
 shells (busybox, debian, ...)   the command runs with this machine's programs
 python                          the same, and `python` is the Python that runs localkube
@@ -80,7 +80,7 @@ class Program:
 
     @property
     def only_waits(self) -> bool:
-        """Nobody knows the image: the stand-in is only there so that the pod can run."""
+        """The image is unknown: the stand-in only makes the pod run."""
         return self.stand_in is _WAITS
 
 

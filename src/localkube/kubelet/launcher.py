@@ -1,16 +1,19 @@
-"""The launcher: one small process beside the server that starts, signals and reaps containers.
+"""The launcher: a small process beside the server that starts, signals and reaps containers.
 
-It exists so that nothing outlives the server: when the server ends, however it ends, the socket
-between them closes, and the launcher ends every process that it started, and their children too
-(it is their subreaper, so none gets away), then itself. If it is the launcher that is killed, the
-kernel kills what it started. What survives even that (both killed at once) is found by the next
-launcher, from one small file per process.
+It makes sure that no container outlives the server:
+
+- When the server ends, in whatever way, the socket between them closes. The launcher then kills all
+  processes that it started, with their descendants, and ends. It is their subreaper: a process
+  whose parent ends becomes a child of the launcher, not of init, so none is out of reach. - When
+  the launcher is killed, the kernel kills its children (PR_SET_PDEATHSIG). - What survives both
+  (orphaned grandchildren, when server and launcher are killed at once) is found by the next
+  launcher: a small file per process has its pid, its start time and its container.
 
     server -> start {id, argv, env, cwd, ...} + descriptors     launcher -> started {id, pid}
     server -> signal {id, number}                                        or failed {id, text, code}
                                                                             exited {id, code}
 
-Only the standard library and its own few neighbours are imported: it has to stay small.
+It imports only the standard library and a few small modules, because it has to stay small.
 """
 
 import contextlib
@@ -29,7 +32,7 @@ from typing import NamedTuple
 
 from localkube.kubelet import process_table
 from localkube.kubelet.frames import Message, packed, receive
-from localkube.kubelet.private_files import remove_tree
+from localkube.kubelet.node_files import remove_tree
 from localkube.kubelet.sandbox import (
     Bind,
     View,
@@ -40,30 +43,33 @@ from localkube.kubelet.sandbox import (
     leave,
 )
 
-MARK = "LOCALKUBE_CONTAINER_ID"  # in the environment of all that belongs to a container
-_IGNORED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)  # it ends when the server does
+MARK = "LOCALKUBE_CONTAINER_ID"  # in the environment of every process of a container
+_IGNORED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)  # it ends only when the server does
 _GRACE_S = 1.0  # at the end, between SIGTERM and SIGKILL
 _FIRST_FREE = 64
 _OPEN_FILES = 65_536
 _NOT_FOUND, _NOT_EXECUTABLE = 127, 126
 
 
-class Run(NamedTuple):
+class Launched(NamedTuple):
+    """A process that the launcher has started. The key in `_runs` is the pid of its child: of the
+    program, or of the container's init, if the container has its own process namespace."""
+
     id: str
     container: str
     is_main: bool  # its end is the end of the container
-    program: int  # its pid; the run's own is that of the program's init, where there is one
+    program: int  # pid of the program, as seen from here
 
 
 class Launcher:
     def __init__(self, sock: socket.socket, directory: Path) -> None:
         self._sock = sock
         self._directory = directory  # a file per process, named by its pid: `_note`
-        self._runs: dict[int, Run] = {}
+        self._runs: dict[int, Launched] = {}
         self._pids: dict[str, int] = {}
 
     def serve(self) -> None:
-        """Until the server is gone."""
+        """Runs until the server is gone."""
         become_subreaper()
         self._sweep()
         woken, wake = os.pipe()
@@ -110,15 +116,15 @@ class Launcher:
             line = file.readline()
             pid = int(line) if line.endswith(b"\n") else first
             if pid != first:
-                os.waitpid(first, 0)  # its child is ours now
+                os.waitpid(first, 0)  # it has ended, and its child is our child now
             with contextlib.suppress(OSError):
                 os.write(go, b"g")
-            # Ends when the program has begun.
+            # EOF when the program has replaced the child: exec closes the pipe.
             problem = file.read() if line.endswith(b"\n") else line
         os.close(go)
         has_init = message["view"] is not None and host is None
         program = process_table.only_child(pid) if has_init and not problem else pid
-        self._runs[pid] = Run(message["id"], message["container"], message["main"], program)
+        self._runs[pid] = Launched(message["id"], message["container"], message["main"], program)
         self._pids[message["id"]] = pid
         if problem:
             code, _, text = problem.decode().partition(" ")
@@ -130,7 +136,8 @@ class Launcher:
         self._send({"op": "started", "id": message["id"], "pid": program})
 
     def _host_of(self, message: Message) -> int | None:
-        """The init of the container that the program is to run in; None: its own."""
+        """The pid of the init of the running container that a program of exec has to join; None:
+        the program gets namespaces of its own, or none."""
         if message["view"] is None or message["main"]:
             return None
         container = message["container"]
@@ -149,9 +156,8 @@ class Launcher:
             elif number == signal.SIGKILL:
                 self._kill_container(run.container, pid)
             else:
-                os.kill(
-                    run.program, number
-                )  # what it started is its own to end, as in any container
+                # Only the program: it has to end its children itself, as in any container.
+                os.kill(run.program, number)
 
     def _reap(self) -> None:
         while True:
@@ -163,7 +169,7 @@ class Launcher:
                 return
             run = self._runs.get(pid)
             if run is None:
-                continue  # a grandchild whose parent ended
+                continue  # an orphaned grandchild
             self._drop(pid)
             if run.is_main:
                 self._kill_container(run.container, pid)
@@ -177,10 +183,10 @@ class Launcher:
             (self._directory / str(pid)).unlink()
 
     def _kill_container(self, container: str, main: int) -> None:
-        """All of it: its sessions, and what has left them."""
+        """Kills all processes of the container, including those that have left its sessions."""
         leaders = {pid for pid, run in self._runs.items() if run.container == container} | {main}
         mark = f"{MARK}={container}".encode()
-        for _ in range(10):  # what forks while we look is found by the next look
+        for _ in range(10):  # processes that fork meanwhile are found in the next round
             found = process_table.members(os.getpid(), leaders, set(self._runs), mark)
             if not found:
                 return
@@ -196,7 +202,8 @@ class Launcher:
         (self._directory / str(pid)).write_text(note)
 
     def _sweep(self) -> None:
-        """Ends what a former launcher could not."""
+        """Kills processes that an earlier launcher left behind. The start time tells whether a pid
+        still belongs to the same process."""
         leaders: set[int] = set()
         marks: set[bytes] = set()
         notes = [file for file in self._directory.iterdir() if file.name.isdigit()]
@@ -213,7 +220,7 @@ class Launcher:
             file.unlink()
 
     def _send(self, message: Message) -> None:
-        with contextlib.suppress(OSError):  # the server is gone: we will see it at once
+        with contextlib.suppress(OSError):  # the server is gone: `serve` will notice
             head, body = packed(message)
             self._sock.sendall(head + body)
 
@@ -240,10 +247,14 @@ def _kill(pid: int) -> None:
 def _become(
     message: Message, descriptors: list[int], outcome: int, waiting: int, host: int | None
 ) -> None:
-    """In the new process: turns it into the program, or says why not. Does not return.
+    """Runs in the forked process: turns it into the program, or reports why not. Does not return.
 
-    With a view, it is its child that does: only a child can be in another process namespace. It
-    tells the child's pid and ends, and the launcher, as subreaper, is the child's parent then.
+    The protocol, over two pipes. With a view, this process forks again, because unshare and setns
+    put only later children into a process namespace. It writes the pid of the child to `outcome`
+    and exits, so that the launcher, as subreaper, becomes the child's parent. The child waits on
+    `waiting` until that is so, because PR_SET_PDEATHSIG is about the current parent. Without a view
+    this process is the child itself. A failure is written to `outcome` as "code text"; success
+    closes `outcome` by exec, because the pipe is close-on-exec.
     """
     view = None if message["view"] is None else _view(message["view"])
     try:
@@ -282,18 +293,21 @@ def _run(message: Message) -> None:
 
 
 def _wait_for_parent(waiting: int) -> None:
-    """Until the launcher is the parent; should it end, then so do we."""
+    """Waits until the launcher is the parent, and then asks the kernel to kill this process with
+    it."""
     said = os.read(waiting, 1)
     die_with_parent(signal.SIGKILL)
     poll = select.poll()
     poll.register(waiting, 0)
-    if not said or poll.poll(0):  # the launcher has hung up already
+    # The launcher may have died before prctl took effect: then the other end is closed.
+    if not said or poll.poll(0):
         os._exit(_NOT_EXECUTABLE)
 
 
 def _reap_until_end_of(program: int) -> None:
-    """The container's init. Its end is the end of all in the container; nobody inside can end it:
-    the kernel keeps from it what it does not handle. Does not return."""
+    """The container's init, process 1 of its process namespace. When it ends, the kernel kills all
+    processes of the container. Processes inside cannot kill it: the kernel drops signals to process
+    1 for which it has no handler. Does not return."""
     signal.set_wakeup_fd(-1)
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     os.closerange(0, _OPEN_FILES)
@@ -311,7 +325,8 @@ def _view(given: Message) -> View:
 
 
 def _take_descriptors(descriptors: list[int]) -> None:
-    """They become 0, 1, 2 and so on."""
+    """Makes them 0, 1, 2 and so on. They are moved to high numbers first, so that none is
+    overwritten before it is copied."""
     aside = [fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, _FIRST_FREE) for fd in descriptors]
     for number, fd in enumerate(aside):
         os.dup2(fd, number)
@@ -323,8 +338,8 @@ def _set_limits() -> None:
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     most = min(_OPEN_FILES, hard) if hard != resource.RLIM_INFINITY else _OPEN_FILES
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
-    os.nice(5)  # the cluster itself goes first
-    with contextlib.suppress(OSError):  # and when memory is short, containers do
+    os.nice(5)  # the cluster itself has priority
+    with contextlib.suppress(OSError):  # when memory is short, containers are killed first
         Path("/proc/self/oom_score_adj").write_text("500")
 
 
@@ -335,7 +350,7 @@ def _go_to(cwd: str) -> None:
 
 
 def _can_make_namespaces(directory: Path) -> bool:
-    """Tried once, in a process of its own."""
+    """Whether the kernel lets this user make namespaces: tried once, in a child."""
     root = directory / "probe"
     root.mkdir(exist_ok=True)
     view = View(str(root), "probe", 0, 0, (Bind(str(root), "/tmp"),))

@@ -1,5 +1,8 @@
-"""Launches: the server's side of the launcher (launcher.py). Starts it when first needed, and
-again should it die; then everything it had started is reported as killed."""
+"""Launches: the server's side of the launcher (launcher.py).
+
+The launcher is started when it is first needed, and again if it dies. All processes of a launcher
+that has died are reported as killed: the kernel kills them with it.
+"""
 
 import asyncio
 import contextlib
@@ -16,7 +19,7 @@ import orjson
 
 from localkube.about import PACKAGE
 from localkube.kubelet.frames import LENGTH, Message, ancillary, packed
-from localkube.kubelet.private_files import make_private
+from localkube.kubelet.node_files import make_private
 from localkube.kubelet.sandbox import View
 
 _NOT_FOUND = 127
@@ -34,18 +37,18 @@ class LaunchFailed(Exception):
         self.text = text
 
     def about(self, program: str) -> str:
-        """As the container runtimes say it."""
+        """In the words of the container runtimes."""
         words = "executable file not found in $PATH"
         return f'exec: "{program}": {words if self.code == _NOT_FOUND else self.text.lower()}'
 
 
 class Launch(NamedTuple):
-    id: str  # of this run, never used again
-    container: str  # whose processes it belongs to
+    id: str  # of this process, never used again
+    container: str  # the id of the container that it belongs to
     argv: Sequence[str]
     env: dict[str, str]
     cwd: str
-    view: View | None  # None: the machine as it is
+    view: View | None  # None: no isolation
     is_main: bool = True
     tty: bool = False
 
@@ -55,10 +58,10 @@ Exited = Callable[[str, int], None]  # id, code
 
 class Launches:
     def __init__(self, directory: Path, *, isolate: bool) -> None:
-        """`isolate`: containers get a view of their own, where that is possible."""
+        """`isolate`: containers get a view of their own, if the kernel allows it."""
         self._directory = directory
         self._isolate = isolate
-        self.exited: Exited = lambda run_id, code: None  # told of every end
+        self.exited: Exited = lambda run_id, code: None  # called when a process has ended
         self._process: subprocess.Popen[bytes] | None = None
         self._sock: socket.socket | None = None
         self._received = bytearray()
@@ -73,7 +76,7 @@ class Launches:
             return await self._open() and self._isolate
 
     async def start(self, launch: Launch, descriptors: list[int]) -> int:
-        """The pid. Takes over the descriptors, which become 0, 1, 2, ... of the program.
+        """Returns the pid. Takes over the descriptors, which become 0, 1, 2, ... of the program.
         Raises LaunchFailed."""
         started: asyncio.Future[int] = asyncio.get_running_loop().create_future()
         try:
@@ -87,15 +90,16 @@ class Launches:
         return await started
 
     def signal(self, run_id: str, number: int) -> None:
-        """To the container's program; SIGKILL reaches all that it has started. To a further
-        program's whole process group."""
+        """For the main program of a container, SIGKILL ends all processes of the container, and any
+        other signal reaches the program only. For a program of exec, the signal reaches its whole
+        process group."""
         if self._sock is not None and run_id in self._running:
             head, body = packed({"op": "signal", "id": run_id, "number": number})
             with contextlib.suppress(OSError):
                 self._sock.send(head + body)
 
     async def close(self) -> None:
-        """Ends everything."""
+        """Ends the launcher, which ends all processes."""
         process, self._process = self._process, None
         self._hang_up()
         if process is None:
@@ -134,7 +138,7 @@ class Launches:
             pass_fds=(descriptor,),
             env={"PYTHONPATH": str(root)},
             cwd="/",
-            start_new_session=True,  # Ctrl-C in a terminal is not for it
+            start_new_session=True,  # so that Ctrl-C in a terminal does not reach it
         )
 
     async def _send(self, message: Message, descriptors: list[int]) -> None:
@@ -185,13 +189,13 @@ class Launches:
                 self._tell_exit(message["id"], message["code"])
 
     def _tell_exit(self, run_id: str, code: int) -> None:
-        """Later: a program may start and end in one message, and whoever waits for the start
-        must have heard of that first."""
+        """In the next turn of the event loop. "started" and "exited" may arrive in one piece, and
+        the task that waits for the start must run before the exit is reported."""
         asyncio.get_running_loop().call_soon(self.exited, run_id, code)
 
     def _settle(self, run_id: str, outcome: int | LaunchFailed) -> None:
         future = self._starting.pop(run_id)
-        if future.done():  # whoever asked has gone
+        if future.done():  # the caller was cancelled: nobody knows of the process
             self.signal(run_id, signal.SIGKILL)
         elif isinstance(outcome, LaunchFailed):
             future.set_exception(outcome)
@@ -199,7 +203,7 @@ class Launches:
             future.set_result(outcome)
 
     def _lost(self) -> None:
-        """The launcher has died, and with it all that it started."""
+        """The launcher has died, and all of its processes with it."""
         process, self._process = self._process, None
         self._hang_up()
         if process is not None:

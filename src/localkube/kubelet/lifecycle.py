@@ -1,9 +1,9 @@
-"""What should happen next to a pod's containers. Pure: no clock, no I/O.
+"""What happens next to a pod's containers. Pure: no clock, no I/O.
 
-`plan` looks at where the containers are and says which to start, which to stop and when to look
-again; `begin`, `mark_running`, `mark_exited` and `mark_failed` move a container on. The order is
-Kubernetes': init containers one after the other, a sidecar holds up the next until it has started;
-then the others all at once; sidecars stop last, in reverse.
+`plan` reads the stages of the containers, and says which to start, which to stop, and when to look
+again. `begin`, `mark_running`, `mark_exited` and `mark_failed` change the stage of a container. The
+order is that of Kubernetes: init containers one after the other (the next one waits until a sidecar
+has started), then all main containers at once. Sidecars stop last, in reverse order.
 """
 
 from dataclasses import dataclass, field
@@ -22,12 +22,12 @@ ALWAYS, ON_FAILURE, NEVER = "Always", "OnFailure", "Never"
 
 
 @dataclass(frozen=True, slots=True)
-class Backoff:
-    """How long a container that ends again and again has to wait."""
+class RestartBackoff:
+    """How long a container that keeps ending waits before its next start."""
 
     first_s: float = 10.0
     longest_s: float = 300.0
-    forgotten_s: float = 600.0  # after so long, it begins with `first_s` again
+    forgotten_s: float = 600.0  # this long after the last start, the wait is `first_s` again
 
 
 @dataclass(slots=True)
@@ -44,14 +44,14 @@ class Plan:
 
 
 def restarts(container: Container) -> bool:
-    """Whether it is to run again after the exit that it had."""
+    """Whether the container, which has exited, is started again."""
     assert container.exit is not None
     if container.restart == ALWAYS or container.unhealthy:
         return container.restart != NEVER
     return container.restart == ON_FAILURE and container.exit.code != 0
 
 
-def plan(pod: Pod, now: float, backoff: Backoff) -> Plan:
+def plan(pod: Pod, now: float, backoff: RestartBackoff) -> Plan:
     todo = Plan()
     if pod.stop is not None or pod.rejected is not None:
         _stop_all(pod, todo)
@@ -68,13 +68,13 @@ def plan(pod: Pod, now: float, backoff: Backoff) -> Plan:
 def _stop_all(pod: Pod, todo: Plan) -> None:
     live = [i for i, c in enumerate(pod.containers) if not is_over(c)]
     first = [i for i in live if pod.containers[i].role is not Role.SIDECAR]
-    # A container that is just starting is stopped once it runs.
+    # Includes containers that are just starting: their runtime cancels the start.
     todo.stop += [i for i in (first or live[-1:]) if not pod.containers[i].stopping]
     todo.over = not live
 
 
-def _initialize(pod: Pod, todo: Plan, now: float, backoff: Backoff) -> bool:
-    """True when the init containers are through."""
+def _initialize(pod: Pod, todo: Plan, now: float, backoff: RestartBackoff) -> bool:
+    """True: all init containers are done, and all sidecars have started."""
     for index, container in enumerate(pod.containers):
         match container.role:
             case Role.SIDECAR:
@@ -96,7 +96,7 @@ def _initialize(pod: Pod, todo: Plan, now: float, backoff: Backoff) -> bool:
     return True
 
 
-def _run(pod: Pod, todo: Plan, now: float, backoff: Backoff) -> None:
+def _run(pod: Pod, todo: Plan, now: float, backoff: RestartBackoff) -> None:
     ended = True
     for index, container in enumerate(pod.containers):
         match container.role:
@@ -119,10 +119,10 @@ def _run(pod: Pod, todo: Plan, now: float, backoff: Backoff) -> None:
 
 
 def _keep_running(
-    index: int, container: Container, todo: Plan, now: float, backoff: Backoff
+    index: int, container: Container, todo: Plan, now: float, backoff: RestartBackoff
 ) -> None:
     if container.stage is Stage.WAITING and container.problem is not None:
-        # It could not be started: try again after a while.
+        # The last attempt to start it failed.
         if now < container.backoff_at:
             todo.wait_until(container.backoff_at)
             return
@@ -139,12 +139,13 @@ def _keep_running(
             todo.start.append(index)
 
 
-def _forgotten(container: Container, now: float, backoff: Backoff) -> bool:
+def _forgotten(container: Container, now: float, backoff: RestartBackoff) -> bool:
     return now - container.backoff_at > backoff.forgotten_s
 
 
-def begin(container: Container, container_id: str, now: float, backoff: Backoff) -> None:
-    """A run begins; how the last one ended is kept, and counts towards the back-off."""
+def begin(container: Container, container_id: str, now: float, backoff: RestartBackoff) -> None:
+    """A run begins. The exit of the last run is kept for `lastState`, and lengthens the
+    back-off."""
     if container.exit is not None:
         if not container.backoff_s or _forgotten(container, now, backoff):
             container.backoff_s = backoff.first_s
@@ -161,7 +162,7 @@ def begin(container: Container, container_id: str, now: float, backoff: Backoff)
 
 
 def mark_running(container: Container, now: float, *, probed: bool = False) -> None:
-    """`probed`: its probes decide when it has started and is ready."""
+    """`probed`: the container has probes, which decide when it has started and is ready."""
     container.stage = Stage.RUNNING
     container.started_at = now
     if not probed:
@@ -184,7 +185,7 @@ def mark_exited(
 
 
 def mark_failed(container: Container, problem: Problem, retry_at: float) -> None:
-    """It could not be started; the next attempt is a first one still."""
+    """The start failed. That is no restart: restart_count and backoff_s stay as they are."""
     container.stage = Stage.WAITING
     container.problem = problem
     container.backoff_at = retry_at

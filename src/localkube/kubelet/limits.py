@@ -1,4 +1,4 @@
-"""What a pod may use of memory and local storage; the kubelet's words when it uses more. Pure."""
+"""The limits of a pod for memory and local storage, and the kubelet's messages about them. Pure."""
 
 from collections.abc import Mapping
 from typing import NamedTuple
@@ -18,7 +18,7 @@ class EmptyDir(NamedTuple):
 
 class PodLimits(NamedTuple):
     memory: Mapping[str, int]  # by container
-    storage: Mapping[str, tuple[int, str]]  # by container; and as it was written
+    storage: Mapping[str, tuple[int, str]]  # by container: bytes, and as it was written
     empty_dirs: Mapping[str, EmptyDir]  # by volume
 
     def __bool__(self) -> bool:
@@ -50,7 +50,7 @@ def pod_limits(obj: Obj) -> PodLimits:
 def storage_complaint(
     limits: PodLimits, containers: Mapping[str, int], volumes: Mapping[str, int]
 ) -> str | None:
-    """`containers` and `volumes` are what each uses, in bytes."""
+    """The limit that is exceeded, if any. `containers` and `volumes`: bytes that each uses."""
     for name, volume in limits.empty_dirs.items():
         if volume.limit and volumes.get(name, 0) > volume.limit:
             return f'Usage of EmptyDir volume "{name}" exceeds the limit "{volume.text}". '

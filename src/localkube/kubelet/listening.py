@@ -1,5 +1,5 @@
-"""Which ports the processes of a pod listen on, from /proc. Only these may be connected to: all
-others belong to somebody else on this machine."""
+"""The ports on which the processes of a pod listen, from /proc. Port forwarding connects only to
+these: all pods share the machine's network, and other ports belong to others."""
 
 import ipaddress
 import os
@@ -21,7 +21,7 @@ class Listening(NamedTuple):
 
 
 def find(pids: Iterable[int], port: int) -> str | None:
-    """The address to connect to, when one of the processes listens on the port."""
+    """The address to connect to, if one of the processes listens on the port."""
     wanted = [entry for entry in everything() if entry.port == port]
     if not wanted:
         return None
@@ -60,7 +60,7 @@ def _inodes(pid: int) -> Iterator[int]:
 
 
 def _address(text: str) -> str:
-    """Words of four bytes in this machine's order, each written in hexadecimal."""
+    """The kernel writes words of four bytes in the machine's byte order, in hexadecimal."""
     words = [int(text[i : i + 8], 16) for i in range(0, len(text), 8)]
     raw = struct.pack(f"={len(words)}I", *words)
     family = socket.AF_INET if len(raw) == 4 else socket.AF_INET6

@@ -10,9 +10,9 @@ from kubeclient.placement import HostPort, amounts
 from localkube.kubelet.state import Problem
 from localkube.names import Names
 
-# A node says what it is out of in this order; all else follows by name.
+# The order in which a node names the resource that is short; others follow by name.
 _FIRST = ("pods", "cpu", "memory", "ephemeral-storage")
-# Resources without a domain are Kubernetes' own; others count only on nodes that have them.
+# Kubernetes' own resources have no domain, or this one. Others count only on nodes that have them.
 _OWN_DOMAIN = "kubernetes.io/"
 
 
@@ -25,7 +25,7 @@ class PodAddresses:
         self._next = 0
 
     def take(self) -> str:
-        """Empty when none is left; the node's limit of pods is lower than that."""
+        """Empty when no address is left, which the node's limit of pods prevents."""
         if self._network is None:
             return ""
         room = self._network.num_addresses - 3  # network, gateway, broadcast
@@ -38,7 +38,7 @@ class PodAddresses:
         return ""
 
     def keep(self, address: str) -> None:
-        """Somebody has this one already."""
+        """A pod from before a restart has this address."""
         if (offset := self._offset(address)) is not None:
             self._taken.add(offset)
 
@@ -62,8 +62,8 @@ class Node:
     allocatable: Mapping[str, int]
     addresses: PodAddresses
     instance_type: str = ""
-    runtime: str = ""  # of its pods, when it says so
-    stopped: bool = False  # plays dead: no heartbeats, pods left as they are
+    runtime: str = ""  # of its pods, if an annotation names one
+    stopped: bool = False  # simulates a dead kubelet: no heartbeats, no changes of pods
     used: dict[str, int] = field(default_factory=dict)
     pods: set[str] = field(default_factory=set)  # uids
     host_ports: dict[str, tuple[HostPort, ...]] = field(default_factory=dict)  # by pod's uid
@@ -91,7 +91,7 @@ def node_from(obj: Obj, names: Names) -> Node:
 
 
 def refresh(node: Node, obj: Obj, names: Names) -> None:
-    """Takes over what may change while the node lives."""
+    """Updates what may change while the node lives."""
     status = obj.get("status") or {}
     annotations = obj["metadata"].get("annotations") or {}
     node.ip = next(
@@ -104,7 +104,7 @@ def refresh(node: Node, obj: Obj, names: Names) -> None:
 
 
 def port_refusal(node: Node, wanted: Iterable[HostPort]) -> Problem | None:
-    """In the kubelet's words, as below."""
+    """Why a pod with these host ports may not run on the node, in the kubelet's words."""
     taken = [port for ports in node.host_ports.values() for port in ports]
     if any(port.collides(other) for port in wanted for other in taken):
         return Problem(
@@ -132,7 +132,7 @@ def _is_short(node: Node, name: str, wanted: int) -> bool:
     if not wanted:
         return False
     if name not in node.allocatable and "/" in name and not name.startswith(_OWN_DOMAIN):
-        return False  # no resource of nodes, but of whoever manages it for the cluster
+        return False  # not a resource of nodes: somebody manages it for the whole cluster
     return node.used.get(name, 0) + wanted > node.allocatable.get(name, 0)
 
 

@@ -1,16 +1,57 @@
-"""Where a node keeps its files: named by number, not by the names that people give.
+"""The directories of the kubelets: private ones, those of each node, and paths for sockets in them.
 
 <directory>/nodes/<number>      the node's own disk, as pods see it by hostPath
-<directory>/hardware/<number>   what the node hooks keep for it: simulated hardware, say
+<directory>/hardware/<number>   what the node hooks keep for the node: simulated hardware, say
+
+A node's number is a hash of its name: names that people choose never become paths.
 """
 
 import contextlib
 import os
+import shutil
 from collections.abc import Iterable
 from hashlib import sha256
 from pathlib import Path
 
-from localkube.kubelet.private_files import make_private, remove_tree
+
+def make_private(directory: Path) -> Path:
+    directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+    return directory
+
+
+def remove_tree(directory: Path) -> None:
+    """Deletes a tree, including directories without permissions. Links are deleted, not
+    followed."""
+    for parent, names, _ in os.walk(directory):
+        for name in names:
+            path = os.path.join(parent, name)
+            if not os.path.islink(path):
+                os.chmod(path, 0o700)
+    shutil.rmtree(directory, ignore_errors=True)
+
+
+_LONGEST = 107
+_ROOM = 48  # for the name of a socket
+
+
+class SocketPaths:
+    """Paths to directories below `directory` that are short enough for sockets in them.
+
+    The kernel takes 107 bytes for the path of a socket, and a data directory may have a longer one.
+    Such a path is replaced by one through /proc/self/fd, which only this process can use."""
+
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory
+        self._descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+
+    def short_path(self, path: Path) -> Path:
+        if len(os.fsencode(path)) + 1 + _ROOM <= _LONGEST:
+            return path
+        return Path(f"/proc/self/fd/{self._descriptor}") / path.relative_to(self._directory)
+
+    def close(self) -> None:
+        os.close(self._descriptor)
+
 
 _DISKS, _HARDWARE = "nodes", "hardware"
 DEVICE_PLUGINS = "var/lib/kubelet/device-plugins"
@@ -26,7 +67,8 @@ def node_hardware(directory: Path, name: str) -> Path:
 
 
 def set_aside(directory: Path, name: str) -> list[Path]:
-    """What is left of a node that is gone, out of the way of another of its name: to be removed."""
+    """Renames the directories of a node that is gone, so that a new node of the same name can start
+    at once; returns them for deletion."""
     aside = []
     for kind in (_DISKS, _HARDWARE):
         path = directory / kind / _number(name)
@@ -38,7 +80,7 @@ def set_aside(directory: Path, name: str) -> list[Path]:
 
 
 def sweep(directory: Path, names: Iterable[str]) -> None:
-    """Removes the files of nodes that are no more."""
+    """Deletes the directories of nodes that no longer exist."""
     known = {_number(name) for name in names}
     for kind in (_DISKS, _HARDWARE):
         for path in make_private(directory / kind).iterdir():

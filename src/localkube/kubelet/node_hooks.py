@@ -1,7 +1,7 @@
 """NodeHooks: how a product adds hardware to nodes, and shows it to containers.
 
-A hook does what a node's container runtime does with an OCI hook or an NRI plugin: it is told of
-a container before the container starts, and answers with variables, mounts and device files.
+A hook is like an OCI hook or an NRI plugin of a container runtime: it is called before a container
+starts, and answers with variables, mounts and device files for it.
 """
 
 from collections.abc import Mapping
@@ -21,7 +21,7 @@ class StartingContainer(NamedTuple):
 
 
 class Adjustment(NamedTuple):
-    """What a container gets in addition."""
+    """What the hook adds to a container."""
 
     variables: Mapping[str, str] = {}
     binds: tuple[Bind, ...] = ()
@@ -36,7 +36,7 @@ class NodeHooks(Protocol):
 
 
 class NoHooks:
-    """Nodes without any hardware of their own; everyone's device plugins are welcome."""
+    """No hardware; every node takes device plugins."""
 
     def node_added(self, node: str, instance_type: str) -> bool:
         return True

@@ -1,15 +1,8 @@
-"""The kubelet's events about pods, in its words."""
+"""Events about pods, with the texts of the kubelet."""
 
 from kubeclient.events import NORMAL, WARNING, Recorder
 from kubeclient.objects import Obj
-from localkube.kubelet.state import Container, Pod, Problem, Role
-
-_FIELDS = {
-    Role.INIT: "initContainers",
-    Role.SIDECAR: "initContainers",
-    Role.MAIN: "containers",
-    Role.EPHEMERAL: "ephemeralContainers",
-}
+from localkube.kubelet.state import SPEC_LISTS, Container, Pod, Problem
 
 
 class Notices:
@@ -33,7 +26,7 @@ class Notices:
     def _say(
         self, pod: Pod, obj: Obj, kind: str, reason: str, message: str, about: Container | None
     ) -> None:
-        path = "" if about is None else f"spec.{_FIELDS[about.role]}{{{about.name}}}"
+        path = "" if about is None else f"spec.{SPEC_LISTS[about.role]}{{{about.name}}}"
         self._recorder.event(obj, kind, reason, message, host=pod.node, path=path)
 
 
@@ -47,6 +40,6 @@ def _full(pod: Pod) -> str:
 
 
 def _duration(seconds: float) -> str:
-    """As Go writes it: 10s, 1m20s, 5m0s."""
+    """In the format of Go: 10s, 1m20s, 5m0s."""
     minutes, rest = divmod(seconds, 60)
     return f"{int(minutes)}m{rest:g}s" if minutes else f"{rest:g}s"

@@ -1,15 +1,14 @@
-"""Output: what a run of a container says, on its way to the log and to whoever is attached.
+"""Output: passes on what a run of a container prints, to the log and to attached clients.
 
-A program that floods its output is slowed down rather than the server; so is one whose attached
-client does not keep up.
-"""
+A program that prints too fast, or whose attached client does not keep up, is slowed down: its pipe
+is not read for a while. Otherwise the server would have no time for anything else."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Protocol
 
+from localkube.kubelet.container_log import LogFile
 from localkube.kubelet.descriptors import Reader
-from localkube.kubelet.log_file import LogFile
 
 _WINDOW_S = 0.1
 _BYTES_PER_WINDOW = 1024 * 1024
@@ -17,7 +16,7 @@ _MOST_BEFORE = 256 * 1024
 
 
 class Listener(Protocol):
-    """Somebody attached."""
+    """An attached client."""
 
     def heard(self, stream: bytes, data: bytes) -> None: ...
 
@@ -43,12 +42,12 @@ class Output:
         self.readers.append(reader)
 
     def say(self, stream: bytes, text: str) -> None:
-        """A line of our own."""
+        """Writes a line of our own."""
         self.log.write(stream, text.encode() + b"\n")
         self._notify()
 
     def finish(self) -> None:
-        """The program has ended: what it wrote before is still taken."""
+        """The program has ended. Reads the rest of its output, and closes the log."""
         for reader in self.readers:
             reader.drain()
         self.is_over = True
@@ -58,8 +57,8 @@ class Output:
             listener.over()
 
     def add(self, listener: Listener) -> None:
-        """The first one also hears what was said before it came: a client that starts a program
-        and attaches to it is often later than the program's first words."""
+        """The first listener also gets the earlier output: a client that creates a pod and attaches
+        to it (kubectl run -it) often comes after the first lines."""
         if not self._was_heard:
             self._was_heard = True
             for stream, data in self.log.so_far(_MOST_BEFORE):
@@ -70,7 +69,7 @@ class Output:
         self._listeners.discard(listener)
 
     def follower(self) -> Callable[[], Awaitable[bool]]:
-        """A function that waits for more than there was at its last call; False: that was all."""
+        """A function that waits for new output since its last call. False: the output has ended."""
         seen = self._version
 
         async def more() -> bool:

@@ -1,8 +1,8 @@
-"""The pods that are bound to nodes, as a stream of changes; nothing is kept of them here.
+"""The pods that are bound to nodes, as a stream of changes. No objects are kept here.
 
-A mirror (kube/mirror.py) would hold every pod a second time; of most pods the fleet needs no more
-than its own small record. What is there already comes through the same watch as what changes
-later, in pieces, so that the server has time for others in between.
+A mirror (kubeclient/mirror.py) would keep every object, and the fleet needs only its own small
+record of most pods. The existing pods come through the same watch as later changes
+(sendInitialEvents), in pieces, so that the event loop has time for others in between.
 """
 
 import asyncio
@@ -26,22 +26,22 @@ _AT_A_TIME = 100
 _PAUSE_AFTER_FAILURE_S = 1.0
 
 
-class Audience(Protocol):
+class PodListener(Protocol):
     def seen(self, obj: Obj) -> None:
-        """The pod is new, or has changed, or is told of again. The object is the caller's own."""
+        """The pod is new, has changed, or is sent again. The listener may change the object."""
 
     def gone(self, obj: Obj) -> None: ...
 
     def only(self, uids: set[str]) -> None:
-        """There are no others."""
+        """The complete list, after a new start of the watch: all other pods are gone."""
 
 
 class PodFeed:
-    def __init__(self, kube: Kube, audience: Audience) -> None:
+    def __init__(self, kube: Kube, listener: PodListener) -> None:
         self._kube = kube
-        self._audience = audience
+        self._listener = listener
         self._version = ""
-        self._initial: set[str] | None = None  # uids told of so far, while all are being told
+        self._initial: set[str] | None = None  # uids sent so far, until the initial events end
         self._synced = asyncio.Event()
 
     async def wait_synced(self) -> None:
@@ -71,7 +71,7 @@ class PodFeed:
                     break
                 self._take(orjson.loads(line))
                 if number % _AT_A_TIME == _AT_A_TIME - 1:
-                    await asyncio.sleep(0)  # others have their turn
+                    await asyncio.sleep(0)  # let other tasks run
             else:
                 rest = b""
 
@@ -81,18 +81,19 @@ class PodFeed:
             case "ADDED" | "MODIFIED":
                 if self._initial is not None:
                     self._initial.add(obj["metadata"]["uid"])
-                self._audience.seen(obj)
+                self._listener.seen(obj)
             case "DELETED":
-                self._audience.gone(obj)
+                self._listener.gone(obj)
             case "ERROR":
                 raise (Expired if obj.get("code") == 410 else Refused)(obj)
             case _:
                 self._bookmark(obj["metadata"])
-        if self._initial is None:  # before that, one could not go on from here
+        # A watch cannot be resumed in the middle of the initial events: they are in no order.
+        if self._initial is None:
             self._version = obj["metadata"]["resourceVersion"]
 
     def _bookmark(self, metadata: Obj) -> None:
         if self._initial is not None and _INITIAL_END in (metadata.get("annotations") or {}):
             told, self._initial = self._initial, None
-            self._audience.only(told)
+            self._listener.only(told)
             self._synced.set()

@@ -1,4 +1,4 @@
-"""Pod object -> the kubelet's own record of it. Pure."""
+"""Makes the kubelet's record of a pod (state.py) from the pod's object. Pure."""
 
 import datetime
 from collections.abc import Iterator
@@ -43,7 +43,7 @@ def pod_record(obj: Obj, runtime: str, now: float) -> Pod:
 
 
 def add_ephemeral(pod: Pod, spec: Obj) -> None:
-    """Takes over ephemeral containers that were added since."""
+    """Adds the ephemeral containers that are new in the spec."""
     known = sum(container.role is Role.EPHEMERAL for container in pod.containers)
     more = (spec.get("ephemeralContainers") or ())[known:]
     pod.containers += tuple(Container(given["name"], Role.EPHEMERAL, NEVER) for given in more)
@@ -65,14 +65,14 @@ def _init(given: Obj, policy: str) -> Container:
 
 
 def _shared(requests: dict[str, int]) -> dict[str, int]:
-    """Pods of one template ask for the same: one dict for all of them."""
+    """Pods of one template have equal requests: they share one dict, to save memory."""
     if len(_REQUESTS) > _REMEMBERED:
         _REQUESTS.clear()
     return _REQUESTS.setdefault(tuple(sorted(requests.items())), requests)
 
 
 def _recall(pod: Pod, status: Obj) -> None:
-    """How far the containers were when the status was written."""
+    """Restores the state of the containers from the status, after a restart of the kubelet."""
     known = {
         entry["name"]: entry
         for field in ("initContainerStatuses", "containerStatuses", "ephemeralContainerStatuses")

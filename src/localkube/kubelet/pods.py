@@ -1,9 +1,8 @@
 """Pods: every pod of every node of the fleet, kept as its object asks.
 
-A change of the object, a container that has moved on, or a timer puts a pod's uid into the queue;
-a worker takes it, brings the containers one step further and writes the status when it is another
-than before. There is no task per pod.
-"""
+A change of the pod's object, a change of a container, or a timer puts the pod's uid into the queue.
+A worker takes it, starts or stops containers, and writes the status if that has changed. There is
+no task per pod: a fleet may have tens of thousands of them."""
 
 import logging
 import os
@@ -17,21 +16,18 @@ from kubeclient.mirror import Key
 from kubeclient.objects import Obj
 from kubeclient.placement import host_ports
 from kubeclient.resources import PODS
-from localkube.kubelet.conditions import EVICTED
 from localkube.kubelet.devices.all_devices import Devices
 from localkube.kubelet.devices.node_devices import NotYet
 from localkube.kubelet.lifecycle import Plan, begin, plan
 from localkube.kubelet.node import Node, port_refusal, refusal
 from localkube.kubelet.notices import Notices, crash_loop
-from localkube.kubelet.pod_phase import FAILED, SUCCEEDED
 from localkube.kubelet.pod_record import add_ephemeral, pod_record
-from localkube.kubelet.pod_status import pod_status
-from localkube.kubelet.runtime import Runtime
-from localkube.kubelet.runtime_timer import is_settled
+from localkube.kubelet.pod_status import EVICTED, FAILED, SUCCEEDED, pod_status
+from localkube.kubelet.runtime import Runtime, is_settled
 from localkube.kubelet.settings import TIMER, FleetSettings
 from localkube.kubelet.state import Pod, Problem, Stop, is_over
 from localkube.kubelet.timers import Timers
-from localkube.kubelet.work import Work
+from localkube.work_queue import WorkQueue
 
 log = logging.getLogger(__name__)
 
@@ -63,13 +59,15 @@ class Pods:
         self._clock = clock
         self._nodes: dict[str, Node] = {}
         self._pods: dict[str, Pod] = {}
-        # Of processes, the newest; of timers only while there is something to do.
+        # The objects as JSON. Pods of the process runtime keep theirs, for volumes that show it;
+        # pods of the timer runtime only while something is to be done, because they may be very
+        # many.
         self._objects: dict[str, bytes] = {}
-        # Pods on nodes that are not ours, or not yet: the node's name and their own.
+        # Pods on nodes that are not ours, or not yet: the name of the node, and the pod's key.
         self._strays: dict[str, tuple[str, Key]] = {}
-        self._evictions: dict[str, str] = {}  # about to begin: why
-        self._waiting: set[str] = set()  # for a device plugin, and have been told so
-        self._work = Work()
+        self._evictions: dict[str, str] = {}  # requested and not begun yet: the reason
+        self._waiting: set[str] = set()  # for a device plugin, with an event about it
+        self._work: WorkQueue[str] = WorkQueue()
         self.timers = Timers(clock, self._work.add)
 
     def get(self, uid: str) -> Pod | None:
@@ -79,7 +77,8 @@ class Pods:
         return iter(list(self._pods.values()))
 
     async def object_of(self, pod: Pod) -> Obj | None:
-        """As new as our own last write; None when it is gone."""
+        """At least as new as our last write of its status, so that the next write does not
+        conflict. None if the pod is gone."""
         raw = self._objects.get(pod.uid)
         if raw is not None:
             obj: Obj = orjson.loads(raw)
@@ -92,11 +91,11 @@ class Pods:
         return obj if obj["metadata"]["uid"] == pod.uid else None
 
     def look_at(self, uid: str) -> None:
-        """Something about the pod has moved on."""
+        """A container of the pod has changed."""
         self._work.add(uid)
 
     def evict(self, uid: str, why: str) -> None:
-        """The pod uses more than it may."""
+        """The pod exceeds a limit."""
         self._evictions[uid] = why
         self._work.add(uid)
 
@@ -146,7 +145,7 @@ class Pods:
             try:
                 await self._sync(uid)
             except NotFound:
-                pass  # the mirror will say so too
+                pass  # the pod is gone: the feed will tell
             except KubeError as error:
                 log.warning("pod not written", extra={"uid": uid, "error": str(error)})
                 self.timers.add(self._clock() + _RETRY_S, uid)
@@ -178,7 +177,7 @@ class Pods:
             self._work.add(uid)
 
     async def _find(self, uid: str) -> None:
-        """A pod that was bound to a node before that was ours."""
+        """Reads a pod that was bound to a node before the node was ours."""
         name, key = self._strays.get(uid, ("", ("", "")))
         if name in self._nodes:
             del self._strays[uid]
@@ -187,7 +186,10 @@ class Pods:
                 self.seen(obj)
 
     def _admit(self, pod: Pod, obj: Obj, node: Node, now: float) -> None:
+        # A pod from before a restart was admitted then. It is not refused now, even if the node has
+        # become smaller meanwhile.
         known = bool((obj.get("status") or {}).get("startTime"))
+        # Devices are counted by their plugins, in `_give_devices`.
         counted = {
             name: amount
             for name, amount in pod.requests.items()
@@ -217,7 +219,7 @@ class Pods:
         self._notices.warn(pod, obj, no.reason, no.message)
 
     async def _give_devices(self, pod: Pod, obj: Obj, node: Node, now: float) -> None:
-        """The part of admission that asks others: device plugins."""
+        """The second part of admission, which calls device plugins and may take time."""
         try:
             words = await self._devices.admit(node.name, pod.uid, obj)
         except NotYet:
@@ -230,7 +232,7 @@ class Pods:
         self._waiting.discard(pod.uid)
         pod.admitted = True
         if pod.uid not in self._pods:
-            self._devices.release(node.name, pod.uid)  # gone in the meantime
+            self._devices.release(node.name, pod.uid)  # the pod was deleted meanwhile
         elif words is not None:
             self._uncount(pod, node)
             self._reject(pod, obj, Problem(_UNEXPECTED, words))
@@ -250,7 +252,7 @@ class Pods:
             self._uncount(pod, node)
 
     def _uncount(self, pod: Pod, node: Node) -> None:
-        """Its resources and its address are free for others."""
+        """Frees the pod's resources and its address for others."""
         if pod.counted:
             pod.counted = False
             node.give_back(pod.requests)
@@ -268,7 +270,7 @@ class Pods:
             return
         obj = await self.object_of(pod)
         if obj is None:
-            return  # the feed will say so too
+            return  # the pod is gone: the feed will tell
         now = self._clock()
         self._note(pod, obj, now)
         if not pod.admitted and pod.stop is None:
@@ -288,7 +290,7 @@ class Pods:
             await self._release(pod, now)
 
     def _note(self, pod: Pod, obj: Obj, now: float) -> None:
-        """What the object asks for since the last look."""
+        """Takes over what has changed in the object: ephemeral containers, deletion, deadline."""
         metadata, spec = obj["metadata"], obj["spec"]
         if pod.generation != metadata.get("generation", 0):
             pod.generation = metadata["generation"]
@@ -310,7 +312,7 @@ class Pods:
                 self.timers.add(pod.start_time + deadline_s, pod.uid)
 
     def _end(self, pod: Pod, obj: Obj, stop: Stop, now: float) -> None:
-        """The pod stops; or, if it does already, stops sooner."""
+        """Stops the pod; or shortens its grace period, if it is stopping already."""
         if pod.stop is None:
             pod.stop = stop
             return
@@ -323,7 +325,7 @@ class Pods:
                 self.runtimes[pod.runtime].stop(pod, index, obj, stop.grace_s, now)
 
     def _step(self, pod: Pod, obj: Obj, now: float) -> Plan:
-        """Acts until nothing more can be done at once."""
+        """Starts and stops containers until there is nothing more to do at once."""
         runtime = self.runtimes[pod.runtime]
         while True:
             again = runtime.look(pod, obj, now)
@@ -360,8 +362,8 @@ class Pods:
         change = {"metadata": {"uid": pod.uid, "resourceVersion": version}, "status": status}
         try:
             written = await self._kube.patch(PODS.path(pod.namespace, pod.name, "status"), change)
-        except Conflict:  # somebody else wrote too: look at what, and try again
-            pod.version = int(version) + 1
+        except Conflict:  # somebody else has written: read the object again, and retry
+            pod.version = int(version) + 1  # makes `object_of` read from the API
             self._work.add(pod.uid)
         else:
             pod.version = int(written["metadata"]["resourceVersion"])
@@ -382,7 +384,8 @@ class Pods:
 
 
 def _goodbye_at(pod: Pod) -> float:
-    """When a pod that was asked to go may be gone. No container of a real node ends faster, and
-    `kubectl delete` waits for ever when a namesake has come before it begins to watch."""
+    """The earliest time for the final deletion of a pod. `kubectl delete` first deletes and then
+    watches; if a pod of the same name is created before the watch begins, it waits for ever. No
+    container of a real node ends so fast."""
     assert pod.stop is not None
     return pod.stop.began_at + (_SHORTEST_END_S if pod.stop.grace_s else 0.0)

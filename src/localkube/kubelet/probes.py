@@ -1,16 +1,154 @@
-"""Probes: start-up first, then liveness and readiness side by side, for one run of a container."""
+"""Probes and hooks of a container: what they do (run a command, request a page, open a connection),
+and when probes run: the start-up probe first, then liveness and readiness side by side."""
 
 import asyncio
+import ssl
 from collections.abc import Awaitable, Callable
 
 from kubeclient.objects import Obj
-from localkube.kubelet.actions import ActionFailed
-from localkube.kubelet.run import Run
+from localkube.kubelet.container_run import ContainerRun
+from localkube.kubelet.exec_process import TIMED_OUT, ExecProcesses
+
+_LOOPBACK = "127.0.0.1"
+_HEAD_LIMIT = 64 * 1024
+
+# From a port of the pod to the port on this machine.
+PortOf = Callable[[ContainerRun, int], int]
+
+
+class ActionFailed(Exception):
+    """The message is the kubelet's."""
+
+
+async def act(
+    action: Obj, run: ContainerRun, timeout_s: float, execs: ExecProcesses, port_of: PortOf
+) -> None:
+    """Raises ActionFailed."""
+    kind = next((key for key in _ACTIONS if action.get(key) is not None), None)
+    if kind is None:
+        raise ActionFailed("missing handler")
+    if kind == "exec":
+        await _exec(action["exec"], run, timeout_s, execs)
+        return
+    try:
+        async with asyncio.timeout(timeout_s):
+            await _ACTIONS[kind](action[kind], run, port_of)
+    except TimeoutError as error:
+        raise ActionFailed("context deadline exceeded") from error
+
+
+async def _exec(action: Obj, run: ContainerRun, timeout_s: float, execs: ExecProcesses) -> None:
+    code, said = await execs.output(run.inside, action["command"], timeout_s)
+    if code == TIMED_OUT:
+        raise ActionFailed(f"command timed out: {' '.join(action['command'])!r} timed out")
+    if code != 0:
+        raise ActionFailed(said)
+
+
+async def _sleep(action: Obj, run: ContainerRun, port_of: PortOf) -> None:
+    await asyncio.sleep(action["seconds"])
+
+
+async def _tcp(action: Obj, run: ContainerRun, port_of: PortOf) -> None:
+    number = _port_number(action["port"], run)
+    host = action.get("host") or _LOOPBACK
+    shown = f"{action.get('host') or run.pod.ip}:{number}"
+    _, writer = await _connected(host, port_of(run, number), shown, None)
+    writer.close()
+
+
+async def _http(action: Obj, run: ContainerRun, port_of: PortOf) -> None:
+    number = _port_number(action["port"], run)
+    scheme = action.get("scheme", "HTTP").lower()
+    path = action.get("path") or "/"
+    shown = f"{action.get('host') or run.pod.ip}:{number}"
+    host = action.get("host") or _LOOPBACK
+    port = number if action.get("host") else port_of(run, number)
+    try:
+        reader, writer = await _connected(host, port, shown, _tls() if scheme == "https" else None)
+    except ActionFailed as error:
+        raise ActionFailed(f'Get "{scheme}://{shown}{path}": {error}') from error
+    try:
+        writer.write(_request(action, path, shown))
+        await writer.drain()
+        line = await reader.readline()
+    except (OSError, ValueError) as error:
+        raise ActionFailed(f'Get "{scheme}://{shown}{path}": {error}') from error
+    finally:
+        writer.close()
+    code = _status_code(line)
+    if code is None:
+        raise ActionFailed(f'Get "{scheme}://{shown}{path}": EOF')
+    if not 200 <= code < 400:
+        raise ActionFailed(f"HTTP probe failed with statuscode: {code}")
+
+
+async def _connected(
+    host: str, port: int, shown: str, tls: ssl.SSLContext | None
+) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    try:
+        return await asyncio.open_connection(host, port, ssl=tls, limit=_HEAD_LIMIT)
+    except ConnectionRefusedError as error:
+        raise ActionFailed(f"dial tcp {shown}: connect: connection refused") from error
+    except OSError as error:
+        raise ActionFailed(f"dial tcp {shown}: {error.strerror or error}") from error
+
+
+def _request(action: Obj, path: str, shown: str) -> bytes:
+    headers = {h["name"]: h["value"] for h in action.get("httpHeaders") or ()}
+    lines = [f"GET {path if path.startswith('/') else '/' + path} HTTP/1.1"]
+    lines += [f"{name}: {text}" for name, text in ({"Host": shown} | headers).items()]
+    known = {name.lower() for name in headers}
+    if "user-agent" not in known:
+        lines.append("User-Agent: kube-probe/1.35")
+    if "accept" not in known:
+        lines.append("Accept: */*")
+    return "\r\n".join([*lines, "Connection: close", "", ""]).encode()
+
+
+def _status_code(line: bytes) -> int | None:
+    parts = line.split()
+    return int(parts[1]) if len(parts) >= 2 and parts[1].isdigit() else None
+
+
+def _tls() -> ssl.SSLContext:
+    """Probes do not verify certificates, as in every kubelet."""
+    context = ssl.create_default_context()
+    context.check_hostname = False
+    context.verify_mode = ssl.CERT_NONE
+    return context
+
+
+def _port_number(port: int | str, run: ContainerRun) -> int:
+    if isinstance(port, int):
+        return port
+    for declared in run.spec.get("ports") or ():
+        if declared.get("name") == port:
+            return int(declared["containerPort"])
+    if port.isdigit():
+        return int(port)
+    raise ActionFailed(f'couldn\'t find port: "{port}"')
+
+
+_Action = Callable[[Obj, ContainerRun, PortOf], Awaitable[None]]
+
+
+async def _no_exec(action: Obj, run: ContainerRun, port_of: PortOf) -> None:
+    raise AssertionError("`act` handles exec itself")
+
+
+_ACTIONS: dict[str, _Action] = {
+    "exec": _no_exec,
+    "httpGet": _http,
+    "tcpSocket": _tcp,
+    "sleep": _sleep,
+}
+
 
 # Raises ActionFailed.
-Check = Callable[[Obj, Run], Awaitable[None]]
-Told = Callable[[Run, str, str], None]  # an event: reason and message
-Moved = Callable[[Run], None]
+Check = Callable[[Obj, ContainerRun], Awaitable[None]]
+Told = Callable[[ContainerRun, str, str], None]  # records an event: reason and message
+Moved = Callable[[ContainerRun], None]
 
 _NAMES = {
     "startupProbe": "Startup",
@@ -23,8 +161,8 @@ def is_probed(spec: Obj) -> bool:
     return any(spec.get(key) for key in _NAMES)
 
 
-async def probe(run: Run, check: Check, told: Told, moved: Moved) -> None:
-    """Keeps `started`, `ready` and `unhealthy` of the container up to date."""
+async def probe(run: ContainerRun, check: Check, told: Told, moved: Moved) -> None:
+    """Runs the probes, and sets `started`, `ready` and `unhealthy` of the container."""
     spec, container = run.spec, run.container
     if spec.get("startupProbe"):
         async for passed in Verdicts("startupProbe", run, check, told):
@@ -42,21 +180,21 @@ async def probe(run: Run, check: Check, told: Told, moved: Moved) -> None:
             tasks.create_task(_liveness(run, check, told, moved), name="liveness")
 
 
-async def _readiness(run: Run, check: Check, told: Told, moved: Moved) -> None:
+async def _readiness(run: ContainerRun, check: Check, told: Told, moved: Moved) -> None:
     async for passed in Verdicts("readinessProbe", run, check, told):
         if run.container.ready != passed:
             run.container.ready = passed
             moved(run)
 
 
-async def _liveness(run: Run, check: Check, told: Told, moved: Moved) -> None:
+async def _liveness(run: ContainerRun, check: Check, told: Told, moved: Moved) -> None:
     async for passed in Verdicts("livenessProbe", run, check, told):
         if not passed:
             _fail(run, "liveness", told, moved)
             return
 
 
-def _fail(run: Run, which: str, told: Told, moved: Moved) -> None:
+def _fail(run: ContainerRun, which: str, told: Told, moved: Moved) -> None:
     run.container.unhealthy = True
     name = run.container.name
     told(run, "Killing", f"Container {name} failed {which} probe, will be restarted")
@@ -64,9 +202,9 @@ def _fail(run: Run, which: str, told: Told, moved: Moved) -> None:
 
 
 class Verdicts:
-    """Asks again and again; gives a verdict whenever one of the thresholds is reached."""
+    """Runs a probe periodically, and yields its result whenever a threshold is reached."""
 
-    def __init__(self, key: str, run: Run, check: Check, told: Told) -> None:
+    def __init__(self, key: str, run: ContainerRun, check: Check, told: Told) -> None:
         self._name = _NAMES[key]
         self._probe: Obj = run.spec[key]
         self._run = run

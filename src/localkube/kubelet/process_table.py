@@ -1,4 +1,4 @@
-"""What /proc says about processes: who is whose child, which belong to a container."""
+"""Processes in /proc: their parents, their sessions, and which of them belong to a container."""
 
 import os
 from collections.abc import Iterator
@@ -21,7 +21,7 @@ def entry(pid: int) -> Entry | None:
         text = Path(f"/proc/{pid}/stat").read_text()
     except OSError:
         return None
-    # The name in parentheses may hold anything, also parentheses.
+    # The name in parentheses may have any characters, also parentheses.
     fields = text[text.rindex(")") + 2 :].split()
     state, parent, session = fields[0], int(fields[1]), int(fields[3])
     return Entry(
@@ -36,16 +36,16 @@ def entry(pid: int) -> Entry | None:
 
 
 def start_time(pid: int) -> int:
-    """In ticks since boot; 0 when there is no such process."""
+    """In ticks since boot; 0 if there is no such process."""
     found = entry(pid)
     return 0 if found is None else found.started
 
 
 def only_child(pid: int) -> int:
-    """Of a process that has one; itself when the child has ended already."""
+    """The child of a process with one child; the process itself if the child has ended already."""
     try:
         children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
-    except OSError:  # the kernel does not tell
+    except OSError:  # a kernel without this file
         children = [str(e.pid) for e in everyone() if e.parent == pid]
     return int(children[0]) if children else pid
 
@@ -57,7 +57,7 @@ def everyone() -> Iterator[Entry]:
 
 
 def own_memory(pid: int) -> int:
-    """In bytes, without what it shares with others through files."""
+    """In bytes, without pages of files, which processes share."""
     try:
         lines = Path(f"/proc/{pid}/status").read_text().splitlines()
     except OSError:
@@ -67,8 +67,8 @@ def own_memory(pid: int) -> int:
 
 
 def members(reaper: int, leaders: set[int], known: set[int], mark: bytes) -> set[int]:
-    """The living processes of a container: the sessions of its leaders, orphans (children of the
-    reaper that it did not start) with the container's mark, and all their descendants."""
+    """The live processes of a container: those in the sessions of its leaders, orphans with the
+    container's mark (children of the reaper that it did not start), and all their descendants."""
     table = [e for e in everyone() if e.state != "Z"]
     found = {e.pid for e in table if e.session in leaders}
     found |= {
@@ -80,7 +80,7 @@ def members(reaper: int, leaders: set[int], known: set[int], mark: bytes) -> set
 
 
 def marked(leaders: set[int], marks: set[bytes]) -> set[int]:
-    """The living processes of these sessions, or with one of these marks."""
+    """The live processes in these sessions, or with one of these marks."""
     return {
         e.pid
         for e in everyone()
@@ -100,7 +100,7 @@ def has_mark(pid: int, mark: bytes) -> bool:
 
 
 def variable(pid: int, name: str) -> str:
-    """Of the environment that it started with; empty if it has none of that name."""
+    """A variable of the environment that the process started with; empty if there is none."""
     try:
         environment = Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
     except OSError:

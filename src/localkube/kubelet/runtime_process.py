@@ -1,8 +1,8 @@
-"""Containers that are processes of this machine.
+"""The runtime whose containers are processes of this machine.
 
-Starting one: volumes, environment, program, process, hook; each step may fail in a way that the
-pod's status and events tell. All that waits is a task of its own; the pod's record is changed only
-between awaits, and only while it is still about the same run.
+A start has these steps: volumes, environment, program, process, hook. Each may fail in a way that
+the status and the events of the pod report. Everything that waits is a task of its own. A task
+changes the pod's record only between two awaits, and only while the record is about the same run.
 """
 
 import asyncio
@@ -16,27 +16,47 @@ from typing import Any
 
 from kubeclient.errors import KubeError
 from kubeclient.objects import Obj
-from localkube.kubelet.actions import ActionFailed, act
 from localkube.kubelet.container_files import UID, pod_directory, volumes_directory
+from localkube.kubelet.container_log import log_paths
+from localkube.kubelet.container_run import ContainerRun, PodRuns
 from localkube.kubelet.container_start import Starter
 from localkube.kubelet.environment import BadConfig
 from localkube.kubelet.exec_process import ExecProcesses
 from localkube.kubelet.launches import Launches, LaunchFailed
 from localkube.kubelet.lifecycle import mark_exited, mark_failed, mark_running
+from localkube.kubelet.node_files import remove_tree
 from localkube.kubelet.notices import Notices
-from localkube.kubelet.private_files import remove_tree
-from localkube.kubelet.probes import is_probed, probe
-from localkube.kubelet.run import PodRuns, Run
+from localkube.kubelet.probes import ActionFailed, act, is_probed, probe
 from localkube.kubelet.settings import FleetSettings
 from localkube.kubelet.state import Exit, Pod, Problem, Role, Stage
-from localkube.kubelet.termination import termination_message
 from localkube.kubelet.volume_files import BadVolume
 from localkube.kubelet.volumes import Volumes
+
+_LAST_BYTES = 2048
+_LAST_LINES = 80
+
+
+def termination_message(run: ContainerRun, code: int, log_files: int) -> str:
+    """The container's termination message, or the end of its log, if it has failed and its spec
+    says FallbackToLogsOnError."""
+    own = run.files.termination_message()
+    wants_log = run.spec.get("terminationMessagePolicy") == "FallbackToLogsOnError"
+    if own or code == 0 or not wants_log:
+        return own
+    lines: list[bytes] = []
+    for path in log_paths(run.output.log.path, log_files):
+        if path.exists():
+            with path.open("rb") as file:
+                file.seek(max(0, path.stat().st_size - 8 * _LAST_BYTES))
+                lines += file.read().splitlines()
+    texts = [line.split(b" ", 3)[-1] for line in lines[-_LAST_LINES:]]
+    return b"\n".join(texts)[-_LAST_BYTES:].decode("utf-8", "replace")
+
 
 log = logging.getLogger(__name__)
 
 _RETRY_S = 2.0
-_LEAST_GRACE_S = 2.0  # after a hook has used up the time
+_LEAST_GRACE_S = 2.0  # after a preStop hook that has used up the grace period
 _UNKNOWN_CODE = 255
 _HOOK_LIMIT_S = 3600.0
 
@@ -51,10 +71,10 @@ class ProcessRuntime:
     tasks: asyncio.TaskGroup
     look_at: Callable[[str], None]  # asks for another look at a pod, by its uid
     pods: dict[str, PodRuns]
-    runs: dict[str, Run]
+    runs: dict[str, ContainerRun]
 
     def adopt(self, pod: Pod, obj: Obj, now: float) -> None:
-        """The processes died with the server: all that ran has ended, nobody knows how."""
+        """The processes ended with the server, so the containers get the exit code for unknown."""
         pod.initialized = False
         for container in pod.containers:
             if container.stage is Stage.RUNNING:
@@ -102,7 +122,7 @@ class ProcessRuntime:
 
     def remove(self, pod: Pod) -> None:
         runs = self.pods.pop(pod.uid, None)
-        live: list[Run] = []
+        live: list[ContainerRun] = []
         if runs is not None:
             for task in runs.starting.values():
                 task.cancel()
@@ -114,22 +134,22 @@ class ProcessRuntime:
         self._spawn(self._clear(pod.uid, live), "pod-clear")
 
     def remove_traces(self, pod: Pod) -> None:
-        """Of a pod of timers, into which somebody may have looked."""
+        """For a pod of timers: `kubectl exec` may have made files and volumes for it."""
         if pod.uid in self.pods:
             self.remove(pod)
 
     async def sweep(self, is_known: Callable[[str], bool]) -> None:
-        """Removes what pods have left that are gone."""
+        """Deletes the files of pods that are gone."""
         for path in list(self.settings.directory.iterdir()):
             if UID.fullmatch(path.name) and not is_known(path.name):
                 await asyncio.to_thread(remove_tree, path)
 
-    def port_of(self, run: Run, port: int) -> int:
+    def port_of(self, run: ContainerRun, port: int) -> int:
         runs = self.pods.get(run.pod.uid)
         return port if runs is None else runs.ports.get(port, port)
 
     def exited(self, run_id: str, code: int) -> None:
-        """From the launcher."""
+        """Called by the launcher when a process has ended."""
         if self.execs.ended(run_id, code):
             return
         run = self.runs.pop(run_id, None)
@@ -147,13 +167,15 @@ class ProcessRuntime:
         runs = self.pods.get(run.pod.uid)
         if runs is not None and runs.runs.get(run.index) is run:
             del runs.runs[run.index]
+        # Else a later run has begun, and the record is about that one.
         if run.container.container_id == run_id:
             message = termination_message(run, code, self.settings.log_files)
             mark_exited(run.container, code, time.time(), message, run.killed_for)
             self.look_at(run.pod.uid)
 
     async def refresh(self) -> None:
-        """Brings the volumes of objects up to date, now and then; runs until cancelled."""
+        """Updates volumes that show ConfigMaps, Secrets and tokens, periodically; until
+        cancelled."""
         while True:
             await asyncio.sleep(self.settings.refresh_s)
             for runs in list(self.pods.values()):
@@ -187,7 +209,7 @@ class ProcessRuntime:
         run_id = container.container_id
         runs = self.runs_of(pod)
         try:
-            await self.starter.prepare(pod, runs, obj)
+            await self.starter.ensure_volumes(pod, runs, obj)
             pod.prepared = True
             run = await self.starter.launch(pod, index, runs, obj)
         except BadVolume as error:
@@ -212,8 +234,8 @@ class ProcessRuntime:
     def _failed(self, pod: Pod, index: int, problem: Problem) -> None:
         mark_failed(pod.containers[index], problem, time.time() + _RETRY_S)
 
-    async def _started(self, run: Run, obj: Obj) -> None:
-        """The process is there; the container runs once its hook is through."""
+    async def _started(self, run: ContainerRun, obj: Obj) -> None:
+        """The process runs; the container counts as running when its postStart hook is done."""
         container = run.container
         self.notices.note(run.pod, obj, "Started", "Container started", container)
         began_at = time.time()
@@ -231,17 +253,17 @@ class ProcessRuntime:
         if is_probed(run.spec):
             run.prober = self._spawn(self._probe(run, obj), "container-probes")
 
-    async def _probe(self, run: Run, obj: Obj) -> None:
-        async def check(probe: Obj, run: Run) -> None:
+    async def _probe(self, run: ContainerRun, obj: Obj) -> None:
+        async def check(probe: Obj, run: ContainerRun) -> None:
             await act(probe, run, probe.get("timeoutSeconds") or 1, self.execs, self.port_of)
 
-        def told(run: Run, reason: str, message: str) -> None:
+        def told(run: ContainerRun, reason: str, message: str) -> None:
             say = self.notices.note if reason == "Killing" else self.notices.warn
             say(run.pod, obj, reason, message, run.container)
 
         await probe(run, check, told, lambda run: self.look_at(run.pod.uid))
 
-    async def _stop(self, run: Run, obj: Obj, grace_s: float) -> None:
+    async def _stop(self, run: ContainerRun, obj: Obj, grace_s: float) -> None:
         until = time.monotonic() + grace_s
         if not run.pre_stopped and not run.container.unhealthy:
             text = f"Stopping container {run.container.name}"
@@ -262,16 +284,16 @@ class ProcessRuntime:
         if not run.exited.done():
             self.signal(run, signal.SIGKILL)
 
-    def signal(self, run: Run, number: int) -> None:
+    def signal(self, run: ContainerRun, number: int) -> None:
         if not self.starter.hosted.end(run.id):
             self.launches.signal(run.id, number)
 
-    def _end_tasks(self, run: Run) -> None:
+    def _end_tasks(self, run: ContainerRun) -> None:
         for task in (run.stopper, run.prober):
             if task is not None:
                 task.cancel()
 
-    async def _clear(self, uid: str, live: list[Run]) -> None:
+    async def _clear(self, uid: str, live: list[ContainerRun]) -> None:
         if live:
             await asyncio.wait([run.exited for run in live], timeout=10.0)
         await asyncio.to_thread(remove_tree, pod_directory(self.settings.directory, uid))

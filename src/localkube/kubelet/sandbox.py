@@ -1,13 +1,14 @@
 """A container's own view of the machine, made of user and mount namespaces. Linux.
 
-Needs no root: the user is root inside, and nothing outside. The container sees the machine's
-system directories read-only, an own /tmp, /dev and home, and its volumes where the pod wants them;
-other people's homes, its owner's, and the cluster's own files are not there. `enter` is called in
-a new process, right before the program: what it does cannot be undone.
+No privileges are needed: the user is root inside, and an ordinary user outside. The container sees
+the system directories of the machine read-only, its own /tmp, /dev and home, and its volumes at
+their mount paths. It does not see the homes of people, nor the cluster's own files. `enter` is
+called in a new process right before the program starts, because it cannot be undone.
 
-Links are followed as the program would follow them (/var/run is /run). A directory that must hold
-the machine's entries and a mount of ours as well (/run, when there is /run/secrets) is made anew,
-with each of the machine's entries bound into it.
+Links are resolved first, as the program would follow them (/var/run is /run). A directory that has
+both entries of the machine and a mount of ours in it (/run, with /run/secrets) is a new directory,
+into which each entry of the machine is bound. A mount point cannot be made in the machine's own
+directory, which is read-only.
 """
 
 import ctypes
@@ -29,10 +30,10 @@ _PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36
 # pivot_root has no wrapper in libc.
 _SYS_PIVOT_ROOT = {"x86_64": 155, "aarch64": 41}
 
-# Never shown: people's own files, and what others keep in scratch space.
+# Never shown: the files of people, and scratch space of others.
 _HIDDEN = frozenset({"/home", "/root", "/tmp", "/mnt", "/media", "/dev", "/boot", "/lost+found"})
 _DEVICES = ("null", "zero", "full", "random", "urandom", "tty", "ptmx", "pts")
-_NAMESPACES = ("user", "pid", "uts", "mnt")  # the first gives the right to the others
+_NAMESPACES = ("user", "pid", "uts", "mnt")  # user first: it gives the right to join the others
 _LINKS = {"fd": "/proc/self/fd", "stdin": "fd/0", "stdout": "fd/1", "stderr": "fd/2"}
 
 
@@ -43,49 +44,56 @@ class Bind(NamedTuple):
 
 
 class View(NamedTuple):
-    """What the container is to see."""
+    """What the container sees."""
 
     root: str  # an empty directory; becomes /
     hostname: str
     uid: int
     gid: int
     binds: tuple[Bind, ...]
-    needed: tuple[str, ...] = ()  # paths of the machine that are shown even where it hides all
-    hidden: tuple[str, ...] = ()  # real paths that are not shown, wherever they are
+    needed: tuple[str, ...] = ()  # paths of the machine that are shown even below hidden ones
+    hidden: tuple[str, ...] = ()  # real paths that are never shown
     device_files: tuple[str, ...] = ()  # further names below /dev
 
 
-# The directories that are made anew, as nested names; an empty one is only to exist.
+# The new directories, as nested names.
 _Tree = dict[str, "_Tree"]
 
 
 def leave(view: View) -> None:
-    """This process gets namespaces of its own, its next child is the first of a process namespace.
-    Raises OSError where the kernel does not allow it."""
+    """Gives this process new namespaces; its next child is process 1 of the new process namespace.
+    Raises OSError if the kernel does not allow it."""
     uid, gid = os.getuid(), os.getgid()
     _unshare(_NEWUSER | _NEWNS | _NEWUTS | _NEWPID)
+    # The kernel accepts a gid_map of an unprivileged user only after setgroups is denied.
     _write("/proc/self/setgroups", "deny")
     _write("/proc/self/uid_map", f"{view.uid} {uid} 1")
     _write("/proc/self/gid_map", f"{view.gid} {gid} 1")
 
 
 def join(pid: int) -> None:
-    """This process, and its next child also as a process, goes where that one is."""
+    """Moves this process into the namespaces of `pid`; into its process namespace goes only the
+    next child."""
     places = [os.open(f"/proc/{pid}/ns/{name}", os.O_RDONLY) for name in _NAMESPACES]
     for place in places:
         _call(_libc().setns(place, 0), "setns")
 
 
 def enter(view: View) -> None:
-    """Makes the view, in a child of the process that has left. Raises OSError."""
+    """Makes the view, in a child of the process that called `leave`. Raises OSError.
+
+    The order matters. Private first, so that no mount reaches the machine. The new root is bound
+    onto itself, because pivot_root needs a mount. Then the machine's directories, then devices,
+    then our binds, the shorter paths first: a mount on /data would hide an earlier one on
+    /data/models."""
     _mount("", "/", _REC | _PRIVATE)
     _mount(view.root, view.root, _BIND)
     binds = [bind._replace(target=os.path.realpath(bind.target)) for bind in view.binds]
     hidden = _HIDDEN | set(view.hidden)
     needed = {*view.needed, *map(os.path.realpath, view.needed)}
     binds += [Bind(path, path, True) for path in needed if _is_hidden(path, hidden)]
-    # Directories with something hidden in them are made anew, without it: nothing lies below a
-    # mount that a program could take away.
+    # A directory with something hidden in it is a new one without it. Covering it with a mount
+    # would not do: a program that is root in its namespace could unmount the cover.
     _fill(view.root, "/", _tree([*(bind.target for bind in binds), *view.hidden]), hidden)
     _devices(view.root, view.device_files)
     for bind in sorted(binds, key=lambda bind: bind.target.count("/")):
@@ -97,13 +105,13 @@ def enter(view: View) -> None:
 
 
 def die_with_parent(number: int) -> None:
-    """This process gets the signal when the thread that started it ends."""
+    """The kernel sends this process the signal when its parent (the thread) ends."""
     if sys.platform == "linux":
         _libc().prctl(_PR_SET_PDEATHSIG, number, 0, 0, 0)
 
 
 def become_subreaper() -> None:
-    """Orphans among this process's descendants become its children."""
+    """Orphaned descendants of this process become its children."""
     if sys.platform == "linux":
         _libc().prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 
@@ -122,7 +130,8 @@ def _tree(targets: Iterable[str]) -> _Tree:
 
 
 def _fill(root: str, directory: str, tree: Mapping[str, _Tree], hidden: Collection[str]) -> None:
-    """Makes `directory` in the new root: the machine's entries, and room for our mounts."""
+    """Fills `directory` of the new root: binds the machine's entries, and makes the directories in
+    which our mounts will be."""
     for name in () if _is_hidden(directory, hidden) else _names(directory):
         host = os.path.join(directory, name)
         if name not in tree and host not in hidden:
@@ -136,12 +145,12 @@ def _fill(root: str, directory: str, tree: Mapping[str, _Tree], hidden: Collecti
 def _names(directory: str) -> list[str]:
     try:
         return os.listdir(directory)
-    except OSError:  # not there, or not for us
+    except OSError:  # missing, or no permission
         return []
 
 
 def _show(host: str, place: str) -> None:
-    """One entry of the machine, read-only. What cannot be shown is not there."""
+    """Binds one entry of the machine, read-only. An entry that cannot be bound is left out."""
     try:
         mode = os.lstat(host).st_mode
         if stat.S_ISLNK(mode):
@@ -151,14 +160,15 @@ def _show(host: str, place: str) -> None:
         _make_place(host, place)
         if host != "/proc" or not _mount_proc(place):
             _mount(host, place, _BIND | _REC)
-        if host not in ("/proc", "/sys"):  # the kernel keeps these itself
+        if host not in ("/proc", "/sys"):  # the kernel protects these itself
             _make_read_only(place)
     except OSError:
         return
 
 
 def _mount_proc(place: str) -> bool:
-    """With the container's own processes. Not where the machine's is only partly to be seen."""
+    """Mounts /proc of the container's own processes. False: the kernel refuses it, because parts of
+    the machine's /proc are covered (as they are inside Docker)."""
     flags = ctypes.c_ulong(_NOSUID | _NODEV | _NOEXEC)
     return bool(_libc().mount(b"proc", place.encode(), b"proc", flags, None) == 0)
 
@@ -204,13 +214,14 @@ def _make_read_only(place: str) -> None:
         return
     if ctypes.get_errno() != errno.ENOSYS:
         _call(done, f"mount_setattr {place}")
-    # Before Linux 5.12: this mount only. Flags that it has already must stay.
+    # Before Linux 5.12: this mount only, not those below it. Its present flags must be repeated, or
+    # the kernel refuses the remount.
     flags = os.statvfs(place).f_flag & (_NOSUID | _NODEV | _NOEXEC)
     _mount("", place, _BIND | _REMOUNT | _RDONLY | flags)
 
 
 def _pivot() -> None:
-    """The current directory becomes /, and what was / is gone."""
+    """Makes the current directory the root, and unmounts the old root."""
     number = _SYS_PIVOT_ROOT.get(os.uname().machine)
     if number is None:
         raise OSError(errno.ENOSYS, "pivot_root is not known here")

@@ -1,13 +1,13 @@
-"""What the kubelet remembers of its pods: small records, no parsed objects.
+"""The kubelet's records of its pods: small structs, no parsed objects.
 
-Tens of thousands of them live at a time, so they are structs that the garbage collector need not
-look into. A container goes
+There may be tens of thousands of them, so they are structs that Python's garbage collector does not
+track. The stages of a container:
 
     WAITING -> STARTING -> RUNNING -> EXITED -> STARTING ...
                   |                     ^
                   +-- could not start --+-- or back to WAITING, with a `problem`
 
-Who moves it on: lifecycle.py says what should happen next, a runtime does it and reports back.
+lifecycle.py decides what happens next; a runtime does it, and reports the new stage.
 """
 
 from enum import IntEnum
@@ -29,6 +29,14 @@ class Stage(IntEnum):
     EXITED = 3
 
 
+# The lists of a pod's spec, by the role of the containers in them.
+SPEC_LISTS = {
+    Role.INIT: "initContainers",
+    Role.SIDECAR: "initContainers",
+    Role.MAIN: "containers",
+    Role.EPHEMERAL: "ephemeralContainers",
+}
+
 # What comes before the id of a container or image in a pod's status, as with any runtime.
 ID_SCHEME = "localkube://"
 
@@ -43,7 +51,7 @@ class Exit(msgspec.Struct, frozen=True, gc=False):
 
 
 class Problem(msgspec.Struct, frozen=True, gc=False):
-    """Why something does not go on, in the words that the status shows."""
+    """Why a container waits or a pod fails: reason and message for the status."""
 
     reason: str
     message: str
@@ -69,7 +77,7 @@ class Container(msgspec.Struct, gc=False):
 
 
 class Stop(msgspec.Struct, frozen=True, gc=False):
-    """The whole pod is to end."""
+    """The whole pod has to stop."""
 
     began_at: float
     grace_s: float
@@ -87,13 +95,13 @@ class Pod(msgspec.Struct, gc=False):
     requests: dict[str, int]
     ip: str = ""
     generation: int = 0
-    initialized: bool = False  # init containers are through; they are not looked at again
-    prepared: bool = False  # network and volumes are there
+    initialized: bool = False  # the init containers are done for good
+    prepared: bool = False  # network and volumes are ready
     stop: Stop | None = None
-    admitted: bool = True  # False: has yet to be given its devices
+    admitted: bool = True  # False: waits for its devices
     rejected: Problem | None = None  # not admitted, and never will be
     version: int = 0  # resourceVersion of our last write
-    counted: bool = True  # takes its node's resources
+    counted: bool = True  # its requests are taken from its node
     released: bool = False  # the final delete was sent
 
     @property
@@ -102,5 +110,5 @@ class Pod(msgspec.Struct, gc=False):
 
 
 def is_over(container: Container) -> bool:
-    """Nothing of it runs."""
+    """Whether no process of the container runs."""
     return container.stage in (Stage.WAITING, Stage.EXITED)

@@ -1,20 +1,19 @@
-"""The streams of one node's pods: logs, exec, attach and connections (contract/node_streams.py)."""
+"""The streams of one node's pods for the API server: logs, exec, attach and connections
+(NodeStreams)."""
 
 import asyncio
+import contextlib
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass
 
 from kubeclient.objects import Obj
 from localkube.kubelet import listening, process_table
-from localkube.kubelet.attach_stream import AttachStream
-from localkube.kubelet.connection import connected
+from localkube.kubelet.client_streams import AttachStream, start_exec
 from localkube.kubelet.container_files import ContainerFiles
+from localkube.kubelet.container_log import Log, nano_stamp, read_log
+from localkube.kubelet.container_run import ContainerRun, Inside
 from localkube.kubelet.environment import BadConfig
-from localkube.kubelet.exec_stream import start_exec
-from localkube.kubelet.log_file import nano_stamp
-from localkube.kubelet.log_read import Log, read_log
-from localkube.kubelet.run import Inside, Run
 from localkube.kubelet.runtime_process import ProcessRuntime
 from localkube.kubelet.settings import TIMER
 from localkube.kubelet.state import Container, Pod, Stage
@@ -28,10 +27,42 @@ from localkube.node_streams import (
     Process,
 )
 
+_CHUNK = 65_536
+
+
+class TcpConnection:
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._reader = reader
+        self._writer = writer
+
+    async def read(self) -> bytes:
+        try:
+            return await self._reader.read(_CHUNK)
+        except OSError:
+            return b""
+
+    async def write(self, data: bytes) -> None:
+        self._writer.write(data)
+        await self._writer.drain()
+
+    async def close_write(self) -> None:
+        with contextlib.suppress(OSError):
+            self._writer.write_eof()
+
+    async def close(self) -> None:
+        self._writer.close()
+        with contextlib.suppress(OSError):
+            await self._writer.wait_closed()
+
+
+async def connected(host: str, port: int) -> TcpConnection:
+    """Raises OSError."""
+    return TcpConnection(*await asyncio.open_connection(host, port))
+
 
 @dataclass(frozen=True, slots=True)
 class PodStreams:
-    """NodeStreams for the pods that `pod_of` knows."""
+    """NodeStreams for the pods that `pod_of` finds."""
 
     pod_of: Callable[[str], Pod | None]
     object_of: Callable[[Pod], Awaitable[Obj | None]]
@@ -70,17 +101,17 @@ class PodStreams:
 
     async def dial(self, pod_uid: str, port: int) -> Connection:
         pod = self._pod(pod_uid)
-        place = await self._place(pod, port)
-        if place is None:
+        address = await self._address(pod, port)
+        if address is None:
             raise NodeRefusal(f"nothing in pod {pod.namespace}/{pod.name} listens on port {port}")
         try:
-            return await connected(*place)
+            return await connected(*address)
         except OSError as error:
             text = f"failed to connect to localhost:{port} inside pod {pod.uid}: {error}"
             raise NodeRefusal(text) from error
 
-    async def _place(self, pod: Pod, port: int) -> tuple[str, int] | None:
-        """Where a process of the pod listens on the port."""
+    async def _address(self, pod: Pod, port: int) -> tuple[str, int] | None:
+        """The address on this machine for a port of the pod."""
         runs = self.runtime.pods.get(pod.uid)
         if runs is None or not runs.runs:
             return None
@@ -104,7 +135,7 @@ class PodStreams:
         text = f'container "{name}" in pod "{pod.name}" is not available'
         raise NodeRefusal(text, code=400)
 
-    def _run(self, pod: Pod, index: int) -> Run | None:
+    def _run(self, pod: Pod, index: int) -> ContainerRun | None:
         runs = self.runtime.pods.get(pod.uid)
         return None if runs is None else runs.runs.get(index)
 
@@ -117,7 +148,7 @@ class PodStreams:
             return Log(run.output.log.path, settings.log_files, run.output.follower())
         path = files.log(previous=options.previous)
         if not path.exists() and container.restart_count and not options.previous:
-            path = files.log(previous=True)  # the next run has not begun yet
+            path = files.log(previous=True)  # the next run has no log yet
         return Log(path, settings.log_files, _no_more)
 
     async def _inside(self, pod: Pod, index: int) -> Inside:
@@ -129,7 +160,7 @@ class PodStreams:
             raise NodeRefusal(f"pod {pod.uid} is not on this node", code=404)
         runs = self.runtime.runs_of(pod)
         starter = self.runtime.starter
-        await starter.prepare(pod, runs, obj)
+        await starter.ensure_volumes(pod, runs, obj)
         files = ContainerFiles(self.runtime.settings.directory, pod.uid, index, 0)
         files.make_if_missing()
         inside, _ = await starter.inside(pod, index, runs, obj, files)

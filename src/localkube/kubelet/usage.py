@@ -1,18 +1,24 @@
-"""What pods and nodes use now: CPU and memory of their processes, sampled from /proc."""
+"""What pods and nodes use now, from /proc and from disk, and the watch over the limits of pods."""
 
+import asyncio
 import os
+import signal
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
 
 from kubeclient.objects import Obj
 from localkube.kubelet import process_table
-from localkube.kubelet.run import Run
+from localkube.kubelet.container_run import ContainerRun, PodRuns
+from localkube.kubelet.limits import PodLimits, storage_complaint
+from localkube.kubelet.runtime_process import ProcessRuntime
 from localkube.kubelet.state import Pod, Role, Stage
 
 _TICK_S = 1 / os.sysconf("SC_CLK_TCK")
 _PAGE = os.sysconf("SC_PAGE_SIZE")
-_FRESH_S = 5.0  # a sample serves so long
-# What a timer, and a node by itself, is said to use.
+_FRESH_S = 5.0  # how long a sample is used
+# Made-up usage of a timer, and of a node without its pods.
 _TIMER = (1_000_000, 1024 * 1024)
 _NODE = (50_000_000, 256 * 1024 * 1024)
 
@@ -25,7 +31,7 @@ class Usage:
         self._ticks: dict[str, int] = {}  # of containers, by id
         self._used: dict[str, Used] = {}
 
-    def sample(self, runs: Iterable[Run]) -> None:
+    def sample(self, runs: Iterable[ContainerRun]) -> None:
         now = time.monotonic()
         passed_s = now - self._sampled_at
         if passed_s < _FRESH_S:
@@ -74,10 +80,100 @@ class Usage:
         return self._used.get(container_id, _TIMER)
 
     def _nanocores(self, container: str, ticks: int, passed_s: float) -> int:
-        more = max(0, ticks - self._ticks.get(container, 0))  # a child that ended took its ticks
+        more = max(
+            0, ticks - self._ticks.get(container, 0)
+        )  # less, if a child with its ticks has ended
         return int(more * _TICK_S / passed_s * 1e9)
 
 
 def _shown(used: Used) -> Obj:
     cores, memory = used
     return {"cpu": f"{cores}n", "memory": f"{memory // 1024}Ki"}
+
+
+_MOST_FILES = 200_000  # counted at most, for one pod
+OUT_OF_MEMORY = "OOMKilled"
+
+
+@dataclass(frozen=True, slots=True)
+class UsageWatch:
+    """Checks periodically whether pods exceed their limits.
+
+    Too much local storage: the pod is evicted. Too much memory: the container is killed, as the
+    kernel would do at once. Stand-ins are exempt: the limit is meant for the image's own program.
+    """
+
+    runtime: ProcessRuntime
+    evict: Callable[[str, str], None]  # a pod's uid, and why
+
+    async def run(self) -> None:
+        """Runs until cancelled."""
+        while True:
+            await asyncio.sleep(self.runtime.settings.usage_s)
+            limited = [(uid, r) for uid, r in self.runtime.pods.items() if r.limits and r.runs]
+            if any(runs.limits.memory for _, runs in limited):
+                await self._check_memory([runs for _, runs in limited])
+            for uid, runs in limited:
+                await self._check_storage(uid, runs)
+
+    async def _check_memory(self, limited: Iterable[PodRuns]) -> None:
+        watched = {
+            run.pid: (run, runs.limits.memory[run.container.name])
+            for runs in limited
+            for run in runs.runs.values()
+            if run.pid and not run.is_ours and run.container.name in runs.limits.memory
+        }
+        used = await asyncio.to_thread(_memory, set(watched))
+        for pid, (run, limit) in watched.items():
+            if used[pid] > limit and not run.exited.done():
+                run.killed_for = OUT_OF_MEMORY
+                self.runtime.signal(run, signal.SIGKILL)
+
+    async def _check_storage(self, uid: str, runs: PodRuns) -> None:
+        if not runs.limits.storage and not runs.limits.empty_dirs:
+            return
+        live = list(runs.runs.values())
+        complaint = await asyncio.to_thread(_complaint, runs.limits, runs.volumes.directory, live)
+        if complaint is not None:
+            self.evict(uid, complaint)
+
+
+def _memory(leaders: set[int]) -> dict[int, int]:
+    """The memory of the sessions of these processes, in bytes."""
+    found = dict.fromkeys(leaders, 0)
+    for entry in process_table.everyone():
+        if entry.session in found:
+            found[entry.session] += process_table.own_memory(entry.pid)
+    return found
+
+
+def _complaint(limits: PodLimits, volumes: Path, runs: Iterable[ContainerRun]) -> str | None:
+    left = _MOST_FILES
+    sizes: dict[str, int] = {}
+    for name, volume in limits.empty_dirs.items():
+        sizes[name], left = _size(volumes / str(volume.number), left)
+    containers: dict[str, int] = {}
+    for run in runs:
+        size, left = _size(run.files.directory, left)
+        containers[run.container.name] = size + _log_size(run)
+    return storage_complaint(limits, containers, sizes)
+
+
+def _log_size(run: ContainerRun) -> int:
+    path = run.output.log.path
+    return sum(file.stat().st_size for file in path.parent.glob(f"{path.name}*"))
+
+
+def _size(directory: Path, most_files: int) -> tuple[int, int]:
+    """The size of the files on disk, and how many more files may be counted."""
+    total = 0
+    for parent, _, names in os.walk(directory, onerror=None):
+        for name in names:
+            if most_files <= 0:
+                return total, 0
+            most_files -= 1
+            try:
+                total += os.lstat(os.path.join(parent, name)).st_blocks * 512
+            except OSError:
+                continue  # gone in the meantime
+    return total, most_files

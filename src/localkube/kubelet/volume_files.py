@@ -1,4 +1,4 @@
-"""The files of volumes that come from objects: written one by one, each at once or not at all."""
+"""The files of volumes made from ConfigMaps, Secrets and fields: each is replaced atomically."""
 
 import base64
 import os
@@ -18,11 +18,11 @@ Files = dict[str, VolumeFile]  # relative path -> file
 
 
 class BadVolume(Exception):
-    """The volume cannot be made; the words are the kubelet's where it has any."""
+    """The volume cannot be made. The message is the kubelet's, if it has one for the case."""
 
 
 def files_of(found: Obj, kind: str, source: Obj, default_mode: int) -> Files:
-    """The files of a ConfigMap or Secret, all of its keys or those that `items` names."""
+    """The files of a ConfigMap or Secret: all keys, or those in `items`."""
     data = _data(found, kind)
     mode = source.get("defaultMode") or default_mode
     items = source.get("items")
@@ -55,7 +55,8 @@ def write_files(directory: Path, files: Mapping[str, VolumeFile]) -> None:
 
 
 def _inside(path: str) -> PurePosixPath:
-    """The API server has checked it; a file outside of the volume would be a disaster."""
+    """The API server has validated the path. It is checked again, because a file outside of the
+    volume could overwrite anything."""
     pure = PurePosixPath(path)
     if pure.is_absolute() or ".." in pure.parts:
         raise BadVolume(f"path {path!r} leads out of the volume")
@@ -67,7 +68,7 @@ def _write(path: Path, file: VolumeFile) -> None:
         return
     path.parent.mkdir(parents=True, exist_ok=True)
     aside = path.with_name(f"..{path.name}.new")
-    # As the object says, and in any case so that we can change it again later.
+    # Written beside the file and renamed, so that a reader sees the old content or the new one.
     descriptor = os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o600)
     try:
         os.fchmod(descriptor, file.mode & 0o777)

@@ -1,8 +1,7 @@
-"""A pod's volumes as directories of this machine. Which kinds there are: the table at the end.
+"""The volumes of a pod, as directories of this machine. The table at the end lists the kinds.
 
-Directories are named by number, not by the names that people give. A hostPath is a directory of
-the simulated node, not of this machine, unless the cluster's settings allow that very path.
-"""
+Directories have numbers, not the names that people choose. A hostPath is a directory of the
+simulated node, not of this machine, unless the cluster's settings allow that path."""
 
 import asyncio
 import time
@@ -24,8 +23,7 @@ from kubeclient.resources import (
 )
 from localkube.kubelet.environment import BadConfig, field_of, resource_of
 from localkube.kubelet.node import Node
-from localkube.kubelet.node_files import node_disk, sweep
-from localkube.kubelet.private_files import make_private, remove_tree
+from localkube.kubelet.node_files import make_private, node_disk, remove_tree, sweep
 from localkube.kubelet.state import Pod
 from localkube.kubelet.volume_files import (
     BadVolume,
@@ -40,12 +38,12 @@ _TOKEN_S = 3600
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
-    """Where a volume is."""
+class LocalVolume:
+    """A volume as a directory or file of this machine."""
 
     path: Path
     read_only: bool = False
-    note: str = ""  # what its user should know about it
+    note: str = ""  # for an event: what is different here
 
 
 @dataclass(slots=True)
@@ -53,8 +51,10 @@ class Volumes:
     """The volumes of one pod."""
 
     directory: Path
-    places: dict[str, Place] = field(default_factory=dict)
-    token_until: dict[str, float] = field(default_factory=dict)  # path -> when to ask for another
+    by_name: dict[str, LocalVolume] = field(default_factory=dict)
+    token_until: dict[str, float] = field(
+        default_factory=dict
+    )  # path -> when to request a new token
 
 
 class Objects:
@@ -78,16 +78,16 @@ class Objects:
 
 @dataclass(frozen=True, slots=True)
 class Storage:
-    """Where volumes come from."""
+    """What volumes are made from."""
 
     objects: Objects
-    directory: Path  # for what outlives the pods
+    directory: Path  # of nodes' disks and persistent volumes, which outlive pods
     allowed: tuple[Path, ...]  # the parts of this machine that pods may see by hostPath
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
-    """One volume that is to be made, or brought up to date."""
+class VolumeRequest:
+    """One volume to make or to update."""
 
     pod: Pod
     obj: Obj
@@ -100,24 +100,24 @@ class Request:
 
 
 async def make_volumes(volumes: Volumes, pod: Pod, obj: Obj, node: Node, storage: Storage) -> None:
-    """Makes what is missing and brings the rest up to date. Raises BadVolume, its name in front."""
+    """Makes missing volumes and updates the others. Raises BadVolume, with the volume's name."""
     for number, volume in enumerate(obj["spec"].get("volumes") or ()):
         name = volume["name"]
         kind = next((key for key in volume if key != "name"), "emptyDir")
         make = _KINDS.get(kind)
         directory = volumes.directory / str(number)
         source = volume.get(kind) or {}
-        request = Request(pod, obj, node, name, source, directory, volumes, storage)
+        request = VolumeRequest(pod, obj, node, name, source, directory, volumes, storage)
         try:
             if make is None:
                 raise BadVolume(f"volumes of type {kind} are not supported on local nodes")
-            volumes.places[name] = await make(request)
+            volumes.by_name[name] = await make(request)
         except (BadVolume, BadConfig, OSError) as error:
             raise BadVolume(f'MountVolume.SetUp failed for volume "{name}" : {error}') from error
 
 
 async def sweep_storage(storage: Storage, nodes: Iterable[str]) -> None:
-    """Removes the directories of nodes and volumes that are no more."""
+    """Deletes the directories of nodes and persistent volumes that no longer exist."""
     await asyncio.to_thread(sweep, storage.directory, frozenset(nodes))
     volumes = await storage.objects.kube.list(VOLUMES)
     known = {volume["metadata"]["uid"] for volume in volumes.items}
@@ -126,27 +126,27 @@ async def sweep_storage(storage: Storage, nodes: Iterable[str]) -> None:
             await asyncio.to_thread(remove_tree, path)
 
 
-async def _empty_dir(request: Request) -> Place:
-    return Place(make_private(request.directory))
+async def _empty_dir(request: VolumeRequest) -> LocalVolume:
+    return LocalVolume(make_private(request.directory))
 
 
-async def _config_map(request: Request) -> Place:
+async def _config_map(request: VolumeRequest) -> LocalVolume:
     source = request.source
     files = await _object_files(request, "configmap", source["name"], source)
     return _written(request, files)
 
 
-async def _secret(request: Request) -> Place:
+async def _secret(request: VolumeRequest) -> LocalVolume:
     source = request.source
     files = await _object_files(request, "secret", source["secretName"], source)
     return _written(request, files)
 
 
-async def _downward(request: Request) -> Place:
+async def _downward(request: VolumeRequest) -> LocalVolume:
     return _written(request, _downward_files(request, request.source, _MODE))
 
 
-async def _projected(request: Request) -> Place:
+async def _projected(request: VolumeRequest) -> LocalVolume:
     mode = request.source.get("defaultMode") or _MODE
     files: Files = {}
     for part in request.source.get("sources") or ():
@@ -167,7 +167,7 @@ async def _projected(request: Request) -> Place:
 
 
 async def _object_files(
-    request: Request, kind: str, name: str, source: Obj, mode: int = _MODE
+    request: VolumeRequest, kind: str, name: str, source: Obj, mode: int = _MODE
 ) -> Files:
     look = (
         request.storage.objects.config_map
@@ -182,7 +182,7 @@ async def _object_files(
     return files_of(found, kind, source, mode)
 
 
-def _downward_files(request: Request, source: Obj, mode: int) -> Files:
+def _downward_files(request: VolumeRequest, source: Obj, mode: int) -> Files:
     mode = source.get("defaultMode") or mode
     files: Files = {}
     for item in source.get("items") or ():
@@ -196,8 +196,8 @@ def _downward_files(request: Request, source: Obj, mode: int) -> Files:
     return files
 
 
-async def _token(request: Request, source: Obj, mode: int) -> Files:
-    """A token of the pod's service account, asked for again well before it expires."""
+async def _token(request: VolumeRequest, source: Obj, mode: int) -> Files:
+    """A token of the pod's service account, renewed after 80 % of its lifetime."""
     path: str = source["path"]
     key = f"{request.name}/{path}"
     old = request.directory / path
@@ -226,33 +226,34 @@ async def _token(request: Request, source: Obj, mode: int) -> Files:
     return {path: VolumeFile(answer["status"]["token"].encode(), mode)}
 
 
-def _written(request: Request, files: Files) -> Place:
+def _written(request: VolumeRequest, files: Files) -> LocalVolume:
     write_files(make_private(request.directory), files)
-    return Place(request.directory, read_only=True)
+    return LocalVolume(request.directory, read_only=True)
 
 
-async def _host_path(request: Request) -> Place:
+async def _host_path(request: VolumeRequest) -> LocalVolume:
     return _host_place(request)
 
 
-def _host_place(request: Request) -> Place:
+def _host_place(request: VolumeRequest) -> LocalVolume:
     path = normpath("/" + request.source["path"].lstrip("/"))
     allowed = _allowed(path, request.storage)
     if allowed is not None:
-        return Place(_checked(Path(path), request.source, allowed))
+        return LocalVolume(_checked(Path(path), request.source, allowed))
     root = node_disk(request.storage.directory, request.node.name)
     note = f"hostPath {path} is a directory of the simulated node, not of this machine"
-    return Place(_checked(root / path.strip("/"), request.source, root), note=note)
+    return LocalVolume(_checked(root / path.strip("/"), request.source, root), note=note)
 
 
 def _allowed(path: str, storage: Storage) -> Path | None:
-    """The allowed part of this machine that the path is in."""
+    """The allowed part of this machine that contains the path."""
     real = Path(path).resolve()
     return next((root for root in storage.allowed if real.is_relative_to(root.resolve())), None)
 
 
 def _checked(path: Path, source: Obj, root: Path) -> Path:
-    """As the type asks; a link that leads out of the root is no way out."""
+    """Checks or makes the path as its type says. Links are resolved first: one that leads out of
+    `root` is refused."""
     if not path.resolve().is_relative_to(root.resolve()):
         raise BadVolume(f"hostPath {source['path']} leads out of {root}")
     kind = source.get("type") or ""
@@ -270,18 +271,18 @@ def _checked(path: Path, source: Obj, root: Path) -> Path:
     return path
 
 
-async def _claim(request: Request) -> Place:
+async def _claim(request: VolumeRequest) -> LocalVolume:
     read_only = bool(request.source.get("readOnly"))
     return await _claimed(request, request.source["claimName"], read_only=read_only)
 
 
-async def _ephemeral(request: Request) -> Place:
+async def _ephemeral(request: VolumeRequest) -> LocalVolume:
     return await _claimed(request, f"{request.pod.name}-{request.name}", read_only=False)
 
 
-async def _claimed(request: Request, name: str, *, read_only: bool) -> Place:
-    """Whatever a volume's source says, here it is a directory: the one that it names, if that is
-    allowed, or one of the cluster's."""
+async def _claimed(request: VolumeRequest, name: str, *, read_only: bool) -> LocalVolume:
+    """The volume of a claim. Whatever its source, it is a directory here: the one that it names, if
+    the settings allow that, or one of the cluster's."""
     claim = await request.storage.objects.get(VOLUME_CLAIMS, name, request.pod.namespace)
     if claim is None:
         raise BadVolume(f'persistentvolumeclaim "{name}" not found')
@@ -292,7 +293,9 @@ async def _claimed(request: Request, name: str, *, read_only: bool) -> Place:
     volume = await request.storage.objects.get(VOLUMES, volume_name)
     if volume is None:
         raise BadVolume(f'persistentvolume "{volume_name}" not found')
-    return Place(make_private(_volume_directory(volume, request.storage)), read_only=read_only)
+    return LocalVolume(
+        make_private(_volume_directory(volume, request.storage)), read_only=read_only
+    )
 
 
 def _volume_directory(volume: Obj, storage: Storage) -> Path:
@@ -303,7 +306,7 @@ def _volume_directory(volume: Obj, storage: Storage) -> Path:
     return storage.directory / "volumes" / str(volume["metadata"]["uid"])
 
 
-_KINDS: dict[str, Callable[[Request], Awaitable[Place]]] = {
+_KINDS: dict[str, Callable[[VolumeRequest], Awaitable[LocalVolume]]] = {
     "emptyDir": _empty_dir,
     "configMap": _config_map,
     "secret": _secret,

@@ -93,7 +93,7 @@ def test_every_field_of_a_pool_is_read() -> None:
     assert pool.node_names == ("cn-shanghai.192.168.9.9",)
 
 
-def test_a_pool_takes_its_place_from_the_cluster() -> None:
+def test_a_pool_takes_region_and_zone_from_the_cluster() -> None:
     spec = read("""
         region: cn-hangzhou
         zone: cn-hangzhou-h
@@ -241,7 +241,7 @@ def test_a_file_can_change_the_quotas_of_its_cluster() -> None:
         ),
     ],
 )
-def test_a_mistake_is_reported_with_its_place(text: str, wanted: list[str]) -> None:
+def test_a_mistake_is_reported_with_its_position(text: str, wanted: list[str]) -> None:
     found = parse_cluster(HEAD + text)
     assert not isinstance(found, ClusterFile)
     assert report(found, "f").splitlines() == [f"f:{line}" for line in wanted]

@@ -1,4 +1,4 @@
-"""YAML documents: places, and limits that hostile files run into."""
+"""YAML documents: positions of values, and limits against hostile files."""
 
 import pytest
 from hypothesis import given
@@ -19,7 +19,7 @@ def problem(text: str) -> Problem:
     return found[0]
 
 
-def test_every_value_and_key_has_its_place() -> None:
+def test_every_value_and_key_has_its_position() -> None:
     document = read_document("a:\n  - b: 1\n    c: [x, y]\n")
     assert isinstance(document, Document)
     assert document.data == {"a": [{"b": 1, "c": ["x", "y"]}]}

@@ -40,7 +40,7 @@ def cluster(text: str) -> ClusterSpec:
 
 
 @pytest.mark.parametrize("text", [default_cluster_text(), EVERYTHING])
-def test_a_pool_survives_being_an_object(text: str) -> None:
+def test_a_pool_is_the_same_after_being_an_object(text: str) -> None:
     spec = cluster(text)
     for pool in spec.pools:
         assert pool_of(nodepool_object(pool), spec) == pool
@@ -70,14 +70,14 @@ def test_the_schema_is_structural() -> None:
         assert not ("properties" in schema and "additionalProperties" in schema)
 
 
-def test_the_smallest_pool_takes_the_place_of_the_cluster() -> None:
+def test_the_smallest_pool_takes_region_and_zone_of_the_cluster() -> None:
     spec = cluster(default_cluster_text())
     pool = pool_of({"metadata": {"name": "a"}, "spec": {"instanceType": "ecs.g6.large"}}, spec)
     assert isinstance(pool, PoolSpec)
     assert (pool.count, pool.region, pool.zone) == (1, "cn-beijing", "cn-beijing-a")
 
 
-def test_a_bad_pool_says_all_that_is_wrong() -> None:
+def test_a_bad_pool_is_reported_with_all_its_problems() -> None:
     spec = cluster(default_cluster_text())
     problems = pool_of({"metadata": {"name": "a"}, "spec": {"instanceType": "ecs.g6.lrge"}}, spec)
     assert not isinstance(problems, PoolSpec)

@@ -1,5 +1,6 @@
-"""A desk for controllers: a real API server in this process, and a hand that decides when a
-controller looks, what the time is and how pods fare. Nothing happens behind the test's back.
+"""A test bench for controllers: a real API server in this process, and controllers without a work
+loop. The test decides when they reconcile, what the time is, and in which phase pods are, so that
+nothing happens at an unexpected moment.
 """
 
 import asyncio
@@ -22,7 +23,7 @@ from localkube.apiserver.store.watch_log import Event
 from localkube.controllers.run import Context, Controller
 from tests.conformance.api_server import NoNodes
 
-MOST_ROUNDS = 500  # a controller that is never content is a bug
+MOST_ROUNDS = 500  # a controller that still has work then has a bug
 
 
 class Desk:
@@ -42,7 +43,7 @@ class Desk:
         return datetime.datetime.now(datetime.UTC) + self.late
 
     def forward(self, seconds: float) -> None:
-        """Time passes, and every controller looks at everything again."""
+        """Moves the clock, and queues every key of every controller again."""
         self.late += datetime.timedelta(seconds=seconds)
         for number, controller in enumerate(self.controllers):
             watch = controller.watches[0]
@@ -52,11 +53,11 @@ class Desk:
                     self.waiting[number, key] = None
 
     def again_s(self, name: str, controller: int = 0) -> float:
-        """After how many seconds a controller wants to look again by itself; 0: not at all."""
+        """The seconds until the next reconcile that the last one asked for; 0: none."""
         return self._again_s[controller, ("default", name)] or 0.0
 
     async def settle(self) -> None:
-        """Until no controller wants to do anything more."""
+        """Reconciles until no key waits."""
         for _ in range(MOST_ROUNDS):
             await self._catch_up()
             if not self.waiting:
@@ -75,7 +76,7 @@ class Desk:
             resource = mirror.resource
             name = f"{resource.plural}.{resource.group}" if resource.group else resource.plural
             while mirror.version < self.written.get(name, 0):  # noqa: ASYNC110
-                await asyncio.sleep(0)  # the mirror has its turn
+                await asyncio.sleep(0)  # let the mirror run
 
     def _wrote(self, event: Event) -> None:
         self.written[event.record.resource] = event.record.rv
@@ -97,7 +98,7 @@ class Desk:
                             self.waiting[number, key] = None
 
             context.of(watch.resource).on_change(changed)
-        controller.prepare(context)
+        controller.add_indexes(context)
         return context
 
     # -- objects -------------------------------------------------------------------------------
@@ -127,10 +128,12 @@ class Desk:
     async def add_node(self, name: str, **spec: object) -> None:
         labels = {"kubernetes.io/hostname": name}
         await self.create(NODES, {"metadata": {"name": name, "labels": labels}, "spec": spec})
-        await self.patch(NODES, name, {"spec": {"taints": None}})  # it is not new any more
+        await self.patch(
+            NODES, name, {"spec": {"taints": None}}
+        )  # new nodes have the not-ready taint
 
     def events(self, reason: str = "") -> list[str]:
-        """What the controllers have said; of one object in order, newest last."""
+        """The messages of the controllers' events; those of one object in order, newest last."""
         queues = [queue for context in self.contexts for queue in context.events._queues]
         said = [event for queue in queues for event in list(queue._queue)]  # type: ignore[attr-defined]
         return [event["message"] for event in said if reason in ("", event["reason"])]
@@ -150,7 +153,7 @@ class Desk:
             await self.kube.patch(path, {"status": status})
 
     async def run_pods(self, *names: str) -> None:
-        """Pods that wait begin to run, and are ready; all of them, or those named."""
+        """Makes pending pods running and ready: all of them, or those named."""
         for name, pod in (await self.pods()).items():
             waits = pod["status"]["phase"] == "Pending"
             if waits and "deletionTimestamp" not in pod["metadata"] and name in (names or (name,)):
@@ -167,7 +170,7 @@ class Desk:
                     await self.delete(PODS, name, {"gracePeriodSeconds": 0})
 
     async def run_to_the_end(self) -> None:
-        """Pods run, deleted ones go, controllers act, until nothing moves any more."""
+        """Runs pending pods, finishes deletions and reconciles, until nothing changes any more."""
         await self.settle()
         for _ in range(MOST_ROUNDS):
             before = self.server.api.store.rv
@@ -183,7 +186,7 @@ class Desk:
 async def desk_for(
     directory: Path, *controllers: Controller, crds: Iterable[Obj] = ()
 ) -> AsyncIterator[Desk]:
-    """`crds`: kinds that the controllers watch and the server does not know by itself."""
+    """`crds`: custom resources that the controllers watch."""
     server = _server(directory)
     try:
         await server.bootstrap(6443)

@@ -1,4 +1,4 @@
-"""A Job on the desk: made, looked at, and its pods brought to an end."""
+"""Helpers for tests of Jobs: creates a Job, reads its status, ends its pods."""
 
 from typing import Any
 
@@ -27,13 +27,13 @@ async def conditions(desk: Desk) -> dict[str, tuple[str, str]]:
 
 
 async def open_pods(desk: Desk) -> list[Obj]:
-    """Those that have not ended."""
+    """The pods that have not ended."""
     found = await desk.all(PODS)
     return [p for p in found if p["status"]["phase"] in ("Pending", "Running")]
 
 
 async def end(desk: Desk, phase: str, count: int = 1, code: int = 1) -> None:
-    """Some open pods end."""
+    """Ends `count` open pods."""
     stamp = desk.now().strftime("%Y-%m-%dT%H:%M:%SZ")
     exit_code = 0 if phase == "Succeeded" else code
     terminated = {"exitCode": exit_code, "startedAt": stamp, "finishedAt": stamp}

@@ -1,4 +1,4 @@
-"""Workloads for tests, each as small as it may be."""
+"""Minimal workloads for tests."""
 
 from typing import Any
 
@@ -23,7 +23,7 @@ def workload(name: str = "web", image: str = "nginx", **spec: Any) -> Obj:
 
 
 def image(name: str) -> Obj:
-    """A merge patch that brings a new version."""
+    """A merge patch that changes the image."""
     return {"spec": {"template": {"spec": {"containers": [{"name": "c", "image": name}]}}}}
 
 

@@ -1,4 +1,4 @@
-"""HorizontalPodAutoscalers on a real API server, with metrics as the test has them."""
+"""HorizontalPodAutoscalers on a real API server, with metrics from the test."""
 
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -21,7 +21,7 @@ async def desk(tmp_path: Path) -> AsyncIterator[Desk]:
 
 @pytest.fixture
 def usage(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
-    """CPU by pod, as metrics.k8s.io tells it; to be filled by the test."""
+    """The CPU of each pod that metrics.k8s.io returns; the test fills it."""
     found: dict[str, str] = {}
 
     def pod_usage() -> dict[tuple[str, str], list[Obj]]:
@@ -106,7 +106,9 @@ async def test_memory_is_shown_in_binary_units(desk: Desk, usage: dict[str, str]
     assert status["currentMetrics"][0]["resource"]["current"] == current
 
 
-async def test_without_metrics_it_says_why(desk: Desk, usage: dict[str, str]) -> None:
+async def test_without_metrics_the_condition_has_the_reason(
+    desk: Desk, usage: dict[str, str]
+) -> None:
     await create(desk)
     assert (await conditions(desk))["ScalingActive"] == ("False", "FailedGetResourceMetric")
     why = (
@@ -120,7 +122,9 @@ async def test_without_metrics_it_says_why(desk: Desk, usage: dict[str, str]) ->
     ]
 
 
-async def test_what_cannot_be_scaled_is_told(desk: Desk, usage: dict[str, str]) -> None:
+async def test_a_target_that_cannot_be_scaled_sets_a_condition(
+    desk: Desk, usage: dict[str, str]
+) -> None:
     await create(desk, scaleTargetRef={"apiVersion": "apps/v1", "kind": "Deployment", "name": "no"})
     assert (await conditions(desk))["AbleToScale"] == ("False", "FailedGetScale")
     assert desk.events("FailedGetScale") == ['deployments.apps "no" not found']

@@ -1,4 +1,4 @@
-"""The pure parts of autoscalers: what metrics ask for, and how fast and far it may go."""
+"""The pure parts of the autoscaler: the sizes that metrics propose, and the limits of a change."""
 
 import datetime
 from typing import Any
@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from kubeclient.objects import Obj
 from localkube.controllers.autoscaler_limits import (
-    Memory,
     Past,
+    ScaleHistory,
     allow,
     rate_limit,
     remember_change,
@@ -53,7 +53,7 @@ def using(**amounts: int) -> dict[str, Sample]:
         ((10, 10), 1, 10),
     ],
 )
-def test_utilization_is_brought_to_its_target(
+def test_the_size_brings_utilization_to_its_target(
     usage: tuple[int, int], replicas: int, percent: int
 ) -> None:
     samples = using(a=usage[0], b=usage[1])
@@ -68,16 +68,16 @@ def test_an_average_needs_no_requests() -> None:
     assert (found.replicas, found.average, found.utilization) == (3, 3000, None)
 
 
-def test_a_pod_without_a_sample_never_tips_the_scales() -> None:
+def test_a_pod_without_a_sample_causes_no_scaling() -> None:
     pods = [pod("a"), pod("b")]
-    # Alone, the one would do with half; the other may be busy.
+    # The pod with a sample proposes half the size; the other one counts as busy.
     assert propose(2, pods, using(a=25), HALF, NOW).replicas == 2
-    # Alone, it would ask for twice as many; the other may be idle.
+    # The pod with a sample proposes twice the size; the other one counts as idle.
     assert propose(2, pods, using(a=100), HALF, NOW).replicas == 2
     assert propose(2, pods, using(a=200), HALF, NOW).replicas == 4
 
 
-def test_pods_that_come_or_go_do_not_count() -> None:
+def test_pending_terminating_and_failed_pods_do_not_count() -> None:
     leaving = pod("c")
     leaving["metadata"]["deletionTimestamp"] = LONG_AGO
     pods = [pod("a"), pod("b", "Pending"), leaving, pod("d", "Failed")]
@@ -90,7 +90,7 @@ def test_a_pod_that_has_only_begun_does_not_count() -> None:
     assert propose(1, [pod("a"), young], using(a=50, b=500), HALF, NOW).replicas == 1
 
 
-def test_without_anything_to_go_by_it_says_so() -> None:
+def test_a_missing_metric_is_reported_with_its_reason() -> None:
     with pytest.raises(NoMetric, match="no pods returned by selector"):
         propose(1, [], using(a=1), HALF, NOW)
     with pytest.raises(NoMetric, match="did not receive metrics for targeted pods"):
@@ -150,14 +150,14 @@ def rules(select: str = "Max", window_s: int = 0, **policies: int) -> Obj:
 def test_without_behavior_it_at_most_doubles(
     current: int, wish: int, size: int, limited: str
 ) -> None:
-    found = allow(spec(), Memory(), current, wish, NOW)
+    found = allow(spec(), ScaleHistory(), current, wish, NOW)
     assert (found.replicas, found.limited[0]) == (size, limited)
     assert found.is_limited == (limited != "DesiredWithinRange")
     assert found.able[0] == "ReadyForNewScale"
 
 
-def test_it_goes_down_only_after_five_minutes_of_less() -> None:
-    memory = Memory([Past(8, NOW)])
+def test_the_size_goes_down_only_after_five_minutes_of_lower_load() -> None:
+    memory = ScaleHistory([Past(8, NOW)])
     held = allow(spec(), memory, 8, 3, NOW + datetime.timedelta(seconds=299))
     assert (held.replicas, held.able[0]) == (8, "ScaleDownStabilized")
     later = allow(spec(), memory, 8, 3, NOW + datetime.timedelta(seconds=300))
@@ -166,12 +166,12 @@ def test_it_goes_down_only_after_five_minutes_of_less() -> None:
 
 def test_behavior_sets_windows_and_rates() -> None:
     behavior = {"scaleUp": rules(window_s=60, Pods=2), "scaleDown": rules(window_s=0, Percent=50)}
-    memory = Memory([Past(4, NOW)])
+    memory = ScaleHistory([Past(4, NOW)])
     held = allow(spec(behavior=behavior), memory, 4, 8, NOW + datetime.timedelta(seconds=30))
     assert (held.replicas, held.able[0]) == (4, "ScaleUpStabilized")
-    free = allow(spec(behavior=behavior), Memory(), 4, 8, NOW)
+    free = allow(spec(behavior=behavior), ScaleHistory(), 4, 8, NOW)
     assert (free.replicas, free.limited[0]) == (6, "ScaleUpLimit")
-    down = allow(spec(behavior=behavior), Memory(), 8, 2, NOW)
+    down = allow(spec(behavior=behavior), ScaleHistory(), 8, 2, NOW)
     assert (down.replicas, down.limited[0]) == (4, "ScaleDownLimit")
 
 
@@ -185,14 +185,14 @@ def test_behavior_sets_windows_and_rates() -> None:
         (rules("Min", Pods=4, Percent=25), -1, 6),
     ],
 )
-def test_the_most_generous_policy_counts_or_the_least(
+def test_select_policy_chooses_the_largest_or_smallest_change(
     given_rules: Obj, way: int, limit: int
 ) -> None:
     assert rate_limit(given_rules, [], 8, NOW, way) == limit
 
 
-def test_what_was_done_in_the_period_counts_towards_its_rate() -> None:
-    memory = Memory()
+def test_earlier_changes_in_the_period_count_for_its_policy() -> None:
+    memory = ScaleHistory()
     limits = spec(behavior={"scaleUp": rules(Pods=4), "scaleDown": rules(Pods=4)})
     remember_change(limits, memory, 3, NOW)
     soon, later = (NOW + datetime.timedelta(seconds=s) for s in (30, 61))
@@ -208,7 +208,7 @@ def test_what_was_done_in_the_period_counts_towards_its_rate() -> None:
 def test_the_size_is_always_within_its_bounds(current: int, wishes: list[int], own: bool) -> None:
     behavior = {"scaleUp": rules(Pods=2), "scaleDown": rules(Percent=50, window_s=30)}
     limits = spec(behavior=behavior) if own else spec()
-    memory, size, now = Memory(), max(2, current), NOW
+    memory, size, now = ScaleHistory(), max(2, current), NOW
     for wish in wishes:
         found = allow(limits, memory, size, wish, now)
         assert 2 <= found.replicas <= 10

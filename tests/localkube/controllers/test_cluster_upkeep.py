@@ -1,4 +1,4 @@
-"""What every namespace has, and what a deleted CRD takes along."""
+"""The default ServiceAccount and root certificate of namespaces, and the cleanup of CRDs."""
 
 from pathlib import Path
 from typing import Any
@@ -43,7 +43,9 @@ async def test_a_namespace_has_an_account_and_the_authority(tmp_path: Path) -> N
         assert bundle["data"] == {"ca.crt": "PEM"}
 
 
-async def test_both_come_back_when_somebody_takes_or_changes_them(tmp_path: Path) -> None:
+async def test_account_and_root_certificate_are_restored_when_deleted_or_changed(
+    tmp_path: Path,
+) -> None:
     async with desk_for(tmp_path, service_account.controller("PEM")) as desk:
         await desk.settle()
         await desk.delete(SERVICE_ACCOUNTS, "default")
@@ -64,7 +66,7 @@ async def test_a_namespace_that_is_going_gets_nothing_new(tmp_path: Path) -> Non
             await desk.kube.get(SERVICE_ACCOUNTS, "default", "old")
 
 
-async def test_a_deleted_kind_takes_its_objects_along(tmp_path: Path) -> None:
+async def test_a_deleted_crd_deletes_its_objects(tmp_path: Path) -> None:
     async with desk_for(tmp_path, crd_cleanup.CONTROLLER) as desk:
         await desk.create(CRDS, definition())
         await desk.create(TOYS, toy())
@@ -76,7 +78,7 @@ async def test_a_deleted_kind_takes_its_objects_along(tmp_path: Path) -> None:
         assert (await desk.kube.list(TOYS)).items == []
 
 
-async def test_an_object_that_is_held_holds_its_kind(tmp_path: Path) -> None:
+async def test_an_object_with_a_finalizer_delays_the_deletion_of_its_crd(tmp_path: Path) -> None:
     async with desk_for(tmp_path, crd_cleanup.CONTROLLER) as desk:
         await desk.create(CRDS, definition())
         await desk.create(TOYS, toy(finalizers=["example.com/hold"]))

@@ -84,7 +84,7 @@ async def test_a_finished_job_is_no_longer_active(desk: Desk) -> None:
 
 
 @pytest.mark.parametrize(("policy", "count"), [("Allow", 3), ("Forbid", 1), ("Replace", 1)])
-async def test_jobs_may_run_beside_instead_or_not_at_all(
+async def test_the_concurrency_policy_allows_replaces_or_forbids(
     desk: Desk, policy: str, count: int
 ) -> None:
     await create(desk, concurrencyPolicy=policy)
@@ -126,7 +126,7 @@ async def test_a_time_that_is_too_long_ago_is_missed(desk: Desk) -> None:
     assert await desk.names(JOBS) == []
 
 
-async def test_of_many_missed_times_the_last_is_made_up_for(desk: Desk) -> None:
+async def test_only_the_last_of_many_missed_times_starts_a_job(desk: Desk) -> None:
     await create(desk)
     desk.forward(3 * 3600)
     await desk.settle()
@@ -145,7 +145,7 @@ async def test_the_zone_shows_in_the_annotation(desk: Desk) -> None:
     assert scheduled.endswith(":00+08:00")
 
 
-async def test_a_job_of_somebody_else_under_our_name_is_wondered_at(desk: Desk) -> None:
+async def test_a_job_that_the_controller_did_not_create_causes_a_warning(desk: Desk) -> None:
     """kubectl create job --from=cronjob/c"""
     await create(desk, schedule="0 0 1 1 *")
     owner = {

@@ -56,13 +56,13 @@ def test_the_next_time_is_the_first_that_fits(schedule: str, after: str, expecte
         ("Asia/Kathmandu", "0 * * * *", "2026-11-15T12:00:00", "2026-11-15T12:15:00"),
     ],
 )
-def test_a_schedule_goes_by_the_clock_of_its_zone(
+def test_a_schedule_follows_the_local_time_of_its_zone(
     zone: str, schedule: str, after: str, expected: str
 ) -> None:
     assert next_time(cron.parse(schedule), at(after), ZoneInfo(zone)) == at(expected)
 
 
-def test_what_never_comes_is_not_searched_for_ever() -> None:
+def test_the_search_for_a_time_that_never_comes_ends() -> None:
     assert next_time(cron.parse("0 0 31 2 *"), at("2026-11-15T12:00:00"), UTC) is None
 
 
@@ -121,7 +121,7 @@ HOURLY = cron.parse("0 * * * *")
         ),
     ],
 )
-def test_of_the_times_that_have_passed_the_last_counts(
+def test_the_last_of_the_passed_times_counts(
     job: Obj, now: str, expected: tuple[str | None, Missed]
 ) -> None:
     hour, missed = expected

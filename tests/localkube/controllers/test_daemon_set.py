@@ -32,7 +32,7 @@ async def status(desk: Desk) -> Obj:
 
 
 async def by_node(desk: Desk) -> dict[str, str]:
-    """Node to image, of the pods that are not on their way out."""
+    """Node -> image, of the pods that are not terminating."""
     return {
         daemon_set_pods.node_of(pod): pod["spec"]["containers"][0]["image"]
         for pod in await desk.all(PODS)
@@ -41,7 +41,7 @@ async def by_node(desk: Desk) -> dict[str, str]:
 
 
 async def place(desk: Desk) -> None:
-    """As the scheduler would."""
+    """Binds pods as the scheduler would."""
     for pod in await desk.all(PODS):
         if not pod["spec"].get("nodeName"):
             await desk.bind(pod["metadata"]["name"], daemon_set_pods.node_of(pod))
@@ -116,7 +116,7 @@ async def test_labels_and_taints_of_nodes_decide(desk: Desk) -> None:
     taint = {"key": "mine", "effect": "NoSchedule"}
     await desk.patch(NODES, "n2", {"spec": {"taints": [taint]}})
     await desk.settle()
-    assert sorted(await by_node(desk)) == ["n2"]  # it may stay
+    assert sorted(await by_node(desk)) == ["n2"]  # its pod may stay
     found = await status(desk)
     assert (found["desiredNumberScheduled"], found["numberMisscheduled"]) == (0, 1)
     await desk.patch(NODES, "n2", {"spec": {"taints": [{**taint, "effect": "NoExecute"}]}})
@@ -124,7 +124,7 @@ async def test_labels_and_taints_of_nodes_decide(desk: Desk) -> None:
     assert await by_node(desk) == {}
 
 
-async def test_a_heartbeat_of_a_node_is_no_change(desk: Desk) -> None:
+async def test_a_heartbeat_of_a_node_reconciles_no_daemon_set(desk: Desk) -> None:
     await create(desk)
     status_path = NODES.path(name="n1", subresource="status")
     beat = {"status": {"nodeInfo": {"kernelVersion": "5.10"}}}
@@ -186,7 +186,7 @@ async def test_revisions_are_kept_for_going_back(desk: Desk) -> None:
     assert pod["metadata"]["labels"]["pod-template-generation"] == "3"
 
 
-async def test_a_failed_pod_is_replaced_later_and_later(desk: Desk) -> None:
+async def test_a_failed_daemon_pod_is_replaced_with_growing_delays(desk: Desk) -> None:
     await create(desk, template=template(nodeSelector={"kubernetes.io/hostname": "n1"}))
     (pod,) = await desk.all(PODS)
     await desk.set_phase(pod, "Failed")
@@ -205,7 +205,7 @@ async def test_a_failed_pod_is_replaced_later_and_later(desk: Desk) -> None:
     assert [p["status"]["phase"] for p in await desk.all(PODS)] == ["Pending"]
 
 
-async def test_nothing_is_made_twice_while_the_mirror_is_late(desk: Desk) -> None:
+async def test_no_pod_is_created_twice_while_the_mirror_is_late(desk: Desk) -> None:
     await desk.create(DAEMON_SETS, workload())
     await desk._catch_up()
     take = desk.mirrors.of(PODS)._take

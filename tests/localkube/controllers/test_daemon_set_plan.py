@@ -1,4 +1,4 @@
-"""What a DaemonSet does next, by examples and by running whole updates."""
+"""The plans of DaemonSets: examples, and simulations of whole updates."""
 
 import random
 from collections.abc import Iterator
@@ -37,7 +37,7 @@ def test_a_node_that_suits_gets_one_pod() -> None:
     assert look(GO) == Plan()
 
 
-def test_a_pod_may_stay_where_no_new_one_would_come() -> None:
+def test_a_pod_may_stay_on_a_node_that_gets_no_new_one() -> None:
     assert look(STAY, new()) == Plan()
     assert look(GO, new()).delete == ["new"]
 
@@ -47,7 +47,7 @@ def test_of_several_pods_on_a_node_the_first_stays() -> None:
     assert look(RUN, new("b"), new("a"), waiting).delete == ["b", "waiting"]
 
 
-def test_a_pod_that_has_ended_is_removed_and_told_of() -> None:
+def test_a_pod_that_has_ended_is_deleted_with_an_event() -> None:
     assert look(RUN, replace(new(), phase="Failed")) == Plan(delete=["new"], failed=[("n", "new")])
     ended = look(RUN, replace(new(), phase="Succeeded"))
     assert ended == Plan(delete=["new"], succeeded=[("n", "new")])
@@ -58,12 +58,12 @@ def test_a_failed_pod_stays_while_its_node_is_held() -> None:
     assert tend({"n": RUN}, {"n": [failed]}, False, {"n"}) == Plan()
 
 
-def test_a_pod_that_waits_for_a_node_that_has_gone_is_removed() -> None:
+def test_a_pending_pod_for_a_deleted_node_is_deleted() -> None:
     waiting = replace(new("waiting"), placed=False)
     assert tend({}, {"gone": [waiting, new("placed")]}, False, NOBODY).delete == ["waiting"]
 
 
-def test_nothing_is_made_beside_a_pod_that_is_still_going() -> None:
+def test_no_pod_is_created_while_its_predecessor_terminates() -> None:
     assert look(RUN, replace(new(), terminating=True)) == Plan()
     assert look(RUN, replace(new(), terminating=True), surges=True).create == ["n"]
 
@@ -83,7 +83,7 @@ def test_an_update_removes_as_many_old_pods_as_may_be_missing() -> None:
     assert update(fits, daemons, 0, 1).delete == []
 
 
-def test_an_old_pod_that_serves_nobody_goes_at_once() -> None:
+def test_an_old_pod_that_is_not_available_is_deleted_at_once() -> None:
     fits = dict.fromkeys("ab", RUN)
     daemons = {"a": [broken(new("a"))], "b": [broken(old("b"))]}
     assert update(fits, daemons, 0, 1).delete == ["b"]
@@ -106,7 +106,7 @@ def test_an_old_pod_on_a_node_that_no_longer_suits_goes_when_others_serve() -> N
 
 
 class World:
-    """Nodes and their pods; a kubelet that does one thing at a time, in any order."""
+    """Simulated nodes and pods; their kubelets act in random order."""
 
     def __init__(self, fits: dict[str, Fit], daemons: dict[str, list[Daemon]]) -> None:
         self.fits = fits
@@ -192,7 +192,7 @@ def test_every_update_ends_with_one_new_pod_on_every_node_that_suits(
 
 
 @given(st.integers(1, 4), st.integers(0, 2), st.integers(0, 2), orders)
-def test_an_update_never_takes_more_daemons_away_than_it_may(
+def test_an_update_never_exceeds_the_unavailable_daemons_that_are_allowed(
     count: int, surge: int, missing: int, order: random.Random
 ) -> None:
     names = "abcd"[:count]

@@ -1,4 +1,4 @@
-"""Where daemons belong, and how their pods are made."""
+"""The pods of DaemonSets: on which nodes they run, and how they are made."""
 
 from typing import Any
 
@@ -36,32 +36,32 @@ def node(*taints: tuple[str, str], **labels: str) -> NodeOffer:
         ("node.kubernetes.io/network-unavailable", "NoSchedule", Fit.STAY),
     ],
 )
-def test_daemons_live_with_trouble_of_their_node_but_not_with_every_taint(
+def test_daemons_tolerate_node_problems_but_not_every_taint(
     taint: str, effect: str, expected: Fit
 ) -> None:
     assert pods.fit(pods.requirements(daemon_set()), node((taint, effect))) is expected
 
 
-def test_the_network_of_the_host_needs_no_network() -> None:
+def test_daemons_in_the_host_network_tolerate_an_unavailable_network() -> None:
     request = pods.requirements(daemon_set(hostNetwork=True))
     tainted = node(("node.kubernetes.io/network-unavailable", "NoSchedule"))
     assert pods.fit(request, tainted) is Fit.RUN
 
 
 def test_a_selector_or_a_name_chooses_nodes() -> None:
-    request = pods.requirements(daemon_set(nodeSelector={"gpu": "yes"}))
-    assert pods.fit(request, node(gpu="yes")) is Fit.RUN
+    request = pods.requirements(daemon_set(nodeSelector={"ssd": "yes"}))
+    assert pods.fit(request, node(ssd="yes")) is Fit.RUN
     assert pods.fit(request, node()) is Fit.GO
     assert pods.fit(pods.requirements(daemon_set(nodeName="n")), node()) is Fit.RUN
     assert pods.fit(pods.requirements(daemon_set(nodeName="m")), node()) is Fit.GO
 
 
 def test_affinity_chooses_nodes() -> None:
-    term = {"matchExpressions": [{"key": "gpu", "operator": "In", "values": ["v100"]}]}
+    term = {"matchExpressions": [{"key": "arch", "operator": "In", "values": ["arm64"]}]}
     required = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [term]}}
     request = pods.requirements(daemon_set(affinity={"nodeAffinity": required}))
-    assert pods.fit(request, node(gpu="v100")) is Fit.RUN
-    assert pods.fit(request, node(gpu="m40")) is Fit.GO
+    assert pods.fit(request, node(arch="arm64")) is Fit.RUN
+    assert pods.fit(request, node(arch="amd64")) is Fit.GO
 
 
 def test_a_pod_names_the_one_node_that_it_is_for() -> None:
@@ -108,14 +108,14 @@ def test_a_toleration_of_ones_own_is_replaced_only_by_its_like() -> None:
 def test_a_pod_is_new_by_its_revision_or_by_its_generation() -> None:
     made = pods.new_pod(daemon_set(), "n1", "abc")
     made["metadata"] |= {"name": "p", "uid": "u", "creationTimestamp": ""}
-    fact = pods.fact_of(made)
-    assert fact.is_updated("abc", "")
-    assert fact.is_updated("def", "3")  # of the same generation
-    assert not fact.is_updated("def", "4")
-    assert not fact.is_updated("def", "")
+    found = pods.daemon_pod_of(made)
+    assert found.is_updated("abc", "")
+    assert found.is_updated("def", "3")  # of the same generation
+    assert not found.is_updated("def", "4")
+    assert not found.is_updated("def", "")
 
 
-def test_where_a_pod_belongs_is_where_it_runs() -> None:
+def test_the_node_of_a_daemon_is_its_own_or_that_of_its_affinity() -> None:
     made = pods.new_pod(daemon_set(), "n1", "abc")
     made["spec"]["nodeName"] = "n2"
     assert pods.node_of(made) == "n2"

@@ -35,7 +35,7 @@ async def get(desk: Desk) -> Obj:
 
 
 async def sets(desk: Desk) -> dict[str, Obj]:
-    """By image."""
+    """The sizes of the replica sets, by image."""
     found = await desk.all(REPLICA_SETS)
     return {rs["spec"]["template"]["spec"]["containers"][0]["image"]: rs for rs in found}
 
@@ -55,7 +55,7 @@ async def condition(desk: Desk, kind: str) -> Obj:
 
 
 async def run_good_pods(desk: Desk) -> None:
-    """Until nothing moves; pods of the broken image never run."""
+    """Reconciles until nothing changes; pods of the broken image never run."""
     for _ in range(50):
         before = desk.server.api.store.rv
         good = {
@@ -87,7 +87,7 @@ async def test_a_deployment_makes_a_replica_set(desk: Desk) -> None:
     ]
 
 
-async def test_the_status_tells_of_the_way_and_of_the_end(desk: Desk) -> None:
+async def test_the_status_shows_progress_and_end_of_a_rollout(desk: Desk) -> None:
     await create(desk)
     (name,) = await desk.names(REPLICA_SETS)
     found = (await get(desk))["status"]
@@ -116,7 +116,7 @@ async def test_an_update_rolls_within_its_bounds(desk: Desk) -> None:
     await desk.run_to_the_end()
     await desk.patch(DEPLOYMENTS, "web", image(BROKEN))
     await run_good_pods(desk)
-    # 25% of 4: one more, one fewer; then it waits for the new pods.
+    # 25 % of 4: one pod more, one fewer; then the rollout waits for the new pods.
     assert await sizes(desk) == {"nginx": 3, BROKEN: 2}
     await desk.patch(DEPLOYMENTS, "web", image("nginx:3"))
     await run_good_pods(desk)
@@ -170,7 +170,7 @@ async def test_recreate_waits_until_everything_old_has_gone(desk: Desk) -> None:
     await desk.run_to_the_end()
     await desk.patch(DEPLOYMENTS, "web", image("nginx:2"))
     await desk.settle()
-    assert await sizes(desk) == {"nginx": 0}  # its pod is still on its way out
+    assert await sizes(desk) == {"nginx": 0}  # its pod is still terminating
     await desk.finish_deletions()
     await desk.settle()
     assert await sizes(desk) == {"nginx": 0, "nginx:2": 1}
@@ -206,7 +206,7 @@ async def test_a_resize_in_mid_rollout_is_shared_out(desk: Desk) -> None:
     assert await sizes(desk) == {"nginx": 11, BROKEN: 7}
 
 
-async def test_a_rollout_that_stands_still_is_called_so(desk: Desk) -> None:
+async def test_a_rollout_without_progress_exceeds_its_deadline(desk: Desk) -> None:
     await create(desk, template=template(image=BROKEN), progressDeadlineSeconds=60)
     assert 50 < desk.again_s("web") <= 60
     desk.forward(61)
@@ -241,7 +241,7 @@ async def test_another_template_of_the_same_hash_gets_another_name(
     assert (await get(desk))["status"]["collisionCount"] == 1
 
 
-async def test_a_fitting_orphan_is_adopted_as_a_version(desk: Desk) -> None:
+async def test_a_matching_replica_set_without_owner_is_adopted(desk: Desk) -> None:
     made = workload(replicas=2, image="nginx:0")
     await desk.create(REPLICA_SETS, {**made, "metadata": {"name": "old", "labels": {"app": "web"}}})
     await desk.settle()
@@ -252,7 +252,7 @@ async def test_a_fitting_orphan_is_adopted_as_a_version(desk: Desk) -> None:
     assert await sizes(desk) == {"nginx:0": 0, "nginx": 2}
 
 
-async def test_what_keeps_pods_from_being_made_is_told(desk: Desk) -> None:
+async def test_a_failed_creation_of_pods_sets_a_condition(desk: Desk) -> None:
     await desk.create(RESOURCE_QUOTAS, {"metadata": {"name": "q"}, "spec": {"hard": {"pods": "1"}}})
     with pytest.raises(Refused):
         await create(desk)
@@ -263,7 +263,7 @@ async def test_what_keeps_pods_from_being_made_is_told(desk: Desk) -> None:
     assert (failure["status"], failure["reason"]) == ("True", "FailedCreate")
 
 
-async def test_no_replica_set_is_told_too(desk: Desk) -> None:
+async def test_a_replica_set_that_cannot_be_created_is_reported(desk: Desk) -> None:
     hard = {"count/replicasets.apps": "0"}
     await desk.create(RESOURCE_QUOTAS, {"metadata": {"name": "q"}, "spec": {"hard": hard}})
     with pytest.raises(Refused):
@@ -274,7 +274,7 @@ async def test_no_replica_set_is_told_too(desk: Desk) -> None:
     assert said.startswith('Failed to create new replica set "web-')
 
 
-async def test_a_quiet_deployment_stays_quiet(desk: Desk) -> None:
+async def test_a_deployment_without_changes_writes_nothing(desk: Desk) -> None:
     await create(desk)
     await desk.run_to_the_end()
     before = desk.server.api.store.rv

@@ -1,4 +1,4 @@
-"""PodDisruptionBudgets: how much may be disturbed, as Kubernetes counts it."""
+"""The status of PodDisruptionBudgets, counted as in Kubernetes."""
 
 from pathlib import Path
 from typing import Any
@@ -21,7 +21,7 @@ def budget(**spec: Any) -> Obj:
 
 
 async def _owned_pods(desk: Desk, replicas: int, running: int) -> None:
-    """Of a Deployment with so many replicas, so many of whose pods are there and run."""
+    """The counts for a Deployment with so many replicas and so many running pods."""
     deployment = await desk.create(DEPLOYMENTS, workload("web", replicas=replicas))
     set_ = workload("web", replicas=replicas)
     set_["metadata"]["ownerReferences"] = [controller_reference(deployment, DEPLOYMENTS)]
@@ -65,7 +65,7 @@ async def test_three_of_four_wanted_pods_run(
         assert await _counts(desk) == expected
 
 
-async def test_a_share_of_pods_that_belong_to_nobody_is_nothing(tmp_path: Path) -> None:
+async def test_a_percentage_of_pods_without_an_owner_is_zero(tmp_path: Path) -> None:
     async with desk_for(tmp_path, disruption.CONTROLLER) as desk:
         await desk.create(PODS, pod("alone", "web"))
         await desk.run_pods()
@@ -73,7 +73,7 @@ async def test_a_share_of_pods_that_belong_to_nobody_is_nothing(tmp_path: Path) 
         assert await _counts(desk) == (0, 0, 1, 0)
 
 
-async def test_a_number_of_them_counts(tmp_path: Path) -> None:
+async def test_min_available_may_be_a_number(tmp_path: Path) -> None:
     async with desk_for(tmp_path, disruption.CONTROLLER) as desk:
         for name in ("one", "two"):
             await desk.create(PODS, pod(name, "web"))
@@ -118,7 +118,7 @@ async def test_an_eviction_that_did_not_happen_is_forgotten(tmp_path: Path) -> N
         assert await _counts(desk) == (2, 1, 2, 1)
 
 
-async def test_the_condition_says_whether_anything_may_be_disturbed(tmp_path: Path) -> None:
+async def test_the_condition_says_whether_a_disruption_is_allowed(tmp_path: Path) -> None:
     async with desk_for(tmp_path, disruption.CONTROLLER) as desk:
         await desk.create(PODS, pod("one", "web"))
         await desk.create(DISRUPTION_BUDGETS, budget(minAvailable=0))

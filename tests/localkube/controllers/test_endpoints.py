@@ -1,16 +1,16 @@
-"""Who stands behind a service: EndpointSlices, and the older Endpoints."""
+"""EndpointSlices and Endpoints of Services."""
 
 from pathlib import Path
 from typing import Any
 
 from kubeclient.objects import Obj
 from kubeclient.resources import ENDPOINT_SLICES, ENDPOINTS, PODS, SERVICES
-from localkube.controllers import endpoints, endpoints_removal
+from localkube.controllers import endpoints
 from localkube.controllers.endpoints import target_port
 from tests.localkube.controllers.desk import Desk, desk_for
 from tests.localkube.controllers.samples import pod
 
-CONTROLLERS = (endpoints.CONTROLLER, endpoints_removal.CONTROLLER)
+CONTROLLERS = (endpoints.CONTROLLER, endpoints.REMOVAL_CONTROLLER)
 
 
 def service(**spec: Any) -> Obj:
@@ -29,7 +29,7 @@ async def _pod(desk: Desk, name: str, address: str, *, ready: bool = True, port:
 
 
 async def _addresses(desk: Desk) -> dict[str, bool]:
-    """Whether each address is ready, by the slices."""
+    """By address, whether the slices show it as ready."""
     await desk.settle()
     return {
         endpoint["addresses"][0]: endpoint["conditions"]["ready"]
@@ -44,7 +44,7 @@ async def _subsets(desk: Desk) -> list[Obj]:
     return found
 
 
-async def test_ready_pods_stand_behind_a_service(tmp_path: Path) -> None:
+async def test_a_service_has_its_ready_pods_as_endpoints(tmp_path: Path) -> None:
     async with desk_for(tmp_path, *CONTROLLERS) as desk:
         await desk.add_node("n")
         await desk.create(SERVICES, service())
@@ -56,7 +56,7 @@ async def test_ready_pods_stand_behind_a_service(tmp_path: Path) -> None:
         assert [each["ip"] for each in subset["notReadyAddresses"]] == ["10.0.0.2"]
 
 
-async def test_some_services_want_them_before_they_are_ready(tmp_path: Path) -> None:
+async def test_a_service_may_publish_addresses_that_are_not_ready(tmp_path: Path) -> None:
     async with desk_for(tmp_path, *CONTROLLERS) as desk:
         await desk.add_node("n")
         await desk.create(SERVICES, service(publishNotReadyAddresses=True))

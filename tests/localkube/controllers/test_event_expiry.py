@@ -1,4 +1,4 @@
-"""Events are kept for an hour after they were last heard of."""
+"""Events are deleted an hour after they last occurred."""
 
 from pathlib import Path
 from typing import Any
@@ -38,7 +38,7 @@ async def test_an_event_that_happens_again_stays(tmp_path: Path) -> None:
         assert await desk.names(EVENTS) == ["e"]
 
 
-async def test_news_about_long_ago_is_news(tmp_path: Path) -> None:
+async def test_a_new_event_about_an_old_time_stays(tmp_path: Path) -> None:
     async with desk_for(tmp_path, event_expiry.CONTROLLER) as desk:
         await desk.create(EVENTS, event("e", lastTimestamp="2020-01-01T00:00:00Z"))
         await desk.settle()

@@ -1,4 +1,4 @@
-"""Garbage collection: who goes when an owner goes, and who is mistaken for dead never."""
+"""Garbage collection: what is deleted with an owner, and which owners never count as gone."""
 
 import asyncio
 import contextlib
@@ -67,7 +67,7 @@ async def comes(look: Callable[[], Awaitable[bool]]) -> None:
 
 
 async def passes(desk: Desk) -> None:
-    """Time for the collector to have looked: a marker object goes through it last."""
+    """Waits until the collector has processed earlier changes: it collects a marker object last."""
     marker = await owner(desk, "marker")
     await child(desk, owned_by(marker), "marked")
     await desk.delete(CONFIG_MAPS, "marker")
@@ -102,7 +102,7 @@ async def test_one_living_owner_is_enough(tmp_path: Path) -> None:
         await comes(lambda: _gone(desk, SECRETS, "child"))
 
 
-async def test_a_namesake_owns_nothing(tmp_path: Path) -> None:
+async def test_a_later_object_of_the_same_name_owns_nothing(tmp_path: Path) -> None:
     async with collecting(tmp_path) as desk:
         first = await owner(desk)
         await desk.delete(CONFIG_MAPS, "owner")
@@ -128,7 +128,9 @@ async def test_in_the_foreground_a_blocking_dependent_goes_first(tmp_path: Path)
         await comes(lambda: _gone(desk, CONFIG_MAPS, "owner"))
 
 
-async def test_what_does_not_block_is_not_waited_for(tmp_path: Path) -> None:
+async def test_foreground_deletion_does_not_wait_for_dependents_that_do_not_block(
+    tmp_path: Path,
+) -> None:
     async with collecting(tmp_path) as desk:
         await child(desk, owned_by(await owner(desk)), finalizers=["example.com/hold"])
         await desk.delete(CONFIG_MAPS, "owner", FOREGROUND)
@@ -146,7 +148,7 @@ async def test_the_foreground_reaches_grandchildren(tmp_path: Path) -> None:
         assert not await exists(desk, SECRETS, "grandchild")
 
 
-async def test_orphans_are_set_free(tmp_path: Path) -> None:
+async def test_orphaning_removes_the_owner_reference(tmp_path: Path) -> None:
     async with collecting(tmp_path) as desk:
         await child(desk, owned_by(await owner(desk)))
         await desk.delete(CONFIG_MAPS, "owner", ORPHAN)
@@ -155,7 +157,7 @@ async def test_orphans_are_set_free(tmp_path: Path) -> None:
         assert "ownerReferences" not in found["metadata"]
 
 
-async def test_an_owner_of_a_kind_that_nobody_serves_is_not_dead(tmp_path: Path) -> None:
+async def test_an_owner_of_a_kind_that_is_not_served_never_counts_as_gone(tmp_path: Path) -> None:
     async with collecting(tmp_path) as desk:
         made = await owner(desk)
         reference = owned_by(made)[0] | {"apiVersion": "example.com/v1", "kind": "Toy", "uid": "x"}
@@ -164,14 +166,14 @@ async def test_an_owner_of_a_kind_that_nobody_serves_is_not_dead(tmp_path: Path)
         assert await exists(desk, SECRETS, "child")
 
 
-async def test_an_owner_that_never_was_is_dead(tmp_path: Path) -> None:
+async def test_an_owner_that_never_existed_counts_as_gone(tmp_path: Path) -> None:
     async with collecting(tmp_path) as desk:
         made = await owner(desk)
         await child(desk, [owned_by(made)[0] | {"name": "nobody", "uid": "nothing"}])
         await comes(lambda: _gone(desk, SECRETS, "child"))
 
 
-async def test_what_happened_before_the_start_is_collected(tmp_path: Path) -> None:
+async def test_garbage_from_before_the_start_is_collected(tmp_path: Path) -> None:
     async with desk_for(tmp_path) as desk:
         await child(desk, owned_by(await owner(desk)))
         await desk.delete(CONFIG_MAPS, "owner")

@@ -7,7 +7,7 @@ import pytest
 
 from kubeclient.objects import Obj
 from kubeclient.resources import JOBS, PODS
-from localkube.controllers import job, job_ttl
+from localkube.controllers import job
 from tests.localkube.controllers.desk import Desk, desk_for
 from tests.localkube.controllers.job_subject import (
     INDEX,
@@ -22,7 +22,7 @@ from tests.localkube.controllers.job_subject import (
 
 @pytest.fixture
 async def desk(tmp_path: Path) -> AsyncIterator[Desk]:
-    async with desk_for(tmp_path, job.controller(), job_ttl.CONTROLLER) as desk:
+    async with desk_for(tmp_path, job.controller(), job.TTL_CONTROLLER) as desk:
         yield desk
 
 
@@ -68,7 +68,7 @@ async def test_a_job_runs_once_and_is_complete(desk: Desk) -> None:
     assert desk.events() == [f"Created pod: {name}", "Job completed"]
 
 
-async def test_no_more_runs_than_are_needed(desk: Desk) -> None:
+async def test_no_more_pods_start_than_completions_need(desk: Desk) -> None:
     await create(desk, completions=3, parallelism=2)
     assert len(await open_pods(desk)) == 2
     await end(desk, "Succeeded")
@@ -80,7 +80,7 @@ async def test_no_more_runs_than_are_needed(desk: Desk) -> None:
     assert (await status(desk))["succeeded"] == 3
 
 
-async def test_without_completions_one_success_is_enough_and_the_others_end_in_peace(
+async def test_without_completions_one_success_is_enough_and_other_pods_may_finish(
     desk: Desk,
 ) -> None:
     await create(desk, parallelism=3)
@@ -91,7 +91,7 @@ async def test_without_completions_one_success_is_enough_and_the_others_end_in_p
     assert "Complete" in await conditions(desk)
 
 
-async def test_a_failed_run_is_repeated_after_a_while(desk: Desk) -> None:
+async def test_a_failed_pod_is_replaced_after_a_back_off(desk: Desk) -> None:
     await create(desk)
     await end(desk, "Failed")
     assert await open_pods(desk) == []
@@ -112,7 +112,7 @@ async def test_too_many_failures_fail_the_job(desk: Desk) -> None:
     await end(desk, "Failed")
     words = ("BackoffLimitExceeded", "Job has reached the specified backoff limit")
     assert await conditions(desk) == {"FailureTarget": words, "Failed": words}
-    assert (await status(desk))["failed"] == 3  # the one that was still running is lost too
+    assert (await status(desk))["failed"] == 3  # the pod that was still running counts, too
     assert await open_pods(desk) == []
     assert desk.events("BackoffLimitExceeded") == [words[1]]
     assert "completionTime" not in await status(desk)
@@ -231,7 +231,7 @@ async def test_the_failure_policy_ignores_or_ends(desk: Desk) -> None:
     assert message.endswith("failed with exit code 42 matching FailJob rule at index 1")
 
 
-async def test_fewer_at_a_time_means_that_some_go_uncounted(desk: Desk) -> None:
+async def test_pods_beyond_a_lower_parallelism_are_deleted_uncounted(desk: Desk) -> None:
     await create(desk, completions=4, parallelism=4)
     await desk.patch(JOBS, "j", {"spec": {"parallelism": 1}})
     await desk.settle()

@@ -8,11 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kubeclient.objects import Obj
-from localkube.controllers import job_backoff, job_indexes, job_policies
-from localkube.controllers.job_backoff import Failures
-from localkube.controllers.job_pods import new_indexed_pod, new_pod
-from localkube.controllers.job_policies import Failure
-from localkube.controllers.job_runs import Run, finished_at
+from localkube.controllers import job_plan, job_pods
+from localkube.controllers.job_plan import Failures
+from localkube.controllers.job_pods import Failure, JobPod, finished_at, new_indexed_pod, new_pod
 from localkube.controllers.pods import deletion_rank, standing_of
 from tests.localkube.controllers.samples import template
 
@@ -25,17 +23,17 @@ RANK = deletion_rank(standing_of({"metadata": {"uid": ""}, "spec": {}}), 0, 0.0)
     [([], ""), ([0], "0"), ([0, 1], "0,1"), ([0, 1, 2, 5, 7, 8, 9], "0-2,5,7-9")],
 )
 def test_indexes_are_written_as_spans(indexes: list[int], text: str) -> None:
-    assert job_indexes.text_of(indexes) == text
-    assert job_indexes.parse(text, 10) == set(indexes)
+    assert job_pods.text_of_indexes(indexes) == text
+    assert job_pods.parse_indexes(text, 10) == set(indexes)
 
 
 def test_indexes_beyond_the_completions_are_dropped() -> None:
-    assert job_indexes.parse("0-4,7,x,9-", 4) == {0, 1, 2, 3}
+    assert job_pods.parse_indexes("0-4,7,x,9-", 4) == {0, 1, 2, 3}
 
 
 @given(st.frozensets(st.integers(0, 12)))
 def test_indexes_survive_being_written(indexes: frozenset[int]) -> None:
-    assert job_indexes.parse(job_indexes.text_of(indexes), 13) == indexes
+    assert job_pods.parse_indexes(job_pods.text_of_indexes(indexes), 13) == indexes
 
 
 def failed_pod(code: int = 42, container: str = "c", condition: str = "") -> Obj:
@@ -72,18 +70,18 @@ DISRUPTED = {
     ],
 )
 def test_the_failure_policy_says_what_a_failure_is(rule: Obj, pod: Obj, action: str) -> None:
-    assert job_policies.failure_of(pod, {"rules": [rule]}).action == action
+    assert job_pods.failure_of(pod, {"rules": [rule]}).action == action
 
 
 def test_the_first_rule_that_matches_decides_and_says_why() -> None:
     rules = [DISRUPTED, on_codes("FailJob", "In", 42), on_codes("Ignore", "In", 42)]
-    assert job_policies.failure_of(failed_pod(), {"rules": rules}) == Failure(
+    assert job_pods.failure_of(failed_pod(), {"rules": rules}) == Failure(
         "FailJob",
         "Container c for pod default/p failed with exit code 42 matching FailJob rule at index 1",
     )
     rule = {**DISRUPTED, "action": "FailJob"}
     disrupted = failed_pod(condition="DisruptionTarget")
-    assert job_policies.failure_of(disrupted, {"rules": [rule]}).message == (
+    assert job_pods.failure_of(disrupted, {"rules": [rule]}).message == (
         "Pod default/p has condition DisruptionTarget matching FailJob rule at index 0"
     )
 
@@ -100,16 +98,16 @@ def test_the_first_rule_that_matches_decides_and_says_why() -> None:
         ({"succeededIndexes": "9"}, {0}, False),
     ],
 )
-def test_the_success_policy_says_when_it_is_enough(
+def test_the_success_policy_says_which_indexes_have_to_succeed(
     rule: Obj, succeeded: set[int], met: bool
 ) -> None:
-    found = job_policies.success_by({"rules": [rule]}, frozenset(succeeded), 5)
+    found = job_pods.success_by({"rules": [rule]}, frozenset(succeeded), 5)
     assert found == ("Matched rules at index 0" if met else None)
 
 
-def run(phase: str, seconds: float, **more: Any) -> Run:
+def run(phase: str, seconds: float, **more: Any) -> JobPod:
     when = NOW + datetime.timedelta(seconds=seconds)
-    return Run("p", "u", phase, RANK, finished_at=when, **more)
+    return JobPod("p", "u", phase, RANK, finished_at=when, **more)
 
 
 @pytest.mark.parametrize(
@@ -121,23 +119,25 @@ def test_the_wait_doubles_with_every_failure(count: int, wait_s: float) -> None:
     assert Failures(count, NOW).wait_s(NOW + datetime.timedelta(seconds=601)) == 0
 
 
-def test_a_success_ends_the_row_of_failures() -> None:
+def test_a_success_resets_the_count_of_failures() -> None:
     known = Failures(3, NOW)
-    assert job_backoff.after(known, [], []) == known
-    assert job_backoff.after(known, [run("Succeeded", 1)], []) == job_backoff.NONE
+    assert job_plan.failures_after(known, [], []) == known
+    assert job_plan.failures_after(known, [run("Succeeded", 1)], []) == job_plan.NO_FAILURES
     later = run("Failed", 5)
-    assert job_backoff.after(known, [], [later, run("Failed", 2)]) == Failures(5, later.finished_at)
-    both = job_backoff.after(known, [run("Succeeded", 3)], [later, run("Failed", 2)])
+    assert job_plan.failures_after(known, [], [later, run("Failed", 2)]) == Failures(
+        5, later.finished_at
+    )
+    both = job_plan.failures_after(known, [run("Succeeded", 3)], [later, run("Failed", 2)])
     assert both == Failures(1, later.finished_at)
 
 
-def test_of_an_index_all_failures_count_for_the_wait() -> None:
-    assert job_backoff.of_index(None) == job_backoff.NONE
+def test_all_failures_of_an_index_lengthen_its_back_off() -> None:
+    assert job_plan.failures_of_index(None) == job_plan.NO_FAILURES
     failed = run("Failed", 0, failures=1, ignored_failures=2)
-    assert job_backoff.of_index(failed).count == 4
+    assert job_plan.failures_of_index(failed).count == 4
 
 
-def test_when_a_pod_ended() -> None:
+def test_the_end_of_a_pod_is_that_of_its_last_container() -> None:
     made = {"metadata": {"creationTimestamp": "2026-01-01T00:00:00Z"}, "spec": {}}
     assert finished_at(made).minute == 0
     deleted = {
@@ -200,7 +200,7 @@ def test_a_long_name_is_cut_so_that_the_index_stays() -> None:
     ],
 )
 def test_a_successor_takes_over_the_count_of_failures(
-    replaced: Run | None, failures: str, ignored: str | None
+    replaced: JobPod | None, failures: str, ignored: str | None
 ) -> None:
     pod = new_indexed_pod(job(backoffLimitPerIndex=5), 0, replaced)
     found = pod["metadata"]["annotations"]

@@ -1,4 +1,4 @@
-"""What Jobs decide, and how they count, by examples and by running whole ones."""
+"""The decisions and the counting of Jobs: examples, and simulations of whole Jobs."""
 
 import datetime
 import random
@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kubeclient.objects import Obj
-from localkube.controllers import job_backoff, job_tracking
+from localkube.controllers import job_plan, job_tracking
 from localkube.controllers.job_plan import (
     COMPLETIONS_REACHED,
     Outcome,
@@ -20,8 +20,7 @@ from localkube.controllers.job_plan import (
     staffing,
     tally,
 )
-from localkube.controllers.job_policies import Failure
-from localkube.controllers.job_runs import Run, Task
+from localkube.controllers.job_pods import Failure, JobPod, Task
 from localkube.controllers.pods import Standing, deletion_rank
 
 NOW = datetime.datetime(2026, 11, 15, 12, tzinfo=datetime.UTC)
@@ -42,36 +41,36 @@ TASK = Task(
 INDEXED = replace(TASK, indexed=True)
 
 
-def run(name: str, phase: str = "Running", **more: Any) -> Run:
+def run(name: str, phase: str = "Running", **more: Any) -> JobPod:
     progress = {"Pending": 0, "Running": 2}.get(phase, 2)
     rank = deletion_rank(Standing(name, True, progress, None, 0, 0, 0.0), 0, 0.0)
-    return Run(name, name, phase, rank, **more)
+    return JobPod(name, name, phase, rank, **more)
 
 
-def staff(task: Task, *runs: Run, status: Obj | None = None) -> Staffing:
+def staff(task: Task, *runs: JobPod, status: Obj | None = None) -> Staffing:
     found = tally(task, status or {}, runs)
-    return staffing(task, runs, found, job_backoff.NONE, NOW)
+    return staffing(task, runs, found, job_plan.NO_FAILURES, NOW)
 
 
-def judge(task: Task, *runs: Run, status: Obj | None = None) -> Outcome | None:
+def judge(task: Task, *runs: JobPod, status: Obj | None = None) -> Outcome | None:
     return outcome(task, status or {}, runs, tally(task, status or {}, runs), NOW)
 
 
-def test_as_many_begin_as_are_wanted_and_still_needed() -> None:
-    assert staff(TASK).begin == 3
-    assert staff(TASK, run("a")).begin == 2
-    assert staff(TASK, status={"succeeded": 2}).begin == 1
-    assert staff(replace(TASK, completions=None), status={"succeeded": 1}).begin == 0
+def test_no_more_pods_start_than_parallelism_and_completions_need() -> None:
+    assert staff(TASK).create == 3
+    assert staff(TASK, run("a")).create == 2
+    assert staff(TASK, status={"succeeded": 2}).create == 1
+    assert staff(replace(TASK, completions=None), status={"succeeded": 1}).create == 0
 
 
-def test_of_too_many_those_end_that_have_got_least_far() -> None:
+def test_surplus_pods_that_are_not_running_are_deleted_first() -> None:
     task = replace(TASK, parallelism=1)
-    assert [r.name for r in staff(task, run("a"), run("b", "Pending")).end] == ["b"]
+    assert [r.name for r in staff(task, run("a"), run("b", "Pending")).delete] == ["b"]
 
 
-def test_of_one_index_only_one_goes_on_and_none_without_an_index() -> None:
+def test_one_pod_per_index_stays_and_none_without_an_index() -> None:
     runs = [run("a", index=0), run("b", "Pending", index=0), run("c"), run("d", index=7)]
-    assert {r.name for r in staff(INDEXED, *runs).end} == {"b", "c", "d"}
+    assert {r.name for r in staff(INDEXED, *runs).delete} == {"b", "c", "d"}
 
 
 def test_indexes_are_filled_from_below() -> None:
@@ -86,7 +85,7 @@ def test_an_index_on_its_way_out_is_replaced_at_once_or_after() -> None:
     assert staff(only_failed, leaving).indexes == [1, 2]
 
 
-def test_an_ended_run_counts_once_whether_noted_or_not() -> None:
+def test_an_ended_pod_counts_once_whether_noted_or_not() -> None:
     ended = [run("a", "Succeeded"), run("b", "Failed"), run("c", "Failed", tracked=False)]
     status = {"failed": 1, "uncountedTerminatedPods": {"succeeded": ["a"]}}
     found = tally(TASK, status, ended)
@@ -137,19 +136,19 @@ def test_failures_that_are_ignored_do_not_count() -> None:
         ),
     ],
 )
-def test_a_job_ends_for_a_reason(task: Task, runs: list[Run], status: Obj, reason: str) -> None:
+def test_a_job_ends_for_a_reason(task: Task, runs: list[JobPod], status: Obj, reason: str) -> None:
     found = judge(task, *runs, status=status)
     assert found is not None
     assert found.reason == reason
 
 
-def test_what_was_decided_stays_decided() -> None:
+def test_an_outcome_in_the_conditions_is_final() -> None:
     condition = {"type": "FailureTarget", "status": "True", "reason": "r", "message": "m"}
     found = judge(TASK, run("a", "Succeeded"), status={"conditions": [condition]})
     assert found == Outcome("FailureTarget", "r", "m", known=True)
 
 
-def test_noted_runs_are_counted_when_their_finalizer_is_gone() -> None:
+def test_noted_pods_are_counted_when_their_finalizer_is_gone() -> None:
     status = {"failed": 1, "uncountedTerminatedPods": {"failed": ["a", "b"], "succeeded": ["c"]}}
     found = job_tracking.counted(status, {"b", "c"})
     assert found == {
@@ -159,14 +158,14 @@ def test_noted_runs_are_counted_when_their_finalizer_is_gone() -> None:
 
 
 class World:
-    """A job and its pods. Whatever a look does may break off after any write."""
+    """A simulated Job and its pods. Every reconcile may be interrupted after any write."""
 
     def __init__(self, task: Task, order: random.Random) -> None:
         self.task = task
         self.order = order
         self.status: Obj = {"uncountedTerminatedPods": {}}
-        self.runs: dict[str, Run] = {}
-        self.ended: dict[str, str] = {}  # uid -> how, as it really was
+        self.runs: dict[str, JobPod] = {}
+        self.ended: dict[str, str] = {}  # uid -> the phase in which the pod really ended
         self.serial = 0
 
     def breaks(self) -> bool:
@@ -187,16 +186,16 @@ class World:
                 ending = COMPLETIONS_REACHED
         self.count(runs, found, ending)
 
-    def staff(self, runs: list[Run], found: Any, active: int) -> int:
-        todo = staffing(self.task, runs, found, job_backoff.NONE, NOW)
-        indexes: list[int | None] = [*todo.indexes] or [None] * todo.begin
+    def staff(self, runs: list[JobPod], found: Any, active: int) -> int:
+        todo = staffing(self.task, runs, found, job_plan.NO_FAILURES, NOW)
+        indexes: list[int | None] = [*todo.indexes] or [None] * todo.create
         for index in indexes:
             self.serial += 1
             name = f"r{self.serial}"
             self.runs[name] = run(name, index=index)
         return active + len(indexes)
 
-    def count(self, runs: list[Run], found: Any, ending: Outcome | None) -> None:
+    def count(self, runs: list[JobPod], found: Any, ending: Outcome | None) -> None:
         tracking = job_tracking.track(self.task, self.status, runs, found, ending, NOW)
         if self.breaks():
             return
@@ -212,14 +211,14 @@ class World:
         if not self.breaks():
             self.status = status
 
-    def end(self, each: Run, how: str) -> None:
+    def end(self, each: JobPod, how: str) -> None:
         if each.uid not in self.ended:
             self.ended[each.uid] = how
             self.runs[each.uid] = replace(self.runs[each.uid], phase=how)
 
     @property
     def over(self) -> bool:
-        return job_tracking.is_finished({"status": self.status})
+        return job_tracking.finished_condition({"status": self.status}) is not None
 
 
 tasks = st.builds(
@@ -232,7 +231,7 @@ tasks = st.builds(
 
 
 @given(tasks, st.integers(0, 99).map(random.Random))
-def test_every_run_is_counted_exactly_once_whatever_breaks(
+def test_every_pod_is_counted_exactly_once_whatever_breaks(
     task: Task, order: random.Random
 ) -> None:
     world = World(task, order)

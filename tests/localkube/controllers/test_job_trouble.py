@@ -1,4 +1,4 @@
-"""Jobs in trouble: pods deleted, lost, refused; answers that never came."""
+"""Jobs whose pods are deleted, orphaned or refused, and whose writes fail."""
 
 import contextlib
 from collections.abc import AsyncIterator
@@ -11,7 +11,7 @@ from kubeclient.client import Kube
 from kubeclient.errors import NoAnswer, Refused
 from kubeclient.objects import Obj
 from kubeclient.resources import JOBS, PODS, RESOURCE_QUOTAS
-from localkube.controllers import job, job_ttl
+from localkube.controllers import job
 from tests.localkube.controllers.desk import Desk, desk_for
 from tests.localkube.controllers.job_subject import conditions, create, end, open_pods, status
 from tests.localkube.controllers.samples import template
@@ -19,7 +19,7 @@ from tests.localkube.controllers.samples import template
 
 @pytest.fixture
 async def desk(tmp_path: Path) -> AsyncIterator[Desk]:
-    async with desk_for(tmp_path, job.controller(), job_ttl.CONTROLLER) as desk:
+    async with desk_for(tmp_path, job.controller(), job.TTL_CONTROLLER) as desk:
         yield desk
 
 
@@ -57,7 +57,7 @@ async def test_a_job_of_another_controller_is_left_alone(desk: Desk) -> None:
     assert await desk.all(PODS) == []
 
 
-async def test_pods_of_a_job_that_has_gone_are_let_go(desk: Desk) -> None:
+async def test_pods_of_a_deleted_job_lose_their_finalizer(desk: Desk) -> None:
     await create(desk)
     await desk.delete(JOBS, "j")
     (pod,) = await desk.all(PODS)
@@ -66,7 +66,7 @@ async def test_pods_of_a_job_that_has_gone_are_let_go(desk: Desk) -> None:
     assert await desk.all(PODS) == []
 
 
-async def test_pods_that_were_orphaned_are_let_go(desk: Desk) -> None:
+async def test_orphaned_pods_lose_their_finalizer(desk: Desk) -> None:
     await create(desk)
     await desk.delete(JOBS, "j")
     (pod,) = await desk.all(PODS)
@@ -76,7 +76,7 @@ async def test_pods_that_were_orphaned_are_let_go(desk: Desk) -> None:
     assert "finalizers" not in pod["metadata"]
 
 
-async def test_what_keeps_pods_from_being_made_is_told(desk: Desk) -> None:
+async def test_a_failed_creation_of_pods_causes_an_event(desk: Desk) -> None:
     await desk.create(RESOURCE_QUOTAS, {"metadata": {"name": "q"}, "spec": {"hard": {"pods": "0"}}})
     with pytest.raises(Refused, match="exceeded quota"):
         await create(desk)
@@ -86,7 +86,7 @@ async def test_what_keeps_pods_from_being_made_is_told(desk: Desk) -> None:
 async def test_nothing_is_lost_or_counted_twice_whatever_breaks(
     desk: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Every write fails once, before it happens or after."""
+    """Every write fails once, before or after the server has done it."""
     await create(desk, completions=4, parallelism=4, backoffLimit=9)
     call, tried = Kube._call, set[tuple[str, str, int]]()
 

@@ -1,4 +1,4 @@
-"""Load balancers: an address on the loopback, a real port, and never another machine's."""
+"""Services of type LoadBalancer: a loopback address, a TCP proxy, and nothing open to others."""
 
 import asyncio
 import socket
@@ -20,7 +20,7 @@ PORTS = NAMES.load_balancer_ports_annotation
 
 
 class Echo:
-    """A pod's port that sends back what comes in, after its name."""
+    """A port of a pod that answers with its name and what it received."""
 
     def __init__(self, name: str) -> None:
         self._out: asyncio.Queue[bytes] = asyncio.Queue()
@@ -40,7 +40,7 @@ class Echo:
 
 
 class Pods:
-    """Where connections to pods go; those in `broken` refuse."""
+    """Connects to pods; those in `broken` refuse."""
 
     def __init__(self) -> None:
         self.names: dict[str, str] = {}  # by uid
@@ -66,7 +66,7 @@ def service(port: int, **spec: Any) -> Obj:
 
 
 async def _front(desk: Desk, name: str = "web") -> tuple[str, str]:
-    """Its address, and the note about ports that were moved."""
+    """The address of the Service, and the annotation about other ports."""
     await desk.settle()
     found = await desk.get(SERVICES, name)
     ingress = (found["status"].get("loadBalancer") or {}).get("ingress") or [{"ip": ""}]

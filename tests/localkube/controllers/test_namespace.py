@@ -1,4 +1,4 @@
-"""Namespaces on their way out."""
+"""Terminating namespaces."""
 
 from collections import Counter
 from pathlib import Path
@@ -30,7 +30,7 @@ async def test_everything_goes_and_then_the_namespace(tmp_path: Path) -> None:
         assert (await desk.kube.list(CONFIG_MAPS, "full")).items == []
 
 
-async def test_what_holds_it_is_named(tmp_path: Path) -> None:
+async def test_the_conditions_name_what_is_left_in_a_namespace(tmp_path: Path) -> None:
     async with desk_for(tmp_path, namespace.CONTROLLER) as desk:
         await _filled(desk, "example.com/hold")
         await desk.settle()

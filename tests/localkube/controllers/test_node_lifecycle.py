@@ -1,4 +1,4 @@
-"""Nodes that fall silent, the taints that follow, and the pods that leave."""
+"""Nodes without heartbeats, their taints, and the eviction of their pods."""
 
 from pathlib import Path
 from typing import Any
@@ -15,7 +15,7 @@ READY, NOT_READY = "True", "False"
 
 
 async def _ready(desk: Desk, name: str = "n", status: str = READY) -> None:
-    """The node says how it is, now."""
+    """Posts the node's condition Ready, with the current time."""
     now = desk.now().strftime("%Y-%m-%dT%H:%M:%SZ")
     ready = {
         "type": "Ready",
@@ -50,7 +50,7 @@ async def test_a_ready_node_has_no_taints(tmp_path: Path) -> None:
         assert await _taints(desk) == set()
 
 
-async def test_a_node_that_says_no_is_tainted_until_it_says_yes(tmp_path: Path) -> None:
+async def test_a_node_is_tainted_while_it_is_not_ready(tmp_path: Path) -> None:
     async with desk_for(tmp_path, node_lifecycle.CONTROLLER) as desk:
         await desk.add_node("n")
         await _ready(desk, status=NOT_READY)

@@ -1,4 +1,4 @@
-"""Who belongs to whom."""
+"""Ownership: adoption, release, and the lookup of orphans and owners."""
 
 from typing import Any
 
@@ -54,7 +54,7 @@ FOUND = [
 ]
 
 
-def test_what_fits_is_kept_or_adopted_and_what_does_not_is_let_go() -> None:
+def test_matching_objects_are_kept_or_adopted_and_others_released() -> None:
     found = judge(owner(), FOUND, fits)
     assert names(found.keep) == ["own"]
     assert names(found.adopt) == ["orphan"]
@@ -85,7 +85,7 @@ def test_a_selector_that_selects_all_or_nothing_owns_nothing(
 
 
 def mirrored(*objects: Obj) -> Mirror:
-    mirror = Mirror(Kube(None), PODS)  # type: ignore[arg-type]  # nothing is ever asked
+    mirror = Mirror(Kube(None), PODS)  # type: ignore[arg-type]  # never used
     add_indexes(mirror)
     for obj in objects:
         mirror._put(key_of(obj), obj)
@@ -131,4 +131,4 @@ def test_an_owner_that_has_gone_or_changed_takes_nothing() -> None:
     assert list(made.keys()(pod("a", "else"), CONTEXT)) == [("default", "web")]
     made._changed(changed, None)
     assert list(made.keys()(pod("a", "else"), CONTEXT)) == []
-    assert made._at == {}
+    assert made._by_label == {}

@@ -82,7 +82,7 @@ async def test_deleted_failed_and_finished_pods_are_replaced(desk: Desk) -> None
     assert (await status(desk))["replicas"] == 3
 
 
-async def test_of_too_many_the_pods_go_that_are_missed_least(desk: Desk) -> None:
+async def test_surplus_pods_are_deleted_in_the_order_of_kubernetes(desk: Desk) -> None:
     await create(desk)
     first, second, _ = await desk.names(PODS)
     await desk.run_pods(first, second)
@@ -97,7 +97,7 @@ async def test_of_too_many_the_pods_go_that_are_missed_least(desk: Desk) -> None
     assert len(desk.events("SuccessfulDelete")) == 2
 
 
-async def test_pods_on_their_way_out_are_counted_apart(desk: Desk) -> None:
+async def test_terminating_pods_have_a_count_of_their_own(desk: Desk) -> None:
     await desk.add_node("n1")
     await create(desk, replicas=1)
     (name,) = await desk.names(PODS)
@@ -112,7 +112,7 @@ async def test_pods_on_their_way_out_are_counted_apart(desk: Desk) -> None:
     assert (await status(desk))["terminatingReplicas"] == 0
 
 
-async def test_a_fitting_orphan_is_adopted(desk: Desk) -> None:
+async def test_a_matching_orphan_is_adopted(desk: Desk) -> None:
     await desk.create(PODS, pod("mine", "web"))
     await desk.create(PODS, pod("other", "else"))
     await create(desk, replicas=1)
@@ -130,7 +130,7 @@ async def test_an_orphan_that_comes_later_is_adopted_and_one_too_many_goes(desk:
     assert "late" not in await desk.names(PODS)
 
 
-async def test_a_pod_that_no_longer_fits_is_let_go_and_replaced(desk: Desk) -> None:
+async def test_a_pod_that_no_longer_matches_is_released_and_replaced(desk: Desk) -> None:
     await create(desk, replicas=1)
     (name,) = await desk.names(PODS)
     await desk.patch(PODS, name, {"metadata": {"labels": {"app": "debug"}}})
@@ -139,7 +139,7 @@ async def test_a_pod_that_no_longer_fits_is_let_go_and_replaced(desk: Desk) -> N
     assert len(await desk.names(PODS)) == 2
 
 
-async def test_nothing_is_made_twice_while_the_mirror_is_late(desk: Desk) -> None:
+async def test_no_pod_is_created_twice_while_the_mirror_is_late(desk: Desk) -> None:
     await desk.create(REPLICA_SETS, workload(replicas=3))
     await desk._catch_up()
     reconcile, context = desk.controllers[0].reconcile, desk.contexts[0]
@@ -151,7 +151,7 @@ async def test_nothing_is_made_twice_while_the_mirror_is_late(desk: Desk) -> Non
     assert len(await desk.names(PODS)) == 3
 
 
-async def test_what_keeps_pods_from_being_made_is_told(desk: Desk) -> None:
+async def test_a_failed_creation_of_pods_sets_a_condition(desk: Desk) -> None:
     await desk.create(RESOURCE_QUOTAS, {"metadata": {"name": "q"}, "spec": {"hard": {"pods": "1"}}})
     with pytest.raises(Refused, match="exceeded quota"):
         await create(desk)

@@ -1,4 +1,4 @@
-"""Revisions: names, numbers, and what is forgotten."""
+"""ControllerRevisions: names, numbers, and the limit of the history."""
 
 from kubeclient.objects import Obj
 from kubeclient.resources import STATEFUL_SETS

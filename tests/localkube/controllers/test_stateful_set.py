@@ -104,7 +104,7 @@ async def test_a_partition_keeps_the_lower_pods_as_they_are(desk: Desk) -> None:
     await desk.patch(STATEFUL_SETS, "web", image("nginx:2"))
     await desk.run_to_the_end()
     assert await images(desk) == ["nginx", "nginx", "nginx:2"]
-    await desk.delete(PODS, "web-0")  # comes back as it was, not updated
+    await desk.delete(PODS, "web-0")  # is created again with the old revision
     await desk.run_to_the_end()
     assert await images(desk) == ["nginx", "nginx", "nginx:2"]
 
@@ -210,7 +210,7 @@ async def test_claims_are_tied_to_the_set_or_to_a_pod_beyond_it(desk: Desk) -> N
     assert (owner["kind"], owner["name"]) == ("Pod", "web-1")
 
 
-async def test_a_fitting_orphan_is_adopted_and_a_member_that_no_longer_fits_let_go(
+async def test_an_orphan_that_matches_is_adopted_and_a_member_that_does_not_is_released(
     desk: Desk,
 ) -> None:
     await desk.create(PODS, pod("web-0", "web"))
@@ -228,7 +228,7 @@ async def test_a_fitting_orphan_is_adopted_and_a_member_that_no_longer_fits_let_
     assert "ownerReferences" not in (await desk.get(PODS, "web-0"))["metadata"]
 
 
-async def test_a_refused_pod_is_told_of(desk: Desk) -> None:
+async def test_a_refused_pod_causes_an_event(desk: Desk) -> None:
     broken = template(serviceAccountName="nobody")
     with pytest.raises(Exception, match="nobody"):
         await create(desk, template=broken)

@@ -1,4 +1,4 @@
-"""What a StatefulSet does next, by examples and by running whole rollouts."""
+"""The plans of StatefulSets: examples, and simulations of whole rollouts."""
 
 import random
 from collections.abc import Iterator
@@ -56,7 +56,7 @@ def test_a_set_shrinks_from_the_top_one_by_one() -> None:
     assert look(goal, well(0), well(1)).delete == [1]
 
 
-def test_a_set_does_not_shrink_while_a_lower_pod_is_unwell() -> None:
+def test_a_set_does_not_shrink_while_a_lower_pod_is_unavailable() -> None:
     assert look(Goal(1, NEW), well(0), pending(1), well(2)).delete == [2]
     assert look(Goal(1, NEW), well(0), pending(1), pending(2)).delete == []
     assert look(Goal(1, NEW), well(0), well(1), pending(2)).delete == [2]
@@ -93,11 +93,11 @@ def test_several_pods_may_be_updated_at_once() -> None:
     assert look(parallel, *(well(o, OLD) for o in range(3)), pending(3)).update == [2]
 
 
-def test_a_claim_of_a_pod_that_was_before_holds_up_its_successor() -> None:
+def test_a_claim_of_an_earlier_pod_delays_the_next_pod() -> None:
     assert look(Goal(1, NEW, stale=frozenset({0}))).create == []
 
 
-def test_a_pod_out_of_order_is_put_right_once_it_runs() -> None:
+def test_a_pod_with_wrong_labels_or_claims_is_repaired_once_it_runs() -> None:
     assert look(Goal(1, NEW), replace(well(0), in_order=False)).repair == [0]
     assert look(Goal(1, NEW), replace(pending(0), in_order=False)).repair == []
 
@@ -132,7 +132,7 @@ def beginning(ordinal: int, revision: str, state: str) -> Replica:
 
 
 class World:
-    """Pods, and a kubelet that does one thing at a time, in any order."""
+    """Simulated pods; their kubelets act in random order."""
 
     def __init__(self, goal: Goal, replicas: dict[int, Replica]) -> None:
         self.goal = goal
@@ -169,7 +169,7 @@ class World:
         )
 
     def rounds(self, order: random.Random) -> Iterator[None]:
-        """One for every time that the controller has acted, until nothing moves any more."""
+        """Yields after every action of the controller, until nothing changes any more."""
         for _ in range(100):
             acted = self.act()
             yield
@@ -191,7 +191,7 @@ found_pods = st.dictionaries(
 def test_every_rollout_ends_with_the_right_pods(
     goal: Goal, found: dict[int, tuple[str, str]], order: random.Random
 ) -> None:
-    # An ordered set does not scale away a pod that has failed: it waits for it to get well.
+    # An ordered set does not delete a failed pod beyond its size: it waits until the pod is well.
     failed = [o for o, (_, state) in found.items() if state == "failed"]
     assume(goal.parallel or all(ordinal in goal.ordinals for ordinal in failed))
     world = World(goal, {o: beginning(o, *how) for o, how in found.items()})
@@ -205,7 +205,9 @@ def test_every_rollout_ends_with_the_right_pods(
 
 
 @given(goals, orders)
-def test_an_update_never_takes_more_pods_away_than_it_may(goal: Goal, order: random.Random) -> None:
+def test_an_update_never_exceeds_the_unavailable_pods_that_are_allowed(
+    goal: Goal, order: random.Random
+) -> None:
     world = World(goal, {o: well(o, OLD) for o in goal.ordinals})
     for _ in world.rounds(order):
         assert world.unavailable() <= (goal.max_unavailable or 1)

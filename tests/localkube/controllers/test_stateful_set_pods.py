@@ -48,7 +48,7 @@ def test_a_pod_is_called_after_its_number() -> None:
         "apps.kubernetes.io/pod-index": "3",
         "controller-revision-hash": metadata["labels"]["controller-revision-hash"],
     }
-    assert TEMPLATE["metadata"]["labels"] == {"app": "web"}  # the template is as it was
+    assert TEMPLATE["metadata"]["labels"] == {"app": "web"}  # the template is unchanged
 
 
 def test_a_pod_has_a_host_name_in_the_domain_of_its_service() -> None:
@@ -134,7 +134,7 @@ def test_a_claim_that_somebody_else_manages_is_left_to_them() -> None:
     assert pods.owners_of_claim(claim, owner, pod(0)) == [other]
 
 
-def test_a_claim_of_a_set_that_was_before_is_left_to_the_garbage_collector() -> None:
+def test_a_claim_of_an_earlier_set_is_left_to_the_garbage_collector() -> None:
     policy = {"whenDeleted": "Delete", "whenScaled": "Retain"}
     owner = stateful_set(persistentVolumeClaimRetentionPolicy=policy)
     before = [reference("StatefulSet", "web", "an earlier set")]

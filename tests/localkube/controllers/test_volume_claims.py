@@ -1,4 +1,4 @@
-"""Claims get a directory each, and give it back."""
+"""Volumes of claims: their directories, and what happens to them after the claim."""
 
 from pathlib import Path
 from typing import Any

@@ -1,17 +1,24 @@
-"""Pods that get devices of their node: from admission to the end, over restarts."""
+"""Pods with devices of their node: admission, restarts, and release."""
 
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from pathlib import Path
 
 from kubeclient import names as kube_names
 from kubeclient.kubeletapi.messages import Mount
 from kubeclient.objects import Obj
 from kubeclient.resources import NODES
-from localkube.kubelet.node_files import DEVICE_PLUGINS, node_disk
+from localkube.kubelet.node_files import (
+    DEVICE_PLUGINS,
+    SocketPaths,
+    make_private,
+    node_disk,
+    node_hardware,
+)
+from localkube.kubelet.node_hooks import NoHooks
 from localkube.kubelet.settings import FleetSettings
-from localkube.kubelet.socket_paths import SocketPaths
 from localkube.names import DEFAULT as NAMES
 from tests.localkube.kubelet.devices.plugin import RESOURCE, FakePlugin
 from tests.localkube.kubelet.world import (
@@ -29,13 +36,26 @@ DEVICE_NODE = "g0"
 TYPE = "machine-with-devices"
 
 
+class DeviceHooks(NoHooks):
+    """Nodes of one type have hardware, and take device plugins."""
+
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory
+
+    def node_added(self, node: str, instance_type: str) -> bool:
+        if instance_type == TYPE:
+            make_private(node_hardware(self._directory, node))
+        return instance_type == TYPE
+
+
 def device_settings(directory: Path) -> FleetSettings:
-    return settings(directory)
+    made = settings(directory)
+    return replace(made, hooks=DeviceHooks(made.directory))
 
 
 @contextlib.asynccontextmanager
 async def device_world(directory: Path) -> AsyncIterator[tuple[World, Path]]:
-    """And the directory in which plugins have their sockets."""
+    """A world with a node for devices, and the directory of its plugins' sockets."""
     async with world(directory, device_settings(directory)) as made:
         made_node = node(DEVICE_NODE)
         made_node["metadata"]["labels"][kube_names.LABEL_INSTANCE_TYPE] = TYPE
@@ -43,7 +63,7 @@ async def device_world(directory: Path) -> AsyncIterator[tuple[World, Path]]:
             await made.kube.create(NODES, made_node)
         await made.until_node(is_ready, DEVICE_NODE)
         pods = directory / "pods"
-        plugins = SocketPaths(pods).way_to(node_disk(pods, DEVICE_NODE) / DEVICE_PLUGINS)
+        plugins = SocketPaths(pods).short_path(node_disk(pods, DEVICE_NODE) / DEVICE_PLUGINS)
         async with asyncio.timeout(60):
             while not (plugins / "kubelet.sock").exists():  # noqa: ASYNC110
                 await asyncio.sleep(0.01)
@@ -108,7 +128,7 @@ async def test_a_mount_from_outside_of_the_node_is_refused(tmp_path: Path) -> No
         assert "is not on node g0" in container(found)["state"]["waiting"]["message"]
 
 
-async def test_a_pod_for_which_nothing_is_left_fails_in_the_kubelets_words(tmp_path: Path) -> None:
+async def test_a_pod_without_free_devices_fails_with_the_kubelets_message(tmp_path: Path) -> None:
     async with device_world(tmp_path) as (cluster, plugins), FakePlugin("t0").registered(plugins):
         await has(cluster, 1)
         await cluster.run(asking("first"))
@@ -146,7 +166,7 @@ async def test_timers_get_devices_too(tmp_path: Path) -> None:
         assert plugin.allocated == [(("t0",),)] * 2
 
 
-async def test_a_pod_waits_for_a_plugin_that_is_on_its_way_back(tmp_path: Path) -> None:
+async def test_a_pod_waits_for_a_plugin_that_may_come_back(tmp_path: Path) -> None:
     async with device_world(tmp_path) as (cluster, plugins):
         async with FakePlugin("t0").registered(plugins):
             await has(cluster, 1)
@@ -185,8 +205,9 @@ async def _things(cluster: World, found: Obj) -> bytes:
 async def test_nothing_is_left_of_a_node_that_is_gone(tmp_path: Path) -> None:
     async with device_world(tmp_path) as (cluster, plugins):
         assert (plugins / "kubelet.sock").exists()
+        assert list((tmp_path / "pods" / "hardware").iterdir())
         await cluster.kube.delete(NODES, DEVICE_NODE)
         async with asyncio.timeout(60):
-            while list((tmp_path / "pods" / "nodes").iterdir()):  # noqa: ASYNC110
-                await asyncio.sleep(0.01)
-        assert not list((tmp_path / "pods" / "hardware").glob("*"))
+            for kind in ("nodes", "hardware"):
+                while list((tmp_path / "pods" / kind).iterdir()):  # noqa: ASYNC110
+                    await asyncio.sleep(0.01)

@@ -127,7 +127,7 @@ def test_later_variables_see_and_replace_earlier_ones() -> None:
         ({"secretKeyRef": {"name": "there", "key": "x"}}, "couldn't find key x in Secret ns/there"),
     ],
 )
-def test_what_is_missing_is_named_unless_it_is_optional(source: Obj, message: str) -> None:
+def test_a_missing_reference_is_named_unless_it_is_optional(source: Obj, message: str) -> None:
     with pytest.raises(BadConfig) as problem:
         variables(env=[{"name": "X", "valueFrom": source}])
     assert str(problem.value) == message

@@ -76,7 +76,7 @@ async def test_a_timer_that_is_over_ends_its_pod(tmp_path: Path, code: str, phas
         assert container(found)["state"]["terminated"]["exitCode"] == int(code)
 
 
-async def test_a_timer_that_always_restarts_backs_off(tmp_path: Path) -> None:
+async def test_a_timer_that_always_restarts_has_a_back_off(tmp_path: Path) -> None:
     async with world(tmp_path, timers(tmp_path)) as here:
         found = await here.run(
             pod("p", annotations=RUN_SECONDS), lambda p: container(p).get("restartCount", 0) >= 3
@@ -170,7 +170,7 @@ async def test_init_containers_and_sidecars_of_timers(tmp_path: Path) -> None:
         assert condition(found, "Initialized")["reason"] == "PodCompleted"
 
 
-async def test_an_annotation_that_is_no_number_is_said(tmp_path: Path) -> None:
+async def test_an_annotation_that_is_no_number_causes_an_event(tmp_path: Path) -> None:
     async with world(tmp_path, timers(tmp_path)) as here:
         await here.run(pod("p", annotations={NAMES.run_seconds_annotation: "soon"}))
         event = await here.until_event("BadAnnotation", "p")
@@ -179,7 +179,7 @@ async def test_an_annotation_that_is_no_number_is_said(tmp_path: Path) -> None:
         )
 
 
-async def test_a_namesake_is_another_pod(tmp_path: Path) -> None:
+async def test_a_later_pod_of_the_same_name_is_another_pod(tmp_path: Path) -> None:
     async with world(tmp_path, timers(tmp_path)) as here:
         first = await here.run(pod("p"))
         await here.delete("p", grace_s=0)
@@ -198,7 +198,7 @@ async def test_usage_and_logs_of_timers(tmp_path: Path) -> None:
         assert await here.log(found) == b"This container is a timer: nothing runs in it.\n"
 
 
-async def test_the_runtime_is_the_pods_namespaces_or_nodes_word(tmp_path: Path) -> None:
+async def test_the_runtime_is_named_by_the_pod_its_namespace_or_its_node(tmp_path: Path) -> None:
     async with world(tmp_path) as here:
         annotated = {"metadata": {"annotations": {NAMES.runtime_annotation: "timer"}}}
         await here.kube.patch("/api/v1/namespaces/default", annotated)

@@ -18,7 +18,7 @@ RESOURCE = "example.com/thing"
 
 
 class SlowKube:
-    """Every post of a status takes as long as the test wants."""
+    """A post of a status returns when the test says so."""
 
     def __init__(self) -> None:
         self.posts: asyncio.Queue[Obj] = asyncio.Queue()
@@ -65,7 +65,7 @@ async def beating(
         keeper.cancel()
 
 
-async def test_what_changes_during_a_post_is_posted_too(tmp_path: Path) -> None:
+async def test_a_change_during_a_post_is_posted_next(tmp_path: Path) -> None:
     kube, listed = SlowKube(), 0
 
     def counts(name: str) -> Counts:
@@ -79,7 +79,7 @@ async def test_what_changes_during_a_post_is_posted_too(tmp_path: Path) -> None:
         assert (await kube.posts.get())["capacity"] == {RESOURCE: "3"}
 
 
-async def test_a_change_during_any_other_write_does_no_harm(tmp_path: Path) -> None:
+async def test_a_status_change_during_another_write_is_not_lost(tmp_path: Path) -> None:
     kube = SlowKube()
     async with beating(tmp_path, kube, lambda name: Counts({}, {})) as beats:
         await kube.posts.get()

@@ -1,4 +1,4 @@
-"""Containers that are tasks of the server."""
+"""Hosted programs: containers that are tasks of the server."""
 
 import asyncio
 import logging
@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from kubeclient.objects import Obj
-from localkube.kubelet.hosted import Program, Surroundings, log_to_containers
+from localkube.kubelet.hosted import HostedProgram, ProgramContext, log_to_containers
 from tests.localkube.kubelet.world import (
     NODE,
     World,
@@ -25,7 +25,7 @@ log = logging.getLogger("tests.hosted.program")
 
 
 @asynccontextmanager
-async def hosting(directory: Path, program: Program) -> AsyncIterator[World]:
+async def hosting(directory: Path, program: HostedProgram) -> AsyncIterator[World]:
     given = replace(settings(directory), hosted={IMAGE: program})
     async with world(directory, given) as made:
         yield made
@@ -38,17 +38,17 @@ def hosted(name: str = "p", **spec: object) -> Obj:
     return pod(name, container=more, **spec)
 
 
-async def forever(around: Surroundings) -> int:
+async def forever(context: ProgramContext) -> int:
     await asyncio.Event().wait()
     return 0
 
 
-async def test_a_program_is_told_what_its_container_would_be(tmp_path: Path) -> None:
-    told: list[Surroundings] = []
+async def test_a_hosted_program_gets_the_settings_of_its_container(tmp_path: Path) -> None:
+    told: list[ProgramContext] = []
 
-    async def program(around: Surroundings) -> int:
-        told.append(around)
-        return await forever(around)
+    async def program(context: ProgramContext) -> int:
+        told.append(context)
+        return await forever(context)
 
     env = [{"name": "NODE", "valueFrom": {"fieldRef": {"fieldPath": "spec.nodeName"}}}]
     mounts = [{"name": "host", "mountPath": "/host"}]
@@ -56,16 +56,16 @@ async def test_a_program_is_told_what_its_container_would_be(tmp_path: Path) -> 
     async with hosting(tmp_path, program) as cluster:
         given = hosted(container={"env": env, "volumeMounts": mounts}, volumes=volumes)
         await cluster.run(given)
-        around = told[0]
-        assert (around.node, around.arguments) == (NODE, (f"--node={NODE}",))
-        assert around.env["NODE"] == NODE
-        assert around.mounts["/host"].is_dir()
+        context = told[0]
+        assert (context.node, context.arguments) == (NODE, (f"--node={NODE}",))
+        assert context.env["NODE"] == NODE
+        assert context.mounts["/host"].is_dir()
 
 
-async def test_it_ends_with_its_code_and_is_started_again(tmp_path: Path) -> None:
+async def test_a_hosted_program_ends_with_its_code_and_is_restarted(tmp_path: Path) -> None:
     codes = iter([3, 0])
 
-    async def program(around: Surroundings) -> int:
+    async def program(context: ProgramContext) -> int:
         return next(codes)
 
     async with hosting(tmp_path, program) as cluster:
@@ -74,8 +74,8 @@ async def test_it_ends_with_its_code_and_is_started_again(tmp_path: Path) -> Non
         assert container(found)["lastState"]["terminated"]["exitCode"] == 3
 
 
-async def test_a_bug_in_it_is_told_in_its_log(tmp_path: Path) -> None:
-    async def program(around: Surroundings) -> int:
+async def test_an_exception_in_a_hosted_program_is_in_its_log(tmp_path: Path) -> None:
+    async def program(context: ProgramContext) -> int:
         raise ValueError("a bug")
 
     async with hosting(tmp_path, program) as cluster:
@@ -83,13 +83,13 @@ async def test_a_bug_in_it_is_told_in_its_log(tmp_path: Path) -> None:
         assert b"ValueError: a bug" in await cluster.log(found)
 
 
-async def test_what_it_logs_goes_to_its_own_log(tmp_path: Path) -> None:
+async def test_a_hosted_program_logs_to_its_container(tmp_path: Path) -> None:
     log_to_containers("tests.hosted")
 
-    async def program(around: Surroundings) -> int:
-        log.warning("hello", extra={"pod": around.arguments[0]})
+    async def program(context: ProgramContext) -> int:
+        log.warning("hello", extra={"pod": context.arguments[0]})
         await asyncio.to_thread(log.warning, "from a thread")
-        return await forever(around)
+        return await forever(context)
 
     async with hosting(tmp_path, program) as cluster:
         first = await cluster.run(hosted("first", container={"args": ["1"]}))
@@ -105,9 +105,9 @@ async def test_what_it_logs_goes_to_its_own_log(tmp_path: Path) -> None:
 async def test_deleting_its_pod_cancels_it(tmp_path: Path) -> None:
     ended = asyncio.Event()
 
-    async def program(around: Surroundings) -> int:
+    async def program(context: ProgramContext) -> int:
         try:
-            return await forever(around)
+            return await forever(context)
         finally:
             ended.set()
 
@@ -118,15 +118,15 @@ async def test_deleting_its_pod_cancels_it(tmp_path: Path) -> None:
         assert ended.is_set()
 
 
-async def test_it_ends_with_the_server_and_comes_back_with_it(tmp_path: Path) -> None:
+async def test_a_hosted_program_ends_and_starts_with_the_server(tmp_path: Path) -> None:
     running: set[int] = set()
 
-    async def program(around: Surroundings) -> int:
-        running.add(id(around))
+    async def program(context: ProgramContext) -> int:
+        running.add(id(context))
         try:
-            return await forever(around)
+            return await forever(context)
         finally:
-            running.discard(id(around))
+            running.discard(id(context))
 
     async with hosting(tmp_path, program) as cluster:
         await cluster.run(hosted())

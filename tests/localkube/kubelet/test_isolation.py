@@ -1,4 +1,4 @@
-"""With a view of the machine of their own (where this machine allows it), and without."""
+"""Containers with their own view of the machine (if the kernel allows it), and without."""
 
 import os
 from dataclasses import replace
@@ -97,7 +97,7 @@ async def test_a_container_reaches_no_process_but_its_own(tmp_path: Path) -> Non
         assert container(found)["lastState"]["terminated"]["exitCode"] == 137
 
 
-async def test_the_user_that_the_pod_asks_for(tmp_path: Path) -> None:
+async def test_a_container_runs_as_the_user_of_its_security_context(tmp_path: Path) -> None:
     if not await allowed(tmp_path):
         pytest.skip("this machine allows no user namespaces")
     async with world(tmp_path) as here:
@@ -105,7 +105,7 @@ async def test_the_user_that_the_pod_asks_for(tmp_path: Path) -> None:
         assert await said(here, "id -u; id -g", securityContext=context) == "1234\n2345\n"
 
 
-async def test_without_a_view_of_their_own_paths_are_elsewhere_and_that_is_said(
+async def test_without_isolation_an_event_says_where_volumes_are(
     tmp_path: Path,
 ) -> None:
     async with world(tmp_path, replace(settings(tmp_path), isolate=False)) as here:
@@ -121,7 +121,7 @@ async def test_without_a_view_of_their_own_paths_are_elsewhere_and_that_is_said(
         assert "$LOCALKUBE_ROOT" in event["message"]
 
 
-async def test_without_it_the_message_and_temporary_files_still_work(tmp_path: Path) -> None:
+async def test_without_isolation_message_and_temporary_files_still_work(tmp_path: Path) -> None:
     async with world(tmp_path, replace(settings(tmp_path), isolate=False)) as here:
         script = "cd $(mktemp -d) && pwd; echo bye > $LOCALKUBE_ROOT/dev/termination-log"
         found = await here.run(shell("p", script, restartPolicy="Never"), phase_is("Succeeded"))
@@ -131,7 +131,7 @@ async def test_without_it_the_message_and_temporary_files_still_work(tmp_path: P
         assert status["state"]["terminated"]["message"] == "bye\n"
 
 
-async def test_what_a_process_cannot_have_is_said(tmp_path: Path) -> None:
+async def test_settings_without_effect_cause_events(tmp_path: Path) -> None:
     async with world(tmp_path) as here:
         privileged = {"securityContext": {"privileged": True}}
         await here.run(shell("p", "sleep 1000", container=privileged))

@@ -36,7 +36,7 @@ def launch(run_id: str, *argv: str) -> Launch:
 
 
 async def started(directory: Path) -> tuple[Launches, list[int]]:
-    """The launcher, the container and its strayed child."""
+    """The launcher, the container, and a child that has left the container's session."""
     launches = Launches(directory, isolate=False)
     reading, writing = os.pipe()
     nothing = os.open(os.devnull, os.O_RDWR)
@@ -50,7 +50,7 @@ async def started(directory: Path) -> tuple[Launches, list[int]]:
 
 
 def wait_gone(pid: int) -> None:
-    """Until the process, which is no child of ours, has ended."""
+    """Waits until the process, which is not our child, has ended."""
     try:
         descriptor = os.pidfd_open(pid)
     except ProcessLookupError:
@@ -75,13 +75,13 @@ def test_nothing_outlives_a_server_that_is_killed(tmp_path: Path) -> None:
         wait_gone(pid)
 
 
-async def test_a_launcher_that_dies_takes_its_programs_along(tmp_path: Path) -> None:
+async def test_the_programs_of_a_launcher_that_dies_are_killed(tmp_path: Path) -> None:
     launches, (launcher, *pids) = await started(tmp_path / "run")
     ended: asyncio.Future[tuple[str, int]] = asyncio.get_running_loop().create_future()
     launches.exited = lambda run_id, code: ended.set_result((run_id, code))
     os.kill(launcher, signal.SIGKILL)
     assert await ended == ("a", 137)
-    # The next one ends what the kernel did not, and works on.
+    # The next launcher kills what the kernel did not, and works.
     nothing = os.open(os.devnull, os.O_RDWR)
     with pytest.raises(LaunchFailed) as failure:
         await launches.start(launch("b", "no-such-program"), [nothing])
@@ -95,12 +95,12 @@ def sleeper() -> subprocess.Popen[bytes]:
     return subprocess.Popen(["sleep", "1000"], start_new_session=True)
 
 
-async def test_what_two_killed_processes_left_is_found_by_the_next(tmp_path: Path) -> None:
+async def test_the_next_launcher_kills_what_two_killed_processes_left(tmp_path: Path) -> None:
     stray, other = sleeper(), sleeper()
     run = tmp_path / "run"
     run.mkdir()
     (run / str(stray.pid)).write_text(f"{process_table.start_time(stray.pid)} a")
-    (run / str(other.pid)).write_text("1 b")  # the number has a new owner
+    (run / str(other.pid)).write_text("1 b")  # the pid belongs to another process now
     launches = Launches(run, isolate=False)
     await launches.namespaces()
     assert stray.wait(PATIENCE_S) == -signal.SIGKILL

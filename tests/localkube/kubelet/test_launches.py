@@ -4,7 +4,7 @@ from pathlib import Path
 from localkube.kubelet.launches import Launches
 
 
-async def test_who_waits_for_a_start_hears_of_it_before_its_end(tmp_path: Path) -> None:
+async def test_a_start_is_reported_before_the_exit(tmp_path: Path) -> None:
     launches = Launches(tmp_path, isolate=False)
     heard: list[str] = []
     launches.exited = lambda run_id, code: heard.append(f"{run_id} exited {code}")

@@ -9,14 +9,14 @@ from localkube.kubelet.lifecycle import (
     ALWAYS,
     NEVER,
     ON_FAILURE,
-    Backoff,
+    RestartBackoff,
     begin,
     mark_exited,
     mark_failed,
     mark_running,
     plan,
 )
-from localkube.kubelet.pod_phase import phase
+from localkube.kubelet.pod_status import phase
 from localkube.kubelet.state import (
     Container,
     Pod,
@@ -27,7 +27,7 @@ from localkube.kubelet.state import (
     is_over,
 )
 
-BACKOFF = Backoff()
+BACKOFF = RestartBackoff()
 
 
 def pod_of(*containers: Container) -> Pod:
@@ -39,7 +39,8 @@ def main(name: str = "m", restart: str = ALWAYS) -> Container:
 
 
 def step(pod: Pod, now: float) -> tuple[list[str], list[str], float | None]:
-    """Does what the plan says; the names started and stopped, and when to look again."""
+    """Carries out the plan; returns the names started and stopped, and the time of the next
+    look."""
     todo = plan(pod, now, BACKOFF)
     for index in todo.start:
         begin(pod.containers[index], f"run{pod.containers[index].restart_count}", now, BACKOFF)
@@ -69,7 +70,7 @@ def test_init_containers_run_one_after_the_other() -> None:
     assert phase(pod) == "Running"
 
 
-def test_a_sidecar_holds_up_the_next_until_it_has_started() -> None:
+def test_the_next_container_waits_until_a_sidecar_has_started() -> None:
     pod = pod_of(Container("s", Role.SIDECAR, ALWAYS), main())
     todo = plan(pod, 0, BACKOFF)
     begin(pod.containers[0], "id", 0, BACKOFF)
@@ -121,7 +122,7 @@ def test_the_first_restart_is_at_once_and_then_it_takes_longer_and_longer() -> N
     assert pod.containers[0].restart_count == 8
 
 
-def test_what_ran_long_enough_begins_anew() -> None:
+def test_a_long_run_resets_the_back_off() -> None:
     pod = pod_of(main())
     step(pod, 0)
     for now in (0, 0):
@@ -152,7 +153,7 @@ def test_the_restart_policy_decides(restart: str, code: int, comes_back: bool, w
     assert (step(pod, 1)[0] == ["m"]) is comes_back
 
 
-def test_what_could_not_start_is_tried_again_and_counts_no_restart() -> None:
+def test_a_failed_start_is_repeated_and_is_no_restart() -> None:
     pod = pod_of(main())
     begin(pod.containers[0], "id", 0, BACKOFF)
     mark_failed(pod.containers[0], Problem("CreateContainerConfigError", "no"), 5)
@@ -172,7 +173,7 @@ def test_an_unhealthy_container_is_stopped_once_and_comes_back() -> None:
     assert step(pod, 2)[0] == ["m"]
 
 
-def test_an_ephemeral_container_runs_once_and_holds_nothing_up() -> None:
+def test_an_ephemeral_container_runs_once_and_delays_nothing() -> None:
     pod = pod_of(main(restart=NEVER), Container("e", Role.EPHEMERAL, NEVER))
     assert step(pod, 0)[0] == ["m", "e"]
     mark_exited(pod.containers[1], 1, 1)
@@ -182,7 +183,7 @@ def test_an_ephemeral_container_runs_once_and_holds_nothing_up() -> None:
 
 @dataclass
 class Model:
-    """A pod, and hands that let things happen to it in any order."""
+    """A simulated pod, to which things happen in any order."""
 
     pod: Pod
     now: float = 0.0

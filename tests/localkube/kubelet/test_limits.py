@@ -1,4 +1,4 @@
-"""Pods that use more than they may."""
+"""Pods that exceed their limits."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -44,7 +44,7 @@ async def test_a_container_past_its_memory_is_killed_and_started_again(tmp_path:
         assert (ended["reason"], ended["exitCode"]) == ("OOMKilled", 137)
 
 
-async def test_one_within_its_memory_goes_on(tmp_path: Path) -> None:
+async def test_a_container_within_its_memory_limit_keeps_running(tmp_path: Path) -> None:
     async with watchful(tmp_path) as cluster:
         found = await cluster.run(limited("sleep 100", {"memory": "40Mi"}))
         await cluster.output(found, "sleep 0.5")

@@ -9,11 +9,11 @@ def node(**allocatable: int) -> Node:
     return Node("n", "u", "1.2.3.4", allocatable, PodAddresses("10.0.0.0/24"))
 
 
-def test_what_fits_is_taken() -> None:
+def test_a_pod_that_fits_is_admitted() -> None:
     assert refusal(node(cpu=1000, pods=2), {"cpu": 1000, "pods": 1}) is None
 
 
-def test_the_first_thing_that_is_short_is_named() -> None:
+def test_the_message_names_the_first_resource_that_is_short() -> None:
     here = node(cpu=1000, memory=10, pods=5)
     here.take({"cpu": 600, "pods": 1})
     no = refusal(here, {"memory": 20, "cpu": 500, "pods": 1})
@@ -33,16 +33,16 @@ def test_a_port_of_the_node_is_given_to_one_pod() -> None:
     assert port_refusal(here, [HostPort("0.0.0.0", "UDP", 8888)]) is None
 
 
-def test_a_card_that_the_node_has_counts() -> None:
+def test_a_device_that_the_node_has_counts() -> None:
     here = node(pods=5)
-    here.allocatable = {"pods": 5, "nvidia.com/gpu": 1}
-    here.take({"nvidia.com/gpu": 1})
-    no = refusal(here, {"nvidia.com/gpu": 1})
+    here.allocatable = {"pods": 5, "example.com/device": 1}
+    here.take({"example.com/device": 1})
+    no = refusal(here, {"example.com/device": 1})
     assert no is not None
-    assert no.reason == "OutOfnvidia.com/gpu"
+    assert no.reason == "OutOfexample.com/device"
 
 
-def test_a_resource_that_no_node_keeps_is_somebody_elses() -> None:
+def test_an_extended_resource_that_the_node_does_not_have_is_not_checked() -> None:
     assert refusal(node(pods=5), {"example.com/licence": 1}) is None
     no = refusal(node(pods=5), {"hugepages-2Mi": 1})
     assert no is not None

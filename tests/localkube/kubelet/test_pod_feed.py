@@ -23,7 +23,8 @@ EXPIRED = orjson.dumps({"type": "ERROR", "object": {"code": 410, "reason": "Expi
 
 
 class Script:
-    """A server that answers each watch with the next list of chunks, then says no more."""
+    """A server that answers each watch with the next list of chunks, and later ones with
+    nothing."""
 
     def __init__(self, *watches: list[bytes]) -> None:
         self.watches = list(watches)
@@ -67,7 +68,7 @@ class Notes:
 
 
 async def heard(*watches: list[bytes]) -> tuple[list[str], list[str]]:
-    """What the audience heard, and from which versions on was asked."""
+    """What the listener got, and the resourceVersion of each watch."""
     script, notes = Script(*watches), Notes()
     task = asyncio.ensure_future(PodFeed(Kube(script), notes).run())
     await script.done.wait()
@@ -76,7 +77,7 @@ async def heard(*watches: list[bytes]) -> tuple[list[str], list[str]]:
     return notes.heard, script.asked
 
 
-async def test_what_is_there_and_what_changes() -> None:
+async def test_existing_pods_and_later_changes_are_reported() -> None:
     told, asked = await heard(
         [event("ADDED", "a", 1), end(5), event("MODIFIED", "a", 6) + event("DELETED", "a", 7)]
     )
@@ -84,7 +85,7 @@ async def test_what_is_there_and_what_changes() -> None:
     assert asked == ["", "7"]
 
 
-async def test_a_broken_first_telling_begins_anew() -> None:
+async def test_initial_events_that_break_off_start_again() -> None:
     told, asked = await heard([event("ADDED", "a", 1)], [event("ADDED", "b", 2), end(3)])
     assert told == ["+a", "+b", "only b"]
     assert asked == ["", "", "3"]
@@ -96,7 +97,7 @@ async def test_lines_may_be_torn_between_chunks() -> None:
     assert told == ["+a", "only a"]
 
 
-async def test_a_version_that_is_too_old_begins_anew() -> None:
+async def test_an_expired_version_restarts_the_watch() -> None:
     told, asked = await heard([end(5)], [EXPIRED], [event("ADDED", "b", 9), end(9)])
     assert told == ["only ", "+b", "only b"]
     assert asked == ["", "5", "", "9"]

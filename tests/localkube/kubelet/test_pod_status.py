@@ -2,7 +2,7 @@ import pytest
 
 from kubeclient.objects import Obj
 from localkube.kubelet.lifecycle import (
-    Backoff,
+    RestartBackoff,
     begin,
     mark_exited,
     mark_failed,
@@ -16,7 +16,7 @@ from localkube.kubelet.state import Pod, Problem, Stop
 
 NOW = 1_800_000_000.0
 THEN = "2027-01-15T08:00:00Z"
-BACKOFF = Backoff()
+BACKOFF = RestartBackoff()
 
 
 def obj(*, inits: int = 0, status: Obj | None = None, **spec: object) -> Obj:
@@ -95,7 +95,7 @@ def test_the_time_of_a_condition_stays_while_it_holds() -> None:
 
 
 @pytest.mark.parametrize(("inits", "reason"), [(0, "ContainerCreating"), (1, "PodInitializing")])
-def test_what_a_pod_waits_for_at_first(inits: int, reason: str) -> None:
+def test_a_new_pod_waits_for_its_containers(inits: int, reason: str) -> None:
     given = obj(inits=inits)
     status = pod_status(pod_record(given, "timer", NOW), given, "", NOW)
     assert status["phase"] == "Pending"
@@ -155,7 +155,7 @@ def test_readiness_gates_are_waited_for() -> None:
     assert mine in status["conditions"]
 
 
-def test_a_finished_pod_says_how() -> None:
+def test_the_conditions_of_a_finished_pod_say_how_it_ended() -> None:
     given = obj(restartPolicy="Never")
     pod = started(given)
     mark_exited(pod.containers[0], 0, NOW)
@@ -182,7 +182,7 @@ def test_a_pod_past_its_deadline() -> None:
     assert (status["phase"], status["reason"]) == ("Failed", "DeadlineExceeded")
 
 
-def test_what_was_written_is_recalled() -> None:
+def test_a_record_is_restored_from_a_written_status() -> None:
     given = obj(inits=1)
     pod = started(given)
     mark_exited(pod.containers[0], 0, NOW)

@@ -38,7 +38,7 @@ async def test_a_container_that_is_not_alive_is_restarted(tmp_path: Path) -> Non
         assert container(found)["lastState"]["terminated"]["exitCode"] == 143
 
 
-async def test_a_start_up_probe_holds_the_others_back(tmp_path: Path) -> None:
+async def test_other_probes_wait_for_the_start_up_probe(tmp_path: Path) -> None:
     async with world(tmp_path) as here:
         probes = {
             "startupProbe": command("test -e $HOME/up", failureThreshold=100),
@@ -93,7 +93,7 @@ async def test_a_page_with_an_error_is_no_success(tmp_path: Path) -> None:
         )
 
 
-async def test_grpc_probes_are_refused_loudly(tmp_path: Path) -> None:
+async def test_grpc_probes_are_refused_with_a_message(tmp_path: Path) -> None:
     async with world(tmp_path) as here:
         probe = {"livenessProbe": {"grpc": {"port": 1}}}
         found = await here.run(

@@ -35,19 +35,19 @@ def waits_for(reason: str) -> Callable[[Obj], bool]:
 
 
 async def run_once(here: World, script: str, **spec: object) -> bytes:
-    """What a script says that is the container of a pod."""
+    """The output of a script that is the program of a pod."""
     obj = shell("p", script, restartPolicy="Never", **spec)
     found = await here.run(obj, lambda p: p["status"]["phase"] in ("Succeeded", "Failed"))
     return await here.log(found)
 
 
 def living(found: Obj) -> set[int]:
-    """The processes of the pod's container, by their numbers outside it."""
+    """The pids of the container's processes, as seen from outside."""
     container_id = container(found)["containerID"].rpartition("/")[2]
     return process_table.marked(set(), {f"{MARK}={container_id}".encode()})
 
 
-async def test_a_container_runs_and_is_told_of_by_events(tmp_path: Path) -> None:
+async def test_a_container_runs_and_events_report_it(tmp_path: Path) -> None:
     async with world(tmp_path) as here:
         found = await here.run(shell("p", FOREVER))
         assert container(found)["containerID"].startswith("localkube://")
@@ -78,7 +78,7 @@ async def test_the_servers_own_environment_stays_outside(
         assert "A_SECRET_OF_THE_USER" not in names
         kubernetes = {name for name in names if name.startswith("KUBERNETES_")}
         assert names - kubernetes == {
-            "GPUPOOL_CONTAINER_ID",
+            "LOCALKUBE_CONTAINER_ID",
             "HOME",
             "HOSTNAME",
             "LANG",
@@ -95,7 +95,7 @@ async def test_nothing_else_of_the_server_is_open_inside(tmp_path: Path) -> None
         assert await run_once(here, "ls /proc/self/fd") == b"0\n1\n2\n3\n"
 
 
-async def test_variables_from_everywhere(tmp_path: Path) -> None:
+async def test_variables_come_from_config_maps_secrets_and_fields(tmp_path: Path) -> None:
     async with world(tmp_path) as here:
         metadata = {"name": "conf", "namespace": "default"}
         await here.kube.create(CONFIG_MAPS, {"metadata": metadata, "data": {"k": "map"}})
@@ -113,7 +113,7 @@ async def test_variables_from_everywhere(tmp_path: Path) -> None:
         assert said == b"p/$(HOSTNAME)/$(NOBODY)|map|secret|n0|8|map\n"
 
 
-async def test_something_missing_is_said_and_waited_for(tmp_path: Path) -> None:
+async def test_a_missing_config_map_causes_an_event_and_a_retry(tmp_path: Path) -> None:
     async with world(tmp_path) as here:
         env = [{"name": "MAP", "valueFrom": {"configMapKeyRef": {"name": "conf", "key": "k"}}}]
         obj = shell("p", FOREVER, container={"env": env})
@@ -127,7 +127,7 @@ async def test_something_missing_is_said_and_waited_for(tmp_path: Path) -> None:
         await here.until("p", is_ready)
 
 
-async def test_a_program_that_is_not_there_exits_with_127(tmp_path: Path) -> None:
+async def test_a_missing_program_exits_with_127(tmp_path: Path) -> None:
     async with world(tmp_path) as here:
         found = await here.run(pod("p", "no-such-program", restartPolicy="Never"), ended(127))
         text = 'exec: "no-such-program": executable file not found in $PATH'
@@ -136,7 +136,9 @@ async def test_a_program_that_is_not_there_exits_with_127(tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize(("script", "code"), [("exit 3", 3), ("kill -9 $$$$", 137), ("true", 0)])
-async def test_how_it_ended_is_told(tmp_path: Path, script: str, code: int) -> None:
+async def test_the_exit_of_a_container_is_in_the_status(
+    tmp_path: Path, script: str, code: int
+) -> None:
     async with world(tmp_path) as here:
         found = await here.run(shell("p", script, restartPolicy="Never"), ended(code))
         assert container(found)["state"]["terminated"]["reason"] == (
@@ -156,7 +158,7 @@ async def test_the_termination_message_is_kept(tmp_path: Path) -> None:
         assert container(found)["state"]["terminated"]["message"] == "why"
 
 
-async def test_a_crashing_container_comes_back_later_and_later(tmp_path: Path) -> None:
+async def test_a_crashing_container_restarts_with_growing_delays(tmp_path: Path) -> None:
     async with world(tmp_path) as here:
         obj = shell("p", 'echo "run"; exit 1')
         found = await here.run(obj, waits_for("CrashLoopBackOff"))
@@ -178,7 +180,7 @@ async def test_a_pod_that_is_deleted_gets_its_grace(tmp_path: Path) -> None:
         await here.until_gone("p")
 
 
-async def test_one_that_does_not_listen_is_killed(tmp_path: Path) -> None:
+async def test_a_program_that_ignores_sigterm_is_killed(tmp_path: Path) -> None:
     async with world(tmp_path) as here:
         await here.run(shell("p", "trap '' TERM; while :; do sleep 0.05; done"))
         await here.delete("p", grace_s=1)
@@ -242,7 +244,7 @@ async def test_a_failing_init_container_fails_the_pod(tmp_path: Path) -> None:
         assert container(found)["state"] == {"waiting": {"reason": "PodInitializing"}}
 
 
-async def test_an_unknown_image_is_stood_in_for_loudly(tmp_path: Path) -> None:
+async def test_an_unknown_image_has_a_stand_in_and_a_warning(tmp_path: Path) -> None:
     async with world(tmp_path) as here:
         image = {"image": "example.com/team/model:1", "ports": [{"containerPort": 8888}]}
         found = await here.run(pod("p", container=image))
@@ -276,7 +278,7 @@ async def test_processes_do_not_outlive_the_fleet(tmp_path: Path) -> None:
     assert living(found) == set()
 
 
-async def test_what_pods_left_is_cleared_away_at_the_next_start(tmp_path: Path) -> None:
+async def test_files_of_deleted_pods_are_removed_at_the_next_start(tmp_path: Path) -> None:
     left = tmp_path / "pods" / "00000000-0000-4000-8000-000000000000" / "c0"
     left.mkdir(parents=True)
     async with world(tmp_path) as here:
@@ -285,7 +287,7 @@ async def test_what_pods_left_is_cleared_away_at_the_next_start(tmp_path: Path) 
         assert (tmp_path / "pods" / kept).is_dir()
 
 
-async def test_storage_of_what_is_no_more_is_cleared_away(tmp_path: Path) -> None:
+async def test_storage_of_deleted_nodes_and_volumes_is_removed(tmp_path: Path) -> None:
     pods = tmp_path / "pods"
     for left in (pods / "nodes" / "0123", pods / "volumes" / "gone"):
         left.mkdir(parents=True)
@@ -299,7 +301,7 @@ async def test_storage_of_what_is_no_more_is_cleared_away(tmp_path: Path) -> Non
         assert len(list((pods / "nodes").iterdir())) == 1
 
 
-async def test_a_restart_of_the_server_starts_them_anew(tmp_path: Path) -> None:
+async def test_a_restart_of_the_server_restarts_the_containers(tmp_path: Path) -> None:
     async with world(tmp_path) as here:
         await here.run(shell("p", FOREVER))
         await here.run(shell("once", FOREVER, restartPolicy="Never"))

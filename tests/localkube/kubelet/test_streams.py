@@ -60,11 +60,14 @@ async def test_logs_can_be_followed_to_the_end(tmp_path: Path) -> None:
         lines = here.streams.logs(found["metadata"]["uid"], options)
         assert await anext(lines) == b"one\n"
         code, *_ = await here.output(found, "echo go > $HOME/pipe")
-        assert code in (0, 128 + signal.SIGKILL)  # who ends the container may go with it
+        assert code in (
+            0,
+            128 + signal.SIGKILL,
+        )  # the program that ends the container may be killed with it
         assert b"".join([chunk async for chunk in lines]) == b"two\n"
 
 
-async def test_a_log_that_is_not_there_is_refused_in_words(tmp_path: Path) -> None:
+async def test_a_missing_log_is_refused_with_a_message(tmp_path: Path) -> None:
     async with world(tmp_path) as here:
         found = await here.run(shell("p", FOREVER))
         with pytest.raises(NodeRefusal, match="previous terminated container") as refusal:
@@ -122,7 +125,7 @@ async def test_exec_with_a_terminal(tmp_path: Path) -> None:
         await process.hang_up()
 
 
-async def test_a_client_that_leaves_hangs_the_program_up(tmp_path: Path) -> None:
+async def test_a_client_that_disconnects_sends_the_program_sighup(tmp_path: Path) -> None:
     async with world(tmp_path) as here:
         found = await here.run(shell("p", FOREVER))
         process = await here.exec(found, "sleep", "1000", stdout=True)
@@ -130,7 +133,9 @@ async def test_a_client_that_leaves_hangs_the_program_up(tmp_path: Path) -> None
         assert await process.wait() == 129
 
 
-async def test_exec_of_nothing_is_refused(tmp_path: Path) -> None:
+async def test_exec_of_a_missing_program_or_in_an_ended_container_is_refused(
+    tmp_path: Path,
+) -> None:
     async with world(tmp_path) as here:
         found = await here.run(shell("p", FOREVER))
         for command, code, why in (
@@ -147,7 +152,7 @@ async def test_exec_of_nothing_is_refused(tmp_path: Path) -> None:
             await here.exec(done, "true")
 
 
-async def test_one_can_look_into_a_timer(tmp_path: Path) -> None:
+async def test_exec_works_in_a_timer(tmp_path: Path) -> None:
     async with world(tmp_path) as here:
         found = await here.run(pod("p", annotations={NAMES.runtime_annotation: "timer"}))
         assert await here.output(found, "echo $HOSTNAME") == (0, b"p\n")
@@ -158,7 +163,7 @@ async def test_one_can_look_into_a_timer(tmp_path: Path) -> None:
         assert await process.wait() == 137
 
 
-async def test_attach_hears_and_speaks(tmp_path: Path) -> None:
+async def test_attach_reads_output_and_writes_input(tmp_path: Path) -> None:
     async with world(tmp_path) as here:
         stdin = {"stdin": True, "stdinOnce": True}
         script = "echo early; cat; echo over >&2"
@@ -220,7 +225,7 @@ async def test_only_ports_of_the_pod_can_be_reached(tmp_path: Path) -> None:
                     await here.streams.dial(other["metadata"]["uid"], closed)
 
 
-async def test_two_web_servers_may_say_the_same_port(tmp_path: Path) -> None:
+async def test_two_web_servers_may_have_the_same_port(tmp_path: Path) -> None:
     async with world(tmp_path) as here:
         image = {"image": "nginx:1.27", "ports": [{"containerPort": 80}]}
         for name in ("a", "b"):

@@ -13,7 +13,7 @@ def made() -> tuple[Clock, Timers, list[str]]:
     return clock, Timers(lambda: clock.now, rung.append), rung
 
 
-def test_what_is_due_is_rung_in_order() -> None:
+def test_keys_that_are_due_ring_in_order() -> None:
     clock, timers, rung = made()
     timers.add(3, "c")
     timers.add(1, "a")

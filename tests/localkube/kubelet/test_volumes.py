@@ -108,7 +108,7 @@ async def test_a_service_accounts_token_and_the_root_certificate(tmp_path: Path)
         assert told["kubernetes.io"]["pod"]["uid"] == found["metadata"]["uid"]
 
 
-async def test_a_missing_object_holds_the_pod_up(tmp_path: Path) -> None:
+async def test_a_pod_waits_for_a_missing_object(tmp_path: Path) -> None:
     async with world(tmp_path) as here:
         await here.create(shell("p", FOREVER, **mounted({"configMap": {"name": "conf"}})))
         event = await here.until_event("FailedMount", "p")
@@ -121,7 +121,7 @@ async def test_a_missing_object_holds_the_pod_up(tmp_path: Path) -> None:
         await here.until("p", is_ready)
 
 
-async def test_an_optional_one_does_not(tmp_path: Path) -> None:
+async def test_a_pod_does_not_wait_for_an_optional_object(tmp_path: Path) -> None:
     async with world(tmp_path) as here:
         volume = {"configMap": {"name": "conf", "optional": True}}
         assert await said(here, f"ls {AT}/v", volume) == ""
@@ -140,7 +140,7 @@ async def test_a_changed_object_changes_the_files(tmp_path: Path) -> None:
         assert await here.log(found) == b"seen\n"
 
 
-async def test_what_a_volume_shows_of_its_pod_follows_at_once(tmp_path: Path) -> None:
+async def test_a_downward_volume_follows_changes_of_its_pod_at_once(tmp_path: Path) -> None:
     async with world(tmp_path) as here:
         field = {"fieldPath": "metadata.annotations['x']"}
         volume = {"downwardAPI": {"items": [{"path": "x", "fieldRef": field}]}}

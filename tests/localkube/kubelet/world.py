@@ -1,5 +1,5 @@
-"""A real API server in this process, a fleet, and a node: what happens is waited for, not slept
-for."""
+"""A real API server in this process, a fleet and a node. Tests wait for events, and never sleep for
+a fixed time."""
 
 import asyncio
 import contextlib
@@ -17,7 +17,7 @@ from localkube.apiserver.security.tokens import StaticTokens
 from localkube.apiserver.server import ApiServer, build
 from localkube.apiserver.store.watch_log import Event
 from localkube.kubelet.fleet import Fleet
-from localkube.kubelet.lifecycle import Backoff
+from localkube.kubelet.lifecycle import RestartBackoff
 from localkube.kubelet.settings import FleetSettings
 from localkube.names import DEFAULT as NAMES
 from localkube.node_streams import ExecOptions, LogOptions, NodeStreams, Process
@@ -63,7 +63,7 @@ def shell(name: str, script: str, **spec: object) -> Obj:
 
 
 def container(found: Obj, name: str = "c") -> Obj:
-    """The status of a container; empty when there is none yet."""
+    """The status of a container; empty if there is none yet."""
     status = found.get("status", {})
     for field in ("initContainerStatuses", "containerStatuses", "ephemeralContainerStatuses"):
         for entry in status.get(field, ()):
@@ -176,13 +176,14 @@ class World:
 
 def settings(directory: Path) -> FleetSettings:
     return FleetSettings(
-        directory / "pods", backoff=Backoff(first_s=0.05, longest_s=0.2, forgotten_s=60.0)
+        directory / "pods", backoff=RestartBackoff(first_s=0.05, longest_s=0.2, forgotten_s=60.0)
     )
 
 
 @contextlib.asynccontextmanager
 async def world(directory: Path, changed: FleetSettings | None = None) -> AsyncIterator[World]:
-    """With a node that is ready, unless there is one from before."""
+    """Creates a node, unless there is one from an earlier world in the same directory, and waits
+    until it is ready."""
     fleet = Fleet(changed or settings(directory))
     directory.chmod(0o700)  # noqa: ASYNC240
     server = build(directory, certificates.ensure(directory), StaticTokens(), fleet)

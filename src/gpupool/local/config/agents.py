@@ -1,4 +1,4 @@
-"""The agent of GPU nodes as the DaemonSet that a local cluster has. Pure."""
+"""The DaemonSet with which a local cluster runs the agent on its GPU nodes. Pure."""
 
 from collections.abc import Iterable
 
@@ -22,7 +22,7 @@ def agent_account() -> Obj:
 
 
 def agent_daemon_set(nodes: Obj) -> Obj:
-    """`nodes` is the term that selects them."""
+    """`nodes` is the node selector term for its nodes."""
     labels = {"name": names.AGENT_DAEMON_SET}
     return {
         "apiVersion": "apps/v1",
@@ -47,7 +47,7 @@ def _pod(nodes: Obj) -> Obj:
     required = {"nodeSelectorTerms": [nodes]}
     return {
         "serviceAccountName": SERVICE_ACCOUNT,
-        "automountServiceAccountToken": False,  # it runs in the server, and is known there
+        "automountServiceAccountToken": False,  # it runs in the server's process and needs no token
         "priorityClassName": "system-node-critical",
         "hostNetwork": True,
         "tolerations": [{"operator": "Exists"}],
@@ -73,13 +73,13 @@ def _pod(nodes: Obj) -> Obj:
 
 
 def with_cards(spec: ClusterSpec) -> Obj:
-    """The nodes whose machines have cards."""
+    """Selects the nodes whose instance types have cards."""
     types = sorted(name for name, machine in spec.instance_types.items() if machine.gpu)
     return _in(kube_names.LABEL_INSTANCE_TYPE, types)
 
 
 def first_with_cards(spec: ClusterSpec, nodes: Iterable[Obj]) -> Obj:
-    """Only the first of them: this machine's own cards can be on one node only."""
+    """Selects only the first such node: the machine's own cards can belong to one node only."""
     for node in nodes:
         labels = node["metadata"]["labels"]
         if spec.instance_types[labels[kube_names.LABEL_INSTANCE_TYPE]].gpu:

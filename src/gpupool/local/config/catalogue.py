@@ -1,4 +1,4 @@
-"""The machines that pools can be made of: the catalogue (data), and what a cluster file adds."""
+"""The instance types of pools: the catalogue that comes with gpupool, and a cluster file's own."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -21,7 +21,7 @@ class Catalogue:
 
 @cache
 def catalogue() -> Catalogue:
-    """The one that comes with gpupool."""
+    """The catalogue that comes with gpupool."""
     text = files(__package__).joinpath("catalogue.yaml").read_text(encoding="utf-8")
     document = read_document(text)
     assert isinstance(document, Document), document
@@ -42,7 +42,7 @@ def gpu_models(rows: Iterable[file_format.GpuModel]) -> dict[str, GpuModel]:
 
 
 def instance_type(row: file_format.InstanceType, models: Mapping[str, GpuModel]) -> InstanceType:
-    """`models` must have the row's model."""
+    """`models` must contain the row's model."""
     memory_mib = int(row.memory_gib * 1024)
     if not row.gpus:
         return InstanceType(row.name, row.vcpus, memory_mib)

@@ -1,7 +1,7 @@
-"""A cluster file (YAML) -> ClusterSpec, or everything that is wrong with it at once.
+"""Parses a cluster file (YAML) into a ClusterSpec, or lists everything that is wrong with it.
 
-First the shape (schema_problems.py), then what the fields of the right shape mean together: names
-that must be different, types that must exist, numbers and networks that must fit.
+First the schema is checked (schema_problems.py), then what fields mean together: names that must be
+unique, instance types that must exist, numbers and networks that must fit.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -23,7 +23,7 @@ from gpupool.local.config.catalogue import (
 )
 from gpupool.local.config.document import Document, Problem, read_document
 from gpupool.local.config.nodes import POD_PREFIX
-from gpupool.local.config.pools import Place, pool_problems, pool_spec
+from gpupool.local.config.pools import Location, pool_problems, pool_spec
 from gpupool.local.config.schema_problems import did_you_mean, schema_problems
 from gpupool.local.config.spec import ClusterSpec, ImageSpec, Network, Quotas
 from localkube.apiserver.service_addresses import SERVICE_RANGE
@@ -56,8 +56,9 @@ def parse_cluster(text: str) -> ClusterFile | Problems:
 def _sound(
     document: Document, problems: Iterable[Problem]
 ) -> tuple[file_format.Cluster, list[int]] | None:
-    """The file without what is wrong in itself, and where its pools stand. None when the rest
-    would mean something else without it: then it is not looked at further."""
+    """The valid part of the file, and the indexes of its valid pools, so that problems of meaning
+    can be reported in the same run as those of the schema. None when an invalid part would change
+    the meaning of the rest: then checking goes no further."""
     wrong = {each.path[: 2 if each.path[:1] == ("pools",) else 1] for each in problems}
     if wrong & {(), ("pools",), ("gpuModels",), ("instanceTypes",)}:
         return None
@@ -87,23 +88,23 @@ def _schema() -> dict[str, Any]:
 
 
 def _in_order(problems: Iterable[Problem]) -> Problems:
-    """As they stand in the file."""
+    """In the order of the file."""
     return tuple(sorted(problems, key=lambda p: (p.mark.line, p.mark.column) if p.mark else (0, 0)))
 
 
 def _spec(file: file_format.Cluster) -> ClusterSpec:
     known = _extended(file)
-    place = _place(file)
+    location = _location(file)
     changes = {
         key: value
         for key, value in msgspec.structs.asdict(file.quotas).items()
         if value is not msgspec.UNSET
     }
     return ClusterSpec(
-        region=place.region,
-        zone=place.zone,
+        region=location.region,
+        zone=location.zone,
         network=_network(file.network),
-        pools=tuple(pool_spec(pool, place, known) for pool in file.pools),
+        pools=tuple(pool_spec(pool, location, known) for pool in file.pools),
         quotas=replace(Quotas(), **changes),
         instance_types=known.instance_types,
         images={
@@ -113,12 +114,12 @@ def _spec(file: file_format.Cluster) -> ClusterSpec:
     )
 
 
-def _place(file: file_format.Cluster) -> Place:
-    return Place(file.region, file.zone or f"{file.region}-a")
+def _location(file: file_format.Cluster) -> Location:
+    return Location(file.region, file.zone or f"{file.region}-a")
 
 
 def _extended(file: file_format.Cluster) -> Catalogue:
-    """The catalogue with what the file adds; the file's own entry wins over one of that name."""
+    """The catalogue with the entries of the file, which override those of the same name."""
     base = catalogue()
     models = {**base.gpu_models, **gpu_models(file.gpu_models)}
     own = {
@@ -149,7 +150,7 @@ def _catalogue_problems(document: Document, file: file_format.Cluster) -> Iterat
 def _pools_problems(
     document: Document, file: file_format.Cluster, places: Sequence[int]
 ) -> Iterator[Problem]:
-    """`places` are those of the pools in the document."""
+    """`places` are the indexes of the pools in the document."""
     yield from _twice(document, "pools", [pool.name for pool in file.pools], places)
     known = _extended(file)
     # A type of the file whose card is unknown is reported there, not again at each pool.

@@ -1,8 +1,7 @@
-"""YAML text -> plain data, with the place of every value, so that errors can point at it.
+"""Reads YAML into plain data, with line and column of every value, so that errors can name them.
 
-Made for files that people write by hand and that may come from anywhere: size, depth and number
-of values are limited (aliases count each time they are used), and nothing but maps, lists, text,
-numbers, booleans and null comes out.
+A file may come from anywhere, so its size, depth and number of values are limited (aliases count
+each time they are used). The result contains only maps, lists, text, numbers, booleans and null.
 """
 
 from collections.abc import Callable, Mapping
@@ -19,7 +18,7 @@ Path: TypeAlias = tuple[str | int, ...]
 
 
 class _YamlMark(Protocol):
-    """What the C parser and the Python parser have in common."""
+    """The attributes that the marks of the C parser and of the Python parser share."""
 
     @property
     def line(self) -> int: ...
@@ -29,7 +28,7 @@ class _YamlMark(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """Where something stands in the text; both count from 1, as editors do."""
+    """A position in the text; both numbers count from 1, as in editors."""
 
     line: int
     column: int
@@ -37,7 +36,7 @@ class Mark:
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """One thing wrong: where, in which field, and what to do about it."""
+    """One thing that is wrong: where, in which field, and what to do about it."""
 
     text: str
     path: Path = ()
@@ -56,7 +55,7 @@ class Document:
     keys: Mapping[Path, Mark] = field(default_factory=dict)
 
     def problem(self, text: str, *path: str | int) -> Problem:
-        """About the value at `path`, or about the nearest thing around it that is there."""
+        """A problem of the value at `path`, or of the nearest existing value that contains it."""
         for length in range(len(path), -1, -1):
             mark = self.values.get(path[:length])
             if mark is not None:
@@ -64,13 +63,13 @@ class Document:
         return Problem(text, path)
 
     def key_problem(self, text: str, *path: str | int) -> Problem:
-        """About the name of the field at `path`."""
+        """A problem of the name of the field at `path`."""
         mark = self.keys.get(path)
         return Problem(text, path, mark) if mark else self.problem(text, *path)
 
 
 def dotted(path: Path) -> str:
-    """pools[2].labels["a.b/c"]: as people and kubectl write it."""
+    """pools[2].labels["a.b/c"], as kubectl writes paths."""
     text = ""
     for step in path:
         if isinstance(step, int):
@@ -94,7 +93,7 @@ def read_document(text: str) -> Document | tuple[Problem, ...]:
     except yaml.MarkedYAMLError as error:
         return (_syntax_problem(error),)
     except yaml.YAMLError as error:
-        # Control characters and the like: the reader knows no line, only what is wrong.
+        # For control characters and the like, the YAML reader gives no line.
         return (Problem(f"not valid YAML: {str(error).splitlines()[0]}"),)
     except _TooMuch as error:
         return (Problem(str(error), mark=error.mark),)
@@ -116,7 +115,7 @@ def _syntax_problem(error: yaml.MarkedYAMLError) -> Problem:
 
 
 def _check_depth(text: str) -> None:
-    """Before composing, which recurses in C: a million brackets must not reach it."""
+    """Runs before `yaml.compose`, which recurses in C: a million brackets would crash it."""
     depth = 0
     for event in yaml.parse(text, Loader=yaml.CSafeLoader):
         if isinstance(event, yaml.CollectionStartEvent):
@@ -128,7 +127,7 @@ def _check_depth(text: str) -> None:
 
 
 class _Reader:
-    """Turns composed nodes into data, noting places and counting values."""
+    """Turns composed nodes into data, and notes the position of each value."""
 
     def __init__(self) -> None:
         self.values: dict[Path, Mark] = {}
@@ -147,7 +146,7 @@ class _Reader:
         return tuple(self.problems) or Document(data, self.values, self.keys)
 
     def _value(self, node: yaml.Node, path: Path) -> Any:
-        # An alias stands for all that it names: a few lines of them can mean billions of values.
+        # Each use of an alias is expanded: a few nested lines can mean billions of values.
         if len(self.values) >= MAX_VALUES:
             raise _TooMuch(f"more than {MAX_VALUES} values", node.start_mark)
         if len(path) > MAX_DEPTH:
@@ -182,7 +181,7 @@ class _Reader:
     def _scalar(self, node: yaml.ScalarNode) -> Any:
         construct = self.scalars.get(node.tag.removeprefix("tag:yaml.org,2002:"))
         try:
-            # Dates and whatever else YAML knows stay as they are written.
+            # Dates and other types of YAML stay text.
             return construct(node) if construct else node.value
-        except ValueError:  # more digits than Python turns into a number
+        except ValueError:  # more digits than Python converts to a number
             return node.value

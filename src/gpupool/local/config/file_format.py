@@ -1,7 +1,7 @@
 """The cluster file as users write it, and the catalogue: their fields, types and limits.
 
-The JSON Schema for editors and for our own checks (docs/cluster-file.schema.json) is generated
-from these. `wanted` says in words what a pattern asks for; errors use it.
+The JSON Schema for editors and for our own checks (docs/cluster-file.schema.json) is generated from
+these classes. `wanted` describes a pattern in words, for error messages.
 """
 
 from typing import Annotated, Any, Literal, TypeAlias
@@ -13,7 +13,7 @@ _LABEL_NAME = r"([A-Za-z0-9][-A-Za-z0-9_.]{0,61})?[A-Za-z0-9]"
 _DNS_LABEL = r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?"
 _DNS_SUBDOMAIN = rf"{_DNS_LABEL}(\.{_DNS_LABEL})*"
 
-# Shorter than other names: it becomes a part of them, and of paths.
+# Shorter than other names, because it becomes part of other names and of paths.
 CLUSTER_NAME = r"[a-z0-9]([-a-z0-9]{0,38}[a-z0-9])?"
 CLUSTER_NAME_WANTED = (
     'lower-case letters, digits and "-", at most 40, a letter or digit at both ends'
@@ -67,7 +67,7 @@ Network: TypeAlias = Annotated[str, Meta(description="An IPv4 network, as 192.16
 
 
 class _Part(Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
-    """What all parts of the file have in common: camelCase names, and no unknown ones."""
+    """Base of all parts of the file: camelCase names, and unknown fields are refused."""
 
 
 class GpuModel(_Part, frozen=True):

@@ -1,7 +1,7 @@
 """NodePool objects: a pool of the cluster file as an object of our own API group. Pure.
 
-The spec has the same fields as a pool in a cluster file, checked in the same words; the name is
-the object's. `kubectl scale` sets spec.count.
+The spec has the same fields as a pool in a cluster file and is checked by the same code. The name
+is that of the object. `kubectl scale` sets spec.count.
 """
 
 from typing import Any
@@ -12,12 +12,12 @@ from gpupool.contract import names
 from gpupool.local.config import file_format
 from gpupool.local.config.catalogue import Catalogue, catalogue
 from gpupool.local.config.document import Document, Problem
-from gpupool.local.config.pools import Place, pool_problems, pool_spec
+from gpupool.local.config.pools import Location, pool_problems, pool_spec
 from gpupool.local.config.schema_problems import schema_problems
 from gpupool.local.config.spec import ClusterSpec, PoolSpec
 from kubeclient.objects import Obj
 
-# What the documents call 初始化中 and 已激活.
+# The phases that the ACK documents call 初始化中 and 已激活.
 INITIALIZING = "Initializing"
 ACTIVE = "Active"
 
@@ -120,7 +120,8 @@ def _pool_schema() -> tuple[Obj, Obj]:
 
 
 def _structural(schema: Any, definitions: Obj) -> Any:
-    """As a CRD wants it: nothing referred to, a type everywhere, unknown fields not forbidden."""
+    """A structural schema, as CRDs require: no references, a type everywhere, and no
+    additionalProperties: false."""
     if isinstance(schema, list):
         return [_structural(item, definitions) for item in schema]
     if not isinstance(schema, dict):
@@ -144,7 +145,7 @@ def _structural(schema: Any, definitions: Obj) -> Any:
 
 
 def _properties(properties: Obj, definitions: Obj) -> Obj:
-    """Names of fields are not keywords, whatever they are called."""
+    """The keys here are names of fields: one that equals a keyword must not be removed."""
     return {name: _structural(schema, definitions) for name, schema in properties.items()}
 
 
@@ -178,7 +179,7 @@ def nodepool_object(pool: PoolSpec) -> Obj:
 
 
 def pool_of(nodepool: Obj, cluster: ClusterSpec) -> PoolSpec | tuple[Problem, ...]:
-    """What the object asks for, or all that is wrong with it."""
+    """The pool that the object describes, or everything that is wrong with it."""
     data = {**nodepool.get("spec", {}), "name": nodepool["metadata"]["name"]}
     document = Document(data)
     schema = msgspec.json.schema(file_format.Pool)
@@ -188,7 +189,7 @@ def pool_of(nodepool: Obj, cluster: ClusterSpec) -> PoolSpec | tuple[Problem, ..
     pool = msgspec.convert(data, file_format.Pool)
     if problems := tuple(pool_problems(pool, cluster.instance_types.keys())):
         return problems
-    return pool_spec(pool, Place(cluster.region, cluster.zone), _known(cluster))
+    return pool_spec(pool, Location(cluster.region, cluster.zone), _known(cluster))
 
 
 def _known(cluster: ClusterSpec) -> Catalogue:

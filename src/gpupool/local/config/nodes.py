@@ -1,7 +1,7 @@
 """A pool's nodes as Node objects, in the shape that a kubelet posts them. Pure.
 
-Names and addresses depend only on the pool and on what is already taken, so a cluster that is
-made twice has the same nodes. Cards are not in the capacity: the node's agent puts them there.
+Names and addresses depend only on the pool and on what is already in use, so that a cluster that is
+created twice has the same nodes. Cards are not in the capacity: device plugins add them later.
 """
 
 from collections.abc import Iterable, Iterator

@@ -1,5 +1,5 @@
-"""One node pool: from the fields that users write to a PoolSpec. The same for pools of a cluster
-file and for NodePool objects, which have the same fields."""
+"""Turns the fields of one node pool into a PoolSpec. Pools of a cluster file and NodePool objects
+have the same fields, and both are read here."""
 
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ from gpupool.local.config.spec import (
 )
 from kubeclient import names as kube_names
 
-# Labels that say what a node is: no pool may set them.
+# Labels that gpupool sets on every node; a pool may not set them.
 _SET_BY_US = frozenset(
     (
         kube_names.LABEL_ARCH,
@@ -39,15 +39,15 @@ _SET_BY_US = frozenset(
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
-    """Where pools are that do not say."""
+class Location:
+    """Region and zone of pools that name none."""
 
     region: str
     zone: str
 
 
 def pool_problems(pool: file_format.Pool, types: Collection[str]) -> Iterator[Problem]:
-    """What the fields say together that cannot be. `types` are the known instance types."""
+    """Fields that are valid alone but not together. `types` are the known instance types."""
     if pool.instance_type not in types:
         hint = did_you_mean(pool.instance_type, types) or "; describe it under instanceTypes"
         yield Problem(f'no instance type "{pool.instance_type}" is known{hint}', ("instanceType",))
@@ -72,15 +72,15 @@ def pool_problems(pool: file_format.Pool, types: Collection[str]) -> Iterator[Pr
         seen.add((taint.key, taint.effect))
 
 
-def pool_spec(pool: file_format.Pool, place: Place, known: Catalogue) -> PoolSpec:
+def pool_spec(pool: file_format.Pool, location: Location, known: Catalogue) -> PoolSpec:
     """`pool` must have no problems."""
-    region = pool.region or place.region
+    region = pool.region or location.region
     return PoolSpec(
         name=pool.name,
         count=pool.count,
         instance_type=known.instance_types[pool.instance_type],
         region=region,
-        zone=pool.zone or (place.zone if region == place.region else f"{region}-a"),
+        zone=pool.zone or (location.zone if region == location.region else f"{region}-a"),
         os=known.operating_systems[pool.os],
         role=Role(pool.role),
         labels=dict(pool.labels),

@@ -1,7 +1,7 @@
 """Quotas of the platform: how many clusters, and how many nodes and routes in each. Pure.
 
-A quota is a number that people can raise; being over one is a value that says which, how much is
-used and how to raise it, so that nothing is started and then left half made.
+A quota is a number that people can raise. Exceeding one is a value that says which quota, how much
+is used and how to raise it. It is checked before anything is created.
 """
 
 from collections.abc import Iterator, Mapping
@@ -15,12 +15,12 @@ ENVIRONMENT_PREFIX = "GPUPOOL_QUOTA_"
 
 @dataclass(frozen=True, slots=True)
 class Exceeded:
-    """A "no": this quota does not allow it."""
+    """A refusal: this quota does not allow it."""
 
     quota: str  # as users write it: "nodes-per-cluster"
     limit: int
     used: int
-    wanted: int  # in all, with what is used
+    wanted: int  # the total, including what is used
 
     def __str__(self) -> str:
         return (
@@ -83,7 +83,7 @@ def exceeded_nodes(quotas: Quotas, *, existing: int, more: int) -> tuple[Exceede
 
 
 def _over(name: str, limit: int, used: int, wanted: int) -> tuple[Exceeded, ...]:
-    # Asking for no more is never refused: a quota that was lowered takes nothing away.
+    # A request for no more than is used is never refused: lowering a quota takes nothing away.
     if wanted <= limit or wanted <= used:
         return ()
     return (Exceeded(name, limit, used, wanted),)

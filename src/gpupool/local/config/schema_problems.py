@@ -1,7 +1,7 @@
-"""What is wrong with a document by its JSON Schema, in words for the person who wrote it.
+"""Explains violations of a JSON Schema to the person who wrote the document.
 
-Every problem at once, each at its place: what was wanted, what was found, and for a misspelt
-name the one that was probably meant.
+All problems are reported at once, each with its position: what was wanted, what was found, and for
+a misspelt name the one that was probably meant.
 """
 
 from collections.abc import Callable, Iterable, Iterator

@@ -15,7 +15,7 @@ class Role(StrEnum):
 
 
 class NodeNaming(StrEnum):
-    """How a node is called when the pool gives no name for it."""
+    """How a node is named when the pool lists no name for it."""
 
     INSTANCE_ID = "instance-id"  # cn-beijing.i-2ze8o1a45qdv5q8a7luz
     ADDRESS = "address"  # cn-shanghai.192.168.7.157
@@ -52,7 +52,7 @@ class Taint:
 
 @dataclass(frozen=True, slots=True)
 class Autoscaling:
-    """Between `minimum` and `maximum` nodes, as pending pods ask for it."""
+    """The pool has between `minimum` and `maximum` nodes, depending on pending pods."""
 
     minimum: int
     maximum: int
@@ -98,7 +98,7 @@ class ImageSpec:
 
     command: tuple[str, ...]
     args: tuple[str, ...] = ()
-    directory: str = ""  # of this machine, that its containers see
+    directory: str = ""  # of this machine; containers of the image see it
 
 
 @dataclass(frozen=True, slots=True)

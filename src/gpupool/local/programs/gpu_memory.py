@@ -1,8 +1,8 @@
-"""Takes GPU memory through CUDA's driver API, and holds it.
+"""Allocates GPU memory through CUDA's driver API, and keeps it.
 
-    gpu_memory.py               all that it sees
-    gpu_memory.py --allowed     on each card the part that ALIYUN_COM_GPU_MEM_CONTAINER is of
-                                ALIYUN_COM_GPU_MEM_DEV
+    gpu_memory.py               all memory of all visible cards
+    gpu_memory.py --allowed     of each card, the fraction
+                                ALIYUN_COM_GPU_MEM_CONTAINER / ALIYUN_COM_GPU_MEM_DEV
 
 It runs in any Python, so it imports nothing of ours.
 """
@@ -31,7 +31,7 @@ class Gpu(NamedTuple):
 
 
 class Cuda:
-    """The driver. Raises CudaError when there is none."""
+    """The CUDA driver. Raises CudaError when there is none."""
 
     def __init__(self) -> None:
         try:
@@ -46,7 +46,7 @@ class Cuda:
         return [self._gpu(number) for number in range(count.value)]
 
     def take(self, gpu: Gpu, most: int) -> int:
-        """As much as there is, but not more than `most`; what it got. It is held for good."""
+        """Allocates as much as possible, at most `most` bytes; returns how much. Never freed."""
         context = ctypes.c_void_p()
         self._do("cuDevicePrimaryCtxRetain", ctypes.byref(context), self._device(gpu.number))
         self._do("cuCtxSetCurrent", context)
@@ -84,7 +84,7 @@ class Cuda:
 
 
 def allowed(gpu: Gpu, env: Mapping[str, str]) -> int:
-    """Raises CudaError when the environment does not say."""
+    """How many bytes of the card the environment allows. Raises CudaError if it does not say."""
     try:
         part, whole = int(env[_MINE]), int(env[_OF])
         return gpu.memory * part // whole

@@ -1,6 +1,6 @@
-"""A page in place of a Jupyter notebook: asks for the password, then shows the GPUs that CUDA sees.
+"""A web page instead of a Jupyter notebook: asks for the password, then shows the visible GPUs.
 
-The password is that of the variable PASSWORD; without one there is a token, which the log tells.
+The password is in the variable PASSWORD. Without it, a token is made and written to the log.
 """
 
 import hmac
@@ -40,7 +40,7 @@ _DEVICES = """<p>The devices that a TensorFlow program in this container can use
 
 
 def devices() -> tuple[list[Gpu], str]:
-    """The GPUs; else why there are none."""
+    """The GPUs, or why there are none."""
     try:
         found = Cuda().gpus()
     except CudaError as error:

@@ -1,4 +1,4 @@
-"""Devices: those of every node that has hardware for some."""
+"""Devices: the devices of all nodes."""
 
 import asyncio
 import logging
@@ -9,13 +9,16 @@ from pathlib import Path
 from kubeclient.kubeletapi.errors import KubeletApiError
 from kubeclient.kubeletapi.messages import ContainerAllocateResponse
 from kubeclient.objects import Obj
-from localkube.kubelet.devices.asks import pod_asks
-from localkube.kubelet.devices.node_devices import NodeDevices, Places
-from localkube.kubelet.devices.pod_resources import NameOf
+from localkube.kubelet.devices.grants import NameOf, device_requests
+from localkube.kubelet.devices.node_devices import NodeDevices, SocketDirectories
 from localkube.kubelet.devices.stock import Counts
-from localkube.kubelet.node_files import DEVICE_PLUGINS, POD_RESOURCES, node_disk
-from localkube.kubelet.private_files import make_private
-from localkube.kubelet.socket_paths import SocketPaths
+from localkube.kubelet.node_files import (
+    DEVICE_PLUGINS,
+    POD_RESOURCES,
+    SocketPaths,
+    make_private,
+    node_disk,
+)
 
 log = logging.getLogger(__name__)
 
@@ -31,7 +34,7 @@ class Devices:
         changed: Callable[[str], None],
         name_of: NameOf,
     ) -> None:
-        """`changed` is called with the name of a node that may have other counts than before."""
+        """`changed` is called with the name of a node whose counts may have changed."""
         self._directory = directory
         self._sockets = sockets
         self._tasks = tasks
@@ -43,9 +46,9 @@ class Devices:
     def add(self, node: str) -> None:
         changed = partial(self._changed, node)
         disk = node_disk(self._directory, node)
-        directories = (make_private(disk / path) for path in (DEVICE_PLUGINS, POD_RESOURCES))
-        places = Places(*map(self._sockets.way_to, directories))
-        devices = NodeDevices(places, changed, self._name_of)
+        made = (make_private(disk / path) for path in (DEVICE_PLUGINS, POD_RESOURCES))
+        directories = SocketDirectories(*map(self._sockets.short_path, made))
+        devices = NodeDevices(directories, changed, self._name_of)
         self._nodes[node] = devices
         self._running[node] = self._tasks.create_task(_run(node, devices), name="kubelet-devices")
 
@@ -62,9 +65,10 @@ class Devices:
         return devices is not None and devices.manages(resource)
 
     async def admit(self, node: str, uid: str, obj: Obj) -> str | None:
-        """Gives the pod its devices; or says why not, in the kubelet's words. Raises NotYet."""
+        """Allocates the pod's devices; or returns why not, in the kubelet's words. Raises
+        NotYet."""
         devices = self._nodes.get(node)
-        return None if devices is None else await devices.admit(uid, pod_asks(obj))
+        return None if devices is None else await devices.admit(uid, device_requests(obj))
 
     def release(self, node: str, uid: str) -> None:
         if (devices := self._nodes.get(node)) is not None:

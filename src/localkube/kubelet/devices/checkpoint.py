@@ -1,8 +1,8 @@
-"""The file in which a node's kubelet remembers its grants, in the shape of the real one's.
+"""The checkpoint: a file with the device grants of a node, in the format of the real kubelet.
 
-It is replaced in one step, so a kubelet that is killed leaves the old one or the new one. One that
-is damaged anyway counts as not there: the pods' cards are in their annotations.
-"""
+It is written to a new file, which then replaces the old one, so a kubelet that is killed leaves the
+old content or the new one, never a part. A file that is damaged nevertheless (the checksum tells)
+is ignored with a warning: plugins register again, and pods ask for devices again."""
 
 import base64
 import logging
@@ -45,7 +45,7 @@ def read(directory: Path) -> tuple[list[Grant], list[str]]:
         found = orjson.loads(path.read_bytes())
         data = found["Data"]
         if found["Checksum"] != _sum(data):
-            raise ValueError("its checksum is another")
+            raise ValueError("wrong checksum")
         grants = [_grant(entry) for entry in data["PodDeviceEntries"]]
         return grants, list(data["RegisteredDevices"])
     except FileNotFoundError:

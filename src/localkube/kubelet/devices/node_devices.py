@@ -1,13 +1,13 @@
-"""One node's devices: plugins register at its kubelet.sock, and pods get devices from them.
+"""The devices of one node: plugins register at its kubelet.sock, and pods get devices from them.
 
-What a kubelet does, with one difference: a pod that asks for devices whose plugin has just gone,
-or is not back yet after a restart, waits for it as long as the kubelet keeps its capacity. The
-real one fails the pod.
-"""
+This is what a kubelet does, with one difference: a pod that requests devices of a plugin that is
+away (it was restarted, or the kubelet was) waits until the plugin is back, for as long as the
+kubelet keeps the capacity. The real kubelet fails the pod."""
 
 import asyncio
 import contextlib
 import logging
+import re
 import stat
 import time
 from collections.abc import Callable, Iterable, Iterator
@@ -17,6 +17,7 @@ from typing import NamedTuple
 from kubeclient.kubeletapi.calling import Channel, channel_to
 from kubeclient.kubeletapi.errors import KubeletApiError, Refusal
 from kubeclient.kubeletapi.messages import (
+    API_VERSION,
     HEALTHY,
     AllocateRequest,
     ContainerAllocateRequest,
@@ -29,26 +30,58 @@ from kubeclient.kubeletapi.messages import (
 )
 from kubeclient.kubeletapi.serving import pod_resources_service, registration_service, serving
 from localkube.kubelet.devices import checkpoint
-from localkube.kubelet.devices.asks import Ask
 from localkube.kubelet.devices.grants import (
     CannotAllocate,
+    DeviceRequest,
     Grant,
     Grants,
+    NameOf,
+    allocatable_devices,
     available,
     chosen,
+    held_devices,
     merged,
 )
-from localkube.kubelet.devices.pod_resources import NameOf, all_devices, held
-from localkube.kubelet.devices.registration import problem_of
 from localkube.kubelet.devices.stock import GRACE_S, Counts, Stock
+
+_LABEL = r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?"
+_RESOURCE = re.compile(
+    rf"(?=.{{1,244}}/){_LABEL}(\.{_LABEL})*/([A-Za-z0-9][-A-Za-z0-9_.]{{0,61}})?[A-Za-z0-9]"
+)
+_ENDPOINT = re.compile(r"[A-Za-z0-9_][-A-Za-z0-9_.]{0,254}")
+
+
+def problem_of(request: RegisterRequest) -> str | None:
+    """Why the registration is refused, in the kubelet's words."""
+    if request.version != API_VERSION:
+        return (
+            f'requested API version "{request.version}" is not supported by kubelet. '
+            f'Supported version is ["{API_VERSION}"]'
+        )
+    if not is_extended(request.resource_name):
+        return f'the ResourceName "{request.resource_name}" is invalid'
+    if not _ENDPOINT.fullmatch(request.endpoint):
+        return f'the Endpoint "{request.endpoint}" is not the name of a file beside kubelet.sock'
+    return None
+
+
+def is_extended(resource: str) -> bool:
+    """Whether it is an extended resource: with a domain that is not Kubernetes' own."""
+    domain = resource.partition("/")[0]
+    return (
+        _RESOURCE.fullmatch(resource) is not None
+        and not domain.endswith("kubernetes.io")
+        and not resource.startswith("requests.")
+    )
+
 
 log = logging.getLogger(__name__)
 
 SOCKET = "kubelet.sock"
 
 
-class Places(NamedTuple):
-    """Directories of sockets."""
+class SocketDirectories(NamedTuple):
+    """The directories of a node's sockets."""
 
     plugins: Path
     pod_resources: Path
@@ -60,20 +93,24 @@ class Plugin(NamedTuple):
 
 
 class NotYet(Exception):
-    """The plugin is expected back."""
+    """The plugin is away, and may come back."""
 
 
 class NodeDevices:
-    def __init__(self, places: Places, changed: Callable[[], None], name_of: NameOf) -> None:
-        """`changed` is called when the counts may be others than before."""
-        self._directory = places.plugins
-        self._resources_directory = places.pod_resources
+    def __init__(
+        self, directories: SocketDirectories, changed: Callable[[], None], name_of: NameOf
+    ) -> None:
+        """`changed` is called when the counts may have changed."""
+        self._directory = directories.plugins
+        self._resources_directory = directories.pod_resources
         self._changed = changed
         self._name_of = name_of
         self._stock = Stock()
         self._grants = Grants()
         self._plugins: dict[tuple[str, str], Plugin] = {}  # by resource and socket
-        self._turn = asyncio.Lock()  # pods are admitted one after the other
+        self._turn = (
+            asyncio.Lock()
+        )  # one pod at a time: a choice and its grant must not be interleaved
         self._tasks: asyncio.TaskGroup | None = None
         grants, resources = checkpoint.read(self._directory)
         for grant in grants:
@@ -82,15 +119,15 @@ class NodeDevices:
             self._stock.remember(resource, time.monotonic())
 
     async def run(self) -> None:
-        """Takes registrations until cancelled. Sockets of before are removed: it is by the new one
-        that plugins see that they have to register again."""
+        """Takes registrations until cancelled. Deletes old sockets first: plugins watch for a new
+        kubelet.sock, which tells them to register again."""
         for path in self._directory.iterdir():
             if stat.S_ISSOCK(path.lstat().st_mode):
                 path.unlink()
         kubelet = serving(self._directory / SOCKET, [registration_service(self.register)])
         told = pod_resources_service(
-            lambda: held(self._grants, self._name_of),
-            lambda: all_devices(self._stock.ids()),
+            lambda: held_devices(self._grants, self._name_of),
+            lambda: allocatable_devices(self._stock.ids()),
         )
         teller = serving(self._resources_directory / SOCKET, [told])
         try:
@@ -108,7 +145,7 @@ class NodeDevices:
         return self._stock.has(resource)
 
     async def register(self, request: RegisterRequest) -> None:
-        """Returns once the plugin has answered. Raises Refusal."""
+        """Returns when the plugin has been called back. Raises Refusal."""
         assert self._tasks is not None
         if problem := problem_of(request):
             raise Refusal(problem)
@@ -119,16 +156,17 @@ class NodeDevices:
         if problem := await ready:
             raise Refusal(problem)
 
-    async def admit(self, pod: str, asks: Iterable[Ask]) -> str | None:
-        """Gives the pod its devices: None. Else the kubelet's words for why not. Raises NotYet."""
+    async def admit(self, pod: str, requests: Iterable[DeviceRequest]) -> str | None:
+        """Allocates the pod's devices, and returns None; or returns why not, in the kubelet's
+        words. Raises NotYet. On any failure, the pod keeps the grants that it had before."""
         async with self._turn:
             before = self._grants.of_pod(pod)
             try:
                 reusable: dict[str, set[str]] = {}
-                for ask in asks:
-                    for resource, needed in ask.limits.items():
-                        if self._stock.has(resource) or _find(before, ask.container, resource):
-                            await self._give(pod, ask, resource, needed, reusable)
+                for request in requests:
+                    for resource, needed in request.limits.items():
+                        if self._stock.has(resource) or _find(before, request.container, resource):
+                            await self._give(pod, request, resource, needed, reusable)
             except CannotAllocate as no:
                 self._grants.keep(pod, before)
                 return f"Allocate failed due to {no}, which is unexpected"
@@ -144,13 +182,13 @@ class NodeDevices:
             self._save()
 
     def release_all_but(self, pods: Callable[[str], bool]) -> None:
-        """Of pods that are gone since the last run."""
+        """Releases the devices of pods that were deleted while the kubelet was down."""
         for pod in self._grants.pods():
             if not pods(pod):
                 self.release(pod)
 
     def response(self, pod: str, container: str) -> ContainerAllocateResponse:
-        """What the plugins want for the container's environment and files."""
+        """The plugins' answers for the container: variables, mounts and devices."""
         return merged(self._grants.of_container(pod, container))
 
     async def pre_start(self, pod: str, container: str) -> None:
@@ -161,19 +199,24 @@ class NodeDevices:
                 await plugin.channel.pre_start_container(PreStartContainerRequest(grant.ids))
 
     async def _give(
-        self, pod: str, ask: Ask, resource: str, needed: int, reusable: dict[str, set[str]]
+        self,
+        pod: str,
+        request: DeviceRequest,
+        resource: str,
+        needed: int,
+        reusable: dict[str, set[str]],
     ) -> None:
-        grant = _find(self._grants.of_pod(pod), ask.container, resource)
+        grant = _find(self._grants.of_pod(pod), request.container, resource)
         if grant is None:
-            grant = await self._grant(pod, ask.container, resource, needed, reusable)
+            grant = await self._grant(pod, request.container, resource, needed, reusable)
             self._grants.add(grant)
         elif len(grant.ids) != needed:
             raise CannotAllocate(
-                f'pod "{pod}" container "{ask.container}" changed request for resource '
+                f'pod "{pod}" container "{request.container}" changed request for resource '
                 f'"{resource}" from {len(grant.ids)} to {needed}'
             )
         free_again = reusable.setdefault(resource, set())
-        if ask.gives_back:
+        if request.gives_back:
             free_again.update(grant.ids)
         else:
             free_again.difference_update(grant.ids)
@@ -207,7 +250,7 @@ class NodeDevices:
         return self._plugins.get((resource, self._stock.source(resource)))
 
     async def _follow(self, request: RegisterRequest, ready: asyncio.Future[str]) -> None:
-        """One plugin, from its registration to its end."""
+        """Follows one plugin, from its registration to its end."""
         resource, socket = request.resource_name, request.endpoint
         key = resource, socket
         try:
@@ -225,7 +268,7 @@ class NodeDevices:
         except KubeletApiError as error:
             _answer(ready, f"failed to connect to device plugin {socket}: {error}")
             log.info("device plugin has gone", extra={"resource": resource, "error": str(error)})
-        except Exception:  # one plugin must not stop a node
+        except Exception:  # a bug about one plugin must not stop a node
             _answer(ready, "internal error of the kubelet")
             log.exception("device plugin not followed", extra={"resource": resource})
 
@@ -257,7 +300,7 @@ class NodeDevices:
 async def _preferred(
     plugin: Plugin, again: tuple[str, ...], free: Iterable[str], needed: int
 ) -> tuple[str, ...]:
-    """The plugin's advice, if it gives any."""
+    """The devices that the plugin prefers, if it has an opinion."""
     if not plugin.options.preferred_allocation_available:
         return ()
     ids = tuple(sorted({*free, *again}))
@@ -271,5 +314,5 @@ def _find(grants: Iterable[Grant], container: str, resource: str) -> Grant | Non
 
 
 def _answer(ready: asyncio.Future[str], problem: str) -> None:
-    if not ready.done():  # whoever registers may have left
+    if not ready.done():  # the plugin may have hung up
         ready.set_result(problem)

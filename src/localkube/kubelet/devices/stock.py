@@ -1,9 +1,9 @@
-"""What device plugins say that a node has: by resource, which devices, and which are healthy. Pure.
+"""The devices of a node, as its plugins list them: by resource, with their health. Pure.
 
-A resource has one source: the plugin that registered last. Its devices stay as they were while a
-newer plugin takes over, so that an upgrade leaves no gap. When the source goes away the devices
-count as unhealthy: capacity stays, allocatable is zero. After a grace period both are zero.
-"""
+A resource has one source: the plugin that registered last. While a new plugin takes over, the
+devices of the old one stay until the new one has listed its own, so that an upgrade leaves no gap.
+When the source ends, its devices count as unhealthy: capacity stays, allocatable is zero. After a
+grace period both are zero."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -23,7 +23,7 @@ class _Resource:
     healthy: frozenset[str] = frozenset()
     unhealthy: frozenset[str] = frozenset()
     stopped_at: float | None = None
-    is_over: bool = False  # the grace period is
+    is_over: bool = False  # the grace period has ended
 
 
 @dataclass(slots=True)
@@ -31,7 +31,7 @@ class Stock:
     _resources: dict[str, _Resource] = field(default_factory=dict)
 
     def remember(self, resource: str, now: float) -> None:
-        """It was here before a restart: its plugin is expected back."""
+        """The checkpoint has the resource: its plugin is expected to register again."""
         self._resources[resource] = _Resource(stopped_at=now)
 
     def register(self, resource: str, source: str) -> None:
@@ -41,7 +41,7 @@ class Stock:
         found.is_over = False
 
     def listed(self, resource: str, source: str, devices: Iterable[tuple[str, bool]]) -> bool:
-        """Ids, and whether each is healthy. False when it makes no difference."""
+        """`devices`: ids, and whether each is healthy. False: nothing has changed."""
         found = self._resources.get(resource)
         if found is None or found.source != source:
             return False
@@ -53,7 +53,7 @@ class Stock:
         return changed
 
     def ended(self, resource: str, source: str, now: float) -> bool:
-        """The plugin has gone. False when another has taken over from it."""
+        """The plugin has ended. False: another one has taken over."""
         found = self._resources.get(resource)
         if found is None or found.source != source or found.stopped_at is not None:
             return False
@@ -63,7 +63,7 @@ class Stock:
         return True
 
     def expire(self, now: float) -> bool:
-        """Gives up plugins that did not come back."""
+        """Drops the devices of plugins whose grace period is over. True: something has changed."""
         changed = False
         for found in self._resources.values():
             stopped = found.stopped_at is not None and now >= found.stopped_at + GRACE_S
@@ -79,12 +79,12 @@ class Stock:
         )
 
     def has(self, resource: str) -> bool:
-        """Plugins manage it, or did a short while ago."""
+        """Whether a plugin manages the resource, or did so within the grace period."""
         found = self._resources.get(resource)
         return found is not None and not found.is_over
 
     def is_away(self, resource: str) -> bool:
-        """Its plugin is gone, and may come back."""
+        """Whether the plugin is gone and may come back."""
         found = self._resources.get(resource)
         return found is not None and found.stopped_at is not None and not found.is_over
 

@@ -1,4 +1,5 @@
-"""Sockets that are handed to a program, from descriptor 3 on; LISTEN_FDS says how many."""
+"""Serves HTTP on sockets that the kubelet passes to a stand-in: LISTEN_FDS of them, from descriptor
+3 on (the convention of systemd)."""
 
 import os
 import signal
@@ -11,7 +12,7 @@ _FIRST = 3
 
 
 def serve_until_signal(pages: type[BaseHTTPRequestHandler]) -> None:
-    """Does not return."""
+    """Serves until SIGTERM or SIGINT. Does not return."""
     signal.signal(signal.SIGTERM, _end)
     signal.signal(signal.SIGINT, _end)
     for number in range(int(os.environ.get("LISTEN_FDS", "0"))):

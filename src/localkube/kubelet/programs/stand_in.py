@@ -2,7 +2,7 @@
 
 pause IMAGE       waits
 web IMAGE         serves what is mounted for a web server, or a page of its own
-stand-in IMAGE    says once that it only stands in; answers on every port
+stand-in IMAGE    prints once that it is a stand-in; answers on every port
 """
 
 import html
@@ -21,7 +21,7 @@ _PAGE = """<!DOCTYPE html>
 
 
 class Pages(SimpleHTTPRequestHandler):
-    """The files that are there to be served; else one page for whatever is asked for."""
+    """Serves files, if there are any; else the same page for every path."""
 
     page = b""
     files: str | None = None  # where they are

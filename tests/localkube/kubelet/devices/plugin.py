@@ -1,4 +1,4 @@
-"""A device plugin for tests, over real gRPC: it gives what it is told to, and notes its calls."""
+"""A device plugin for tests, over real gRPC. It answers as the test says, and records its calls."""
 
 import asyncio
 import contextlib
@@ -95,6 +95,6 @@ class FakePlugin:
 async def register(
     directory: Path, endpoint: str, resource: str = RESOURCE, version: str = API_VERSION
 ) -> None:
-    """Raises RpcFailed when the kubelet says no."""
+    """Raises RpcFailed if the kubelet refuses."""
     async with channel_to(directory / "kubelet.sock") as kubelet:
         await kubelet.register(RegisterRequest(version, endpoint, resource))

@@ -8,8 +8,8 @@ import pytest
 from kubeclient.kubeletapi.calling import channel_to
 from kubeclient.kubeletapi.errors import RpcFailed
 from kubeclient.kubeletapi.messages import ContainerDevices, ContainerResources, PodResources
-from localkube.kubelet.devices.asks import Ask
-from localkube.kubelet.devices.node_devices import NodeDevices, NotYet, Places
+from localkube.kubelet.devices.grants import DeviceRequest
+from localkube.kubelet.devices.node_devices import NodeDevices, NotYet, SocketDirectories
 from tests.localkube.kubelet.devices.plugin import RESOURCE, FakePlugin, register
 
 
@@ -17,7 +17,7 @@ class Node:
     def __init__(self, directory: Path) -> None:
         self.directory = directory
         self._changed = asyncio.Event()
-        places = Places(directory, directory / "r")
+        places = SocketDirectories(directory, directory / "r")
         places.pod_resources.mkdir(exist_ok=True)
         self.devices = NodeDevices(places, self._changed.set, {"p": ("ns", "pod")}.get)
 
@@ -36,15 +36,15 @@ class Node:
         return self.devices.response(pod, container).envs.get("THINGS", "")
 
 
-async def test_it_tells_who_holds_what(tmp_path: Path) -> None:
+async def test_pod_resources_lists_the_devices_of_each_container(tmp_path: Path) -> None:
     async with (
         node(tmp_path) as kubelet,
         FakePlugin("t0", "t1").registered(tmp_path),
         channel_to(tmp_path / "r" / "kubelet.sock") as channel,
     ):
         await kubelet.until(2)
-        assert await kubelet.devices.admit("p", [ask(1)]) is None
-        assert await kubelet.devices.admit("gone", [ask(1)]) is None
+        assert await kubelet.devices.admit("p", [request(1)]) is None
+        assert await kubelet.devices.admit("gone", [request(1)]) is None
         devices = (ContainerDevices(RESOURCE, ("t0",)),)
         pods = (PodResources("pod", "ns", (ContainerResources("c", devices),)),)
         assert (await channel.pod_resources()).pods == pods
@@ -65,11 +65,11 @@ async def node(directory: Path) -> AsyncIterator[Node]:
         await asyncio.gather(running, return_exceptions=True)
 
 
-def ask(count: int, container: str = "c", *, gives_back: bool = False) -> Ask:
-    return Ask(container, {RESOURCE: count}, gives_back)
+def request(count: int, container: str = "c", *, gives_back: bool = False) -> DeviceRequest:
+    return DeviceRequest(container, {RESOURCE: count}, gives_back)
 
 
-async def test_devices_are_counted_and_sick_ones_leave_allocatable(tmp_path: Path) -> None:
+async def test_unhealthy_devices_count_for_capacity_but_not_for_allocatable(tmp_path: Path) -> None:
     plugin = FakePlugin("t0", "t1", "t2")
     async with node(tmp_path) as kubelet, plugin.registered(tmp_path):
         await kubelet.until(3)
@@ -85,10 +85,10 @@ async def test_a_plugin_that_goes_away_leaves_its_capacity(tmp_path: Path) -> No
             await kubelet.until(1)
         await kubelet.until(0, capacity=1)
         with pytest.raises(NotYet):
-            await kubelet.devices.admit("p", [ask(1)])
+            await kubelet.devices.admit("p", [request(1)])
         async with FakePlugin("t0", name="b").registered(tmp_path):
             await kubelet.until(1)
-            assert await kubelet.devices.admit("p", [ask(1)]) is None
+            assert await kubelet.devices.admit("p", [request(1)]) is None
 
 
 async def test_a_newer_plugin_takes_over_without_a_gap(tmp_path: Path) -> None:
@@ -98,7 +98,7 @@ async def test_a_newer_plugin_takes_over_without_a_gap(tmp_path: Path) -> None:
             await kubelet.until(1)
             kubelet.devices._changed = lambda: seen.append(kubelet.counts())
             await newer.enter_async_context(FakePlugin("t0", name="b").registered(tmp_path))
-        assert await kubelet.devices.admit("p", [ask(1)]) is None
+        assert await kubelet.devices.admit("p", [request(1)]) is None
         assert kubelet.devices.response("p", "c").envs["PLUGIN"] == "b"
         assert (0, 1) not in seen
 
@@ -137,7 +137,7 @@ async def test_each_container_is_asked_for_by_itself(tmp_path: Path) -> None:
     plugin = FakePlugin("t0", "t1", "t10", "t2")
     async with node(tmp_path) as kubelet, plugin.registered(tmp_path):
         await kubelet.until(4)
-        assert await kubelet.devices.admit("p", [ask(2, "a"), ask(1, "b")]) is None
+        assert await kubelet.devices.admit("p", [request(2, "a"), request(1, "b")]) is None
         assert plugin.allocated == [(("t0", "t1"),), (("t2",),)]
         assert (kubelet.env("p", "a"), kubelet.env("p", "b")) == ("t0,t1", "t2")
 
@@ -146,23 +146,23 @@ async def test_containers_take_over_what_init_containers_had(tmp_path: Path) -> 
     plugin = FakePlugin("t0", "t1")
     async with node(tmp_path) as kubelet, plugin.registered(tmp_path):
         await kubelet.until(2)
-        asks = [ask(2, "init", gives_back=True), ask(1, "sidecar"), ask(1, "main")]
+        asks = [request(2, "init", gives_back=True), request(1, "sidecar"), request(1, "main")]
         assert await kubelet.devices.admit("p", asks) is None
         assert kubelet.env("p", "init") == "t0,t1"
         assert {kubelet.env("p", "sidecar"), kubelet.env("p", "main")} == {"t0", "t1"}
 
 
-async def test_the_plugins_advice_is_taken(tmp_path: Path) -> None:
+async def test_the_preferred_devices_of_the_plugin_are_used(tmp_path: Path) -> None:
     plugin = FakePlugin("t0", "t1", "t2")
     plugin.preferred = ("t2", "nonsense")
     async with node(tmp_path) as kubelet, plugin.registered(tmp_path):
         await kubelet.until(3)
-        assert await kubelet.devices.admit("p", [ask(2)]) is None
+        assert await kubelet.devices.admit("p", [request(2)]) is None
         assert kubelet.env("p") == "t2,t0"
 
 
 @pytest.mark.parametrize(
-    ("prepare", "words"),
+    ("change", "words"),
     [
         (
             lambda plugin: None,
@@ -175,15 +175,15 @@ async def test_the_plugins_advice_is_taken(tmp_path: Path) -> None:
         ),
     ],
 )
-async def test_what_cannot_be_given_is_refused_in_the_kubelets_words(
-    tmp_path: Path, prepare: Callable[[FakePlugin], None], words: str
+async def test_a_failed_allocation_has_the_kubelets_message(
+    tmp_path: Path, change: Callable[[FakePlugin], None], words: str
 ) -> None:
     plugin = FakePlugin("t0")
     async with node(tmp_path) as kubelet, plugin.registered(tmp_path):
         await kubelet.until(1)
-        prepare(plugin)
+        change(plugin)
         await kubelet.until(sum(each == "Healthy" for each in plugin.health.values()), capacity=1)
-        found = await kubelet.devices.admit("p", [ask(2)])
+        found = await kubelet.devices.admit("p", [request(2)])
         assert found == f"Allocate failed due to {words}, which is unexpected"
 
 
@@ -191,23 +191,23 @@ async def test_a_refusal_of_the_plugin_leaves_nothing_taken(tmp_path: Path) -> N
     plugin = FakePlugin("t0", "t1")
     async with node(tmp_path) as kubelet, plugin.registered(tmp_path):
         await kubelet.until(2)
-        assert await kubelet.devices.admit("p", [ask(1, "a")]) is None
+        assert await kubelet.devices.admit("p", [request(1, "a")]) is None
         plugin.refusal = "not today"
-        found = await kubelet.devices.admit("q", [ask(1, "a")])
+        found = await kubelet.devices.admit("q", [request(1, "a")])
         assert found == (
             "Allocate failed due to rpc error: code = Unknown desc = not today, which is unexpected"
         )
         plugin.refusal = ""
-        assert await kubelet.devices.admit("r", [ask(1, "a")]) is None
+        assert await kubelet.devices.admit("r", [request(1, "a")]) is None
 
 
-async def test_what_a_pod_had_is_free_for_the_next(tmp_path: Path) -> None:
+async def test_devices_of_a_deleted_pod_are_free_for_the_next(tmp_path: Path) -> None:
     async with node(tmp_path) as kubelet, FakePlugin("t0").registered(tmp_path):
         await kubelet.until(1)
-        assert await kubelet.devices.admit("p", [ask(1)]) is None
-        assert await kubelet.devices.admit("q", [ask(1)]) is not None
+        assert await kubelet.devices.admit("p", [request(1)]) is None
+        assert await kubelet.devices.admit("q", [request(1)]) is not None
         kubelet.devices.release("p")
-        assert await kubelet.devices.admit("q", [ask(1)]) is None
+        assert await kubelet.devices.admit("q", [request(1)]) is None
         assert (kubelet.env("p"), kubelet.env("q")) == ("", "t0")
 
 
@@ -215,20 +215,20 @@ async def test_pods_keep_their_devices_over_a_restart(tmp_path: Path) -> None:
     plugin = FakePlugin("t0", "t1")
     async with node(tmp_path) as kubelet, plugin.registered(tmp_path):
         await kubelet.until(2)
-        assert await kubelet.devices.admit("p", [ask(1)]) is None
-        assert await kubelet.devices.admit("q", [ask(1)]) is None
+        assert await kubelet.devices.admit("p", [request(1)]) is None
+        assert await kubelet.devices.admit("q", [request(1)]) is None
     async with node(tmp_path) as kubelet:
         assert kubelet.counts() == (0, 0)  # until the plugin is back
-        assert await kubelet.devices.admit("p", [ask(1)]) is None
+        assert await kubelet.devices.admit("p", [request(1)]) is None
         assert (kubelet.env("p"), kubelet.env("q")) == ("t0", "t1")
         kubelet.devices.release_all_but({"q"}.__contains__)
         with pytest.raises(NotYet):
-            await kubelet.devices.admit("r", [ask(1)])
+            await kubelet.devices.admit("r", [request(1)])
         async with plugin.registered(tmp_path):
             await kubelet.until(2)
-            assert await kubelet.devices.admit("r", [ask(1)]) is None
+            assert await kubelet.devices.admit("r", [request(1)]) is None
             assert (kubelet.env("r"), kubelet.env("q")) == ("t0", "t1")
-            assert len(plugin.allocated) == 3  # p and q were not asked for again
+            assert len(plugin.allocated) == 3  # Allocate was not called again for p and q
 
 
 @pytest.mark.parametrize("damage", [b"", b"{", b'{"Data": {}, "Checksum": 1}', b"[]"])
@@ -236,12 +236,12 @@ async def test_a_damaged_checkpoint_counts_as_none(tmp_path: Path, damage: bytes
     (tmp_path / "kubelet_internal_checkpoint").write_bytes(damage)
     async with node(tmp_path) as kubelet, FakePlugin("t0").registered(tmp_path):
         await kubelet.until(1)
-        assert await kubelet.devices.admit("p", [ask(1)]) is None
+        assert await kubelet.devices.admit("p", [request(1)]) is None
 
 
-async def test_a_resource_without_a_plugin_is_nobodys_business(tmp_path: Path) -> None:
+async def test_a_resource_without_a_plugin_is_ignored(tmp_path: Path) -> None:
     async with node(tmp_path) as kubelet:
-        assert await kubelet.devices.admit("p", [ask(1)]) is None
+        assert await kubelet.devices.admit("p", [request(1)]) is None
         assert kubelet.env("p") == ""
 
 
@@ -250,7 +250,7 @@ async def test_plugins_hear_of_a_start_if_they_want_to(tmp_path: Path) -> None:
     plugin.pre_start = True
     async with node(tmp_path) as kubelet, plugin.registered(tmp_path):
         await kubelet.until(1)
-        assert await kubelet.devices.admit("p", [ask(1)]) is None
+        assert await kubelet.devices.admit("p", [request(1)]) is None
         await kubelet.devices.pre_start("p", "c")
         await kubelet.devices.pre_start("p", "c")
         assert plugin.pre_started == [("t0",), ("t0",)]

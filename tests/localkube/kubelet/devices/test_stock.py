@@ -42,7 +42,7 @@ def test_a_plugin_that_comes_back_late_counts_again() -> None:
     assert not stock.expire(GRACE_S * 3)
 
 
-def test_what_an_older_plugin_says_does_not_count() -> None:
+def test_a_replaced_plugin_no_longer_changes_the_devices() -> None:
     stock = listed("x")
     stock.register(RESOURCE, "b")
     assert not stock.listed(RESOURCE, "a", [])

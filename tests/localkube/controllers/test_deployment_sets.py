@@ -1,4 +1,4 @@
-"""The arithmetic of rollouts, by examples and by running whole ones."""
+"""The sizes of replica sets in a rollout: examples, and simulations of whole rollouts."""
 
 import random
 from collections.abc import Iterator
@@ -8,15 +8,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from localkube.controllers.rollout import (
+from localkube.controllers.deployment_sets import (
     Bounds,
     Size,
     bounds,
     new_size,
     old_sizes,
     proportional_sizes,
-    resolved,
 )
+from localkube.controllers.pods import count_of
 
 
 @pytest.mark.parametrize(
@@ -26,15 +26,15 @@ from localkube.controllers.rollout import (
 def test_shares_are_rounded_up_for_surge_and_down_for_absence(
     value: int | str, total: int, up: int, down: int
 ) -> None:
-    assert resolved(value, total, round_up=True) == up
-    assert resolved(value, total, round_up=False) == down
+    assert count_of(value, total, round_up=True) == up
+    assert count_of(value, total, round_up=False) == down
 
 
 @pytest.mark.parametrize(
     ("replicas", "surge", "unavailable", "expected"),
     [
         (4, "25%", "25%", Bounds(4, 1, 1)),
-        (2, "0%", "1%", Bounds(2, 0, 1)),  # never both nothing
+        (2, "0%", "1%", Bounds(2, 0, 1)),  # never both zero
         (1, 1, 0, Bounds(1, 1, 0)),
         (2, 0, 5, Bounds(2, 0, 2)),
         (0, "25%", "25%", Bounds(0, 0, 0)),
@@ -70,13 +70,13 @@ def test_broken_pods_go_first_and_the_oldest_sets_before_others() -> None:
 
 
 def test_a_resize_in_mid_rollout_keeps_the_proportions() -> None:
-    # The example of Kubernetes' documentation: 10 to 15 with 3 more allowed.
+    # The example in Kubernetes' documentation: from 10 to 15 replicas, with maxSurge 3.
     sets = [Size("old", 8, 8, made_for=13), Size("new", 5, 0, made_for=13)]
     assert proportional_sizes(Bounds(15, 3, 2), sets) == {"old": 11, "new": 7}
     assert proportional_sizes(Bounds(0, 0, 0), sets) == {"old": 0, "new": 0}
 
 
-def test_of_equal_sets_the_newer_grows_and_the_older_shrinks() -> None:
+def test_of_two_equal_sets_the_newer_grows_or_the_older_shrinks() -> None:
     sets = [Size("old", 2, 2, made_for=4), Size("new", 2, 2, made_for=4)]
     assert proportional_sizes(Bounds(5, 0, 1), sets) == {"old": 2, "new": 3}
     assert proportional_sizes(Bounds(3, 0, 1), sets) == {"old": 1, "new": 2}
@@ -110,7 +110,8 @@ def test_a_resize_goes_towards_the_allowed_sum(
 
 @dataclass
 class World:
-    """Replica sets, oldest first, the last one new; pods become available in any order."""
+    """Simulated replica sets, oldest first, the last one new. Pods become available in any
+    order."""
 
     limits: Bounds
     sets: list[Size]

@@ -1,11 +1,11 @@
-"""Before a start: everything is checked, and nothing is made when it is refused."""
+"""Before a start everything is checked; nothing is created when it is refused."""
 
 from pathlib import Path
 
 import pytest
 
+from gpupool.local.cluster_setup import Prepared, Running, Wish, fingerprint, set_up_directory
 from gpupool.local.home import CannotUse, Home
-from gpupool.local.prepare import Prepared, Running, Wish, fingerprint, prepare
 from localkube.data_directory import Lock
 
 HEAD = "apiVersion: gpupool.io/v1alpha1\nkind: Cluster\n"
@@ -18,7 +18,7 @@ def config(tmp_path: Path, text: str) -> Path:
 
 
 def ready(home: Home, wish: Wish) -> Prepared:
-    prepared = prepare(home, wish)
+    prepared = set_up_directory(home, wish)
     assert isinstance(prepared, Prepared)
     return prepared
 
@@ -47,7 +47,7 @@ def test_a_cluster_keeps_its_file(home: Home, tmp_path: Path) -> None:
     assert ready(home, Wish(port=0)).settings.spec.pools[0].count == 3
 
 
-def test_a_file_is_put_into_effect_when_it_is_new(home: Home, tmp_path: Path) -> None:
+def test_a_file_is_applied_when_it_is_new(home: Home, tmp_path: Path) -> None:
     first = ready(home, Wish(config=config(tmp_path, pools(3)), port=0))
     assert first.settings.apply_spec
     text = first.cluster.cluster_file.read_text()
@@ -67,7 +67,7 @@ def test_the_choice_of_cards_is_kept(home: Home) -> None:
 
 def test_a_bad_file_changes_nothing(home: Home, tmp_path: Path) -> None:
     with pytest.raises(CannotUse) as refused:
-        prepare(home, Wish(config=config(tmp_path, "pool: []\n")))
+        set_up_directory(home, Wish(config=config(tmp_path, "pool: []\n")))
     assert str(refused.value).splitlines() == [
         "2 problems in the cluster file; nothing was changed.",
         f'{tmp_path}/my.yaml:1:1: the field "pools" is missing',
@@ -80,17 +80,17 @@ def test_a_bad_file_changes_nothing(home: Home, tmp_path: Path) -> None:
 def test_a_file_that_is_no_text_is_refused(home: Home, tmp_path: Path, content: bytes) -> None:
     (tmp_path / "x").write_bytes(content)
     with pytest.raises(CannotUse):
-        prepare(home, Wish(config=tmp_path / "x"))
+        set_up_directory(home, Wish(config=tmp_path / "x"))
 
 
-def test_a_directory_is_no_cluster_file(home: Home, tmp_path: Path) -> None:
+def test_a_directory_as_cluster_file_is_refused(home: Home, tmp_path: Path) -> None:
     with pytest.raises(CannotUse, match="Is a directory"):
-        prepare(home, Wish(config=tmp_path))
+        set_up_directory(home, Wish(config=tmp_path))
 
 
 def test_too_many_nodes_are_refused_before_anything_is_made(home: Home, tmp_path: Path) -> None:
     with pytest.raises(CannotUse) as refused:
-        prepare(home, Wish(config=config(tmp_path, pools(50))))
+        set_up_directory(home, Wish(config=config(tmp_path, pools(50))))
     assert str(refused.value).splitlines() == [
         "Nothing was started.",
         "quota nodes-per-cluster is 40: 0 used, 50 wanted. "
@@ -107,7 +107,7 @@ def test_the_sixth_cluster_is_refused(home: Home, monkeypatch: pytest.MonkeyPatc
     for name in "abcde":
         ready(home, Wish(name=name, port=0))
     with pytest.raises(CannotUse, match="quota clusters is 5: 5 used, 6 wanted"):
-        prepare(home, Wish(name="f", port=0))
+        set_up_directory(home, Wish(name="f", port=0))
     assert len(home.clusters()) == 5
     ready(home, Wish(name="e", port=0))  # an old one still starts
     monkeypatch.setenv("GPUPOOL_QUOTA_CLUSTERS", "6")
@@ -125,7 +125,7 @@ def test_a_cluster_that_runs_is_left_alone(home: Home, tmp_path: Path) -> None:
     cluster = ready(home, Wish(port=0)).cluster
     before = cluster.cluster_file.read_text()
     with Lock(cluster.path):
-        assert isinstance(prepare(home, Wish(config=config(tmp_path, pools(1)))), Running)
+        assert isinstance(set_up_directory(home, Wish(config=config(tmp_path, pools(1)))), Running)
     assert cluster.cluster_file.read_text() == before
 
 
@@ -133,11 +133,11 @@ def test_a_cluster_does_not_move(home: Home, tmp_path: Path) -> None:
     ready(home, Wish(port=0, data_dir=tmp_path / "here"))
     ready(home, Wish(port=0, data_dir=tmp_path / "here"))
     with pytest.raises(CannotUse, match=r"lives in .*here, not in .*there"):
-        prepare(home, Wish(port=0, data_dir=tmp_path / "there"))
+        set_up_directory(home, Wish(port=0, data_dir=tmp_path / "there"))
 
 
-def test_a_directory_that_was_opened_up_is_refused(home: Home) -> None:
+def test_a_directory_that_others_may_read_now_is_refused(home: Home) -> None:
     cluster = ready(home, Wish(port=0)).cluster
     cluster.path.chmod(0o755)
     with pytest.raises(CannotUse, match="not private: wanted mode 0700, found mode 0755"):
-        prepare(home, Wish(port=0))
+        set_up_directory(home, Wish(port=0))

@@ -1,4 +1,4 @@
-"""Run: one run of a container as a process."""
+"""ContainerRun: one run of a container as a process, and PodRuns: all runs of a pod."""
 
 import asyncio
 from dataclasses import dataclass, field
@@ -15,7 +15,7 @@ from localkube.kubelet.volumes import Volumes
 
 
 class Inside(NamedTuple):
-    """What a program needs to run in a container."""
+    """What a process needs in order to run in a container: its own program, or one of exec."""
 
     container_id: str
     env: dict[str, str]
@@ -24,7 +24,7 @@ class Inside(NamedTuple):
 
 
 @dataclass(slots=True, eq=False)
-class Run:
+class ContainerRun:
     pod: Pod
     index: int
     spec: Obj  # the container's
@@ -34,9 +34,9 @@ class Run:
     exited: asyncio.Future[int]
     pid: int = 0
     stdin: Writer | None = None
-    terminal: int | None = None  # to set its size
-    is_ours: bool = False  # not a program that the pod names, but one in its place
-    killed_for: str = ""  # the reason that its end is given
+    terminal: int | None = None  # descriptor, to set the terminal's size
+    is_ours: bool = False  # a stand-in, not the program that the pod names
+    killed_for: str = ""  # the reason for its status, if we kill it
     pre_stopped: bool = False
     stopper: asyncio.Task[None] | None = None
     prober: asyncio.Task[None] | None = None
@@ -52,14 +52,16 @@ class Run:
 
 @dataclass(slots=True, eq=False)
 class PodRuns:
-    """What runs of a pod, and around it."""
+    """The runs of a pod, and what they share."""
 
     volumes: Volumes
     has_volumes: bool = False
     limits: PodLimits = NO_LIMITS
-    runs: dict[int, Run] = field(default_factory=dict)
+    runs: dict[int, ContainerRun] = field(default_factory=dict)
     starting: dict[int, asyncio.Task[Any]] = field(default_factory=dict)
-    ports: dict[int, int] = field(default_factory=dict)  # the pod's -> where it really listens
-    said: set[str] = field(default_factory=set)  # events that are not repeated
+    ports: dict[int, int] = field(
+        default_factory=dict
+    )  # a port of the pod -> the port on this machine
+    said: set[str] = field(default_factory=set)  # texts of events that are recorded only once
     turn: asyncio.Lock = field(default_factory=asyncio.Lock)
-    shown: object = None  # of the pod's metadata, in its volumes; None: there are none yet
+    shown: object = None  # the metadata that the volumes show; None: there are no volumes yet

@@ -1,4 +1,5 @@
-"""Runs the `main` of a module, in a Python that has no packages: run.py ROOTS MODULE ARGUMENT ...
+"""Runs the `main` of a module in a Python without site-packages: run_module.py ROOTS MODULE
+ARGUMENT ...
 
 ROOTS are the directories that packages are imported from, separated as in $PATH.
 """

@@ -8,8 +8,7 @@ from tempfile import TemporaryDirectory
 from hypothesis import given
 from hypothesis import strategies as st
 
-from localkube.kubelet.log_file import STDERR, STDOUT, LogFile, log_paths
-from localkube.kubelet.log_read import Log, read_log
+from localkube.kubelet.container_log import STDERR, STDOUT, Log, LogFile, log_paths, read_log
 from localkube.node_streams import LogOptions
 
 START = datetime.datetime(2026, 11, 15, 20, 0, tzinfo=datetime.UTC)
@@ -17,7 +16,7 @@ START_NS = int(START.timestamp()) * 10**9
 
 
 def seconds() -> Iterator[int]:
-    """A clock that goes on by a second at each look."""
+    """A clock that advances by a second with each call."""
     return (START_NS + step * 10**9 for step in count())
 
 
@@ -90,7 +89,7 @@ texts = st.lists(st.sampled_from([b"a", b"b\n", b"\n", b"a b\n", b"\xff"]), max_
 
 
 @given(texts, st.integers(0, 5), st.integers(0, 9))
-def test_what_was_written_is_read(chunks: list[bytes], tail: int, limit: int) -> None:
+def test_a_written_log_can_be_read(chunks: list[bytes], tail: int, limit: int) -> None:
     with TemporaryDirectory() as directory:
         log = written(Path(directory), *chunks, most_bytes=120, files=50)
         whole = b"".join(chunks)

@@ -1,6 +1,7 @@
-"""From what the user asks for to a cluster directory that a server can start on.
+"""Turns the flags of `gpupool up` into a cluster directory that a server can start on.
 
-Everything is checked before anything is made: file, names, the user's kubeconfig, quotas, port.
+Everything is checked before anything is created: cluster file, names, the user's kubeconfig,
+quotas, port. So a start that is refused leaves nothing behind.
 """
 
 import hashlib
@@ -42,7 +43,7 @@ SIMULATED_GPUS, REAL_GPUS = "simulated", "real"
 
 @dataclass(frozen=True, slots=True)
 class Wish:
-    """What the flags of `gpupool up` say."""
+    """The flags of `gpupool up`."""
 
     name: str | None = None
     config: Path | None = None
@@ -54,7 +55,7 @@ class Wish:
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """Ready to be started."""
+    """A cluster that can be started."""
 
     cluster: ClusterDirectory
     settings: LocalSettings
@@ -62,13 +63,14 @@ class Prepared:
 
 @dataclass(frozen=True, slots=True)
 class Running:
-    """It runs already."""
+    """A cluster that is running already."""
 
     cluster: ClusterDirectory
     server: Server
 
 
-def prepare(home: Home, wish: Wish) -> Prepared | Running:
+def set_up_directory(home: Home, wish: Wish) -> Prepared | Running:
+    """Finds the cluster or creates its directory. Raises CannotUse, with nothing created."""
     given = _read(wish.config) if wish.config else None
     file = _parse(given, str(wish.config)) if given is not None else None
     name = check_name(_name(wish, file))
@@ -87,7 +89,7 @@ def prepare(home: Home, wish: Wish) -> Prepared | Running:
             name, wanted=wish.port, last=cluster.state().get("port") if cluster else None
         )
         cluster = cluster or home.make(name, wish.data_dir)
-        make_private(cluster.path)  # somebody may have opened it up since it was made
+        make_private(cluster.path)  # its permissions may have been changed since it was created
         if _stored_or_none(cluster) != text:
             write_private(cluster.cluster_file, text.encode())
     settings = _settings(home, cluster, file, text, port)
@@ -102,12 +104,12 @@ def _name(wish: Wish, file: ClusterFile | None) -> str:
 
 
 def fingerprint(text: str) -> str:
-    """Tells whether a cluster file is the one that was last put into effect."""
+    """Identifies a cluster file: tells whether it is the one that was applied last."""
     return hashlib.sha256(text.encode()).hexdigest()
 
 
 def current_quotas(home: Home, base: Quotas) -> Quotas:
-    """`base`, with what was changed by `gpupool quota set` and then by the environment."""
+    """`base`, changed first by `gpupool quota set` and then by environment variables."""
     changes = changes_from_environment(os.environ)
     if isinstance(changes, str):
         raise CannotUse(changes)

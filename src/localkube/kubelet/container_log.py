@@ -1,19 +1,105 @@
-"""Reading logs back: from a time on, the last lines, up to a number of bytes, and following.
+"""The log of one run of a container: writing it, and reading it back.
 
-The files are those of log_file.py, oldest first; their lines are in the order of time.
+The format is that of the container runtimes:
+
+    2026-11-15T20:00:00.000000000Z stdout F a line
+    2026-11-15T20:00:00.000000000Z stderr P a piece of a long line
+
+A file that grows beyond `most_bytes` is renamed (.1, .2), and the oldest one is deleted.
 """
 
+import datetime
 import mmap
 import os
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
+from itertools import pairwise
 from os.path import samestat
 from pathlib import Path
 from typing import BinaryIO
 
-from localkube.kubelet.log_file import log_paths, nano_stamp
 from localkube.node_streams import LogOptions
+
+STDOUT, STDERR = b"stdout", b"stderr"
+_LONGEST_PIECE = 16 * 1024
+
+
+def nano_stamp(when_ns: int) -> bytes:
+    seconds, nanos = divmod(when_ns, 10**9)
+    at = datetime.datetime.fromtimestamp(seconds, datetime.UTC)
+    return b"%s.%09dZ" % (at.strftime("%Y-%m-%dT%H:%M:%S").encode(), nanos)
+
+
+def log_paths(path: Path, files: int) -> list[Path]:
+    """The files of a log that may exist, the oldest first."""
+    aside = [path.with_name(f"{path.name}.{number}") for number in range(files - 1, 0, -1)]
+    return [*aside, path]
+
+
+class LogFile:
+    def __init__(
+        self, path: Path, clock_ns: Callable[[], int], *, most_bytes: int, files: int
+    ) -> None:
+        self.path = path
+        self._clock_ns = clock_ns
+        self._most_bytes = most_bytes
+        self._files = files
+        self._file = self._opened()
+        self._rest: dict[bytes, bytes] = {STDOUT: b"", STDERR: b""}
+
+    def write(self, stream: bytes, data: bytes) -> None:
+        """Writes whole lines; the start of a line waits for the rest."""
+        data = self._rest[stream] + data
+        cut = data.rfind(b"\n") + 1
+        rest = data[cut:]
+        if cut:
+            self._put(stream, b"F", data[: cut - 1])
+        if len(rest) >= _LONGEST_PIECE:
+            self._put(stream, b"P", rest)
+            rest = b""
+        self._rest[stream] = rest
+
+    def so_far(self, most: int) -> Iterator[tuple[bytes, bytes]]:
+        """The last `most` bytes or fewer of the current file, with their streams."""
+        with self.path.open("rb") as file:
+            start = max(0, file.seek(0, os.SEEK_END) - most)
+            file.seek(start)
+            if start:
+                file.readline()  # a part of a line
+            for line in file:
+                _, stream, tag, text = line.split(b" ", 3)
+                yield stream, text if tag == b"F" else text[:-1]
+        for stream, rest in self._rest.items():
+            if rest:
+                yield stream, rest
+
+    def close(self) -> None:
+        """Writes the last line, if the program has not ended it."""
+        for stream, rest in self._rest.items():
+            if rest:
+                self._put(stream, b"P", rest)
+        self._rest = {STDOUT: b"", STDERR: b""}
+        os.close(self._file)
+
+    def _put(self, stream: bytes, tag: bytes, lines: bytes) -> None:
+        head = b"%s %s %s " % (nano_stamp(self._clock_ns()), stream, tag)
+        os.write(self._file, head + lines.replace(b"\n", b"\n" + head) + b"\n")
+        if os.fstat(self._file).st_size > self._most_bytes:
+            self._rotate()
+
+    def _rotate(self) -> None:
+        os.close(self._file)
+        paths = log_paths(self.path, self._files)
+        for older, newer in pairwise(paths):
+            if newer.exists():
+                newer.replace(older)
+        self._file = self._opened()
+
+    def _opened(self) -> int:
+        flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC
+        return os.open(self.path, flags, 0o600)
+
 
 _STAMP = 30  # characters of a time
 _CHUNK = 256 * 1024
@@ -23,7 +109,7 @@ _CHUNK = 256 * 1024
 class Log:
     path: Path
     files: int
-    # Waits until there may be more; False when there will be none.
+    # Waits until there may be more. False: the run has ended, and nothing follows.
     more: Callable[[], Awaitable[bool]]
 
 
@@ -50,7 +136,7 @@ def _since(options: LogOptions, now_ns: int) -> bytes:
 
 
 def _shown(line: bytes, *, timestamps: bool) -> bytes:
-    """`line` has no end. A piece of a line stays one."""
+    """`line` has no newline. A piece of a line (P) is shown without one, too."""
     stamp, _, rest = line.partition(b" ")
     _, _, rest = rest.partition(b" ")
     tag, _, text = rest.partition(b" ")
@@ -59,7 +145,7 @@ def _shown(line: bytes, *, timestamps: bool) -> bytes:
 
 
 async def _pieces(log: Log, options: LogOptions, since: bytes) -> AsyncIterator[list[bytes]]:
-    """Lines, some at a time, from where the options want to begin."""
+    """Lists of lines, from the point where the options begin."""
     with ExitStack() as stack:
         opened: list[BinaryIO] = [
             stack.enter_context(path.open("rb"))
@@ -91,7 +177,7 @@ async def _followed(
         for chunk in _chunks(file):
             *lines, rest = (rest + chunk).split(b"\n")
             yield lines
-        if not samestat(os.fstat(file.fileno()), os.stat(log.path)):  # moved aside meanwhile
+        if not samestat(os.fstat(file.fileno()), os.stat(log.path)):  # rotated meanwhile
             file = stack.enter_context(log.path.open("rb"))
             for chunk in _chunks(file):
                 *lines, rest = (rest + chunk).split(b"\n")
@@ -99,7 +185,7 @@ async def _followed(
 
 
 def _seek(opened: list[BinaryIO], tail: int | None, since: bytes) -> None:
-    """Moves every file to the first line that is wanted of it."""
+    """Moves every file to its first wanted line."""
     wanted = tail
     for file in reversed(opened):
         size = file.seek(0, 2)
@@ -117,7 +203,8 @@ def _seek(opened: list[BinaryIO], tail: int | None, since: bytes) -> None:
 
 
 def _first_since(content: mmap.mmap, since: bytes) -> int:
-    """Where the first line of that time or later begins."""
+    """The position of the first line of that time or later: a binary search, as lines are
+    sorted."""
     low, high = 0, len(content)
     while low < high:
         middle = content.rfind(b"\n", 0, (low + high) // 2) + 1
@@ -131,7 +218,7 @@ def _first_since(content: mmap.mmap, since: bytes) -> int:
 
 
 def _last_lines(content: mmap.mmap, wanted: int) -> tuple[int, int]:
-    """Where the last `wanted` lines begin, and how many there are."""
+    """The position of the last `wanted` lines, and how many there are."""
     position, taken = len(content), 0
     while taken < wanted and position > 0:
         position = content.rfind(b"\n", 0, position - 1) + 1

@@ -1,16 +1,105 @@
-"""A client at the streams of a program that was started for it (kubectl exec)."""
+"""The streams of a process for a client: of the container's own program (kubectl attach), or of a
+program that is started for the client (kubectl exec).
+"""
 
 import asyncio
 import os
 import pty
 import signal
+from collections import deque
 from collections.abc import AsyncIterator
 
+from localkube.kubelet.container_log import STDERR, STDOUT
+from localkube.kubelet.container_run import ContainerRun, Inside
 from localkube.kubelet.descriptors import Source, Writer, resize
 from localkube.kubelet.exec_process import ExecProcesses
 from localkube.kubelet.launches import LaunchFailed
-from localkube.kubelet.run import Inside
-from localkube.node_streams import ExecOptions, Process
+from localkube.node_streams import AttachOptions, ExecOptions, Process
+
+_MOST_WAITING = 1024 * 1024
+
+
+class AttachStream:
+    """The streams of a container's own program. If the client does not keep up, the program's
+    output is held, so that it has to wait, and not the server's memory has to grow."""
+
+    def __init__(self, run: ContainerRun, options: AttachOptions) -> None:
+        self._run = run
+        self._options = options
+        self._waiting: dict[bytes, deque[bytes]] = {STDOUT: deque(), STDERR: deque()}
+        self._wanted = {STDOUT: options.stdout, STDERR: options.stderr and not options.tty}
+        self._size = 0
+        self._holding = False
+        self._over = False
+        self._news = {STDOUT: asyncio.Event(), STDERR: asyncio.Event()}
+        run.output.add(self)
+
+    def heard(self, stream: bytes, data: bytes) -> None:
+        if not self._wanted[stream] or self._over:
+            return
+        self._waiting[stream].append(data)
+        self._size += len(data)
+        self._news[stream].set()
+        if self._size > _MOST_WAITING and not self._holding:
+            self._holding = True
+            for reader in self._run.output.readers:
+                reader.hold()
+
+    def over(self) -> None:
+        self._over = True
+        for event in self._news.values():
+            event.set()
+
+    def stdout(self) -> AsyncIterator[bytes]:
+        return self._stream(STDOUT)
+
+    def stderr(self) -> AsyncIterator[bytes]:
+        return self._stream(STDERR)
+
+    async def write_stdin(self, data: bytes) -> None:
+        if self._options.stdin and self._run.stdin is not None:
+            await self._run.stdin.write(data)
+
+    async def close_stdin(self) -> None:
+        stdin = self._run.stdin
+        if self._options.stdin and stdin is not None and self._run.spec.get("stdinOnce"):
+            if self._run.terminal is not None:
+                await stdin.write(b"\x04")
+            else:
+                stdin.close()
+
+    async def resize(self, width: int, height: int) -> None:
+        if self._run.terminal is not None:
+            resize(self._run.terminal, width, height)
+
+    async def wait(self) -> int:
+        return await asyncio.shield(self._run.exited)
+
+    async def hang_up(self) -> None:
+        self._run.output.remove(self)
+        self.over()
+        self._let_go()
+
+    async def _stream(self, stream: bytes) -> AsyncIterator[bytes]:
+        waiting, news = self._waiting[stream], self._news[stream]
+        while self._wanted[stream]:
+            while waiting:
+                data = waiting.popleft()
+                self._size -= len(data)
+                if self._size < _MOST_WAITING // 2:
+                    self._let_go()
+                yield data
+            if self._over:
+                return
+            news.clear()
+            await news.wait()
+
+    def _let_go(self) -> None:
+        if self._holding:
+            self._holding = False
+            for reader in self._run.output.readers:
+                reader.go_on()
+
 
 _HANG_UP_S = 2.0
 
@@ -45,7 +134,7 @@ class ExecStream:
     async def close_stdin(self) -> None:
         if self.stdin is not None:
             if self.terminal is not None:
-                await self.stdin.write(b"\x04")  # the end of input, as a terminal says it
+                await self.stdin.write(b"\x04")  # Ctrl-D: the end of input in a terminal
             else:
                 self.stdin.close()
 
@@ -76,7 +165,8 @@ class ExecStream:
 
 
 class FailedExec:
-    """A program that could not be started: it says why, and exits as in a shell."""
+    """A program that could not be started: prints the reason, and exits with the code of a
+    shell."""
 
     def __init__(self, text: str, code: int, options: ExecOptions) -> None:
         self._text = text.encode() + (b"\r\n" if options.tty else b"\n")
@@ -135,7 +225,7 @@ async def _started(execs: ExecProcesses, inside: Inside, options: ExecOptions) -
     return stream
 
 
-# Ours: stdout, stderr, stdin, the terminal; None: not asked for.
+# The server's ends: stdout, stderr, stdin, the terminal. None: not requested.
 _Ours = tuple[int | None, int | None, int | None, int | None]
 
 

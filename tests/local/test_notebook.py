@@ -1,12 +1,26 @@
 """The page that is served in place of a notebook."""
 
 import re
+from contextlib import AbstractAsyncContextManager
+from dataclasses import replace
 from pathlib import Path
 
+import gpupool
+from gpupool.local.config.cluster_file import ClusterFile, default_cluster_text, parse_cluster
+from gpupool.local.images import known_images
 from kubeclient.objects import Obj
-from tests.localkube.kubelet.world import World, pod, world
+from tests.localkube.kubelet.world import World, pod, settings, world
 
 IMAGE = "tensorflow/tensorflow:1.4.1-gpu-py3"
+FILE = parse_cluster(default_cluster_text())
+assert isinstance(FILE, ClusterFile)
+KNOWN = known_images(FILE.spec)
+
+
+def notebooks(directory: Path) -> AbstractAsyncContextManager[World]:
+    """A world whose containers may see the package that has the stand-in."""
+    package = Path(gpupool.__file__).resolve().parent
+    return world(directory, replace(settings(directory), images=KNOWN, packages=(package,)))
 
 
 async def page(cluster: World, found: Obj, request: str) -> str:
@@ -20,7 +34,7 @@ async def page(cluster: World, found: Obj, request: str) -> str:
 
 
 async def test_without_a_password_the_log_has_a_token(tmp_path: Path) -> None:
-    async with world(tmp_path) as cluster:
+    async with notebooks(tmp_path) as cluster:
         found = await cluster.run(pod("notebook", container={"image": IMAGE}))
         assert "Token" in await page(cluster, found, "GET / HTTP/1.0")
         assert " 403 " in await page(cluster, found, "GET /api/devices?token=wrong HTTP/1.0")
@@ -39,7 +53,7 @@ async def test_without_a_password_the_log_has_a_token(tmp_path: Path) -> None:
 
 async def test_forms_that_make_no_sense_are_refused(tmp_path: Path) -> None:
     env = [{"name": "PASSWORD", "value": "secret"}]
-    async with world(tmp_path) as cluster:
+    async with notebooks(tmp_path) as cluster:
         found = await cluster.run(pod("notebook", container={"image": IMAGE, "env": env}))
         for length in ("99999999", "-1", "many"):
             request = f"POST /login HTTP/1.0\r\nContent-Length: {length}"
