@@ -10,9 +10,9 @@ import time
 from typing import Any
 
 from gpupool.core.gpu import Card, GpuAsk, Inventory
-from gpupool.core.nodes import Node
+from gpupool.core.nodes import NodeInfo
 from gpupool.core.pods import PodRequest
-from gpupool.engine.cluster import Cluster
+from gpupool.engine.cluster import ClusterModel
 from gpupool.engine.decide import Placement, decide
 from gpupool.engine.explain import explain
 from gpupool.engine.packing import Packing
@@ -51,19 +51,23 @@ def measure_engine() -> dict[str, Any]:
     return found
 
 
-def _cluster(nodes: int) -> Cluster:
-    cluster = Cluster()
+def _cluster(nodes: int) -> ClusterModel:
+    cluster = ClusterModel()
     allocatable = {"cpu": 128_000, "memory": 1024 * _GIB, "pods": 110}
     for number in range(nodes):
         cards = tuple(
             Card(index, f"GPU-{number}-{index}", "A100", CARD_UNITS * 1024)
             for index in range(CARDS)
         )
-        cluster.set_node(Node(f"n{number:05}", allocatable=allocatable, inventory=Inventory(cards)))
+        cluster.set_node(
+            NodeInfo(f"n{number:05}", allocatable=allocatable, inventory=Inventory(cards))
+        )
     return cluster
 
 
-def _fill(cluster: Cluster, packing: Packing, mix: tuple[tuple[int, ...], ...]) -> dict[str, float]:
+def _fill(
+    cluster: ClusterModel, packing: Packing, mix: tuple[tuple[int, ...], ...]
+) -> dict[str, float]:
     """Pods until the cluster's cards are all asked for; those that fit nowhere count as well."""
     pods = _pods(mix, len(cluster) * CARDS * CARD_UNITS)
     packing = Packing(DEFAULT)
@@ -99,7 +103,7 @@ def _pods(mix: tuple[tuple[int, ...], ...], units: int) -> list[PodRequest]:
     return found
 
 
-def _explain_ms(cluster: Cluster) -> float:
+def _explain_ms(cluster: ClusterModel) -> float:
     resources = {"cpu": 1000, "pods": 1}
     impossible = PodRequest("x", "default", "x", resources, gpus=(GpuAsk("main", whole=9),))
     began = time.process_time()

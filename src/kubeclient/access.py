@@ -1,7 +1,7 @@
-"""Access: where an API server is, whom to trust there, and as whom to speak.
+"""Access: the address of an API server, the CA to trust, and the credentials to use.
 
-Credentials grow old while a program runs: a service account's token is renewed in its file, a
-plugin's has an end. So the authorization is asked for anew, and remembered for a minute.
+Credentials expire while a program runs: the token of a service account is renewed in its file, that
+of a plugin expires. So the authorization is read again, at most once a minute.
 """
 
 import asyncio
@@ -13,18 +13,18 @@ _REMEMBERED_S = 60.0
 
 
 class NoAccess(Exception):
-    """There is no usable way to a cluster; the text says what was looked for and what to do."""
+    """No usable access to a cluster; the text says what was looked for and what to do."""
 
 
 @dataclass(frozen=True, slots=True)
 class ClientCertificate:
-    """Paths, as `ssl` wants them."""
+    """Paths of PEM files."""
 
     certificate: str
     key: str
 
 
-# The value of the Authorization header; empty: there is none.
+# Returns the value of the Authorization header; empty: no header.
 Authorization = Callable[[], Awaitable[str]]
 
 
@@ -37,22 +37,22 @@ class Access:
     url: str  # https://host:port, perhaps with a path; no slash at the end
     tls: ssl.SSLContext
     authorization: Authorization = nobody
-    server_name: str = ""  # what the certificate is for, where that is not the host of the URL
+    server_name: str = ""  # name in the certificate, if it is not the host of the URL
     proxy: str = ""
 
 
 def trust(
     ca_pem: str = "", *, ca_file: str = "", client: ClientCertificate | None = None
 ) -> ssl.SSLContext:
-    """Trusts the given authority; without one, those of the machine. Raises NoAccess."""
+    """Trust the given CA; without one, those of the machine. Raises NoAccess."""
     try:
         context = ssl.create_default_context(cafile=ca_file or None, cadata=ca_pem or None)
         if client is not None:
             context.load_cert_chain(client.certificate, client.key)
     except (OSError, ValueError) as error:  # ssl.SSLError is an OSError
         raise NoAccess(f"The certificates for the API server cannot be used: {error}") from error
-    # From 3.13 on Python refuses authorities without every extension of RFC 5280. Many clusters
-    # have such; Kubernetes' own client takes them.
+    # Python 3.13 and later refuse CAs that lack an extension of RFC 5280. Many clusters have such
+    # CAs, and client-go accepts them.
     context.verify_flags &= ~ssl.VERIFY_X509_STRICT
     return context
 
@@ -66,7 +66,7 @@ def trust_anyone(client: ClientCertificate | None = None) -> ssl.SSLContext:
 
 
 class Remembered:
-    """An authorization that is asked for at most once a minute, by one caller at a time."""
+    """Caches an authorization for a minute; only one caller at a time renews it."""
 
     def __init__(self, ask: Authorization, clock: Callable[[], float]) -> None:
         self._ask = ask

@@ -1,4 +1,4 @@
-"""Kube: one method per verb, on any API server, over whichever transport it was given."""
+"""Kube: a client with one method per verb, for any API server and over any transport."""
 
 from collections.abc import AsyncGenerator, Mapping
 from typing import NamedTuple, Protocol
@@ -23,7 +23,7 @@ _NO_QUERY: Query = {}
 
 
 class Transport(Protocol):
-    """How requests travel: HTTPS, or a call inside the process. Raises NoAnswer."""
+    """Sends requests: over HTTPS, or as a call inside the process. Raises NoAnswer."""
 
     async def call(
         self, method: str, path: str, *, query: Query, headers: Headers, body: bytes
@@ -92,8 +92,11 @@ class Kube:
         return await self._call("DELETE", resource.path(namespace, name), body=options)
 
     async def bind(self, pod: Obj, node: str, annotations: Mapping[str, str]) -> None:
-        """Binds the very pod that was seen, as it was seen: a namesake made since is refused by
-        its uid, and a pod that somebody has written to since by its version."""
+        """Bind the pod as it was seen.
+
+        The server refuses a new pod of the same name (by its uid), and a pod that was written to
+        since (by its resourceVersion). The fencing of schedulers depends on the latter.
+        """
         metadata = pod["metadata"]
         binding: Obj = {
             "apiVersion": "v1",
@@ -112,7 +115,7 @@ class Kube:
         await self._call("POST", path, body=binding)
 
     async def page(self, path: str) -> Obj:
-        """A document that is no resource: discovery, version."""
+        """GET a document that is not a resource: discovery, version."""
         return await self._call("GET", path)
 
     async def _call(

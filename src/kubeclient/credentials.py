@@ -1,7 +1,7 @@
-"""Finds a way to a cluster: a kubeconfig, or what Kubernetes gives to pods.
+"""find_access: from a kubeconfig, or from the service account of a pod.
 
-Plain kubeconfigs are read here; those with plugins or providers through kubernetes-asyncio, which
-is loaded only then.
+Plain kubeconfigs are read here. Those with plugins or providers are read by kubernetes-asyncio,
+which is imported only then.
 """
 
 import os
@@ -79,7 +79,7 @@ async def _by_library(files: str, context: str) -> Access:
             f"The kubeconfig {files} uses more than plain credentials, and reading it needs a "
             "package: pip install kubernetes-asyncio."
         ) from error
-    except RuntimeError as error:  # it looks for its default while it is loaded
+    except RuntimeError as error:  # the import needs a home directory
         raise NoAccess(
             f"The kubeconfig {files} uses more than plain credentials, and reading it needs a home "
             "directory: set HOME."
@@ -104,7 +104,7 @@ async def _by_library(files: str, context: str) -> Access:
         except (ConfigException, OSError, ValueError) as error:
             raise NoAccess(f"The credentials cannot be renewed: {error}") from error
         renewed_client = _client(found)
-        if renewed_client is not None:  # a plugin's certificate has an end, too
+        if renewed_client is not None:  # the certificate of a plugin expires, too
             tls.load_cert_chain(renewed_client.certificate, renewed_client.key)
         return str(found.api_key.get("BearerToken", ""))
 

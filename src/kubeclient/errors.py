@@ -1,15 +1,17 @@
-"""What can go wrong between us and an API server.
+"""Errors of requests to an API server.
 
 KubeError
-├── Refused          it did not happen, but for `is_certain`; `status` is the server's v1 Status
+├── Refused          the server answered with an error; `status` is its v1 Status
 │   ├── NotFound     404
-│   ├── Conflict     409, stale version or precondition
+│   ├── Conflict     409: stale resourceVersion, or a failed precondition
 │   ├── AlreadyExists
 │   ├── Expired      410: list again
 │   └── TooMany      429: `retry_after_s`
-├── NotSent          it did not happen: we were not to ask any more
-└── NoAnswer         it may have happened: look before trying again; also when what came back
-                     cannot be read
+├── NotSent          the caller was not allowed to send it any more: it did not happen
+└── NoAnswer         no answer, or one that cannot be parsed: it may have happened, so read the
+                     object before you try again
+
+`is_certain` says whether the request certainly had no effect.
 """
 
 import orjson
@@ -66,11 +68,11 @@ class NoAnswer(KubeError):
 
 
 def is_certain(error: KubeError) -> bool:
-    """Whether it did not happen.
+    """Whether the request certainly had no effect.
 
-    A server that fails does not know how far it got: behind a 500 or a 504 there may be a write
-    that its store was too slow to confirm. And a conflict may be with ourselves, where somebody on
-    the way has asked twice.
+    A server that fails may not know how far it got: behind a 500 or a 504 there may be a write that
+    its store was too slow to confirm. And a conflict may be with our own write, if a proxy has sent
+    the request twice.
     """
     if isinstance(error, Refused):
         return error.code < 500 and not isinstance(error, Conflict)
@@ -85,7 +87,7 @@ _BY_REASON = {
     "Gone": Expired,
     "TooManyRequests": TooMany,
 }
-# What stands before an API server (a proxy, its own limits) may answer with no more than a number.
+# A proxy in front of the API server may answer with a status code only, without a Status.
 _BY_CODE = {404: NotFound, 409: Conflict, 410: Expired, 429: TooMany}
 
 

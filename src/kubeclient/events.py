@@ -1,10 +1,9 @@
-"""Events in Kubernetes' way: the same thing about the same object is counted, not repeated.
+"""Recorder: writes events as Kubernetes does; a repeated event raises the count of the first one.
 
-Recording never waits and never fails the caller: events are written from queues, those of one
-object in order, and a flood drops the newest with a warning rather than growing without limit.
-One object that has very much to say is cut short, as in Kubernetes: 25 events at once, then one
-every five minutes. And while the program has more important things to write, events wait a little:
-to a server an event costs as much as any write.
+Recording never blocks and never fails the caller: events are written from queues, those of one
+object in order. When a queue is full, new events are dropped with a warning. Events of one object
+are limited as in Kubernetes: 25 at once, then one every five minutes. While the program has more
+important writes, events wait a little: an event costs the API server as much as any other write.
 """
 
 import asyncio
@@ -23,7 +22,7 @@ log = logging.getLogger(__name__)
 
 NORMAL, WARNING = "Normal", "Warning"
 _QUEUE_LIMIT = 2_500
-_WRITERS = 8  # each waits for its answers, and so for the server's disk
+_WRITERS = 8  # concurrent requests: each waits for the disk of the server
 _REMEMBERED = 4_096
 _BURST = 25
 _REFILL_S = 300.0
@@ -33,7 +32,7 @@ _LONGEST_WAIT_S = 10.0
 class Recorder:
     """One per component: `source` is the component's name (kubelet, deployment-controller).
 
-    `eased` is set while there is nothing more important to write.
+    `below_limit`: while this Event is not set, the program has more important writes.
     """
 
     def __init__(
@@ -41,12 +40,12 @@ class Recorder:
         kube: Kube,
         source: str,
         now: Callable[[], datetime.datetime],
-        eased: asyncio.Event | None = None,
+        below_limit: asyncio.Event | None = None,
     ) -> None:
         self._kube = kube
         self._source = source
         self._now = now
-        self._eased = eased
+        self._below_limit = below_limit
         self._queues: list[asyncio.Queue[Obj]] = [
             asyncio.Queue(_QUEUE_LIMIT) for _ in range(_WRITERS)
         ]
@@ -102,7 +101,7 @@ class Recorder:
             log.warning("event dropped", extra={"reason": reason, "object": metadata["name"]})
 
     def _may_speak(self, about: str, now_s: float) -> bool:
-        """A bucket of allowances for each object, which fills again slowly."""
+        """A token bucket for each object."""
         left, since_s = self._allowances.get(about, (float(_BURST), now_s))
         left = min(float(_BURST), left + (now_s - since_s) / _REFILL_S)
         speaks = left >= 1
@@ -129,10 +128,10 @@ class Recorder:
                     log.warning("event not written", extra={"error": str(error)})
 
     async def _give_way(self) -> None:
-        if self._eased is not None and not self._eased.is_set():
+        if self._below_limit is not None and not self._below_limit.is_set():
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(_LONGEST_WAIT_S):
-                    await self._eased.wait()
+                    await self._below_limit.wait()
 
     async def _write(self, event: Obj) -> None:
         involved = event["involvedObject"]
@@ -150,7 +149,7 @@ class Recorder:
             change = {"count": count + 1, "lastTimestamp": event["lastTimestamp"]}
             try:
                 await self._kube.patch(path, change)
-            except NotFound:  # it has expired: begin a new one
+            except NotFound:  # it has expired: create a new one
                 pass
             else:
                 self._remember(key, name, count + 1)

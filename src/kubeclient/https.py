@@ -1,7 +1,8 @@
-"""The transport over HTTPS: any API server, one pool of connections that stay open.
+"""The transport over HTTPS, with one pool of kept-alive connections.
 
-What is certain not to have happened is tried again here, within the time limit: an answer of 429
-or 503 that says when to come back. All else is the caller's to judge: NoAnswer.
+An answer of 429 or 503 with Retry-After is retried here, within the time limit: the server
+certainly did nothing. Other failures are NoAnswer: the request may have happened, so the caller
+must decide.
 """
 
 import asyncio
@@ -21,19 +22,19 @@ if TYPE_CHECKING:
     import aiohttp
 
 CALL_LIMIT_S = 30.0
-MAX_ANSWER_BYTES = 1024**3  # a list of some hundred thousand pods
+MAX_ANSWER_BYTES = 1024**3  # enough for a list of some hundred thousand pods
 _CONNECTIONS = 256
 _CONNECT_LIMIT_S = 10.0
 _COME_BACK = (429, 503)
 _MOST_TRIES = 10
 _WATCH_GRACE_S = 30.0
-# A watch may be silent for long. So a peer that is gone is noticed by the kernel.
+# A watch may be silent for a long time. TCP keepalive finds out that the peer is gone.
 _KEEPALIVE = (("TCP_KEEPIDLE", 30), ("TCP_KEEPINTVL", 10), ("TCP_KEEPCNT", 3))
 
 
 @contextlib.asynccontextmanager
 async def connected(access: Access, agent: str) -> AsyncIterator[Kube]:
-    """A client; `agent` is the program's name, as the server's records show it."""
+    """A client. `agent`: the program's name for the User-Agent header."""
     transport = Https(access, agent)
     try:
         yield Kube(transport)
@@ -42,10 +43,10 @@ async def connected(access: Access, agent: str) -> AsyncIterator[Kube]:
 
 
 class Https:
-    """Open it on the event loop that uses it; `close` ends its connections."""
+    """Create it on the event loop that uses it; `close` closes its connections."""
 
     def __init__(self, access: Access, agent: str, *, limit_s: float = CALL_LIMIT_S) -> None:
-        import aiohttp  # takes as long to load as all the rest; not every program needs it
+        import aiohttp  # slow to import, and not every program needs it
 
         self._access = access
         self._limit_s = limit_s
@@ -54,7 +55,7 @@ class Https:
             connector=aiohttp.TCPConnector(limit=_CONNECTIONS, ssl=access.tls),
             cookie_jar=aiohttp.DummyCookieJar(),
             headers={"User-Agent": f"{agent}/{__version__}"},
-            # The proxy of the environment, as kubectl does; never for this machine itself.
+            # The proxy of the environment, as kubectl does; never for the loopback interface.
             trust_env=host != "localhost" and not host.startswith("127.") and host != "::1",
             read_bufsize=2**20,
             timeout=aiohttp.ClientTimeout(),  # each call has a limit of its own, for all its tries
@@ -114,7 +115,7 @@ class Https:
 
 @contextlib.contextmanager
 def _failures(what: str) -> Iterator[None]:
-    """All that can happen to a connection is NoAnswer; so is having no credentials just now."""
+    """Raise NoAnswer for every failure of the connection, and for missing credentials."""
     import aiohttp
 
     try:
@@ -136,7 +137,7 @@ async def _read(response: "aiohttp.ClientResponse") -> bytes:
 
 
 def _come_back_s(response: "aiohttp.ClientResponse") -> float | None:
-    """When the server, which is busy, wants to be asked again."""
+    """Seconds after which a busy server wants to be asked again; None: do not retry."""
     stated = response.headers.get("Retry-After", "")
     if response.status not in _COME_BACK or not stated:
         return None
@@ -144,7 +145,7 @@ def _come_back_s(response: "aiohttp.ClientResponse") -> float | None:
 
 
 def _longest_silence_s(query: Query) -> float | None:
-    """A watch ends when it has said it would; who is silent for longer is gone."""
+    """A watch ends by its own timeoutSeconds: a server that is silent for longer is gone."""
     stated = query.get("timeoutSeconds", "")
     return float(stated) + _WATCH_GRACE_S if stated.isdecimal() else None
 

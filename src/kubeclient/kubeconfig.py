@@ -1,8 +1,8 @@
 """A plain kubeconfig -> Access: one file, and credentials that are in it or in files it names.
 
-Only what is understood to the last field is read here, because a guess about credentials is worse
-than none. Everything else (plugins, providers, several files) is for `credentials.py`, through
-kubernetes-asyncio, which takes seconds to load.
+A kubeconfig with any unknown field is not read here: wrong credentials are worse than none. Those
+(plugins, providers, several files) are read by `credentials.py` through kubernetes-asyncio, which
+takes seconds to import.
 """
 
 import base64
@@ -63,7 +63,7 @@ class _Config(msgspec.Struct, frozen=True, rename="kebab"):
 
 
 def plain_access(file: Path, context: str = "") -> Access | None:
-    """None: there is more in it than is read here. Raises NoAccess."""
+    """None: it has fields that are not supported here. Raises NoAccess."""
     config = _config(file)
     if config is None:
         return None
@@ -159,7 +159,7 @@ def _authorization(user: _User, base: Path) -> Authorization:
 
 
 def token_in(file: Path) -> Authorization:
-    """A token that somebody renews in its file."""
+    """A token that is renewed in its file by others."""
 
     def read() -> str:
         try:

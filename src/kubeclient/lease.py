@@ -1,14 +1,19 @@
-"""Leader election on a Lease: of several programs, one works.
+"""Leader election on a Lease: of several candidates one is the leader and works.
 
-The times are kube-scheduler's. Nobody compares clocks: a holder is gone when it has not renewed for
-as long as its Lease is valid, by the watch of the one who looks. The leader believes in itself for
-less time than the others do, and asks `is_sure` before each thing it does, so that one who was
-frozen for a minute does nothing on waking.
+The durations are those of kube-scheduler. Clocks of different machines are never compared, because
+they may differ by more than a Lease is valid. A candidate does not look at the time in `renewTime`;
+it only sees whether the value changes. If it has not changed for `valid_s` by the candidate's own
+monotonic clock, the holder is gone. The leader stops earlier: it is sure for `sure_s` (shorter)
+from the moment at which it sent its last successful renewal, by its own clock. So the old leader
+stops before the new one starts, as long as both clocks run at about the same speed.
 
-Candidates may want different names served. Those who wait write theirs to the Lease, and whoever
-leads serves them too; one that `goes_first`, because it can do what the others do and more, gets
-the Lease from those that do not. What one who did not hand over has sent may still be on its way
-when the next begins: the next is told (`Term.inherits`), and makes it void.
+The leader must ask `is_sure` before each write: a leader that was frozen for a minute then writes
+nothing when it wakes up. A request that was sent before, and is delayed on its way, is not stopped
+by this: the work must fence it (`Term.inherits`).
+
+Candidates may want different names served. Standbys write their names to the Lease, and the leader
+serves those too. The leader hands over to a candidate that `goes_first`, because that one can do
+what the others do and more.
 """
 
 import asyncio
@@ -29,7 +34,10 @@ log = logging.getLogger(__name__)
 
 
 def seconds_since_boot() -> float:
-    """Also counts the time in which the machine slept; no step of the clock touches it."""
+    """Monotonic, and counts the time while the machine is suspended.
+
+    time.monotonic() does not count that on Linux: after a suspend a leader would still be sure.
+    """
     if hasattr(time, "CLOCK_BOOTTIME"):
         return time.clock_gettime(time.CLOCK_BOOTTIME)
     return time.monotonic()
@@ -41,28 +49,29 @@ class LeaseKey:
 
     namespace: str
     name: str
-    serves_annotation: str  # by all candidates: the names that are to be served
-    wanted_by_annotation: str  # by a candidate that goes first: the leader hands over to it
+    serves_annotation: str  # written by all candidates: the names to be served
+    wanted_by_annotation: str  # written by a candidate that goes first
 
 
 @dataclass(frozen=True, slots=True)
 class Candidacy:
     lease: LeaseKey
-    identity: str  # of this candidate among all
-    serves: frozenset[str] = frozenset()  # names that are to be served, whoever leads
+    identity: str  # unique among all candidates
+    serves: frozenset[str] = frozenset()  # names to be served, whoever leads
     goes_first: bool = False  # the others hand over to it
-    valid_s: float = 15.0  # the others wait for so long before they take over
-    sure_s: float = 10.0  # the leader stops so long after its last renewal
+    valid_s: float = 15.0  # others take over after so long without a renewal
+    sure_s: float = 10.0  # the leader stops so long after its last renewal; below valid_s
     retry_s: float = 2.0
 
 
 @dataclass(frozen=True, slots=True)
 class Term:
-    """A time of leading: one's own work, from reading everything on."""
+    """One period of leadership."""
 
-    token: str  # no other term has it
+    token: str  # unique: the resourceVersion of the Lease
     serves: frozenset[str]
-    inherits: bool = False  # what was sent before it may still be on its way
+    # The last leader did not hand over, so requests of its may still arrive: fence them.
+    inherits: bool = False
     served_before: frozenset[str] = frozenset()
 
 
@@ -70,14 +79,15 @@ Work = Callable[[Term], Coroutine[Any, Any, None]]
 
 
 class Renewals:
-    """Of one Lease, by whoever looks at it again and again."""
+    """Watches one Lease for renewals, by the observer's own clock."""
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
-        self._seen: tuple[tuple[str, str], float] = (("", ""), 0.0)  # which, and since when
+        # The last renewal, and when it was first seen.
+        self._seen: tuple[tuple[str, str], float] = (("", ""), 0.0)
 
     def silent_s(self, spec: Obj) -> float:
-        """For how long it has been seen without another renewal, by our own watch."""
+        """For how long the Lease was seen without a new renewal, by our own clock."""
         now_s = self._clock()
         renewal = (str(spec.get("holderIdentity")), str(spec.get("renewTime")))
         if self._seen[0] != renewal:
@@ -97,21 +107,23 @@ class Leadership:
         self._clock = clock
         self._sure_until_s = float("-inf")
         self._renewals = Renewals(clock)
-        self._acquired = ""  # the time in the Lease that is ours
-        self._is_wanted = False  # by one that goes first
-        self.holder = ""  # who was last seen to lead
+        self._acquired = ""  # acquireTime of our own term
+        self._is_wanted = False  # a candidate that goes first waits for the Lease
+        self.holder = ""  # identity of the leader that was last seen
 
     def _about(self) -> dict[str, str]:
         return {"lease": self._as.lease.name, "as": self._as.identity}
 
     def is_sure(self) -> bool:
-        """Whether this one leads, and may act."""
+        """Whether this candidate is surely the leader now. Ask before every write."""
         return self._clock() < self._sure_until_s
 
     async def run(self, work: Work, is_settled: Callable[[], bool] = lambda: True) -> None:
-        """Whenever it leads, works; until cancelled. `work` begins anew with each term.
+        """Run `work` in each term of leadership, until cancelled.
 
-        `is_settled`, asked when work has ended: whether all that it has sent was answered.
+        `is_settled` is asked when work has ended: whether every request of it was answered. Only
+        then is the Lease given up. Otherwise it expires, and the next leader knows that requests
+        may still arrive (`Term.inherits`).
         """
         try:
             while True:
@@ -121,7 +133,7 @@ class Leadership:
                         "leading", extra={"lease": self._as.lease.name, "as": self._as.identity}
                     )
                     served, term = term, await self._serve(term, work)
-                    if term is not None:  # the same one goes on, and serves more
+                    if term is not None:  # still the leader, with more names to serve
                         inherits = not is_settled()
                         term = replace(term, inherits=inherits, served_before=served.serves)
                 if self._is_wanted and self.is_sure() and is_settled():
@@ -132,8 +144,10 @@ class Leadership:
                 await asyncio.shield(self._give_up())
 
     async def _serve(self, term: Term, work: Work) -> Term | None:
-        """Until the Lease cannot be renewed, or another asks for more: then that is to be served.
-        What `work` raises ends all of it."""
+        """Work and renew until the Lease is lost, or a standby asks for more names (a new Term).
+
+        What `work` raises is raised.
+        """
         working = asyncio.create_task(work(term), name=f"leading-{self._as.lease.name}")
         try:
             while self.is_sure() and not self._is_wanted:
@@ -147,7 +161,7 @@ class Leadership:
         finally:
             working.cancel()
             await asyncio.gather(working, return_exceptions=True)
-        log.warning("leading no more", extra={"lease": self._as.lease.name, "holder": self.holder})
+        log.warning("leadership lost", extra={"lease": self._as.lease.name, "holder": self.holder})
         return None
 
     async def _asked(self, asking: Coroutine[Any, Any, Term | None]) -> Term | None:
@@ -155,12 +169,13 @@ class Leadership:
         try:
             async with asyncio.timeout(self._as.sure_s / 2):
                 term = await asking
-        except (KubeError, TimeoutError) as error:  # nobody knows: what was sure still is
+        except (KubeError, TimeoutError) as error:  # an earlier renewal still counts
             log.warning(
                 "lease not renewed", extra={"lease": self._as.lease.name, "error": str(error)}
             )
             return None
-        # A claim counts from when it was sent: the answer may have taken its time.
+        # Counted from when the request was sent: the others may have seen the renewal since then,
+        # and the answer may be late.
         self._sure_until_s = asked_s + self._as.sure_s if term else float("-inf")
         return term
 
@@ -185,12 +200,12 @@ class Leadership:
         try:
             made = await self._write(lease, _micro_time())
         except (Conflict, NotFound):
-            return None  # another was quicker
+            return None  # another candidate was first
         self._is_wanted = False
         return replace(self._term(made), inherits=bool(holder), served_before=before)
 
     async def _renew(self, term: Term) -> Term | None:
-        """None: the Lease is not ours any more, or was another's in the meantime."""
+        """None: the Lease is not ours any more, or another has held it in between."""
         try:
             lease = await self._kube.get(LEASES, self._as.lease.name, self._as.lease.namespace)
         except NotFound:
@@ -247,7 +262,7 @@ class Leadership:
         self._name_services(lease, self._as.serves | self._served(lease))
         if wants:
             annotations[self._as.lease.wanted_by_annotation] = self._as.identity
-        with contextlib.suppress(Conflict, NotFound):  # the next time, then
+        with contextlib.suppress(Conflict, NotFound):  # tried again with the next poll
             await self._kube.update(LEASES, lease)
 
     def _served(self, lease: Obj) -> frozenset[str]:
@@ -272,7 +287,7 @@ class Leadership:
         return self._renewals.silent_s(spec) >= valid_s
 
     async def _give_up(self) -> None:
-        """All work has ended: the next may begin without a wait."""
+        """Release the Lease, so that the next leader does not wait for it to expire."""
         self._sure_until_s = float("-inf")
         try:
             async with asyncio.timeout(self._as.retry_s):

@@ -1,11 +1,16 @@
 """Mirror: an up-to-date local copy of one resource, with indexes and change callbacks.
 
-List, then watch from the list's version; when the watch ends, go on from the last version seen;
-when the server says that version is too old, list again and report the differences. Callbacks
-run on the event loop, between awaits, in the order of the server's versions.
+It lists the resource, then watches from the resourceVersion of the list. When a watch ends, the
+next one starts at the last version seen, so nothing is missed. When the server has forgotten that
+version (410 Expired), the mirror lists again and reports the differences to its copy as changes.
+Changes in between that cancel out are lost then: callbacks must depend on the state they are told,
+not on the number of calls. An object that was deleted and created again under the same name is
+reported as one change with two different uids.
 
-Objects are kept as bytes and parsed when asked for: a hundred thousand parsed pods would keep the
-garbage collector busy for seconds. So what is handed out is the caller's own.
+Callbacks run on the event loop, between awaits, in the order of resourceVersions.
+
+Objects are stored as bytes and parsed when they are read: a hundred thousand parsed pods would keep
+the garbage collector busy for seconds. So every reader gets an object of its own.
 """
 
 import asyncio
@@ -24,11 +29,11 @@ from kubeclient.resources import Resource
 log = logging.getLogger(__name__)
 
 Key = tuple[str, str]  # namespace, name
-Changed = Callable[[Obj | None, Obj | None], None]  # old, new; None: was not there, is gone
+Changed = Callable[[Obj | None, Obj | None], None]  # old (None: new object), new (None: deleted)
 IndexKeys = Callable[[Obj], Iterable[str]]
 
 _PAUSE_AFTER_FAILURE_S = 1.0
-_MAX_EVENT_BYTES = 16 * 1024**2  # ten times what an object may have
+_MAX_EVENT_BYTES = 16 * 1024**2  # ten times the limit of an object
 
 
 def key_of(obj: Obj) -> Key:
@@ -76,14 +81,14 @@ class Mirror:
 
     @property
     def version(self) -> int:
-        """Every change up to this resource version has been seen; 0 while nothing has."""
+        """Every change up to this resourceVersion has been seen; 0: nothing yet."""
         return int(self._version or 0)
 
     def by(self, index: str, value: str) -> list[Obj]:
         return [orjson.loads(self._objects[key]) for key in self._indexes[index].get(value, ())]
 
     def add_index(self, name: str, keys: IndexKeys) -> None:
-        """Before `run`, or at any time: what is there already is indexed too."""
+        """At any time: objects that are known already are indexed too."""
         if name in self._index_keys:
             return
         self._index_keys[name] = keys
@@ -93,7 +98,7 @@ class Mirror:
                 self._indexes[name][value][key_of(obj)] = None
 
     def on_change(self, callback: Changed) -> None:
-        """Told of every change from now on, and at once of what is there already."""
+        """Called with every change from now on, and at once with the objects that are known."""
         self._callbacks.append(callback)
         for obj in self:
             callback(None, obj)
@@ -102,17 +107,17 @@ class Mirror:
         await self._synced.wait()
 
     async def run(self) -> None:
-        """Follows until cancelled."""
+        """List and watch until cancelled."""
         while True:
             try:
                 if not self._version:
                     await self._relist()
                 await self._follow()
-            except Expired:
+            except Expired:  # 410: this version is compacted. List again, at once.
                 self._version = ""
             except KubeError as error:
                 log.warning(
-                    "watch broken, trying again",
+                    "watch failed, trying again",
                     extra={"resource": self.resource.plural, "error": str(error)},
                 )
                 await asyncio.sleep(_PAUSE_AFTER_FAILURE_S)
@@ -122,6 +127,7 @@ class Mirror:
             self.resource, query=self._query, metadata_only=self._metadata_only
         )
         fresh = {key_of(obj): obj for obj in listing.items}
+        # Deletions first, so that callbacks see what is freed before it is used again.
         for key in [key for key in self._objects if key not in fresh]:
             self._put(key, None)
         for key, obj in fresh.items():
@@ -129,6 +135,7 @@ class Mirror:
                 obj.setdefault("apiVersion", self.resource.api_version)
                 obj.setdefault("kind", self.resource.kind)
             raw = self._objects.get(key)
+            # Metadata has the resourceVersion: if it is equal, nothing has changed.
             if raw is None or orjson.loads(raw)["metadata"] != obj["metadata"]:
                 self._put(key, obj)
         self._version = listing.resource_version
@@ -161,7 +168,7 @@ class Mirror:
                 self._put(key_of(obj), None, last=obj)
             case "ERROR":
                 raise (Expired if obj.get("code") == 410 else Refused)(obj)
-            case _:  # BOOKMARK: only a newer version to go on from
+            case _:  # BOOKMARK: a newer version to continue from, without a change
                 pass
         self._version = obj["metadata"]["resourceVersion"]
 
@@ -192,7 +199,7 @@ class Mirror:
 
 
 def controller_uid(obj: Obj) -> str:
-    """The uid of the owner that manages it, or the empty string."""
+    """The uid of the controlling owner, or the empty string."""
     for owner in obj["metadata"].get("ownerReferences") or ():
         if owner.get("controller"):
             return str(owner["uid"])
@@ -200,7 +207,7 @@ def controller_uid(obj: Obj) -> str:
 
 
 class Mirrors:
-    """One shared mirror per resource, so that ten controllers cost one watch."""
+    """One shared mirror for each resource: ten controllers need one watch."""
 
     def __init__(self, kube: Kube) -> None:
         self._kube = kube
@@ -213,7 +220,7 @@ class Mirrors:
         return mirror
 
     async def run(self, ready: asyncio.Event) -> None:
-        """Runs every mirror that was asked for so far; sets `ready` when all have synced."""
+        """Run every mirror that was requested so far; set `ready` when all have synced."""
         async with asyncio.TaskGroup() as tasks:
             for mirror in self._mirrors.values():
                 tasks.create_task(mirror.run(), name=f"mirror-{mirror.resource.plural}")

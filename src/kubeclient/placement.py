@@ -1,5 +1,7 @@
-"""What decides whether a pod may run on a node, parsed from pod and node objects: resources, taints
-and tolerations, node selectors and node affinity, host ports. The rules are kube-scheduler's."""
+"""Parses what decides whether a pod may run on a node, with the rules of kube-scheduler.
+
+Resources, taints and tolerations, node selectors and node affinity, host ports.
+"""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass

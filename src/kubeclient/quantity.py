@@ -25,7 +25,7 @@ _BINARY_SUFFIXES = ("", *_BINARY_EXPONENTS)
 _PARTS = re.compile(r"([+-]?)0*([0-9]*)(\.[0-9]*)?([eEinumkKMGTP]*[-+]?[0-9]*)", re.ASCII)
 _EXPONENT = re.compile(r"[eE]([+-]?[0-9]+)", re.ASCII)
 _BINARY_MAX = (2**63 - 1) * NANOS
-# Nobody means such numbers; 10**exponent would fill the memory.
+# Longer input is refused: 10**exponent would fill the memory.
 _LONGEST_TEXT = 1000
 _LARGEST_EXPONENT = 1000
 _LONGEST_CACHED = 64
@@ -38,7 +38,7 @@ class Format(Enum):
 
 
 class ParseError(ValueError):
-    """The text is no quantity; says why in Kubernetes' words."""
+    """The text is not a quantity; the message is that of Kubernetes."""
 
 
 @dataclass(frozen=True, slots=True, order=True)

@@ -6,9 +6,9 @@ from functools import lru_cache
 from urllib.parse import parse_qsl
 
 BLOT = "[redacted]"
-# What the tokens begin with that a localkube cluster issues, so that they are recognised anywhere.
+# The prefix of tokens that a localkube cluster issues, so that they are recognised anywhere.
 TOKEN_PREFIX = "localkube_"
-# Each alternative reads on without ever going back, so a long line costs only its length.
+# No alternative can backtrack, so the time is linear in the length of the line.
 _SECRETS = re.compile(
     r"(?P<kept>\bbearer\s+|\bauthorization[\"']?\s*[:=]\s*[\"']?(?:bearer\s+)?"
     r"|\b(?:access_|id_|refresh_)?token[\"']?\s*[:=]\s*[\"']?"
@@ -18,7 +18,7 @@ _SECRETS = re.compile(
     r"|-----BEGIN [A-Z ]*PRIVATE KEY-----[^-]*(?:-----END [A-Z ]*PRIVATE KEY-----)?",
     re.IGNORECASE,
 )
-# Parameters of the API whose values tell nothing but what was asked for. A command line does.
+# Query parameters whose values are no secrets. `command` is not among them: it may contain some.
 _HARMLESS = frozenset(
     {
         "allowWatchBookmarks",

@@ -1,4 +1,4 @@
-"""The resources that our programs use, each written once."""
+"""The Kubernetes resources that the programs use, with their API paths."""
 
 from typing import NamedTuple
 

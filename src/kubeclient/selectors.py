@@ -1,11 +1,11 @@
 """Label and field selectors: parsed once, matched often.
 
-Two grammars, both comma-joined and all of it must hold:
+Two grammars; requirements are separated by commas, and all must hold:
 
     labels   key   !key   key=v   key==v   key!=v   key in (v,w)   key notin (v,w)   key>1   key<1
     fields   path=v   path==v   path!=v        (in values, \\ escapes comma, equals sign and itself)
 
-Parsing is one linear pass. What cannot be parsed is a SelectorError in Kubernetes' own words.
+Parsing is one linear pass. Errors are SelectorError with the message of Kubernetes.
 """
 
 import json
@@ -27,7 +27,7 @@ _INT64 = 2**63
 
 
 class SelectorError(ValueError):
-    """A selector that cannot be understood; the text is the one Kubernetes answers with."""
+    """A selector that cannot be parsed; the message is that of Kubernetes."""
 
 
 class Operator(Enum):
@@ -107,7 +107,7 @@ class Requirement:
 
 @dataclass(frozen=True, slots=True)
 class LabelSelector:
-    """All requirements, in the order of their keys. None of them: everything, or nothing."""
+    """All requirements must hold; sorted by key. Without any: matches all, or nothing."""
 
     requirements: tuple[Requirement, ...] = ()
     nothing: bool = False

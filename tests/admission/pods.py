@@ -8,14 +8,14 @@ from jsonpatch import JsonPatch
 
 from gpupool.admission.cards import ClusterCards
 from gpupool.admission.review import Rules, review_pod
-from gpupool.core.nodes import Node
+from gpupool.core.nodes import NodeInfo
 from kubeclient.objects import Obj
 
 RULES = Rules(schedulers=frozenset({"system:kube-scheduler"}))
 BOTH_POOLS = ClusterCards(
     largest_units=15,
     shared=tuple(
-        Node(f"n-{text}", {"cgpu": "true", "cgpu.disable.isolation": text}, isolates=isolates)
+        NodeInfo(f"n-{text}", {"cgpu": "true", "cgpu.disable.isolation": text}, isolates=isolates)
         for text, isolates in (("true", False), ("false", True))
     ),
 )

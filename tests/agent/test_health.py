@@ -3,7 +3,7 @@
 import asyncio
 from typing import Any
 
-from gpupool.agent.metrics import Metrics, listen
+from gpupool.agent.metrics import Metrics, serving_metrics
 from gpupool.contract.allocation import allocation_annotations
 from gpupool.contract.inventory import inventory_of
 from gpupool.core.gpu import Allocation, CardShare, ContainerGpus, Isolation
@@ -169,16 +169,15 @@ async def test_a_bad_card_does_not_take_the_device_of_a_pod_on_a_good_one(node: 
 async def test_metrics_are_served_on_the_loopback_interface() -> None:
     metrics = Metrics("node-1", has_driver=True)
     metrics.xids.update([Xid("GPU-a", 79)] * 2)
-    async with await listen(metrics.text, 0) as server:
-        (bound,) = server.sockets
-        host, port = bound.getsockname()
+    close = b"Host: localhost\r\nConnection: close\r\n\r\n"
+    async with serving_metrics(metrics.text, 0) as (host, port):
         assert host == "127.0.0.1"
-        found = await ask(port, b"GET /metrics HTTP/1.1\r\n\r\n")
+        found = await ask(port, b"GET /metrics HTTP/1.1\r\n" + close)
         assert found.startswith("HTTP/1.1 200 OK\r\n")
-        assert 'gpupool_xids_total{uuid="GPU-a",xid="79"} 2\n' in found
-        assert "gpupool_driver_up 1\n" in found
-        assert "404 Not Found" in await ask(port, b"GET / HTTP/1.1\r\n\r\n")
-        assert "404 Not Found" in await ask(port, b"x" * 100_000)
+        assert 'gpupool_xids_total{uuid="GPU-a",xid="79"} 2.0\n' in found
+        assert "gpupool_driver_up 1.0\n" in found
+        assert "404 Not Found" in await ask(port, b"GET / HTTP/1.1\r\n" + close)
+        assert "400 Bad Request" in await ask(port, b"x" * 100_000)
 
 
 async def ask(port: int, request: bytes) -> str:

@@ -16,9 +16,9 @@ from gpupool.core.gpu import (
     Inventory,
     Isolation,
 )
-from gpupool.core.nodes import Node
+from gpupool.core.nodes import NodeInfo
 from gpupool.core.pods import PodRequest
-from gpupool.engine.cluster import Cluster
+from gpupool.engine.cluster import ClusterModel
 
 V100 = "Tesla V100-SXM2-16GB"
 EVIL = "<script>alert(1)</script>"
@@ -28,8 +28,10 @@ def card(index: int, **other: object) -> Card:
     return Card(index, f"GPU-{index}", V100, 16130, **other)  # type: ignore[arg-type]
 
 
-def node(name: str, *cards: Card, mode: GpuMode = GpuMode.SHARED, isolates: bool = True) -> Node:
-    return Node(
+def node(
+    name: str, *cards: Card, mode: GpuMode = GpuMode.SHARED, isolates: bool = True
+) -> NodeInfo:
+    return NodeInfo(
         name,
         labels={LABEL_POOL: "cgpu"},
         allocatable={"cpu": 8000, "pods": 10},
@@ -43,19 +45,19 @@ def pod(name: str, *asks: GpuAsk) -> PodRequest:
     return PodRequest(name, "default", name, {"pods": 1}, gpus=asks)
 
 
-def hold(cluster: Cluster, name: str, where: str, units: int, isolation: Isolation) -> None:
+def hold(cluster: ClusterModel, name: str, where: str, units: int, isolation: Isolation) -> None:
     share = CardShare("GPU-0", 0, units, units * 16130 // 15, 15)
     gpus = ContainerGpus("c", (share,), isolation)
     ask = GpuAsk("c", whole=1) if isolation is Isolation.WHOLE else GpuAsk("c", units=units)
     cluster.hold(pod(name, ask), where, Allocation((gpus,)))
 
 
-def seen(cluster: Cluster, *waiting: PodRequest) -> ClusterView:
+def seen(cluster: ClusterModel, *waiting: PodRequest) -> ClusterView:
     return ClusterView(cluster, tuple(Waiting(each, "2026-11-16T00:00:00Z") for each in waiting))
 
 
-def shared() -> Cluster:
-    cluster = Cluster()
+def shared() -> ClusterModel:
+    cluster = ClusterModel()
     cluster.set_node(node("n1", card(0), card(1)))
     hold(cluster, "three", "n1", 3, Isolation.LIMIT)
     hold(cluster, "five", "n1", 5, Isolation.NONE)
@@ -74,14 +76,14 @@ def test_a_card_shows_who_holds_how_much_of_it() -> None:
 
 
 def test_nodes_without_cards_are_left_out() -> None:
-    cluster = Cluster()
-    cluster.set_node(Node("plain", allocatable={"cpu": 1000}))
+    cluster = ClusterModel()
+    cluster.set_node(NodeInfo("plain", allocatable={"cpu": 1000}))
     assert not overview(cluster).nodes
     assert "No node has GPUs" in cards_page(seen(cluster), "", 1)
 
 
 def test_a_card_out_of_use_shows_the_reason() -> None:
-    cluster = Cluster()
+    cluster = ClusterModel()
     cluster.set_node(node("n1", card(0, health=CardHealth.UNHEALTHY, reason="XID 79")))
     page = cards_page(seen(cluster), "", 1)
     assert "1 not in use" in page
@@ -99,7 +101,7 @@ def test_only_search_results_are_shown() -> None:
 
 
 def test_many_nodes_come_in_pages() -> None:
-    cluster = Cluster()
+    cluster = ClusterModel()
     for number in range(120):
         cluster.set_node(node(f"n{number:03}", card(0)))
     assert "page 1 of 3" in cards_page(seen(cluster), "", 0)
@@ -145,7 +147,7 @@ def test_a_request_is_described_in_words() -> None:
 
 
 def test_names_are_text_and_never_markup() -> None:
-    cluster = Cluster()
+    cluster = ClusterModel()
     cluster.set_node(node(EVIL, card(0, health=CardHealth.LOST, reason=EVIL)))
     hold(cluster, EVIL, EVIL, 3, Isolation.LIMIT)
     waiting = pod(EVIL, GpuAsk("c", units=16))

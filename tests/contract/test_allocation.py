@@ -103,6 +103,6 @@ def test_a_pod_without_gpus_has_no_annotation() -> None:
         (" " * 70_000, "70000 bytes"),
     ],
 )
-def test_what_is_no_allocation_is_refused_in_words(text: str, said: str) -> None:
+def test_a_bad_allocation_is_refused_with_a_reason(text: str, said: str) -> None:
     with pytest.raises(BadAllocation, match=said):
         allocation_of(text)

@@ -1,4 +1,4 @@
-"""What containers ask of GPUs, from limits and labels; what makes no sense is said, not guessed."""
+"""GPU requests of containers from limits and labels; bad requests are reported, not guessed."""
 
 from typing import Any
 
@@ -53,7 +53,7 @@ def test_init_containers_run_alone_and_sidecars_do_not() -> None:
     assert gpu_asks(pod(container(mem="1"), init=sidecar)).asks[0] == GpuAsk("s", units=1)
 
 
-def test_a_container_may_wish_for_no_isolation() -> None:
+def test_a_container_may_ask_to_run_without_isolation() -> None:
     made = pod(container("a", mem="3"), container("b", mem="3"))
     made["metadata"]["annotations"] = {"gpupool.io/no-isolation": "b"}
     assert [ask.unisolated for ask in gpu_asks(made).asks] == [False, True]
@@ -85,6 +85,6 @@ def test_labels_choose_cards() -> None:
         (pod(*(container(f"c{i}", mem="1") for i in range(33))), "more than 32"),
     ],
 )
-def test_what_makes_no_sense_is_named(made: dict[str, Any], words: str) -> None:
+def test_bad_gpu_requests_are_named(made: dict[str, Any], words: str) -> None:
     (wrong,) = gpu_asks(made).wrong
     assert words in wrong

@@ -42,6 +42,6 @@ def test_the_unit_of_a_node_is_kept() -> None:
         (json.dumps({"version": 1, "cards": [{"index": "x"}]}), "Expected `int`"),
     ],
 )
-def test_what_is_no_inventory_is_refused_in_words(text: str, said: str) -> None:
+def test_a_bad_inventory_is_refused_with_a_reason(text: str, said: str) -> None:
     with pytest.raises(BadInventory, match=said):
         inventory_of(text)

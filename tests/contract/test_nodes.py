@@ -1,4 +1,4 @@
-"""Node objects as values: what their labels and their agent's annotation say about cards."""
+"""Node object -> NodeInfo: labels and the inventory annotation."""
 
 from typing import Any
 
@@ -40,7 +40,7 @@ def test_placement_is_read_and_other_values_are_ignored() -> None:
     assert node_of(node({key: "sideways"})).card_placement is None
 
 
-def test_the_inventory_is_the_agents_and_a_broken_one_is_none() -> None:
+def test_the_inventory_is_read_and_a_bad_one_counts_as_missing() -> None:
     inventory = Inventory((Card(0, "GPU-a", "T4", 15079),))
     assert node_of(node(inventory=inventory_text(inventory))).inventory == inventory
     assert node_of(node(inventory="{")).inventory is None

@@ -1,4 +1,4 @@
-"""Pod objects as requests: Kubernetes' formula for what a pod takes, and its constraints."""
+"""Pod object -> PodRequest: Kubernetes' formula for resources, and constraints."""
 
 from typing import Any
 
@@ -61,7 +61,7 @@ def test_constraints_are_read() -> None:
     assert request.host_ports[0].port == 8888
 
 
-def test_constraints_that_nobody_evaluates_are_named() -> None:
+def test_unsupported_constraints_are_named() -> None:
     assert pod_request(pod(resourceClaims=[{"name": "x"}])).unsupported == ("spec.resourceClaims",)
     term = {"labelSelector": {"matchExpressions": [{"key": "a", "operator": "?"}]}}
     anti = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
@@ -69,7 +69,7 @@ def test_constraints_that_nobody_evaluates_are_named() -> None:
     assert "cannot be read" in complaint
 
 
-def test_pod_affinity_is_about_the_own_namespace_unless_it_says_otherwise() -> None:
+def test_pod_affinity_defaults_to_the_namespace_of_the_pod() -> None:
     term = {"topologyKey": "zone", "labelSelector": {"matchLabels": {"app": "a"}}}
     elsewhere = {**term, "namespaceSelector": {}}
     rule = {

@@ -20,7 +20,7 @@ def test_hard_and_used_are_read() -> None:
     assert (found.hard, found.used) == (10, 4)
 
 
-def test_a_quota_of_something_else_says_nothing() -> None:
+def test_a_quota_of_other_resources_is_ignored() -> None:
     assert quota_of({"metadata": METADATA, "spec": {"hard": {"pods": "3"}}}) is None
 
 
@@ -47,7 +47,7 @@ def priority(operator: str, *values: str) -> Obj:
         ({"scopes": ["Unheard-of"]}, PLAIN, True),
     ],
 )
-def test_a_quota_is_about_the_pods_within_its_scopes(scopes: Obj, spec: Obj, covers: bool) -> None:
+def test_a_quota_counts_pods_that_match_its_scopes(scopes: Obj, spec: Obj, covers: bool) -> None:
     found = quota_of(quota(**scopes))
     assert found is not None
     assert found.covers(pod_request({"metadata": METADATA, "spec": spec})) is covers

@@ -1,4 +1,4 @@
-"""Claims of a pod: where their volumes are within reach, and what the pod has to wait for."""
+"""Volume claims of a pod: the nodes that reach its volumes, and what the pod waits for."""
 
 from typing import Any
 
@@ -26,7 +26,7 @@ def resolved(found: dict[str, Any] | None, late: Any = None) -> PodRequest:
     return with_volumes(pod_request(pod), pod, storage)
 
 
-def test_a_bound_volume_says_from_where_it_is_within_reach() -> None:
+def test_a_bound_volume_limits_the_nodes() -> None:
     term = NodeTerm((NodeRequirement("zone", NodeOperator.IN, ("a",)),))
     assert resolved(claim("local")).volume_terms == ((term,),)
     anywhere = resolved(claim("any"))
@@ -34,7 +34,7 @@ def test_a_bound_volume_says_from_where_it_is_within_reach() -> None:
     assert not anywhere.waits_for
 
 
-def test_claims_that_are_not_there_are_waited_for() -> None:
+def test_a_pod_waits_for_missing_claims() -> None:
     assert resolved(None).waits_for == 'persistentvolumeclaim "data" not found'
     going = claim("any", deletionTimestamp="now")
     assert resolved(going).waits_for == 'persistentvolumeclaim "data" is being deleted'
@@ -42,7 +42,7 @@ def test_claims_that_are_not_there_are_waited_for() -> None:
     assert resolved(claim("to-come"), LATE).waits_for
 
 
-def test_what_would_need_the_schedulers_help_is_refused() -> None:
+def test_claims_that_need_the_scheduler_are_unsupported() -> None:
     (reason,) = resolved(claim(), LATE).unsupported
     assert "first consumer" in reason
     (reason,) = resolved(claim("any", "ReadWriteOncePod")).unsupported

@@ -1,11 +1,11 @@
-"""Nodes, pods and clusters in few words."""
+"""Short constructors of nodes, pods and clusters."""
 
 from typing import Any
 
 from gpupool.core.gpu import Allocation, Card, GpuAsk, Inventory
-from gpupool.core.nodes import Node
+from gpupool.core.nodes import NodeInfo
 from gpupool.core.pods import PodRequest
-from gpupool.engine.cluster import Cluster
+from gpupool.engine.cluster import ClusterModel
 from gpupool.engine.decide import Placement, Unschedulable, decide
 from gpupool.engine.policies import POLICIES
 from gpupool.engine.policies.mix import Mix
@@ -19,12 +19,12 @@ def cards(node: str, count: int, mib: int = V100_MIB, **more: Any) -> Inventory:
     return Inventory(tuple(Card(at, f"{node}-{at}", "V100", mib, **more) for at in range(count)))
 
 
-def gpu_node(name: str = "n", count: int = 2, **more: Any) -> Node:
-    return Node(name, **{"allocatable": ROOMY, "inventory": cards(name, count), **more})
+def gpu_node(name: str = "n", count: int = 2, **more: Any) -> NodeInfo:
+    return NodeInfo(name, **{"allocatable": ROOMY, "inventory": cards(name, count), **more})
 
 
-def cluster_of(*nodes: Node) -> Cluster:
-    made = Cluster()
+def cluster_of(*nodes: NodeInfo) -> ClusterModel:
+    made = ClusterModel()
     for each in nodes:
         made.set_node(each)
     return made
@@ -43,8 +43,8 @@ def whole(uid: str, count: int = 1, **more: Any) -> PodRequest:
     return gpu_pod(uid, GpuAsk("c", whole=count), **more)
 
 
-def place(cluster: Cluster, pod: PodRequest) -> Allocation | str:
-    """Decided and held; or why not."""
+def place(cluster: ClusterModel, pod: PodRequest) -> Allocation | str:
+    """Decide and hold; or the message why not."""
     decision = decide(cluster, pod, POLICY)
     match decision:
         case Placement():

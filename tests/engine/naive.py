@@ -1,4 +1,4 @@
-"""The rules again, one node and one pod at a time in plain Python: slow, and easy to believe."""
+"""The rules again, for one node and one pod at a time in plain Python: slow, but easy to check."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -14,27 +14,27 @@ from gpupool.core.gpu import (
     GpuMode,
     Isolation,
 )
-from gpupool.core.nodes import Node
+from gpupool.core.nodes import NodeInfo
 from gpupool.core.pods import PodRequest, PodTerm, Spread
 from kubeclient.placement import NodeTerm
 
 
 @dataclass
 class World:
-    nodes: dict[str, Node] = field(default_factory=dict)
+    nodes: dict[str, NodeInfo] = field(default_factory=dict)
     held: dict[str, tuple[PodRequest, str, Allocation]] = field(default_factory=dict)
     namespaces: dict[str, dict[str, str]] = field(default_factory=dict)
 
     def on(self, node: str) -> list[tuple[PodRequest, Allocation]]:
         return [(pod, gpus) for pod, where, gpus in self.held.values() if where == node]
 
-    def pods(self) -> Iterator[tuple[PodRequest, Node]]:
+    def pods(self) -> Iterator[tuple[PodRequest, NodeInfo]]:
         for pod, where, _ in self.held.values():
             if where in self.nodes:
                 yield pod, self.nodes[where]
 
 
-def fits(world: World, pod: PodRequest, node: Node) -> bool:
+def fits(world: World, pod: PodRequest, node: NodeInfo) -> bool:
     return (
         not pod.unsupported
         and pod.node_name in ("", node.name)
@@ -59,19 +59,19 @@ def tolerates(pod: PodRequest, key: str, value: str, effect: str = "NoSchedule")
     )
 
 
-def tolerates_all(pod: PodRequest, node: Node) -> bool:
+def tolerates_all(pod: PodRequest, node: NodeInfo) -> bool:
     return all(
         taint.effect == "PreferNoSchedule" or tolerates(pod, taint.key, taint.value, taint.effect)
         for taint in node.taints
     )
 
 
-def selects(pod: PodRequest, node: Node) -> bool:
+def selects(pod: PodRequest, node: NodeInfo) -> bool:
     chosen = all(node.labels.get(key) == value for key, value in pod.node_selector)
     return chosen and (pod.node_terms is None or any_term(pod.node_terms, node))
 
 
-def any_term(terms: tuple[NodeTerm, ...], node: Node) -> bool:
+def any_term(terms: tuple[NodeTerm, ...], node: NodeInfo) -> bool:
     return any(
         (term.labels or term.fields)
         and all(r.matches(node.labels) for r in term.labels)
@@ -80,7 +80,7 @@ def any_term(terms: tuple[NodeTerm, ...], node: Node) -> bool:
     )
 
 
-def has_ports(world: World, pod: PodRequest, node: Node) -> bool:
+def has_ports(world: World, pod: PodRequest, node: NodeInfo) -> bool:
     taken = [port for other, _ in world.on(node.name) for port in other.host_ports]
     return not any(
         (a.protocol, a.port) == (b.protocol, b.port) and ("0.0.0.0" in (a.ip, b.ip) or a.ip == b.ip)
@@ -89,7 +89,7 @@ def has_ports(world: World, pod: PodRequest, node: Node) -> bool:
     )
 
 
-def has_room(world: World, pod: PodRequest, node: Node) -> bool:
+def has_room(world: World, pod: PodRequest, node: NodeInfo) -> bool:
     return all(
         not amount
         or amount + sum(other.resources.get(name, 0) for other, _ in world.on(node.name))
@@ -98,7 +98,7 @@ def has_room(world: World, pod: PodRequest, node: Node) -> bool:
     )
 
 
-# -- pods near and far ---------------------------------------------------------------------------
+# -- affinity and spread -------------------------------------------------------------------------
 
 
 def is_meant(world: World, term: PodTerm, pod: PodRequest) -> bool:
@@ -109,11 +109,11 @@ def is_meant(world: World, term: PodTerm, pod: PodRequest) -> bool:
     return inside and term.selector.matches(pod.labels)
 
 
-def together(one: Node, other: Node, key: str) -> bool:
+def together(one: NodeInfo, other: NodeInfo, key: str) -> bool:
     return key in one.labels and one.labels[key] == other.labels.get(key)
 
 
-def may_be_near(world: World, pod: PodRequest, node: Node) -> bool:
+def may_be_near(world: World, pod: PodRequest, node: NodeInfo) -> bool:
     for other, where in world.pods():
         if any(
             is_meant(world, t, other) and together(node, where, t.topology_key)
@@ -136,7 +136,7 @@ def may_be_near(world: World, pod: PodRequest, node: Node) -> bool:
     return alone and all(is_meant(world, t, pod) for t in pod.affinity)
 
 
-def is_even(world: World, pod: PodRequest, node: Node, spread: Spread) -> bool:
+def is_even(world: World, pod: PodRequest, node: NodeInfo, spread: Spread) -> bool:
     key = spread.topology_key
     if key not in node.labels:
         return False
@@ -167,8 +167,8 @@ def is_even(world: World, pod: PodRequest, node: Node, spread: Spread) -> bool:
 # -- cards ---------------------------------------------------------------------------------------
 
 
-def card_use(world: World, node: Node, card: Card) -> tuple[int, int, bool]:
-    """Units, percent, and whether somebody has all of it."""
+def card_use(world: World, node: NodeInfo, card: Card) -> tuple[int, int, bool]:
+    """Units and percent that are held, and whether a pod holds the whole card."""
     units = percent = 0
     whole = False
     for pod, gpus in world.on(node.name):
@@ -186,7 +186,7 @@ def card_use(world: World, node: Node, card: Card) -> tuple[int, int, bool]:
                     now = phases.setdefault(phase, [0, 0])
                     now[0] += share.units
                     now[1] += share.percent
-        if owns:  # what its init containers use of it before is nobody else's either
+        if owns:  # also while its init containers use a part of it
             whole = True
             continue
         units += max((now[0] for now in phases.values()), default=0)
@@ -194,7 +194,7 @@ def card_use(world: World, node: Node, card: Card) -> tuple[int, int, bool]:
     return units, percent, whole
 
 
-def left_of(world: World, node: Node, card: Card) -> tuple[int, int, bool]:
+def left_of(world: World, node: NodeInfo, card: Card) -> tuple[int, int, bool]:
     """Units and percent that are free, and whether the card can be given as a whole."""
     if card.health is not CardHealth.HEALTHY or not card.units:
         return 0, 0, False
@@ -207,7 +207,7 @@ def left_of(world: World, node: Node, card: Card) -> tuple[int, int, bool]:
     return max(0, most - units), max(0, 100 - percent), untouched
 
 
-def gives_cards(world: World, pod: PodRequest, node: Node) -> bool:
+def gives_cards(world: World, pod: PodRequest, node: NodeInfo) -> bool:
     if not pod.gpus:
         return True
     if node.inventory is None:
@@ -242,8 +242,8 @@ def can_assign(asks: list[GpuAsk], state: list[tuple[int, int, bool]]) -> bool:
     return False
 
 
-def is_open(world: World, pod: PodRequest, node: Node, card: Card) -> bool:
-    """By the groups of cards that the pod is in."""
+def is_open(world: World, pod: PodRequest, node: NodeInfo, card: Card) -> bool:
+    """Whether the card groups of the pod allow the card."""
     members = {
         kind: [
             (where, {s.uuid for c in gpus.containers for s in c.shares})
@@ -264,7 +264,7 @@ def is_open(world: World, pod: PodRequest, node: Node, card: Card) -> bool:
     return not members.get("same_card") or here["same_card"]
 
 
-def complaints(world: World, pod: PodRequest, node: Node, given: Allocation) -> list[str]:
+def complaints(world: World, pod: PodRequest, node: NodeInfo, given: Allocation) -> list[str]:
     """What is wrong with an allocation for a pod that is not held yet."""
     cards = {c.uuid: c for c in node.inventory.cards} if node.inventory else {}
     found = []
@@ -298,7 +298,7 @@ def is_exact(ask: GpuAsk, share: CardShare, card: Card) -> bool:
 def taken_twice(
     containers: list[ContainerGpus], state: dict[str, tuple[int, int, bool]]
 ) -> list[str]:
-    """Shares that were not free, of containers that run together."""
+    """Shares of containers that run together, which exceed what was free."""
     found = []
     for gpus in containers:
         for share in gpus.shares:

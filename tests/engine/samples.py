@@ -6,7 +6,7 @@ from typing import Any
 from hypothesis import strategies as st
 
 from gpupool.core.gpu import Card, CardHealth, CardPlacement, GpuAsk, GpuMode, Inventory
-from gpupool.core.nodes import Node
+from gpupool.core.nodes import NodeInfo
 from gpupool.core.pods import PodRequest, PodTerm, Spread
 from kubeclient.placement import (
     HostPort,
@@ -25,7 +25,7 @@ _VALUES = st.sampled_from(("1", "2", "x"))
 
 
 def often(usual: Any, strategy: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
-    """Mostly the usual, so that not everything is refused for the same reason."""
+    """Mostly the usual value, so that not everything is refused for the same reason."""
     return st.one_of(st.just(usual), st.just(usual), strategy)
 
 
@@ -90,10 +90,10 @@ def _inventory(node: str, found: list[Card]) -> Inventory:
 
 
 @st.composite
-def nodes(draw: st.DrawFn) -> Node:
+def nodes(draw: st.DrawFn) -> NodeInfo:
     name = draw(st.sampled_from(NODE_NAMES))
     some_cards = draw(st.lists(cards, max_size=3))
-    return Node(
+    return NodeInfo(
         name,
         labels=draw(st.dictionaries(st.sampled_from(KEYS), _VALUES)),
         taints=draw(often((), st.lists(taints, max_size=2).map(tuple))),
@@ -232,12 +232,12 @@ def pods(draw: st.DrawFn, theme: str = "everything", uid: str | None = None) -> 
     )
 
 
-# Nodes that differ only in what the theme is about, so that nothing else decides.
+# Nodes that differ only in what the theme tests, so that nothing else decides.
 _MORE_ROOM = {"cpu": 6, "x.io/y": 2, "pods": 6}
 
 
 @st.composite
-def themed_nodes(draw: st.DrawFn, theme: str) -> Node:
+def themed_nodes(draw: st.DrawFn, theme: str) -> NodeInfo:
     node = draw(nodes())
     if theme == "everything":
         return node

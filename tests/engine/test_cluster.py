@@ -2,27 +2,27 @@
 
 from typing import Any
 
-from gpupool.core.nodes import Node
+from gpupool.core.nodes import NodeInfo
 from gpupool.core.pods import PodRequest, PodTerm, Spread
 from gpupool.engine.candidates import NOT_KNOWN, candidates
-from gpupool.engine.change_log import KEPT
-from gpupool.engine.cluster import Cluster
+from gpupool.engine.cluster import ClusterModel
 from gpupool.engine.decide import Placement, Unschedulable, decide, decide_on
+from gpupool.engine.verdict_cache import KEPT
 from kubeclient.selectors import parse_label_selector
 from tests.engine.building import POLICY, ROOMY, cluster_of, gpu_node, shared, whole
 
 APP = parse_label_selector("app=a")
 
 
-def zoned(name: str, zone: str) -> Node:
-    return Node(name, labels={"zone": zone}, allocatable=ROOMY)
+def zoned(name: str, zone: str) -> NodeInfo:
+    return NodeInfo(name, labels={"zone": zone}, allocatable=ROOMY)
 
 
 def app(uid: str, **more: Any) -> PodRequest:
     return PodRequest(uid, "default", uid, {"pods": 1}, labels={"app": "a"}, **more)
 
 
-def node_of(cluster: Cluster, pod: PodRequest) -> str:
+def node_of(cluster: ClusterModel, pod: PodRequest) -> str:
     decision = decide(cluster, pod, POLICY)
     assert isinstance(decision, Placement)
     return decision.node
@@ -42,7 +42,7 @@ def test_counts_and_labels_survive_growth() -> None:
     assert node_of(cluster, apart) != "n1"
 
 
-def test_a_place_that_is_taken_again_is_a_new_node() -> None:
+def test_an_index_that_is_used_again_is_a_new_node() -> None:
     cluster = cluster_of(zoned("n0", "a"), zoned("n1", "b"))
     in_a = PodRequest("x", "default", "x", {"pods": 1}, node_selector=(("zone", "a"),))
     assert node_of(cluster, in_a) == "n0"
@@ -54,7 +54,7 @@ def test_a_place_that_is_taken_again_is_a_new_node() -> None:
     assert node_of(cluster, in_a) == "n3"
 
 
-def test_a_verdict_that_is_very_old_is_made_anew() -> None:
+def test_a_verdict_older_than_the_change_log_is_made_again() -> None:
     cluster = cluster_of(gpu_node("m", count=1), gpu_node("n", count=1))
     assert node_of(cluster, whole("w")) == "m"
     for _ in range(KEPT + 1):
@@ -64,7 +64,7 @@ def test_a_verdict_that_is_very_old_is_made_anew() -> None:
     assert node_of(cluster, whole("w")) == "n"
 
 
-def test_only_the_nodes_that_were_asked_about_are_answered() -> None:
+def test_candidates_are_only_the_listed_nodes() -> None:
     cluster = cluster_of(*(gpu_node(name, count=1) for name in "abc"))
     cluster.hold(PodRequest("cpu", "default", "cpu", {"cpu": 64_000, "pods": 1}), "a")
     found = candidates(cluster, whole("w"), POLICY, ["unknown", "c", "a", "b"])
@@ -93,7 +93,7 @@ def test_pods_are_spread_over_zones_as_evenly_as_asked() -> None:
         assert sorted(pair) == ["a", "b"]
 
 
-def test_what_changed_about_a_held_pod_counts() -> None:
+def test_a_changed_request_of_a_held_pod_counts() -> None:
     cluster = cluster_of(zoned("n0", "a"))
     apart = app("x", anti_affinity=(PodTerm(APP, "zone", ("default",)),))
     cluster.hold(app("there"), "n0")

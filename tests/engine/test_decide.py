@@ -1,13 +1,13 @@
-"""decide: a node that satisfies everything, or the reasons in kube-scheduler's words."""
+"""decide: a node that satisfies all constraints, or the reasons in the form of kube-scheduler."""
 
 from typing import Any
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpupool.core.nodes import Node
+from gpupool.core.nodes import NodeInfo
 from gpupool.core.pods import PodRequest
-from gpupool.engine.cluster import Cluster
+from gpupool.engine.cluster import ClusterModel
 from gpupool.engine.decide import Placement, Unschedulable, decide
 from gpupool.engine.policies import DEFAULT, POLICIES
 from gpupool.engine.policies.mix import Mix
@@ -24,12 +24,12 @@ ROOMY = {"cpu": 4000, "memory": 100, "pods": 10}
 POLICY = POLICIES[DEFAULT](Mix())
 
 
-def node(name: str = "n1", **more: Any) -> Node:
-    return Node(name, **{"allocatable": ROOMY, **more})
+def node(name: str = "n1", **more: Any) -> NodeInfo:
+    return NodeInfo(name, **{"allocatable": ROOMY, **more})
 
 
-def cluster(*nodes: Node) -> Cluster:
-    made = Cluster()
+def cluster(*nodes: NodeInfo) -> ClusterModel:
+    made = ClusterModel()
     for each in nodes:
         made.set_node(each)
     return made
@@ -39,13 +39,13 @@ def pod(uid: str = "uid", **more: Any) -> PodRequest:
     return PodRequest(uid, "default", "p", **{"resources": {"cpu": 100, "pods": 1}, **more})
 
 
-def where(request: PodRequest, among: Cluster) -> str:
+def where(request: PodRequest, among: ClusterModel) -> str:
     decision = decide(among, request, POLICY)
     assert isinstance(decision, Placement)
     return decision.node
 
 
-def reasons(request: PodRequest, among: Cluster) -> str:
+def reasons(request: PodRequest, among: ClusterModel) -> str:
     decision = decide(among, request, POLICY)
     assert isinstance(decision, Unschedulable)
     return decision.message
@@ -66,7 +66,7 @@ def test_the_reasons_are_counted_and_sorted_as_text() -> None:
     )
 
 
-def test_without_nodes_there_is_a_sentence_of_its_own() -> None:
+def test_without_nodes_the_message_says_so() -> None:
     assert reasons(pod(), cluster()) == "no nodes available to schedule pods"
 
 
@@ -123,7 +123,7 @@ def test_host_ports_collide_on_the_same_address_or_on_every_one() -> None:
     assert where(pod(host_ports=(HostPort("127.0.0.2", "TCP", 80),)), busy) == "n1"
 
 
-def test_what_is_not_supported_is_refused_rather_than_misplaced() -> None:
+def test_a_pod_with_unsupported_constraints_is_not_placed() -> None:
     message = reasons(pod(unsupported=("spec.resourceClaims",)), cluster(node()))
     assert "spec.resourceClaims" in message
 
@@ -172,6 +172,6 @@ def test_holding_and_releasing_leaves_nothing_behind(wanted: list[dict[str, int]
     assert (among.columns.free == before).all()
 
 
-def test_a_pod_that_waits_for_something_fits_nowhere_until_it_came() -> None:
+def test_a_pod_that_waits_for_a_claim_fits_nowhere_until_it_exists() -> None:
     message = reasons(pod(waits_for='persistentvolumeclaim "x" not found'), cluster(node()))
     assert message == '0/1 nodes are available: persistentvolumeclaim "x" not found.'

@@ -1,14 +1,14 @@
-"""Why a pod waits, node by node and card by card."""
+"""Why a pod is pending, by node and by card."""
 
 from dataclasses import replace
 
 from gpupool.core.gpu import CardHealth, GpuAsk, Inventory
-from gpupool.engine.card_summary import card_summary
+from gpupool.engine.card_words import card_summary
 from gpupool.engine.explain import explain
 from tests.engine.building import cards, cluster_of, gpu_node, gpu_pod, place, shared, whole
 
 
-def test_each_card_says_what_it_lacks() -> None:
+def test_each_card_has_a_line_with_what_is_missing() -> None:
     good, sick, busy, mine = cards("n", 4).cards
     sick = replace(sick, health=CardHealth.UNHEALTHY, reason="Xid 79")
     busy = replace(busy, outside_mib=9000)
@@ -27,7 +27,7 @@ def test_each_card_says_what_it_lacks() -> None:
     assert node.cards[0] == "GPU 0: shared by a pod"
 
 
-def test_nodes_that_would_do_have_no_reasons() -> None:
+def test_nodes_that_fit_have_no_reasons() -> None:
     cluster = cluster_of(gpu_node("m"), gpu_node("n", unschedulable=True))
     found = explain(cluster, shared("a", 1))
     assert [(each.node, each.reasons) for each in found.nodes] == [
@@ -36,7 +36,7 @@ def test_nodes_that_would_do_have_no_reasons() -> None:
     ]
 
 
-def test_one_sentence_says_how_near_the_cards_come() -> None:
+def test_the_card_summary_says_how_much_is_missing() -> None:
     cluster = cluster_of(gpu_node("m"), gpu_node("n"), gpu_node("closed", unschedulable=True))
     for number in range(2):
         place(cluster, shared(f"a{number}", 10))

@@ -1,4 +1,4 @@
-"""Cards: whole, shared, several, mixed, sick; and the exact share that comes out."""
+"""Allocation of whole, shared, several, mixed and unhealthy cards; exact sizes of shares."""
 
 from dataclasses import replace
 
@@ -47,7 +47,9 @@ def test_without_isolation_the_share_says_so() -> None:
 
 
 @pytest.mark.parametrize(("granted", "isolation"), [(True, "none"), (False, "limit")])
-def test_a_wish_for_no_isolation_is_the_nodes_to_grant(granted: bool, isolation: str) -> None:
+def test_a_node_must_allow_a_request_to_run_without_isolation(
+    granted: bool, isolation: str
+) -> None:
     cluster = cluster_of(gpu_node(grants_unisolated=granted))
     given = place(cluster, gpu_pod("u", GpuAsk("c", units=3, unisolated=True)))
     assert isinstance(given, Allocation)
@@ -69,7 +71,7 @@ def test_free_memory_on_two_cards_is_not_a_card() -> None:
     assert place(cluster, shared("c", 8)) == NO_MEMORY
 
 
-def test_compute_binds_as_well() -> None:
+def test_a_share_needs_free_compute_too() -> None:
     cluster = cluster_of(gpu_node(count=1))
     place(cluster, shared("a", 1, percent=60))
     assert place(cluster, shared("b", 1, percent=50)) == (
@@ -87,7 +89,7 @@ def test_a_share_over_several_cards_takes_as_many_of_each() -> None:
     )
 
 
-def test_whole_and_shared_never_meet_on_a_card() -> None:
+def test_a_card_is_never_whole_and_shared_at_once() -> None:
     cluster = cluster_of(gpu_node())
     place(cluster, shared("a", 1))
     assert indexes(place(cluster, whole("b"))) == [1]
@@ -105,7 +107,7 @@ def test_a_nodes_mode_says_what_it_gives_out() -> None:
     assert place(whole_only, shared("a", 1)) == words
 
 
-def test_what_the_device_plugin_counts_binds_too() -> None:
+def test_the_allocatable_of_the_device_plugin_counts_too() -> None:
     node = gpu_node(allocatable={"cpu": 9000, "pods": 9, "nvidia.com/gpu": 1})
     asked = {"cpu": 1000, "pods": 1, "nvidia.com/gpu": 1}
     cluster = cluster_of(node)
@@ -133,12 +135,12 @@ def test_memory_that_others_use_is_not_given_out() -> None:
     assert indexes(place(cluster, shared("c", 13))) == [0]
 
 
-def test_a_little_memory_that_others_use_does_not_spoil_a_whole_card() -> None:
+def test_a_whole_card_may_have_little_memory_in_use_by_others() -> None:
     cluster = cluster_of(gpu_node(inventory=cards("n", 1, outside_mib=40)))
     assert indexes(place(cluster, whole("a"))) == [0]
 
 
-def test_cards_of_different_size_count_as_what_they_are() -> None:
+def test_cards_of_different_sizes_have_their_own_units() -> None:
     small, large = cards("s", 1, mib=15079).cards[0], cards("l", 1, mib=32510).cards[0]
     node = gpu_node(inventory=Inventory((small, replace(large, index=1))))
     cluster = cluster_of(node)
@@ -159,10 +161,10 @@ def test_containers_have_cards_of_their_own_and_all_must_fit() -> None:
     assert place(cluster, pod) == words
 
 
-def test_a_first_choice_that_leaves_no_whole_card_is_taken_back() -> None:
+def test_the_search_backtracks_to_keep_a_whole_card_free() -> None:
     cluster = cluster_of(gpu_node(count=2, card_placement=CardPlacement.SPREAD))
     place(cluster, shared("there", 1))
-    pod = gpu_pod("a", GpuAsk("x", units=3), GpuAsk("y", whole=1))  # x would rather have card 1
+    pod = gpu_pod("a", GpuAsk("x", units=3), GpuAsk("y", whole=1))  # card 1 is the better fit for x
     assert indexes(place(cluster, pod)) == [0, 1]
 
 
@@ -183,7 +185,7 @@ def test_linked_cards_are_given_together_and_the_rest_stays_linked() -> None:
     assert indexes(place(cluster, whole("b", 2))) == [1, 2]
     cluster = cluster_of(gpu_node(inventory=Inventory(linked)))
     place(cluster, whole("a"))
-    assert indexes(place(cluster, whole("b"))) == [3]  # no pair is torn for it
+    assert indexes(place(cluster, whole("b"))) == [3]  # no linked pair is split for it
 
 
 def test_placement_of_the_node_and_of_the_pod() -> None:
@@ -227,7 +229,7 @@ def test_a_node_with_many_cards_and_many_nodes() -> None:
     )
 
 
-def test_what_is_held_on_a_node_that_goes_and_comes_back() -> None:
+def test_holds_survive_a_node_that_goes_and_comes_back() -> None:
     cluster = cluster_of(gpu_node(count=1))
     pod = shared("a", 10)
     place(cluster, pod)
@@ -242,7 +244,7 @@ def test_what_is_held_on_a_node_that_goes_and_comes_back() -> None:
     assert cluster.release("a")
 
 
-def test_what_others_bind_is_counted_and_reported() -> None:
+def test_pods_that_others_bind_are_counted_and_reported() -> None:
     cluster = cluster_of(gpu_node(count=1))
     decision = decide(cluster, shared("a", 10), POLICY)
     assert isinstance(decision, Placement)

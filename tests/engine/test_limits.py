@@ -4,25 +4,25 @@ from typing import Any
 
 import pytest
 
-from gpupool.core.nodes import Node
+from gpupool.core.nodes import NodeInfo
 from gpupool.core.pods import PodRequest, PodTerm
-from gpupool.engine import change_log, label_columns, pod_index, verdicts
-from gpupool.engine.cluster import Cluster
+from gpupool.engine import label_columns, pod_index, verdict_cache, verdicts
+from gpupool.engine.cluster import ClusterModel
 from gpupool.engine.decide import Placement, Unschedulable, decide, decide_on
 from kubeclient.placement import HostPort
 from kubeclient.selectors import parse_label_selector
 from tests.engine.building import POLICY, ROOMY, cluster_of, gpu_node, place, shared, whole
 
 
-def plain(name: str, **labels: str) -> Node:
-    return Node(name, labels=labels, allocatable=ROOMY)
+def plain(name: str, **labels: str) -> NodeInfo:
+    return NodeInfo(name, labels=labels, allocatable=ROOMY)
 
 
 def pod(uid: str, **more: Any) -> PodRequest:
     return PodRequest(uid, "default", uid, {"pods": 1}, **more)
 
 
-def node_of(cluster: Cluster, request: PodRequest) -> str:
+def node_of(cluster: ClusterModel, request: PodRequest) -> str:
     decision = decide(cluster, request, POLICY)
     assert isinstance(decision, Placement)
     return decision.node
@@ -76,23 +76,23 @@ def test_terms_of_held_pods_count_on_nodes_that_come_later() -> None:
 
 
 def test_the_oldest_verdicts_are_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(verdicts, "_MOST_BYTES", 0)  # then the least: sixteen rows
+    monkeypatch.setattr(verdicts, "_MOST_BYTES", 0)  # then the minimum: sixteen verdicts
     cluster = cluster_of(plain("a"))
     for cpu in range(1, 40):
         request = PodRequest(f"u{cpu}", "default", "p", {"cpu": cpu, "pods": 1})
         assert node_of(cluster, request) == "a"
-        assert len(cluster.rows) <= 17
+        assert len(cluster.verdicts) <= 17
 
 
-def test_verdicts_that_missed_too_many_changes_of_nodes_are_made_anew(
+def test_verdicts_that_missed_too_many_changes_of_nodes_are_made_again(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(change_log, "KEPT", 4)
+    monkeypatch.setattr(verdict_cache, "KEPT", 4)
     cluster = cluster_of(plain("a"), plain("b"))
     assert node_of(cluster, pod("u")) == "a"
     for number in range(20):
-        cluster.set_node(Node("a", labels={"n": str(number)}, allocatable=ROOMY))
-    cluster.set_node(Node("a", allocatable=ROOMY, unschedulable=True))
+        cluster.set_node(NodeInfo("a", labels={"n": str(number)}, allocatable=ROOMY))
+    cluster.set_node(NodeInfo("a", allocatable=ROOMY, unschedulable=True))
     assert node_of(cluster, pod("u")) == "b"
 
 

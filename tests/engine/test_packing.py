@@ -3,19 +3,19 @@
 import pytest
 
 from gpupool.core.gpu import Card, Inventory
-from gpupool.core.nodes import Node
+from gpupool.core.nodes import NodeInfo
 from gpupool.engine import packing as packing_module
-from gpupool.engine.cluster import Cluster
+from gpupool.engine.cluster import ClusterModel
 from gpupool.engine.packing import Packing, card_sizes
 from tests.engine.building import ROOMY, cluster_of, gpu_pod, shared
 
 
-def node(name: str, model: str, mib: int) -> Node:
+def node(name: str, model: str, mib: int) -> NodeInfo:
     inventory = Inventory((Card(0, f"{name}-0", model, mib),))
-    return Node(name, allocatable=ROOMY, inventory=inventory, labels={"model": model})
+    return NodeInfo(name, allocatable=ROOMY, inventory=inventory, labels={"model": model})
 
 
-def two_models() -> Cluster:
+def two_models() -> ClusterModel:
     return cluster_of(node("a", "M40", 12_209), node("v", "V100", 16_130))
 
 

@@ -1,4 +1,4 @@
-"""Who must go: as few as possible, as unimportant as possible, and from the right card."""
+"""Victims of preemption: few, of low priority, and on the right card."""
 
 from typing import Any
 
@@ -6,26 +6,26 @@ import pytest
 
 from gpupool.core.pods import DisruptionBudget, PodRequest
 from gpupool.engine import preempt as preempt_module
-from gpupool.engine.cluster import Cluster
+from gpupool.engine.cluster import ClusterModel
 from gpupool.engine.preempt import NoPreemption, Preemption, preempt, preempt_on
 from kubeclient.selectors import parse_label_selector
 from tests.engine.building import POLICY, cluster_of, gpu_node, gpu_pod, place, shared, whole
 
 
-def victims(cluster: Cluster, pod: PodRequest, *budgets: DisruptionBudget) -> set[str]:
+def victims(cluster: ClusterModel, pod: PodRequest, *budgets: DisruptionBudget) -> set[str]:
     found = preempt(cluster, pod, POLICY, budgets)
     assert isinstance(found, Preemption), found
     return set(found.victims)
 
 
-def filled(*pods: PodRequest, **more: Any) -> Cluster:
+def filled(*pods: PodRequest, **more: Any) -> ClusterModel:
     cluster = cluster_of(gpu_node(**more))
     for pod in pods:
         place(cluster, pod)
     return cluster
 
 
-def test_one_card_is_freed_and_not_a_bit_of_each() -> None:
+def test_preemption_frees_one_card_and_not_a_little_of_each() -> None:
     crowd = [shared(f"a{n}", 5) for n in range(3)]  # fills the first card
     cluster = filled(*crowd, shared("b", 15))
     assert victims(cluster, whole("high", priority=1)) == {"b"}
@@ -33,18 +33,18 @@ def test_one_card_is_freed_and_not_a_bit_of_each() -> None:
     assert len(victims(cluster, shared("high", 5, priority=1))) == 1
 
 
-def test_a_card_that_cannot_be_freed_is_no_offer() -> None:
+def test_a_card_that_cannot_be_freed_is_not_considered() -> None:
     crowd = [shared(f"z{n}", 5) for n in range(3)]
     cluster = filled(whole("king", priority=9), *crowd, shared("b", 15), count=3)
     assert victims(cluster, whole("high", priority=1)) == {"b"}
 
 
-def test_lower_priority_goes_before_fewer() -> None:
+def test_victims_of_lower_priority_come_before_fewer_victims() -> None:
     cluster = filled(*[shared(f"a{n}", 5) for n in range(3)], shared("b", 15, priority=1))
     assert victims(cluster, whole("high", priority=2)) == {"a0", "a1", "a2"}
 
 
-def test_nobody_of_the_same_priority_goes() -> None:
+def test_pods_of_the_same_priority_are_not_preempted() -> None:
     cluster = filled(whole("a", priority=1), count=1)
     found = preempt(cluster, whole("b", priority=1), POLICY)
     assert found == NoPreemption(
@@ -52,7 +52,7 @@ def test_nobody_of_the_same_priority_goes() -> None:
     )
 
 
-def test_the_words_say_on_how_many_nodes_it_would_not_help() -> None:
+def test_the_message_counts_nodes_where_preemption_does_not_help() -> None:
     cluster = filled(whole("a"), count=1)
     cluster.set_node(gpu_node("cordoned", unschedulable=True))
     cluster.set_node(gpu_node("small", allocatable={"cpu": 1, "pods": 1}))
@@ -63,13 +63,13 @@ def test_the_words_say_on_how_many_nodes_it_would_not_help() -> None:
     )
 
 
-def test_who_may_not_preempt_waits() -> None:
+def test_a_pod_with_preemption_policy_never_does_not_preempt() -> None:
     cluster = filled(whole("a"), count=1)
     found = preempt(cluster, whole("b", priority=1, may_preempt=False), POLICY)
     assert found == NoPreemption("not eligible due to preemptionPolicy=Never.")
 
 
-def test_budgets_are_kept_where_there_is_a_choice() -> None:
+def test_disruption_budgets_are_respected_where_possible() -> None:
     guarded = whole("a", labels={"app": "guarded"})
     cluster = filled(guarded, whole("b"))
     budget = DisruptionBudget("default", parse_label_selector("app=guarded"), 0)

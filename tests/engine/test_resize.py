@@ -7,12 +7,12 @@ import pytest
 from gpupool.core.gpu import Allocation, CardHealth, CardShare, GpuAsk
 from gpupool.core.pods import PodRequest
 from gpupool.core.resize import ONLY
-from gpupool.engine.cluster import Cluster
+from gpupool.engine.cluster import ClusterModel
 from gpupool.engine.resize import NoResize, room_for, wanted_allocation, within_quotas
 from tests.engine.building import cards, cluster_of, gpu_node, gpu_pod, place, shared
 
 
-def placed(pod: PodRequest, count: int = 2) -> tuple[Cluster, Allocation]:
+def placed(pod: PodRequest, count: int = 2) -> tuple[ClusterModel, Allocation]:
     cluster = cluster_of(gpu_node(count=count))
     given = place(cluster, pod)
     assert isinstance(given, Allocation), given
@@ -20,7 +20,7 @@ def placed(pod: PodRequest, count: int = 2) -> tuple[Cluster, Allocation]:
 
 
 def wanted(
-    cluster: Cluster, pod: PodRequest, given: Allocation, **wish: int
+    cluster: ClusterModel, pod: PodRequest, given: Allocation, **wish: int
 ) -> Allocation | NoResize:
     state = cluster.state("n")
     assert state is not None

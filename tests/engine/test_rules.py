@@ -1,4 +1,4 @@
-"""Any interleaving of nodes, holds, releases and decisions, against the rules in plain Python."""
+"""Random sequences of nodes, holds, releases and decisions, against the rules in plain Python."""
 
 from typing import Any
 
@@ -10,7 +10,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from gpupool.core.gpu import Allocation
 from gpupool.core.pods import PodRequest
 from gpupool.engine.candidates import candidates
-from gpupool.engine.cluster import Cluster
+from gpupool.engine.cluster import ClusterModel
 from gpupool.engine.decide import Placement, Unschedulable, decide
 from gpupool.engine.discrepancies import excesses
 from gpupool.engine.explain import explain
@@ -27,13 +27,13 @@ policies = st.sampled_from(sorted(POLICY))
 
 
 class Rules(RuleBasedStateMachine):
-    """One theme for each run, so that what it is about decides."""
+    """One theme for each run, so that the tested constraint decides."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.cluster = Cluster()
+        self.cluster = ClusterModel()
         self.world = naive.World()
-        self.meddled = False  # whether something was held that nobody decided
+        self.meddled = False  # whether something was held without a decision
         self.theme = ""
 
     @initialize(data=st.data(), theme=st.sampled_from(sorted(samples.THEMES)))
@@ -140,7 +140,7 @@ class Rules(RuleBasedStateMachine):
 
     @invariant()
     def a_cluster_that_sees_it_all_anew_is_the_same(self) -> None:
-        fresh = Cluster()
+        fresh = ClusterModel()
         for pod, node, allocation in self.world.held.values():
             fresh.hold(pod, node, allocation)
         for each in self.world.nodes.values():
@@ -149,7 +149,7 @@ class Rules(RuleBasedStateMachine):
             assert _facts(fresh, name) == _facts(self.cluster, name)
 
 
-def _facts(cluster: Cluster, name: str) -> Any:
+def _facts(cluster: ClusterModel, name: str) -> Any:
     state = cluster.state(name)
     assert state is not None
     columns, at = cluster.columns, state.index

@@ -1,4 +1,4 @@
-"""Verdicts that were kept up to date, against those of a cluster that was made anew."""
+"""Cached verdicts against those of a cluster that is built from scratch."""
 
 from dataclasses import replace
 
@@ -6,12 +6,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gpupool.core.pods import PodRequest
-from gpupool.engine.cluster import Cluster
+from gpupool.engine.cluster import ClusterModel
 from gpupool.engine.decide import Placement, decide, policy_for
 from gpupool.engine.policies import POLICIES
 from gpupool.engine.policies.mix import Demand, Mix
 from gpupool.engine.policies.policy import Ask, Policy
-from gpupool.engine.verdicts import row_of
+from gpupool.engine.verdicts import verdict_of
 from tests.engine import samples
 
 _ASKS = (Ask(1, 1, 0, 1, 0), Ask(1, 3, 0, 1, 0), Ask(2, 0, 0, 2, 0), Ask(1, 2, 30, 1, 0))
@@ -25,19 +25,19 @@ policies = st.sampled_from(
 )
 
 
-def costs_of(cluster: Cluster, pod: PodRequest, policy: Policy) -> dict[str, int]:
-    row = row_of(cluster, pod, policy_for(pod, policy))
-    return {cluster.at(n).node.name: int(row.costs[n]) for n in cluster.all_nodes().tolist()}
+def costs_of(cluster: ClusterModel, pod: PodRequest, policy: Policy) -> dict[str, int]:
+    verdict = verdict_of(cluster, pod, policy_for(pod, policy))
+    return {cluster.at(n).node.name: int(verdict.costs[n]) for n in cluster.all_nodes().tolist()}
 
 
-def placed(cluster: Cluster, pod: PodRequest, policy: Policy) -> Placement | None:
+def placed(cluster: ClusterModel, pod: PodRequest, policy: Policy) -> Placement | None:
     decision = decide(cluster, pod, policy)
     return decision if isinstance(decision, Placement) else None
 
 
-def made_anew(cluster: Cluster) -> Cluster:
-    """The same nodes in the same order, the same pods; nothing is known of any shape of pod."""
-    copy = Cluster()
+def rebuilt(cluster: ClusterModel) -> ClusterModel:
+    """The same nodes in the same order with the same pods, and an empty verdict cache."""
+    copy = ClusterModel()
     copy.models |= cluster.models
     for index in cluster.all_nodes().tolist():
         copy.set_node(cluster.at(index).node)
@@ -48,10 +48,8 @@ def made_anew(cluster: Cluster) -> Cluster:
 
 @given(data=st.data(), policy=policies)
 @settings(deadline=None, max_examples=80)
-def test_what_was_kept_up_to_date_is_what_would_be_found_from_scratch(
-    data: st.DataObject, policy: Policy
-) -> None:
-    cluster = Cluster()
+def test_cached_verdicts_equal_those_made_from_scratch(data: st.DataObject, policy: Policy) -> None:
+    cluster = ClusterModel()
     for _ in range(4):
         cluster.set_node(data.draw(samples.themed_nodes("gpus")))
     shapes = data.draw(st.lists(samples.pods("gpus"), min_size=2, max_size=3))
@@ -68,8 +66,8 @@ def test_what_was_kept_up_to_date_is_what_would_be_found_from_scratch(
             cluster.set_node(data.draw(samples.themed_nodes("gpus")))
         else:
             cluster.remove_node(data.draw(st.sampled_from(samples.NODE_NAMES)))
-        scratch = made_anew(cluster)
+        scratch = rebuilt(cluster)
         for pod in shapes:
             assert placed(cluster, pod, policy) == placed(scratch, pod, policy)
-            if len(pod.gpus) <= 1:  # of several asks, nodes are ruled out while deciding
+            if len(pod.gpus) <= 1:  # with several asks, `decide` also rules out nodes
                 assert costs_of(cluster, pod, policy) == costs_of(scratch, pod, policy)

@@ -1,4 +1,4 @@
-"""A real API server in this process, with nobody on it but the test."""
+"""A real API server in this process, used only by the test."""
 
 import contextlib
 from collections.abc import AsyncIterator

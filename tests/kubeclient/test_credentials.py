@@ -1,4 +1,4 @@
-"""Ways to a cluster: plain kubeconfigs, plugins, pods; on a real local cluster."""
+"""Credentials from plain kubeconfigs, plugins and pods, on a real local cluster."""
 
 import base64
 import json
@@ -79,7 +79,7 @@ async def test_a_plugins_token_is_used(cluster: Cluster, tmp_path: Path) -> None
     assert await answers(await find_access({}, kubeconfig=file))
 
 
-async def test_inside_a_pod_the_service_account_speaks(cluster: Cluster, tmp_path: Path) -> None:
+async def test_inside_a_pod_the_service_account_is_used(cluster: Cluster, tmp_path: Path) -> None:
     (tmp_path / "ca.crt").write_bytes(cluster.ca.read_bytes())
     (tmp_path / "token").write_text(cluster.token)
     environ = {
@@ -115,26 +115,28 @@ async def test_the_environments_kubeconfig_comes_before_the_homes(
         ("clusters: []\ncontexts: []\ncurrent-context: x", 'no entry "x"; it has nothing'),
     ],
 )
-async def test_a_bad_kubeconfig_is_said_in_words(tmp_path: Path, text: str, wanted: str) -> None:
+async def test_a_bad_kubeconfig_is_an_error_with_a_message(
+    tmp_path: Path, text: str, wanted: str
+) -> None:
     file = tmp_path / "config"
     file.write_text(text)
     with pytest.raises(NoAccess, match=wanted):
         await find_access({}, kubeconfig=str(file))
 
 
-async def test_no_kubeconfig_at_all_is_said_in_words(tmp_path: Path) -> None:
+async def test_a_missing_kubeconfig_is_an_error_with_a_message(tmp_path: Path) -> None:
     with pytest.raises(NoAccess, match="Name one with --kubeconfig"):
         await find_access({"HOME": str(tmp_path)}, in_cluster=NOWHERE)
 
 
-async def test_a_broken_authority_is_said_in_words(cluster: Cluster, tmp_path: Path) -> None:
+async def test_a_bad_ca_is_an_error_with_a_message(cluster: Cluster, tmp_path: Path) -> None:
     broken = {"certificate-authority-data": base64.b64encode(b"no PEM").decode()}
     file = write(tmp_path / "config", config(cluster, {"token": "t"}, **broken))
     with pytest.raises(NoAccess, match="certificates for the API server cannot be used"):
         await find_access({}, kubeconfig=file)
 
 
-async def test_a_plugin_without_a_home_directory_is_said_in_words(
+async def test_a_plugin_without_a_home_directory_is_an_error_with_a_message(
     cluster: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def homeless() -> Path:

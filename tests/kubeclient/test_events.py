@@ -1,4 +1,4 @@
-"""Recorder: repetitions are counted, floods are cut short, and nobody is held up."""
+"""Recorder: repeated events are counted, floods are limited, and callers are not blocked."""
 
 import asyncio
 import datetime
@@ -20,7 +20,7 @@ POD: Obj = {
 
 
 class Desk:
-    """A server that keeps what is written, and a clock."""
+    """A server that keeps written objects, and a clock."""
 
     def __init__(self) -> None:
         self.now = datetime.datetime(2026, 1, 1, tzinfo=datetime.UTC)
@@ -53,7 +53,7 @@ def recorder_at(desk: Desk) -> Recorder:
     return Recorder(Kube(desk), "kubelet", lambda: desk.now)
 
 
-async def test_an_event_says_about_whom_and_by_whom() -> None:
+async def test_an_event_names_its_object_and_its_source() -> None:
     desk = Desk()
     recorder = recorder_at(desk)
     recorder.event(
@@ -67,7 +67,7 @@ async def test_an_event_says_about_whom_and_by_whom() -> None:
     assert event["count"] == 1
 
 
-async def test_the_same_again_is_counted_not_repeated() -> None:
+async def test_a_repeated_event_is_counted() -> None:
     desk = Desk()
     recorder = recorder_at(desk)
     for _ in range(3):
@@ -77,7 +77,7 @@ async def test_the_same_again_is_counted_not_repeated() -> None:
     assert found[-1][1]["count"] == 3
 
 
-async def test_an_object_with_very_much_to_say_is_cut_short() -> None:
+async def test_events_of_one_object_are_rate_limited() -> None:
     desk = Desk()
     recorder = recorder_at(desk)
     for number in range(100):
@@ -92,16 +92,16 @@ async def test_an_object_with_very_much_to_say_is_cut_short() -> None:
     assert len(await written(desk, recorder)) == 28
 
 
-async def test_events_wait_while_there_is_more_important_to_write() -> None:
-    desk, eased = Desk(), asyncio.Event()
-    recorder = Recorder(Kube(desk), "scheduler", lambda: desk.now, eased)
+async def test_events_wait_while_writes_are_at_the_limit() -> None:
+    desk, below_limit = Desk(), asyncio.Event()
+    recorder = Recorder(Kube(desk), "scheduler", lambda: desk.now, below_limit)
     for number in range(3):
         recorder.event(POD, NORMAL, "Scheduled", f"assigned, {number}")
     writing = asyncio.create_task(recorder.run())
     for _ in range(20):
         await asyncio.sleep(0)
     assert not desk.written
-    eased.set()
+    below_limit.set()
     for _ in range(20):
         await asyncio.sleep(0)
     assert [event["message"] for _, event in desk.written] == [
@@ -112,7 +112,7 @@ async def test_events_wait_while_there_is_more_important_to_write() -> None:
     writing.cancel()
 
 
-async def test_events_do_not_wait_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_events_wait_only_for_a_limited_time(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("kubeclient.events._LONGEST_WAIT_S", 0.0)
     desk = Desk()
     recorder = Recorder(Kube(desk), "scheduler", lambda: desk.now, asyncio.Event())

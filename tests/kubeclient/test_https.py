@@ -1,4 +1,4 @@
-"""HTTPS: what a server, or the way to it, can do to a call, and what the caller is told."""
+"""HTTPS: failures of the server and of the connection, and which error the caller gets."""
 
 import asyncio
 import contextlib
@@ -42,7 +42,7 @@ async def test_one_connection_serves_many_calls(tmp_path: Path) -> None:
     assert len(writers) == 1
 
 
-async def test_a_server_with_another_authority_is_not_spoken_to(tmp_path: Path) -> None:
+async def test_a_server_with_another_ca_is_refused(tmp_path: Path) -> None:
     async def answer(_: bytes, writer: asyncio.StreamWriter) -> None:
         raise AssertionError("a request came through")
 
@@ -75,7 +75,7 @@ async def test_an_answer_that_is_too_slow_is_no_answer(tmp_path: Path) -> None:
             await client.get(PODS, "a", "default")
 
 
-async def test_nobody_at_the_port_is_no_answer(tmp_path: Path) -> None:
+async def test_a_refused_connection_is_no_answer(tmp_path: Path) -> None:
     async def answer(_: bytes, writer: asyncio.StreamWriter) -> None: ...
 
     async with tls_server(tmp_path, answer) as access:
@@ -86,7 +86,7 @@ async def test_nobody_at_the_port_is_no_answer(tmp_path: Path) -> None:
     await transport.close()
 
 
-async def test_who_is_told_to_come_back_comes_back(tmp_path: Path) -> None:
+async def test_retry_after_is_obeyed(tmp_path: Path) -> None:
     busy = [plain(429, b"later", "retry-after: 0"), plain(503, b"later", "retry-after: 0")]
 
     async def answer(_: bytes, writer: asyncio.StreamWriter) -> None:
@@ -113,7 +113,7 @@ async def test_a_wait_beyond_the_time_limit_is_a_refusal_at_once(tmp_path: Path)
         (500, b"<html>", Refused),
     ],
 )
-async def test_every_refusal_has_its_kind(
+async def test_every_error_status_has_its_exception(
     tmp_path: Path, status: int, body: bytes, wanted: type[Refused]
 ) -> None:
     async def answer(_: bytes, writer: asyncio.StreamWriter) -> None:
@@ -154,7 +154,7 @@ async def test_a_watch_that_is_cut_in_the_middle_of_an_event_goes_on_where_it_wa
                 writer.write(CHUNKED + chunk(event("a", 6)) + chunk(event("b", 7))[:20])
                 await writer.drain()
                 writer.close()
-            case 3:  # ended well, but not behind an event
+            case 3:  # ended cleanly, but in the middle of an event
                 writer.write(CHUNKED + chunk(event("b", 7) + event("c", 8)[:9]) + b"0\r\n\r\n")
             case 4:
                 gone = b'{"reason": "Expired", "code": 410, "message": "too old"}'

@@ -1,4 +1,4 @@
-"""Leader election: one works, the others wait; who is not sure stops."""
+"""Leader election: one candidate works, and stops when it is not sure to be the leader."""
 
 import asyncio
 import contextlib
@@ -26,7 +26,7 @@ LEASE = LeaseKey("kube-system", "test", "example.com/serves", "example.com/wante
 
 
 class Worker:
-    """Says when it works; a candidate that looks often, so that tests are quick."""
+    """Records when it works. It polls often, so that tests are quick."""
 
     def __init__(
         self, kube: Kube, name: str, clock: Clock, *serves: str, goes_first: bool = False
@@ -75,7 +75,7 @@ async def until(holds: Callable[[], bool]) -> None:
             await asyncio.sleep(0.001)
 
 
-async def test_one_leads_and_hands_over_when_it_ends(tmp_path: Path) -> None:
+async def test_one_candidate_leads_and_hands_over_when_it_ends(tmp_path: Path) -> None:
     async with api(tmp_path) as kube:
         clock = Clock()
         one, other = Worker(kube, "one", clock), Worker(kube, "other", clock)
@@ -90,7 +90,7 @@ async def test_one_leads_and_hands_over_when_it_ends(tmp_path: Path) -> None:
                 assert await holder(kube) == "other"
 
 
-async def test_who_cannot_renew_stops_before_another_begins(tmp_path: Path) -> None:
+async def test_a_leader_that_cannot_renew_stops_before_another_begins(tmp_path: Path) -> None:
     async with api(tmp_path) as kube:
         clock = Clock()
         one, other = Worker(kube, "one", clock), Worker(kube, "other", clock)
@@ -121,7 +121,9 @@ async def test_a_leader_that_was_frozen_is_not_sure_on_waking(tmp_path: Path) ->
             assert not one.leadership.is_sure()
 
 
-async def test_a_leader_whose_lease_was_anothers_meanwhile_begins_anew(tmp_path: Path) -> None:
+async def test_a_leader_begins_a_new_term_if_another_held_the_lease_in_between(
+    tmp_path: Path,
+) -> None:
     async with api(tmp_path) as kube:
         clock = Clock()
         one, other = Worker(kube, "one", clock), Worker(kube, "other", clock)
@@ -139,7 +141,7 @@ async def test_a_leader_whose_lease_was_anothers_meanwhile_begins_anew(tmp_path:
         assert not one.terms[1].inherits  # the other has handed over
 
 
-async def test_who_takes_over_unasked_is_told_that_something_may_be_on_its_way(
+async def test_a_term_after_an_unclean_failover_inherits(
     tmp_path: Path,
 ) -> None:
     async with api(tmp_path) as kube:
@@ -156,7 +158,7 @@ async def test_who_takes_over_unasked_is_told_that_something_may_be_on_its_way(
         assert "a" in other.terms[0].served_before
 
 
-async def test_who_has_something_under_way_does_not_hand_over(tmp_path: Path) -> None:
+async def test_a_leader_with_unanswered_requests_does_not_hand_over(tmp_path: Path) -> None:
     async with api(tmp_path) as kube:
         one = Worker(kube, "one", Clock())
         task = asyncio.create_task(one.leadership.run(one.work, lambda: False))
@@ -166,7 +168,7 @@ async def test_who_has_something_under_way_does_not_hand_over(tmp_path: Path) ->
         assert await holder(kube) == "one"
 
 
-async def test_whoever_leads_serves_what_the_others_ask_for(tmp_path: Path) -> None:
+async def test_the_leader_serves_the_names_of_all_candidates(tmp_path: Path) -> None:
     async with api(tmp_path) as kube:
         clock = Clock()
         one, other = Worker(kube, "one", clock, "a"), Worker(kube, "other", clock, "b", "c")
@@ -178,10 +180,10 @@ async def test_whoever_leads_serves_what_the_others_ask_for(tmp_path: Path) -> N
                 assert not one.terms[1].inherits
                 first.cancel()
                 await soon(other.working)
-                assert other.terms[0].serves == {"b", "c"}  # nobody asks for the other one now
+                assert other.terms[0].serves == {"b", "c"}  # no candidate asks for "a" now
 
 
-async def test_who_goes_first_gets_the_lease_from_the_others(tmp_path: Path) -> None:
+async def test_the_leader_hands_over_to_a_candidate_that_goes_first(tmp_path: Path) -> None:
     async with api(tmp_path) as kube:
         clock = Clock()
         others = [Worker(kube, name, clock, name) for name in ("one", "two")]
@@ -195,7 +197,7 @@ async def test_who_goes_first_gets_the_lease_from_the_others(tmp_path: Path) -> 
             await until(lambda: any(worker.working.is_set() for worker in others))
 
 
-async def test_one_that_was_to_go_first_and_is_gone_is_not_waited_for_long(tmp_path: Path) -> None:
+async def test_a_preferred_candidate_that_is_gone_does_not_block_the_lease(tmp_path: Path) -> None:
     async with api(tmp_path) as kube:
         clock = Clock()
         one, other = Worker(kube, "one", clock), Worker(kube, "other", clock)
@@ -212,7 +214,7 @@ async def test_one_that_was_to_go_first_and_is_gone_is_not_waited_for_long(tmp_p
                 await until(lambda: one.working.is_set() or other.working.is_set())
 
 
-async def test_what_the_work_raises_is_not_swallowed(tmp_path: Path) -> None:
+async def test_an_error_of_the_work_is_raised(tmp_path: Path) -> None:
     async def broken(_: Term) -> None:
         raise RuntimeError("broken")
 

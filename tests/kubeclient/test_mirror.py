@@ -1,4 +1,4 @@
-"""Mirror: follows, resumes, relists, and tells of every change once."""
+"""Mirror: follows, resumes, relists, and reports every change once."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Mapping
@@ -20,7 +20,7 @@ def pod(name: str, version: int, node: str = "") -> Obj:
 
 
 class Script:
-    """A server that answers lists and watches as told, one after the other."""
+    """A server that gives scripted answers to lists and watches."""
 
     def __init__(self, lists: list[tuple[int, list[Obj]]], watches: list[list[Obj | Exception]]):
         self.lists = lists
@@ -89,13 +89,13 @@ async def test_a_watch_that_ends_is_resumed_where_it_ended() -> None:
     assert len(mirror) == 0
 
 
-async def test_bookmarks_move_the_place_to_resume_from() -> None:
+async def test_bookmarks_move_the_version_to_resume_from() -> None:
     script = Script([(5, [])], [[event("BOOKMARK", pod("", 50))]])
     await followed(script)
     assert script.asked[-1] == "watch 50"
 
 
-async def test_a_version_that_is_too_old_means_a_new_list_and_its_differences() -> None:
+async def test_an_expired_version_leads_to_a_relist_that_reports_the_differences() -> None:
     gone = {"type": "ERROR", "object": {"kind": "Status", "code": 410, "reason": "Expired"}}
     script = Script(
         [(5, [pod("a", 3), pod("b", 4)]), (20, [pod("b", 4), pod("c", 15)])],
@@ -114,7 +114,7 @@ async def test_a_broken_connection_is_tried_again(monkeypatch: Any) -> None:
     assert seen == [(None, "a@6")]
 
 
-async def test_what_is_handed_out_is_the_callers_own() -> None:
+async def test_readers_get_their_own_copies() -> None:
     mirror, _ = await followed(Script([(5, [pod("a", 3)])], []))
     first = mirror.get("a", "default")
     assert first is not None

@@ -1,4 +1,4 @@
-"""Quantities are exact, and are stored in the words of Kubernetes."""
+"""Quantities are exact, and have the canonical text of Kubernetes."""
 
 import pytest
 from hypothesis import example, given
@@ -81,7 +81,7 @@ def test_a_quantity_is_stored_in_its_canonical_form(given: str | float, stored: 
         ("9" * 5000, quantity.NUMBER_WRONG),
     ],
 )
-def test_what_is_no_quantity_is_refused_with_the_reason(text: str, why: str) -> None:
+def test_a_bad_quantity_is_refused_with_the_reason(text: str, why: str) -> None:
     with pytest.raises(ParseError) as refused:
         parse(text)
     assert str(refused.value) == why

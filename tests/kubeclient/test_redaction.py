@@ -40,7 +40,7 @@ SIGNED = "eyJhbGciOiJFUzI1NiJ9.eyJzdWIiOiJ4In0.c2lnbmF0dXJl"
     ],
     ids=itertools.count(),  # the token differs from process to process
 )
-def test_credentials_are_blotted_out(text: str, shown: str | None) -> None:
+def test_credentials_are_redacted(text: str, shown: str | None) -> None:
     found = redact(text)
     assert "opaque" not in found
     assert TOKEN not in found

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
+from gpupool.health import Address
 from gpupool.scheduler.elected import LEASE
 from gpupool.scheduler.extender_program import ExtenderSettings, run_extender
-from gpupool.scheduler.health import Address
 from gpupool.scheduler.kube_scheduler_config import kube_scheduler_config
 from kubeclient.client import Kube
 from kubeclient.credentials import find_access

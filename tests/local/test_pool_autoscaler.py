@@ -6,9 +6,8 @@ from typing import Any
 import pytest
 
 from gpupool.contract import names
-from gpupool.core.nodes import Node
 from gpupool.core.pods import PodRequest
-from gpupool.engine.cluster import Cluster
+from gpupool.engine.cluster import ClusterModel
 from gpupool.local import node_pool, pool_autoscaler
 from gpupool.local.config.cluster_file import ClusterFile, parse_cluster
 from gpupool.local.config.nodepools import NODE_POOLS, nodepool_crd, nodepool_object
@@ -130,7 +129,7 @@ def _request(number: int, cpu: int) -> PodRequest:
     return PodRequest(f"u{number}", "default", f"p{number}", resources={"cpu": cpu, "pods": 1})
 
 
-EMPTY = Node("n", allocatable={"cpu": 4000, "pods": 10})
+EMPTY = NodeInfo("n", allocatable={"cpu": 4000, "pods": 10})
 
 
 @pytest.mark.parametrize(
@@ -147,11 +146,11 @@ EMPTY = Node("n", allocatable={"cpu": 4000, "pods": 10})
 )
 def test_waiting_pods_are_placed_one_by_one(pods: list[int], limit: int, needed: int) -> None:
     requests = [_request(number, cpu) for number, cpu in enumerate(pods)]
-    assert _nodes_needed(requests, Cluster(), EMPTY, limit) == needed
+    assert _nodes_needed(requests, ClusterModel(), EMPTY, limit) == needed
 
 
 def test_free_room_on_existing_nodes_is_used_first() -> None:
-    room = Cluster()
+    room = ClusterModel()
     room.set_node(EMPTY)
     room.hold(_request(100, 2000), EMPTY.name)
     requests = [_request(number, 2000) for number in range(3)]

@@ -1,4 +1,4 @@
-"""An independent, naive judge of placements: it knows files and arithmetic, and nothing of ours."""
+"""An independent, naive check of placements, which uses none of our code."""
 
 import csv
 from pathlib import Path
@@ -11,7 +11,7 @@ def rows(path: Path) -> list[dict[str, str]]:
 
 
 def faults(pods: Path, nodes: Path, placements: Path) -> list[str]:
-    """What is wrong with them; nobody is taken to leave unless `gone_before` says so."""
+    """Problems of the placements. Pods leave only where `gone_before` says so."""
     machines: dict[str, dict[str, Any]] = {}
     for node in rows(nodes):
         machines[node["sn"]] = {

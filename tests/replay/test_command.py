@@ -1,4 +1,4 @@
-"""`gpupool replay` as people call it."""
+"""`gpupool replay` on the command line."""
 
 import json
 from pathlib import Path
@@ -25,7 +25,7 @@ def results(*arguments: object) -> list[dict[str, Any]]:
 
 @pytest.mark.parametrize("policy", POLICIES)
 @pytest.mark.parametrize("way", [(), ("--churn", "90")], ids=["filling", "churn"])
-def test_placements_pass_an_independent_judge(
+def test_placements_pass_an_independent_check(
     policy: str, way: tuple[str, ...], pods_file: Path, nodes_file: Path, tmp_path: Path
 ) -> None:
     written = tmp_path / "placements.csv"
@@ -37,7 +37,7 @@ def test_placements_pass_an_independent_judge(
     assert not faults(pods_file, nodes_file, written)
 
 
-def test_the_judge_sees_a_card_that_is_given_twice(
+def test_the_independent_check_finds_a_card_that_is_given_twice(
     pods_file: Path, nodes_file: Path, tmp_path: Path
 ) -> None:
     written = tmp_path / "placements.csv"
@@ -84,7 +84,7 @@ def test_arrivals_come_in_the_order_of_the_file(
     assert found["alloc_at_100"] is None
 
 
-def test_in_its_own_time_a_trace_shows_who_waits(pods_file: Path, nodes_file: Path) -> None:
+def test_a_timed_replay_shows_waiting_pods(pods_file: Path, nodes_file: Path) -> None:
     [found] = results(pods_file, "--nodes", nodes_file, "--timed")
     assert found["placed"] + found["never_placed"] == 60
     assert found["waited"] > 0
@@ -108,7 +108,7 @@ def test_a_synthetic_trace_is_replayed_and_drawn(tmp_path: Path) -> None:
         (("--synthetic", "2", "--seeds", "0:2", "--placements", "x.csv"), "one seed at a time"),
     ],
 )
-def test_what_cannot_be_meant_is_said(arguments: tuple[str, ...], words: str) -> None:
+def test_bad_options_are_errors_with_a_message(arguments: tuple[str, ...], words: str) -> None:
     result = CliRunner().invoke(command, arguments)
     assert result.exit_code != 0
     assert words in result.output

@@ -60,7 +60,7 @@ def test_openb_and_plain_files_say_the_same(tmp_path: Path, nodes_file: Path) ->
         ('{"kind": "List", "items": [3]}', "items[0] cannot be read"),
     ],
 )
-def test_bad_files_are_refused_with_their_place(
+def test_bad_files_are_refused_with_file_and_line(
     text: str, words: str, tmp_path: Path, nodes_file: Path
 ) -> None:
     with pytest.raises(TraceError) as refused:
@@ -77,7 +77,7 @@ def test_an_unknown_name_among_the_arrivals_is_refused(
 
 
 @given(st.text(max_size=60))
-def test_no_text_is_a_traceback(text: str) -> None:
+def test_no_input_leads_to_a_traceback(text: str) -> None:
     with TemporaryDirectory() as directory, suppress(TraceError):
         path = Path(directory) / "noise.csv"
         path.write_text(text, encoding="utf-8", errors="replace", newline="")

@@ -1,4 +1,4 @@
-"""A tiny API in memory, in which every request waits until the test says what becomes of it."""
+"""A tiny API in memory, in which every request waits until the test chooses its outcome."""
 
 import asyncio
 import copy
@@ -45,11 +45,11 @@ class ModelApi:
         self.pods: dict[str, Obj] = {}  # by name
         self.nodes: dict[str, Obj] = {}
         self.requests: list[Request] = []
-        self.news: deque[Change] = deque()  # not yet told
+        self.news: deque[Change] = deque()  # changes that no watch has reported yet
         self._serial = 0
         self._version = 0
 
-    # -- what the world does ---------------------------------------------------------------
+    # -- changes by others -----------------------------------------------------------------
 
     def add_pod(self, name: str, units: int, priority: int) -> None:
         self._serial += 1
@@ -94,7 +94,7 @@ class ModelApi:
         self.news.append(("nodes", self.nodes.pop(name), None))
 
     def annotate(self, resource: str, name: str, changes: Mapping[str, str | None]) -> None:
-        """None: removed."""
+        """None: remove the annotation."""
         kept = self.pods if resource == "pods" else self.nodes
         obj = copy.deepcopy(kept[name])
         merged = obj["metadata"].get("annotations", {}) | changes
@@ -110,7 +110,7 @@ class ModelApi:
         self.news.append((resource, kept.get(name), obj))
         kept[name] = obj
 
-    # -- what clients do -------------------------------------------------------------------
+    # -- requests of clients ---------------------------------------------------------------
 
     async def call(
         self, method: str, path: str, *, query: Query, headers: Headers, body: bytes
@@ -124,7 +124,7 @@ class ModelApi:
 
     def settle(self, request: Request, fate: Fate) -> None:
         self.requests.remove(request)
-        if request.answer.done():  # nobody waits for it any more: it may happen all the same
+        if request.answer.done():  # the client has given up; the request may still happen
             if fate is not Fate.LOST_REQUEST:
                 self._do(request)
             return
@@ -167,7 +167,7 @@ class ModelApi:
         self._put("pods", bound)
         return 201, b"{}"
 
-    # -- the truth -------------------------------------------------------------------------
+    # -- state of the server ---------------------------------------------------------------
 
     def placements(self) -> dict[str, tuple[str, str]]:
         """uid -> node and allocation of pods that are bound and have not ended."""
@@ -205,7 +205,7 @@ def _status(code: int, reason: str) -> tuple[int, bytes]:
 
 
 def started(api: ModelApi, clock: Callable[[], float]) -> Scheduler:
-    """A scheduler that knows nothing but what the API has."""
+    """A new scheduler that has read everything from the API."""
     made = Scheduler(Kube(api), SchedulerSettings(POLICY, clock=clock))
     api.news.clear()
     for node in api.nodes.values():

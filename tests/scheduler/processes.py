@@ -1,4 +1,4 @@
-"""Schedulers as processes of their own, on an API server in this one."""
+"""Schedulers in child processes, with an API server in this process."""
 
 import contextlib
 import signal
@@ -20,7 +20,7 @@ from tests.conformance.api_server import NoNodes
 
 @contextlib.asynccontextmanager
 async def served(directory: Path) -> AsyncIterator[tuple[Kube, Path]]:
-    """A client, and the kubeconfig for others."""
+    """A client, and the kubeconfig for the child processes."""
     made, tokens = certificates.ensure(directory), StaticTokens()
     token = tokens.issue(ADMIN)
     server = build(directory, made, tokens, NoNodes())
@@ -50,14 +50,14 @@ class Process:
         self._child.send_signal(number)
 
     def end(self) -> None:
-        """Also one that was stopped."""
+        """Works for a process that was stopped, too."""
         self._child.kill()
         self._child.wait()
 
 
 @contextlib.contextmanager
 def schedulers(config: Path, *names: str) -> Iterator[list[Process]]:
-    """One for each name, on a kubeconfig; the same name may be given twice."""
+    """One process for each name; a name may be given twice."""
     with contextlib.ExitStack() as stack:
         started = []
         for number, name in enumerate(names):
@@ -70,7 +70,7 @@ def schedulers(config: Path, *names: str) -> Iterator[list[Process]]:
 
 
 async def leader(kube: Kube) -> str:
-    """Empty: nobody leads."""
+    """Empty: there is no leader."""
     try:
         lease = await kube.get(LEASES, "gpupool-scheduler", "kube-system")
     except NotFound:

@@ -1,4 +1,4 @@
-"""The Binder: when a place is given back, and when it is kept, if a Binding did not succeed."""
+"""The Binder: when an assignment is released or kept after a Binding that did not succeed."""
 
 from gpupool.scheduler.ledger import Knowledge
 from tests.scheduler.model_api import Fate
@@ -13,7 +13,7 @@ def one_pod() -> tuple[Stepped, str]:
 
 
 def knowledge(stepped: Stepped, uid: str) -> Knowledge | None:
-    place = stepped.state.ledger.place(uid)
+    place = stepped.state.ledger.assignment(uid)
     return place.knowledge if place is not None else None
 
 
@@ -27,7 +27,7 @@ async def test_a_scheduler_that_may_not_lead_any_more_sends_nothing() -> None:
     assert stepped.backing_off() == 1
 
 
-async def test_a_place_is_kept_while_an_earlier_binding_may_still_arrive() -> None:
+async def test_an_assignment_is_kept_while_an_earlier_binding_may_still_arrive() -> None:
     stepped, uid = one_pod()
     await stepped.write(stepped.try_next(), Fate.LOST_REQUEST)
     assert knowledge(stepped, uid) is Knowledge.UNANSWERED
@@ -38,7 +38,7 @@ async def test_a_place_is_kept_while_an_earlier_binding_may_still_arrive() -> No
     assert stepped.backing_off() == 1
 
 
-async def test_a_place_is_given_back_when_no_binding_can_arrive_any_more() -> None:
+async def test_an_assignment_is_released_when_no_binding_can_arrive_any_more() -> None:
     stepped, uid = one_pod()
     await stepped.write(stepped.try_next(), Fate.LOST_REQUEST)
     stepped.now_s += 100
@@ -50,7 +50,7 @@ async def test_a_place_is_given_back_when_no_binding_can_arrive_any_more() -> No
     assert stepped.api.pods["p"]["spec"]["nodeName"] == "n"
 
 
-async def test_a_place_is_given_back_when_the_pod_was_deleted() -> None:
+async def test_an_assignment_is_released_when_the_pod_was_deleted() -> None:
     stepped, uid = one_pod()
     await stepped.write(stepped.try_next(), Fate.LOST_REQUEST)
     stepped.now_s += 2

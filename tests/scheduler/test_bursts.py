@@ -49,7 +49,7 @@ async def test_a_thousand_equal_pods_on_a_hundred_nodes(tmp_path: Path) -> None:
         assert_no_card_over(pods)  # five on each card, and a unit left
 
 
-async def test_two_schedulers_at_once_of_which_the_leader_leaves(tmp_path: Path) -> None:
+async def test_a_standby_takes_over_when_the_leader_leaves(tmp_path: Path) -> None:
     async with world(tmp_path) as kube:
         for node in range(4):
             await add_node(kube, f"n{node}", 8)
@@ -63,7 +63,7 @@ async def test_two_schedulers_at_once_of_which_the_leader_leaves(tmp_path: Path)
         assert set(units_by_card(pods).values()) == {CARD_UNITS}
 
 
-async def test_a_leader_that_is_cut_off_is_replaced_and_gives_no_card_twice(tmp_path: Path) -> None:
+async def test_no_card_is_given_twice_when_a_cut_off_leader_is_replaced(tmp_path: Path) -> None:
     async with world(tmp_path) as kube:
         for node in range(4):
             await add_node(kube, f"n{node}", 8)
@@ -71,7 +71,9 @@ async def test_a_leader_that_is_cut_off_is_replaced_and_gives_no_card_twice(tmp_
         async with elected(way.kube, "one", valid_s=1.0):
             await add_pods(kube, *(gpu_pod(f"a{i}", units=4) for i in range(64)))
             await bound(kube, 10)
-            way.choose = lambda _method, _path: Fault.LOST_ANSWER  # also of what it has sent
+            way.choose = lambda _method, _path: (
+                Fault.LOST_ANSWER
+            )  # also for requests that were sent already
             way.cut_watches()
             async with elected(kube, "two", valid_s=1.0):
                 await add_pods(kube, *(gpu_pod(f"b{i}", units=4) for i in range(70)))

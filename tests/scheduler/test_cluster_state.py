@@ -70,7 +70,7 @@ def test_a_deleted_namespace_has_no_labels_any_more_and_wakes_nobody() -> None:
 
 def test_deleted_volumes_claims_and_classes_are_forgotten() -> None:
     state = empty_state()
-    handlers = (state.claim_changed, state.volume_changed, state.class_changed)
+    handlers = (state.volume_claim_changed, state.volume_changed, state.class_changed)
     kept = (state.storage.claims, state.storage.volumes, state.storage.classes)
     for handler in handlers:
         handler(None, named("x"))
@@ -91,7 +91,7 @@ def test_a_node_that_is_reported_again_unchanged_wakes_nobody() -> None:
     assert changes.count == woken
 
 
-def test_a_place_that_was_never_taken_cannot_be_refused() -> None:
+def test_an_assignment_that_does_not_exist_cannot_be_refused() -> None:
     changes = Changes()
     state = empty_state(changes)
     state.refused("nobody")
@@ -107,7 +107,7 @@ def test_a_bound_pod_with_no_readable_allocation_holds_no_card(text: str | None)
     pod["spec"]["nodeName"] = "n"
     if text is not None:
         pod["metadata"]["annotations"] = {ANNOTATION_ALLOCATION: text}
-    place = started(api, lambda: 0.0).state.ledger.place(pod["metadata"]["uid"])
+    place = started(api, lambda: 0.0).state.ledger.assignment(pod["metadata"]["uid"])
     assert place is not None
     assert (place.node, place.allocation) == ("n", NO_GPUS)
 

@@ -1,4 +1,4 @@
-"""The extender over HTTP, asked as kube-scheduler asks: verb by verb, in either spelling."""
+"""The extender over HTTP, called as kube-scheduler calls it, in both spellings of the keys."""
 
 import asyncio
 import contextlib
@@ -11,8 +11,8 @@ import pytest
 
 from gpupool.cli.resize import resize
 from gpupool.contract.names import ANNOTATION_FREED
+from gpupool.health import Address
 from gpupool.scheduler.extender_program import ExtenderSettings, run_extender
-from gpupool.scheduler.health import Address
 from kubeclient.client import Kube
 from kubeclient.objects import Obj
 from kubeclient.resources import NODES, PODS
@@ -33,7 +33,7 @@ HALF = CARD_UNITS // 2
 
 
 class Caller:
-    """As kube-scheduler calls it."""
+    """Calls the extender as kube-scheduler does."""
 
     def __init__(self, session: aiohttp.ClientSession, url: str) -> None:
         self._session = session
@@ -90,7 +90,7 @@ async def waiting_pod(kube: Kube, name: str, **asked: Any) -> Obj:
     return await kube.create(PODS, gpu_pod(name, schedulerName="default-scheduler", **asked))
 
 
-async def test_all_nodes_that_fit_come_back_and_the_others_with_a_reason(tmp_path: Path) -> None:
+async def test_filter_returns_fitting_nodes_and_reasons_for_the_others(tmp_path: Path) -> None:
     async with world(tmp_path) as kube:
         for name, count in (("a", 1), ("b", 2), ("c", 0)):
             await add_node(kube, name, count)
@@ -105,7 +105,7 @@ async def test_all_nodes_that_fit_come_back_and_the_others_with_a_reason(tmp_pat
             assert "aliyun.com/gpu-mem" in refused["c"]
 
 
-async def test_the_older_spelling_with_whole_nodes_is_understood(tmp_path: Path) -> None:
+async def test_messages_of_older_versions_with_node_objects_are_read(tmp_path: Path) -> None:
     async with world(tmp_path) as kube:
         await add_node(kube, "a", 1)
         async with extender(kube) as caller:
@@ -116,7 +116,7 @@ async def test_the_older_spelling_with_whole_nodes_is_understood(tmp_path: Path)
             assert answer["NodeNames"] is None
 
 
-async def test_priorities_go_from_the_best_to_none(tmp_path: Path) -> None:
+async def test_prioritize_scores_from_ten_down_to_zero(tmp_path: Path) -> None:
     async with world(tmp_path) as kube:
         for name in ("a", "b"):
             await add_node(kube, name, 1)
@@ -163,7 +163,7 @@ async def test_a_burst_of_cycles_gives_no_card_twice(tmp_path: Path) -> None:
         assert_no_card_over(pods)
 
 
-async def test_a_reservation_steers_and_never_refuses(tmp_path: Path) -> None:
+async def test_a_reservation_is_only_a_hint(tmp_path: Path) -> None:
     async with world(tmp_path) as kube:
         for name in ("a", "b"):
             await add_node(kube, name, 1)
@@ -179,7 +179,7 @@ async def test_a_reservation_steers_and_never_refuses(tmp_path: Path) -> None:
             assert len((await caller.filter(third, "a", "b"))["NodeNames"]) == 2
 
 
-async def test_a_namesake_is_not_bound(tmp_path: Path) -> None:
+async def test_a_new_pod_of_the_same_name_is_not_bound(tmp_path: Path) -> None:
     async with world(tmp_path) as kube:
         await add_node(kube, "a", 1)
         async with extender(kube) as caller:
@@ -188,7 +188,7 @@ async def test_a_namesake_is_not_bound(tmp_path: Path) -> None:
             assert await caller.bind(pod, "a") == "pod default/p is another one by now"
 
 
-async def test_a_lost_answer_is_asked_for_again_in_the_same_place(tmp_path: Path) -> None:
+async def test_after_a_lost_answer_the_same_binding_is_sent_again(tmp_path: Path) -> None:
     async with world(tmp_path) as kube:
         for name in ("a", "b"):
             await add_node(kube, name, 1)
@@ -267,7 +267,7 @@ async def test_inspect_shows_cards_and_pods(tmp_path: Path) -> None:
     "body",
     [b"", b"[]", b"{}", b'{"Pod": 1}', b'{"Pod": {"metadata": {"name": "p"}}, "NodeNames": 1}'],
 )
-async def test_nonsense_is_refused_in_words(tmp_path: Path, body: bytes) -> None:
+async def test_messages_that_cannot_be_parsed_are_refused(tmp_path: Path, body: bytes) -> None:
     async with world(tmp_path) as kube, extender(kube) as caller:
         for verb in ("filter", "prioritize", "preempt", "bind"):
             assert await caller.status(f"/gpushare-scheduler/{verb}", body) == 400
@@ -285,7 +285,7 @@ async def test_a_running_pod_gets_another_share(tmp_path: Path) -> None:
             assert_no_card_over(await bound(kube, 2))
 
 
-async def test_beside_a_scheduler_it_leads_and_serves_its_pods_too(tmp_path: Path) -> None:
+async def test_the_extender_takes_the_lease_and_serves_the_schedulers_pods(tmp_path: Path) -> None:
     async with world(tmp_path) as kube:
         await add_node(kube, "a", 2)
         async with elected(kube, "scheduler"):

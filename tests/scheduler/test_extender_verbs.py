@@ -47,23 +47,23 @@ async def test_a_pod_that_cannot_be_read_is_not_bound() -> None:
     verbs.offer("p", 1)
     said = await verbs.bind("p", Fate.BUSY)
     assert said.startswith("pod default/p cannot be read or bound: ")
-    assert verbs.state.ledger.place(verbs.uid("p")) is None
+    assert verbs.state.ledger.assignment(verbs.uid("p")) is None
 
 
-async def test_a_refused_binding_gives_the_place_back() -> None:
+async def test_a_refused_binding_releases_the_assignment() -> None:
     verbs = Verbs()
     verbs.extender.filter(verbs.offer("p", 1))
     assert "TooManyRequests" in await verbs.bind("p", Fate.BUSY)
-    assert verbs.state.ledger.place(verbs.uid("p")) is None
+    assert verbs.state.ledger.assignment(verbs.uid("p")) is None
 
 
-async def test_a_refusal_does_not_give_back_what_an_earlier_binding_may_have_taken() -> None:
+async def test_a_refusal_does_not_release_what_an_earlier_binding_may_have_taken() -> None:
     verbs = Verbs()
     verbs.extender.filter(verbs.offer("p", 1))
     assert "nobody knows" in await verbs.bind("p", Fate.LOST_REQUEST)
     verbs.extender.filter(verbs.args("p"))
     assert "TooManyRequests" in await verbs.bind("p", Fate.BUSY)
-    assert verbs.state.ledger.place(verbs.uid("p")) is not None
+    assert verbs.state.ledger.assignment(verbs.uid("p")) is not None
 
 
 async def test_an_extender_that_may_not_lead_any_more_binds_nothing() -> None:
@@ -72,10 +72,10 @@ async def test_an_extender_that_may_not_lead_any_more_binds_nothing() -> None:
     verbs.leads = False
     assert await verbs.bind("p") == "another may decide about GPUs by now; ask again"
     assert "nodeName" not in verbs.api.pods["p"]["spec"]
-    assert verbs.state.ledger.place(verbs.uid("p")) is None
+    assert verbs.state.ledger.assignment(verbs.uid("p")) is None
 
 
-async def test_a_pod_with_a_place_gets_no_reservation_beside_it() -> None:
+async def test_a_pod_with_an_assignment_gets_no_reservation() -> None:
     verbs = Verbs()
     verbs.extender.filter(verbs.offer("p", 1))
     await verbs.bind("p", Fate.LOST_REQUEST)
@@ -109,7 +109,7 @@ def test_what_is_remembered_between_the_verbs_has_a_limit(monkeypatch: pytest.Mo
     assert list(verbs.extender._offered) == [verbs.uid("b"), verbs.uid("c")]
 
 
-def test_who_still_fits_nowhere_is_remembered() -> None:
+def test_a_pod_that_still_fits_nowhere_is_remembered() -> None:
     verbs = Verbs()
     verbs.extender.filter(verbs.offer("p", UNITS + 1))
     assert verbs.extender.freed() == []

@@ -1,4 +1,4 @@
-"""Pod groups: whole or not at all, no two in each other's way, and the wait is said."""
+"""Pod groups: placed together or not at all, never block each other, and report their wait."""
 
 from pathlib import Path
 
@@ -29,7 +29,7 @@ def member(group: str, number: int, least: int = 2) -> Obj:
     return pod
 
 
-async def test_two_groups_never_hold_half_of_what_the_other_needs(tmp_path: Path) -> None:
+async def test_two_groups_never_block_each_other(tmp_path: Path) -> None:
     async with world(tmp_path) as kube, scheduling(kube):
         await add_node(kube, "n", 3)
         for number in range(2):  # one of each at a time
@@ -44,7 +44,7 @@ async def test_two_groups_never_hold_half_of_what_the_other_needs(tmp_path: Path
         assert names == ({"b0", "b1"} if first == "a" else {"a0", "a1"})
 
 
-async def test_more_pods_than_needed_do_not_hold_up_the_group(tmp_path: Path) -> None:
+async def test_more_members_than_the_minimum_do_not_block_the_group(tmp_path: Path) -> None:
     async with world(tmp_path) as kube:
         await add_node(kube, "n", 2)
         await add_pods(kube, *(member("a", number) for number in range(3)))
@@ -57,7 +57,7 @@ async def test_more_pods_than_needed_do_not_hold_up_the_group(tmp_path: Path) ->
 @pytest.mark.parametrize(
     ("text", "least"), [("3", 3), ("", 1), ("-1", 1), ("x", 1), ("0", 1), ("9" * 30, 1)]
 )
-def test_the_number_of_a_group_is_read_or_is_one(text: str, least: int) -> None:
+def test_a_bad_minimum_of_a_group_counts_as_one(text: str, least: int) -> None:
     labels = {LABEL_POD_GROUP: "g", LABEL_POD_GROUP_MIN: text}
     assert group_of("default", labels) == Group("default", "g", least)
     assert group_of("default", {}) is None

@@ -1,5 +1,5 @@
 """Watch events, Bindings, lost answers, restarts, deletions and node changes in any order:
-no card is ever over, what was acknowledged stays, and in the end all that fits has a node."""
+no card is overcommitted, acknowledged Bindings stay, and every pod that fits is bound at last."""
 
 import asyncio
 from collections.abc import Callable
@@ -48,7 +48,7 @@ class World:
             self.api.settle(self.api.requests[which % len(self.api.requests)], fate)
 
     async def restart(self) -> None:
-        """What was sent has been answered by then, or never will be: that is the Lease's part."""
+        """Requests of the old scheduler cannot happen any more: Lease and fencing prevent it."""
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
@@ -90,7 +90,7 @@ class World:
             steps[verb]()
         else:
             self.change_pods(verb, which)
-        for _ in range(4):  # whoever got an answer goes on
+        for _ in range(4):  # let tasks that got an answer continue
             await asyncio.sleep(0)
 
     async def come_to_rest(self) -> None:
@@ -128,7 +128,7 @@ async def played(actions: list[Action]) -> None:
     await world.come_to_rest()
     world.check()
     state = world.scheduler.state
-    places = dict(state.ledger.places())
+    places = dict(state.ledger.assignments())
     assert {place.knowledge for place in places.values()} <= {Knowledge.SEEN}
     assert set(places) == set(world.api.placements())
     for pod in state.pending.values():
@@ -136,10 +136,12 @@ async def played(actions: list[Action]) -> None:
             pod.shown
         )
     await world.restart()
-    assert dict(world.scheduler.state.ledger.places()) == places
+    assert dict(world.scheduler.state.ledger.assignments()) == places
 
 
 @settings(max_examples=200, deadline=None)
 @given(st.lists(ACTIONS, max_size=40))
-def test_whatever_the_order_no_card_is_over_and_nothing_is_lost(actions: list[Action]) -> None:
+def test_in_any_order_of_steps_no_card_is_overcommitted_and_no_pod_is_lost(
+    actions: list[Action],
+) -> None:
     asyncio.run(played(actions))

@@ -1,13 +1,13 @@
-"""Preemption in the scheduler: what is kept for whom, what the pods are told, what may go wrong."""
+"""Preemption in the scheduler: claims, messages on pods, and failures."""
 
 import logging
 
 import pytest
 
 from gpupool.scheduler import cycle
-from gpupool.scheduler.claims import LONGEST_CLAIM_S
 from gpupool.scheduler.cycle import BEING_CLEARED
 from gpupool.scheduler.pending import Pending
+from gpupool.scheduler.preemption_claims import LONGEST_CLAIM_S
 from tests.scheduler.model_api import UNITS, Fate
 from tests.scheduler.stepped import Stepped
 
@@ -25,14 +25,14 @@ async def test_a_pod_waits_without_new_victims_when_others_already_leave_enough_
     stepped = await full_node()
     stepped.api.add_pod("first", 1, priority=5)
     assert len(stepped.try_next()) == 1
-    assert len(stepped.state.claims) == 1
+    assert len(stepped.state.preemption_claims) == 1
     stepped.api.add_pod("second", 2, priority=5)
     assert stepped.try_next() == []
-    assert len(stepped.state.claims) == 1
+    assert len(stepped.state.preemption_claims) == 1
     assert stepped.said("second") == ("0/1 nodes are available: 1 Insufficient aliyun.com/gpu-mem.")
 
 
-async def test_a_claim_on_a_node_that_is_gone_does_not_stop_other_pods_from_being_judged() -> None:
+async def test_a_claim_on_a_node_that_is_gone_does_not_stop_decisions_about_other_pods() -> None:
     stepped = await full_node()
     stepped.api.add_pod("first", 1, priority=5)
     stepped.try_next()
@@ -62,22 +62,22 @@ async def test_a_claim_ends_when_its_victims_do_not_leave() -> None:
     stepped = await full_node()
     stepped.api.add_pod("high", UNITS, priority=5)
     stepped.try_next()
-    assert len(stepped.state.claims) == 1
+    assert len(stepped.state.preemption_claims) == 1
     stepped.now_s += LONGEST_CLAIM_S + 1
     stepped.scheduler._next(stepped.now_s)
-    assert len(stepped.state.claims) == 0
+    assert len(stepped.state.preemption_claims) == 0
 
 
 async def test_a_victim_that_is_gone_already_is_no_error() -> None:
     stepped = await full_node()
     stepped.api.add_pod("high", UNITS, priority=5)
     (clear,) = stepped.try_next()
-    (claim,) = [claim for _, claim in stepped.state.claims.items()]
-    (victim,) = [name for name in ("low0", "low1") if stepped.uid(name) in claim.there]
+    (claim,) = [claim for _, claim in stepped.state.preemption_claims.items()]
+    (victim,) = [name for name in ("low0", "low1") if stepped.uid(name) in claim.remaining]
     stepped.api.delete_pod(victim)
     await stepped.write([clear])
     assert stepped.api.pods["high"]["status"]["nominatedNodeName"] == "n"
-    assert stepped.uid("high") in stepped.state.claims
+    assert stepped.uid("high") in stepped.state.preemption_claims
 
 
 async def test_a_victim_is_deleted_even_if_its_condition_cannot_be_written(
@@ -88,7 +88,7 @@ async def test_a_victim_is_deleted_even_if_its_condition_cannot_be_written(
     with caplog.at_level(logging.WARNING):
         await stepped.write(stepped.try_next(), Fate.OK, Fate.BUSY)
     assert len(stepped.api.pods) == 2
-    assert "victim not told" in caplog.messages
+    assert "condition of victim not written" in caplog.messages
 
 
 async def test_a_scheduler_that_may_not_lead_any_more_evicts_nobody() -> None:
@@ -98,7 +98,7 @@ async def test_a_scheduler_that_may_not_lead_any_more_evicts_nobody() -> None:
     stepped.leads = False
     await stepped.write(writes)
     assert len(stepped.api.pods) == 3
-    assert len(stepped.state.claims) == 0
+    assert len(stepped.state.preemption_claims) == 0
     assert stepped.said("high").startswith("preemption failed: ")
 
 

@@ -1,4 +1,4 @@
-"""The scheduler as a process: over HTTPS, on a local cluster that has its own; and its commands."""
+"""The scheduler program over HTTPS, on a local cluster that has a scheduler; and its commands."""
 
 import asyncio
 import contextlib
@@ -13,8 +13,8 @@ from click.testing import CliRunner
 
 from gpupool.cli.main import gpupool
 from gpupool.contract.names import LEASE_NAMESPACE, SCHEDULER_LEASE
+from gpupool.health import Address
 from gpupool.scheduler.elected import LEASE
-from gpupool.scheduler.health import Address
 from gpupool.scheduler.program import ProgramSettings, run_scheduler
 from gpupool.testing import Cluster
 from kubeclient.client import Headers, Kube, Query
@@ -41,7 +41,7 @@ async def client(cluster: Cluster) -> AsyncIterator[Kube]:
 
 
 class AsScheduler:
-    """Admission lets nobody else say which card a pod gets."""
+    """Admission lets only the scheduler choose cards for pods."""
 
     def __init__(self, kube: Kube) -> None:
         self._transport = kube._transport
@@ -87,7 +87,7 @@ def page(port: int, path: str) -> str:
         return str(answer.read().decode())
 
 
-async def test_it_leads_binds_and_answers_for_its_health(cluster: Cluster) -> None:
+async def test_the_scheduler_leads_binds_and_serves_health(cluster: Cluster) -> None:
     async with client(cluster) as kube:
         await add_node(kube, "far", 1)
         async with program(kube) as port:
@@ -95,8 +95,8 @@ async def test_it_leads_binds_and_answers_for_its_health(cluster: Cluster) -> No
             assert await node_of_pod(kube, "p") == "far"
             assert await asyncio.to_thread(page, port, "/readyz") == "ok"
             metrics = await asyncio.to_thread(page, port, "/metrics")
-            assert 'scheduler_schedule_attempts_total{result="scheduled"} 1' in metrics
-            assert "leader_election_master_status 1" in metrics
+            assert 'scheduler_schedule_attempts_total{result="scheduled"} 1.0' in metrics
+            assert "leader_election_master_status 1.0" in metrics
             lease = await kube.get(LEASES, NAME, "kube-system")
             assert lease["spec"]["holderIdentity"] == "me"
         lease = await kube.get(LEASES, NAME, "kube-system")
@@ -131,7 +131,7 @@ def run(cluster: Cluster, *arguments: str) -> str:
     return result.output
 
 
-def test_explain_and_inspect_say_what_is_and_what_would_be(
+def test_explain_and_inspect_show_the_current_state_and_the_next_decision(
     cluster: Cluster, tmp_path: Path
 ) -> None:
     async def prepare() -> None:
@@ -165,7 +165,7 @@ def test_explain_and_inspect_say_what_is_and_what_would_be(
         (("inspect", "nobody"), 'Node "nobody" does not share GPU memory'),
     ],
 )
-def test_what_makes_no_sense_is_said(
+def test_bad_options_are_errors_with_a_message(
     cluster: Cluster, arguments: tuple[str, ...], wanted: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("KUBECONFIG", str(cluster.kubeconfig))

@@ -1,4 +1,4 @@
-"""The queue: order, back-off, parking; and no wake-up is ever lost."""
+"""The queue: order, backoff, parking; no wake-up is lost."""
 
 from dataclasses import dataclass, field
 
@@ -9,7 +9,7 @@ from gpupool.scheduler.queue import LONGEST_PARKED_S, Queue, State
 
 
 def drained(queue: Queue, now_s: float = 0.0) -> list[str]:
-    """Everything that pops, parked again at once."""
+    """Pop everything, and park it again at once."""
     popped = []
     while (uid := queue.pop(now_s)) is not None:
         popped.append(uid)
@@ -26,7 +26,7 @@ def test_higher_priority_comes_first_then_the_older_then_the_earlier() -> None:
     assert drained(queue) == ["urgent", "old", "old-too", "late"]
 
 
-def test_what_fits_nowhere_waits_for_a_change() -> None:
+def test_a_parked_pod_waits_for_a_wake_up() -> None:
     queue = Queue()
     queue.add("a", "s")
     assert drained(queue) == ["a"]
@@ -35,7 +35,7 @@ def test_what_fits_nowhere_waits_for_a_change() -> None:
     assert drained(queue) == ["a"]
 
 
-def test_a_change_during_the_try_is_not_lost() -> None:
+def test_a_wake_up_during_a_try_is_not_lost() -> None:
     queue = Queue()
     queue.add("a", "s")
     assert queue.pop(0) == "a"
@@ -53,7 +53,7 @@ def test_a_change_of_the_pod_during_its_try_is_not_lost() -> None:
     assert queue.pop(0) == "a"
 
 
-def test_one_of_each_shape_is_woken_and_the_next_when_it_is_placed() -> None:
+def test_a_wake_up_activates_one_pod_of_each_shape_and_the_next_when_that_is_placed() -> None:
     queue = Queue()
     for uid in ("a1", "a2", "a3"):
         queue.add(uid, "a")
@@ -67,12 +67,12 @@ def test_one_of_each_shape_is_woken_and_the_next_when_it_is_placed() -> None:
     assert drained(queue) == ["b1"]
 
 
-def test_who_looks_at_other_pods_is_woken_when_one_finds_its_place() -> None:
+def test_pods_with_affinity_are_woken_when_another_pod_is_placed() -> None:
     queue = Queue()
-    queue.add("friend", "a", social=True)
+    queue.add("friend", "a", depends_on_pods=True)
     queue.add("loner", "b")
     drained(queue)
-    queue.wake_social()
+    queue.wake_dependent()
     assert drained(queue) == ["friend"]
 
 
@@ -89,7 +89,7 @@ def test_an_error_is_tried_again_after_one_second_then_two_and_ten_at_most() -> 
     assert waits == [1, 2, 4, 8, 10, 10]
 
 
-def test_a_pod_in_trouble_does_not_hold_up_those_like_it() -> None:
+def test_a_pod_in_backoff_does_not_block_others_of_its_shape() -> None:
     queue = Queue()
     queue.add("a", "s")
     queue.add("b", "s")
@@ -100,7 +100,7 @@ def test_a_pod_in_trouble_does_not_hold_up_those_like_it() -> None:
     assert queue.pop(0) == "b"
 
 
-def test_nobody_is_parked_for_ever() -> None:
+def test_a_parked_pod_is_tried_again_after_five_minutes() -> None:
     queue = Queue()
     queue.add("a", "s")
     drained(queue, 7.0)
@@ -108,7 +108,7 @@ def test_nobody_is_parked_for_ever() -> None:
     assert queue.pop(queue.due_s()) == "a"
 
 
-def test_what_is_forgotten_never_comes_back() -> None:
+def test_a_forgotten_pod_is_never_popped() -> None:
     queue = Queue()
     queue.add("a", "s")
     assert queue.pop(0) == "a"
@@ -120,7 +120,7 @@ def test_what_is_forgotten_never_comes_back() -> None:
 
 @dataclass
 class World:
-    """Room for so many pods of each shape; the queue must fill it."""
+    """Has room for some pods of each shape; the queue must fill it."""
 
     queue: Queue = field(default_factory=Queue)
     room: dict[str, int] = field(default_factory=lambda: {"x": 0, "y": 1})
@@ -182,11 +182,13 @@ ACTIONS = st.one_of(
 
 @settings(max_examples=400)
 @given(st.lists(ACTIONS, max_size=25))
-def test_whatever_happens_a_pod_that_fits_is_tried(actions: list[tuple[str, str]]) -> None:
+def test_after_any_sequence_of_events_a_pod_that_fits_is_tried(
+    actions: list[tuple[str, str]],
+) -> None:
     world = World()
     for action in actions:
         world.act(action)
-    for _ in range(100):  # time passes; nothing else happens
+    for _ in range(100):  # only time passes
         world.now_s += 1.0
         world.try_one("ok")
     assert all(not world.room[shape] for shape in world.shape.values())

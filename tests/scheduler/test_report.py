@@ -1,4 +1,4 @@
-"""Reports: news once, the newest only, at most every so often, and never of a pod that is bound."""
+"""Reports: each message once, only the newest, limited in rate, and never for a bound pod."""
 
 import asyncio
 import datetime
@@ -30,7 +30,7 @@ def pod(uid: str = "u", version: str = "7") -> Pending:
 
 
 class Desk:
-    """A server that keeps what is written, a clock, and who waits."""
+    """A server that keeps written objects, a clock, and the pending pods."""
 
     def __init__(self) -> None:
         self.now_s = 0.0
@@ -74,7 +74,7 @@ def _now() -> datetime.datetime:
     return datetime.datetime(2026, 1, 1, tzinfo=datetime.UTC)
 
 
-async def test_the_first_news_is_said_at_once_and_the_next_after_a_while() -> None:
+async def test_the_first_report_is_immediate_and_the_next_one_later() -> None:
     desk = Desk()
     desk.reports.waits(pod(), lambda: "one")
     assert await desk.after(0) == ["one"]
@@ -85,7 +85,7 @@ async def test_the_first_news_is_said_at_once_and_the_next_after_a_while() -> No
     assert desk.events == ["one", "three"]
 
 
-async def test_the_same_again_is_no_news() -> None:
+async def test_the_same_message_is_not_reported_twice() -> None:
     desk = Desk()
     for _ in range(3):
         desk.reports.waits(pod(), lambda: "one")
@@ -95,7 +95,7 @@ async def test_the_same_again_is_no_news() -> None:
     assert len(desk.conditions) == 1
 
 
-async def test_a_pod_that_waits_no_more_is_not_told_that_it_does() -> None:
+async def test_a_pod_that_is_not_pending_gets_no_condition() -> None:
     desk = Desk()
     desk.reports.waits(pod(), lambda: "one")
     del desk.pending["u"]
@@ -103,7 +103,7 @@ async def test_a_pod_that_waits_no_more_is_not_told_that_it_does() -> None:
     assert not desk.reports._news
 
 
-async def test_a_condition_is_written_on_the_version_that_was_seen_and_else_tried_again() -> None:
+async def test_a_condition_carries_the_seen_version_and_a_conflict_is_retried() -> None:
     desk = Desk()
     desk.conflict = True
     desk.reports.waits(pod(), lambda: "one")
@@ -116,7 +116,7 @@ async def test_a_condition_is_written_on_the_version_that_was_seen_and_else_trie
     assert desk.events == ["one"]
 
 
-async def test_long_words_are_cut_as_kube_scheduler_cuts_them() -> None:
+async def test_long_messages_are_cut_as_in_kube_scheduler() -> None:
     desk = Desk()
     desk.reports.waits(pod(), lambda: "x" * 3000)
     await desk.after(0)
@@ -124,7 +124,7 @@ async def test_long_words_are_cut_as_kube_scheduler_cuts_them() -> None:
     assert desk.events[0].endswith("x ...")
 
 
-async def test_a_condition_says_which_state_of_the_pod_it_is_about() -> None:
+async def test_a_condition_has_the_observed_generation() -> None:
     desk = Desk()
     known = _with_condition("one")
     known["metadata"]["generation"] = 3

@@ -17,7 +17,7 @@ WAIT_S = 60.0
 async def add_quota(
     kube: Kube, scheduler: Scheduler, hard: int, used: int, **scopes: object
 ) -> None:
-    """With what the API server counts. The scheduler knows of it by then."""
+    """Set the usage that the API server counts, and wait until the scheduler has seen it."""
     spec: Obj = {"hard": {UNITS: str(hard)}, **scopes}
     metadata = {"name": "gpus", "namespace": "default"}
     await kube.create(RESOURCE_QUOTAS, {"metadata": metadata, "spec": spec})
@@ -33,7 +33,7 @@ async def grown(kube: Kube, pod: str, units: int) -> str:
 
 
 async def two_pods(kube: Kube) -> None:
-    """Of 3 units each, with room to grow."""
+    """Pods with 3 units each, on cards with room to grow."""
     await add_node(kube, "n", 2)
     await add_pods(kube, gpu_pod("a", units=3), gpu_pod("b", units=3))
     await bound(kube, 2)
@@ -50,7 +50,7 @@ async def test_a_share_grows_up_to_the_quota_and_no_further(tmp_path: Path) -> N
         assert (await grown(kube, "a", 7)).startswith("done: ")
 
 
-async def test_what_others_have_grown_counts(tmp_path: Path) -> None:
+async def test_growth_of_other_pods_counts_against_the_quota(tmp_path: Path) -> None:
     async with world(tmp_path) as kube, scheduling(kube) as scheduler:
         await two_pods(kube)
         await add_quota(kube, scheduler, hard=10, used=6)
@@ -59,7 +59,7 @@ async def test_what_others_have_grown_counts(tmp_path: Path) -> None:
         assert (await grown(kube, "b", 4)).startswith("done: ")
 
 
-async def test_a_quota_for_other_pods_is_none_of_its_business(tmp_path: Path) -> None:
+async def test_a_quota_with_other_scopes_is_ignored(tmp_path: Path) -> None:
     async with world(tmp_path) as kube, scheduling(kube) as scheduler:
         await two_pods(kube)
         high = {"scopeName": "PriorityClass", "operator": "In", "values": ["high"]}
@@ -68,7 +68,7 @@ async def test_a_quota_for_other_pods_is_none_of_its_business(tmp_path: Path) ->
         assert (await grown(kube, "a", 8)).startswith("done: ")
 
 
-async def test_a_quota_that_is_gone_counts_no_more(tmp_path: Path) -> None:
+async def test_a_deleted_quota_is_ignored(tmp_path: Path) -> None:
     async with world(tmp_path) as kube, scheduling(kube) as scheduler:
         await two_pods(kube)
         await add_quota(kube, scheduler, hard=6, used=6)

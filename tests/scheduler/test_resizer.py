@@ -8,7 +8,7 @@ import pytest
 from gpupool.contract.names import ANNOTATION_RESIZE
 from gpupool.contract.resize import ShrinkReport
 from gpupool.core.quota import UnitsQuota
-from gpupool.engine.cluster import Cluster
+from gpupool.engine.cluster import ClusterModel
 from gpupool.scheduler import resizer as resizer_module
 from gpupool.scheduler.resize_step import Resizable, Step, next_step, resizable_of
 from gpupool.scheduler.writes import Write
@@ -57,7 +57,7 @@ async def test_a_wish_that_cannot_be_judged_is_logged_and_tried_again(
     failures = [LookupError("no such card")]
 
     def fails_once(
-        cluster: Cluster,
+        cluster: ClusterModel,
         pod: Resizable,
         report: ShrinkReport | None,
         quotas: Iterable[UnitsQuota] = (),
@@ -70,7 +70,7 @@ async def test_a_wish_that_cannot_be_judged_is_logged_and_tried_again(
     stepped = await wish_of_one("2")
     with caplog.at_level(logging.ERROR):
         assert due(stepped) == []
-    assert "wish could not be judged" in caplog.messages
+    assert "resize request could not be evaluated" in caplog.messages
     stepped.now_s += 1000
     await stepped.write(due(stepped))
     assert wish(stepped) is None

@@ -1,4 +1,4 @@
-"""Shares that change while their pods run, with a scheduler on a real API server."""
+"""Resizing shares of running pods, with a scheduler on a real API server."""
 
 from pathlib import Path
 
@@ -36,7 +36,7 @@ async def pods(kube: Kube, *added: Obj) -> None:
 
 
 async def confirm(kube: Kube, used_mib: int) -> None:
-    """As the agent of the node does."""
+    """Report as the agent of the node does."""
     pod = await kube.get(PODS, "a", "default")
     uuid = pod_allocation(pod).containers[0].shares[0].uuid
     token = pod["metadata"]["annotations"][ANNOTATION_SHRINKING]
@@ -59,7 +59,9 @@ async def test_a_share_grows_in_one_step(tmp_path: Path) -> None:
         assert card.free == CARD_UNITS - 6
 
 
-async def test_a_share_grows_only_into_free_memory_and_says_what_there_is(tmp_path: Path) -> None:
+async def test_a_share_grows_only_into_free_memory_and_the_refusal_says_how_much(
+    tmp_path: Path,
+) -> None:
     async with world(tmp_path) as kube, scheduling(kube):
         await add_node(kube, "n", 1)
         await pods(kube, gpu_pod("a", units=3), gpu_pod("b", units=ROOM - 2))
@@ -83,7 +85,7 @@ async def test_a_share_grows_only_into_free_memory_and_says_what_there_is(tmp_pa
         ("no name", 1, "gpupool.io/resize: wanted UNITS, or CONTAINER=UNITS[,...]"),
     ],
 )
-async def test_what_makes_no_sense_is_refused_in_words(
+async def test_bad_resize_requests_are_refused_with_a_reason(
     tmp_path: Path, container: str, units: int, words: str
 ) -> None:
     async with world(tmp_path) as kube, scheduling(kube):
@@ -92,7 +94,7 @@ async def test_what_makes_no_sense_is_refused_in_words(
         assert (await resize(kube, POD, container, units, WAIT_S)).startswith(f"refused: {words}")
 
 
-async def test_shares_without_isolation_and_whole_cards_stay_as_they_are(tmp_path: Path) -> None:
+async def test_shares_without_isolation_and_whole_cards_cannot_be_resized(tmp_path: Path) -> None:
     async with world(tmp_path) as kube, scheduling(kube):
         await add_node(kube, "n", 1)
         labels = {"metadata": {"labels": {"cgpu.disable.isolation": "true"}}}
@@ -134,7 +136,7 @@ async def test_a_share_does_not_shrink_below_what_is_in_use(tmp_path: Path) -> N
         assert ANNOTATION_SHRINKING not in await annotations(kube)
 
 
-async def test_a_wish_that_is_taken_back_restores_the_limit(tmp_path: Path) -> None:
+async def test_a_withdrawn_resize_request_restores_the_limit(tmp_path: Path) -> None:
     async with world(tmp_path) as kube, scheduling(kube):
         await add_node(kube, "n", 1)
         await pods(kube, gpu_pod("a", units=6))

@@ -1,5 +1,5 @@
-"""Wishes, writes, lost answers, late ones, agents, kubelets, programs and restarts in any order:
-no card is over, neither in the ledger nor in truth, and no program has more than its share."""
+"""Resize requests, writes, lost and late answers, agents, kubelets and restarts in any order: no
+card is overcommitted, in the ledger or on the server, and no program has more than its share."""
 
 import asyncio
 from collections import Counter
@@ -47,7 +47,7 @@ class World:
     def share(self, pod: Obj) -> CardShare:
         return pod_allocation(pod).containers[0].shares[0]
 
-    # -- much at once ----------------------------------------------------------------------
+    # -- several steps at once -------------------------------------------------------------
 
     def work(self, which: int) -> None:
         while self.api.news:
@@ -65,7 +65,7 @@ class World:
         for _ in list(self.api.requests):
             self.settle(0, Fate.OK)
 
-    # -- what happens ----------------------------------------------------------------------
+    # -- single steps ----------------------------------------------------------------------
 
     def add(self, which: int) -> None:
         self.api.add_pod(f"p{len(self.api.pods)}", 1 + which % UNITS, priority=0)
@@ -126,8 +126,9 @@ class World:
             self.api.settle(self.api.requests[which % len(self.api.requests)], fate)
 
     async def restart(self) -> None:
-        """Bindings that were sent have been answered by then: that is the Lease's part. Changes
-        of shares need no such promise, and may still happen."""
+        """Bindings of the old scheduler cannot happen any more: the Lease and fencing see to that.
+        Changes of shares may still happen: they are safe without it.
+        """
         late = [request for request in self.api.requests if request.method == "PATCH"]
         for task in self._tasks:
             task.cancel()
@@ -151,7 +152,7 @@ class World:
             self.settle(which, fates[verb])
         else:
             getattr(self, verb.replace(" ", "_"))(which)
-        for _ in range(4):  # whoever got an answer goes on
+        for _ in range(4):  # let tasks that got an answer continue
             await asyncio.sleep(0)
 
     async def come_to_rest(self) -> None:
@@ -196,18 +197,18 @@ async def played(actions: list[Action]) -> None:
         annotations = pod["metadata"]["annotations"]
         assert ANNOTATION_RESIZE not in annotations
         assert ANNOTATION_SHRINKING not in annotations
-        place = world.scheduler.state.ledger.place(pod["metadata"]["uid"])
+        place = world.scheduler.state.ledger.assignment(pod["metadata"]["uid"])
         assert place is not None
         assert place.allocation == pod_allocation(pod)
 
 
-# A report on an earlier lowering is there when the same share shrinks again.
+# The report on an earlier lowered limit still exists when the same share shrinks again.
 STALE_REPORT = [
     *[("wish", 1), ("work", 0), ("answers", 0), ("work", 0), ("node", 0), ("work", 0)],
     *[("answers", 0), ("wish", 3), ("work", 0), ("answers", 0), ("kubelet", 1), ("program", 1)],
     *[("wish", 1), ("work", 0), ("answers", 0), ("work", 0), ("answers", 0)],
 ]
-# The scheduler before granted one wish, and the write comes late; another wish stands as well.
+# The old scheduler granted one request, and its write arrives late; another request is pending.
 LATE_GRANT = [
     ("wish", 3),
     ("work", 0),
@@ -222,7 +223,7 @@ LATE_GRANT = [
 @example(STALE_REPORT)
 @example(LATE_GRANT)
 @given(st.lists(ACTIONS, max_size=60))
-def test_whatever_the_order_no_card_is_over_and_no_program_has_more_than_its_share(
+def test_in_any_order_of_steps_no_card_is_overcommitted_and_no_limit_exceeds_its_share(
     actions: list[Action],
 ) -> None:
     asyncio.run(played(actions))

@@ -1,4 +1,4 @@
-"""The scheduler on a real API server: what it writes, and what it does about what goes wrong."""
+"""The scheduler on a real API server: its writes, and its reactions to failures."""
 
 import asyncio
 from collections.abc import Callable
@@ -58,7 +58,7 @@ async def delete(kube: Kube, name: str) -> None:
     await kube.delete(PODS, name, "default", options={"gracePeriodSeconds": 0})
 
 
-async def test_node_and_cards_come_with_the_binding(tmp_path: Path) -> None:
+async def test_the_binding_carries_node_and_cards(tmp_path: Path) -> None:
     async with world(tmp_path) as kube, scheduling(kube):
         await add_node(kube, "n", 2)
         await add_pods(kube, gpu_pod("p", units=3))
@@ -71,7 +71,7 @@ async def test_node_and_cards_come_with_the_binding(tmp_path: Path) -> None:
         assert (await condition(kube, "p"))["status"] == "True"
 
 
-async def test_why_a_pod_waits_is_said_as_kube_scheduler_says_it(tmp_path: Path) -> None:
+async def test_the_reason_for_pending_is_that_of_kube_scheduler(tmp_path: Path) -> None:
     async with world(tmp_path) as kube, scheduling(kube):
         await add_node(kube, "n", 1)
         await add_pods(kube, gpu_pod("p", units=CARD_UNITS + 1))
@@ -87,14 +87,14 @@ async def test_why_a_pod_waits_is_said_as_kube_scheduler_says_it(tmp_path: Path)
         assert event["type"] == "Warning"
 
 
-async def test_no_nodes_at_all_is_said(tmp_path: Path) -> None:
+async def test_a_cluster_without_nodes_is_reported(tmp_path: Path) -> None:
     async with world(tmp_path) as kube, scheduling(kube):
         await add_pods(kube, gpu_pod("p", units=1))
         said = await condition(kube, "p")
         assert said["message"] == "no nodes available to schedule pods"
 
 
-async def test_what_is_freed_goes_to_who_waits(tmp_path: Path) -> None:
+async def test_freed_cards_go_to_pending_pods(tmp_path: Path) -> None:
     async with world(tmp_path) as kube, scheduling(kube):
         await add_node(kube, "n", 1)
         await add_pods(kube, gpu_pod("first", units=CARD_UNITS))
@@ -117,7 +117,7 @@ async def test_a_pod_that_ended_holds_nothing(tmp_path: Path) -> None:
         await bound(kube, 2)
 
 
-async def test_a_new_node_helps(tmp_path: Path) -> None:
+async def test_a_new_node_takes_pending_pods(tmp_path: Path) -> None:
     async with world(tmp_path) as kube, scheduling(kube):
         await add_pods(kube, gpu_pod("p", units=2))
         await condition(kube, "p")
@@ -125,7 +125,9 @@ async def test_a_new_node_helps(tmp_path: Path) -> None:
         await bound(kube, 1)
 
 
-async def test_a_pod_with_a_gate_is_left_alone_until_it_opens(tmp_path: Path) -> None:
+async def test_a_pod_with_a_scheduling_gate_is_ignored_until_the_gate_is_removed(
+    tmp_path: Path,
+) -> None:
     async with world(tmp_path) as kube, scheduling(kube) as scheduler:
         await add_node(kube, "n", 1)
         await add_pods(kube, gpu_pod("gated", units=1, schedulingGates=[{"name": "g"}]))
@@ -146,7 +148,7 @@ async def test_a_pod_with_a_gate_is_left_alone_until_it_opens(tmp_path: Path) ->
         (Fault.REFUSED, Fault.ASKED_TWICE),
     ],
 )
-async def test_without_a_certain_no_the_place_is_kept_and_the_pod_bound_once(
+async def test_without_a_certain_refusal_the_assignment_is_kept_and_the_pod_bound_once(
     tmp_path: Path, unknown: tuple[Fault, ...]
 ) -> None:
     async with world(tmp_path) as kube:
@@ -156,7 +158,7 @@ async def test_without_a_certain_no_the_place_is_kept_and_the_pod_bound_once(
         def choose(method: str, path: str) -> Fault:
             if not path.endswith("/binding"):
                 return Fault.NONE
-            way.cut_watches()  # what has become of it is heard of later
+            way.cut_watches()  # the result is seen only later
             return next(faults.get(path.split("/")[-2], iter(())), Fault.NONE)
 
         way.choose = choose
@@ -170,7 +172,7 @@ async def test_without_a_certain_no_the_place_is_kept_and_the_pod_bound_once(
         assert_no_card_over(pods)
 
 
-async def test_a_refused_binding_gives_the_place_back(tmp_path: Path) -> None:
+async def test_a_refused_binding_releases_the_assignment(tmp_path: Path) -> None:
     async with world(tmp_path) as kube:
         way = unreliable(kube)
         refused = [Fault.REFUSED, Fault.BUSY]
@@ -218,7 +220,7 @@ async def test_a_group_starts_whole_or_not_at_all(tmp_path: Path) -> None:
         await bound(kube, 4)
 
 
-async def test_a_more_important_pod_takes_one_card_and_not_a_bit_of_each(tmp_path: Path) -> None:
+async def test_a_pod_of_higher_priority_preempts_on_one_card(tmp_path: Path) -> None:
     async with world(tmp_path) as kube, scheduling(kube) as scheduler:
         urgent = {"metadata": {"name": "urgent"}, "value": 1000}
         await kube.create(PRIORITY_CLASSES, urgent)
@@ -239,17 +241,17 @@ async def test_a_more_important_pod_takes_one_card_and_not_a_bit_of_each(tmp_pat
         told = await kube.get(PODS, first, "default")
         target = [c for c in told["status"]["conditions"] if c["type"] == "DisruptionTarget"]
         assert target[0]["reason"] == "PreemptionByScheduler"
-        # A small one does not take what the first victim leaves.
+        # A small pod must not take the room that the first victim leaves.
         await delete(kube, first)
         await add_pods(kube, gpu_pod("small", units=HALF))
         await condition(kube, "small")
         await delete(kube, second)
-        await eventually(lambda: not scheduler.state.claims.due_s() < float("inf"))
+        await eventually(lambda: not scheduler.state.preemption_claims.due_s() < float("inf"))
         high = next(p for p in await bound(kube, 3) if p["metadata"]["name"] == "high")
         assert high["spec"]["nodeName"] == "n"
 
 
-async def test_another_writer_who_takes_too_much_is_reported(tmp_path: Path) -> None:
+async def test_an_overcommit_by_another_scheduler_is_reported(tmp_path: Path) -> None:
     async with world(tmp_path) as kube, scheduling(kube) as scheduler:
         await add_node(kube, "n", 1)
         await add_pods(kube, gpu_pod("ours", units=HALF))
@@ -261,21 +263,22 @@ async def test_another_writer_who_takes_too_much_is_reported(tmp_path: Path) -> 
         [event] = await events(kube, "Overcommitted")
         assert event["involvedObject"]["name"] == "theirs"
         assert "Another scheduler" in event["message"]
-        assert scheduler.metrics.other_writers
+        reported = "gpupool_scheduler_other_writers_total"
+        assert scheduler.metrics.registry.get_sample_value(reported)
 
 
-async def test_a_pod_on_which_we_stumble_does_not_stop_the_others(tmp_path: Path) -> None:
+async def test_an_internal_error_with_one_pod_does_not_stop_the_others(tmp_path: Path) -> None:
     async with world(tmp_path) as kube, scheduling(kube) as scheduler:
         await add_node(kube, "n", 1)
         cycle = scheduler._cycle
 
-        class Stumbling:
+        class Failing:
             def try_pod(self, pod: Pending) -> list[Write]:
                 if pod.request.name == "odd":
                     raise KeyError("odd")
                 return cycle.try_pod(pod)
 
-        scheduler._cycle = Stumbling()  # type: ignore[assignment]
+        scheduler._cycle = Failing()  # type: ignore[assignment]
         await add_pods(kube, gpu_pod("odd", units=1))
         said = await condition(kube, "odd")
         assert said["reason"] == "SchedulerError"
@@ -284,7 +287,7 @@ async def test_a_pod_on_which_we_stumble_does_not_stop_the_others(tmp_path: Path
         assert pod["metadata"]["name"] == "plain"
 
 
-async def test_a_card_that_falls_ill_takes_no_new_pods(tmp_path: Path) -> None:
+async def test_an_unhealthy_card_takes_no_new_pods(tmp_path: Path) -> None:
     async with world(tmp_path) as kube, scheduling(kube):
         await add_node(kube, "n", 1)
         node = await kube.get(NODES, "n")
@@ -300,7 +303,7 @@ async def test_a_card_that_falls_ill_takes_no_new_pods(tmp_path: Path) -> None:
         await bound(kube, 1)
 
 
-async def test_a_new_scheduler_knows_what_the_old_one_knew(tmp_path: Path) -> None:
+async def test_a_new_scheduler_has_the_same_ledger_as_the_old_one(tmp_path: Path) -> None:
     async with world(tmp_path) as kube:
         await add_node(kube, "n", 4)
         await add_node(kube, "m", 4)
@@ -311,7 +314,7 @@ async def test_a_new_scheduler_knows_what_the_old_one_knew(tmp_path: Path) -> No
             await eventually(lambda: new.is_synced)
 
             def known(scheduler: object) -> dict[str, tuple[str, str]]:
-                places = scheduler.state.ledger.places()  # type: ignore[attr-defined]
+                places = scheduler.state.ledger.assignments()  # type: ignore[attr-defined]
                 return {uid: (place.node, str(place.allocation)) for uid, place in places}
 
             assert known(new) == known(old)

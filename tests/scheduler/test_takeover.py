@@ -1,4 +1,4 @@
-"""What a leader has sent before another took over: void, however late it arrives."""
+"""Bindings that an earlier leader has sent are refused, however late they arrive."""
 
 import asyncio
 from collections.abc import AsyncGenerator
@@ -29,7 +29,7 @@ from tests.scheduler.world import (
 
 
 class Slow:
-    """A way on which Bindings lie for a while, and all else is lost once it is `broken`."""
+    """A transport that delays Bindings, and loses everything else once it is `broken`."""
 
     def __init__(self, transport: Transport) -> None:
         self._transport = transport
@@ -82,7 +82,7 @@ async def test_bindings_of_a_leader_that_was_cut_off_are_refused_when_they_arriv
         assert sum(units_by_card(pods).values()) == 8 * CARD_UNITS
 
 
-async def test_pods_that_wait_for_us_are_marked_and_no_others(tmp_path: Path) -> None:
+async def test_only_our_pending_pods_are_marked_after_a_failover(tmp_path: Path) -> None:
     async with world(tmp_path) as kube:
         await add_pods(
             kube,
@@ -100,14 +100,14 @@ async def test_pods_that_wait_for_us_are_marked_and_no_others(tmp_path: Path) ->
         assert marks == {"ours": "t", "theirs": None, "before": "t", "asks-an-extender": "t"}
 
 
-async def test_nothing_is_marked_when_all_was_handed_over(tmp_path: Path) -> None:
+async def test_no_pod_is_marked_after_a_clean_handover(tmp_path: Path) -> None:
     async with world(tmp_path) as kube:
         await add_pods(kube, gpu_pod("p"))
         await void_earlier_bindings(kube, Term("t", NAMES))
         assert "annotations" not in (await kube.get(PODS, "p", "default"))["metadata"]
 
 
-async def test_marking_goes_on_until_it_is_done(tmp_path: Path) -> None:
+async def test_marking_retries_until_every_pod_is_marked(tmp_path: Path) -> None:
     async with world(tmp_path) as kube:
         await add_pods(kube, gpu_pod("p"))
         way = Slow(kube._transport)

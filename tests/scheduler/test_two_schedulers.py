@@ -1,6 +1,6 @@
 """Two schedulers at once, as processes: all that fits is bound, and no card is given out twice.
 
-Judged by the sum of what the pods' annotations say, which no scheduler has a part in.
+Checked by the sum of the shares in the pods' annotations, independently of any scheduler.
 """
 
 import asyncio
@@ -44,7 +44,7 @@ async def test_sixteen_halves_fill_eight_cards(tmp_path: Path, names: tuple[str,
         assert sum(units_by_card(found).values()) == 8 * CARD_UNITS
 
 
-async def test_pods_of_a_name_that_is_asked_for_later_are_bound_too(tmp_path: Path) -> None:
+async def test_pods_of_a_scheduler_name_that_is_added_later_are_bound(tmp_path: Path) -> None:
     async with served(tmp_path) as (kube, config):
         await add_node(kube, "n", 8)
         await add_pods(kube, *halves("a", 4, "one"), *halves("b", 4, "other"))
@@ -60,7 +60,7 @@ async def test_pods_of_a_name_that_is_asked_for_later_are_bound_too(tmp_path: Pa
 async def _in_mid_burst(
     tmp_path: Path, nodes: int, pods: int, happens: Callable[[Process], None]
 ) -> list[Obj]:
-    """Something befalls the leader when a part of the pods is bound. What is bound in the end."""
+    """Disturb the leader when a part of the pods is bound. Returns the pods in the end."""
     async with served(tmp_path) as (kube, config):
         for node in range(nodes):
             await add_node(kube, f"n{node}", 2)
@@ -77,7 +77,7 @@ async def _in_mid_burst(
                 happens(first)
                 await adding
                 await bound(kube, pods, 2 * PATIENCE_S)
-                first.send(signal.SIGCONT)  # with whatever it had in its hands
+                first.send(signal.SIGCONT)  # with the requests that it was about to send
                 return await _settled(kube)
 
 

@@ -1,4 +1,4 @@
-"""Claims: a pod goes where its volumes are, and waits in words for those that are not there."""
+"""Volume claims: a pod goes where its volumes are, and reports which claims it waits for."""
 
 from pathlib import Path
 
@@ -25,7 +25,7 @@ async def add_claim(kube: Kube, name: str, storage_class: str = "") -> Obj:
 
 
 async def bind_claim(kube: Kube, claim: Obj, node: str) -> None:
-    """To a volume that is on one node only."""
+    """A claim that is bound to a volume on one node."""
     key = {"key": "kubernetes.io/hostname", "operator": "In", "values": [node]}
     spec = {
         "accessModes": ["ReadWriteOnce"],
@@ -64,7 +64,7 @@ async def test_an_unbound_claim_is_waited_for(tmp_path: Path) -> None:
         assert "pod has unbound immediate PersistentVolumeClaims" in said["message"]
 
 
-async def test_what_is_not_supported_is_refused_in_words(tmp_path: Path) -> None:
+async def test_unsupported_claims_are_named_in_the_message(tmp_path: Path) -> None:
     async with world(tmp_path) as kube, scheduling(kube):
         await add_node(kube, "a", 1)
         await kube.create(

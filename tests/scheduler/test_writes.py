@@ -1,4 +1,4 @@
-"""Writes: so many at a time; who is less important hears when they queue up."""
+"""Writes: a limited number at a time; `below_limit` tells when they queue up."""
 
 import asyncio
 import logging
@@ -13,7 +13,7 @@ async def _turns() -> None:
         await asyncio.sleep(0)
 
 
-async def test_it_is_eased_until_writes_queue_up_and_again_when_few_are_left() -> None:
+async def test_below_limit_is_set_until_writes_queue_up_and_again_when_few_are_left() -> None:
     writes, done = Writes(16), asyncio.Semaphore(0)
 
     async def write() -> None:
@@ -21,15 +21,15 @@ async def test_it_is_eased_until_writes_queue_up_and_again_when_few_are_left() -
 
     for _ in range(16):
         await writes.start(write)
-    assert writes.eased.is_set()
+    assert writes.below_limit.is_set()
     one_more = asyncio.create_task(writes.start(write))
     await _turns()
     assert not one_more.done()
-    assert not writes.eased.is_set()
+    assert not writes.below_limit.is_set()
     for left in range(16, 0, -1):
         done.release()
         await _turns()
-        assert writes.eased.is_set() == (left < 2), f"{left} are left"
+        assert writes.below_limit.is_set() == (left < 2), f"{left} are left"
     done.release()
     await writes.drain(60.0)
 

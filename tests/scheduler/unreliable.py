@@ -1,4 +1,4 @@
-"""A way to an API server on which requests and answers get lost, as the test wants it."""
+"""A transport that loses requests and answers as the test chooses."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Callable
@@ -17,7 +17,7 @@ class Fault(Enum):
     REFUSED = auto()
     BUSY = auto()
     FAILED_AFTERWARDS = auto()
-    ASKED_TWICE = auto()  # by somebody on the way, who passes the second answer on
+    ASKED_TWICE = auto()  # a proxy sends it twice and returns the second answer
 
 
 _STATUSES = {

@@ -25,7 +25,7 @@ from kubeclient.objects import Obj
 from kubeclient.resources import NODES, PODS
 from tests.kubeclient.api import api
 
-POLICY = "best-fit"  # plain to foresee
+POLICY = "best-fit"  # its decisions are easy to predict
 NAMES = frozenset({"default-scheduler", "gpupool-scheduler"})
 CARD_UNITS = 16
 
@@ -109,7 +109,7 @@ def candidacy(
 
 @contextlib.asynccontextmanager
 async def elected(kube: Kube, identity: str, valid_s: float = 15.0) -> AsyncIterator[None]:
-    """One of several schedulers, of which the leader works."""
+    """A scheduler with leader election."""
     task = asyncio.create_task(Elected(kube, POLICY, candidacy(identity, NAMES, valid_s)).run())
     try:
         yield
@@ -119,7 +119,7 @@ async def elected(kube: Kube, identity: str, valid_s: float = 15.0) -> AsyncIter
 
 
 async def bound(kube: Kube, count: int, within_s: float = 30.0) -> list[Obj]:
-    """The pods that have a node, once there are so many."""
+    """The bound pods, once there are `count`."""
     async with asyncio.timeout(within_s):
         while True:
             found = [pod for pod in (await kube.list(PODS)).items if pod["spec"].get("nodeName")]
@@ -129,7 +129,7 @@ async def bound(kube: Kube, count: int, within_s: float = 30.0) -> list[Obj]:
 
 
 def units_by_card(pods: list[Obj]) -> Counter[str]:
-    """What the annotations of these pods say that they hold, for an independent look."""
+    """From the annotations of the pods alone, without our ledger."""
     held: Counter[str] = Counter()
     for pod in pods:
         text = pod["metadata"].get("annotations", {}).get(ANNOTATION_ALLOCATION)

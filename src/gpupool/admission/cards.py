@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from gpupool.contract.names import LABEL_NVIDIA_NAME, LABEL_NVIDIA_NAME_ALPHA
 from gpupool.core.gpu import MIB_PER_GIB, GpuMode
-from gpupool.core.nodes import Node
+from gpupool.core.nodes import NodeInfo
 from gpupool.core.pods import PodRequest
 from kubeclient.placement import selects_node
 
@@ -16,7 +16,7 @@ _UNITS = {MIB_PER_GIB: "GiB", 1: "MiB"}
 class ClusterCards:
     largest_units: int = 0  # units of the largest shared card; 0: no card is shared
     unit: str = "GiB"  # what one unit of gpu-mem is
-    shared: tuple[Node, ...] = ()  # the nodes that share their cards
+    shared: tuple[NodeInfo, ...] = ()  # the nodes that share their cards
     labels: frozenset[str] = frozenset()  # names of cards, as in the labels of nodes
 
     def leaves_open(self, pod: PodRequest) -> bool:
@@ -32,7 +32,7 @@ class ClusterCards:
         return False
 
 
-def cluster_cards(nodes: Iterable[Node]) -> ClusterCards:
+def cluster_cards(nodes: Iterable[NodeInfo]) -> ClusterCards:
     known = list(nodes)
     shared = tuple(node for node in known if node.gpu_mode is GpuMode.SHARED)
     cards = [card for node in shared if node.inventory for card in node.inventory.cards]
@@ -46,5 +46,5 @@ def cluster_cards(nodes: Iterable[Node]) -> ClusterCards:
     )
 
 
-def _card_name(node: Node) -> str:
+def _card_name(node: NodeInfo) -> str:
     return node.labels.get(LABEL_NVIDIA_NAME_ALPHA) or node.labels.get(LABEL_NVIDIA_NAME) or ""

@@ -13,7 +13,7 @@ from gpupool.admission.identity import Identity
 from gpupool.admission.registration import Reach, register
 from gpupool.admission.review import Rules, review_allocation, review_pod
 from gpupool.contract.nodes import node_of
-from gpupool.core.nodes import Node
+from gpupool.core.nodes import NodeInfo
 from kubeclient.client import Kube
 from kubeclient.errors import KubeError
 from kubeclient.mirror import Mirror
@@ -44,7 +44,7 @@ class Cards:
     """The cluster's cards now, from a mirror of its nodes; calculated again only after changes."""
 
     def __init__(self, nodes: Mirror) -> None:
-        self._nodes: dict[str, Node] = {}
+        self._nodes: dict[str, NodeInfo] = {}
         self._known: ClusterCards | None = ClusterCards()
         nodes.on_change(self._take)
 

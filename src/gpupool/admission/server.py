@@ -11,6 +11,7 @@ from aiohttp import web
 
 from gpupool.admission.registration import ALLOCATION_PATH, POD_PATH
 from gpupool.admission.review import BadReview
+from gpupool.health import health_routes, serving
 from kubeclient.objects import Obj
 
 log = logging.getLogger(__name__)
@@ -24,20 +25,15 @@ async def serve(
     listening: socket.socket, context: ssl.SSLContext, pods: Review, allocations: Review
 ) -> None:
     """Serves until cancelled."""
-    runner = web.AppRunner(application(pods, allocations), access_log=None)
-    await runner.setup()
-    try:
-        await web.SockSite(runner, listening, ssl_context=context).start()
+    async with serving(application(pods, allocations), listening, context):
         await asyncio.Event().wait()
-    finally:
-        await runner.cleanup()
 
 
 def application(pods: Review, allocations: Review) -> web.Application:
     app = web.Application(client_max_size=_MAX_BYTES)
     app.router.add_post(POD_PATH, _answering(pods))
     app.router.add_post(ALLOCATION_PATH, _answering(allocations))
-    app.router.add_get("/healthz", _healthy)
+    app.add_routes(health_routes())
     return app
 
 
@@ -51,7 +47,3 @@ def _answering(review: Review) -> Callable[[web.Request], Awaitable[web.Response
         return web.Response(body=orjson.dumps(answered), content_type="application/json")
 
     return answer
-
-
-async def _healthy(_request: web.Request) -> web.Response:
-    return web.Response(text="ok")

@@ -10,7 +10,7 @@ from gpupool.cli.scheduler import address
 from gpupool.contract.names import SCHEDULER_NAME
 
 if TYPE_CHECKING:
-    from gpupool.scheduler.health import Address
+    from gpupool.health import Address
     from kubeclient.client import Kube
 
 

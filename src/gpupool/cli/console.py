@@ -57,14 +57,14 @@ def command(port: int, **where: str) -> None:
 async def look(kube: "Kube") -> "ClusterView":
     """Reads nodes, allocations and waiting GPU pods. Raises KubeError."""
     from gpupool.console.overview import ClusterView, Waiting
-    from gpupool.scheduler.pending import wish_of
-    from gpupool.scheduler.snapshot import read_cluster
+    from gpupool.scheduler.follow import read_cluster
+    from gpupool.scheduler.pending import request_with_volumes
     from kubeclient.resources import PODS
 
     state = await read_cluster(kube)
     homeless = await kube.list(PODS, query={"fieldSelector": "spec.nodeName="})
     waiting = [
-        Waiting(wish_of(pod, state.storage), pod["metadata"]["creationTimestamp"])
+        Waiting(request_with_volumes(pod, state.storage), pod["metadata"]["creationTimestamp"])
         for pod in homeless.items
         if "deletionTimestamp" not in pod["metadata"]
     ]

@@ -43,20 +43,20 @@ def command(pod: str | None, namespace: str, file: Path | None, policy: str, **w
 
     async def ask(kube: "Kube") -> str:
         from gpupool.scheduler.answers import outlook_words, placed_words
-        from gpupool.scheduler.pending import wish_of
-        from gpupool.scheduler.snapshot import read_cluster
+        from gpupool.scheduler.follow import read_cluster
+        from gpupool.scheduler.pending import request_with_volumes
         from kubeclient.resources import PODS
 
         found = wanted or await kube.get(PODS, pod or "", namespace)
         metadata = found["metadata"]
         shown = f"{metadata['namespace']}/{metadata['name']}"
         state = await read_cluster(kube, chosen)
-        place = state.ledger.place(metadata["uid"])
+        place = state.ledger.assignment(metadata["uid"])
         if place is not None:
             return placed_words(shown, place.node, place.allocation)
         if (found.get("status") or {}).get("phase") in ("Succeeded", "Failed"):
             return f"{shown} has ended: {found['status']['phase']}.\n"
-        request = wish_of(found, state.storage)
+        request = request_with_volumes(found, state.storage)
         return outlook_words(state, shown, request)
 
     click.echo(ask_cluster(ask, **where), nl=False)

@@ -11,7 +11,7 @@ from gpupool.cli.scheduler import address, candidacy, policy_named
 if TYPE_CHECKING:
     import ssl
 
-    from gpupool.scheduler.health import Address
+    from gpupool.health import Address
     from kubeclient.client import Kube
 
 _LOOPBACK = ("127.0.0.1", "localhost", "::1")

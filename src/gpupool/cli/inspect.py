@@ -27,7 +27,7 @@ def command(node: str | None, in_detail: bool, **where: str) -> None:
     """
 
     async def ask(kube: "Kube") -> list[NodeView]:
-        from gpupool.scheduler.snapshot import read_cluster
+        from gpupool.scheduler.follow import read_cluster
         from kubeclient.resources import NODES
 
         state = await read_cluster(kube)

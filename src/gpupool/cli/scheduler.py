@@ -10,13 +10,13 @@ from gpupool.cli.programs import run_program
 from gpupool.contract.names import SCHEDULER_NAME
 
 if TYPE_CHECKING:
-    from gpupool.scheduler.health import Address
+    from gpupool.health import Address
     from kubeclient.client import Kube
     from kubeclient.lease import Candidacy
 
 
 def address(_: click.Context, __: click.Parameter, text: str | None) -> "Address | None":
-    from gpupool.scheduler.health import Address
+    from gpupool.health import Address
 
     if not text:
         return None

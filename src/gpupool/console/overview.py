@@ -7,7 +7,7 @@ from operator import attrgetter
 from gpupool.contract.names import LABEL_POOL
 from gpupool.core.gpu import Card, CardHealth, GpuAsk, GpuMode, Isolation
 from gpupool.core.pods import PodRequest
-from gpupool.engine.cluster import Cluster
+from gpupool.engine.cluster import ClusterModel
 from gpupool.engine.node_state import Held, NodeState
 
 
@@ -23,7 +23,7 @@ class Waiting:
 class ClusterView:
     """The cluster as it was read at one moment."""
 
-    cluster: Cluster
+    cluster: ClusterModel
     waiting: tuple[Waiting, ...]
 
 
@@ -72,7 +72,7 @@ class Overview:
     totals: Totals
 
 
-def overview(cluster: Cluster) -> Overview:
+def overview(cluster: ClusterModel) -> Overview:
     states = (cluster.at(int(index)) for index in cluster.all_nodes())
     nodes = sorted((_node(state) for state in states if state.cards), key=lambda each: each.name)
     return Overview(tuple(nodes), _totals(nodes))

@@ -15,7 +15,7 @@ from gpupool.console.overview import (
     overview,
 )
 from gpupool.core.gpu import Isolation, limit_mib
-from gpupool.engine.card_summary import card_summary
+from gpupool.engine.card_words import card_summary
 from gpupool.engine.explain import explain, message_of
 
 _NODES_A_PAGE = 50

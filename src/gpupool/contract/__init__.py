@@ -1,1 +1,1 @@
-"""What the programs say to each other. Names and codecs; no I/O."""
+"""The contract between the programs: names, annotations and messages with their codecs. No I/O."""

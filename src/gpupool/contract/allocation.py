@@ -1,9 +1,9 @@
 """Allocation <-> the pod annotations that the scheduler writes with the Binding.
 
-One structured annotation says everything, and is what our own programs read. The others repeat
-parts of it as plain text, because a container's environment and its limit file can only be made
-from whole annotations: one key per container, in a group of its own, since a container's name may
-be as long as a key's.
+One structured annotation has everything, and our own programs read only that one. The others repeat
+parts of it as plain text, because the downward API can only put whole annotations into a
+container's environment or limit file. They have one key per container, each in an API group of its
+own, because a container name may be as long as the name part of a key.
 """
 
 import msgspec
@@ -25,12 +25,12 @@ from gpupool.core.gpu import Allocation, CardShare, ContainerGpus, Isolation
 from kubeclient.objects import Obj
 
 VERSION = 1
-UNLIMITED = "unlimited\n"  # the limiter's file where it is to stand aside
+UNLIMITED = "unlimited\n"  # content of the limit file that turns the limiter off
 _MAX_BYTES = 64 * 1024
 
 
 class BadAllocation(ValueError):
-    """The annotation is not ours, or not of this version."""
+    """The annotation cannot be parsed, or has another version."""
 
 
 class _Share(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
@@ -53,7 +53,7 @@ class _Document(msgspec.Struct, frozen=True, rename="camel"):
 
 
 def allocation_annotations(allocation: Allocation, *, now_ns: int) -> dict[str, str]:
-    """Everything that the Binding of such a pod carries; nothing for a pod without GPUs."""
+    """All annotations of the Binding; empty for a pod without GPUs."""
     if not allocation.containers:
         return {}
     found = {ANNOTATION_ALLOCATION: allocation_text(allocation)}
@@ -61,7 +61,7 @@ def allocation_annotations(allocation: Allocation, *, now_ns: int) -> dict[str, 
         found |= _of_container(gpus)
     shared = [c for c in allocation.containers if c.isolation is not Isolation.WHOLE]
     if shared:
-        # What tools of the gpushare family read.
+        # For tools of the gpushare family.
         shares = [share for gpus in shared for share in gpus.shares]
         found |= {
             ANNOTATION_MEM_IDX: _joined(shares),
@@ -96,7 +96,7 @@ def _joined(shares: tuple[CardShare, ...] | list[CardShare]) -> str:
 def limits_text(shares: tuple[CardShare, ...]) -> str:
     """The limiter's file: a line for each card, `uuid MiB percent`.
 
-    A card without a line may not be used, so a file that is empty by mistake gives nothing away.
+    A card without a line cannot be used, so an empty file allows nothing.
     """
     return "".join(f"{s.uuid} {s.memory_mib} {s.percent}\n" for s in shares)
 
@@ -141,8 +141,7 @@ def allocation_of(text: str) -> Allocation:
 
 
 def pod_allocation(pod: Obj) -> Allocation:
-    """What a pod's annotation says that it holds. One that cannot be read holds no card, as far as
-    anyone can tell: its containers see none either."""
+    """From the pod's annotation. Without a valid one the pod holds no card, and sees none."""
     text = (pod["metadata"].get("annotations") or {}).get(ANNOTATION_ALLOCATION)
     try:
         return allocation_of(text) if text else Allocation()

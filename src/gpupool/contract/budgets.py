@@ -6,7 +6,7 @@ from kubeclient.selectors import NOTHING, SelectorError, from_object
 
 
 def budget_of(budget: Obj) -> DisruptionBudget:
-    """One whose selector cannot be read protects nobody; the API server refuses such."""
+    """A selector that cannot be parsed selects nothing; the API server refuses such objects."""
     try:
         selector = from_object((budget.get("spec") or {}).get("selector"))
     except SelectorError:

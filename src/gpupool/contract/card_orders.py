@@ -1,4 +1,4 @@
-"""What people say of single cards, in annotations of the node: {"GPU-uuid": "reason"}."""
+"""Orders of people about single cards, in annotations of the node: {"GPU-uuid": "reason"}."""
 
 from collections.abc import Mapping
 
@@ -9,7 +9,7 @@ _DECODER = msgspec.json.Decoder(dict[str, str])
 
 
 class BadOrders(ValueError):
-    """The annotation is not of this form."""
+    """The annotation cannot be parsed."""
 
 
 def orders_text(orders: Mapping[str, str]) -> str:

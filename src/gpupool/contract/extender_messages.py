@@ -1,7 +1,8 @@
 """The messages between kube-scheduler and its extenders, in both directions.
 
-Up to Kubernetes 1.16 the keys were `pod`, `nodenames` and so on, since then `Pod`, `NodeNames`: Go
-reads any case, so any is read here, and the newer one is written, which both understand.
+Up to Kubernetes 1.16 the keys were `pod`, `nodenames` and so on, since then `Pod`, `NodeNames`. Go
+ignores case when it reads, so any case is read here. The newer form is written: both versions
+understand it.
 """
 
 from collections.abc import Iterable, Mapping
@@ -18,7 +19,7 @@ class BadMessage(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class ExtenderArgs:
-    """Of filter and prioritize. `nodes` are the objects, where kube-scheduler sends those."""
+    """Arguments of filter and prioritize. `nodes`: objects, if kube-scheduler sends those."""
 
     pod: Obj
     names: tuple[str, ...]
@@ -82,7 +83,7 @@ def preemption_args(message: object) -> PreemptionArgs:
 def filter_result(
     args: ExtenderArgs, fitting: Iterable[str], failed: Obj, unresolvable: Obj
 ) -> Obj:
-    """`failed`: by node, what making room might help against; `unresolvable`: what it cannot."""
+    """Reasons by node. `failed`: preemption might help; `unresolvable`: it cannot."""
     names = list(fitting)
     result: Obj = {
         "Nodes": None,
@@ -140,7 +141,7 @@ def _list(value: object, what: str) -> list[object]:
 
 
 def _uid(victim: Obj) -> str:
-    """Of a pod, or of the mention of one."""
+    """From a pod object, or from an object with only a uid."""
     metadata = victim.get("metadata")
     uid = metadata.get("uid") if isinstance(metadata, dict) else victim.get("uid")
     if not isinstance(uid, str) or not uid:

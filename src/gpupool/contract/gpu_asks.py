@@ -1,6 +1,7 @@
-"""A pod's containers -> what each of them asks of GPUs, or in words what is wrong with it.
+"""A pod's containers -> the GPUs that each of them asks for, or what is wrong with the request.
 
-Admission says the same earlier and in more detail; a pod that came past it must not be misplaced.
+Admission checks the same earlier and in more detail. A pod that bypassed admission must not be
+placed wrongly either.
 """
 
 from collections.abc import Iterator
@@ -65,7 +66,7 @@ def gpu_asks(pod: Obj) -> GpuAsks:
 
 
 def _containers(spec: Obj) -> Iterator[tuple[Obj, bool]]:
-    """With whether it runs alone: an init container that is no sidecar."""
+    """Containers, and whether each runs alone: an init container that is not a sidecar."""
     for container in spec.get("initContainers") or ():
         yield container, container.get("restartPolicy") != "Always"
     for container in spec["containers"]:
@@ -73,7 +74,7 @@ def _containers(spec: Obj) -> Iterator[tuple[Obj, bool]]:
 
 
 def _ask(container: Obj, labels: Obj, is_init: bool) -> GpuAsk | str | None:
-    """None: no GPUs; a text: what is wrong."""
+    """None: no GPUs. A text: what is wrong."""
     limits = (container.get("resources") or {}).get("limits") or {}
     try:
         whole, units, percent = (

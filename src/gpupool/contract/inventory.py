@@ -5,12 +5,12 @@ import msgspec
 from gpupool.core.gpu import MIB_PER_GIB, Card, CardHealth, Inventory
 
 VERSION = 1
-MAX_CARDS = 64  # on one node; whoever claims more is not believed
-_MAX_BYTES = 256 * 1024  # what Kubernetes takes for all annotations together
+MAX_CARDS = 64  # on one node; an inventory with more is refused
+_MAX_BYTES = 256 * 1024  # Kubernetes' limit for all annotations together
 
 
 class BadInventory(ValueError):
-    """The annotation is not ours, or not of this version."""
+    """The annotation cannot be parsed, or has another version."""
 
 
 class _Card(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):

@@ -1,6 +1,6 @@
-"""Every name that crosses a process boundary, written once. docs/contract.md says what each means.
+"""Every name that crosses a process boundary, defined once. docs/contract.md explains each of them.
 
-Values are stable: users, manifests and other tools have them written down.
+The values must not change: users, manifests and other tools depend on them.
 """
 
 # Our own API group, and its kinds.
@@ -9,8 +9,8 @@ API_VERSION = "v1alpha1"
 NODE_POOL_KIND = "NodePool"
 NODE_POOL_PLURAL = "nodepools"
 
-# The pool that a node belongs to. Sorts behind the labels above, so that `kubectl describe node`
-# begins as the documents show it.
+# The pool of a node. Sorts after the labels of Kubernetes, so that `kubectl describe node` begins
+# as the documents show it.
 LABEL_POOL = "node.gpupool.io/pool"
 
 # The machine behind a node: its resource group and tags, as JSON.
@@ -23,103 +23,103 @@ RESOURCE_GPU_MEM = "aliyun.com/gpu-mem"
 RESOURCE_GPU_PERCENT = "aliyun.com/gpu-core.percentage"
 RESOURCE_GPU_ALPHA = "alpha.kubernetes.io/nvidia-gpu"
 
-# On a pod: its gpu-mem is spread evenly over so many cards of one node.
+# On a pod: its gpu-mem is divided evenly over this many cards of one node.
 LABEL_GPU_COUNT = "aliyun.com/gpu-count"
-# On a pod: "binpack" or "spread" over cards; pods of a namespace with the same value of the next
-# share one card, or are never on the same.
+# On a pod: "binpack" or "spread" over cards. Pods of a namespace with the same value of same-card
+# share one card; with the same value of different-card they never share one.
 LABEL_CARD_PLACEMENT = "gpupool.io/card-placement"
 LABEL_SAME_CARD = "gpupool.io/same-card"
 LABEL_DIFFERENT_CARD = "gpupool.io/different-card"
 
-# What the agent says of a node's cards.
+# Written by the agent about the cards of its node.
 LABEL_NVIDIA_COUNT = "aliyun.accelerator/nvidia_count"
 LABEL_NVIDIA_MEM = "aliyun.accelerator/nvidia_mem"
 LABEL_NVIDIA_NAME = "aliyun.accelerator/nvidia_name"
 LABEL_NVIDIA_NAME_ALPHA = "alpha.kubernetes.io/nvidia-gpu-name"
 ANNOTATION_INVENTORY = "gpupool.io/inventory"
-# What people say of a node's cards: `contract/card_orders.py` makes and reads them.
+# Written by people about the cards of a node; see `contract/card_orders.py`.
 ANNOTATION_CORDONED_CARDS = "gpupool.io/cordoned-cards"
 ANNOTATION_CLEARED_CARDS = "gpupool.io/cleared-cards"
-# The condition of a node that tells when something is wrong with its cards.
+# The node condition that is true while a card has a problem.
 CONDITION_GPU_PROBLEM = "GpuProblem"
-# How the agent signs what it writes: labels give way to others, the inventory does not.
+# Field managers of the agent's server-side apply. Labels give way to other writers, the inventory
+# does not.
 MANAGER_LABELS = "gpupool-agent"
 MANAGER_INVENTORY = "gpupool-agent-inventory"
 
-# What the platform says of a pool: shared by memory or not, and with the limiter or without.
+# Set by the platform on the nodes of a pool: cards shared or whole, limiter on or off.
 LABEL_CGPU = "cgpu"
 LABEL_CGPU_NO_ISOLATION = "cgpu.disable.isolation"
 LABEL_GPU_SCHEDULE = "ack.node.gpu.schedule"
 LABEL_GPU_PLACEMENT = "ack.node.gpu.placement"
 
-# What the scheduler writes with the Binding. `contract/allocation.py` makes and reads them.
 SCHEDULER_NAME = "gpupool-scheduler"
-# The one Lease of a cluster: who holds it decides about its GPUs, as scheduler or as extender.
+# The one Lease of a cluster: its holder decides about GPUs, as scheduler or as extender.
 LEASE_NAMESPACE = "kube-system"
 SCHEDULER_LEASE = "gpupool-scheduler"
-# On it, by all who want it: the values of spec.schedulerName that are to be served.
+# On the Lease, by all candidates: the values of spec.schedulerName to be served.
 ANNOTATION_SERVES = "gpupool.io/serves"
-# On it, by an extender that waits: others hand over to it, because it can serve for them too.
+# On the Lease, by an extender in standby: schedulers hand over to it, as it can serve for them.
 ANNOTATION_WANTED_BY = "gpupool.io/wanted-by"
-# On a pod without a node, by a scheduler that took over: Bindings sent before that are void.
+# On a pending pod, by a new leader: changes its resourceVersion, so that earlier Bindings fail.
 ANNOTATION_TERM = "gpupool.io/scheduler-term"
+# What the scheduler writes with the Binding; see `contract/allocation.py`.
 ANNOTATION_ALLOCATION = "gpupool.io/allocation"
 ANNOTATION_MEM_IDX = "ALIYUN_COM_GPU_MEM_IDX"
 ANNOTATION_MEM_POD = "ALIYUN_COM_GPU_MEM_POD"
 ANNOTATION_MEM_DEV = "ALIYUN_COM_GPU_MEM_DEV"
 ANNOTATION_MEM_ASSIGNED = "ALIYUN_COM_GPU_MEM_ASSIGNED"
 ANNOTATION_MEM_ASSUME_TIME = "ALIYUN_COM_GPU_MEM_ASSUME_TIME"
-# Groups of keys; the container's name follows the slash.
+# Prefixes of annotation keys; the name of the container follows the slash.
 GROUP_DEVICES = "devices.gpupool.io"
 GROUP_INDEXES = "indexes.gpupool.io"
 GROUP_CARD_UNITS = "card-memory.gpupool.io"
 GROUP_NO_ISOLATION = "no-isolation.gpupool.io"
 GROUP_LIMITS = "limits.gpupool.io"
 
-# On a pod, by people: another share for its containers while they run; and what became of the wish.
-# `contract/resize.py` makes and reads all of these.
+# On a pod: the resize request of a user, and its outcome; see `contract/resize.py`.
 ANNOTATION_RESIZE = "gpupool.io/resize"
 ANNOTATION_RESIZE_OUTCOME = "gpupool.io/resize-outcome"
-# On a pod whose limit is lower than its share: which lowering it is that the agent must confirm,
-# and on its node: what the agent has found.
+# On a pod whose limit was lowered: the token that the agent must confirm. On its node: the agent's
+# reports.
 ANNOTATION_SHRINKING = "gpupool.io/shrinking"
 ANNOTATION_SHRINKS = "gpupool.io/shrinks"
 
-# On a pod: its containers that would rather run without the limiter, and on a node: that they may.
+# On a pod: containers that ask to run without the limiter. On a node: that this is allowed.
 ANNOTATION_NO_ISOLATION = "gpupool.io/no-isolation"
 LABEL_ALLOW_NO_ISOLATION = "gpupool.io/allow-no-isolation"
 # On a pod of the alpha API: its affinity, as JSON.
 ANNOTATION_AFFINITY_ALPHA = "scheduler.alpha.kubernetes.io/affinity"
 
-# On pods that start together or not at all: the group's name, and how many make it complete.
+# On pods that start together or not at all: the name of the group, and its minimum size.
 LABEL_POD_GROUP = "pod-group.scheduling.sigs.k8s.io/name"
 LABEL_POD_GROUP_MIN = "pod-group.scheduling.sigs.k8s.io/min-available"
 
-# On a node, by the extender: when something was freed, so that kube-scheduler looks again.
+# On a node, by the extender: when room was freed, so that kube-scheduler tries pods again.
 ANNOTATION_FREED = "gpupool.io/freed"
 
-# What containers read.
+# Environment variables of containers.
 ENV_VISIBLE_DEVICES = "NVIDIA_VISIBLE_DEVICES"
 ENV_MEM_IDX = "ALIYUN_COM_GPU_MEM_IDX"
 ENV_MEM_POD = "ALIYUN_COM_GPU_MEM_POD"
 ENV_MEM_CONTAINER = "ALIYUN_COM_GPU_MEM_CONTAINER"
 ENV_MEM_DEV = "ALIYUN_COM_GPU_MEM_DEV"
 ENV_CGPU_DISABLE = "CGPU_DISABLE"
-VISIBLE_DEVICES_NONE = "void"  # what a pod that missed admission sees: no card at all
+VISIBLE_DEVICES_NONE = "void"  # for pods that bypassed admission: no card is visible
 ENV_SIMULATED_STATE = "GPUPOOL_SIM_STATE"
 
-# Where a container with a share finds its limit, and the memory that its processes count in.
+# In a container with a share: its limit file, and the file in which its processes count usage.
 LIMITS_DIRECTORY = "/etc/gpupool"
 LIMITS_FILE = "limits"
 REGION_DIRECTORY = "/run/gpupool"
 REGION_FILE = "region-1"  # the version of its layout
-LIMITER_DIRECTORY = "/usr/local/gpupool"  # the limiter itself, as the node has installed it
-PRELOAD_LIST = "/etc/ld.so.preload"  # what the loader puts into every program
+LIMITER_DIRECTORY = "/usr/local/gpupool"  # the limiter library, installed on the node
+PRELOAD_LIST = "/etc/ld.so.preload"  # libraries that the dynamic loader puts into every program
 
 NVIDIA_PLUGIN_SOCKET = "nvidia-gpu.sock"  # of NVIDIA's own device plugin, beside the kubelet's
 
-# What admission calls its configurations, its Secret and its service account.
+# The name of admission's webhook configurations, Secret and service account.
 ADMISSION = "gpupool-admission"
-# The pods of the agent.
+# The DaemonSet of the agent.
 AGENT_NAMESPACE = "kube-system"
 AGENT_DAEMON_SET = "gpushare-device-plugin-ds"

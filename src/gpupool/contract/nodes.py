@@ -1,4 +1,4 @@
-"""Node object -> core Node."""
+"""Node object -> NodeInfo."""
 
 from gpupool.contract.inventory import BadInventory, inventory_of
 from gpupool.contract.names import (
@@ -10,7 +10,7 @@ from gpupool.contract.names import (
     LABEL_GPU_SCHEDULE,
 )
 from gpupool.core.gpu import CardPlacement, GpuMode, Inventory
-from gpupool.core.nodes import Node
+from gpupool.core.nodes import NodeInfo
 from kubeclient.objects import Obj
 from kubeclient.placement import amounts, taints
 
@@ -19,12 +19,12 @@ _SHARING = frozenset({"share", "cgpu", "core_mem", "mps"})
 _SHARING_UNLIMITED = "share"
 
 
-def node_of(node: Obj) -> Node:
+def node_of(node: Obj) -> NodeInfo:
     spec, metadata = node.get("spec") or {}, node["metadata"]
     labels = metadata.get("labels") or {}
     placement = labels.get(LABEL_GPU_PLACEMENT)
     inventory = _inventory(metadata.get("annotations") or {})
-    return Node(
+    return NodeInfo(
         name=metadata["name"],
         labels=labels,
         taints=taints(spec),
@@ -39,7 +39,7 @@ def node_of(node: Obj) -> Node:
 
 
 def gpu_mode(labels: Obj) -> GpuMode:
-    """The newer label says it, if it is there; else the older one; else cards are whole."""
+    """By the newer label if it is set, else by the older one; without both, cards are whole."""
     schedule = labels.get(LABEL_GPU_SCHEDULE)
     if schedule:
         return GpuMode.SHARED if schedule in _SHARING else GpuMode.WHOLE
@@ -47,21 +47,21 @@ def gpu_mode(labels: Obj) -> GpuMode:
 
 
 def _isolates(inventory: Inventory | None, labels: Obj) -> bool:
-    """What the agent has seen to counts, not what the labels will have it do in a moment."""
+    """What the agent reports as done counts. The labels only say what it is going to do."""
     if inventory is None or inventory.isolates is None:
         return isolates(labels)
     return inventory.isolates
 
 
 def isolates(labels: Obj) -> bool:
-    """Whether new shares are to be held to their limit."""
+    """Whether the labels ask for the limiter on new shares."""
     if LABEL_CGPU_NO_ISOLATION in labels:
         return bool(labels[LABEL_CGPU_NO_ISOLATION] != "true")
     return labels.get(LABEL_GPU_SCHEDULE) != _SHARING_UNLIMITED
 
 
 def _inventory(annotations: Obj) -> Inventory | None:
-    """One that cannot be read is none: nothing is placed on cards that nobody is sure of."""
+    """An inventory that cannot be parsed counts as missing: pods must not get unknown cards."""
     text = annotations.get(ANNOTATION_INVENTORY)
     try:
         return inventory_of(text) if text else None

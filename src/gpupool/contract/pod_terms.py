@@ -1,7 +1,8 @@
 """Pod affinity and topology spread of a pod object -> values, in Kubernetes' meaning.
 
-Namespaces: none named and no selector means the pod's own. `matchLabelKeys` and `mismatchLabelKeys`
-become requirements with the pod's own values; newer API servers have done so already.
+A term without namespaces and namespace selector means the namespace of the pod. `matchLabelKeys`
+and `mismatchLabelKeys` become requirements with the pod's own label values; newer API servers do
+that themselves.
 """
 
 from collections.abc import Iterator

@@ -1,9 +1,10 @@
-"""A wish for another share, and an agent's word on one that shrinks <-> annotations.
+"""Resize requests of users, and the agent's reports on lowered limits <-> annotations.
 
-The wish is text for people to write: `6` for a pod with one share, or `train=6,serve=2`, in units
-of gpu-mem and with its meaning: all that the container is to have, over its cards together.
+A request (`wish`) is written by people: `6` for a pod with one share, or `train=6,serve=2`, in
+units of gpu-mem: the new total of the container over all its cards.
 
-The agent's word stands on its node, where no user of a pod can write. Versioned JSON.
+The agent's reports are on its node, because users can write to their pods but not to nodes.
+Versioned JSON.
 """
 
 import re
@@ -23,11 +24,11 @@ _ITEM = re.compile(r"(?:([a-z0-9](?:[-a-z0-9]{0,61}[a-z0-9])?)=)?([0-9]{1,6})")
 
 
 class BadWish(ValueError):
-    """The text says what was wanted and found."""
+    """The request cannot be parsed; the text says what was expected."""
 
 
 class BadReports(ValueError):
-    """The annotation is not ours, or not of this version."""
+    """The annotation cannot be parsed, or has another version."""
 
 
 def wish_text(container: str, units: int) -> str:
@@ -35,7 +36,7 @@ def wish_text(container: str, units: int) -> str:
 
 
 def wish_of(text: str) -> dict[str, int]:
-    """Units by container; ONLY in place of a name that is not said. Raises BadWish."""
+    """Units by container; ONLY stands for a name that is not given. Raises BadWish."""
     if len(text) > _MAX_CHARS:
         raise BadWish(f"wanted at most {_MAX_CHARS} characters, found {len(text)}")
     found: dict[str, int] = {}
@@ -53,12 +54,12 @@ def wish_of(text: str) -> dict[str, int]:
 
 @dataclass(frozen=True, slots=True)
 class ShrinkReport:
-    """Of a pod whose limit was lowered: since the limit is in force, so much is in use."""
+    """For a pod whose limit was lowered: memory in use since the limit is in force."""
 
-    token: str  # the pod's ANNOTATION_SHRINKING that it is about
+    token: str  # the value of the pod's ANNOTATION_SHRINKING
     # MiB by container and card
     used_mib: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
-    problem: str = ""  # why nobody can say
+    problem: str = ""  # why the usage is unknown
 
 
 class _Report(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
@@ -73,7 +74,7 @@ class _Document(msgspec.Struct, frozen=True):
 
 
 def reports_text(reports: Mapping[str, ShrinkReport]) -> str:
-    """By uid of the pod; empty if there are none."""
+    """The annotation for reports by uid of the pod; empty if there are none."""
     if not reports:
         return ""
     pods = {
@@ -106,7 +107,7 @@ def reports_of(text: str) -> dict[str, ShrinkReport]:
 
 
 def node_reports(node: Obj) -> dict[str, ShrinkReport]:
-    """What cannot be read confirms nothing."""
+    """Reports that cannot be parsed count as missing: they confirm nothing."""
     text = (node["metadata"].get("annotations") or {}).get(ANNOTATION_SHRINKS, "")
     try:
         return reports_of(text)

@@ -1,7 +1,8 @@
-"""A pod's volume claims -> from which nodes they are within reach, or what the pod waits for.
+"""A pod's volume claims -> the nodes that reach its volumes, or what the pod waits for.
 
-Bound claims bind the pod to the nodes of their volume. What needs a scheduler to take part in
-provisioning, or to know who else uses a claim, is named as not supported: never placed at random.
+A bound claim limits the pod to the nodes of its volume. Claims that need the scheduler for
+provisioning (WaitForFirstConsumer), or that only one pod may use, are reported as unsupported. Such
+a pod stays pending, and is never placed wrongly.
 """
 
 from collections.abc import Iterator, Mapping
@@ -16,7 +17,7 @@ _UNBOUND = "pod has unbound immediate PersistentVolumeClaims"
 
 @dataclass(frozen=True, slots=True)
 class Storage:
-    """What the API has: claims by (namespace, name), volumes and classes by name."""
+    """All claims by (namespace, name), volumes and storage classes by name."""
 
     claims: Mapping[tuple[str, str], Obj]
     volumes: Mapping[str, Obj]
@@ -66,6 +67,6 @@ def _reach(volume: Obj) -> Iterator[tuple[NodeTerm, ...]]:
 
 def _waits_for_consumer(claim: Obj, storage: Storage) -> bool:
     if claim["spec"].get("volumeName"):
-        return False  # it names its volume, which will come
+        return False  # statically bound: its volume will appear
     named = storage.classes.get(claim["spec"].get("storageClassName") or "")
     return named is not None and named.get("volumeBindingMode") == "WaitForFirstConsumer"

@@ -1,1 +1,1 @@
-"""What exists. Pure values and rules; imports the standard library only."""
+"""Values and rules of the domain: cards, nodes, pods, quotas. Pure: no I/O."""

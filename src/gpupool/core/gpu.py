@@ -1,4 +1,4 @@
-"""Cards, what a container asks of them, and what it is given. Sizes are whole numbers."""
+"""Cards, what containers ask of them, and what they get. Sizes are whole numbers."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -8,10 +8,10 @@ MIB_PER_GIB = 1024
 
 class CardHealth(StrEnum):
     HEALTHY = "healthy"
-    SUSPECT = "suspect"  # something happened; it may recover by itself. Takes no new pods.
+    SUSPECT = "suspect"  # an error that may go away by itself; takes no new pods
     UNHEALTHY = "unhealthy"
     CORDONED = "cordoned"  # by a person
-    LOST = "lost"  # was there, and answers no more
+    LOST = "lost"  # does not answer any more
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,9 +24,9 @@ class Card:
     reason: str = ""  # why it is not healthy, in a few words
     # (index of the other card, number of NVLinks to it); pairs without a direct link are left out.
     links: tuple[tuple[int, int], ...] = ()
-    numa: int = -1  # the NUMA node it hangs on; -1: unknown
-    outside_mib: int = 0  # held by processes that no pod of ours explains
-    unit_mib: int = MIB_PER_GIB  # what one unit of gpu-mem counts as on this node
+    numa: int = -1  # its NUMA node; -1: unknown
+    outside_mib: int = 0  # in use by processes that belong to no pod
+    unit_mib: int = MIB_PER_GIB  # the size of one unit of gpu-mem on this node
 
     @property
     def units(self) -> int:
@@ -42,18 +42,18 @@ WHOLE_CARD_PERCENT = 100
 
 
 def limit_mib(units: int, card: Card) -> int:
-    """What so many units of a card are in MiB: an equal part of all that the card has.
+    """The memory of `units` units of a card: all units of a card are equal parts of its memory.
 
-    A card of 16130 MiB has 15 units, so 3 of them are 3226 MiB. Rounded down: all the units of a
-    card together never pass its memory.
+    A card of 16130 MiB has 15 units, so 3 of them are 3226 MiB. Rounded down, so that all units of
+    a card together never exceed its memory.
     """
     return units * card.memory_mib // card.units
 
 
 class Isolation(StrEnum):
-    LIMIT = "limit"  # the limiter holds the container to its share
-    NONE = "none"  # shared, and the application must keep to its share by itself
-    WHOLE = "whole"  # has its cards for itself
+    LIMIT = "limit"  # the limiter enforces the share
+    NONE = "none"  # shared without the limiter: the application must limit itself
+    WHOLE = "whole"  # has its cards alone
 
     @property
     def words(self) -> str:
@@ -70,14 +70,14 @@ _ISOLATION_WORDS = {
 
 @dataclass(frozen=True, slots=True)
 class CardShare:
-    """A part of one card, or all of it, that a container holds."""
+    """What a container holds of one card."""
 
     uuid: str
     index: int
     units: int  # GiB as asked for; a whole card: all its units
     memory_mib: int
     card_units: int  # of the whole card
-    percent: int = 0  # of its compute; 0: not asked for, the container takes what it gets
+    percent: int = 0  # of its compute; 0: no guarantee and no limit
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +89,7 @@ class ContainerGpus:
 
 @dataclass(frozen=True, slots=True)
 class Allocation:
-    """What a pod holds. It travels with the pod, from the Binding to the container's start."""
+    """The cards of a pod. Written with the Binding, read when the containers start."""
 
     containers: tuple[ContainerGpus, ...] = ()
 
@@ -103,12 +103,12 @@ class GpuAsk:
     units: int = 0  # on each card
     cards: int = 1
     percent: int = 0  # on each card
-    is_init: bool = False  # runs before the others and beside none of them
-    unisolated: bool = False  # would rather run without the limiter, where that is allowed
+    is_init: bool = False  # runs before the others, not beside them
+    unisolated: bool = False  # asks to run without the limiter, where the node allows that
 
 
 class GpuMode(StrEnum):
-    """What a node's cards are given out as. No card is ever both at a time."""
+    """Whether a node's cards are given out whole or shared. No card is both at the same time."""
 
     WHOLE = "whole"
     SHARED = "shared"
@@ -126,6 +126,6 @@ class Inventory:
 
     cards: tuple[Card, ...] = ()
     driver: str = ""
-    boot: str = ""  # another one after a restart of the machine: all cards were reset
-    # Whether the agent has containers with a new share held to it; None: as the labels say.
+    boot: str = ""  # boot id: it changes when the machine restarts, which resets all cards
+    # Whether the agent puts new shares under the limiter; None: as the node's labels say.
     isolates: bool | None = None

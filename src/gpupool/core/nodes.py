@@ -1,4 +1,4 @@
-"""What a node offers, as a value."""
+"""NodeInfo: what a node offers."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -8,14 +8,14 @@ from kubeclient.placement import Taint
 
 
 @dataclass(frozen=True, slots=True)
-class Node:
+class NodeInfo:
     name: str
     labels: Mapping[str, str] = field(default_factory=dict)
     taints: tuple[Taint, ...] = ()
     unschedulable: bool = False
     allocatable: Mapping[str, int] = field(default_factory=dict)
-    inventory: Inventory | None = None  # None: no agent has said what cards there are
+    inventory: Inventory | None = None  # None: no agent has reported cards
     gpu_mode: GpuMode = GpuMode.ANY
     card_placement: CardPlacement | None = None
-    isolates: bool = True  # whether shares are held to their limit
-    grants_unisolated: bool = False  # whether a container may ask to run without
+    isolates: bool = True  # whether the limiter enforces shares
+    grants_unisolated: bool = False  # whether a container may ask to run without the limiter

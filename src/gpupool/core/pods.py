@@ -1,4 +1,4 @@
-"""What a pod asks for, as values."""
+"""PodRequest: what a pod asks for."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -10,7 +10,7 @@ from kubeclient.selectors import LabelSelector
 
 @dataclass(frozen=True, slots=True)
 class PodTerm:
-    """Pods that are looked for, and the node label whose value says what counts as near them."""
+    """An affinity term: a selector of pods, and the node label that makes up domains."""
 
     selector: LabelSelector
     topology_key: str
@@ -20,14 +20,14 @@ class PodTerm:
 
 @dataclass(frozen=True, slots=True)
 class Spread:
-    """How uneven the pods that `selector` finds may be spread over the values of a node label."""
+    """A topology spread constraint."""
 
     topology_key: str
     selector: LabelSelector
     max_skew: int
     required: bool
     min_domains: int = 1
-    # Whether nodes that the pod cannot use anyway are left out of the count.
+    # Whether nodes that the pod cannot use are left out of the count.
     honors_affinity: bool = True
     honors_taints: bool = False
 
@@ -45,31 +45,31 @@ class PodRequest:
     tolerations: tuple[Toleration, ...] = ()
     host_ports: tuple[HostPort, ...] = ()
     node_name: str = ""
-    # Constraints that nobody here evaluates: such a pod is refused, never misplaced.
+    # Constraints that this scheduler does not support: the pod stays pending.
     unsupported: tuple[str, ...] = ()
     labels: Mapping[str, str] = field(default_factory=dict)
     priority: int = 0
     priority_class: str = ""
-    has_deadline: bool = False  # ends by itself after a while
+    has_deadline: bool = False  # has activeDeadlineSeconds
     may_preempt: bool = True
     terminating: bool = False
-    started: str = ""  # when, as RFC 3339 in UTC, which sorts as text; empty: not yet
+    started: str = ""  # RFC 3339 in UTC; empty: not started
     affinity: tuple[PodTerm, ...] = ()  # required, all of them
     anti_affinity: tuple[PodTerm, ...] = ()  # required, all of them
-    near: tuple[tuple[int, PodTerm], ...] = ()  # preferred by weight; away from, if negative
+    near: tuple[tuple[int, PodTerm], ...] = ()  # preferred, by weight; negative: anti-affinity
     spreads: tuple[Spread, ...] = ()
-    volume_terms: tuple[tuple[NodeTerm, ...], ...] = ()  # of each volume, any of its terms
-    waits_for: str = ""  # something that must come first, whatever the nodes are like
+    volume_terms: tuple[tuple[NodeTerm, ...], ...] = ()  # one term of each volume must match
+    waits_for: str = ""  # what must exist first (a volume claim): until then no node fits
     gpus: tuple[GpuAsk, ...] = ()
-    card_placement: CardPlacement | None = None  # None: as the node and the policy have it
-    # Pods of one namespace with the same word share a card, or never do.
+    card_placement: CardPlacement | None = None  # None: by the node's label or the policy
+    # Pods of one namespace with the same value share a card, or never share one.
     same_card: str = ""
     different_card: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class DisruptionBudget:
-    """Of the pods that `selector` finds, so many more may be disturbed."""
+    """How many more of the pods that `selector` matches may be evicted."""
 
     namespace: str
     selector: LabelSelector

@@ -1,4 +1,4 @@
-"""How much shared GPU memory the pods of a namespace may ask for together, by ResourceQuota."""
+"""UnitsQuota: the part of a ResourceQuota that limits shared GPU memory in a namespace."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ from gpupool.core.pods import PodRequest
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """A quota that has scopes is about the pods that are within all of them."""
+    """A quota with scopes counts only pods that match all of them."""
 
     name: str
     operator: str = "Exists"
@@ -20,7 +20,7 @@ class UnitsQuota:
     namespace: str
     name: str
     hard: int
-    used: int  # as the API server counts: what pods asked for when they were made
+    used: int  # as the API server counts: requests at the creation of pods
     scopes: tuple[Scope, ...] = ()
 
     def covers(self, pod: PodRequest) -> bool:
@@ -28,7 +28,7 @@ class UnitsQuota:
 
 
 def _within(scope: Scope, pod: PodRequest) -> bool:
-    """A scope that is not known here holds: better too little is given than too much."""
+    """An unknown scope matches: it is safer to give out too little than too much."""
     if scope.name == "PriorityClass":
         compare = _OPERATORS.get(scope.operator)
         return compare is None or compare(pod.priority_class, scope.values)

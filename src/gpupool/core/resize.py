@@ -1,20 +1,20 @@
-"""Two allocations of one pod, before and after: which parts of it grow, which shrink."""
+"""Compares two allocations of one pod, before and after a resize."""
 
 from collections.abc import Callable
 from dataclasses import replace
 
 from gpupool.core.gpu import Allocation, CardShare, ContainerGpus
 
-ONLY = ""  # in a wish: the container that has a share, where there is only one
+ONLY = ""  # in a resize request: the only container with a share
 
 
 def larger(one: Allocation, other: Allocation) -> Allocation:
-    """The larger share of each container: what both together may use."""
+    """The larger share of each container: covers both allocations."""
     return _joined(one, other, lambda a, b: a if a.units >= b.units else b)
 
 
 def shrinking(before: Allocation, after: Allocation) -> tuple[ContainerGpus, ...]:
-    """The containers, as they will be, that are left with less than they had."""
+    """The containers, as in `after`, that have less than before."""
     had = {gpus.container: gpus for gpus in before.containers}
     return tuple(
         gpus

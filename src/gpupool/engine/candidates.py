@@ -1,7 +1,7 @@
-"""candidates: of nodes that somebody lists, which would do, how good they are, and why others not.
+"""candidates: which of the listed nodes fit a pod, their scores, and why the others do not fit.
 
-For those who choose themselves, of thousands of nodes and for every pod: so nothing is done node
-by node that can be done for all at once.
+For kube-scheduler, which chooses the node itself. It asks for every pod with thousands of nodes, so
+the work is done with vectors over all nodes, not node by node.
 """
 
 from collections.abc import Sequence
@@ -11,7 +11,7 @@ from itertools import compress
 import numpy as np
 
 from gpupool.core.pods import PodRequest
-from gpupool.engine.cluster import Cluster
+from gpupool.engine.cluster import ClusterModel
 from gpupool.engine.columns import Bools
 from gpupool.engine.decide import feasible, in_order
 from gpupool.engine.explain import refusals
@@ -22,17 +22,17 @@ NOT_KNOWN = "node is not known yet"
 
 @dataclass(frozen=True, slots=True)
 class Refusals:
-    """By node, in words."""
+    """Reasons by node name."""
 
-    curable: dict[str, str]  # it may help that pods leave the node
+    curable: dict[str, str]  # it may help if pods leave the node
     incurable: dict[str, str]
 
 
 @dataclass(frozen=True, slots=True)
 class Candidates:
     names: Sequence[str]  # as they were listed
-    where: Ints  # their indexes; -1: not known
-    ranked: Ints  # indexes of those that would do, best first
+    where: Ints  # their indexes; -1: unknown node
+    ranked: Ints  # indexes of the nodes that fit, best first
 
     def __bool__(self) -> bool:
         return len(self.ranked) > 0
@@ -44,14 +44,14 @@ class Candidates:
         return self.names[int(np.flatnonzero(self.where == self.ranked[0])[0])]
 
     def scores(self, most: int) -> list[int]:
-        """For each of the names: the best has `most`, the worst and those that do not fit 0."""
+        """A score for each name: `most` for the best node, 0 for the worst and for unfit nodes."""
         count = len(self.ranked)
         by_index = np.zeros(self._size(), dtype=np.intp)
         by_index[self.ranked] = most * (count - np.arange(count)) // max(count, 1)
         scores: list[int] = by_index[self.where].tolist()
         return scores
 
-    def refused(self, cluster: Cluster, pod: PodRequest) -> Refusals:
+    def refused(self, cluster: ClusterModel, pod: PodRequest) -> Refusals:
         fits = self._fits()
         if fits.all():
             return Refusals({}, {})
@@ -78,12 +78,12 @@ class Candidates:
         return fits
 
     def _size(self) -> int:
-        """With one more at the end, which is where -1 leads."""
+        """One more than the largest index: index -1 (unknown node) leads to that last entry."""
         return int(self.where.max(initial=-1)) + 2
 
 
 def candidates(
-    cluster: Cluster, pod: PodRequest, policy: Policy, names: Sequence[str]
+    cluster: ClusterModel, pod: PodRequest, policy: Policy, names: Sequence[str]
 ) -> Candidates:
     where = cluster.indexes(names)
     return Candidates(names, where, feasible(cluster, pod, policy, in_order(where)))

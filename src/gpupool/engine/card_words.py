@@ -1,11 +1,61 @@
-"""card_words: what is free of each card of a node, against what a pod asks for, in words."""
+"""Why GPUs are missing, in words: one sentence about the cluster, and a line for each card."""
+
+import numpy as np
 
 from gpupool.core.gpu import GpuAsk
 from gpupool.core.pods import PodRequest
+from gpupool.engine.cluster import ClusterModel
+from gpupool.engine.filters import OF_THE_NODE
+from gpupool.engine.filters.gpus import allows_mode
 from gpupool.engine.node_state import CardState, NodeState
+from gpupool.engine.policies.policy import Ints
+
+
+def card_summary(cluster: ClusterModel, pod: PodRequest) -> str:
+    """How near the cluster comes to the GPUs that a pod asks for, in one sentence.
+
+    Only nodes that are open to the pod count. Empty: GPUs are not the reason, or no node with cards
+    is open to the pod.
+    """
+    if not pod.gpus or pod.waits_for:
+        return ""
+    nodes = _open_nodes(cluster, pod)
+    ask = max(pod.gpus, key=lambda each: (each.whole, each.units * each.cards, each.percent))
+    words = _nearest(cluster, ask, nodes) if len(nodes) else ""
+    return f"GPUs: {words}." if words else ""
+
+
+def _open_nodes(cluster: ClusterModel, pod: PodRequest) -> Ints:
+    nodes = np.flatnonzero(cluster.columns.has_cards)
+    for filter_ in OF_THE_NODE:
+        nodes = nodes[filter_.passes(pod, cluster, nodes)]
+    return nodes[allows_mode(pod, cluster, nodes)]
+
+
+def _nearest(cluster: ClusterModel, ask: GpuAsk, nodes: Ints) -> str:
+    """Empty: some node has what the ask needs."""
+    columns = cluster.columns
+    cards = sum(len(cluster.at(int(node)).cards) for node in nodes)
+    if ask.whole:
+        return _counted(f"of {cards} free", columns.whole_free[nodes], ask.whole)
+    roomy = columns.card_free.take(nodes, axis=1) >= ask.units
+    if not roomy.any():
+        most = int(columns.largest_free[nodes].max())
+        return f"none of {cards} has {ask.units} units free, the best has {most}"
+    fits = roomy & (columns.card_compute.take(nodes, axis=1) >= ask.percent)
+    wanted = f"{ask.units} units" + (f" and {ask.percent} % of compute" if ask.percent else "")
+    return _counted(f"of {cards} with {wanted} free", fits.sum(axis=0), ask.cards)
+
+
+def _counted(words: str, by_node: Ints, wanted: int) -> str:
+    most = int(by_node.max())
+    if most >= wanted:
+        return ""
+    return f"{int(by_node.sum())} {words}, at most {most} on one node"
 
 
 def card_words(pod: PodRequest, state: NodeState) -> tuple[str, ...]:
+    """A line for each card of a node: what is free of it, against what the pod asks for."""
     ask = max(pod.gpus, key=lambda each: (each.whole, each.units))
     return tuple(f"GPU {card.card.index}: {_state(card, ask)}" for card in state.cards)
 

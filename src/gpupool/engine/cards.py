@@ -1,9 +1,9 @@
-"""allocation_on: which cards of a node each container of a pod gets, or None if it does not work.
+"""allocation_on: which cards of a node each container of a pod gets, or None if they do not fit.
 
 Containers that run together share what is free; an init container runs before them and may use the
-same cards. The cards of one share are the policy's choice; whole cards that are linked are chosen
-by their links, others are the first; several asks at once are placed by an exact search over the
-node's cards.
+same cards. For one share the policy chooses the card. Whole cards are chosen by their NVLinks where
+the node has such links, else the first free ones are taken. Several containers with GPUs are placed
+by an exact search over the node's cards.
 """
 
 from collections.abc import Iterable, Sequence
@@ -12,13 +12,15 @@ from itertools import combinations
 
 from gpupool.core.gpu import Allocation, CardPlacement, ContainerGpus, GpuAsk, Isolation
 from gpupool.core.pods import PodRequest
-from gpupool.engine.cluster import Cluster
+from gpupool.engine.cluster import ClusterModel, different_cards, same_cards
 from gpupool.engine.links import nearest_cards
 from gpupool.engine.node_state import NodeState
 from gpupool.engine.policies.policy import Ask, Policy
 
 NO_GPUS = Allocation()
-_MOST_STEPS = 20_000  # of the search; a pod that needs more is refused on that node
+# A pod that needs more steps is refused on that node: the search is exponential, and one pod must
+# not stop the scheduler.
+_MOST_STEPS = 20_000
 
 Chosen = dict[str, tuple[int, ...]]  # container -> rows of its cards
 
@@ -48,7 +50,7 @@ class _Room:
 
 
 def allocation_on(
-    cluster: Cluster,
+    cluster: ClusterModel,
     pod: PodRequest,
     state: NodeState,
     policy: Policy,
@@ -106,7 +108,7 @@ def _search(asks: Sequence[GpuAsk], room: _Room, state: NodeState) -> Chosen | N
 def _place_shares(
     asks: Sequence[GpuAsk], at: int, wholes: int, room: _Room, chosen: Chosen
 ) -> bool:
-    """Depth first; cards that look the same are tried once."""
+    """Depth-first search. Sets of cards with the same free amounts are tried once."""
     if len(room.untouched()) < wholes:
         return False
     if at == len(asks):
@@ -137,7 +139,7 @@ def _place_shares(
 
 
 def _choose_init(pod: PodRequest, state: NodeState, closed: frozenset[int], chosen: Chosen) -> bool:
-    """Each on its own, on cards that the pod has anyway as far as they will do."""
+    """Choose cards for each init container on its own, first those that the pod has anyway."""
     own = {row for rows in chosen.values() for row in rows}
     for ask in pod.gpus:
         if not ask.is_init:
@@ -160,3 +162,26 @@ def _container(ask: GpuAsk, rows: Iterable[int], state: NodeState) -> ContainerG
     node = state.node
     is_free = not node.isolates or (ask.unisolated and node.grants_unisolated)
     return ContainerGpus(ask.container, shares, Isolation.NONE if is_free else Isolation.LIMIT)
+
+
+def closed_cards(pod: PodRequest, cluster: ClusterModel, state: NodeState) -> frozenset[int]:
+    """Rows of the cards that same-card or different-card groups forbid to the pod."""
+    closed: set[int] = set()
+    if pod.different_card:
+        closed |= _group_rows(cluster.groups.get(different_cards(pod), {}), state)
+    if pod.same_card:
+        members = cluster.groups.get(same_cards(pod), {})
+        if members:
+            closed |= set(range(len(state.cards))) - _group_rows(members, state)
+    return frozenset(closed)
+
+
+def _group_rows(members: dict[str, str], state: NodeState) -> set[int]:
+    """Rows of the cards of this node on which members of the group hold something."""
+    return {
+        state.card_rows[hold.uuid]
+        for uid, node in members.items()
+        if node == state.node.name
+        for hold in state.pods[uid].cards
+        if hold.uuid in state.card_rows
+    }

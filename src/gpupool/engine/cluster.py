@@ -1,12 +1,12 @@
-"""Cluster: all nodes and what is held of them, the one thing that decisions are made from.
+"""ClusterModel: all nodes and what pods hold of them; every decision is made from it.
 
     set_node, remove_node        what the nodes offer
-    hold, release                what pods take of them; both may be said twice
-    set_namespace                for affinity by the labels of namespaces
+    hold, release                what pods hold of them; both are idempotent
+    set_namespace                for pod affinity by labels of namespaces
 
-A pod that is held on a node which is not there, or on a card which is gone, stays held
-(`discrepancies.py` tells of it), and counts again when the node comes back. Nothing here refuses:
-a hold is a fact. `version` rises with every change.
+Nothing here refuses a hold: it is a fact that the API has shown, or a decision that was checked
+before. A pod on a node that does not exist, or on a card that is gone, stays held, and counts again
+when the node comes back (`discrepancies.py` lists such pods). `version` rises with every change.
 """
 
 from collections import OrderedDict
@@ -17,26 +17,26 @@ from itertools import repeat
 import numpy as np
 
 from gpupool.core.gpu import Allocation
-from gpupool.core.nodes import Node
+from gpupool.core.nodes import NodeInfo
 from gpupool.core.pods import PodRequest
-from gpupool.engine.change_log import ChangeLog
 from gpupool.engine.columns import Columns
 from gpupool.engine.label_columns import LabelColumns
 from gpupool.engine.node_state import Held, NodeState, card_holds, clear_node, replace_node
 from gpupool.engine.pod_index import Finder, PodIndex
 from gpupool.engine.policies.policy import Ints
-from gpupool.engine.row import Row
+from gpupool.engine.verdict_cache import ChangeLog, ShapeVerdict
 from kubeclient.placement import Taint
 
 NO_GPUS = Allocation()
 
 
-class Cluster:
+class ClusterModel:
     def __init__(self) -> None:
         self.columns = Columns()
-        self.changes = ChangeLog()  # of nodes and of what is held on them
-        self.node_changes = ChangeLog()  # of nodes alone
-        self.rows: OrderedDict[Hashable, Row] = OrderedDict()  # verdicts by shape of pod
+        self.changes = ChangeLog()  # nodes that changed, or what is held on them
+        self.node_changes = ChangeLog()  # nodes that changed themselves
+        # By policy and shape of pods, the least recently used first: see `verdicts.py`.
+        self.verdicts: OrderedDict[Hashable, ShapeVerdict] = OrderedDict()
         self.models: dict[str, int] = {}  # the number of each GPU model in the columns
         self.taint_sets: dict[tuple[Taint, ...], int] = {}
         self._index = PodIndex(self.columns.size)
@@ -44,10 +44,10 @@ class Cluster:
         self._nodes: dict[str, NodeState] = {}
         self._by_index: list[NodeState | None] = []
         self._indexes: dict[str, int] = {}  # of the nodes, by name
-        self._vacant: list[int] = []  # a heap: the first place is taken first
+        self._vacant: list[int] = []  # free indexes, a heap: the lowest is used first
         self._place: dict[str, str] = {}  # uid -> name of the node
-        self._lost: dict[str, dict[str, Held]] = {}  # on nodes that are not there
-        self.groups: dict[tuple[str, str], dict[str, str]] = {}  # of cards: uid -> node
+        self._lost: dict[str, dict[str, Held]] = {}  # on nodes that do not exist
+        self.groups: dict[tuple[str, str], dict[str, str]] = {}  # card groups: uid -> node
 
     @property
     def version(self) -> int:
@@ -58,7 +58,7 @@ class Cluster:
 
     # -- nodes -----------------------------------------------------------------------------
 
-    def set_node(self, node: Node) -> None:
+    def set_node(self, node: NodeInfo) -> None:
         state = self._nodes.get(node.name)
         if state is None:
             state = self._new_state(node)
@@ -91,7 +91,7 @@ class Cluster:
         heappush(self._vacant, state.index)
         self._changed(state.index)
 
-    def _new_state(self, node: Node) -> NodeState:
+    def _new_state(self, node: NodeInfo) -> NodeState:
         if self._vacant:
             index = heappop(self._vacant)
         else:
@@ -106,7 +106,7 @@ class Cluster:
         if self.columns.size > self._index.size:
             self._index.grow(self.columns.size)
             self._labels.grow(self.columns.size)
-            self.rows.clear()
+            self.verdicts.clear()
 
     def _changed(self, index: int) -> None:
         self.changes.append(index)
@@ -115,7 +115,7 @@ class Cluster:
     # -- pods ------------------------------------------------------------------------------
 
     def hold(self, pod: PodRequest, node: str, allocation: Allocation = NO_GPUS) -> None:
-        """From now on. The same pod again replaces what was known of it."""
+        """The pod holds this from now on. Replaces an earlier hold of the same pod."""
         place = self._place.get(pod.uid)
         if place is not None:
             known = self.held(pod.uid)
@@ -168,7 +168,7 @@ class Cluster:
     # -- questions -------------------------------------------------------------------------
 
     def set_namespace(self, name: str, labels: Mapping[str, str] | None) -> None:
-        """None: it is gone."""
+        """None: the namespace is gone."""
         self._index.set_namespace(name, labels)
 
     @property
@@ -179,7 +179,7 @@ class Cluster:
         return self._nodes.get(name)
 
     def indexes(self, names: Sequence[str]) -> Ints:
-        """Of each of these nodes; -1: not known."""
+        """The index of each node; -1: unknown node."""
         return np.array(list(map(self._indexes.get, names, repeat(-1))), dtype=np.intp)
 
     def at(self, index: int) -> NodeState:
@@ -188,7 +188,7 @@ class Cluster:
         return state
 
     def all_nodes(self) -> Ints:
-        """Their indexes, in order."""
+        """The indexes of all nodes, in order."""
         return np.flatnonzero(self.columns.present)
 
     def held(self, uid: str) -> Held | None:
@@ -199,14 +199,14 @@ class Cluster:
         return state.pods[uid] if state else self._lost[node][uid]
 
     def holds(self) -> Iterator[Held]:
-        """All of them, also on nodes that are not there."""
+        """All holds, also those on nodes that do not exist."""
         for state in self._nodes.values():
             yield from state.pods.values()
         for lost in self._lost.values():
             yield from lost.values()
 
     def label(self, key: str) -> Ints:
-        """The number of its value on every node; 0: none."""
+        """For every node the number of the label's value; 0: no such label."""
         labels = ((state.index, state.node.labels) for state in self._nodes.values())
         return self._labels.column(key, labels, self.columns.size)
 
@@ -215,7 +215,7 @@ class Cluster:
         return self._labels.numbers(key)
 
     def found(self, finder: Finder) -> Ints:
-        """How many held pods it finds on every node."""
+        """For every node the number of held pods that the finder matches."""
         pods = (
             (state.index, held.pod)
             for state in self._nodes.values()
@@ -225,7 +225,7 @@ class Cluster:
 
 
 def same_cards(pod: PodRequest) -> tuple[str, str]:
-    """The two kinds of groups have words of their own: no group is both."""
+    """The key of a same-card group. The prefix keeps it apart from different-card groups."""
     return (pod.namespace, f"same/{pod.same_card}")
 
 

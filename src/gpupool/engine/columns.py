@@ -1,8 +1,8 @@
 """Columns: what filters, scores and policies read of the cluster, as NumPy vectors over nodes.
 
-The index of a node is its place in every vector; of a card, its row in the (C, N) ones. What is
-free is never below 0, however much is held. Arrays grow by doubling; places without a node are not
-`present`. Only `node_state.py` writes here.
+A node has the same index in every vector; a card has the same row in every (C, N) array. Free
+amounts are never below 0, even if more is held than there is. Arrays grow by doubling; indexes
+without a node are not `present`. Only `node_state.py` writes here.
 """
 
 from collections.abc import Iterable
@@ -15,10 +15,10 @@ from gpupool.engine.policies.policy import Ints
 
 Bools: TypeAlias = NDArray[np.bool_]
 
-MOST = 2**62  # more of anything is not told apart
+MOST = 2**62  # larger amounts count as this
 _FIRST_NODES = 64
 _FIRST_CARDS = 8
-# Rows of `free`. Row 0 is for what no node has: always nothing.
+# Rows of `free`. Row 0 stands for resources that no node has: always 0.
 UNKNOWN, CPU, MEMORY = 0, 1, 2
 _FIRST_RESOURCES = ("", "cpu", "memory", "ephemeral-storage", "pods")
 
@@ -29,21 +29,21 @@ class Columns:
         self.resource_rows = {name: row for row, name in enumerate(_FIRST_RESOURCES)}
         self.present: Bools = np.zeros(self.size, dtype=np.bool_)
         self.unschedulable: Bools = np.zeros(self.size, dtype=np.bool_)
-        self.taints = _zeros(self.size)  # which set of taints
+        self.taints = _zeros(self.size)  # number of the set of taints
         self.mode = _zeros(self.size)  # index into `node_state.MODES`
         self.has_cards: Bools = np.zeros(self.size, dtype=np.bool_)
         self.model = _zeros(self.size)
-        self.pods = _zeros(self.size)  # how many are held
+        self.pods = _zeros(self.size)  # number of pods held
         self.free = _zeros(len(_FIRST_RESOURCES), self.size, dtype=np.int64)
         self.memory_free = _zeros(self.size, dtype=np.int64)
         self.cpu_total = _zeros(self.size, dtype=np.int64)
         self.memory_total = _zeros(self.size, dtype=np.int64)
-        self.bulk = _zeros(self.size, dtype=np.int64)  # by which policies tell large machines
+        self.bulk = _zeros(self.size, dtype=np.int64)  # how large the machine is, see `bulk_of`
         self.card_free = _zeros(_FIRST_CARDS, self.size)
         self.card_total = _zeros(_FIRST_CARDS, self.size) + 1
         self.card_compute = _zeros(_FIRST_CARDS, self.size)
-        self.whole_free = _zeros(self.size)  # cards that nobody holds any of
-        self.largest_free = _zeros(self.size)  # of the card with the most
+        self.whole_free = _zeros(self.size)  # cards of which nothing is held
+        self.largest_free = _zeros(self.size)  # free units of the emptiest card
 
     @property
     def cpu_free(self) -> Ints:
@@ -64,7 +64,7 @@ class Columns:
             self.free = np.vstack([self.free, _zeros(len(new), self.size, dtype=np.int64)])
 
     def make_room(self, nodes: int, cards: int) -> None:
-        """For at least so many nodes and so many cards on each."""
+        """Grow the arrays to at least this many nodes, and cards on each node."""
         size = self.size
         while size < nodes:
             size *= 2

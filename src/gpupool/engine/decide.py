@@ -1,10 +1,10 @@
-"""decide: a node and cards for a pod, or why there is none. Pure: it changes nothing that counts.
+"""decide: a node and cards for a pod, or why there is none. Changes nothing but caches.
 
     decide(cluster, pod, policy)              any node
-    decide_on(cluster, pod, policy, names)    one of these
-    feasible(cluster, pod, policy, nodes)     all of these that would do; `candidates.py` asks
+    decide_on(cluster, pod, policy, names)    one of these nodes
+    feasible(cluster, pod, policy, nodes)     all of these nodes that fit, for `candidates.py`
 
-The caller holds what was decided (`Cluster.hold`) before the next decision.
+The caller must hold the decision (`ClusterModel.hold`) before it asks for the next one.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -15,17 +15,16 @@ import numpy as np
 
 from gpupool.core.gpu import Allocation, CardPlacement
 from gpupool.core.pods import PodRequest
-from gpupool.engine.card_groups import closed_cards
-from gpupool.engine.cards import allocation_on
-from gpupool.engine.cluster import Cluster
+from gpupool.engine.cards import allocation_on, closed_cards
+from gpupool.engine.cluster import ClusterModel
 from gpupool.engine.explain import message_of
 from gpupool.engine.filters import OF_OTHER_PODS
 from gpupool.engine.policies import POLICIES
 from gpupool.engine.policies.mix import Mix
 from gpupool.engine.policies.policy import Ints, Policy
 from gpupool.engine.preferences import has_preferences, preferences
-from gpupool.engine.row import NEVER, Row
-from gpupool.engine.verdicts import row_of
+from gpupool.engine.verdict_cache import NEVER, ShapeVerdict
+from gpupool.engine.verdicts import verdict_of
 
 _BY_PLACEMENT = {
     CardPlacement.BINPACK: POLICIES["best-fit"](Mix()),
@@ -40,9 +39,9 @@ class Placement(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Unschedulable:
-    """The words are made when they are asked for, from the cluster as it is then."""
+    """The message is made when it is read, from the state of the cluster at that time."""
 
-    cluster: Cluster
+    cluster: ClusterModel
     pod: PodRequest
 
     @property
@@ -50,104 +49,110 @@ class Unschedulable:
         return message_of(self.cluster, self.pod)
 
 
-def decide(cluster: Cluster, pod: PodRequest, policy: Policy) -> Placement | Unschedulable:
+def decide(cluster: ClusterModel, pod: PodRequest, policy: Policy) -> Placement | Unschedulable:
     if pod.unsupported or pod.waits_for:
         return Unschedulable(cluster, pod)
-    row = row_of(cluster, pod, policy_for(pod, policy))
-    if looks_elsewhere(cluster, pod, row):
-        nodes = _passing(cluster, pod, row, cluster.all_nodes())
-        return _first_that_works(cluster, pod, row, _ranked(cluster, pod, row, nodes))
-    costs = row.costs
+    verdict = verdict_of(cluster, pod, policy_for(pod, policy))
+    if depends_on_other_pods(cluster, pod, verdict):
+        nodes = _passing(cluster, pod, verdict, cluster.all_nodes())
+        return _first_that_works(cluster, pod, verdict, _ranked(cluster, pod, verdict, nodes))
+    costs = verdict.costs
     while True:
         node = int(costs.argmin())
         if costs[node] == NEVER:
             return Unschedulable(cluster, pod)
         state = cluster.at(node)
-        allocation = allocation_on(cluster, pod, state, row.policy, row.ask)
+        allocation = allocation_on(cluster, pod, state, verdict.policy, verdict.ask)
         if allocation is not None:
             return Placement(state.node.name, allocation)
-        costs[node] = NEVER  # until something changes there
+        # The filters let the node pass, but no set of cards fits all containers. Remember that in
+        # the cache until the node changes, or every decision would search it again.
+        costs[node] = NEVER
 
 
 def decide_on(
-    cluster: Cluster, pod: PodRequest, policy: Policy, names: Sequence[str]
+    cluster: ClusterModel, pod: PodRequest, policy: Policy, names: Sequence[str]
 ) -> Placement | Unschedulable:
     if pod.unsupported or pod.waits_for:
         return Unschedulable(cluster, pod)
-    row = row_of(cluster, pod, policy_for(pod, policy))
-    nodes = _passing(cluster, pod, row, in_order(cluster.indexes(names)))
-    return _first_that_works(cluster, pod, row, _ranked(cluster, pod, row, nodes))
+    verdict = verdict_of(cluster, pod, policy_for(pod, policy))
+    nodes = _passing(cluster, pod, verdict, in_order(cluster.indexes(names)))
+    return _first_that_works(cluster, pod, verdict, _ranked(cluster, pod, verdict, nodes))
 
 
-def feasible(cluster: Cluster, pod: PodRequest, policy: Policy, nodes: Ints) -> Ints:
-    """Nodes are given and found by their indexes; best first."""
+def feasible(cluster: ClusterModel, pod: PodRequest, policy: Policy, nodes: Ints) -> Ints:
+    """The indexes of those `nodes` that fit, best first."""
     if pod.unsupported or pod.waits_for:
         return nodes[:0]
-    row = row_of(cluster, pod, policy_for(pod, policy))
-    nodes = _passing(cluster, pod, row, nodes)
+    verdict = verdict_of(cluster, pod, policy_for(pod, policy))
+    nodes = _passing(cluster, pod, verdict, nodes)
     if len(nodes):
-        nodes = _sorted(row, nodes, preferences(pod, cluster, nodes))
+        nodes = _sorted(verdict, nodes, preferences(pod, cluster, nodes))
     if len(pod.gpus) > 1 or pod.same_card or pod.different_card:
-        works = [_allocation(cluster, pod, row, int(node)) is not None for node in nodes]
+        works = [_allocation(cluster, pod, verdict, int(node)) is not None for node in nodes]
         nodes = nodes[np.array(works, dtype=np.bool_)]
     return nodes
 
 
 def in_order(indexes: Ints) -> Ints:
-    """Each once; without -1, which stands for nodes that are not known."""
+    """Sorted, each index once, without -1 (unknown node)."""
     there = np.zeros(int(indexes.max(initial=-1)) + 2, dtype=np.bool_)
     there[indexes] = True
     return np.flatnonzero(there[:-1])
 
 
 def policy_for(pod: PodRequest, policy: Policy) -> Policy:
-    """What the pod itself asks for goes before what the cluster is run with."""
+    """The card placement that the pod asks for goes before the policy of the cluster."""
     return _BY_PLACEMENT[pod.card_placement] if pod.card_placement and pod.gpus else policy
 
 
-def looks_elsewhere(cluster: Cluster, pod: PodRequest, row: Row) -> bool:
+def depends_on_other_pods(cluster: ClusterModel, pod: PodRequest, verdict: ShapeVerdict) -> bool:
     """Whether the decision depends on more than each node's own room."""
     return (
-        row.has_soft_taints
+        verdict.has_soft_taints
         or bool(pod.affinity or pod.anti_affinity or pod.same_card or pod.different_card)
         or has_preferences(pod, cluster)
     )
 
 
-def _passing(cluster: Cluster, pod: PodRequest, row: Row, nodes: Ints) -> Ints:
-    nodes = nodes[row.costs[nodes] != NEVER]
+def _passing(cluster: ClusterModel, pod: PodRequest, verdict: ShapeVerdict, nodes: Ints) -> Ints:
+    nodes = nodes[verdict.costs[nodes] != NEVER]
     for filter_ in OF_OTHER_PODS:
         nodes = nodes[filter_.passes(pod, cluster, nodes)]
     return nodes
 
 
-def _ranked(cluster: Cluster, pod: PodRequest, row: Row, nodes: Ints) -> Iterator[int]:
+def _ranked(
+    cluster: ClusterModel, pod: PodRequest, verdict: ShapeVerdict, nodes: Ints
+) -> Iterator[int]:
     if not len(nodes):
         return
     liked = preferences(pod, cluster, nodes)
     most = nodes[liked == liked.max()]
-    yield int(most[row.costs[most].argmin()])  # nearly always the answer: no need to sort
-    yield from (int(node) for node in _sorted(row, nodes, liked)[1:])
+    yield int(most[verdict.costs[most].argmin()])  # nearly always fits: sort only if not
+    yield from (int(node) for node in _sorted(verdict, nodes, liked)[1:])
 
 
-def _sorted(row: Row, nodes: Ints, liked: Ints) -> Ints:
-    order: Ints = np.lexsort((row.costs[nodes], -liked))
+def _sorted(verdict: ShapeVerdict, nodes: Ints, liked: Ints) -> Ints:
+    order: Ints = np.lexsort((verdict.costs[nodes], -liked))
     return nodes[order]
 
 
 def _first_that_works(
-    cluster: Cluster, pod: PodRequest, row: Row, nodes: Iterable[int]
+    cluster: ClusterModel, pod: PodRequest, verdict: ShapeVerdict, nodes: Iterable[int]
 ) -> Placement | Unschedulable:
     for node in nodes:
-        allocation = _allocation(cluster, pod, row, node)
+        allocation = _allocation(cluster, pod, verdict, node)
         if allocation is not None:
             return Placement(cluster.at(node).node.name, allocation)
     return Unschedulable(cluster, pod)
 
 
-def _allocation(cluster: Cluster, pod: PodRequest, row: Row, node: int) -> Allocation | None:
+def _allocation(
+    cluster: ClusterModel, pod: PodRequest, verdict: ShapeVerdict, node: int
+) -> Allocation | None:
     state = cluster.at(node)
     closed: frozenset[int] = frozenset()
     if pod.same_card or pod.different_card:
         closed = closed_cards(pod, cluster, state)
-    return allocation_on(cluster, pod, state, row.policy, row.ask, closed)
+    return allocation_on(cluster, pod, state, verdict.policy, verdict.ask, closed)

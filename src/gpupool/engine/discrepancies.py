@@ -1,19 +1,19 @@
-"""What is held and cannot be: on nodes and cards that are not there, or more than there is.
+"""Holds that cannot be right: on nodes or cards that do not exist, or more than a node has.
 
-Another scheduler may have done it, or a node shrank. Nothing is taken away from anyone here.
+Another scheduler may have done it, or a node lost capacity. This only reports; it releases nothing.
 """
 
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 from gpupool.core.gpu import WHOLE_CARD_PERCENT
-from gpupool.engine.cluster import Cluster
+from gpupool.engine.cluster import ClusterModel
 from gpupool.engine.node_state import Held, NodeState
 
 
 @dataclass(frozen=True, slots=True)
 class Stray:
-    """Held of something that is not there."""
+    """A hold on a node or card that does not exist."""
 
     uid: str
     pod: str  # namespace/name
@@ -31,11 +31,11 @@ class Excess:
     there: int
 
 
-def strays(cluster: Cluster) -> list[Stray]:
+def strays(cluster: ClusterModel) -> list[Stray]:
     return [stray for held in cluster.holds() for stray in _strays_of(cluster, held)]
 
 
-def _strays_of(cluster: Cluster, held: Held) -> Iterator[Stray]:
+def _strays_of(cluster: ClusterModel, held: Held) -> Iterator[Stray]:
     pod = held.pod
     name = f"{pod.namespace}/{pod.name}"
     state = cluster.state(held.node)
@@ -47,7 +47,7 @@ def _strays_of(cluster: Cluster, held: Held) -> Iterator[Stray]:
             yield Stray(pod.uid, name, held.node, f"card {card.uuid} is not there")
 
 
-def excesses(cluster: Cluster) -> list[Excess]:
+def excesses(cluster: ClusterModel) -> list[Excess]:
     nodes = (cluster.at(int(index)) for index in cluster.all_nodes())
     return [excess for state in nodes for excess in excesses_on(state)]
 

@@ -1,6 +1,6 @@
-"""Why a pod fits nowhere: in one sentence as kube-scheduler says it, and by node and by card.
+"""Why a pod fits nowhere: one sentence in the form of kube-scheduler, and reasons by node and card.
 
-Made only when somebody asks.
+Expensive, so it is computed only when somebody reads it.
 """
 
 from collections import Counter
@@ -10,10 +10,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from gpupool.core.pods import PodRequest
-from gpupool.engine.card_groups import closed_cards
 from gpupool.engine.card_words import card_words
-from gpupool.engine.cards import allocation_on
-from gpupool.engine.cluster import Cluster
+from gpupool.engine.cards import allocation_on, closed_cards
+from gpupool.engine.cluster import ClusterModel
 from gpupool.engine.filters import FILTERS
 from gpupool.engine.filters.filter import Refused
 from gpupool.engine.node_state import NodeState
@@ -37,7 +36,7 @@ class NodeReasons:
 
 @dataclass(frozen=True, slots=True)
 class NodeList:
-    """All nodes in their order. Of thousands people read a few: only those are put in words."""
+    """All nodes in order. The text of a node is made when it is read: few of thousands are."""
 
     pod: PodRequest
     states: tuple[NodeState, ...]
@@ -65,7 +64,7 @@ class Explanation:
     nodes: NodeList
 
 
-def message_of(cluster: Cluster, pod: PodRequest) -> str:
+def message_of(cluster: ClusterModel, pod: PodRequest) -> str:
     if pod.unsupported:
         return f"not placed: this scheduler does not support {', '.join(pod.unsupported)}"
     if pod.waits_for:
@@ -77,17 +76,19 @@ def message_of(cluster: Cluster, pod: PodRequest) -> str:
 
 
 def fit_message(nodes: int, counts: Counter[str]) -> str:
-    """As kube-scheduler says it: reasons with their counts, sorted as text."""
+    """The message of kube-scheduler: reasons with their counts, sorted as text."""
     if not nodes:
         return NO_NODES
     listed = ", ".join(sorted(f"{count} {reason}" for reason, count in counts.items()))
     return f"0/{nodes} nodes are available: {listed}."
 
 
-def refusals(cluster: Cluster, pod: PodRequest, nodes: Ints | None = None) -> Iterator[Refused]:
+def refusals(
+    cluster: ClusterModel, pod: PodRequest, nodes: Ints | None = None
+) -> Iterator[Refused]:
     """For each node the first filter that refuses it, with all the reasons that it gives.
 
-    `nodes`: only of these.
+    `nodes`: only these; None: all.
     """
     nodes = cluster.all_nodes() if nodes is None else nodes
     for filter_ in FILTERS:
@@ -98,13 +99,13 @@ def refusals(cluster: Cluster, pod: PodRequest, nodes: Ints | None = None) -> It
     yield from _by_cards(cluster, pod, nodes)
 
 
-def first_reasons(cluster: Cluster, pod: PodRequest, node: int) -> list[str]:
+def first_reasons(cluster: ClusterModel, pod: PodRequest, node: int) -> list[str]:
     """Why this one node does not take the pod; empty: it does."""
     nodes = np.array([node], dtype=np.intp)
     return [refused.reason for refused in refusals(cluster, pod, nodes)]
 
 
-def _by_cards(cluster: Cluster, pod: PodRequest, nodes: Ints) -> Iterator[Refused]:
+def _by_cards(cluster: ClusterModel, pod: PodRequest, nodes: Ints) -> Iterator[Refused]:
     """Nodes that pass every filter and still have no cards for all containers together."""
     grouped = pod.same_card or pod.different_card
     if len(pod.gpus) <= 1 and not grouped:
@@ -121,7 +122,7 @@ def _by_cards(cluster: Cluster, pod: PodRequest, nodes: Ints) -> Iterator[Refuse
         yield Refused(reason, np.array(refused, dtype=np.intp), True)
 
 
-def explain(cluster: Cluster, pod: PodRequest) -> Explanation:
+def explain(cluster: ClusterModel, pod: PodRequest) -> Explanation:
     if pod.unsupported or pod.waits_for:
         return Explanation(message_of(cluster, pod), NodeList(pod, (), ()))
     nodes = cluster.all_nodes().tolist()

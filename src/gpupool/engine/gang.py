@@ -1,14 +1,14 @@
-"""decide_gang: places for all of some pods at once, or for none of them.
+"""decide_gang: placements for all pods of a group, or for none of them.
 
-Each sees the cluster as the ones before leave it. Those that ask for most come first, since small
-ones find room after them; the answer is in the order of the question.
+Each decision sees the ones before it. The largest pods are placed first, because small ones still
+find room after them. The result is in the order of the arguments.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from gpupool.core.pods import PodRequest
-from gpupool.engine.cluster import Cluster
+from gpupool.engine.cluster import ClusterModel
 from gpupool.engine.decide import Placement, Unschedulable, decide
 from gpupool.engine.policies.policy import Policy
 from gpupool.engine.trial import trial
@@ -16,13 +16,13 @@ from gpupool.engine.trial import trial
 
 @dataclass(frozen=True, slots=True)
 class GangUnschedulable:
-    uid: str  # of the first pod that found no place beside the others
-    placed: int  # how many did before it
-    message: str  # why, as it was with those in place
+    uid: str  # of the first pod that did not fit beside the others
+    placed: int  # how many were placed before it
+    message: str  # why, with those in place
 
 
 def decide_gang(
-    cluster: Cluster, pods: Sequence[PodRequest], policy: Policy
+    cluster: ClusterModel, pods: Sequence[PodRequest], policy: Policy
 ) -> list[Placement] | GangUnschedulable:
     """The caller holds the placements, or none."""
     found: dict[str, Placement] = {}

@@ -1,7 +1,7 @@
 """LabelColumns: the value of a label on every node, as a number; 0: the node has no such label.
 
-A column is made when a pod first asks about its key. Numbers are of one key and stay the same as
-long as its column is there.
+A column is made when a pod first refers to its key. Numbers belong to one key, and stay the same as
+long as its column exists.
 """
 
 from collections.abc import Iterable, Mapping
@@ -10,7 +10,7 @@ import numpy as np
 
 from gpupool.engine.policies.policy import Ints
 
-MOST_KEYS = 512  # then the oldest is forgotten, and made again when it is asked for
+MOST_KEYS = 512  # then the oldest is dropped, and made again when needed
 
 
 class LabelColumns:
@@ -33,7 +33,7 @@ class LabelColumns:
         return found
 
     def numbers(self, key: str) -> Mapping[str, int]:
-        """Of the values that nodes have, or had."""
+        """Numbers of the values that nodes have or had."""
         return self._numbers[key]
 
     def set_node(self, index: int, labels: Mapping[str, str]) -> None:
@@ -41,7 +41,7 @@ class LabelColumns:
             value = labels.get(key)
             numbers = self._numbers[key]
             column[index] = 0 if value is None else numbers.setdefault(value, len(numbers) + 1)
-            if len(numbers) > 2 * len(column):  # most are of nodes that are gone
+            if len(numbers) > 2 * len(column):  # most values are of nodes that are gone
                 del self._columns[key], self._numbers[key]
 
     def grow(self, size: int) -> None:

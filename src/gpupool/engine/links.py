@@ -1,7 +1,7 @@
 """nearest_cards: of the free cards of a node, those that are best linked with one another.
 
-Most NVLinks inside the set first; then the fewest links from it to the free cards that stay, so
-that what is left is useful too; then one NUMA node; then the lowest indexes.
+First the most NVLinks inside the set; then the fewest links to the free cards that remain, so that
+those stay well linked too; then the fewest NUMA nodes; then the lowest indexes.
 """
 
 from collections.abc import Iterable
@@ -12,7 +12,7 @@ from typing import TypeAlias
 
 from gpupool.core.gpu import Card
 
-_MOST_SETS = 5_000  # beyond this many, the set is grown card by card
+_MOST_SETS = 5_000  # with more possible sets, the set is built card by card
 
 Links: TypeAlias = tuple[tuple[tuple[int, int], ...], ...]  # by row: (row, links) of each neighbour
 

@@ -1,7 +1,7 @@
-"""NodeState: one node, what its pods hold of it, and how both get into the columns.
+"""NodeState: one node and what pods hold of it; writes both into the columns.
 
-What is held is kept true even where it is more than there is (another scheduler, a node that
-shrank); the columns then say that nothing is free.
+The sums of holds are exact even if they are more than the node has (another scheduler, a node that
+lost capacity): otherwise a later release would leave a wrong sum. The columns then say 0 free.
 """
 
 from collections.abc import Iterable
@@ -18,19 +18,19 @@ from gpupool.core.gpu import (
     Isolation,
     limit_mib,
 )
-from gpupool.core.nodes import Node
+from gpupool.core.nodes import NodeInfo
 from gpupool.core.pods import PodRequest
 from gpupool.engine.columns import MEMORY, MOST, Columns
-from gpupool.engine.policies.bulk import bulk_of
+from gpupool.engine.policies.policy import bulk_of
 from kubeclient.placement import HostPort
 
 MODES = (GpuMode.ANY, GpuMode.WHOLE, GpuMode.SHARED)
 _MIB_SHIFT = 20
-_MOST_SHARES = 64  # that a card remembers
+_MOST_SHARES = 64  # cached CardShare values of a card
 
 
 class CardHold(NamedTuple):
-    """What a pod holds of one card, at the most at any time of its life."""
+    """The most that a pod holds of one card at any time, init containers included."""
 
     uuid: str
     units: int
@@ -46,7 +46,7 @@ class Held(NamedTuple):
 
 
 class CardState:
-    """A card and what pods hold of it. `total`, `free` and `compute` are as the columns say it."""
+    """A card and what pods hold of it. `total`, `free` and `compute` go into the columns."""
 
     __slots__ = (
         "_most",
@@ -73,10 +73,10 @@ class CardState:
         self.wholes = 0  # pods that hold all of it
         self.pods = 0
         self._most = usable_units(card) if self.usable else 0
-        # A little memory that others use does not make a card less than whole; a unit does, and
-        # so does the only one.
+        # Processes outside of pods may use a little memory of a card that is given out whole, but
+        # less than one unit, and they must leave at least one unit free.
         self.whole_at_rest = self._most > 0 and card.outside_mib < card.unit_mib
-        full = self.all_units if self.usable else 1  # which it then never is: nothing of it is free
+        full = self.all_units if self.usable else 1  # 1: never reached, because nothing is free
         self.total = self._most if self.whole_at_rest else full
         self._shares: dict[tuple[int, int], CardShare] = {}
         self._settle()
@@ -99,7 +99,7 @@ class CardState:
         self.is_untouched = self.free == self.total and self.compute == WHOLE_CARD_PERCENT
 
     def share(self, units: int, percent: int) -> CardShare:
-        """Equal shares are made once: there are few sizes, and many decisions."""
+        """Cached: there are few sizes of shares, and many decisions."""
         found = self._shares.get((units, percent))
         if found is None:
             card = self.card
@@ -115,7 +115,7 @@ class CardState:
 
 
 def usable_units(card: Card) -> int:
-    """What processes outside of Kubernetes leave of it."""
+    """The units that processes outside of Kubernetes leave."""
     if not card.outside_mib or not card.memory_mib:
         return card.units
     return max(0, card.memory_mib - card.outside_mib) * card.units // card.memory_mib
@@ -124,16 +124,16 @@ def usable_units(card: Card) -> int:
 @dataclass(slots=True)
 class NodeState:
     index: int
-    node: Node
+    node: NodeInfo
     cards: list[CardState] = field(default_factory=list)
     card_rows: dict[str, int] = field(default_factory=dict)  # by uuid
-    has_links: bool = False  # whether some cards are nearer to one another than to others
+    has_links: bool = False  # whether some cards are linked by NVLink
     held: dict[str, int] = field(default_factory=dict)
     pods: dict[str, Held] = field(default_factory=dict)  # by uid
     ports: list[HostPort] = field(default_factory=list)
 
     def untouched(self) -> list[int]:
-        """Rows of the cards that nobody holds any of."""
+        """Rows of the cards of which nothing is held."""
         return [row for row, card in enumerate(self.cards) if card.is_untouched]
 
     def take(self, held: Held, columns: Columns) -> None:
@@ -158,7 +158,7 @@ class NodeState:
             write_cards(self, columns, self.count_cards(held, sign))
 
     def count_cards(self, held: Held, sign: int) -> list[int]:
-        """The rows of the cards. One that is gone is not there; `discrepancies.py` tells of it."""
+        """The rows of the cards. Cards that are gone are skipped; see `discrepancies.py`."""
         rows = []
         for hold in held.cards:
             row = self.card_rows.get(hold.uuid)
@@ -168,8 +168,8 @@ class NodeState:
         return rows
 
 
-def replace_node(state: NodeState, node: Node, columns: Columns) -> None:
-    """The node as it is now; everything in the columns anew."""
+def replace_node(state: NodeState, node: NodeInfo, columns: Columns) -> None:
+    """Replace the node and write all its columns again."""
     state.node = node
     cards = node.inventory.cards if node.inventory else ()
     columns.make_room(state.index + 1, len(cards))
@@ -198,8 +198,8 @@ def replace_node(state: NodeState, node: Node, columns: Columns) -> None:
 
 
 def clear_node(state: NodeState, columns: Columns) -> None:
-    """Nothing is left of it in the columns."""
-    replace_node(state, Node(state.node.name), columns)
+    """Remove the node from the columns."""
+    replace_node(state, NodeInfo(state.node.name), columns)
     columns.present[state.index] = False
 
 
@@ -217,7 +217,7 @@ def write_resources(state: NodeState, columns: Columns, names: Iterable[str]) ->
 
 
 def write_cards(state: NodeState, columns: Columns, rows: Iterable[int]) -> None:
-    """What is free of these, and of all together."""
+    """Write what is free of these cards, and the sums over all cards."""
     at, cards = state.index, state.cards
     for row in rows:
         card = cards[row]

@@ -1,4 +1,4 @@
-"""Packing: the policy in force, made anew whenever the pods it was told of make another mix.
+"""Packing: the current policy, made again when the mix of pods has changed.
 
 packing = Packing("residue")
 packing.count(cluster, pod)                       each pod once, when it first asks for a node
@@ -10,14 +10,14 @@ from collections.abc import Hashable
 import numpy as np
 
 from gpupool.core.pods import PodRequest
-from gpupool.engine.cluster import Cluster
+from gpupool.engine.cluster import ClusterModel
 from gpupool.engine.filters.node_affinity import NODE_AFFINITY
 from gpupool.engine.policies import POLICIES
 from gpupool.engine.policies.mix import Mix, MixLearner
 from gpupool.engine.verdicts import ask_of
 
-_MOST_SIZES = 64  # of cards that are told apart
-_MOST_SELECTIONS = 1024  # of models that are remembered
+_MOST_SIZES = 64  # different card sizes that a mix has
+_MOST_SELECTIONS = 1024  # cached node selections
 
 
 class Packing:
@@ -27,28 +27,28 @@ class Packing:
         self._learner = MixLearner()
         self._models: dict[Hashable, tuple[int, ...]] = {}
         self._sizes: tuple[int, ...] = ()
-        self._nodes_seen = -1  # position in the log of nodes' changes
+        self._nodes_seen = -1  # position in `ClusterModel.node_changes`
 
-    def count(self, cluster: Cluster, pod: PodRequest) -> None:
+    def count(self, cluster: ClusterModel, pod: PodRequest) -> None:
         if cluster.node_changes.position != self._nodes_seen:
             self._look_at_nodes(cluster)
         self._learner.count(ask_of(pod), self._models_for(cluster, pod))
         if self._learner.is_due:
             self._renew(cluster)
 
-    def _look_at_nodes(self, cluster: Cluster) -> None:
+    def _look_at_nodes(self, cluster: ClusterModel) -> None:
         self._nodes_seen = cluster.node_changes.position
         self._models.clear()
         sizes = card_sizes(cluster)
         if not set(sizes) <= set(self._sizes):
             self._renew(cluster)
 
-    def _renew(self, cluster: Cluster) -> None:
+    def _renew(self, cluster: ClusterModel) -> None:
         self._sizes = card_sizes(cluster)
         self.policy = self._make(self._learner.mix(cards_of_model(cluster), self._sizes))
 
-    def _models_for(self, cluster: Cluster, pod: PodRequest) -> tuple[int, ...]:
-        """The models of the nodes that the pod selects; empty: of all."""
+    def _models_for(self, cluster: ClusterModel, pod: PodRequest) -> tuple[int, ...]:
+        """The GPU models of the nodes that the pod selects; empty: any."""
         if not pod.gpus or not (pod.node_selector or pod.node_terms):
             return ()
         key = (pod.node_selector, pod.node_terms)
@@ -59,7 +59,7 @@ class Packing:
         return self._models[key]
 
 
-def _selected_models(cluster: Cluster, pod: PodRequest) -> tuple[int, ...]:
+def _selected_models(cluster: ClusterModel, pod: PodRequest) -> tuple[int, ...]:
     columns = cluster.columns
     nodes = np.flatnonzero(columns.present & columns.has_cards)
     selected = nodes[NODE_AFFINITY.passes(pod, cluster, nodes)]
@@ -69,15 +69,15 @@ def _selected_models(cluster: Cluster, pod: PodRequest) -> tuple[int, ...]:
     return tuple(models.tolist())
 
 
-def cards_of_model(cluster: Cluster) -> tuple[int, ...]:
+def cards_of_model(cluster: ClusterModel) -> tuple[int, ...]:
     columns = cluster.columns
     cards = (columns.card_total > 1).sum(axis=0)
     counts = np.bincount(columns.model, weights=cards, minlength=len(cluster.models))
     return tuple(int(count) for count in counts)
 
 
-def card_sizes(cluster: Cluster) -> tuple[int, ...]:
-    """The different totals of cards that can be used; the most frequent, if there are very many."""
+def card_sizes(cluster: ClusterModel) -> tuple[int, ...]:
+    """The different sizes of usable cards; only the most frequent if there are very many."""
     totals = cluster.columns.card_total
     sizes, counts = np.unique(totals[totals > 1], return_counts=True)
     frequent = np.argsort(-counts, kind="stable")[:_MOST_SIZES]

@@ -1,12 +1,12 @@
-"""PodIndex: on which nodes the pods are that somebody looks for, and those that keep others off.
+"""PodIndex: counts of pods by node, for affinity, anti-affinity and topology spread.
 
-For each `Finder` that a pod brought along there is a vector: how many held pods it finds on each
-node. It is counted once when first asked for, and kept up with every hold and release after that.
-Held pods carry terms of their own (keep such pods away, rather have them near); these are counted
-by node as well, since they bind pods that come later.
+For each `Finder` (the selector of a term) there is a vector: how many held pods it matches on each
+node. It is counted when it is first needed, and updated with every hold and release after that.
+Held pods have terms of their own (required anti-affinity, preferred affinity); these are counted
+by node as well, because they constrain pods that come later.
 
-There may be many of both, and nearly all name one label with its value. They are kept under that
-label, so that a pod only meets those about labels that it has.
+There may be many of both, and nearly all name one label with one value. They are stored under that
+label (`Hint`), so a pod is compared only with those for labels that it has.
 """
 
 from collections import OrderedDict
@@ -36,7 +36,7 @@ class Finder(NamedTuple):
     """Pods that meet all of `looks`."""
 
     looks: tuple[Look, ...]
-    terminating: bool  # whether those count that are on their way out
+    terminating: bool  # whether terminating pods count
 
 
 class Bond(Enum):
@@ -86,7 +86,7 @@ class PodIndex:
                 del self._carried[hint]
 
     def found(self, finder: Finder, pods: Iterable[tuple[int, PodRequest]]) -> Ints:
-        """How many each node has; `pods`: all that are held, with their nodes."""
+        """The count for each node. `pods`: all held pods with their nodes, to count them once."""
         counts = self._found.get(finder)
         if counts is None:
             if len(self._found) >= MOST_FINDERS:
@@ -107,7 +107,7 @@ class PodIndex:
             del self._finders[hint]
 
     def carried_about(self, pod: PodRequest) -> list[tuple[Carried, Ints]]:
-        """Terms of held pods that mean such a pod, and how many on each node have them."""
+        """Terms of held pods that match this pod, and how many pods on each node have them."""
         return [
             (carried, counts)
             for hint in _hints(pod)
@@ -116,7 +116,7 @@ class PodIndex:
         ]
 
     def concerns(self, pod: PodRequest) -> bool:
-        """Whether a held pod carries a term about such pods."""
+        """Whether a term of some held pod matches this pod."""
         return bool(self._carried) and bool(self.carried_about(pod))
 
     def finds(self, finder: Finder, pod: PodRequest) -> bool:
@@ -133,7 +133,7 @@ class PodIndex:
         return look.selector.matches(pod.labels)
 
     def set_namespace(self, name: str, labels: Mapping[str, str] | None) -> None:
-        """None: it is gone. What depends on it is counted again when it is next asked for."""
+        """None: the namespace is gone. Counts that depend on namespace labels are dropped."""
         if labels is None:
             self.namespaces.pop(name, None)
         else:
@@ -161,7 +161,7 @@ def _carried_by(pod: PodRequest) -> Iterable[Carried]:
         yield Carried(Bond.KEEPS_OFF, term, 0)
     for weight, term in pod.near:
         yield Carried(Bond.WEIGHS, term, weight)
-    for term in pod.affinity:  # who needs company likes it to stay, as in kube-scheduler
+    for term in pod.affinity:  # required affinity also prefers, as in kube-scheduler
         yield Carried(Bond.WEIGHS, term, 1)
 
 
@@ -171,7 +171,7 @@ def _hints(pod: PodRequest) -> Iterator[Hint]:
 
 
 def _hint_of(selector: LabelSelector) -> Hint:
-    """A label that every pod must have that the selector matches."""
+    """A label that every pod has that the selector matches; none if there is no such label."""
     for requirement in selector.requirements:
         if requirement.operator in _ONE_VALUE and len(requirement.values) == 1:
             return (requirement.key, requirement.values[0])

@@ -1,10 +1,12 @@
-"""preempt: which pods of lower priority must go from one node so that a pod fits there.
+"""preempt: which pods of lower priority must leave one node so that a pod fits there.
 
-For each node that could help: all of lower priority leave, in thought; if the pod then fits, as
-many as possible come back, those first whose budget would be broken and those of high priority.
-For a pod with GPUs the cheapest cards are looked for, so that victims free one card, and not a bit
-of each. Among nodes: fewest broken budgets, then the lowest highest priority of a victim, the
-smallest sum of priorities, the fewest victims, and the youngest of the most important ones.
+For each node that could help, in a trial: all pods of lower priority are released; if the pod then
+fits, as many of them as possible are put back, first those whose disruption budget would be broken
+and those of high priority. For a pod with GPUs the cheapest cards are found first, so that the
+victims free one card, and not a little of each.
+
+Among nodes: the fewest broken budgets, then the lowest maximum priority of a victim, the smallest
+sum of priorities, the fewest victims, and the latest start of the most important victims.
 """
 
 from collections import Counter
@@ -14,9 +16,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from gpupool.core.pods import DisruptionBudget, PodRequest
-from gpupool.engine.card_groups import closed_cards
-from gpupool.engine.cards import allocation_on
-from gpupool.engine.cluster import Cluster
+from gpupool.engine.cards import allocation_on, closed_cards
+from gpupool.engine.cluster import ClusterModel
 from gpupool.engine.explain import first_reasons, fit_message, refusals
 from gpupool.engine.filters import FILTERS
 from gpupool.engine.node_state import Held, NodeState
@@ -25,7 +26,7 @@ from gpupool.engine.trial import Trial, trial
 from gpupool.engine.verdicts import ask_of
 from gpupool.engine.victims_by_card import cheapest_cards
 
-_ENOUGH_CANDIDATES = 100  # among so many nodes the best is taken
+_ENOUGH_CANDIDATES = 100  # the search stops after this many nodes
 _LOWEST_PRIORITY = -(2**31)
 NOT_HELPFUL = "Preemption is not helpful for scheduling"
 NO_VICTIMS = "No preemption victims found for incoming pod"
@@ -45,9 +46,9 @@ class NoPreemption:
 
 
 def preempt(
-    cluster: Cluster, pod: PodRequest, policy: Policy, budgets: Sequence[DisruptionBudget] = ()
+    cluster: ClusterModel, pod: PodRequest, policy: Policy, budgets: Sequence[DisruptionBudget] = ()
 ) -> Preemption | NoPreemption:
-    """Only for a pod that fits nowhere."""
+    """Only for pods that fit nowhere."""
     if not pod.may_preempt:
         return NoPreemption(NEVER)
     if pod.unsupported or pod.waits_for:
@@ -77,7 +78,7 @@ def preempt(
 
 
 def preempt_on(
-    cluster: Cluster,
+    cluster: ClusterModel,
     pod: PodRequest,
     policy: Policy,
     node: str,
@@ -93,8 +94,8 @@ def preempt_on(
     return _best([found]) if isinstance(found, _Candidate) else None
 
 
-def _curable_nodes(cluster: Cluster, pod: PodRequest) -> list[int]:
-    """Nodes that only refuse because of what pods hold there."""
+def _curable_nodes(cluster: ClusterModel, pod: PodRequest) -> list[int]:
+    """Nodes that the pod could use if pods left them."""
     incurable: set[int] = set()
     for refused in refusals(cluster, pod):
         if not refused.curable:
@@ -104,7 +105,7 @@ def _curable_nodes(cluster: Cluster, pod: PodRequest) -> list[int]:
 
 @dataclass(frozen=True, slots=True)
 class _Attempt:
-    cluster: Cluster
+    cluster: ClusterModel
     pod: PodRequest
     policy: Policy
     state: NodeState
@@ -130,7 +131,7 @@ class _Candidate:
 def _on_node(
     attempt: _Attempt, below: list[Held], budgets: Sequence[DisruptionBudget]
 ) -> _Candidate | list[str]:
-    """Or the reasons why it would not fit even with all of them gone."""
+    """A list: the reasons why the pod would not fit even with all of `below` gone."""
     broken = _breaking(below, budgets)
     cheapest = cheapest_cards(attempt.pod, attempt.state, below, broken)
     for held in below:
@@ -156,7 +157,7 @@ def _comes_back(
 
 
 def _breaking(below: Iterable[Held], budgets: Sequence[DisruptionBudget]) -> frozenset[str]:
-    """Pods whose budget is used up by the more important ones before them."""
+    """Pods whose disruption budget is used up by more important pods."""
     left = [budget.allowed for budget in budgets]
     found = set()
     for held in sorted(below, key=lambda h: (-h.pod.priority, h.pod.started, h.pod.uid)):
@@ -178,13 +179,13 @@ def _best(found: list[_Candidate]) -> Preemption:
 
 def _damage(candidate: _Candidate) -> tuple[int, int, int, int]:
     priorities = [held.pod.priority for held in candidate.victims]
-    # Counted from the lowest there is, so that every victim adds something.
+    # Counted from the lowest possible priority, so that every victim adds to the sum.
     total = sum(priority - _LOWEST_PRIORITY for priority in priorities)
     return (candidate.broken, max(priorities, default=0), total, len(priorities))
 
 
 def _first_start(victims: tuple[Held, ...]) -> str:
-    """Of the most important ones: the longer they run, the more is lost."""
+    """The earliest start among the most important victims: the longer it ran, the more is lost."""
     if not victims:
         return ""
     top = victims[0].pod.priority

@@ -1,13 +1,13 @@
-"""preferences: how much a pod would like each node, as the pod and the pods there say it.
+"""preferences: the score of each node by preferred affinity, soft taints and soft spread.
 
-Each score is brought to 0..100 over the nodes at hand and weighted as kube-scheduler does. Whole
-numbers. What a policy makes of the nodes only decides among those that are liked most.
+Each score is scaled to 0..100 over the given nodes and weighted as in kube-scheduler. The policy
+decides only among the nodes with the highest score.
 """
 
 import numpy as np
 
 from gpupool.core.pods import PodRequest
-from gpupool.engine.cluster import Cluster
+from gpupool.engine.cluster import ClusterModel
 from gpupool.engine.filters.domains import by_domain
 from gpupool.engine.filters.node_affinity import term_matches
 from gpupool.engine.filters.spread import counted_nodes, finder_of
@@ -19,12 +19,12 @@ _FULL = 100
 _TAINTS_WEIGHT, _AFFINITY_WEIGHT, _SPREAD_WEIGHT, _PODS_WEIGHT = 3, 2, 2, 2
 
 
-def has_preferences(pod: PodRequest, cluster: Cluster) -> bool:
-    """Whether anything but the node's room could matter. Soft taints: see `Row`."""
+def has_preferences(pod: PodRequest, cluster: ClusterModel) -> bool:
+    """Whether preferences could matter for this pod. Soft taints: see `ShapeVerdict`."""
     return bool(pod.preferred or pod.near or pod.spreads) or cluster.index.concerns(pod)
 
 
-def preferences(pod: PodRequest, cluster: Cluster, nodes: Ints) -> Ints:
+def preferences(pod: PodRequest, cluster: ClusterModel, nodes: Ints) -> Ints:
     total = np.zeros(len(nodes), dtype=np.int64)
     if pod.preferred:
         total += _AFFINITY_WEIGHT * _up_to_full(_liked_nodes(pod, cluster, nodes))
@@ -39,14 +39,14 @@ def _up_to_full(scores: Ints) -> Ints:
     return scores * _FULL // most if most > 0 else np.zeros_like(scores)
 
 
-def _liked_nodes(pod: PodRequest, cluster: Cluster, nodes: Ints) -> Ints:
+def _liked_nodes(pod: PodRequest, cluster: ClusterModel, nodes: Ints) -> Ints:
     total = np.zeros(len(nodes), dtype=np.int64)
     for weight, term in pod.preferred:
         total += weight * term_matches(cluster, term, nodes)
     return total
 
 
-def _soft_taints(pod: PodRequest, cluster: Cluster, nodes: Ints) -> Ints:
+def _soft_taints(pod: PodRequest, cluster: ClusterModel, nodes: Ints) -> Ints:
     counts = [
         sum(
             taint.effect == Effect.PREFER_NO_SCHEDULE
@@ -59,8 +59,8 @@ def _soft_taints(pod: PodRequest, cluster: Cluster, nodes: Ints) -> Ints:
     return found
 
 
-def _crowding(pod: PodRequest, cluster: Cluster, nodes: Ints) -> Ints:
-    """Pods alike in the node's domains; a node without the label is as crowded as any."""
+def _crowding(pod: PodRequest, cluster: ClusterModel, nodes: Ints) -> Ints:
+    """Matching pods in the node's domains. A node without the label counts as the fullest."""
     total = np.zeros(len(nodes), dtype=np.int64)
     soft = tuple(spread for spread in pod.spreads if not spread.required)
     for spread in soft:
@@ -72,7 +72,7 @@ def _crowding(pod: PodRequest, cluster: Cluster, nodes: Ints) -> Ints:
     return total
 
 
-def _liked_pods(pod: PodRequest, cluster: Cluster, nodes: Ints) -> Ints:
+def _liked_pods(pod: PodRequest, cluster: ClusterModel, nodes: Ints) -> Ints:
     total = np.zeros(len(nodes), dtype=np.int64)
     for weight, term in pod.near:
         counts = cluster.found(Finder((look_of(term),), terminating=True))

@@ -1,7 +1,7 @@
-"""Another share for a pod that has one: what it would be, and whether its cards have room.
+"""Resizing a share: the allocation that a request means, and whether cards and quotas allow it.
 
-A share stays on its cards. Only shares that the limiter holds can change while their container
-runs: of any other, nobody could say when it is in force.
+A share stays on its cards. Only shares under the limiter can change while their container runs: for
+any other share nobody can tell when a new size is in force.
 """
 
 from collections.abc import Iterable, Mapping
@@ -12,7 +12,7 @@ from gpupool.core.gpu import Allocation, CardShare, ContainerGpus, Isolation
 from gpupool.core.pods import PodRequest
 from gpupool.core.quota import UnitsQuota
 from gpupool.core.resize import ONLY
-from gpupool.engine.cluster import Cluster
+from gpupool.engine.cluster import ClusterModel
 from gpupool.engine.node_state import CardState, NodeState, card_holds, usable_units
 
 
@@ -23,7 +23,7 @@ class NoResize(NamedTuple):
 def wanted_allocation(
     state: NodeState, pod: PodRequest, allocation: Allocation, wish: Mapping[str, int]
 ) -> Allocation | NoResize:
-    """What the wish means; the same whatever else is on the node."""
+    """The allocation that the request means. Does not depend on other pods of the node."""
     shares = [gpus for gpus in allocation.containers if gpus.isolation is not Isolation.WHOLE]
     if ONLY in wish:
         if len(shares) != 1:
@@ -74,8 +74,8 @@ def _resized(
     return replace(gpus, shares=tuple(made))
 
 
-def room_for(cluster: Cluster, uid: str, wanted: Allocation) -> NoResize | None:
-    """None: the cards can hold it, beside all that other pods hold."""
+def room_for(cluster: ClusterModel, uid: str, wanted: Allocation) -> NoResize | None:
+    """None: the cards have room for it beside what other pods hold."""
     held = cluster.held(uid)
     state = cluster.state(held.node) if held is not None else None
     if held is None or state is None:
@@ -99,9 +99,12 @@ def room_for(cluster: Cluster, uid: str, wanted: Allocation) -> NoResize | None:
 
 
 def within_quotas(
-    cluster: Cluster, uid: str, wanted: Allocation, quotas: Iterable[UnitsQuota]
+    cluster: ClusterModel, uid: str, wanted: Allocation, quotas: Iterable[UnitsQuota]
 ) -> NoResize | None:
-    """None: the namespace may have it. What pods have grown counts beside what they asked for."""
+    """None: the quotas allow it.
+
+    A quota counts what pods requested when they were created. What they have grown since is added.
+    """
     held = cluster.held(uid)
     if held is None:
         return NoResize("its node is not there")
@@ -126,13 +129,13 @@ def within_quotas(
 
 
 def _asked(pod: PodRequest) -> int:
-    """As Kubernetes counts it: init containers run before the others."""
+    """As Kubernetes counts: the larger of init containers and the sum of the others."""
     init = max((ask.units * ask.cards for ask in pod.gpus if ask.is_init), default=0)
     return max(init, sum(ask.units * ask.cards for ask in pod.gpus if not ask.is_init))
 
 
 def _growth(pod: PodRequest, allocation: Allocation) -> int:
-    """What it has beyond what it asked for. Init containers cannot grow."""
+    """What the pod has beyond its request. Init containers cannot grow."""
     sharing = {ask.container for ask in pod.gpus if ask.units and not ask.is_init}
     units = sum(
         share.units

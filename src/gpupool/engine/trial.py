@@ -1,22 +1,26 @@
-"""trial: change what is held, look at what then would be, and leave no trace."""
+"""trial: change what is held, evaluate the result, and undo all changes.
+
+The nodes are entered in the change log twice, so cached verdicts are renewed both times. Nothing
+may await inside a trial: others would see a state that does not exist.
+"""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from gpupool.core.gpu import Allocation
 from gpupool.core.pods import PodRequest
-from gpupool.engine.cluster import Cluster
+from gpupool.engine.cluster import ClusterModel
 
 
 class Trial:
-    """The cluster as it would be. What is done here is undone when the trial ends."""
+    """Holds and releases that are undone, last first, when the trial ends."""
 
-    def __init__(self, cluster: Cluster) -> None:
+    def __init__(self, cluster: ClusterModel) -> None:
         self._cluster = cluster
         self._undo: list[Callable[[], object]] = []
 
     def hold(self, pod: PodRequest, node: str, allocation: Allocation) -> None:
-        """Of a pod that is not held yet."""
+        """For a pod that is not held yet."""
         assert self._cluster.held(pod.uid) is None
         self._cluster.hold(pod, node, allocation)
         self._undo.append(lambda: self._cluster.release(pod.uid))
@@ -33,7 +37,7 @@ class Trial:
 
 
 @contextmanager
-def trial(cluster: Cluster) -> Iterator[Trial]:
+def trial(cluster: ClusterModel) -> Iterator[Trial]:
     trying = Trial(cluster)
     try:
         yield trying

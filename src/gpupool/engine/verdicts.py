@@ -1,7 +1,14 @@
-"""Verdicts: for pods of one shape, what every node would cost; only changed nodes are judged again.
+"""verdict_of: what every node costs for pods of one shape, from a cache that is kept up to date.
 
-A row depends on nothing but the nodes themselves and what is held of each. Constraints that look at
-pods elsewhere are judged for each decision (`decide.py`).
+Three steps, by what each result depends on:
+
+    _judge_nodes    node objects: filters on labels, taints, names; again when a node changes
+    _judge          what is held on a node: room, ports, cost; again when a hold changes
+    decide.py       pods on other nodes (affinity, spread): for each decision, never cached
+
+Nothing that depends on other nodes may come into a `ShapeVerdict`: the change log says which nodes
+changed, so a verdict about node A that depends on node B would not be renewed when B changes.
+Tests compare cached verdicts with those of a cluster that was built from scratch.
 """
 
 from collections.abc import Hashable
@@ -9,26 +16,30 @@ from collections.abc import Hashable
 import numpy as np
 
 from gpupool.core.pods import PodRequest
-from gpupool.engine.cluster import Cluster
-from gpupool.engine.columns import Bools
+from gpupool.engine.cluster import ClusterModel
+from gpupool.engine.columns import Bools, Columns
 from gpupool.engine.filters import OF_THE_NODE, host_ports, resources
 from gpupool.engine.filters.gpus import allows_mode, has_shares, whole_cards
-from gpupool.engine.least_allocated import least_allocated
 from gpupool.engine.policies.policy import Ask, Ints, Policy
-from gpupool.engine.row import NEVER, Row
-from gpupool.engine.verdict_of_one import verdict_of_one
+from gpupool.engine.verdict_cache import NEVER, ShapeVerdict
 from kubeclient.placement import Effect
 
-_MOST_BYTES = 192 * 2**20  # of all rows together
+_MOST_BYTES = 192 * 2**20  # of all cached verdicts together
 _BYTES_A_NODE = 9
 _MIB_SHIFT = 20
-# A pod without GPUs goes to a node with cards only if there is no other: all costs are below this.
+# Added to the cost of nodes with cards for a pod without GPUs. All other costs are smaller, so the
+# pod goes to such a node only if no other node fits.
 _WITH_CARDS = 2**55
-_FEW = 8  # so many nodes are judged faster one by one
+_FEW = 8  # up to this many nodes, plain numbers are faster than vectors
+_PERCENT = 100
+_MOST_PODS = 2**20  # on one node
 
 
 def shape_of(pod: PodRequest) -> Hashable:
-    """Equal for pods that every node and every policy treats alike."""
+    """Equal for pods that every node and every policy treats alike. The key of the cache.
+
+    A field of PodRequest that a filter on nodes, or a policy, reads must be part of it.
+    """
     return (
         tuple(pod.resources.items()),
         tuple([(a.whole, a.units, a.cards, a.percent, a.is_init) for a in pod.gpus]),
@@ -42,7 +53,7 @@ def shape_of(pod: PodRequest) -> Hashable:
 
 
 def ask_of(pod: PodRequest) -> Ask:
-    """As policies see it; of several containers with GPUs, the one that asks for most."""
+    """The request as policies see it: of several containers with GPUs, the largest ask."""
     cpu = pod.resources.get("cpu", 0)
     memory = pod.resources.get("memory", 0) >> _MIB_SHIFT
     if not pod.gpus:
@@ -53,23 +64,24 @@ def ask_of(pod: PodRequest) -> Ask:
     return Ask(ask.whole or ask.cards, ask.units, ask.percent, cpu, memory)
 
 
-def row_of(cluster: Cluster, pod: PodRequest, policy: Policy) -> Row:
-    """Up to date."""
+def verdict_of(cluster: ClusterModel, pod: PodRequest, policy: Policy) -> ShapeVerdict:
+    """The verdict for pods of this shape, up to date with all changes."""
+    # id() is cheap but may be reused once a policy is gone: `is not policy` below finds that out.
     key = (id(policy), shape_of(pod))
-    row = cluster.rows.get(key)
-    if row is None or row.policy is not policy:
-        row = cluster.rows[key] = _new_row(cluster, pod, policy)
+    verdict = cluster.verdicts.get(key)
+    if verdict is None or verdict.policy is not policy:
+        verdict = cluster.verdicts[key] = _new_verdict(cluster, pod, policy)
         _drop_old(cluster)
-        return row
-    cluster.rows.move_to_end(key)
-    _catch_up(cluster, row)
-    return row
+        return verdict
+    cluster.verdicts.move_to_end(key)
+    _catch_up(cluster, verdict)
+    return verdict
 
 
-def _new_row(cluster: Cluster, pod: PodRequest, policy: Policy) -> Row:
+def _new_verdict(cluster: ClusterModel, pod: PodRequest, policy: Policy) -> ShapeVerdict:
     size = cluster.columns.size
     need = resources.need_of(pod, cluster.columns)
-    row = Row(
+    verdict = ShapeVerdict(
         pod=pod,
         policy=policy,
         ask=ask_of(pod),
@@ -83,96 +95,139 @@ def _new_row(cluster: Cluster, pod: PodRequest, policy: Policy) -> Row:
         node_changes=cluster.node_changes.position,
     )
     nodes = cluster.all_nodes()
-    _judge_nodes(cluster, row, nodes)
-    _judge(cluster, row, nodes[row.allowed[nodes]])
-    return row
+    _judge_nodes(cluster, verdict, nodes)
+    _judge(cluster, verdict, nodes[verdict.allowed[nodes]])
+    return verdict
 
 
-def _drop_old(cluster: Cluster) -> None:
+def _drop_old(cluster: ClusterModel) -> None:
     most = max(16, _MOST_BYTES // (_BYTES_A_NODE * cluster.columns.size))
-    while len(cluster.rows) > most:
-        cluster.rows.popitem(last=False)
+    while len(cluster.verdicts) > most:
+        cluster.verdicts.popitem(last=False)
 
 
-def _catch_up(cluster: Cluster, row: Row) -> None:
+def _catch_up(cluster: ClusterModel, verdict: ShapeVerdict) -> None:
+    """Judge again the nodes that changed since the verdict was last used."""
     position = cluster.changes.position
-    if row.changes == position:
+    if verdict.changes == position:
         return
-    if row.node_changes != cluster.node_changes.position:
-        _catch_up_with_nodes(cluster, row)
-    changed = cluster.changes.since(row.changes)
-    row.changes = position
+    if verdict.node_changes != cluster.node_changes.position:
+        _catch_up_with_nodes(cluster, verdict)
+    changed = cluster.changes.since(verdict.changes)
+    verdict.changes = position
     if changed is None or len(changed) > cluster.columns.size:
-        _judge_again(cluster, row, np.arange(cluster.columns.size))
+        _judge_again(cluster, verdict, np.arange(cluster.columns.size))
         return
     different = set(changed)
-    if len(different) <= _FEW and row.policy.cost is not None and row.ask.cards:
+    if len(different) <= _FEW and verdict.policy.cost is not None and verdict.ask.cards:
         for node in different:
-            row.costs[node] = verdict_of_one(cluster, row, node)
+            verdict.costs[node] = _cost_on(cluster, verdict, node)
     else:
-        _judge_again(cluster, row, np.array(list(different), dtype=np.intp))
+        _judge_again(cluster, verdict, np.array(list(different), dtype=np.intp))
 
 
-def _judge_again(cluster: Cluster, row: Row, nodes: Ints) -> None:
-    row.costs[nodes] = NEVER
-    _judge(cluster, row, nodes[row.allowed[nodes]])
+def _judge_again(cluster: ClusterModel, verdict: ShapeVerdict, nodes: Ints) -> None:
+    verdict.costs[nodes] = NEVER
+    _judge(cluster, verdict, nodes[verdict.allowed[nodes]])
 
 
-def _catch_up_with_nodes(cluster: Cluster, row: Row) -> None:
-    changed = cluster.node_changes.since(row.node_changes)
-    row.node_changes = cluster.node_changes.position
-    if len(row.need) != len(cluster.columns.free):
-        row.need = resources.need_of(row.pod, cluster.columns)
-        row.needs = resources.needs_in(row.need)
+def _catch_up_with_nodes(cluster: ClusterModel, verdict: ShapeVerdict) -> None:
+    changed = cluster.node_changes.since(verdict.node_changes)
+    verdict.node_changes = cluster.node_changes.position
+    if len(verdict.need) != len(cluster.columns.free):  # a node brought a new kind of resource
+        verdict.need = resources.need_of(verdict.pod, cluster.columns)
+        verdict.needs = resources.needs_in(verdict.need)
     present = cluster.columns.present
     if changed is None:
-        row.allowed[:] = False
+        verdict.allowed[:] = False
         nodes = np.flatnonzero(present)
     else:
         listed = np.array(list(set(changed)), dtype=np.intp)
-        row.allowed[listed] = False
+        verdict.allowed[listed] = False
         nodes = listed[present[listed]]
-    _judge_nodes(cluster, row, nodes)
+    _judge_nodes(cluster, verdict, nodes)
 
 
-def _judge_nodes(cluster: Cluster, row: Row, nodes: Ints) -> None:
-    """By what the nodes are."""
+def _judge_nodes(cluster: ClusterModel, verdict: ShapeVerdict, nodes: Ints) -> None:
+    """Evaluate the filters that depend on node objects only, not on what is held there."""
     allowed: Bools = np.ones(len(nodes), dtype=np.bool_)
     for filter_ in OF_THE_NODE:
-        allowed &= filter_.passes(row.pod, cluster, nodes)
-    if row.pod.gpus:
-        allowed &= allows_mode(row.pod, cluster, nodes)
-    row.allowed[nodes] = allowed
-    row.has_soft_taints = any(
+        allowed &= filter_.passes(verdict.pod, cluster, nodes)
+    if verdict.pod.gpus:
+        allowed &= allows_mode(verdict.pod, cluster, nodes)
+    verdict.allowed[nodes] = allowed
+    verdict.has_soft_taints = any(
         taint.effect == Effect.PREFER_NO_SCHEDULE
-        and not any(toleration.tolerates(taint) for toleration in row.pod.tolerations)
+        and not any(toleration.tolerates(taint) for toleration in verdict.pod.tolerations)
         for taints in cluster.taint_sets
         for taint in taints
     )
 
 
-def _judge(cluster: Cluster, row: Row, nodes: Ints) -> None:
-    """By what is held of the nodes; all of them are allowed, and none has a cost yet."""
+def _judge(cluster: ClusterModel, verdict: ShapeVerdict, nodes: Ints) -> None:
+    """Set the cost of the nodes with room. All `nodes` are allowed and have the cost NEVER."""
     columns = cluster.columns
-    fits = resources.has_room(columns, row.need, nodes)
-    if row.whole:
-        fits &= columns.whole_free[nodes] >= row.whole
-    for ask in row.shares:
+    fits = resources.has_room(columns, verdict.need, nodes)
+    if verdict.whole:
+        fits &= columns.whole_free[nodes] >= verdict.whole
+    for ask in verdict.shares:
         fits &= has_shares(ask, columns, nodes)
-    if row.pod.host_ports:
-        fits &= host_ports.passes(row.pod, cluster, nodes)
+    if verdict.pod.host_ports:
+        fits &= host_ports.passes(verdict.pod, cluster, nodes)
     nodes = nodes[fits]
     if len(nodes):
-        row.costs[nodes] = _costs(cluster, row, nodes)
+        verdict.costs[nodes] = _costs(cluster, verdict, nodes)
 
 
-def _costs(cluster: Cluster, row: Row, nodes: Ints) -> Ints:
+def _costs(cluster: ClusterModel, verdict: ShapeVerdict, nodes: Ints) -> Ints:
     columns = cluster.columns
-    if row.ask.cards:
-        return row.policy.costs(columns, row.ask, nodes)
+    if verdict.ask.cards:
+        return verdict.policy.costs(columns, verdict.ask, nodes)
     costs = np.empty(len(nodes), dtype=np.int64)
-    packs = columns.has_cards[nodes] & bool(row.ask.cpu_milli or row.ask.memory_mib)
-    costs[~packs] = least_allocated(columns, nodes[~packs])
-    costs[packs] = row.policy.costs(columns, row.ask, nodes[packs])
+    packs = columns.has_cards[nodes] & bool(verdict.ask.cpu_milli or verdict.ask.memory_mib)
+    costs[~packs] = _least_allocated(columns, nodes[~packs])
+    costs[packs] = verdict.policy.costs(columns, verdict.ask, nodes[packs])
     costs[columns.has_cards[nodes]] += _WITH_CARDS
     return costs
+
+
+def _cost_on(cluster: ClusterModel, verdict: ShapeVerdict, node: int) -> int:
+    """What `_judge` says, for one node and with plain numbers.
+
+    Between two decisions about one shape few nodes change, and for few nodes this is several times
+    faster than vectors. For pods with GPUs and policies with `cost`; must agree with `_judge`.
+    """
+    columns = cluster.columns
+    if columns.whole_free.item(node) < verdict.whole or not verdict.allowed[node]:
+        return NEVER
+    for ask in verdict.shares:
+        if columns.largest_free.item(node) < ask.units:
+            return NEVER
+        if (ask.cards > 1 or ask.percent) and not has_shares(ask, columns, np.array([node]))[0]:
+            return NEVER
+    free = columns.free
+    for at, amount in verdict.needs:
+        if free.item(at, node) < amount:
+            return NEVER
+    if verdict.pod.host_ports and not host_ports.is_free(verdict.pod, cluster, node):
+        return NEVER
+    assert verdict.policy.cost is not None
+    return verdict.policy.cost(columns, verdict.ask, node)
+
+
+def _least_allocated(columns: Columns, nodes: Ints) -> Ints:
+    """For pods without GPUs: the node with the most left, in percent of what it has.
+
+    Among equals the node with the fewest pods: pods may request nothing and still need room.
+    """
+    cpu = _used_percent(columns.cpu_free[nodes], columns.cpu_total[nodes])
+    memory = _used_percent(columns.memory_free[nodes], columns.memory_total[nodes])
+    costs: Ints = (cpu + memory) * _MOST_PODS + columns.pods[nodes]
+    return costs
+
+
+def _used_percent(free: Ints, total: Ints) -> Ints:
+    """Rounded up; a node without the resource counts as fully used."""
+    scale = np.maximum(total // _PERCENT, 1)
+    used: Ints = _PERCENT - np.minimum(free // scale, _PERCENT)
+    return used

@@ -1,7 +1,7 @@
-"""cheapest_cards: the pods that would have to leave so that a pod finds its cards, at least cost.
+"""cheapest_cards: the pods that would have to leave so that a pod gets cards at the lowest cost.
 
-Card by card: whoever must leave for the ask to fit on this one card; then as many cards as are
-asked for, the cheapest first. Only a hint for `preempt`, which checks everything.
+For each card: the pods that must leave so that the ask fits on it. Then the cheapest cards are
+taken, as many as are asked for. Only a hint for `preempt`, which checks everything.
 """
 
 from collections.abc import Sequence
@@ -14,7 +14,7 @@ from gpupool.engine.node_state import CardState, Held, NodeState, usable_units
 def cheapest_cards(
     pod: PodRequest, state: NodeState, below: Sequence[Held], broken: frozenset[str]
 ) -> frozenset[str]:
-    """Uids. `below`: pods of lower priority; `broken`: those whose budget would not allow it."""
+    """Uids. `below`: pods of lower priority; `broken`: those whose disruption budget is used up."""
     victims: set[str] = set()
     for ask in pod.gpus:
         offers = []
@@ -30,7 +30,7 @@ def cheapest_cards(
 def _must_leave(
     ask: GpuAsk, card: CardState, below: Sequence[Held], broken: frozenset[str]
 ) -> list[Held] | None:
-    """None: not even all of them would do."""
+    """None: the ask does not fit even if all of them leave."""
     holders = [
         (held, hold)
         for held in below

@@ -10,9 +10,9 @@ from dataclasses import dataclass, replace
 
 from gpupool.contract.nodes import node_of
 from gpupool.contract.pods import pod_request
-from gpupool.core.nodes import Node
+from gpupool.core.nodes import NodeInfo
 from gpupool.core.pods import PodRequest
-from gpupool.engine.cluster import Cluster
+from gpupool.engine.cluster import ClusterModel
 from gpupool.engine.decide import Placement, decide
 from gpupool.engine.policies import DEFAULT, POLICIES
 from gpupool.engine.policies.mix import Mix
@@ -121,14 +121,14 @@ def _nodes(pool: PoolSpec, context: Context) -> list[Obj]:
 class _Fleet:
     spec: ClusterSpec
 
-    def empty_node(self, pool: PoolSpec) -> Node:
+    def empty_node(self, pool: PoolSpec) -> NodeInfo:
         """A further node of the pool, as it would be created."""
         return node_of(new_nodes(pool, 1, network=self.spec.network, taken=Taken())[0])
 
-    def room(self, context: Context) -> Cluster:
+    def room(self, context: Context) -> ClusterModel:
         """The nodes of all autoscaled pools, with those that are requested but do not exist yet:
         a pod that fits on one of them needs no further node."""
-        room = Cluster()
+        room = ClusterModel()
         for nodepool in context.of(NODE_POOLS):
             pool = pool_of(nodepool, self.spec)
             if not isinstance(pool, PoolSpec) or pool.autoscaling is None:
@@ -146,7 +146,7 @@ class _Fleet:
         return room
 
 
-def _settled(node: Obj, context: Context) -> Node:
+def _settled(node: Obj, context: Context) -> NodeInfo:
     """The node; taken as ready if it was created only just now."""
     found = node_of(node)
     born = parse_time(node["metadata"]["creationTimestamp"])
@@ -155,17 +155,19 @@ def _settled(node: Obj, context: Context) -> Node:
     return replace(found, taints=tuple(t for t in found.taints if t.key not in _UNREADY))
 
 
-def _renamed(node: Node, name: str) -> Node:
+def _renamed(node: NodeInfo, name: str) -> NodeInfo:
     return replace(node, name=name, labels={**node.labels, LABEL_HOSTNAME: name})
 
 
-def _could_take(node: Node, pod: PodRequest) -> bool:
-    alone = Cluster()
+def _could_take(node: NodeInfo, pod: PodRequest) -> bool:
+    alone = ClusterModel()
     alone.set_node(node)
     return isinstance(decide(alone, pod, _POLICY), Placement)
 
 
-def _nodes_needed(waiting: list[PodRequest], room: Cluster, fresh: Node, limit: int) -> int:
+def _nodes_needed(
+    waiting: list[PodRequest], room: ClusterModel, fresh: NodeInfo, limit: int
+) -> int:
     """Places the waiting pods one by one, on existing nodes first; counts the further nodes."""
     added = 0
     for pod in waiting:

@@ -1,1 +1,1 @@
-"""Program: workload traces against the engine that schedules pods, offline."""
+"""Program: replays workload traces offline, through the engine that schedules pods."""

@@ -1,8 +1,8 @@
-"""Who arrives when, and who leaves: the three ways to replay a trace.
+"""Arrivals and departures of pods: the three ways to replay a trace.
 
-Filling: all pods of the trace in random order, then pods drawn from it, until so much GPU has
-arrived; nobody leaves. Churn: pods drawn from the trace, each with a random life, so long on the
-average that a given part of the cluster is asked for. Timed: as the trace itself has it.
+Filling: all pods of the trace in random order, then random pods of it, until enough GPU has
+arrived; no pod leaves. Churn: random pods of the trace, each with a random lifetime; its mean is
+chosen so that pods ask for a given part of the cluster. Timed: the times of the trace itself.
 """
 
 import random
@@ -20,8 +20,8 @@ _MOST_ARRIVALS = 10_000_000
 
 @dataclass(frozen=True, slots=True)
 class Arrival:
-    pod: int  # its place in the trace
-    leaves: float | None = None  # in arrivals, counted from the first
+    pod: int  # its index in the trace
+    leaves: float | None = None  # number of the arrival before which it leaves
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +45,7 @@ def filling(trace: Trace, seed: int) -> Arrivals:
 
 
 def churn(trace: Trace, load: float, seed: int) -> Arrivals:
-    """`load`: the part of the cluster's GPUs that is asked for at any time."""
+    """`load`: the part of the cluster's GPUs that pods ask for at any time."""
     draw = random.Random(seed)
     total = sum(pod.gpu_milli for pod in trace.pods)
     _check(trace, total)
@@ -68,7 +68,7 @@ def _check(trace: Trace, asked: int) -> None:
 
 
 def from_file(trace: Trace, path: Path) -> Arrivals:
-    """Names of pods, one a line; a name may come again."""
+    """Names of pods, one per line; a name may occur several times."""
     places = {pod.request.name: at for at, pod in enumerate(trace.pods)}
     order = []
     for line, text in enumerate(read_text(path).splitlines(), 1):
@@ -84,7 +84,7 @@ def from_file(trace: Trace, path: Path) -> Arrivals:
 
 
 def by_time(trace: Trace) -> Sequence[int]:
-    """Places of the pods in the order of the trace's own times."""
+    """Indexes of the pods, ordered by the arrival times of the trace."""
     if any(pod.arrives_s is None for pod in trace.pods):
         raise TraceError(
             f"{trace.name}: not all pods say when they arrive"

@@ -1,4 +1,4 @@
-"""Figures of a replay: what JSON and tables show. Percent of the cluster's GPUs unless said."""
+"""Figures of a replay for JSON and tables; percent of the cluster's GPUs unless stated."""
 
 from bisect import bisect_left
 from collections.abc import Sequence
@@ -7,7 +7,7 @@ from itertools import accumulate
 from typing import Any
 
 from gpupool.replay.arrivals import FILL_TO, Arrivals
-from gpupool.replay.run import Record
+from gpupool.replay.run import ReplayRecord
 from gpupool.replay.timed import TimedRecord
 from gpupool.replay.trace import Trace
 
@@ -16,14 +16,14 @@ Figures = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Curve:
-    """GPU allocated, or whatever is shown, against GPU arrived or time."""
+    """A line of a plot: GPU allocated (or another quantity) over GPU arrived (or time)."""
 
     label: str
     x: tuple[float, ...]
     y: tuple[float, ...]
 
 
-def filling_figures(trace: Trace, arrivals: Arrivals, record: Record) -> Figures:
+def filling_figures(trace: Trace, arrivals: Arrivals, record: ReplayRecord) -> Figures:
     arrived = _arrived(trace, arrivals)
     capacity = trace.capacity_milli
     multi = [decision for decision in record.decisions if trace.pods[decision.pod].cards > 1]
@@ -46,13 +46,13 @@ def _arrived(trace: Trace, arrivals: Arrivals) -> list[int]:
 def _allocated_at(
     part: float, arrived: Sequence[int], allocated: Sequence[int], capacity: int
 ) -> float | None:
-    """After the arrival that reaches it; none: so much never arrived."""
+    """The value after the arrival that reaches `part` of capacity; None: never reached."""
     at = bisect_left(arrived, part * capacity)
     return _percent(allocated[at], capacity) if at < len(arrived) else None
 
 
 def _area(arrived: Sequence[int], allocated: Sequence[int], capacity: int) -> float | None:
-    """The mean allocation over all GPU that arrived, up to FILL_TO of the cluster."""
+    """The mean allocation over the GPU that arrived, up to FILL_TO of the cluster."""
     area, before = 0, 0
     for reached, held in zip(arrived, allocated, strict=True):
         reached = min(reached, int(FILL_TO * capacity))
@@ -61,7 +61,7 @@ def _area(arrived: Sequence[int], allocated: Sequence[int], capacity: int) -> fl
     return _percent(area, before * capacity)
 
 
-def churn_figures(trace: Trace, arrivals: Arrivals, record: Record) -> Figures:
+def churn_figures(trace: Trace, arrivals: Arrivals, record: ReplayRecord) -> Figures:
     measured = record.decisions[arrivals.measured_from :]
     offered = sum(trace.pods[d.pod].gpu_milli for d in measured)
     accepted = sum(trace.pods[d.pod].gpu_milli for d in measured if d.node)
@@ -94,7 +94,7 @@ def timed_figures(trace: Trace, record: TimedRecord) -> Figures:
     }
 
 
-def filling_curve(label: str, trace: Trace, arrivals: Arrivals, record: Record) -> Curve:
+def filling_curve(label: str, trace: Trace, arrivals: Arrivals, record: ReplayRecord) -> Curve:
     capacity = trace.capacity_milli
     return Curve(
         label,
@@ -103,7 +103,7 @@ def filling_curve(label: str, trace: Trace, arrivals: Arrivals, record: Record) 
     )
 
 
-def churn_curve(label: str, trace: Trace, record: Record) -> Curve:
+def churn_curve(label: str, trace: Trace, record: ReplayRecord) -> Curve:
     held = record.allocated_milli
     return Curve(
         label,
@@ -112,7 +112,7 @@ def churn_curve(label: str, trace: Trace, record: Record) -> Curve:
     )
 
 
-def fragment_curve(label: str, trace: Trace, record: Record) -> Curve:
+def fragment_curve(label: str, trace: Trace, record: ReplayRecord) -> Curve:
     samples = record.fragments
     return Curve(
         label,

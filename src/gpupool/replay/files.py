@@ -10,7 +10,7 @@
 from decimal import Decimal, InvalidOperation
 from pathlib import Path
 
-from gpupool.replay.rows import Row, is_json, parsed_json, read_text, rows_of
+from gpupool.replay.rows import InputRow, is_json, parsed_json, read_text, rows_of
 from gpupool.replay.snapshot import is_snapshot, snapshot_of
 from gpupool.replay.trace import MILLI, Job, Machine, Trace, TraceError, TracePod, node_of, pod_of
 
@@ -19,7 +19,7 @@ _MOST_NODES = 100_000
 
 
 def read_trace(pods: Path, nodes: Path | None) -> Trace:
-    """Without a file of nodes, the first one must be a snapshot of a cluster."""
+    """Without a file of nodes, `pods` must be a snapshot of a cluster."""
     content = read_text(pods)
     if is_json(content):
         found = parsed_json(pods, content)
@@ -66,7 +66,7 @@ def _refuse_twice(path: Path, names: list[str]) -> None:
         seen.add(name)
 
 
-def _machine(row: Row) -> Machine:
+def _machine(row: InputRow) -> Machine:
     return Machine(
         row.text("sn", "name"),
         row.cpu_milli(),
@@ -76,7 +76,7 @@ def _machine(row: Row) -> Machine:
     )
 
 
-def _job(row: Row) -> Job:
+def _job(row: InputRow) -> Job:
     cards, card_milli = _cards(row)
     arrives, runs = _times(row)
     column = "gpu_spec" if row.has("gpu_spec") else "models"
@@ -93,7 +93,7 @@ def _job(row: Row) -> Job:
     )
 
 
-def _cards(row: Row) -> tuple[int, int]:
+def _cards(row: InputRow) -> tuple[int, int]:
     if "num_gpu" not in row.fields:
         return _cards_of_amount(row)
     cards = row.number("num_gpu", most=_MOST_CARDS)
@@ -103,7 +103,7 @@ def _cards(row: Row) -> tuple[int, int]:
     return (cards, milli) if cards else (0, 0)
 
 
-def _cards_of_amount(row: Row) -> tuple[int, int]:
+def _cards_of_amount(row: InputRow) -> tuple[int, int]:
     column = row.column("gpu", "gpus")
     wanted = f"a number of cards up to {_MOST_CARDS}, or a part of one card such as 0.25"
     try:
@@ -120,7 +120,7 @@ def _cards_of_amount(row: Row) -> tuple[int, int]:
     return milli // MILLI, MILLI
 
 
-def _times(row: Row) -> tuple[int | None, int | None]:
+def _times(row: InputRow) -> tuple[int | None, int | None]:
     if row.has("arrives_s"):
         return row.number("arrives_s"), row.number("runs_s") if row.has("runs_s") else None
     if not row.has("creation_time"):

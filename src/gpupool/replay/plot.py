@@ -104,7 +104,7 @@ def _lines(curves: Sequence[Curve], x: _Scale, y: _Scale) -> list[str]:
 
 
 def _thinned(curve: Curve) -> Curve:
-    """As many points as can be seen, the last one among them."""
+    """Reduce the curve to as many points as a plot can show, with the last one."""
     step = max(1, len(curve.x) // _MOST_POINTS)
     if step == 1:
         return curve

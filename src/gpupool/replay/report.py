@@ -1,4 +1,4 @@
-"""What a study is shown as: JSON, a table, a file of placements, panels of a plot."""
+"""Output of a study: JSON, a table, a file of placements, panels of a plot."""
 
 import csv
 import io
@@ -24,7 +24,7 @@ def as_json(trace: Trace, method: Method, found: Sequence[Outcome]) -> dict[str,
 
 
 def mean_rows(found: Sequence[Outcome]) -> tuple[list[str], list[list[str]]]:
-    """A head, and a row for each policy: the means over its seeds."""
+    """A header, and a line for each policy with the means over its seeds."""
     names = list(found[0].figures)
     rows = []
     for policy in dict.fromkeys(outcome.policy for outcome in found):
@@ -46,7 +46,7 @@ def _mean(values: Sequence[float | None]) -> str:
 
 
 def placements_csv(trace: Trace, method: Method, outcome: Outcome) -> str:
-    """Every decision in order. In churn also the arrival before which the pod is gone again."""
+    """Every decision in order; for churn also the arrival before which the pod leaves."""
     text = io.StringIO()
     lines = csv.writer(text, lineterminator="\n")
     leaves = method.name == "churn" and method.given is None

@@ -1,4 +1,4 @@
-"""Rows of CSV and JSON files, each with where it stands, so that errors can say it."""
+"""Rows of CSV and JSON files, each with its file and line, so that errors can name them."""
 
 import csv
 import json
@@ -12,12 +12,12 @@ from kubeclient.quantity import ParseError, milli_value, parse, value
 
 _MOST_BYTES = 512 * 2**20
 _MOST_ROWS = 5_000_000
-_MOST = 2**40  # of any number
+_MOST = 2**40  # the largest number that is accepted
 _MIB = 2**20
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class InputRow:
     where: str  # file and line, or file and item
     fields: dict[str, str]
 
@@ -27,7 +27,7 @@ class Row:
         )
 
     def column(self, *names: str) -> str:
-        """The first of these that is there."""
+        """The first of these columns that the row has."""
         for name in names:
             if name in self.fields:
                 return name
@@ -71,8 +71,8 @@ class Row:
         return amount
 
 
-def rows_of(path: Path, kind: str) -> Iterator[Row]:
-    """`kind`: "pods" or "nodes", by which a JSON object names its list."""
+def rows_of(path: Path, kind: str) -> Iterator[InputRow]:
+    """`kind`: "pods" or "nodes", the key of the list in a JSON object."""
     content = read_text(path)
     rows = _json_rows(path, content, kind) if is_json(content) else _csv_rows(path, content)
     for count, row in enumerate(rows):
@@ -105,7 +105,7 @@ def parsed_json(path: Path, content: str) -> Any:
         raise TraceError(f"{path}: this JSON is nested too deeply") from None
 
 
-def _csv_rows(path: Path, content: str) -> Iterator[Row]:
+def _csv_rows(path: Path, content: str) -> Iterator[InputRow]:
     reader = csv.reader(content.splitlines())
     try:
         header = [name.strip().lower() for name in next(reader, [])]
@@ -119,12 +119,12 @@ def _csv_rows(path: Path, content: str) -> Iterator[Row]:
             where = f"{path}:{reader.line_num}"
             if len(cells) != len(header):
                 raise TraceError(f"{where}: {len(cells)} columns, where line 1 has {len(header)}")
-            yield Row(where, dict(zip(header, cells, strict=True)))
+            yield InputRow(where, dict(zip(header, cells, strict=True)))
     except csv.Error as error:
         raise TraceError(f"{path}:{reader.line_num}: this is not CSV: {error}") from None
 
 
-def _json_rows(path: Path, content: str, kind: str) -> Iterator[Row]:
+def _json_rows(path: Path, content: str, kind: str) -> Iterator[InputRow]:
     found = parsed_json(path, content)
     if isinstance(found, dict):
         found = found.get(kind)
@@ -134,7 +134,7 @@ def _json_rows(path: Path, content: str, kind: str) -> Iterator[Row]:
         where = f"{path}: {kind}[{at}]"
         if not isinstance(item, dict):
             raise TraceError(f"{where}: wanted an object")
-        yield Row(where, {str(key).lower(): _as_text(value) for key, value in item.items()})
+        yield InputRow(where, {str(key).lower(): _as_text(value) for key, value in item.items()})
 
 
 def _as_text(value: Any) -> str:

@@ -1,4 +1,4 @@
-"""The replay itself: arrivals in, placements out, through the same engine that schedules pods."""
+"""replay: arrivals in, placements out, through the engine that schedules pods."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
@@ -6,28 +6,28 @@ from heapq import heappop, heappush
 from time import process_time
 
 from gpupool.core.gpu import Allocation
-from gpupool.engine.cluster import Cluster
+from gpupool.engine.cluster import ClusterModel
 from gpupool.engine.decide import Placement, decide
 from gpupool.engine.packing import Packing
 from gpupool.replay.arrivals import Arrivals
 from gpupool.replay.trace import MILLI, Trace, TracePod
 
-# Told how many decisions were made since it was last told.
+# Called with the number of decisions since its last call.
 Progress = Callable[[int], None]
-_STEP = 200  # decisions between two words about progress
-_SAMPLES = 200  # of what is free on partly used cards
+_STEP = 200  # decisions between two calls of Progress
+_SAMPLES = 200  # measurements of the free part of partly used cards
 
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    pod: int  # its place in the trace
-    node: str  # empty: it fitted nowhere
+    pod: int  # its index in the trace
+    node: str  # empty: it fits nowhere
     cards: tuple[int, ...]
 
 
 @dataclass(slots=True)
-class Record:
-    """What happened: a decision for each arrival, and how long all of them took."""
+class ReplayRecord:
+    """A decision for each arrival, and how long all decisions took."""
 
     decisions: list[Decision] = field(default_factory=list)
     allocated_milli: list[int] = field(default_factory=list)  # after each arrival
@@ -38,19 +38,19 @@ class Record:
 
 
 class Stage:
-    """An empty cluster with the trace's nodes, and a policy that learns from what it sees."""
+    """An empty cluster with the trace's nodes, and a policy that learns from the pods."""
 
     def __init__(self, trace: Trace, policy: str) -> None:
-        self.cluster = Cluster()
+        self.cluster = ClusterModel()
         for node in trace.nodes:
             self.cluster.set_node(node)
         self.packing = Packing(policy)
-        self.seconds = 0.0  # of CPU time, since others may use the machine too
+        self.seconds = 0.0  # CPU time, because other programs may use the machine too
         self.allocated_milli = 0
         self._sizes: dict[str, int] = {}
 
     def arrive(self, pod: TracePod, uid: str) -> Placement | None:
-        """A pod for the first time; none: it fits nowhere now."""
+        """Try a pod for the first time; None: it fits nowhere now."""
         request = replace(pod.request, uid=uid)
         began = process_time()
         self.packing.count(self.cluster, request)
@@ -71,7 +71,7 @@ class Stage:
         return decision
 
     def fragments_milli(self) -> int:
-        """What is free on cards of which something is held."""
+        """The free part of partly used cards."""
         columns = self.cluster.columns
         free, total = columns.card_free, columns.card_total
         return int((free * MILLI // total)[(free > 0) & (free < total)].sum())
@@ -81,8 +81,8 @@ class Stage:
         self.allocated_milli -= self._sizes.pop(uid)
 
 
-def replay(trace: Trace, arrivals: Arrivals, policy: str, progress: Progress) -> Record:
-    stage, record = Stage(trace, policy), Record()
+def replay(trace: Trace, arrivals: Arrivals, policy: str, progress: Progress) -> ReplayRecord:
+    stage, record = Stage(trace, policy), ReplayRecord()
     leaving: list[tuple[float, str]] = []
     sampled = max(1, len(arrivals.order) // _SAMPLES)
     for at, arrival in enumerate(arrivals.order):

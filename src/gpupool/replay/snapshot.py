@@ -1,7 +1,7 @@
 """A snapshot of a live cluster (`kubectl get nodes,pods -A -o json`) -> Trace.
 
-Its pods arrive one after the other on its nodes, empty. Nodes that no agent of ours has described
-are taken to have as many healthy cards as they offer, of one model.
+Its pods arrive one after the other, and its nodes are empty at first. A node without an inventory
+of our agent gets as many healthy cards as it offers, all of one model.
 """
 
 from dataclasses import replace
@@ -12,13 +12,13 @@ from gpupool.contract.names import LABEL_NVIDIA_MEM, LABEL_NVIDIA_NAME, RESOURCE
 from gpupool.contract.nodes import node_of
 from gpupool.contract.pods import pod_request
 from gpupool.core.gpu import Card, GpuAsk, GpuMode, Inventory
-from gpupool.core.nodes import Node
+from gpupool.core.nodes import NodeInfo
 from gpupool.core.pods import PodRequest
 from gpupool.replay.trace import MILLI, Trace, TraceError, TracePod
 
 _OVER = ("Succeeded", "Failed")
 _MOST_CARDS = 64
-_USUAL_MIB = 16 * 1024  # of a card, where nothing says it
+_USUAL_MIB = 16 * 1024  # size of a card if the node does not state it
 
 
 def is_snapshot(found: Any) -> bool:
@@ -45,7 +45,7 @@ def snapshot_of(found: Any, path: Path) -> Trace:
     return Trace(path.name, tuple(nodes), tuple(_pod(pod, units) for pod in pods))
 
 
-def _with_cards(node: Node) -> Node:
+def _with_cards(node: NodeInfo) -> NodeInfo:
     count = min(node.allocatable.get(RESOURCE_GPU, 0), _MOST_CARDS)
     if node.inventory or not count:
         return node
@@ -56,8 +56,8 @@ def _with_cards(node: Node) -> Node:
     return replace(node, inventory=Inventory(cards), gpu_mode=GpuMode.ANY)
 
 
-def _usual_units(nodes: list[Node]) -> int:
-    """Of the most frequent card: what shares are measured against."""
+def _usual_units(nodes: list[NodeInfo]) -> int:
+    """The size of the most frequent card, against which shares are measured."""
     units = [card.units for node in nodes if node.inventory for card in node.inventory.cards]
     return max(set(units), key=lambda size: (units.count(size), size)) if units else 1
 

@@ -1,4 +1,4 @@
-"""A study: a trace replayed with several policies and seeds; results as values."""
+"""A study: one trace replayed with several policies and seeds."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -16,24 +16,24 @@ from gpupool.replay.figures import (
     timed_figures,
     waiting_curve,
 )
-from gpupool.replay.run import Decision, Progress, Record, replay
+from gpupool.replay.run import Decision, Progress, ReplayRecord, replay
 from gpupool.replay.timed import replay_timed
 from gpupool.replay.trace import Trace
 
 
 @dataclass(frozen=True, slots=True)
 class Method:
-    """How a trace is replayed. `load` is for churn: the part of the GPUs that is asked for."""
+    """How a trace is replayed. `load`, for churn: the part of the GPUs that pods ask for."""
 
     name: str  # "filling", "churn" or "timed"
     load: float = 0.0
-    given: Arrivals | None = None  # an order of arrival that was not drawn
+    given: Arrivals | None = None  # a given order of arrival, instead of a random one
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
     policy: str
-    seed: int | None  # None: nothing was drawn
+    seed: int | None  # None: nothing was random
     figures: Figures
     decisions: Sequence[Decision]
     curves: dict[str, Curve]  # by panel
@@ -46,7 +46,7 @@ def arrivals_for(trace: Trace, method: Method, seed: int) -> Arrivals:
 
 
 def decisions_ahead(trace: Trace, method: Method, seeds: Sequence[int]) -> int:
-    """How many one policy will make, for a progress bar."""
+    """How many decisions one policy will make, for a progress bar."""
     if method.name == "timed":
         return len(by_time(trace))
     if method.given is not None:
@@ -71,7 +71,7 @@ def _in_arrivals(
     arrivals = arrivals_for(trace, method, what.seed or 0)
     record = replay(trace, arrivals, what.policy, progress)
     curves = {"fragments": fragment_curve(label, trace, record)}
-    figures: Callable[[Trace, Arrivals, Record], Figures] = churn_figures
+    figures: Callable[[Trace, Arrivals, ReplayRecord], Figures] = churn_figures
     if method.name == "filling":
         figures = filling_figures
         curves["allocated"] = filling_curve(label, trace, arrivals, record)

@@ -1,4 +1,4 @@
-"""A trace out of nothing but a number of nodes and a seed: for a fresh clone, tests and benches.
+"""A generated trace from a number of nodes and a seed: for first tries, tests and benchmarks.
 
 Machines and sizes are of the kinds that GPU clusters have: mostly machines with eight cards, most
 pods with one card or less, a few with many; some may only run on certain models.
@@ -39,7 +39,7 @@ _MEAN_RUN_S = 12 * 3600
 
 
 def synthetic_trace(nodes: int, seed: int = 0) -> Trace:
-    """Its pods together ask for about as many cards as there are; they arrive within hours."""
+    """The pods together ask for about as many cards as there are, and arrive within hours."""
     draw = random.Random(seed)
     kinds = draw.choices(_MACHINES, [kind[0] for kind in _MACHINES], k=nodes)
     machines = [

@@ -1,7 +1,7 @@
-"""A trace in its own time: pods arrive, wait for room in the order of arrival, run, and leave.
+"""A trace with its own times: pods arrive, wait for room in the order of arrival, run, and leave.
 
-Time is virtual. A pod that waits is tried again when another one has left; pods of a shape that
-was just refused are not tried again before the next one leaves.
+Time is virtual. A waiting pod is tried again when another pod has left. Pods of a shape that did
+not fit are not tried again before the next pod leaves.
 """
 
 from collections.abc import Hashable
@@ -20,8 +20,8 @@ _STEP = 200
 class TimedRecord:
     decisions: list[Decision] = field(default_factory=list)  # of the pods that got a node
     waits_s: list[int] = field(default_factory=list)  # of the same pods
-    times_s: list[int] = field(default_factory=list)  # when something changed
-    allocated_milli: list[int] = field(default_factory=list)  # from then on
+    times_s: list[int] = field(default_factory=list)  # times of changes
+    allocated_milli: list[int] = field(default_factory=list)  # since the time at the same index
     waiting: list[int] = field(default_factory=list)  # pods, from then on
     attempts: int = 0
     seconds: float = 0.0
@@ -32,7 +32,7 @@ class _Clock:
         self.trace = trace
         self.stage = Stage(trace, policy)
         self.record = TimedRecord()
-        self.queue: dict[int, Hashable] = {}  # who waits, in order, and its shape
+        self.queue: dict[int, Hashable] = {}  # waiting pods in order, with their shapes
         self.leaving: list[tuple[int, int]] = []
 
     def try_pod(self, at: int, now: int, *, first: bool) -> bool:
@@ -49,7 +49,7 @@ class _Clock:
         return True
 
     def leave(self, now: int) -> None:
-        """All that end by now, and then whoever finds room by it."""
+        """Remove all pods that end by now, then place the waiting pods that fit."""
         while self.leaving and self.leaving[0][0] <= now:
             self.stage.leave(str(heappop(self.leaving)[1]))
         refused: set[Hashable] = set()

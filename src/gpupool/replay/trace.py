@@ -1,4 +1,4 @@
-"""Trace: nodes, and pods that ask for a part of them. What files say, as values of the engine.
+"""Trace: nodes and pods from files, as values of the engine.
 
 A card of a trace has 1000 units of memory, so that a unit is a thousandth of a card.
 """
@@ -7,19 +7,19 @@ from dataclasses import dataclass
 
 from gpupool.contract.names import LABEL_NVIDIA_NAME
 from gpupool.core.gpu import Card, GpuAsk, Inventory
-from gpupool.core.nodes import Node
+from gpupool.core.nodes import NodeInfo
 from gpupool.core.pods import PodRequest
 from kubeclient.placement import NodeOperator, NodeRequirement, NodeTerm
 
 MILLI = 1000
-_MOST_PODS = 1_000_000  # on one node: traces do not say
+_MOST_PODS = 1_000_000  # on one node: traces do not state a limit
 _MIB = 2**20
 
 
 @dataclass(frozen=True, slots=True)
 class TracePod:
-    request: PodRequest  # its uid is that of the pod in the trace
-    gpu_milli: int  # all it asks for, in thousandths of a card
+    request: PodRequest  # its uid is the one in the trace
+    gpu_milli: int  # all GPU that it asks for, in thousandths of a card
     cards: int  # how many cards it needs a part of
     arrives_s: int | None = None
     runs_s: int | None = None  # None: for ever
@@ -28,7 +28,7 @@ class TracePod:
 @dataclass(frozen=True, slots=True)
 class Trace:
     name: str
-    nodes: tuple[Node, ...]
+    nodes: tuple[NodeInfo, ...]
     pods: tuple[TracePod, ...]
 
     @property
@@ -42,7 +42,7 @@ class TraceError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Machine:
-    """What a trace says of a node."""
+    """A node of a trace."""
 
     name: str
     cpu_milli: int
@@ -53,7 +53,7 @@ class Machine:
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """What a trace says of a pod."""
+    """A pod of a trace."""
 
     name: str
     cpu_milli: int
@@ -65,12 +65,12 @@ class Job:
     runs_s: int | None = None
 
 
-def node_of(machine: Machine) -> Node:
+def node_of(machine: Machine) -> NodeInfo:
     cards = tuple(
         Card(index, f"{machine.name}-{index}", machine.model, MILLI, unit_mib=1)
         for index in range(machine.cards)
     )
-    return Node(
+    return NodeInfo(
         machine.name,
         labels={LABEL_NVIDIA_NAME: machine.model},
         allocatable={

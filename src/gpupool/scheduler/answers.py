@@ -1,4 +1,4 @@
-"""Answers in words: where a pod is, where it would go now, or why nowhere."""
+"""Text for `gpupool explain`: where a pod is, where it would go now, or why it fits nowhere."""
 
 from collections.abc import Iterable, Iterator
 
@@ -17,7 +17,7 @@ def placed_words(shown: str, node: str, allocation: Allocation) -> str:
 
 
 def outlook_words(state: ClusterState, shown: str, pod: PodRequest) -> str:
-    """What would become of the pod now; nothing is changed by it."""
+    """Where the pod would go if it were scheduled now. Changes nothing."""
     decision = decide(state.cluster, pod, state.policy)
     if isinstance(decision, Placement):
         lines = [f"{shown} would go to node {decision.node}.", *_cards(decision.allocation)]

@@ -1,86 +1,93 @@
-"""Binder: writes decisions to the API.
+"""Binder: writes decisions to the API server as Bindings.
 
-A Binding carries the allocation, the pod's uid and its version, so node and cards come to the pod
-in one step or not at all, and to no other pod. The version comes before the look at whether we
-still lead: one who is frozen between the two sends nothing, one who is frozen after them sends what
-a successor has made void (`takeover.py`). A "no" gives the place back. Without an answer the place
-is kept, and kept the same, until the pod is seen there, is gone, or has been looked at so late that
-no request can still be on its way.
+A Binding carries the allocation, the pod's uid and its resourceVersion. The API server applies all
+of it or nothing: the pod gets node and cards in one step, and no other pod can get them by mistake.
+
+Fencing: a leader that was frozen (suspended, swapped out) may send a Binding long after another has
+taken over. The order in `_ask` makes that harmless and must not be changed:
+
+1. the resourceVersion of the pod is read;
+2. `may_act` is asked: is the Lease still surely ours?
+3. the Binding is sent with that resourceVersion.
+
+A leader that freezes between 1 and 2 finds `may_act` false and sends nothing. A leader that
+freezes after 2 sends a resourceVersion from before the failover. The new leader has written to
+every pending pod before its first decision (`takeover.py`), so the API server answers 409.
+
+What is held after the request: a certain refusal releases the assignment. Without an answer the
+Binding may have happened, so the assignment is kept, with the same node and the same cards, until
+the pod is seen bound, is gone, or was read without a node so late that no request can still arrive.
 """
 
 import logging
 import time
-from collections.abc import Callable
 
 from gpupool.contract.allocation import allocation_annotations
-from gpupool.scheduler.cluster_state import ClusterState
-from gpupool.scheduler.ledger import Knowledge, Place
-from gpupool.scheduler.metrics import Metrics, Result
+from gpupool.scheduler.ledger import Assignment, Knowledge
+from gpupool.scheduler.metrics import Result
 from gpupool.scheduler.pending import Pending
-from gpupool.scheduler.report import SCHEDULER_ERROR, Reports
-from kubeclient.client import Kube
+from gpupool.scheduler.report import SCHEDULER_ERROR
+from gpupool.scheduler.writes import WriteContext
 from kubeclient.errors import Conflict, KubeError, NotFound, NotSent, Refused, is_certain
 from kubeclient.objects import Obj
 from kubeclient.resources import PODS
 
 log = logging.getLogger(__name__)
 
-# An API server gives up on a request after a minute.
+# An API server gives up on a request after a minute: after this time it cannot happen any more.
 _LATEST_S = 90.0
-
-
-# The pod is gone or bound already, or the server is busy: nothing that the user could change.
+# The pod is gone, bound already, or the server is busy. The user cannot change any of it, so these
+# are not reported on the pod.
 _NOT_FOR_THE_USER = (404, 409, 429)
 
 
 class Binder:
-    def __init__(
-        self,
-        kube: Kube,
-        state: ClusterState,
-        reports: Reports,
-        metrics: Metrics,
-        clock: Callable[[], float],
-        may_act: Callable[[], bool],
-    ) -> None:
-        self._kube = kube
-        self._state = state
-        self._reports = reports
-        self._metrics = metrics
-        self._clock = clock
-        self._may_act = may_act
+    def __init__(self, context: WriteContext) -> None:
+        self._kube = context.kube
+        self._state = context.state
+        self._reports = context.reports
+        self._metrics = context.metrics
+        self._clock = context.clock
+        self._may_act = context.may_act
 
-    async def bind(self, pod: Pending, place: Place, began_s: float) -> None:
+    async def bind(self, pod: Pending, assignment: Assignment, began_s: float) -> None:
         latest = self._state.pending.get(pod.uid, pod)
         try:
-            await self._ask(pod, place, latest.as_object)
-        except Conflict:  # somebody wrote to the pod, perhaps we ourselves, why it waited
-            await self.look(pod, place, began_s)
+            await self._ask(pod, assignment, latest.as_object)
+        except Conflict:
+            # The pod was written to since: often by ourselves, to report why it is pending.
+            await self.look(pod, assignment, began_s)
         except KubeError as error:
-            self._not_bound(pod, place, began_s, error)
+            self._not_bound(pod, assignment, began_s, error)
         else:
-            self._bound(pod, place, began_s)
+            self._bound(pod, assignment, began_s)
 
-    async def _ask(self, pod: Pending, place: Place, seen: Obj) -> None:
-        """For the pod as it was seen. Raises KubeError."""
+    async def _ask(self, pod: Pending, assignment: Assignment, seen: Obj) -> None:
+        """Send the Binding for the pod as it was seen. The order of steps is fencing: see above.
+
+        Raises KubeError.
+        """
         if not self._may_act():
             raise NotSent("another scheduler may have taken over")
-        annotations = allocation_annotations(place.allocation, now_ns=time.time_ns())
+        annotations = allocation_annotations(assignment.allocation, now_ns=time.time_ns())
         self._state.ledger.asked(pod.uid, self._clock())
-        await self._kube.bind(seen, place.node, annotations)
+        await self._kube.bind(seen, assignment.node, annotations)
 
-    def _bound(self, pod: Pending, place: Place, began_s: float) -> None:
+    def _bound(self, pod: Pending, assignment: Assignment, began_s: float) -> None:
         self._state.ledger.answered(pod.uid)
         self._state.queue.forget(pod.uid)
         now_s = self._clock()
         self._metrics.tried(Result.SCHEDULED, now_s - began_s)
         self._metrics.pod_seconds.observe(now_s - pod.seen_s)
-        self._reports.bound(pod, place.node)
+        self._reports.bound(pod, assignment.node)
 
-    def _not_bound(self, pod: Pending, place: Place, began_s: float, error: KubeError) -> None:
+    def _not_bound(
+        self, pod: Pending, assignment: Assignment, began_s: float, error: KubeError
+    ) -> None:
         if not is_certain(error):
             self._state.ledger.asked(pod.uid, self._clock())
-        elif place.knowledge is Knowledge.ASSUMED:  # nothing from before is on its way either
+        elif assignment.knowledge is Knowledge.ASSUMED:
+            # UNANSWERED: an earlier Binding may still arrive, so this refusal proves nothing.
             self._state.refused(pod.uid)
         if isinstance(error, Refused) and error.code not in _NOT_FOR_THE_USER:
             words = f"binding rejected: {error}"
@@ -93,22 +100,23 @@ class Binder:
         self._state.queue.back_off(pod.uid, self._clock())
         self._state.wake()
 
-    async def look(self, pod: Pending, place: Place, began_s: float) -> None:
-        """Nobody knows what became of a Binding: see, and ask again for the same."""
+    async def look(self, pod: Pending, assignment: Assignment, began_s: float) -> None:
+        """The result of a Binding is unknown: read the pod, and send the same Binding again."""
         try:
             found = await self._kube.get(PODS, pod.request.name, pod.request.namespace)
             if found["metadata"]["uid"] != pod.uid or found["spec"].get("nodeName"):
-                # The watch will say the same; what it says first counts.
+                # The watch will report the same, and only the watch changes the ledger: the answer
+                # to this read may be older than events that were handled already.
                 self._state.queue.back_off(pod.uid, self._clock())
                 return
-            if place.asked_s and self._clock() - place.asked_s > _LATEST_S:
+            if assignment.asked_s and self._clock() - assignment.asked_s > _LATEST_S:
                 self._state.refused(pod.uid)
                 self._state.queue.back_off(pod.uid, self._clock())
                 return
-            await self._ask(pod, place, found)
+            await self._ask(pod, assignment, found)
         except NotFound:
             self._state.refused(pod.uid)
         except KubeError as error:
-            self._not_bound(pod, place, began_s, error)
+            self._not_bound(pod, assignment, began_s, error)
         else:
-            self._bound(pod, place, began_s)
+            self._bound(pod, assignment, began_s)

@@ -1,7 +1,8 @@
-"""ClusterState: what the API says of nodes and pods, turned into holds and queue entries.
+"""ClusterState: turns nodes and pods of the API into holds of the ledger and entries of the queue.
 
-The handlers are called by mirrors, in the order of the server's versions, and never wait. They
-may be told the same thing twice.
+The handlers (`..._changed`) are called by mirrors in the order of resourceVersions. They never
+await, so that a decision sees either all of a change or nothing of it. They are idempotent: after
+a relist a mirror may report the same object twice.
 """
 
 import logging
@@ -19,14 +20,14 @@ from gpupool.contract.volumes import Storage
 from gpupool.core.gpu import Allocation
 from gpupool.core.pods import DisruptionBudget, PodRequest
 from gpupool.core.quota import UnitsQuota
-from gpupool.engine.cluster import NO_GPUS, Cluster
+from gpupool.engine.cluster import NO_GPUS, ClusterModel
 from gpupool.engine.discrepancies import excesses_on
 from gpupool.engine.packing import Packing
 from gpupool.engine.policies.policy import Policy
-from gpupool.scheduler.claims import Claims
 from gpupool.scheduler.groups import Groups, group_of
 from gpupool.scheduler.ledger import Ledger
 from gpupool.scheduler.pending import Pending, is_done, pending_of, wants_node, with_storage
+from gpupool.scheduler.preemption_claims import PreemptionClaims
 from gpupool.scheduler.queue import Queue
 from gpupool.scheduler.resizing import Resizing
 from kubeclient.mirror import key_of
@@ -39,7 +40,7 @@ K = TypeVar("K")
 
 @dataclass(frozen=True, slots=True)
 class OtherWriter:
-    """A pod that somebody else put where there was no room for it."""
+    """A pod that another scheduler bound to a node without room for it."""
 
     pod: Obj
     message: str
@@ -53,17 +54,17 @@ class ClusterState:
         changed: Callable[[], None],
         clock: Callable[[], float],
     ) -> None:
-        """`changed`: called whenever there may be something to do."""
+        """`changed`: called whenever there may be something to schedule."""
         self.packing = Packing(policy)
-        self.ledger = Ledger(Cluster())
+        self.ledger = Ledger(ClusterModel())
         self.queue = Queue()
         self.groups = Groups()
-        self.claims = Claims()
+        self.preemption_claims = PreemptionClaims()
         self.resizing = Resizing(changed)
-        self._claims: dict[tuple[str, str], Obj] = {}
+        self._volume_claims: dict[tuple[str, str], Obj] = {}
         self._volumes: dict[str, Obj] = {}
         self._classes: dict[str, Obj] = {}
-        self.storage = Storage(self._claims, self._volumes, self._classes)
+        self.storage = Storage(self._volume_claims, self._volumes, self._classes)
         self.budgets: dict[tuple[str, str], DisruptionBudget] = {}
         self.quotas: dict[tuple[str, str], UnitsQuota] = {}
         self.pending: dict[str, Pending] = {}
@@ -73,15 +74,15 @@ class ClusterState:
         self._clock = clock
 
     @property
-    def cluster(self) -> Cluster:
+    def cluster(self) -> ClusterModel:
         return self.ledger.cluster
 
     @property
     def policy(self) -> Policy:
-        """The one in force: it learns from the pods that come."""
+        """The current policy. It is replaced as the mix of pods changes (`Packing`)."""
         return self.packing.policy
 
-    # -- what the API says -----------------------------------------------------------------
+    # -- changes in the API ----------------------------------------------------------------
 
     def node_changed(self, old: Obj | None, new: Obj | None) -> None:
         before = self.cluster.version
@@ -96,7 +97,7 @@ class ClusterState:
     def namespace_changed(self, old: Obj | None, new: Obj | None) -> None:
         if new is not None:
             self.cluster.set_namespace(new["metadata"]["name"], new["metadata"].get("labels") or {})
-            self.queue.wake_social()
+            self.queue.wake_dependent()
             self._changed()
         elif old is not None:
             self.cluster.set_namespace(old["metadata"]["name"], None)
@@ -113,8 +114,8 @@ class ClusterState:
         if found is not None:
             self.quotas[found.namespace, found.name] = found
 
-    def claim_changed(self, old: Obj | None, new: Obj | None) -> None:
-        _keep(self._claims, key_of, old, new)
+    def volume_claim_changed(self, old: Obj | None, new: Obj | None) -> None:
+        _keep(self._volume_claims, key_of, old, new)
         self._storage_changed()
 
     def volume_changed(self, old: Obj | None, new: Obj | None) -> None:
@@ -126,7 +127,7 @@ class ClusterState:
         self._storage_changed()
 
     def _storage_changed(self) -> None:
-        for pod in [pod for pod in self.pending.values() if pod.claiming]:
+        for pod in [pod for pod in self.pending.values() if pod.volume_inputs]:
             self._put(with_storage(pod, self.storage))
 
     def pod_changed(self, old: Obj | None, new: Obj | None) -> None:
@@ -141,13 +142,13 @@ class ClusterState:
             self._bound(new)
         elif wants_node(new, self._schedulers):
             self._waits(new)
-        else:  # it is being deleted, or not ours any more
+        else:  # it is being deleted, or has another schedulerName now
             self._forget(uid)
 
     def _bound(self, pod: Obj) -> None:
         request, node = self._request_of_bound(pod), pod["spec"]["nodeName"]
         self.groups.put(request.uid, group_of(request.namespace, request.labels))
-        if request.uid not in self.pending and self.ledger.place(request.uid) is None:
+        if request.uid not in self.pending and self.ledger.assignment(request.uid) is None:
             self.packing.count(self.cluster, request)
         self._forget(request.uid)
         before, known = self.cluster.version, self.cluster.held(request.uid)
@@ -162,11 +163,15 @@ class ClusterState:
         ):
             self.wake()
         else:
-            self.queue.wake_social()
+            self.queue.wake_dependent()
             self._changed()
 
     def _request_of_bound(self, pod: Obj) -> PodRequest:
-        """Without the node, which is no wish any more; known already if it was ours to place."""
+        """The request of a bound pod, without its node name, which filters take for a constraint.
+
+        Parsing is expensive. Where this scheduler placed the pod and its spec is the same (by
+        generation and labels), the request that is known already is used.
+        """
         metadata = pod["metadata"]
         known = self.pending.get(metadata["uid"])
         if (
@@ -180,7 +185,7 @@ class ClusterState:
         return replace(pod_request(pod), node_name="")
 
     def _check(self, pod: Obj, node: str) -> None:
-        """Of a pod that is news to us: does all that is held fit on its node?"""
+        """Report a pod that another scheduler bound to a node that had no room for it."""
         state = self.cluster.state(node)
         over = excesses_on(state) if state is not None else []
         if over:
@@ -189,7 +194,7 @@ class ClusterState:
             self._other_writers.append(OtherWriter(pod, message))
 
     def take_excesses(self) -> list[OtherWriter]:
-        """What has come up since the last call."""
+        """Those found since the last call."""
         taken, self._other_writers = self._other_writers, []
         return taken
 
@@ -215,7 +220,7 @@ class ClusterState:
             pod.shape,
             priority=pod.request.priority,
             created=pod.created,
-            social=pod.is_social,
+            depends_on_pods=pod.depends_on_pods,
         )
         self._changed()
 
@@ -223,40 +228,40 @@ class ClusterState:
         self._forget(uid)
         self.resizing.gone(uid)
         self.groups.remove(uid)
-        claimant = self.claims.victim_gone(uid)
+        claimant = self.preemption_claims.victim_gone(uid)
         if claimant is not None:
-            if self.claims.is_complete(claimant):
-                self.drop_claim(claimant)
+            if self.preemption_claims.is_complete(claimant):
+                self.drop_preemption_claim(claimant)
         elif self.ledger.gone(uid):
             self.wake()
 
     def _forget(self, uid: str) -> None:
-        """It waits no more."""
+        """The pod is not pending any more."""
         self.queue.forget(uid)
         self.pending.pop(uid, None)
-        self.drop_claim(uid)
+        self.drop_preemption_claim(uid)
 
-    # -- what the scheduler does -----------------------------------------------------------
+    # -- decisions of the scheduler --------------------------------------------------------
 
     def assume(self, pod: Pending, node: str, allocation: Allocation) -> None:
         self.ledger.assume(pod.request, node, allocation)
         self.queue.placed(pod.uid)
-        self.drop_claim(pod.uid)
-        self.queue.wake_social()
+        self.drop_preemption_claim(pod.uid)
+        self.queue.wake_dependent()
 
     def hold(self, uid: str, allocation: Allocation) -> None:
-        """Of a pod that was seen: its share is about to change."""
-        place = self.ledger.place(uid)
-        if place is not None and place.allocation != allocation:
+        """The share of a bound pod is about to change: hold the new allocation."""
+        assignment = self.ledger.assignment(uid)
+        if assignment is not None and assignment.allocation != allocation:
             self.ledger.resized(uid, allocation)
 
     def refused(self, uid: str) -> None:
         if self.ledger.refused(uid):
             self.wake()
 
-    def drop_claim(self, uid: str) -> None:
-        """What was kept for this pod is anyone's now; its own first, by its priority."""
-        for victim in self.claims.drop(uid):
+    def drop_preemption_claim(self, uid: str) -> None:
+        """Release the room that was kept for this pod. Its priority lets it be tried first."""
+        for victim in self.preemption_claims.drop(uid):
             self.ledger.gone(victim)
             self.wake()
 
@@ -277,7 +282,7 @@ def _keep(kept: dict[K, Obj], key: Callable[[Obj], K], old: Obj | None, new: Obj
 
 
 def _allocation(pod: Obj, request: PodRequest) -> Allocation:
-    """What the pod says it was given. One that says nothing, or nonsense, holds no card."""
+    """From the pod's annotation. Without it, or if it cannot be parsed, the pod holds no card."""
     text = (pod["metadata"].get("annotations") or {}).get(ANNOTATION_ALLOCATION)
     if not text:
         return NO_GPUS
@@ -285,7 +290,7 @@ def _allocation(pod: Obj, request: PodRequest) -> Allocation:
         return allocation_of(text)
     except BadAllocation as error:
         log.warning(
-            "allocation not understood",
+            "allocation annotation cannot be parsed",
             extra={"pod": f"{request.namespace}/{request.name}", "error": str(error)},
         )
         return NO_GPUS

@@ -1,13 +1,15 @@
-"""Cycle: one pod at a time, from the queue to a place, or to the words why it has none.
+"""Cycle: tries one pod from the queue: a node is assigned, others are preempted, or it is parked.
 
-Everything here happens between two awaits; what goes to the API goes through `Writes`.
+Nothing here awaits, except `_clear`, which is run as a write. So no handler of a watch runs between
+a decision and `assume`, and the decision is always made from the current state. Writes to the API
+are returned, and the caller runs them (`Writes`).
 """
 
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
 from functools import partial
 
-from gpupool.engine.card_summary import card_summary
+from gpupool.engine.card_words import card_summary
 from gpupool.engine.decide import Placement, Unschedulable, decide, decide_on
 from gpupool.engine.gang import GangUnschedulable, decide_gang
 from gpupool.engine.node_state import Held
@@ -25,7 +27,7 @@ from kubeclient.errors import KubeError
 
 _RECENT_S = 1.0
 _MOST_WORDS = 1024
-GROUP_PATIENCE_S = 600.0  # then its pods say for how long it has waited
+GROUP_PATIENCE_S = 600.0  # after this time the message says for how long the group has waited
 BEING_CLEARED = "not eligible due to a terminating pod on the nominated node."
 
 
@@ -37,14 +39,14 @@ class Cycle:
     reports: Reports
     metrics: Metrics
     clock: Callable[[], float]
-    # By shape: at which version of the cluster, when, and what was said.
+    # Cache of messages by shape: version of the cluster, time, message.
     words: dict[Hashable, tuple[int, float, str]] = field(default_factory=dict)
 
     def try_pod(self, pod: Pending) -> list[Write]:
-        """What is to be written because of it."""
+        """Try one pod. Returns the writes that follow from the decision."""
         began_s = self.clock()
-        kept = self.state.ledger.place(pod.uid)
-        if kept is not None:
+        kept = self.state.ledger.assignment(pod.uid)
+        if kept is not None:  # the result of its Binding is unknown: the same node again
             self.state.queue.placed(pod.uid)
             return [partial(self.binder.look, pod, kept, began_s)]
         if pod.group is not None:
@@ -52,7 +54,7 @@ class Cycle:
         decision = self._decide(pod)
         if isinstance(decision, Placement):
             return [self._place(pod, decision, began_s)]
-        self._tried_in_vain(began_s)
+        self._failed(began_s)
         return self._make_room(pod, decision)
 
     def _decide(self, pod: Pending) -> Placement | Unschedulable:
@@ -66,11 +68,11 @@ class Cycle:
     def _place(self, pod: Pending, placement: Placement, began_s: float) -> Write:
         self.metrics.decision_seconds.observe(self.clock() - began_s)
         self.state.assume(pod, placement.node, placement.allocation)
-        place = self.state.ledger.place(pod.uid)
-        assert place is not None
-        return partial(self.binder.bind, pod, place, began_s)
+        assignment = self.state.ledger.assignment(pod.uid)
+        assert assignment is not None
+        return partial(self.binder.bind, pod, assignment, began_s)
 
-    def _tried_in_vain(self, began_s: float) -> None:
+    def _failed(self, began_s: float) -> None:
         now_s = self.clock()
         self.metrics.decision_seconds.observe(now_s - began_s)
         self.metrics.tried(Result.UNSCHEDULABLE, now_s - began_s)
@@ -82,8 +84,8 @@ class Cycle:
         if isinstance(room, Preemption):
             held = [self.state.cluster.held(uid) for uid in room.victims]
             victims = [each for each in held if each is not None]
-            self.state.claims.make(pod.uid, room.node, room.victims, self.clock())
-            self.metrics.preemptions += 1
+            self.state.preemption_claims.make(pod.uid, room.node, room.victims, self.clock())
+            self.metrics.preemptions.inc()
             self.metrics.victims.observe(len(victims))
             self._park(pod, lambda: _message(no))
             return [partial(self._clear, pod, room, victims)]
@@ -91,7 +93,7 @@ class Cycle:
         return []
 
     def _room(self, pod: Pending) -> Preemption | None:
-        """Not asked for by a pod to which nobody would have to give way: most are."""
+        """None: no preemption. A quick check first, because most pods cannot preempt anybody."""
         lowest = self.state.ledger.lowest_priority()
         if lowest is None or pod.request.priority <= lowest or self._is_being_cleared(pod):
             return None
@@ -99,7 +101,7 @@ class Cycle:
         return found if isinstance(found, Preemption) else None
 
     def _preempt(self, pod: Pending) -> Preemption | NoPreemption | None:
-        """None: there will be room without that, from what others are already made to leave."""
+        """None: preemptions that are under way will leave enough room for this pod as well."""
         budgets = tuple(self.state.budgets.values())
         with trial(self.state.cluster) as trying:
             if self._complete_claims(trying) and isinstance(self._decide(pod), Placement):
@@ -107,9 +109,12 @@ class Cycle:
             return preempt(self.state.cluster, pod.request, self.state.policy, budgets)
 
     def _complete_claims(self, trying: Trial) -> bool:
-        """As it will be when all victims have gone and those who claim their places have them."""
-        for uid, claim in self.state.claims.items():
-            for victim in claim.there | claim.kept:
+        """In the trial: all victims have gone, and the pods that preempted them are placed.
+
+        Returns whether there are any claims.
+        """
+        for uid, claim in self.state.preemption_claims.items():
+            for victim in claim.remaining | claim.gone:
                 trying.release(victim)
             claimant = self.state.pending.get(uid)
             if claimant is None:
@@ -119,10 +124,10 @@ class Cycle:
             )
             if isinstance(found, Placement):
                 trying.hold(claimant.request, found.node, found.allocation)
-        return bool(self.state.claims)
+        return bool(self.state.preemption_claims)
 
     def _is_being_cleared(self, pod: Pending) -> bool:
-        if pod.uid in self.state.claims:
+        if pod.uid in self.state.preemption_claims:
             return True
         node = self.state.cluster.state(pod.nominated) if pod.nominated else None
         return node is not None and any(
@@ -131,7 +136,9 @@ class Cycle:
         )
 
     def _recent_words(self, pod: Pending, no: Unschedulable) -> str:
-        """On a large cluster words take longer than decisions, and thousands may wait alike."""
+        """The message, from a cache by shape: thousands of pending pods may share one message,
+        and on a large cluster making it takes longer than a decision.
+        """
         version, now_s = self.state.cluster.version, self.clock()
         known = self.words.get(pod.shape)
         if known is not None and (known[0] == version or now_s - known[1] < _RECENT_S):
@@ -161,7 +168,7 @@ class Cycle:
         except KubeError as error:
             words = f"preemption failed: {error}"
             self.reports.waits(pod, lambda: words, SCHEDULER_ERROR)
-            self.state.drop_claim(pod.uid)
+            self.state.drop_preemption_claim(pod.uid)
             self.state.wake()
 
     def _park(self, pod: Pending, why: Callable[[], str]) -> None:
@@ -171,7 +178,7 @@ class Cycle:
     # -- groups ----------------------------------------------------------------------------
 
     def _try_group(self, group: Group, pod: Pending, began_s: float) -> list[Write]:
-        """All members that wait, or as many as the group needs; else none of them."""
+        """Place all pending members, or as many as the group needs, or none of them."""
         waiting = self._waiting(group, pod)
         members = len(self.state.groups.members(group))
         placed = members - len(waiting)
@@ -184,21 +191,21 @@ class Cycle:
         return self._place_group(group, waiting, needed, began_s)
 
     def _waiting(self, group: Group, first: Pending) -> list[Pending]:
-        """The one whose turn it is, which must not be left out, then in the order of coming."""
+        """Pending members: first the popped one, which must not be left out, then by age."""
         ledger, pending = self.state.ledger, self.state.pending
         found = [
             pending[uid]
             for uid in self.state.groups.members(group)
-            if uid in pending and ledger.place(uid) is None
+            if uid in pending and ledger.assignment(uid) is None
         ]
         return sorted(found, key=lambda pod: (pod.uid != first.uid, pod.created, pod.uid))
 
     def _try_late_member(self, pod: Pending, began_s: float) -> list[Write]:
-        """The group is complete without it."""
+        """A member beyond the minimum: it is scheduled like a pod without a group."""
         decision = self._decide(pod)
         if isinstance(decision, Placement):
             return [self._place(pod, decision, began_s)]
-        self._tried_in_vain(began_s)
+        self._failed(began_s)
         return self._make_room(pod, decision)
 
     def _place_group(
@@ -224,7 +231,7 @@ class Cycle:
         return decide_gang(self.state.cluster, requests, self.state.policy)
 
     def _park_group(self, waiting: list[Pending], words: str, began_s: float) -> list[Write]:
-        self._tried_in_vain(began_s)
+        self._failed(began_s)
         waited_s = began_s - min(pod.seen_s for pod in waiting)
         if waited_s > GROUP_PATIENCE_S:
             words = f"{words} It has waited for {waited_s / 60:.0f} minutes."
@@ -234,7 +241,7 @@ class Cycle:
 
 
 def _message(no: Unschedulable) -> str:
-    """Nothing to say if it fits by now: the words are found late, and it will be tried soon."""
+    """Empty if some node fits by now: messages are made late, and the pod will be tried soon."""
     message = no.message
     return "" if message.endswith("available: .") else message
 

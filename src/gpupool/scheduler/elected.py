@@ -1,7 +1,7 @@
-"""Elected: the scheduler of a cluster, in whichever process leads.
+"""Elected: runs the scheduler while this process is the leader.
 
-There is one Lease for all who decide about a cluster's GPUs, whatever names they serve, so one of
-them decides at a time. Whoever leads serves the names of all.
+There is one Lease for all schedulers and extenders of a cluster, whatever scheduler names they
+serve: one of them decides about GPUs at a time. The leader serves the names of all candidates.
 """
 
 from collections.abc import Callable, Coroutine
@@ -13,7 +13,7 @@ from gpupool.scheduler.takeover import void_earlier_bindings
 from kubeclient.client import Kube
 from kubeclient.lease import Candidacy, Leadership, LeaseKey, Term
 
-# Whoever holds it decides about the cluster's GPUs, as scheduler or as extender.
+# Its holder decides about the GPUs of the cluster, as scheduler or as extender.
 LEASE = LeaseKey(
     names.LEASE_NAMESPACE,
     names.SCHEDULER_LEASE,
@@ -28,17 +28,17 @@ class Elected:
     def __init__(
         self, kube: Kube, policy: str, candidacy: Candidacy, work: Work = Scheduler.run
     ) -> None:
-        """`work` runs the scheduler, and perhaps something beside it."""
+        """`work` runs the scheduler; the extender runs more beside it."""
         self._kube = kube
         self._policy = policy
         self._work = work
         self._leadership = Leadership(kube, candidacy)
         self._is_settled = True
-        self.current: Scheduler | None = None  # None: another leads, or it is too early
+        self.current: Scheduler | None = None  # None: not the leader, or not started yet
 
     @property
     def holder(self) -> str:
-        """Who leads, as far as is known."""
+        """The identity of the leader that was last seen."""
         return self._leadership.holder
 
     @property
@@ -50,6 +50,7 @@ class Elected:
         await self._leadership.run(self._term, lambda: self._is_settled)
 
     async def _term(self, term: Term) -> None:
+        # Until earlier Bindings are void, giving up the Lease would hide them from the next leader.
         self._is_settled = not term.inherits
         await void_earlier_bindings(self._kube, term)
         settings = SchedulerSettings(self._policy, term.serves, may_act=self.is_sure)

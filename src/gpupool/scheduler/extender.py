@@ -1,9 +1,11 @@
-"""Extender: the same decisions for kube-scheduler, which asks for them verb by verb.
+"""Extender: the same decisions for kube-scheduler, which calls one verb after the other.
 
-filter answers with every node that fits, prioritize with what the policy makes of them, bind
-decides the cards and writes the Binding with them. All verbs see one ledger, and nothing awaits
-between a decision and its hold, so no card is given twice. Who was refused is remembered: when
-room comes up, its node is touched, because kube-scheduler looks again when a node changes.
+filter returns every node that fits, prioritize the scores of the policy, bind chooses the cards and
+writes the Binding with them. All verbs use one ledger, and nothing awaits between a decision and
+`assume`, so no card is given out twice.
+
+Pods that fit nowhere are remembered. When a node has room for one of them, the node is touched
+(annotation), because kube-scheduler tries such pods again when a node changes.
 """
 
 import logging
@@ -28,7 +30,7 @@ from gpupool.engine.decide import Placement, decide, decide_on
 from gpupool.engine.preempt import preempt_on
 from gpupool.engine.trial import trial
 from gpupool.scheduler.cluster_state import ClusterState
-from gpupool.scheduler.ledger import Knowledge, Place
+from gpupool.scheduler.ledger import Assignment, Knowledge
 from gpupool.scheduler.reservations import Reservations
 from kubeclient.client import Kube
 from kubeclient.errors import Conflict, KubeError, NotSent, is_certain
@@ -43,7 +45,7 @@ _NOT_SURE = "another may decide about GPUs by now; ask again"
 
 class _Offered(NamedTuple):
     request: PodRequest
-    metadata: Obj  # as much as a Binding needs
+    metadata: Obj  # the fields that a Binding needs
 
 
 class Extender:
@@ -59,8 +61,8 @@ class Extender:
         self._may_act = may_act
         self.state = state
         self.reservations = Reservations(state.cluster)
-        self.waiting: dict[str, PodRequest] = {}  # refused by every node
-        self._offered: dict[str, _Offered] = {}  # by uid: kube-scheduler considers nodes for them
+        self.waiting: dict[str, PodRequest] = {}  # fitted nowhere, by uid
+        self._offered: dict[str, _Offered] = {}  # by uid, since their filter call
 
     # -- filter and prioritize -------------------------------------------------------------
 
@@ -75,10 +77,10 @@ class Extender:
         return messages.filter_result(args, found.fitting(), refused.curable, refused.incurable)
 
     def prioritize(self, args: ExtenderArgs) -> list[Obj]:
-        """The best gets 10, the worst 0; the best is reserved."""
+        """Scores from 10 (best) to 0 (worst). The best node is reserved for the pod."""
         pod = self._offer(args.pod).request
         found = self._candidates(pod, args.names)
-        if found and self.state.ledger.place(pod.uid) is None:
+        if found and self.state.ledger.assignment(pod.uid) is None:
             best = decide_on(self.state.cluster, pod, self.state.policy, (found.best(),))
             if isinstance(best, Placement):
                 self.reservations.make(pod, best.node, best.allocation, self._clock())
@@ -86,8 +88,8 @@ class Extender:
 
     def _candidates(self, pod: PodRequest, names: Sequence[str]) -> Candidates:
         cluster, policy = self.state.cluster, self.state.policy
-        kept = self.state.ledger.place(pod.uid)
-        if kept is not None:  # its Binding got no answer: there, or nowhere yet
+        kept = self.state.ledger.assignment(pod.uid)
+        if kept is not None:  # the result of its Binding is unknown: only the same node
             where = cluster.indexes(names)
             (there,) = cluster.indexes((kept.node,))
             return Candidates(names, where, where[(where == there) & (where >= 0)])
@@ -100,7 +102,7 @@ class Extender:
             return candidates(cluster, pod, policy, names)
 
     def _offer(self, pod: Obj) -> _Offered:
-        """Raises BadMessage. Kept until it is bound: bind is not told what the pod asks for."""
+        """Remember the pod until it is bound: bind gets only name and uid. Raises BadMessage."""
         metadata = pod["metadata"]
         uid, version = metadata.get("uid") or "", metadata.get("resourceVersion") or ""
         known = self._offered.get(uid)
@@ -116,18 +118,18 @@ class Extender:
     # -- bind ------------------------------------------------------------------------------
 
     async def bind(self, args: BindingArgs) -> str:
-        """What went wrong; the empty string: it is bound."""
+        """The error; empty: the pod is bound."""
         offered = self._offered.pop(args.uid, None)
         if offered is not None:
             try:
                 return await self._bind(offered, args.node)
             except Conflict:
-                pass  # it is bound, or somebody wrote to it since it was offered
+                pass  # it is bound already, or was written to since the filter call
         try:
             pod = await self._kube.get(PODS, args.name, args.namespace)
             if pod["metadata"]["uid"] != args.uid:
                 return f"pod {args.namespace}/{args.name} is another one by now"
-            if pod["spec"].get("nodeName") == args.node:  # asked twice by somebody on the way
+            if pod["spec"].get("nodeName") == args.node:  # a repeated request
                 return ""
             return await self._bind(_Offered(_request(pod), pod["metadata"]), args.node)
         except KubeError as error:
@@ -135,15 +137,15 @@ class Extender:
 
     async def _bind(self, pod: _Offered, node: str) -> str:
         """Raises Conflict."""
-        place = self._place(pod.request, node)
-        if place is None:
+        assignment = self._assigned(pod.request, node)
+        if assignment is None:
             shown = f"{pod.request.namespace}/{pod.request.name}"
             return f"pod {shown} no longer fits on node {node}"
-        return await self._write(pod, place)
+        return await self._write(pod, assignment)
 
-    def _place(self, pod: PodRequest, node: str) -> Place | None:
+    def _assigned(self, pod: PodRequest, node: str) -> Assignment | None:
         ledger = self.state.ledger
-        kept = ledger.place(pod.uid)
+        kept = ledger.assignment(pod.uid)
         if kept is not None:
             return kept if kept.node == node else None
         self.reservations.end(pod.uid)
@@ -154,24 +156,24 @@ class Extender:
         if not isinstance(found, Placement):
             return None
         ledger.assume(pod, found.node, found.allocation)
-        return ledger.place(pod.uid)
+        return ledger.assignment(pod.uid)
 
-    async def _write(self, pod: _Offered, place: Place) -> str:
-        """The version was taken before the look at whether we lead: see `bind.py`."""
+    async def _write(self, pod: _Offered, assignment: Assignment) -> str:
+        """Fencing: `pod` was read before `may_act` is asked here; see `bind.py`."""
         uid, ledger = pod.request.uid, self.state.ledger
-        annotations = allocation_annotations(place.allocation, now_ns=time.time_ns())
+        annotations = allocation_annotations(assignment.allocation, now_ns=time.time_ns())
         try:
             if not self._may_act():
                 raise NotSent(_NOT_SURE)
             ledger.asked(uid, self._clock())
-            await self._kube.bind({"metadata": pod.metadata}, place.node, annotations)
+            await self._kube.bind({"metadata": pod.metadata}, assignment.node, annotations)
         except Conflict:
             raise
         except KubeError as error:
             if not is_certain(error):
                 ledger.asked(uid, self._clock())
                 return f"nobody knows what became of the Binding; ask again for the same: {error}"
-            if place.knowledge is Knowledge.ASSUMED:
+            if assignment.knowledge is Knowledge.ASSUMED:
                 self.state.refused(uid)
             return str(error)
         ledger.answered(uid)
@@ -181,7 +183,10 @@ class Extender:
     # -- preempt ---------------------------------------------------------------------------
 
     def preempt(self, args: PreemptionArgs) -> Obj:
-        """kube-scheduler's victims where they free the right cards, else ours, else not there."""
+        """For each node: the proposed victims if they free the right cards, else better ones.
+
+        A node where no victims help is left out.
+        """
         pod = _request(args.pod)
         found: dict[str, Victims] = {}
         with self.reservations.ignored():
@@ -204,10 +209,10 @@ class Extender:
         own = preempt_on(cluster, pod, self.state.policy, node, budgets)
         return Victims(own.victims, own.broken_budgets) if own and own.victims else None
 
-    # -- who waits -------------------------------------------------------------------------
+    # -- pods that fit nowhere -------------------------------------------------------------
 
     def freed(self) -> list[str]:
-        """Nodes on which somebody who was refused would fit now. They are forgotten by this."""
+        """Nodes on which a remembered pod would fit now. Those pods are forgotten."""
         nodes: dict[str, None] = {}
         for uid, pod in list(self.waiting.items()):
             found = decide(self.state.cluster, pod, self.state.policy)
@@ -217,7 +222,7 @@ class Extender:
         return list(nodes)
 
     def pod_changed(self, old: Obj | None, new: Obj | None) -> None:
-        """One that has a node, or is gone, needs none of this any more."""
+        """Forget pods that are bound or gone."""
         if old is not None and (new is None or old["metadata"]["uid"] != new["metadata"]["uid"]):
             self._forget(old["metadata"]["uid"])
         if new is not None and new["spec"].get("nodeName"):
@@ -230,7 +235,7 @@ class Extender:
 
 
 def _request(pod: Obj) -> PodRequest:
-    """What kube-scheduler itself takes care of is not refused here. Raises BadMessage."""
+    """Without "unsupported" fields of the spec: kube-scheduler handles those. Raises BadMessage."""
     try:
         request = pod_request(pod)
     except (KeyError, TypeError, ValueError, AttributeError) as error:

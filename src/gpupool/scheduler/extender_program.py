@@ -1,8 +1,8 @@
-"""The extender as a process: HTTPS for kube-scheduler, and what nobody has to ask for.
+"""The extender as a process: HTTPS for kube-scheduler, and a scheduler beside it on the same state.
 
-That is: nodes are touched on which something was freed, so that kube-scheduler looks again; and all
-that the scheduler does, on the same state. So it takes the Lease from schedulers, and serves their
-names. Several can run: the one that leads is ready, so a Service sends kube-scheduler only there.
+It touches nodes on which room was freed, so that kube-scheduler tries its pods again. It can do all
+that a scheduler does, so schedulers hand the Lease over to it, and it serves their names. Several
+replicas can run: only the leader is ready, so a Service sends kube-scheduler to the leader.
 """
 
 import asyncio
@@ -14,10 +14,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from gpupool.contract.names import ANNOTATION_FREED
+from gpupool.health import Address, serving
 from gpupool.scheduler.elected import Elected
 from gpupool.scheduler.extender import Extender
 from gpupool.scheduler.extender_server import NotLeading, application
-from gpupool.scheduler.health import Address, serving
 from gpupool.scheduler.reservations import LONGEST_S
 from gpupool.scheduler.run import Scheduler
 from kubeclient.client import Kube
@@ -27,7 +27,7 @@ from kubeclient.resources import NODES
 
 log = logging.getLogger(__name__)
 
-_PAUSE_S = 0.1  # between two looks at who waits
+_PAUSE_S = 0.1  # between two checks of the pods that fit nowhere
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +39,7 @@ class ExtenderSettings:
 
 
 class _Service:
-    """What the HTTP server asks: the extender of the current term, if there is one."""
+    """The extender of the current term, for the HTTP server."""
 
     def __init__(self, kube: Kube, settings: ExtenderSettings) -> None:
         self._kube = kube
@@ -57,7 +57,7 @@ class _Service:
         return self._extender
 
     async def _work(self, scheduler: Scheduler) -> None:
-        """The scheduler on the same state: for resizes, and for the names of those who wait."""
+        """Extender and scheduler on the same state; the scheduler also does resizes."""
         extender = Extender(self._kube, scheduler.state, seconds_since_boot, self._elected.is_sure)
         changed = asyncio.Event()
         scheduler.on_change = changed.set
@@ -95,9 +95,10 @@ class _Service:
 async def run_extender(
     kube: Kube, settings: ExtenderSettings, ready: Callable[[int], None] = lambda _port: None
 ) -> None:
-    """Until cancelled. `ready` gets the port."""
+    """Until cancelled. `ready` is called with the port."""
     service = _Service(kube, settings)
     async with contextlib.AsyncExitStack() as stack:
         app = application(service.answering)
-        ready(await stack.enter_async_context(serving(app, settings.address, settings.tls)))
+        address = await stack.enter_async_context(serving(app, settings.address, settings.tls))
+        ready(address.port)
         await service.run()

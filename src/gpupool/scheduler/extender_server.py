@@ -1,4 +1,4 @@
-"""The extender's HTTP routes. Bodies have a limit; what cannot be answered is said in words."""
+"""The extender's HTTP routes. Request bodies have a size limit; errors are plain text."""
 
 import logging
 from collections.abc import Awaitable, Callable
@@ -10,14 +10,14 @@ from gpupool import __version__
 from gpupool.contract import extender_messages as messages
 from gpupool.contract.extender_messages import BadMessage
 from gpupool.contract.names import SCHEDULER_LEASE
+from gpupool.health import health_routes, metrics_route
 from gpupool.scheduler.extender import Extender
-from gpupool.scheduler.health import health_routes
 from gpupool.scheduler.inspection import inspection
 
 log = logging.getLogger(__name__)
 
 PREFIX = "/gpushare-scheduler"
-_MAX_BYTES = 256 * 1024**2  # all nodes of a large cluster, where kube-scheduler sends those
+_MAX_BYTES = 256 * 1024**2  # room for all node objects of a large cluster
 
 Answer = Callable[[Extender, object], object]
 
@@ -32,7 +32,7 @@ Current = Callable[[], Extender]
 
 
 def application(current: Current) -> web.Application:
-    """`current`: whoever answers; raises NotLeading when it is another's turn, or too early."""
+    """`current`: returns the extender; raises NotLeading if another leads or it has not synced."""
     app = web.Application(client_max_size=_MAX_BYTES)
     app.add_routes(
         [
@@ -43,7 +43,8 @@ def application(current: Current) -> web.Application:
             web.get(f"{PREFIX}/inspect", _inspecting(current)),
             web.get(f"{PREFIX}/inspect/{{node}}", _inspecting(current)),
             web.get("/version", _version),
-            *health_routes(lambda: _leads(current), lambda: ""),
+            *health_routes(lambda: _leads(current)),
+            metrics_route(lambda: ""),
         ]
     )
     return app
@@ -77,7 +78,9 @@ def _answering(
         except NotLeading as error:
             return web.Response(status=503, text=f"{error}\n")
         except (BadMessage, orjson.JSONDecodeError) as error:
-            log.warning("not understood", extra={"path": request.path, "error": str(error)})
+            log.warning(
+                "message cannot be parsed", extra={"path": request.path, "error": str(error)}
+            )
             return web.Response(status=400, text=f"{error}\n")
 
     return handle

@@ -1,10 +1,12 @@
-"""follow: keeps a ClusterState up to date with the API, from now on."""
+"""follow keeps a ClusterState up to date with the API; read_cluster reads the API once."""
 
 import asyncio
 import logging
 
+from gpupool.engine.policies import DEFAULT
 from gpupool.scheduler.cluster_state import ClusterState
 from kubeclient.client import Kube
+from kubeclient.lease import seconds_since_boot
 from kubeclient.mirror import Changed, Mirror
 from kubeclient.objects import Obj
 from kubeclient.resources import (
@@ -23,7 +25,7 @@ log = logging.getLogger(__name__)
 
 
 def handlers_of(state: ClusterState) -> dict[Resource, Changed]:
-    """In the order in which they are best read: pods mean more when the rest is known."""
+    """In the order in which resources are read: pods last, because they refer to all the others."""
     return {
         NODES: state.node_changed,
         NAMESPACES: state.namespace_changed,
@@ -31,13 +33,13 @@ def handlers_of(state: ClusterState) -> dict[Resource, Changed]:
         RESOURCE_QUOTAS: state.quota_changed,
         STORAGE_CLASSES: state.class_changed,
         VOLUMES: state.volume_changed,
-        VOLUME_CLAIMS: state.claim_changed,
+        VOLUME_CLAIMS: state.volume_claim_changed,
         PODS: state.pod_changed,
     }
 
 
 def _guarded(handler: Changed) -> Changed:
-    """An object that cannot be read is reported, and does not stop all others."""
+    """An object that cannot be parsed is logged; it must not stop the mirror for all others."""
 
     def guarded(old: Obj | None, new: Obj | None) -> None:
         try:
@@ -52,7 +54,10 @@ def _guarded(handler: Changed) -> Changed:
 async def follow(
     kube: Kube, state: ClusterState, tasks: asyncio.TaskGroup, *also_pods: Changed
 ) -> None:
-    """Returns when everything has been read once; goes on in `tasks`."""
+    """Returns when everything has been read once. The watches go on in `tasks`.
+
+    `also_pods`: more handlers for changes of pods.
+    """
     mirrors = []
     for resource, handler in handlers_of(state).items():
         mirror = Mirror(kube, resource)
@@ -62,3 +67,12 @@ async def follow(
         mirrors.append(mirror)
     for mirror in mirrors:
         await mirror.wait_synced()
+
+
+async def read_cluster(kube: Kube, policy: str = DEFAULT) -> ClusterState:
+    """The state of the cluster now, for programs that only show it. Raises KubeError."""
+    state = ClusterState((), policy, lambda: None, seconds_since_boot)
+    for resource, handler in handlers_of(state).items():
+        for obj in (await kube.list(resource)).items:
+            handler(None, obj)
+    return state

@@ -1,7 +1,7 @@
 """Pod groups: pods that start together or not at all.
 
 Nothing is held while a group waits: all its members are placed in one decision, or none. So two
-groups never hold each other up.
+incomplete groups cannot block each other.
 """
 
 from collections.abc import Collection, Iterator, Mapping
@@ -15,11 +15,11 @@ _MOST_MEMBERS = 100_000
 class Group(NamedTuple):
     namespace: str
     name: str
-    least: int  # so many make it complete
+    least: int  # this many members make it complete
 
 
 def group_of(namespace: str, labels: Mapping[str, str]) -> Group | None:
-    """A number that makes no sense counts as 1: the pod goes alone."""
+    """A minimum that is not a number counts as 1: the pod is scheduled alone."""
     name = labels.get(LABEL_POD_GROUP)
     if not name:
         return None
@@ -29,7 +29,7 @@ def group_of(namespace: str, labels: Mapping[str, str]) -> Group | None:
 
 
 class Groups:
-    """Who belongs to which group, placed or not."""
+    """The members of each group, bound or pending."""
 
     def __init__(self) -> None:
         self._members: dict[tuple[str, str], dict[str, Group]] = {}
@@ -56,7 +56,7 @@ class Groups:
         return self._members.get((group.namespace, group.name), {})
 
     def least(self, group: Group) -> int:
-        """The most that any member asks for."""
+        """The largest minimum that any member states."""
         members = self._members.get((group.namespace, group.name), {})
         return max((member.least for member in members.values()), default=group.least)
 

@@ -1,12 +1,12 @@
 """What the extender's `inspect` answers: nodes, cards and pods, in units of GPU memory."""
 
-from gpupool.engine.cluster import Cluster
+from gpupool.engine.cluster import ClusterModel
 from gpupool.engine.node_state import CardState, NodeState
 from kubeclient.objects import Obj
 
 
-def inspection(cluster: Cluster, node: str = "") -> Obj:
-    """Of all nodes with cards, or of one."""
+def inspection(cluster: ClusterModel, node: str = "") -> Obj:
+    """For all nodes with cards, or for `node`."""
     states = (cluster.at(int(index)) for index in cluster.all_nodes())
     return {
         "nodes": [

@@ -1,27 +1,31 @@
-"""The KubeSchedulerConfiguration with which kube-scheduler asks our extender."""
+"""The KubeSchedulerConfiguration that makes kube-scheduler call our extender."""
 
 from gpupool.contract.names import RESOURCE_GPU, RESOURCE_GPU_MEM, RESOURCE_GPU_PERCENT
 from kubeclient.objects import Obj
 
 VERBS = ("filter", "prioritize", "preempt", "bind")
-# A pod that asks for one of them comes to us.
+# kube-scheduler calls the extender for pods that request one of these.
 MANAGED = (RESOURCE_GPU_MEM, RESOURCE_GPU_PERCENT, RESOURCE_GPU)
 
 
 def kube_scheduler_config(
     url: str, *, ca_file: str = "", server_name: str = "", kubeconfig: str = ""
 ) -> Obj:
-    """`url` without the path. Without an authority of its own, the system's are trusted;
-    `server_name` is what the certificate is for, where that is not the host of the URL."""
+    """`url` without the path.
+
+    Without `ca_file` the CAs of the system are trusted. `server_name` is the name in the
+    certificate, where that is not the host of the URL.
+    """
     extender: Obj = {
         "urlPrefix": f"{url.rstrip('/')}/gpushare-scheduler",
         **{f"{verb}Verb": verb for verb in VERBS},
         "weight": 5,
         "enableHTTPS": url.startswith("https://"),
         "httpTimeout": "5s",
-        # Names travel, not objects: with objects kube-scheduler would score nodes without pods.
+        # Send node names, not objects: from objects that an extender returns kube-scheduler would
+        # build nodes without their pods, and score those.
         "nodeCacheCapable": True,
-        # Without us nobody would choose cards: such pods wait, they are not misplaced.
+        # Without the extender nobody chooses cards: such pods must stay pending.
         "ignorable": False,
         "managedResources": [{"name": name, "ignoredByScheduler": False} for name in MANAGED],
     }
@@ -31,7 +35,7 @@ def kube_scheduler_config(
     config: Obj = {
         "apiVersion": "kubescheduler.config.k8s.io/v1",
         "kind": "KubeSchedulerConfiguration",
-        # Otherwise the extender sees a sample of the nodes, and the room may be on another.
+        # With a lower value the extender sees only a sample of the nodes.
         "percentageOfNodesToScore": 100,
         "extenders": [extender],
     }

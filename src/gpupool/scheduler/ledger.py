@@ -1,16 +1,28 @@
-"""Ledger: who holds what of the cluster, and how we know.
+"""Ledger: which pod holds which node and cards, and how we know it.
 
-    assume    a decision was made; nobody else gets it from now on
-    seen      the API shows the pod on its node: so it is, whatever we thought
-    refused   the API server said no: given back
-    asked     the API server is being asked: it may have happened from now on, and is kept until
-              there is an answer, the API shows it, or somebody has looked
-    answered  the API server said yes
-    resized   a running pod is to have another share: held before the API is asked for it
-    gone      the pod has ended, or is not there any more: given back
+    assume    a decision was made: the node and cards are taken from now on
+    asked     the Binding is being sent: it may happen from now on, whatever the answer says
+    answered  the API server accepted the Binding
+    refused   the API server certainly refused it: released
+    seen      the watch shows the pod on its node: that is the truth, and replaces all of the above
+    resized   a running pod is about to get another share: held before the write is sent
+    gone      the pod has ended or was deleted: released
 
-Everything in it comes from the API or is on its way there, so a new ledger that has seen all pods
-and nodes is the same as an old one. Terminating pods hold their share until they are gone.
+Why this never overcommits a card, as long as one scheduler decides:
+
+- Decisions are made one after the other, and `assume` takes the cards before the next decision.
+  There is no await between decision and `assume`.
+- Whatever may have happened at the API server is held. An assignment is released only when it
+  certainly did not happen (`refused`) or is certainly over (`gone`). In doubt it stays held; the
+  price is capacity that is idle for a while, never a card that is given out twice.
+- What the watch shows wins over what we assumed, even if it is more than a node has: another
+  writer did it, and a hold is a fact.
+
+Two schedulers at a time are excluded by the Lease and the fencing of Bindings (`bind.py`).
+
+Everything here comes from the API or is on its way there. So the ledger of a new leader, once it
+has seen all nodes and pods, equals that of the old one. Terminating pods hold their share until
+they are gone: their processes still use it.
 """
 
 from collections import Counter
@@ -20,59 +32,61 @@ from enum import StrEnum
 
 from gpupool.core.gpu import Allocation
 from gpupool.core.pods import PodRequest
-from gpupool.engine.cluster import Cluster
+from gpupool.engine.cluster import ClusterModel
 
 
 class Knowledge(StrEnum):
-    ASSUMED = "assumed"
-    UNANSWERED = "unanswered"
-    SEEN = "seen"
+    ASSUMED = "assumed"  # decided; nothing is in flight, or the API server has accepted it
+    UNANSWERED = "unanswered"  # a Binding is in flight, or its answer was lost
+    SEEN = "seen"  # the watch shows the pod on its node
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class Assignment:
+    """A pod's node and cards."""
+
     node: str
     allocation: Allocation
     knowledge: Knowledge
-    asked_s: float = 0.0  # UNANSWERED: when the API server was asked, or gave no answer
+    asked_s: float = 0.0  # UNANSWERED: when the Binding was sent, or its answer was lost
 
 
 class Ledger:
-    def __init__(self, cluster: Cluster) -> None:
+    def __init__(self, cluster: ClusterModel) -> None:
         self.cluster = cluster
-        self._places: dict[str, Place] = {}
+        self._assignments: dict[str, Assignment] = {}
         self._priorities: Counter[int] = Counter()
 
     def __len__(self) -> int:
-        return len(self._places)
+        return len(self._assignments)
 
-    def place(self, uid: str) -> Place | None:
-        return self._places.get(uid)
+    def assignment(self, uid: str) -> Assignment | None:
+        return self._assignments.get(uid)
 
     def lowest_priority(self) -> int | None:
-        """Of all pods that hold something."""
+        """Among all pods that hold something: no pod of this priority or lower can preempt."""
         return min(self._priorities, default=None)
 
-    def places(self) -> Iterator[tuple[str, Place]]:
-        return iter(self._places.items())
+    def assignments(self) -> Iterator[tuple[str, Assignment]]:
+        return iter(self._assignments.items())
 
     def assume(self, pod: PodRequest, node: str, allocation: Allocation) -> None:
-        assert pod.uid not in self._places, f"{pod.name} has a place already"
-        self._hold(pod, Place(node, allocation, Knowledge.ASSUMED))
+        assert pod.uid not in self._assignments, f"{pod.name} is assigned already"
+        self._hold(pod, Assignment(node, allocation, Knowledge.ASSUMED))
 
     def seen(self, pod: PodRequest, node: str, allocation: Allocation) -> bool:
-        """Whether it is news: held by nobody so far, or held elsewhere."""
-        known = self._places.get(pod.uid)
-        place = Place(node, allocation, Knowledge.SEEN)
-        self._hold(pod, place)
+        """Whether this is news: the pod was not held so far, or held on another node or cards."""
+        known = self._assignments.get(pod.uid)
+        assignment = Assignment(node, allocation, Knowledge.SEEN)
+        self._hold(pod, assignment)
         return known is None or (known.node, known.allocation) != (node, allocation)
 
     def resized(self, uid: str, allocation: Allocation) -> None:
-        """Of a pod that was seen on its node: it holds so much from now on."""
-        known, held = self._places[uid], self.cluster.held(uid)
+        """A pod that was seen on its node holds this allocation from now on."""
+        known, held = self._assignments[uid], self.cluster.held(uid)
         assert held is not None
         assert known.knowledge is Knowledge.SEEN
-        self._hold(held.pod, Place(known.node, allocation, Knowledge.SEEN))
+        self._hold(held.pod, Assignment(known.node, allocation, Knowledge.SEEN))
 
     def asked(self, uid: str, now_s: float) -> None:
         self._know(uid, Knowledge.UNANSWERED, now_s)
@@ -81,34 +95,37 @@ class Ledger:
         self._know(uid, Knowledge.ASSUMED)
 
     def is_settled(self) -> bool:
-        """Whether nothing that was asked for may still happen."""
-        return not any(place.knowledge is Knowledge.UNANSWERED for place in self._places.values())
+        """Whether no Binding of unknown result exists. Then the Lease can be given up."""
+        return not any(
+            assignment.knowledge is Knowledge.UNANSWERED
+            for assignment in self._assignments.values()
+        )
 
     def _know(self, uid: str, knowledge: Knowledge, asked_s: float = 0.0) -> None:
-        known = self._places.get(uid)
+        known = self._assignments.get(uid)
         if known is not None and known.knowledge is not Knowledge.SEEN:
-            self._places[uid] = Place(known.node, known.allocation, knowledge, asked_s)
+            self._assignments[uid] = Assignment(known.node, known.allocation, knowledge, asked_s)
 
     def refused(self, uid: str) -> bool:
-        """Whether anything was given back. What was seen in the meantime stays."""
-        known = self._places.get(uid)
+        """Whether anything was released. A pod that the watch has shown meanwhile stays held."""
+        known = self._assignments.get(uid)
         if known is None or known.knowledge is Knowledge.SEEN:
             return False
         return self.gone(uid)
 
     def gone(self, uid: str) -> bool:
-        """Whether anything was given back."""
-        if self._places.pop(uid, None) is None:
+        """Whether anything was released."""
+        if self._assignments.pop(uid, None) is None:
             return False
         self._count(uid, -1)
         self.cluster.release(uid)
         return True
 
-    def _hold(self, pod: PodRequest, place: Place) -> None:
-        if pod.uid in self._places:
+    def _hold(self, pod: PodRequest, assignment: Assignment) -> None:
+        if pod.uid in self._assignments:
             self._count(pod.uid, -1)
-        self._places[pod.uid] = place
-        self.cluster.hold(pod, place.node, place.allocation)
+        self._assignments[pod.uid] = assignment
+        self.cluster.hold(pod, assignment.node, assignment.allocation)
         self._count(pod.uid, 1)
 
     def _count(self, uid: str, change: int) -> None:

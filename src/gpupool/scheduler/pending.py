@@ -1,4 +1,4 @@
-"""Pending: a pod that wants a node, with the little that is needed of it until it has one."""
+"""Pending: a pod without a node, with the few fields that scheduling needs."""
 
 from collections.abc import Collection, Hashable
 from dataclasses import dataclass, replace
@@ -14,8 +14,8 @@ _DONE = ("Succeeded", "Failed")
 
 
 @dataclass(frozen=True, slots=True)
-class Claiming:
-    """Of a pod with volume claims: what has to be looked at again when a claim changes."""
+class VolumeInputs:
+    """What the request of a pod with volume claims is made from again when a claim changes."""
 
     pod: Obj  # its name and volumes
     request: PodRequest  # without the volumes
@@ -26,13 +26,13 @@ class Pending:
     request: PodRequest
     created: str
     version: str
-    generation: int  # of the pod's spec; 0: the server does not count
-    scheduler: str  # the name by which the pod asked for us
-    seen_s: float  # when it was first seen to wait, by our clock
+    generation: int  # of the pod's spec; 0: the API server does not set it
+    scheduler: str  # the pod's spec.schedulerName
+    seen_s: float  # when it was first seen pending, by our clock
     group: Group | None = None
-    claiming: Claiming | None = None
-    nominated: str = ""  # the node that was cleared for it
-    why: str = ""  # what its condition PodScheduled says
+    volume_inputs: VolumeInputs | None = None
+    nominated: str = ""  # status.nominatedNodeName: the node that is cleared for it
+    why: str = ""  # the message of its condition PodScheduled
     why_since: str = ""
 
     @property
@@ -40,18 +40,18 @@ class Pending:
         return self.request.uid
 
     @property
-    def is_social(self) -> bool:
-        """Whether it matters to it where other pods are."""
+    def depends_on_pods(self) -> bool:
+        """Whether it has constraints on other pods: affinity, spread, same card."""
         pod = self.request
         return bool(pod.affinity or pod.anti_affinity or pod.spreads or pod.same_card)
 
     @property
     def shape(self) -> Hashable:
-        """Equal for pods of which, when one fits nowhere, none does."""
+        """Equal for pods that are alike: if one fits nowhere, none of them does."""
         pod = self.request
         if self.group is not None:
             return self.group[:2]
-        if self.is_social or self.claiming or pod.different_card or self.nominated:
+        if self.depends_on_pods or self.volume_inputs or pod.different_card or self.nominated:
             return pod.uid
         labels = tuple(sorted(pod.labels.items()))
         return (shape_of(pod), pod.namespace, labels, pod.priority, pod.may_preempt)
@@ -62,7 +62,7 @@ class Pending:
 
     @property
     def as_object(self) -> Obj:
-        """As much of the pod as events and Bindings are made from."""
+        """The fields of the pod that events and Bindings need."""
         metadata = {
             "name": self.request.name,
             "namespace": self.request.namespace,
@@ -77,7 +77,7 @@ def is_done(pod: Obj) -> bool:
 
 
 def wants_node(pod: Obj, schedulers: Collection[str]) -> bool:
-    """Whether one of these schedulers is asked for a node now."""
+    """Whether the pod is pending and one of these schedulers is to place it."""
     spec = pod["spec"]
     return (
         not spec.get("nodeName")
@@ -88,24 +88,24 @@ def wants_node(pod: Obj, schedulers: Collection[str]) -> bool:
     )
 
 
-def _claiming(pod: Obj, request: PodRequest) -> Claiming | None:
+def _volume_inputs(pod: Obj, request: PodRequest) -> VolumeInputs | None:
     if not any(True for _ in claim_names(pod)):
         return None
     metadata = {"name": pod["metadata"]["name"]}
     volumes = {"metadata": metadata, "spec": {"volumes": pod["spec"]["volumes"]}}
-    return Claiming(volumes, request)
+    return VolumeInputs(volumes, request)
 
 
-def wish_of(pod: Obj, storage: Storage) -> PodRequest:
-    """What a pod asks for, its volumes included."""
+def request_with_volumes(pod: Obj, storage: Storage) -> PodRequest:
+    """The request of a pod with its volumes."""
     return with_volumes(pod_request(pod), pod, storage)
 
 
 def with_storage(pod: Pending, storage: Storage) -> Pending:
-    """With what its volumes mean for it now."""
-    if pod.claiming is None:
+    """The pod with constraints from the current state of its volumes."""
+    if pod.volume_inputs is None:
         return pod
-    request = with_volumes(pod.claiming.request, pod.claiming.pod, storage)
+    request = with_volumes(pod.volume_inputs.request, pod.volume_inputs.pod, storage)
     return replace(pod, request=request)
 
 
@@ -124,7 +124,7 @@ def pending_of(pod: Obj, seen_s: float) -> Pending:
         scheduler=pod["spec"].get("schedulerName") or "",
         seen_s=seen_s,
         group=group_of(metadata["namespace"], metadata.get("labels") or {}),
-        claiming=_claiming(pod, request),
+        volume_inputs=_volume_inputs(pod, request),
         nominated=status.get("nominatedNodeName") or "",
         why=said.get("message") or "",
         why_since=said.get("lastTransitionTime") or "",

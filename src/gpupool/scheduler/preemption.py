@@ -1,17 +1,16 @@
-"""Evictor: makes room for a pod of higher priority, as kube-scheduler does.
+"""Evictor: deletes the victims of a preemption, as kube-scheduler does.
 
-The pod is told which node is being cleared (status.nominatedNodeName); each victim gets a
-condition and an event that say why, and is deleted by its uid, with its own grace period.
+The preempting pod gets the node in status.nominatedNodeName. Each victim gets a condition and an
+event with the reason, and is deleted with its own grace period. The uid is a precondition of the
+delete: a new pod with the same name is not touched.
 """
 
-import datetime
 import logging
-from collections.abc import Callable
 
 from gpupool.engine.node_state import Held
 from gpupool.scheduler.pending import Pending
-from gpupool.scheduler.report import Reports
-from kubeclient.client import STRATEGIC_PATCH, Kube
+from gpupool.scheduler.writes import WriteContext
+from kubeclient.client import STRATEGIC_PATCH
 from kubeclient.errors import KubeError, NotFound, NotSent
 from kubeclient.objects import Obj
 from kubeclient.resources import PODS
@@ -20,20 +19,14 @@ log = logging.getLogger(__name__)
 
 
 class Evictor:
-    def __init__(
-        self,
-        kube: Kube,
-        reports: Reports,
-        now: Callable[[], datetime.datetime],
-        may_act: Callable[[], bool],
-    ) -> None:
-        self._kube = kube
-        self._reports = reports
-        self._now = now
-        self._may_act = may_act
+    def __init__(self, context: WriteContext) -> None:
+        self._kube = context.kube
+        self._reports = context.reports
+        self._now = context.now
+        self._may_act = context.may_act
 
     async def clear(self, pod: Pending, node: str, victims: list[Held]) -> None:
-        """Raises KubeError; what was done until then stays done."""
+        """Raises KubeError; victims that were deleted before the error stay deleted."""
         if not self._may_act():
             raise NotSent("another scheduler may have taken over")
         path = PODS.path(pod.request.namespace, pod.request.name, "status")
@@ -42,7 +35,7 @@ class Evictor:
         for held in victims:
             try:
                 await self._evict(held, pod, node)
-            except NotFound:  # gone already, which is all that is wanted
+            except NotFound:  # gone already
                 continue
 
     async def _evict(self, held: Held, by: Pending, node: str) -> None:
@@ -60,8 +53,10 @@ class Evictor:
             await self._kube.patch(path, patch, content_type=STRATEGIC_PATCH)
         except NotFound:
             raise
-        except KubeError as error:  # the condition is a courtesy
-            log.warning("victim not told", extra={"pod": victim.name, "error": str(error)})
+        except KubeError as error:  # the condition only informs: evict anyway
+            log.warning(
+                "condition of victim not written", extra={"pod": victim.name, "error": str(error)}
+            )
         options = {"preconditions": {"uid": victim.uid}}
         await self._kube.delete(PODS, victim.name, victim.namespace, options=options)
         self._reports.preempted(_as_object(held), by, node)

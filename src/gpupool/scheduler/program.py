@@ -1,4 +1,4 @@
-"""The scheduler as a process of its own: one of several works, all answer for their health."""
+"""The scheduler as a process: one replica leads, all replicas serve health and metrics."""
 
 import contextlib
 from collections.abc import Callable
@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 from aiohttp import web
 
+from gpupool.health import Address, health_routes, metrics_route, serving
 from gpupool.scheduler.elected import Elected
-from gpupool.scheduler.health import Address, health_routes, serving
 from kubeclient.client import Kube
 from kubeclient.lease import Candidacy
 
@@ -16,25 +16,26 @@ from kubeclient.lease import Candidacy
 class ProgramSettings:
     policy: str  # by its name in POLICIES
     candidacy: Candidacy
-    health: Address | None = None  # None: nobody asks
+    health: Address | None = None  # None: not served
 
 
 async def run_scheduler(
     kube: Kube, settings: ProgramSettings, ready: Callable[[int], None] = lambda _port: None
 ) -> None:
-    """Until cancelled. `ready` gets the port for health and metrics."""
+    """Until cancelled. `ready` is called with the port for health and metrics."""
     elected = Elected(kube, settings.policy, settings.candidacy)
 
     def metrics() -> str:
         return elected.current.metrics_text() if elected.current else ""
 
     def is_ready() -> bool:
-        # One that waits for its turn is ready for it.
+        # A standby is ready too: it can take over.
         return elected.current is None or elected.current.is_synced
 
     async with contextlib.AsyncExitStack() as stack:
         if settings.health is not None:
             app = web.Application()
-            app.add_routes(health_routes(is_ready, metrics))
-            ready(await stack.enter_async_context(serving(app, settings.health)))
+            app.add_routes([*health_routes(is_ready), metrics_route(metrics)])
+            address = await stack.enter_async_context(serving(app, settings.health))
+            ready(address.port)
         await elected.run()

@@ -1,16 +1,18 @@
-"""Queue: pods that want a node, in the order in which they are tried.
+"""Queue: pending pods, in the order in which they are tried.
 
     add -> ACTIVE -> pop -> TRYING -> placed -> BINDING -> forget
              ^ ^              |  |                 |
-             | +-- PARKED <---+  |                 |     fits nowhere: `wake` helps
-             +-- BACKING_OFF <---+-----------------+     an error: time helps
+             | +-- PARKED <---+  |                 |     fits nowhere: until `wake`
+             +-- BACKING_OFF <---+-----------------+     an error: until the backoff is over
 
-A state machine without I/O; the time comes in as an argument, in seconds that only grow.
+A state machine without I/O. The time is an argument, in seconds of a monotonic clock.
 
-Pods of one shape are alike to every node: where one does not fit, none does. So of each shape only
-the first is woken, and the next when that one was placed. A change is told to ten thousand
-waiting pods at the price of their shapes. No wake-up is lost: one that comes while a pod is being
-tried counts when it parks.
+Pods of one shape are alike to every node: where one does not fit, none does. So a wake-up activates
+only the first pod of each shape, and the next one when the first was placed. A change in the
+cluster costs as much as there are shapes, not as there are pending pods.
+
+No wake-up is lost: if one comes while a pod is being tried, the pod was judged by an older state.
+`park` notices that by the number of the wake-up, and activates the pod again.
 """
 
 import heapq
@@ -21,7 +23,7 @@ from enum import StrEnum
 
 FIRST_BACK_OFF_S = 1.0
 LONGEST_BACK_OFF_S = 10.0
-# Whatever was overlooked, nobody waits for longer than this without a new try.
+# A safety net: even if a wake-up was missed, every pod is tried again after this time.
 LONGEST_PARKED_S = 300.0
 
 Order = tuple[int, str, int]  # lower comes first: minus priority, time of creation, arrival
@@ -41,10 +43,10 @@ class State(StrEnum):
 class _Entry:
     order: Order
     shape: Hashable
-    social: bool
+    depends_on_pods: bool
     state: State = State.ACTIVE
     failures: int = 0
-    tried_at_wake: int = 0
+    tried_at_wake: int = 0  # number of the last wake-up when it was popped
 
 
 class Queue:
@@ -53,8 +55,8 @@ class Queue:
         self._active: list[tuple[Order, str]] = []
         self._backing_off: list[tuple[float, str]] = []
         self._parked: dict[Hashable, list[tuple[Order, str]]] = {}
-        self._in_play: Counter[Hashable] = Counter()  # of each shape: active or being tried
-        self._social: set[Hashable] = set()  # parked shapes to which other pods matter
+        self._in_play: Counter[Hashable] = Counter()  # by shape: pods that are ACTIVE or TRYING
+        self._dependent: set[Hashable] = set()  # parked shapes whose constraints look at other pods
         self._arrivals = 0
         self._wakes = 0
         self._flush_s = float("inf")
@@ -72,32 +74,34 @@ class Queue:
         *,
         priority: int = 0,
         created: str = "",
-        social: bool = False,
+        depends_on_pods: bool = False,
     ) -> None:
-        """A new pod, or one that changed: it is tried at once, also if it was parked."""
+        """A pod that is new or has changed. It is tried at once, even if it was parked."""
         known = self._entries.get(uid)
         if known is None:
             self._arrivals += 1
-            self._entries[uid] = _Entry((-priority, created, self._arrivals), shape, social)
+            self._entries[uid] = _Entry(
+                (-priority, created, self._arrivals), shape, depends_on_pods
+            )
             self._activate(uid)
             return
         self._leave_play(known)
         known.order = (-priority, created, known.order[2])
-        known.shape, known.social = shape, social
+        known.shape, known.depends_on_pods = shape, depends_on_pods
         if known.state is State.TRYING:
             self._in_play[shape] += 1
-            known.tried_at_wake = -1  # what is being tried is not this any more
+            known.tried_at_wake = -1  # the pod that is being tried is out of date
         elif known.state in (State.ACTIVE, State.PARKED):
             self._activate(uid)
 
     def forget(self, uid: str) -> None:
-        """It is bound, or gone."""
+        """The pod is bound or gone."""
         entry = self._entries.pop(uid, None)
         if entry is not None:
             self._leave_play(entry)
 
     def pop(self, now_s: float) -> str | None:
-        """The next to try; the caller then says `placed`, `park`, `back_off` or `forget`."""
+        """The next pod to try. The caller then calls `placed`, `park`, `back_off` or `forget`."""
         self._fall_due(now_s)
         while self._active:
             order, uid = heapq.heappop(self._active)
@@ -109,16 +113,16 @@ class Queue:
         return None
 
     def placed(self, uid: str) -> None:
-        """It has a node, and the Binding is on its way: the next of its shape may try."""
+        """A node was found and the Binding is being sent: the next pod of this shape is tried."""
         entry = self._entries.get(uid)
         if entry is not None:
             self._leave_play(entry)
             entry.state = State.BINDING
 
     def park(self, uid: str, now_s: float) -> None:
-        """It fits nowhere; unless something has happened since it was popped.
+        """The pod fits nowhere: wait for a wake-up, unless one came since the pod was popped.
 
-        Also for one whose turn has not come: it was tried together with another.
+        Also for ACTIVE pods: members of a group are tried together with the popped one.
         """
         entry = self._entries.get(uid)
         if entry is None or entry.state not in (State.TRYING, State.ACTIVE):
@@ -131,13 +135,13 @@ class Queue:
             self._activate(uid)
             return
         entry.state = State.PARKED
-        if entry.social:
-            self._social.add(entry.shape)
+        if entry.depends_on_pods:
+            self._dependent.add(entry.shape)
         heapq.heappush(self._parked.setdefault(entry.shape, []), (entry.order, uid))
         self._flush_s = min(self._flush_s, now_s + LONGEST_PARKED_S)
 
     def back_off(self, uid: str, now_s: float) -> None:
-        """It could not be tried to the end: once more after a while, longer each time."""
+        """An error occurred: try again after an exponential backoff."""
         entry = self._entries.get(uid)
         if entry is None or entry.state not in (State.TRYING, State.BINDING):
             return
@@ -148,19 +152,19 @@ class Queue:
         heapq.heappush(self._backing_off, (due_s, uid))
 
     def wake(self) -> None:
-        """Something changed that may help whoever waits."""
+        """Something changed that may help any pending pod."""
         self._wakes += 1
         self._activate_first_of(list(self._parked))
         self._flush_s = float("inf")
 
-    def wake_social(self) -> None:
-        """A pod found its place: that helps only those who look at other pods."""
-        if self._social:
+    def wake_dependent(self) -> None:
+        """A pod was placed: that helps only pods with constraints on other pods (affinity)."""
+        if self._dependent:
             self._wakes += 1
-            self._activate_first_of([shape for shape in self._parked if shape in self._social])
+            self._activate_first_of([shape for shape in self._parked if shape in self._dependent])
 
     def due_s(self) -> float:
-        """When `pop` will have more than it has now, if nothing else happens."""
+        """When the next backoff ends or parked pods are tried again, if nothing else happens."""
         first = self._backing_off[0][0] if self._backing_off else float("inf")
         return min(first, self._flush_s)
 
@@ -185,7 +189,7 @@ class Queue:
         heapq.heappush(self._active, (entry.order, uid))
 
     def _leave_play(self, entry: _Entry) -> None:
-        """It tries no more for now: the next of its shape may."""
+        """The pod is not tried any more: activate the next one of its shape."""
         if entry.state not in (State.ACTIVE, State.TRYING):
             return
         self._in_play[entry.shape] -= 1
@@ -194,7 +198,7 @@ class Queue:
             self._activate_next(entry.shape)
 
     def _activate_next(self, shape: Hashable) -> None:
-        """The first of a shape that is parked, if there is one."""
+        """Activate the first parked pod of a shape, if there is one."""
         parked = self._parked.get(shape)
         while parked:
             order, uid = heapq.heappop(parked)
@@ -204,4 +208,4 @@ class Queue:
                 break
         if not parked:
             self._parked.pop(shape, None)
-            self._social.discard(shape)
+            self._dependent.discard(shape)

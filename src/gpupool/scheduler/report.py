@@ -1,7 +1,8 @@
-"""Reports: what becomes of pods, as events and conditions, in kube-scheduler's words.
+"""Reports: events and conditions about pods, with the texts of kube-scheduler.
 
-Decisions are cheap and made again with every change; words, and writing them down, are not. So a
-pod's news waits for a while after the last, longer each time, and the words are found only then.
+A pending pod is decided again with every change of the cluster. Making the message and writing it
+is more expensive than the decision. So after each report a pod is silent for a while, twice as long
+each time, and the message is made only when it is written.
 """
 
 import asyncio
@@ -29,14 +30,14 @@ UNSCHEDULABLE = "Unschedulable"
 SCHEDULER_ERROR = "SchedulerError"
 
 
-Words = Callable[[], str]  # empty: there is nothing to say any more
+Words = Callable[[], str]  # makes the message; empty: there is nothing to report any more
 
 
 @dataclass(slots=True)
 class _News:
     why: Words
     reason: str
-    said: str  # last
+    said: str  # the last message that was reported
     silence_s: float = _FIRST_SILENCE_S
     is_due: bool = False
 
@@ -51,7 +52,7 @@ class Reports:
         clock: Callable[[], float],
         now: Callable[[], datetime.datetime],
     ) -> None:
-        """`pending`: who still waits, as it was last seen; nobody else is reported on."""
+        """`pending`: the pending pods as they were last seen. No other pods are reported."""
         self._kube = kube
         self._events = events
         self._pending = pending
@@ -68,7 +69,7 @@ class Reports:
         self._events[pod.scheduler].event(pod.as_object, NORMAL, "Scheduled", message)
 
     def waits(self, pod: Pending, why: Words, reason: str = UNSCHEDULABLE) -> None:
-        """The pod has no node: soon in its condition and as an event, if it is news by then."""
+        """The pod stays pending: report why, as condition and event, if the message is new."""
         news = self._news.get(pod.uid)
         if news is None:
             news = self._news[pod.uid] = _News(why, reason, "")
@@ -135,7 +136,7 @@ class Reports:
             self._slots.release()
 
     async def _write_condition(self, pod: Pending, news: _News) -> None:
-        """Of the very version that was seen: a pod that was bound since is not told it waits."""
+        """With the resourceVersion that was seen: a pod that was bound since must not get it."""
         now = self._now().strftime("%Y-%m-%dT%H:%M:%SZ")
         condition = {
             "type": "PodScheduled",
@@ -150,13 +151,13 @@ class Reports:
         patch = {"metadata": metadata, "status": {"conditions": [condition]}}
         try:
             await self._kube.patch(path, patch, content_type=STRATEGIC_PATCH)
-        except KubeError as error:  # it has changed, perhaps for the better: see later
+        except KubeError as error:  # often a conflict: the pod has changed. Try later.
             log.debug("condition not written", extra={"pod": pod.shown, "error": str(error)})
             self._say_at(self._clock() + news.silence_s, pod.uid, news)
 
 
 def _cut(message: str) -> str:
-    """As kube-scheduler cuts what is too long for an event."""
+    """Cut a message that is too long for an event, in the same way as kube-scheduler."""
     if len(message.encode()) <= _MAX_EVENT_CHARS:
         return message
     return message.encode()[: _MAX_EVENT_CHARS - 4].decode(errors="ignore") + " ..."

@@ -1,8 +1,8 @@
-"""Reservations: where pods that were offered nodes will probably go, until they are bound.
+"""Reservations: the best node of each pod that kube-scheduler has asked about, held for seconds.
 
-kube-scheduler does not tell an extender which node it chose. So the best one is held for a few
-seconds, which steers the next pods elsewhere. It only steers: when a pod would find no place
-because of reservations, they do not count.
+kube-scheduler does not tell an extender which node it chose until it calls bind. Without a
+reservation, pods that are scheduled in the meantime would all get the same best node. Reservations
+are only a hint: if a pod fits nowhere because of them, they are ignored.
 """
 
 from collections.abc import Iterator
@@ -11,16 +11,16 @@ from dataclasses import replace
 
 from gpupool.core.gpu import Allocation
 from gpupool.core.pods import PodRequest
-from gpupool.engine.cluster import Cluster
+from gpupool.engine.cluster import ClusterModel
 from gpupool.engine.trial import trial
 
 LONGEST_S = 5.0
 
 
 class Reservations:
-    def __init__(self, cluster: Cluster) -> None:
+    def __init__(self, cluster: ClusterModel) -> None:
         self._cluster = cluster
-        self._until_s: dict[str, float] = {}  # uid -> when it ends; in the order of making
+        self._until_s: dict[str, float] = {}  # uid -> when it expires; oldest first
 
     def __contains__(self, uid: str) -> bool:
         return uid in self._until_s
@@ -31,7 +31,7 @@ class Reservations:
         self._until_s[pod.uid] = now_s + LONGEST_S
 
     def end(self, uid: str) -> bool:
-        """Whether there was one."""
+        """Whether the pod had a reservation."""
         if self._until_s.pop(uid, None) is None:
             return False
         self._cluster.release(_name(uid))
@@ -41,7 +41,7 @@ class Reservations:
         return len(self._until_s)
 
     def expire(self, now_s: float) -> bool:
-        """Whether any has ended."""
+        """Whether any reservation has expired."""
         over = [uid for uid, until_s in self._until_s.items() if until_s <= now_s]
         for uid in over:
             self.end(uid)
@@ -49,7 +49,7 @@ class Reservations:
 
     @contextmanager
     def ignored(self) -> Iterator[None]:
-        """As if there were none."""
+        """Inside the context the cluster has no reservations."""
         with trial(self._cluster) as trying:
             for uid in self._until_s:
                 trying.release(_name(uid))
@@ -57,5 +57,5 @@ class Reservations:
 
 
 def _name(uid: str) -> str:
-    """Held under a name of its own: ending it never touches what the pod itself holds."""
+    """A uid of its own: releasing the reservation must not release what the pod itself holds."""
     return f"reserved/{uid}"

@@ -1,12 +1,18 @@
-"""What comes next of a wish for another share. Pure: from the pod as the API shows it.
+"""next_step: the next write for a pod with a resize request. Pure: computed from the pod alone.
 
-    wish, more       there is room: share and limit in one write
-    wish, less       first the limit, and a token; then the agent's word on that token, which says
-                     that the limit is in force and what is in use; then the share
-    no wish, token   somebody took the wish back: the limit as before
+    request, larger share    if there is room: share and limit in one write
+    request, smaller share   1. write the lower limit and a token; the share stays held
+                             2. wait for the agent's report on this token: the limit is in force,
+                                and so much memory is in use
+                             3. if the usage fits: write the smaller share
+    no request, but a token  the user withdrew the request: restore the limit
 
-Every write is of the very version that was judged, and takes the wish away or turns the token
-over. So it happens once or not at all, and whoever starts anew goes on from what stands there.
+A share shrinks only after its limit is in force. Otherwise the freed memory could go to another pod
+while this one still uses it.
+
+Every write carries the resourceVersion of the pod that was evaluated, and removes the request or
+replaces the token. So each step happens once or not at all. There is no state outside of the pod:
+a new leader continues from the annotations.
 """
 
 from collections.abc import Iterable, Mapping
@@ -24,16 +30,16 @@ from gpupool.contract.resize import BadWish, ShrinkReport, wish_of
 from gpupool.core.gpu import Allocation, ContainerGpus
 from gpupool.core.quota import UnitsQuota
 from gpupool.core.resize import larger, shrinking
-from gpupool.engine.cluster import Cluster
+from gpupool.engine.cluster import ClusterModel
 from gpupool.engine.resize import NoResize, room_for, wanted_allocation, within_quotas
 from kubeclient.objects import Obj
 
-Changes = dict[str, str | None]  # of annotations; None: removed
+Changes = dict[str, str | None]  # annotations; None: remove
 
 
 @dataclass(frozen=True, slots=True)
 class Resizable:
-    """A bound pod with a wish, or in the middle of shrinking."""
+    """A bound pod with a resize request, or with a lowered limit."""
 
     uid: str
     namespace: str
@@ -43,11 +49,11 @@ class Resizable:
     allocation: Allocation
     limits: Mapping[str, str]  # by container
     wish: str | None
-    token: str  # of a lowered limit; empty: none
+    token: str  # of a lowered limit; empty: the limit is not lowered
 
     @property
     def question(self) -> object:
-        """Equal as long as nothing has changed that matters to the answer."""
+        """Equal while nothing has changed that `next_step` depends on."""
         return self.wish, self.token, self.allocation, self.limits
 
     @property
@@ -58,14 +64,14 @@ class Resizable:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    holds: Allocation  # from now on, until the API shows what became of it
+    holds: Allocation  # until the watch shows the result of the write
     changes: Changes
     refusal: str = ""
     grant: str = ""
 
 
 def resizable_of(pod: Obj) -> Resizable | None:
-    """None: there is nothing to do. Pods that end keep what they have."""
+    """None: nothing to do. Terminating pods keep their share."""
     metadata = pod["metadata"]
     annotations = metadata.get("annotations") or {}
     wish, token = annotations.get(ANNOTATION_RESIZE), annotations.get(ANNOTATION_SHRINKING, "")
@@ -85,19 +91,19 @@ def resizable_of(pod: Obj) -> Resizable | None:
     )
 
 
-def most(cluster: Cluster, pod: Resizable) -> Allocation:
-    """What the pod has if its wish, or the larger part of it, was granted a moment ago."""
+def most(cluster: ClusterModel, pod: Resizable) -> Allocation:
+    """The largest allocation that the pod may have by now, if its request was just granted."""
     wanted = _wanted(cluster, pod)
     return larger(pod.allocation, wanted) if isinstance(wanted, Allocation) else pod.allocation
 
 
 def next_step(
-    cluster: Cluster,
+    cluster: ClusterModel,
     pod: Resizable,
     report: ShrinkReport | None,
     quotas: Iterable[UnitsQuota] = (),
 ) -> Step | None:
-    """None: the agent's word is missing."""
+    """None: the agent's report is missing."""
     if pod.wish is None:
         return Step(pod.allocation, _settled(pod.allocation))
     wanted = _wanted(cluster, pod)
@@ -120,7 +126,7 @@ def next_step(
     return _granted(pod, wanted, holds)
 
 
-def _wanted(cluster: Cluster, pod: Resizable) -> Allocation | NoResize:
+def _wanted(cluster: ClusterModel, pod: Resizable) -> Allocation | NoResize:
     held, state = cluster.held(pod.uid), cluster.state(pod.node)
     if held is None or state is None:
         return NoResize("its node is not there")
@@ -140,7 +146,7 @@ def _is_lowered(pod: Resizable, wanted: Allocation) -> bool:
 
 
 def _limits(allocation: Allocation) -> list[tuple[ContainerGpus, str]]:
-    """Of the containers that the limiter holds; others cannot be resized, and stay as they are."""
+    """Limit texts of the containers under the limiter. Other containers cannot be resized."""
     made = allocation_annotations(allocation, now_ns=0)
     texts = ((gpus, f"{GROUP_LIMITS}/{gpus.container}") for gpus in allocation.containers)
     return [(gpus, made[key]) for gpus, key in texts if key in made]
@@ -163,9 +169,9 @@ def _in_the_way(smaller: tuple[ContainerGpus, ...], report: ShrinkReport) -> str
 
 
 def _settled(allocation: Allocation) -> Changes:
-    """Share and limit as one, and nothing under way."""
+    """Share and limit agree, and no request or token is left."""
     made: Changes = dict(allocation_annotations(allocation, now_ns=0))
-    made.pop(ANNOTATION_MEM_ASSUME_TIME, None)  # when it was bound
+    made.pop(ANNOTATION_MEM_ASSUME_TIME, None)  # the time of the Binding stays
     return made | {ANNOTATION_RESIZE: None, ANNOTATION_SHRINKING: None}
 
 

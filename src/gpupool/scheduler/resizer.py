@@ -1,20 +1,16 @@
-"""Resizer: gives running pods another share of their cards, as they wish.
+"""Resizer: changes the share of running pods, as their resize annotation asks.
 
-Annotations go through the pod's status, which schedulers may write: so the right to change what
-pods run is not needed for it.
+The annotations are written through the status subresource of the pod. So the scheduler needs only
+the right to patch pods/status, not the right to change the spec of any pod.
 """
 
 import logging
-from collections.abc import Callable
 from functools import partial
 
 from gpupool.core.gpu import Allocation
-from gpupool.scheduler.cluster_state import ClusterState
-from gpupool.scheduler.report import Reports
 from gpupool.scheduler.resize_step import Resizable, Step, most, next_step
 from gpupool.scheduler.resizing import Entry
-from gpupool.scheduler.writes import Write
-from kubeclient.client import Kube
+from gpupool.scheduler.writes import Write, WriteContext
 from kubeclient.errors import KubeError, NotFound
 from kubeclient.resources import PODS
 
@@ -22,23 +18,19 @@ log = logging.getLogger(__name__)
 
 
 class Resizer:
-    def __init__(
-        self,
-        kube: Kube,
-        state: ClusterState,
-        reports: Reports,
-        clock: Callable[[], float],
-        may_act: Callable[[], bool],
-    ) -> None:
-        self._kube = kube
-        self._state = state
-        self._reports = reports
-        self._clock = clock
-        self._may_act = may_act
+    def __init__(self, context: WriteContext) -> None:
+        self._kube = context.kube
+        self._state = context.state
+        self._reports = context.reports
+        self._clock = context.clock
+        self._may_act = context.may_act
 
     def begin(self) -> None:
-        """When everything has been read, before the first decision: whoever worked before us may
-        have granted any wish that still stands, and the write may be on its way."""
+        """Call when everything has been read, before the first decision.
+
+        An earlier leader may have granted any request that is still pending, and its write may
+        still arrive. So each such pod holds the larger share from the start.
+        """
         for entry in self._state.resizing.entries():
             self._hold(entry, most(self._state.cluster, entry.pod))
 
@@ -53,7 +45,7 @@ class Resizer:
             report, quotas = resizing.report(entry.pod), self._state.quotas.values()
             step = next_step(self._state.cluster, entry.pod, report, quotas)
         except (AssertionError, LookupError, TypeError, ValueError):
-            log.exception("wish could not be judged", extra={"pod": entry.pod.name})
+            log.exception("resize request could not be evaluated", extra={"pod": entry.pod.name})
             resizing.again(entry, self._clock())
             return None
         if step is None:
@@ -65,7 +57,7 @@ class Resizer:
         self._state.hold(entry.pod.uid, self._state.resizing.hold(entry, allocation))
 
     async def _write(self, entry: Entry, pod: Resizable, step: Step) -> None:
-        if not self._may_act():  # another decides now
+        if not self._may_act():  # another may be the leader
             return
         metadata = {
             "uid": pod.uid,

@@ -1,7 +1,9 @@
-"""Resizing: the pods whose share is to change, and when each is to be looked at next.
+"""Resizing: pods with a resize request, and when each of them is evaluated next.
 
-Once a wish is being granted, its pod holds the larger share until the API shows the pod without
-that wish. No write of an older version can happen after that, whatever became of its answer.
+While a request is being granted the pod holds the larger of both shares, until the watch shows the
+pod without that request. The write carries the resourceVersion of the pod with the request. So once
+the request is gone, an earlier write whose answer was lost cannot succeed any more, and it is safe
+to hold only what the annotation says.
 """
 
 from collections.abc import Callable, Mapping
@@ -22,20 +24,20 @@ _LONGEST_PAUSE_S = 30.0
 class Entry:
     pod: Resizable
     holds: Allocation
-    due_s: float = 0.0  # infinite: when somebody else has done something
+    due_s: float = 0.0  # infinite: not before the pod or its node changes
     pause_s: float = _FIRST_PAUSE_S
 
 
 class Resizing:
     def __init__(self, changed: Callable[[], None]) -> None:
-        """`changed`: called when something is due."""
+        """`changed`: called when an entry becomes due."""
         self._changed = changed
         self._entries: dict[str, Entry] = {}
         self._reports: dict[str, Mapping[str, ShrinkReport]] = {}  # by node
         self._due_s = _NEVER
 
     def seen(self, pod: Obj, allocation: Allocation) -> Allocation:
-        """What the pod, which is bound, holds from now on."""
+        """The allocation that this bound pod holds from now on."""
         uid = pod["metadata"]["uid"]
         found, known = resizable_of(pod), self._entries.get(uid)
         if found is None:
@@ -72,7 +74,7 @@ class Resizing:
         return self._due_s
 
     def take_due(self, now_s: float) -> list[Entry]:
-        """Each is not due again until it is said to be."""
+        """The due entries. Each is not due again before `again` or a change."""
         if self._due_s > now_s:
             return []
         found = [entry for entry in self._entries.values() if entry.due_s <= now_s]
@@ -82,12 +84,12 @@ class Resizing:
         return found
 
     def hold(self, entry: Entry, allocation: Allocation) -> Allocation:
-        """Never less than before: an earlier write may still be on its way."""
+        """Hold at least this, and never less than before: an earlier write may still arrive."""
         entry.holds = larger(entry.holds, allocation)
         return entry.holds
 
     def again(self, entry: Entry, now_s: float) -> None:
-        """After a failure, unless the question has changed meanwhile."""
+        """Retry with backoff after a failure, unless the pod has a new request meanwhile."""
         if self._entries.get(entry.pod.uid) is entry:
             entry.due_s = now_s + entry.pause_s
             entry.pause_s = min(2 * entry.pause_s, _LONGEST_PAUSE_S)

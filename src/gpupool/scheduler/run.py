@@ -1,7 +1,8 @@
-"""Scheduler: pods without a node come in, decisions are made, Bindings go out beside them.
+"""Scheduler: decides where pending pods go, and sends their Bindings concurrently.
 
-A decision holds its place at once, so the next one never waits for the API server, and no card is
-given twice. All state comes from the API: whoever starts, or takes over, reads everything first.
+A decision is entered in the ledger at once. So the next decision does not wait for the API server,
+and no card is given out twice. All state comes from the API: a new leader reads everything before
+its first decision.
 """
 
 import asyncio
@@ -23,7 +24,7 @@ from gpupool.scheduler.pending import Pending
 from gpupool.scheduler.preemption import Evictor
 from gpupool.scheduler.report import SCHEDULER_ERROR, Reports
 from gpupool.scheduler.resizer import Resizer
-from gpupool.scheduler.writes import Write, Writes
+from gpupool.scheduler.writes import Write, WriteContext, Writes
 from kubeclient.client import Kube
 from kubeclient.events import Recorder
 from kubeclient.lease import seconds_since_boot
@@ -33,7 +34,7 @@ log = logging.getLogger(__name__)
 
 WRITES_IN_FLIGHT = 128
 _DRAIN_S = 5.0
-_SLICE_S = 0.002  # of decisions at a stretch; then the event loop has its turn
+_SLICE_S = 0.002  # decisions without a pause; then other tasks of the event loop run
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +44,7 @@ class SchedulerSettings:
     policy: str = DEFAULT  # by its name in POLICIES
     names: frozenset[str] = frozenset({SCHEDULER_NAME})
     clock: Callable[[], float] = seconds_since_boot
-    # Asked before every Binding: false from the moment on in which another may have taken over.
+    # Asked before every write: false from the moment on in which another may be the leader.
     may_act: Callable[[], bool] = lambda: True
 
 
@@ -56,36 +57,39 @@ class Scheduler:
         self._may_act = settings.may_act
         self.is_synced = False
         self.metrics = Metrics()
-        self.on_change: Callable[[], None] = lambda: None  # also told that there may be work
+        self.on_change: Callable[[], None] = lambda: None  # called as well when there may be work
         self.state = ClusterState(settings.names, settings.policy, self._changed, settings.clock)
-        speakers = settings.names | {SCHEDULER_NAME}  # somebody speaks of pods that have a node
-        events = {name: Recorder(kube, name, _now, self._writes.eased) for name in speakers}
+        speakers = settings.names | {SCHEDULER_NAME}  # events about bound pods come from it
+        events = {name: Recorder(kube, name, _now, self._writes.below_limit) for name in speakers}
         self._reports = Reports(kube, events, self.state.pending, clock=settings.clock, now=_now)
-        binder = Binder(
-            kube, self.state, self._reports, self.metrics, settings.clock, settings.may_act
+        context = WriteContext(
+            kube, self.state, self._reports, self.metrics, settings.clock, _now, settings.may_act
         )
-        self._resizer = Resizer(kube, self.state, self._reports, settings.clock, settings.may_act)
+        self._resizer = Resizer(context)
         self._cycle = Cycle(
             self.state,
-            binder,
-            Evictor(kube, self._reports, _now, settings.may_act),
+            Binder(context),
+            Evictor(context),
             self._reports,
             self.metrics,
             settings.clock,
         )
 
     async def run(self, *also_pods: Changed) -> None:
-        """Until cancelled; then what was sent is waited for. `also_pods` hear of pods, too."""
+        """Until cancelled; then waits for writes in flight.
+
+        `also_pods`: more handlers for changes of pods.
+        """
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(self._reports.run(), name="scheduler-reports")
             await follow(self._kube, self.state, tasks, *also_pods)
-            self.state.take_excesses()  # were there before us
+            self.state.take_excesses()  # from before this term: reported by an earlier leader
             self._resizer.begin()
             self.is_synced = True
             try:
                 await self._work()
             finally:
-                # Who leads no more has nothing to wait for: another decides now.
+                # A leader that lost the Lease does not wait: another decides now.
                 await self._writes.drain(_DRAIN_S if self._may_act() else 0.0)
 
     async def _work(self) -> None:
@@ -97,7 +101,9 @@ class Scheduler:
             uid = self._next(now_s)
             if uid is None:
                 state = self.state
-                due_s = min(state.queue.due_s(), state.claims.due_s(), state.resizing.due_s())
+                due_s = min(
+                    state.queue.due_s(), state.preemption_claims.due_s(), state.resizing.due_s()
+                )
                 await self._sleep(due_s - now_s)
                 slice_s = self._clock()
                 continue
@@ -109,11 +115,11 @@ class Scheduler:
                 slice_s = self._clock()
 
     def _tried(self, pod: Pending) -> list[Write]:
-        """One pod on which we stumble does not stop the others; it is tried again, and told."""
+        """An internal error with one pod is logged and reported on that pod. The others go on."""
         try:
             return self._cycle.try_pod(pod)
         except (AssertionError, LookupError, TypeError, ValueError, ArithmeticError) as error:
-            log.exception("pod could not be judged", extra={"pod": pod.shown})
+            log.exception("scheduling a pod failed", extra={"pod": pod.shown})
             words = f"internal error of the scheduler: {error!r}"
             self._reports.waits(pod, lambda: words, SCHEDULER_ERROR)
             self.state.queue.back_off(pod.uid, self._clock())
@@ -122,7 +128,8 @@ class Scheduler:
     def metrics_text(self) -> str:
         state = self.state
         unconfirmed = sum(
-            place.knowledge is not Knowledge.SEEN for _, place in state.ledger.places()
+            assignment.knowledge is not Knowledge.SEEN
+            for _, assignment in state.ledger.assignments()
         )
         sizes = {
             "nodes": len(state.cluster),
@@ -133,10 +140,10 @@ class Scheduler:
 
     def _next(self, now_s: float) -> str | None:
         for excess in self.state.take_excesses():
-            self.metrics.other_writers += 1
+            self.metrics.other_writers.inc()
             self._reports.warn(excess.pod, "Overcommitted", excess.message)
-        for claimant in self.state.claims.overdue(now_s):
-            self.state.drop_claim(claimant)
+        for claimant in self.state.preemption_claims.overdue(now_s):
+            self.state.drop_preemption_claim(claimant)
         return self.state.queue.pop(now_s)
 
     def _changed(self) -> None:

@@ -1,8 +1,13 @@
-"""Takeover: what was sent before our term, and may still be on its way, is made void.
+"""void_earlier_bindings: makes the API server refuse Bindings that an earlier leader has sent.
 
-A Binding names the version of the pod that it was decided for (`Kube.bind`). So a pod that waits
-is written to once, and every Binding from before that is refused by the API server: however late it
-comes, whoever held it up, and without comparing clocks. Nothing is decided until that is done.
+After an unclean failover the new leader updates every pending pod once. That changes the pod's
+resourceVersion, and a Binding names the resourceVersion that it was decided for (`Kube.bind`). So
+every Binding from before the update is refused with 409, however late it arrives, and without
+comparing clocks of two machines. A Binding that arrives before the update succeeds, and the new
+leader sees the pod bound when it reads all pods afterwards.
+
+It is right only if it is complete before the first read of the new leader's own state. So it
+retries until it succeeds; scheduling waits for it.
 """
 
 import asyncio
@@ -23,7 +28,7 @@ _PAUSE_S = 0.5
 
 
 async def void_earlier_bindings(kube: Kube, term: Term) -> None:
-    """Returns when there can be none, however long that takes."""
+    """Returns when no Binding from before this term can succeed, however long that takes."""
     if not term.inherits:
         return
     names = term.serves | term.served_before
@@ -32,7 +37,7 @@ async def void_earlier_bindings(kube: Kube, term: Term) -> None:
             waiting = (await kube.list(PODS, query={"fieldSelector": "spec.nodeName="})).items
             break
         except KubeError as error:
-            log.warning("pods that wait cannot be read", extra={"error": str(error)})
+            log.warning("pending pods cannot be read", extra={"error": str(error)})
             await asyncio.sleep(_PAUSE_S)
     marked = iter([pod for pod in waiting if _may_be_bound_by_us(pod, names)])
 
@@ -44,7 +49,7 @@ async def void_earlier_bindings(kube: Kube, term: Term) -> None:
 
 
 def _may_be_bound_by_us(pod: Obj, names: frozenset[str]) -> bool:
-    """By its name, or as an extender: those bind pods that ask for GPUs, whoever asks them."""
+    """Whether a scheduler (by spec.schedulerName) or an extender (any GPU pod) may bind it."""
     return pod["spec"].get("schedulerName") in names or any(
         resource in ((container.get("resources") or {}).get("limits") or {})
         for part in ("containers", "initContainers")

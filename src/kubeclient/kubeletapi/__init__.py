@@ -2,6 +2,6 @@
 
 import os
 
-# gRPC's C core writes a line to stderr whenever a peer goes away, which is our daily business, and
-# reads how much to say from the environment once, when it is loaded. What is set stays.
+# gRPC's C core writes a line to stderr whenever a peer disconnects, which is normal here. It reads
+# its log level from the environment once, at import. A value that the user has set is kept.
 os.environ.setdefault("GRPC_VERBOSITY", "ERROR")

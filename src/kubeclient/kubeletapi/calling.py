@@ -1,4 +1,4 @@
-"""The client side: calls over a unix socket. Each raises RpcFailed, and has a limit of time."""
+"""The client side: calls over a unix socket. Each call has a timeout and raises RpcFailed."""
 
 import contextlib
 from collections.abc import AsyncIterator
@@ -33,7 +33,7 @@ PRE_START_TIMEOUT_S = 30.0
 _OPTIONS = (
     ("grpc.default_authority", "localhost"),
     ("grpc.max_receive_message_length", MAX_MESSAGE_BYTES),
-    # A socket that was made anew is another server: never share connections by address.
+    # A new socket at the same path is another server: never share connections by address.
     ("grpc.use_local_subchannel_pool", 1),
     ("grpc.initial_reconnect_backoff_ms", 100),
     ("grpc.max_reconnect_backoff_ms", 1000),
@@ -56,7 +56,7 @@ class Channel:
         return await self._call(path, Empty(), DevicePluginOptions, DIAL_TIMEOUT_S)
 
     async def list_and_watch(self) -> AsyncIterator[ListAndWatchResponse]:
-        """Full lists, the first at once; ends when the plugin does. Without a limit of time."""
+        """Complete lists of devices, the first at once; ends when the plugin ends. No timeout."""
         stream = self._channel.unary_stream(
             f"/{DEVICE_PLUGIN}/ListAndWatch",
             request_serializer=encode,

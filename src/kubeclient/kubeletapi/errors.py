@@ -1,8 +1,8 @@
-"""What can go wrong between a kubelet and a device plugin.
+"""Errors of calls between kubelet and device plugin.
 
 KubeletApiError
-├── RpcFailed        the other side said no, or gave no answer; `code` in Go's spelling
-└── BadSocketPath    the kernel takes no socket at this path
+├── RpcFailed        the call failed or got no answer; `code` in Go's spelling
+└── BadSocketPath    a socket cannot be created at this path
 """
 
 import re
@@ -15,7 +15,7 @@ class KubeletApiError(Exception):
 
 
 class RpcFailed(KubeletApiError):
-    """Its text is Go's, which kubelets write into events: rpc error: code = Unknown desc = why."""
+    """The text is that of Go, as kubelets write it: rpc error: code = Unknown desc = why."""
 
     def __init__(self, code: str, details: str) -> None:
         super().__init__(f"rpc error: code = {code} desc = {details}")
@@ -28,7 +28,7 @@ class BadSocketPath(KubeletApiError):
 
 
 class Refusal(Exception):
-    """Raised by a service to say no to a call; the text reaches the caller."""
+    """Raised by a service to refuse a call; the text is sent to the caller."""
 
 
 def rpc_failed(error: grpc.aio.AioRpcError) -> RpcFailed:

@@ -1,7 +1,7 @@
 """The messages of the device-plugin API v1beta1 and of the pod-resources API v1.
 
-The n-th attribute of a class is field n of its message: their order is the wire format, and only
-adding at the end keeps it. Names are ours; on the wire there are none.
+The n-th attribute of a class is field n of its message. So the order of attributes is the wire
+format: new ones may only be added at the end. Names are not on the wire.
 """
 
 from collections.abc import Mapping
@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 API_VERSION = "v1beta1"
 HEALTHY, UNHEALTHY = "Healthy", "Unhealthy"
 MAX_DEVICE_ID = 63
-# What gRPC takes for one message unless told otherwise; the kubelet does not tell it otherwise.
+# gRPC's default limit for one message; the kubelet does not change it.
 MAX_MESSAGE_BYTES = 4 * 1024 * 1024
 
 

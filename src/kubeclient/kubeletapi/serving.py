@@ -35,7 +35,7 @@ POD_RESOURCES = "v1.PodResourcesLister"
 
 _LONGEST_SOCKET_PATH = 107  # bytes; the kernel's limit
 _MAX_REQUEST_BYTES = 16 * 1024 * 1024  # a preferred allocation names every free device
-_LAST_ANSWERS_S = 5.0  # for calls that have arrived; streams that nobody ends are cut then
+_LAST_ANSWERS_S = 5.0  # calls in progress may finish; then streams are cut
 _OPTIONS = (("grpc.max_receive_message_length", _MAX_REQUEST_BYTES), ("grpc.so_reuseport", 0))
 
 
@@ -107,7 +107,7 @@ def pod_resources_service(
 
 @contextlib.asynccontextmanager
 async def serving(socket: Path, services: Sequence[Service]) -> AsyncIterator[None]:
-    """Listens before it yields; the socket is gone afterwards. Raises BadSocketPath."""
+    """Listens before it yields; removes the socket afterwards. Raises BadSocketPath."""
     if len(os.fsencode(socket)) > _LONGEST_SOCKET_PATH:
         raise BadSocketPath(
             f"{socket}: a socket's path may have {_LONGEST_SOCKET_PATH} bytes; "

@@ -1,12 +1,12 @@
 """Messages <-> protobuf, for classes whose n-th attribute is field n.
 
-It knows what these APIs use: text, bool, whole numbers, other messages, sequences of them, and
-maps of text. Unknown fields are skipped, zero values are not written, both as protobuf has it; the
-tests compare with the protobuf library. Why not that library: its generated code fits one or two
-of its major versions, and people have others installed beside us.
+It supports what these APIs use: text, bool, whole numbers, messages, sequences of them, and maps of
+text. As in protobuf, unknown fields are skipped and zero values are not written; tests compare with
+the protobuf library. That library is not used because its generated code works with one or two of
+its major versions only, and users have others installed in the same environment.
 
-Nodes list thousands of devices, hundreds of nodes at a time, so what is done for each is little:
-how a field is written and read is worked out once for each class.
+A node lists thousands of devices, and hundreds of nodes may share a process. So the code for each
+field is chosen once for each class, not for each message.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -25,15 +25,15 @@ _MAX_DEPTH = 16  # of messages within messages
 
 
 class BadMessage(ValueError):
-    """Not a message of this kind; the text says where it went wrong."""
+    """The bytes are not a message of this type; the text says where."""
 
 
 class _Field(NamedTuple):
     name: str
     tag: bytes
     wire: int
-    content: Callable[[Any], bytes]  # of one element, with its length before it
-    value: Callable[[Any, int], Any]  # of one element; the number is how deep it lies
+    content: Callable[[Any], bytes]  # encodes one element, with its length before it
+    value: Callable[[Any, int], Any]  # decodes one element; the number is its depth of nesting
     zero: Any
     is_sequence: bool = False
     is_map: bool = False
@@ -147,7 +147,7 @@ def _text_of(raw: bytes, depth: int) -> str:
 
 
 def _entry(pair: tuple[str, str]) -> bytes:
-    """Of a map: a message of two texts."""
+    """One entry of a map: a message with key and value."""
     key, value = pair
     return _sized(_tag(1, _BYTES) + _text(key) + _tag(2, _BYTES) + _text(value))
 

@@ -6,9 +6,9 @@ import numpy as np
 from hypothesis import strategies as st
 
 from gpupool.core.gpu import Card, GpuAsk, Inventory
-from gpupool.core.nodes import Node
+from gpupool.core.nodes import NodeInfo
 from gpupool.core.pods import PodRequest
-from gpupool.engine.cluster import Cluster
+from gpupool.engine.cluster import ClusterModel
 from gpupool.engine.policies.mix import Demand, Mix
 from gpupool.engine.policies.policy import Ask, Ints
 
@@ -35,9 +35,9 @@ def mixes(draw: st.DrawFn, sizes: tuple[int, ...] = (UNITS,)) -> Mix:
 
 
 @st.composite
-def clusters(draw: st.DrawFn, sizes: tuple[int, ...] = (UNITS,)) -> Cluster:
+def clusters(draw: st.DrawFn, sizes: tuple[int, ...] = (UNITS,)) -> ClusterModel:
     """Up to four nodes of two models; `sizes` of cards."""
-    cluster = Cluster()
+    cluster = ClusterModel()
     for at in range(draw(st.integers(1, 4))):
         cards = tuple(
             Card(index, f"{at}-{index}", f"model-{at % 2}", size, unit_mib=1)
@@ -46,7 +46,7 @@ def clusters(draw: st.DrawFn, sizes: tuple[int, ...] = (UNITS,)) -> Cluster:
             )
         )
         allocatable = {"cpu": draw(st.integers(4, 12)), "memory": 12 * MIB, "pods": 99}
-        cluster.set_node(Node(f"n{at}", allocatable=allocatable, inventory=Inventory(cards)))
+        cluster.set_node(NodeInfo(f"n{at}", allocatable=allocatable, inventory=Inventory(cards)))
     return cluster
 
 
@@ -58,24 +58,24 @@ def request(ask: Ask, uid: str) -> PodRequest:
     return PodRequest(uid, "default", uid, resources, gpus=(gpus,) if ask.cards else ())
 
 
-def nodes_of(cluster: Cluster) -> Ints:
+def nodes_of(cluster: ClusterModel) -> Ints:
     return cluster.all_nodes()
 
 
-def free_of(cluster: Cluster, node: int) -> list[int]:
+def free_of(cluster: ClusterModel, node: int) -> list[int]:
     free: Sequence[int] = cluster.columns.card_free[:, node].tolist()
     return list(free)
 
 
-def fits(cluster: Cluster, ask: Ask, node: int) -> bool:
-    """Naively, card by card."""
+def fits(cluster: ClusterModel, ask: Ask, node: int) -> bool:
+    """Computed naively, card by card."""
     columns = cluster.columns
     if columns.cpu_free[node] < ask.cpu_milli or columns.memory_free[node] < ask.memory_mib:
         return False
     return len(fitting(cluster, ask, node)) >= ask.cards
 
 
-def fitting(cluster: Cluster, ask: Ask, node: int) -> list[int]:
+def fitting(cluster: ClusterModel, ask: Ask, node: int) -> list[int]:
     columns = cluster.columns
     found = []
     for card, free in enumerate(free_of(cluster, node)):

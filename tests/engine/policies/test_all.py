@@ -1,10 +1,10 @@
-"""What every policy promises."""
+"""Properties that every policy must have."""
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gpupool.engine.cluster import Cluster
+from gpupool.engine.cluster import ClusterModel
 from gpupool.engine.decide import Placement, decide
 from gpupool.engine.policies import DEFAULT, POLICIES
 from gpupool.engine.policies.mix import Mix
@@ -32,7 +32,7 @@ def test_the_default_is_a_policy() -> None:
 @given(cluster=clusters(), mix=mixes(), pods=st.lists(asks, max_size=12))
 @settings(deadline=None, max_examples=40)
 def test_a_pod_gets_cards_that_have_room(
-    name: str, cluster: Cluster, mix: Mix, pods: list[Ask]
+    name: str, cluster: ClusterModel, mix: Mix, pods: list[Ask]
 ) -> None:
     policy = POLICIES[name](mix)
     for at, ask in enumerate(pods):
@@ -55,7 +55,7 @@ def test_a_pod_gets_cards_that_have_room(
 @given(cluster=clusters(), mix=mixes(), pods=st.lists(asks, max_size=6), ask=asks)
 @settings(deadline=None, max_examples=40)
 def test_a_cost_depends_on_its_own_node_alone(
-    name: str, cluster: Cluster, mix: Mix, pods: list[Ask], ask: Ask
+    name: str, cluster: ClusterModel, mix: Mix, pods: list[Ask], ask: Ask
 ) -> None:
     policy = POLICIES[name](mix)
     for at, each in enumerate(pods):
@@ -72,7 +72,7 @@ def test_a_cost_depends_on_its_own_node_alone(
 @given(cluster=clusters(), mix=mixes(), ask=asks)
 @settings(deadline=None, max_examples=30)
 def test_costs_are_whole_numbers_that_leave_room(
-    name: str, cluster: Cluster, mix: Mix, ask: Ask
+    name: str, cluster: ClusterModel, mix: Mix, ask: Ask
 ) -> None:
     nodes = [int(node) for node in nodes_of(cluster) if fits(cluster, ask, int(node))]
     costs = POLICIES[name](mix).costs(cluster.columns, ask, as_nodes(*nodes))

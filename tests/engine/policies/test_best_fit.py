@@ -2,8 +2,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gpupool.core.gpu import Card, Inventory
-from gpupool.core.nodes import Node
-from gpupool.engine.cluster import Cluster
+from gpupool.core.nodes import NodeInfo
+from gpupool.engine.cluster import ClusterModel
 from gpupool.engine.decide import Placement, decide
 from gpupool.engine.policies import POLICIES
 from gpupool.engine.policies.mix import Mix
@@ -13,7 +13,7 @@ from tests.engine.policies.clusters import UNITS, asks, clusters, fits, free_of,
 BEST_FIT, SPREAD = (POLICIES[name](Mix()) for name in ("best-fit", "spread"))
 
 
-def naive_left_over(cluster: Cluster, node: int) -> int:
+def naive_left_over(cluster: ClusterModel, node: int) -> int:
     columns = cluster.columns
     gpu = 0
     for card, free in enumerate(free_of(cluster, node)):
@@ -24,8 +24,8 @@ def naive_left_over(cluster: Cluster, node: int) -> int:
 
 @given(cluster=clusters(), pods=st.lists(asks, max_size=10))
 @settings(deadline=None, max_examples=60)
-def test_it_takes_the_fullest_node_and_then_the_fullest_card(
-    cluster: Cluster, pods: list[Ask]
+def test_best_fit_takes_the_fullest_node_and_then_the_fullest_card(
+    cluster: ClusterModel, pods: list[Ask]
 ) -> None:
     for at, ask in enumerate(pods):
         possible = [int(node) for node in nodes_of(cluster) if fits(cluster, ask, int(node))]
@@ -52,9 +52,9 @@ def test_spread_takes_the_emptiest_card() -> None:
     assert free_of(cluster, 0)[:2] == [UNITS - 2, UNITS - 2]
 
 
-def two_cards() -> Cluster:
+def two_cards() -> ClusterModel:
     cards = tuple(Card(index, f"c{index}", "m", UNITS, unit_mib=1) for index in range(2))
-    cluster = Cluster()
+    cluster = ClusterModel()
     allocatable = {"cpu": 10, "memory": 2**30, "pods": 9}
-    cluster.set_node(Node("n", allocatable=allocatable, inventory=Inventory(cards)))
+    cluster.set_node(NodeInfo("n", allocatable=allocatable, inventory=Inventory(cards)))
     return cluster

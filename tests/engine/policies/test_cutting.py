@@ -28,7 +28,7 @@ def test_more_room_is_never_worth_less_and_never_more_than_there_is(
         assert usable[total] == 1000
 
 
-def test_cards_of_many_units_are_told_apart_to_a_part_of_them() -> None:
+def test_cards_with_many_units_are_rounded_to_steps() -> None:
     usable = usable_milli({81920: 5, 40960: 3, 333: 1}, 81920)
     assert len(usable) == 81921
     assert usable[81920] == 1000

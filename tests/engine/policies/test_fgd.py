@@ -3,7 +3,7 @@ from math import exp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gpupool.engine.cluster import Cluster
+from gpupool.engine.cluster import ClusterModel
 from gpupool.engine.decide import Placement, decide
 from gpupool.engine.policies import POLICIES
 from gpupool.engine.policies.mix import Demand, Mix
@@ -40,7 +40,7 @@ def fragments(cards: list[int], cpu: int, model: int, demands: list[Demand]) -> 
     return total
 
 
-def naive_cost(cluster: Cluster, ask: Ask, node: int, mix: Mix) -> int:
+def naive_cost(cluster: ClusterModel, ask: Ask, node: int, mix: Mix) -> int:
     columns, demands = cluster.columns, typical(mix)
     count = len(cluster.at(node).cards)
     cards = [int(columns.card_free[card, node]) * 1000 // UNITS for card in range(count)]
@@ -66,7 +66,7 @@ single_asks = asks.filter(lambda ask: not ask.compute and (not ask.memory or ask
 @given(cluster=clusters(), mix=mixes(), pods=st.lists(single_asks, max_size=8))
 @settings(deadline=None, max_examples=60)
 def test_costs_are_those_of_the_published_method(
-    cluster: Cluster, mix: Mix, pods: list[Ask]
+    cluster: ClusterModel, mix: Mix, pods: list[Ask]
 ) -> None:
     policy = POLICIES["fgd"](mix)
     for at, ask in enumerate(pods):

@@ -7,7 +7,7 @@ from tests.engine.policies.test_residue import cluster
 ONE, HALF = Ask(1, 0, 0, 1, 1), Ask(1, 5, 0, 1, 1)
 
 
-def test_a_mix_counts_what_it_was_told_the_most_frequent_first() -> None:
+def test_a_mix_lists_the_most_frequent_kind_first() -> None:
     learner = MixLearner()
     for ask in (ONE, HALF, HALF):
         learner.count(ask, ())

@@ -2,8 +2,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gpupool.core.gpu import Card, Inventory
-from gpupool.core.nodes import Node
-from gpupool.engine.cluster import Cluster
+from gpupool.core.nodes import NodeInfo
+from gpupool.engine.cluster import ClusterModel
 from gpupool.engine.decide import Placement, decide
 from gpupool.engine.policies import POLICIES
 from gpupool.engine.policies.mix import Demand, Mix
@@ -34,18 +34,18 @@ def mix(*asks: Ask, models: tuple[int, ...] = ()) -> Mix:
     return Mix(demands, (8, 8), (UNITS,))
 
 
-def cluster(**cards: int) -> Cluster:
-    made = Cluster()
+def cluster(**cards: int) -> ClusterModel:
+    made = ClusterModel()
     for at, (name, count) in enumerate(cards.items()):
         inventory = Inventory(
             tuple(Card(i, f"{name}-{i}", f"m{at}", UNITS, unit_mib=1) for i in range(count))
         )
         allocatable = {"cpu": 100, "memory": 100 * MIB, "pods": 99}
-        made.set_node(Node(name, allocatable=allocatable, inventory=inventory))
+        made.set_node(NodeInfo(name, allocatable=allocatable, inventory=inventory))
     return made
 
 
-def place(where: Cluster, ask: Ask, known: Mix) -> tuple[str, tuple[int, ...]]:
+def place(where: ClusterModel, ask: Ask, known: Mix) -> tuple[str, tuple[int, ...]]:
     uid = str(where.version)
     decision = decide(where, request(ask, uid), POLICIES["residue"](known))
     assert isinstance(decision, Placement)
@@ -68,7 +68,7 @@ def test_small_machines_are_filled_before_large_ones() -> None:
     assert place(here, EIGHT, known)[0] == "large"
 
 
-def test_pods_that_run_anywhere_keep_off_models_that_others_need() -> None:
+def test_pods_that_run_anywhere_avoid_models_that_others_need() -> None:
     here = cluster(wanted=2, other=2)
     free_of_models = mix(HALF, WHOLE)
     bound = mix(HALF, WHOLE, models=(0,))
@@ -76,12 +76,12 @@ def test_pods_that_run_anywhere_keep_off_models_that_others_need() -> None:
     assert place(cluster(wanted=2, other=2), WHOLE, bound)[0] == "other"
 
 
-def test_a_pod_without_much_gpu_stays_off_the_cpu_that_cards_need() -> None:
-    here = Cluster()
+def test_a_pod_with_little_gpu_avoids_nodes_whose_cards_need_the_cpu() -> None:
+    here = ClusterModel()
     for name, cpu in (("tight", 8), ("roomy", 64)):
         cards = tuple(Card(i, f"{name}-{i}", "m", UNITS, unit_mib=1) for i in range(2))
         allocatable = {"cpu": cpu, "memory": 100 * MIB, "pods": 99}
-        here.set_node(Node(name, allocatable=allocatable, inventory=Inventory(cards)))
+        here.set_node(NodeInfo(name, allocatable=allocatable, inventory=Inventory(cards)))
     known = mix(Ask(1, 0, 0, 4, 1))
     assert place(here, Ask(1, 5, 0, 5, 1), known)[0] == "roomy"
 
@@ -90,15 +90,15 @@ SIZES = (UNITS // 2, UNITS, 2 * UNITS)
 mixed = st.one_of(
     st.tuples(clusters(), mixes()),
     st.tuples(clusters(SIZES), mixes(SIZES)),
-    st.tuples(clusters(SIZES), mixes(SIZES[:2])),  # some are larger than any known one
+    st.tuples(clusters(SIZES), mixes(SIZES[:2])),  # some cards are larger than any in the mix
     st.tuples(clusters(SIZES), mixes(SIZES[2:])),
 )
 
 
 @given(here=mixed, pods=st.lists(asks, max_size=8), ask=asks)
 @settings(deadline=None, max_examples=60)
-def test_one_node_costs_what_it_costs_among_many(
-    here: tuple[Cluster, Mix], pods: list[Ask], ask: Ask
+def test_the_cost_of_one_node_equals_its_cost_among_many(
+    here: tuple[ClusterModel, Mix], pods: list[Ask], ask: Ask
 ) -> None:
     cluster, known = here
     policy = POLICIES["residue"](known)
@@ -118,21 +118,21 @@ def test_one_node_costs_what_it_costs_among_many(
 
 @given(cluster=clusters(SIZES), known=mixes(SIZES), ask=asks)
 @settings(deadline=None, max_examples=60)
-def test_what_a_node_costs_has_nothing_to_do_with_how_many_cards_others_have(
-    cluster: Cluster, known: Mix, ask: Ask
+def test_the_cost_of_a_node_does_not_depend_on_cards_of_others(
+    cluster: ClusterModel, known: Mix, ask: Ask
 ) -> None:
     policy = POLICIES["residue"](known)
     nodes = as_nodes(*(int(n) for n in nodes_of(cluster) if fits(cluster, ask, int(n))))
     before = policy.costs(cluster.columns, ask, nodes).tolist()
     many = Inventory(tuple(Card(i, f"many-{i}", "m", UNITS, unit_mib=1) for i in range(9)))
-    cluster.set_node(Node("many", inventory=many))
+    cluster.set_node(NodeInfo("many", inventory=many))
     assert policy.costs(cluster.columns, ask, nodes).tolist() == before
 
 
-def test_a_card_that_is_larger_than_any_known_one_is_judged_too() -> None:
+def test_a_card_larger_than_any_in_the_mix_gets_a_cost() -> None:
     here = cluster(a=2)
     large = Inventory((Card(0, "b-0", "m", 3 * UNITS, unit_mib=1),))
     allocatable = {"cpu": 100, "memory": 100 * MIB, "pods": 99}
-    here.set_node(Node("b", allocatable=allocatable, inventory=large))
+    here.set_node(NodeInfo("b", allocatable=allocatable, inventory=large))
     known = mix(HALF, MOST, WHOLE)
     assert {place(here, WHOLE, known)[0] for _ in range(3)} == {"a", "b"}

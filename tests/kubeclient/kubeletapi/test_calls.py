@@ -104,7 +104,7 @@ async def test_a_plugin_that_goes_away_ends_the_watch(tmp_path: Path) -> None:
 
 
 async def test_a_call_that_has_arrived_is_answered_before_the_end(tmp_path: Path) -> None:
-    """A kubelet rejects the pod for good whose Allocate fails."""
+    """If Allocate fails, the kubelet rejects the pod for good."""
     has_arrived, may_answer = asyncio.Event(), asyncio.Event()
 
     async def register(_: RegisterRequest) -> None:
@@ -128,7 +128,7 @@ async def test_a_refusal_arrives_in_the_words_of_go(tmp_path: Path) -> None:
     assert str(caught.value) == "rpc error: code = Unknown desc = there is only a"
 
 
-async def test_nobody_there_is_an_answer_too(tmp_path: Path) -> None:
+async def test_a_missing_socket_is_an_rpc_error(tmp_path: Path) -> None:
     async with channel_to(tmp_path / "none.sock") as kubelet:
         with pytest.raises(RpcFailed) as caught:
             await kubelet.register(RegisterRequest())

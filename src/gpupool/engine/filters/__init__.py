@@ -1,20 +1,18 @@
-"""FILTERS: each file one rule by which nodes cannot take a pod, in kube-scheduler's words. Pure.
+"""FILTERS: the rules by which a node cannot take a pod, with the reasons of kube-scheduler. Pure.
 
-Three kinds, by what a verdict depends on: the node as it is (kept until the node changes), what is
-held of the node (kept until that changes), and pods elsewhere (judged for each decision).
+Three kinds, by what the result depends on: the node object (cached until the node changes), what is
+held on the node (cached until that changes), and pods on other nodes (evaluated for each decision).
 """
 
 from gpupool.engine.filters.filter import Filter
 from gpupool.engine.filters.gpus import GPUS
 from gpupool.engine.filters.host_ports import HOST_PORTS
 from gpupool.engine.filters.node_affinity import NODE_AFFINITY
-from gpupool.engine.filters.node_name import NODE_NAME
+from gpupool.engine.filters.node_objects import NODE_NAME, UNSCHEDULABLE, VOLUMES
 from gpupool.engine.filters.pod_affinity import POD_AFFINITY
 from gpupool.engine.filters.resources import RESOURCES
 from gpupool.engine.filters.spread import SPREAD
 from gpupool.engine.filters.taints import TAINTS
-from gpupool.engine.filters.unschedulable import UNSCHEDULABLE
-from gpupool.engine.filters.volumes import VOLUMES
 
 # In kube-scheduler's order: the first filter that refuses a node gives the reasons.
 FILTERS: tuple[Filter, ...] = (

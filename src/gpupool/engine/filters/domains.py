@@ -2,13 +2,13 @@
 
 import numpy as np
 
-from gpupool.engine.cluster import Cluster
+from gpupool.engine.cluster import ClusterModel
 from gpupool.engine.columns import Bools
 from gpupool.engine.policies.policy import Ints
 
 
-def by_domain(cluster: Cluster, key: str, counts: Ints, within: Bools | None = None) -> Ints:
-    """Summed over each domain; the place is the number of the label's value, 0: no such label.
+def by_domain(cluster: ClusterModel, key: str, counts: Ints, within: Bools | None = None) -> Ints:
+    """The sum for each domain, indexed by the number of the label's value; index 0 is 0.
 
     `within`: only these nodes count.
     """

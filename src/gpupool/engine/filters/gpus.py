@@ -1,14 +1,14 @@
-"""Cards: as many as asked for, whole ones untouched, shares with room on one card each.
+"""Cards: whole cards must be untouched, and each share needs room on one card.
 
-For one ask of a pod's containers this is exact. Several containers that run together may each find
-their cards and still not all at once: `cards.py` has the last word on such a node.
+For one container with GPUs this is exact. Several containers may each fit alone, but not together:
+for such pods `cards.py` decides.
 """
 
 import numpy as np
 
 from gpupool.core.gpu import GpuAsk, GpuMode
 from gpupool.core.pods import PodRequest
-from gpupool.engine.cluster import Cluster
+from gpupool.engine.cluster import ClusterModel
 from gpupool.engine.columns import Bools, Columns
 from gpupool.engine.filters.filter import Filter, Refused
 from gpupool.engine.node_state import MODES
@@ -23,8 +23,8 @@ NO_COMPUTE = "Insufficient GPU compute in one device"
 _WHOLE, _SHARED = MODES.index(GpuMode.WHOLE), MODES.index(GpuMode.SHARED)
 
 
-def allows_mode(pod: PodRequest, cluster: Cluster, nodes: Ints) -> Bools:
-    """Whether the nodes give out cards in the way that is asked for at all."""
+def allows_mode(pod: PodRequest, cluster: ClusterModel, nodes: Ints) -> Bools:
+    """Whether the nodes give out their cards whole, or shared, as the pod asks."""
     mode = cluster.columns.mode[nodes]
     allowed = np.ones(len(nodes), dtype=np.bool_)
     if any(ask.whole for ask in pod.gpus):
@@ -34,7 +34,7 @@ def allows_mode(pod: PodRequest, cluster: Cluster, nodes: Ints) -> Bools:
     return allowed
 
 
-def has_cards(pod: PodRequest, cluster: Cluster, nodes: Ints) -> Bools:
+def has_cards(pod: PodRequest, cluster: ClusterModel, nodes: Ints) -> Bools:
     fits: Bools = cluster.columns.whole_free[nodes] >= whole_cards(pod)
     for ask in pod.gpus:
         if ask.units:
@@ -43,7 +43,7 @@ def has_cards(pod: PodRequest, cluster: Cluster, nodes: Ints) -> Bools:
 
 
 def whole_cards(pod: PodRequest) -> int:
-    """How many at a time: init containers run alone."""
+    """Whole cards that are needed at the same time: init containers run alone."""
     together = sum(ask.whole for ask in pod.gpus if not ask.is_init)
     return max([together, *(ask.whole for ask in pod.gpus if ask.is_init)])
 
@@ -57,13 +57,13 @@ def has_shares(ask: GpuAsk, columns: Columns, nodes: Ints) -> Bools:
     return np.asarray(cards.sum(axis=0) >= ask.cards)
 
 
-def passes(pod: PodRequest, cluster: Cluster, nodes: Ints) -> Bools:
+def passes(pod: PodRequest, cluster: ClusterModel, nodes: Ints) -> Bools:
     if not pod.gpus:
         return np.ones(len(nodes), dtype=np.bool_)
     return allows_mode(pod, cluster, nodes) & has_cards(pod, cluster, nodes)
 
 
-def refusals(pod: PodRequest, cluster: Cluster, nodes: Ints) -> list[Refused]:
+def refusals(pod: PodRequest, cluster: ClusterModel, nodes: Ints) -> list[Refused]:
     equipped = cluster.columns.has_cards[nodes]
     found = [Refused(NO_INVENTORY, nodes[~equipped], False)]
     nodes = nodes[equipped]
@@ -80,8 +80,8 @@ def refusals(pod: PodRequest, cluster: Cluster, nodes: Ints) -> list[Refused]:
     return [refused for refused in found if len(refused.nodes)]
 
 
-def _share_refusals(ask: GpuAsk, cluster: Cluster, nodes: Ints) -> list[Refused]:
-    """Too little compute is only said where the memory would do."""
+def _share_refusals(ask: GpuAsk, cluster: ClusterModel, nodes: Ints) -> list[Refused]:
+    """Missing compute is a reason only where there is enough memory."""
     roomy = (cluster.columns.card_free[:, nodes] >= ask.units).sum(axis=0) >= ask.cards
     fits = has_shares(ask, cluster.columns, nodes)
     where = "one device" if ask.cards == 1 else f"{ask.cards} devices"

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from gpupool.core.pods import PodRequest
-from gpupool.engine.cluster import Cluster
+from gpupool.engine.cluster import ClusterModel
 from gpupool.engine.columns import Bools
 from gpupool.engine.filters.filter import single_reason
 from gpupool.engine.policies.policy import Ints
@@ -14,7 +14,7 @@ from kubeclient.placement import NodeOperator, NodeRequirement, NodeTerm
 REASON = "node(s) didn't match Pod's node affinity/selector"
 
 
-def passes(pod: PodRequest, cluster: Cluster, nodes: Ints) -> Bools:
+def passes(pod: PodRequest, cluster: ClusterModel, nodes: Ints) -> Bools:
     allowed = np.ones(len(nodes), dtype=np.bool_)
     for key, value in pod.node_selector:
         allowed &= _is_one_of(cluster, key, (value,), nodes)
@@ -23,15 +23,15 @@ def passes(pod: PodRequest, cluster: Cluster, nodes: Ints) -> Bools:
     return allowed
 
 
-def any_term(cluster: Cluster, terms: Sequence[NodeTerm], nodes: Ints) -> Bools:
+def any_term(cluster: ClusterModel, terms: Sequence[NodeTerm], nodes: Ints) -> Bools:
     found = np.zeros(len(nodes), dtype=np.bool_)
     for term in terms:
         found |= term_matches(cluster, term, nodes)
     return found
 
 
-def term_matches(cluster: Cluster, term: NodeTerm, nodes: Ints) -> Bools:
-    """All of it must hold; an empty term matches no node."""
+def term_matches(cluster: ClusterModel, term: NodeTerm, nodes: Ints) -> Bools:
+    """All requirements must hold; an empty term matches no node."""
     if not term.labels and not term.fields:
         return np.zeros(len(nodes), dtype=np.bool_)
     found = np.ones(len(nodes), dtype=np.bool_)
@@ -42,7 +42,7 @@ def term_matches(cluster: Cluster, term: NodeTerm, nodes: Ints) -> Bools:
     return found
 
 
-def _label_matches(cluster: Cluster, requirement: NodeRequirement, nodes: Ints) -> Bools:
+def _label_matches(cluster: ClusterModel, requirement: NodeRequirement, nodes: Ints) -> Bools:
     key = requirement.key
     match requirement.operator:
         case NodeOperator.IN:
@@ -58,7 +58,7 @@ def _label_matches(cluster: Cluster, requirement: NodeRequirement, nodes: Ints) 
             return _is_one_of(cluster, key, good, nodes)
 
 
-def _is_one_of(cluster: Cluster, key: str, values: Sequence[str], nodes: Ints) -> Bools:
+def _is_one_of(cluster: ClusterModel, key: str, values: Sequence[str], nodes: Ints) -> Bools:
     column = cluster.label(key)
     numbers = cluster.label_numbers(key)
     wanted = np.zeros(len(numbers) + 1, dtype=np.bool_)
@@ -67,8 +67,8 @@ def _is_one_of(cluster: Cluster, key: str, values: Sequence[str], nodes: Ints) -
     return found
 
 
-def _name_matches(cluster: Cluster, requirement: NodeRequirement, nodes: Ints) -> Bools:
-    """Names are of one node each: asked by name if that is what is asked, else one by one."""
+def _name_matches(cluster: ClusterModel, requirement: NodeRequirement, nodes: Ints) -> Bools:
+    """Requirements on metadata.name: `In` is a lookup, other operators look at every node."""
     if requirement.operator is NodeOperator.IN:
         states = (cluster.state(name) for name in requirement.values)
         return np.isin(nodes, [state.index for state in states if state])

@@ -1,9 +1,9 @@
-"""Required pod affinity and anti-affinity: the pod's own, and that of the pods that are there."""
+"""Required pod affinity and anti-affinity: of the pod itself, and of the pods that are held."""
 
 import numpy as np
 
 from gpupool.core.pods import PodRequest
-from gpupool.engine.cluster import Cluster
+from gpupool.engine.cluster import ClusterModel
 from gpupool.engine.columns import Bools
 from gpupool.engine.filters.domains import by_domain
 from gpupool.engine.filters.filter import Filter, Refused
@@ -15,9 +15,12 @@ TOO_NEAR = "node(s) didn't match pod anti-affinity rules"
 KEPT_OFF = "node(s) didn't satisfy existing pods anti-affinity rules"
 
 
-def near_enough(pod: PodRequest, cluster: Cluster, nodes: Ints) -> Bools:
-    """A pod that meets all terms must be in the domain of each term. The first of a group whose
-    pods ask for one another may go anywhere that has the labels."""
+def near_enough(pod: PodRequest, cluster: ClusterModel, nodes: Ints) -> Bools:
+    """A held pod that matches all terms must be in the domain of each term.
+
+    Exception, as in kube-scheduler: if no such pod exists and the pod matches its own terms, it is
+    the first of a group, and may go to any node with the labels.
+    """
     allowed = np.ones(len(nodes), dtype=np.bool_)
     if not pod.affinity:
         return allowed
@@ -36,7 +39,7 @@ def near_enough(pod: PodRequest, cluster: Cluster, nodes: Ints) -> Bools:
     return allowed & labelled
 
 
-def far_enough(pod: PodRequest, cluster: Cluster, nodes: Ints) -> Bools:
+def far_enough(pod: PodRequest, cluster: ClusterModel, nodes: Ints) -> Bools:
     allowed = np.ones(len(nodes), dtype=np.bool_)
     for term in pod.anti_affinity:
         counts = cluster.found(Finder((look_of(term),), terminating=True))
@@ -45,8 +48,8 @@ def far_enough(pod: PodRequest, cluster: Cluster, nodes: Ints) -> Bools:
     return allowed
 
 
-def welcome(pod: PodRequest, cluster: Cluster, nodes: Ints) -> Bools:
-    """No pod in the domain keeps such pods off."""
+def welcome(pod: PodRequest, cluster: ClusterModel, nodes: Ints) -> Bools:
+    """No held pod in the domain has a required anti-affinity against this pod."""
     allowed = np.ones(len(nodes), dtype=np.bool_)
     for carried, counts in cluster.index.carried_about(pod):
         if carried.bond is Bond.KEEPS_OFF:
@@ -55,7 +58,7 @@ def welcome(pod: PodRequest, cluster: Cluster, nodes: Ints) -> Bools:
     return allowed
 
 
-def passes(pod: PodRequest, cluster: Cluster, nodes: Ints) -> Bools:
+def passes(pod: PodRequest, cluster: ClusterModel, nodes: Ints) -> Bools:
     return (
         near_enough(pod, cluster, nodes)
         & far_enough(pod, cluster, nodes)
@@ -63,7 +66,7 @@ def passes(pod: PodRequest, cluster: Cluster, nodes: Ints) -> Bools:
     )
 
 
-def refusals(pod: PodRequest, cluster: Cluster, nodes: Ints) -> list[Refused]:
+def refusals(pod: PodRequest, cluster: ClusterModel, nodes: Ints) -> list[Refused]:
     """The first of the three that refuses a node, in kube-scheduler's order."""
     found = []
     for rule, reason, curable in (

@@ -1,9 +1,9 @@
-"""CPU, memory, number of pods and every other resource that nodes count."""
+"""CPU, memory, number of pods and every other resource of the node's allocatable."""
 
 import numpy as np
 
 from gpupool.core.pods import PodRequest
-from gpupool.engine.cluster import Cluster
+from gpupool.engine.cluster import ClusterModel
 from gpupool.engine.columns import MOST, UNKNOWN, Bools, Columns
 from gpupool.engine.filters.filter import Filter, Refused
 from gpupool.engine.policies.policy import Ints
@@ -12,12 +12,12 @@ TOO_MANY_PODS = "Too many pods"
 
 
 def wanted(pod: PodRequest) -> dict[str, int]:
-    """What it asks nothing of is not looked at, as in kube-scheduler."""
+    """Requests of 0 are ignored, as in kube-scheduler."""
     return {name: amount for name, amount in pod.resources.items() if amount > 0}
 
 
 def need_of(pod: PodRequest, columns: Columns) -> Ints:
-    """(R, 1), to compare with `Columns.free`. Too large for a column is more than any node has."""
+    """(R, 1), to compare with `Columns.free`. An amount above MOST fits on no node."""
     need = np.zeros((len(columns.free), 1), dtype=np.int64)
     for name, amount in wanted(pod).items():
         need[columns.resource_rows.get(name, UNKNOWN)] = min(amount, MOST + 1)
@@ -25,11 +25,11 @@ def need_of(pod: PodRequest, columns: Columns) -> Ints:
 
 
 def needs_in(need: Ints) -> list[tuple[int, int]]:
-    """(row, amount) of what is needed."""
+    """(row, amount) of every resource that is needed."""
     return [(row, amount) for row, amount in enumerate(need[:, 0].tolist()) if amount]
 
 
-def passes(pod: PodRequest, cluster: Cluster, nodes: Ints) -> Bools:
+def passes(pod: PodRequest, cluster: ClusterModel, nodes: Ints) -> Bools:
     return has_room(cluster.columns, need_of(pod, cluster.columns), nodes)
 
 
@@ -37,7 +37,7 @@ def has_room(columns: Columns, need: Ints, nodes: Ints) -> Bools:
     return np.asarray(np.logical_and.reduce(columns.free.take(nodes, axis=1) >= need))
 
 
-def refusals(pod: PodRequest, cluster: Cluster, nodes: Ints) -> list[Refused]:
+def refusals(pod: PodRequest, cluster: ClusterModel, nodes: Ints) -> list[Refused]:
     """A reason for each resource of which there is too little."""
     asked = wanted(pod)
     columns = cluster.columns

@@ -1,9 +1,9 @@
-"""Required topology spread: how far a domain may be ahead of the emptiest one."""
+"""Required topology spread: how many more pods a domain may have than the emptiest one."""
 
 import numpy as np
 
 from gpupool.core.pods import PodRequest, Spread
-from gpupool.engine.cluster import Cluster
+from gpupool.engine.cluster import ClusterModel
 from gpupool.engine.columns import Bools
 from gpupool.engine.filters import node_affinity, taints
 from gpupool.engine.filters.domains import by_domain
@@ -16,14 +16,14 @@ NO_LABEL = "node(s) didn't match pod topology spread constraints (missing requir
 
 
 def finder_of(pod: PodRequest, spread: Spread) -> Finder:
-    """Only pods of the same namespace, and none that are on their way out."""
+    """Pods of the same namespace that are not terminating."""
     return Finder((Look(spread.selector, (pod.namespace,), None),), terminating=False)
 
 
 def counted_nodes(
-    pod: PodRequest, cluster: Cluster, spread: Spread, spreads: tuple[Spread, ...]
+    pod: PodRequest, cluster: ClusterModel, spread: Spread, spreads: tuple[Spread, ...]
 ) -> Bools:
-    """A mask of the nodes that make up the domains: all labels are there, and its policies hold."""
+    """Mask of the nodes that count: they have all labels, and the node policies allow them."""
     counted = cluster.columns.present.copy()
     for each in spreads:
         counted &= cluster.label(each.topology_key) != 0
@@ -35,7 +35,7 @@ def counted_nodes(
     return counted
 
 
-def passes(pod: PodRequest, cluster: Cluster, nodes: Ints) -> Bools:
+def passes(pod: PodRequest, cluster: ClusterModel, nodes: Ints) -> Bools:
     allowed = np.ones(len(nodes), dtype=np.bool_)
     required = tuple(spread for spread in pod.spreads if spread.required)
     for spread in required:
@@ -45,7 +45,7 @@ def passes(pod: PodRequest, cluster: Cluster, nodes: Ints) -> Bools:
 
 
 def _ahead(
-    pod: PodRequest, cluster: Cluster, spread: Spread, required: tuple[Spread, ...]
+    pod: PodRequest, cluster: ClusterModel, spread: Spread, required: tuple[Spread, ...]
 ) -> Bools:
     """The domains in which one more pod would be too many."""
     finder = finder_of(pod, spread)
@@ -60,7 +60,7 @@ def _ahead(
     return ahead
 
 
-def refusals(pod: PodRequest, cluster: Cluster, nodes: Ints) -> list[Refused]:
+def refusals(pod: PodRequest, cluster: ClusterModel, nodes: Ints) -> list[Refused]:
     labelled = np.ones(len(nodes), dtype=np.bool_)
     for spread in pod.spreads:
         if spread.required:

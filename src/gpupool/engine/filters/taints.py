@@ -1,16 +1,16 @@
-"""Taints that the pod does not tolerate. Judged once for each different set of taints."""
+"""Taints that the pod does not tolerate. Evaluated once for each different set of taints."""
 
 import numpy as np
 
 from gpupool.core.pods import PodRequest
-from gpupool.engine.cluster import Cluster
+from gpupool.engine.cluster import ClusterModel
 from gpupool.engine.columns import Bools
 from gpupool.engine.filters.filter import Filter, Refused
 from gpupool.engine.policies.policy import Ints
 from kubeclient.placement import Effect, Taint
 
 
-def passes(pod: PodRequest, cluster: Cluster, nodes: Ints) -> Bools:
+def passes(pod: PodRequest, cluster: ClusterModel, nodes: Ints) -> Bools:
     good = np.array(
         [first_untolerated(pod, taints) is None for taints in cluster.taint_sets], dtype=np.bool_
     )
@@ -27,7 +27,7 @@ def first_untolerated(pod: PodRequest, taints: tuple[Taint, ...]) -> Taint | Non
     return None
 
 
-def refusals(pod: PodRequest, cluster: Cluster, nodes: Ints) -> list[Refused]:
+def refusals(pod: PodRequest, cluster: ClusterModel, nodes: Ints) -> list[Refused]:
     found = []
     sets = cluster.columns.taints[nodes]
     for taints, number in cluster.taint_sets.items():

@@ -1,15 +1,15 @@
-"""POLICIES: where a pod's GPU ask goes among the nodes that can take it. Pure; one file for each.
+"""POLICIES: which of the nodes that fit a pod gets it. Pure; one file for each policy.
 
 `POLICIES[name](mix)` makes a `Policy` for a mix of work (`mix.py`); a policy is these functions:
 
-- `costs(columns, ask, nodes)`: a whole number for each node of `nodes`, lower is better; the engine
-  takes the lowest, and of equal ones the first in the order of nodes. It depends on nothing but
-  that node's own columns, so that only nodes that changed need be judged again;
+- `costs(columns, ask, nodes)`: a whole number for each node, lower is better; the engine takes the
+  lowest, and among equals the first node. The cost of a node must depend on nothing but that node's
+  own columns: costs are cached until the node changes (`verdicts.py`);
 - `cards(columns, ask, node)`: for a share, the cards on the chosen node, as indexes;
-- `cost(columns, ask, node)`: what `costs` says of one node, if that can be had faster.
+- `cost(columns, ask, node)`: the same as `costs` for one node, where that is faster.
 
-They are asked only about nodes on which the ask fits; what they say of others means nothing. A new
-mix makes a new policy: costs that are kept from an older one are void.
+They are called only for nodes on which the ask fits; results for other nodes mean nothing. A new
+mix makes a new policy, and cached costs of the old one are not used any more.
 """
 
 from collections.abc import Callable

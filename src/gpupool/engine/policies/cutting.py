@@ -1,11 +1,11 @@
-"""How much of a card's free part the workload can use: the cutting-stock problem, relaxed.
+"""How much of the free part of a card the workload can use: the relaxed cutting-stock problem.
 
 Cards are cut into the sizes that pods ask for. The linear relaxation, solved by column generation
-(Gilmore and Gomory), gives each size a value in cards; a free part is worth the best set of sizes
-that fits into it, and what it is not worth is residue: no pod of this workload will use it.
+(Gilmore and Gomory), gives each size a value in cards. A free part is worth the most valuable set
+of sizes that fits into it. The rest of it is residue: no pod of this workload will use it.
 
-The values jump when the demand changes a little, and what arrives next is never quite what came
-before: so the mean over several slightly different demands is taken.
+The values jump when the demand changes a little, and future demand is never exactly that of the
+past. So the mean over several slightly different demands is taken.
 """
 
 from collections.abc import Mapping
@@ -16,11 +16,11 @@ from numpy.typing import NDArray
 
 from gpupool.engine.policies.policy import WHOLE, Ints
 
-_MOST_STEPS = 256  # sizes are told apart to this part of a card
-_MOST_ROUNDS = 200  # far more than ever needed; a worse table is no harm
+_MOST_STEPS = 256  # resolution of sizes: steps per card
+_MOST_ROUNDS = 200  # far more than needed; stopping early only makes a worse table
 _NEARLY = 1e-9
 _VARIANTS = 7
-_VARIATION = 0.4  # of the demand for each size, as a power of e, at the most
+_VARIATION = 0.4  # the demand for each size varies by up to e**0.4
 
 
 def usable_milli(demand: Mapping[int, int], total: int) -> Ints:
@@ -52,7 +52,7 @@ def usable_milli(demand: Mapping[int, int], total: int) -> Ints:
 
 
 def _variations(sizes: int) -> list[NDArray[np.float64]]:
-    """Factors for the demand for each size: first none, then as if drawn, but always the same."""
+    """Factors for the demand of each size: first all 1, then pseudo-random but deterministic."""
     phases = 12.9898 * np.arange(1, sizes + 1)
     return [np.exp(_VARIATION * np.sin(variant * phases)) for variant in range(_VARIANTS)]
 
@@ -77,7 +77,7 @@ def _exchange(
     change: NDArray[np.float64],
     entering: NDArray[np.float64],
 ) -> None:
-    """The pattern that is used up first makes room: the ratio test of the simplex method."""
+    """Replace the pattern that is used up first: the ratio test of the simplex method."""
     ratios = np.full(len(use), np.inf)
     falls = change > _NEARLY
     ratios[falls] = np.maximum(use[falls], 0.0) / change[falls]

@@ -1,4 +1,4 @@
-"""fgd: where the GPU that a typical pod cannot use rises least.
+"""fgd: the node on which the GPU that a typical pod cannot use grows least.
 
 Fragmentation gradient descent, as published (USENIX ATC 2023), for comparison: the mean over the
 typical pods of what each could not use of the node, before and after. Costs are whole percents.
@@ -17,7 +17,7 @@ from gpupool.engine.policies.mix import Demand, Mix
 from gpupool.engine.policies.policy import WHOLE, Ask, CardColumns, Ints, Policy
 
 Bools: TypeAlias = NDArray[np.bool_]
-_TYPICAL = 0.95  # so many of the pods are typical: the most frequent kinds
+_TYPICAL = 0.95  # this part of the pods is typical: the most frequent kinds
 
 
 class Typical(NamedTuple):
@@ -41,7 +41,7 @@ class Fill(NamedTuple):
 
 def fgd(mix: Mix) -> Policy:
     if not any(demand.ask.cards for demand in mix.demands):
-        return Policy("fgd", left_over, tightest_cards)  # nothing is known yet
+        return Policy("fgd", left_over, tightest_cards)  # no pods counted yet
     typical = typical_pods(mix)
     return Policy("fgd", partial(_costs, typical), partial(_cards, typical))
 
@@ -106,7 +106,7 @@ def _choices(typical: Typical, columns: CardColumns, ask: Ask, nodes: Ints) -> I
         ]
     )
     costs = _percents(costs - before, typical)
-    costs[milli < taken] = 0  # worse than any card that will do
+    costs[milli < taken] = 0  # worse than any card that fits
     return costs
 
 
@@ -116,7 +116,7 @@ def _count(milli: Ints, size: Ints) -> tuple[Ints, Ints]:
 
 
 def _with_one_less(fill: Fill, card: int, taken: Ints) -> Fill:
-    """With so much taken of one card."""
+    """With `taken` used of one card."""
     old, size = fill.milli[card], fill.size[:, card]
     new = np.maximum(old - taken[card], 0)
     low = fill.low - np.where(old < size, old, 0) + np.where(new < size, new, 0)
@@ -136,14 +136,14 @@ def _without_whole(milli: Ints, cards: int) -> Ints:
 
 
 def _fragments(typical: Typical, fill: Fill, left: Ints, served: Bools) -> Ints:
-    """(k,): what all typical pods together could not use; those without GPUs can use none."""
+    """(k,): what all typical pods together cannot use; pods without GPUs can use nothing."""
     suits = served & (fill.roomy >= typical.cards) & (typical.cards > 0)
     fragments: Ints = (np.where(suits, fill.low, left) * typical.weight).sum(axis=0)
     return fragments
 
 
 def _percents(rise: Ints, typical: Typical) -> Ints:
-    """Squeezed into 100 steps, as published: small differences do not count."""
+    """Scaled to 100 steps, as published: small differences do not count."""
     mean = rise / (int(typical.weight.sum()) * WHOLE)
     costs: Ints = -(100 / (1 + np.exp(mean))).astype(np.int64)
     return costs

@@ -16,7 +16,7 @@ def free_milli(columns: CardColumns, nodes: Ints) -> Ints:
 
 def fitting_cards(columns: CardColumns, ask: Ask, node: int) -> list[int]:
     """Indexes of the cards that can take the ask's part of one card."""
-    free = columns.card_free[:, node].tolist()  # so few of them are faster as plain numbers
+    free = columns.card_free[:, node].tolist()  # plain numbers are faster for a few cards
     compute = columns.card_compute[:, node].tolist()
     return [
         card

@@ -1,6 +1,6 @@
-"""Mix: what the pods of this cluster ask for, as far as it matters for where they should go.
+"""Mix: what the pods of this cluster ask for, as far as policies need it.
 
-`MixLearner` counts the pods that it is told of, the recent ones more than the old; nobody tunes it.
+`MixLearner` counts pods; recent pods weigh more than old ones. It has no settings.
 """
 
 from collections import Counter
@@ -8,17 +8,17 @@ from dataclasses import dataclass
 
 from gpupool.engine.policies.policy import Ask
 
-_MOST_PODS = 16_384  # so many weigh in; then all that was counted so far counts half
-_MOST_KINDS = 4_096  # kept apart while counting
-_FIRST_LOOK = 32  # pods, before there is anything to say
+_MOST_PODS = 16_384  # above this all counts are halved, so that old pods fade
+_MOST_KINDS = 4_096  # different kinds that are counted
+_FIRST_LOOK = 32  # pods before the first mix
 
 
 @dataclass(frozen=True, slots=True)
 class Demand:
-    """Pods that are alike."""
+    """A kind of pods, and how many there are."""
 
     ask: Ask
-    models: tuple[int, ...]  # the GPU models that will do; empty: any
+    models: tuple[int, ...]  # usable GPU models; empty: any
     pods: int  # how many of them
 
 
@@ -46,7 +46,7 @@ class MixLearner:
 
     @property
     def is_due(self) -> bool:
-        """Whether a new mix would differ: twice as many pods as at the last one, or many new."""
+        """Whether enough new pods were counted that a new mix would differ."""
         return self._fresh >= _FIRST_LOOK and self._fresh >= self._counted // 2
 
     def mix(self, cards_of_model: tuple[int, ...], card_totals: tuple[int, ...]) -> Mix:

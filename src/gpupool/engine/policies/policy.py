@@ -1,4 +1,4 @@
-"""What a policy is, and what it sees of the cluster."""
+"""Policy: its functions, and the part of the cluster that it reads."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -9,14 +9,18 @@ from numpy.typing import NDArray
 
 Ints: TypeAlias = NDArray[np.signedinteger[Any]]
 WHOLE = 1000  # a card, in thousandths of it
+BULKS = 2**22  # `bulk_of` is below this
+_MOST_CARDS, _MOST_CPU, _MOST_MEMORY = 63, 255, 255
+_CPU_STEP = 2_000  # thousandths
+_MEMORY_STEP = 16 * 1024  # MiB
 
 
 class Ask(NamedTuple):
-    """What a pod wants of one node, as far as packing goes. Hashable: costs are kept by it."""
+    """What a pod asks of one node, as policies see it. Hashable: costs are cached by it."""
 
     cards: int  # how many; 0: no GPU
     memory: int  # of each of them, in the columns' unit; 0: whole cards
-    compute: int  # percent of each of them; 0: it does not say
+    compute: int  # percent of each of them; 0: not stated
     cpu_milli: int
     memory_mib: int  # of the host
 
@@ -48,5 +52,12 @@ class Policy:
     name: str
     costs: Callable[[CardColumns, Ask, Ints], Ints]
     cards: Callable[[CardColumns, Ask, int], tuple[int, ...]]
-    # What `costs` says, of one node; None: nothing is faster than `costs`.
+    # The same as `costs` for one node; None: there is nothing faster than `costs`.
     cost: Callable[[CardColumns, Ask, int], int] | None = None
+
+
+def bulk_of(cards: int, cpu_milli: int, memory_mib: int) -> int:
+    """How large a machine is, as one number of 22 bits: by its cards, then CPU, then memory."""
+    cpu = min(cpu_milli // _CPU_STEP, _MOST_CPU)
+    memory = min(memory_mib // _MEMORY_STEP, _MOST_MEMORY)
+    return (min(cards, _MOST_CARDS) << 16) + (cpu << 8) + memory

@@ -1,12 +1,12 @@
-"""residue: where the least GPU becomes useless for the pods that this cluster sees. The default.
+"""residue: the node on which the least GPU becomes useless for later pods. The default policy.
 
-A pod goes where this sum rises least, in thousandths of a card:
-- the residue of every card (`cutting.py`), and a little for a card that is partly used;
-- half of the GPU that the node's CPU, and of that which its memory, could not feed any more;
-- a little for every usable card that the node would keep: the fullest node first;
-- what the pod takes, times how much pods that are bound to GPU models compete for this one.
-Less than a thousandth does not count. Among equals the smaller machine is taken, and then always
-the first one: so that large ones, and the last, stay free for large pods.
+The cost of a node is how much this sum grows, in thousandths of a card:
+- the residue of every card (`cutting.py`), and a little for each partly used card;
+- half of the GPU that could not be used for lack of CPU, and half of that for lack of memory;
+- a little for every usable card that would remain: so the fullest node is filled first;
+- what the pod takes, times the competition for this GPU model by pods that need certain models.
+Less than a thousandth does not count. Among equals the smaller machine is taken, then the first
+node: so large machines, and the last ones, stay free for large pods.
 """
 
 from functools import partial
@@ -14,10 +14,9 @@ from functools import partial
 import numpy as np
 
 from gpupool.engine.policies.best_fit import left_over
-from gpupool.engine.policies.bulk import BULKS
 from gpupool.engine.policies.free_cards import fitting_cards, tightest_cards
 from gpupool.engine.policies.mix import Mix
-from gpupool.engine.policies.policy import WHOLE, Ask, CardColumns, Ints, Policy
+from gpupool.engine.policies.policy import BULKS, WHOLE, Ask, CardColumns, Ints, Policy
 from gpupool.engine.policies.residue_of_one import (
     Judge,
     cost_of_one,
@@ -38,7 +37,7 @@ from gpupool.engine.policies.residue_tables import (
 
 def residue(mix: Mix) -> Policy:
     if not any(demand.ask.cards for demand in mix.demands) or not mix.card_totals:
-        return Policy("residue", left_over, tightest_cards)  # nothing is known yet
+        return Policy("residue", left_over, tightest_cards)  # no pods counted yet
     tables = tables_of(mix)
     judge = judge_of(tables)
     return Policy(
@@ -78,7 +77,7 @@ def _costs(tables: Tables, columns: CardColumns, ask: Ask, nodes: Ints) -> Ints:
 def _places(
     tables: Tables, columns: CardColumns, free: Ints, total: Ints | None, nodes: Ints
 ) -> Ints:
-    """(C, k): where the table says what the free part of each card is good for."""
+    """(C, k): the index into the tables for the free part of each card."""
     if tables.counts_compute:
         size = tables.only_total if total is None else total
         free = np.minimum(free, columns.card_compute.take(nodes, axis=1) * size // 100)
@@ -88,7 +87,7 @@ def _places(
 
 
 def _asked(ask: Ask, total: Ints | None, tables: Tables) -> Ints | int:
-    """Of each card: memory, or compute if that is the larger part of it."""
+    """What the ask takes of each card: memory, or compute if that is the larger part."""
     if not ask.compute:
         return ask.memory
     size = tables.only_total if total is None else total
@@ -102,7 +101,7 @@ def _fewest(rest: Ints, cards: int) -> Ints:
 
 
 def _starved(tables: Tables, host: Ints, ask: Ask, before: Ints, after: Ints) -> Ints:
-    """Half of the GPU that CPU, and of that which memory, can feed no more."""
+    """How much more GPU is unusable for lack of CPU and for lack of memory, halved."""
     asked = np.array([[ask.cpu_milli], [ask.memory_mib * MIB]]) * tables.cards_for
     fed = host * tables.cards_for
     rises = np.maximum(after - (fed - asked), 0) - np.maximum(before - fed, 0)
@@ -125,7 +124,7 @@ def _cards(
 
 
 def _least_lost(tables: Tables, columns: CardColumns, ask: Ask, node: int) -> tuple[int, ...]:
-    """The cards that are worth most with the ask's part taken, against before."""
+    """The cards that lose the least worth when the ask is placed on them."""
     total = None if tables.only_total else columns.card_total[:, node : node + 1]
     free = columns.card_free[:, node : node + 1]
     at = _places(tables, columns, free, total, np.array([node]))

@@ -1,7 +1,7 @@
-"""What residue says of one node, number by number: the same as `residue.py` says of many at once.
+"""The residue policy for one node with plain numbers; must agree with `residue.py`.
 
 Between two decisions few nodes change, and for few nodes plain numbers are faster than vectors.
-Cards that are filled by the same pods look the same on many nodes: what they come to is remembered.
+Many nodes have cards with the same free parts, so results are cached by those.
 """
 
 from collections.abc import Callable
@@ -9,8 +9,7 @@ from functools import lru_cache, partial
 from math import floor
 from typing import NamedTuple
 
-from gpupool.engine.policies.bulk import BULKS
-from gpupool.engine.policies.policy import WHOLE, Ask, CardColumns
+from gpupool.engine.policies.policy import BULKS, WHOLE, Ask, CardColumns
 from gpupool.engine.policies.residue_tables import (
     FINE,
     HALF,
@@ -21,20 +20,20 @@ from gpupool.engine.policies.residue_tables import (
     parted,
 )
 
-_REMEMBERED = 2**14  # sets of cards
+_REMEMBERED = 2**14  # cached results
 
 
 class Judged(NamedTuple):
-    """What the cards of a node come to for an ask."""
+    """The result for the cards of a node and an ask."""
 
     before: int  # what is usable of them all
-    lost: int  # of what they are worth
-    spent: int  # of what is usable
+    lost: int  # worth that is lost
+    spent: int  # usable part that is lost
     taken: int
     cards: tuple[int, ...]  # the best for a share; of whole cards: none
 
 
-# What is free of each card, their totals (empty: all the same), the ask's memory of each and cards.
+# Arguments: free and total of each card (totals empty: all the same), the ask's memory and cards.
 Judge = Callable[[tuple[int, ...], tuple[int, ...], int, int], Judged | None]
 
 
@@ -55,7 +54,7 @@ def _judged(
     before = sum([tables.usable_list[at] for at in places])
     if not memory:
         return Judged(before, cards * WHOLE, cards * WHOLE, cards * WHOLE, ())
-    losses = [worth[at] - worth[at - memory] for at in places]  # far more where it does not fit
+    losses = [worth[at] - worth[at - memory] for at in places]  # very large where it does not fit
     taken = cards * memory * WHOLE // (only or max(totals))
     if cards == 1:
         least = min(losses)
@@ -67,7 +66,7 @@ def _judged(
 def judged_on(
     tables: Tables, judge: Judge, columns: CardColumns, ask: Ask, node: int
 ) -> Judged | None:
-    """None: compute counts, or there is a larger card than the mix has heard of."""
+    """None: compute counts, or a card is larger than any in the mix: `residue.py` must do it."""
     if tables.counts_compute or ask.compute:
         return None
     free = tuple(columns.card_free[:, node].tolist())
@@ -92,7 +91,7 @@ def cost_of_one(tables: Tables, judged: Judged, columns: CardColumns, ask: Ask, 
 
 
 def _rise(host: int, asked: int, cards_for: float, before: int, after: int) -> float:
-    """Of the GPU that what is free of the host cannot feed."""
+    """How much more GPU is unusable for lack of this host resource."""
     fed = host * cards_for
     then, now = after - (fed - asked * cards_for), before - fed
     return (then if then > 0 else 0.0) - (now if now > 0 else 0.0)

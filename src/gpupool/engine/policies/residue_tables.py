@@ -1,6 +1,6 @@
-"""The weights of residue, and what a mix of work comes to.
+"""The weights of the residue policy, and the lookup tables that it makes from a mix.
 
-For `residue.py`, which judges many nodes at once, and `residue_of_one.py`.
+Used by `residue.py` (many nodes at once) and `residue_of_one.py`.
 """
 
 from dataclasses import dataclass
@@ -16,12 +16,12 @@ from gpupool.engine.policies.policy import WHOLE, Ask, Ints
 PARTLY_USED = 30  # what a card costs that is neither free nor full
 PULL = 8  # what a card costs that stays usable on the node
 PULLED_CARDS = 3  # more of them on one node cost no more
-PRICE = 0.75  # of competition for a GPU model
-# Costs are summed up in this part of a thousandth of a card, so that all of it is whole numbers.
+PRICE = 0.75  # weight of the competition for a GPU model
+# Costs are summed in 1/250 of a thousandth of a card, so that all terms are whole numbers.
 FINE = 250
 HALF = FINE // 2
 PULL_FINE = PULL * FINE // WHOLE
-FLAGS = 256  # room for how many cards are partly used, beside what they are worth
+FLAGS = 256  # the low bits of `worth` count partly used cards
 MIB = 2**20
 _NO_ROOM = 2**20
 
@@ -30,20 +30,20 @@ Number = TypeVar("Number", int, Ints)
 
 @dataclass(frozen=True, slots=True)
 class Tables:
-    """What a mix comes to."""
+    """Lookup tables for one mix."""
 
-    # For every size of card, what 0..total free are good for, one size after the other. Before
-    # each stands a stretch that says "no room", for what is free less what is asked for.
+    # For every card size: how much of 0..total free is usable. One size after the other, each with
+    # a stretch of "no room" before it, where an index of free minus asked below 0 leads.
     usable: Ints
-    # The same, less what a partly used card costs; times 256, plus 1 for a partly used card.
+    # Usable minus the cost of a partly used card; times 256, plus 1 for a partly used card.
     worth: Ints
-    # Where nothing free stands in there, by the total of the card. Cards of a size that the mix
-    # has not heard of, and those that are not there, count as parts of the largest.
+    # By the total of a card: the index of "0 free" in the tables. Sizes that the mix does not have,
+    # and absent cards, use the largest size.
     first: Ints
-    usable_list: list[int]  # the three again, for single cards
+    usable_list: list[int]  # the same three as lists, for single cards
     worth_list: list[int]
     first_list: list[int]
-    only_total: int  # of all cards; 0: they differ
+    only_total: int  # the size of all cards; 0: sizes differ
     cards_for: NDArray[np.float64]  # (2, 1): thousandths of a card for a milli of CPU, for a byte
     cards_for_list: list[float]
     price: Ints | None  # by model: what a thousandth of a card costs; None: all the same
@@ -97,13 +97,15 @@ def _demand_by_size(wanted: list[Demand], total: int) -> dict[int, int]:
 
 
 def _milli(ask: Ask, total: int) -> int:
-    """What an ask comes to on cards of this size."""
+    """Thousandths of a card that an ask takes on cards of this size."""
     return ask.cards * min(WHOLE, (ask.memory or total) * WHOLE // total)
 
 
 def _prices(wanted: list[Demand], mix: Mix) -> Ints:
-    """How much more than the average card one of each model is asked for, when every demand is
-    spread over the models that will do."""
+    """How much more each model is asked for than the average card.
+
+    Every demand is spread evenly over the models that it can use.
+    """
     cards = np.array(mix.cards_of_model, dtype=np.float64)
     asked = np.zeros(len(cards))
     for demand in wanted:
@@ -120,6 +122,6 @@ def _prices(wanted: list[Demand], mix: Mix) -> Ints:
 
 
 def parted(difference: Number) -> tuple[Number, Number]:
-    """What is lost by a difference of `Tables.worth`, and what of it was usable."""
+    """A difference of `Tables.worth` as (lost worth, lost usable part)."""
     lost = (difference + FLAGS // 2) // FLAGS
     return lost, lost + (difference - lost * FLAGS) * PARTLY_USED

@@ -1,6 +1,6 @@
 """spread: the node with the most GPU and CPU left, and on it the emptiest card.
 
-For work that suffers from neighbours; it refuses large pods long before the cluster is full.
+For workloads that suffer from neighbours. Large pods stop fitting long before the cluster is full.
 """
 
 from gpupool.engine.policies.best_fit import left_over

@@ -1,0 +1,69 @@
+"""What `ClusterModel` keeps so that a decision does not judge every node again.
+
+`ShapeVerdict` is the cached result for pods of one shape: what each node costs. `ChangeLog` is the
+order in which nodes changed. Each verdict remembers the position in the log up to which it is
+valid; before it is used, `verdicts.py` judges the nodes that the log lists since then. So a
+decision on thousands of nodes costs as much as the few nodes that changed since the last one.
+
+This is right as long as every change of a node or of what is held on it is appended to the log.
+`ClusterModel` is the only writer. Anything that changes columns without it makes verdicts stale.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from gpupool.core.gpu import GpuAsk
+from gpupool.core.pods import PodRequest
+from gpupool.engine.columns import Bools
+from gpupool.engine.policies.policy import Ask, Ints, Policy
+
+NEVER = int(np.iinfo(np.int64).max)  # the cost of a node that cannot take the pod
+KEPT = 8192  # entries of a log; a reader that is further behind judges all nodes again
+
+
+@dataclass(slots=True)
+class ShapeVerdict:
+    """What each node costs for pods of one shape under one policy."""
+
+    pod: PodRequest  # any pod of this shape
+    policy: Policy
+    ask: Ask
+    need: Ints  # (R, 1): the amount of each resource that the columns count
+    needs: list[tuple[int, int]]  # the same as (resource row, amount), without zeros
+    whole: int  # whole cards that are needed at the same time
+    shares: tuple[GpuAsk, ...]
+    allowed: Bools  # nodes that pass the filters on node objects, whatever is held there
+    costs: Ints  # NEVER: not allowed, or no room
+    changes: int  # valid up to this position of `ClusterModel.changes`
+    node_changes: int  # `allowed` is valid up to this position of `ClusterModel.node_changes`
+    has_soft_taints: bool = False  # some node has a PreferNoSchedule taint that is not tolerated
+
+
+class ChangeLog:
+    """Indexes of nodes in the order in which they changed. Readers keep their own position.
+
+    Old entries are dropped, so the log stays small however long the program runs. A position
+    stays valid as a number: `_dropped` counts what is gone.
+    """
+
+    __slots__ = ("_dropped", "_entries")
+
+    def __init__(self) -> None:
+        self._entries: list[int] = []
+        self._dropped = 0
+
+    @property
+    def position(self) -> int:
+        return self._dropped + len(self._entries)
+
+    def append(self, node: int) -> None:
+        self._entries.append(node)
+        if len(self._entries) > 2 * KEPT:
+            del self._entries[:KEPT]
+            self._dropped += KEPT
+
+    def since(self, position: int) -> list[int] | None:
+        """The nodes that changed since `position`; None: those entries were dropped."""
+        start = position - self._dropped
+        return self._entries[start:] if start >= 0 else None

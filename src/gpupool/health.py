@@ -1,0 +1,95 @@
+"""HTTP endpoints for health and metrics, shared by agent, scheduler, extender and admission.
+
+Every program has a metrics registry of its own. The global registry of prometheus_client is never
+used: a local cluster runs hundreds of agents in one process, and their metrics must not mix.
+"""
+
+import contextlib
+import socket
+import ssl
+from collections.abc import AsyncIterator, Callable, Iterable
+from typing import TYPE_CHECKING, NamedTuple, cast
+
+from aiohttp import web
+
+if TYPE_CHECKING:
+    from prometheus_client import Metric
+    from prometheus_client.registry import Collector
+
+LOOPBACK = "127.0.0.1"
+_CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+
+
+class Address(NamedTuple):
+    host: str
+    port: int  # 0: any free port
+
+
+class _Families:
+    """A collector of ready-made metric families."""
+
+    def __init__(self, families: "list[Metric]") -> None:
+        self._families = families
+
+    def collect(self) -> "Iterable[Metric]":
+        return self._families
+
+
+def metrics_text(metrics: "Collector") -> str:
+    """The metrics of one registry or collector in the Prometheus text format.
+
+    Without the `_created` samples, which prometheus_client adds to counters and histograms. The
+    library can also turn them off, but only for the whole process.
+    """
+    from prometheus_client import generate_latest  # admission has health, but no metrics
+
+    families = list(metrics.collect())
+    for family in families:
+        family.samples = [each for each in family.samples if not each.name.endswith("_created")]
+    return generate_latest(cast("Collector", _Families(families))).decode()
+
+
+def health_routes(is_ready: Callable[[], bool] = lambda: True) -> list[web.RouteDef]:
+    """Liveness and readiness at the paths of kube-scheduler.
+
+    A program is alive as long as it answers, and ready while `is_ready` returns true.
+    """
+
+    async def alive(_: web.Request) -> web.Response:
+        return web.Response(text="ok")
+
+    async def ready(_: web.Request) -> web.Response:
+        if is_ready():
+            return web.Response(text="ok")
+        return web.Response(status=503, text="not ready\n")
+
+    return [web.get("/healthz", alive), web.get("/livez", alive), web.get("/readyz", ready)]
+
+
+def metrics_route(text: Callable[[], str]) -> web.RouteDef:
+    async def answer(_: web.Request) -> web.Response:
+        return web.Response(body=text().encode(), headers={"Content-Type": _CONTENT_TYPE})
+
+    return web.get("/metrics", answer)
+
+
+@contextlib.asynccontextmanager
+async def serving(
+    app: web.Application, where: Address | socket.socket, tls: ssl.SSLContext | None = None
+) -> AsyncIterator[Address]:
+    """Serve `app` and yield its address. Raises OSError when the address is taken.
+
+    `where` is an address, or a socket that listens already.
+    """
+    runner = web.AppRunner(app, access_log=None)
+    await runner.setup()
+    try:
+        site: web.BaseSite
+        if isinstance(where, socket.socket):
+            site = web.SockSite(runner, where, ssl_context=tls)
+        else:
+            site = web.TCPSite(runner, where.host, where.port, ssl_context=tls)
+        await site.start()
+        yield Address(*runner.addresses[0][:2])
+    finally:
+        await runner.cleanup()
