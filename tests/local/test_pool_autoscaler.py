@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from gpupool.contract import names
+from gpupool.core.nodes import NodeInfo
 from gpupool.core.pods import PodRequest
 from gpupool.engine.cluster import ClusterModel
 from gpupool.local import node_pool, pool_autoscaler
