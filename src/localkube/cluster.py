@@ -12,7 +12,6 @@ import asyncio
 import contextlib
 import os
 import shutil
-import subprocess
 import tempfile
 import threading
 import time
@@ -32,6 +31,7 @@ from kubeclient.objects import Obj
 from kubeclient.resources import NODES
 from localkube.assembly import ClusterSettings, Extension, RunningCluster, run_cluster
 from localkube.data_directory import Lock, make_data_directory
+from localkube.kubectl import run_kubectl
 from localkube.nodes import node_object, numbered_machine
 
 _START_LIMIT_S = 60.0
@@ -91,24 +91,7 @@ class Cluster:
 
     def kubectl(self, *arguments: str, stdin: str = "") -> str:
         """What kubectl prints. Raises CalledProcessError, with stderr, when it fails."""
-        program = shutil.which("kubectl")
-        if program is None:
-            raise FileNotFoundError("kubectl is not on the PATH")
-        done = subprocess.run(
-            [program, *arguments],
-            input=stdin,
-            env=os.environ | {"KUBECONFIG": str(self.kubeconfig)},
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        if done.returncode:
-            error = subprocess.CalledProcessError(
-                done.returncode, ["kubectl", *arguments], done.stdout, done.stderr
-            )
-            error.add_note(done.stderr)
-            raise error
-        return done.stdout
+        return run_kubectl(self.kubeconfig, *arguments, stdin=stdin)
 
     def start(self) -> Self:
         """Returns once every node is ready. Raises ClusterFailed."""

@@ -24,6 +24,7 @@ from kubeclient.errors import Refused
 from localkube.apiserver.security.certificates import CertificateError
 from localkube.apiserver.server import tune_garbage_collector
 from localkube.apiserver.store.disk import StoreDamaged
+from localkube.cluster import first_cause
 from localkube.data_directory import AlreadyRunning, DataDirectoryError, Lock, restrict_umask
 
 log = logging.getLogger(__name__)
@@ -61,7 +62,7 @@ def serve(
         with Lock(prepared.cluster.path), asyncio.Runner(loop_factory=_event_loop) as runner:
             runner.run(_run(prepared, run, tell, attached_to))
     except Exception as error:
-        cause = _innermost(error)
+        cause = first_cause(error)
         words = _words(cause, prepared.settings)
         if words is None:
             log.exception("server stopped")
@@ -134,14 +135,7 @@ def _stop_at_end(loop: asyncio.AbstractEventLoop, descriptor: int, stop: asyncio
         stop.set()
 
 
-def _innermost(error: Exception) -> Exception:
-    """The first error inside the exception groups that task groups make."""
-    while isinstance(error, ExceptionGroup):
-        error = error.exceptions[0]
-    return error
-
-
-def _words(error: Exception, settings: LocalSettings) -> str | None:
+def _words(error: BaseException, settings: LocalSettings) -> str | None:
     """A message that says what to do; None for unexpected errors, which are logged in full."""
     match error:
         case OSError(errno=errno.EADDRINUSE):

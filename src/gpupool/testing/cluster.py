@@ -10,7 +10,6 @@ import os
 import secrets
 import shutil
 import signal
-import subprocess
 import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -22,6 +21,7 @@ import yaml
 from gpupool.local.pool_readiness import pools_when_ready
 from gpupool.testing.server import ClusterFailed, Server, start_server
 from localkube.data_directory import make_data_directory
+from localkube.kubectl import run_kubectl
 
 _NAME = "test"
 _NODES_LIMIT_S = 60.0
@@ -79,25 +79,8 @@ class Cluster:
         return self._home / "server.log"
 
     def kubectl(self, *arguments: str, stdin: str = "") -> str:
-        """What kubectl prints. Raises CalledProcessError, with stderr, when kubectl fails."""
-        program = shutil.which("kubectl")
-        if program is None:
-            raise FileNotFoundError("kubectl is not on the PATH")
-        done = subprocess.run(
-            [program, *arguments],
-            input=stdin,
-            env=os.environ | {"KUBECONFIG": str(self.kubeconfig)},
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        if done.returncode:
-            error = subprocess.CalledProcessError(
-                done.returncode, ["kubectl", *arguments], done.stdout, done.stderr
-            )
-            error.add_note(done.stderr)
-            raise error
-        return done.stdout
+        """What kubectl prints. Raises CalledProcessError, with stderr, when it fails."""
+        return run_kubectl(self.kubeconfig, *arguments, stdin=stdin)
 
     def start(self) -> None:
         """Start the server and wait for its nodes. After `stop` or `kill`, the cluster has the
