@@ -223,6 +223,7 @@ class Launches:
             self._sock = None
         if self._hello is not None and not self._hello.done():
             self._hello.set_exception(LaunchFailed(_KILLED, "the launcher of processes has died"))
+            self._hello.exception()  # nobody may be waiting: asyncio would log that as a mistake
         self._hello = None
         self._received.clear()
 

@@ -1,6 +1,7 @@
 """Both sides of the API over real sockets."""
 
 import asyncio
+import gc
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -171,3 +172,28 @@ async def test_a_socket_left_behind_is_replaced(tmp_path: Path) -> None:
     socket.touch()
     async with serving(socket, [device_plugin_service(Plugin())]), channel_to(socket) as plugin:
         await plugin.options()
+
+
+@pytest.mark.parametrize("turns", range(8))
+async def test_a_server_that_is_cancelled_at_any_moment_is_stopped(
+    tmp_path: Path, turns: int
+) -> None:
+    """gRPC breaks when the start of a server is cancelled: its tasks end with an error, and the
+    server still runs when its event loop is closed."""
+
+    async def serve() -> None:
+        async with serving(tmp_path / "s.sock", []):
+            await asyncio.Event().wait()
+
+    broken: list[object] = []
+    asyncio.get_running_loop().set_exception_handler(lambda _, about: broken.append(about))
+    task = asyncio.create_task(serve())
+    for _ in range(turns):
+        await asyncio.sleep(0)
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
+    for _ in range(20):
+        await asyncio.sleep(0)
+    gc.collect()
+    assert not broken
+    assert not (tmp_path / "s.sock").exists()
