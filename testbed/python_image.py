@@ -16,6 +16,7 @@ import subprocess
 import sys
 import sysconfig
 import tarfile
+import tomllib
 from collections.abc import Iterable, Iterator
 from functools import cache
 from pathlib import Path
@@ -36,6 +37,8 @@ _LEFT_OUT = frozenset(
 _NEEDS_A_SCREEN = "_tkinter"
 _LIBRARIES = f"lib/{platform.machine()}-linux-gnu"
 _OLD_PARTS = ("libdl.so.2", "libpthread.so.0", "librt.so.1", "libutil.so.1")
+_SOURCE = Path(__file__).resolve().parent.parent / "src"
+_PRODUCTION = ("gpupool", "kubeclient")  # localkube is not in the image
 _PACKAGES = f"usr/lib/{VERSION}/site-packages"
 
 
@@ -56,8 +59,9 @@ def package_layer() -> bytes:
         for name in _needed("gpupool")
         for inside, path in _files_of(name)
     }
-    source = Path(__file__).resolve().parent.parent / "src"
-    files |= {f"{_PACKAGES}/{path.relative_to(source)}": path for path in _below(source)}
+    for package in _PRODUCTION:
+        below = _below(_SOURCE / package)
+        files |= {f"{_PACKAGES}/{path.relative_to(_SOURCE)}": path for path in below}
     start = f"#!/usr/bin/{VERSION}\nfrom gpupool.cli.main import main\nmain()\n"
     return _layer(files, {}, {"usr/bin/gpupool": start.encode()})
 
@@ -76,17 +80,28 @@ def _needed(name: str) -> set[str]:
     found: set[str] = set()
     waiting = [name]
     while waiting:
-        for line in importlib.metadata.requires(waiting.pop()) or ():
+        for line in _requirements(waiting.pop()):
             wanted, _, marker = line.partition(";")
             if "extra ==" in marker or ("win32" in marker and "!=" not in marker):
                 continue
             match = re.match(r"[A-Za-z0-9._-]+", wanted)
             assert match is not None, line
             each = re.sub(r"[-_.]+", "-", match[0]).lower()
-            if each not in found and _is_installed(each):
+            if each in _PRODUCTION:
+                waiting.append(each)
+            elif each not in found and _is_installed(each):
                 found.add(each)
                 waiting.append(each)
     return found
+
+
+def _requirements(name: str) -> list[str]:
+    """In a checkout, kubeclient is no distribution of its own: its project file says."""
+    project = _SOURCE / name / "pyproject.toml"
+    if not project.exists():
+        return importlib.metadata.requires(name) or []
+    needed: list[str] = tomllib.loads(project.read_text("utf-8"))["project"]["dependencies"]
+    return needed
 
 
 def _is_installed(name: str) -> bool:
