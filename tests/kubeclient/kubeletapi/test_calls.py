@@ -171,3 +171,22 @@ async def test_a_socket_left_behind_is_replaced(tmp_path: Path) -> None:
     socket.touch()
     async with serving(socket, [device_plugin_service(Plugin())]), channel_to(socket) as plugin:
         await plugin.options()
+
+
+@pytest.mark.parametrize("steps", range(6))
+async def test_a_server_that_is_cancelled_while_it_starts_leaves_no_socket(
+    tmp_path: Path, steps: int
+) -> None:
+    socket = tmp_path / "plugin.sock"
+
+    async def serve() -> None:
+        async with serving(socket, []):
+            await asyncio.Event().wait()
+
+    task = asyncio.create_task(serve())
+    for _ in range(steps):
+        await asyncio.sleep(0)  # one turn of the event loop
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert not socket.exists()
