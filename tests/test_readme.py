@@ -24,7 +24,7 @@ ENDLESS = ("-w", "port-forward")  # until Ctrl-C
 
 
 def tour() -> Iterator[str]:
-    part = README.partition("## Five minutes")[2].partition("Everything is written")[0]
+    part = README.partition("## Five minutes")[2].partition("The API server answers a write")[0]
     for block in re.findall(r"^```\n(.*?)^```", part, re.DOTALL | re.MULTILINE):
         for line in block.splitlines():
             if line.startswith(("kubectl", "gpupool")) and not any(w in line for w in ENDLESS):

@@ -17,7 +17,7 @@ from rich.terminal_theme import MONOKAI
 from rich.text import Text
 
 PICTURE = Path(__file__).parent.parent / "docs" / "terminal.svg"
-WIDTH = 150
+WIDTH = 156
 FIRST = "gpupool up"
 THEN = (
     "kubectl get nodes -L aliyun.accelerator/nvidia_name,aliyun.accelerator/nvidia_mem,cgpu",

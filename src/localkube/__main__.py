@@ -5,13 +5,13 @@ import asyncio
 import signal
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import uvloop
 
 from localkube.about import KUBERNETES_VERSION
-from localkube.apiserver.server import tune_garbage_collector
+from localkube.apiserver.server import raise_open_files_limit, tune_garbage_collector
 from localkube.apiserver.store.disk import StoreDamaged
 from localkube.assembly import ClusterSettings, Extension, RunningCluster, run_cluster
 from localkube.cluster import ClusterFailed, first_cause, with_nodes
@@ -28,6 +28,7 @@ _FORESEEN = (OSError, ClusterFailed, DataDirectoryError, StoreDamaged)
 def main(arguments: Sequence[str] | None = None) -> int:
     options = _parser().parse_args(arguments)
     restrict_umask()
+    raise_open_files_limit()
     with tempfile.TemporaryDirectory(prefix="localkube-") as scratch:
         directory = options.directory or Path(scratch) / "cluster"
         try:
@@ -48,24 +49,36 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="python -m localkube",
         description="Run a Kubernetes cluster in this terminal until Ctrl-C. It listens on "
-        "127.0.0.1 alone.",
+        "127.0.0.1 only.",
     )
-    parser.add_argument("--nodes", type=_count, default=1, help="how many (default: 1)")
-    parser.add_argument("--name", default="local", help="in the kubeconfig (default: local)")
-    parser.add_argument("--port", type=int, default=0, help="of the API server (default: any)")
+    parser.add_argument(
+        "--nodes", type=_number_up_to(1000), default=1, help="number of nodes (default: 1)"
+    )
+    parser.add_argument(
+        "--name", default="local", help="name of the cluster in the kubeconfig (default: local)"
+    )
+    parser.add_argument(
+        "--port",
+        type=_number_up_to(65535),
+        default=0,
+        help="port of the API server (default: any free port)",
+    )
     parser.add_argument(
         "--directory",
         type=Path,
-        help="where the cluster keeps its data (default: a temporary directory)",
+        help="directory for the cluster's data, which stays after Ctrl-C (default: a temporary "
+        "directory, which is deleted)",
     )
     return parser
 
 
-def _count(text: str) -> int:
-    number = int(text)
-    if not 0 <= number <= 1000:
-        raise argparse.ArgumentTypeError(f"wanted 0 to 1000 nodes, found {number}")
-    return number
+def _number_up_to(most: int) -> Callable[[str], int]:
+    def parse(text: str) -> int:
+        if text.isascii() and text.isdecimal() and int(text) <= most:
+            return int(text)
+        raise argparse.ArgumentTypeError(f"wanted a number from 0 to {most}, found {text!r}")
+
+    return parse
 
 
 async def _run(settings: ClusterSettings, nodes: int) -> None:
@@ -77,7 +90,8 @@ async def _run(settings: ClusterSettings, nodes: int) -> None:
         tune_garbage_collector()
         print(f"Kubernetes {KUBERNETES_VERSION} answers at https://127.0.0.1:{cluster.port}")
         print(f"  export KUBECONFIG={settings.kubeconfig}")
-        print("  kubectl get nodes", flush=True)
+        print("  kubectl get nodes")
+        print("Ctrl-C stops it.", flush=True)
 
     await run_cluster(settings, with_nodes(Extension(), nodes), ready=ready, stop=stop)
 

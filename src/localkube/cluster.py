@@ -29,6 +29,7 @@ from kubeclient.errors import AlreadyExists
 from kubeclient.https import connected
 from kubeclient.objects import Obj
 from kubeclient.resources import NODES
+from localkube.apiserver.server import raise_open_files_limit
 from localkube.assembly import ClusterSettings, Extension, RunningCluster, run_cluster
 from localkube.data_directory import Lock, make_data_directory
 from localkube.kubectl import run_kubectl
@@ -48,7 +49,8 @@ class Cluster:
     """A cluster with `nodes` nodes: `with Cluster() as cluster`, or `start` and `close`.
 
     `directory`: where it keeps its data, which then outlives it; without one, a temporary
-    directory. `extension`: what a product adds (EXTENDING.md).
+    directory. `extension`: what a product adds (EXTENDING.md). `start` raises the limit of open
+    files of this process, because each node needs a few.
     """
 
     def __init__(
@@ -59,6 +61,10 @@ class Cluster:
         port: int = 0,
         extension: Extension | None = None,
     ) -> None:
+        if nodes < 0:
+            raise ValueError(f"nodes: wanted 0 or more, found {nodes}")
+        if not 0 <= port <= 65535:
+            raise ValueError(f"port: wanted a number from 0 to 65535, found {port}")
         self._nodes = nodes
         self._given = directory
         self._wanted_port = port
@@ -95,6 +101,7 @@ class Cluster:
 
     def start(self) -> Self:
         """Returns once every node is ready. Raises ClusterFailed."""
+        raise_open_files_limit()
         self._directory = self._given or Path(tempfile.mkdtemp(prefix="localkube-"))
         make_data_directory(self._directory)
         settings = ClusterSettings(_NAME, self._directory, self._wanted_port)

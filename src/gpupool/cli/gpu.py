@@ -99,9 +99,10 @@ def uncordon(node: str, card: str, kubeconfig: str, context: str) -> None:
 @click.argument("fault")
 @name_option
 def fault(node: str, card: str, fault: str, name: str) -> None:
-    """Break a simulated card of a local cluster: xid=79, lost, ecc=1 ..., and recover.
+    """Break or repair a simulated card of a local cluster.
 
-    `recover` does what a reset does, and tells the node's agent about it.
+    FAULT is xid=79, lost, ecc=1 and the like. `recover` repairs the card as a reset does, and tells
+    the node's agent about it.
     """
     from gpupool.hardware.simdriver import inject
     from gpupool.hardware.simdriver_faults import FaultKind, NotAFault, parse_fault

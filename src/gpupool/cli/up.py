@@ -27,13 +27,13 @@ _POOLS_HEAD = ("POOL", "STATUS", "INSTANCE TYPE", "NODES", "READY")
 @click.option(
     "--config",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="Cluster file (YAML): node pools, machines, networks.  [default: the last one, or the "
-    "cluster of the documents]",
+    help="Cluster file (YAML): node pools, machines, networks.  [default: the file used "
+    "last, or the built-in example cluster]",
 )
 @click.option(
     "--port",
     type=click.IntRange(0, 65535),
-    help="Port of the API server; 0 takes any.  [default: the last one]",
+    help="Port of the API server; 0 takes any free port.  [default: the port used last]",
 )
 @click.option(
     "--data-dir",

@@ -1,6 +1,6 @@
 """SimulatedDriver: reads a simulated node's cards from its state file, without its libraries.
 
-The file stays mapped between two looks, because hundreds of nodes are read every second.
+The file stays mapped between two readings, because hundreds of nodes are read every second.
 """
 
 import contextlib

@@ -8,7 +8,6 @@ import asyncio
 import errno
 import logging
 import os
-import resource
 import signal
 from collections.abc import Callable
 from pathlib import Path
@@ -22,14 +21,12 @@ from gpupool.local.ports import no_port
 from gpupool.local.reports import Failed, Listener, Ready, Step
 from kubeclient.errors import Refused
 from localkube.apiserver.security.certificates import CertificateError
-from localkube.apiserver.server import tune_garbage_collector
+from localkube.apiserver.server import raise_open_files_limit, tune_garbage_collector
 from localkube.apiserver.store.disk import StoreDamaged
 from localkube.cluster import first_cause
 from localkube.data_directory import AlreadyRunning, DataDirectoryError, Lock, restrict_umask
 
 log = logging.getLogger(__name__)
-
-_OPEN_FILES = 16_384
 
 
 class RunningCluster(Protocol):
@@ -57,7 +54,7 @@ def serve(
     The lock of the data directory is held until everything has stopped, so that a second server
     never opens the same database.
     """
-    _allow_connections()
+    raise_open_files_limit()
     try:
         with Lock(prepared.cluster.path), asyncio.Runner(loop_factory=_event_loop) as runner:
             runner.run(_run(prepared, run, tell, attached_to))
@@ -114,13 +111,6 @@ async def _run(
     tell(Step("starting the API server"))
     await run(settings, ready=ready, stop=stop)
     log.info("cluster has stopped", extra={"cluster": settings.name})
-
-
-def _allow_connections() -> None:
-    """Raises the limit of open files: most shells allow fewer than a thousand clients need."""
-    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
-    wanted = _OPEN_FILES if most == resource.RLIM_INFINITY else min(most, _OPEN_FILES)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, most))
 
 
 def _stop_once(loop: asyncio.AbstractEventLoop, stop: asyncio.Event) -> None:

@@ -95,7 +95,7 @@ class _Service:
 async def run_extender(
     kube: Kube, settings: ExtenderSettings, ready: Callable[[int], None] = lambda _port: None
 ) -> None:
-    """Until cancelled. `ready` is called with the port."""
+    """Runs until cancelled. `ready` is called with the port."""
     service = _Service(kube, settings)
     async with contextlib.AsyncExitStack() as stack:
         app = application(service.answering)

@@ -1,6 +1,6 @@
-"""The front door: what a request off the wire passes before the app, and what is noted after it.
+"""Front: authenticates requests from the network, limits how many run at a time, and audits them.
 
-Requests from inside the process do not come through here: they bring their user with them.
+Clients inside the process call the app directly, with their user.
 """
 
 import time

@@ -24,7 +24,7 @@ class Target(NamedTuple):
 
 
 class NotApi(NamedTuple):
-    """No resource: discovery, health, or nothing at all. Answered in plain text when unknown."""
+    """Not a path of a resource: discovery, health, or an unknown path (404 in plain text)."""
 
     path: str
 

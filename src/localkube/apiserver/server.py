@@ -2,6 +2,7 @@
 
 import asyncio
 import gc
+import resource
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -45,6 +46,7 @@ from localkube.apiserver.store.watch_log import DELETED, Event
 from localkube.apiserver.upkeep import Upkeep
 
 STORE_FILE = "store.db"
+_OPEN_FILES = 16_384
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +90,17 @@ class ApiServer:
     def close(self) -> None:
         self.api.store.close()
         self._audit.close()
+
+
+def raise_open_files_limit() -> None:
+    """Raises the soft limit of open files as far as the hard one allows.
+
+    Most shells allow 1024. A thousand nodes or clients need several thousand.
+    """
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = _OPEN_FILES if hard == resource.RLIM_INFINITY else min(hard, _OPEN_FILES)
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
 
 
 def tune_garbage_collector() -> None:
@@ -200,7 +213,7 @@ def _follow(store: Store, followers: dict[str, Follower]) -> None:
         if follower is not None:
             follower(event)
 
-    for resource in followers:
-        for record in store.records(resource):
+    for name in followers:
+        for record in store.records(name):
             changed(Event("ADDED", record, None))
     store.on_change(changed)

@@ -77,7 +77,7 @@ def _costs(tables: Tables, columns: CardColumns, ask: Ask, nodes: Ints) -> Ints:
 def _places(
     tables: Tables, columns: CardColumns, free: Ints, total: Ints | None, nodes: Ints
 ) -> Ints:
-    """(C, k): the index into the tables for the free part of each card."""
+    """Index into the tables for the free part of each card; shape (cards of a node, nodes)."""
     if tables.counts_compute:
         size = tables.only_total if total is None else total
         free = np.minimum(free, columns.card_compute.take(nodes, axis=1) * size // 100)

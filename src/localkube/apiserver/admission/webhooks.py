@@ -180,7 +180,7 @@ class Webhooks:
     async def _verdict(
         self, invocation: Invocation, attributes: Attributes, *, mutating: bool
     ) -> Verdict | None:
-        """None when the call failed and that is to be ignored. Raises when it says no."""
+        """None when the call failed and failurePolicy is Ignore. Raises when the webhook denies."""
         webhook = invocation.webhook
         if attributes.dry_run and not webhook.dry_run_safe:
             raise bad_request(f'admission webhook "{webhook.name}" does not support dry run')

@@ -21,7 +21,7 @@ def asks_for_websocket(request: Request) -> bool:
 
 
 def subprotocol(headers: Mapping[str, str], supported: Sequence[str]) -> str | None:
-    """The client's first choice among `supported`; "" there stands for a client without a wish."""
+    """The first of the client's subprotocols that is supported; "" counts if it offers none."""
     offered = _listed(headers.get("sec-websocket-protocol", "")) or [""]
     return next((name for name in offered if name in supported), None)
 

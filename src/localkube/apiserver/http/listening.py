@@ -69,5 +69,6 @@ def _bind(address: str, port: int) -> socket.socket | None:
     except OSError as error:
         if address == "::1" and error.errno in (errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT):
             return None
-        raise
+        # The error of `bind` does not say which port.
+        raise OSError(error.errno, error.strerror, f"port {port} of {address}") from None
     return listener

@@ -42,7 +42,7 @@ def _rank(conflict: Conflict) -> tuple[str, str, str]:
 
 
 def _owner_text(owner: Entry) -> str:
-    """Appliers are one manager in whatever version, so theirs is not told."""
+    """Without the API version for managers that use apply: they are the same in every version."""
     text = go_text.quoted(owner.get("manager", ""))
     if owner.get("subresource"):
         text += f" with subresource {go_text.quoted(owner['subresource'])}"

@@ -1,6 +1,6 @@
-"""Does an object fit its schema? As Kubernetes' decoder sees it, and in its words.
+"""Checks whether an object fits its schema, with the rules and the messages of Kubernetes' decoder.
 
-The fast check says yes to almost every object; only then, when it says no, the slow walk here
+A fast check accepts almost every object. Only for an object that it rejects, the slow walk here
 finds out why. The walk changes the object in place into what Go's decoder would have made of it:
 unknown fields go, null means absent, JSON numbers in quantities become text, times become UTC.
 """

@@ -57,7 +57,7 @@ def _crd(api: Api, new: Obj, old: Obj | None) -> list[FieldError]:
 
 
 def _taken_names(api: Api, crd: Obj) -> list[FieldError]:
-    """A kind of another CRD, or one of Kubernetes' own groups, cannot be defined again."""
+    """An error if another CRD, or Kubernetes itself, has this kind in this group already."""
     group, names = crd["spec"]["group"], crd["spec"]["names"]
     own = crd["metadata"]["name"]
     for kind in api.kinds:
