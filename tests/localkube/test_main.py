@@ -39,19 +39,13 @@ def test_it_says_how_to_reach_it_and_stops_cleanly_on_a_signal(
 
 def test_a_port_in_use_and_a_directory_in_use_are_said_in_one_line(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
-        done = run("--port", str(taken.getsockname()[1]))
+        port = taken.getsockname()[1]
+        done = run("--port", str(port))
     assert done.returncode == 1
+    assert f"Address already in use: 'port {port} of 127.0.0.1'" in done.stderr
     assert done.stderr.startswith("localkube: ")
     assert done.stderr.count("\n") == 1
     os.symlink(tmp_path, tmp_path / "link")
     done = run("--directory", str(tmp_path / "link"))
     assert done.returncode == 1
     assert "symbolic link" in done.stderr
-
-
-@pytest.mark.parametrize("count", ["-1", "1001", "many"])
-def test_a_count_that_makes_no_sense_is_refused(count: str) -> None:
-    done = run("--nodes", count)
-    assert done.returncode == 2
-    assert "--nodes" in done.stderr
-    assert "Traceback" not in done.stderr

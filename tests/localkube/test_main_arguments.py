@@ -36,15 +36,6 @@ def test_a_wrong_argument_is_refused_with_what_was_wanted(
     assert words in capsys.readouterr().err
 
 
-def test_a_port_in_use_is_named(capsys: pytest.CaptureFixture[str]) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as other:
-        port = other.getsockname()[1]
-        assert main(["--port", str(port)]) == 1
-    said = capsys.readouterr().err
-    assert said.startswith("localkube: ")
-    assert f"Address already in use: 'port {port} of 127.0.0.1'" in said
-
-
 def test_a_cluster_refuses_a_number_of_nodes_or_a_port_that_cannot_be() -> None:
     with pytest.raises(ValueError, match="nodes: wanted 0 or more, found -1"):
         Cluster(nodes=-1)
