@@ -125,7 +125,8 @@ async def run_cluster(
                 kubeconfig.Kubeconfig(settings.name, where, made.ca_pem, token, extension.names),
             )
             if is_new:
-                await cluster.admin().create(STORAGE_CLASSES, storage_class())
+                default_class = storage_class(extension.names.provisioner)
+                await cluster.admin().create(STORAGE_CLASSES, default_class)
             if not await _unless_stopped(stop, extension.set_up(cluster)):
                 return
             added = extension.programs(cluster)
