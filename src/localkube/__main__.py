@@ -11,6 +11,7 @@ from pathlib import Path
 import uvloop
 
 from localkube.about import KUBERNETES_VERSION
+from localkube.apiserver.security.certificates import CertificateError
 from localkube.apiserver.server import tune_garbage_collector
 from localkube.apiserver.store.disk import StoreDamaged
 from localkube.assembly import ClusterSettings, Extension, RunningCluster, run_cluster
@@ -22,7 +23,7 @@ from localkube.data_directory import (
     restrict_umask,
 )
 
-_FORESEEN = (OSError, ClusterFailed, DataDirectoryError, StoreDamaged)
+_FORESEEN = (OSError, CertificateError, ClusterFailed, DataDirectoryError, StoreDamaged)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -52,7 +53,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--nodes", type=_count, default=1, help="how many (default: 1)")
     parser.add_argument("--name", default="local", help="in the kubeconfig (default: local)")
-    parser.add_argument("--port", type=int, default=0, help="of the API server (default: any)")
+    parser.add_argument("--port", type=_port, default=0, help="of the API server (default: any)")
     parser.add_argument(
         "--directory",
         type=Path,
@@ -65,6 +66,13 @@ def _count(text: str) -> int:
     number = int(text)
     if not 0 <= number <= 1000:
         raise argparse.ArgumentTypeError(f"wanted 0 to 1000 nodes, found {number}")
+    return number
+
+
+def _port(text: str) -> int:
+    number = int(text)
+    if not 0 <= number <= 65535:
+        raise argparse.ArgumentTypeError(f"wanted 0 to 65535, found {number}")
     return number
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from localkube import cluster as cluster_module
+from localkube.__main__ import main
 from localkube.assembly import Extension, RunningCluster
 from localkube.cluster import Cluster, ClusterFailed
 from localkube.data_directory import NotPrivate
@@ -151,3 +152,13 @@ def test_a_cluster_that_fails_while_it_runs_says_so_when_it_is_closed() -> None:
     with pytest.raises(ClusterFailed, match="broken program"):
         cluster.close()
     assert not cluster.directory.exists()
+
+
+@pytest.mark.parametrize("options", [["--port", "65536"], ["--nodes", "-1"], ["--nodes", "many"]])
+def test_options_that_make_no_sense_are_refused_in_a_sentence(
+    options: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(options)
+    assert ended.value.code == 2
+    assert f"argument {options[0]}" in capsys.readouterr().err
