@@ -109,7 +109,7 @@ def reclaimer(directory: Path, provisioner: str = DEFAULT.provisioner) -> Contro
         if volume is None or "claimRef" not in volume["spec"]:
             return None
         ref = volume["spec"]["claimRef"]
-        claim = context.of(VOLUME_CLAIMS).get(ref["name"], ref["namespace"])
+        claim = context.of(VOLUME_CLAIMS).get(ref.get("name", ""), ref.get("namespace", ""))
         if claim is not None and claim["metadata"]["uid"] == ref.get("uid"):
             return None
         if volume["spec"].get("persistentVolumeReclaimPolicy") == "Delete":
@@ -135,9 +135,9 @@ def reclaimer(directory: Path, provisioner: str = DEFAULT.provisioner) -> Contro
 def _is_used(claim: Obj, context: Context) -> bool:
     """Whether a pod that has not finished mounts the claim: it may have files open."""
     return any(
-        (volume.get("persistentVolumeClaim") or {}).get("claimName") == claim["name"]
+        (volume.get("persistentVolumeClaim") or {}).get("claimName") == claim.get("name")
         for pod in context.of(PODS)
-        if pod["metadata"]["namespace"] == claim["namespace"] and not is_finished(pod)
+        if pod["metadata"]["namespace"] == claim.get("namespace") and not is_finished(pod)
         for volume in pod["spec"].get("volumes") or ()
     )
 

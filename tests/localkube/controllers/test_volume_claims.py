@@ -125,3 +125,17 @@ async def test_a_volume_with_a_strange_name_loses_no_files(tmp_path: Path) -> No
         await desk.settle()
         assert await desk.names(VOLUMES) == []
         assert (files / "precious").exists()
+
+
+async def test_a_volume_that_names_half_a_claim_is_released(tmp_path: Path) -> None:
+    """The API accepts a claimRef without a namespace, as Kubernetes does."""
+    async with desk_for(tmp_path, volume_claims.reclaimer(tmp_path)) as desk:
+        spec = {
+            "capacity": {"storage": "1Gi"},
+            "accessModes": ["ReadWriteOnce"],
+            "hostPath": {"path": "/data"},
+            "claimRef": {"name": "data"},
+        }
+        await desk.create(VOLUMES, {"metadata": {"name": "half"}, "spec": spec})
+        await desk.settle()
+        assert (await desk.get(VOLUMES, "half"))["status"]["phase"] == "Released"
