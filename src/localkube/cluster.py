@@ -163,20 +163,21 @@ def with_nodes(given: Extension, count: int) -> Extension:
         await given.set_up(cluster)
 
     async def ready(cluster: RunningCluster) -> None:
-        await _wait_for_nodes(cluster.admin(), given.names)
+        await _wait_for_nodes(cluster, given.names)
         await given.ready(cluster)
 
     return replace(given, set_up=set_up, ready=ready)
 
 
-async def _wait_for_nodes(kube: Kube, names: Names) -> None:
+async def _wait_for_nodes(cluster: RunningCluster, names: Names) -> None:
+    kube = cluster.admin()
     deadline = time.monotonic() + _READY_LIMIT_S
     while True:
         nodes = (await kube.list(NODES)).items
         waiting = [
             node["metadata"]["name"]
             for node in nodes
-            if _has_kubelet(node, names) and not _is_ready(node)
+            if _has_kubelet(node, names) and not _is_ready(node, cluster)
         ]
         if not waiting:
             return
@@ -193,7 +194,10 @@ def _has_kubelet(node: Obj, names: Names) -> bool:
     return ours and (metadata.get("annotations") or {}).get(names.kubelet_annotation) != "stopped"
 
 
-def _is_ready(node: Obj) -> bool:
+def _is_ready(node: Obj, cluster: RunningCluster) -> bool:
+    """The status alone does not tell: after a restart it is from before."""
+    if cluster.fleet.streams(node["metadata"]["name"]) is None:
+        return False
     conditions = (node.get("status") or {}).get("conditions") or ()
     return any(c["type"] == "Ready" and c["status"] == "True" for c in conditions)
 

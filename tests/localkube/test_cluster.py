@@ -162,3 +162,16 @@ def test_options_that_make_no_sense_are_refused_in_a_sentence(
         main(options)
     assert ended.value.code == 2
     assert f"argument {options[0]}" in capsys.readouterr().err
+
+
+def test_after_a_restart_the_cluster_is_ready_when_its_kubelets_run(tmp_path: Path) -> None:
+    """The store still says of every node that it is ready, from before."""
+    reached: list[bool] = []
+
+    async def ready(cluster: RunningCluster) -> None:
+        reached.append(cluster.fleet.streams("node-0") is not None)
+
+    for _ in range(2):
+        with Cluster(directory=tmp_path / "data", extension=Extension(ready=ready)):
+            pass
+    assert reached == [True, True]
