@@ -4,6 +4,7 @@ A service is a table of methods; each takes a message and returns one, or many f
 say no it raises Refusal, whose text the caller gets with the code Unknown, as from a Go server.
 """
 
+import asyncio
 import contextlib
 import os
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
@@ -122,10 +123,13 @@ async def serving(socket: Path, services: Sequence[Service]) -> AsyncIterator[No
         server.add_insecure_port(f"unix:{socket}")
     except RuntimeError as error:
         raise BadSocketPath(f"{socket}: cannot be listened on: {error}") from error
-    await server.start()
+    # A cancelled start would leave a server that listens and cannot be stopped.
+    starting = asyncio.create_task(server.start())
     try:
+        await asyncio.shield(starting)
         yield
     finally:
+        await starting
         await server.stop(grace=_LAST_ANSWERS_S)
         _remove(socket)
 

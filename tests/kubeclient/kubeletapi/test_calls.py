@@ -171,3 +171,21 @@ async def test_a_socket_left_behind_is_replaced(tmp_path: Path) -> None:
     socket.touch()
     async with serving(socket, [device_plugin_service(Plugin())]), channel_to(socket) as plugin:
         await plugin.options()
+
+
+@pytest.mark.parametrize("steps", range(4))
+async def test_a_server_that_is_cancelled_while_it_starts_leaves_no_socket(
+    tmp_path: Path, steps: int
+) -> None:
+    socket = tmp_path / "plugin.sock"
+
+    async def serve() -> None:
+        async with serving(socket, [device_plugin_service(Plugin())]):
+            await asyncio.Event().wait()
+
+    running = asyncio.create_task(serve())
+    for _ in range(steps):
+        await asyncio.sleep(0)
+    running.cancel()
+    await asyncio.gather(running, return_exceptions=True)
+    assert not socket.exists()
