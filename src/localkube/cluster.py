@@ -78,7 +78,7 @@ class Cluster:
 
     @property
     def port(self) -> int:
-        return self._thread.cluster.port
+        return self._thread().cluster.port
 
     @property
     def url(self) -> str:
@@ -86,13 +86,17 @@ class Cluster:
 
     @contextlib.asynccontextmanager
     async def client(self) -> AsyncIterator[Kube]:
-        """A client with the administrator's rights, for the event loop that asks for it."""
+        """A client with the administrator's rights, for the event loop that asks for it. Raises
+        ClusterFailed when the cluster does not run."""
+        self._thread()
         access = await find_access(os.environ, kubeconfig=str(self.kubeconfig), context="")
         async with connected(access, "localkube") as kube:
             yield kube
 
     def kubectl(self, *arguments: str, stdin: str = "") -> str:
-        """What kubectl prints. Raises CalledProcessError, with stderr, when it fails."""
+        """What kubectl prints. Raises CalledProcessError, with stderr, when it fails, and
+        ClusterFailed when the cluster does not run."""
+        self._thread()
         return run_kubectl(self.kubeconfig, *arguments, stdin=stdin)
 
     def start(self) -> Self:
@@ -129,8 +133,9 @@ class Cluster:
             if temporary is not None:
                 shutil.rmtree(temporary, ignore_errors=True)
 
-    @property
     def _thread(self) -> "_Thread":
+        """Raises ClusterFailed. Asked before the kubeconfig is used: without a cluster, that could
+        be a file of somebody else, and a command meant for this cluster would reach another."""
         if self._running is None:
             raise ClusterFailed("The cluster does not run.")
         return self._running

@@ -33,6 +33,20 @@ def test_closing_a_cluster_that_never_started_deletes_nothing(
     assert (tmp_path / "precious").exists()
 
 
+def test_a_cluster_that_does_not_run_uses_no_kubeconfig_of_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "kubeconfig").write_text("the cluster of somebody else")
+    monkeypatch.chdir(tmp_path)
+    cluster = Cluster(nodes=0)
+    with pytest.raises(ClusterFailed, match="does not run"):
+        cluster.kubectl("delete", "namespace", "production")
+    with cluster:
+        pass
+    with pytest.raises(ClusterFailed, match="does not run"):
+        cluster.kubectl("get", "nodes")
+
+
 def test_a_second_start_is_refused_and_the_first_cluster_goes_on() -> None:
     with Cluster(nodes=0) as cluster:
         directory = cluster.directory
