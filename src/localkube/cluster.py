@@ -11,7 +11,6 @@ It listens on the loopback interface alone. Its directory goes with it unless it
 import asyncio
 import contextlib
 import os
-import shutil
 import tempfile
 import threading
 import time
@@ -32,6 +31,7 @@ from kubeclient.resources import NODES
 from localkube.assembly import ClusterSettings, Extension, RunningCluster, run_cluster
 from localkube.data_directory import Lock, make_data_directory
 from localkube.kubectl import run_kubectl
+from localkube.kubelet.node_files import remove_tree
 from localkube.names import Names
 from localkube.nodes import node_object, numbered_machine
 
@@ -131,7 +131,7 @@ class Cluster:
             return None if running is None else running.stop()
         finally:
             if temporary is not None:
-                shutil.rmtree(temporary, ignore_errors=True)
+                remove_tree(temporary)
 
     def _thread(self) -> "_Thread":
         """Raises ClusterFailed. Asked before the kubeconfig is used: without a cluster, that could

@@ -64,6 +64,15 @@ def test_a_cluster_can_be_started_again_after_it_was_closed() -> None:
             assert Rest(cluster).get("/api/v1/nodes")["items"] == []
 
 
+def test_files_of_containers_without_permissions_go_with_the_cluster() -> None:
+    """Seen to fail before with an ordinary user, not with root."""
+    with Cluster(nodes=0) as cluster:
+        locked = cluster.directory / "locked"
+        (locked / "inside").mkdir(parents=True)
+        locked.chmod(0o500)
+    assert not cluster.directory.exists()
+
+
 def test_a_relative_directory_is_found_after_a_change_of_directory(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
