@@ -4,10 +4,11 @@ Every program has a metrics registry of its own. The global registry of promethe
 used: a local cluster runs hundreds of agents in one process, and their metrics must not mix.
 """
 
+import asyncio
 import contextlib
 import socket
 import ssl
-from collections.abc import AsyncIterator, Callable, Iterable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from typing import TYPE_CHECKING, NamedTuple, cast
 
 from aiohttp import web
@@ -18,6 +19,9 @@ if TYPE_CHECKING:
 
 LOOPBACK = "127.0.0.1"
 _CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+_FIRST_REQUEST_LIMIT_S = 10.0
+
+Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
 class Address(NamedTuple):
@@ -81,8 +85,18 @@ async def serving(
 
     `where` is an address, or a socket that listens already.
     """
+    heard: set[web.RequestHandler] = set()  # connections that have sent a request
+
+    @web.middleware
+    async def hear(request: web.Request, handler: Handler) -> web.StreamResponse:
+        heard.add(request.protocol)
+        return await handler(request)
+
+    app.middlewares.append(hear)
     runner = web.AppRunner(app, access_log=None)
     await runner.setup()
+    assert runner.server is not None  # since `setup`
+    dropping = asyncio.create_task(_drop_silent(runner.server, heard), name="drop-silent-clients")
     try:
         site: web.BaseSite
         if isinstance(where, socket.socket):
@@ -92,4 +106,19 @@ async def serving(
         await site.start()
         yield Address(*runner.addresses[0][:2])
     finally:
+        dropping.cancel()
         await runner.cleanup()
+
+
+async def _drop_silent(server: web.Server, heard: "set[web.RequestHandler]") -> None:
+    """Closes connections without a first request. aiohttp itself waits for it without a limit, so
+    that anybody who can connect could use up the program's open files."""
+    since: dict[web.RequestHandler, float] = {}
+    while True:
+        await asyncio.sleep(_FIRST_REQUEST_LIMIT_S / 2)
+        now = asyncio.get_running_loop().time()
+        heard.intersection_update(server.connections)
+        since = {each: since.get(each, now) for each in server.connections if each not in heard}
+        for connection, seen in since.items():
+            if now - seen >= _FIRST_REQUEST_LIMIT_S:
+                connection.force_close()

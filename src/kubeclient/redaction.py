@@ -8,12 +8,15 @@ from urllib.parse import parse_qsl
 BLOT = "[redacted]"
 # The prefix of tokens that a localkube cluster issues, so that they are recognised anywhere.
 TOKEN_PREFIX = "localkube_"
+# Clusters that are older than localkube keep tokens with this prefix. Names of metrics have it,
+# too, so that only what is as long as a token is redacted.
+_OLD_TOKEN = r"\bgpupool_[\w-]{43}(?![\w-])"
 # No alternative can backtrack, so the time is linear in the length of the line.
 _SECRETS = re.compile(
     r"(?P<kept>\bbearer\s+|\bauthorization[\"']?\s*[:=]\s*[\"']?(?:bearer\s+)?"
     r"|\b(?:access_|id_|refresh_)?token[\"']?\s*[:=]\s*[\"']?"
     r"|base64url\.bearer\.authorization\.k8s\.io\.)[^\s\"',;&]+"
-    rf"|\b{TOKEN_PREFIX}[\w-]+"
+    rf"|\b{TOKEN_PREFIX}[\w-]+|{_OLD_TOKEN}"
     r"|\beyJ[\w-]+\.[\w-]+\.[\w-]+"
     r"|-----BEGIN [A-Z ]*PRIVATE KEY-----[^-]*(?:-----END [A-Z ]*PRIVATE KEY-----)?",
     re.IGNORECASE,

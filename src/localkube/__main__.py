@@ -11,6 +11,7 @@ from pathlib import Path
 import uvloop
 
 from localkube.about import KUBERNETES_VERSION
+from localkube.apiserver.security.certificates import CertificateError
 from localkube.apiserver.server import raise_open_files_limit, tune_garbage_collector
 from localkube.apiserver.store.disk import StoreDamaged
 from localkube.assembly import ClusterSettings, Extension, RunningCluster, run_cluster
@@ -22,7 +23,7 @@ from localkube.data_directory import (
     restrict_umask,
 )
 
-_FORESEEN = (OSError, ClusterFailed, DataDirectoryError, StoreDamaged)
+_FORESEEN = (OSError, CertificateError, ClusterFailed, DataDirectoryError, StoreDamaged)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

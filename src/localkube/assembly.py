@@ -125,9 +125,12 @@ async def run_cluster(
                 kubeconfig.Kubeconfig(settings.name, where, made.ca_pem, token, extension.names),
             )
             if is_new:
-                await cluster.admin().create(STORAGE_CLASSES, storage_class())
-            await extension.set_up(cluster)
-            programs = _programs(cluster, settings, extension) | dict(extension.programs(cluster))
+                default_class = storage_class(extension.names.provisioner)
+                await cluster.admin().create(STORAGE_CLASSES, default_class)
+            if not await _unless_stopped(stop, extension.set_up(cluster)):
+                return
+            added = extension.programs(cluster)
+            programs = _programs(cluster, settings, extension) | dict(added)
             await _run_until(stop, programs, extension.ready(cluster), lambda: ready(cluster))
         finally:
             await http.close(grace_s=2.0)
@@ -187,8 +190,24 @@ async def _run_until(
 ) -> None:
     async with asyncio.TaskGroup() as tasks:
         running = [tasks.create_task(work, name=name) for name, work in programs.items()]
-        await usable
-        started()
+        if await _unless_stopped(stop, usable):
+            started()
         await stop.wait()
         for task in reversed(running):
             task.cancel()
+
+
+async def _unless_stopped(stop: asyncio.Event, work: Awaitable[None]) -> bool:
+    """Waits for the work, and raises what it raises. False: `stop` was set first, and the work was
+    cancelled. An extension that waits for ever must not keep the cluster from stopping."""
+    working, stopping = asyncio.ensure_future(work), asyncio.create_task(stop.wait())
+    try:
+        await asyncio.wait((working, stopping), return_when=asyncio.FIRST_COMPLETED)
+        if working.done():
+            working.result()
+            return True
+        return False
+    finally:
+        working.cancel()
+        stopping.cancel()
+        await asyncio.gather(working, stopping, return_exceptions=True)

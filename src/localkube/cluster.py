@@ -11,7 +11,6 @@ It listens on the loopback interface alone. Its directory goes with it unless it
 import asyncio
 import contextlib
 import os
-import shutil
 import tempfile
 import threading
 import time
@@ -33,6 +32,8 @@ from localkube.apiserver.server import raise_open_files_limit
 from localkube.assembly import ClusterSettings, Extension, RunningCluster, run_cluster
 from localkube.data_directory import Lock, make_data_directory
 from localkube.kubectl import run_kubectl
+from localkube.kubelet.node_files import remove_tree
+from localkube.names import Names
 from localkube.nodes import node_object, numbered_machine
 
 _START_LIMIT_S = 60.0
@@ -70,6 +71,7 @@ class Cluster:
         self._wanted_port = port
         self._extension = extension or Extension()
         self._directory = Path()
+        self._temporary: Path | None = None  # what `close` deletes
         self._running: _Thread | None = None
 
     @property
@@ -82,7 +84,7 @@ class Cluster:
 
     @property
     def port(self) -> int:
-        return self._thread.cluster.port
+        return self._thread().cluster.port
 
     @property
     def url(self) -> str:
@@ -90,39 +92,57 @@ class Cluster:
 
     @contextlib.asynccontextmanager
     async def client(self) -> AsyncIterator[Kube]:
-        """A client with the administrator's rights, for the event loop that asks for it."""
+        """A client with the administrator's rights, for the event loop that asks for it. Raises
+        ClusterFailed when the cluster does not run."""
+        self._thread()
         access = await find_access(os.environ, kubeconfig=str(self.kubeconfig), context="")
         async with connected(access, "localkube") as kube:
             yield kube
 
     def kubectl(self, *arguments: str, stdin: str = "") -> str:
-        """What kubectl prints. Raises CalledProcessError, with stderr, when it fails."""
+        """What kubectl prints. Raises CalledProcessError, with stderr, when it fails, and
+        ClusterFailed when the cluster does not run."""
+        self._thread()
         return run_kubectl(self.kubeconfig, *arguments, stdin=stdin)
 
     def start(self) -> Self:
-        """Returns once every node is ready. Raises ClusterFailed."""
+        """Returns once every node is ready. Raises ClusterFailed, DataDirectoryError."""
+        if self._running is not None:
+            raise ClusterFailed("The cluster runs already.")
         raise_open_files_limit()
-        self._directory = self._given or Path(tempfile.mkdtemp(prefix="localkube-"))
-        make_data_directory(self._directory)
-        settings = ClusterSettings(_NAME, self._directory, self._wanted_port)
-        self._running = _Thread(settings, with_nodes(self._extension, self._nodes))
+        directory = self._given
+        if directory is None:
+            directory = self._temporary = Path(tempfile.mkdtemp(prefix="localkube-"))
         try:
+            self._directory = make_data_directory(directory)
+            settings = ClusterSettings(_NAME, self._directory, self._wanted_port)
+            self._running = _Thread(settings, with_nodes(self._extension, self._nodes))
             self._running.start()
         except BaseException:
-            self.close()
+            self._end()
             raise
         return self
 
     def close(self) -> None:
-        """Stops the cluster, and deletes its directory unless that was given."""
-        running, self._running = self._running, None
-        if running is not None:
-            running.stop()
-        if self._given is None:
-            shutil.rmtree(self._directory, ignore_errors=True)
+        """Stops the cluster, and deletes its directory unless that was given. Raises ClusterFailed
+        when the cluster had failed in the meantime."""
+        error = self._end()
+        if error is not None:
+            raise ClusterFailed(f"The cluster failed while it ran: {error}") from error
 
-    @property
+    def _end(self) -> BaseException | None:
+        """What the cluster failed of, if it did."""
+        running, self._running = self._running, None
+        temporary, self._temporary = self._temporary, None
+        try:
+            return None if running is None else running.stop()
+        finally:
+            if temporary is not None:
+                remove_tree(temporary)
+
     def _thread(self) -> "_Thread":
+        """Raises ClusterFailed. Asked before the kubeconfig is used: without a cluster, that could
+        be a file of somebody else, and a command meant for this cluster would reach another."""
         if self._running is None:
             raise ClusterFailed("The cluster does not run.")
         return self._running
@@ -136,7 +156,12 @@ class Cluster:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        self.close()
+        try:
+            self.close()
+        except ClusterFailed as failed:
+            if error is None:
+                raise
+            error.add_note(str(failed))
 
 
 def with_nodes(given: Extension, count: int) -> Extension:
@@ -150,26 +175,41 @@ def with_nodes(given: Extension, count: int) -> Extension:
         await given.set_up(cluster)
 
     async def ready(cluster: RunningCluster) -> None:
-        await _wait_for_nodes(cluster.admin())
+        await _wait_for_nodes(cluster, given.names)
         await given.ready(cluster)
 
     return replace(given, set_up=set_up, ready=ready)
 
 
-async def _wait_for_nodes(kube: Kube) -> None:
+async def _wait_for_nodes(cluster: RunningCluster, names: Names) -> None:
+    kube = cluster.admin()
     deadline = time.monotonic() + _READY_LIMIT_S
     while True:
         nodes = (await kube.list(NODES)).items
-        waiting = [node["metadata"]["name"] for node in nodes if not _is_ready(node)]
+        waiting = [
+            node["metadata"]["name"]
+            for node in nodes
+            if _has_kubelet(node, names) and not _is_ready(node, cluster)
+        ]
         if not waiting:
             return
         if time.monotonic() > deadline:
-            names = ", ".join(waiting)
-            raise ClusterFailed(f"Nodes are not ready after {_READY_LIMIT_S:.0f} s: {names}.")
+            listed = ", ".join(waiting)
+            raise ClusterFailed(f"Nodes are not ready after {_READY_LIMIT_S:.0f} s: {listed}.")
         await asyncio.sleep(_LOOK_AGAIN_S)
 
 
-def _is_ready(node: Obj) -> bool:
+def _has_kubelet(node: Obj, names: Names) -> bool:
+    """Users may create other nodes, and stop kubelets: nobody makes those nodes ready."""
+    metadata = node["metadata"]
+    ours = names.node_label in (metadata.get("labels") or {})
+    return ours and (metadata.get("annotations") or {}).get(names.kubelet_annotation) != "stopped"
+
+
+def _is_ready(node: Obj, cluster: RunningCluster) -> bool:
+    """The status alone does not tell: after a restart it is from before."""
+    if cluster.fleet.streams(node["metadata"]["name"]) is None:
+        return False
     conditions = (node.get("status") or {}).get("conditions") or ()
     return any(c["type"] == "Ready" and c["status"] == "True" for c in conditions)
 
@@ -181,6 +221,7 @@ class _Thread:
         self._settings = settings
         self._extension = extension
         self._started = threading.Event()
+        self._stopping = threading.Event()  # `stop` was called, perhaps before there was a loop
         self._loop: asyncio.AbstractEventLoop | None = None
         self._stop: asyncio.Event | None = None
         self._error: BaseException | None = None
@@ -199,12 +240,16 @@ class _Thread:
         if self._error is not None:
             raise ClusterFailed(f"The cluster did not start: {self._error}") from self._error
 
-    def stop(self) -> None:
+    def stop(self) -> BaseException | None:
+        """Returns when the thread has ended, with the error that ended it, if one did."""
+        self._stopping.set()
         loop, stop = self._loop, self._stop
         if loop is not None and stop is not None and not loop.is_closed():
             with contextlib.suppress(RuntimeError):  # the loop closed just now
                 loop.call_soon_threadsafe(stop.set)
-        self._thread.join()
+        if self._thread.ident is not None:  # it was started
+            self._thread.join()
+        return self._error
 
     def _run(self) -> None:
         try:
@@ -220,6 +265,8 @@ class _Thread:
 
     async def _main(self) -> None:
         self._loop, self._stop = asyncio.get_running_loop(), asyncio.Event()
+        if self._stopping.is_set():
+            return
 
         def ready(cluster: RunningCluster) -> None:
             self._cluster = cluster

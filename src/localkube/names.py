@@ -51,5 +51,10 @@ class Names:
         may not bind the wanted one."""
         return f"{self.domain}/load-balancer-ports"
 
+    @property
+    def provisioner(self) -> str:
+        """Of the default StorageClass: makes a directory for each claim."""
+        return f"{self.domain}/local-directory"
+
 
 DEFAULT = Names()

@@ -10,15 +10,15 @@ import asyncio
 import datetime
 import logging
 from collections import Counter
-from collections.abc import Iterable
+from typing import NamedTuple
 
 from kubeclient.client import STRATEGIC_PATCH, Kube
 from kubeclient.errors import Conflict, KubeError, NotFound
 from kubeclient.events import NORMAL, WARNING, Recorder
-from kubeclient.mirror import Mirror
+from kubeclient.mirror import Key, Mirror, key_of
 from kubeclient.names import DEFAULT_SCHEDULER_NAME
 from kubeclient.objects import Obj
-from kubeclient.placement import Effect
+from kubeclient.placement import Effect, HostPort, Taint
 from kubeclient.resources import NODES, PODS
 from localkube.placement import NodeDemand, NodeOffer, node_demand, node_offer
 
@@ -26,6 +26,8 @@ log = logging.getLogger(__name__)
 
 _RETRY_S = 5.0  # after a write that failed
 _FINISHED = ("Succeeded", "Failed")
+# A cordoned node counts as one with this taint, whether or not it has it already.
+_CORDON = Taint("node.kubernetes.io/unschedulable", "", Effect.NO_SCHEDULE)
 
 
 async def run(kube: Kube) -> None:
@@ -34,59 +36,118 @@ async def run(kube: Kube) -> None:
 
 
 class Scheduler:
+    """All state is kept up to date change by change. To read every pod again at each change would
+    cost seconds with thousands of pods, in the process that the API server runs in, too."""
+
     def __init__(self, kube: Kube) -> None:
         self._kube = kube
         self._nodes, self._pods = Mirror(kube, NODES), Mirror(kube, PODS)
-        self._changed = asyncio.Event()
-        # Pods that were bound a moment ago, by uid. The mirror of pods may not show it yet, and
+        self._changed = asyncio.Event()  # a pod that waits could be placed now
+        self._retry: asyncio.TimerHandle | None = None
+        self._usage = _Usage()
+        self._waiting: dict[str, Key] = {}  # by uid
+        # The uids of pods that were bound a moment ago. The mirror of pods may not show it yet, and
         # what they take of their node must be counted from the moment of the decision.
-        self._assumed: dict[str, tuple[str, NodeDemand]] = {}
+        self._assumed: set[str] = set()
         self._said: dict[str, str] = {}  # the last reason given for a waiting pod, by its uid
         self._events = Recorder(
             kube, "default-scheduler", lambda: datetime.datetime.now(datetime.UTC)
         )
 
     async def run(self) -> None:
-        for mirror in (self._nodes, self._pods):
-            mirror.on_change(lambda old, new: self._changed.set())
-        async with asyncio.TaskGroup() as tasks:
-            tasks.create_task(self._events.run(), name="scheduler-events")
-            for mirror in (self._nodes, self._pods):
-                tasks.create_task(mirror.run(), name=f"scheduler-{mirror.resource.plural}")
-                await mirror.wait_synced()
-            while True:
-                self._changed.clear()
-                if not await self._round():
-                    tasks.create_task(self._look_again(), name="scheduler-retry")
-                await self._changed.wait()
+        self._nodes.on_change(self._node_changed)
+        self._pods.on_change(self._pod_changed)
+        try:
+            async with asyncio.TaskGroup() as tasks:
+                tasks.create_task(self._events.run(), name="scheduler-events")
+                for mirror in (self._nodes, self._pods):
+                    tasks.create_task(mirror.run(), name=f"scheduler-{mirror.resource.plural}")
+                    await mirror.wait_synced()
+                while True:
+                    await self._changed.wait()
+                    self._changed.clear()
+                    await self._round()
+        finally:
+            if self._retry is not None:
+                self._retry.cancel()
 
-    async def _look_again(self) -> None:
-        await asyncio.sleep(_RETRY_S)
-        self._changed.set()
+    def _node_changed(self, old: Obj | None, new: Obj | None) -> None:
+        name = (new or old or {})["metadata"]["name"]
+        # A heartbeat changes nothing of what the node offers.
+        if self._usage.offer(name, None if new is None else node_offer(new)):
+            self._changed.set()
 
-    async def _round(self) -> bool:
-        """Tries every waiting pod once, the highest priority first. False: a write failed."""
-        waiting = [pod for pod in self._pods if _is_waiting(pod, self._assumed)]
-        if not waiting:
-            return True
-        nodes = _usage(self._nodes, self._pods, self._assumed)
-        self._said = {uid: self._said[uid] for uid in map(_uid, waiting) if uid in self._said}
-        succeeded = True
-        for pod in sorted(waiting, key=_order):
+    def _pod_changed(self, old: Obj | None, new: Obj | None) -> None:
+        if old is not None and (new is None or _uid(new) != _uid(old)):
+            self._forget(_uid(old))
+        if new is not None:
+            self._see(new)
+            if _uid(new) in self._waiting:
+                self._changed.set()
+
+    def _forget(self, uid: str) -> None:
+        """The pod is gone, or has finished."""
+        self._assumed.discard(uid)
+        self._no_longer_waits(uid)
+        if self._usage.put(uid, None):
+            self._changed.set()
+
+    def _no_longer_waits(self, uid: str) -> None:
+        self._waiting.pop(uid, None)
+        self._said.pop(uid, None)
+
+    def _see(self, pod: Obj) -> None:
+        uid, node = _uid(pod), pod["spec"].get("nodeName")
+        if (pod.get("status") or {}).get("phase") in _FINISHED:
+            self._forget(uid)
+        elif node:
+            self._assumed.discard(uid)
+            self._no_longer_waits(uid)
+            if self._usage.put(uid, (node, node_demand(pod))):
+                self._changed.set()
+        elif uid not in self._assumed:
+            if _is_ours(pod):
+                self._waiting[uid] = key_of(pod)
+            else:
+                self._no_longer_waits(uid)
+
+    async def _round(self) -> None:
+        """Tries every waiting pod once, the highest priority first."""
+        found = [self._pods.get(name, namespace) for namespace, name in self._waiting.values()]
+        for pod in sorted((pod for pod in found if pod is not None), key=_order):
             try:
-                await self._place(pod, nodes)
+                await self._place(pod)
             except (Conflict, NotFound):
-                self._assumed.pop(_uid(pod), None)  # it changed or went: the mirror will tell
+                self._undo(pod)  # it changed or went: the mirror tells, or has told already
             except KubeError as error:
-                self._assumed.pop(_uid(pod), None)
+                self._undo(pod)
                 log.warning("pod not bound", extra={"pod": _name(pod), "error": str(error)})
-                succeeded = False
-        return succeeded
+                self._try_again_later()
 
-    async def _place(self, pod: Obj, nodes: "list[_NodeUse]") -> None:
-        demand = node_demand(pod)
+    def _undo(self, tried: Obj) -> None:
+        """A write for the pod failed, or its answer was lost: go by what the mirror shows."""
+        uid, metadata = _uid(tried), tried["metadata"]
+        self._assumed.discard(uid)
+        self._usage.put(uid, None)
+        now = self._pods.get(metadata["name"], metadata["namespace"])
+        if now is None or _uid(now) != uid:
+            self._forget(uid)
+            return
+        self._see(now)
+        if now["metadata"]["resourceVersion"] != metadata["resourceVersion"]:
+            self._changed.set()  # the change came while the pod was assumed to be bound
+
+    def _try_again_later(self) -> None:
+        """One timer, however many writes fail: timers that renew each other would add up."""
+        loop = asyncio.get_running_loop()
+        if self._retry is None or self._retry.when() <= loop.time():
+            self._retry = loop.call_later(_RETRY_S, self._changed.set)
+
+    async def _place(self, pod: Obj) -> None:
+        uid, demand = _uid(pod), node_demand(pod)
         reasons = Counter[str]()
         best: _NodeUse | None = None
+        nodes = self._usage.nodes()
         for node in nodes:
             why = _unsupported(pod["spec"]) or node.refusal(demand)
             if why:
@@ -96,8 +157,9 @@ class Scheduler:
         if best is None:
             await self._refuse(pod, len(nodes), reasons)
             return
-        best.take(demand)
-        self._assumed[_uid(pod)] = (best.offer.name, demand)
+        self._assumed.add(uid)
+        self._no_longer_waits(uid)
+        self._usage.put(uid, (best.offer.name, demand))
         await self._kube.bind(pod, best.offer.name, {})
         text = f"Successfully assigned {_name(pod)} to {best.offer.name}"
         self._events.event(pod, NORMAL, "Scheduled", text)
@@ -109,8 +171,6 @@ class Scheduler:
         text = f"0/{total} nodes are available{found}"
         if self._said.get(_uid(pod)) == text:
             return
-        self._said[_uid(pod)] = text
-        self._events.event(pod, WARNING, "FailedScheduling", text)
         condition = {
             "type": "PodScheduled",
             "status": "False",
@@ -122,20 +182,72 @@ class Scheduler:
         await self._kube.patch(
             path, {"status": {"conditions": [condition]}}, content_type=STRATEGIC_PATCH
         )
+        if _uid(pod) in self._waiting:
+            self._said[_uid(pod)] = text
+        self._events.event(pod, WARNING, "FailedScheduling", text)
 
 
-class _NodeUse:
-    """What a node offers, and what is taken of it so far."""
+class _Taken:
+    """What pods take of one node."""
 
-    def __init__(self, offer: NodeOffer) -> None:
-        self.offer = offer
-        self._used = Counter[str]()
-        self._ports: list[NodeDemand] = []
+    def __init__(self) -> None:
+        self.amounts = Counter[str]()
+        self.ports: dict[str, tuple[HostPort, ...]] = {}  # by the pod's uid
 
-    def take(self, demand: NodeDemand) -> None:
-        self._used.update(demand.resources)
+    def add(self, uid: str, demand: NodeDemand) -> None:
+        self.amounts.update(demand.resources)
         if demand.host_ports:
-            self._ports.append(demand)
+            self.ports[uid] = demand.host_ports
+
+    def remove(self, uid: str, demand: NodeDemand) -> None:
+        self.amounts.subtract(demand.resources)
+        self.ports.pop(uid, None)
+
+
+class _Usage:
+    """What every node offers, and what pods take of it. Pods may be known before their node."""
+
+    def __init__(self) -> None:
+        self._offers: dict[str, NodeOffer] = {}
+        self._taken: dict[str, _Taken] = {}  # by node
+        self._pods: dict[str, tuple[str, NodeDemand]] = {}  # node and demand, by the pod's uid
+
+    def nodes(self) -> "list[_NodeUse]":
+        """In the order of their names."""
+        free = _Taken()
+        return [
+            _NodeUse(self._offers[name], self._taken.get(name, free))
+            for name in sorted(self._offers)
+        ]
+
+    def offer(self, name: str, offer: NodeOffer | None) -> bool:
+        """None: there is no such node any more. Whether that changed anything."""
+        before = self._offers.get(name)
+        if offer is None:
+            self._offers.pop(name, None)
+        else:
+            self._offers[name] = offer
+        return offer != before
+
+    def put(self, uid: str, place: tuple[str, NodeDemand] | None) -> bool:
+        """Where the pod is and what it takes there; None: it takes nothing. True: something may
+        have become free."""
+        before = self._pods.pop(uid, None)
+        if before is not None:
+            self._taken[before[0]].remove(uid, before[1])
+            if not any(self._taken[before[0]].amounts.values()):
+                del self._taken[before[0]]
+        if place is not None:
+            self._pods[uid] = place
+            self._taken.setdefault(place[0], _Taken()).add(uid, place[1])
+        return before is not None and before != place
+
+
+class _NodeUse(NamedTuple):
+    """What a node offers, and what is taken of it."""
+
+    offer: NodeOffer
+    taken: _Taken
 
     def refusal(self, demand: NodeDemand) -> str:
         """Why the pod cannot run here, in kube-scheduler's words; empty: it can."""
@@ -147,62 +259,35 @@ class _NodeUse:
             return "node(s) were unschedulable"
         if not demand.selects(node):
             return "node(s) didn't match Pod's node affinity/selector"
-        taken = [port for other in self._ports for port in other.host_ports]
+        taken = [port for ports in self.taken.ports.values() for port in ports]
         if any(port.collides(other) for port in demand.host_ports for other in taken):
             return "node(s) didn't have free ports for the requested pod ports"
         for name, amount in demand.resources.items():
-            if amount and self._used[name] + amount > node.allocatable.get(name, 0):
+            if amount and self.taken.amounts[name] + amount > node.allocatable.get(name, 0):
                 return "Too many pods" if name == "pods" else f"Insufficient {name}"
         return ""
 
     def free_share(self, demand: NodeDemand) -> float:
-        """The share of CPU and memory that would stay free, the smaller of the two."""
+        """The share of CPU, memory and pods that would stay free, the smallest of the three."""
         return min(
-            1 - (self._used[name] + demand.resources.get(name, 0)) / most
+            1 - (self.taken.amounts[name] + demand.resources.get(name, 0)) / most
             for name in ("cpu", "memory", "pods")
             if (most := self.offer.allocatable.get(name, 0))
         )
 
 
-def _usage(
-    nodes: Iterable[Obj], pods: Iterable[Obj], assumed: dict[str, tuple[str, NodeDemand]]
-) -> list[_NodeUse]:
-    """The nodes in the order of their names. Drops what was assumed and the mirror shows now."""
-    found = {node["metadata"]["name"]: _NodeUse(node_offer(node)) for node in nodes}
-    seen = set()
-    for pod in pods:
-        if pod["spec"].get("nodeName"):
-            assumed.pop(_uid(pod), None)
-        else:
-            seen.add(_uid(pod))
-        use = found.get(pod["spec"].get("nodeName", ""))
-        if use is not None and (pod.get("status") or {}).get("phase") not in _FINISHED:
-            use.take(node_demand(pod))
-    for uid, (node, demand) in list(assumed.items()):
-        if uid not in seen:
-            del assumed[uid]
-        elif node in found:
-            found[node].take(demand)
-    return [found[name] for name in sorted(found)]
-
-
-def _is_waiting(pod: Obj, assumed: dict[str, tuple[str, NodeDemand]]) -> bool:
-    spec, metadata = pod["spec"], pod["metadata"]
+def _is_ours(pod: Obj) -> bool:
+    """Whether this scheduler is to place the pod, which has no node yet."""
+    spec = pod["spec"]
     return (
-        not spec.get("nodeName")
-        and spec.get("schedulerName", DEFAULT_SCHEDULER_NAME) == DEFAULT_SCHEDULER_NAME
-        and "deletionTimestamp" not in metadata
+        spec.get("schedulerName", DEFAULT_SCHEDULER_NAME) == DEFAULT_SCHEDULER_NAME
+        and "deletionTimestamp" not in pod["metadata"]
         and not spec.get("schedulingGates")
-        and (pod.get("status") or {}).get("phase") not in _FINISHED
-        and metadata["uid"] not in assumed
     )
 
 
 def _tolerates_cordon(demand: NodeDemand) -> bool:
-    key = "node.kubernetes.io/unschedulable"
-    return any(
-        toleration.exists and toleration.key in ("", key) for toleration in demand.tolerations
-    )
+    return any(toleration.tolerates(_CORDON) for toleration in demand.tolerations)
 
 
 def _unsupported(spec: Obj) -> str:

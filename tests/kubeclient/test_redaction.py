@@ -14,6 +14,7 @@ from kubeclient.redaction import (
 from localkube.apiserver.security.tokens import new_token
 
 TOKEN = new_token()
+OLD_TOKEN = "gpupool_" + TOKEN.partition("_")[2]  # of a cluster that is older than localkube
 SIGNED = "eyJhbGciOiJFUzI1NiJ9.eyJzdWIiOiJ4In0.c2lnbmF0dXJl"
 
 
@@ -24,6 +25,8 @@ SIGNED = "eyJhbGciOiJFUzI1NiJ9.eyJzdWIiOiJ4In0.c2lnbmF0dXJl"
         ("authorization: bearer opaque", f"authorization: bearer {BLOT}"),
         ("{'authorization': 'Bearer opaque', 'host': 'x'}", None),
         (f"got {TOKEN}!", f"got {BLOT}!"),
+        (f"got {OLD_TOKEN}!", f"got {BLOT}!"),
+        ("gpupool_driver_up 1", "gpupool_driver_up 1"),
         (f"jwt={SIGNED} end", f"jwt={BLOT} end"),
         ('{"status":{"token":"opaque","x":1}}', '{"status":{"token":"' + BLOT + '","x":1}}'),
         ("GET /x?token=opaque&watch=1", f"GET /x?token={BLOT}&watch=1"),

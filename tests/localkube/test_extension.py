@@ -226,3 +226,20 @@ def test_a_temporary_cluster_leaves_nothing_behind() -> None:
         assert directory.stat().st_mode & 0o777 == 0o700
     assert not directory.exists()
     cluster.close()  # a second time: harmless
+
+
+class BrokenHooks(Hooks):
+    def adjust(self, container: StartingContainer) -> Adjustment:
+        raise KeyError("sprocket")
+
+
+def test_a_hook_that_fails_is_told_in_the_status_of_the_pod() -> None:
+    with Cluster(extension=Extension(hooks=BrokenHooks())) as cluster:
+        rest = Rest(cluster)
+        container = {"name": "c", "image": "busybox", "command": ["sleep", "60"]}
+        path = "/api/v1/namespaces/default/pods"
+        rest.post(path, {"metadata": {"name": "p"}, "spec": {"containers": [container]}})
+        found = rest.until(f"{path}/p", lambda pod: "node hook" in str(pod["status"]))
+        waiting = found["status"]["containerStatuses"][0]["state"]["waiting"]
+    assert waiting["reason"] == "CreateContainerConfigError"
+    assert waiting["message"] == "node hook: KeyError: 'sprocket'"

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import time
 from collections.abc import AsyncIterator, Callable
 from ipaddress import IPv4Address, IPv4Network
 from pathlib import Path
@@ -10,10 +11,12 @@ from typing import Any
 import pytest
 
 from kubeclient.client import Kube
+from kubeclient.errors import Refused
 from kubeclient.objects import Obj
 from kubeclient.resources import EVENTS, NODES, PODS
 from localkube import scheduler
 from localkube.nodes import Machine, node_object
+from localkube.placement import NodeDemand, node_demand
 from tests.kubeclient.api import api
 
 PATIENCE_S = 60.0
@@ -206,3 +209,100 @@ async def test_higher_priority_goes_first(tmp_path: Path) -> None:
         await kube.delete(PODS, "holder", "default", options={"gracePeriodSeconds": 0})
         assert await node_of(kube, "high") == "n0"
         assert "nodeName" not in (await kube.get(PODS, "low", "default"))["spec"]
+
+
+async def test_a_toleration_of_another_effect_does_not_open_a_cordoned_node(
+    tmp_path: Path,
+) -> None:
+    key = "node.kubernetes.io/unschedulable"
+    async with scheduled(tmp_path, node(0)) as kube:
+        await kube.patch(NODES.path(name="n0"), {"spec": {"unschedulable": True}})
+        evicts = [{"key": key, "operator": "Exists", "effect": "NoExecute"}]
+        await kube.create(PODS, pod("evicts", tolerations=evicts))
+        assert "were unschedulable" in await reason_of(kube, "evicts")
+        equal = [{"key": key, "effect": "NoSchedule"}]  # operator Equal, and the value is empty
+        await kube.create(PODS, pod("tolerant", tolerations=equal))
+        assert await node_of(kube, "tolerant") == "n0"
+
+
+class Refusing:
+    """A client whose calls of one method are refused, so many times."""
+
+    def __init__(self, kube: Kube, method: str, times: int) -> None:
+        self._kube, self._method, self._times = kube, method, times
+        self.refused = 0
+
+    def __getattr__(self, name: str) -> Any:
+        if name != self._method or self.refused >= self._times:
+            return getattr(self._kube, name)
+
+        async def refuse(*_: object, **__: object) -> None:
+            self.refused += 1
+            raise Refused({"code": 403, "message": "a webhook says no"})
+
+        return refuse
+
+
+@contextlib.asynccontextmanager
+async def scheduled_by(refusing: Refusing) -> AsyncIterator[None]:
+    running = asyncio.create_task(scheduler.run(refusing))  # type: ignore[arg-type]
+    try:
+        yield
+    finally:
+        running.cancel()
+        await asyncio.gather(running, return_exceptions=True)
+
+
+async def test_a_pod_that_nobody_may_bind_is_tried_at_a_steady_rate(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Changes in between must not add timers, each of which would go on for ever."""
+    monkeypatch.setattr(scheduler, "_RETRY_S", 0.05)
+    async with api(tmp_path) as kube:
+        await kube.create(NODES, node(0))
+        await kube.patch(NODES.path(name="n0"), {"spec": {"taints": None}})
+        await kube.create(PODS, pod("refused"))
+        refusing = Refusing(kube, "bind", 1_000_000)
+        async with scheduled_by(refusing), asyncio.timeout(PATIENCE_S):
+            for number in range(30):
+                labels = {"metadata": {"labels": {"n": str(number)}}}
+                await kube.patch(PODS.path("default", "refused"), labels)
+            seen, started = refusing.refused, time.monotonic()
+            while refusing.refused < seen + 10:  # noqa: ASYNC110
+                await asyncio.sleep(0.01)
+        assert time.monotonic() - started > 8 * 0.05
+
+
+async def test_a_reason_that_could_not_be_written_is_written_later(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(scheduler, "_RETRY_S", 0.05)
+    async with api(tmp_path) as kube:
+        await kube.create(PODS, pod("p"))
+        async with scheduled_by(Refusing(kube, "patch", 1)):
+            assert "0/0 nodes are available" in await reason_of(kube, "p")
+
+
+async def test_a_change_of_one_pod_does_not_look_at_all_pods_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looked_at = 0
+
+    def counted(obj: Obj) -> NodeDemand:
+        nonlocal looked_at
+        looked_at += 1
+        return node_demand(obj)
+
+    async with scheduled(tmp_path, node(0, cpus=20)) as kube:
+        for number in range(20):
+            await kube.create(PODS, pod(f"p{number}"))
+        assert await node_of(kube, "p19") == "n0"
+        await kube.create(PODS, pod("waits"))
+        await reason_of(kube, "waits")
+        monkeypatch.setattr(scheduler, "node_demand", counted)
+        for number in range(20):
+            labels = {"metadata": {"labels": {"n": "changed"}}}
+            await kube.patch(PODS.path("default", f"p{number}"), labels)
+        await kube.create(PODS, pod("last"))
+        await reason_of(kube, "last")
+        assert looked_at < 100

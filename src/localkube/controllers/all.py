@@ -57,6 +57,6 @@ def builtin_controllers(settings: ControllerSettings) -> list[Controller]:
         node_lifecycle.CONTROLLER,
         pod_garbage.CONTROLLER,
         load_balancer.controller(settings.dial, settings.names.load_balancer_ports_annotation),
-        volume_claims.controller(settings.volumes),
-        volume_claims.reclaimer(settings.volumes),
+        volume_claims.controller(settings.volumes, settings.names.provisioner),
+        volume_claims.reclaimer(settings.volumes, settings.names.provisioner),
     ]

@@ -17,14 +17,15 @@ from kubeclient.objects import Obj
 from kubeclient.resources import PODS, STORAGE_CLASSES, VOLUME_CLAIMS, VOLUMES
 from localkube.controllers.pods import is_finished
 from localkube.controllers.run import Context, Controller, Watch
+from localkube.names import DEFAULT
 
-PROVISIONER = "localkube.internal/local-directory"
 CLASS_NAME = "local-directory"
+_PROVISIONED_BY = "pv.kubernetes.io/provisioned-by"
 _NAME = re.compile(r"pvc-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.ASCII)
 _LOOK_AGAIN_S = 1.0
 
 
-def storage_class() -> Obj:
+def storage_class(provisioner: str = DEFAULT.provisioner) -> Obj:
     """The cluster's default StorageClass."""
     return {
         "apiVersion": "storage.k8s.io/v1",
@@ -33,19 +34,19 @@ def storage_class() -> Obj:
             "name": CLASS_NAME,
             "annotations": {"storageclass.kubernetes.io/is-default-class": "true"},
         },
-        "provisioner": PROVISIONER,
+        "provisioner": provisioner,
         "reclaimPolicy": "Delete",
         "volumeBindingMode": "Immediate",
     }
 
 
-def controller(directory: Path) -> Controller:
+def controller(directory: Path, provisioner: str = DEFAULT.provisioner) -> Controller:
     async def reconcile(key: Key, context: Context) -> float | None:
         claim = context.of(VOLUME_CLAIMS).get(key[1], key[0])
         if claim is None or claim.get("status", {}).get("phase") == "Bound":
             return None
         chosen = context.of(STORAGE_CLASSES).get(claim["spec"].get("storageClassName") or "")
-        if chosen is None or chosen.get("provisioner") != PROVISIONER:
+        if chosen is None or chosen.get("provisioner") != provisioner:
             return None
         await _bind(claim, chosen, directory, context)
         return None
@@ -68,7 +69,7 @@ async def _bind(claim: Obj, chosen: Obj, directory: Path, context: Context) -> N
         "kind": "PersistentVolume",
         "metadata": {
             "name": name,
-            "annotations": {"pv.kubernetes.io/provisioned-by": PROVISIONER},
+            "annotations": {_PROVISIONED_BY: chosen["provisioner"]},
         },
         "spec": {
             "capacity": capacity,
@@ -100,7 +101,7 @@ async def _bind(claim: Obj, chosen: Obj, directory: Path, context: Context) -> N
     context.events.event(claim, NORMAL, "ProvisioningSucceeded", text)
 
 
-def reclaimer(directory: Path) -> Controller:
+def reclaimer(directory: Path, provisioner: str = DEFAULT.provisioner) -> Controller:
     """Releases volumes whose claims are gone, and deletes them if their policy says so."""
 
     async def reconcile(key: Key, context: Context) -> float | None:
@@ -108,13 +109,16 @@ def reclaimer(directory: Path) -> Controller:
         if volume is None or "claimRef" not in volume["spec"]:
             return None
         ref = volume["spec"]["claimRef"]
-        claim = context.of(VOLUME_CLAIMS).get(ref["name"], ref["namespace"])
+        claim = context.of(VOLUME_CLAIMS).get(ref.get("name", ""), ref.get("namespace", ""))
         if claim is not None and claim["metadata"]["uid"] == ref.get("uid"):
             return None
         if volume["spec"].get("persistentVolumeReclaimPolicy") == "Delete":
             if _is_used(ref, context):
                 return _LOOK_AGAIN_S
-            await _delete(volume, directory, context)
+            if _is_from(volume, provisioner):
+                await _delete_files(volume, directory)
+            with contextlib.suppress(NotFound):
+                await context.kube.delete(VOLUMES, key[1])
         elif volume.get("status", {}).get("phase") != "Released":
             path = VOLUMES.path(name=key[1], subresource="status")
             with contextlib.suppress(NotFound):
@@ -131,20 +135,21 @@ def reclaimer(directory: Path) -> Controller:
 def _is_used(claim: Obj, context: Context) -> bool:
     """Whether a pod that has not finished mounts the claim: it may have files open."""
     return any(
-        (volume.get("persistentVolumeClaim") or {}).get("claimName") == claim["name"]
+        (volume.get("persistentVolumeClaim") or {}).get("claimName") == claim.get("name")
         for pod in context.of(PODS)
-        if pod["metadata"]["namespace"] == claim["namespace"] and not is_finished(pod)
+        if pod["metadata"]["namespace"] == claim.get("namespace") and not is_finished(pod)
         for volume in pod["spec"].get("volumes") or ()
     )
 
 
-async def _delete(volume: Obj, directory: Path, context: Context) -> None:
-    """Deletes the files before the object: if we are interrupted, the object is still there, and
+def _is_from(volume: Obj, provisioner: str) -> bool:
+    annotations = volume["metadata"].get("annotations") or {}
+    return bool(annotations.get(_PROVISIONED_BY) == provisioner)
+
+
+async def _delete_files(volume: Obj, directory: Path) -> None:
+    """Called before the object is deleted: if we are interrupted, the object is still there, and
     the next reconcile deletes the rest."""
     name = volume["metadata"]["name"]
-    annotations = volume["metadata"].get("annotations") or {}
-    ours = annotations.get("pv.kubernetes.io/provisioned-by") == PROVISIONER
-    if ours and _NAME.fullmatch(name):
+    if _NAME.fullmatch(name):
         await asyncio.to_thread(shutil.rmtree, directory / name, ignore_errors=True)
-    with contextlib.suppress(NotFound):
-        await context.kube.delete(VOLUMES, name)

@@ -1,6 +1,7 @@
 """Variables and files for a container, from the device plugins' answers to Allocate, and from the
 node hooks."""
 
+import logging
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,6 +15,8 @@ from localkube.kubelet.node_files import node_disk
 from localkube.kubelet.node_hooks import Adjustment, NodeHooks, StartingContainer
 from localkube.kubelet.sandbox import Bind
 from localkube.kubelet.state import Pod
+
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,10 +38,14 @@ class ContainerDevices:
     def adjustment(
         self, pod: Pod, spec: Obj, variables: dict[str, str], *, own_view: bool
     ) -> Adjustment:
+        """Raises BadConfig."""
         mounts = self.devices.response(pod.node, pod.uid, spec["name"]).mounts
-        return self.hooks.adjust(
-            StartingContainer(pod.node, spec, variables, tuple(mounts), own_view)
-        )
+        container = StartingContainer(pod.node, spec, variables, tuple(mounts), own_view)
+        try:
+            return self.hooks.adjust(container)
+        except Exception as error:  # a bug of the product: the pod's events tell, and it is retried
+            log.exception("hook failed", extra={"node": pod.node, "pod": pod.name})
+            raise BadConfig(f"node hook: {type(error).__name__}: {error}") from error
 
     async def pre_start(self, pod: Pod, container: str) -> None:
         """Raises BadConfig."""

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from ipaddress import IPv4Network
+from ipaddress import AddressValueError, IPv4Network
 
 from kubeclient import names as kube_names
 from kubeclient.objects import Obj
@@ -16,11 +16,19 @@ _FIRST = ("pods", "cpu", "memory", "ephemeral-storage")
 _OWN_DOMAIN = "kubernetes.io/"
 
 
+def _ipv4(network: str) -> IPv4Network | None:
+    """None: an IPv6 network, whose addresses no pod gets here."""
+    try:
+        return IPv4Network(network, strict=False) if network else None
+    except AddressValueError:
+        return None
+
+
 class PodAddresses:
     """Hands out the addresses of a node's pod network, in turn, each to one pod at a time."""
 
     def __init__(self, network: str) -> None:
-        self._network = IPv4Network(network) if network else None
+        self._network = _ipv4(network)
         self._taken: set[int] = set()
         self._next = 0
 

@@ -7,7 +7,7 @@ from sys import intern
 from kubeclient.objects import Obj
 from kubeclient.placement import pod_resources
 from localkube.kubelet.lifecycle import ALWAYS, NEVER, ON_FAILURE
-from localkube.kubelet.state import ID_SCHEME, Container, Exit, Pod, Problem, Role, Stage
+from localkube.kubelet.state import Container, Exit, Pod, Problem, Role, Stage
 
 _REQUESTS: dict[tuple[tuple[str, int], ...], dict[str, int]] = {}
 _REMEMBERED = 4096
@@ -89,7 +89,7 @@ def _recall(pod: Pod, status: Obj) -> None:
 def _recall_container(container: Container, entry: Obj) -> None:
     state, last = entry.get("state") or {}, entry.get("lastState") or {}
     container.restart_count = entry.get("restartCount", 0)
-    container.container_id = (entry.get("containerID") or "").removeprefix(ID_SCHEME)
+    container.container_id = _id_of(entry)
     if last.get("terminated"):
         container.before = _exit(last["terminated"])
     if running := state.get("running"):
@@ -107,6 +107,11 @@ def _recall_container(container: Container, entry: Obj) -> None:
         container.problem = Problem(waiting.get("reason", ""), waiting.get("message", ""))
 
 
+def _id_of(entry: Obj) -> str:
+    """Whatever the scheme: a pod may have been run by an older version, with another one."""
+    return str(entry.get("containerID") or "").rpartition("://")[2]
+
+
 def _exit(ended: Obj) -> Exit:
     return Exit(
         ended.get("exitCode", 0),
@@ -114,5 +119,5 @@ def _exit(ended: Obj) -> Exit:
         ended.get("message", ""),
         seconds_of(ended.get("startedAt")),
         seconds_of(ended.get("finishedAt")),
-        (ended.get("containerID") or "").removeprefix(ID_SCHEME),
+        _id_of(ended),
     )

@@ -6,6 +6,7 @@ from typing import Any
 from kubeclient.objects import Obj
 from kubeclient.resources import PODS, STORAGE_CLASSES, VOLUME_CLAIMS, VOLUMES
 from localkube.controllers import volume_claims
+from localkube.names import DEFAULT
 from tests.localkube.controllers.desk import Desk, desk_for
 from tests.localkube.controllers.samples import pod
 
@@ -38,6 +39,15 @@ async def test_a_claim_is_bound_to_a_volume_of_its_own(tmp_path: Path) -> None:
         assert volume["spec"]["claimRef"]["uid"] == found["metadata"]["uid"]
         path = Path(volume["spec"]["hostPath"]["path"])
         assert path.parent == files
+
+
+async def test_a_product_keeps_its_own_provisioner(tmp_path: Path) -> None:
+    """Clusters keep their StorageClass over updates of the product."""
+    mine = "acme.example/local-directory"
+    async with desk_for(tmp_path, volume_claims.controller(tmp_path, mine)) as desk:
+        found = await _bound(desk, volume_claims.storage_class(mine))
+        volume = await desk.get(VOLUMES, found["spec"]["volumeName"])
+        assert volume["metadata"]["annotations"]["pv.kubernetes.io/provisioned-by"] == mine
 
 
 async def test_a_claim_of_another_class_is_left_alone(tmp_path: Path) -> None:
@@ -100,7 +110,7 @@ async def test_a_volume_with_a_strange_name_loses_no_files(tmp_path: Path) -> No
     files = tmp_path / "volumes"
     (files / "precious").mkdir(parents=True)
     async with desk_for(tmp_path, volume_claims.reclaimer(files)) as desk:
-        notes = {"pv.kubernetes.io/provisioned-by": volume_claims.PROVISIONER}
+        notes = {"pv.kubernetes.io/provisioned-by": DEFAULT.provisioner}
         volume = {
             "metadata": {"name": "precious", "annotations": notes},
             "spec": {
@@ -115,3 +125,17 @@ async def test_a_volume_with_a_strange_name_loses_no_files(tmp_path: Path) -> No
         await desk.settle()
         assert await desk.names(VOLUMES) == []
         assert (files / "precious").exists()
+
+
+async def test_a_volume_that_names_half_a_claim_is_released(tmp_path: Path) -> None:
+    """The API accepts a claimRef without a namespace, as Kubernetes does."""
+    async with desk_for(tmp_path, volume_claims.reclaimer(tmp_path)) as desk:
+        spec = {
+            "capacity": {"storage": "1Gi"},
+            "accessModes": ["ReadWriteOnce"],
+            "hostPath": {"path": "/data"},
+            "claimRef": {"name": "data"},
+        }
+        await desk.create(VOLUMES, {"metadata": {"name": "half"}, "spec": spec})
+        await desk.settle()
+        assert (await desk.get(VOLUMES, "half"))["status"]["phase"] == "Released"

@@ -1,3 +1,4 @@
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -69,3 +70,9 @@ def test_an_address_that_is_kept_is_not_handed_out() -> None:
     addresses.keep("192.168.0.1")  # of a pod in the machine's own network
     assert [addresses.take() for _ in range(4)] == ["10.0.0.3", "10.0.0.4", "10.0.0.5", "10.0.0.6"]
     assert addresses.take() == ""
+
+
+@pytest.mark.parametrize(("network", "first"), [("fd00::/64", ""), ("10.0.0.1/24", "10.0.0.2")])
+def test_networks_that_the_api_accepts_do_not_stop_the_kubelets(network: str, first: str) -> None:
+    """The exception would end the program that runs all nodes, at every start again."""
+    assert PodAddresses(network).take() == first

@@ -197,3 +197,11 @@ def test_a_record_is_restored_from_a_written_status() -> None:
     recalled = pod_record(again, "timer", NOW + 100)
     recalled.prepared = True
     assert pod_status(recalled, again, "1.1.1.1", NOW + 100) == before
+
+
+def test_the_id_of_a_container_is_found_again_whatever_its_scheme() -> None:
+    entry = {"name": "c", "containerID": "older://id", "state": {"running": {"startedAt": THEN}}}
+    known = {"phase": "Running", "startTime": THEN, "containerStatuses": [entry]}
+    given = obj(status=known)
+    status = pod_status(pod_record(given, "timer", NOW), given, "", NOW)
+    assert status["containerStatuses"][0]["containerID"] == "localkube://id"
