@@ -51,6 +51,8 @@ class Binder:
         self._may_act = context.may_act
 
     async def bind(self, pod: Pending, assignment: Assignment, began_s: float) -> None:
+        # The pod may have been written to since the decision, for example by our own report. Its
+        # newest resourceVersion avoids a 409 and one more read.
         latest = self._state.pending.get(pod.uid, pod)
         try:
             await self._ask(pod, assignment, latest.as_object)
@@ -71,6 +73,8 @@ class Binder:
             raise NotSent("another scheduler may have taken over")
         annotations = allocation_annotations(assignment.allocation, now_ns=time.time_ns())
         self._state.ledger.asked(pod.uid, self._clock())
+        # The ledger says UNANSWERED by now. So it is right even if this task is cancelled during
+        # the request.
         await self._kube.bind(seen, assignment.node, annotations)
 
     def _bound(self, pod: Pending, assignment: Assignment, began_s: float) -> None:
@@ -84,6 +88,7 @@ class Binder:
     def _not_bound(
         self, pod: Pending, assignment: Assignment, began_s: float, error: KubeError
     ) -> None:
+        # The request may still arrive: the time that `look` waits starts here.
         if not is_certain(error):
             self._state.ledger.asked(pod.uid, self._clock())
         elif assignment.knowledge is Knowledge.ASSUMED:
@@ -98,6 +103,8 @@ class Binder:
     def _again(self, pod: Pending, began_s: float) -> None:
         self._metrics.tried(Result.ERROR, self._clock() - began_s)
         self._state.queue.back_off(pod.uid, self._clock())
+        # The scheduling loop may sleep until an earlier due time: it must see the end of this
+        # backoff.
         self._state.wake()
 
     async def look(self, pod: Pending, assignment: Assignment, began_s: float) -> None:
@@ -109,11 +116,14 @@ class Binder:
                 # to this read may be older than events that were handled already.
                 self._state.queue.back_off(pod.uid, self._clock())
                 return
+            # asked_s is 0 if no answer was lost (a Conflict led here): then the same Binding is
+            # sent again.
             if assignment.asked_s and self._clock() - assignment.asked_s > _LATEST_S:
                 self._state.refused(pod.uid)
                 self._state.queue.back_off(pod.uid, self._clock())
                 return
             await self._ask(pod, assignment, found)
+        # No Binding of any age can succeed: it names the uid of a pod that is gone.
         except NotFound:
             self._state.refused(pod.uid)
         except KubeError as error:

@@ -91,6 +91,8 @@ class ClusterState:
             self.cluster.set_node(node_of(new))
         elif old is not None:
             self.cluster.remove_node(old["metadata"]["name"])
+        # Kubelets update their nodes all the time. Only changes that decisions depend on raise the
+        # version, and only those wake the pending pods.
         if self.cluster.version != before:
             self.wake()
 
@@ -131,6 +133,7 @@ class ClusterState:
             self._put(with_storage(pod, self.storage))
 
     def pod_changed(self, old: Obj | None, new: Obj | None) -> None:
+        # One change with two uids: the pod was deleted and created again while the watch was down.
         if old is not None and (new is None or old["metadata"]["uid"] != new["metadata"]["uid"]):
             self._gone(old["metadata"]["uid"])
         if new is None:
@@ -146,8 +149,10 @@ class ClusterState:
             self._forget(uid)
 
     def _bound(self, pod: Obj) -> None:
+        # First: `_forget` below drops the pending pod, whose parsed request is used again here.
         request, node = self._request_of_bound(pod), pod["spec"]["nodeName"]
         self.groups.put(request.uid, group_of(request.namespace, request.labels))
+        # Each pod counts once in the mix of work; pending ones were counted in `_waits`.
         if request.uid not in self.pending and self.ledger.assignment(request.uid) is None:
             self.packing.count(self.cluster, request)
         self._forget(request.uid)
@@ -157,6 +162,8 @@ class ClusterState:
             self._check(pod, node)
         if self.cluster.version == before:
             return
+        # The pod moved, shrank or grew: room may be free now. A pod that was just placed frees
+        # nothing; it can only help pods with constraints on other pods.
         if known is not None and (
             (known.node, known.allocation) != (node, holds)
             or known.pod.resources != request.resources
@@ -200,6 +207,7 @@ class ClusterState:
 
     def _waits(self, pod: Obj) -> None:
         known = self.pending.get(pod["metadata"]["uid"])
+        # The time at which the pod was first seen stays: the metric of pending time starts there.
         pending = pending_of(pod, known.seen_s if known else self._clock())
         self.groups.put(pending.uid, pending.group)
         if known is None:
@@ -208,6 +216,7 @@ class ClusterState:
 
     def _put(self, pod: Pending) -> None:
         known = self.pending.get(pod.uid)
+        # Always, because a Binding needs the newest resourceVersion.
         self.pending[pod.uid] = pod
         if (
             known is not None
@@ -215,6 +224,8 @@ class ClusterState:
             and (known.group, known.nominated) == (pod.group, pod.nominated)
         ):
             return
+        # Only if the request changed. Our own condition changes the pod too: if that activated the
+        # pod, every report would cause a decision, and every decision a report.
         self.queue.add(
             pod.uid,
             pod.shape,
@@ -228,6 +239,8 @@ class ClusterState:
         self._forget(uid)
         self.resizing.gone(uid)
         self.groups.remove(uid)
+        # A victim whose room is claimed stays in the ledger until all victims of that preemption
+        # have gone.
         claimant = self.preemption_claims.victim_gone(uid)
         if claimant is not None:
             if self.preemption_claims.is_complete(claimant):

@@ -25,6 +25,7 @@ from gpupool.scheduler.report import SCHEDULER_ERROR, Reports
 from gpupool.scheduler.writes import Write
 from kubeclient.errors import KubeError
 
+# A message of this age is used again even if the cluster has changed since.
 _RECENT_S = 1.0
 _MOST_WORDS = 1024
 GROUP_PATIENCE_S = 600.0  # after this time the message says for how long the group has waited
@@ -48,6 +49,8 @@ class Cycle:
         kept = self.state.ledger.assignment(pod.uid)
         if kept is not None:  # the result of its Binding is unknown: the same node again
             self.state.queue.placed(pod.uid)
+            # Another decision would be wrong: the Binding may have happened, and a Binding cannot
+            # be undone.
             return [partial(self.binder.look, pod, kept, began_s)]
         if pod.group is not None:
             return self._try_group(pod.group, pod, began_s)
@@ -59,6 +62,7 @@ class Cycle:
 
     def _decide(self, pod: Pending) -> Placement | Unschedulable:
         cluster, policy = self.state.cluster, self.state.policy
+        # The nominated node first, as in kube-scheduler: victims were evicted there for this pod.
         if pod.nominated:
             decision = decide_on(cluster, pod.request, policy, (pod.nominated,))
             if isinstance(decision, Placement):
@@ -82,8 +86,10 @@ class Cycle:
     def _make_room(self, pod: Pending, no: Unschedulable) -> list[Write]:
         room = self._room(pod)
         if isinstance(room, Preemption):
+            # Read now: until the write runs, some victims may have gone.
             held = [self.state.cluster.held(uid) for uid in room.victims]
             victims = [each for each in held if each is not None]
+            # Made before anything awaits: the room of a victim that goes from now on is kept.
             self.state.preemption_claims.make(pod.uid, room.node, room.victims, self.clock())
             self.metrics.preemptions.inc()
             self.metrics.victims.observe(len(victims))
@@ -116,6 +122,8 @@ class Cycle:
         for uid, claim in self.state.preemption_claims.items():
             for victim in claim.remaining | claim.gone:
                 trying.release(victim)
+            # The claimant is placed in the trial too, so that two pods do not count on the same
+            # room.
             claimant = self.state.pending.get(uid)
             if claimant is None:
                 continue
@@ -167,6 +175,8 @@ class Cycle:
             await self.evictor.clear(pod, room.node, victims)
         except KubeError as error:
             words = f"preemption failed: {error}"
+            # Some victims may be deleted already. Without the claim their room is free for all,
+            # this pod included, which is tried again at once.
             self.reports.waits(pod, lambda: words, SCHEDULER_ERROR)
             self.state.drop_preemption_claim(pod.uid)
             self.state.wake()
@@ -180,6 +190,8 @@ class Cycle:
     def _try_group(self, group: Group, pod: Pending, began_s: float) -> list[Write]:
         """Place all pending members, or as many as the group needs, or none of them."""
         waiting = self._waiting(group, pod)
+        # Bound members count too. They come from the API, so a new leader continues where the old
+        # one stopped.
         members = len(self.state.groups.members(group))
         placed = members - len(waiting)
         needed = self.state.groups.least(group) - placed

@@ -58,5 +58,7 @@ class Elected:
         try:
             await self._work(scheduler)
         finally:
+            # False if a Binding has no answer yet: the Lease then expires, and the next leader
+            # fences that Binding.
             self._is_settled = scheduler.state.ledger.is_settled()
             self.current = None

@@ -81,6 +81,7 @@ class Extender:
         pod = self._offer(args.pod).request
         found = self._candidates(pod, args.names)
         if found and self.state.ledger.assignment(pod.uid) is None:
+            # Only without an assignment: with one, a reservation would hold the pod's share twice.
             best = decide_on(self.state.cluster, pod, self.state.policy, (found.best(),))
             if isinstance(best, Placement):
                 self.reservations.make(pod, best.node, best.allocation, self._clock())
@@ -94,6 +95,7 @@ class Extender:
             (there,) = cluster.indexes((kept.node,))
             return Candidates(names, where, where[(where == there) & (where >= 0)])
         self.reservations.expire(self._clock())
+        # kube-scheduler may ask about a pod again: its own reservation must not be in its way.
         self.reservations.end(pod.uid)
         found = candidates(cluster, pod, policy, names)
         if found:
@@ -106,6 +108,7 @@ class Extender:
         metadata = pod["metadata"]
         uid, version = metadata.get("uid") or "", metadata.get("resourceVersion") or ""
         known = self._offered.get(uid)
+        # kube-scheduler sends the same pod to filter and prioritize, and parsing is expensive.
         if known is not None and known.metadata["resourceVersion"] == version:
             return known
         named = {key: metadata.get(key) or "" for key in ("name", "namespace")}
@@ -119,6 +122,7 @@ class Extender:
 
     async def bind(self, args: BindingArgs) -> str:
         """The error; empty: the pod is bound."""
+        # Removed at once: after a Conflict the version that was offered is stale.
         offered = self._offered.pop(args.uid, None)
         if offered is not None:
             try:
@@ -167,6 +171,7 @@ class Extender:
                 raise NotSent(_NOT_SURE)
             ledger.asked(uid, self._clock())
             await self._kube.bind({"metadata": pod.metadata}, assignment.node, annotations)
+        # The assignment stays held: the conflict may be with our own Binding (`is_certain`).
         except Conflict:
             raise
         except KubeError as error:
@@ -189,6 +194,7 @@ class Extender:
         """
         pod = _request(args.pod)
         found: dict[str, Victims] = {}
+        # Reservations end by themselves within seconds: no pod is evicted because of one.
         with self.reservations.ignored():
             for node, victims in args.victims.items():
                 better = self._victims(pod, node, victims)
@@ -218,6 +224,8 @@ class Extender:
             found = decide(self.state.cluster, pod, self.state.policy)
             if isinstance(found, Placement):
                 nodes[found.node] = None
+                # kube-scheduler asks again when it sees the node change. If the pod does not fit
+                # then, `filter` remembers it again.
                 del self.waiting[uid]
         return list(nodes)
 

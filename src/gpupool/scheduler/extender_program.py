@@ -74,6 +74,8 @@ class _Service:
 
     async def _touch_freed(self, extender: Extender, changed: asyncio.Event) -> None:
         while True:
+            # Reservations expire without any change in the API, so nothing else would wake this
+            # loop.
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(LONGEST_S if extender.reservations else None):
                     await changed.wait()
@@ -81,6 +83,7 @@ class _Service:
             if extender.reservations.expire(seconds_since_boot()):
                 extender.state.wake()
             await self._touch(extender)
+            # Changes come in bunches: one check for all of them.
             await asyncio.sleep(_PAUSE_S)
 
     async def _touch(self, extender: Extender) -> None:

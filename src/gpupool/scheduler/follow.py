@@ -58,6 +58,8 @@ async def follow(
 
     `also_pods`: more handlers for changes of pods.
     """
+    # All lists run at the same time. A pod that is seen before its node is kept for that node
+    # (`ClusterModel._lost`).
     mirrors = []
     for resource, handler in handlers_of(state).items():
         mirror = Mirror(kube, resource)
@@ -65,6 +67,7 @@ async def follow(
             mirror.on_change(_guarded(each))
         tasks.create_task(mirror.run(), name=f"mirror-{resource.plural}")
         mirrors.append(mirror)
+    # Before all are read, holds are missing in the ledger: a decision could give out a card twice.
     for mirror in mirrors:
         await mirror.wait_synced()
 

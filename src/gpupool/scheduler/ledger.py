@@ -55,6 +55,8 @@ class Ledger:
     def __init__(self, cluster: ClusterModel) -> None:
         self.cluster = cluster
         self._assignments: dict[str, Assignment] = {}
+        # Kept up to date with every hold: each pod that fits nowhere asks for the lowest priority,
+        # and a scan of all assignments for each of them would be slow.
         self._priorities: Counter[int] = Counter()
 
     def __len__(self) -> int:
@@ -71,11 +73,15 @@ class Ledger:
         return iter(self._assignments.items())
 
     def assume(self, pod: PodRequest, node: str, allocation: Allocation) -> None:
+        # A second decision would move the pod while its first Binding may still arrive. Callers
+        # look for an assignment first, and use that one again.
         assert pod.uid not in self._assignments, f"{pod.name} is assigned already"
         self._hold(pod, Assignment(node, allocation, Knowledge.ASSUMED))
 
     def seen(self, pod: PodRequest, node: str, allocation: Allocation) -> bool:
         """Whether this is news: the pod was not held so far, or held on another node or cards."""
+        # Compared below without `knowledge`: the confirmation of our own Binding is no news, and
+        # must not be reported as the work of another scheduler.
         known = self._assignments.get(pod.uid)
         assignment = Assignment(node, allocation, Knowledge.SEEN)
         self._hold(pod, assignment)
@@ -103,6 +109,8 @@ class Ledger:
 
     def _know(self, uid: str, knowledge: Knowledge, asked_s: float = 0.0) -> None:
         known = self._assignments.get(uid)
+        # The watch may be faster than the answer to the Binding. SEEN is final: a late answer
+        # changes nothing.
         if known is not None and known.knowledge is not Knowledge.SEEN:
             self._assignments[uid] = Assignment(known.node, known.allocation, knowledge, asked_s)
 
@@ -117,11 +125,14 @@ class Ledger:
         """Whether anything was released."""
         if self._assignments.pop(uid, None) is None:
             return False
+        # Before the release: afterwards the priority of the pod cannot be looked up any more.
         self._count(uid, -1)
         self.cluster.release(uid)
         return True
 
     def _hold(self, pod: PodRequest, assignment: Assignment) -> None:
+        # First, while the cluster still has the old pod: `hold` replaces it, and with it the
+        # priority.
         if pod.uid in self._assignments:
             self._count(pod.uid, -1)
         self._assignments[pod.uid] = assignment
@@ -132,5 +143,6 @@ class Ledger:
         held = self.cluster.held(uid)
         if held is not None:
             self._priorities[held.pod.priority] += change
+            # A count of zero must not stay: `lowest_priority` takes the minimum of the keys.
             if not self._priorities[held.pod.priority]:
                 del self._priorities[held.pod.priority]

@@ -50,9 +50,13 @@ class Pending:
         """Equal for pods that are alike: if one fits nowhere, none of them does."""
         pod = self.request
         if self.group is not None:
+            # Members are tried together, so one of them in play is enough. Without the minimum:
+            # members may state different ones.
             return self.group[:2]
+        # Whether these fit depends on more than their request, so each of them is tried.
         if self.depends_on_pods or self.volume_inputs or pod.different_card or self.nominated:
             return pod.uid
+        # Labels and namespace count, because held pods may have anti-affinity to them.
         labels = tuple(sorted(pod.labels.items()))
         return (shape_of(pod), pod.namespace, labels, pod.priority, pod.may_preempt)
 
@@ -91,6 +95,7 @@ def wants_node(pod: Obj, schedulers: Collection[str]) -> bool:
 def _volume_inputs(pod: Obj, request: PodRequest) -> VolumeInputs | None:
     if not any(True for _ in claim_names(pod)):
         return None
+    # Not the whole pod: thousands of pending pods stay in memory.
     metadata = {"name": pod["metadata"]["name"]}
     volumes = {"metadata": metadata, "spec": {"volumes": pod["spec"]["volumes"]}}
     return VolumeInputs(volumes, request)

@@ -29,7 +29,11 @@ class Evictor:
         """Raises KubeError; victims that were deleted before the error stay deleted."""
         if not self._may_act():
             raise NotSent("another scheduler may have taken over")
+        # The nomination is written before the first delete. Claims are not in the API, so after a
+        # failover the new leader sees only by this that the node is being cleared
+        # (`Cycle._is_being_cleared`).
         path = PODS.path(pod.request.namespace, pod.request.name, "status")
+        # A uid in a patch is a precondition: a new pod with the same name is not changed.
         nominated = {"metadata": {"uid": pod.uid}, "status": {"nominatedNodeName": node}}
         await self._kube.patch(path, nominated, content_type=STRATEGIC_PATCH)
         for held in victims:

@@ -27,6 +27,8 @@ class PreemptionClaims:
 
     def make(self, uid: str, node: str, victims: tuple[str, ...], now_s: float) -> None:
         self._claims[uid] = PreemptionClaim(node, now_s + LONGEST_CLAIM_S, set(victims))
+        # A victim has one claimant: `Cycle._preempt` searches in a trial in which the victims of
+        # earlier preemptions are released already.
         for victim in victims:
             self._claimant[victim] = uid
 
@@ -56,6 +58,7 @@ class PreemptionClaims:
         claim = self._claims.pop(uid, None)
         if claim is None:
             return set()
+        # Victims that have not gone stay in the ledger: their processes still use the cards.
         for victim in claim.remaining | claim.gone:
             del self._claimant[victim]
         return claim.gone

@@ -86,11 +86,14 @@ class Queue:
             self._activate(uid)
             return
         self._leave_play(known)
+        # The number of the arrival stays: a pod that is updated does not lose its place.
         known.order = (-priority, created, known.order[2])
         known.shape, known.depends_on_pods = shape, depends_on_pods
         if known.state is State.TRYING:
             self._in_play[shape] += 1
             known.tried_at_wake = -1  # the pod that is being tried is out of date
+        # Not BACKING_OFF and BINDING: an update must not end a backoff early, nor start a second
+        # Binding.
         elif known.state in (State.ACTIVE, State.PARKED):
             self._activate(uid)
 
@@ -104,6 +107,8 @@ class Queue:
         """The next pod to try. The caller then calls `placed`, `park`, `back_off` or `forget`."""
         self._fall_due(now_s)
         while self._active:
+            # Nothing is ever removed from the middle of the heap. Entries of pods that were
+            # forgotten, or that changed their state or order, are skipped here.
             order, uid = heapq.heappop(self._active)
             entry = self._entries.get(uid)
             if entry is not None and entry.state is State.ACTIVE and entry.order == order:
@@ -127,9 +132,12 @@ class Queue:
         entry = self._entries.get(uid)
         if entry is None or entry.state not in (State.TRYING, State.ACTIVE):
             return
+        # That a pod fits nowhere is no error: the next error starts with the shortest backoff.
         entry.failures = 0
         was_tried = entry.state is State.TRYING
         missed_something = was_tried and entry.tried_at_wake != self._wakes
+        # Not `_leave_play`: that would activate the next pod of this shape, which fits nowhere
+        # either.
         self._in_play[entry.shape] -= 1
         if missed_something:
             self._activate(uid)
@@ -147,6 +155,7 @@ class Queue:
             return
         self._leave_play(entry)
         entry.state = State.BACKING_OFF
+        # The exponent is bounded, because a pod may fail thousands of times.
         due_s = now_s + min(FIRST_BACK_OFF_S * 2 ** min(entry.failures, 10), LONGEST_BACK_OFF_S)
         entry.failures += 1
         heapq.heappush(self._backing_off, (due_s, uid))
@@ -155,6 +164,8 @@ class Queue:
         """Something changed that may help any pending pod."""
         self._wakes += 1
         self._activate_first_of(list(self._parked))
+        # Every parked shape has a pod in play now. The first of them that is parked again sets the
+        # time.
         self._flush_s = float("inf")
 
     def wake_dependent(self) -> None:
@@ -179,6 +190,8 @@ class Queue:
 
     def _activate_first_of(self, shapes: Iterable[Hashable]) -> None:
         for shape in shapes:
+            # A pod in play will be judged by the new state anyway. If it is placed, the next one
+            # follows.
             if not self._in_play[shape]:
                 self._activate_next(shape)
 

@@ -83,6 +83,7 @@ class Reports:
         self._events[by.scheduler].event(victim, NORMAL, "Preempted", message)
 
     def note(self, about: Obj, reason: str, message: str) -> None:
+        # Any recorder will do, but always the same: each counts repeated events on its own.
         min(self._events.items())[1].event(about, NORMAL, reason, message)
 
     def warn(self, about: Obj, reason: str, message: str) -> None:
@@ -130,6 +131,8 @@ class Reports:
                 news.said = words
                 recorder = self._events[pod.scheduler]
                 recorder.event(pod.as_object, WARNING, "FailedScheduling", _cut(words))
+            # Compared with what the API shows: a new leader does not write the same condition
+            # again.
             if words and words != pod.why:
                 await self._write_condition(pod, news)
         finally:
@@ -143,6 +146,7 @@ class Reports:
             "status": "False",
             "reason": news.reason,
             "message": news.said,
+            # Kubernetes: the time of the last change of `status`. A new message keeps it.
             "lastTransitionTime": pod.why_since or now,
             **({"observedGeneration": pod.generation} if pod.generation else {}),
         }

@@ -27,6 +27,8 @@ class Reservations:
 
     def make(self, pod: PodRequest, node: str, allocation: Allocation, now_s: float) -> None:
         self.end(pod.uid)
+        # Held in the cluster, not in the ledger: a reservation is no decision, and no Binding
+        # follows.
         self._cluster.hold(replace(pod, uid=_name(pod.uid)), node, allocation)
         self._until_s[pod.uid] = now_s + LONGEST_S
 

@@ -54,6 +54,7 @@ class Resizable:
     @property
     def question(self) -> object:
         """Equal while nothing has changed that `next_step` depends on."""
+        # Without the resourceVersion: other writers, such as the kubelet, change that all the time.
         return self.wish, self.token, self.allocation, self.limits
 
     @property
@@ -111,11 +112,15 @@ def next_step(
         return _refused(pod, wanted.words)
     holds = larger(pod.allocation, wanted)
     if holds != pod.allocation:
+        # For `holds`, not for `wanted`: if one container grows and another shrinks, what the latter
+        # frees is free only after the agent's report.
         no = room_for(cluster, pod.uid, holds) or within_quotas(cluster, pod.uid, wanted, quotas)
         if no is not None:
             return _refused(pod, no.words)
     smaller = shrinking(pod.allocation, wanted)
     if smaller and not _is_lowered(pod, wanted):
+        # The resourceVersion is the token: no two lowerings have the same one, so a report on an
+        # earlier lowering confirms nothing.
         return Step(holds, _lowered(holds, wanted, pod.version))
     if smaller:
         if report is None or report.token != pod.token:
@@ -140,6 +145,7 @@ def _wanted(cluster: ClusterModel, pod: Resizable) -> Allocation | NoResize:
 
 
 def _is_lowered(pod: Resizable, wanted: Allocation) -> bool:
+    # The limits are compared too: the user may have changed the request since they were lowered.
     return bool(pod.token) and all(
         pod.limits.get(gpus.container, "") == text for gpus, text in _limits(wanted)
     )
@@ -177,6 +183,7 @@ def _settled(allocation: Allocation) -> Changes:
 
 def _lowered(holds: Allocation, wanted: Allocation, token: str) -> Changes:
     changes = _settled(holds)
+    # The request stays on the pod: it is granted only after the report of the agent.
     del changes[ANNOTATION_RESIZE]
     limits: Changes = {f"{GROUP_LIMITS}/{gpus.container}": text for gpus, text in _limits(wanted)}
     return changes | limits | {ANNOTATION_SHRINKING: token}

@@ -44,12 +44,15 @@ class Resizer:
         try:
             report, quotas = resizing.report(entry.pod), self._state.quotas.values()
             step = next_step(self._state.cluster, entry.pod, report, quotas)
+        # The request is text that a user wrote. It is evaluated inside the scheduling loop, and an
+        # error with one pod must not end that loop.
         except (AssertionError, LookupError, TypeError, ValueError):
             log.exception("resize request could not be evaluated", extra={"pod": entry.pod.name})
             resizing.again(entry, self._clock())
             return None
         if step is None:
             return None
+        # Before the write: as soon as that is sent, the larger share may be real.
         self._hold(entry, step.holds)
         return partial(self._write, entry, entry.pod, step)
 
@@ -57,6 +60,7 @@ class Resizer:
         self._state.hold(entry.pod.uid, self._state.resizing.hold(entry, allocation))
 
     async def _write(self, entry: Entry, pod: Resizable, step: Step) -> None:
+        # Without a retry: the next leader continues from the annotations (`begin`).
         if not self._may_act():  # another may be the leader
             return
         metadata = {

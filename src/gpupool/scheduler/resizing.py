@@ -44,8 +44,12 @@ class Resizing:
             self._entries.pop(uid, None)
             return allocation
         if known is not None and known.pod.question == found.question:
+            # The next write needs the new resourceVersion. Hold and due time stay, or every update
+            # by the kubelet would cause another evaluation.
             known.pod = found
             return known.holds
+        # Request or share have changed, and with them the resourceVersion: earlier writes cannot
+        # succeed any more, so the hold starts again from the annotation.
         self._entries[uid] = Entry(found, allocation)
         self._is_due(0.0)
         return allocation
@@ -60,6 +64,7 @@ class Resizing:
             return
         self._reports[node] = reports
         for entry in self._entries.values():
+            # Entries with a due time wait after a failure: a report must not cut that short.
             if entry.pod.node == node and entry.due_s == _NEVER:
                 entry.due_s = 0.0
                 self._is_due(0.0)
@@ -90,6 +95,7 @@ class Resizing:
 
     def again(self, entry: Entry, now_s: float) -> None:
         """Retry with backoff after a failure, unless the pod has a new request meanwhile."""
+        # By identity: a new request of the same pod has an entry of its own.
         if self._entries.get(entry.pod.uid) is entry:
             entry.due_s = now_s + entry.pause_s
             entry.pause_s = min(2 * entry.pause_s, _LONGEST_PAUSE_S)

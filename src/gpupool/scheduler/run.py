@@ -96,6 +96,8 @@ class Scheduler:
         slice_s = self._clock()
         while True:
             now_s = self._clock()
+            # Waiting for a free slot is safe here and below: what the write does is held in the
+            # ledger already.
             for write in self._resizer.due_writes(now_s):
                 await self._writes.start(write)
             uid = self._next(now_s)
@@ -110,6 +112,8 @@ class Scheduler:
             pod = self.state.pending.get(uid)
             for write in self._tried(pod) if pod is not None else ():
                 await self._writes.start(write)
+            # Without this, thousands of pending pods would keep watches and renewals of the Lease
+            # waiting.
             if now_s - slice_s > _SLICE_S:
                 await asyncio.sleep(0)
                 slice_s = self._clock()
@@ -151,6 +155,8 @@ class Scheduler:
         self.on_change()
 
     async def _sleep(self, wait_s: float) -> None:
+        # No wake-up is lost: nothing has awaited since `_next` found no pod and the due time was
+        # read.
         self._wake.clear()
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(wait_s if wait_s != float("inf") else None):

@@ -23,6 +23,7 @@ from kubeclient.resources import PODS
 
 log = logging.getLogger(__name__)
 
+# Scheduling waits until all pods are marked, so the writes run in parallel.
 _AT_ONCE = 64
 _PAUSE_S = 0.5
 
@@ -31,14 +32,19 @@ async def void_earlier_bindings(kube: Kube, term: Term) -> None:
     """Returns when no Binding from before this term can succeed, however long that takes."""
     if not term.inherits:
         return
+    # Also the names of the last leader: its Bindings may be for pods with a name that nobody asks
+    # for any more.
     names = term.serves | term.served_before
     while True:
         try:
+            # A pod that is created after this list needs no mark: the old leader would have to read
+            # it first, and would then find `may_act` false.
             waiting = (await kube.list(PODS, query={"fieldSelector": "spec.nodeName="})).items
             break
         except KubeError as error:
             log.warning("pending pods cannot be read", extra={"error": str(error)})
             await asyncio.sleep(_PAUSE_S)
+    # One iterator for all workers, so that each pod is taken by exactly one of them.
     marked = iter([pod for pod in waiting if _may_be_bound_by_us(pod, names)])
 
     async def work() -> None:
@@ -60,6 +66,7 @@ def _may_be_bound_by_us(pod: Obj, names: frozenset[str]) -> bool:
 
 async def _mark(kube: Kube, pod: Obj, token: str) -> None:
     metadata = pod["metadata"]
+    # Through the status subresource: the scheduler may patch pods/status, not pods.
     path = PODS.path(metadata["namespace"], metadata["name"], "status")
     mark = {"metadata": {"annotations": {ANNOTATION_TERM: token}}}
     while True:

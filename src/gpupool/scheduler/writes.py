@@ -52,8 +52,11 @@ class Writes:
         """Returns when the write has started; waits while the limit is reached."""
         if self._slots.locked():
             self.below_limit.clear()
+        # The scheduling loop waits here: while the API server is behind, no more decisions are
+        # made, and tasks do not pile up.
         await self._slots.acquire()
         task = asyncio.create_task(write())
+        # The event loop has only weak references to its tasks.
         self._running.add(task)
         task.add_done_callback(self._ended)
 
@@ -61,6 +64,8 @@ class Writes:
         """Wait for all started writes, at most `limit_s`; then cancel those that are left."""
         if self._running and limit_s:
             await asyncio.wait(self._running, timeout=limit_s)
+        # A Binding that is cancelled stays UNANSWERED in the ledger, so the Lease is not given up
+        # (`Ledger.is_settled`).
         for task in list(self._running):
             task.cancel()
 
