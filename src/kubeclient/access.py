@@ -79,6 +79,7 @@ class Remembered:
         if self._clock() < self._until:
             return self._known
         async with self._asking:
+            # Asked again: another caller may have renewed it while this one waited for the lock.
             if self._clock() >= self._until:
                 self._known = await self._ask()
                 self._until = self._clock() + _REMEMBERED_S

@@ -55,6 +55,7 @@ class Kube:
     ) -> Listing:
         accept = _METADATA.format("List") if metadata_only else JSON
         found = await self._call("GET", resource.path(namespace), query=query, accept=accept)
+        # Servers written in Go send an empty list as null.
         return Listing(found.get("items") or [], found["metadata"]["resourceVersion"])
 
     def watch(

@@ -37,6 +37,7 @@ async def find_access(
     if not kubeconfig and not environ.get("KUBECONFIG") and is_pod(environ, in_cluster):
         return _in_cluster(environ, in_cluster)
     present = _kubeconfigs(environ, kubeconfig)
+    # Several files must be merged, which only the library does.
     if len(present) == 1:
         access = plain_access(Path(present[0]), context)
         if access is not None:
@@ -86,6 +87,7 @@ async def _by_library(files: str, context: str) -> Access:
         ) from error
     found: Any = Configuration()
     try:
+        # persist_config would write renewed tokens to the kubeconfig of the user.
         loader = await load_kube_config(
             files, context or None, client_configuration=found, persist_config=False
         )

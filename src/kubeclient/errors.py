@@ -102,5 +102,6 @@ def refusal(code: int, body: bytes) -> Refused:
         status = {"code": code, "reason": "", "message": text or f"HTTP {code}"}
     status.setdefault("code", code)
     reason = status.get("reason")
+    # The reason goes first: 409 is the code of both Conflict and AlreadyExists.
     kind = _BY_REASON.get(str(reason)) if reason else _BY_CODE.get(code)
     return (kind or Refused)(status)

@@ -75,6 +75,7 @@ class Recorder:
             return
         stamp = now.strftime("%Y-%m-%dT%H:%M:%SZ")
         self._serial += 1
+        # The serial number keeps names apart that are made in the same microsecond.
         suffix = f"{int(now.timestamp() * 1e6):x}{self._serial:x}"
         source = {"component": self._source} | ({"host": host} if host else {})
         event: Obj = {
@@ -120,6 +121,7 @@ class Recorder:
         while True:
             events = [await queue.get()]
             await self._give_way()
+            # Those that came in the meantime do not wait once more.
             events += [queue.get_nowait() for _ in range(queue.qsize())]
             for event in events:
                 try:
@@ -130,6 +132,7 @@ class Recorder:
     async def _give_way(self) -> None:
         if self._below_limit is not None and not self._below_limit.is_set():
             with contextlib.suppress(TimeoutError):
+                # Under constant load events are late, but they are written.
                 async with asyncio.timeout(_LONGEST_WAIT_S):
                     await self._below_limit.wait()
 
@@ -149,6 +152,7 @@ class Recorder:
             change = {"count": count + 1, "lastTimestamp": event["lastTimestamp"]}
             try:
                 await self._kube.patch(path, change)
+            # By default API servers delete events after an hour.
             except NotFound:  # it has expired: create a new one
                 pass
             else:

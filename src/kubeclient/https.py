@@ -109,6 +109,8 @@ class Https:
             "headers": {**headers, "authorization": authorization} if authorization else headers,
             "server_hostname": self._access.server_name or None,
             "proxy": self._access.proxy or None,
+            # An API server has no reason to redirect, and credentials must not follow to another
+            # host.
             "allow_redirects": False,
         }
 
@@ -141,6 +143,7 @@ def _come_back_s(response: "aiohttp.ClientResponse") -> float | None:
     stated = response.headers.get("Retry-After", "")
     if response.status not in _COME_BACK or not stated:
         return None
+    # Retry-After may also be a date.
     return float(stated) if stated.isdecimal() else 1.0
 
 

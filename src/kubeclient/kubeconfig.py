@@ -108,12 +108,14 @@ def _by_name(entries: Sequence[_Named], name: str) -> _Named:
 
 
 def _access(cluster: _Cluster, user: _User, base: Path) -> Access:
+    # The files can be removed at once: the TLS context has read them.
     with tempfile.TemporaryDirectory(prefix="kubeclient-") as scratch:
         client = _client_certificate(user, base, Path(scratch))
         if cluster.insecure_skip_tls_verify:
             tls = trust_anyone(client)
         else:
             pem = _decoded(cluster.certificate_authority_data).decode("ascii", "replace")
+            # Data goes before a file, as in client-go.
             named = cluster.certificate_authority
             tls = trust(pem, ca_file=str(base / named) if named and not pem else "", client=client)
     return Access(
@@ -131,6 +133,7 @@ def _client_certificate(user: _User, base: Path, scratch: Path) -> ClientCertifi
         path = base / given if given else scratch / name
         if data:
             path = scratch / name
+            # Before the key is written: it must not be readable by others for a moment.
             path.touch(mode=0o600)
             path.write_bytes(_decoded(data))
         elif not given:

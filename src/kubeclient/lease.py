@@ -89,6 +89,7 @@ class Renewals:
     def silent_s(self, spec: Obj) -> float:
         """For how long the Lease was seen without a new renewal, by our own clock."""
         now_s = self._clock()
+        # With the holder: a Lease that changes hands is renewed, too.
         renewal = (str(spec.get("holderIdentity")), str(spec.get("renewTime")))
         if self._seen[0] != renewal:
             self._seen = (renewal, now_s)
@@ -141,6 +142,8 @@ class Leadership:
                 await asyncio.sleep(self._as.retry_s)
         finally:
             if self.is_sure() and is_settled():
+                # Shielded from a second cancellation: without it the others would wait for the
+                # Lease to expire.
                 await asyncio.shield(self._give_up())
 
     async def _serve(self, term: Term, work: Work) -> Term | None:
@@ -160,6 +163,7 @@ class Leadership:
                     return renewed
         finally:
             working.cancel()
+            # The work must have ended before the next term, or before the Lease is given up.
             await asyncio.gather(working, return_exceptions=True)
         log.warning("leadership lost", extra={"lease": self._as.lease.name, "holder": self.holder})
         return None
@@ -167,6 +171,8 @@ class Leadership:
     async def _asked(self, asking: Coroutine[Any, Any, Term | None]) -> Term | None:
         asked_s = self._clock()
         try:
+            # One request that hangs must not use up the time in which a second one could renew the
+            # Lease.
             async with asyncio.timeout(self._as.sure_s / 2):
                 term = await asking
         except (KubeError, TimeoutError) as error:  # an earlier renewal still counts
@@ -176,6 +182,7 @@ class Leadership:
             return None
         # Counted from when the request was sent: the others may have seen the renewal since then,
         # and the answer may be late.
+        # No term: the Lease is not ours, so the leader stops at once.
         self._sure_until_s = asked_s + self._as.sure_s if term else float("-inf")
         return term
 
@@ -188,6 +195,8 @@ class Leadership:
         spec = lease.setdefault("spec", {})
         holder = spec.get("holderIdentity") or ""
         taken = holder and holder != self._as.identity
+        # A free Lease, too, is left to a candidate that goes first, unless that one does not take
+        # it.
         if (taken or self._gives_way(lease)) and not self._is_abandoned(lease):
             self._saw(holder)
             await self._ask_for_service(lease)
@@ -202,6 +211,8 @@ class Leadership:
         except (Conflict, NotFound):
             return None  # another candidate was first
         self._is_wanted = False
+        # Only `_give_up` empties the holder, and only if all requests were answered. A holder in
+        # the Lease, even ourselves, means that requests may still arrive.
         return replace(self._term(made), inherits=bool(holder), served_before=before)
 
     async def _renew(self, term: Term) -> Term | None:
@@ -217,6 +228,8 @@ class Leadership:
         ):
             self._saw(spec.get("holderIdentity") or "")
             return None
+        # The Lease is read before each renewal because standbys write to it: a resourceVersion that
+        # was kept would be stale, and their names would be missed.
         self._is_wanted = self._gives_way(lease)
         return self._term(await self._write(lease, self._acquired))
 
@@ -234,6 +247,7 @@ class Leadership:
 
     async def _write(self, lease: Obj, acquired: str) -> Obj:
         self._fill(lease, acquired)
+        # With the resourceVersion that was read: of two candidates that write, one gets a Conflict.
         return await self._kube.update(LEASES, lease)
 
     def _fill(self, lease: Obj, acquired: str) -> None:
@@ -283,11 +297,13 @@ class Leadership:
 
     def _is_abandoned(self, lease: Obj) -> bool:
         spec = lease["spec"]
+        # The holder may have been configured with a longer validity than this candidate.
         valid_s = max(self._as.valid_s, float(spec.get("leaseDurationSeconds") or 0))
         return self._renewals.silent_s(spec) >= valid_s
 
     async def _give_up(self) -> None:
         """Release the Lease, so that the next leader does not wait for it to expire."""
+        # First stop writing, then let another one lead.
         self._sure_until_s = float("-inf")
         try:
             async with asyncio.timeout(self._as.retry_s):

@@ -74,6 +74,7 @@ class Mirror:
         return None if raw is None else orjson.loads(raw)
 
     def __iter__(self) -> Iterator[Obj]:
+        # A copy: a reader may await between two objects, and the watch goes on meanwhile.
         return (orjson.loads(raw) for raw in list(self._objects.values()))
 
     def __len__(self) -> int:
@@ -115,6 +116,7 @@ class Mirror:
                 await self._follow()
             except Expired:  # 410: this version is compacted. List again, at once.
                 self._version = ""
+            # The version stays: the next watch continues there, without a new list.
             except KubeError as error:
                 log.warning(
                     "watch failed, trying again",
@@ -132,6 +134,7 @@ class Mirror:
             self._put(key, None)
         for key, obj in fresh.items():
             if not self._metadata_only:
+                # Kubernetes leaves out both in the items of a list; events of a watch have them.
                 obj.setdefault("apiVersion", self.resource.api_version)
                 obj.setdefault("kind", self.resource.kind)
             raw = self._objects.get(key)
@@ -145,11 +148,16 @@ class Mirror:
         query = {
             **self._query,
             "resourceVersion": self._version,
+            # Bookmarks keep the version fresh while nothing changes, so that the next watch is not
+            # refused with 410.
             "allowWatchBookmarks": "true",
+            # A limit of its own: a server that is silent for longer is gone (`https.py`).
             "timeoutSeconds": "600",
         }
         rest = b""
         events = self._kube.watch(self.resource, query=query, metadata_only=self._metadata_only)
+        # Closes the connection at once if parsing or a callback fails, not when the generator is
+        # collected.
         async with contextlib.aclosing(events):
             async for chunk in events:
                 *lines, rest = (rest + chunk).split(b"\n")
@@ -184,6 +192,7 @@ class Mirror:
             for name, keys in self._index_keys.items():
                 for value in keys(new):
                     self._indexes[name][value][key] = None
+        # Deleted, but never seen: callbacks know nothing of it.
         if old is None and new is None:
             return
         for callback in self._callbacks:

@@ -37,6 +37,7 @@ class Toleration:
             return False
         if self.key and self.key != taint.key:
             return False
+        # Kubernetes allows an empty key only with the operator Exists.
         return self.exists or (bool(self.key) and self.value == taint.value)
 
 
@@ -61,6 +62,7 @@ class NodeRequirement:
             case NodeOperator.IN:
                 return found in self.values
             case NodeOperator.NOT_IN:
+                # True also for a node without the label, as in Kubernetes.
                 return found not in self.values
             case NodeOperator.EXISTS:
                 return found is not None
@@ -126,6 +128,7 @@ def required_nodes(spec: Obj) -> tuple[NodeTerm, ...] | None:
 
 
 def node_selector(spec: Obj) -> tuple[tuple[str, str], ...]:
+    # Sorted, because callers use it as part of keys: equal selectors must be equal tuples.
     return tuple(sorted((spec.get("nodeSelector") or {}).items()))
 
 
@@ -162,6 +165,7 @@ def taints(spec: Obj) -> tuple[Taint, ...]:
 
 
 def host_ports(spec: Obj) -> Iterable[HostPort]:
+    # Other init containers have ended before the pod runs; kube-scheduler ignores their ports.
     sidecars = [c for c in spec.get("initContainers") or () if c.get("restartPolicy") == "Always"]
     for container in (*sidecars, *spec["containers"]):
         for port in container.get("ports") or ():

@@ -96,6 +96,7 @@ def value(quantity: Quantity) -> int:
 
 
 def add(left: Quantity, right: Quantity) -> Quantity:
+    # As in Kubernetes: a sum with zero has the format of the other one.
     return of_nanos(left.nanos + right.nanos, (left if left.nanos else right).format)
 
 
@@ -111,6 +112,7 @@ def _parsed(text: str) -> Quantity:
         scaled, power = digits << parts.exponent, 9 - len(parts.fraction)
     else:
         scaled, power = digits, 9 + parts.exponent - len(parts.fraction)
+    # Kubernetes has nothing smaller than a nano, and rounds away from zero.
     nanos = scaled * 10**power if power >= 0 else -(-scaled // 10**-power)
     format = parts.format
     if format is Format.BINARY_SI:

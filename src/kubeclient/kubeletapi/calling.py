@@ -69,6 +69,7 @@ class Channel:
         except grpc.aio.AioRpcError as error:
             raise rpc_failed(error) from error
         finally:
+            # The stream has no timeout: it would stay open after the reader has stopped.
             call.cancel()
 
     async def preferred_allocation(

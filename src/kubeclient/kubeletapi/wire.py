@@ -52,6 +52,7 @@ def encode(message: Any) -> bytes:
             for element in value:
                 out += row.tag, row.content(element)
         elif row.is_map:
+            # Sorted, so that equal messages have equal bytes.
             for entry in sorted(value.items()):
                 out += row.tag, row.content(entry)
         elif value != row.zero:
@@ -74,6 +75,8 @@ def _decode(kind: Any, raw: bytes, depth: int) -> Any:
         if not 0 < number <= len(rows):
             continue
         row = rows[number - 1]
+        # protobuf requires readers to accept both forms of repeated numbers: packed, and one field
+        # each.
         if row.is_packed and wire == _BYTES:
             found.setdefault(row.name, []).extend(row.value(n, depth) for n in _varints(value))
         elif wire != row.wire:
@@ -83,6 +86,7 @@ def _decode(kind: Any, raw: bytes, depth: int) -> Any:
         elif row.is_map:
             found.setdefault(row.name, {}).update((row.value(value, depth),))
         else:
+            # A field that comes twice: the last one counts, as in protobuf.
             found[row.name] = row.value(value, depth)
     for row in rows:
         if row.is_sequence and row.name in found:
@@ -158,6 +162,7 @@ def _entry_of(raw: bytes, depth: int) -> tuple[str, str]:
 
 
 def _signed(number: int, depth: int) -> int:
+    # protobuf sends negative numbers as 64 bits in two's complement, also those of 32 bits.
     return number - (1 << 64) if number & _SIGN64 else number
 
 
