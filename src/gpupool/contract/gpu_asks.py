@@ -51,6 +51,8 @@ def gpu_asks(pod: Obj) -> GpuAsks:
             has_sidecar |= "restartPolicy" in container
     if not asks:
         return GpuAsks(wrong=tuple(wrong))
+    # A sidecar may run beside the init containers. Then neither the sum nor the maximum of both is
+    # what the pod holds of a card.
     if has_init and has_sidecar:
         wrong.append("GPUs in an init container and in a sidecar of the same pod")
     if len(asks) > MAX_CONTAINERS:

@@ -68,6 +68,8 @@ def allocation_on(
             rows = tuple(state.untouched()[: only.whole])
         elif only.units and placement is None:
             rows = policy.cards(cluster.columns, ask, state.index)
+        # Empty: NVLinks or a card placement decide, so the search below is needed. The filters have
+        # passed this node, so too few cards are an error in the policy.
         if rows:
             assert len(rows) == (only.whole or only.cards), f"{policy.name} gave cards {rows}"
             return Allocation((_container(only, rows, state),))
@@ -89,6 +91,7 @@ def _room(state: NodeState, closed: frozenset[int], spread: bool) -> _Room:
 
 
 def _search(asks: Sequence[GpuAsk], room: _Room, state: NodeState) -> Chosen | None:
+    # Large shares first: a wrong choice is then found early, and the search stays small.
     shares = sorted((a for a in asks if a.units), key=lambda a: (-a.units, -a.percent, -a.cards))
     wholes = sum(ask.whole for ask in asks)
     if not wholes and not shares:
@@ -109,6 +112,7 @@ def _place_shares(
     asks: Sequence[GpuAsk], at: int, wholes: int, room: _Room, chosen: Chosen
 ) -> bool:
     """Depth-first search. Sets of cards with the same free amounts are tried once."""
+    # Shares must leave enough untouched cards for the containers that want whole ones.
     if len(room.untouched()) < wholes:
         return False
     if at == len(asks):
@@ -117,6 +121,7 @@ def _place_shares(
     seen = set()
     for rows in combinations(room.rows_for(ask), ask.cards):
         alike = tuple((room.free[r], room.compute[r], room.whole[r]) for r in rows)
+        # Counted also for sets that are skipped: to make them takes time as well.
         room.steps += 1
         if alike in seen:
             continue
@@ -144,6 +149,8 @@ def _choose_init(pod: PodRequest, state: NodeState, closed: frozenset[int], chos
     for ask in pod.gpus:
         if not ask.is_init:
             continue
+        # For each of them all that is free, also what the other containers get: init containers run
+        # alone. What the pod holds is the larger of both (`card_holds`).
         room = _room(state, closed, spread=False)
         fitting = room.untouched() if ask.whole else room.rows_for(ask)
         rows = sorted(fitting, key=lambda row: row not in own)[: ask.whole or ask.cards]
@@ -171,6 +178,7 @@ def closed_cards(pod: PodRequest, cluster: ClusterModel, state: NodeState) -> fr
         closed |= _group_rows(cluster.groups.get(different_cards(pod), {}), state)
     if pod.same_card:
         members = cluster.groups.get(same_cards(pod), {})
+        # The first member of a same-card group may use any card.
         if members:
             closed |= set(range(len(state.cards))) - _group_rows(members, state)
     return frozenset(closed)

@@ -62,9 +62,12 @@ class ClusterModel:
         state = self._nodes.get(node.name)
         if state is None:
             state = self._new_state(node)
+        # Heartbeats change node objects all the time. Without an entry in the logs all cached
+        # verdicts stay valid.
         elif state.node == node:
             return
         replace_node(state, node, self.columns)
+        # After `replace_node`, which makes room in the columns.
         self._grow()
         self.columns.taints[state.index] = self.taint_sets.setdefault(
             node.taints, len(self.taint_sets)
@@ -81,6 +84,8 @@ class ClusterModel:
         state = self._nodes.get(name)
         if state is None:
             return
+        # The pods still hold their place: `_place` keeps them, and they count again when the node
+        # is back.
         lost = {uid: self._give_back(uid) for uid in list(state.pods)}
         if lost:
             self._lost[name] = lost
@@ -89,6 +94,7 @@ class ClusterModel:
         del self._nodes[name], self._indexes[name]
         self._by_index[state.index] = None
         heappush(self._vacant, state.index)
+        # Before the index is used again: verdicts must not show the costs of the old node.
         self._changed(state.index)
 
     def _new_state(self, node: NodeInfo) -> NodeState:
@@ -106,6 +112,7 @@ class ClusterModel:
         if self.columns.size > self._index.size:
             self._index.grow(self.columns.size)
             self._labels.grow(self.columns.size)
+            # Their vectors have the old length.
             self.verdicts.clear()
 
     def _changed(self, index: int) -> None:
@@ -119,6 +126,7 @@ class ClusterModel:
         place = self._place.get(pod.uid)
         if place is not None:
             known = self.held(pod.uid)
+            # A relist reports every pod again: without a change no verdict becomes stale.
             if known and place == node and known.pod == pod and known.allocation == allocation:
                 return
             self.release(pod.uid)

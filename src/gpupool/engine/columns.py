@@ -40,6 +40,7 @@ class Columns:
         self.memory_total = _zeros(self.size, dtype=np.int64)
         self.bulk = _zeros(self.size, dtype=np.int64)  # how large the machine is, see `bulk_of`
         self.card_free = _zeros(_FIRST_CARDS, self.size)
+        # 1 where there is no card, because policies divide by it.
         self.card_total = _zeros(_FIRST_CARDS, self.size) + 1
         self.card_compute = _zeros(_FIRST_CARDS, self.size)
         self.whole_free = _zeros(self.size)  # cards of which nothing is held
@@ -61,6 +62,7 @@ class Columns:
         if new:
             first = len(self.free)
             self.resource_rows |= {name: first + at for at, name in enumerate(new)}
+            # A new array: readers must take `free` from here each time, and not keep it.
             self.free = np.vstack([self.free, _zeros(len(new), self.size, dtype=np.int64)])
 
     def make_room(self, nodes: int, cards: int) -> None:
@@ -76,6 +78,8 @@ class Columns:
         for name, array in vars(self).items():
             if not isinstance(array, np.ndarray):
                 continue
+            # The prefix tells arrays by card from arrays by resource: a new array with a row for
+            # each card must have it too.
             height = rows if name.startswith("card_") else len(array)
             shape = (size,) if array.ndim == 1 else (height, size)
             filler = 1 if name == "card_total" else 0

@@ -88,6 +88,8 @@ def feasible(cluster: ClusterModel, pod: PodRequest, policy: Policy, nodes: Ints
     nodes = _passing(cluster, pod, verdict, nodes)
     if len(nodes):
         nodes = _sorted(verdict, nodes, preferences(pod, cluster, nodes))
+    # For one container with GPUs the filters are exact. Only these pods can pass them and still
+    # find no cards.
     if len(pod.gpus) > 1 or pod.same_card or pod.different_card:
         works = [_allocation(cluster, pod, verdict, int(node)) is not None for node in nodes]
         nodes = nodes[np.array(works, dtype=np.bool_)]
@@ -96,6 +98,7 @@ def feasible(cluster: ClusterModel, pod: PodRequest, policy: Policy, nodes: Ints
 
 def in_order(indexes: Ints) -> Ints:
     """Sorted, each index once, without -1 (unknown node)."""
+    # One entry more than there are indexes: -1 leads to the last one, which is cut off.
     there = np.zeros(int(indexes.max(initial=-1)) + 2, dtype=np.bool_)
     there[indexes] = True
     return np.flatnonzero(there[:-1])
@@ -109,6 +112,7 @@ def policy_for(pod: PodRequest, policy: Policy) -> Policy:
 def depends_on_other_pods(cluster: ClusterModel, pod: PodRequest, verdict: ShapeVerdict) -> bool:
     """Whether the decision depends on more than each node's own room."""
     return (
+        # Required spreads are covered as well: `has_preferences` is true for every spread.
         verdict.has_soft_taints
         or bool(pod.affinity or pod.anti_affinity or pod.same_card or pod.different_card)
         or has_preferences(pod, cluster)
@@ -130,6 +134,7 @@ def _ranked(
     liked = preferences(pod, cluster, nodes)
     most = nodes[liked == liked.max()]
     yield int(most[verdict.costs[most].argmin()])  # nearly always fits: sort only if not
+    # The sort is stable, so its first node is the one that was just yielded.
     yield from (int(node) for node in _sorted(verdict, nodes, liked)[1:])
 
 

@@ -24,6 +24,7 @@ from gpupool.engine.verdicts import ask_of
 NO_NODES = "no nodes available to schedule pods"
 NOT_TOGETHER = "Insufficient GPUs for all containers at once"
 NO_SUCH_CARD = "node(s) had no GPU that the pod's card group may use"
+# Whether cards fit does not depend on the policy; it only chooses among those that do.
 _ANY_POLICY = POLICIES["best-fit"](Mix())
 
 

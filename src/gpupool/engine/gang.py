@@ -30,6 +30,8 @@ def decide_gang(
         for pod in sorted(pods, key=_size, reverse=True):
             decision = decide(cluster, pod, policy)
             if isinstance(decision, Unschedulable):
+                # The message is made when it is read: here, inside the trial, with the other
+                # members in place.
                 return GangUnschedulable(pod.uid, len(found), decision.message)
             trying.hold(pod, decision.node, decision.allocation)
             found[pod.uid] = decision

@@ -35,6 +35,7 @@ def _nearest(
     links: Links, numa: tuple[int, ...], free: tuple[int, ...], wanted: int
 ) -> tuple[int, ...]:
     def badness(rows: tuple[int, ...]) -> tuple[int, int, int, tuple[int, ...]]:
+        # A link inside the set is counted from both of its ends.
         inside = _between(links, rows, rows) // 2
         cut = _between(links, rows, tuple(row for row in free if row not in rows))
         return -inside, cut, len({numa[row] for row in rows}), rows

@@ -77,6 +77,7 @@ class CardState:
         # less than one unit, and they must leave at least one unit free.
         self.whole_at_rest = self._most > 0 and card.outside_mib < card.unit_mib
         full = self.all_units if self.usable else 1  # 1: never reached, because nothing is free
+        # `is_untouched` means that all of `total` is free, so that it can be true for such a card.
         self.total = self._most if self.whole_at_rest else full
         self._shares: dict[tuple[int, int], CardShare] = {}
         self._settle()
@@ -144,6 +145,8 @@ class NodeState:
     def give_back(self, uid: str, columns: Columns) -> Held:
         held = self.pods.pop(uid)
         for port in held.pod.host_ports:
+            # A list, not a set: two pods may hold the same port, and each release removes one of
+            # them.
             self.ports.remove(port)
         self._count(held, -1, columns)
         return held
@@ -177,6 +180,8 @@ def replace_node(state: NodeState, node: NodeInfo, columns: Columns) -> None:
     state.cards = [CardState(card) for card in cards]
     state.card_rows = {card.uuid: row for row, card in enumerate(cards)}
     state.has_links = any(card.links for card in cards)
+    # The new cards have counted nothing yet. Holds of a card that was missing count again here when
+    # the card is back.
     for held in state.pods.values():
         state.count_cards(held, 1)
     at = state.index
@@ -190,6 +195,8 @@ def replace_node(state: NodeState, node: NodeInfo, columns: Columns) -> None:
     cpu, memory = int(columns.cpu_total[at]), int(columns.memory_total[at])
     columns.bulk[at] = bulk_of(len(cards), cpu, memory)
     write_resources(state, columns, columns.resource_rows)
+    # All rows first: the node may have had more cards before, or its index belonged to another
+    # node.
     columns.card_free[:, at] = 0
     columns.card_total[:, at] = 1
     columns.card_compute[:, at] = 0
@@ -200,6 +207,7 @@ def replace_node(state: NodeState, node: NodeInfo, columns: Columns) -> None:
 def clear_node(state: NodeState, columns: Columns) -> None:
     """Remove the node from the columns."""
     replace_node(state, NodeInfo(state.node.name), columns)
+    # After `replace_node`, which sets it.
     columns.present[state.index] = False
 
 
@@ -208,6 +216,8 @@ def write_resources(state: NodeState, columns: Columns, names: Iterable[str]) ->
     offered, held = state.node.allocatable, state.held
     for name in names:
         row = rows.get(name)
+        # Names without a row are skipped: a pod may hold a resource that no node offers. Row 0 must
+        # stay 0.
         if row:
             left = offered.get(name, 0) - held.get(name, 0)
             left = 0 if left < 0 else left if left < MOST else MOST
@@ -238,6 +248,7 @@ def card_holds(pod: PodRequest, allocation: Allocation) -> tuple[CardHold, ...]:
     if len(allocation.containers) == 1:
         return tuple(_holds_of(allocation.containers[0]))
     init = {ask.container for ask in pod.gpus if ask.is_init}
+    # These containers run together, so their holds of one card add up.
     most = _summed(gpus for gpus in allocation.containers if gpus.container not in init)
     for gpus in allocation.containers:
         if gpus.container in init:

@@ -38,8 +38,11 @@ class Packing:
 
     def _look_at_nodes(self, cluster: ClusterModel) -> None:
         self._nodes_seen = cluster.node_changes.position
+        # The selections were made from node labels, which may have changed.
         self._models.clear()
         sizes = card_sizes(cluster)
+        # Only for new sizes: a new policy makes all cached costs useless, and a size that is gone
+        # does no harm.
         if not set(sizes) <= set(self._sizes):
             self._renew(cluster)
 

@@ -80,6 +80,7 @@ class PodIndex:
             alike[carried] = np.zeros(self.size, dtype=np.int32)
         counts = alike[carried]
         counts[node] += sign
+        # Terms come and go with workloads: without this, those of past workloads would pile up.
         if sign < 0 and not counts.any():
             del alike[carried]
             if not alike:
@@ -92,6 +93,8 @@ class PodIndex:
             if len(self._found) >= MOST_FINDERS:
                 self._forget(next(iter(self._found)))
             counts = self._found[finder] = np.zeros(self.size, dtype=np.int32)
+            # A pod must match all looks, so the label of the first one is enough to find the
+            # finder.
             self._finders.setdefault(_hint_of(finder.looks[0].selector), set()).add(finder)
             for node, pod in pods:
                 if self.finds(finder, pod):

@@ -26,6 +26,7 @@ from gpupool.engine.trial import Trial, trial
 from gpupool.engine.verdicts import ask_of
 from gpupool.engine.victims_by_card import cheapest_cards
 
+# As many as kube-scheduler wants by default (minCandidateNodesAbsolute).
 _ENOUGH_CANDIDATES = 100  # the search stops after this many nodes
 _LOWEST_PRIORITY = -(2**31)
 NOT_HELPFUL = "Preemption is not helpful for scheduling"
@@ -73,6 +74,7 @@ def preempt(
         else:
             failures.update(candidate)
     if not found:
+        # The plus removes reasons that no node has.
         return NoPreemption(fit_message(len(cluster), +failures))
     return _best(found)
 
@@ -133,6 +135,7 @@ def _on_node(
 ) -> _Candidate | list[str]:
     """A list: the reasons why the pod would not fit even with all of `below` gone."""
     broken = _breaking(below, budgets)
+    # Before the release: it reads what these pods hold of each card.
     cheapest = cheapest_cards(attempt.pod, attempt.state, below, broken)
     for held in below:
         attempt.trying.release(held.pod.uid)

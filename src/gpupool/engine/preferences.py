@@ -31,6 +31,7 @@ def preferences(pod: PodRequest, cluster: ClusterModel, nodes: Ints) -> Ints:
     total -= _TAINTS_WEIGHT * _up_to_full(_soft_taints(pod, cluster, nodes))
     total -= _SPREAD_WEIGHT * _up_to_full(_crowding(pod, cluster, nodes))
     liked = _liked_pods(pod, cluster, nodes)
+    # Weights of anti-affinity are negative, and scores are scaled from 0 on.
     return total + _PODS_WEIGHT * _up_to_full(liked - liked.min(initial=0))
 
 

@@ -86,6 +86,8 @@ def room_for(cluster: ClusterModel, uid: str, wanted: Allocation) -> NoResize | 
         if row is None:
             return NoResize(f"card {hold.uuid} is not on node {held.node} any more")
         card = state.cards[row]
+        # The pod may hold more than its annotation says (`Resizing.hold`): all of it is subtracted.
+        # Compute is not compared, because a resize leaves it as it is.
         others = card.units - own.get(hold.uuid, 0)
         if not card.usable:
             return NoResize(f"card {card.card.index} is {card.card.health}: {card.card.reason}")
@@ -112,6 +114,8 @@ def within_quotas(
     for quota in quotas:
         if not quota.covers(held.pod):
             continue
+        # The quota includes this pod's request, but no growth of any pod: the API server counts
+        # requests only.
         others = quota.used - asked
         others += sum(
             _growth(other.pod, other.allocation)

@@ -21,6 +21,7 @@ class Trial:
 
     def hold(self, pod: PodRequest, node: str, allocation: Allocation) -> None:
         """For a pod that is not held yet."""
+        # The undo only releases: it would lose an earlier hold of the same pod.
         assert self._cluster.held(pod.uid) is None
         self._cluster.hold(pod, node, allocation)
         self._undo.append(lambda: self._cluster.release(pod.uid))

@@ -59,6 +59,7 @@ class ChangeLog:
 
     def append(self, node: int) -> None:
         self._entries.append(node)
+        # In large blocks: every deletion at the front of a list moves all that follows.
         if len(self._entries) > 2 * KEPT:
             del self._entries[:KEPT]
             self._dropped += KEPT

@@ -25,6 +25,7 @@ from gpupool.engine.verdict_cache import NEVER, ShapeVerdict
 from kubeclient.placement import Effect
 
 _MOST_BYTES = 192 * 2**20  # of all cached verdicts together
+# An int64 of `costs` and a bool of `allowed`.
 _BYTES_A_NODE = 9
 _MIB_SHIFT = 20
 # Added to the cost of nodes with cards for a pod without GPUs. All other costs are smaller, so the
@@ -101,6 +102,8 @@ def _new_verdict(cluster: ClusterModel, pod: PodRequest, policy: Policy) -> Shap
 
 
 def _drop_old(cluster: ClusterModel) -> None:
+    # At least a few, however large the cluster is: with one or two cached verdicts most decisions
+    # would judge all nodes again.
     most = max(16, _MOST_BYTES // (_BYTES_A_NODE * cluster.columns.size))
     while len(cluster.verdicts) > most:
         cluster.verdicts.popitem(last=False)
@@ -111,10 +114,14 @@ def _catch_up(cluster: ClusterModel, verdict: ShapeVerdict) -> None:
     position = cluster.changes.position
     if verdict.changes == position:
         return
+    # First, because `_judge_again` reads `allowed`. Nodes that changed are in both logs, so their
+    # costs are renewed below.
     if verdict.node_changes != cluster.node_changes.position:
         _catch_up_with_nodes(cluster, verdict)
     changed = cluster.changes.since(verdict.changes)
     verdict.changes = position
+    # A log that is longer than the cluster lists nodes repeatedly: to judge all of them is not more
+    # work. Nodes that are gone are not `allowed` and get the cost NEVER.
     if changed is None or len(changed) > cluster.columns.size:
         _judge_again(cluster, verdict, np.arange(cluster.columns.size))
         return
@@ -156,6 +163,8 @@ def _judge_nodes(cluster: ClusterModel, verdict: ShapeVerdict, nodes: Ints) -> N
     if verdict.pod.gpus:
         allowed &= allows_mode(verdict.pod, cluster, nodes)
     verdict.allowed[nodes] = allowed
+    # Over all sets of taints that were ever seen, also of nodes that are gone: if it is true
+    # without need, a decision only takes longer.
     verdict.has_soft_taints = any(
         taint.effect == Effect.PREFER_NO_SCHEDULE
         and not any(toleration.tolerates(taint) for toleration in verdict.pod.tolerations)

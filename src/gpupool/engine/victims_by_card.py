@@ -37,9 +37,11 @@ def _must_leave(
         for hold in held.cards
         if hold.uuid == card.card.uuid and card.usable
     ]
+    # Of equal priority the largest holder first: fewer pods have to leave.
     holders.sort(key=lambda h: (h[0].pod.uid in broken, h[0].pod.priority, -h[1].units))
     units, percent, wholes, pods = card.units, card.percent, card.wholes, card.pods
     leaving: list[Held] = []
+    # A share is blocked by a pod that has the whole card, a whole card by any pod.
     while not _has_room(ask, card, units, percent, wholes if not ask.whole else pods):
         if not holders:
             return None

@@ -128,5 +128,7 @@ def _times(row: InputRow) -> tuple[int | None, int | None]:
     arrives = row.number("creation_time")
     if not row.has("deletion_time"):
         return arrives, None
+    # A pod runs from when it got its node. The time that it waited in the recorded cluster is not
+    # part of that: the replay has waiting times of its own.
     began = row.number("scheduled_time") if row.has("scheduled_time") else arrives
     return arrives, max(0, row.number("deletion_time") - began)

@@ -46,6 +46,7 @@ class InputRow:
     def number(self, *names: str, most: int = _MOST) -> int:
         column = self.column(*names)
         text = self.fields[column].strip()
+        # Length before value: to parse a number of a million digits takes long.
         if not (text.isascii() and text.isdigit()) or len(text) > 15 or int(text) > most:
             raise self.wrong(column, f"a whole number from 0 to {most}")
         return int(text)
@@ -85,6 +86,8 @@ def read_text(path: Path) -> str:
     if path.is_file() and path.stat().st_size > _MOST_BYTES:
         raise TraceError(f"{path}: larger than {_MOST_BYTES // _MIB} MiB")
     try:
+        # Spreadsheet programs write a byte order mark, which would be part of the first column's
+        # name.
         return path.read_text(encoding="utf-8-sig")
     except UnicodeDecodeError as error:
         raise TraceError(f"{path}: byte {error.start} is not UTF-8 text") from None

@@ -53,6 +53,7 @@ class Stage:
         """Try a pod for the first time; None: it fits nowhere now."""
         request = replace(pod.request, uid=uid)
         began = process_time()
+        # To learn the mix counts as scheduling time: the scheduler does it for every pod, too.
         self.packing.count(self.cluster, request)
         self.seconds += process_time() - began
         return self.attempt(pod, uid)

@@ -72,6 +72,8 @@ def replay_timed(trace: Trace, policy: str, progress: Progress) -> TimedRecord:
     clock = _Clock(trace, policy)
     for count, at in enumerate(by_time(trace)):
         now = trace.pods[at].arrives_s or 0
+        # One time after the other: waiting pods are placed when room became free, not at the next
+        # arrival.
         while clock.leaving and clock.leaving[0][0] <= now:
             clock.leave(clock.leaving[0][0])
         if not clock.try_pod(at, now, first=True):
@@ -80,6 +82,7 @@ def replay_timed(trace: Trace, policy: str, progress: Progress) -> TimedRecord:
         if count % _STEP == _STEP - 1:
             progress(_STEP)
     progress(len(trace.pods) % _STEP)
+    # Once no pod waits, no more decisions follow.
     while clock.leaving and clock.queue:
         clock.leave(clock.leaving[0][0])
     clock.record.seconds = clock.stage.seconds

@@ -17,5 +17,6 @@ def by_domain(cluster: ClusterModel, key: str, counts: Ints, within: Bools | Non
         column, counts = column[within], counts[within]
     length = len(cluster.label_numbers(key)) + 1
     totals: Ints = np.bincount(column, weights=counts, minlength=length).astype(np.int64)
+    # Nodes without the label are not one domain together, but in none.
     totals[0] = 0
     return totals

@@ -54,6 +54,7 @@ def _label_matches(cluster: ClusterModel, requirement: NodeRequirement, nodes: I
         case NodeOperator.DOES_NOT_EXIST:
             return np.asarray(cluster.label(key)[nodes] == 0)
         case NodeOperator.GREATER | NodeOperator.LESS:
+            # There are few different values and many nodes: the values are compared, once each.
             good = tuple(v for v in cluster.label_numbers(key) if requirement.matches({key: v}))
             return _is_one_of(cluster, key, good, nodes)
 

@@ -24,6 +24,7 @@ def near_enough(pod: PodRequest, cluster: ClusterModel, nodes: Ints) -> Bools:
     allowed = np.ones(len(nodes), dtype=np.bool_)
     if not pod.affinity:
         return allowed
+    # Terminating pods count, as in kube-scheduler; only topology spread ignores them.
     finder = Finder(tuple(look_of(term) for term in pod.affinity), terminating=True)
     counts = cluster.found(finder)
     labelled = np.ones(len(nodes), dtype=np.bool_)

@@ -20,6 +20,7 @@ def need_of(pod: PodRequest, columns: Columns) -> Ints:
     """(R, 1), to compare with `Columns.free`. An amount above MOST fits on no node."""
     need = np.zeros((len(columns.free), 1), dtype=np.int64)
     for name, amount in wanted(pod).items():
+        # A resource that no node has leads to row 0, where nothing is free.
         need[columns.resource_rows.get(name, UNKNOWN)] = min(amount, MOST + 1)
     return need
 
@@ -48,6 +49,7 @@ def refusals(pod: PodRequest, cluster: ClusterModel, nodes: Ints) -> list[Refuse
         if not len(short):
             continue
         reason = TOO_MANY_PODS if name == "pods" else f"Insufficient {name}"
+        # Where the node has less in all, no eviction helps: preemption must not try it.
         ever = np.array(
             [cluster.at(int(n)).node.allocatable.get(name, 0) >= asked[name] for n in short],
             dtype=np.bool_,

@@ -54,6 +54,7 @@ def _ahead(
     domains = np.unique(cluster.label(spread.topology_key)[counted])
     if not len(domains):
         return np.zeros(len(totals), dtype=np.bool_)
+    # As in Kubernetes: with fewer domains than minDomains the minimum counts as 0.
     least = int(totals[domains].min()) if len(domains) >= spread.min_domains else 0
     itself = 1 if cluster.index.finds(finder, pod) else 0
     ahead: Bools = totals + itself - least > spread.max_skew

@@ -51,6 +51,8 @@ class MixLearner:
 
     def mix(self, cards_of_model: tuple[int, ...], card_totals: tuple[int, ...]) -> Mix:
         self._fresh = 0
+        # Kinds with the same count in a fixed order: the policy must not depend on which pod came
+        # first.
         frequent = sorted(self._pods.items(), key=lambda item: (-item[1], item[0]))
         demands = [Demand(ask, models, pods) for (ask, models), pods in frequent]
         return Mix(tuple(demands), cards_of_model, card_totals)

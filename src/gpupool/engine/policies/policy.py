@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 Ints: TypeAlias = NDArray[np.signedinteger[Any]]
 WHOLE = 1000  # a card, in thousandths of it
 BULKS = 2**22  # `bulk_of` is below this
+# 6, 8 and 8 bits of `bulk_of`.
 _MOST_CARDS, _MOST_CPU, _MOST_MEMORY = 63, 255, 255
 _CPU_STEP = 2_000  # thousandths
 _MEMORY_STEP = 16 * 1024  # MiB

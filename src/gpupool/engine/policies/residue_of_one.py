@@ -38,6 +38,7 @@ Judge = Callable[[tuple[int, ...], tuple[int, ...], int, int], Judged | None]
 
 
 def judge_of(tables: Tables) -> Judge:
+    # A cache of its own for each policy: it goes with the tables that its results are made from.
     return lru_cache(_REMEMBERED)(partial(_judged, tables))
 
 

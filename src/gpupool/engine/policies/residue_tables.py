@@ -21,8 +21,10 @@ PRICE = 0.75  # weight of the competition for a GPU model
 FINE = 250
 HALF = FINE // 2
 PULL_FINE = PULL * FINE // WHOLE
+# Of at most 64 cards the count changes by less than half of this, so `parted` can separate it.
 FLAGS = 256  # the low bits of `worth` count partly used cards
 MIB = 2**20
+# More than all cards of a node are worth together, so a card without room is never the best.
 _NO_ROOM = 2**20
 
 Number = TypeVar("Number", int, Ints)
