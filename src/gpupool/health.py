@@ -115,8 +115,11 @@ async def _drop_silent(server: web.Server, heard: "set[web.RequestHandler]") -> 
     that anybody who can connect could use up the program's open files."""
     since: dict[web.RequestHandler, float] = {}
     while True:
+        # At half the limit, a silent connection is closed after at most one and a half times the
+        # limit.
         await asyncio.sleep(_FIRST_REQUEST_LIMIT_S / 2)
         now = asyncio.get_running_loop().time()
+        # Closed connections are forgotten, or the set would grow as long as the program runs.
         heard.intersection_update(server.connections)
         since = {each: since.get(each, now) for each in server.connections if each not in heard}
         for connection, seen in since.items():

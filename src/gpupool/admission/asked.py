@@ -31,6 +31,7 @@ class PodContainer(NamedTuple):
     def asks(self, resource: str) -> bool:
         """Whether it asks for more than 0: templates write 0 for a container without GPUs."""
         limits = self.amounts("limits")
+        # An amount that is no whole number counts as asked for; `complaints` then refuses it.
         return resource in limits and whole_number(limits[resource]) != 0
 
 

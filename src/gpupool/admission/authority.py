@@ -48,6 +48,7 @@ def is_due(certificate: x509.Certificate, now: datetime.datetime) -> bool:
 
 
 def is_trusted(authority: x509.Certificate, bundle_pem: bytes) -> bool:
+    # Bundles are joined from outputs of `certificate_pem`, so comparing bytes is enough.
     return certificate_pem(authority) in bundle_pem
 
 
@@ -74,8 +75,11 @@ def load_certificate(
     # The ssl module loads keys from files only. The file is deleted before anybody connects.
     with tempfile.TemporaryDirectory() as directory:
         path = Path(directory) / "server.pem"
+        # Created with its mode before the key is in it: nobody else can read it in between.
         path.touch(mode=0o600)
         path.write_bytes(key_pem(made.key) + certificate_pem(made.certificate))
+        # The server uses this context already. New connections get the new certificate, and open
+        # ones stay.
         context.load_cert_chain(path)
     return made.certificate
 
@@ -89,6 +93,7 @@ async def shared_authority(
     found = _authority(secret)
     if not is_due(found.certificate, now):
         return found
+    # Only the direct predecessor stays trusted, or the bundle would grow with each renewal.
     successor = new_authority(now, certificate_pem(found.certificate))
     renewed = _secret(successor, namespace, name)
     # With the resourceVersion only one of the replicas that find it due can replace it.

@@ -27,6 +27,7 @@ from gpupool.core.gpu import WHOLE_CARD_PERCENT
 from kubeclient.objects import Obj
 from kubeclient.quantity import parse, value
 
+# CGPU_DISABLE is not among them: with it, a user asks for no isolation (`injection.py`).
 OUR_ENV = frozenset({ENV_VISIBLE_DEVICES, ENV_MEM_IDX, ENV_MEM_POD, ENV_MEM_CONTAINER, ENV_MEM_DEV})
 
 

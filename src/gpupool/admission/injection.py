@@ -33,6 +33,7 @@ def inject(pod: Obj, *, scheduler_name: str) -> None:
     spec = pod["spec"]
     if spec.get("schedulerName", DEFAULT_SCHEDULER_NAME) == DEFAULT_SCHEDULER_NAME:
         spec["schedulerName"] = scheduler_name
+    # Read before `_add_environment` replaces the user's CGPU_DISABLE.
     unisolated = [each.spec["name"] for each in gpu_containers(pod) if _asks_for_no_isolation(each)]
     if unisolated:
         annotations = pod["metadata"].setdefault("annotations", {})
@@ -58,11 +59,13 @@ def _add_environment(container: PodContainer, pod: Obj) -> None:
         ours += [
             _from_annotation(ENV_MEM_IDX, f"{GROUP_INDEXES}/{name}"),
             _from_annotation(ENV_MEM_POD, ANNOTATION_MEM_POD),
+            # A plain value: it follows from the spec, not from what the scheduler chooses.
             {"name": ENV_MEM_CONTAINER, "value": str(units_per_card(container, pod))},
             _from_annotation(ENV_MEM_DEV, f"{GROUP_CARD_UNITS}/{name}"),
             _from_annotation(ENV_CGPU_DISABLE, f"{GROUP_NO_ISOLATION}/{name}"),
         ]
     names = {variable["name"] for variable in ours}
+    # Only CGPU_DISABLE can be dropped here: `complaints` has refused all other names of ours.
     kept = [v for v in container.spec.get("env") or () if v.get("name") not in names]
     container.spec["env"] = kept + ours
 

@@ -15,6 +15,7 @@ from gpupool.contract.names import (
 from kubeclient.objects import Obj
 
 _LIMITS, _REGION = "gpupool-limits-", "gpupool-region-"  # volumes; a number follows
+# The region (limiter_region.Region) has about 330 kB. The volume is in memory, so it is kept small.
 _REGION_SIZE = "1Mi"
 _RESERVED = (LIMITS_DIRECTORY, REGION_DIRECTORY, LIMITER_DIRECTORY, PRELOAD_LIST)
 
@@ -24,6 +25,7 @@ def mount_complaints(container: PodContainer) -> Iterator[str]:
     if not is_shared(container):
         return
     for i, mount in enumerate(container.spec.get("volumeMounts") or ()):
+        # Normalised, because the container runtime does so: /etc/x/../ld.so.preload must not pass.
         path = _path(mount)
         if not _is_ours(mount) and any(f"{path}/".startswith(f"{each}/") for each in _RESERVED):
             yield (
@@ -35,16 +37,19 @@ def mount_complaints(container: PodContainer) -> Iterator[str]:
 def add_mounts(container: PodContainer, pod_spec: Obj, number: int) -> None:
     """Mounts the limit file, which the kubelet keeps equal to an annotation, and a directory in
     memory for the region in which the container's processes count together."""
+    # Volumes for each container: no container may write to the region of another.
     limits, region = f"{_LIMITS}{number}", f"{_REGION}{number}"
     path = f"metadata.annotations['{GROUP_LIMITS}/{container.spec['name']}']"
     item = {"path": LIMITS_FILE, "fieldRef": {"apiVersion": "v1", "fieldPath": path}}
     pod_spec["volumes"] = [
         *(v for v in pod_spec.get("volumes") or () if v.get("name") not in (limits, region)),
+        # Readable for everybody: the image may run as any user.
         {"name": limits, "downwardAPI": {"items": [item], "defaultMode": 0o444}},
         {"name": region, "emptyDir": {"medium": "Memory", "sizeLimit": _REGION_SIZE}},
     ]
     container.spec["volumeMounts"] = [
         *(m for m in container.spec.get("volumeMounts") or () if not _is_ours(m)),
+        # Read-only, or the program could raise its own limit.
         {"name": limits, "mountPath": LIMITS_DIRECTORY, "readOnly": True},
         {"name": region, "mountPath": REGION_DIRECTORY},
     ]

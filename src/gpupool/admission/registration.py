@@ -31,15 +31,19 @@ async def register(
 ) -> None:
     """Registers both webhooks. When the ClusterRole `owner` is deleted, the garbage collector
     deletes the registration, too: a webhook that nobody serves would block all GPU pods."""
+    # A ClusterRole: only an object without namespace can own an object without namespace.
     owners = [await _reference(kube, owner)] if owner else []
     for resource, webhook in (
         (MUTATING_WEBHOOKS, _pods(reach, bundle_pem)),
+        # Validating webhooks run after all mutating ones: annotations that another webhook adds are
+        # checked as well.
         (VALIDATING_WEBHOOKS, _allocations(reach, bundle_pem, schedulers)),
     ):
         await kube.patch(
             resource.path(name=ADMISSION),
             _configuration(resource, webhook, owners),
             content_type=APPLY_PATCH,
+            # All replicas apply as one manager. Force takes back fields that somebody has edited.
             query={"fieldManager": ADMISSION, "force": "true"},
         )
 
@@ -66,6 +70,7 @@ def _configuration(resource: Resource, webhook: Obj, owners: list[Obj]) -> Obj:
 def _pods(reach: Reach, bundle_pem: bytes) -> Obj:
     return {
         **_webhook("pods.gpupool.io", reach, POD_PATH, bundle_pem),
+        # Environment and volumes of a pod cannot be changed after its creation.
         "rules": [_rule(["CREATE"], ["pods"])],
         # The API server asks only about pods with GPUs. So while the webhook is down, all other
         # pods can be created as usual.
@@ -111,7 +116,11 @@ def _webhook(name: str, reach: Reach, path: str, bundle_pem: bytes) -> Obj:
         "name": name,
         "clientConfig": config,
         "admissionReviewVersions": ["v1"],
+        # If a webhook may have side effects, the API server refuses dry runs, which
+        # `gpupool doctor` and `kubectl --dry-run=server` need.
         "sideEffects": "None",
+        # With "Ignore", GPU pods would start without a card, and forged allocations would pass,
+        # whenever the webhook is down.
         "failurePolicy": "Fail",
         "timeoutSeconds": _TIMEOUT_S,
     }
@@ -144,6 +153,8 @@ def _has_allocation() -> str:
     return " || ".join(
         f"({given}has({which}.metadata.annotations) && "
         f"{which}.metadata.annotations.exists(k, k in [{keys}] || {groups}))"
+        # The old object, too: to remove an allocation is a forgery as well. It is null when a pod
+        # is created.
         for which, given in (("object", ""), ("oldObject", "oldObject != null && "))
     )
 

@@ -35,6 +35,7 @@ class Rules:
 def review_pod(review: Obj, rules: Rules, cards: ClusterCards) -> Obj:
     """Checks and completes a pod that is being created. Raises BadReview."""
     request = _request(review)
+    # A copy: the functions below change the pod, and the patch is its difference to the original.
     pod = copy.deepcopy(request["object"])
     found = modernise(pod, cards.labels)
     if not found:
@@ -49,6 +50,8 @@ def review_pod(review: Obj, rules: Rules, cards: ClusterCards) -> Obj:
 def review_allocation(review: Obj, rules: Rules) -> Obj:
     """Checks a write to a pod or Binding that has or had an allocation. Raises BadReview."""
     request = _request(review)
+    # A match condition leaves these users out already. The check also holds for a registration that
+    # was written with other rules.
     if (request.get("userInfo") or {}).get("username") in rules.schedulers:
         return _allowed(request)
     found = forged(request.get("oldObject"), request["object"])

@@ -53,6 +53,7 @@ class Cards:
             self._nodes[new["metadata"]["name"]] = node_of(new)
         elif old is not None:
             self._nodes.pop(old["metadata"]["name"], None)
+        # Calculated by the next review, not with each of the many changes of nodes.
         self._known = None
 
     def now(self) -> ClusterCards:
@@ -73,6 +74,7 @@ async def run_admission(
     cards = Cards(mirror)
     identity = Identity(kube, settings.namespace, settings.secret, _names(settings))
     family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
+    # Opened before the registration, because the registered URL contains the port.
     with socket.create_server((settings.host, settings.port), family=family) as listening:
         port: int = listening.getsockname()[1]
         is_registered = asyncio.Event()
@@ -83,9 +85,11 @@ async def run_admission(
 
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(mirror.run())
+            # Before the registration: while no nodes are known, no request is found too large.
             await mirror.wait_synced()
             tasks.create_task(_keep_registered(kube, settings, identity, port, registered))
             await is_registered.wait()
+            # In a thread, because in a local cluster the API server runs in the same event loop.
             await asyncio.to_thread(importlib.import_module, "gpupool.admission.server")
             from gpupool.admission.server import serve
 
@@ -111,6 +115,7 @@ async def _keep_registered(
         try:
             bundle_pem = await identity.refresh()
             await register(kube, reach, bundle_pem, schedulers, settings.owner)
+        # BadAuthority is not caught: only a person can repair the Secret.
         except KubeError as error:
             log.warning("not registered, trying again", extra={"error": str(error)})
             await asyncio.sleep(_RETRY_S)

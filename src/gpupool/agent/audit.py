@@ -26,6 +26,8 @@ _POD_CGROUP = re.compile(r"pod([0-9a-f]{8}(?:[-_][0-9a-f]{4}){3}[-_][0-9a-f]{12}
 
 TOLERATED_MIB = 256
 _TOLERATED_PERCENT = 5
+# Three audits in a row at the default interval of 5 s: a single reading while a program starts or
+# frees memory proves nothing.
 LASTING_S = 10.0
 
 
@@ -57,9 +59,12 @@ def overuses(pods: Iterable[Obj], uses: Iterable[ProgramUse], owner: Owner) -> l
     for use in uses:
         pod = known.get(owner(use.pid))
         if pod is not None:
+            # By pod, not by container: the cgroup reliably names the pod only. `_share` adds up its
+            # containers.
             held[pod["metadata"]["uid"], use.uuid] += use.used_mib
     found = []
     for (uid, uuid), used in held.items():
+        # `_names` lists the uid, so `known` finds the pod by it.
         share, index = _share(known[uid], uuid)
         if used > share + TOLERATED_MIB + share * _TOLERATED_PERCENT // 100:
             found.append(Overuse(uid, uuid, index, used, share))
@@ -91,6 +96,7 @@ class Lasting:
 
     def of(self, found: Iterable[Overuse], now_s: float) -> list[Overuse]:
         listed = list(found)
+        # Built anew each time: a pod that kept to its share in one audit starts from zero.
         self._since_s = {
             (each.uid, each.uuid): self._since_s.get((each.uid, each.uuid), now_s)
             for each in listed

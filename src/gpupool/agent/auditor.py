@@ -51,11 +51,13 @@ class Auditor:
             metrics.overuses = {_key(each, by_uid[each.uid]): each.used_mib for each in lasting}
             for each in lasting:
                 await self._act(each, by_uid[each.uid], metrics)
+            # Overuse that has ended is forgotten, so that it is reported again if it comes back.
             self._reported &= {(each.uid, each.uuid) for each in lasting}
 
     async def _found(self, pods: Iterable[Obj]) -> list[Overuse]:
         try:
             uses = await self._driver.uses()
+        # Without a reading nobody is accused, and overuse that goes on is timed from the start.
         except NoDriver:
             return []
         return overuses(pods, uses, self._settings.owner)
@@ -72,6 +74,7 @@ class Auditor:
         host, metadata = self._settings.node, pod["metadata"]
         shown = f"{metadata['namespace']}/{metadata['name']}"
         log.warning("pod exceeds its share", extra={"pod": shown, "use": over.words})
+        # The items of a list lack apiVersion and kind, which an event must name.
         about = {"apiVersion": "v1", "kind": "Pod", **pod}
         self._recorder.event(about, WARNING, REASON, over.words, host=host)
         node = self._node_object()
@@ -86,6 +89,7 @@ class Auditor:
             "apiVersion": "policy/v1",
             "kind": "Eviction",
             "metadata": {"name": metadata["name"], "namespace": metadata["namespace"]},
+            # The uid protects a pod of the same name that a StatefulSet may have made meanwhile.
             "deleteOptions": {"preconditions": {"uid": metadata["uid"]}},
         }
         try:

@@ -28,6 +28,7 @@ from gpupool.hardware.driver import CardLook, Look
 # the inventory, and with it the node object, every second.
 _STEADY_LOOKS = 3
 _OUTSIDE_STEP_MIB = 256
+# `remembered` reads the reasons that `_trouble` writes: both must keep the same form.
 _XID_REASON = re.compile(r"XID (\d{1,9}): ")
 
 
@@ -90,6 +91,7 @@ def remembered(inventory: Inventory, policy: XidPolicy, now_s: float) -> NodeCar
 
 
 def _again(card: Card, policy: XidPolicy, now_s: float) -> Trouble | None:
+    # The reason does not tell the time of the XID, so a suspect card's quiet time starts again.
     found = _XID_REASON.match(card.reason)
     return _trouble(int(found[1]), policy, now_s) if found else None
 
@@ -99,6 +101,7 @@ def after_look(
 ) -> NodeCards:
     same_boot = before.boot == look.boot
     by_uuid = {known.facts.uuid: known for known in before.cards if same_boot}
+    # A card that fell off the bus may not tell its uuid. Within a boot its index identifies it.
     by_index = {known.facts.index: known for known in by_uuid.values()}
     found: dict[str, KnownCard] = {}
     for card in look.cards:
@@ -108,8 +111,12 @@ def after_look(
         seen = _seen(known, card)
         found[seen.facts.uuid] = seen
     for uuid, known in by_uuid.items():  # the driver does not list these cards any more
+        # An order to clear drops such a card. Otherwise a card that was taken out of the machine
+        # would stay in the inventory until the next boot.
         if uuid not in found and uuid not in orders.cleared:
             found[uuid] = _uncounted(known, {other.facts.index for other in found.values()})
+    # First pardoned, then struck: an order to clear forgets what the person has seen, not the XIDs
+    # that this reading brings.
     struck = {
         uuid: _struck(_pardoned(known, orders, now_s), look, policy, now_s)
         for uuid, known in found.items()
@@ -120,6 +127,7 @@ def after_look(
 
 def _seen(known: KnownCard | None, card: CardLook) -> KnownCard:
     if card.is_lost:
+        # `after_look` skips lost cards that were never known.
         assert known is not None
         return replace(known, is_lost=True)
     if known is None:
@@ -137,6 +145,7 @@ def _uncounted(known: KnownCard, taken: set[int]) -> KnownCard:
     index = known.facts.index
     if index in taken:
         index = max(taken) + 1
+    # Links name other cards by index, and these indexes may have changed.
     return replace(known, is_lost=True, facts=replace(known.facts, index=index, links=()))
 
 
@@ -187,6 +196,7 @@ def inventory_after(cards: NodeCards, orders: Orders, unit_mib: int) -> Inventor
 def _card(known: KnownCard, orders: Orders, unit_mib: int) -> Card:
     facts = known.facts
     health, reason = _health(known, orders, unit_mib)
+    # The minimum, because a peak in a single reading must not count.
     outside_mib = min(known.outside, default=0) // _OUTSIDE_STEP_MIB * _OUTSIDE_STEP_MIB
     return Card(
         facts.index,
@@ -205,14 +215,18 @@ def _card(known: KnownCard, orders: Orders, unit_mib: int) -> Card:
 def _health(known: KnownCard, orders: Orders, unit_mib: int) -> tuple[CardHealth, str]:
     facts, trouble = known.facts, known.trouble
     why = trouble.reason if trouble is not None else ""
+    # Before everything else: the facts of a lost card are those of an old reading.
     if known.is_lost:
         return CardHealth.LOST, why or "it does not answer any more"
+    # This hides the reason of an XID from the next agent. No harm: an uncordon forgets XIDs anyway.
     if facts.uuid in orders.cordoned:
         return CardHealth.CORDONED, orders.cordoned[facts.uuid] or "by a person"
     if facts.is_split:
         return CardHealth.CORDONED, "MIG mode is on: its parts cannot be given out yet"
     if facts.memory_mib < unit_mib:
         return CardHealth.UNHEALTHY, f"{facts.memory_mib} MiB are less than a unit of {unit_mib}"
+    # Before the memory errors: the driver counts those again, but it reports an XID once, and the
+    # next agent knows of it only by the published reason.
     if trouble is not None and trouble.health is CardHealth.UNHEALTHY:
         return trouble.health, why
     if facts.ecc_uncorrected:

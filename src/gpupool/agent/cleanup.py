@@ -85,6 +85,7 @@ async def _clean_node(kube: Kube, node: Obj) -> bool:
         there = node["metadata"].get("annotations") or {}
         others = [name for name in _OTHER_ANNOTATIONS if name in there]
         if others:
+            # With the uid, a node that was deleted and created again meanwhile is not touched.
             metadata = {"uid": node["metadata"]["uid"], "annotations": dict.fromkeys(others)}
             await kube.patch(NODES.path(name=node["metadata"]["name"]), {"metadata": metadata})
         return changed or bool(others)

@@ -14,6 +14,7 @@ from gpupool.core.gpu import WHOLE_CARD_PERCENT, Card, GpuMode
 from kubeclient.kubeletapi.messages import HEALTHY, MAX_MESSAGE_BYTES, UNHEALTHY, Device
 
 RESOURCES = (RESOURCE_GPU, RESOURCE_GPU_MEM, RESOURCE_GPU_PERCENT)
+# Protobuf writes a tag and a length, one byte each, before the device, its id and its health.
 _DEVICE_BYTES = 2 + 2 + 2 + len(UNHEALTHY)  # in the kubelet's list, beside its id
 
 
@@ -93,8 +94,12 @@ def unhealthy_ids(
             continue
         mine: list[str] = []
         for holding in holdings:
+            # The kubelet does not say which of a container's devices belong to which of its cards.
+            # Only the number counts, so any that are not marked yet will do.
             left = [number for number in holding.ids if number not in marked]
             mine += left[: holding.shares.get(card.uuid, 0)]
+        # The numbers of the bad card itself may be held by pods on other cards; then free ones of
+        # other cards are marked instead.
         anywhere = (str(number) for number in range(sum(counts)))
         spare = (n for n in (*own, *anywhere) if n not in held and n not in marked)
         marked.update(dict.fromkeys(mine))

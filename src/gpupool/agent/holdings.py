@@ -28,6 +28,7 @@ from kubeclient.resources import PODS
 Holdings = dict[str, list[Holding]]  # by resource
 
 # How many devices of a resource a share of a card makes.
+# This must agree with `devices.device_count`: there a card is counted in devices, here a share.
 _WORTH: dict[str, Callable[[CardShare], int]] = {
     RESOURCE_GPU: lambda share: 1,
     RESOURCE_GPU_MEM: lambda share: share.units,
@@ -39,6 +40,8 @@ async def current_holdings(kube: Kube, node: str, socket: Path) -> Holdings:
     """Empty if the kubelet or the API server does not answer."""
     try:
         async with channel_to(socket) as kubelet:
+            # The kubelet is asked first: a pod that has devices is bound, so the list that is read
+            # after it has the pod's allocation.
             given = await kubelet.pod_resources()
         query = {"fieldSelector": f"spec.nodeName={node}"}
         pods = (await kube.list(PODS, query=query)).items
@@ -56,6 +59,8 @@ def joined(given: ListPodResourcesResponse, pods: Iterable[Obj]) -> Holdings:
     found: Holdings = {resource: [] for resource in _WORTH}
     for pod in given.pods:
         for container in pod.containers:
+            # A container without an allocation (it missed admission) still holds its devices: they
+            # are not free.
             shares = used.get((pod.namespace, pod.name, container.name), ())
             for devices in container.devices:
                 if devices.resource_name in found:

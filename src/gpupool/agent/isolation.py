@@ -41,5 +41,6 @@ def next_isolation(
     is_shared = gpu_mode(labels) is GpuMode.SHARED
     if is_shared and has_limiter and isolates(labels):
         return IsolationState(True)
+    # The countdown starts when isolation is withdrawn; later readings do not prolong it.
     until_s = now_s + _AFTERWARDS_S if before.published else before.limited_until_s
     return IsolationState(False if is_shared else None, until_s)

@@ -14,6 +14,7 @@ from gpupool.contract.names import (
 )
 from kubeclient.labels import as_label_value
 
+# Newest first: `family` takes the first entry that is not newer than the card.
 _FAMILIES = (
     ((13, 0), "rubin"),
     ((10, 0), "blackwell"),
@@ -60,6 +61,7 @@ def feature_labels(node: NodeCards) -> dict[str, str]:
         **_driver_labels(node.driver),
         **_cuda_labels(node.cuda),
     }
+    # 0: not known, for example of a card that was lost before this agent started.
     if first.compute[0]:
         labels |= {
             "nvidia.com/gpu.family": family(first.compute),

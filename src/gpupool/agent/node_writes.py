@@ -55,10 +55,14 @@ class NodeWriter:
     async def write(self, node: Obj, wanted: Wanted) -> bool:
         """Writes only what differs; returns whether anything did. Raises KubeError."""
         changed = [
+            # First, because the scheduler depends on it: a failure of the other writes must not
+            # delay it.
             await self._write_inventory(node, wanted.inventory),
             await self._write_labels(node, wanted.labels),
             await self._write_condition(node, wanted.problem),
         ]
+        # Last: an order may go only when the inventory shows its effect. If the agent dies in
+        # between, the next agent finds the order and carries it out again.
         if wanted.cleared:
             await self._remove_order(node, wanted.cleared)
         return any(changed)
@@ -68,6 +72,9 @@ class NodeWriter:
         if found == text:
             return False
         annotations = {ANNOTATION_INVENTORY: text} if text else {}
+        # A field manager of its own: server-side apply removes what its manager applied before and
+        # omits now, so that one manager for both would delete the labels here. Forced: only agents
+        # write it.
         await self._apply(node, {"annotations": annotations}, MANAGER_INVENTORY, force=True)
         return True
 
@@ -79,15 +86,20 @@ class NodeWriter:
             if key in wanted and found.get(key) == value
         }
         ours = {key: value for key, value in wanted.items() if key not in self._theirs}
+        # Equal values are not enough: labels that we applied earlier and no longer want are found
+        # only among the fields that we own.
         applied = _applied_labels(node)
         is_so = all(found.get(key) == value for key, value in ours.items())
         if applied == set(ours) and is_so:
             return False
+        # This ends: each conflict takes at least one label out of `ours`.
         while True:
             try:
                 await self._apply(node, {"labels": ours}, MANAGER_LABELS, force=False)
             except Conflict as error:
                 others = [key for key in _in_conflict(error) if key in ours]
+                # Not about labels, for example because the node now has another uid: a retry would
+                # not help.
                 if not others:
                     raise
                 for key in others:
@@ -116,6 +128,7 @@ class NodeWriter:
             return False
         path = NODES.path(name=node["metadata"]["name"], subresource="status")
         body = {"status": {"conditions": [change]}}
+        # A strategic patch merges conditions by type, so that those of the kubelet stay.
         await self._kube.patch(path, body, content_type=STRATEGIC_PATCH)
         return True
 
@@ -125,6 +138,7 @@ class NodeWriter:
         metadata = node["metadata"]
         if (metadata.get("annotations") or {}).get(ANNOTATION_CLEARED_CARDS) != cleared:
             return
+        # Read again, because our own writes have just changed the resourceVersion.
         fresh = await self._kube.get(NODES, metadata["name"])
         if fresh["metadata"].get("annotations", {}).get(ANNOTATION_CLEARED_CARDS) != cleared:
             return
@@ -146,6 +160,7 @@ def condition_change(before: Obj | None, problem: str | None, now: str) -> Obj |
     message = problem[:_LONGEST_MESSAGE] or "all cards are healthy"
     if before and (before["status"], before.get("message")) == (status, message):
         return None
+    # By the conventions of Kubernetes this changes with the status, not with the message.
     since = before["lastTransitionTime"] if before and before["status"] == status else now
     return {
         "type": CONDITION_GPU_PROBLEM,

@@ -38,6 +38,8 @@ class ResourcePlugin:
         self._mounts: tuple[Mount, ...] = ()
         self._changed = asyncio.Event()
         self._wanted = asyncio.Event()
+        # How often `leave` was called. A stream ends when this differs from its value at the
+        # stream's start; a flag would also end the streams of the next registration.
         self._leaves = 0
         self.followers = 0  # open ListAndWatch streams: one while the kubelet is connected
 
@@ -52,6 +54,7 @@ class ResourcePlugin:
 
     def withdraw(self) -> None:
         """Stops offering, so that another plugin can have the resource, until the next `offer`."""
+        # The streams stay open here: `registration` notices within a second and ends them.
         self._devices, self._ids = (), frozenset()
         self._wanted.clear()
 
@@ -60,6 +63,7 @@ class ResourcePlugin:
         self._mounts = mounts
 
     def offer(self, offer: Offer) -> None:
+        # An empty first offer does not set `_wanted`, so a node without cards registers nothing.
         if offer.devices == self._devices:
             return
         self._devices = offer.devices
@@ -84,6 +88,8 @@ class ResourcePlugin:
         leaves = self._leaves
         try:
             while leaves == self._leaves:
+                # Taken before the list is sent: a change while the kubelet receives the list sets
+                # this event, and is not missed.
                 changed = self._changed
                 yield ListAndWatchResponse(self._devices)
                 await changed.wait()
@@ -97,11 +103,13 @@ class ResourcePlugin:
             raise Refusal(f"{self.resource}: this node has no device {shown}")
         envs = {ENV_VISIBLE_DEVICES: VISIBLE_DEVICES_NONE}
         answer = ContainerAllocateResponse(envs, self._mounts)
+        # The protocol wants one answer for each container, in the order of the request.
         return AllocateResponse((answer,) * len(request.containers))
 
     async def preferred_allocation(
         self, request: PreferredAllocationRequest
     ) -> PreferredAllocationResponse:
+        # `options` announces neither this call nor PreStartContainer, so a kubelet makes neither.
         raise Refusal("there is no preference: a device's id stands for no card")
 
     async def pre_start_container(

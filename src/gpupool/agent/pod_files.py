@@ -48,6 +48,7 @@ def container_files(pod: Obj, container: str, volume_path: VolumePath) -> Contai
     spec = pod["spec"]
     listed = [*(spec.get("initContainers") or ()), *spec["containers"]]
     found: Obj = next((each for each in listed if each["name"] == container), {})
+    # By path, because that is where the limiter in the container reads and writes.
     mounts = {m["mountPath"]: m["name"] for m in found.get("volumeMounts") or ()}
     volumes = {volume["name"]: volume for volume in spec.get("volumes") or ()}
     paths = []
@@ -62,6 +63,8 @@ def container_files(pod: Obj, container: str, volume_path: VolumePath) -> Contai
 def limits_in_force(files: ContainerFiles) -> str:
     """What the limit file says; empty: there is no such file yet."""
     try:
+        # Links are followed here: the kubelet builds this volume from symbolic links, to replace
+        # all of its files at once, and the container cannot write to it.
         with files.limits.open("rb") as file:
             return file.read(_MAX_LIMITS_BYTES).decode(errors="replace")
     except OSError:
@@ -71,6 +74,7 @@ def limits_in_force(files: ContainerFiles) -> str:
 def used_mib(container: str, files: ContainerFiles) -> dict[str, int]:
     """What the container uses of each card (by uuid), rounded up. Raises NoFiles."""
     try:
+        # Rounded up: the scheduler gives away the rest, which must not contain memory in use.
         return {use.uuid: -(-use.used_bytes // _MIB) for use in read_region(files.region)}
     except (BadRegion, OSError) as error:
         words = f"what container {container} uses cannot be read: {error}"

@@ -34,6 +34,8 @@ async def keep_registered(plugin: ResourcePlugin, directory: Path) -> None:
     pauses = _pauses_s()
     while True:
         await plugin.wait_wanted()
+        # Taken before we register: if the kubelet restarts in between, its socket differs from this
+        # one, and we register again.
         kubelet = await _wait_for_kubelet(directory / KUBELET_SOCKET)
         try:
             await _serve_one_kubelet(plugin, directory, kubelet)
@@ -74,11 +76,14 @@ async def _while_followed(plugin: ResourcePlugin, is_there: Callable[[], bool]) 
     while is_there():
         alone_s = 0.0 if plugin.followers else alone_s + _LOOK_S
         if alone_s > _LONGEST_ALONE_S:
+            # An error and not a plain return, so that `keep_registered` waits longer before each
+            # new try.
             raise RpcFailed("Unavailable", "the kubelet does not follow our devices")
         await asyncio.sleep(_LOOK_S)
 
 
 def _is_there(directory: Path, kubelet: tuple[int, int], own: Path) -> bool:
+    # A starting kubelet removes our socket as well, perhaps before it creates its own.
     return identity(directory / KUBELET_SOCKET) == kubelet and identity(own) is not None
 
 
@@ -100,6 +105,7 @@ def identity(path: Path) -> tuple[int, int] | None:
         found = os.stat(path)
     except OSError:
         return None
+    # The inode alone is not enough: file systems give a freed inode number to the next file.
     return found.st_ino, found.st_ctime_ns
 
 

@@ -71,6 +71,8 @@ async def run_agent(settings: AgentSettings, driver: Driver, kube: Kube) -> None
             for name, work in agent.programs().items():
                 tasks.create_task(work, name=f"agent-{name}")
     except ExceptionGroup as group:
+        # Callers handle BadSocketPath and DriverReplaced, not groups. The first failure cancels all
+        # other tasks, so it is the one that matters.
         raise group.exceptions[0] from group
     finally:
         await driver.close()
@@ -155,6 +157,7 @@ class _Agent:
 
     async def _look(self, node: Obj) -> None:
         now_s = time.time()
+        # Only before the first look: later our own memory is newer than what the mirror shows.
         if self._known is None:
             self._inventory = _published(node)
             self._known = remembered(self._inventory, self._settings.policy, now_s)
@@ -165,11 +168,14 @@ class _Agent:
                 self._say(node, no_driver(str(error)))
             self._metrics.has_driver = False
             self._settled = None
+            # `_known` stays as it is: when the driver answers again, XIDs from before still count.
             self._tell(node, NodeCards(), Inventory())
             return
         self._metrics.has_driver = True
         self._metrics.xids.update(look.xids)
         self._has_rival = is_listened_to(self._settings.plugins / NVIDIA_PLUGIN_SOCKET)
+        # The resourceVersion stands for labels and orders of the node, which change what we
+        # publish.
         seen = look, node["metadata"]["resourceVersion"], self._holdings, self._has_rival
         if seen == self._settled:
             return  # skip an unchanged reading: one process may run hundreds of agents
@@ -179,6 +185,8 @@ class _Agent:
         self._known = after_look(before, look, self._orders, self._settings.policy, now_s)
         inventory = inventory_after(self._known, self._orders, self._settings.unit_mib)
         self._tell(node, self._known, replace(inventory, isolates=self._isolates(node)))
+        # While readings of outside memory still differ, `_known` does, too, and nothing is settled
+        # yet.
         if self._known == before and not waits_for_time(self._known):
             self._settled = seen
 
@@ -188,6 +196,8 @@ class _Agent:
         cleared = annotations.get(ANNOTATION_CLEARED_CARDS, "")
         try:
             cordoned = orders_of(annotations.get(ANNOTATION_CORDONED_CARDS, ""))
+            # Once only: the annotation stays visible until its removal reaches the mirror, and XIDs
+            # that occur meanwhile must not be forgotten.
             is_new = cleared != self._carried_out
             self._orders = Orders(cordoned, orders_of(cleared) if is_new else {})
             self._carried_out = cleared
@@ -216,6 +226,8 @@ class _Agent:
             self._is_bad.clear()
         else:
             self._is_bad.set()
+        # Before the inventory is written: as soon as it promises isolation, the scheduler relies on
+        # it, and then the limiter must be among the mounts.
         self._offer(node, inventory)
         labels = card_labels(known)
         if self._settings.feature_labels:
@@ -269,6 +281,7 @@ class _Agent:
     async def _keep_writing(self) -> None:
         while True:
             await self._write_now.wait()
+            # Cleared before the node is read, so that a change during the write sets it again.
             self._write_now.clear()
             node = self._node()
             if node is None or self._wanted is None:
@@ -300,5 +313,6 @@ def _published(node: Obj) -> Inventory:
     text = (node["metadata"].get("annotations") or {}).get(ANNOTATION_INVENTORY, "")
     try:
         return inventory_of(text) if text else Inventory()
+    # The agent starts without what was remembered, rather than not at all.
     except BadInventory:
         return Inventory()

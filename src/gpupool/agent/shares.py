@@ -44,6 +44,8 @@ class Shares:
         while True:
             await self._report()
             with contextlib.suppress(TimeoutError):
+                # Nothing tells us when the kubelet has changed a file, so files are read again
+                # while a share shrinks. At all other times this task sleeps.
                 async with asyncio.timeout(_LOOK_S if self._shrinks.is_waiting else None):
                     await self._changed.wait()
             self._changed.clear()

@@ -22,6 +22,7 @@ from gpupool.contract.resize import ShrinkReport
 from gpupool.core.gpu import Isolation
 from kubeclient.objects import Obj
 
+# Ten times the interval at which the limiter reads its limit file again.
 IN_FORCE_S = 1.0
 
 
@@ -51,6 +52,8 @@ class Shrinks:
             token = (metadata.get("annotations") or {}).get(ANNOTATION_SHRINKING)
             if token:
                 known = self._shrinks.get(metadata["uid"])
+                # Another token means another lowering, and the wait starts again
+                # (docs/decisions/0015-resize.md).
                 is_same = known is not None and known.token == token
                 shrink = known if known is not None and is_same else _Shrink(token)
                 if shrink.report is None:
@@ -67,11 +70,14 @@ class Shrinks:
                 for gpus in pod_allocation(pod).containers
                 if gpus.isolation is Isolation.LIMIT
             }
+            # Limit and token were written at once, so the annotation in this object is the limit
+            # that the token stands for.
             is_shown = all(
                 limits_in_force(each) == annotations.get(f"{GROUP_LIMITS}/{name}")
                 for name, each in files.items()
             )
             if not is_shown:
+                # The time counts only while all containers show their new limits.
                 shrink.since_s = None
             elif shrink.since_s is None:
                 shrink.since_s = now_s
@@ -79,4 +85,5 @@ class Shrinks:
                 used = {name: used_mib(name, each) for name, each in files.items()}
                 shrink.report = ShrinkReport(shrink.token, used)
         except NoFiles as error:
+            # A failure is reported, too: without any report the scheduler would wait forever.
             shrink.report = ShrinkReport(shrink.token, problem=str(error))

@@ -73,6 +73,7 @@ def cordon(node: str, card: str, reason: str, kubeconfig: str, context: str) -> 
 
     def change(orders: "CardOrders", uuid: str) -> None:
         orders.cordoned[uuid] = reason or "cordoned by a person"
+        # An order to clear that was not carried out yet must not follow the cordon.
         orders.cleared.pop(uuid, None)
 
     shown = ask_cluster(
@@ -175,6 +176,8 @@ async def _order(
         orders = CardOrders(found["metadata"].get("annotations") or {})
         change(orders, chosen.uuid)
         metadata = {
+            # Each annotation holds the orders for all cards: a blind write would undo what somebody
+            # else ordered meanwhile.
             "resourceVersion": found["metadata"]["resourceVersion"],
             "annotations": orders.annotations(),
         }
@@ -215,5 +218,6 @@ def _card(node: str, text: str, inventory: "Inventory") -> "Card":
 
 def _named(text: str, inventory: "Inventory") -> "Iterator[Card]":
     for card in inventory.cards:
+        # Longer than 4: every uuid begins with "GPU-".
         if str(card.index) == text or (len(text) > 4 and card.uuid.startswith(text)):
             yield card

@@ -88,6 +88,7 @@ def _explaining_missing_localkube() -> Iterator[None]:
     try:
         yield
     except ModuleNotFoundError as error:
+        # Any other missing module is a defect, and must be seen as such.
         if (error.name or "").partition(".")[0] != "localkube":
             raise
         raise click.ClickException(

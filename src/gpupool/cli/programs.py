@@ -101,5 +101,7 @@ class _FieldsFormatter(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
         line = super().format(record)
         fields = " ".join(f"{k}={v}" for k, v in vars(record).items() if k not in _PLAIN)
+        # Fields go on the first line, before a stack trace. Redacted last, so that fields and trace
+        # are covered.
         head, newline, trace = line.partition("\n")
         return redact(f"{head} {fields}{newline}{trace}" if fields else line)

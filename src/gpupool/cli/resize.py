@@ -70,7 +70,10 @@ async def resize(
     if ANNOTATION_ALLOCATION not in _annotations(found):
         return "refused: it has no cards" + ("" if found["spec"].get("nodeName") else " yet")
     uid = found["metadata"]["uid"]
+    # The outcome of an earlier request goes with the same write, so that what is read below is the
+    # answer to this one.
     wish = {ANNOTATION_RESIZE: wish_text(container, units), ANNOTATION_RESIZE_OUTCOME: None}
+    # With the uid, a new pod of the same name is not resized by mistake.
     patch = {"metadata": {"uid": uid, "annotations": wish}}
     found = await kube.patch(PODS.path(namespace, name), patch)
     end_s = asyncio.get_running_loop().time() + wait_s

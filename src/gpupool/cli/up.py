@@ -80,6 +80,7 @@ def command(
     if isinstance(found, Prepared) and foreground:
         code = _stay(found, report_to, attached_to, finish)
         if delete_home_unless and code == 0:
+            # Not after a failure: the log is in the home, and the test shows its end.
             _delete(place, unless=delete_home_unless)
         sys.exit(code)
     if isinstance(found, Prepared):
@@ -189,6 +190,7 @@ def _stay(
     from gpupool.cli.programs import log_to_stderr
     from gpupool.local.serve import serve_as_process
 
+    # In the background this is the cluster's log file (`launch.py`).
     log_to_stderr()
     return serve_as_process(prepared, tell, attached_to)
 

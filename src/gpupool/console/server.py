@@ -23,6 +23,7 @@ log = logging.getLogger(__name__)
 _HOSTS = ("127.0.0.1", "localhost")  # on any port: kubectl port-forward uses another one
 _COOKIE = "gpupool-console"
 _MAX_BYTES = 16 * 1024  # of a form; a token has one or two thousand
+# A fixed table: the name comes from the URL, and must not lead to other files.
 _STATIC = {"console.css": "text/css", "refresh.js": "text/javascript"}
 _HEADERS = {
     "Cache-Control": "no-store",
@@ -74,6 +75,7 @@ class Console:
         try:
             answer = await handler(request)
         except web.HTTPException as found:
+            # In aiohttp redirects are exceptions as well.
             if found.status < 400:
                 answer = found
             else:
@@ -105,6 +107,7 @@ class Console:
                 "That is not the key of this console.", by_token=methods.as_user is not None
             )
             return _html(page, 403)
+        # The redirect drops the query, so that the key does not stay in the address bar.
         return await self._begin(Session(methods.owner, methods.read, methods.clock), path)
 
     async def _sign_in(self, request: web.Request) -> web.StreamResponse:
@@ -112,12 +115,15 @@ class Console:
         if as_user is None:
             raise web.HTTPNotFound
         token = str((await request.post()).get("token", "")).strip()
+        # The token becomes part of an HTTP header, where a line break would begin another header.
         if not token.isascii() or not token.isprintable() or not token:
             return _html(pages.sign_in_page("That is not a token.", by_token=True), 400)
         kube = as_user(token)
         session = Session(await kube.__aenter__(), self._methods.read, self._methods.clock)
         session.closing.push_async_exit(kube)
         try:
+            # Asked once before the session begins: the API server, not the console, knows whether a
+            # token is good.
             await session.allowed()
         except Refused as refused:
             await session.closing.aclose()
@@ -128,6 +134,8 @@ class Console:
     async def _begin(self, session: Session, path: str) -> web.StreamResponse:
         cookie = await self.sessions.begin(session)
         answer = web.HTTPSeeOther(path)
+        # Strict: requests that another site causes carry no session (CSRF). Not `secure`, because
+        # the console speaks plain HTTP on the loopback interface.
         answer.set_cookie(_COOKIE, cookie, httponly=True, samesite="Strict", path="/")
         return answer
 
@@ -140,6 +148,7 @@ class Console:
 
 async def _cards(request: web.Request, session: Session) -> str:
     page = request.query.get("page", "1")
+    # int() refuses thousands of digits, hence the limit on the length.
     number = int(page) if page.isdecimal() and len(page) < 10 else 1
     return pages.cards_page(await session.seen(), request.query.get("q", ""), number)
 

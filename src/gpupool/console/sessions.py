@@ -44,6 +44,7 @@ class Session:
 
     async def seen(self) -> ClusterView:
         """Raises KubeError."""
+        # Requests that come at the same time wait for one reading, and share it.
         async with self._reading:
             began = self._clock()
             if self._seen is None or began >= self._good_until:
@@ -85,4 +86,5 @@ class Sessions:
 
 def is_key(given: str, key: str) -> bool:
     """Compares in constant time."""
+    # An empty key means that there is none: it must not match an empty input.
     return bool(key) and hmac.compare_digest(given.encode(), key.encode())

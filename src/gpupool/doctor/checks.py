@@ -99,6 +99,8 @@ def webhook(evidence: Evidence) -> Iterator[Finding]:
 
 
 def _refused_trial(error: str) -> Iterator[Finding]:
+    # The words with which the API server begins when it cannot reach a webhook at all. Other
+    # refusals may come from quotas or policies.
     if "failed calling webhook" in error:
         mend = "See that its pods run and that the API server reaches them (network policies)."
         yield wrong("webhook", f"The API server cannot ask gpupool-admission: {error}", mend)
@@ -124,6 +126,8 @@ def certificate(evidence: Evidence) -> Iterator[Finding]:
         if evidence.authority_pem and evidence.authority_pem != bundle:
             what = f"The {kind} trusts another authority than the Secret has."
             yield wrong("certificate", what, "Start the pods of gpupool-admission again.")
+        # The latest end: after a rotation the bundle also holds the old authority, which ends
+        # earlier.
         end = max(each.not_valid_after_utc for each in trusted)
         if end < evidence.now + _SOON:
             yield wrong("certificate", f"What the {kind} trusts ends on {end:%Y-%m-%d}.", mend)
@@ -146,6 +150,8 @@ def scheduler(evidence: Evidence) -> Iterator[Finding]:
 
 
 def _server_now(evidence: Evidence) -> datetime.datetime:
+    # The API server stamped the trial pod. Ages of its objects must be judged by its clock, not by
+    # that of this machine.
     created = ((evidence.trial or {}).get("metadata") or {}).get("creationTimestamp")
     return _time(created) if created else evidence.now
 
@@ -222,6 +228,7 @@ def _cards_of(node: Obj) -> Iterator[Finding]:
         what = f"Node {name} has {len(inventory.cards)} cards, and its kubelet offers none."
         mend = "See whether its agent runs and has registered: kubectl logs; and the cards' health."
         yield wrong("nodes", what, mend)
+    # Our agent offers a node's cards either whole or as shares, never more than there are.
     elif whole > len(inventory.cards) or (whole and shared):
         what = f"Node {name} offers {RESOURCE_GPU} twice: another device plugin runs there, too."
         mend = "Keep NVIDIA's plugin off these nodes, or set agent.wholeCards=false."

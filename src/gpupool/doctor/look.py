@@ -64,6 +64,7 @@ async def look(kube: Kube, namespace: str, now: datetime.datetime) -> Evidence:
         except NotFound:
             return otherwise
         except Refused as refused:
+            # Noted, not raised: users without all rights still get the checks that they may make.
             unseen.append(str(refused))
             return otherwise
 

@@ -93,6 +93,7 @@ def install(root: Path, settings: Settings) -> LimiterFiles:
     contents = _contents(settings)
     digest = hashlib.sha256()
     for name, content in sorted(contents.items()):
+        # The length keeps names and contents apart: two sets of files never give the same bytes.
         digest.update(f"{name} {len(content)}\n".encode() + content)
     place = root / digest.hexdigest()[:16]
     if not settings.directory:
@@ -138,6 +139,8 @@ def _leading_to(path: str, stand_in: bytes) -> bytes:
         )
     if stand_in.count(_PLACEHOLDER) != 1:
         raise LimiterError("the stand-ins are damaged; `make native` builds them anew")
+    # Filled up with NULs: the loader reads the name up to the first one, and no offset in the file
+    # moves.
     return stand_in.replace(_PLACEHOLDER, wanted.ljust(len(_PLACEHOLDER), b"\0"))
 
 
@@ -147,7 +150,9 @@ def _make(root: Path, place: Path, contents: Mapping[str, bytes]) -> None:
     try:
         for name, content in contents.items():
             (scratch / name).write_bytes(content)
+            # The name `ld.so.preload` contains ".so", too, but it is a text file.
             (scratch / name).chmod(0o555 if ".so" in name and name != _PRELOAD else 0o444)
+        # mkdtemp makes a directory for its owner only, but containers run as other users.
         scratch.chmod(0o755)
         scratch.rename(place)
     except OSError:
@@ -184,10 +189,12 @@ def measure_context_mib(libraries: Path | None = None) -> int:
         environment["LD_LIBRARY_PATH"] = str(libraries)
     try:
         done = subprocess.run(
+            # A process of its own: within a process, the initialisation of CUDA cannot be undone.
             [sys.executable, "-I", "-c", _MEASURE],
             capture_output=True,
             text=True,
             check=True,
+            # A broken card can block a call of the driver without end.
             timeout=_MEASURE_SECONDS,
             env=environment,
         )

@@ -21,6 +21,8 @@ GRANULE = 512  # bytes; the limiter counts in granules
 GRANULE_BITS = 34
 
 
+# A process writes the new count beside the old one and then the number of the change, so that its
+# death at any instruction leaves one valid count (native/isolation/core/accounts.h).
 class Account(ctypes.Structure):
     _fields_ = (
         ("granules", c_uint64 * 2),
@@ -43,6 +45,7 @@ class Slot(ctypes.Structure):
     )
 
 
+# The padding gives each word that changes often a cache line of its own.
 class RegionCard(ctypes.Structure):
     _fields_ = (
         ("uuid", c_char * 48),
@@ -90,8 +93,10 @@ def read_region(path: Path) -> tuple[CardUse, ...]:
     except FileNotFoundError:
         return ()
     region = Region.from_buffer_copy(content)
+    # Not `region.magic`: ctypes ends text at the first NUL, and the magic ends with one.
     if bytes(content[:8]) != MAGIC or region.version != VERSION:
         raise BadRegion(f"{path}: wanted version {VERSION}, found {region.version}")
+    # Any program of the container may have written any number here.
     count = min(region.card_count, MAX_CARDS)
     return tuple(_card_use(region, number) for number in range(count))
 
@@ -100,6 +105,8 @@ def _content(path: Path) -> bytes:
     """Programs of the container may have put anything at this path, and we read it as root. So
     links are not followed, pipes and devices do not block, and no more is read than a region has.
     Raises BadRegion, OSError."""
+    # O_NOFOLLOW concerns the last part of the path only. That is enough: the directory is the
+    # volume itself, which the container cannot replace.
     flags = os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
     wanted = ctypes.sizeof(Region)
     try:
@@ -112,12 +119,14 @@ def _content(path: Path) -> bytes:
         status = os.fstat(descriptor)
         if not stat.S_ISREG(status.st_mode) or status.st_size != wanted:
             raise BadRegion(f"{path}: wanted {wanted} bytes, found {status.st_size}")
+        # The container may have cut the file since it was measured.
         return file.read(wanted).ljust(wanted, b"\0")
 
 
 def _card_use(region: Region, number: int) -> CardUse:
     card = region.cards[number]
     processes = []
+    # Slots from `slots_seen` on were never used; the number is as little trusted as the others.
     for slot in region.slots[: min(region.slots_seen, MAX_SLOTS)]:
         account = slot.accounts[number]
         used = account.granules[account.committed % 2] * GRANULE

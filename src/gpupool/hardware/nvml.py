@@ -38,12 +38,15 @@ class NvmlDriver:
             self._running = asyncio.create_task(asyncio.to_thread(self._look), name="nvml")
         try:
             async with asyncio.timeout(LONGEST_LOOK_S):
+                # A thread cannot be cancelled. The next look joins the call that still runs, so
+                # that no second thread blocks beside it.
                 return await asyncio.shield(self._running)
         except TimeoutError:
             raise NoDriver(f"the NVIDIA driver did not answer in {LONGEST_LOOK_S:.0f} s") from None
 
     async def uses(self) -> tuple[ProgramUse, ...]:
         if self._session is None or self._running is None or not self._running.done():
+            # A look that runs may shut NVML down under this call.
             raise NoDriver("the cards are just being looked at")
         try:
             return await asyncio.to_thread(_uses)
@@ -51,6 +54,7 @@ class NvmlDriver:
             raise NoDriver(_words(error)) from error
 
     async def close(self) -> None:
+        # A call that still blocks uses the session; then NVML is left to the end of the process.
         if self._session is not None and (self._running is None or self._running.done()):
             self._session.end()
         self._session = None
@@ -75,6 +79,7 @@ class NvmlDriver:
         """NVML shows a card that has come back only after it was initialised again."""
         answering = sum(not card.is_lost for card in look.cards)
         self._most_cards = max(self._most_cards, answering)
+        # Not more often than every RENEW_S: a card that is gone for good stays missing.
         if answering < self._most_cards and time.monotonic() > self._renew_s:
             assert self._session is not None
             self._session.end()
@@ -177,6 +182,8 @@ def _card_look(index: int, handle: Any, addresses: dict[str, int]) -> CardLook:
             pynvml.nvmlDeviceGetTotalEccErrors,
             handle,
             pynvml.NVML_MEMORY_ERROR_TYPE_UNCORRECTED,
+            # Since the last reset. The total over the card's life would keep a repaired card
+            # unhealthy.
             pynvml.NVML_VOLATILE_ECC,
         ),
         outside_mib=_outside_mib(handle, memory.used),
@@ -205,6 +212,7 @@ def _links(index: int, handle: Any, addresses: dict[str, int]) -> tuple[tuple[in
         if not state:
             continue
         if _or(0, pynvml.nvmlDeviceGetNvLinkRemoteDeviceType, handle, link) == _SWITCH:
+            # Through a switch, each link reaches all other cards.
             ends = [other for other in addresses.values() if other != index]
         else:
             remote = _or(None, pynvml.nvmlDeviceGetNvLinkRemotePciInfo, handle, link)
@@ -230,6 +238,7 @@ def _numa(handle: Any) -> int:
     nodes = _or(None, pynvml.nvmlDeviceGetMemoryAffinity, handle, 1, scope)
     if nodes is None or not nodes[0]:
         return -1
+    # The lowest bit that is set: a card can be near several NUMA nodes.
     return int(nodes[0] & -nodes[0]).bit_length() - 1
 
 

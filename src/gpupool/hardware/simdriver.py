@@ -120,6 +120,8 @@ def create_node(
         for file in source.iterdir():
             _place(file, target / file.name)
     _replace(files.libraries / CONFIG, b"state=../state\n")
+    # Last: once the state file exists, the node has a driver. Its new inode tells agents that the
+    # node has booted (`simulated.py`).
     _replace(files.state, bytes(new_state(node, cards, driver or Driver())))
     return files
 
@@ -179,6 +181,8 @@ def _announce(state: layout.State, card: int, kind: int, data: int) -> None:
     a reader that sees the number must see the complete entry."""
     sequence = state.last_event + 1
     entry = state.events[sequence % layout.MAX_EVENTS]
+    # 0 while the entry is incomplete: a reader that is a whole ring behind must not take it for the
+    # old one.
     entry.sequence = 0
     entry.card, entry.type, entry.data = card, kind, data
     entry.time_ns = time.monotonic_ns()
@@ -224,6 +228,7 @@ def _card_index(state: layout.State, card: int | str) -> int:
 
 def _place(source: Path, target: Path) -> None:
     """A hard link where possible: hundreds of nodes then share one copy on disk."""
+    # Never written in place: running programs have the old file mapped, and hard links share it.
     target.unlink(missing_ok=True)
     try:
         os.link(source, target)

@@ -14,6 +14,8 @@ MAX_EVENTS = 256
 MAX_LINKS = 18
 BUCKETS = 8
 
+# Locks are on bytes far behind the end of the file, where there is no data; 2 << 40 is LOCK_CARD,
+# which only the libraries take.
 LOCK_INJECT = 1 << 40
 LOCK_SLOT = 3 << 40
 LOCK_OWNER = 4 << 40

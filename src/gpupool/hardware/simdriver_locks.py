@@ -25,6 +25,8 @@ _EVERYBODY = 0x7FFFFFFF
 @contextlib.contextmanager
 def held(fd: int, byte: int) -> Iterator[None]:
     """Takes the lock of a byte, and waits for it. The kernel releases it if this process dies."""
+    # Locks of the open file: a POSIX lock would be lost as soon as this process closes any other
+    # descriptor of the same file.
     fcntl.fcntl(fd, fcntl.F_OFD_SETLKW, _request(fcntl.F_WRLCK, byte))
     try:
         yield
@@ -52,6 +54,7 @@ def visible_pid(fd: int, state: layout.State, slot: int) -> int | None:
     entry = state.slots[slot]
     if entry.namespace == _own_namespace():
         return int(entry.pid)
+    # A lock of the open file has no pid. So each process holds a POSIX lock on this byte as well.
     *_, pid = _ask(fd, fcntl.F_GETLK, layout.LOCK_OWNER + slot)
     return pid if pid > 0 else None
 
@@ -79,9 +82,12 @@ def _start_time(pid: int) -> int | None:
     """In clock ticks since boot; None for a process that is not there or has ended."""
     try:
         with open(f"/proc/{pid}/stat", "rb") as file:
+            # The name of the program comes before, and may itself contain brackets and blanks.
             fields = file.read().rpartition(b")")[2].split()
     except OSError:
         return None
+    # The start time is field 22 of proc(5); the fields here begin with the third. Z and X: it has
+    # ended.
     return None if fields[0] in b"ZX" else int(fields[19])
 
 

@@ -55,10 +55,12 @@ def opened(path: Path) -> Iterator[tuple[int, layout.State]]:
         raise BadState(f"{path}: {error.strerror}") from None
     try:
         size, found = ctypes.sizeof(layout.State), os.fstat(fd).st_size
+        # Checked before the file is mapped: access behind the end of a shorter file is a SIGBUS.
         head = os.pread(fd, 12, 0)
         version = int.from_bytes(head[8:12], "little")
         if head[:8] != layout.MAGIC:
             raise BadState(f"{path}: wanted the state of a simulated driver, found something else")
+        # Before the size: a file of another version may also have another size.
         if version != layout.VERSION:
             raise BadState(f"{path}: wanted version {layout.VERSION}, found {version}")
         if found != size:
@@ -77,6 +79,7 @@ def new_state(node: str, cards: Sequence[CardProfile], driver: Driver) -> layout
     state.size = ctypes.sizeof(layout.State)
     state.card_count, state.cuda_version = len(cards), driver.cuda
     state.driver_version = driver.version.encode()
+    # One byte is left for the NUL that the C libraries expect.
     state.node = node.encode()[: layout.State.node.size - 1]
     state.kernel_ns = driver.kernel_us * 1000
     for index, profile in enumerate(cards):
@@ -120,4 +123,5 @@ def _describe(fixed: layout.CardFixed, profile: CardProfile, node: str, index: i
     fixed.link_count = profile.links if profile.topology is not Topology.NONE else 0
     fixed.link_version = {5: 2, 7: 3, 9: 4}.get(profile.architecture.value, 0)
     fixed.minor_number = index
+    # Not 0, which would be a link to card 0.
     fixed.link_peer[:] = [layout.LINK_NONE] * len(fixed.link_peer)

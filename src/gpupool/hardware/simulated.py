@@ -33,6 +33,7 @@ class SimulatedDriver:
         return Look(
             version=state.driver_version.decode(),
             cuda=state.cuda_version,
+            # `create_node` replaces the file when a node boots; its cards are then as new.
             boot=str(self._inode),
             cards=self._cards(state),
             xids=self._new_xids(state),
@@ -57,6 +58,8 @@ class SimulatedDriver:
         """The mapped file; mapped again when the file was replaced, because the node has restarted
         or its cards were exchanged."""
         try:
+            # If the file is replaced between stat and open, the next look finds another inode and
+            # maps again.
             inode = os.stat(self._path).st_ino
         except OSError as error:
             self._state = None
@@ -69,6 +72,7 @@ class SimulatedDriver:
         except SimdriverError as error:
             self._state = None
             raise NoDriver(str(error)) from error
+        # Older events are skipped, as NVML reports only XIDs that occur after the subscription.
         self._inode, self._seen = inode, self._state.last_event
         self._untroubled = ()
         return self._state
@@ -78,10 +82,12 @@ class SimulatedDriver:
         if not any(bytes(state.cards[index].fault) != _NO_FAULT for index in indexes):
             if not self._untroubled:
                 self._untroubled = tuple(_card_look(state, index) for index in indexes)
+            # The same object each time makes it cheap to compare a look with the one before.
             return self._untroubled
         return tuple(_card_look(state, index) for index in indexes)
 
     def _new_xids(self, state: layout.State) -> tuple[Xid, ...]:
+        # What lies further back in the ring is overwritten.
         first = max(self._seen, state.last_event - (layout.MAX_EVENTS - 1)) + 1
         wanted = range(first, state.last_event + 1)
         self._seen = max(self._seen, state.last_event)

@@ -82,6 +82,7 @@ async def run_cluster(
         settings.name,
         settings.data_dir,
         settings.port,
+        # The home holds the administrators' credentials of all clusters: no container may see it.
         private=(Path(home),) if home else (),
     )
     extension = GpuCluster(settings, where).extension()
@@ -129,11 +130,14 @@ class GpuCluster:
     async def _set_up(self, cluster: RunningCluster) -> None:
         self._cluster = cluster
         kube = cluster.admin()
+        # A cluster file that was applied before is not applied again: people may have scaled pools
+        # since.
         if self._settings.apply_spec or cluster.is_new:
             await _apply_pools(kube, self._settings)
         await _apply_agents(kube, self._settings)
 
     async def _is_ready(self, _: RunningCluster) -> None:
+        # A GPU pod that is created before admission is registered would never see its card.
         await self._admits.wait()
 
     async def _admission(self, cluster: RunningCluster) -> None:
@@ -158,6 +162,8 @@ class GpuCluster:
                 plugins=around.mounts[agents.PLUGINS],
                 pod_resources=around.mounts[agents.POD_RESOURCES] / "kubelet.sock",
                 limiter=self._limiter(around.node) if mounts else (),
+                # Processes of simulated nodes have no cgroup of their pod. The launcher marks them
+                # in their environment.
                 owner=lambda pid: process_table.variable(pid, MARK),
                 volumes=lambda pod, volume: volume_directory(pods, pod, volume),
             ),

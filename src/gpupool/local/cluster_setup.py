@@ -76,6 +76,7 @@ def set_up_directory(home: Home, wish: Wish) -> Prepared | Running:
     name = check_name(_name(wish, file))
     if wish.merge_kubeconfig:
         verify(name)
+    # From the count of clusters to the new directory, no other command may create one.
     with home.alone():
         cluster = home.find(name)
         if cluster and wish.data_dir and wish.data_dir.resolve() != cluster.path:
@@ -124,6 +125,7 @@ def _settings(
         data_dir=cluster.path,
         port=port,
         spec=file.spec,
+        # Read again at each use, so that `gpupool quota set` takes effect without a restart.
         quotas=lambda: current_quotas(home, file.spec.quotas),
         apply_spec=cluster.state().get("applied") != fingerprint(text),
     )
@@ -132,6 +134,7 @@ def _settings(
 def _read(path: Path) -> str:
     try:
         with path.open("rb") as file:
+            # One byte more than allowed, so that the parser notices a file that is too large.
             data = file.read(MAX_BYTES + 1)
         return data.decode()
     except UnicodeDecodeError as error:

@@ -13,10 +13,12 @@ async def drained(context: Context, node: Obj, pods: list[Obj]) -> bool:
     if not node.get("spec", {}).get("unschedulable"):
         path = NODES.path(name=node["metadata"]["name"])
         await context.kube.patch(path, {"spec": {"unschedulable": True}})
+    # After the cordon, or the scheduler could fill the node again.
     staying = [pod for pod in pods if must_go(pod)]
     for pod in staying:
         if "deletionTimestamp" not in pod["metadata"]:
             await _evict(context, pod)
+    # Pods that are being deleted still count: they may need their grace period.
     return not staying
 
 

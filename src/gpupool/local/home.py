@@ -109,6 +109,7 @@ class Home:
                 link.unlink()
         with _writing(path, "the data directory", "Choose another with --data-dir."):
             make_private(path)
+            # Before the link: `clusters` takes an entry for ours only if it has the marker.
             write_private(path / _MARKER, _FORMAT)
             if elsewhere:
                 link.symlink_to(path)
@@ -158,6 +159,7 @@ def home() -> Home:
         return Home(Path(given).expanduser().absolute())
     state = os.environ.get("XDG_STATE_HOME", "")
     try:
+        # The XDG specification says that a relative path is to be ignored.
         base = Path(state) if Path(state).is_absolute() else Path.home() / ".local" / "state"
     except RuntimeError as error:  # neither $HOME nor an entry in /etc/passwd
         raise CannotUse("You have no home directory: say where with GPUPOOL_HOME.") from error

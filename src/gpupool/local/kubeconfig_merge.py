@@ -88,6 +88,7 @@ def remove_from(path: Path, cluster: str) -> None:
         ours = [key for key in _LISTS if config.is_ours(key, name)]
         for key in ours:
             config.remove(key, name)
+        # Otherwise kubectl would complain about a current context that does not exist.
         if "contexts" in ours and config.current_context == name:
             config.current_context = ""
 
@@ -129,6 +130,7 @@ class _Config:
         if not isinstance(found, SequenceNode):
             found = _node([])
             _set_child(self.root, key, found)
+        # An empty list is written as `[]`; in that style our entry would stand on the same line.
         found.flow_style = False
         found.value.append(_node(entry))
 
@@ -188,10 +190,14 @@ def _changing_or_oserror(path: Path) -> Iterator[_Config]:
     with _locked(target):
         old = target.read_bytes() if target.exists() else b""
         config = _parse(path, old)
+        # Compared in our own spelling: if nothing changes, the file keeps its format and its
+        # comments.
         before = _text(config)
         worth_a_copy = config.has_entries_of_others_only
         yield config
         if _text(config) != before:
+            # An exception in the caller's block does not get here, so a refused change writes
+            # nothing.
             copy = target.with_name(f"{target.name}.before-gpupool")
             if worth_a_copy and not copy.exists():
                 write_private(copy, old)

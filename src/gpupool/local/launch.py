@@ -57,6 +57,7 @@ def launch(
         os.fdopen(send, "wb", buffering=0) as sender,
         _private_log(cluster.log_file) as log,
     ):
+        # After a crash only the log of this start is shown, not that of earlier ones.
         log_start = log.tell()
         server = subprocess.Popen(
             command(send),
@@ -81,6 +82,7 @@ def launch(
                         return port
                     case Failed(text):
                         raise StartFailed(f"{text}\nThe log: {cluster.log_file}")
+        # Also after Ctrl-C: a server that nobody waits for must not go on starting.
         except BaseException:
             _end(server)
             raise
@@ -92,6 +94,7 @@ def launch(
 
 
 def _chunks(descriptor: int, limit_s: float) -> Iterator[bytes]:
+    # One deadline for the whole start: reports of progress do not extend it.
     deadline = time.monotonic() + limit_s
     while True:
         ready, _, _ = select.select([descriptor], [], [], max(0, deadline - time.monotonic()))
@@ -117,6 +120,8 @@ def _private_log(path: Path) -> BinaryIO:
 
 
 def _rotate(path: Path) -> None:
+    # Only before a start: the server keeps its log open, and would go on writing to the renamed
+    # file.
     if path.exists() and path.stat().st_size > _LOG_LIMIT:
         path.replace(path.with_name(path.name + ".1"))
 

@@ -39,6 +39,7 @@ def merge(cluster: ClusterDirectory, port: int) -> Path:
         kubeconfig_merge.merge_into(path, entry)
     except kubeconfig_merge.KubeconfigError as error:
         raise CannotUse(str(error)) from error
+    # Noted, because KUBECONFIG may name another file when `reset` removes the entry.
     write_private(cluster.merged_file, f"{path}\n".encode())
     return path
 

@@ -97,6 +97,7 @@ class NodeGpus:
         binds = (
             Bind(str(files.libraries), f"{DRIVER}/lib", True),
             Bind(str(files.programs), f"{DRIVER}/bin", True),
+            # Writable: programs count their memory and hold their locks in this file.
             Bind(str(files.state), f"{DRIVER}/{files.state.name}"),
         )
         # A container with the limiter must find the limiter's library before the driver's.

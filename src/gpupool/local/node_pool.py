@@ -20,6 +20,7 @@ from kubeclient.resources import NODES, PODS
 from localkube.controllers.run import Context, Controller, Watch
 
 FINALIZER = f"{names.API_GROUP}/nodes"
+# Pods are read but not watched here, so a node that is being drained is looked at again.
 _LOOK_AGAIN_S = 1.0
 _BY_POOL, _BY_NODE = "pool", "node"
 
@@ -73,6 +74,7 @@ class _Pool:
     async def step(self) -> float | None:
         if "deletionTimestamp" in self.nodepool["metadata"]:
             return await self._delete_nodes()
+        # Before the first node: if the pool is deleted from now on, its nodes are drained first.
         if FINALIZER not in (self.nodepool["metadata"].get("finalizers") or ()):
             await self._add_finalizer()
         pool = pool_of(self.nodepool, self.spec)
@@ -108,6 +110,8 @@ class _Pool:
         for node in planned:
             if self.context.of(PODS).by(_BY_NODE, node["metadata"]["name"]):
                 continue  # pods of a deleted node of the same name: they must not start here
+            # The mirror may not show nodes that we have just created. Their names are derived from
+            # the pool, so that the API server refuses to create them twice.
             with contextlib.suppress(AlreadyExists):
                 self.nodes.append(await self.context.kube.create(NODES, node))
                 made += 1
@@ -124,6 +128,8 @@ class _Pool:
         def cost(node: Obj) -> tuple[bool, int, float]:
             cordoned = bool(node.get("spec", {}).get("unschedulable"))
             busy = len(pods.by(_BY_NODE, node["metadata"]["name"]))
+            # Draining takes several steps and begins with a cordon: each step must choose the same
+            # nodes again.
             return not cordoned, busy, -float(node["metadata"]["resourceVersion"])
 
         for node in sorted(self.nodes, key=cost)[:surplus]:
@@ -142,6 +148,8 @@ class _Pool:
         """The pool is being deleted: removes its nodes, then the finalizer."""
         for node in self.nodes:
             await self._remove(node)
+        # Also when all were removed just now: the finalizer goes when the mirror shows no node any
+        # more.
         if self.nodes:
             return _LOOK_AGAIN_S
         left = [f for f in self.nodepool["metadata"].get("finalizers") or () if f != FINALIZER]
@@ -174,6 +182,7 @@ class _Pool:
         }
         if status == known:
             return
+        # One event when the problem appears, not one with each look.
         if problem and problem not in str(known.get("conditions")):
             self.context.events.event(self.nodepool, WARNING, problem, message)
         await self._patch({"status": status}, "status")

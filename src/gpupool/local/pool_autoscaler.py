@@ -39,6 +39,8 @@ _BY_NODE, _BY_POOL, _WAITING = "node", "pool", "waiting"
 
 
 def controller(spec: ClusterSpec) -> Controller:
+    # In memory only: after a restart nodes count as idle from then on, so none is removed too
+    # early.
     idle_since: dict[str, datetime.datetime] = {}
     fleet = _Fleet(spec)
 
@@ -109,6 +111,7 @@ def _wanted(
         if _could_take(fresh, request)
     ]
     more = _nodes_needed(waiting, fleet.room(context), fresh, most - pool.count) if waiting else 0
+    # A pool that pods wait for does not shrink, even if some of its nodes are empty.
     idle = 0 if waiting else _long_idle(_nodes(pool, context), context, idle_since)
     return max(least, min(most, pool.count + more - idle))
 
@@ -189,6 +192,7 @@ def _long_idle(nodes: list[Obj], context: Context, idle_since: dict[str, datetim
     now, count = context.now(), 0
     for node in nodes:
         name = node["metadata"]["name"]
+        # Pods of DaemonSets do not count: with its agent, no GPU node would ever be idle.
         if any(must_go(pod) for pod in context.of(PODS).by(_BY_NODE, name)):
             idle_since.pop(name, None)
         elif now - idle_since.setdefault(name, now) >= IDLE:

@@ -28,10 +28,12 @@ def choose_port(name: str, *, wanted: int | None, last: int | None) -> int:
             )
         return last
     own = own_port(name)
+    # Any port will do for a cluster that had none before: no kubeconfig names it yet.
     return 0 if obstacle(own) else own
 
 
 def own_port(name: str) -> int:
+    # A checksum, because hash() of a text differs from process to process.
     return _FIRST if name == DEFAULT_NAME else _FIRST + 1 + crc32(name.encode()) % _SPREAD
 
 

@@ -56,6 +56,8 @@ def serve(
     """
     raise_open_files_limit()
     try:
+        # In this order, because the last one is left first: the loop is closed before the lock is
+        # released.
         with Lock(prepared.cluster.path), asyncio.Runner(loop_factory=_event_loop) as runner:
             runner.run(_run(prepared, run, tell, attached_to))
     except Exception as error:
@@ -96,6 +98,8 @@ async def _run(
 
     def ready(running: RunningCluster) -> None:
         text = cluster.cluster_file.read_text(encoding="utf-8")
+        # Before the report: other commands read the port from this file as soon as the server is
+        # ready.
         cluster.write_state(
             {
                 "pid": os.getpid(),
@@ -116,6 +120,7 @@ async def _run(
 def _stop_once(loop: asyncio.AbstractEventLoop, stop: asyncio.Event) -> None:
     stop.set()
     loop.remove_signal_handler(signal.SIGINT)
+    # Not through the loop, which may be blocked. 130 is what shells report after Ctrl-C.
     signal.signal(signal.SIGINT, lambda *_: os._exit(130))
 
 

@@ -26,6 +26,8 @@ def running_server(cluster: ClusterDirectory) -> Server | None:
     if pid is None:
         return None
     state = cluster.state()
+    # The file may be of an earlier server: its port counts only together with the pid that holds
+    # the lock.
     return Server(pid, state["port"] if state.get("pid") == pid else 0)
 
 
@@ -57,6 +59,7 @@ def _signal(cluster: ClusterDirectory, pid: int, number: signal.Signals) -> None
     the check and the signal."""
     try:
         if hasattr(os, "pidfd_open"):
+            # Opened before the check: from here on the descriptor stands for this process alone.
             process = os.pidfd_open(pid)
             try:
                 if running_pid(cluster.path) == pid:

@@ -103,6 +103,8 @@ class Cluster:
     def stop(self) -> None:
         """Stop the server cleanly; its data stays."""
         if self._server:
+            # The server deletes the home when it ends, unless this file is there (`cli/up.py`).
+            # After SIGKILL it cannot delete anything, so that `kill` needs no such file.
             self._keep.touch()
         self._end(signal.SIGTERM)
 
@@ -121,6 +123,8 @@ class Cluster:
             self._server = None
 
     def _arguments(self) -> list[str]:
+        # Port 0 (any) at the first start, then always the same: tests keep clients with its
+        # address.
         arguments = ["--name", _NAME, "--port", str(self.port)]
         arguments += ["--delete-home-unless", str(self._keep)]
         if self._config is not None:

@@ -48,10 +48,13 @@ def start_server(home: Path, log: Path, arguments: Iterable[str]) -> Server:
             stderr=output,
             pass_fds=(report_to, attached_to),
             env=os.environ | {"GPUPOOL_HOME": str(home)},
+            # Ctrl-C goes to the test only, which then stops the cluster in order.
             start_new_session=True,
         )
+        # Our copies: while they are open, the stream does not end when the server does.
         os.close(report_to)
         os.close(attached_to)
+        # Killing the server closes its end of the pipe, which ends the loop over its reports.
         limit = Timer(START_LIMIT_S, process.kill)
         limit.start()
         try:

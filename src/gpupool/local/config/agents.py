@@ -36,6 +36,7 @@ def agent_daemon_set(nodes: Obj) -> Obj:
             "selector": {"matchLabels": labels},
             "updateStrategy": {
                 "type": "RollingUpdate",
+                # All at once is safe: containers keep their cards while the agent restarts.
                 "rollingUpdate": {"maxUnavailable": "100%"},
             },
             "template": {"metadata": {"labels": labels}, "spec": _pod(nodes)},
@@ -50,6 +51,7 @@ def _pod(nodes: Obj) -> Obj:
         "automountServiceAccountToken": False,  # it runs in the server's process and needs no token
         "priorityClassName": "system-node-critical",
         "hostNetwork": True,
+        # Also on tainted nodes: without its agent a node offers no cards.
         "tolerations": [{"operator": "Exists"}],
         "affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": required}},
         "containers": [
