@@ -185,6 +185,7 @@ class Scheduler:
         await self._kube.patch(
             path, {"status": {"conditions": [condition]}}, content_type=STRATEGIC_PATCH
         )
+        # The pod may have gone during the write. An entry for it would stay for ever.
         if _uid(pod) in self._waiting:
             self._said[_uid(pod)] = text
         self._events.event(pod, WARNING, "FailedScheduling", text)
