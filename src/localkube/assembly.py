@@ -113,8 +113,10 @@ async def run_cluster(
     tokens.add(token, ADMIN)
     fleet = Fleet(_fleet_settings(settings, extension))
     server = build(settings.directory, made, tokens, fleet)
+    # Before `bootstrap`, which fills a new store.
     is_new = not any(server.api.store.counts().values())
     try:
+        # Before `bootstrap`, which needs the port: it may be one that was drawn just now.
         http = await server.listen(settings.port)
         try:
             await server.bootstrap(http.port, extension.roles)
@@ -124,11 +126,14 @@ async def run_cluster(
                 settings.kubeconfig,
                 kubeconfig.Kubeconfig(settings.name, where, made.ca_pem, token, extension.names),
             )
+            # Only once: a user who deletes the class must not get it back at the next start.
             if is_new:
                 default_class = storage_class(extension.names.provisioner)
                 await cluster.admin().create(STORAGE_CLASSES, default_class)
             if not await _unless_stopped(stop, extension.set_up(cluster)):
                 return
+            # First: if this raises, there are no coroutines of built-in programs that nobody
+            # awaits.
             added = extension.programs(cluster)
             programs = _programs(cluster, settings, extension) | dict(added)
             await _run_until(stop, programs, extension.ready(cluster), lambda: ready(cluster))

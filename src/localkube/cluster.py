@@ -36,6 +36,7 @@ from localkube.kubelet.node_files import remove_tree
 from localkube.names import Names
 from localkube.nodes import node_object, numbered_machine
 
+# Longer than _READY_LIMIT_S, so that the error that names the nodes comes first.
 _START_LIMIT_S = 60.0
 _READY_LIMIT_S = 30.0
 _LOOK_AGAIN_S = 0.05
@@ -170,6 +171,7 @@ def with_nodes(given: Extension, count: int) -> Extension:
     async def set_up(cluster: RunningCluster) -> None:
         kube = cluster.admin()
         for number in range(count):
+            # A directory that was used before has its nodes already.
             with contextlib.suppress(AlreadyExists):
                 await kube.create(NODES, node_object(numbered_machine(number, given.names)))
         await given.set_up(cluster)
@@ -265,11 +267,14 @@ class _Thread:
 
     async def _main(self) -> None:
         self._loop, self._stop = asyncio.get_running_loop(), asyncio.Event()
+        # In this order: `stop` sets the flag and then reads `_stop`, so that one of the two threads
+        # sees what the other has set.
         if self._stopping.is_set():
             return
 
         def ready(cluster: RunningCluster) -> None:
             self._cluster = cluster
+            # After a failure, too: `start` waits for it and then reads the error.
             self._started.set()
 
         await run_cluster(self._settings, self._extension, ready=ready, stop=self._stop)

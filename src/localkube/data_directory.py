@@ -126,6 +126,7 @@ def _not_private(path: Path, wanted: str, found: str, mend: str) -> NotPrivate:
 def read_private(path: Path) -> bytes | None:
     """What the file holds, or None if there is none. Refuses one that is not ours alone."""
     try:
+        # O_NONBLOCK, because opening a FIFO would otherwise wait for a writer.
         descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
     except FileNotFoundError:
         return None
@@ -135,6 +136,7 @@ def read_private(path: Path) -> bytes | None:
         mend = f"rm {shlex.quote(str(path))}"
         raise _not_private(path, "a file", "a symbolic link", mend) from None
     try:
+        # Of the open file, not of the path, which may lead to another file by now.
         found = os.fstat(descriptor)
         if not stat.S_ISREG(found.st_mode):
             mend = f"rm -r {shlex.quote(str(path))}"
@@ -211,6 +213,7 @@ def running_pid(directory: Path) -> int | None:
     except FileNotFoundError:
         return None
     try:
+        # Shared, so that several processes may look at the same time.
         fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except BlockingIOError:
         return _written_pid(descriptor)

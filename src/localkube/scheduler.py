@@ -65,6 +65,7 @@ class Scheduler:
                     await mirror.wait_synced()
                 while True:
                     await self._changed.wait()
+                    # Before the round, so that a change during the round causes another one.
                     self._changed.clear()
                     await self._round()
         finally:
@@ -157,6 +158,8 @@ class Scheduler:
         if best is None:
             await self._refuse(pod, len(nodes), reasons)
             return
+        # Before the request: while it is under way, the mirror may still show the pod without a
+        # node, and the pod must not be placed a second time.
         self._assumed.add(uid)
         self._no_longer_waits(uid)
         self._usage.put(uid, (best.offer.name, demand))
@@ -182,6 +185,7 @@ class Scheduler:
         await self._kube.patch(
             path, {"status": {"conditions": [condition]}}, content_type=STRATEGIC_PATCH
         )
+        # The pod may have gone during the write. An entry for it would stay for ever.
         if _uid(pod) in self._waiting:
             self._said[_uid(pod)] = text
         self._events.event(pod, WARNING, "FailedScheduling", text)

@@ -216,4 +216,5 @@ def _follow(store: Store, followers: dict[str, Follower]) -> None:
     for name in followers:
         for record in store.records(name):
             changed(Event("ADDED", record, None))
+    # Nothing is written between the loop above and this line, because nothing awaits.
     store.on_change(changed)

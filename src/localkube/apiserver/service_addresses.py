@@ -95,6 +95,9 @@ class ServiceAddresses:
     def _free_ip(self) -> str:
         size = SERVICE_RANGE.num_addresses
         for _ in range(size):
+            # Counts on instead of taking the lowest free address: an address is in `_ips` only
+            # after its service is stored, and admission may await between this choice and the
+            # store.
             self._next_ip = self._next_ip % (size - 2) + 1
             ip = str(SERVICE_RANGE[self._next_ip])
             if ip not in self._ips:

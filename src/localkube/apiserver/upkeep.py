@@ -35,6 +35,8 @@ class Upkeep:
             self._audit.flush()
             await self._write_quotas(kube)
             if self._roles_changed:
+                # Before the writes, which set it again if they change a role: roles that aggregate
+                # this one follow in the next turn.
                 self._roles_changed = False
                 await self._write_roles(kube)
             await asyncio.sleep(_EVERY_S)

@@ -57,6 +57,7 @@ class Backoff:
         self._known = {k: v for k, v in self._known.items() if now_s - v[1] <= limit_s}
 
 
+# As in Kubernetes.
 BURST = 250  # pods created or deleted in one reconcile
 _LATE_S = 1.0  # until the next look, while the mirrors do not show our own writes yet
 
@@ -93,6 +94,7 @@ class _Tools:
 
 def controller() -> Controller:
     expectations, adopters, nodes = Expectations(), ownership.Adopters("DaemonSet"), _Nodes()
+    # As in Kubernetes: from one second to a quarter of an hour.
     failures = Backoff(first_s=1.0, longest_s=900.0)
     pods_of = Owned("DaemonSet", pods.daemon_pod_of)
     tools = _Tools(expectations, nodes, failures, pods_of)
@@ -153,6 +155,7 @@ class _Set:
         failure: KubeError | None = None
         if seen:
             failure = await self._act(daemons)
+        # Before a failure is raised: the status is written even while pods cannot be created.
         status = status_of(self.set, self.fits, daemons, collisions, seen)
         if status != self.set.get("status"):
             changed = {**self.set, "status": status}
@@ -212,6 +215,8 @@ class _Set:
         todo = plans.tend(self.fits, daemons, surges, held)
         self._say_ended(todo)
         failure = await self._carry_out(todo)
+        # Not after a create or a delete: the update counts available pods in `daemons`, which does
+        # not show these writes.
         if failure is None and updates and not (todo.create or todo.delete):
             max_surge = count_of(surge, wanted, round_up=True)
             missing = rolling.get("maxUnavailable", 0)
@@ -262,6 +267,7 @@ class _Set:
     # -- pods that have ended ------------------------------------------------------------------
 
     def _backoff_key(self, node: str) -> tuple[str, ...]:
+        # With the generation, so that a new template does not inherit the delays of the old one.
         generation = self.set.get("status", {}).get("observedGeneration", 0)
         return self.set["metadata"]["uid"], str(generation), node
 

@@ -117,6 +117,8 @@ class _Rollout:
     def _old_pods_are_left(self) -> bool:
         pods = self.context.of(PODS)
         return any(
+            # Terminating pods are not in status.replicas but still run, so the pods are looked at
+            # as well.
             each.get("status", {}).get("replicas")
             or not all(map(is_finished, pods.by(ownership.BY_CONTROLLER, each["metadata"]["uid"])))
             for each in self.old
@@ -155,6 +157,8 @@ class _Rollout:
         if wanted != known or new["spec"].get("minReadySeconds", 0) != min_ready_s:
             new["metadata"]["annotations"] = wanted
             new["spec"]["minReadySeconds"] = min_ready_s
+            # In place: `self.sets` holds the same object, and the next update needs its
+            # resourceVersion.
             new |= await self.context.kube.update(REPLICA_SETS, new)
         await self._set_revision(sets.revision_of(new))
         if (

@@ -46,6 +46,8 @@ async def reconcile(key: Key, context: Context) -> float | None:
     disrupted = _still_disrupted(known.get("disruptedPods") or {}, pods, context.now())
     status = _status(budget, pods, disrupted, context)
     if status != known:
+        # With the resourceVersion that was read: an eviction that the API server has noted
+        # meanwhile must cause a conflict and not be overwritten.
         await context.kube.update_status(DISRUPTION_BUDGETS, {**budget, "status": status})
     return _FORGET_AFTER_S if disrupted else None
 

@@ -202,6 +202,7 @@ class Garbage:
         waits = bool(living) and bool(self._dependents.get(known.uid))
         options = {
             "propagationPolicy": "Foreground" if waits else "Background",
+            # Mirrors are late: by now another object may have the name.
             "preconditions": {"uid": known.uid},
         }
         await self._kube.delete(known.resource, known.name, known.namespace, options=options)
@@ -244,6 +245,8 @@ class Garbage:
             dependent = self._alive[uid]
             left = [o for o in dependent.owners if o["uid"] != owner.uid]
             await self._keep_owners(dependent, left)
+        # Last: as long as the finalizer is there, an interrupted pass is repeated. Without it,
+        # dependents that still refer to the owner would be deleted.
         await self._drop_finalizer(owner, ORPHAN)
 
     async def _keep_owners(self, known: Known, owners: list[Obj]) -> None:
@@ -253,6 +256,8 @@ class Garbage:
     async def _drop_finalizer(self, known: Known, finalizer: str) -> None:
         metadata = {
             "uid": known.uid,
+            # The patch replaces the whole list: a finalizer that was added meanwhile must cause a
+            # conflict.
             "resourceVersion": known.version,
             "finalizers": [f for f in known.finalizers if f != finalizer],
         }

@@ -125,6 +125,7 @@ def _strangers(job: Obj, pods: Iterable[Obj]) -> Iterable[Obj]:
 
 
 async def _untrack(context: Context, name: str, namespace: str) -> Obj | None:
+    # One value is taken out by the server, so that finalizers of others stay, whatever we know of.
     change = {"metadata": {"$deleteFromPrimitiveList/finalizers": [FINALIZER]}}
     path = PODS.path(namespace, name)
     try:
@@ -178,6 +179,7 @@ class _Job:
             status, ending, failure = await self._go_on(status, pods, found, failures)
         # Before a failure is raised: what has ended is counted even if creating pods fails.
         await self._track(status, pods, found, ending)
+        # After the writes: if one of them fails, the next reconcile counts the same failures again.
         if failures != known:
             self.failures[uid] = failures
         if failure is not None and not namespace_is_going(failure):
@@ -307,6 +309,7 @@ class _Job:
     async def _write(self, status: Obj) -> None:
         if status == self.job.get("status"):
             return
+        # The next write of this reconcile needs the resourceVersion of the answer.
         self.job = await self.context.kube.update_status(JOBS, {**self.job, "status": status})
         self.expectations.wrote(self.key, JOBS, self.job, self.now.timestamp())
 

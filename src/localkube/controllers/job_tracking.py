@@ -22,6 +22,7 @@ from localkube.controllers.job_plan import FAILURE, SUCCESS, Outcome, Tally
 from localkube.controllers.job_pods import JobPod, Task
 from localkube.controllers.pods import stamp
 
+# As in Kubernetes. It bounds the list of uids in the status.
 MOST_UNCOUNTED = 500
 
 

@@ -70,6 +70,7 @@ def controller(dial: Dial, annotation: str) -> Controller:
         (Watch(SERVICES),),
         reconcile,
         reads=(PODS,),
+        # One at a time: between the choice of a free address and its use, reconcile awaits.
         workers=1,
         add_indexes=add_pod_index,
     )
@@ -232,6 +233,7 @@ async def _forward(
 async def _upload(reader: asyncio.StreamReader, connection: Connection) -> None:
     while data := await reader.read(_CHUNK):
         await connection.write(data)
+    # Only this direction: the client may have sent all of its request and wait for the answer.
     await connection.close_write()
 
 

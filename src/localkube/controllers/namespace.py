@@ -112,6 +112,7 @@ def conditions(left: Left, known: dict[str, Obj], now: str) -> list[Obj]:
 
 async def _finalize(context: Context, name: str) -> None:
     try:
+        # Not from the mirror: it may lack our last conditions, and the update would conflict.
         namespace = await context.kube.get(NAMESPACES, name)
         finalizers = namespace["spec"].get("finalizers") or []
         namespace["spec"]["finalizers"] = [f for f in finalizers if f != "kubernetes"]

@@ -59,6 +59,8 @@ async def reconcile(key: Key, context: Context) -> float | None:
             await context.kube.patch(path, {**change, "spec": {"taints": taints or None}})
     if _not_ready(node):
         await _mark_pods(node, context)
+    # By the taints that `node` had before the patch. A new NoExecute taint acts in the next
+    # reconcile, which the event of the patch causes.
     leave_s = await _evict_intolerant(node, context)
     return min(_LOOK_EVERY_S, leave_s) if leave_s is not None else _LOOK_EVERY_S
 
@@ -94,6 +96,7 @@ async def _mark_pods(node: Obj, context: Context) -> None:
         metadata = pod["metadata"]
         context.events.event(pod, WARNING, "NodeNotReady", "Node is not ready")
         ready = {"type": "Ready", "status": "False", "lastTransitionTime": stamp(context.now())}
+        # A strategic patch merges conditions by type; a merge patch would replace the whole list.
         change = {"metadata": {"uid": metadata["uid"]}, "status": {"conditions": [ready]}}
         path = PODS.path(metadata["namespace"], metadata["name"], "status")
         with contextlib.suppress(NotFound, Conflict):
@@ -153,6 +156,7 @@ def _essence(taints: Iterable[Obj]) -> set[tuple[str, str]]:
 
 
 def _dated(wanted: list[Obj], before: list[Obj], context: Context) -> list[Obj]:
+    # A taint that stays keeps its time, because tolerationSeconds count from it.
     since = {(t["key"], t["effect"]): t.get("timeAdded") for t in before}
     now = stamp(context.now())
     return [

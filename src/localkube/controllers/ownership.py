@@ -141,6 +141,7 @@ async def _is_still_there(context: Context, owner: Obj, resource: Resource) -> b
 
 async def _adopt(context: Context, owner: Obj, ties: Ties, resource: Resource, obj: Obj) -> Obj:
     change: Obj = {
+        # The uid is a precondition: by now another object may have the name.
         "uid": obj["metadata"]["uid"],
         "ownerReferences": [controller_reference(owner, ties.resource)],
     }

@@ -137,6 +137,7 @@ class _Replicas:
         failure: KubeError | None = None
         if seen and not is_terminating(self.owner):
             failure = await self._correct(active)
+        # Before a failure is raised, because the status carries the condition ReplicaFailure.
         await self._write_status(active, sum(pod.leaving for pod in fitting), failure)
         if failure is not None and not namespace_is_going(failure):
             raise failure
@@ -219,6 +220,7 @@ class _Replicas:
         try:
             await all_at_once(doomed)
         except KubeError as error:
+            # Some pods were not deleted, so the expectation would only end with its timeout.
             self.expectations.forget(self.key)
             return error
         return None

@@ -94,6 +94,7 @@ async def current(
     found = equal[-1]
     if found is known[-1]:
         return found, collisions
+    # A rollback: the old revision becomes the newest one, instead of getting an equal copy.
     renumbered = {**found, "revision": next_number(known)}
     return await context.kube.update(CONTROLLER_REVISIONS, renumbered), collisions
 

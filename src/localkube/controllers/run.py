@@ -102,7 +102,10 @@ def _wire(controller: Controller, context: Context) -> WorkQueue[Key]:
     for watch in controller.watches:
         mirror = context.of(watch.resource)
 
+        # As a default argument, because a closure would see the `watch` of the last turn of the
+        # loop.
         def changed(old: Obj | None, new: Obj | None, keys: KeysOf = watch.keys) -> None:
+            # Both, because an object that changes its owner concerns the old owner, too.
             for obj in (old, new):
                 if obj is not None:
                     for key in keys(obj, context):

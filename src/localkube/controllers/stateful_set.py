@@ -75,6 +75,7 @@ class _Set:
     async def step(self) -> float | None:
         known = await revisions.claimed(self.context, self.set, STATEFUL_SETS)
         collisions = self.set.get("status", {}).get("collisionCount", 0)
+        # Nothing is created for a set that is being deleted, not even a revision.
         if is_terminating(self.set) and known:
             update = known[-1]
         else:
@@ -91,6 +92,8 @@ class _Set:
             if not is_terminating(self.set):
                 await self._act(replicas, current, update)
         finally:
+            # After a failure, too: the counts are from before the action, and are right in any
+            # case.
             if status != self.set.get("status"):
                 changed = {**self.set, "status": status}
                 answer = await self.context.kube.update_status(STATEFUL_SETS, changed)
@@ -161,6 +164,8 @@ class _Set:
         while todo.create:
             chosen, todo.create = todo.create[:batch], todo.create[batch:]
             made = [self._create(o, current if o < kept else update) for o in chosen]
+            # All of a batch end before a failure is raised: none may go on unobserved after this
+            # reconcile.
             results = await asyncio.gather(*made, return_exceptions=True)
             for failed in results:
                 if isinstance(failed, BaseException):

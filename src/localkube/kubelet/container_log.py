@@ -22,6 +22,7 @@ from typing import BinaryIO
 from localkube.node_streams import LogOptions
 
 STDOUT, STDERR = b"stdout", b"stderr"
+# The length at which container runtimes split lines by default.
 _LONGEST_PIECE = 16 * 1024
 
 
@@ -173,6 +174,7 @@ async def _followed(
 ) -> AsyncIterator[list[bytes]]:
     going_on = True
     while going_on:
+        # Asked before the read, so that what the program wrote last is read after its end.
         going_on = await log.more()
         for chunk in _chunks(file):
             *lines, rest = (rest + chunk).split(b"\n")

@@ -250,6 +250,8 @@ class Starter:
     def _stand_in(self, program: StandIn, image: str) -> tuple[str, ...]:
         packages = (PACKAGE, *self.settings.packages)
         roots = os.pathsep.join(dict.fromkeys(str(package.parent) for package in packages))
+        # Isolated and without site-packages: it starts faster, and PYTHON* variables of the
+        # container have no effect on it.
         interpreter = (sys.executable, "-I", "-S", str(PACKAGE / "kubelet/programs/run_module.py"))
         return (*interpreter, roots, program.module, *program.arguments, image)
 
@@ -269,6 +271,7 @@ def _streams(run: ContainerRun) -> list[int]:
     if run.spec.get("tty"):
         ours, theirs = pty.openpty()
         run.output.read(ours, STDOUT)
+        # Each user of the terminal gets a descriptor of its own, because each closes its own.
         run.terminal = os.dup(ours)
         if run.spec.get("stdin"):
             run.stdin = Writer(os.dup(ours))

@@ -35,6 +35,8 @@ class Reader:
 
     def drain(self) -> None:
         """Reads what is left in the pipe, then closes it: the program has exited."""
+        # Until nothing is left, not until the end: a process in the background may keep the pipe
+        # open.
         while not self._closed and self._ready():
             pass
         self.close()
@@ -43,6 +45,7 @@ class Reader:
         if self._closed:
             return
         self._closed = True
+        # Before the close, after which the number may belong to another file at once.
         asyncio.get_running_loop().remove_reader(self._descriptor)
         os.close(self._descriptor)
 
@@ -66,6 +69,7 @@ class Writer:
     def __init__(self, descriptor: int) -> None:
         self._descriptor = descriptor
         self._closed = False
+        # Two writes that both wait for room would mix their bytes.
         self._turn = asyncio.Lock()
         os.set_blocking(descriptor, False)
 

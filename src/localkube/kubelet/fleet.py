@@ -111,6 +111,7 @@ class Fleet:
                 await self._follow(live, tasks)
                 self._start_workers(live, tasks)
         finally:
+            # First: requests for streams and usage must not reach parts that are being closed.
             self._live = None
             self._nodes.clear()
             await hosted.close()
@@ -127,6 +128,7 @@ class Fleet:
             directory,
             host.sockets,
             tasks,
+            # Lambdas, because `beats` and `keeper` need the devices and are made after them.
             changed=lambda node: beats.post_again(node),
             name_of=lambda uid: pod.key if (pod := keeper.get(uid)) else None,
         )
@@ -216,6 +218,8 @@ class Fleet:
         beats, keeper = self._live.beats, self._live.keeper
         name = (new or old or {})["metadata"]["name"]
         node = self._nodes.get(name)
+        # Another uid under the same name: the node was deleted and created again. What ran on the
+        # old node must not go on under the new one.
         gone = (
             new is None or not self._is_ours(new) or (node and node.uid != new["metadata"]["uid"])
         )

@@ -160,6 +160,7 @@ class Heartbeats:
         try:
             await self._kube.create(LEASES, lease)
         except AlreadyExists:
+            # Somebody else created it meanwhile: the next turn renews it.
             self._work.add(node.name)
 
     async def _post(self, node: LocalNode, now: float) -> None:

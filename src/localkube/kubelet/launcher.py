@@ -46,6 +46,7 @@ from localkube.kubelet.sandbox import (
 MARK = "LOCALKUBE_CONTAINER_ID"  # in the environment of every process of a container
 _IGNORED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)  # it ends only when the server does
 _GRACE_S = 1.0  # at the end, between SIGTERM and SIGKILL
+# Above all numbers that descriptors of a container get.
 _FIRST_FREE = 64
 _OPEN_FILES = 65_536
 _NOT_FOUND, _NOT_EXECUTABLE = 127, 126
@@ -71,10 +72,13 @@ class Launcher:
     def serve(self) -> None:
         """Runs until the server is gone."""
         become_subreaper()
+        # Before "hello", after which the server may start containers.
         self._sweep()
         woken, wake = os.pipe()
         os.set_blocking(wake, False)
         os.set_blocking(woken, False)
+        # A handler is needed: Python writes to the wakeup descriptor only for signals that have
+        # one.
         signal.signal(signal.SIGCHLD, lambda *_: None)
         signal.set_wakeup_fd(wake, warn_on_full_buffer=False)
         self._send({"op": "hello", "namespaces": _can_make_namespaces(self._directory)})
@@ -108,6 +112,7 @@ class Launcher:
         host = self._host_of(message)
         first = os.fork()
         if first == 0:
+            # If the child kept this end, the pipe would not close when the launcher dies.
             os.close(go)
             _become(message, descriptors, child_side, waiting, host)
         for descriptor in (*descriptors, child_side, waiting):
@@ -287,6 +292,7 @@ def _run(message: Message) -> None:
     if message["tty"]:
         fcntl.ioctl(0, termios.TIOCSCTTY, 0)
     _go_to(message["cwd"])
+    # Ignored signals stay ignored across exec: the program could not be stopped by SIGTERM.
     for number in (*_IGNORED, signal.SIGPIPE, signal.SIGCHLD):
         signal.signal(number, signal.SIG_DFL)
     os.execvpe(message["argv"][0], message["argv"], message["env"])
@@ -310,6 +316,8 @@ def _reap_until_end_of(program: int) -> None:
     1 for which it has no handler. Does not return."""
     signal.set_wakeup_fd(-1)
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    # Open copies in init would keep readers of the program's output from seeing its end, and the
+    # launcher from seeing the exec.
     os.closerange(0, _OPEN_FILES)
     while True:
         pid, status = os.wait()

@@ -82,6 +82,7 @@ class Launches:
         try:
             async with self._turn:
                 await self._open()
+                # Before the message is sent: the answer may be read before `_send` returns.
                 self._starting[launch.id] = started
                 await self._send(_start_message(launch), descriptors)
         finally:
@@ -115,12 +116,16 @@ class Launches:
             loop = asyncio.get_running_loop()
             ours, theirs = socket.socketpair()
             ours.setblocking(False)
+            # Closed after the spawn: with our copy open, the end of the launcher would not end the
+            # stream.
             with theirs:
                 self._process = self._spawn(theirs.fileno())
             self._sock = ours
             self._hello = loop.create_future()
             loop.add_reader(ours.fileno(), self._read)
         async with asyncio.timeout(_START_LIMIT_S):
+            # Shielded: a caller that is cancelled or gives up must not cancel the future of all
+            # others.
             return await asyncio.shield(self._hello)
 
     def _spawn(self, descriptor: int) -> subprocess.Popen[bytes]:

@@ -75,6 +75,8 @@ class Output:
         async def more() -> bool:
             nonlocal seen
             while self._version == seen and not self.is_over:
+                # All followers share the future: one that is cancelled must not cancel it for the
+                # others.
                 await asyncio.shield(self._news)
             seen = self._version
             return not self.is_over
@@ -93,6 +95,8 @@ class Output:
         if now > self._window_ends:
             self._window_ends, self._in_window = now + _WINDOW_S, 0
         self._in_window += size
+        # A full pipe makes the program wait. Without this limit, a program that prints without end
+        # would keep the event loop busy.
         if self._in_window > _BYTES_PER_WINDOW:
             reader.hold()
             self.loop.call_at(self._window_ends, reader.go_on)

@@ -19,6 +19,7 @@ from kubeclient.resources import PODS
 
 log = logging.getLogger(__name__)
 
+# Only pods with a node. A pod that gets its node enters the selection, as an ADDED event.
 _BOUND = {"fieldSelector": "spec.nodeName!=", "allowWatchBookmarks": "true"}
 _FROM_THE_START = {"sendInitialEvents": "true", "resourceVersionMatch": "NotOlderThan"}
 _INITIAL_END = "k8s.io/initial-events-end"

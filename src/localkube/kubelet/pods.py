@@ -124,6 +124,7 @@ class Pods:
         if pod is None:
             self._discover(obj)
             return
+        # Our own status writes come back as events. They leave the generation, and need no work.
         matters = pod.generation != metadata.get("generation", 0)
         if matters or pod.runtime != TIMER or "deletionTimestamp" in metadata:
             self._objects[uid] = orjson.dumps(obj)
@@ -373,6 +374,7 @@ class Pods:
             self.timers.add(_goodbye_at(pod), pod.uid)
             return
         pod.released = True
+        # By uid, because a new pod may have the name by now.
         options = {"gracePeriodSeconds": 0, "preconditions": {"uid": pod.uid}}
         try:
             await self._kube.delete(PODS, pod.name, pod.namespace, options=options)

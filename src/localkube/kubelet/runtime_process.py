@@ -32,6 +32,7 @@ from localkube.kubelet.state import Exit, Pod, Problem, Role, Stage
 from localkube.kubelet.volume_files import BadVolume
 from localkube.kubelet.volumes import Volumes
 
+# The kubelet's limits for messages that come from the log.
 _LAST_BYTES = 2048
 _LAST_LINES = 80
 
@@ -57,6 +58,7 @@ log = logging.getLogger(__name__)
 
 _RETRY_S = 2.0
 _LEAST_GRACE_S = 2.0  # after a preStop hook that has used up the grace period
+# containerd reports this code when nobody saw how the container ended.
 _UNKNOWN_CODE = 255
 _HOOK_LIMIT_S = 3600.0
 
@@ -111,6 +113,8 @@ class ProcessRuntime:
         run = runs.runs.get(index)
         if run is not None:
             if run.stopper is not None:
+                # The grace period became shorter. `pre_stopped` keeps the new task from running the
+                # hook again.
                 run.stopper.cancel()
             run.stopper = self._spawn(self._stop(run, obj, grace_s), "container-stop")
             return
@@ -219,6 +223,8 @@ class ProcessRuntime:
             self.notices.warn(pod, obj, "Failed", f"Error: {error}", container)
             self._failed(pod, index, Problem("CreateContainerConfigError", str(error)))
         except LaunchFailed as error:
+            # As in Kubernetes, a program that cannot be executed is a run that has failed: with an
+            # exit code, and with a backoff before the next one.
             mark_running(container, time.time())
             mark_exited(container, error.code, time.time(), error.text)
             self.notices.warn(pod, obj, "Failed", f"Error: {error.text}", container)
@@ -295,6 +301,7 @@ class ProcessRuntime:
 
     async def _clear(self, uid: str, live: list[ContainerRun]) -> None:
         if live:
+            # Processes that still run could write into the directory while it is being deleted.
             await asyncio.wait([run.exited for run in live], timeout=10.0)
         await asyncio.to_thread(remove_tree, pod_directory(self.settings.directory, uid))
 

@@ -63,6 +63,7 @@ _Tree = dict[str, "_Tree"]
 def leave(view: View) -> None:
     """Gives this process new namespaces; its next child is process 1 of the new process namespace.
     Raises OSError if the kernel does not allow it."""
+    # Before unshare: without maps, both are the overflow id (65534) after it.
     uid, gid = os.getuid(), os.getgid()
     _unshare(_NEWUSER | _NEWNS | _NEWUTS | _NEWPID)
     # The kernel accepts a gid_map of an unprivileged user only after setgroups is denied.
@@ -74,6 +75,7 @@ def leave(view: View) -> None:
 def join(pid: int) -> None:
     """Moves this process into the namespaces of `pid`; into its process namespace goes only the
     next child."""
+    # All of them before the first setns, which changes what this process may open.
     places = [os.open(f"/proc/{pid}/ns/{name}", os.O_RDONLY) for name in _NAMESPACES]
     for place in places:
         _call(_libc().setns(place, 0), "setns")
@@ -100,6 +102,7 @@ def enter(view: View) -> None:
         _bind(bind, view.root)
     os.chdir(view.root)
     _pivot()
+    # 64 bytes is the kernel's limit for host names.
     name = view.hostname.encode()[:64]
     _call(_libc().sethostname(name, len(name)), "sethostname")
 
@@ -225,6 +228,8 @@ def _pivot() -> None:
     number = _SYS_PIVOT_ROOT.get(os.uname().machine)
     if number is None:
         raise OSError(errno.ENOSYS, "pivot_root is not known here")
+    # With the same directory twice, the old root is mounted over the new one, so that no directory
+    # has to be made for it. umount2 then takes the old root away.
     _call(_libc().syscall(number, b".", b"."), "pivot_root")
     _call(_libc().umount2(b".", _DETACH), "umount2")
     os.chdir("/")

@@ -33,6 +33,8 @@ class Timers:
         now = self._now()
         while self._heap and self._heap[0][0] <= now:
             when, key = heapq.heappop(self._heap)
+            # Entries that were replaced by an earlier time stay in the heap, and are passed over
+            # here.
             if self._next.get(key) == when:
                 del self._next[key]
                 self._ring(key)

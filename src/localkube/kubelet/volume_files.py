@@ -64,9 +64,11 @@ def _inside(path: str) -> PurePosixPath:
 
 
 def _write(path: Path, file: VolumeFile) -> None:
+    # Programs watch these files: one that has not changed is not touched.
     if path.is_file() and path.read_bytes() == file.content:
         return
     path.parent.mkdir(parents=True, exist_ok=True)
+    # No other file has this name: Kubernetes refuses keys and paths that begin with two dots.
     aside = path.with_name(f"..{path.name}.new")
     # Written beside the file and renamed, so that a reader sees the old content or the new one.
     descriptor = os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o600)

@@ -94,6 +94,8 @@ class Admission:
             before = orjson.dumps(attributes.obj)
             self._run(_MUTATING, attributes)
             same = orjson.dumps(attributes.obj) == before
+            # If a plugin changed the object after all webhooks, everyone who asked for reinvocation
+            # is called; else only those that ran before the last change.
             await self._webhooks.mutate_again(
                 attributes, first.again if same else first.reinvocable
             )

@@ -103,6 +103,8 @@ class _Book:
             usage if matches_scopes(account.quota, record.resource, thing) else {}
             for account in self.accounts
         ]
+        # Kept, because usage depends on the clock as well (a pod is free after its grace period):
+        # `take` has to subtract exactly what was added here.
         self.charged[record.resource, record.name] = charges
         for account, charge in zip(self.accounts, charges, strict=True):
             account.add(charge, 1)
@@ -185,6 +187,7 @@ class QuotaLedger:
 def _spec_changed(event: Event) -> bool:
     if event.type == _DELETED or event.previous is None:
         return True
+    # A new status needs no recount. It is written after every change of what is used.
     return bool(event.record.obj().get("spec") != event.previous.obj().get("spec"))
 
 

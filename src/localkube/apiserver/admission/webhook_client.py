@@ -61,6 +61,7 @@ class WebhookClient:
                 data=orjson.dumps(document),
                 headers=_HEADERS | ({"Host": urlsplit(to.shown).netloc} if to.host else {}),
                 ssl=_trust(webhook.ca_pem),
+                # The connection goes to a loopback address, but the certificate names the service.
                 server_hostname=to.host,
                 timeout=aiohttp.ClientTimeout(total=webhook.timeout_s),
                 allow_redirects=False,
@@ -81,6 +82,8 @@ class WebhookClient:
         import aiohttp
 
         if self._session is None:
+            # Requests hold whole objects, even Secrets: no proxy from the environment, and no
+            # cookies.
             self._session = aiohttp.ClientSession(
                 cookie_jar=aiohttp.DummyCookieJar(), trust_env=False
             )

@@ -90,6 +90,7 @@ class Webhooks:
             if invocation is None:
                 continue
             if await self._mutate_by(invocation, attributes):
+                # Only webhooks that ran before this one have not seen its change.
                 changed, again = True, frozenset(reinvocable)
             if webhook.reinvoked:
                 reinvocable.add(webhook)
@@ -116,6 +117,8 @@ class Webhooks:
                 for each in invocations
             ]
         for task in tasks:
+            # The first one in the order of the configurations, not in time: the answer is always
+            # the same.
             objection = task.result()
             if objection is not None:
                 raise objection
@@ -128,6 +131,7 @@ class Webhooks:
         if not configurations or is_exempt(attributes):
             return ()
         kept = self._parsed.get(resource)
+        # The view returns the same list until a configuration changes.
         if kept is not None and kept[0] is configurations:
             return kept[1]
         webhooks = webhooks_of(configurations)
@@ -165,6 +169,7 @@ class Webhooks:
             raise _internal(f'patch of admission webhook "{name}": {error}') from None
         if new == attributes.obj:
             return False
+        # In place, because the caller and the plugins hold this very object.
         attributes.obj.clear()
         attributes.obj.update(new)
         return True

@@ -57,8 +57,11 @@ def _bind(address: str, port: int) -> socket.socket | None:
     try:
         listener = socket.socket(socket.AF_INET6 if is_ipv6 else socket.AF_INET)
         try:
+            # A restarted server gets its port back while old connections are in TIME_WAIT.
             listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             if is_ipv6:
+                # Else a socket on the IPv6 wildcard claims the IPv4 port as well, which has its own
+                # listener.
                 listener.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
             listener.setblocking(False)
             listener.bind((address, port))

@@ -126,6 +126,8 @@ class HttpConnection(asyncio.Protocol):
 
     def _advance(self) -> None:
         received = self._reader.received
+        # A handler that never awaits is done when `spawn` returns. The flag keeps `_serve` from
+        # calling this method again for each pipelined request, one call inside the other.
         self._is_advancing = True
         while received and self._current is None and self._phase is not _Phase.CLOSE:
             self._current = received.popleft()
@@ -221,6 +223,8 @@ class HttpConnection(asyncio.Protocol):
                         await self._outlet.write_and_wait(frame(data))
                 self._outlet.write(frame(b""))
         except asyncio.CancelledError:
+            # The last chunk tells the client that the stream ended on purpose, not by a broken
+            # connection.
             if self._is_ending:
                 self._outlet.write(frame(b""))
                 self.close()

@@ -159,6 +159,7 @@ class Server:
     def spawn(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         task = asyncio.Task(work, loop=self._loop, name="http-request", **_EAGERLY)
         if not task.done():
+            # asyncio itself holds only weak references to tasks.
             self._request_tasks.add(task)
             task.add_done_callback(self._request_tasks.discard)
         return task

@@ -106,6 +106,8 @@ class SpdySession:
                 raw = message.encode() if isinstance(message, str) else message
                 for frame in self._reader.feed(raw):
                     await self._take(frame, opened)
+                # The limit counts all streams together: nothing more is read from the client until
+                # it has room.
                 await self._room.wait()
         except spdy.SpdyError:
             await self.send(spdy.go_away(self._last_stream, spdy.PROTOCOL_ERROR))

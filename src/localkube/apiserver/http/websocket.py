@@ -59,6 +59,7 @@ class ServerWebSocket:
             await self._arrival.wait()
         message = self._messages.popleft()
         self._queued -= len(message) + _PER_MESSAGE
+        # Half of the limit, so that reading is not stopped and started again for each message.
         if self._queued < _QUEUED // 2:
             self._resume()
         return message
@@ -76,6 +77,7 @@ class ServerWebSocket:
     async def close(self, code: int = 1000, reason: str = "") -> None:
         """Say goodbye and wait a moment for the answer, so that the client can read all we sent."""
         self._say_close(code, reason)
+        # If reading is paused, the client's close frame would never be read.
         self._resume()
         try:
             async with asyncio.timeout(self._limits.linger_s):

@@ -50,6 +50,8 @@ def _zipped(shape: Shape, live: list[Any], config: list[Any]) -> list[Any]:
     """One list over the other. The applied items keep their order; the live ones that are not
     applied stay in front of the shared item that they stood in front of, if that can be."""
     child = shape.element()
+    # Items without a key get names that no path element has, and other ones on each side, so that
+    # they never match.
     there = [element_of(shape, item) or f"?{place}" for place, item in enumerate(live)]
     here = [element_of(shape, item) or f"!{place}" for place, item in enumerate(config)]
     before: dict[str, Any] = {}

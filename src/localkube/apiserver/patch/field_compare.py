@@ -61,6 +61,8 @@ def _compared_maps(shape: Shape, old: Any, new: Any) -> Comparison:
     new_names, gone_names = len(changed), len(gone)
     hidden = shape.hidden
     for name, value in old_map.items():
+        # Patches share unchanged parts with the old object: most pairs are the same object in
+        # memory.
         if name in new_map and name not in hidden and value is not new_map[name]:
             found = compared(shape.child(name), value, new_map[name])
             _put(changed, gone, "f:" + name, found)

@@ -44,6 +44,7 @@ def _added_object(shape: Shape, value: Any) -> FieldSet:
     fields, walks = plan or _remembered(shape.plans, names, _plan(shape, names, _ADDED, _SELF))
     if not walks:
         return fields
+    # The set of a remembered plan is shared: only a copy may be changed.
     fields = fields.copy()
     for name, element, child, walk in walks:
         fields[element] = walk(child, value[name])  # type: ignore[assignment]  # added: never None

@@ -203,6 +203,8 @@ def _sent(sent: Any, live: list[Entry]) -> list[Entry]:
     if sent in ([], [{}]):
         return []
     try:
+        # kube-apiserver, too, ignores managedFields that it cannot read; it does not refuse the
+        # object.
         return decoded(sent) or live
     except BadFields:
         return live

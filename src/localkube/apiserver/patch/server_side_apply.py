@@ -72,6 +72,8 @@ def apply(
     conflicts = _conflicts(others, changed or {})
     if conflicts and not force:
         if writer.manager == last_applied.KUBECTL:
+            # Who used client-side apply before owns the same fields under another manager's name.
+            # The change to server-side apply must not be a conflict with one's own past.
             conflicts = _excused(conflicts, last_applied.still_as_applied(shape, before, kind))
         if conflicts:
             raise apply_conflict(conflicts)
@@ -124,6 +126,7 @@ def _entries(
         past = Writer(_BEFORE, writer.time, writer.subresource)
         if everything:
             entries = [entry_of(past, UPDATE, kind.api_version, everything, writer.time)]
+    # Without a version: an applier has one entry over all versions (see `identity`).
     me = (writer.manager, APPLY, "", writer.subresource)
     mine = next((entry for entry in entries if identity(entry) == me), None)
     return mine, [entry for entry in entries if entry is not mine]

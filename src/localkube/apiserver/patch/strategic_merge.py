@@ -199,6 +199,7 @@ def _with_elements(kept: list[Any], named: list[Any], key: str, schema: Schema) 
     token = token_of(key)
     content = list(kept)
     where = {}
+    # Backwards, so that of two elements with the same key the first one is merged.
     for place, item in reversed(list(enumerate(content))):
         where[token(item)] = place
     for item in named:

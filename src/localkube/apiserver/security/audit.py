@@ -66,6 +66,8 @@ class AuditLog:
         """Writes what has been gathered. To be called about once a second, and at the end."""
         if not self._lines:
             return
+        # Taken out before the write: lines that cannot be written are lost and counted. Kept, they
+        # would fill the memory while the disk is full.
         lines, self._lines, self._gathered_bytes = self._lines, [], 0
         data = b"\n".join(lines) + b"\n"
         try:
@@ -84,6 +86,7 @@ class AuditLog:
             older = self._numbered(number - 1) if number > 1 else self._path
             with contextlib.suppress(FileNotFoundError):
                 os.replace(older, self._numbered(number))
+        # Before the old file is closed: if this fails, the old descriptor is still good.
         fresh = _open(self._path)
         os.close(self._descriptor)
         self._descriptor, self._file_bytes = fresh, 0

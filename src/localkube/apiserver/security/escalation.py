@@ -26,6 +26,7 @@ def escalation_refusal(
     """
     if access.group != GROUP or MASTERS in user.groups:
         return None
+    # The garbage collector has to change references of roles that grant more than it may do itself.
     if old is not None and _without_bookkeeping(new) == _without_bookkeeping(old):
         return None
     if access.resource in _ROLES:

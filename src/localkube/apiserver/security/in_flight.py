@@ -46,6 +46,7 @@ class Tally:
         """Raises ApiError 429."""
         if self._limit_per_user is not None and self._by_user[user] >= self._limit_per_user:
             raise self._too_many(f"{self._limit_per_user} {self._what} of one user at a time")
+        # This may raise, so the user is counted after it.
         self.__enter__()
         self._by_user[user] += 1
         return Slot(self, user)
@@ -124,6 +125,7 @@ class _Held:
         if close is not None:
             await close()
 
+    # A stream that was never begun is not closed, only forgotten.
     def __del__(self) -> None:
         self._slot.release()
 

@@ -89,6 +89,7 @@ class Grants:
             found = self._judge_resource(*key)
             _remember(self._by_resource, key, found)
         if isinstance(found, dict):
+            # A list or a create has no name, so that rules with resourceNames do not allow it.
             return found.get(access.name, self._denied)
         return found
 
@@ -127,6 +128,7 @@ class Authorizer:
         change = _CHANGES.get(plural)
         if change is not None:
             change(self, namespace, name, found)
+            # All of them: one ClusterRole can reach any user, by bindings and by aggregation.
             self._grants.clear()
 
     def allowed(self, user: User, access: Access) -> Verdict:
@@ -189,6 +191,7 @@ class Authorizer:
         return Grants(rules, problems)
 
     def _bindings_of(self, subjects: Iterable[Subject], namespace: str) -> Iterator[_Binding]:
+        # The whole cluster first, as in Kubernetes: the first rule that matches gives the reason.
         for place in ("", namespace) if namespace else ("",):
             found: set[_Binding] = set()
             for subject in subjects:

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from localkube.apiserver.security.jws import Signer
 
 ISSUER = "https://kubernetes.default.svc.cluster.local"
+# The tolerance for clocks of kube-apiserver's JWT library.
 _LEEWAY_S = 60
 _MAX_TOKEN_CHARACTERS = 16 * 1024
 _MAX_REMEMBERED = 4096
@@ -134,6 +135,8 @@ class ServiceAccountTokens:
         if why:
             self._known.pop(digest, None)
             return why
+        # Only tokens with a good signature get here: garbage cannot push real ones out of the
+        # cache.
         self._remember(digest, known)
         addressed = tuple(a for a in known.claims.aud if a in audiences)
         if not addressed:

@@ -22,6 +22,7 @@ __all__ = ["Change", "Disk", "StoreDamaged"]
 
 log = logging.getLogger(__name__)
 
+# Five parameters per row: 320 in one statement, below the 999 that SQLite before 3.32 allows.
 _ROWS_PER_STATEMENT = 64
 
 
@@ -52,6 +53,8 @@ class Disk:
     def load(self) -> Iterator[tuple[int, str, int, bytes]]:
         """Every (id, resource, rv, value). Raises StoreDamaged on anything unreadable."""
         yield from file.read_file(self._path)
+        # Opened for writing only after every row was read and found valid: opening a file in WAL
+        # mode may already change it.
         self._db = file.open_file(self._path)
 
     def last_rv(self) -> int:
@@ -71,6 +74,7 @@ class Disk:
         """Queues; `wake` says when there is enough. Waking the thread for every row would make
         the two fight over Python's lock."""
         with self._lock:
+            # The lock guards the swap of the list in the writer thread.
             self._pending.append(row)
 
     def wake(self) -> None:
@@ -93,6 +97,7 @@ class Disk:
         assert self._db is not None
         try:
             self._db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        # Not fatal: all rows are safe in the log, and the next start reads the log, too.
         except sqlite3.Error as error:
             log.warning("checkpoint at close failed", extra={"error": str(error)})
         self._db.close()
@@ -103,9 +108,13 @@ class Disk:
         assert self._db is not None
         while True:
             self._wake.wait()
+            # Cleared before the rows are taken: a row that is queued after that sets the event
+            # again, so that no wake-up is lost.
             self._wake.clear()
             with self._lock:
                 batch, self._pending = self._pending, []
+            # Normal: a wake-up may be about rows that the turn before has taken already. While
+            # closing, an empty batch means that everything queued is on disk.
             if not batch:
                 if self._closing:
                     return
@@ -116,12 +125,17 @@ class Disk:
                 log.error("store not written", extra={"error": str(error), "rows": len(batch)})
                 self._has_failed = True
                 failed(error)
+                # The writer waits until the store has undone all queued changes, because they build
+                # on a state that never reached the disk.
                 self._resume.wait()
                 self._resume.clear()
                 if self._has_failed:
                     return  # closed meanwhile
             else:
+                # The number of queued changes, not of the rows written: `_commit` merges changes of
+                # one object.
                 committed(len(batch))
+            # One more turn, for the rows that were queued while this batch was written.
             if self._closing:
                 self._wake.set()
 
@@ -147,6 +161,8 @@ def _commit(db: sqlite3.Connection, batch: Sequence[Change]) -> None:
         for ids in _chunks(deletes):
             slots = ",".join("?" * len(ids))
             db.execute(f"DELETE FROM object WHERE id IN ({slots})", ids)
+        # Of the last change in the batch, also when that is a deletion, which leaves no row of its
+        # version.
         state = State(batch[-1].rv, batch[-1].objects)
         db.execute("UPDATE state SET rv = ?, objects = ?, crc = ?", (*state, state.crc()))
         db.execute("COMMIT")

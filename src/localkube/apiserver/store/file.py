@@ -44,6 +44,8 @@ class State(NamedTuple):
 
 
 def row_crc(row: int, resource: str, rv: int, value: bytes) -> int:
+    # SQLite keeps no checksums of the pages of its main file. The checksum covers all columns, so
+    # that a flipped bit in an id or a version is found as well.
     return zlib.crc32(value, zlib.crc32(f"{row} {resource} {rv}".encode()))
 
 
@@ -56,9 +58,12 @@ def read_file(path: Path) -> Iterator[tuple[int, str, int, bytes]]:
     try:
         if not path.exists():
             if log.exists():
+                # The log may hold acknowledged writes. A new file beside it would lose them.
                 raise StoreDamaged(_damaged(path, f"no such file, but {log.name}"))
             _make(path)
         _look_at(path)
+        # Before SQLite reads the log: SQLite stops at the first bad frame without an error (see
+        # wal.py).
         if problem := wal.damage(log):
             raise StoreDamaged(_damaged(log, problem))
         with _reading(path) as db:
@@ -75,6 +80,7 @@ def _look_at(path: Path) -> None:
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
     if not os.access(path, os.R_OK | os.W_OK):
         raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+    # SQLite takes an empty file for a new database: the cluster would start without its objects.
     if path.stat().st_size == 0:
         raise StoreDamaged(_damaged(path, "an empty file"))
 
@@ -83,12 +89,19 @@ def open_file(path: Path) -> sqlite3.Connection:
     """For this server alone, to be written. Raises StoreDamaged."""
     db = None
     try:
+        # Transactions are begun in disk.py (isolation_level=None). The writer thread uses a
+        # connection that the main thread opened. No waiting: the owner of a lock is a server that
+        # will keep it.
         db = sqlite3.connect(path, isolation_level=None, check_same_thread=False, timeout=0)
         # The mode first: with it, SQLite needs no shared-memory file beside the log.
         db.execute("PRAGMA locking_mode = EXCLUSIVE")
         db.execute("PRAGMA journal_mode = WAL")
+        # NORMAL flushes the log only at checkpoints: a power cut could undo acknowledged writes.
         db.execute("PRAGMA synchronous = FULL")
+        # For macOS, where a plain fsync does not flush the cache of the drive.
         db.execute("PRAGMA fullfsync = ON")
+        # In KiB, hence negative. All objects are in memory already; a large page cache would hold
+        # them twice.
         db.execute("PRAGMA cache_size = -2000")
     except sqlite3.DatabaseError as error:
         if db is not None:
@@ -117,6 +130,7 @@ def _make(path: Path) -> None:
     finally:
         db.close()
     new.rename(path)
+    # A rename survives a power cut only after its directory is flushed.
     directory = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY)
     try:
         os.fsync(directory)
@@ -133,6 +147,8 @@ def _reading(path: Path) -> Iterator[sqlite3.Connection]:
         yield db
     finally:
         db.close()
+        # A read-only connection may create these files and cannot delete them. The log of a server
+        # that was killed stays: it has rows that are not in the main file yet.
         index.unlink(missing_ok=True)
         if is_stopped:
             log.unlink(missing_ok=True)
@@ -146,6 +162,7 @@ def _verify(path: Path, db: sqlite3.Connection) -> None:
             f"store {path}: wanted format {SCHEMA_VERSION} or older, found {version}: "
             "it was written by a newer version; use that version, or delete the cluster"
         )
+    # Not integrity_check: what it checks in addition are indexes, and there are none.
     (found,) = db.execute("PRAGMA quick_check(1)").fetchone()
     if found != "ok":
         raise StoreDamaged(_damaged(path, found))
@@ -155,10 +172,12 @@ def _rows(path: Path, db: sqlite3.Connection) -> Iterator[tuple[int, str, int, b
     state = _state(path, db)
     count = 0
     for row, resource, rv, crc, value in db.execute("SELECT * FROM object"):
+        # The state is written in every transaction, so that no row can be newer than the state.
         if row_crc(row, resource, rv, value) != crc or rv > state.rv:
             raise StoreDamaged(_damaged(path, f"row {row} ({resource}) is garbled"))
         count += 1
         yield row, resource, rv, value
+    # The checksums of rows cannot tell that a whole row is missing. The count can.
     if count != state.objects:
         raise StoreDamaged(_damaged(path, f"{count} objects instead of {state.objects}"))
 
@@ -191,6 +210,7 @@ def _unusable(path: Path, found: str) -> str:
 
 def _refused(path: Path, error: Exception) -> StoreDamaged:
     """In words that help with this kind of error."""
+    # The low byte is the primary result code; the other bytes say more precisely what failed.
     code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_CORRUPT) & 0xFF
     match code:
         case sqlite3.SQLITE_BUSY | sqlite3.SQLITE_LOCKED:

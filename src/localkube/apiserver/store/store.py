@@ -119,7 +119,9 @@ class Store:
         undone = self.log(resource).since(rv)
         if undone is None:
             return None
+        # The log has committed events only, and memory is ahead of the log by these.
         unwritten = (c.event for c in self._unwritten if c.event.record.resource == resource)
+        # The newest first, because each event knows the state right before it.
         for event in reversed([*undone, *unwritten]):
             record = event.record
             if record.rv <= rv or namespace not in (None, record.namespace):
@@ -149,6 +151,7 @@ class Store:
     def log(self, resource: str) -> WatchLog:
         found = self._logs.get(resource)
         if found is None:
+            # The history is not on disk: a watch from before this start has to list again.
             found = self._logs[resource] = WatchLog(self._start_rv)
         return found
 
@@ -168,6 +171,8 @@ class Store:
             return
         assert self._loop is not None
         future = self._loop.create_future()
+        # In order of arrival, not of versions. A reader of an older record may thereby wait one
+        # commit too long, which does no harm; nobody is woken too early.
         self._waiting.append((version, future))
         await future
 
@@ -186,6 +191,8 @@ class Store:
 
     def remove(self, old: Record, last: Obj | None = None) -> Record:
         """Deletes; returns the last state under the version of the deletion."""
+        # No limit on the size: the last state is sent but not stored, and a deletion must not fail
+        # by it.
         record = self._record(old.resource, last or old.obj(), row=old.id)
         self._apply(old, None, Event(DELETED, record, old))
         return record
@@ -217,12 +224,15 @@ class Store:
         return record
 
     def _record(self, resource: str, obj: Obj, *, row: int) -> Record:
+        # Used up even if the object is then refused as too large: gaps between versions are
+        # allowed, using one version twice is not.
         self.rv += 1
         return record_of(
             obj, row=row, resource=resource, rv=self.rv, selectable=self.selectable(resource)
         )
 
     def _apply(self, old: Record | None, new: Record | None, event: Event) -> None:
+        # First, because the row for the disk carries the number of objects after the change.
         self._swap(old, new)
         self._unwritten.append(_Change(old, new, event))
         written = event.record
@@ -263,6 +273,7 @@ class Store:
 
     def _index_pod(self, old: Record | None, new: Record | None) -> None:
         if old is not None:
+            # Under the node of the old record: a Binding changes the node.
             on_node = self._by_node[old.fields[_NODE_NAME]]
             del on_node[old.namespace, old.name]
             if not on_node:
@@ -282,6 +293,7 @@ class Store:
             self.published_rv = event.record.rv
         while self._waiting and self._waiting[0][0] <= self.published_rv:
             _, future = self._waiting.popleft()
+            # Done already if the request was cancelled because its client has left.
             if not future.done():
                 future.set_result(None)
 
@@ -293,6 +305,9 @@ class Store:
         the way back as events, too. The versions are lost: reusing one could give two states of an
         object the same resourceVersion.
         """
+        # Changes that came in after the failed batch are undone as well: they were made from states
+        # that no longer exist. Earlier commits were reported first: call_soon_threadsafe keeps the
+        # order.
         undone = len(self._unwritten)
         while self._unwritten:
             change = self._unwritten.pop()
@@ -306,6 +321,7 @@ class Store:
             if not future.done():
                 future.set_exception(NotWritten(str(error)))
         log.error("store went back to what the disk holds", extra={"changes": undone})
+        # Last: the writer thread may go on only when memory equals the disk again.
         self._disk.discard()
 
     def _load(self) -> None:
@@ -321,4 +337,5 @@ class Store:
         finally:
             gc.enable()
         last = self._disk.last_rv()
+        # Never 0: to clients, resourceVersion "0" means "any version".
         self.rv = last + _RV_GAP_AFTER_START if last else 1

@@ -46,6 +46,8 @@ def _damage(file: BinaryIO) -> str | None:
         _, _, *frame_salts, sum_1, sum_2 = _FRAME.unpack(head)
         if frame_salts != salts:
             return None  # left over from before
+        # The sums of a frame continue those of the frame before. Of the head, SQLite sums only the
+        # page number and the size, not the salts.
         sums = _summed(page, _summed(head[:8], sums, order), order)
         if sums != (sum_1, sum_2):
             return _behind(number, frames, salts, is_end=head[4:8] != bytes(4))

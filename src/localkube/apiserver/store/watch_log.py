@@ -57,6 +57,7 @@ class Watcher:
             self.buffer.clear()
         else:
             self.buffer.append(seen)
+        # Also after a cut: the stream must wake up to end.
         self.wake.set()
 
     def _as_seen(self, event: Event) -> tuple[str, Record] | None:
@@ -99,8 +100,11 @@ class WatchLog:
 
     def publish(self, event: Event) -> None:
         if len(self._history) >= HISTORY_EVENTS:
+            # A watch from exactly this version is still possible: it needs only the events after
+            # it.
             self.compacted_rv = self._history.popleft().record.rv
         self._history.append(event)
+        # `offer` neither awaits nor calls anybody, so that the set cannot change meanwhile.
         for watcher in self._watchers:
             watcher.offer(event)
 

@@ -36,6 +36,7 @@ async def bind(api: Api, request: Request, target: Target) -> Answer:
     assert pods is not None
     pod_target = target._replace(kind=pods, name=name)
     await show_webhooks(api, request, target, binding, dry_run=options.dry_run)
+    # Read again, because a webhook may have changed the Binding.
     metadata = binding.get("metadata") or {}
     node = _node(binding)
     bound = _bind(api, pod_target, metadata, node, dry_run=options.dry_run)
@@ -122,4 +123,5 @@ def _scheduled(pod: Obj, stamp: str) -> None:
             "lastTransitionTime": stamp,
         }
     )
+    # A nomination keeps room for a pod that waits for a node. This pod has one.
     pod_status.pop("nominatedNodeName", None)

@@ -21,6 +21,7 @@ from localkube.apiserver.verbs.read import existing
 from localkube.apiserver.verbs.typed_body import typed_body
 
 BUDGETS = "poddisruptionbudgets.policy"
+# kube-apiserver's limit: so many entries mean that the controller does not clear them.
 _DISRUPTED_LIMIT = 2000
 
 
@@ -39,6 +40,8 @@ async def evict(api: Api, request: Request, target: Target) -> Answer:
         _charge(api, record, dry_run=options.dry_run)
         if not options.dry_run:
             _set_condition(pod.setdefault("status", {}), _evicted(api.stamp()))
+            # Not awaited: the deletion below has a later version, and versions are committed in
+            # order.
             record = api.store.replace(record, pod)
             if options.resource_version:  # it was the right one, until this very change
                 options = options._replace(resource_version=str(record.rv))

@@ -150,6 +150,7 @@ async def _speak(client: Channels, process: Process, wish: Wanted) -> int:
             tasks.create_task(_copy(process.stdout(), client, STDOUT), name="stream-stdout")
         if wish.stderr:
             tasks.create_task(_copy(process.stderr(), client, STDERR), name="stream-stderr")
+    # After the end of both outputs: the outcome is the last message and must not overtake them.
     return await process.wait()
 
 

@@ -33,6 +33,7 @@ from localkube.apiserver.verbs.representation import (
     converts,
 )
 
+# As many as kube-apiserver makes for generateName.
 _NAME_ATTEMPTS = 8
 
 
@@ -121,6 +122,7 @@ def _pod(write: Write) -> tuple[Obj, Parts | None]:
         obj = _around_spec(write, parts)
         return (obj, parts) if obj is not None else (conformed_body(write), None)
     obj = conformed_body(write)
+    # A spec that causes warnings must cause them for the next pod as well, so it is not cached.
     unchecked = request.warnings or write.options.validation == "Ignore"
     return obj, None if parts is None or unchecked or not parts.explains(obj) else parts
 
@@ -132,13 +134,16 @@ def _around_spec(write: Write, parts: Parts) -> Obj | None:
     except ApiError:
         return None
     if parts.fits(obj) and not write.request.warnings:
+        # Empty until `parts.settle`: the cached spec has its defaults already.
         return obj | {"spec": {}}
+    # The whole body is checked next, and that gives the same warnings again.
     write.request.warnings.clear()
     return None
 
 
 async def create_object(write: Write, obj: Obj, parts: Parts | None = None) -> Written:
     api, target, kind = write.api, write.target, write.target.kind
+    # Before `begin`, which sets generated names, too.
     named = bool(obj["metadata"].get("name"))
     begin(obj, kind, api.stamp())
     apply_defaults(obj, kind)

@@ -75,6 +75,8 @@ async def delete_collection(
     chosen = list(select(api.store, target, options, matches))
     for record in chosen:
         one = target._replace(namespace=record.namespace, name=record.name)
+        # Each deletion awaits the disk: by now the object may be gone, or a new one may have its
+        # name.
         current = api.store.get(record.resource, record.namespace, record.name)
         if current is not None and current.uid == record.uid:
             await delete_record(api, request, one, current, deletion)
@@ -157,15 +159,18 @@ def _mark(obj: Obj, kind: Kind, options: DeleteOptions, api: Api) -> bool:
     marked = "deletionTimestamp" in metadata
     held = bool(metadata.get("finalizers")) or grace_s > 0 or _has_content(obj, kind)
     graceful = kind.kind == "Pod" and not kind.group
+    # A pod that goes at once still gets its deletionTimestamp, which its DELETED event shows.
     if not held and not graceful:
         return False
     if not marked and kind.resource in _EMPTIED_FIRST:
         metadata["deletionTimestamp"] = api.stamp()
     elif not marked or grace_s < metadata.get("deletionGracePeriodSeconds", 0):
+        # deletionTimestamp is when the grace period ends, not when the deletion was requested.
         end_s = min(int(api.clock()) + grace_s, _END_OF_TIME_S)
         end = datetime.datetime.fromtimestamp(end_s, datetime.UTC)
         metadata["deletionTimestamp"] = end.strftime("%Y-%m-%dT%H:%M:%SZ")
         metadata["deletionGracePeriodSeconds"] = grace_s
+        # kube-apiserver counts the first request for deletion as a change of the desired state.
         if not marked and metadata.get("generation"):
             metadata["generation"] += 1
     if _has_content(obj, kind):
@@ -197,6 +202,7 @@ def _grace_s(obj: Obj, kind: Kind, options: DeleteOptions) -> int:
     if kind.kind != "Pod" or kind.group:
         return 0
     spec, metadata = obj.get("spec", {}), obj["metadata"]
+    # No kubelet would confirm the end: there is none, or it has nothing to stop any more.
     if not spec.get("nodeName") or obj.get("status", {}).get("phase") in ("Succeeded", "Failed"):
         return 0
     if options.grace_s is not None:

@@ -12,6 +12,7 @@ from localkube.apiserver.status import MODIFIED, ApiError
 # Seeded by the system once: asking it for every object costs more than storing one.
 _random = random.Random(os.urandom(32))
 
+# As in Kubernetes: without vowels and the digits that resemble them, so that no words appear.
 _SUFFIX_ALPHABET = "bcdfghjklmnpqrstvwxz2456789"
 _NAME_PREFIX_LIMIT = 58  # 63 less the suffix
 

@@ -52,6 +52,8 @@ class Parts(NamedTuple):
             obj["spec"] = orjson.loads(self.spec)
             return
         if len(_known) >= _MAX_KNOWN:
+            # All of them: when each was last used is not recorded, and the next pods fill the cache
+            # again.
             _known.clear()
         _known[self.tail] = orjson.dumps(obj["spec"])
 

@@ -40,6 +40,8 @@ async def get(api: Api, request: Request, target: Target) -> Answer:
 
     def present() -> tuple[Record | None, int]:
         record = store.get(kind.resource, target.namespace, target.name)
+        # Absence has no version: the reason may be a deletion that is not committed yet, so wait
+        # for all.
         return record, record.rv if record else store.version
 
     record = await settled(api, present)
@@ -131,6 +133,7 @@ def _answer_page(
         records = records[:limit]
         last = records[-1]
         metadata["continue"] = _encode_token(_Page(last.namespace, last.name, version))
+        # As in Kubernetes, where the number of matching objects beyond the page is unknown.
         if not (options.label_selector or options.field_selector):
             metadata["remainingItemCount"] = left
     return answer_records(api, request, target.kind, records, metadata)
@@ -152,6 +155,7 @@ class _Page(NamedTuple):
 
 def _encode_token(page: _Page) -> str:
     raw = orjson.dumps({"v": "meta.k8s.io/v1", "rv": page.rv, "start": [page.namespace, page.name]})
+    # Tokens of kube-apiserver have no padding either.
     return base64.urlsafe_b64encode(raw).decode().rstrip("=")
 
 

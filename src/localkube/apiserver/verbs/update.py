@@ -62,6 +62,7 @@ async def update(api: Api, request: Request, target: Target) -> Answer:
     write = Write(api, request, target, write_options(request, "UpdateOptions"))
     obj = conformed_body(write)
     sent = obj.get("metadata", {})
+    # Kubernetes allows a PUT without a version for most built-in kinds, never for custom ones.
     if target.kind.custom and not sent.get("resourceVersion"):
         text = "must be specified for an update"
         problem = status.invalid_value("metadata.resourceVersion", 0, text)
@@ -97,6 +98,8 @@ async def update_object(write: Write, change: Change, *, locked: bool = False) -
     for _ in range(_ATTEMPTS):
         record = existing(api, target)
         old = as_served(record, target.kind)
+        # A copy of its own: the change may modify its argument, and `old` is compared with the
+        # result.
         changed = change(as_served(record, target.kind))
         new, attributes = await _completed_and_checked(write, changed, old)
         # Admission and webhooks may have waited. Records are immutable, so that the same record
@@ -112,6 +115,8 @@ async def update_object(write: Write, change: Change, *, locked: bool = False) -
 async def _completed_and_checked(write: Write, new: Obj, old: Obj) -> tuple[Obj, Attributes]:
     api, target, kind = write.api, write.target, write.target.kind
     carry_over(new, old, kind, target.subresource)
+    # carry_over has compared the version that the client sent. Equal versions from here on let
+    # `_write` recognise a write without effect.
     new["metadata"]["resourceVersion"] = old["metadata"]["resourceVersion"]
     apply_defaults(new, kind)
     if kind.custom:

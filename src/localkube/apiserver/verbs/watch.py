@@ -27,7 +27,9 @@ from localkube.apiserver.verbs.representation import (
 )
 from localkube.apiserver.verbs.selection import select, selection
 
+# As often as kube-apiserver.
 BOOKMARK_EVERY_S = 60.0
+# kube-apiserver ends watches after 30 to 60 minutes by default (--min-request-timeout).
 _LONGEST_S = 3600.0
 _DEFAULT_S = 1800.0
 _SLICE = 500  # objects of the beginning in one chunk
@@ -56,8 +58,10 @@ async def watch(api: Api, request: Request, target: Target, options: ListOptions
         # The list is of a version that is on disk, and the watch goes on from that version: what is
         # committed while we wait here comes as an event after the list.
         initial, version = await settled(api, present)
+    # From published_rv, not from the newest version in memory: the events between are yet to come.
     watcher = watch_log.follow(version or api.store.published_rv, matches)
     if watcher is None:
+        # As kube-apiserver does it: status 200, and the error 410 as an event of the stream.
         return Stream(_too_old(version, watch_log.compacted_rv))
     timeout_s = min(options.timeout_s or _DEFAULT_S, _LONGEST_S)
     follower = _Follower(api, kind, watcher, render, options)

@@ -56,6 +56,7 @@ def read(directory: Path) -> tuple[list[Grant], list[str]]:
 
 
 def _sum(data: Any) -> int:
+    # Sorted, so that the sum depends on the content only, not on the order of the keys.
     return zlib.crc32(orjson.dumps(data, option=orjson.OPT_SORT_KEYS))
 
 

@@ -131,6 +131,8 @@ class NodeDevices:
         )
         teller = serving(self._resources_directory / SOCKET, [told])
         try:
+            # kubelet.sock last: plugins register as soon as they see it, and a registration needs
+            # the tasks.
             async with asyncio.TaskGroup() as self._tasks, teller, kubelet:
                 await asyncio.sleep(GRACE_S)  # for plugins from before a restart
                 self._expire()
@@ -257,6 +259,8 @@ class NodeDevices:
             async with channel_to(self._directory / socket) as channel:
                 plugin = Plugin(channel, await channel.options())
                 with self._connected(key, plugin):
+                    # Before the first list: a plugin may send it only after its call of Register
+                    # has returned.
                     _answer(ready, "")
                     async for answer in channel.list_and_watch():
                         listed = [
