@@ -4,10 +4,10 @@ It makes sure that no container outlives the server:
 
 - When the server ends, in whatever way, the socket between them closes. The launcher then kills all
   processes that it started, with their descendants, and ends. It is their subreaper: a process
-  whose parent ends becomes a child of the launcher, not of init, so none is out of reach. - When
-  the launcher is killed, the kernel kills its children (PR_SET_PDEATHSIG). - What survives both
-  (orphaned grandchildren, when server and launcher are killed at once) is found by the next
-  launcher: a small file per process has its pid, its start time and its container.
+  whose parent ends becomes a child of the launcher, not of init, so none is out of reach.
+- When the launcher is killed, the kernel kills its children (PR_SET_PDEATHSIG).
+- What survives both (orphaned grandchildren, when server and launcher are killed at once) is found
+  by the next launcher: a small file per process has its pid, its start time and its container.
 
     server -> start {id, argv, env, cwd, ...} + descriptors     launcher -> started {id, pid}
     server -> signal {id, number}                                        or failed {id, text, code}
