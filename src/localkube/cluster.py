@@ -34,7 +34,7 @@ from localkube.data_directory import Lock, make_data_directory
 from localkube.kubectl import run_kubectl
 from localkube.kubelet.node_files import remove_tree
 from localkube.names import Names
-from localkube.nodes import node_object, numbered_machine
+from localkube.nodes import node_object, numbered_machine, says_ready
 
 # Longer than _READY_LIMIT_S, so that the error that names the nodes comes first.
 _START_LIMIT_S = 60.0
@@ -212,8 +212,7 @@ def _is_ready(node: Obj, cluster: RunningCluster) -> bool:
     """The status alone does not tell: after a restart it is from before."""
     if cluster.fleet.streams(node["metadata"]["name"]) is None:
         return False
-    conditions = (node.get("status") or {}).get("conditions") or ()
-    return any(c["type"] == "Ready" and c["status"] == "True" for c in conditions)
+    return says_ready(node)
 
 
 class _Thread:
@@ -263,6 +262,7 @@ class _Thread:
         except BaseException as error:  # noqa: BLE001  # told to the thread that waits
             self._error = first_cause(error)
         finally:
+            # After a failure, too: `start` waits for it and then reads the error.
             self._started.set()
 
     async def _main(self) -> None:
@@ -274,7 +274,6 @@ class _Thread:
 
         def ready(cluster: RunningCluster) -> None:
             self._cluster = cluster
-            # After a failure, too: `start` waits for it and then reads the error.
             self._started.set()
 
         await run_cluster(self._settings, self._extension, ready=ready, stop=self._stop)

@@ -88,6 +88,12 @@ def node_object(machine: Machine) -> Obj:
     }
 
 
+def says_ready(node: Obj) -> bool:
+    """Whether the status of a Node object says that the node is ready."""
+    conditions = (node.get("status") or {}).get("conditions") or ()
+    return any(c["type"] == "Ready" and c["status"] == "True" for c in conditions)
+
+
 def _resources(machine: Machine) -> Obj:
     memory_kib = machine.memory_mib * 1024
     same = {

@@ -18,6 +18,7 @@ from kubeclient.mirror import Key
 from kubeclient.objects import Obj
 from kubeclient.resources import NODES, PODS
 from localkube.controllers.run import Context, Controller, Watch
+from localkube.nodes import says_ready
 
 FINALIZER = f"{names.API_GROUP}/nodes"
 # Pods are read but not watched here, so a node that is being drained is looked at again.
@@ -53,11 +54,6 @@ def pool_name(node: Obj) -> str:
 
 def _pool_key(node: Obj, _: Context) -> Iterable[Key]:
     return [("", pool_name(node))] if pool_name(node) else []
-
-
-def is_ready(node: Obj) -> bool:
-    conditions = node.get("status", {}).get("conditions") or ()
-    return any(c["type"] == "Ready" and c["status"] == "True" for c in conditions)
 
 
 class _Pool:
@@ -166,7 +162,7 @@ class _Pool:
         await self.context.kube.patch(path, patch)
 
     async def _write_status(self, problem: str, message: str) -> None:
-        ready = sum(is_ready(node) for node in self.nodes)
+        ready = sum(says_ready(node) for node in self.nodes)
         wanted = self.nodepool["spec"].get("count", 0)
         settled = not problem and ready == len(self.nodes) == wanted
         known = self.nodepool.get("status", {})
@@ -194,7 +190,7 @@ class _Pool:
             reason, text = "NodesReady", "every node of the pool is ready"
         else:
             wanted = self.nodepool["spec"].get("count", 0)
-            ready = sum(is_ready(node) for node in self.nodes)
+            ready = sum(says_ready(node) for node in self.nodes)
             reason, text = "NodesNotReady", f"{ready} of {wanted} nodes are ready"
         condition = {
             "type": "Ready",
