@@ -1,8 +1,8 @@
 """Cycle: tries one pod from the queue: a node is assigned, others are preempted, or it is parked.
 
-Nothing here awaits, except `_clear`, which is run as a write. So no handler of a watch runs between
-a decision and `assume`, and the decision is always made from the current state. Writes to the API
-are returned, and the caller runs them (`Writes`).
+Nothing here awaits. So no handler of a watch runs between a decision and `assume`, and the decision
+is always made from the current state. Writes to the API are returned, and the caller runs them
+(`Writes`).
 """
 
 from collections.abc import Callable, Hashable
@@ -10,20 +10,17 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from gpupool.engine.card_words import card_summary
-from gpupool.engine.decide import Placement, Unschedulable, decide, decide_on
+from gpupool.engine.decide import Placement, Unschedulable
 from gpupool.engine.gang import GangUnschedulable, decide_gang
-from gpupool.engine.node_state import Held
-from gpupool.engine.preempt import NoPreemption, Preemption, preempt
-from gpupool.engine.trial import Trial, trial
+from gpupool.engine.preempt import NoPreemption
 from gpupool.scheduler.bind import Binder
 from gpupool.scheduler.cluster_state import ClusterState
 from gpupool.scheduler.groups import Group
+from gpupool.scheduler.making_room import RoomMaker
 from gpupool.scheduler.metrics import Metrics, Result
 from gpupool.scheduler.pending import Pending
-from gpupool.scheduler.preemption import Evictor
-from gpupool.scheduler.report import SCHEDULER_ERROR, Reports
+from gpupool.scheduler.report import Reports
 from gpupool.scheduler.writes import Write
-from kubeclient.errors import KubeError
 
 # A message of this age is used again even if the cluster has changed since.
 _RECENT_S = 1.0
@@ -36,7 +33,7 @@ BEING_CLEARED = "not eligible due to a terminating pod on the nominated node."
 class Cycle:
     state: ClusterState
     binder: Binder
-    evictor: Evictor
+    room: RoomMaker
     reports: Reports
     metrics: Metrics
     clock: Callable[[], float]
@@ -54,20 +51,11 @@ class Cycle:
             return [partial(self.binder.look, pod, kept, began_s)]
         if pod.group is not None:
             return self._try_group(pod.group, pod, began_s)
-        decision = self._decide(pod)
+        decision = self.room.decide(pod)
         if isinstance(decision, Placement):
             return [self._place(pod, decision, began_s)]
         self._failed(began_s)
         return self._make_room(pod, decision)
-
-    def _decide(self, pod: Pending) -> Placement | Unschedulable:
-        cluster, policy = self.state.cluster, self.state.policy
-        # The nominated node first, as in kube-scheduler: victims were evicted there for this pod.
-        if pod.nominated:
-            decision = decide_on(cluster, pod.request, policy, (pod.nominated,))
-            if isinstance(decision, Placement):
-                return decision
-        return decide(cluster, pod.request, policy)
 
     def _place(self, pod: Pending, placement: Placement, began_s: float) -> Write:
         self.metrics.decision_seconds.observe(self.clock() - began_s)
@@ -81,67 +69,16 @@ class Cycle:
         self.metrics.decision_seconds.observe(now_s - began_s)
         self.metrics.tried(Result.UNSCHEDULABLE, now_s - began_s)
 
-    # -- preemption ------------------------------------------------------------------------
+    # -- pods that fit nowhere --------------------------------------------------------------
 
     def _make_room(self, pod: Pending, no: Unschedulable) -> list[Write]:
-        room = self._room(pod)
-        if isinstance(room, Preemption):
-            # Read now: until the write runs, some victims may have gone.
-            held = [self.state.cluster.held(uid) for uid in room.victims]
-            victims = [each for each in held if each is not None]
-            # Made before anything awaits: the room of a victim that goes from now on is kept.
-            self.state.preemption_claims.make(pod.uid, room.node, room.victims, self.clock())
-            self.metrics.preemptions.inc()
-            self.metrics.victims.observe(len(victims))
-            self._park(pod, lambda: _message(no))
-            return [partial(self._clear, pod, room, victims)]
-        self._park(pod, lambda: self._recent_words(pod, no))
-        return []
-
-    def _room(self, pod: Pending) -> Preemption | None:
-        """None: no preemption. A quick check first, because most pods cannot preempt anybody."""
-        lowest = self.state.ledger.lowest_priority()
-        if lowest is None or pod.request.priority <= lowest or self._is_being_cleared(pod):
-            return None
-        found = self._preempt(pod)
-        return found if isinstance(found, Preemption) else None
-
-    def _preempt(self, pod: Pending) -> Preemption | NoPreemption | None:
-        """None: preemptions that are under way will leave enough room for this pod as well."""
-        budgets = tuple(self.state.budgets.values())
-        with trial(self.state.cluster) as trying:
-            if self._complete_claims(trying) and isinstance(self._decide(pod), Placement):
-                return None
-            return preempt(self.state.cluster, pod.request, self.state.policy, budgets)
-
-    def _complete_claims(self, trying: Trial) -> bool:
-        """In the trial: all victims have gone, and the pods that preempted them are placed.
-
-        Returns whether there are any claims.
-        """
-        for uid, claim in self.state.preemption_claims.items():
-            for victim in claim.remaining | claim.gone:
-                trying.release(victim)
-            # The claimant is placed in the trial too, so that two pods do not count on the same
-            # room.
-            claimant = self.state.pending.get(uid)
-            if claimant is None:
-                continue
-            found = decide_on(
-                self.state.cluster, claimant.request, self.state.policy, (claim.node,)
-            )
-            if isinstance(found, Placement):
-                trying.hold(claimant.request, found.node, found.allocation)
-        return bool(self.state.preemption_claims)
-
-    def _is_being_cleared(self, pod: Pending) -> bool:
-        if pod.uid in self.state.preemption_claims:
-            return True
-        node = self.state.cluster.state(pod.nominated) if pod.nominated else None
-        return node is not None and any(
-            held.pod.terminating and held.pod.priority < pod.request.priority
-            for held in node.pods.values()
-        )
+        preemption = self.room.search(pod)
+        if preemption is None:
+            self._park(pod, lambda: self._recent_words(pod, no))
+            return []
+        write = self.room.make(pod, preemption)
+        self._park(pod, lambda: _message(no))
+        return [write]
 
     def _recent_words(self, pod: Pending, no: Unschedulable) -> str:
         """The message, from a cache by shape: thousands of pending pods may share one message,
@@ -161,25 +98,14 @@ class Cycle:
         message = _message(no)
         if not message or not len(self.state.cluster) or pod.request.unsupported:
             return message
-        if self._is_being_cleared(pod):
+        if self.room.is_being_cleared(pod):
             return f"{message} preemption: {BEING_CLEARED}"
-        room = self._preempt(pod)
+        room = self.room.preempt(pod)
         if isinstance(room, NoPreemption):
             asks = not pod.request.waits_for
             cards = card_summary(self.state.cluster, pod.request) if asks else ""
             return f"{message} preemption: {room.message} {cards}".rstrip()
         return message
-
-    async def _clear(self, pod: Pending, room: Preemption, victims: list[Held]) -> None:
-        try:
-            await self.evictor.clear(pod, room.node, victims)
-        except KubeError as error:
-            words = f"preemption failed: {error}"
-            # Some victims may be deleted already. Without the claim their room is free for all,
-            # this pod included, which is tried again at once.
-            self.reports.waits(pod, lambda: words, SCHEDULER_ERROR)
-            self.state.drop_preemption_claim(pod.uid)
-            self.state.wake()
 
     def _park(self, pod: Pending, why: Callable[[], str]) -> None:
         self.reports.waits(pod, why)
@@ -214,7 +140,7 @@ class Cycle:
 
     def _try_late_member(self, pod: Pending, began_s: float) -> list[Write]:
         """A member beyond the minimum: it is scheduled like a pod without a group."""
-        decision = self._decide(pod)
+        decision = self.room.decide(pod)
         if isinstance(decision, Placement):
             return [self._place(pod, decision, began_s)]
         self._failed(began_s)

@@ -31,7 +31,7 @@ class Evictor:
             raise NotSent("another scheduler may have taken over")
         # The nomination is written before the first delete. Claims are not in the API, so after a
         # failover the new leader sees only by this that the node is being cleared
-        # (`Cycle._is_being_cleared`).
+        # (`RoomMaker.is_being_cleared`).
         path = PODS.path(pod.request.namespace, pod.request.name, "status")
         # A uid in a patch is a precondition: a new pod with the same name is not changed.
         nominated = {"metadata": {"uid": pod.uid}, "status": {"nominatedNodeName": node}}

@@ -27,7 +27,7 @@ class PreemptionClaims:
 
     def make(self, uid: str, node: str, victims: tuple[str, ...], now_s: float) -> None:
         self._claims[uid] = PreemptionClaim(node, now_s + LONGEST_CLAIM_S, set(victims))
-        # A victim has one claimant: `Cycle._preempt` searches in a trial in which the victims of
+        # A victim has one claimant: `RoomMaker.preempt` searches in a trial in which the victims of
         # earlier preemptions are released already.
         for victim in victims:
             self._claimant[victim] = uid

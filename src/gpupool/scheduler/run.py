@@ -19,6 +19,7 @@ from gpupool.scheduler.cluster_state import ClusterState
 from gpupool.scheduler.cycle import Cycle
 from gpupool.scheduler.follow import follow
 from gpupool.scheduler.ledger import Knowledge
+from gpupool.scheduler.making_room import RoomMaker
 from gpupool.scheduler.metrics import Metrics
 from gpupool.scheduler.pending import Pending
 from gpupool.scheduler.preemption import Evictor
@@ -69,7 +70,7 @@ class Scheduler:
         self._cycle = Cycle(
             self.state,
             Binder(context),
-            Evictor(context),
+            RoomMaker(self.state, Evictor(context), self._reports, self.metrics, settings.clock),
             self._reports,
             self.metrics,
             settings.clock,
