@@ -21,6 +21,7 @@ from gpupool.contract.names import (
 )
 from gpupool.doctor.evidence import Evidence, Finding, Level
 from kubeclient.objects import Obj
+from kubeclient.times import moment_of
 
 OLDEST = (1, 31)
 _CLOCK_S = 5.0
@@ -153,19 +154,19 @@ def _server_now(evidence: Evidence) -> datetime.datetime:
     # The API server stamped the trial pod. Ages of its objects must be judged by its clock, not by
     # that of this machine.
     created = ((evidence.trial or {}).get("metadata") or {}).get("creationTimestamp")
-    return _time(created) if created else evidence.now
+    return moment_of(created) if created else evidence.now
 
 
 def _is_fresh(lease: Obj, now: datetime.datetime) -> bool:
     spec = lease.get("spec") or {}
     if not spec.get("holderIdentity") or not spec.get("renewTime"):
         return False
-    age_s = (now - _time(spec["renewTime"])).total_seconds()
+    age_s = (now - moment_of(spec["renewTime"])).total_seconds()
     return age_s < 2 * int(spec["leaseDurationSeconds"])
 
 
 def _is_overlooked(pod: Obj, now: datetime.datetime) -> bool:
-    age_s = (now - _time(pod["metadata"]["creationTimestamp"])).total_seconds()
+    age_s = (now - moment_of(pod["metadata"]["creationTimestamp"])).total_seconds()
     return (
         pod["spec"].get("schedulerName") == SCHEDULER_NAME
         and not pod["spec"].get("nodeName")
@@ -199,7 +200,7 @@ def _off_s(lease: Obj) -> float:
     stated = lease["spec"].get("renewTime")
     if not stated or not written:
         return 0.0
-    return (_time(stated) - _time(max(written))).total_seconds()
+    return (moment_of(stated) - moment_of(max(written))).total_seconds()
 
 
 def cards(evidence: Evidence) -> Iterator[Finding]:
@@ -305,10 +306,6 @@ def _inventory_text(node: Obj) -> str:
 
 def _allocatable(node: Obj, resource: str) -> int:
     return int(((node.get("status") or {}).get("allocatable") or {}).get(resource, "0"))
-
-
-def _time(text: str) -> datetime.datetime:
-    return datetime.datetime.fromisoformat(text)
 
 
 CHECKS: tuple[Callable[[Evidence], Iterator[Finding]], ...] = (

@@ -1,13 +1,12 @@
 """Api: what every handler works with. Built once, by `server.py`; passed, never global."""
 
-import datetime
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Protocol
 
 from kubeclient.objects import Obj
+from kubeclient.times import stamp
 from localkube.apiserver.admission.chain import Admission
 from localkube.apiserver.custom import CustomKinds
 from localkube.apiserver.discovery import Discovery
@@ -77,10 +76,4 @@ class Api:
 
     def stamp(self) -> str:
         """The time now, as metav1.Time writes it."""
-        return _stamp(int(self.clock()))
-
-
-@lru_cache(maxsize=4)
-def _stamp(second: int) -> str:
-    now = datetime.datetime.fromtimestamp(second, datetime.UTC)
-    return now.strftime("%Y-%m-%dT%H:%M:%SZ")
+        return stamp(self.clock())

@@ -6,6 +6,7 @@ import math
 
 import msgspec
 
+from kubeclient import times
 from kubeclient.objects import Obj
 from kubeclient.resources import Resource
 
@@ -109,14 +110,12 @@ def seconds_to_available(
 
 
 def parse_time(text: str | None) -> datetime.datetime:
-    """RFC 3339; the epoch if there is no text."""
-    if not text:
-        return datetime.datetime.fromtimestamp(0, datetime.UTC)
-    return datetime.datetime.fromisoformat(text.replace("Z", "+00:00"))
+    """The epoch if there is no text, or it is no time. Years can be added to it, whatever it is."""
+    return times.moment_of(text)
 
 
 def stamp(time: datetime.datetime) -> str:
-    return time.strftime("%Y-%m-%dT%H:%M:%SZ")
+    return times.stamp(time.timestamp())
 
 
 class Standing(msgspec.Struct, frozen=True, gc=False):

@@ -16,9 +16,9 @@ from kubeclient.events import NORMAL, Recorder
 from kubeclient.mirror import Mirror
 from kubeclient.objects import Obj
 from kubeclient.resources import LEASES, NODES
+from kubeclient.times import stamp
 from localkube.kubelet.devices.stock import Counts
 from localkube.kubelet.node import LocalNode
-from localkube.kubelet.pod_status import stamp
 from localkube.kubelet.settings import FleetSettings
 from localkube.kubelet.timers import Timers
 from localkube.work_queue import WorkQueue

@@ -1,11 +1,11 @@
 """Makes the kubelet's record of a pod (state.py) from the pod's object. Pure."""
 
-import datetime
 from collections.abc import Iterator
 from sys import intern
 
 from kubeclient.objects import Obj
 from kubeclient.placement import pod_resources
+from kubeclient.times import seconds_of
 from localkube.kubelet.lifecycle import ALWAYS, NEVER, ON_FAILURE
 from localkube.kubelet.state import Container, Exit, Pod, Problem, Role, Stage
 
@@ -13,11 +13,9 @@ _REQUESTS: dict[tuple[tuple[str, int], ...], dict[str, int]] = {}
 _REMEMBERED = 4096
 
 
-def seconds_of(text: str | None) -> float:
-    """RFC 3339 as seconds; 0 when there is none."""
-    if not text:
-        return 0.0
-    return datetime.datetime.fromisoformat(text.replace("Z", "+00:00")).timestamp()
+def _seconds(text: str | None) -> float:
+    """0 when there is none."""
+    return (seconds_of(text) if text else None) or 0.0
 
 
 def pod_record(obj: Obj, runtime: str, now: float) -> Pod:
@@ -31,7 +29,7 @@ def pod_record(obj: Obj, runtime: str, now: float) -> Pod:
         node=intern(spec["nodeName"]),
         runtime=runtime,
         containers=tuple(_containers(spec, policy)),
-        start_time=seconds_of(status.get("startTime")) or now,
+        start_time=_seconds(status.get("startTime")) or now,
         requests=_shared(pod_resources(obj)),
         ip=status.get("podIP", ""),
         generation=metadata.get("generation", 0),
@@ -94,7 +92,7 @@ def _recall_container(container: Container, entry: Obj) -> None:
         container.before = _exit(last["terminated"])
     if running := state.get("running"):
         container.stage = Stage.RUNNING
-        container.started_at = seconds_of(running.get("startedAt"))
+        container.started_at = _seconds(running.get("startedAt"))
         container.started = bool(entry.get("started"))
         container.ready = bool(entry.get("ready"))
     elif ended := state.get("terminated"):
@@ -117,7 +115,7 @@ def _exit(ended: Obj) -> Exit:
         ended.get("exitCode", 0),
         ended.get("reason", ""),
         ended.get("message", ""),
-        seconds_of(ended.get("startedAt")),
-        seconds_of(ended.get("finishedAt")),
+        _seconds(ended.get("startedAt")),
+        _seconds(ended.get("finishedAt")),
         _id_of(ended),
     )

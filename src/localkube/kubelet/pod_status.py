@@ -3,12 +3,11 @@
 What others wrote into it (readiness gates, the quality-of-service class) is kept.
 """
 
-import datetime
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from functools import lru_cache
 
 from kubeclient.objects import Obj
+from kubeclient.times import stamp
 from localkube.kubelet.lifecycle import NEVER, restarts
 from localkube.kubelet.state import ID_SCHEME, Container, Exit, Pod, Role, Stage
 
@@ -179,16 +178,6 @@ _LISTS = (
     ("ephemeralContainerStatuses", "ephemeralContainers", (Role.EPHEMERAL,)),
 )
 _KEPT = ("qosClass", "nominatedNodeName", "resize", "resourceClaimStatuses")
-
-
-def stamp(when: float) -> str:
-    return _stamp(int(when))
-
-
-@lru_cache(maxsize=1024)
-def _stamp(when_s: int) -> str:
-    at = datetime.datetime.fromtimestamp(when_s, datetime.UTC)
-    return at.strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def pod_status(pod: Pod, obj: Obj, host_ip: str, now: float) -> Obj:

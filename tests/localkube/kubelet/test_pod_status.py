@@ -1,6 +1,7 @@
 import pytest
 
 from kubeclient.objects import Obj
+from kubeclient.times import stamp
 from localkube.kubelet.lifecycle import (
     RestartBackoff,
     begin,
@@ -11,7 +12,7 @@ from localkube.kubelet.lifecycle import (
 )
 from localkube.kubelet.notices import crash_loop
 from localkube.kubelet.pod_record import pod_record
-from localkube.kubelet.pod_status import pod_status, stamp
+from localkube.kubelet.pod_status import pod_status
 from localkube.kubelet.state import Pod, Problem, Stop
 
 NOW = 1_800_000_000.0

@@ -5,8 +5,8 @@ from typing import TypeAlias
 
 from kubeclient.objects import Obj
 from kubeclient.quantity import Quantity, add, of_nanos, parse
+from kubeclient.times import seconds_of
 from localkube.apiserver.defaults.pod_resources import pod_totals, qos_class
-from localkube.apiserver.tables.durations import seconds
 
 Usage: TypeAlias = dict[str, Quantity]
 
@@ -78,7 +78,7 @@ def _is_over(pod: Obj, now_s: float) -> bool:
     if (pod.get("status") or {}).get("phase") in ("Succeeded", "Failed"):
         return True
     metadata = pod["metadata"]
-    deleted_s = seconds(metadata.get("deletionTimestamp") or "")
+    deleted_s = seconds_of(metadata.get("deletionTimestamp") or "")
     grace_s = metadata.get("deletionGracePeriodSeconds")
     return deleted_s is not None and grace_s is not None and now_s > deleted_s + grace_s
 

@@ -7,13 +7,13 @@ file are explained in tools/schemas/protobuf.py.)
 """
 
 import base64
-import datetime
 import struct
 from collections.abc import Callable, Iterator
 from functools import cache
 from typing import Any, NamedTuple
 
 from kubeclient.objects import Obj
+from kubeclient.times import FIRST_S, LAST_S, stamp
 from localkube.apiserver import data
 from localkube.apiserver.decode import json_text
 
@@ -21,9 +21,8 @@ MAGIC = b"k8s\0"
 _MAX_DEPTH = 100
 _VARINT, _FIXED64, _BYTES, _START_GROUP, _END_GROUP, _FIXED32 = range(6)
 _SIZES = {_FIXED64: 8, _FIXED32: 4}
-_EPOCH = datetime.datetime(1970, 1, 1)
 # The zero time in Go is the year 1; nothing in Kubernetes is older.
-_TIME_RANGE = range(-62135596800, 253402300800)
+_TIME_RANGE = range(FIRST_S, LAST_S + 1)
 
 
 class BadProtobuf(ValueError):
@@ -225,25 +224,25 @@ def _quantity(raw: bytes, row: _Row, depth: int) -> str:
     return "".join(_texts(raw)[-1:]) or "0"
 
 
-def _moment(raw: bytes) -> tuple[datetime.datetime, int] | None:
-    """The second and the nanoseconds in it; None for Go's zero time."""
+def _moment(raw: bytes) -> tuple[str, int] | None:
+    """The time to the second, and the nanoseconds in it; None for Go's zero time."""
     numbers = _numbers(raw)
     seconds, nanos = numbers.get(1, 0), numbers.get(2, 0)
     if not raw:
         return None
     if seconds not in _TIME_RANGE or not 0 <= nanos < 10**9:
         raise BadProtobuf("Time.MarshalJSON: year outside of range [0,9999]")
-    return _EPOCH + datetime.timedelta(seconds=seconds), nanos
+    return stamp(seconds), nanos
 
 
 def _time(raw: bytes, row: _Row, depth: int) -> str:
     moment = _moment(raw)
-    return f"{moment[0].isoformat()}Z" if moment else ""
+    return moment[0] if moment else ""
 
 
 def _micro_time(raw: bytes, row: _Row, depth: int) -> str:
     moment = _moment(raw)
-    return f"{moment[0].isoformat()}.{moment[1] // 1000:06}Z" if moment else ""
+    return f"{moment[0][:-1]}.{moment[1] // 1000:06}Z" if moment else ""
 
 
 def _duration(raw: bytes, row: _Row, depth: int) -> str:

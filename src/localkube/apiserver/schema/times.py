@@ -37,7 +37,11 @@ class BadTime(ValueError):
 
 
 def stored_time(text: str, layout: str) -> str:
-    """In UTC, to the second (TIME_LAYOUT) or microsecond (MICRO_LAYOUT). Raises BadTime."""
+    """In UTC, to the second (TIME_LAYOUT) or microsecond (MICRO_LAYOUT). Raises BadTime.
+
+    Go knows the year 0. Beyond the years 0 to 9999 its own text of a time cannot be parsed again:
+    we refuse what would become such a time in UTC, where a real server stores it.
+    """
     _check_form(text, layout)
     found = _PARTS.fullmatch(text)
     assert found is not None, "the form was checked"
@@ -45,13 +49,15 @@ def stored_time(text: str, layout: str) -> str:
     _check_ranges(text, month, hour, minute, second)
     offset = _offset(text, found)
     try:
-        moment = datetime.datetime(year, month, day, hour, minute, second) - offset
+        # datetime has no year 0; the calendar repeats itself after 400 years.
+        moment = datetime.datetime(year % 400 + 400, month, day, hour, minute, second) - offset
     except ValueError:
         raise BadTime(f"parsing time {_quoted(text)}: day out of range") from None
-    except OverflowError:
-        raise BadTime(f"parsing time {_quoted(text)}: year out of range") from None
+    year += moment.year - (year % 400 + 400)
+    if not 0 <= year <= 9999:
+        raise BadTime(f"parsing time {_quoted(text)}: year out of range")
     micros = f".{(found[7] or '')[:6]:0<6}" if layout == MICRO_LAYOUT else ""
-    return f"{moment.isoformat()}{micros}Z"
+    return f"{year:04}{moment.isoformat()[4:]}{micros}Z"
 
 
 def _check_form(text: str, layout: str) -> None:

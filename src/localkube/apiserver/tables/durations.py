@@ -1,37 +1,28 @@
 """How long ago, as kubectl shows it: "5m55s", "18h", "2d3h", "3y45d"."""
 
-from datetime import datetime
-from functools import lru_cache
+from kubeclient.times import seconds_of
 
 _MINUTE = 60
 _HOUR = 60 * _MINUTE
 _DAY = 24 * _HOUR
 _YEAR = 365 * _DAY
 
+_LONGEST = 2**63 // 10**9  # Go counts nanoseconds: no duration is longer
+
 UNKNOWN = "<unknown>"
 INVALID = "<invalid>"
-
-
-@lru_cache(maxsize=4096)
-def seconds(timestamp: str) -> float | None:
-    """An RFC 3339 time as seconds since 1970; None if it is not one."""
-    try:
-        moment = datetime.fromisoformat(timestamp)
-    except ValueError:
-        return None
-    return moment.timestamp() if moment.tzinfo else None
 
 
 def since(timestamp: str | None, now_s: float) -> str:
     if not timestamp:
         return UNKNOWN
-    then_s = seconds(timestamp)
+    then_s = seconds_of(timestamp)
     return INVALID if then_s is None else human_duration(now_s - then_s)
 
 
 def human_duration(duration_s: float) -> str:
     """Two or three significant figures. Clocks may differ by up to two seconds."""
-    whole = int(duration_s)
+    whole = min(int(duration_s), _LONGEST)
     if whole < -1:
         return INVALID
     if whole < 2 * _MINUTE:

@@ -9,7 +9,8 @@ from typing import Any
 import msgspec
 
 from kubeclient.objects import Obj
-from localkube.apiserver.tables.durations import seconds, since
+from kubeclient.times import seconds_of
+from localkube.apiserver.tables.durations import since
 from localkube.apiserver.tables.texts import NONE
 
 
@@ -251,4 +252,4 @@ def _gates(spec: Spec, status: Status) -> str:
 
 
 def _later(timestamp: str, other: str | None) -> bool:
-    return other is None or (seconds(timestamp) or 0) > (seconds(other) or 0)
+    return other is None or (seconds_of(timestamp) or 0) > (seconds_of(other) or 0)

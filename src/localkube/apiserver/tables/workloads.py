@@ -5,7 +5,8 @@ from typing import Any
 
 from kubeclient.objects import Obj
 from kubeclient.selectors import SelectorError, from_object
-from localkube.apiserver.tables.durations import human_duration, seconds, since
+from kubeclient.times import seconds_of
+from localkube.apiserver.tables.durations import human_duration, since
 from localkube.apiserver.tables.texts import (
     NONE,
     UNSET,
@@ -122,10 +123,10 @@ def _completions(spec: Obj, status: Obj) -> str:
 
 
 def _job_duration(status: Obj, now_s: float) -> str:
-    start_s = seconds(status.get("startTime") or "")
+    start_s = seconds_of(status.get("startTime") or "")
     if start_s is None:
         return ""
-    end_s = seconds(status.get("completionTime") or "")
+    end_s = seconds_of(status.get("completionTime") or "")
     return human_duration((now_s if end_s is None else end_s) - start_s)
 
 

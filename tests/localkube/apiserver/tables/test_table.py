@@ -10,9 +10,9 @@ import orjson
 import pytest
 
 from kubeclient.objects import Obj
+from kubeclient.times import seconds_of
 from localkube.apiserver.kinds import Kind, PrinterColumn, builtin_kinds
 from localkube.apiserver.status import ApiError
-from localkube.apiserver.tables.durations import seconds
 from localkube.apiserver.tables.rows import ROWS
 from localkube.apiserver.tables.table import (
     Include,
@@ -35,7 +35,7 @@ RECORDED: dict[str, Any] = {
 }
 # Ages in the recording count from the moment it was made, which it does not tell.
 NEWEST_S = max(
-    seconds(row["object"]["metadata"].get("creationTimestamp") or "") or 0.0
+    seconds_of(row["object"]["metadata"].get("creationTimestamp") or "") or 0.0
     for recorded in RECORDED.values()
     for row in recorded["rows"]
 )
@@ -178,7 +178,7 @@ CUSTOM_OBJECT: Obj = {
         ]
     },
 }
-CUSTOM_NOW_S = seconds("2026-11-15T20:45:03Z")
+CUSTOM_NOW_S = seconds_of("2026-11-15T20:45:03Z")
 
 
 @pytest.mark.parametrize(
