@@ -72,6 +72,7 @@ static void pools(void) {
     CUDA(cuMemPoolTrimTo, pool, (size_t)0);
     CUDA(cuMemPoolDestroy, pool); /* before its last memory */
     CUDA(cuMemFreeAsync, second, stream);
+    CUDA(cuStreamSynchronize, stream); /* until then, the pools keep what was freed */
     CUDA(cuStreamDestroy_v2, stream);
 }
 

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "addresses.h"
 #include "pools.h"
 
 #define GRANULE 512u
@@ -76,14 +77,21 @@ static bool take(const struct allocation *allocation) {
     return !allocation->charged || take_memory(allocation->device, allocation->charged);
 }
 
-static void give_back(const struct allocation *allocation) {
-    if (allocation->pool) pool_give_back(allocation->pool, allocation->charged);
+static void give_back(const struct allocation *allocation, uint64_t free_ns) {
+    if (allocation->pool) pool_give_back(allocation->pool, allocation->charged, free_ns);
     else if (allocation->charged) give_back_memory(allocation->device, allocation->charged);
 }
 
-static void free_memory(const struct allocation *allocation) {
-    if (allocation->mapped) munmap((void *)(uintptr_t)allocation->base, allocation->mapped);
-    give_back(allocation);
+static void *map_memory(size_t size) {
+    void *memory = addresses_take(size, PAGE);
+    if (!memory || !mprotect(memory, size, PROT_READ | PROT_WRITE)) return memory;
+    addresses_give(memory, size);
+    return NULL;
+}
+
+static void free_memory(const struct allocation *allocation, uint64_t free_ns) {
+    if (allocation->mapped) addresses_give((void *)(uintptr_t)allocation->base, allocation->mapped);
+    give_back(allocation, free_ns);
 }
 
 int allocate(const struct context *context, int device, enum kind kind, size_t size,
@@ -102,15 +110,14 @@ int allocate(const struct context *context, int device, enum kind kind, size_t s
     int result = OUT_OF_MEMORY;
     driver_lock();
     if (take(&allocation)) {
-        void *memory = mmap(NULL, allocation.mapped, PROT_READ | PROT_WRITE,
-                            MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+        void *memory = map_memory(allocation.mapped);
         allocation.base = (pointer_t)(uintptr_t)memory;
-        if (memory != MAP_FAILED && insert(&allocation)) {
+        if (memory && insert(&allocation)) {
             *pointer = allocation.base;
             result = OK;
         } else {
-            if (memory != MAP_FAILED) munmap(memory, allocation.mapped);
-            give_back(&allocation);
+            if (memory) addresses_give(memory, allocation.mapped);
+            give_back(&allocation, 0);
         }
     }
     driver_unlock();
@@ -136,12 +143,12 @@ int forget(pointer_t base, enum kind kind, struct allocation *forgotten) {
     return found ? OK : INVALID_VALUE;
 }
 
-int release(pointer_t pointer, enum kind kind) {
+int release(pointer_t pointer, enum kind kind, uint64_t free_ns) {
     driver_lock();
     struct allocation *entry = exact(pointer);
     bool found = entry && (entry->kind == kind || (kind == ON_DEVICE && entry->kind == MANAGED));
     if (found) {
-        free_memory(entry);
+        free_memory(entry, free_ns);
         remove_entry(entry);
     }
     driver_unlock();
@@ -165,7 +172,7 @@ void allocations_drop(const struct context *context) {
     for (size_t i = 0; i < capacity; i++) {
         /* A loop: removing an entry may move another one into its place. */
         while (table[i].base && table[i].context == context) {
-            free_memory(&table[i]);
+            free_memory(&table[i], 0);
             remove_entry(&table[i]);
         }
     }

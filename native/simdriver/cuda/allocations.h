@@ -33,7 +33,8 @@ struct allocation {
 /* These functions take the driver's lock themselves. */
 int allocate(const struct context *context, int device, enum kind kind, size_t size,
              struct pool *pool, pointer_t *pointer);
-int release(pointer_t pointer, enum kind kind);
+/* Memory of a pool is free at the time `free_ns`, other memory at once. */
+int release(pointer_t pointer, enum kind kind, uint64_t free_ns);
 int remember(const struct allocation *allocation); /* memory that `allocate` did not make */
 int forget(pointer_t base, enum kind kind, struct allocation *forgotten);
 

@@ -63,7 +63,7 @@ CALL(cuArray3DGetDescriptor_v2, struct array_3d_shape *shape, struct array *arra
 CALL(cuArrayDestroy, struct array *array) {
     WITH_DRIVER(driver);
     if (!array) return INVALID_HANDLE;
-    int result = release(array->memory, ON_DEVICE);
+    int result = release(array->memory, ON_DEVICE, 0);
     if (result == OK) free(array);
     return result;
 }

@@ -1,19 +1,27 @@
 /* Properties of contexts that programs read and set. */
 #include "contexts.h"
+#include "pools.h"
 #include "threads.h"
 
 CALL(cuCtxGetDevice, int *device) {
+    struct context *context;
     WITH_DRIVER(driver);
-    struct context *context = thread_context();
-    if (!context) return INVALID_CONTEXT;
+    int problem = thread_context(&context);
+    if (problem) return problem;
     if (!device) return INVALID_VALUE;
     *device = context->device;
     return OK;
 }
 
-CALL(cuCtxGetDevice_v2, int *device, struct context *context) {
+/* The context that a function is about: NULL means the current one. */
+static int given_or_current(struct context **context) {
     WITH_DRIVER(driver);
-    if (!context) return cuCtxGetDevice(device);
+    return *context ? context_check(*context) : thread_context(context);
+}
+
+CALL(cuCtxGetDevice_v2, int *device, struct context *context) {
+    int problem = given_or_current(&context);
+    if (problem) return problem;
     if (!device) return INVALID_VALUE;
     *device = context->device;
     return OK;
@@ -27,30 +35,29 @@ CALL(cuCtxGetFlags, unsigned *flags) {
 }
 
 CALL(cuCtxGetId, struct context *context, unsigned long long *id) {
-    WITH_DRIVER(driver);
-    if (!context) context = thread_context();
-    if (!context) return INVALID_CONTEXT;
+    int problem = given_or_current(&context);
+    if (problem) return problem;
     if (!id) return INVALID_VALUE;
-    *id = (unsigned long long)(uintptr_t)context;
+    *id = context->id;
     return OK;
+}
+
+CALL(cuCtxSynchronize_v2, struct context *context) {
+    int problem = given_or_current(&context);
+    if (problem) return problem;
+    context_wait(context);
+    pools_release();
+    return device_health(context->device);
 }
 
 CALL(cuCtxSynchronize, void) {
     WITH_CONTEXT(context);
-    context_wait(context);
-    return device_health(context->device);
-}
-
-CALL(cuCtxSynchronize_v2, struct context *context) {
-    WITH_DRIVER(driver);
-    if (!context) return cuCtxSynchronize();
-    context_wait(context);
-    return device_health(context->device);
+    return cuCtxSynchronize_v2(context);
 }
 
 CALL(cuCtxGetApiVersion, struct context *context, unsigned *version) {
-    WITH_DRIVER(driver);
-    if (!context && !thread_context()) return INVALID_CONTEXT;
+    int problem = given_or_current(&context);
+    if (problem) return problem;
     if (!version) return INVALID_VALUE;
     *version = 3020;
     return OK;
@@ -98,12 +105,12 @@ ALSO(cuCtxSetSharedMemConfig, cuCtxSetCacheConfig);
 
 CALL(cuCtxEnablePeerAccess, struct context *peer, unsigned flags) {
     WITH_CONTEXT(context);
-    (void)context;
-    return peer && !flags ? OK : INVALID_VALUE;
+    if (flags) return INVALID_VALUE;
+    return peer == context ? INVALID_CONTEXT : context_check(peer);
 }
 
 CALL(cuCtxDisablePeerAccess, struct context *peer) {
     WITH_CONTEXT(context);
     (void)context;
-    return peer ? OK : INVALID_CONTEXT;
+    return context_check(peer);
 }

@@ -1,17 +1,18 @@
 #include "contexts.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 #include "../../process/clock.h"
 #include "../slots.h"
 #include "allocations.h"
+#include "handles.h"
+#include "pools.h"
+#include "streams.h"
 #include "threads.h"
 
 #define MODE_PROHIBITED 2
 #define MODE_EXCLUSIVE 3
 
-static struct context *others;   /* the contexts that are not primary */
+static struct handles others = HANDLES_OF(struct context); /* the contexts that are not primary */
+static uint64_t last_id;
 static int on_device[MAX_CARDS]; /* the number of contexts of this process, by device */
 
 void context_wait(const struct context *context) {
@@ -54,27 +55,37 @@ static int add_context(struct driver *driver, int device) {
     return OK;
 }
 
+static void begin(struct context *context, int device, unsigned flags) {
+    context->id = ++last_id;
+    context->device = device;
+    context->flags = flags;
+    context->is_alive = true;
+}
+
 /* Frees all that belongs to the context. The last context on a device also gives back the memory
  * that the first one took. */
 static void remove_context(struct driver *driver, struct context *context) {
     int device = context->device;
+    context->is_alive = false;
+    streams_end(context);
     allocations_drop(context);
-    threads_forget(context);
     if (--on_device[device]) return;
+    pools_end(device);
     give_back_memory(device, card_at(device)->fixed.context_bytes);
     atomic_fetch_and(&driver->node.state->slots[driver->slot].contexts,
                      ~(1u << driver->cards[device]));
 }
 
-static bool is_known(const struct driver *driver, const struct context *context) {
-    for (int i = 0; i < driver->card_count; i++)
-        if (context == &driver->primaries[i]) return driver->primaries[i].retained > 0;
-    for (const struct context *other = others; other; other = other->next)
-        if (other == context) return true;
-    return false;
+static bool is_primary(const struct driver *driver, const struct context *context) {
+    return context >= driver->primaries && context < driver->primaries + driver->card_count;
 }
 
-static int check(const struct context *context) {
+static bool is_known(const struct driver *driver, const struct context *context) {
+    if (is_primary(driver, context)) return context->is_alive;
+    return handle_is_live(&others, context) && context->is_alive;
+}
+
+int context_check(const struct context *context) {
     WITH_DRIVER(driver);
     driver_lock();
     bool found = is_known(driver, context);
@@ -85,24 +96,19 @@ static int check(const struct context *context) {
 static int create(struct context **made, unsigned flags, int device) {
     WITH_DEVICE(device);
     if (!made) return INVALID_VALUE;
-    struct context *context = calloc(1, sizeof *context);
+    struct context *context = handle_new(&others);
     if (!context) return OUT_OF_MEMORY;
-    context->device = device;
-    context->flags = flags;
     driver_lock();
     int result = add_context(driver, device);
-    if (result == OK) {
-        context->next = others;
-        others = context;
-    }
+    if (result == OK) begin(context, device, flags);
     driver_unlock();
-    if (result == OK) {
-        thread_push(context);
-        *made = context;
-    } else {
-        free(context);
+    if (result != OK) {
+        handle_end(&others, context);
+        return result;
     }
-    return result;
+    thread_push(context);
+    *made = context;
+    return OK;
 }
 
 CALL(cuCtxCreate_v2, struct context **made, unsigned flags, int device) {
@@ -121,20 +127,17 @@ CALL(cuCtxCreate_v4, struct context **made, void *parameters, unsigned flags, in
     return create(made, flags, device);
 }
 
+/* A thread that has the context in its stack keeps it there, and its calls fail. */
 CALL(cuCtxDestroy_v2, struct context *context) {
     WITH_DRIVER(driver);
-    int result = INVALID_CONTEXT;
     driver_lock();
-    for (struct context **link = &others; *link; link = &(*link)->next) {
-        if (*link != context) continue;
-        *link = context->next;
-        remove_context(driver, context);
-        free(context);
-        result = OK;
-        break;
-    }
+    bool found = handle_is_live(&others, context) && context->is_alive;
+    if (found) remove_context(driver, context);
     driver_unlock();
-    return result;
+    if (!found) return INVALID_CONTEXT;
+    if (thread_top() == context) thread_pop();
+    handle_end(&others, context);
+    return OK;
 }
 ALSO(cuCtxDestroy, cuCtxDestroy_v2);
 
@@ -145,9 +148,7 @@ CALL(cuDevicePrimaryCtxRetain, struct context **context, int device) {
     driver_lock();
     int result = primary->retained ? device_health(device) : add_context(driver, device);
     if (result == OK) {
-        primary->device = device;
-        primary->is_primary = true;
-        primary->retained++;
+        if (!primary->retained++) begin(primary, device, primary->flags);
         *context = primary;
     }
     driver_unlock();
@@ -192,7 +193,7 @@ CALL(cuDevicePrimaryCtxSetFlags_v2, int device, unsigned flags) {
 ALSO(cuDevicePrimaryCtxSetFlags, cuDevicePrimaryCtxSetFlags_v2);
 
 CALL(cuCtxPushCurrent_v2, struct context *context) {
-    int problem = check(context);
+    int problem = context_check(context);
     if (problem) return problem;
     return thread_push(context) ? OK : OUT_OF_MEMORY;
 }
@@ -207,7 +208,7 @@ CALL(cuCtxPopCurrent_v2, struct context **context) {
 ALSO(cuCtxPopCurrent, cuCtxPopCurrent_v2);
 
 CALL(cuCtxSetCurrent, struct context *context) {
-    int problem = context ? check(context) : driver_now() ? OK : NOT_INITIALIZED;
+    int problem = context ? context_check(context) : driver_now() ? OK : NOT_INITIALIZED;
     if (problem) return problem;
     return thread_replace_top(context) ? OK : OUT_OF_MEMORY;
 }
@@ -215,6 +216,6 @@ CALL(cuCtxSetCurrent, struct context *context) {
 CALL(cuCtxGetCurrent, struct context **context) {
     WITH_DRIVER(driver);
     if (!context) return INVALID_VALUE;
-    *context = thread_context();
+    *context = thread_top();
     return OK;
 }

@@ -4,6 +4,9 @@
 
 #include "driver.h"
 
+/* OK, or INVALID_CONTEXT if it is not the handle of a context. */
+int context_check(const struct context *context);
+
 /* Waits until all work that was started in the context has ended. */
 void context_wait(const struct context *context);
 

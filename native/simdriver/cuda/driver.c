@@ -98,8 +98,8 @@ int device_health(int device) {
 
 int current_context(struct context **context) {
     if (!driver_now()) return NOT_INITIALIZED;
-    *context = thread_context();
-    return *context ? device_health((*context)->device) : INVALID_CONTEXT;
+    int problem = thread_context(context);
+    return problem ? problem : device_health((*context)->device);
 }
 
 bool take_memory(int device, uint64_t bytes) {

@@ -6,7 +6,7 @@
 
 static int launch(struct function *function, struct stream *stream) {
     WITH_CONTEXT(context);
-    if (!function) return INVALID_HANDLE;
+    if (!function || !is_stream(stream)) return INVALID_HANDLE;
     struct driver *driver = driver_now();
     uint64_t length = function->length_ns ? function->length_ns : driver->node.state->kernel_ns;
     uint64_t done =

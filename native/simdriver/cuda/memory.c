@@ -36,7 +36,7 @@ CALL(cuMemFree_v2, pointer_t pointer) {
     WITH_CONTEXT(context);
     if (!pointer) return OK;
     context_wait(context);
-    return release(pointer, ON_DEVICE);
+    return release(pointer, ON_DEVICE, 0);
 }
 
 CALL(cuMemGetInfo_v2, size_t *unused, size_t *total) {
@@ -80,7 +80,7 @@ CALL(cuMemHostAlloc, void **memory, size_t size, unsigned flags) {
 
 CALL(cuMemFreeHost, void *memory) {
     WITH_DRIVER(driver);
-    return release((pointer_t)(uintptr_t)memory, ON_HOST);
+    return release((pointer_t)(uintptr_t)memory, ON_HOST, 0);
 }
 
 CALL(cuMemHostRegister_v2, void *memory, size_t size, unsigned flags) {

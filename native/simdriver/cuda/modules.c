@@ -36,7 +36,7 @@ static void unload(struct module *module) {
     }
     for (struct global *next, *global = module->globals; global; global = next) {
         next = global->next;
-        release(global->pointer, ON_DEVICE);
+        release(global->pointer, ON_DEVICE, 0);
         free(global);
     }
     free(module);

@@ -3,52 +3,126 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../../process/clock.h"
 #include "allocations.h"
+#include "handles.h"
 #include "streams.h"
+
+/* Memory that was freed, and is kept for the next allocation. */
+struct freed {
+    struct freed *next;
+    uint64_t bytes;
+    uint64_t free_ns; /* the time at which the work before the free ends */
+};
 
 struct pool {
     int device;
     bool is_default;
-    int reuse[4]; /* attributes 1 to 3, by number; they change nothing */
+    bool is_destroyed; /* and allocations of it are still in use */
+    int reuse[4];      /* attributes 1 to 3, by number; they change nothing */
     uint64_t threshold;
-    uint64_t used;    /* by allocations of the program */
-    uint64_t kept;    /* freed, and kept for the next allocation */
-    uint64_t highest; /* the largest value of `used` */
-    struct pool *next;
+    uint64_t used; /* by allocations of the program */
+    uint64_t kept; /* the sum of `freed` */
+    struct freed *freed;
+    uint64_t highest_used, highest_reserved;
 };
 
-static struct pool defaults[MAX_CARDS];
+static struct handles pools = HANDLES_OF(struct pool);
+static struct pool *defaults[MAX_CARDS];
 static struct pool *current[MAX_CARDS]; /* NULL: the default pool */
-static struct pool *others;
+
+/* The functions from here to pools_end are called with the lock held. */
+static void reduce(struct pool *pool, struct freed **link, uint64_t bytes) {
+    struct freed *freed = *link;
+    pool->kept -= bytes;
+    freed->bytes -= bytes;
+    if (freed->bytes) return;
+    *link = freed->next;
+    free(freed);
+}
 
 bool pool_take(struct pool *pool, uint64_t bytes) {
     uint64_t reused = bytes < pool->kept ? bytes : pool->kept;
     if (bytes > reused && !take_memory(pool->device, bytes - reused)) return false;
-    pool->kept -= reused;
+    while (reused) {
+        uint64_t part = pool->freed->bytes < reused ? pool->freed->bytes : reused;
+        reduce(pool, &pool->freed, part);
+        reused -= part;
+    }
     pool->used += bytes;
-    if (pool->used > pool->highest) pool->highest = pool->used;
+    if (pool->used > pool->highest_used) pool->highest_used = pool->used;
+    if (pool->used + pool->kept > pool->highest_reserved)
+        pool->highest_reserved = pool->used + pool->kept;
     return true;
 }
 
-/* Gives memory back to the card until the pool has at most `most`, or keeps nothing unused. */
+/* Gives memory back to the card until the pool has at most `most`, or keeps nothing that is free by
+ * now. */
 static void trim(struct pool *pool, uint64_t most) {
-    uint64_t reserved = pool->used + pool->kept;
-    uint64_t excess = reserved > most ? reserved - most : 0;
-    if (excess > pool->kept) excess = pool->kept;
-    pool->kept -= excess;
-    if (excess) give_back_memory(pool->device, excess);
+    uint64_t now = now_ns();
+    for (struct freed **link = &pool->freed; *link && pool->used + pool->kept > most;) {
+        struct freed *freed = *link;
+        if (freed->free_ns > now) {
+            link = &freed->next;
+            continue;
+        }
+        uint64_t excess = pool->used + pool->kept - most;
+        uint64_t part = freed->bytes < excess ? freed->bytes : excess;
+        give_back_memory(pool->device, part);
+        reduce(pool, link, part);
+    }
+    if (pool->is_destroyed && !pool->used && !pool->kept) handle_end(&pools, pool);
 }
 
-void pool_give_back(struct pool *pool, uint64_t bytes) {
+void pool_give_back(struct pool *pool, uint64_t bytes, uint64_t free_ns) {
+    struct freed *last = pool->freed, *freed = last;
+    /* What is free by now need not be told apart. */
+    if (!last || last->free_ns > now_ns() || free_ns > now_ns()) freed = calloc(1, sizeof *freed);
+    if (!freed) freed = last;
     pool->used -= bytes;
+    if (!freed) { /* the machine is out of memory, and there is no entry to add to */
+        give_back_memory(pool->device, bytes);
+        return;
+    }
+    if (freed != last) {
+        freed->next = last;
+        pool->freed = freed;
+    }
+    freed->bytes += bytes;
+    if (free_ns > freed->free_ns) freed->free_ns = free_ns;
     pool->kept += bytes;
-    trim(pool, pool->threshold);
+    if (pool->is_destroyed) trim(pool, 0);
+}
+
+void pools_end(int device) {
+    struct pool *pool;
+    for (size_t cursor = 0; (pool = handle_next(&pools, &cursor));) {
+        if (pool->device != device) continue;
+        for (struct freed *freed = pool->freed; freed; freed = freed->next) freed->free_ns = 0;
+        trim(pool, 0);
+    }
+}
+
+void pools_release(void) {
+    struct pool *pool;
+    driver_lock();
+    for (size_t cursor = 0; (pool = handle_next(&pools, &cursor));) trim(pool, pool->threshold);
+    driver_unlock();
+}
+
+static struct pool *new_pool(int device) {
+    struct pool *pool = handle_new(&pools);
+    if (pool)
+        *pool = (struct pool){.device = device, .reuse = {0, 1, 1, 1}};
+    return pool;
 }
 
 static struct pool *default_pool(int device) {
-    struct pool *pool = &defaults[device];
-    if (!pool->is_default) *pool = (struct pool){.device = device, .is_default = true};
-    return pool;
+    driver_lock();
+    if (!defaults[device] && (defaults[device] = new_pool(device)))
+        defaults[device]->is_default = true;
+    driver_unlock();
+    return defaults[device];
 }
 
 static struct pool *current_pool(int device) {
@@ -56,26 +130,21 @@ static struct pool *current_pool(int device) {
 }
 
 static bool is_known(const struct pool *pool) {
-    if (!pool) return false;
-    for (int i = 0; i < MAX_CARDS; i++)
-        if (pool == &defaults[i]) return true;
-    for (const struct pool *other = others; other; other = other->next)
-        if (other == pool) return true;
-    return false;
+    return handle_is_live(&pools, pool) && !pool->is_destroyed;
 }
 
 CALL(cuDeviceGetDefaultMemPool, struct pool **pool, int device) {
     WITH_DEVICE(device);
     if (!pool) return INVALID_VALUE;
     *pool = default_pool(device);
-    return OK;
+    return *pool ? OK : OUT_OF_MEMORY;
 }
 
 CALL(cuDeviceGetMemPool, struct pool **pool, int device) {
     WITH_DEVICE(device);
     if (!pool) return INVALID_VALUE;
     *pool = current_pool(device);
-    return OK;
+    return *pool ? OK : OUT_OF_MEMORY;
 }
 
 CALL(cuDeviceSetMemPool, int device, struct pool *pool) {
@@ -90,15 +159,8 @@ CALL(cuMemPoolCreate, struct pool **made, const struct pool_properties *properti
     if (!made || !properties || properties->location.type != LOCATION_DEVICE) return INVALID_VALUE;
     int device = properties->location.id;
     if (device < 0 || device >= driver->card_count) return INVALID_DEVICE;
-    struct pool *pool = calloc(1, sizeof *pool);
-    if (!pool) return OUT_OF_MEMORY;
-    pool->device = device;
-    driver_lock();
-    pool->next = others;
-    others = pool;
-    driver_unlock();
-    *made = pool;
-    return OK;
+    *made = new_pool(device);
+    return *made ? OK : OUT_OF_MEMORY;
 }
 
 CALL(cuMemPoolDestroy, struct pool *pool) {
@@ -108,9 +170,9 @@ CALL(cuMemPoolDestroy, struct pool *pool) {
     for (int i = 0; i < MAX_CARDS; i++)
         if (current[i] == pool) current[i] = NULL;
     pool->threshold = 0;
+    pool->is_destroyed = true;
     trim(pool, 0);
     driver_unlock();
-    /* The struct is not freed: allocations of the pool may still be in use. */
     return OK;
 }
 
@@ -119,8 +181,8 @@ CALL(cuMemPoolSetAttribute, struct pool *pool, int attribute, void *value) {
     if (!is_known(pool) || !value) return INVALID_VALUE;
     if (attribute >= 1 && attribute <= 3) pool->reuse[attribute] = *(int *)value;
     else if (attribute == POOL_RELEASE_THRESHOLD) pool->threshold = *(uint64_t *)value;
-    else if (attribute == POOL_RESERVED_HIGHEST || attribute == POOL_USED_HIGHEST)
-        pool->highest = pool->used;
+    else if (attribute == POOL_RESERVED_HIGHEST) pool->highest_reserved = pool->used + pool->kept;
+    else if (attribute == POOL_USED_HIGHEST) pool->highest_used = pool->used;
     else return INVALID_VALUE;
     return OK;
 }
@@ -141,8 +203,11 @@ CALL(cuMemPoolGetAttribute, struct pool *pool, int attribute, void *value) {
     case POOL_USED_NOW:
         *(uint64_t *)value = pool->used;
         return OK;
-    case POOL_RESERVED_HIGHEST: case POOL_USED_HIGHEST:
-        *(uint64_t *)value = pool->highest;
+    case POOL_RESERVED_HIGHEST:
+        *(uint64_t *)value = pool->highest_reserved;
+        return OK;
+    case POOL_USED_HIGHEST:
+        *(uint64_t *)value = pool->highest_used;
         return OK;
     default:
         return INVALID_VALUE;
@@ -173,8 +238,8 @@ CALL(cuMemPoolGetAccess, int *flags, struct pool *pool, const struct location *l
 CALL(cuMemAllocFromPoolAsync, pointer_t *pointer, size_t size, struct pool *pool,
      struct stream *stream) {
     WITH_CONTEXT(context);
-    (void)stream;
     if (!is_known(pool)) return INVALID_VALUE;
+    if (!is_stream(stream)) return INVALID_HANDLE;
     return allocate(context, pool->device, ON_DEVICE, size, pool, pointer);
 }
 ALSO(cuMemAllocFromPoolAsync_ptsz, cuMemAllocFromPoolAsync);
@@ -187,7 +252,10 @@ ALSO(cuMemAllocAsync_ptsz, cuMemAllocAsync);
 
 CALL(cuMemFreeAsync, pointer_t pointer, struct stream *stream) {
     WITH_CONTEXT(context);
-    stream_wait(stream, context);
-    return pointer ? release(pointer, ON_DEVICE) : INVALID_VALUE;
+    struct allocation found;
+    if (!is_stream(stream)) return INVALID_HANDLE;
+    if (!find_allocation(pointer, &found)) return INVALID_VALUE;
+    if (!found.pool) stream_wait(stream, context);
+    return release(pointer, ON_DEVICE, stream_done_ns(stream, context));
 }
 ALSO(cuMemFreeAsync_ptsz, cuMemFreeAsync);

@@ -1,16 +1,13 @@
 #include "streams.h"
 
-#include <stdlib.h>
-
 #include "../../process/clock.h"
 #include "contexts.h"
+#include "handles.h"
+#include "pools.h"
 
-#define STREAM_MAGIC 0x5374726du
-#define EVENT_MAGIC 0x4576656eu
 #define LAST_SPECIAL 2 /* the handles 0, 1 and 2 mean default streams */
 
 struct stream {
-    uint32_t magic;
     unsigned flags;
     int priority;
     struct context *context;
@@ -18,17 +15,29 @@ struct stream {
 };
 
 struct event {
-    uint32_t magic;
     unsigned flags;
+    const struct context *context;
     _Atomic uint64_t time_ns; /* 0: never recorded */
 };
+
+static struct handles streams = HANDLES_OF(struct stream);
+static struct handles events = HANDLES_OF(struct event);
 
 static bool is_default(const struct stream *stream) {
     return (uintptr_t)stream <= LAST_SPECIAL;
 }
 
-static bool is_bad(const struct stream *stream) {
-    return !is_default(stream) && stream->magic != STREAM_MAGIC;
+bool is_stream(const struct stream *stream) {
+    return is_default(stream) || handle_is_live(&streams, stream);
+}
+
+void streams_end(const struct context *context) {
+    struct stream *stream;
+    struct event *event;
+    for (size_t cursor = 0; (stream = handle_next(&streams, &cursor));)
+        if (stream->context == context) handle_end(&streams, stream);
+    for (size_t cursor = 0; (event = handle_next(&events, &cursor));)
+        if (event->context == context) handle_end(&events, event);
 }
 
 uint64_t stream_done_ns(const struct stream *stream, const struct context *context) {
@@ -47,9 +56,9 @@ void stream_extend(struct stream *stream, struct context *context, uint64_t done
 CALL(cuStreamCreateWithPriority, struct stream **made, unsigned flags, int priority) {
     WITH_CONTEXT(context);
     if (!made) return INVALID_VALUE;
-    struct stream *stream = calloc(1, sizeof *stream);
+    struct stream *stream = handle_new(&streams);
     if (!stream) return OUT_OF_MEMORY;
-    *stream = (struct stream){STREAM_MAGIC, flags, priority, context, 0};
+    *stream = (struct stream){flags, priority, context, 0};
     *made = stream;
     return OK;
 }
@@ -60,24 +69,23 @@ CALL(cuStreamCreate, struct stream **made, unsigned flags) {
 
 CALL(cuStreamDestroy_v2, struct stream *stream) {
     WITH_DRIVER(driver);
-    if (is_default(stream) || is_bad(stream)) return INVALID_HANDLE;
-    stream->magic = 0;
-    free(stream);
+    if (is_default(stream) || !handle_end(&streams, stream)) return INVALID_HANDLE;
     return OK;
 }
 ALSO(cuStreamDestroy, cuStreamDestroy_v2);
 
 CALL(cuStreamSynchronize, struct stream *stream) {
     WITH_CONTEXT(context);
-    if (is_bad(stream)) return INVALID_HANDLE;
+    if (!is_stream(stream)) return INVALID_HANDLE;
     stream_wait(stream, context);
+    pools_release();
     return device_health(context->device);
 }
 ALSO(cuStreamSynchronize_ptsz, cuStreamSynchronize);
 
 CALL(cuStreamQuery, struct stream *stream) {
     WITH_CONTEXT(context);
-    if (is_bad(stream)) return INVALID_HANDLE;
+    if (!is_stream(stream)) return INVALID_HANDLE;
     return stream_done_ns(stream, context) <= now_ns() ? OK : NOT_READY;
 }
 ALSO(cuStreamQuery_ptsz, cuStreamQuery);
@@ -85,7 +93,7 @@ ALSO(cuStreamQuery_ptsz, cuStreamQuery);
 CALL(cuStreamGetPriority, struct stream *stream, int *priority) {
     WITH_CONTEXT(context);
     (void)context;
-    if (!priority || is_bad(stream)) return INVALID_HANDLE;
+    if (!priority || !is_stream(stream)) return INVALID_HANDLE;
     *priority = is_default(stream) ? 0 : stream->priority;
     return OK;
 }
@@ -94,7 +102,7 @@ ALSO(cuStreamGetPriority_ptsz, cuStreamGetPriority);
 CALL(cuStreamGetFlags, struct stream *stream, unsigned *flags) {
     WITH_CONTEXT(context);
     (void)context;
-    if (!flags || is_bad(stream)) return INVALID_HANDLE;
+    if (!flags || !is_stream(stream)) return INVALID_HANDLE;
     *flags = is_default(stream) ? 0 : stream->flags;
     return OK;
 }
@@ -102,7 +110,7 @@ ALSO(cuStreamGetFlags_ptsz, cuStreamGetFlags);
 
 CALL(cuStreamGetCtx, struct stream *stream, struct context **owner) {
     WITH_CONTEXT(context);
-    if (!owner || is_bad(stream)) return INVALID_HANDLE;
+    if (!owner || !is_stream(stream)) return INVALID_HANDLE;
     *owner = is_default(stream) ? context : stream->context;
     return OK;
 }
@@ -119,7 +127,7 @@ ALSO(cuStreamGetDevice_ptsz, cuStreamGetDevice);
 CALL(cuStreamGetId, struct stream *stream, unsigned long long *id) {
     WITH_CONTEXT(context);
     (void)context;
-    if (!id || is_bad(stream)) return INVALID_HANDLE;
+    if (!id || !is_stream(stream)) return INVALID_HANDLE;
     *id = (unsigned long long)(uintptr_t)stream;
     return OK;
 }
@@ -128,7 +136,7 @@ ALSO(cuStreamGetId_ptsz, cuStreamGetId);
 CALL(cuStreamIsCapturing, struct stream *stream, int *status) {
     WITH_CONTEXT(context);
     (void)context;
-    if (!status || is_bad(stream)) return INVALID_HANDLE;
+    if (!status || !is_stream(stream)) return INVALID_HANDLE;
     *status = 0;
     return OK;
 }
@@ -136,7 +144,7 @@ ALSO(cuStreamIsCapturing_ptsz, cuStreamIsCapturing);
 
 CALL(cuLaunchHostFunc, struct stream *stream, void (*function)(void *), void *data) {
     WITH_CONTEXT(context);
-    if (!function || is_bad(stream)) return INVALID_VALUE;
+    if (!function || !is_stream(stream)) return INVALID_VALUE;
     stream_wait(stream, context);
     function(data);
     return OK;
@@ -146,7 +154,7 @@ ALSO(cuLaunchHostFunc_ptsz, cuLaunchHostFunc);
 CALL(cuStreamAddCallback, struct stream *stream, void (*function)(struct stream *, int, void *),
      void *data, unsigned flags) {
     WITH_CONTEXT(context);
-    if (!function || flags || is_bad(stream)) return INVALID_VALUE;
+    if (!function || flags || !is_stream(stream)) return INVALID_VALUE;
     stream_wait(stream, context);
     function(stream, OK, data);
     return OK;
@@ -155,23 +163,22 @@ ALSO(cuStreamAddCallback_ptsz, cuStreamAddCallback);
 
 CALL(cuEventCreate, struct event **made, unsigned flags) {
     WITH_CONTEXT(context);
-    (void)context;
     if (!made) return INVALID_VALUE;
-    struct event *event = calloc(1, sizeof *event);
+    struct event *event = handle_new(&events);
     if (!event) return OUT_OF_MEMORY;
-    event->magic = EVENT_MAGIC;
     event->flags = flags;
+    event->context = context;
     *made = event;
     return OK;
 }
 
-static bool is_no_event(const struct event *event) {
-    return !event || event->magic != EVENT_MAGIC;
+static bool is_event(const struct event *event) {
+    return handle_is_live(&events, event);
 }
 
 CALL(cuEventRecord, struct event *event, struct stream *stream) {
     WITH_CONTEXT(context);
-    if (is_no_event(event) || is_bad(stream)) return INVALID_HANDLE;
+    if (!is_event(event) || !is_stream(stream)) return INVALID_HANDLE;
     uint64_t done = stream_done_ns(stream, context), now = now_ns();
     atomic_store(&event->time_ns, done > now ? done : now);
     return OK;
@@ -186,20 +193,21 @@ ALSO(cuEventRecordWithFlags_ptsz, cuEventRecordWithFlags);
 
 CALL(cuEventQuery, struct event *event) {
     WITH_DRIVER(driver);
-    if (is_no_event(event)) return INVALID_HANDLE;
+    if (!is_event(event)) return INVALID_HANDLE;
     return atomic_load(&event->time_ns) <= now_ns() ? OK : NOT_READY;
 }
 
 CALL(cuEventSynchronize, struct event *event) {
     WITH_DRIVER(driver);
-    if (is_no_event(event)) return INVALID_HANDLE;
+    if (!is_event(event)) return INVALID_HANDLE;
     sleep_until_ns(atomic_load(&event->time_ns));
+    pools_release();
     return OK;
 }
 
 CALL(cuEventElapsedTime, float *milliseconds, struct event *start, struct event *end) {
     WITH_DRIVER(driver);
-    if (!milliseconds || is_no_event(start) || is_no_event(end)) return INVALID_HANDLE;
+    if (!milliseconds || !is_event(start) || !is_event(end)) return INVALID_HANDLE;
     uint64_t from = atomic_load(&start->time_ns), until = atomic_load(&end->time_ns);
     if (!from || !until) return INVALID_HANDLE;
     if (from > now_ns() || until > now_ns()) return NOT_READY;
@@ -210,17 +218,14 @@ ALSO(cuEventElapsedTime_v2, cuEventElapsedTime);
 
 CALL(cuEventDestroy_v2, struct event *event) {
     WITH_DRIVER(driver);
-    if (is_no_event(event)) return INVALID_HANDLE;
-    event->magic = 0;
-    free(event);
-    return OK;
+    return handle_end(&events, event) ? OK : INVALID_HANDLE;
 }
 ALSO(cuEventDestroy, cuEventDestroy_v2);
 
 CALL(cuStreamWaitEvent, struct stream *stream, struct event *event, unsigned flags) {
     WITH_CONTEXT(context);
     (void)flags;
-    if (is_no_event(event) || is_bad(stream)) return INVALID_HANDLE;
+    if (!is_event(event) || !is_stream(stream)) return INVALID_HANDLE;
     uint64_t time = atomic_load(&event->time_ns);
     if (time > stream_done_ns(stream, context)) stream_extend(stream, context, time);
     return OK;

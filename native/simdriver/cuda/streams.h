@@ -4,6 +4,12 @@
 
 #include "driver.h"
 
+/* Whether the handle is that of a stream, or one of the numbers that mean default streams. */
+bool is_stream(const struct stream *stream);
+
+/* Ends all streams and events of the context, with which they are destroyed. */
+void streams_end(const struct context *context);
+
 /* The time at which the stream's work ends; for the default stream, that of all work of the
  * context. */
 uint64_t stream_done_ns(const struct stream *stream, const struct context *context);

@@ -9,12 +9,17 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "driver.h"
+
 #define DEPTH 16
 
 struct thread {
     int id; /* 0: the entry is free */
     int depth;
-    struct context *stack[DEPTH];
+    struct level {
+        struct context *context;
+        uint64_t context_id; /* a later context may get the place of one that was destroyed */
+    } stack[DEPTH];
 };
 
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
@@ -67,10 +72,28 @@ static struct thread *own(bool is_needed) {
     return thread;
 }
 
-struct context *thread_context(void) {
+/* With the mutex held. */
+static struct level *top_of(struct thread *thread) {
+    return thread && thread->depth ? &thread->stack[thread->depth - 1] : NULL;
+}
+
+int thread_context(struct context **context) {
+    int result = INVALID_CONTEXT;
     pthread_mutex_lock(&mutex);
-    struct thread *thread = own(false);
-    struct context *context = thread && thread->depth ? thread->stack[thread->depth - 1] : NULL;
+    const struct level *top = top_of(own(false));
+    if (top) {
+        *context = top->context;
+        bool is_alive = top->context->is_alive && top->context->id == top->context_id;
+        result = is_alive ? OK : CONTEXT_IS_DESTROYED;
+    }
+    pthread_mutex_unlock(&mutex);
+    return result;
+}
+
+struct context *thread_top(void) {
+    pthread_mutex_lock(&mutex);
+    const struct level *top = top_of(own(false));
+    struct context *context = top ? top->context : NULL;
     pthread_mutex_unlock(&mutex);
     return context;
 }
@@ -79,7 +102,7 @@ bool thread_push(struct context *context) {
     pthread_mutex_lock(&mutex);
     struct thread *thread = own(true);
     bool is_room = thread && thread->depth < DEPTH;
-    if (is_room) thread->stack[thread->depth++] = context;
+    if (is_room) thread->stack[thread->depth++] = (struct level){context, context->id};
     pthread_mutex_unlock(&mutex);
     return is_room;
 }
@@ -87,7 +110,9 @@ bool thread_push(struct context *context) {
 struct context *thread_pop(void) {
     pthread_mutex_lock(&mutex);
     struct thread *thread = own(false);
-    struct context *context = thread && thread->depth ? thread->stack[--thread->depth] : NULL;
+    const struct level *top = top_of(thread);
+    struct context *context = top ? top->context : NULL;
+    if (top) thread->depth--;
     pthread_mutex_unlock(&mutex);
     return context;
 }
@@ -95,16 +120,4 @@ struct context *thread_pop(void) {
 bool thread_replace_top(struct context *context) {
     thread_pop();
     return !context || thread_push(context);
-}
-
-void threads_forget(const struct context *context) {
-    pthread_mutex_lock(&mutex);
-    for (size_t i = 0; i < capacity; i++) {
-        struct thread *thread = &table[i];
-        int kept = 0;
-        for (int level = 0; level < thread->depth; level++)
-            if (thread->stack[level] != context) thread->stack[kept++] = thread->stack[level];
-        thread->depth = kept;
-    }
-    pthread_mutex_unlock(&mutex);
 }

@@ -11,10 +11,13 @@
 
 struct context;
 
-struct context *thread_context(void); /* NULL: the stack is empty */
+/* The context at the top of the stack. INVALID_CONTEXT if the stack is empty; CONTEXT_IS_DESTROYED if
+ * another thread has destroyed the context, or it was a primary one and is not retained now. */
+int thread_context(struct context **context);
+
+struct context *thread_top(void); /* also if it was destroyed; NULL: the stack is empty */
 bool thread_push(struct context *context);
 struct context *thread_pop(void);
 bool thread_replace_top(struct context *context); /* NULL: removes the top */
-void threads_forget(const struct context *context); /* removes the context from all stacks */
 
 #endif

@@ -6,18 +6,20 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "addresses.h"
 #include "allocations.h"
+#include "handles.h"
 
 #define GRANULARITY (2ull << 20)
 
 /* Memory without an address. It is given back when its handles are released and it is mapped
  * nowhere. */
 struct physical {
-    struct physical *next;
     int device;
     size_t size;
     int fd;
-    int uses; /* the number of handles and mappings */
+    int handles; /* cuMemCreate and cuMemRetainAllocationHandle, without their cuMemRelease */
+    int mappings;
 };
 
 struct mapping {
@@ -27,24 +29,45 @@ struct mapping {
     struct physical *physical;
 };
 
-static struct physical *physicals;
+static struct handles physicals = HANDLES_OF(struct physical);
 static struct mapping *mappings;
 
-/* With the lock held. */
-static bool is_known(const struct physical *wanted) {
-    for (const struct physical *physical = physicals; physical; physical = physical->next)
-        if (physical == wanted) return true;
-    return false;
+/* The functions from here to give_back_unused are called with the lock held. */
+static bool is_known(const struct physical *physical) {
+    return handle_is_live(&physicals, physical) && physical->handles;
 }
 
-static void drop(struct physical *physical) {
-    if (--physical->uses) return;
-    struct physical **link = &physicals;
-    while (*link != physical) link = &(*link)->next;
-    *link = physical->next;
+/* The bytes of the range that are mapped: mappings that lie wholly in it, and, as `partly`, those
+ * that only share addresses with it. */
+static size_t mapped_bytes(pointer_t start, size_t size, bool *partly) {
+    size_t sum = 0;
+    *partly = false;
+    for (const struct mapping *one = mappings; one; one = one->next) {
+        if (one->start >= start + size || one->start + one->size <= start) continue;
+        if (one->start >= start && one->start + one->size <= start + size) sum += one->size;
+        else *partly = true;
+    }
+    return sum;
+}
+
+static bool is_mapped(pointer_t start, size_t size) {
+    bool partly;
+    return mapped_bytes(start, size, &partly) || partly;
+}
+
+static struct physical *create(int device, size_t size, int fd) {
+    if (!take_memory(device, size)) return NULL;
+    struct physical *physical = handle_new(&physicals);
+    if (physical) *physical = (struct physical){device, size, fd, 1, 0};
+    else give_back_memory(device, size);
+    return physical;
+}
+
+static void give_back_unused(struct physical *physical) {
+    if (physical->handles || physical->mappings) return;
     give_back_memory(physical->device, physical->size);
     close(physical->fd);
-    free(physical);
+    handle_end(&physicals, physical);
 }
 
 CALL(cuMemGetAllocationGranularity, size_t *granularity,
@@ -65,25 +88,17 @@ CALL(cuMemCreate, struct physical **made, size_t size, const struct physical_pro
     if (device < 0 || device >= driver->card_count) return INVALID_DEVICE;
     int problem = device_health(device);
     if (problem) return problem;
-    struct physical *physical = calloc(1, sizeof *physical);
-    if (!physical) return OUT_OF_MEMORY;
-    *physical = (struct physical){.device = device, .size = size, .uses = 1};
     /* As a system call: the function memfd_create is newer than glibc 2.17. */
-    physical->fd = (int)syscall(SYS_memfd_create, "gpupool-device-memory", 1 /* close on exec */);
-    if (physical->fd < 0 || ftruncate(physical->fd, (off_t)size)) goto failed;
+    int fd = (int)syscall(SYS_memfd_create, "gpupool-device-memory", 1 /* close on exec */);
+    if (fd < 0 || ftruncate(fd, (off_t)size)) goto failed;
     driver_lock();
-    bool is_room = take_memory(device, size);
-    if (is_room) {
-        physical->next = physicals;
-        physicals = physical;
-    }
+    struct physical *physical = create(device, size, fd);
     driver_unlock();
-    if (!is_room) goto failed;
+    if (!physical) goto failed;
     *made = physical;
     return OK;
 failed:
-    if (physical->fd >= 0) close(physical->fd);
-    free(physical);
+    if (fd >= 0) close(fd);
     return OUT_OF_MEMORY;
 }
 
@@ -91,7 +106,10 @@ CALL(cuMemRelease, struct physical *physical) {
     WITH_DRIVER(driver);
     driver_lock();
     bool found = is_known(physical);
-    if (found) drop(physical);
+    if (found) {
+        physical->handles--;
+        give_back_unused(physical);
+    }
     driver_unlock();
     return found ? OK : INVALID_VALUE;
 }
@@ -102,12 +120,10 @@ CALL(cuMemAddressReserve, pointer_t *pointer, size_t size, size_t alignment, poi
     (void)wanted;
     if (!pointer || flags || !size || size % GRANULARITY || alignment > GRANULARITY)
         return INVALID_VALUE;
-    size_t whole = size + GRANULARITY;
-    char *memory = mmap(NULL, whole, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (memory == MAP_FAILED) return OUT_OF_MEMORY;
-    char *start = (char *)(((uintptr_t)memory + GRANULARITY - 1) / GRANULARITY * GRANULARITY);
-    if (start > memory) munmap(memory, (size_t)(start - memory));
-    munmap(start + size, (size_t)(memory + whole - (start + size)));
+    driver_lock();
+    void *start = addresses_take(size, GRANULARITY);
+    driver_unlock();
+    if (!start) return OUT_OF_MEMORY;
     struct allocation range = {.base = (pointer_t)(uintptr_t)start, .size = size, .mapped = size,
                                .kind = RESERVED};
     *pointer = range.base;
@@ -119,11 +135,31 @@ CALL(cuMemAddressFree, pointer_t pointer, size_t size) {
     WITH_DRIVER(driver);
     int result = forget(pointer, RESERVED, &range);
     if (result != OK) return result;
-    if (range.size != size) {
-        remember(&range);
+    driver_lock();
+    bool is_whole = range.size == size && !is_mapped(pointer, size);
+    if (is_whole) addresses_give((void *)(uintptr_t)pointer, size);
+    driver_unlock();
+    if (is_whole) return OK;
+    remember(&range);
+    return INVALID_VALUE;
+}
+
+/* With the lock held. */
+static int map(pointer_t pointer, size_t size, size_t offset, struct physical *physical) {
+    if (!is_known(physical) || offset > physical->size || size > physical->size - offset ||
+        is_mapped(pointer, size))
         return INVALID_VALUE;
+    struct mapping *mapping = calloc(1, sizeof *mapping);
+    if (!mapping) return OUT_OF_MEMORY;
+    void *place = mmap((void *)(uintptr_t)pointer, size, PROT_READ | PROT_WRITE,
+                       MAP_SHARED | MAP_FIXED, physical->fd, (off_t)offset);
+    if (place == MAP_FAILED) {
+        free(mapping);
+        return OUT_OF_MEMORY;
     }
-    munmap((void *)(uintptr_t)pointer, size);
+    *mapping = (struct mapping){mappings, pointer, size, physical};
+    mappings = mapping;
+    physical->mappings++;
     return OK;
 }
 
@@ -131,48 +167,41 @@ CALL(cuMemMap, pointer_t pointer, size_t size, size_t offset, struct physical *p
      unsigned long long flags) {
     struct allocation range;
     WITH_DRIVER(driver);
-    if (flags || !find_allocation(pointer, &range) || range.kind != RESERVED ||
+    if (flags || !size || (pointer | size | offset) % GRANULARITY ||
+        !find_allocation(pointer, &range) || range.kind != RESERVED ||
         size > range.size - (pointer - range.base))
         return INVALID_VALUE;
-    struct mapping *mapping = calloc(1, sizeof *mapping);
-    if (!mapping) return OUT_OF_MEMORY;
-    int result = INVALID_VALUE;
     driver_lock();
-    if (is_known(physical) && offset <= physical->size && size <= physical->size - offset) {
-        void *place = mmap((void *)(uintptr_t)pointer, size, PROT_READ | PROT_WRITE,
-                           MAP_SHARED | MAP_FIXED, physical->fd, (off_t)offset);
-        result = place == MAP_FAILED ? OUT_OF_MEMORY : OK;
-    }
-    if (result == OK) {
-        *mapping = (struct mapping){mappings, pointer, size, physical};
-        mappings = mapping;
-        physical->uses++;
-    } else {
-        free(mapping);
-    }
+    int result = map(pointer, size, offset, physical);
     driver_unlock();
     return result;
 }
 
-CALL(cuMemUnmap, pointer_t pointer, size_t size) {
-    WITH_DRIVER(driver);
-    int found = 0;
-    driver_lock();
+/* With the lock held. */
+static void unmap(pointer_t pointer, size_t size) {
     for (struct mapping **link = &mappings; *link;) {
         struct mapping *mapping = *link;
-        if (mapping->start < pointer || mapping->start + mapping->size > pointer + size) {
+        if (mapping->start < pointer || mapping->start >= pointer + size) {
             link = &mapping->next;
             continue;
         }
         mmap((void *)(uintptr_t)mapping->start, mapping->size, PROT_NONE,
              MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
         *link = mapping->next;
-        drop(mapping->physical);
+        mapping->physical->mappings--;
+        give_back_unused(mapping->physical);
         free(mapping);
-        found++;
     }
+}
+
+CALL(cuMemUnmap, pointer_t pointer, size_t size) {
+    bool partly;
+    WITH_DRIVER(driver);
+    driver_lock();
+    bool is_whole = size && mapped_bytes(pointer, size, &partly) == size && !partly;
+    if (is_whole) unmap(pointer, size);
     driver_unlock();
-    return found ? OK : INVALID_VALUE;
+    return is_whole ? OK : INVALID_VALUE;
 }
 
 CALL(cuMemSetAccess, pointer_t pointer, size_t size, const void *access, size_t count) {
@@ -188,7 +217,7 @@ CALL(cuMemRetainAllocationHandle, struct physical **handle, void *address) {
     driver_lock();
     for (struct mapping *mapping = mappings; mapping && !*handle; mapping = mapping->next)
         if (pointer - mapping->start < mapping->size) *handle = mapping->physical;
-    if (*handle) (*handle)->uses++;
+    if (*handle) (*handle)->handles++;
     driver_unlock();
     return *handle ? OK : INVALID_VALUE;
 }

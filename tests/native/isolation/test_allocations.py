@@ -124,6 +124,7 @@ things, result = fill(take)
 print(len(things), result, free_mib())
 for thing in things:
     ok(give(thing))
+ok(lib.cuCtxSynchronize())   # until then, pools keep what was freed
 print(free_mib())
 """
     return [float(word) for word in container.python(script).split()]
