@@ -7,64 +7,37 @@ the references to the owner are removed, and the dependents stay.
 
 An owner that is not in our mirrors need not be gone: the mirror may be late. So the API server is
 asked before a dependent is deleted. An owner of a kind that is not served never counts as gone,
-because nobody can tell.
+because nobody can tell; but if its CRD is gone, so are its objects.
 """
 
 import asyncio
-import itertools
+import contextlib
 import logging
-from collections import OrderedDict
-
-import msgspec
+from dataclasses import dataclass
 
 from kubeclient.client import Kube
-from kubeclient.errors import Conflict, KubeError, NotFound
+from kubeclient.errors import KubeError, NotFound
 from kubeclient.mirror import Changed, Mirror
 from kubeclient.objects import Obj
 from kubeclient.resources import CRDS, EVENTS, Resource
 from localkube.controllers.api_resources import deletable_resources
+from localkube.controllers.owner_graph import FOREGROUND, ORPHAN, Kind, Known, OwnerGraph, known_of
+from localkube.controllers.run import work_off
+from localkube.work_queue import WorkQueue
 
 log = logging.getLogger(__name__)
 
-FOREGROUND, ORPHAN = "foregroundDeletion", "orphan"
 _UNOWNED = {EVENTS.plural, "leases"}  # many objects, never owned: not worth a mirror
 _RETRY_S = 1.0
-_AT_A_TIME = 32
-_DEAD_REMEMBERED = 10_000  # uids; for one that was forgotten, the API server is asked again
+_LIST_WITHIN_S = 30.0  # as in Kubernetes: a kind that cannot be listed must not stop the others
+_WORKERS = 32  # many, so that the API server flushes their writes to disk together
 
 
-class Known(msgspec.Struct, frozen=True, gc=False):
-    """What garbage collection needs of one object."""
-
+@dataclass(frozen=True, slots=True)
+class _Followed:
     resource: Resource
-    namespace: str
-    name: str
-    uid: str
-    version: str
-    deleting: bool
-    finalizers: tuple[str, ...]
-    owners: tuple[Obj, ...]
-
-    def waits_for_dependents(self) -> bool:
-        return self.deleting and FOREGROUND in self.finalizers
-
-    @property
-    def path(self) -> str:
-        return self.resource.path(self.namespace, self.name)
-
-
-def _known(resource: Resource, obj: Obj) -> Known:
-    metadata = obj["metadata"]
-    return Known(
-        resource=resource,
-        namespace=metadata.get("namespace", ""),
-        name=metadata["name"],
-        uid=metadata["uid"],
-        version=metadata["resourceVersion"],
-        deleting="deletionTimestamp" in metadata,
-        finalizers=tuple(metadata.get("finalizers") or ()),
-        owners=tuple(metadata.get("ownerReferences") or ()),
-    )
+    listed: asyncio.Event
+    task: asyncio.Task[None]
 
 
 class Garbage:
@@ -72,26 +45,33 @@ class Garbage:
 
     def __init__(self, kube: Kube) -> None:
         self._kube = kube
-        self._mirrors: dict[Resource, Mirror] = {}
-        self._tasks: dict[Resource, asyncio.Task[None]] = {}
-        self._alive: dict[str, Known] = {}
-        self._dependents: dict[str, set[str]] = {}  # owner uid -> uids
-        self._dead: OrderedDict[str, None] = OrderedDict()  # uids that are known to be gone
-        self._dirty: dict[str, None] = {}  # uids to look at, in order
-        self._wake = asyncio.Event()
+        self._kinds: dict[Kind, _Followed] = {}
         self._kinds_changed = asyncio.Event()
+        self._queue: WorkQueue[str] = WorkQueue()  # uids to look at
+        self._graph = OwnerGraph(self._queue.add)
 
     async def run(self) -> None:
         """Until cancelled."""
         crds = Mirror(self._kube, CRDS, metadata_only=True)
         crds.on_change(lambda old, new: self._kinds_changed.set())
-        async with asyncio.TaskGroup() as tasks:
-            tasks.create_task(crds.run(), name="garbage-crds")
-            await crds.wait_synced()
-            await self._follow_kinds(tasks)
-            tasks.create_task(self._keep_following(tasks), name="garbage-kinds")
-            while True:
-                await self._collect()
+        try:
+            async with asyncio.TaskGroup() as tasks:
+                tasks.create_task(crds.run(), name="garbage-crds")
+                await crds.wait_synced()
+                await self._follow_kinds(tasks)
+                tasks.create_task(self._keep_following(tasks), name="garbage-kinds")
+                # Else an owner would look free before its dependents are listed.
+                with contextlib.suppress(TimeoutError):
+                    async with asyncio.timeout(_LIST_WITHIN_S):
+                        for followed in list(self._kinds.values()):
+                            await followed.listed.wait()
+                for number in range(_WORKERS):
+                    work = work_off("garbage-collector", self._queue, self._collect)
+                    tasks.create_task(work, name=f"garbage-{number}")
+        finally:
+            self._queue.close()
+
+    # -- following -----------------------------------------------------------------------------
 
     async def _keep_following(self, tasks: asyncio.TaskGroup) -> None:
         while True:
@@ -100,98 +80,89 @@ class Garbage:
             await self._follow_kinds(tasks)
 
     async def _follow_kinds(self, tasks: asyncio.TaskGroup) -> None:
-        served = {r for r in await deletable_resources(self._kube) if r.plural not in _UNOWNED}
-        for resource in served - self._mirrors.keys():
-            mirror = self._mirrors[resource] = Mirror(self._kube, resource, metadata_only=True)
-            mirror.on_change(self._watcher(resource))
-            self._tasks[resource] = tasks.create_task(
-                mirror.run(), name=f"garbage-{resource.plural}"
+        served = await self._served()
+        for kind in self._kinds.keys() - served.keys():
+            await self._unfollow(kind)
+        for kind, resource in served.items():
+            known = self._kinds.get(kind)
+            if known is not None:
+                if known.resource == resource:
+                    continue
+                known.task.cancel()  # another version is preferred now
+            listed = asyncio.Event()
+            task = tasks.create_task(
+                self._follow(kind, resource, listed), name=f"garbage-{resource.plural}"
             )
-        for resource in self._mirrors.keys() - served:
-            self._tasks.pop(resource).cancel()
-            for obj in self._mirrors.pop(resource):
-                self._gone(_known(resource, obj))
-        for mirror in self._mirrors.values():
-            await mirror.wait_synced()  # else an owner that is not listed yet would look gone
+            self._kinds[kind] = _Followed(resource, listed, task)
+
+    async def _served(self) -> dict[Kind, Resource]:
+        while True:
+            try:
+                found = await deletable_resources(self._kube)
+            except KubeError as error:
+                log.warning("the kinds could not be read", extra={"error": str(error)})
+                await asyncio.sleep(_RETRY_S)
+            else:
+                return {(r.group, r.plural): r for r in found if r.plural not in _UNOWNED}
+
+    async def _follow(self, kind: Kind, resource: Resource, listed: asyncio.Event) -> None:
+        mirror = Mirror(self._kube, resource, metadata_only=True)
+        mirror.on_change(self._watcher(resource))
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(mirror.run(), name=f"garbage-{resource.plural}-mirror")
+            await mirror.wait_synced()
+            # What went while the mirror of another version was exchanged for this one.
+            there = {obj["metadata"]["uid"] for obj in mirror}
+            for known in self._graph.of_kind(kind):
+                if known.uid not in there:
+                    self._graph.gone(known)
+            listed.set()
+
+    async def _unfollow(self, kind: Kind) -> None:
+        """The kind is not served any more. If its CRD is gone, so are its objects. Else nobody can
+        tell, and nothing may be deleted because of it."""
+        group, plural = kind
+        lost = self._graph.forget
+        try:
+            await self._kube.get(CRDS, f"{plural}.{group}")
+        except NotFound:
+            lost = self._graph.gone
+        except KubeError as error:
+            log.warning("a CRD could not be read", extra={"error": str(error)})
+        self._kinds.pop(kind).task.cancel()
+        for known in self._graph.of_kind(kind):
+            lost(known)
 
     def _watcher(self, resource: Resource) -> Changed:
         def changed(old: Obj | None, new: Obj | None) -> None:
-            before = _known(resource, old) if old is not None else None
-            after = _known(resource, new) if new is not None else None
-            if before is not None and (after is None or before.uid != after.uid):
-                self._gone(before)
-                before = None
-            if after is not None:
-                self._seen(before, after)
+            if old is not None and (
+                new is None or old["metadata"]["uid"] != new["metadata"]["uid"]
+            ):
+                self._graph.gone(known_of(resource, old))
+            if new is not None:
+                self._graph.seen(known_of(resource, new))
 
         return changed
 
-    def _seen(self, before: Known | None, after: Known) -> None:
-        self._alive[after.uid] = after
-        owners = {owner["uid"] for owner in after.owners}
-        for owner in {o["uid"] for o in before.owners} - owners if before else ():
-            self._dependents.get(owner, set()).discard(after.uid)
-            self._look_at(owner)
-        for owner in owners:
-            self._dependents.setdefault(owner, set()).add(after.uid)
-        if owners or after.deleting:
-            self._look_at(after.uid)
-        if after.deleting:
-            for dependent in self._dependents.get(after.uid, ()):
-                self._look_at(dependent)
+    # -- collecting ----------------------------------------------------------------------------
 
-    def _gone(self, known: Known) -> None:
-        self._alive.pop(known.uid, None)
-        self._remember_dead(known.uid)
-        for owner in known.owners:
-            self._dependents.get(owner["uid"], set()).discard(known.uid)
-            self._look_at(owner["uid"])
-        for dependent in self._dependents.pop(known.uid, ()):
-            self._look_at(dependent)
-
-    def _remember_dead(self, uid: str) -> None:
-        self._dead[uid] = None
-        if len(self._dead) > _DEAD_REMEMBERED:
-            self._dead.popitem(last=False)
-
-    def _look_at(self, uid: str) -> None:
-        self._dirty[uid] = None
-        self._wake.set()
-
-    async def _collect(self) -> None:
-        while not self._dirty:
-            self._wake.clear()
-            await self._wake.wait()
-        # Several at a time, so that the API server flushes their writes to disk together.
-        uids = list(itertools.islice(self._dirty, _AT_A_TIME))
-        for uid in uids:
-            del self._dirty[uid]
-        await asyncio.gather(*(self._process(uid) for uid in uids))
-
-    async def _process(self, uid: str) -> None:
-        known = self._alive.get(uid)
+    async def _collect(self, uid: str) -> None:
+        known = self._graph.get(uid)
         if known is None:
             return
         try:
-            await self._collect_one(known)
-        except (NotFound, Conflict):
-            pass  # it is gone or has changed: if that matters, the watch queues it again
-        except KubeError as error:
-            log.warning("garbage not collected", extra={"uid": uid, "error": str(error)})
-            asyncio.get_running_loop().call_later(_RETRY_S, self._look_at, uid)
-
-    async def _collect_one(self, known: Known) -> None:
-        if known.deleting:
-            if ORPHAN in known.finalizers:
+            if not known.deleting:
+                await self._collect_dependent(known)
+            elif ORPHAN in known.finalizers:
                 await self._orphan(known)
-            elif FOREGROUND in known.finalizers:
-                await self._release_if_free(known)
-        elif known.owners:
-            await self._collect_dependent(known)
+            elif FOREGROUND in known.finalizers and self._graph.is_free(known):
+                await self._drop_finalizer(known, FOREGROUND)
+        except NotFound:
+            pass  # it is gone: the watch will say so
 
     async def _collect_dependent(self, known: Known) -> None:
         living = [o for o in known.owners if not await self._is_dead(o, known)]
-        solid = [o for o in living if not self._waits(o["uid"])]
+        solid = [o for o in living if not self._graph.waits(o["uid"])]
         if len(solid) == len(known.owners):
             return
         if solid:
@@ -199,28 +170,25 @@ class Garbage:
             return
         # An owner in foreground deletion waits for its dependents, so these have to wait for
         # theirs.
-        waits = bool(living) and bool(self._dependents.get(known.uid))
+        waits = bool(living) and self._graph.has_dependents(known.uid)
         options = {
             "propagationPolicy": "Foreground" if waits else "Background",
-            # Mirrors are late: by now another object may have the name.
-            "preconditions": {"uid": known.uid},
+            # Mirrors are late: by now another object may have the name, or this one another owner.
+            "preconditions": {"uid": known.uid, "resourceVersion": known.version},
         }
         await self._kube.delete(known.resource, known.name, known.namespace, options=options)
 
-    def _waits(self, uid: str) -> bool:
-        return uid in self._alive and self._alive[uid].waits_for_dependents()
-
     async def _is_dead(self, owner: Obj, dependent: Known) -> bool:
         uid = owner["uid"]
-        if uid in self._alive:
+        if self._graph.get(uid) is not None:
             return False
-        if uid not in self._dead and await self._server_lacks(owner, dependent.namespace):
-            self._remember_dead(uid)
-        return uid in self._dead
+        if not self._graph.is_dead(uid) and await self._server_lacks(owner, dependent.namespace):
+            self._graph.remember_dead(uid)
+        return self._graph.is_dead(uid)
 
     async def _server_lacks(self, owner: Obj, namespace: str) -> bool:
         group = owner["apiVersion"].rpartition("/")[0]
-        for resource in self._mirrors:
+        for resource in (followed.resource for followed in self._kinds.values()):
             if (resource.group, resource.kind) == (group, owner["kind"]):
                 break
         else:
@@ -231,38 +199,29 @@ class Garbage:
             found = await self._kube.get(
                 resource, owner["name"], namespace if resource.namespaced else ""
             )
-        except NotFound:
-            return True
+        except NotFound as error:
+            # Without a name, it is the path that is not served: the kind is changing just now.
+            return bool((error.status.get("details") or {}).get("name"))
         return bool(found["metadata"]["uid"] != owner["uid"])
 
-    async def _release_if_free(self, owner: Known) -> None:
-        dependents = [self._alive[uid] for uid in self._dependents.get(owner.uid, ())]
-        if not any(_blocks(dependent, owner.uid) for dependent in dependents):
-            await self._drop_finalizer(owner, FOREGROUND)
-
     async def _orphan(self, owner: Known) -> None:
-        for uid in list(self._dependents.get(owner.uid, ())):
-            dependent = self._alive[uid]
+        # A list, because the graph changes while this awaits.
+        for dependent in list(self._graph.dependents(owner.uid)):
             left = [o for o in dependent.owners if o["uid"] != owner.uid]
-            await self._keep_owners(dependent, left)
+            with contextlib.suppress(NotFound):
+                await self._keep_owners(dependent, left)
         # Last: as long as the finalizer is there, an interrupted pass is repeated. Without it,
         # dependents that still refer to the owner would be deleted.
         await self._drop_finalizer(owner, ORPHAN)
 
     async def _keep_owners(self, known: Known, owners: list[Obj]) -> None:
-        metadata = {"uid": known.uid, "ownerReferences": owners or None}
-        await self._kube.patch(known.path, {"metadata": metadata})
+        await self._patch(known, {"ownerReferences": owners or None})
 
     async def _drop_finalizer(self, known: Known, finalizer: str) -> None:
-        metadata = {
-            "uid": known.uid,
-            # The patch replaces the whole list: a finalizer that was added meanwhile must cause a
-            # conflict.
-            "resourceVersion": known.version,
-            "finalizers": [f for f in known.finalizers if f != finalizer],
-        }
-        await self._kube.patch(known.path, {"metadata": metadata})
+        await self._patch(known, {"finalizers": [f for f in known.finalizers if f != finalizer]})
 
-
-def _blocks(dependent: Known, owner_uid: str) -> bool:
-    return any(o["uid"] == owner_uid and o.get("blockOwnerDeletion") for o in dependent.owners)
+    async def _patch(self, known: Known, metadata: Obj) -> None:
+        # A patch replaces the whole list: what was added to it meanwhile must cause a conflict. The
+        # next look sees the addition.
+        basis = {"uid": known.uid, "resourceVersion": known.version}
+        await self._kube.patch(known.path, {"metadata": {**basis, **metadata}})

@@ -9,8 +9,9 @@ through the API like any other client.
 import asyncio
 import datetime
 import logging
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Hashable, Iterable
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 from kubeclient.client import Kube
 from kubeclient.errors import Conflict, KubeError
@@ -22,6 +23,8 @@ from localkube.controllers.pods import controller_of
 from localkube.work_queue import WorkQueue
 
 log = logging.getLogger(__name__)
+
+K = TypeVar("K", bound=Hashable)
 
 
 def now() -> datetime.datetime:
@@ -120,12 +123,21 @@ async def _work(
     controller: Controller, context: Context, queue: WorkQueue[Key], ready: asyncio.Event
 ) -> None:
     await ready.wait()  # until all mirrors are synced: no reconcile with missing objects
+    await work_off(controller.name, queue, lambda key: controller.reconcile(key, context))
+
+
+async def work_off(
+    name: str, queue: WorkQueue[K], reconcile: Callable[[K], Awaitable[float | None]]
+) -> None:
+    """One worker: reconciles what the queue gives, until cancelled. No failure ends it."""
     loop = asyncio.get_running_loop()
     while True:
         key = await queue.take()
         began_s = loop.time()
         try:
-            again_s = await controller.reconcile(key, context)
+            again_s = await reconcile(key)
+            if again_s is not None:
+                queue.add_after(key, again_s)
         except Conflict:
             queue.failed(key)  # the mirror will soon show the newer version
         except KubeError as error:
@@ -133,16 +145,18 @@ async def _work(
             log.warning(
                 "reconcile failed",
                 extra={
-                    "controller": controller.name,
-                    "key": "/".join(key),
+                    "controller": name,
+                    "key": _text(key),
                     "error": str(error),
                     "retry_s": delay_s,
                 },
             )
         except Exception:  # a bug in one reconcile must not stop all controllers
-            log.exception("reconcile broke", extra={"controller": controller.name, "key": key})
+            log.exception("reconcile broke", extra={"controller": name, "key": _text(key)})
             queue.failed(key)
         else:
             queue.done(key, loop.time() - began_s)
-            if again_s is not None:
-                queue.add_after(key, again_s)
+
+
+def _text(key: Hashable) -> str:
+    return "/".join(key) if isinstance(key, tuple) else str(key)
