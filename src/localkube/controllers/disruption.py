@@ -115,12 +115,7 @@ def _expected(spec: Obj, pods: list[Obj], context: Context) -> tuple[int, int]:
     return scale, count_of(1 if minimum is None else minimum, scale, round_up=True)
 
 
-_OWNERS: dict[str, Resource] = {
-    "ReplicaSet": REPLICA_SETS,
-    "ReplicationController": REPLICATION_CONTROLLERS,
-    "StatefulSet": STATEFUL_SETS,
-    "Deployment": DEPLOYMENTS,
-}
+_SCALED = (REPLICA_SETS, REPLICATION_CONTROLLERS, STATEFUL_SETS)
 
 
 def _wanted_by_owners(pods: list[Obj], context: Context) -> int:
@@ -128,15 +123,23 @@ def _wanted_by_owners(pods: list[Obj], context: Context) -> int:
     none, as in Kubernetes: a percentage needs a wanted number of pods."""
     wanted: dict[str, int] = {}
     for pod in pods:
-        namespace, owner = pod["metadata"]["namespace"], controller_of(pod)
-        while owner is not None and owner["kind"] in _OWNERS:
-            found = context.of(_OWNERS[owner["kind"]]).get(owner["name"], namespace)
-            if found is None:
-                break
-            owner = controller_of(found)
-            if owner is None:
-                wanted[found["metadata"]["uid"]] = found["spec"].get("replicas", 1)
+        owner = _controller(pod, _SCALED, context)
+        # At most two steps, as in Kubernetes: whoever writes references can make circles.
+        scaled = owner and (_controller(owner, (DEPLOYMENTS,), context) or owner)
+        if scaled:
+            wanted[scaled["metadata"]["uid"]] = scaled["spec"].get("replicas", 1)
     return sum(wanted.values())
+
+
+def _controller(obj: Obj, kinds: tuple[Resource, ...], context: Context) -> Obj | None:
+    """The object's controller, if it is of these kinds. A later object of its name is not it."""
+    owner = controller_of(obj)
+    for resource in kinds:
+        if owner and (owner["apiVersion"], owner["kind"]) == (resource.api_version, resource.kind):
+            found = context.of(resource).get(owner["name"], obj["metadata"]["namespace"])
+            if found is not None and found["metadata"]["uid"] == owner["uid"]:
+                return found
+    return None
 
 
 def _condition(budget: Obj, allowed: int, context: Context) -> Obj:

@@ -132,3 +132,24 @@ async def test_the_condition_says_whether_a_disruption_is_allowed(tmp_path: Path
         await desk.run_pods()
         await desk.settle()
         assert await condition() == ("True", "SufficientPods")
+
+
+async def test_a_circle_of_controllers_ends(tmp_path: Path) -> None:
+    """A ReplicaSet that names itself as its controller is a valid object."""
+    async with desk_for(tmp_path, disruption.CONTROLLER) as desk:
+        await _owned_pods(desk, replicas=4, running=3)
+        itself = controller_reference(await desk.get(REPLICA_SETS, "web"), REPLICA_SETS)
+        await desk.patch(REPLICA_SETS, "web", {"metadata": {"ownerReferences": [itself]}})
+        await desk.create(DISRUPTION_BUDGETS, budget(maxUnavailable=1))
+        assert await _counts(desk) == (4, 3, 3, 0)
+
+
+async def test_a_later_workload_of_the_same_name_wants_no_pods_of_the_earlier_one(
+    tmp_path: Path,
+) -> None:
+    async with desk_for(tmp_path, disruption.CONTROLLER) as desk:
+        await _owned_pods(desk, replicas=4, running=3)
+        await desk.delete(REPLICA_SETS, "web")
+        await desk.create(REPLICA_SETS, workload("web", replicas=9))
+        await desk.create(DISRUPTION_BUDGETS, budget(maxUnavailable=1))
+        assert await _counts(desk) == (0, 0, 3, 0)
