@@ -12,6 +12,7 @@ EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
 FIRST_S, LAST_S = -62_167_219_200, 253_402_300_799  # 0000-01-01T00:00:00Z, 9999-12-31T23:59:59Z
 # Far outside of what any cluster means by a time, and far inside of what datetime can count.
 _EARLIEST_S, _LATEST_S = -30_610_224_000, 221_845_392_000  # the years 1000 and 9000
+_LONGEST_S = 500 * 365 * 86_400  # from any moment that `moment_of` gives, still inside of it
 # The calendar repeats itself after 400 years.
 _CYCLE_YEARS, _CYCLE_S = 400, 146_097 * 86_400
 
@@ -38,6 +39,11 @@ def moment_of(text: str | None) -> datetime.datetime:
     if seconds is None:
         return EPOCH
     return EPOCH + datetime.timedelta(seconds=min(max(seconds, _EARLIEST_S), _LATEST_S))
+
+
+def duration(seconds: float) -> datetime.timedelta:
+    """At most 500 years: users write durations of 64 bits."""
+    return datetime.timedelta(seconds=min(max(seconds, -_LONGEST_S), _LONGEST_S))
 
 
 def stamp(seconds: float) -> str:

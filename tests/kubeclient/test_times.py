@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kubeclient.times import EPOCH, FIRST_S, LAST_S, moment_of, seconds_of, stamp
+from kubeclient.times import EPOCH, FIRST_S, LAST_S, duration, moment_of, seconds_of, stamp
 
 
 @pytest.mark.parametrize(
@@ -48,3 +48,11 @@ def test_a_hundred_years_can_be_added_to_every_moment_and_taken_from_it(second: 
     century = datetime.timedelta(days=36525)
     moment = moment_of(stamp(second))
     assert moment + century > moment > moment - century
+
+
+@given(st.integers(FIRST_S, LAST_S), st.one_of(st.integers(), st.floats(allow_nan=False)))
+def test_every_duration_can_be_added_to_every_moment_and_taken_from_it(
+    second: int, seconds: float
+) -> None:
+    moment = moment_of(stamp(second))
+    assert (moment + duration(seconds)) - moment == moment - (moment - duration(seconds))

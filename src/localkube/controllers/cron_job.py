@@ -10,6 +10,7 @@ from kubeclient.events import NORMAL, WARNING
 from kubeclient.mirror import Key, controller_uid
 from kubeclient.objects import Obj
 from kubeclient.resources import CRON_JOBS, JOBS
+from kubeclient.times import duration
 from localkube import cron
 from localkube.controllers import cron_job_times as times
 from localkube.controllers import ownership
@@ -158,7 +159,7 @@ class _CronJob:
 
     def _may_start(self, time: datetime.datetime) -> bool:
         limit_s = self.spec.get("startingDeadlineSeconds")
-        if limit_s is not None and time + datetime.timedelta(seconds=limit_s) < self.now:
+        if limit_s is not None and time + duration(limit_s) < self.now:
             text = f"Missed scheduled time to start a job: {format_datetime(time)}"
             self._say(WARNING, "MissSchedule", text)
             return False

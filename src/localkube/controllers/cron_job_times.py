@@ -10,6 +10,7 @@ from enum import Enum
 from zoneinfo import ZoneInfo
 
 from kubeclient.objects import Obj
+from kubeclient.times import duration
 from localkube.controllers.pods import parse_time
 from localkube.cron import Schedule
 
@@ -25,7 +26,9 @@ def next_time(
     """The first time later than `after`. None: there is none within five years."""
     if schedule.every_s:
         whole = after.replace(microsecond=0)
-        return whole + datetime.timedelta(seconds=schedule.every_s)
+        return whole + duration(schedule.every_s)
+    if not (schedule.minutes and schedule.hours):
+        return None  # "," is a valid field that names no time
     time = after.astimezone(datetime.UTC).replace(second=0, microsecond=0) + _MINUTE
     last_year = after.astimezone(zone).year + _MOST_YEARS
     while True:
@@ -100,18 +103,21 @@ def _latest(
     step: datetime.timedelta,
     now: datetime.datetime,
 ) -> datetime.datetime:
-    """The last scheduled time until now. Searches from a whole number of steps after the first
-    time, shortly before now; if the schedule has a gap there, from further and further back."""
-    back = 1
-    while True:
-        begin = max(first, first + ((now - first) // step - back) * step)
-        latest, time = first, next_time(schedule, begin, zone)
-        while time is not None and time <= now:
-            latest = time
-            time = next_time(schedule, time, zone)
-        if latest > first or begin == first:
-            return latest
-        back *= 4
+    """The last scheduled time until now; `first` is one, and `step` the interval to the second."""
+    if schedule.every_s:
+        return first + (now - first) // step * step
+    # From `early` on there is a scheduled time until now, from `late` on there is none. Halving the
+    # time between finds the last one in a few steps, however many there were.
+    latest, early, late = first, first, now
+    while late - early > _MINUTE:
+        middle = early + (late - early) / 2
+        time = next_time(schedule, middle, zone)
+        if time is not None and time <= now:
+            latest = early = time
+        else:
+            late = middle
+    time = next_time(schedule, early, zone)
+    return time if time is not None and time <= now else latest
 
 
 def _since(cron_job: Obj, now: datetime.datetime, deadline: bool) -> datetime.datetime:
@@ -119,7 +125,7 @@ def _since(cron_job: Obj, now: datetime.datetime, deadline: bool) -> datetime.da
     since = parse_time(last or cron_job["metadata"]["creationTimestamp"])
     limit_s = cron_job["spec"].get("startingDeadlineSeconds")
     if deadline and limit_s is not None:
-        since = max(since, now - datetime.timedelta(seconds=limit_s))
+        since = max(since, now - duration(limit_s))
     return since
 
 

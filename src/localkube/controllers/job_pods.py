@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from kubeclient.objects import Obj
 from kubeclient.resources import JOBS
+from kubeclient.times import EPOCH, duration
 from localkube.controllers.pods import (
     Rank,
     annotation,
@@ -143,7 +144,6 @@ INDEX = "batch.kubernetes.io/job-completion-index"  # annotation and label
 FAILURES = "batch.kubernetes.io/job-index-failure-count"
 IGNORED_FAILURES = "batch.kubernetes.io/job-index-ignored-failure-count"
 CONTROLLER_NAME = "kubernetes.io/job-controller"
-_LONG_AGO = datetime.datetime.fromtimestamp(0, datetime.UTC)
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,7 +196,7 @@ class JobPod:
     terminating: bool = False
     tracked: bool = True  # carries our finalizer: it is not counted yet
     index: int | None = None
-    finished_at: datetime.datetime = _LONG_AGO
+    finished_at: datetime.datetime = EPOCH
     restarts: int = 0
     failures: int = 0  # of earlier pods of its index
     ignored_failures: int = 0
@@ -265,7 +265,7 @@ def finished_at(pod: Obj) -> datetime.datetime:
             if when:
                 return parse_time(when)
     if is_terminating(pod):
-        grace = datetime.timedelta(seconds=metadata.get("deletionGracePeriodSeconds", 0))
+        grace = duration(metadata.get("deletionGracePeriodSeconds", 0))
         return parse_time(metadata["deletionTimestamp"]) - grace
     return parse_time(metadata.get("creationTimestamp"))
 

@@ -1,5 +1,6 @@
 """When CronJobs are due."""
 
+import contextlib
 import datetime
 from zoneinfo import ZoneInfo
 
@@ -153,3 +154,43 @@ def test_the_controller_wakes_just_after_the_next_time() -> None:
     found = seconds_to_next(job, HOURLY, UTC, at("2026-11-15T10:59:30"))
     assert found == pytest.approx(30.1)
     assert seconds_to_next(job, cron.parse("0 0 31 2 *"), UTC, at("2026-11-15T10:59:30")) is None
+
+
+FIELDS = st.tuples(
+    st.sampled_from(["*", "0", "*/17", "5,58", ","]),
+    st.sampled_from(["*", "3", "*/5", "23"]),
+    st.sampled_from(["*", "1", "31"]),
+    st.sampled_from(["*", "1", "2-11", "11"]),
+    st.sampled_from(["*", "1-5"]),
+)
+
+
+@given(FIELDS, st.integers(0, 40_000), st.sampled_from(["UTC", "America/New_York"]))
+def test_the_last_time_is_the_one_that_a_search_through_all_of_them_finds(
+    fields: tuple[str, ...], minutes: int, name: str
+) -> None:
+    schedule, zone = cron.parse(" ".join(fields)), ZoneInfo(name)
+    now = at("2026-11-15T10:30:20")
+    created = now - datetime.timedelta(minutes=minutes)
+    time = latest = next_time(schedule, created, zone)
+    while time is not None and time <= now:
+        latest, time = time, next_time(schedule, time, zone)
+    job = cron_job(created.isoformat().removesuffix("+00:00"))
+    if latest is None:
+        with pytest.raises(NeverDue):
+            due(job, schedule, zone, now, True)
+    else:
+        assert due(job, schedule, zone, now, True).latest == (latest if latest <= now else None)
+
+
+@pytest.mark.parametrize("last", ["0001-01-01T00:00:00", "9999-12-31T23:59:59", ""])
+@pytest.mark.parametrize("schedule", ["* * * 1 *", "@every 1s", "@every 2562047h", ", * * * *"])
+def test_every_time_and_deadline_that_the_api_accepts_can_be_calculated_with(
+    last: str, schedule: str
+) -> None:
+    for deadline_s in (0, 2**31 - 1, 2**63 - 1):
+        job = cron_job("2026-11-01T10:30:00", last, startingDeadlineSeconds=deadline_s)
+        now = at("2026-11-15T10:30:00")
+        with contextlib.suppress(NeverDue):
+            due(job, cron.parse(schedule), UTC, now, True)
+        seconds_to_next(job, cron.parse(schedule), UTC, now)

@@ -43,3 +43,10 @@ async def test_a_new_event_about_an_old_time_stays(tmp_path: Path) -> None:
         await desk.create(EVENTS, event("e", lastTimestamp="2020-01-01T00:00:00Z"))
         await desk.settle()
         assert await desk.names(EVENTS) == ["e"]
+
+
+async def test_an_event_of_the_last_year_can_be_kept(tmp_path: Path) -> None:
+    async with desk_for(tmp_path, event_expiry.CONTROLLER) as desk:
+        await desk.create(EVENTS, event("e", lastTimestamp="9999-12-31T23:59:59Z"))
+        await desk.settle()
+        assert desk.again_s("e") > 0
