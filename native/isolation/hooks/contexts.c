@@ -1,8 +1,9 @@
 /* Contexts. The first one of a process on a card takes memory, and destroying one frees all memory
  * that was allocated in it.
  *
- * The mutex is held while the driver creates a context: whether it is the first one on the card
- * must not change in between. Lock order: this mutex, then those of pools.c, the ledger and
+ * The mutex is held while the driver creates or destroys a context. Whether it is the first one on
+ * the card must not change in between, and the driver may give the handle of a destroyed context to
+ * another thread at once. Lock order: this mutex, then those of pools.c, the ledger and
  * limiter.c. */
 #include <pthread.h>
 
@@ -166,53 +167,62 @@ CALL(cuGreenCtxCreate, green_context_t *context, void *resources, int device, un
     CREATE(context, device, REAL(cuGreenCtxCreate)(context, resources, device, flags));
 }
 
-static int destroyed(int result, const void *context) {
-    if (result != OK || !limiter_is_on()) return result;
-    pthread_mutex_lock(&mutex);
-    forget((uint64_t)(uintptr_t)context);
-    pthread_mutex_unlock(&mutex);
-    return result;
-}
+#define DESTROY(context, call)                                 \
+    do {                                                       \
+        if (!limiter_is_on()) return call;                     \
+        pthread_mutex_lock(&mutex);                            \
+        int result = call;                                     \
+        if (result == OK) forget((uint64_t)(uintptr_t)context); \
+        pthread_mutex_unlock(&mutex);                          \
+        return result;                                         \
+    } while (0)
 
 CALL(cuCtxDestroy, context_t context) {
-    return destroyed(REAL(cuCtxDestroy)(context), context);
+    DESTROY(context, REAL(cuCtxDestroy)(context));
 }
 
 CALL(cuCtxDestroy_v2, context_t context) {
-    return destroyed(REAL(cuCtxDestroy_v2)(context), context);
+    DESTROY(context, REAL(cuCtxDestroy_v2)(context));
 }
 
 CALL(cuGreenCtxDestroy, green_context_t context) {
-    return destroyed(REAL(cuGreenCtxDestroy)(context), context);
+    DESTROY(context, REAL(cuGreenCtxDestroy)(context));
 }
 
 /* The driver counts how often a primary context was retained, and destroys it with the last
- * release. */
-static int primary_changed(int result, int device, bool is_reset) {
+ * release. With the mutex held. */
+static void forget_inactive_primary(int device) {
     unsigned flags;
     int is_active = 0;
-    if (result != OK || !limiter_is_on() || device < 0 || device >= MAX_DEVICES) return result;
-    if (!is_reset && REAL(cuDevicePrimaryCtxGetState)(device, &flags, &is_active) != OK) return OK;
-    pthread_mutex_lock(&mutex);
+    if (device < 0 || device >= MAX_DEVICES) return;
+    if (REAL(cuDevicePrimaryCtxGetState)(device, &flags, &is_active) != OK) return;
     if (!is_active) forget(primaries[device]);
-    pthread_mutex_unlock(&mutex);
-    return result;
 }
 
+#define CHANGE_PRIMARY(device, call)                       \
+    do {                                                   \
+        if (!limiter_is_on()) return call;                 \
+        pthread_mutex_lock(&mutex);                        \
+        int result = call;                                 \
+        if (result == OK) forget_inactive_primary(device); \
+        pthread_mutex_unlock(&mutex);                      \
+        return result;                                     \
+    } while (0)
+
 CALL(cuDevicePrimaryCtxRelease, int device) {
-    return primary_changed(REAL(cuDevicePrimaryCtxRelease)(device), device, false);
+    CHANGE_PRIMARY(device, REAL(cuDevicePrimaryCtxRelease)(device));
 }
 
 CALL(cuDevicePrimaryCtxRelease_v2, int device) {
-    return primary_changed(REAL(cuDevicePrimaryCtxRelease_v2)(device), device, false);
+    CHANGE_PRIMARY(device, REAL(cuDevicePrimaryCtxRelease_v2)(device));
 }
 
 CALL(cuDevicePrimaryCtxReset, int device) {
-    return primary_changed(REAL(cuDevicePrimaryCtxReset)(device), device, true);
+    CHANGE_PRIMARY(device, REAL(cuDevicePrimaryCtxReset)(device));
 }
 
 CALL(cuDevicePrimaryCtxReset_v2, int device) {
-    return primary_changed(REAL(cuDevicePrimaryCtxReset_v2)(device), device, true);
+    CHANGE_PRIMARY(device, REAL(cuDevicePrimaryCtxReset_v2)(device));
 }
 
 void contexts_after_fork(void) {
