@@ -177,12 +177,21 @@ def host_ports(spec: Obj) -> Iterable[HostPort]:
                 )
 
 
+MOST = 2**63 - 1  # a larger amount counts as this: quantities like 1e400 are valid
+
+
 def amounts(resources: Obj | None) -> dict[str, int]:
-    """A resource list as whole numbers: CPU in thousandths, all else in units, rounded up."""
-    return {
-        name: milli_value(parse(text)) if name == "cpu" else value(parse(text))
-        for name, text in (resources or {}).items()
-    }
+    """A resource list as whole numbers: CPU in thousandths, all else in units, rounded up.
+
+    Each is at least 0 and at most MOST. Raises ParseError.
+    """
+    return {name: amount(name, text) for name, text in (resources or {}).items()}
+
+
+def amount(name: str, text: str) -> int:
+    """Of the resource `name`, as in `amounts`. Raises ParseError."""
+    found = milli_value(parse(text)) if name == "cpu" else value(parse(text))
+    return min(max(found, 0), MOST)
 
 
 def pod_resources(pod: Obj) -> dict[str, int]:
@@ -213,7 +222,7 @@ def pod_resources(pod: Obj) -> dict[str, int]:
     total |= amounts((spec.get("resources") or {}).get("requests"))  # pod-level requests win
     _add(total, amounts(spec.get("overhead")))
     total["pods"] = 1
-    return total
+    return {name: min(amount, MOST) for name, amount in total.items()}
 
 
 def _requests(container: Obj) -> dict[str, int]:

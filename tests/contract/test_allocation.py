@@ -93,6 +93,12 @@ def test_a_pod_without_gpus_has_no_annotation() -> None:
     assert allocation_annotations(Allocation(), now_ns=7) == {}
 
 
+def with_share(**fields: object) -> str:
+    share = {"uuid": "GPU-a", "index": 0, "units": 3, "memoryMiB": 3226, "cardUnits": 15} | fields
+    containers = {"main": {"cards": [share], "isolation": "limit"}}
+    return json.dumps({"version": 1, "containers": containers})
+
+
 @pytest.mark.parametrize(
     ("text", "said"),
     [
@@ -100,7 +106,13 @@ def test_a_pod_without_gpus_has_no_annotation() -> None:
         ("[]", "Expected `object`"),
         (json.dumps({"version": 2, "containers": {}}), "version 2; this program reads version 1"),
         (json.dumps({"version": 1, "containers": {"a": {"cards": 1}}}), "Expected `array`"),
-        (" " * 70_000, "70000 bytes"),
+        (" " * 300_000, "300000 bytes"),
+        (with_share(units=-3), "Expected `int` >= 0"),
+        (with_share(units=2**41), "Expected `int` <= 1048576"),
+        (with_share(memoryMiB=10**400), "Expected `int` <= 16777216"),
+        (with_share(percent=101), "Expected `int` <= 100"),
+        (with_share(uuid=""), "length >= 1"),
+        ('{"x": ' + "[" * 100_000, "nested too deeply"),
     ],
 )
 def test_a_bad_allocation_is_refused_with_a_reason(text: str, said: str) -> None:

@@ -22,7 +22,14 @@ cards = st.builds(
 )
 
 
-@given(st.lists(cards, max_size=3), st.text(max_size=3))
+CARD = {"index": 0, "uuid": "GPU-a", "model": "T4", "memoryMiB": 15079}
+
+
+def with_card(unit: int = 1024, **fields: object) -> str:
+    return json.dumps({"version": 1, "unitMiB": unit, "cards": [CARD | fields]})
+
+
+@given(st.lists(cards, max_size=3, unique_by=lambda card: card.uuid), st.text(max_size=3))
 def test_an_inventory_is_read_as_it_was_written(found: list[Card], driver: str) -> None:
     inventory = Inventory(tuple(found), driver)
     assert inventory_of(inventory_text(inventory)) == inventory
@@ -38,8 +45,26 @@ def test_the_unit_of_a_node_is_kept() -> None:
     [
         ("{", "Input data was truncated"),
         (json.dumps({"version": 9, "cards": []}), "version 9; this program reads version 1"),
-        (json.dumps({"version": 1, "cards": [], "unitMiB": 0}), "a unit of 0 MiB"),
+        (json.dumps({"version": 1, "cards": [], "unitMiB": 0}), "Expected `int` >= 1"),
         (json.dumps({"version": 1, "cards": [{"index": "x"}]}), "Expected `int`"),
+        (with_card(memoryMiB=2**41), "Expected `int` <= 16777216"),
+        (with_card(memoryMiB=2**63), "Expected `int` <= 16777216"),
+        (with_card(memoryMiB=-1), "Expected `int` >= 0"),
+        (with_card(memoryMiB=10**400), "Expected `int` <= 16777216"),
+        (with_card(memoryMiB=float("nan")), "malformed"),
+        (with_card(outsideMiB=2**41), "Expected `int` <= 16777216"),
+        (with_card(index=2**41), "Expected `int` <= 65535"),
+        (with_card(links=[[0, 2**41]]), "Expected `int` <= 65535"),
+        (with_card(uuid=""), "length >= 1"),
+        (with_card(uuid="G" * 1000), "length <= 128"),
+        (with_card(unit=1, memoryMiB=2**21), "2097152 units on card 0; at most 1048576 are read"),
+        ('{"x": ' + "[" * 100_000, "nested too deeply"),
+        (
+            json.dumps({"version": 1, "cards": [CARD, CARD | {"index": 1}]}),
+            "cards 0 and 1 have one uuid, GPU-a",
+        ),
+        (json.dumps({"version": 1, "cards": [CARD] * 10_000}), "at most 262144 are read"),
+        (json.dumps({"version": 1, "cards": [CARD] * 65}), "65 cards; at most 64 are read"),
     ],
 )
 def test_a_bad_inventory_is_refused_with_a_reason(text: str, said: str) -> None:

@@ -45,3 +45,15 @@ def test_the_inventory_is_read_and_a_bad_one_counts_as_missing() -> None:
     assert node_of(node(inventory=inventory_text(inventory))).inventory == inventory
     assert node_of(node(inventory="{")).inventory is None
     assert node_of(node()).inventory is None
+
+
+def test_what_cannot_be_read_of_a_node_is_listed_and_counts_as_missing() -> None:
+    bad = node(inventory="{")
+    bad["status"] = {"allocatable": {"cpu": "1e400", "memory": "much", "pods": "-3"}}
+    found = node_of(bad)
+    assert found.inventory is None
+    assert found.allocatable == {"cpu": 2**63 - 1, "pods": 0}
+    assert [problem.partition(" cannot be read: ")[0] for problem in found.problems] == [
+        "the annotation gpupool.io/inventory",
+        "allocatable memory",
+    ]

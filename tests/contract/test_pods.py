@@ -104,3 +104,28 @@ def test_sidecars_take_host_ports_as_well() -> None:
     side = {**container("side", "Always"), "ports": [{"containerPort": 1, "hostPort": 1}]}
     init = {**container("init"), "ports": [{"containerPort": 2, "hostPort": 2}]}
     assert [p.port for p in pod_request(pod(initContainers=[side, init])).host_ports] == [1]
+
+
+def test_a_part_that_cannot_be_read_keeps_the_pod_pending_and_the_rest_readable() -> None:
+    term = {"matchExpressions": [{"key": "gpu", "operator": "FromTheFuture"}]}
+    required = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [term]}}
+    request = pod_request(pod(affinity={"nodeAffinity": required}, containers=[container(cpu="2")]))
+    [complaint] = request.unsupported
+    assert (
+        complaint
+        == "node affinity that cannot be read: 'FromTheFuture' is not a valid NodeOperator"
+    )
+    assert request.resources["cpu"] == 2000
+
+
+def test_absurd_quantities_are_bounded() -> None:
+    both = [container("a", cpu="1e400", memory="-5"), container("b", cpu="1e400")]
+    request = pod_request(pod(containers=both, overhead={"cpu": "9E"}))
+    assert request.resources == {"cpu": 2**63 - 1, "memory": 0, "pods": 1}
+
+
+def test_resources_that_are_no_quantities_keep_the_pod_pending() -> None:
+    request = pod_request(pod(containers=[container(cpu="1E1000000")]))
+    assert request.unsupported == (
+        "resources that cannot be read: unable to parse quantity's suffix",
+    )

@@ -1,15 +1,22 @@
 """What the engine keeps for speed has a limit, and decisions stay right when it is reached."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from gpupool.core.gpu import Card, Inventory
 from gpupool.core.nodes import NodeInfo
 from gpupool.core.pods import PodRequest, PodTerm
 from gpupool.engine import label_columns, pod_index, verdict_cache, verdicts
-from gpupool.engine.cluster import ClusterModel
+from gpupool.engine.cluster import MOST_MODELS, ClusterModel
+from gpupool.engine.columns import MOST_RESOURCES
 from gpupool.engine.decide import Placement, Unschedulable, decide, decide_on
-from kubeclient.placement import HostPort
+from gpupool.engine.packing import card_sizes
+from gpupool.engine.policies import POLICIES
+from gpupool.engine.policies.mix import Demand, Mix
+from gpupool.engine.policies.policy import Ask
+from kubeclient.placement import HostPort, Taint, Toleration
 from kubeclient.selectors import parse_label_selector
 from tests.engine.building import POLICY, ROOMY, cluster_of, gpu_node, place, shared, whole
 
@@ -111,3 +118,60 @@ def test_a_pod_that_cannot_be_placed_yet_is_placed_on_no_node(why: dict[str, Any
     cluster = cluster_of(gpu_node())
     assert isinstance(decide(cluster, whole("u", **why), POLICY), Unschedulable)
     assert isinstance(decide_on(cluster, whole("u", **why), POLICY, ("n",)), Unschedulable)
+
+
+def test_sets_of_taints_that_no_node_has_any_more_are_dropped() -> None:
+    cluster = cluster_of(plain("a"), plain("b"))
+    for second in range(2_000):  # an autoscaler writes the time into a taint
+        taint = Taint("DeletionCandidate", str(second), "NoSchedule")
+        cluster.set_node(replace(plain("a"), taints=(taint,)))
+        assert node_of(cluster, pod("u")) == "b"
+    assert len(cluster.taint_sets) <= 100
+    cluster.set_node(plain("a"))
+    cluster.set_node(replace(plain("b"), taints=(Taint("k", "", "NoExecute"),)))
+    assert node_of(cluster, pod("u")) == "a"
+
+
+def test_all_taints_stay_right_when_old_sets_are_dropped() -> None:
+    names = [f"n{number}" for number in range(50)]
+    cluster = cluster_of(*(plain(name) for name in names))
+    for second in range(20):
+        for name in names:
+            taint = Taint("time", f"{second}-{name}", "NoSchedule")
+            cluster.set_node(replace(plain(name), taints=(taint,)))
+    cluster.remove_node("n7")
+    for name in names:
+        tolerates = Toleration("time", False, f"19-{name}", "")
+        found = decide_on(cluster, pod("u", tolerations=(tolerates,)), POLICY, names)
+        node = found.node if isinstance(found, Placement) else ""
+        assert node == ("" if name == "n7" else name)
+
+
+def test_only_so_many_models_have_a_number() -> None:
+    cluster = cluster_of(gpu_node("steady", 1))
+    for number in range(2 * MOST_MODELS):
+        card = Card(0, "GPU", f"model {number}", 16_130)
+        cluster.set_node(gpu_node("n", inventory=Inventory((card,))))
+    assert len(cluster.models) == MOST_MODELS + 1
+    before = cluster.columns.model.copy()
+    cluster.set_node(gpu_node("steady", 2))
+    assert (cluster.columns.model == before).all()
+
+
+def test_a_node_with_very_many_resources_takes_little_room() -> None:
+    absurd = {f"example.com/r{number}": 1 for number in range(50_000)}
+    cluster = cluster_of(gpu_node("bad", allocatable=absurd), gpu_node("good", 1))
+    assert len(cluster.columns.free) == MOST_RESOURCES
+    assert not isinstance(place(cluster, shared("u", 1)), str)
+
+
+def test_very_small_units_make_no_large_tables() -> None:
+    absurd = tuple(Card(at, f"GPU-{at}", "T4", 2**20 - at, unit_mib=1) for at in range(64))
+    cluster = cluster_of(gpu_node("good", 8), gpu_node("bad", inventory=Inventory(absurd)))
+    sizes = card_sizes(cluster)
+    assert 15 in sizes
+    assert sum(sizes) + len(sizes) * max(sizes) <= 2**20
+    policy = POLICIES["residue"](Mix((Demand(Ask(1, 3, 0, 1000, 1000), (), 1),), (1, 1), sizes))
+    for size in (3, 2**20 - 63):
+        found = decide(cluster, shared("u", size), policy)
+        assert isinstance(found, Placement)

@@ -115,8 +115,11 @@ def test_a_bound_pod_with_no_readable_allocation_holds_no_card(text: str | None)
 def test_an_object_that_cannot_be_read_is_logged_by_its_name(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    handler = _guarded(empty_state().pod_changed)
+    state = empty_state()
+    handler = _guarded(state.pod_changed, state)
     with caplog.at_level(logging.ERROR):
         handler(None, {"metadata": {"name": "broken"}})
         handler({}, None)
     assert [getattr(record, "object", "") for record in caplog.records] == ["broken", None]
+    [found] = state.take_findings()
+    assert (found.about["metadata"]["name"], found.reason) == ("broken", "NotUnderstood")

@@ -6,7 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from gpupool.contract.names import ANNOTATION_ALLOCATION, LABEL_POD_GROUP, LABEL_POD_GROUP_MIN
+from gpupool.contract.names import (
+    ANNOTATION_ALLOCATION,
+    ANNOTATION_INVENTORY,
+    LABEL_POD_GROUP,
+    LABEL_POD_GROUP_MIN,
+)
 from gpupool.scheduler.pending import Pending
 from gpupool.scheduler.writes import Write
 from kubeclient.client import Kube
@@ -265,6 +270,23 @@ async def test_an_overcommit_by_another_scheduler_is_reported(tmp_path: Path) ->
         assert "Another scheduler" in event["message"]
         reported = "gpupool_scheduler_other_writers_total"
         assert scheduler.metrics.registry.get_sample_value(reported)
+
+
+async def test_a_node_with_an_absurd_inventory_stops_nothing_and_is_named(tmp_path: Path) -> None:
+    async with world(tmp_path) as kube, scheduling(kube):
+        await add_node(kube, "bad", 1)
+        text = (await kube.get(NODES, "bad"))["metadata"]["annotations"][ANNOTATION_INVENTORY]
+        absurd = text.replace(str(CARD_UNITS * 1024), str(2**41))
+        change = {"metadata": {"annotations": {ANNOTATION_INVENTORY: absurd}}}
+        await kube.patch(NODES.path(name="bad"), change)
+        [event] = await events(kube, "NotUnderstood")
+        assert event["involvedObject"]["kind"] == "Node"
+        assert event["involvedObject"]["name"] == "bad"
+        assert "gpupool.io/inventory cannot be read: Expected `int`" in event["message"]
+        await add_node(kube, "good", 1)
+        await add_pods(kube, gpu_pod("p", units=HALF))
+        [pod] = await bound(kube, 1)
+        assert pod["spec"]["nodeName"] == "good"
 
 
 async def test_an_internal_error_with_one_pod_does_not_stop_the_others(tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ own, because a container name may be as long as the name part of a key.
 
 import msgspec
 
+from gpupool.contract.documents import CardUuid, Mib, Number, Percent, Units, document_of
 from gpupool.contract.names import (
     ANNOTATION_ALLOCATION,
     ANNOTATION_MEM_ASSIGNED,
@@ -26,7 +27,6 @@ from kubeclient.objects import Obj
 
 VERSION = 1
 UNLIMITED = "unlimited\n"  # content of the limit file that turns the limiter off
-_MAX_BYTES = 64 * 1024
 
 
 class BadAllocation(ValueError):
@@ -34,12 +34,12 @@ class BadAllocation(ValueError):
 
 
 class _Share(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
-    uuid: str
-    index: int
-    units: int
-    memory_mib: int = msgspec.field(name="memoryMiB")
-    card_units: int
-    percent: int = 0
+    uuid: CardUuid
+    index: Number
+    units: Units
+    memory_mib: Mib = msgspec.field(name="memoryMiB")
+    card_units: Units
+    percent: Percent = 0
 
 
 class _Container(msgspec.Struct, frozen=True, rename="camel"):
@@ -117,12 +117,7 @@ def allocation_text(allocation: Allocation) -> str:
 
 def allocation_of(text: str) -> Allocation:
     """Raises BadAllocation."""
-    if len(text) > _MAX_BYTES:
-        raise BadAllocation(f"{len(text)} bytes; at most {_MAX_BYTES} are read")
-    try:
-        document = _DECODER.decode(text)
-    except msgspec.MsgspecError as error:
-        raise BadAllocation(str(error)) from error
+    document = document_of(_DECODER, text, BadAllocation)
     if document.version != VERSION:
         raise BadAllocation(f"version {document.version}; this program reads version {VERSION}")
     return Allocation(

@@ -4,6 +4,8 @@ from collections.abc import Mapping
 
 import msgspec
 
+from gpupool.contract.documents import document_of
+
 _MAX_BYTES = 16 * 1024
 _DECODER = msgspec.json.Decoder(dict[str, str])
 
@@ -20,9 +22,7 @@ def orders_of(text: str) -> dict[str, str]:
     """Raises BadOrders."""
     if not text:
         return {}
-    if len(text) > _MAX_BYTES:
-        raise BadOrders(f"{len(text)} bytes; at most {_MAX_BYTES} are read")
     try:
-        return _DECODER.decode(text)
-    except msgspec.MsgspecError as error:
+        return document_of(_DECODER, text, BadOrders, _MAX_BYTES)
+    except BadOrders as error:
         raise BadOrders(f'wanted {{"uuid of a card": "reason"}}, found: {error}') from error

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import NamedTuple
 
+from gpupool.contract.documents import MOST_UNITS
 from gpupool.contract.names import (
     ANNOTATION_NO_ISOLATION,
     LABEL_CARD_PLACEMENT,
@@ -85,7 +86,8 @@ def _ask(container: Obj, labels: Obj, is_init: bool) -> GpuAsk | str | None:
         )
     except ParseError:
         return f"GPU limits of container {container['name']} that are no numbers"
-    if min(whole, units, percent) < 0 or percent > WHOLE_CARD_PERCENT or whole > MAX_CARDS:
+    is_absurd = whole > MAX_CARDS or units > MAX_CARDS * MOST_UNITS
+    if min(whole, units, percent) < 0 or percent > WHOLE_CARD_PERCENT or is_absurd:
         return f"GPU limits of container {container['name']} that no card can meet"
     if whole and (units or percent):
         return f"{RESOURCE_GPU} together with a share of a card in container {container['name']}"

@@ -2,34 +2,42 @@
 
 import msgspec
 
+from gpupool.contract.documents import (
+    MOST_UNITS,
+    CardUuid,
+    Mib,
+    NumaNode,
+    Number,
+    UnitMib,
+    document_of,
+)
 from gpupool.core.gpu import MIB_PER_GIB, Card, CardHealth, Inventory
 
 VERSION = 1
 MAX_CARDS = 64  # on one node; an inventory with more is refused
-_MAX_BYTES = 256 * 1024  # Kubernetes' limit for all annotations together
 
 
 class BadInventory(ValueError):
-    """The annotation cannot be parsed, or has another version."""
+    """The annotation cannot be parsed, has another version, or describes no real node."""
 
 
 class _Card(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
-    index: int
-    uuid: str
+    index: Number
+    uuid: CardUuid
     model: str
-    memory_mib: int = msgspec.field(name="memoryMiB")
+    memory_mib: Mib = msgspec.field(name="memoryMiB")
     health: CardHealth = CardHealth.HEALTHY
     reason: str = ""
-    links: tuple[tuple[int, int], ...] = ()
-    numa: int = -1
-    outside_mib: int = msgspec.field(default=0, name="outsideMiB")
+    links: tuple[tuple[Number, Number], ...] = ()
+    numa: NumaNode = -1
+    outside_mib: Mib = msgspec.field(default=0, name="outsideMiB")
 
 
 class _Document(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
     version: int
     cards: tuple[_Card, ...]
     driver: str = ""
-    unit_mib: int = msgspec.field(default=MIB_PER_GIB, name="unitMiB")
+    unit_mib: UnitMib = msgspec.field(default=MIB_PER_GIB, name="unitMiB")
     boot: str = ""
     isolates: bool | None = None
 
@@ -58,20 +66,27 @@ def inventory_text(inventory: Inventory) -> str:
 
 def inventory_of(text: str) -> Inventory:
     """Raises BadInventory."""
-    if len(text) > _MAX_BYTES:
-        raise BadInventory(f"{len(text)} bytes; at most {_MAX_BYTES} are read")
-    try:
-        document = _DECODER.decode(text)
-    except msgspec.MsgspecError as error:
-        raise BadInventory(str(error)) from error
+    document = document_of(_DECODER, text, BadInventory)
     if document.version != VERSION:
         raise BadInventory(f"version {document.version}; this program reads version {VERSION}")
     if len(document.cards) > MAX_CARDS:
         raise BadInventory(f"{len(document.cards)} cards; at most {MAX_CARDS} are read")
-    if document.unit_mib < 1:
-        raise BadInventory(f"a unit of {document.unit_mib} MiB")
     cards = tuple(_card(card, document.unit_mib) for card in document.cards)
+    _check(cards)
     return Inventory(cards, document.driver, document.boot, document.isolates)
+
+
+def _check(cards: tuple[Card, ...]) -> None:
+    by_uuid: dict[str, Card] = {}
+    for card in cards:
+        if card.units > MOST_UNITS:
+            raise BadInventory(
+                f"{card.units} units on card {card.index}; at most {MOST_UNITS} are read"
+            )
+        # What pods hold is counted by uuid: of two cards with one uuid, one would look free.
+        other = by_uuid.setdefault(card.uuid, card)
+        if other is not card:
+            raise BadInventory(f"cards {other.index} and {card.index} have one uuid, {card.uuid}")
 
 
 def _card(card: _Card, unit_mib: int) -> Card:

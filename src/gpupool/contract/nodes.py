@@ -1,4 +1,8 @@
-"""Node object -> NodeInfo."""
+"""Node object -> NodeInfo.
+
+Never fails: what cannot be read counts as missing, so that no pod gets it, and becomes one of the
+problems of the NodeInfo.
+"""
 
 from gpupool.contract.inventory import BadInventory, inventory_of
 from gpupool.contract.names import (
@@ -12,7 +16,8 @@ from gpupool.contract.names import (
 from gpupool.core.gpu import CardPlacement, GpuMode, Inventory
 from gpupool.core.nodes import NodeInfo
 from kubeclient.objects import Obj
-from kubeclient.placement import amounts, taints
+from kubeclient.placement import amount, taints
+from kubeclient.quantity import ParseError
 
 # Values of LABEL_GPU_SCHEDULE under which cards are shared by memory.
 _SHARING = frozenset({"share", "cgpu", "core_mem", "mps"})
@@ -23,19 +28,31 @@ def node_of(node: Obj) -> NodeInfo:
     spec, metadata = node.get("spec") or {}, node["metadata"]
     labels = metadata.get("labels") or {}
     placement = labels.get(LABEL_GPU_PLACEMENT)
-    inventory = _inventory(metadata.get("annotations") or {})
+    problems: list[str] = []
+    inventory = _inventory(metadata.get("annotations") or {}, problems)
     return NodeInfo(
         name=metadata["name"],
         labels=labels,
         taints=taints(spec),
         unschedulable=bool(spec.get("unschedulable")),
-        allocatable=amounts((node.get("status") or {}).get("allocatable")),
+        allocatable=_offered((node.get("status") or {}).get("allocatable") or {}, problems),
         inventory=inventory,
         gpu_mode=gpu_mode(labels),
         card_placement=CardPlacement(placement) if placement in list(CardPlacement) else None,
         isolates=_isolates(inventory, labels),
         grants_unisolated=labels.get(LABEL_ALLOW_NO_ISOLATION) == "true",
+        problems=tuple(problems),
     )
+
+
+def _offered(allocatable: Obj, problems: list[str]) -> dict[str, int]:
+    found = {}
+    for name, text in allocatable.items():
+        try:
+            found[name] = amount(name, str(text))
+        except ParseError as error:
+            problems.append(f"allocatable {name} cannot be read: {error}")
+    return found
 
 
 def gpu_mode(labels: Obj) -> GpuMode:
@@ -60,10 +77,10 @@ def isolates(labels: Obj) -> bool:
     return labels.get(LABEL_GPU_SCHEDULE) != _SHARING_UNLIMITED
 
 
-def _inventory(annotations: Obj) -> Inventory | None:
-    """An inventory that cannot be parsed counts as missing: pods must not get unknown cards."""
+def _inventory(annotations: Obj, problems: list[str]) -> Inventory | None:
     text = annotations.get(ANNOTATION_INVENTORY)
     try:
         return inventory_of(text) if text else None
-    except BadInventory:
+    except BadInventory as error:
+        problems.append(f"the annotation {ANNOTATION_INVENTORY} cannot be read: {error}")
         return None

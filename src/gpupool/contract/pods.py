@@ -1,12 +1,18 @@
-"""Pod object -> PodRequest."""
+"""Pod object -> PodRequest.
 
-from collections.abc import Iterable
+A part that cannot be read becomes an unsupported constraint: a pending pod stays pending, and a
+bound pod still holds what it has.
+"""
+
+from collections.abc import Callable, Iterable
+from typing import TypeVar
 
 from gpupool.contract.gpu_asks import gpu_asks
 from gpupool.contract.pod_terms import required_terms, spreads, weighed_terms
 from gpupool.core.pods import PodRequest
 from kubeclient.objects import Obj
 from kubeclient.placement import (
+    NodeTerm,
     host_ports,
     node_selector,
     node_term,
@@ -14,35 +20,34 @@ from kubeclient.placement import (
     required_nodes,
     tolerations,
 )
-from kubeclient.selectors import SelectorError
+
+T = TypeVar("T")
 
 
 def pod_request(pod: Obj) -> PodRequest:
     spec, metadata = pod["spec"], pod["metadata"]
-    affinity = (spec.get("affinity") or {}).get("nodeAffinity") or {}
     gpus = gpu_asks(pod)
-    try:
-        wrong = [*_unsupported(spec), *gpus.wrong]
-        near, away = required_terms(pod, "podAffinity"), required_terms(pod, "podAntiAffinity")
-        weighed, spread = weighed_terms(pod), spreads(pod)
-    except SelectorError as error:
-        wrong.append(f"a label selector that cannot be read: {error}")
-        near, away, weighed, spread = (), (), (), ()
+    wrong = [*_unsupported(spec), *gpus.wrong]
+
+    def read(what: str, part: Callable[[], T], without: T) -> T:
+        try:
+            return part()
+        # What a newer Kubernetes allows here may be unknown to us: another operator, another type.
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            wrong.append(f"{what} that cannot be read: {error}")
+            return without
+
     return PodRequest(
         uid=metadata["uid"],
         namespace=metadata["namespace"],
         name=metadata["name"],
-        resources=pod_resources(pod),
+        resources=read("resources", lambda: pod_resources(pod), {"pods": 1}),
         node_selector=node_selector(spec),
-        node_terms=required_nodes(spec),
-        preferred=tuple(
-            (term["weight"], node_term(term["preference"]))
-            for term in affinity.get("preferredDuringSchedulingIgnoredDuringExecution") or ()
-        ),
+        node_terms=read("node affinity", lambda: required_nodes(spec), None),
+        preferred=read("preferred node affinity", lambda: _preferred(spec), ()),
         tolerations=tolerations(spec),
         host_ports=tuple(host_ports(spec)),
         node_name=spec.get("nodeName", ""),
-        unsupported=tuple(wrong),
         labels=metadata.get("labels") or {},
         priority=spec.get("priority") or 0,
         priority_class=spec.get("priorityClassName") or "",
@@ -50,14 +55,23 @@ def pod_request(pod: Obj) -> PodRequest:
         may_preempt=spec.get("preemptionPolicy") != "Never",
         terminating="deletionTimestamp" in metadata,
         started=(pod.get("status") or {}).get("startTime") or "",
-        affinity=near,
-        anti_affinity=away,
-        near=weighed,
-        spreads=spread,
+        affinity=read("pod affinity", lambda: required_terms(pod, "podAffinity"), ()),
+        anti_affinity=read("anti-affinity", lambda: required_terms(pod, "podAntiAffinity"), ()),
+        near=read("preferred pod affinity", lambda: weighed_terms(pod), ()),
+        spreads=read("a topology spread constraint", lambda: spreads(pod), ()),
         gpus=gpus.asks,
         card_placement=gpus.placement,
         same_card=gpus.same_card,
         different_card=gpus.different_card,
+        unsupported=tuple(wrong),  # the last one, because the others may find something
+    )
+
+
+def _preferred(spec: Obj) -> tuple[tuple[int, NodeTerm], ...]:
+    affinity = (spec.get("affinity") or {}).get("nodeAffinity") or {}
+    return tuple(
+        (term["weight"], node_term(term["preference"]))
+        for term in affinity.get("preferredDuringSchedulingIgnoredDuringExecution") or ()
     )
 
 

@@ -13,13 +13,13 @@ from dataclasses import dataclass, field
 
 import msgspec
 
+from gpupool.contract.documents import Mib, document_of
 from gpupool.contract.names import ANNOTATION_SHRINKS
 from gpupool.core.resize import ONLY
 from kubeclient.objects import Obj
 
 VERSION = 1
 _MAX_CHARS = 4096
-_MAX_BYTES = 64 * 1024
 _ITEM = re.compile(r"(?:([a-z0-9](?:[-a-z0-9]{0,61}[a-z0-9])?)=)?([0-9]{1,6})")
 
 
@@ -64,7 +64,7 @@ class ShrinkReport:
 
 class _Report(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
     token: str
-    used_mib: dict[str, dict[str, int]] = msgspec.field(name="usedMiB", default_factory=dict)
+    used_mib: dict[str, dict[str, Mib]] = msgspec.field(name="usedMiB", default_factory=dict)
     problem: str = ""
 
 
@@ -92,12 +92,7 @@ def reports_of(text: str) -> dict[str, ShrinkReport]:
     """Raises BadReports."""
     if not text:
         return {}
-    if len(text) > _MAX_BYTES:
-        raise BadReports(f"{len(text)} bytes; at most {_MAX_BYTES} are read")
-    try:
-        document = _DECODER.decode(text)
-    except msgspec.MsgspecError as error:
-        raise BadReports(str(error)) from error
+    document = document_of(_DECODER, text, BadReports)
     if document.version != VERSION:
         raise BadReports(f"version {document.version}; this program reads version {VERSION}")
     return {

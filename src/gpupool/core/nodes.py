@@ -19,3 +19,4 @@ class NodeInfo:
     card_placement: CardPlacement | None = None
     isolates: bool = True  # whether the limiter enforces shares
     grants_unisolated: bool = False  # whether a container may ask to run without the limiter
+    problems: tuple[str, ...] = ()  # what of the node object could not be read

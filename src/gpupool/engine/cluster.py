@@ -28,6 +28,9 @@ from gpupool.engine.verdict_cache import ChangeLog, ShapeVerdict
 from kubeclient.placement import Taint
 
 NO_GPUS = Allocation()
+# Different GPU models that have a number of their own: policies make tables by model.
+MOST_MODELS = 256
+_SPARE_SETS = 64  # sets of taints that no node has any more, beside as many as there are nodes
 
 
 class ClusterModel:
@@ -38,7 +41,10 @@ class ClusterModel:
         # By policy and shape of pods, the least recently used first: see `verdicts.py`.
         self.verdicts: OrderedDict[Hashable, ShapeVerdict] = OrderedDict()
         self.models: dict[str, int] = {}  # the number of each GPU model in the columns
-        self.taint_sets: dict[tuple[Taint, ...], int] = {}
+        # By their number in the columns. Autoscalers write times into taints, so sets that no node
+        # has any more are dropped.
+        self.taint_sets: list[tuple[Taint, ...]] = []
+        self._taint_numbers: dict[tuple[Taint, ...], int] = {}
         self._index = PodIndex(self.columns.size)
         self._labels = LabelColumns()
         self._nodes: dict[str, NodeState] = {}
@@ -69,12 +75,9 @@ class ClusterModel:
         replace_node(state, node, self.columns)
         # After `replace_node`, which makes room in the columns.
         self._grow()
-        self.columns.taints[state.index] = self.taint_sets.setdefault(
-            node.taints, len(self.taint_sets)
-        )
+        self._set_taints(state)
         if node.inventory and node.inventory.cards:
-            model = node.inventory.cards[0].model
-            self.columns.model[state.index] = self.models.setdefault(model, len(self.models))
+            self.columns.model[state.index] = self._model(node.inventory.cards[0].model)
         self._labels.set_node(state.index, node.labels)
         self._changed(state.index)
         for held in self._lost.pop(node.name, {}).values():
@@ -96,6 +99,26 @@ class ClusterModel:
         heappush(self._vacant, state.index)
         # Before the index is used again: verdicts must not show the costs of the old node.
         self._changed(state.index)
+
+    def _model(self, model: str) -> int:
+        if model not in self.models and len(self.models) >= MOST_MODELS:
+            model = ""  # one number for all further models
+        return self.models.setdefault(model, len(self.models))
+
+    def _set_taints(self, state: NodeState) -> None:
+        if len(self.taint_sets) > 2 * len(self._nodes) + _SPARE_SETS:
+            self.taint_sets, self._taint_numbers = [], {}
+            self.columns.taints[:] = 0
+            for each in self._nodes.values():
+                self._number_taints(each)
+        self._number_taints(state)
+
+    def _number_taints(self, state: NodeState) -> None:
+        taints = state.node.taints
+        number = self._taint_numbers.setdefault(taints, len(self.taint_sets))
+        if number == len(self.taint_sets):
+            self.taint_sets.append(taints)
+        self.columns.taints[state.index] = number
 
     def _new_state(self, node: NodeInfo) -> NodeState:
         if self._vacant:

@@ -16,6 +16,9 @@ from gpupool.engine.policies.policy import Ints
 Bools: TypeAlias = NDArray[np.bool_]
 
 MOST = 2**62  # larger amounts count as this
+# Different resources of all nodes together that have a row. One node may list any number of them; a
+# pod that asks for a resource without a row fits nowhere.
+MOST_RESOURCES = 1024
 _FIRST_NODES = 64
 _FIRST_CARDS = 8
 # Rows of `free`. Row 0 stands for resources that no node has: always 0.
@@ -59,6 +62,7 @@ class Columns:
 
     def add_resources(self, names: Iterable[str]) -> None:
         new = [name for name in names if name not in self.resource_rows]
+        del new[MOST_RESOURCES - len(self.resource_rows) :]
         if new:
             first = len(self.free)
             self.resource_rows |= {name: first + at for at, name in enumerate(new)}

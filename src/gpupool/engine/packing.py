@@ -17,6 +17,9 @@ from gpupool.engine.policies.mix import Mix, MixLearner
 from gpupool.engine.verdicts import ask_of
 
 _MOST_SIZES = 64  # different card sizes that a mix has
+# Policies make tables: for each size as many entries as it has units, and as many again as the
+# largest size has. A node whose unit is very small must not fill the memory.
+_MOST_ENTRIES = 2**20
 _MOST_SELECTIONS = 1024  # cached node selections
 
 
@@ -80,8 +83,12 @@ def cards_of_model(cluster: ClusterModel) -> tuple[int, ...]:
 
 
 def card_sizes(cluster: ClusterModel) -> tuple[int, ...]:
-    """The different sizes of usable cards; only the most frequent if there are very many."""
+    """The different sizes of usable cards; only the most frequent if there are too many."""
     totals = cluster.columns.card_total
     sizes, counts = np.unique(totals[totals > 1], return_counts=True)
-    frequent = np.argsort(-counts, kind="stable")[:_MOST_SIZES]
-    return tuple(sorted(sizes[frequent].tolist()))
+    chosen: list[int] = []
+    for size in sizes[np.argsort(-counts, kind="stable")].tolist():
+        wider = [*chosen, size]
+        if len(wider) <= _MOST_SIZES and sum(wider) + len(wider) * max(wider) <= _MOST_ENTRIES:
+            chosen = wider
+    return tuple(sorted(chosen))

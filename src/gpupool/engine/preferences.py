@@ -11,9 +11,10 @@ from gpupool.engine.cluster import ClusterModel
 from gpupool.engine.filters.domains import by_domain
 from gpupool.engine.filters.node_affinity import term_matches
 from gpupool.engine.filters.spread import counted_nodes, finder_of
+from gpupool.engine.filters.taints import by_taints
 from gpupool.engine.pod_index import Bond, Finder, look_of
 from gpupool.engine.policies.policy import Ints
-from kubeclient.placement import Effect
+from kubeclient.placement import Effect, Taint
 
 _FULL = 100
 _TAINTS_WEIGHT, _AFFINITY_WEIGHT, _SPREAD_WEIGHT, _PODS_WEIGHT = 3, 2, 2, 2
@@ -48,16 +49,14 @@ def _liked_nodes(pod: PodRequest, cluster: ClusterModel, nodes: Ints) -> Ints:
 
 
 def _soft_taints(pod: PodRequest, cluster: ClusterModel, nodes: Ints) -> Ints:
-    counts = [
-        sum(
+    def unwelcome(taints: tuple[Taint, ...]) -> int:
+        return sum(
             taint.effect == Effect.PREFER_NO_SCHEDULE
             and not any(toleration.tolerates(taint) for toleration in pod.tolerations)
             for taint in taints
         )
-        for taints in cluster.taint_sets
-    ]
-    found: Ints = np.array(counts, dtype=np.int64)[cluster.columns.taints[nodes]]
-    return found
+
+    return by_taints(cluster, nodes, unwelcome)
 
 
 def _crowding(pod: PodRequest, cluster: ClusterModel, nodes: Ints) -> Ints:

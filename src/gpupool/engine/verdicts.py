@@ -163,8 +163,8 @@ def _judge_nodes(cluster: ClusterModel, verdict: ShapeVerdict, nodes: Ints) -> N
     if verdict.pod.gpus:
         allowed &= allows_mode(verdict.pod, cluster, nodes)
     verdict.allowed[nodes] = allowed
-    # Over all sets of taints that were ever seen, also of nodes that are gone: if it is true
-    # without need, a decision only takes longer.
+    # Some of these sets may be of nodes that are gone: if it is true without need, a decision only
+    # takes longer.
     verdict.has_soft_taints = any(
         taint.effect == Effect.PREFER_NO_SCHEDULE
         and not any(toleration.tolerates(taint) for toleration in verdict.pod.tolerations)

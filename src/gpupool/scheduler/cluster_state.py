@@ -37,12 +37,19 @@ log = logging.getLogger(__name__)
 
 K = TypeVar("K")
 
+_MOST_FINDINGS = 1024
+
+
+OVERCOMMITTED = "Overcommitted"  # another scheduler bound a pod to a node without room for it
+NOT_UNDERSTOOD = "NotUnderstood"  # part of a node or pod cannot be read
+
 
 @dataclass(frozen=True, slots=True)
-class OtherWriter:
-    """A pod that another scheduler bound to a node without room for it."""
+class Finding:
+    """What is wrong with a node or pod, for an event about it."""
 
-    pod: Obj
+    about: Obj
+    reason: str
     message: str
 
 
@@ -68,7 +75,7 @@ class ClusterState:
         self.budgets: dict[tuple[str, str], DisruptionBudget] = {}
         self.quotas: dict[tuple[str, str], UnitsQuota] = {}
         self.pending: dict[str, Pending] = {}
-        self._other_writers: list[OtherWriter] = []
+        self._findings: list[Finding] = []
         self._schedulers = schedulers
         self._changed = changed
         self._clock = clock
@@ -88,7 +95,11 @@ class ClusterState:
         before = self.cluster.version
         self.resizing.node_seen(old, new)
         if new is not None:
-            self.cluster.set_node(node_of(new))
+            node = node_of(new)
+            known = self.cluster.state(node.name)
+            if node.problems and (known is None or known.node.problems != node.problems):
+                self._find(new, NOT_UNDERSTOOD, "; ".join(node.problems))
+            self.cluster.set_node(node)
         elif old is not None:
             self.cluster.remove_node(old["metadata"]["name"])
         # Kubelets update their nodes all the time. Only changes that decisions depend on raise the
@@ -198,11 +209,22 @@ class ClusterState:
         if over:
             listed = ", ".join(f"{each.held} of {each.there} {each.what}" for each in over)
             message = f"Another scheduler put this pod on {node}, which now gives out {listed}"
-            self._other_writers.append(OtherWriter(pod, message))
+            self._find(pod, OVERCOMMITTED, message)
 
-    def take_excesses(self) -> list[OtherWriter]:
-        """Those found since the last call."""
-        taken, self._other_writers = self._other_writers, []
+    def not_understood(self, obj: Obj, error: Exception) -> None:
+        """A handler failed with this object. It must not fail for the others."""
+        if (obj.get("metadata") or {}).get("name"):
+            self._find(obj, NOT_UNDERSTOOD, f"the scheduler cannot read this object: {error!r}")
+
+    def _find(self, about: Obj, reason: str, message: str) -> None:
+        # Bounded, because nobody takes them while this process is not the leader.
+        if len(self._findings) < _MOST_FINDINGS:
+            self._findings.append(Finding(about, reason, message))
+            self._changed()
+
+    def take_findings(self) -> list[Finding]:
+        """Those of the time since the last call."""
+        taken, self._findings = self._findings, []
         return taken
 
     def _waits(self, pod: Obj) -> None:

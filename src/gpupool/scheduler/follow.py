@@ -38,15 +38,17 @@ def handlers_of(state: ClusterState) -> dict[Resource, Changed]:
     }
 
 
-def _guarded(handler: Changed) -> Changed:
-    """An object that cannot be parsed is logged; it must not stop the mirror for all others."""
+def _guarded(handler: Changed, state: ClusterState) -> Changed:
+    """Whatever one object does to a handler, the mirror goes on with all the others."""
 
     def guarded(old: Obj | None, new: Obj | None) -> None:
         try:
             handler(old, new)
-        except (KeyError, TypeError, ValueError, AttributeError):
-            metadata = (new or old or {}).get("metadata") or {}
-            log.exception("object not understood", extra={"object": metadata.get("name")})
+        except Exception as error:
+            obj = new or old or {}
+            name = (obj.get("metadata") or {}).get("name")
+            log.exception("object not understood", extra={"object": name})
+            state.not_understood(obj, error)
 
     return guarded
 
@@ -64,7 +66,7 @@ async def follow(
     for resource, handler in handlers_of(state).items():
         mirror = Mirror(kube, resource)
         for each in (handler, *(also_pods if resource == PODS else ())):
-            mirror.on_change(_guarded(each))
+            mirror.on_change(_guarded(each, state))
         tasks.create_task(mirror.run(), name=f"mirror-{resource.plural}")
         mirrors.append(mirror)
     # Before all are read, holds are missing in the ledger: a decision could give out a card twice.
@@ -77,5 +79,5 @@ async def read_cluster(kube: Kube, policy: str = DEFAULT) -> ClusterState:
     state = ClusterState((), policy, lambda: None, seconds_since_boot)
     for resource, handler in handlers_of(state).items():
         for obj in (await kube.list(resource)).items:
-            handler(None, obj)
+            _guarded(handler, state)(None, obj)
     return state

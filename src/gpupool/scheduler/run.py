@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from gpupool.contract.names import SCHEDULER_NAME
 from gpupool.engine.policies import DEFAULT
 from gpupool.scheduler.bind import Binder
-from gpupool.scheduler.cluster_state import ClusterState
+from gpupool.scheduler.cluster_state import OVERCOMMITTED, ClusterState
 from gpupool.scheduler.cycle import Cycle
 from gpupool.scheduler.follow import follow
 from gpupool.scheduler.ledger import Knowledge
@@ -84,7 +84,7 @@ class Scheduler:
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(self._reports.run(), name="scheduler-reports")
             await follow(self._kube, self.state, tasks, *also_pods)
-            self.state.take_excesses()  # from before this term: reported by an earlier leader
+            self._tell(is_first=True)
             self._resizer.begin()
             self.is_synced = True
             try:
@@ -144,12 +144,18 @@ class Scheduler:
         return self.metrics.text(state.queue.counts(), sizes, self._may_act())
 
     def _next(self, now_s: float) -> str | None:
-        for excess in self.state.take_excesses():
-            self.metrics.other_writers.inc()
-            self._reports.warn(excess.pod, "Overcommitted", excess.message)
+        self._tell()
         for claimant in self.state.preemption_claims.overdue(now_s):
             self.state.drop_preemption_claim(claimant)
         return self.state.queue.pop(now_s)
+
+    def _tell(self, *, is_first: bool = False) -> None:
+        for found in self.state.take_findings():
+            if found.reason == OVERCOMMITTED:
+                if is_first:  # from before this term: an earlier leader has reported it
+                    continue
+                self.metrics.other_writers.inc()
+            self._reports.warn(found.about, found.reason, found.message)
 
     def _changed(self) -> None:
         self._wake.set()
