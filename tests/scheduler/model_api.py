@@ -51,7 +51,7 @@ class ModelApi:
 
     # -- changes by others -----------------------------------------------------------------
 
-    def add_pod(self, name: str, units: int, priority: int) -> None:
+    def add_pod(self, name: str, units: int, priority: int = 0, **metadata: Any) -> None:
         self._serial += 1
         resources = {"requests": {RESOURCE_GPU_MEM: str(units)}}
         resources["limits"] = resources["requests"]
@@ -63,6 +63,7 @@ class ModelApi:
                     "namespace": "default",
                     "uid": f"uid-{self._serial}",
                     "creationTimestamp": f"{self._serial:09}",
+                    **metadata,
                 },
                 "spec": {
                     "schedulerName": "gpupool-scheduler",
@@ -75,8 +76,14 @@ class ModelApi:
     def delete_pod(self, name: str) -> None:
         self.news.append(("pods", self.pods.pop(name), None))
 
-    def finish_pod(self, name: str) -> None:
-        self._put("pods", {**self.pods[name], "status": {"phase": "Succeeded"}})
+    def finish_pod(self, name: str, phase: str = "Succeeded") -> None:
+        self._put("pods", {**self.pods[name], "status": {"phase": phase}})
+
+    def terminate_pod(self, name: str) -> None:
+        """It is being deleted, and stays: its processes end slowly, or a finalizer keeps it."""
+        pod = self.pods[name]
+        metadata = {**pod["metadata"], "deletionTimestamp": "2026-01-01T00:00:00Z"}
+        self._put("pods", {**pod, "metadata": metadata})
 
     def set_node(self, name: str, *, ill: bool) -> None:
         health = CardHealth.UNHEALTHY if ill else CardHealth.HEALTHY
@@ -159,7 +166,7 @@ class ModelApi:
         return 200, orjson.dumps(self.pods.get(name, {}))
 
     def _bind(self, pod: Obj, binding: Obj) -> tuple[int, bytes]:
-        if pod["spec"].get("nodeName"):
+        if pod["spec"].get("nodeName") or "deletionTimestamp" in pod["metadata"]:
             return _status(409, "Conflict")
         bound = copy.deepcopy(pod)
         bound["spec"]["nodeName"] = binding["target"]["name"]
@@ -190,7 +197,7 @@ class ModelApi:
 
 
 def _ended(pod: Obj) -> bool:
-    return bool(pod.get("status", {}).get("phase") == "Succeeded")
+    return pod.get("status", {}).get("phase") in ("Succeeded", "Failed")
 
 
 def _uid_meant(request: Request) -> str:

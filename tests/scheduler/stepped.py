@@ -30,6 +30,7 @@ class Stepped:
         self.api = ModelApi()
         self.now_s = 1.0
         self.leads = True
+        self.tries = 0  # by `settle`
         settings = SchedulerSettings(POLICY, clock=lambda: self.now_s, may_act=lambda: self.leads)
         self.scheduler = Scheduler(Kube(self.api), settings)
         self.state = self.scheduler.state
@@ -50,6 +51,15 @@ class Stepped:
         uid = self.scheduler._next(self.now_s)
         assert uid is not None
         return self.scheduler._cycle.try_pod(self.state.pending[uid])
+
+    async def settle(self) -> set[str]:
+        """Until the queue is empty and every Binding is done. The names of the pods with a node."""
+        self.tell()
+        while (uid := self.scheduler._next(self.now_s)) is not None:
+            self.tries += 1
+            await self.write(self.scheduler._cycle.try_pod(self.state.pending[uid]))
+            self.tell()
+        return {name for name, pod in self.api.pods.items() if pod["spec"].get("nodeName")}
 
     async def write(self, writes: list[Write], *fates: Fate) -> None:
         for write in writes:

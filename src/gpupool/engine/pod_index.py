@@ -9,8 +9,8 @@ There may be many of both, and nearly all name one label with one value. They ar
 label (`Hint`), so a pod is compared only with those for labels that it has.
 """
 
-from collections import OrderedDict
-from collections.abc import Iterable, Iterator, Mapping
+from collections import Counter, OrderedDict
+from collections.abc import Iterable, Iterator, Mapping, Set
 from enum import Enum
 from typing import NamedTuple
 
@@ -60,6 +60,8 @@ class PodIndex:
         self._found: OrderedDict[Finder, Ints] = OrderedDict()
         self._finders: dict[Hint, set[Finder]] = {}
         self._carried: dict[Hint, dict[Carried, Ints]] = {}
+        self._keeping_off = 0  # different terms of required anti-affinity
+        self._keys: Counter[str] = Counter()  # of labels that these look at
         self.namespaces: dict[str, Mapping[str, str]] = {}
 
     def count(self, pod: PodRequest, node: int, sign: int) -> None:
@@ -78,13 +80,33 @@ class PodIndex:
         alike = self._carried.setdefault(hint, {})
         if carried not in alike:
             alike[carried] = np.zeros(self.size, dtype=np.int32)
+            self._count_keys(carried, 1)
         counts = alike[carried]
         counts[node] += sign
         # Terms come and go with workloads: without this, those of past workloads would pile up.
         if sign < 0 and not counts.any():
             del alike[carried]
+            self._count_keys(carried, -1)
             if not alike:
                 del self._carried[hint]
+
+    def _count_keys(self, carried: Carried, sign: int) -> None:
+        if carried.bond is not Bond.KEEPS_OFF:
+            return
+        self._keeping_off += sign
+        for requirement in carried.term.selector.requirements:
+            self._keys[requirement.key] += sign
+            if not self._keys[requirement.key]:
+                del self._keys[requirement.key]
+
+    @property
+    def keys_that_keep_off(self) -> Set[str] | None:
+        """Keys of labels that required anti-affinity of held pods looks at; None: there is none.
+
+        No other labels of a pod, and without anti-affinity not its namespace either, can decide
+        whether held pods keep it off a node.
+        """
+        return self._keys.keys() if self._keeping_off else None
 
     def found(self, finder: Finder, pods: Iterable[tuple[int, PodRequest]]) -> Ints:
         """The count for each node. `pods`: all held pods with their nodes, to count them once."""

@@ -24,7 +24,7 @@ from gpupool.engine.cluster import NO_GPUS, ClusterModel
 from gpupool.engine.discrepancies import excesses_on
 from gpupool.engine.packing import Packing
 from gpupool.engine.policies.policy import Policy
-from gpupool.scheduler.groups import Groups, group_of
+from gpupool.scheduler.groups import Group, Groups, Standing, group_of
 from gpupool.scheduler.ledger import Ledger
 from gpupool.scheduler.pending import Pending, is_done, pending_of, wants_node, with_storage
 from gpupool.scheduler.preemption_claims import PreemptionClaims
@@ -147,22 +147,41 @@ class ClusterState:
         # One change with two uids: the pod was deleted and created again while the watch was down.
         if old is not None and (new is None or old["metadata"]["uid"] != new["metadata"]["uid"]):
             self._gone(old["metadata"]["uid"])
+            self._in_group(old["metadata"]["uid"], None, None)
         if new is None:
             return
         uid = new["metadata"]["uid"]
-        if is_done(new):
+        if is_done(new) or _is_never_bound(new):
             self._gone(uid)
         elif new["spec"].get("nodeName"):
             self._bound(new)
         elif wants_node(new, self._schedulers):
             self._waits(new)
-        else:  # it is being deleted, or has another schedulerName now
+        else:  # it has another schedulerName now
             self._forget(uid)
+        group = group_of(new["metadata"])
+        self._in_group(uid, group if isinstance(group, Group) else None, self._standing(new))
+
+    def _standing(self, pod: Obj) -> Standing | None:
+        """What the pod is to its group; None: nothing, because it ends soon or will not start."""
+        if "deletionTimestamp" in pod["metadata"]:
+            return None
+        if is_done(pod):
+            return Standing.SUCCEEDED if pod["status"]["phase"] == "Succeeded" else None
+        uid = pod["metadata"]["uid"]
+        if self.ledger.assignment(uid) is not None:
+            return Standing.PLACED
+        return Standing.WAITING if uid in self.pending else None
+
+    def _in_group(self, uid: str, group: Group | None, standing: Standing | None) -> None:
+        self.groups.put(uid, group, standing)
+        for key in self.groups.take_closer():
+            self.queue.retry(self.groups.waiting(key))
+            self._changed()
 
     def _bound(self, pod: Obj) -> None:
         # First: `_forget` below drops the pending pod, whose parsed request is used again here.
         request, node = self._request_of_bound(pod), pod["spec"]["nodeName"]
-        self.groups.put(request.uid, group_of(request.namespace, request.labels))
         # Each pod counts once in the mix of work; pending ones were counted in `_waits`.
         if request.uid not in self.pending and self.ledger.assignment(request.uid) is None:
             self.packing.count(self.cluster, request)
@@ -231,7 +250,6 @@ class ClusterState:
         known = self.pending.get(pod["metadata"]["uid"])
         # The time at which the pod was first seen stays: the metric of pending time starts there.
         pending = pending_of(pod, known.seen_s if known else self._clock())
-        self.groups.put(pending.uid, pending.group)
         if known is None:
             self.packing.count(self.cluster, pending.request)
         self._put(with_storage(pending, self.storage))
@@ -260,7 +278,6 @@ class ClusterState:
     def _gone(self, uid: str) -> None:
         self._forget(uid)
         self.resizing.gone(uid)
-        self.groups.remove(uid)
         # A victim whose room is claimed stays in the ledger until all victims of that preemption
         # have gone.
         claimant = self.preemption_claims.victim_gone(uid)
@@ -280,6 +297,7 @@ class ClusterState:
 
     def assume(self, pod: Pending, node: str, allocation: Allocation) -> None:
         self.ledger.assume(pod.request, node, allocation)
+        self.groups.decided(pod.uid, Standing.PLACED)
         self.queue.placed(pod.uid)
         self.drop_preemption_claim(pod.uid)
         self.queue.wake_dependent()
@@ -292,6 +310,7 @@ class ClusterState:
 
     def refused(self, uid: str) -> None:
         if self.ledger.refused(uid):
+            self.groups.decided(uid, Standing.WAITING)
             self.wake()
 
     def drop_preemption_claim(self, uid: str) -> None:
@@ -303,6 +322,15 @@ class ClusterState:
     def wake(self) -> None:
         self.queue.wake()
         self._changed()
+
+
+def _is_never_bound(pod: Obj) -> bool:
+    """Terminating without a node. The API server refuses every Binding of such a pod.
+
+    So a Binding without an answer did not happen, and holds nothing any more: finalizers may keep
+    the pod for days.
+    """
+    return "deletionTimestamp" in pod["metadata"] and not pod["spec"].get("nodeName")
 
 
 def _name(obj: Obj) -> str:

@@ -51,6 +51,9 @@ class Cycle:
             return [partial(self.binder.look, pod, kept, began_s)]
         if pod.group is not None:
             return self._try_group(pod.group, pod, began_s)
+        return self._try_alone(pod, began_s)
+
+    def _try_alone(self, pod: Pending, began_s: float) -> list[Write]:
         decision = self.room.decide(pod)
         if isinstance(decision, Placement):
             return [self._place(pod, decision, began_s)]
@@ -114,62 +117,45 @@ class Cycle:
     # -- groups ----------------------------------------------------------------------------
 
     def _try_group(self, group: Group, pod: Pending, began_s: float) -> list[Write]:
-        """Place all pending members, or as many as the group needs, or none of them."""
-        waiting = self._waiting(group, pod)
-        # Bound members count too. They come from the API, so a new leader continues where the old
-        # one stopped.
-        members = len(self.state.groups.members(group))
-        placed = members - len(waiting)
-        needed = self.state.groups.least(group) - placed
-        if needed <= 0:
-            return self._try_late_member(pod, began_s)
-        if len(waiting) < needed:
-            words = _missing(group, members, self.state.groups.least(group))
-            return self._park_group(waiting, words, began_s)
-        return self._place_group(group, waiting, needed, began_s)
-
-    def _waiting(self, group: Group, first: Pending) -> list[Pending]:
-        """Pending members: first the popped one, which must not be left out, then by age."""
-        ledger, pending = self.state.ledger, self.state.pending
-        found = [
+        """Place as many pending members as fit and the group needs, or none of them."""
+        missing = self.state.groups.missing(group)
+        if missing <= 0:  # a member beyond the minimum is scheduled like a pod without a group
+            return self._try_alone(pod, began_s)
+        # Sorted by age. A member that backs off after an error does not come back earlier because
+        # of the others.
+        queue, pending = self.state.queue, self.state.pending
+        waiting = [
             pending[uid]
-            for uid in self.state.groups.members(group)
-            if uid in pending and ledger.assignment(uid) is None
+            for uid in self.state.groups.waiting(group.key)
+            if not queue.is_backing_off(uid)
         ]
-        return sorted(found, key=lambda pod: (pod.uid != first.uid, pod.created, pod.uid))
-
-    def _try_late_member(self, pod: Pending, began_s: float) -> list[Write]:
-        """A member beyond the minimum: it is scheduled like a pod without a group."""
-        decision = self.room.decide(pod)
-        if isinstance(decision, Placement):
-            return [self._place(pod, decision, began_s)]
-        self._failed(began_s)
-        return self._make_room(pod, decision)
-
-    def _place_group(
-        self, group: Group, waiting: list[Pending], needed: int, began_s: float
-    ) -> list[Write]:
-        answer = self._together(waiting)
-        if isinstance(answer, GangUnschedulable) and needed < len(waiting):
-            answer = self._together(waiting[:needed])
-        if not isinstance(answer, GangUnschedulable):
-            chosen = waiting[: len(answer)]
-            return [
-                self._place(pod, placement, began_s)
-                for pod, placement in zip(chosen, answer, strict=True)
-            ]
-        words = (
-            f"pod group {group.namespace}/{group.name}: {answer.placed} of {needed} pods "
-            f"would find a node. {answer.message}"
+        waiting.sort(key=lambda pod: (pod.created, pod.uid))
+        if len(waiting) < missing:
+            return self._park_group(group, waiting, self._too_few(group), began_s)
+        answer = decide_gang(
+            self.state.cluster, [pod.request for pod in waiting], self.state.policy, missing
         )
-        return self._park_group(waiting, words, began_s)
+        if isinstance(answer, GangUnschedulable):
+            words = f"{answer.placed} of {missing} pods would find a node. {answer.message}"
+            return self._park_group(group, waiting, f": {words}", began_s)
+        writes = [
+            self._place(pod, answer[pod.uid], began_s) for pod in waiting if pod.uid in answer
+        ]
+        # The others did not fit beside them. From now on each is tried alone, and may preempt.
+        queue.retry([pod.uid for pod in waiting if pod.uid not in answer])
+        return writes
 
-    def _together(self, pods: list[Pending]) -> list[Placement] | GangUnschedulable:
-        requests = [pod.request for pod in pods]
-        return decide_gang(self.state.cluster, requests, self.state.policy)
+    def _too_few(self, group: Group) -> str:
+        here, least = self.state.groups.here(group)
+        if here < least:
+            return f" waits for its pods: {here} of at least {least} are here."
+        return " waits for pods that are tried again after an error."
 
-    def _park_group(self, waiting: list[Pending], words: str, began_s: float) -> list[Write]:
+    def _park_group(
+        self, group: Group, waiting: list[Pending], why: str, began_s: float
+    ) -> list[Write]:
         self._failed(began_s)
+        words = f"pod group {group.namespace}/{group.name}{why}"
         waited_s = began_s - min(pod.seen_s for pod in waiting)
         if waited_s > GROUP_PATIENCE_S:
             words = f"{words} It has waited for {waited_s / 60:.0f} minutes."
@@ -182,10 +168,3 @@ def _message(no: Unschedulable) -> str:
     """Empty if some node fits by now: messages are made late, and the pod will be tried soon."""
     message = no.message
     return "" if message.endswith("available: .") else message
-
-
-def _missing(group: Group, members: int, least: int) -> str:
-    return (
-        f"pod group {group.namespace}/{group.name} waits for its pods: "
-        f"{members} of at least {least} are here."
-    )

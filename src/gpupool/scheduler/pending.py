@@ -52,7 +52,7 @@ class Pending:
         if self.group is not None:
             # Members are tried together, so one of them in play is enough. Without the minimum:
             # members may state different ones.
-            return self.group[:2]
+            return self.group.key
         # Whether these fit depends on more than their request, so each of them is tried.
         if self.depends_on_pods or self.volume_inputs or pod.different_card or self.nominated:
             return pod.uid
@@ -116,7 +116,9 @@ def with_storage(pod: Pending, storage: Storage) -> Pending:
 
 def pending_of(pod: Obj, seen_s: float) -> Pending:
     metadata, status = pod["metadata"], pod.get("status") or {}
-    request = pod_request(pod)
+    request, group = pod_request(pod), group_of(metadata)
+    if isinstance(group, str):
+        request, group = replace(request, unsupported=(*request.unsupported, group)), None
     said: Obj = {}
     for condition in status.get("conditions") or ():
         if condition.get("type") == "PodScheduled" and condition.get("status") == "False":
@@ -128,7 +130,7 @@ def pending_of(pod: Obj, seen_s: float) -> Pending:
         generation=metadata.get("generation") or 0,
         scheduler=pod["spec"].get("schedulerName") or "",
         seen_s=seen_s,
-        group=group_of(metadata["namespace"], metadata.get("labels") or {}),
+        group=group,
         volume_inputs=_volume_inputs(pod, request),
         nominated=status.get("nominatedNodeName") or "",
         why=said.get("message") or "",

@@ -174,6 +174,22 @@ class Queue:
             self._wakes += 1
             self._activate_first_of([shape for shape in self._parked if shape in self._dependent])
 
+    def retry(self, uids: Iterable[str]) -> None:
+        """These may fit now, others not: try them, of those that are alike the first one."""
+        for uid in uids:
+            entry = self._entries.get(uid)
+            if entry is None:
+                continue
+            if entry.state is State.TRYING:
+                entry.state = State.ACTIVE
+                heapq.heappush(self._active, (entry.order, uid))
+            elif entry.state is State.PARKED and not self._in_play[entry.shape]:
+                self._activate_next(entry.shape)
+
+    def is_backing_off(self, uid: str) -> bool:
+        entry = self._entries.get(uid)
+        return entry is not None and entry.state is State.BACKING_OFF
+
     def due_s(self) -> float:
         """When the next backoff ends or parked pods are tried again, if nothing else happens."""
         first = self._backing_off[0][0] if self._backing_off else float("inf")
