@@ -112,8 +112,10 @@ class Node:
         return AgentSettings(**(given | changes))
 
     @contextlib.asynccontextmanager
-    async def agent(self, **changes: Any) -> AsyncIterator[None]:
-        driver = SimulatedDriver(self.files.state)
+    async def agent(
+        self, driver: SimulatedDriver | None = None, **changes: Any
+    ) -> AsyncIterator[None]:
+        driver = driver or SimulatedDriver(self.files.state)
         task = asyncio.create_task(run_agent(self.settings(**changes), driver, self.agent_kube))
         try:
             yield

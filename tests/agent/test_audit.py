@@ -20,7 +20,7 @@ from gpupool.agent.auditor import REASON, Auditor
 from gpupool.agent.metrics import Metrics
 from gpupool.agent.shares import Shares
 from gpupool.core.gpu import Isolation
-from gpupool.hardware.driver import ProgramUse
+from gpupool.hardware.driver import NotAnswering, ProgramUse, Uses
 from gpupool.hardware.simulated import SimulatedDriver
 from kubeclient.errors import NotFound
 from kubeclient.events import Recorder
@@ -54,10 +54,32 @@ def test_a_card_without_a_share_counts_and_processes_of_no_pod_do_not() -> None:
 
 def test_only_lasting_overuse_counts() -> None:
     lasting = Lasting()
-    assert lasting.of([OVER], 0) == []
-    assert lasting.of([], 5) == []
-    assert lasting.of([OVER], 6) == []
-    assert lasting.of([OVER], 6 + LASTING_S) == [OVER]
+    assert lasting.of([OVER], {"GPU-a"}, {"u"}, 0) == []
+    assert lasting.of([], {"GPU-a"}, {"u"}, 5) == []
+    assert lasting.of([OVER], {"GPU-a"}, {"u"}, 6) == []
+    assert lasting.of([OVER], {"GPU-a"}, {"u"}, 5 + LASTING_S) == []
+    assert lasting.of([OVER], {"GPU-a"}, {"u"}, 6 + LASTING_S) == [OVER]
+
+
+def test_failed_readings_of_a_card_do_not_restart_the_clock() -> None:
+    lasting = Lasting()
+    for second in range(0, 10, 2):
+        assert lasting.of([OVER] if second % 4 == 0 else [], {"GPU-b"}, {"u"}, second) == []
+    assert lasting.of([OVER], {"GPU-a", "GPU-b"}, {"u"}, LASTING_S) == [OVER]
+
+
+def test_overuse_seen_in_one_or_two_readings_is_not_reported_however_long_ago_it_began() -> None:
+    lasting = Lasting()
+    lasting.of([OVER], {"GPU-a"}, {"u"}, 0)
+    assert lasting.of([OVER], {"GPU-a"}, {"u"}, 100 * LASTING_S) == []
+
+
+def test_what_a_pod_that_has_gone_held_is_forgotten() -> None:
+    lasting = Lasting()
+    lasting.of([OVER], {"GPU-a"}, {"u"}, 0)
+    assert ("u", "GPU-a") in lasting
+    lasting.of([], set(), set(), 1)
+    assert ("u", "GPU-a") not in lasting
 
 
 @pytest.mark.parametrize(
@@ -78,8 +100,15 @@ def test_a_process_that_has_ended_belongs_to_no_pod() -> None:
 
 
 class Greedy(SimulatedDriver):
-    async def uses(self) -> tuple[ProgramUse, ...]:
-        return (ProgramUse(1, "GPU-a", 9999),)
+    """Every second reading fails, as on a node that is so busy that looks take long."""
+
+    readings = 0
+
+    async def uses(self) -> Uses:
+        self.readings += 1
+        if self.readings % 2:
+            raise NotAnswering("busy")
+        return Uses((ProgramUse(1, "GPU-a", 9999),), frozenset({"GPU-a"}))
 
 
 @contextlib.asynccontextmanager

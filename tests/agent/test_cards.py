@@ -11,8 +11,10 @@ from gpupool.agent.cards import (
     NodeCards,
     Orders,
     after_look,
+    after_silence,
     changed_cards,
     inventory_after,
+    never_read,
     remembered,
 )
 from gpupool.agent.xid_policy import load_policy
@@ -178,6 +180,48 @@ def test_only_errors_from_xids_are_restored(node: Node) -> None:
 
 def test_a_card_that_never_answered_is_left_out() -> None:
     assert Node().see(GONE, B).cards == (Card(1, "GPU-b", "Tesla M40", 12209),)
+
+
+def test_a_card_that_the_driver_cannot_read_is_unhealthy_alone(node: Node) -> None:
+    unread = CardLook(0, error="Timeout")
+    assert healths(node.see(unread, B)) == healths(node.see(unread, B)) == [HEALTHY, HEALTHY]
+    inventory = node.see(unread, B)
+    assert healths(inventory) == [UNHEALTHY, HEALTHY]
+    assert inventory.cards[0].reason == "the driver cannot read it: Timeout"
+    assert healths(node.see()) == [HEALTHY, HEALTHY]
+
+
+def test_a_single_failed_reading_changes_nothing(node: Node) -> None:
+    before = node.inventory
+    for _ in range(5):
+        assert node.see(CardLook(0, "GPU-a", error="In Use"), B) == before
+        assert node.see() == before
+
+
+def test_what_xids_did_survives_failed_readings_and_a_restart(node: Node) -> None:
+    node.see(xids=(Xid("GPU-a", 48),))
+    for _ in range(5):
+        node.see(CardLook(0, error="Timeout"), B)
+    node.restart_the_agent()
+    (bad, good) = node.see().cards
+    assert (bad.health, bad.reason[:7], good.health) == (UNHEALTHY, "XID 48:", HEALTHY)
+
+
+def test_while_the_driver_is_silent_cards_stay_published_as_unhealthy(node: Node) -> None:
+    node.see(xids=(Xid("GPU-a", 48),))
+    node.known = after_silence(node.known, "it hangs")
+    assert healths(node.inventory) == [UNHEALTHY, UNHEALTHY]
+    assert [card.reason for card in node.inventory.cards][1] == "it hangs"
+    node.restart_the_agent()
+    assert [card.reason[:7] for card in node.see().cards] == ["XID 48:", ""]
+    assert healths(node.inventory) == [UNHEALTHY, HEALTHY]
+
+
+def test_cards_that_were_never_read_are_told_apart(node: Node) -> None:
+    unread = CardLook(2, error="Timeout")
+    look = replace(LOOK, cards=(CardLook(0, error="In Use"), B, unread))
+    assert list(never_read(node.known, look)) == [unread]
+    assert len(node.see(*look.cards).cards) == 2
 
 
 def test_cards_in_mig_mode_and_tiny_ones_take_no_pods(node: Node) -> None:

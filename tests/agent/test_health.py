@@ -7,8 +7,9 @@ from gpupool.agent.metrics import Metrics, serving_metrics
 from gpupool.contract.allocation import allocation_annotations
 from gpupool.contract.inventory import inventory_of
 from gpupool.core.gpu import Allocation, CardShare, ContainerGpus, Isolation
-from gpupool.hardware.driver import Xid
+from gpupool.hardware.driver import Look, NotAnswering, Xid
 from gpupool.hardware.simdriver_state import card_uuid
+from gpupool.hardware.simulated import SimulatedDriver
 from kubeclient.kubeletapi.messages import (
     AllocatableResourcesResponse,
     ContainerDevices,
@@ -131,6 +132,37 @@ async def test_the_next_agent_still_knows_the_errors(node: Node) -> None:
     node.insert([M40, M40])  # a boot of the machine
     async with node.kubelet.running(), node.agent():
         await node.wait(lambda: node.kubelet.counts == {GPU: (2, 2)})
+
+
+class Hanging(SimulatedDriver):
+    is_hanging = False
+
+    async def look(self) -> Look:
+        if self.is_hanging:
+            raise NotAnswering("the NVIDIA driver did not answer in 30 s")
+        return await super().look()
+
+
+async def test_a_hang_of_the_driver_keeps_the_inventory_and_what_xids_did(node: Node) -> None:
+    await node.create()
+    node.insert([M40, M40])
+    driver = Hanging(node.files.state)
+    async with node.kubelet.running():
+        async with node.agent(driver=driver):
+            await node.wait(lambda: node.kubelet.counts == {GPU: (2, 2)})
+            node.fault(1, "xid=48")
+            await wait_healths(node, "healthy", "unhealthy")
+            driver.is_hanging = True
+            await wait_healths(node, "unhealthy", "unhealthy")
+            await node.wait(lambda: node.kubelet.counts == {GPU: (2, 0)})
+            said = await node.wait_event("NoGpuDriver")
+            assert said.startswith("the NVIDIA driver did not answer in 30 s.")
+            assert (await node.labels())["aliyun.accelerator/nvidia_count"] == "2"
+        # The next agent starts while the driver still hangs.
+        async with node.agent(driver=driver):
+            driver.is_hanging = False
+            await wait_healths(node, "healthy", "unhealthy")
+            await node.wait(lambda: node.kubelet.counts == {GPU: (2, 1)})
 
 
 async def test_a_bad_card_does_not_take_the_device_of_a_pod_on_a_good_one(node: Node) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from gpupool.hardware.driver import CardLook, Look, NoDriver, ProgramUse, Xid
+from gpupool.hardware.driver import CardLook, Look, NoDriver, ProgramUse, Uses, Xid
 from gpupool.hardware.simdriver import NodeFiles, create_node, inject
 from gpupool.hardware.simdriver_cards import card_profile
 from gpupool.hardware.simdriver_faults import parse_fault
@@ -123,7 +123,7 @@ def test_they_agree_about_faults_and_recovery(tmp_path: Path) -> None:
 def test_they_agree_about_what_programs_hold(tmp_path: Path) -> None:
     files = node(tmp_path, [V100] * 2)
     driver = SimulatedDriver(files.state)
-    assert asyncio.run(driver.uses()) == ()
+    assert asyncio.run(driver.uses()).programs == ()
     with subprocess.Popen(
         [sys.executable, "-c", TAKER],
         stdin=subprocess.PIPE,
@@ -132,14 +132,15 @@ def test_they_agree_about_what_programs_hold(tmp_path: Path) -> None:
         env={**os.environ, "LD_LIBRARY_PATH": str(files.libraries)},
     ) as taker:
         assert taker.stdout
-        by_nvml = eval(taker.stdout.readline(), {"ProgramUse": ProgramUse})
+        by_nvml = eval(taker.stdout.readline(), {"ProgramUse": ProgramUse, "Uses": Uses})
         direct = asyncio.run(driver.uses())
         taker.communicate()
-    (use,) = direct
+    (use,) = direct.programs
+    assert direct.read == {card_uuid("node-1", index) for index in range(2)}
     assert (use.pid, use.uuid) == (taker.pid, card_uuid("node-1", 1))
     assert use.used_mib >= 300
     assert by_nvml == direct
-    assert asyncio.run(driver.uses()) == ()
+    assert asyncio.run(driver.uses()).programs == ()
 
 
 def test_nvml_is_initialised_again_while_a_card_is_missing(tmp_path: Path) -> None:

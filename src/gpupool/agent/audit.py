@@ -10,7 +10,7 @@ not measured). So a share may be exceeded by a small tolerance, and by more for 
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from pathlib import Path
 from typing import NamedTuple
 
@@ -26,9 +26,10 @@ _POD_CGROUP = re.compile(r"pod([0-9a-f]{8}(?:[-_][0-9a-f]{4}){3}[-_][0-9a-f]{12}
 
 TOLERATED_MIB = 256
 _TOLERATED_PERCENT = 5
-# Three audits in a row at the default interval of 5 s: a single reading while a program starts or
-# frees memory proves nothing.
+# A single reading while a program starts or frees memory proves nothing. Both must be reached: when
+# readings fail, seconds go by without them.
 LASTING_S = 10.0
+LASTING_READINGS = 3
 
 
 class Overuse(NamedTuple):
@@ -88,20 +89,41 @@ def _names(pod: Obj) -> list[str]:
     return [pod["metadata"]["uid"], *(each for each in ids if each)]
 
 
+class _Seen(NamedTuple):
+    since_s: float
+    readings: int
+
+
 class Lasting:
     """Leaves out overuse that has not yet lasted for LASTING_S."""
 
     def __init__(self) -> None:
-        self._since_s: dict[tuple[str, str], float] = {}
+        self._seen: dict[tuple[str, str], _Seen] = {}  # by uid of the pod and uuid of the card
 
-    def of(self, found: Iterable[Overuse], now_s: float) -> list[Overuse]:
+    def __contains__(self, over: tuple[str, str]) -> bool:
+        return over in self._seen
+
+    def of(
+        self, found: Iterable[Overuse], read: Collection[str], uids: Collection[str], now_s: float
+    ) -> list[Overuse]:
+        """`read`: the cards that could be looked at, `uids`: the pods that there are."""
         listed = list(found)
-        # Built anew each time: a pod that kept to its share in one audit starts from zero.
-        self._since_s = {
-            (each.uid, each.uuid): self._since_s.get((each.uid, each.uuid), now_s)
-            for each in listed
+        # What a failed reading did not show has not ended. A pod that kept to its share in a good
+        # reading starts from zero.
+        seen = {
+            over: known
+            for over, known in self._seen.items()
+            if over[1] not in read and over[0] in uids
         }
-        return [each for each in listed if now_s - self._since_s[each.uid, each.uuid] >= LASTING_S]
+        for each in listed:
+            since_s, readings = self._seen.get((each.uid, each.uuid), _Seen(now_s, 0))
+            seen[each.uid, each.uuid] = _Seen(since_s, readings + 1)
+        self._seen = seen
+        return [each for each in listed if _lasts(seen[each.uid, each.uuid], now_s)]
+
+
+def _lasts(seen: _Seen, now_s: float) -> bool:
+    return seen.readings >= LASTING_READINGS and now_s - seen.since_s >= LASTING_S
 
 
 def owner_by_cgroup(pid: int) -> str:

@@ -3,12 +3,12 @@
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 
 from gpupool.agent.audit import Lasting, Overuse, audited, overuses
 from gpupool.agent.metrics import Metrics
 from gpupool.agent.settings import AgentSettings
-from gpupool.hardware.driver import Driver, NoDriver
+from gpupool.hardware.driver import NOTHING_READ, Driver, NoDriver, Uses
 from kubeclient.client import Kube
 from kubeclient.errors import KubeError, NotFound
 from kubeclient.events import WARNING, Recorder
@@ -45,22 +45,22 @@ class Auditor:
         while True:
             await asyncio.sleep(self._settings.audit_s)
             shared = audited(pods)
-            found = await self._found(shared) if shared else []
-            lasting = self._lasting.of(found, time.monotonic())
             by_uid = {pod["metadata"]["uid"]: pod for pod in shared}
+            uses = await self._uses() if shared else NOTHING_READ
+            found = overuses(shared, uses.programs, self._settings.owner)
+            lasting = self._lasting.of(found, uses.read, by_uid, time.monotonic())
             metrics.overuses = {_key(each, by_uid[each.uid]): each.used_mib for each in lasting}
             for each in lasting:
                 await self._act(each, by_uid[each.uid], metrics)
             # Overuse that has ended is forgotten, so that it is reported again if it comes back.
-            self._reported &= {(each.uid, each.uuid) for each in lasting}
+            self._reported = {over for over in self._reported if over in self._lasting}
 
-    async def _found(self, pods: Iterable[Obj]) -> list[Overuse]:
+    async def _uses(self) -> Uses:
         try:
-            uses = await self._driver.uses()
-        # Without a reading nobody is accused, and overuse that goes on is timed from the start.
+            return await self._driver.uses()
+        # Without a reading nobody is accused, and nothing that was seen is forgotten.
         except NoDriver:
-            return []
-        return overuses(pods, uses, self._settings.owner)
+            return NOTHING_READ
 
     async def _act(self, over: Overuse, pod: Obj, metrics: Metrics) -> None:
         if (over.uid, over.uuid) not in self._reported:

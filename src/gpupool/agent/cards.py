@@ -3,7 +3,8 @@
     healthy ── XID of policy "suspect" ──> suspect ── quiet for long enough ──> healthy
        │  └─── XID of policy "unhealthy" ─> unhealthy ── reset, or pardoned ──> healthy
        ├─────── uncorrected memory errors > 0 ──> unhealthy ── back to 0 ─────> healthy
-       ├─────── answers no more ──> lost ── answers again ────────────────────> healthy
+       ├─────── the driver cannot read it, or hangs ──> unhealthy ── is read ─> healthy
+       ├─────── fell off the bus ──> lost ── answers again ───────────────────> healthy
        └─────── a person's order ─> cordoned ── taken back ───────────────────> healthy
 
 Pure: time comes in as an argument. Several states can hold at a time. The inventory shows one:
@@ -25,7 +26,8 @@ from gpupool.hardware.driver import CardLook, Look
 
 # Memory that no pod explains is published only when so many readings in a row agree, and in steps
 # of this size. A program that just starts or ends, and rounding in drivers, would otherwise change
-# the inventory, and with it the node object, every second.
+# the inventory, and with it the node object, every second. For the same reason a card is unhealthy
+# only after as many readings of it have failed.
 _STEADY_LOOKS = 3
 _OUTSIDE_STEP_MIB = 256
 # `remembered` reads the reasons that `_trouble` writes: both must keep the same form.
@@ -47,6 +49,8 @@ class KnownCard:
     is_lost: bool = False
     trouble: Trouble | None = None
     outside: tuple[int, ...] = ()  # outside_mib of the last _STEADY_LOOKS readings
+    error: str = ""  # why the driver could not read it in the last reading
+    errors: int = 0  # so many readings in a row; not counted beyond _STEADY_LOOKS
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +61,7 @@ class NodeCards:
     driver: str = ""
     cuda: int = 0
     cards: tuple[KnownCard, ...] = ()  # sorted by index
+    silence: str = ""  # why there was no last reading: the driver did not answer at all
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +111,7 @@ def after_look(
     found: dict[str, KnownCard] = {}
     for card in look.cards:
         known = by_uuid.get(card.uuid) if card.uuid else by_index.get(card.index)
-        if known is None and card.is_lost:
+        if known is None and (card.is_lost or card.error):
             continue  # it has never answered, so that there is nothing to publish of it
         seen = _seen(known, card)
         found[seen.facts.uuid] = seen
@@ -125,11 +130,26 @@ def after_look(
     return NodeCards(look.boot, look.version, look.cuda, tuple(cards))
 
 
+def after_silence(before: NodeCards, why: str) -> NodeCards:
+    """Of a driver that did not answer at all. Its cards are still there, with the pods on them."""
+    return replace(before, silence=why)
+
+
+def never_read(cards: NodeCards, look: Look) -> Iterable[CardLook]:
+    """Cards that the driver counts and could not read yet: nothing can be published of them."""
+    known = {card.facts.index for card in cards.cards}
+    return (card for card in look.cards if card.error and card.index not in known)
+
+
 def _seen(known: KnownCard | None, card: CardLook) -> KnownCard:
     if card.is_lost:
-        # `after_look` skips lost cards that were never known.
+        # `after_look` skips cards that were never known.
         assert known is not None
         return replace(known, is_lost=True)
+    if card.error:
+        assert known is not None
+        errors = min(known.errors + 1, _STEADY_LOOKS)
+        return replace(known, error=card.error, errors=errors)
     if known is None:
         return KnownCard(card, outside=(card.outside_mib,))
     outside = (*known.outside, card.outside_mib)[-_STEADY_LOOKS:]
@@ -189,13 +209,13 @@ def _worse(one: Trouble | None, other: Trouble | None) -> Trouble | None:
 
 
 def inventory_after(cards: NodeCards, orders: Orders, unit_mib: int) -> Inventory:
-    published = tuple(_card(known, orders, unit_mib) for known in cards.cards)
+    published = tuple(_card(known, orders, unit_mib, cards.silence) for known in cards.cards)
     return Inventory(published, cards.driver, cards.boot)
 
 
-def _card(known: KnownCard, orders: Orders, unit_mib: int) -> Card:
+def _card(known: KnownCard, orders: Orders, unit_mib: int, silence: str) -> Card:
     facts = known.facts
-    health, reason = _health(known, orders, unit_mib)
+    health, reason = _health(known, orders, unit_mib, silence)
     # The minimum, because a peak in a single reading must not count.
     outside_mib = min(known.outside, default=0) // _OUTSIDE_STEP_MIB * _OUTSIDE_STEP_MIB
     return Card(
@@ -212,7 +232,9 @@ def _card(known: KnownCard, orders: Orders, unit_mib: int) -> Card:
     )
 
 
-def _health(known: KnownCard, orders: Orders, unit_mib: int) -> tuple[CardHealth, str]:
+def _health(
+    known: KnownCard, orders: Orders, unit_mib: int, silence: str
+) -> tuple[CardHealth, str]:
     facts, trouble = known.facts, known.trouble
     why = trouble.reason if trouble is not None else ""
     # Before everything else: the facts of a lost card are those of an old reading.
@@ -229,6 +251,10 @@ def _health(known: KnownCard, orders: Orders, unit_mib: int) -> tuple[CardHealth
     # next agent knows of it only by the published reason.
     if trouble is not None and trouble.health is CardHealth.UNHEALTHY:
         return trouble.health, why
+    if silence:
+        return CardHealth.UNHEALTHY, silence
+    if known.errors >= _STEADY_LOOKS:
+        return CardHealth.UNHEALTHY, f"the driver cannot read it: {known.error}"
     if facts.ecc_uncorrected:
         return CardHealth.UNHEALTHY, f"{facts.ecc_uncorrected} uncorrected memory errors"
     if trouble is not None:

@@ -35,7 +35,11 @@ def news_of(before: Inventory, after: Inventory) -> Iterator[News]:
 
 
 def no_driver(why: str) -> News:
-    return News(True, "NoGpuDriver", f"{why}. The node offers no GPUs until there is one.")
+    return News(True, "NoGpuDriver", f"{why}. The node offers no GPUs until it answers.")
+
+
+def not_read(card: int, why: str) -> News:
+    return News(True, "GpuNotRead", f"the driver cannot read card {card}, it is not offered: {why}")
 
 
 OTHER_PLUGIN = News(

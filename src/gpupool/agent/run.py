@@ -20,7 +20,9 @@ from gpupool.agent.cards import (
     NodeCards,
     Orders,
     after_look,
+    after_silence,
     inventory_after,
+    never_read,
     remembered,
     waits_for_time,
 )
@@ -29,7 +31,14 @@ from gpupool.agent.holdings import Holdings, current_holdings
 from gpupool.agent.isolation import NO_LIMITER, IsolationState, next_isolation
 from gpupool.agent.labels import card_labels, feature_labels
 from gpupool.agent.metrics import Metrics, serve_metrics
-from gpupool.agent.news import OTHER_PLUGIN, News, label_conflict, news_of, no_driver
+from gpupool.agent.news import (
+    OTHER_PLUGIN,
+    News,
+    label_conflict,
+    news_of,
+    no_driver,
+    not_read,
+)
 from gpupool.agent.node_writes import NodeWriter, Wanted, problem_text
 from gpupool.agent.plugin import ResourcePlugin
 from gpupool.agent.registration import is_listened_to, keep_registered, remove_left_sockets
@@ -46,7 +55,7 @@ from gpupool.contract.names import (
 )
 from gpupool.contract.nodes import gpu_mode, isolates
 from gpupool.core.gpu import Inventory
-from gpupool.hardware.driver import Driver, NoDriver
+from gpupool.hardware.driver import Driver, NoDriver, NotAnswering
 from kubeclient.client import Kube
 from kubeclient.errors import KubeError
 from kubeclient.events import NORMAL, WARNING, Recorder
@@ -168,8 +177,7 @@ class _Agent:
                 self._say(node, no_driver(str(error)))
             self._metrics.has_driver = False
             self._settled = None
-            # `_known` stays as it is: when the driver answers again, XIDs from before still count.
-            self._tell(node, NodeCards(), Inventory())
+            self._tell_without_look(node, error)
             return
         self._metrics.has_driver = True
         self._metrics.xids.update(look.xids)
@@ -185,10 +193,25 @@ class _Agent:
         self._known = after_look(before, look, self._orders, self._settings.policy, now_s)
         inventory = inventory_after(self._known, self._orders, self._settings.unit_mib)
         self._tell(node, self._known, replace(inventory, isolates=self._isolates(node)))
+        for card in never_read(self._known, look):
+            self._say_once(node, not_read(card.index, card.error))
         # While readings of outside memory still differ, `_known` does, too, and nothing is settled
         # yet.
         if self._known == before and not waits_for_time(self._known):
             self._settled = seen
+
+    def _tell_without_look(self, node: Obj, error: NoDriver) -> None:
+        assert self._known is not None
+        if not isinstance(error, NotAnswering):
+            # `_known` stays as it is: when the driver comes back, XIDs from before still count.
+            self._tell(node, NodeCards(), Inventory())
+            return
+        # The cards stay published, unhealthy. Otherwise an agent that starts now would not know
+        # which XIDs there were, and the scheduler not which cards the pods hold.
+        self._read_orders(node)
+        self._known = after_silence(self._known, str(error))
+        inventory = inventory_after(self._known, self._orders, self._settings.unit_mib)
+        self._tell(node, self._known, replace(inventory, isolates=self._isolates(node)))
 
     def _read_orders(self, node: Obj) -> None:
         """Orders that cannot be read change nothing: cordoned cards stay cordoned."""

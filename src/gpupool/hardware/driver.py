@@ -14,6 +14,10 @@ class NoDriver(Exception):
     """There is no driver, or it does not answer; the text says which."""
 
 
+class NotAnswering(NoDriver):
+    """There is a driver, but it does not answer now: a call hangs, or every call fails."""
+
+
 class DriverReplaced(Exception):
     """The driver was updated, and the library in this process is too old: restart the process."""
 
@@ -26,6 +30,7 @@ class CardLook:
     model: str = ""
     memory_mib: int = 0
     is_lost: bool = False
+    error: str = ""  # why the driver could not read this card; it is not lost by that
     links: tuple[tuple[int, int], ...] = ()  # as in core.gpu.Card
     numa: int = -1
     compute: tuple[int, int] = (0, 0)  # its compute capability
@@ -49,6 +54,16 @@ class ProgramUse(NamedTuple):
     used_mib: int
 
 
+class Uses(NamedTuple):
+    """What processes hold. Of a card that is not in `read`, nothing is known this time."""
+
+    programs: tuple[ProgramUse, ...]
+    read: frozenset[str]  # uuids of the cards whose processes the driver has listed
+
+
+NOTHING_READ = Uses((), frozenset())
+
+
 @dataclass(frozen=True, slots=True)
 class Look:
     version: str  # of the driver: 550.163.01
@@ -60,9 +75,9 @@ class Look:
 
 class Driver(Protocol):
     async def look(self) -> Look:
-        """Raises NoDriver, DriverReplaced."""
+        """Raises NoDriver, NotAnswering, DriverReplaced."""
 
-    async def uses(self) -> tuple[ProgramUse, ...]:
-        """What processes hold of all cards. Raises NoDriver."""
+    async def uses(self) -> Uses:
+        """What processes hold of all cards. Raises NoDriver, NotAnswering."""
 
     async def close(self) -> None: ...

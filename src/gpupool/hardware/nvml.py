@@ -2,27 +2,52 @@
 
 NVML is global to the process. It is initialised when the first look finds a driver. It is called in
 a thread, because a broken card can block a call for long. While a call blocks, looks fail with
-NoDriver.
+NotAnswering. An error of one card is that card's: the others are read as always.
 """
 
 import asyncio
 import ctypes
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pynvml
 
-from gpupool.hardware.driver import CardLook, DriverReplaced, Look, NoDriver, ProgramUse, Xid
+from gpupool.hardware.driver import (
+    CardLook,
+    DriverReplaced,
+    Look,
+    NoDriver,
+    NotAnswering,
+    ProgramUse,
+    Uses,
+    Xid,
+)
 
 LONGEST_LOOK_S = 30.0
 RENEW_S = 30.0
+# What does not change from one second to the next is asked this often. On eight cards with eighteen
+# links each, the links alone are four hundred calls.
+STEADY_S = 60.0
 
 _MIB = 1 << 20
 _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 _SWITCH = 2  # nvmlIntNvLinkDeviceType_t
-_LOST = (pynvml.NVML_ERROR_GPU_IS_LOST, pynvml.NVML_ERROR_RESET_REQUIRED)
+# A card that fell off the bus also gives UNKNOWN.
+_LOST = (
+    pynvml.NVML_ERROR_GPU_IS_LOST,
+    pynvml.NVML_ERROR_RESET_REQUIRED,
+    pynvml.NVML_ERROR_UNKNOWN,
+)
+_NOT_LOADED = (pynvml.NVML_ERROR_DRIVER_NOT_LOADED, pynvml.NVML_ERROR_LIBRARY_NOT_FOUND)
+# Whatever card was asked, these say something of the driver.
+_OF_THE_DRIVER = (
+    *_NOT_LOADED,
+    pynvml.NVML_ERROR_UNINITIALIZED,
+    pynvml.NVML_ERROR_LIB_RM_VERSION_MISMATCH,
+)
 _MOST_XIDS = 256  # in one look; the rest comes with the next
 
 
@@ -31,31 +56,41 @@ class NvmlDriver:
         self._session: _Session | None = None
         self._renew_s = 0.0  # from then on NVML may be initialised again if a card is missing
         self._most_cards = 0
-        self._running: asyncio.Task[Look] | None = None
+        self._looking: asyncio.Task[Look] | None = None  # until its result was taken
+        self._listing: asyncio.Task[Uses] | None = None  # the last one
 
     async def look(self) -> Look:
-        if self._running is None or self._running.done():
-            self._running = asyncio.create_task(asyncio.to_thread(self._look), name="nvml")
-        try:
-            async with asyncio.timeout(LONGEST_LOOK_S):
-                # A thread cannot be cancelled. The next look joins the call that still runs, so
-                # that no second thread blocks beside it.
-                return await asyncio.shield(self._running)
-        except TimeoutError:
-            raise NoDriver(f"the NVIDIA driver did not answer in {LONGEST_LOOK_S:.0f} s") from None
+        if self._looking is None:
+            await self._idle()
+            self._looking = asyncio.create_task(asyncio.to_thread(self._look), name="nvml-look")
+        # A thread cannot be cancelled. After a timeout the next call takes the result of the look
+        # that still runs: an XID is reported once, and that look may have read it.
+        await _end_of(self._looking)
+        done, self._looking = self._looking, None
+        return done.result()
 
-    async def uses(self) -> tuple[ProgramUse, ...]:
-        if self._session is None or self._running is None or not self._running.done():
-            # A look that runs may shut NVML down under this call.
-            raise NoDriver("the cards are just being looked at")
+    async def uses(self) -> Uses:
+        await self._idle()
+        if self._session is None:
+            raise NoDriver("no driver was found yet")
+        self._listing = asyncio.create_task(asyncio.to_thread(_uses), name="nvml-uses")
+        await _end_of(self._listing)
         try:
-            return await asyncio.to_thread(_uses)
+            return self._listing.result()
         except pynvml.NVMLError as error:
-            raise NoDriver(_words(error)) from error
+            raise _no_driver(error) from error
+
+    async def _idle(self) -> None:
+        """Waits until no thread is in NVML: a look may shut NVML down under another call."""
+        while running := [call for call in self._calls() if not call.done()]:
+            await _end_of(running[0])
+
+    def _calls(self) -> list[asyncio.Task[Any]]:
+        return [call for call in (self._looking, self._listing) if call is not None]
 
     async def close(self) -> None:
         # A call that still blocks uses the session; then NVML is left to the end of the process.
-        if self._session is not None and (self._running is None or self._running.done()):
+        if self._session is not None and all(call.done() for call in self._calls()):
             self._session.end()
         self._session = None
 
@@ -73,7 +108,7 @@ class NvmlDriver:
                 self._session = None
             if error.value == pynvml.NVML_ERROR_LIB_RM_VERSION_MISMATCH:
                 raise DriverReplaced(str(error)) from error
-            raise NoDriver(_words(error)) from error
+            raise _no_driver(error) from error
 
     def _renew_if_missing(self, look: Look) -> None:
         """NVML shows a card that has come back only after it was initialised again."""
@@ -86,6 +121,13 @@ class NvmlDriver:
             self._session = None
 
 
+async def _end_of(call: asyncio.Task[Any]) -> None:
+    """Waits until the call has ended. Raises NotAnswering."""
+    await asyncio.wait({call}, timeout=LONGEST_LOOK_S)
+    if not call.done():
+        raise NotAnswering(f"the NVIDIA driver did not answer in {LONGEST_LOOK_S:.0f} s")
+
+
 class _Session:
     """NVML from its initialisation to its shutdown. Every method may raise NVMLError."""
 
@@ -93,12 +135,24 @@ class _Session:
         pynvml.nvmlInit()
         self._events: Any = None
         self._watched: dict[int, str] = {}  # address of a card's handle -> its uuid
+        self._steady: dict[str, CardLook] = {}  # by uuid: what is asked only every STEADY_S
+        self._ask_steady_s = 0.0
+        self._lost: list[int] = []  # indexes, in the last look
 
     def look(self) -> Look:
-        handles = [_or(None, pynvml.nvmlDeviceGetHandleByIndex, i) for i in _indexes()]
-        addresses = _addresses(handles)
-        cards = tuple(_card_look(i, handle, addresses) for i, handle in enumerate(handles))
-        self._watch(zip(cards, handles, strict=True))
+        found = [_answer(index) for index in _indexes()]
+        handles = [None if isinstance(each, CardLook) else each.handle for each in found]
+        # Links to a lost card are gone, and those to one that is back are there again.
+        lost = [each.index for each in found if isinstance(each, CardLook) and each.is_lost]
+        if lost != self._lost or time.monotonic() >= self._ask_steady_s:
+            self._steady = {}
+            self._lost, self._ask_steady_s = lost, time.monotonic() + STEADY_S
+        cards = tuple(
+            each if isinstance(each, CardLook) else self._card_look(index, each, handles)
+            for index, each in enumerate(found)
+        )
+        for card, handle in zip(cards, handles, strict=True):
+            self._watch(card, handle)
         return Look(
             version=pynvml.nvmlSystemGetDriverVersion(),
             cuda=_or(0, pynvml.nvmlSystemGetCudaDriverVersion_v2),
@@ -107,22 +161,43 @@ class _Session:
             xids=self._new_xids(),
         )
 
+    def _card_look(self, index: int, answer: "_Answer", handles: list[Any]) -> CardLook:
+        handle, uuid = answer.handle, answer.uuid
+        steady = self._steady.get(uuid)
+        if steady is None or steady.index != index:
+            try:
+                steady = self._steady[uuid] = _steady_look(index, answer, handles)
+            except pynvml.NVMLError as error:
+                return _unread(index, uuid, error)
+        return replace(
+            steady,
+            ecc_uncorrected=_or(
+                0,
+                pynvml.nvmlDeviceGetTotalEccErrors,
+                handle,
+                pynvml.NVML_MEMORY_ERROR_TYPE_UNCORRECTED,
+                # Since the last reset. The total over the card's life would keep a repaired card
+                # unhealthy.
+                pynvml.NVML_VOLATILE_ECC,
+            ),
+            outside_mib=_outside_mib(handle, answer.memory.used),
+        )
+
     def end(self) -> None:
         if self._events is not None:
             _or(None, pynvml.nvmlEventSetFree, self._events)
             self._events = None
         _or(None, pynvml.nvmlShutdown)
 
-    def _watch(self, cards: Iterable[tuple[CardLook, Any]]) -> None:
-        """Subscribes to the XIDs of new cards. A card that cannot report XIDs is still read."""
-        for card, handle in cards:
-            if not card.uuid or _address(handle) in self._watched:
-                continue
-            if self._events is None:
-                self._events = pynvml.nvmlEventSetCreate()
-            kinds = pynvml.nvmlEventTypeXidCriticalError
-            _or(None, pynvml.nvmlDeviceRegisterEvents, handle, kinds, self._events)
-            self._watched[_address(handle)] = card.uuid
+    def _watch(self, card: CardLook, handle: Any) -> None:
+        """Subscribes to the XIDs of a new card. A card that cannot report XIDs is still read."""
+        if not card.model or _address(handle) in self._watched:
+            return
+        if self._events is None:
+            self._events = pynvml.nvmlEventSetCreate()
+        kinds = pynvml.nvmlEventTypeXidCriticalError
+        _or(None, pynvml.nvmlDeviceRegisterEvents, handle, kinds, self._events)
+        self._watched[_address(handle)] = card.uuid
 
     def _new_xids(self) -> tuple[Xid, ...]:
         found: list[Xid] = []
@@ -135,58 +210,77 @@ class _Session:
         return tuple(found)
 
 
-def _uses() -> tuple[ProgramUse, ...]:
-    found = []
-    for handle in (_or(None, pynvml.nvmlDeviceGetHandleByIndex, i) for i in _indexes()):
-        if handle is None:
+def _uses() -> Uses:
+    programs: list[ProgramUse] = []
+    read = set()
+    for index in _indexes():
+        try:
+            handle = pynvml.nvmlDeviceGetHandleByIndex(index)
+            uuid = pynvml.nvmlDeviceGetUUID(handle)
+            held = _held(handle)
+        except pynvml.NVMLError as error:
+            if error.value in _OF_THE_DRIVER:
+                raise
             continue
-        uuid = _or("", pynvml.nvmlDeviceGetUUID, handle)
-        kinds = (
-            pynvml.nvmlDeviceGetComputeRunningProcesses,
-            pynvml.nvmlDeviceGetGraphicsRunningProcesses,
-        )
-        # A process that computes and draws is in both lists, with all its memory in each.
-        held = {
-            program.pid: program.usedGpuMemory
-            for ask in kinds
-            for program in _or([], ask, handle)
-            if program.usedGpuMemory
-        }
-        found += [ProgramUse(pid, uuid, used // _MIB) for pid, used in held.items()]
-    return tuple(found)
+        read.add(uuid)
+        programs += [ProgramUse(pid, uuid, used // _MIB) for pid, used in held.items()]
+    return Uses(tuple(programs), frozenset(read))
 
 
-def _card_look(index: int, handle: Any, addresses: dict[str, int]) -> CardLook:
-    if handle is None:
-        return CardLook(index, is_lost=True)
+def _held(handle: Any) -> dict[int, int]:
+    """pid -> bytes. A process that computes and draws is in both lists, with all its memory."""
+    found: dict[int, int] = {}
+    for ask in (
+        pynvml.nvmlDeviceGetComputeRunningProcesses,
+        pynvml.nvmlDeviceGetGraphicsRunningProcesses,
+    ):
+        try:
+            listed = ask(handle)
+        except pynvml.NVMLError as error:
+            if error.value != pynvml.NVML_ERROR_NOT_SUPPORTED:
+                raise
+            continue
+        found |= {each.pid: each.usedGpuMemory for each in listed if each.usedGpuMemory}
+    return found
+
+
+class _Answer(NamedTuple):
+    handle: Any
+    uuid: str
+    memory: Any  # nvmlMemory_t
+
+
+def _answer(index: int) -> _Answer | CardLook:
+    """What every look asks of a card; a CardLook if it cannot be read."""
+    uuid = ""
     try:
+        handle = pynvml.nvmlDeviceGetHandleByIndex(index)
         uuid = pynvml.nvmlDeviceGetUUID(handle)
-        memory = pynvml.nvmlDeviceGetMemoryInfo(handle)
-        model = pynvml.nvmlDeviceGetName(handle)
+        return _Answer(handle, uuid, pynvml.nvmlDeviceGetMemoryInfo(handle))
     except pynvml.NVMLError as error:
-        if error.value in _LOST or error.value == pynvml.NVML_ERROR_UNKNOWN:
-            return CardLook(index, is_lost=True)
-        raise
+        return _unread(index, uuid, error)
+
+
+def _unread(index: int, uuid: str, error: pynvml.NVMLError) -> CardLook:
+    if error.value in _OF_THE_DRIVER:
+        raise error
+    if error.value in _LOST:
+        return CardLook(index, is_lost=True)
+    return CardLook(index, uuid, error=str(error))
+
+
+def _steady_look(index: int, answer: _Answer, handles: list[Any]) -> CardLook:
+    handle = answer.handle
     compute = _or((0, 0), pynvml.nvmlDeviceGetCudaComputeCapability, handle)
     return CardLook(
         index,
-        uuid,
-        model,
-        memory.total // _MIB,
-        links=_links(index, handle, addresses),
+        answer.uuid,
+        pynvml.nvmlDeviceGetName(handle),
+        answer.memory.total // _MIB,
+        links=_links(index, handle, _addresses(handles)),
         numa=_numa(handle),
         compute=(compute[0], compute[1]),
         is_split=_or((0, 0), pynvml.nvmlDeviceGetMigMode, handle)[0] == 1,
-        ecc_uncorrected=_or(
-            0,
-            pynvml.nvmlDeviceGetTotalEccErrors,
-            handle,
-            pynvml.NVML_MEMORY_ERROR_TYPE_UNCORRECTED,
-            # Since the last reset. The total over the card's life would keep a repaired card
-            # unhealthy.
-            pynvml.NVML_VOLATILE_ECC,
-        ),
-        outside_mib=_outside_mib(handle, memory.used),
     )
 
 
@@ -269,7 +363,8 @@ def _boot_id() -> str:
         return ""
 
 
-def _words(error: pynvml.NVMLError) -> str:
+def _no_driver(error: pynvml.NVMLError) -> NoDriver:
     if error.value == pynvml.NVML_ERROR_LIBRARY_NOT_FOUND:
-        return "there is no NVIDIA driver: libnvidia-ml.so.1 was not found"
-    return f"the NVIDIA driver does not answer: {error}"
+        return NoDriver("there is no NVIDIA driver: libnvidia-ml.so.1 was not found")
+    kind = NoDriver if error.value in _NOT_LOADED else NotAnswering
+    return kind(f"the NVIDIA driver does not answer: {error}")

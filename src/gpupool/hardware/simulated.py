@@ -9,7 +9,7 @@ import os
 from pathlib import Path
 
 from gpupool.hardware import simdriver_layout as layout
-from gpupool.hardware.driver import CardLook, Look, NoDriver, ProgramUse, Xid
+from gpupool.hardware.driver import CardLook, Look, NoDriver, ProgramUse, Uses, Xid
 from gpupool.hardware.simdriver_locks import is_alive, visible_pid
 from gpupool.hardware.simdriver_state import MIB, SimdriverError, opened
 
@@ -39,7 +39,7 @@ class SimulatedDriver:
             xids=self._new_xids(state),
         )
 
-    async def uses(self) -> tuple[ProgramUse, ...]:
+    async def uses(self) -> Uses:
         state = self._mapped()
         found = []
         for slot in range(min(state.slots_seen, layout.MAX_SLOTS)):
@@ -48,7 +48,9 @@ class SimulatedDriver:
                 if used := state.used[index][slot]:
                     uuid = state.cards[index].fixed.uuid.decode()
                     found.append(ProgramUse(pid or 0, uuid, used // MIB))
-        return tuple(found)
+        cards = (state.cards[index] for index in range(state.card_count))
+        read = frozenset(card.fixed.uuid.decode() for card in cards if not card.fault.is_lost)
+        return Uses(tuple(use for use in found if use.uuid in read), read)
 
     async def close(self) -> None:
         self._state = None
