@@ -4,8 +4,9 @@ The limiter runs inside the container, where a program could get around it. The 
 depend on it: the driver knows how much memory each process holds, and the node knows by the
 process's cgroup which pod it belongs to. No program in a container can change either.
 
-The driver also counts memory that the limiter does not see (code, stacks, contexts whose size was
-not measured). So a share may be exceeded by a small tolerance, and by more for a short time.
+The driver also counts memory that the limiter does not see (code, stacks). So a share may be
+exceeded by a small tolerance, and by more for a short time. If the memory of a context could not be
+measured, the limiter does not count contexts either, and each process is allowed one.
 """
 
 import re
@@ -26,6 +27,7 @@ _POD_CGROUP = re.compile(r"pod([0-9a-f]{8}(?:[-_][0-9a-f]{4}){3}[-_][0-9a-f]{12}
 
 TOLERATED_MIB = 256
 _TOLERATED_PERCENT = 5
+UNMEASURED_CONTEXT_MIB = 512
 # A single reading while a program starts or frees memory proves nothing. Both must be reached: when
 # readings fail, seconds go by without them.
 LASTING_S = 10.0
@@ -54,20 +56,31 @@ def audited(pods: Iterable[Obj]) -> list[Obj]:
     ]
 
 
-def overuses(pods: Iterable[Obj], uses: Iterable[ProgramUse], owner: Owner) -> list[Overuse]:
+def overuses(
+    pods: Iterable[Obj],
+    uses: Iterable[ProgramUse],
+    owner: Owner,
+    *,
+    counts_contexts: bool = True,
+) -> list[Overuse]:
+    """`counts_contexts`: the limiter counts the memory of contexts."""
+    allowed_mib = 0 if counts_contexts else UNMEASURED_CONTEXT_MIB
     known = {name: pod for pod in pods for name in _names(pod)}
     held: Counter[tuple[str, str]] = Counter()
+    contexts: Counter[tuple[str, str]] = Counter()
     for use in uses:
         pod = known.get(owner(use.pid))
         if pod is not None:
             # By pod, not by container: the cgroup reliably names the pod only. `_share` adds up its
             # containers.
             held[pod["metadata"]["uid"], use.uuid] += use.used_mib
+            contexts[pod["metadata"]["uid"], use.uuid] += allowed_mib
     found = []
     for (uid, uuid), used in held.items():
         # `_names` lists the uid, so `known` finds the pod by it.
         share, index = _share(known[uid], uuid)
-        if used > share + TOLERATED_MIB + share * _TOLERATED_PERCENT // 100:
+        tolerated = TOLERATED_MIB + share * _TOLERATED_PERCENT // 100 + contexts[uid, uuid]
+        if used > share + tolerated:
             found.append(Overuse(uid, uuid, index, used, share))
     return found
 

@@ -47,7 +47,12 @@ class Auditor:
             shared = audited(pods)
             by_uid = {pod["metadata"]["uid"]: pod for pod in shared}
             uses = await self._uses() if shared else NOTHING_READ
-            found = overuses(shared, uses.programs, self._settings.owner)
+            found = overuses(
+                shared,
+                uses.programs,
+                self._settings.owner,
+                counts_contexts=metrics.context_mib is not None,
+            )
             lasting = self._lasting.of(found, uses.read, by_uid, time.monotonic())
             metrics.overuses = {_key(each, by_uid[each.uid]): each.used_mib for each in lasting}
             for each in lasting:

@@ -26,6 +26,7 @@ class Metrics:
     # By namespace and name of the pod, and card: MiB in use.
     overuses: dict[tuple[str, str, str], int] = field(default_factory=dict)
     overuses_begun: int = 0
+    context_mib: int | None = None  # memory of a context; None: not measured
 
     def text(self) -> str:
         from gpupool.agent.metrics_export import AgentCollector

@@ -47,6 +47,12 @@ class AgentCollector(Collector):
             (),
             [((), values.overuses_begun)],
         )
+        yield _gauge(
+            "gpupool_context_memory_mib",
+            "Memory that the limiter counts for a process's first context. Absent: not measured.",
+            (),
+            [((), values.context_mib)] if values.context_mib is not None else [],
+        )
 
 
 def _card_metrics(cards: tuple[Card, ...]) -> Iterator[Metric]:

@@ -30,6 +30,7 @@ from gpupool.agent.devices import RESOURCES, offers
 from gpupool.agent.holdings import Holdings, current_holdings
 from gpupool.agent.isolation import NO_LIMITER, IsolationState, next_isolation
 from gpupool.agent.labels import card_labels, feature_labels
+from gpupool.agent.limiter import Installed, LimiterPlace, install_limiter
 from gpupool.agent.metrics import Metrics, serve_metrics
 from gpupool.agent.news import (
     OTHER_PLUGIN,
@@ -59,6 +60,7 @@ from gpupool.hardware.driver import Driver, NoDriver, NotAnswering
 from kubeclient.client import Kube
 from kubeclient.errors import KubeError
 from kubeclient.events import NORMAL, WARNING, Recorder
+from kubeclient.kubeletapi.messages import Mount
 from kubeclient.mirror import Mirror
 from kubeclient.objects import Obj
 from kubeclient.resources import NODES
@@ -112,6 +114,7 @@ class _Agent:
         self._orders = Orders({}, {})
         self._carried_out = ""  # the annotation with orders to clear that was carried out last
         self._isolation = IsolationState()
+        self._installed: Installed | None = None  # the limiter; None before the first good look
         self._holdings: Holdings = {}
         self._offered: tuple[object, ...] | None = None  # the inputs of the last offer
         # The inputs of the last reading, if handling the same inputs again would change nothing.
@@ -132,6 +135,7 @@ class _Agent:
             "looks": self._keep_looking(),
             "writes": self._keep_writing(),
             "holdings": self._keep_asking(),
+            "limiter": self._keep_installing(),
             "pods": self._shares.pods.run(),
             "shares": self._shares.run(),
             "audit": self._auditor.run(self._shares.pods, self._metrics),
@@ -180,6 +184,9 @@ class _Agent:
             self._tell_without_look(node, error)
             return
         self._metrics.has_driver = True
+        if self._settings.install is not None and self._installed is None:
+            # Before the first inventory: it tells whether shares are isolated.
+            await self._install(node, self._settings.install)
         self._metrics.xids.update(look.xids)
         self._has_rival = is_listened_to(self._settings.plugins / NVIDIA_PLUGIN_SOCKET)
         # The resourceVersion stands for labels and orders of the node, which change what we
@@ -230,7 +237,7 @@ class _Agent:
 
     def _isolates(self, node: Obj) -> bool | None:
         labels = node["metadata"].get("labels") or {}
-        has_limiter = bool(self._settings.limiter)
+        has_limiter = bool(self._limiter_mounts())
         now_s = time.monotonic()
         self._isolation = next_isolation(
             self._isolation, labels, has_limiter=has_limiter, now_s=now_s
@@ -238,6 +245,17 @@ class _Agent:
         if self._isolation.published is False and isolates(labels):
             self._say_once(node, NO_LIMITER)
         return self._isolation.published
+
+    def _limiter_mounts(self) -> tuple[Mount, ...]:
+        installed = self._installed.mounts if self._installed is not None else ()
+        return self._settings.limiter + installed
+
+    async def _install(self, node: Obj, place: LimiterPlace) -> None:
+        self._installed = await install_limiter(place, self._driver)
+        self._metrics.context_mib = self._installed.context_mib
+        self._settled = None
+        if not self._installed.is_complete:
+            self._say_once(node, News(True, "LimiterIncomplete", self._installed.problem))
 
     # -- publishing ------------------------------------------------------------------------
 
@@ -269,7 +287,7 @@ class _Agent:
         labels = node["metadata"].get("labels") or {}
         mode = gpu_mode(labels)
         is_limiting = self._isolation.is_limiting(time.monotonic())
-        mounts = self._settings.mounts + (self._settings.limiter if is_limiting else ())
+        mounts = self._settings.mounts + (self._limiter_mounts() if is_limiting else ())
         wanted = inventory.cards, mode, mounts, self._holdings, self._has_rival
         if wanted == self._offered:
             return  # do not build a list of thousands of devices every second
@@ -318,6 +336,15 @@ class _Agent:
                 self._write_now.set()
             if self._writer.theirs:
                 self._say_once(node, label_conflict(self._writer.theirs))
+
+    async def _keep_installing(self) -> None:
+        """Tries again while the limiter is not as it should be."""
+        while self._settings.install is not None:
+            await asyncio.sleep(self._settings.install_again_s)
+            node = self._node()
+            if node is not None and self._installed and not self._installed.is_complete:
+                await self._install(node, self._settings.install)
+                self._look_now.set()
 
     async def _keep_asking(self) -> None:
         """While a card takes no pods, asks who holds devices, to mark the right ones unhealthy."""

@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from gpupool.agent.audit import Owner, owner_by_cgroup
+from gpupool.agent.limiter import LimiterPlace
 from gpupool.agent.pod_files import VolumePath, kubelet_volumes
 from gpupool.agent.xid_policy import XidPolicy, load_policy
 from gpupool.core.gpu import MIB_PER_GIB
@@ -34,5 +35,7 @@ class AgentSettings:
     # share cards on a node with isolation.
     mounts: tuple[Mount, ...] = ()
     limiter: tuple[Mount, ...] = ()
+    install: LimiterPlace | None = None  # where to install the limiter, to be mounted like those
     metrics_port: int | None = None  # on the loopback interface; 0: any free one; None: none
+    install_again_s: float = 300.0  # until the next try, if the limiter is not as it should be
     look_s: float = 1.0  # between two readings of the cards

@@ -152,17 +152,19 @@ def command(
 
     Runs on every GPU node until it is stopped. It keeps no state of its own: all is on the node.
     """
+    from gpupool.agent.limiter import LimiterPlace
     from gpupool.agent.run import run_agent
     from gpupool.agent.settings import AgentSettings
     from gpupool.agent.xid_policy import BadPolicy, load_policy
     from gpupool.cli.programs import log_to_stderr
     from gpupool.hardware.driver import DriverReplaced
-    from gpupool.hardware.limiter import LimiterError
+    from gpupool.hardware.limiter import LimiterError, Settings, check
     from kubeclient.kubeletapi.errors import BadSocketPath
 
     try:
         if install_limiter is not None:
-            settings["limiter"] += _installed(install_limiter, driver_libraries)
+            check(Settings(driver=driver_libraries))
+            settings["install"] = LimiterPlace(install_limiter.absolute(), driver_libraries)
         told = AgentSettings(policy=load_policy(xid_policy), **settings)
 
         async def work(kube: "Kube") -> None:
@@ -175,15 +177,6 @@ def command(
     except DriverReplaced as error:
         words = f"The NVIDIA driver has been updated: restart the agent ({error})."
         raise click.ClickException(words) from error
-
-
-def _installed(directory: Path, driver: str) -> "tuple[Mount, ...]":
-    from gpupool.hardware.limiter import Settings, install, measure_context_mib
-    from kubeclient.kubeletapi.messages import Mount
-
-    settings = Settings(driver=driver, context_mib=measure_context_mib())
-    files = install(directory.absolute(), settings)
-    return tuple(Mount(inside, outside, read_only=True) for outside, inside in files.mounts)
 
 
 def _driver(simulated: Path | None) -> "Driver":

@@ -80,4 +80,7 @@ class Driver(Protocol):
     async def uses(self) -> Uses:
         """What processes hold of all cards. Raises NoDriver, NotAnswering."""
 
+    async def context_mib(self) -> int:
+        """What a process's first context takes of a card. Raises NotMeasured (context_memory)."""
+
     async def close(self) -> None: ...

@@ -21,8 +21,6 @@ import hashlib
 import os
 import platform
 import shutil
-import subprocess
-import sys
 import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -37,13 +35,13 @@ from gpupool.contract.names import (
     REGION_DIRECTORY,
     REGION_FILE,
 )
+from gpupool.hardware import selinux
 
 LIBRARY = "libgpupool-limiter.so"
 STAND_INS = ("libcuda.so.1", "libnvidia-ml.so.1")
 CONFIG = "limiter.conf"
 _PRELOAD = "ld.so.preload"
 _PLACEHOLDER = b"/gpupool-driver" + b"x" * 200  # as native/build.py links it
-_MEASURE_SECONDS = 60
 
 
 class LimiterError(Exception):
@@ -59,7 +57,7 @@ class Settings:
     """The content of the limiter's configuration file. Paths are as the container sees them."""
 
     driver: str = ""  # directory of the driver's own libraries; empty: no stand-ins are made
-    context_mib: int = 0  # memory of a process's first context on a card: measure_context_mib
+    context_mib: int = 0  # memory of a process's first context on a card (context_memory.py)
     limits: str = f"{LIMITS_DIRECTORY}/{LIMITS_FILE}"
     region: str = f"{REGION_DIRECTORY}/{REGION_FILE}"
     directory: str = LIMITER_DIRECTORY  # where it is mounted; empty: it is used where it is
@@ -86,6 +84,11 @@ class LimiterFiles(NamedTuple):
             "LD_PRELOAD": _joined(str(self.library), variables.get("LD_PRELOAD")),
             "LD_LIBRARY_PATH": _joined(str(self.directory), variables.get("LD_LIBRARY_PATH")),
         }
+
+
+def check(settings: Settings) -> None:
+    """Raises LimiterError if these settings, or what was built, cannot be installed anywhere."""
+    _contents(settings)
 
 
 def install(root: Path, settings: Settings) -> LimiterFiles:
@@ -154,6 +157,8 @@ def _make(root: Path, place: Path, contents: Mapping[str, bytes]) -> None:
             (scratch / name).chmod(0o555 if ".so" in name and name != _PRELOAD else 0o444)
         # mkdtemp makes a directory for its owner only, but containers run as other users.
         scratch.chmod(0o755)
+        if selinux.is_on():
+            selinux.let_containers_read(scratch)
         scratch.rename(place)
     except OSError:
         if not place.exists():  # unless another process has made the same directory meanwhile
@@ -175,60 +180,3 @@ def _built() -> Path:
 
 def _joined(first: str, rest: str | None) -> str:
     return f"{first}:{rest}" if rest else first
-
-
-def measure_context_mib(libraries: Path | None = None) -> int:
-    """How many MiB a process's first context takes, on the card of this node where it takes most.
-
-    A child process creates contexts on each card, and NVML tells how much they hold. Zero if it
-    cannot be measured; contexts are then not counted. `libraries`: the directory of the driver's
-    libraries, if it is not the usual one.
-    """
-    environment = dict(os.environ)
-    if libraries is not None:
-        environment["LD_LIBRARY_PATH"] = str(libraries)
-    try:
-        done = subprocess.run(
-            # A process of its own: within a process, the initialisation of CUDA cannot be undone.
-            [sys.executable, "-I", "-c", _MEASURE],
-            capture_output=True,
-            text=True,
-            check=True,
-            # A broken card can block a call of the driver without end.
-            timeout=_MEASURE_SECONDS,
-            env=environment,
-        )
-        return int(done.stdout)
-    except (OSError, subprocess.SubprocessError, ValueError):
-        return 0
-
-
-# In a pid namespace NVML may not show our own process. Then the change of the card's whole memory
-# use is taken: the median of several tries, because other processes use the card as well.
-_MEASURE = """
-import ctypes, os, statistics, uuid, pynvml
-cuda = ctypes.CDLL("libcuda.so.1")
-assert cuda.cuInit(0) == 0
-count, context, name, found = ctypes.c_int(), ctypes.c_void_p(), (ctypes.c_ubyte * 16)(), [0]
-cuda.cuDeviceGetCount(ctypes.byref(count))
-pynvml.nvmlInit()
-
-def measured(device, card):
-    before = pynvml.nvmlDeviceGetMemoryInfo(card).used
-    if cuda.cuDevicePrimaryCtxRetain(ctypes.byref(context), device):
-        return 0
-    after = pynvml.nvmlDeviceGetMemoryInfo(card).used
-    own = [
-        process.usedGpuMemory
-        for process in pynvml.nvmlDeviceGetComputeRunningProcesses(card)
-        if process.pid == os.getpid() and process.usedGpuMemory
-    ]
-    cuda.cuDevicePrimaryCtxRelease_v2(device)
-    return own[0] if own else max(0, after - before)
-
-for device in range(count.value):
-    cuda.cuDeviceGetUuid(name, device)
-    card = pynvml.nvmlDeviceGetHandleByUUID(f"GPU-{uuid.UUID(bytes=bytes(name))}")
-    found.append(statistics.median(measured(device, card) for _ in range(3)))
-print(-(-int(max(found)) // 2**20))
-"""

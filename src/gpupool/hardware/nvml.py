@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 import pynvml
 
+from gpupool.hardware.context_memory import measure_context_mib
 from gpupool.hardware.driver import (
     CardLook,
     DriverReplaced,
@@ -79,6 +80,9 @@ class NvmlDriver:
             return self._listing.result()
         except pynvml.NVMLError as error:
             raise _no_driver(error) from error
+
+    async def context_mib(self) -> int:
+        return await asyncio.to_thread(measure_context_mib)
 
     async def _idle(self) -> None:
         """Waits until no thread is in NVML: a look may shut NVML down under another call."""

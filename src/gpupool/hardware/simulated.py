@@ -9,6 +9,7 @@ import os
 from pathlib import Path
 
 from gpupool.hardware import simdriver_layout as layout
+from gpupool.hardware.context_memory import NotMeasured
 from gpupool.hardware.driver import CardLook, Look, NoDriver, ProgramUse, Uses, Xid
 from gpupool.hardware.simdriver_locks import is_alive, visible_pid
 from gpupool.hardware.simdriver_state import MIB, SimdriverError, opened
@@ -51,6 +52,14 @@ class SimulatedDriver:
         cards = (state.cards[index] for index in range(state.card_count))
         read = frozenset(card.fixed.uuid.decode() for card in cards if not card.fault.is_lost)
         return Uses(tuple(use for use in found if use.uuid in read), read)
+
+    async def context_mib(self) -> int:
+        try:
+            state = self._mapped()
+        except NoDriver as error:
+            raise NotMeasured(str(error)) from error
+        sizes = (state.cards[index].fixed.context_bytes for index in range(state.card_count))
+        return -(-max(sizes, default=0) // MIB)
 
     async def close(self) -> None:
         self._state = None

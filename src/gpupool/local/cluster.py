@@ -14,13 +14,12 @@ from pathlib import Path
 import gpupool
 from gpupool.admission.review import Rules
 from gpupool.admission.run import AdmissionSettings, run_admission
+from gpupool.agent.limiter import LimiterPlace
 from gpupool.agent.run import run_agent
 from gpupool.agent.settings import AgentSettings
 from gpupool.contract.names import AGENT_NAMESPACE, SCHEDULER_NAME
 from gpupool.engine.policies import DEFAULT
 from gpupool.hardware.driver import Driver
-from gpupool.hardware.limiter import LimiterError, install
-from gpupool.hardware.limiter import Settings as Limits
 from gpupool.hardware.simdriver import NodeFiles
 from gpupool.hardware.simulated import SimulatedDriver
 from gpupool.local import node_pool, pool_autoscaler
@@ -34,7 +33,6 @@ from gpupool.local.roles import role_objects
 from gpupool.scheduler.elected import LEASE, Elected
 from kubeclient.client import Kube
 from kubeclient.errors import AlreadyExists
-from kubeclient.kubeletapi.messages import Mount
 from kubeclient.lease import Candidacy
 from kubeclient.names import DEFAULT_SCHEDULER_NAME
 from kubeclient.resources import CRDS, DAEMON_SETS, SERVICE_ACCOUNTS
@@ -161,7 +159,7 @@ class GpuCluster:
                 around.node,
                 plugins=around.mounts[agents.PLUGINS],
                 pod_resources=around.mounts[agents.POD_RESOURCES] / "kubelet.sock",
-                limiter=self._limiter(around.node) if mounts else (),
+                install=self._limiter(around.node) if mounts else None,
                 # Processes of simulated nodes have no cgroup of their pod. The launcher marks them
                 # in their environment.
                 owner=lambda pid: process_table.variable(pid, MARK),
@@ -172,16 +170,9 @@ class GpuCluster:
         )
         return 0
 
-    def _limiter(self, node: str) -> tuple[Mount, ...]:
-        """Installs the limiter on the node's disk; returns its mounts for containers."""
+    def _limiter(self, node: str) -> LimiterPlace:
         driver = "" if self._settings.real_gpus else f"{DRIVER}/lib"
-        disk = node_disk(self._where.pods, node)
-        try:
-            files = install(disk / "opt/gpupool", Limits(driver=driver))
-        except LimiterError as error:
-            log.error("shares are not isolated", extra={"node": node, "error": str(error)})
-            return ()
-        return tuple(Mount(inside, host, read_only=True) for host, inside in files.mounts)
+        return LimiterPlace(node_disk(self._where.pods, node) / "opt/gpupool", driver)
 
 
 def _real_driver() -> Driver:

@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from gpupool.hardware.limiter import measure_context_mib
-from gpupool.hardware.simdriver import read_cards
+from gpupool.hardware.context_memory import NotMeasured, measure_context_mib
+from gpupool.hardware.simdriver import inject, read_cards
+from gpupool.hardware.simdriver_faults import parse_fault
 from gpupool.hardware.simdriver_state import Driver
 from tests.native.isolation.cuda_script import CUDA
 from tests.native.isolation.limited import Container, line, make_container
@@ -205,8 +206,20 @@ print(begin() and free_mib())
     end(idle)
 
 
-def test_without_a_driver_the_measured_context_memory_is_zero(tmp_path: Path) -> None:
-    assert measure_context_mib(tmp_path) == 0
+def test_without_a_driver_nothing_is_measured_and_the_reason_is_said(tmp_path: Path) -> None:
+    with pytest.raises(NotMeasured, match=r"libcuda\.so\.1: cannot open shared object file"):
+        measure_context_mib(tmp_path)
+
+
+def test_a_card_that_cannot_be_used_does_not_hide_the_contexts_of_the_others(
+    tmp_path: Path,
+) -> None:
+    node = make_node(tmp_path / "node", (V100, V100), Driver(context_mib=312))
+    inject(node, 0, parse_fault("xid=48"))
+    assert measure_context_mib(node.libraries) == 312
+    inject(node, 1, parse_fault("xid=48"))
+    with pytest.raises(NotMeasured, match=r"card 0: cuDevicePrimaryCtxRetain failed with CUresult"):
+        measure_context_mib(node.libraries)
 
 
 def test_eight_threads_are_counted_exactly(container: Container) -> None:
