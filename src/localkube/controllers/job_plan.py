@@ -1,12 +1,14 @@
 """What a Job does next: whether it is over, and which pods to create or to delete. Pure."""
 
 import datetime
+import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from kubeclient.objects import Obj
 from localkube.controllers import job_pods
-from localkube.controllers.job_pods import Indexes, JobPod, Task
+from localkube.controllers.job_indexes import NO_INDEXES, Indexes, indexes_of, parse_indexes
+from localkube.controllers.job_pods import JobPod, Task
 from localkube.controllers.pods import parse_time
 
 FIRST_S, LONGEST_S = 10.0, 600.0  # backoff after failures: 10 s, 20 s, 40 s, ..., 10 min
@@ -80,7 +82,7 @@ class Tally:
     new_failed: Sequence[JobPod]
     succeeded: int
     failed: int
-    succeeded_indexes: Indexes = job_pods.NO_INDEXES
+    succeeded_indexes: Indexes = NO_INDEXES
     failed_indexes: Indexes | None = None  # None: failures are not counted by index
     # By index, the failed pod that keeps its finalizer until its replacement exists: the number of
     # failures of an index is carried on from pod to pod in annotations.
@@ -95,8 +97,8 @@ def _in_range(pod: JobPod, task: Task) -> bool:
 
 def tally(task: Task, status: Obj, pods: Sequence[JobPod]) -> Tally:
     uncounted = status.get("uncountedTerminatedPods") or {}
-    succeeded_uids = uncounted.get("succeeded") or []
-    failed_uids = uncounted.get("failed") or []
+    succeeded_uids = set(uncounted.get("succeeded") or ())
+    failed_uids = set(uncounted.get("failed") or ())
     open_pods = [pod for pod in pods if pod.tracked and _in_range(pod, task)]
     new_succeeded = [
         pod for pod in open_pods if pod.phase == "Succeeded" and pod.uid not in succeeded_uids
@@ -116,18 +118,18 @@ def tally(task: Task, status: Obj, pods: Sequence[JobPod]) -> Tally:
 
 def _by_index(task: Task, status: Obj, open_pods: Sequence[JobPod], found: Tally) -> Tally:
     completions = task.completions or 0
-    done = job_pods.parse_indexes(status.get("completedIndexes"), completions) | {
+    done = parse_indexes(status.get("completedIndexes"), completions) | indexes_of(
         pod.index for pod in open_pods if pod.phase == "Succeeded" and pod.index is not None
-    }
+    )
     failed: Indexes | None = None
     delayed: dict[int, JobPod] = {}
     if task.backoff_limit_per_index is not None:
         limit = task.backoff_limit_per_index
-        failed = job_pods.parse_indexes(status.get("failedIndexes"), completions) | {
+        failed = parse_indexes(status.get("failedIndexes"), completions) | indexes_of(
             pod.index
             for pod in open_pods
             if pod.index is not None and pod.failed(task) and _ends_index(pod, limit)
-        }
+        )
         delayed = _delayed(task, open_pods, done | failed, found.active)
     return Tally(
         found.active,
@@ -151,10 +153,12 @@ def _ends_index(pod: JobPod, limit: int) -> bool:
 def _delayed(
     task: Task, open_pods: Sequence[JobPod], over: Indexes, active: Sequence[JobPod]
 ) -> dict[int, JobPod]:
-    taken = over | {pod.index for pod in active}
+    busy = {pod.index for pod in active}
     found: dict[int, JobPod] = {}
     for pod in open_pods:
-        if pod.index is None or pod.index in taken or not pod.failed(task):
+        if pod.index is None or not pod.failed(task):
+            continue
+        if pod.index in over or pod.index in busy:
             continue
         known = found.get(pod.index)
         if known is None or _later(pod) >= _later(known):
@@ -295,14 +299,9 @@ def _pending_indexes(task: Task, pods: Sequence[JobPod], found: Tally, count: in
     busy = {pod.index for pod in found.active}
     if task.only_replaces_failed:
         busy |= {pod.index for pod in pods if pod.leaving}
-    over = found.succeeded_indexes | (found.failed_indexes or job_pods.NO_INDEXES)
-    pending: list[int] = []
-    for index in range(task.completions or 0):
-        if len(pending) == count:
-            break
-        if index not in over and index not in busy:
-            pending.append(index)
-    return pending
+    over = found.succeeded_indexes | (found.failed_indexes or NO_INDEXES)
+    free = (index for index in over.missing(task.completions or 0) if index not in busy)
+    return list(itertools.islice(free, count))
 
 
 def _staffing_by_index(indexes: Sequence[int], found: Tally, now: datetime.datetime) -> Staffing:

@@ -5,12 +5,12 @@ The Job's decisions (job_plan.py, job_tracking.py) see a `Task` in place of the 
 """
 
 import datetime
-from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from kubeclient.objects import Obj
 from kubeclient.resources import JOBS
 from kubeclient.times import EPOCH, duration
+from localkube.controllers.job_indexes import Indexes, parse_indexes
 from localkube.controllers.pods import (
     Rank,
     annotation,
@@ -21,44 +21,6 @@ from localkube.controllers.pods import (
     pod_from_template,
     standing_of,
 )
-
-Indexes = frozenset[int]
-NO_INDEXES: Indexes = frozenset()
-
-
-def parse_indexes(text: str | None, completions: int) -> Indexes:
-    """Parses "0,2-4". Ignores indexes beyond `completions`, and text that is no number."""
-    found: set[int] = set()
-    for part in (text or "").split(","):
-        first, _, last = part.partition("-")
-        if first.isascii() and first.isdigit() and (not last or last.isdigit()):
-            end = min(int(last or first), completions - 1)
-            found.update(range(int(first), end + 1))
-    return frozenset(found)
-
-
-def text_of_indexes(indexes: Iterable[int]) -> str:
-    """Three or more indexes in a row are written as a span: "0,2-4"."""
-    parts = []
-    for first, last in _spans(indexes):
-        if last > first + 1:
-            parts.append(f"{first}-{last}")
-        else:
-            parts += [str(index) for index in range(first, last + 1)]
-    return ",".join(parts)
-
-
-def _spans(indexes: Iterable[int]) -> Iterator[tuple[int, int]]:
-    first = last = -2
-    for index in sorted(indexes):
-        if index > last + 1:
-            if first >= 0:
-                yield first, last
-            first = index
-        last = index
-    if first >= 0:
-        yield first, last
-
 
 IGNORE, FAIL_JOB, FAIL_INDEX, COUNT = "Ignore", "FailJob", "FailIndex", "Count"
 

@@ -17,7 +17,7 @@ from collections.abc import Sequence, Set
 from dataclasses import dataclass
 
 from kubeclient.objects import Obj
-from localkube.controllers import job_pods
+from localkube.controllers.job_indexes import indexes_of, parse_indexes, text_of_indexes
 from localkube.controllers.job_plan import FAILURE, SUCCESS, Outcome, Tally
 from localkube.controllers.job_pods import JobPod, Task
 from localkube.controllers.pods import stamp
@@ -44,7 +44,7 @@ def track(
     tracked = {pod.uid for pod in pods if pod.tracked}
     status = counted(status, tracked)
     uncounted = status["uncountedTerminatedPods"]
-    before = job_pods.parse_indexes(status.get("completedIndexes"), task.completions or 0)
+    before = parse_indexes(status.get("completedIndexes"), task.completions or 0)
     new_indexes: set[int] = set()
     untrack: list[JobPod] = []
     complete = True
@@ -57,11 +57,11 @@ def track(
         untrack.append(pod)
         _note(task, pod, ending, uncounted, new_indexes)
     if task.indexed:
-        done = before | new_indexes
-        _put(status, "completedIndexes", job_pods.text_of_indexes(done))
+        done = before | indexes_of(new_indexes)
+        _put(status, "completedIndexes", text_of_indexes(done))
         _put(status, "succeeded", len(done))
         if found.failed_indexes is not None:
-            status["failedIndexes"] = job_pods.text_of_indexes(found.failed_indexes)
+            status["failedIndexes"] = text_of_indexes(found.failed_indexes)
     if ending is not None and not ending.known:
         condition = new_condition(ending.kind, ending.reason, ending.message, now)
         status["conditions"] = [*(status.get("conditions") or ()), condition]

@@ -1,14 +1,13 @@
-"""The pure parts of Jobs: indexes, policies, back-off, pods."""
+"""The pure parts of Jobs: policies, back-off, pods."""
 
 import datetime
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from kubeclient.objects import Obj
 from localkube.controllers import job_plan, job_pods
+from localkube.controllers.job_indexes import indexes_of
 from localkube.controllers.job_plan import Failures
 from localkube.controllers.job_pods import Failure, JobPod, finished_at, new_indexed_pod, new_pod
 from localkube.controllers.pods import deletion_rank, standing_of
@@ -16,24 +15,6 @@ from tests.localkube.controllers.samples import template
 
 NOW = datetime.datetime(2026, 11, 15, 12, tzinfo=datetime.UTC)
 RANK = deletion_rank(standing_of({"metadata": {"uid": ""}, "spec": {}}), 0, 0.0)
-
-
-@pytest.mark.parametrize(
-    ("indexes", "text"),
-    [([], ""), ([0], "0"), ([0, 1], "0,1"), ([0, 1, 2, 5, 7, 8, 9], "0-2,5,7-9")],
-)
-def test_indexes_are_written_as_spans(indexes: list[int], text: str) -> None:
-    assert job_pods.text_of_indexes(indexes) == text
-    assert job_pods.parse_indexes(text, 10) == set(indexes)
-
-
-def test_indexes_beyond_the_completions_are_dropped() -> None:
-    assert job_pods.parse_indexes("0-4,7,x,9-", 4) == {0, 1, 2, 3}
-
-
-@given(st.frozensets(st.integers(0, 12)))
-def test_indexes_survive_being_written(indexes: frozenset[int]) -> None:
-    assert job_pods.parse_indexes(job_pods.text_of_indexes(indexes), 13) == indexes
 
 
 def failed_pod(code: int = 42, container: str = "c", condition: str = "") -> Obj:
@@ -101,7 +82,7 @@ def test_the_first_rule_that_matches_decides_and_says_why() -> None:
 def test_the_success_policy_says_which_indexes_have_to_succeed(
     rule: Obj, succeeded: set[int], met: bool
 ) -> None:
-    found = job_pods.success_by({"rules": [rule]}, frozenset(succeeded), 5)
+    found = job_pods.success_by({"rules": [rule]}, indexes_of(succeeded), 5)
     assert found == ("Matched rules at index 0" if met else None)
 
 

@@ -165,14 +165,13 @@ def _overlap(done: str, failed: str, completions: int) -> int | None:
     spans = []
     for text in (done, failed):
         read = (index_interval(part, completions) for part in text.split(","))
-        spans.append([(low, high) for low, high, why in read if not why])
-    both = (
-        max(low, other)
-        for low, high in spans[0]
-        for other, end in spans[1]
-        if low <= end and other <= high
-    )
-    return min(both, default=None)
+        spans.append(sorted(((low, high) for low, high, why in read if not why), reverse=True))
+    while spans[0] and spans[1]:
+        (low, high), (other, end) = spans[0][-1], spans[1][-1]
+        if low <= end and other <= high:
+            return max(low, other)
+        spans[high > end].pop()
+    return None
 
 
 def _success_criteria(errors: Errors, spec: Obj, status: Obj) -> None:
