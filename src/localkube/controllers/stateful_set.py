@@ -71,6 +71,7 @@ class _Set:
         self.expectations = expectations
         self.now = context.now()
         self.members: dict[int, Obj] = {}
+        self.waits_for_claims = False
 
     async def step(self) -> float | None:
         known = await revisions.claimed(self.context, self.set, STATEFUL_SETS)
@@ -144,7 +145,7 @@ class _Set:
             rolling=strategy["type"] == "RollingUpdate",
             partition=rolling.get("partition", 0),
             max_unavailable=self._max_unavailable(rolling.get("maxUnavailable")),
-            stale=frozenset(o for o in ordinals if self._has_stale_claims(o)),
+            is_stale=self._has_stale_claims,
         )
 
     def _max_unavailable(self, given: int | str | None) -> int | None:
@@ -155,6 +156,7 @@ class _Set:
     async def _act(self, replicas: Mapping[int, Replica], current: Obj, update: Obj) -> None:
         goal = self._goal(update)
         todo = plan(goal, replicas)
+        self.waits_for_claims = todo.waits_for_claims
         for ordinal in todo.claim:
             await self._ensure_claims(ordinal)
         for ordinal in todo.repair:
@@ -297,7 +299,9 @@ class _Set:
         return seconds_to_available(ready_since_s(pod), min_ready_s, self.now.timestamp())
 
     def _next_look(self) -> float | None:
-        """When the next pod becomes available by time alone."""
+        """When the next pod becomes available by time alone, or claims may have gone."""
         waits = [self._seconds_to_available(pod) for pod in self.members.values()]
         later = [wait for wait in waits if wait]
+        if self.waits_for_claims:
+            later.append(_LATE_S)
         return min(later) if later else None

@@ -2,10 +2,12 @@
 
 An ordered set takes one step at a time: no pod is created, scaled away or updated while a pod with
 a lower ordinal is not available. A parallel set does everything at once except updates, which are
-limited in both cases.
+limited in both cases. No plan takes longer for a set that wants thousands of millions of replicas:
+it goes through the pods that exist, and through the first ordinals without one.
 """
 
-from collections.abc import Iterable, Mapping
+import itertools
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from kubeclient.objects import Obj
@@ -32,6 +34,9 @@ class Replica:
         return not self.available or self.terminating
 
 
+BURST = 500  # pods that one plan creates or deletes, as with other workloads
+
+
 @dataclass(frozen=True, slots=True)
 class Goal:
     """The part of the spec that the plan needs."""
@@ -43,7 +48,8 @@ class Goal:
     rolling: bool = True  # not OnDelete
     partition: int = 0
     max_unavailable: int | None = None  # None: not given
-    stale: frozenset[int] = frozenset()  # ordinals whose claims still belong to an earlier pod
+    # Whether claims of the ordinal still belong to an earlier pod.
+    is_stale: Callable[[int], bool] = lambda _: False
 
     @property
     def ordinals(self) -> range:
@@ -59,6 +65,7 @@ class Plan:
         default_factory=list
     )  # pending pods: create their claims if they are missing
     repair: list[int] = field(default_factory=list)
+    waits_for_claims: bool = False  # to be deleted: no watch tells when they are
 
 
 def plan(goal: Goal, replicas: Mapping[int, Replica]) -> Plan:
@@ -75,7 +82,9 @@ def plan(goal: Goal, replicas: Mapping[int, Replica]) -> Plan:
 
 def _tend(goal: Goal, replicas: Mapping[int, Replica], todo: Plan) -> bool:
     """One pod for every ordinal. False: an ordered set has to wait for one of them."""
-    for ordinal in goal.ordinals:
+    absent = (ordinal for ordinal in goal.ordinals if ordinal not in replicas)
+    present = (ordinal for ordinal in replicas if ordinal in goal.ordinals)
+    for ordinal in sorted([*present, *itertools.islice(absent, BURST)]):
         settled = _tend_one(ordinal, goal, replicas.get(ordinal), todo)
         if not settled and not goal.parallel:
             return False
@@ -84,7 +93,9 @@ def _tend(goal: Goal, replicas: Mapping[int, Replica], todo: Plan) -> bool:
 
 def _tend_one(ordinal: int, goal: Goal, replica: Replica | None, todo: Plan) -> bool:
     if replica is None:
-        if ordinal not in goal.stale:
+        if goal.is_stale(ordinal):
+            todo.waits_for_claims = True
+        else:
             todo.create.append(ordinal)
         return False
     if replica.phase in ("Failed", "Succeeded"):
@@ -104,7 +115,7 @@ def _shrink(goal: Goal, replicas: Mapping[int, Replica], condemned: list[int], t
     first."""
     todo.repair += [o for o in condemned if not replicas[o].in_order]
     if goal.parallel:
-        todo.delete += [o for o in condemned if not replicas[o].terminating]
+        todo.delete += [o for o in condemned if not replicas[o].terminating][:BURST]
         return True
     first = _first_unavailable(goal, replicas)
     highest = replicas[condemned[0]]
@@ -117,7 +128,7 @@ def _shrink(goal: Goal, replicas: Mapping[int, Replica], condemned: list[int], t
 def _first_unavailable(goal: Goal, replicas: Mapping[int, Replica]) -> int | None:
     """The lowest ordinal without an available pod; ordinals beyond the set come last."""
     beyond = sorted(o for o in replicas if o not in goal.ordinals)
-    every = [*goal.ordinals, *beyond]
+    every = itertools.chain(goal.ordinals, beyond)
     return next((o for o in every if o not in replicas or replicas[o].unavailable), None)
 
 
@@ -127,11 +138,13 @@ def _update(goal: Goal, replicas: Mapping[int, Replica], todo: Plan) -> None:
     if goal.max_unavailable is None:
         _update_one(goal, replicas, down, todo)
         return
-    unavailable = sum(o not in replicas or replicas[o].unavailable for o in goal.ordinals)
-    for ordinal in down:
-        if unavailable + len(todo.update) >= goal.max_unavailable:
+    available = sum(o in goal.ordinals and not r.unavailable for o, r in replicas.items())
+    allowed = goal.max_unavailable - (goal.replicas - available)
+    deleted = set(todo.delete)
+    for ordinal in sorted((o for o in replicas if o in down), reverse=True):
+        if len(todo.update) >= min(allowed, BURST):
             return
-        if ordinal not in todo.delete and _is_old(goal, replicas.get(ordinal)):
+        if ordinal not in deleted and _is_old(goal, replicas[ordinal]):
             todo.update.append(ordinal)
 
 

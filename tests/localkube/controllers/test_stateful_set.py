@@ -210,6 +210,30 @@ async def test_claims_are_tied_to_the_set_or_to_a_pod_beyond_it(desk: Desk) -> N
     assert (owner["kind"], owner["name"]) == ("Pod", "web-1")
 
 
+async def test_a_set_that_grows_again_waits_for_the_claims_of_earlier_pods_to_go(
+    desk: Desk,
+) -> None:
+    """No watch tells when a claim has gone, so the set has to look again."""
+    policy = {"whenDeleted": "Retain", "whenScaled": "Delete"}
+    await create(
+        desk,
+        replicas=1,
+        volumeClaimTemplates=[CLAIM],
+        persistentVolumeClaimRetentionPolicy=policy,
+    )
+    await desk.run_to_the_end()
+    await desk.patch(STATEFUL_SETS, "web", {"spec": {"replicas": 0}})
+    await desk.run_to_the_end()
+    await desk.patch(STATEFUL_SETS, "web", {"spec": {"replicas": 1}})
+    await desk.settle()
+    assert await desk.names(PODS) == []
+    assert 0 < desk.again_s("web") <= 1
+    await desk.delete(VOLUME_CLAIMS, "data-web-0")
+    desk.forward(1)
+    await desk.settle()
+    assert await desk.names(PODS) == ["web-0"]
+
+
 async def test_an_orphan_that_matches_is_adopted_and_a_member_that_does_not_is_released(
     desk: Desk,
 ) -> None:

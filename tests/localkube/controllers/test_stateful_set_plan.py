@@ -36,6 +36,28 @@ def test_a_parallel_set_makes_all_pods_at_once() -> None:
     assert look(Goal(3, NEW, parallel=True), pending(1)).create == [0, 2]
 
 
+MANY = 2**31 - 1
+
+
+@pytest.mark.parametrize("parallel", [False, True])
+@pytest.mark.parametrize("max_unavailable", [None, 1, MANY])
+def test_a_plan_for_all_replicas_that_the_api_accepts_is_a_short_one(
+    parallel: bool, max_unavailable: int | None
+) -> None:
+    goal = Goal(MANY, NEW, start=1, parallel=parallel, max_unavailable=max_unavailable)
+    top = MANY
+    todo = look(goal, well(1), well(2, OLD), pending(top, OLD), well(top + 1), pending(0))
+    assert todo.create == (list(range(3, 503)) if parallel else [3])
+    assert todo.delete == ([top + 1, 0] if parallel else [])
+    tells_updates = parallel and max_unavailable is not None and max_unavailable > 1
+    assert todo.update == ([top] if parallel and not max_unavailable else [top, 2] * tells_updates)
+
+
+def test_a_parallel_set_shrinks_in_bursts() -> None:
+    todo = look(Goal(0, NEW, parallel=True), *map(well, range(1200)))
+    assert todo.delete == list(range(1199, 699, -1))
+
+
 def test_numbers_begin_where_the_set_says() -> None:
     assert look(Goal(2, NEW, start=5), well(5)).create == [6]
 
@@ -94,7 +116,8 @@ def test_several_pods_may_be_updated_at_once() -> None:
 
 
 def test_a_claim_of_an_earlier_pod_delays_the_next_pod() -> None:
-    assert look(Goal(1, NEW, stale=frozenset({0}))).create == []
+    todo = look(Goal(1, NEW, is_stale=lambda ordinal: ordinal == 0))
+    assert (todo.create, todo.waits_for_claims) == ([], True)
 
 
 def test_a_pod_with_wrong_labels_or_claims_is_repaired_once_it_runs() -> None:
