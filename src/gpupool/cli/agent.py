@@ -184,6 +184,7 @@ def _driver(simulated: Path | None) -> "Driver":
         from gpupool.hardware.simulated import SimulatedDriver
 
         return SimulatedDriver(simulated)
+    from gpupool.agent.audit import owner_by_cgroup
     from gpupool.hardware.nvml import NvmlDriver
 
-    return NvmlDriver()
+    return NvmlDriver(lambda pid: bool(owner_by_cgroup(pid)))

@@ -22,9 +22,15 @@ from gpupool.hardware.driver import (
     Look,
     NoDriver,
     NotAnswering,
-    ProgramUse,
     Uses,
     Xid,
+)
+from gpupool.hardware.nvml_processes import (
+    NOT_LOADED,
+    OF_THE_DRIVER,
+    IsOfPod,
+    outside_mib,
+    uses,
 )
 
 LONGEST_LOOK_S = 30.0
@@ -42,18 +48,13 @@ _LOST = (
     pynvml.NVML_ERROR_RESET_REQUIRED,
     pynvml.NVML_ERROR_UNKNOWN,
 )
-_NOT_LOADED = (pynvml.NVML_ERROR_DRIVER_NOT_LOADED, pynvml.NVML_ERROR_LIBRARY_NOT_FOUND)
-# Whatever card was asked, these say something of the driver.
-_OF_THE_DRIVER = (
-    *_NOT_LOADED,
-    pynvml.NVML_ERROR_UNINITIALIZED,
-    pynvml.NVML_ERROR_LIB_RM_VERSION_MISMATCH,
-)
 _MOST_XIDS = 256  # in one look; the rest comes with the next
 
 
 class NvmlDriver:
-    def __init__(self) -> None:
+    def __init__(self, is_of_pod: IsOfPod = lambda _: False) -> None:
+        """`is_of_pod`: whether a process belongs to a pod."""
+        self._is_of_pod = is_of_pod
         self._session: _Session | None = None
         self._renew_s = 0.0  # from then on NVML may be initialised again if a card is missing
         self._most_cards = 0
@@ -74,7 +75,7 @@ class NvmlDriver:
         await self._idle()
         if self._session is None:
             raise NoDriver("no driver was found yet")
-        self._listing = asyncio.create_task(asyncio.to_thread(_uses), name="nvml-uses")
+        self._listing = asyncio.create_task(asyncio.to_thread(uses), name="nvml-uses")
         await _end_of(self._listing)
         try:
             return self._listing.result()
@@ -101,7 +102,7 @@ class NvmlDriver:
     def _look(self) -> Look:
         try:
             if self._session is None:
-                self._session = _Session()
+                self._session = _Session(self._is_of_pod)
                 self._renew_s = time.monotonic() + RENEW_S
             look = self._session.look()
             self._renew_if_missing(look)
@@ -135,8 +136,9 @@ async def _end_of(call: asyncio.Task[Any]) -> None:
 class _Session:
     """NVML from its initialisation to its shutdown. Every method may raise NVMLError."""
 
-    def __init__(self) -> None:
+    def __init__(self, is_of_pod: IsOfPod) -> None:
         pynvml.nvmlInit()
+        self._is_of_pod = is_of_pod
         self._events: Any = None
         self._watched: dict[int, str] = {}  # address of a card's handle -> its uuid
         self._steady: dict[str, CardLook] = {}  # by uuid: what is asked only every STEADY_S
@@ -184,7 +186,7 @@ class _Session:
                 # unhealthy.
                 pynvml.NVML_VOLATILE_ECC,
             ),
-            outside_mib=_outside_mib(handle, answer.memory.used),
+            outside_mib=outside_mib(handle, answer.memory.used, self._is_of_pod),
         )
 
     def end(self) -> None:
@@ -214,40 +216,6 @@ class _Session:
         return tuple(found)
 
 
-def _uses() -> Uses:
-    programs: list[ProgramUse] = []
-    read = set()
-    for index in _indexes():
-        try:
-            handle = pynvml.nvmlDeviceGetHandleByIndex(index)
-            uuid = pynvml.nvmlDeviceGetUUID(handle)
-            held = _held(handle)
-        except pynvml.NVMLError as error:
-            if error.value in _OF_THE_DRIVER:
-                raise
-            continue
-        read.add(uuid)
-        programs += [ProgramUse(pid, uuid, used // _MIB) for pid, used in held.items()]
-    return Uses(tuple(programs), frozenset(read))
-
-
-def _held(handle: Any) -> dict[int, int]:
-    """pid -> bytes. A process that computes and draws is in both lists, with all its memory."""
-    found: dict[int, int] = {}
-    for ask in (
-        pynvml.nvmlDeviceGetComputeRunningProcesses,
-        pynvml.nvmlDeviceGetGraphicsRunningProcesses,
-    ):
-        try:
-            listed = ask(handle)
-        except pynvml.NVMLError as error:
-            if error.value != pynvml.NVML_ERROR_NOT_SUPPORTED:
-                raise
-            continue
-        found |= {each.pid: each.usedGpuMemory for each in listed if each.usedGpuMemory}
-    return found
-
-
 class _Answer(NamedTuple):
     handle: Any
     uuid: str
@@ -266,7 +234,7 @@ def _answer(index: int) -> _Answer | CardLook:
 
 
 def _unread(index: int, uuid: str, error: pynvml.NVMLError) -> CardLook:
-    if error.value in _OF_THE_DRIVER:
+    if error.value in OF_THE_DRIVER:
         raise error
     if error.value in _LOST:
         return CardLook(index, is_lost=True)
@@ -286,19 +254,6 @@ def _steady_look(index: int, answer: _Answer, handles: list[Any]) -> CardLook:
         compute=(compute[0], compute[1]),
         is_split=_or((0, 0), pynvml.nvmlDeviceGetMigMode, handle)[0] == 1,
     )
-
-
-def _outside_mib(handle: Any, used: int) -> int:
-    """Memory that no compute process holds. What the driver reserves for itself does not count:
-    newer drivers tell it separately (nvmlMemory_v2)."""
-    newer = _or(None, pynvml.nvmlDeviceGetMemoryInfo, handle, pynvml.nvmlMemory_v2)
-    if newer is not None:
-        used = newer.used
-    programs = _or([], pynvml.nvmlDeviceGetComputeRunningProcesses, handle)
-    held = [program.usedGpuMemory for program in programs]
-    if None in held:  # this driver does not tell the memory of processes
-        return 0
-    return int(max(0, used - sum(held)) // _MIB)
 
 
 def _links(index: int, handle: Any, addresses: dict[str, int]) -> tuple[tuple[int, int], ...]:
@@ -370,5 +325,5 @@ def _boot_id() -> str:
 def _no_driver(error: pynvml.NVMLError) -> NoDriver:
     if error.value == pynvml.NVML_ERROR_LIBRARY_NOT_FOUND:
         return NoDriver("there is no NVIDIA driver: libnvidia-ml.so.1 was not found")
-    kind = NoDriver if error.value in _NOT_LOADED else NotAnswering
+    kind = NoDriver if error.value in NOT_LOADED else NotAnswering
     return kind(f"the NVIDIA driver does not answer: {error}")
