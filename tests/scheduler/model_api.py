@@ -51,10 +51,17 @@ class ModelApi:
 
     # -- changes by others -----------------------------------------------------------------
 
-    def add_pod(self, name: str, units: int, priority: int = 0, **metadata: Any) -> None:
+    def add_pod(
+        self,
+        name: str,
+        units: int,
+        priority: int = 0,
+        spec: Mapping[str, Any] | None = None,
+        **metadata: Any,
+    ) -> None:
         self._serial += 1
-        resources = {"requests": {RESOURCE_GPU_MEM: str(units)}}
-        resources["limits"] = resources["requests"]
+        asked = {RESOURCE_GPU_MEM: str(units)} if units else {}
+        resources = {"requests": asked, "limits": asked}
         self._put(
             "pods",
             {
@@ -69,6 +76,7 @@ class ModelApi:
                     "schedulerName": "gpupool-scheduler",
                     "priority": priority,
                     "containers": [{"name": "c", "resources": resources}],
+                    **(spec or {}),
                 },
             },
         )
@@ -92,7 +100,7 @@ class ModelApi:
         amounts = {RESOURCE_GPU_MEM: str(UNITS * CARDS), "pods": "100"}
         metadata = {
             "name": name,
-            "labels": {"cgpu": "true"},
+            "labels": {"cgpu": "true", "kubernetes.io/hostname": name},
             "annotations": {ANNOTATION_INVENTORY: inventory_text(Inventory(tuple(cards)))},
         }
         self._put("nodes", {"metadata": metadata, "status": {"allocatable": amounts}})

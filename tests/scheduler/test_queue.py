@@ -118,6 +118,45 @@ def test_a_forgotten_pod_is_never_popped() -> None:
     assert "a" not in queue
 
 
+def is_empty(queue: Queue) -> bool:
+    by_pod = (queue._entries, queue._active, queue._backing_off)
+    by_shape = (queue._in_play, queue._parked, queue._dependent)
+    return not any([len(each) for each in by_pod] + [len(each) for each in by_shape])
+
+
+def test_nothing_stays_of_pods_that_are_gone() -> None:
+    queue = Queue()
+    for number in range(300):
+        uid = str(number)
+        queue.add(uid, shape=uid, depends_on_pods=True)
+        assert queue.pop(0) == uid
+        (queue.park, queue.back_off)[number % 2](uid, 0)
+    for number in range(300):
+        queue.forget(str(number))
+    assert is_empty(queue)
+
+
+def test_updates_of_a_parked_pod_do_not_pile_up() -> None:
+    queue = Queue()
+    queue.add("a", "s")
+    for _ in range(1000):
+        drained(queue)
+        queue.add("a", "s")
+    assert len(queue._active._heap) < 100
+    drained(queue)
+    assert len(queue._parked["s"]._heap) < 100
+
+
+def test_a_backoff_that_a_group_ended_does_not_shorten_the_next_one() -> None:
+    queue = Queue()
+    queue.add("a", "s")
+    assert queue.pop(0) == "a"
+    queue.back_off("a", 0)
+    queue.placed("a")
+    queue.back_off("a", 0.5)
+    assert queue.due_s() == 2.5
+
+
 @dataclass
 class World:
     """Has room for some pods of each shape; the queue must fill it."""

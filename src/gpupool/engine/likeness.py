@@ -3,12 +3,12 @@
 Every field of a request counts, except those listed here. So a new field of PodRequest counts until
 somebody decides otherwise.
 
-Of labels and namespace counts what somebody looks at: terms of the pod itself, and required
-anti-affinity of held pods. Pods of one Job differ in a label or two, and nearly always nobody looks
-at these. The likeness changes with the anti-affinity of held pods (`PodIndex.keys_that_keep_off`).
+Of the labels those count that a term looks at: terms of the pod itself, and required anti-affinity
+of held pods. The pods of one Job differ in a label or two, and nearly always nobody looks at these.
+So the likeness changes when other keys matter to held pods (`PodIndex.keys_that_keep_off`).
 """
 
-from collections.abc import Hashable, Iterator, Set
+from collections.abc import Hashable, Iterator
 from dataclasses import fields
 from operator import attrgetter
 
@@ -16,7 +16,7 @@ from gpupool.core.pods import PodRequest
 from gpupool.engine.cluster import ClusterModel
 from kubeclient.selectors import LabelSelector
 
-_NAMES = {"uid", "name", "namespace", "labels"}
+_NAMES = {"uid", "name", "labels"}
 # Read only of pods that are held, and by quotas.
 _OF_HELD_PODS = {"terminating", "started", "has_deadline", "priority_class"}
 _parts = attrgetter(
@@ -25,23 +25,19 @@ _parts = attrgetter(
 
 
 def likeness(cluster: ClusterModel, pod: PodRequest) -> Hashable:
-    return (_hashable(_parts(pod)), _told_apart(cluster, pod))
+    return (_hashable(_parts(pod)), _seen_of_labels(cluster, pod))
 
 
 def _hashable(parts: tuple[object, ...]) -> Hashable:
     return tuple([tuple(sorted(p.items())) if isinstance(p, dict) else p for p in parts])
 
 
-def _told_apart(cluster: ClusterModel, pod: PodRequest) -> Hashable:
-    """The part of namespace and labels that a term can see."""
-    keys: Set[str] | None = cluster.index.keys_that_keep_off
+def _seen_of_labels(cluster: ClusterModel, pod: PodRequest) -> Hashable:
+    """The labels that a term looks at."""
+    keys = cluster.index.keys_that_keep_off
     if pod.affinity or pod.anti_affinity or pod.spreads:
-        keys = {key for selector in _own_selectors(pod) for key in _keys(selector)} | (
-            keys or set()
-        )
-    if keys is None:
-        return pod.namespace if pod.same_card or pod.different_card else ""
-    return (pod.namespace, *((key, pod.labels[key]) for key in sorted(keys) if key in pod.labels))
+        keys = keys | {key for selector in _own_selectors(pod) for key in _keys(selector)}
+    return tuple([(key, pod.labels[key]) for key in sorted(keys) if key in pod.labels])
 
 
 def _own_selectors(pod: PodRequest) -> Iterator[LabelSelector]:

@@ -60,8 +60,7 @@ class PodIndex:
         self._found: OrderedDict[Finder, Ints] = OrderedDict()
         self._finders: dict[Hint, set[Finder]] = {}
         self._carried: dict[Hint, dict[Carried, Ints]] = {}
-        self._keeping_off = 0  # different terms of required anti-affinity
-        self._keys: Counter[str] = Counter()  # of labels that these look at
+        self._keys: Counter[str] = Counter()  # of labels, by terms of required anti-affinity
         self.namespaces: dict[str, Mapping[str, str]] = {}
 
     def count(self, pod: PodRequest, node: int, sign: int) -> None:
@@ -93,20 +92,18 @@ class PodIndex:
     def _count_keys(self, carried: Carried, sign: int) -> None:
         if carried.bond is not Bond.KEEPS_OFF:
             return
-        self._keeping_off += sign
         for requirement in carried.term.selector.requirements:
             self._keys[requirement.key] += sign
             if not self._keys[requirement.key]:
                 del self._keys[requirement.key]
 
     @property
-    def keys_that_keep_off(self) -> Set[str] | None:
-        """Keys of labels that required anti-affinity of held pods looks at; None: there is none.
+    def keys_that_keep_off(self) -> Set[str]:
+        """Keys of labels that required anti-affinity of held pods looks at.
 
-        No other labels of a pod, and without anti-affinity not its namespace either, can decide
-        whether held pods keep it off a node.
+        Other labels of a pod cannot decide whether held pods keep it off a node.
         """
-        return self._keys.keys() if self._keeping_off else None
+        return self._keys.keys()
 
     def found(self, finder: Finder, pods: Iterable[tuple[int, PodRequest]]) -> Ints:
         """The count for each node. `pods`: all held pods with their nodes, to count them once."""

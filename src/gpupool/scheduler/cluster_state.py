@@ -76,6 +76,7 @@ class ClusterState:
         self.quotas: dict[tuple[str, str], UnitsQuota] = {}
         self.pending: dict[str, Pending] = {}
         self._findings: list[Finding] = []
+        self._keys_that_keep_off: frozenset[str] = frozenset()
         self._schedulers = schedulers
         self._changed = changed
         self._clock = clock
@@ -109,9 +110,11 @@ class ClusterState:
 
     def namespace_changed(self, old: Obj | None, new: Obj | None) -> None:
         if new is not None:
-            self.cluster.set_namespace(new["metadata"]["name"], new["metadata"].get("labels") or {})
-            self.queue.wake_dependent()
-            self._changed()
+            labels, name = new["metadata"].get("labels") or {}, new["metadata"]["name"]
+            if self.cluster.index.namespaces.get(name) != labels:
+                self.cluster.set_namespace(name, labels)
+                # All pods, not only those with terms: terms of held pods may keep them off.
+                self.wake()
         elif old is not None:
             self.cluster.set_namespace(old["metadata"]["name"], None)
 
@@ -268,7 +271,7 @@ class ClusterState:
         # pod, every report would cause a decision, and every decision a report.
         self.queue.add(
             pod.uid,
-            pod.shape,
+            pod.shape(self.cluster),
             priority=pod.request.priority,
             created=pod.created,
             depends_on_pods=pod.depends_on_pods,
@@ -292,6 +295,24 @@ class ClusterState:
         self.queue.forget(uid)
         self.pending.pop(uid, None)
         self.drop_preemption_claim(uid)
+
+    # -- the queue -------------------------------------------------------------------------
+
+    def next_pod(self, now_s: float) -> str | None:
+        """The uid of the next pod to try."""
+        # Before each try: that a pod fits nowhere is taken to be true of all pods of its shape.
+        if self.cluster.index.keys_that_keep_off != self._keys_that_keep_off:
+            self._reshape()
+        return self.queue.pop(now_s)
+
+    def _reshape(self) -> None:
+        """Held pods look at other labels than before: pods may be alike no more, or again."""
+        self._keys_that_keep_off = frozenset(self.cluster.index.keys_that_keep_off)
+        changed = [
+            self.queue.reshape(pod.uid, pod.shape(self.cluster)) for pod in self.pending.values()
+        ]
+        if any(changed):
+            self.queue.wake()
 
     # -- decisions of the scheduler --------------------------------------------------------
 

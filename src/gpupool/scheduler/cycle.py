@@ -88,13 +88,14 @@ class Cycle:
         and on a large cluster making it takes longer than a decision.
         """
         version, now_s = self.state.cluster.version, self.clock()
-        known = self.words.get(pod.shape)
+        shape = pod.shape(self.state.cluster)
+        known = self.words.get(shape)
         if known is not None and (known[0] == version or now_s - known[1] < _RECENT_S):
             return known[2]
         if len(self.words) >= _MOST_WORDS:
             self.words.clear()
         words = self._words(pod, no)
-        self.words[pod.shape] = (version, now_s, words)
+        self.words[shape] = (version, now_s, words)
         return words
 
     def _words(self, pod: Pending, no: Unschedulable) -> str:

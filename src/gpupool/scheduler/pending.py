@@ -6,7 +6,8 @@ from dataclasses import dataclass, replace
 from gpupool.contract.pods import pod_request
 from gpupool.contract.volumes import Storage, claim_names, with_volumes
 from gpupool.core.pods import PodRequest
-from gpupool.engine.verdicts import shape_of
+from gpupool.engine.cluster import ClusterModel
+from gpupool.engine.likeness import likeness
 from gpupool.scheduler.groups import Group, group_of
 from kubeclient.objects import Obj
 
@@ -45,20 +46,12 @@ class Pending:
         pod = self.request
         return bool(pod.affinity or pod.anti_affinity or pod.spreads or pod.same_card)
 
-    @property
-    def shape(self) -> Hashable:
-        """Equal for pods that are alike: if one fits nowhere, none of them does."""
-        pod = self.request
-        if self.group is not None:
-            # Members are tried together, so one of them in play is enough. Without the minimum:
-            # members may state different ones.
-            return self.group.key
-        # Whether these fit depends on more than their request, so each of them is tried.
-        if self.depends_on_pods or self.volume_inputs or pod.different_card or self.nominated:
-            return pod.uid
-        # Labels and namespace count, because held pods may have anti-affinity to them.
-        labels = tuple(sorted(pod.labels.items()))
-        return (shape_of(pod), pod.namespace, labels, pod.priority, pod.may_preempt)
+    def shape(self, cluster: ClusterModel) -> Hashable:
+        """Equal for pods that are alike now: if one fits nowhere, none of them does."""
+        # A node is being cleared for this pod alone, so the others are not like it.
+        alike = self.uid if self.nominated else likeness(cluster, self.request)
+        # Members of a group are tried together, unless the group is complete: then like other pods.
+        return (self.group.key, alike) if self.group is not None else alike
 
     @property
     def shown(self) -> str:

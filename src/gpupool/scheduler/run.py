@@ -147,7 +147,7 @@ class Scheduler:
         self._tell()
         for claimant in self.state.preemption_claims.overdue(now_s):
             self.state.drop_preemption_claim(claimant)
-        return self.state.queue.pop(now_s)
+        return self.state.next_pod(now_s)
 
     def _tell(self, *, is_first: bool = False) -> None:
         for found in self.state.take_findings():
