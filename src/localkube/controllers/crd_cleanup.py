@@ -20,29 +20,29 @@ async def reconcile(key: Key, context: Context) -> float | None:
     finalizers = crd["metadata"].get("finalizers") or []
     if FINALIZER not in finalizers:
         return None
-    await _set_terminating(crd, context)
+    crd = await _set_terminating(crd, context)
     resource = _resource(crd)
     if resource is not None:
         with contextlib.suppress(NotFound):
             left = (await context.kube.list(resource)).items
             for obj in left:
                 if "deletionTimestamp" not in obj["metadata"]:
-                    metadata = obj["metadata"]
-                    await context.kube.delete(
-                        resource, metadata["name"], metadata.get("namespace", "")
-                    )
+                    await context.delete(resource, obj)
             if (await context.kube.list(resource)).items:
                 return _LOOK_AGAIN_S  # they have finalizers of their own
     kept = [finalizer for finalizer in finalizers if finalizer != FINALIZER]
     with contextlib.suppress(NotFound):
-        await context.kube.patch(CRDS.path(name=key[1]), {"metadata": {"finalizers": kept}})
+        # The patch replaces the whole list: what was added meanwhile must cause a conflict.
+        basis = {"resourceVersion": crd["metadata"]["resourceVersion"]}
+        change = {"metadata": {**basis, "finalizers": kept}}
+        await context.kube.patch(CRDS.path(name=key[1]), change)
     return None
 
 
-async def _set_terminating(crd: Obj, context: Context) -> None:
+async def _set_terminating(crd: Obj, context: Context) -> Obj:
     known = crd.get("status", {}).get("conditions") or []
     if any(condition["type"] == "Terminating" for condition in known):
-        return
+        return crd
     terminating = {
         "type": "Terminating",
         "status": "True",
@@ -51,8 +51,7 @@ async def _set_terminating(crd: Obj, context: Context) -> None:
         "lastTransitionTime": stamp(context.now()),
     }
     path = CRDS.path(name=crd["metadata"]["name"], subresource="status")
-    with contextlib.suppress(NotFound):
-        await context.kube.patch(path, {"status": {"conditions": [*known, terminating]}})
+    return await context.kube.patch(path, {"status": {"conditions": [*known, terminating]}})
 
 
 def _resource(crd: Obj) -> Resource | None:

@@ -10,7 +10,13 @@ from dataclasses import dataclass
 
 from kubeclient.objects import Obj
 from kubeclient.resources import DEPLOYMENTS
-from localkube.controllers.pods import annotation, content_hash, controller_reference, count_of
+from localkube.controllers.pods import (
+    annotation,
+    content_hash,
+    controller_reference,
+    count_of,
+    whole_number,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,13 +162,12 @@ def new_of(deployment: Obj, sets: Sequence[Obj]) -> Obj | None:
 
 
 def revision_of(obj: Obj) -> int:
-    text = annotation(obj, REVISION)
-    return int(text) if text.isascii() and text.isdigit() else 0
+    return whole_number(annotation(obj, REVISION)) or 0
 
 
 def size_of(replica_set: Obj, deployment: Obj) -> Size:
-    status, made_for = replica_set.get("status", {}), annotation(replica_set, _MAX)
-    known = int(made_for) if made_for.isascii() and made_for.isdigit() else 0
+    status = replica_set.get("status", {})
+    known = whole_number(annotation(replica_set, _MAX))
     return Size(
         replica_set["metadata"]["name"],
         replica_set["spec"]["replicas"],
@@ -222,9 +227,8 @@ def annotations(deployment: Obj, known: Obj, revision: int) -> Obj:
     own = deployment["metadata"].get("annotations") or {}
     found = {**known, **{k: v for k, v in own.items() if k not in _NOT_COPIED}}
     had = known.get(REVISION, "")
-    if had and not had.isdigit():
-        return found
-    if int(had or 0) < revision:
+    number = whole_number(had or "0")
+    if number is not None and number < revision:
         found[REVISION] = str(revision)
         if had:
             found[_HISTORY] = _longer_history(known.get(_HISTORY, ""), had)

@@ -160,9 +160,7 @@ async def _write_slices(service: Obj, pods: list[Obj], context: Context) -> None
         await _write_slice(service, ports, endpoints, known, context)
     for surplus in mine[len(wanted) :]:
         with contextlib.suppress(NotFound):
-            await context.kube.delete(
-                ENDPOINT_SLICES, surplus["metadata"]["name"], metadata["namespace"]
-            )
+            await context.delete(ENDPOINT_SLICES, surplus)
 
 
 async def _write_slice(
@@ -245,9 +243,8 @@ async def _remove_with_service(key: Key, context: Context) -> float | None:
     ours = ((known or {}).get("metadata", {}).get("labels") or {}).get(
         "endpoints.kubernetes.io/managed-by"
     )
-    if ours and context.of(SERVICES).get(name, namespace) is None:
-        with contextlib.suppress(NotFound):
-            await context.kube.delete(ENDPOINTS, name, namespace)
+    if known and ours and context.of(SERVICES).get(name, namespace) is None:
+        await context.delete(ENDPOINTS, known)
     return None
 
 

@@ -1,9 +1,7 @@
 """Deletes events an hour after they last occurred."""
 
-import contextlib
 import datetime
 
-from kubeclient.errors import NotFound
 from kubeclient.mirror import Key
 from kubeclient.objects import Obj
 from kubeclient.resources import EVENTS
@@ -20,8 +18,8 @@ async def reconcile(key: Key, context: Context) -> float | None:
     left_s = (_last(event) + KEPT - context.now()).total_seconds()
     if left_s > 0:
         return left_s
-    with contextlib.suppress(NotFound):
-        await context.kube.delete(EVENTS, key[1], key[0])
+    # Unchanged: it may have just happened again.
+    await context.delete(EVENTS, event, unchanged=True)
     return None
 
 

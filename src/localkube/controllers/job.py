@@ -2,6 +2,7 @@
 have failed. And the controller that deletes finished Jobs after their ttlSecondsAfterFinished.
 """
 
+import contextlib
 from collections.abc import Iterable
 from functools import partial
 
@@ -110,7 +111,8 @@ async def _release_orphans(key: Key, job: Obj | None, context: Context) -> None:
     keeps a deleted pod until its last finalizer is removed."""
     found = context.of(PODS).by(_TRACKED, "/".join(key))
     for pod in found if job is None else _strangers(job, found):
-        await _untrack(context, pod["metadata"]["name"], pod["metadata"]["namespace"])
+        metadata = pod["metadata"]
+        await _untrack(context, metadata["name"], metadata["namespace"], metadata["uid"])
 
 
 def _strangers(job: Obj, pods: Iterable[Obj]) -> Iterable[Obj]:
@@ -124,14 +126,13 @@ def _strangers(job: Obj, pods: Iterable[Obj]) -> Iterable[Obj]:
             yield pod
 
 
-async def _untrack(context: Context, name: str, namespace: str) -> Obj | None:
+async def _untrack(context: Context, name: str, namespace: str, uid: str) -> None:
     # One value is taken out by the server, so that finalizers of others stay, whatever we know of.
-    change = {"metadata": {"$deleteFromPrimitiveList/finalizers": [FINALIZER]}}
+    change = {"uid": uid, "$deleteFromPrimitiveList/finalizers": [FINALIZER]}
     path = PODS.path(namespace, name)
-    try:
-        return await context.kube.patch(path, change, content_type=STRATEGIC_PATCH)
-    except NotFound:
-        return None
+    # A conflict: another pod has the name by now.
+    with contextlib.suppress(NotFound, Conflict):
+        await context.kube.patch(path, {"metadata": change}, content_type=STRATEGIC_PATCH)
 
 
 class _Job:
@@ -281,7 +282,7 @@ class _Job:
     async def _untrack_all(self, pods: Iterable[JobPod]) -> None:
         namespace = self.job["metadata"]["namespace"]
         chosen = list(pods)
-        await all_at_once([_untrack(self.context, pod.name, namespace) for pod in chosen])
+        await all_at_once([_untrack(self.context, pod.name, namespace, pod.uid) for pod in chosen])
         for pod in chosen:
             uid = f"finalizer of {pod.uid}"
             self.expectations.deleted(self.key, uid, self.now.timestamp())

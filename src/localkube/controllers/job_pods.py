@@ -20,6 +20,7 @@ from localkube.controllers.pods import (
     parse_time,
     pod_from_template,
     standing_of,
+    whole_number,
 )
 
 IGNORE, FAIL_JOB, FAIL_INDEX, COUNT = "Ignore", "FailJob", "FailIndex", "Count"
@@ -198,20 +199,14 @@ def job_pod_of(pod: Obj, job: Obj, now: datetime.datetime) -> JobPod:
         index=index_of(pod),
         finished_at=finished_at(pod),
         restarts=sum(container.get("restartCount", 0) for container in containers),
-        failures=_count(annotation(pod, FAILURES)),
-        ignored_failures=_count(annotation(pod, IGNORED_FAILURES)),
+        failures=whole_number(annotation(pod, FAILURES)) or 0,
+        ignored_failures=whole_number(annotation(pod, IGNORED_FAILURES)) or 0,
         failure=failure_of(pod, job["spec"].get("podFailurePolicy")),
     )
 
 
 def index_of(pod: Obj) -> int | None:
-    text = annotation(pod, INDEX)
-    return int(text) if text.isascii() and text.isdigit() and len(text) < 10 else None
-
-
-def _count(text: str) -> int:
-    number = int(text) if text.isascii() and text.isdigit() and len(text) < 11 else 0
-    return number if number < 2**31 else 0
+    return whole_number(annotation(pod, INDEX))
 
 
 def finished_at(pod: Obj) -> datetime.datetime:

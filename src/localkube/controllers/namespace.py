@@ -54,7 +54,7 @@ async def reconcile(key: Key, context: Context) -> float | None:
     if left.objects:
         await _write_conditions(context, namespace, left)
         return _LOOK_AGAIN_S
-    await _finalize(context, key[1])
+    await _finalize(context, namespace)
     return None
 
 
@@ -110,10 +110,12 @@ def conditions(left: Left, known: dict[str, Obj], now: str) -> list[Obj]:
     return made
 
 
-async def _finalize(context: Context, name: str) -> None:
+async def _finalize(context: Context, emptied: Obj) -> None:
     try:
         # Not from the mirror: it may lack our last conditions, and the update would conflict.
-        namespace = await context.kube.get(NAMESPACES, name)
+        namespace = await context.kube.get(NAMESPACES, emptied["metadata"]["name"])
+        if namespace["metadata"]["uid"] != emptied["metadata"]["uid"]:
+            return  # a later one of the name, which nobody has emptied
         finalizers = namespace["spec"].get("finalizers") or []
         namespace["spec"]["finalizers"] = [f for f in finalizers if f != "kubernetes"]
         await context.kube.update(NAMESPACES, namespace, "finalize")

@@ -130,7 +130,9 @@ async def _with_heartbeat_judged(node: Obj, context: Context) -> Obj:
     ]
     context.events.event(node, NORMAL, "NodeNotReady", f"Node {name} status is now: NodeNotReady")
     path = NODES.path(name=name, subresource="status")
-    change = {"status": {"conditions": unknown}}
+    # With the version that was judged: a heartbeat that came meanwhile must cause a conflict.
+    basis = {"resourceVersion": node["metadata"]["resourceVersion"]}
+    change = {"metadata": basis, "status": {"conditions": unknown}}
     return await context.kube.patch(path, change, content_type=STRATEGIC_PATCH)
 
 
@@ -189,8 +191,7 @@ async def _evict_intolerant(node: Obj, context: Context) -> float | None:
         name = f"{metadata['namespace']}/{metadata['name']}"
         text = f"Marking for deletion Pod {name}"
         context.events.event(pod, NORMAL, "TaintManagerEviction", text)
-        with contextlib.suppress(NotFound):
-            await context.kube.delete(PODS, metadata["name"], metadata["namespace"])
+        await context.delete(PODS, pod)
     return min(due) if due else None
 
 

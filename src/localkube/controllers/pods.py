@@ -76,6 +76,12 @@ def is_terminating(obj: Obj) -> bool:
     return "deletionTimestamp" in obj["metadata"]
 
 
+def whole_number(text: str) -> int | None:
+    """Of 32 bits, and not negative. Anybody may write annotations, of any length."""
+    found = int(text) if text.isascii() and text.isdigit() and len(text) <= 10 else None
+    return found if found is not None and found < 2**31 else None
+
+
 def label(obj: Obj, name: str) -> str:
     return str((obj["metadata"].get("labels") or {}).get(name, ""))
 
@@ -168,9 +174,9 @@ def deletion_rank(standing: Standing, neighbours: int, now_s: float) -> Rank:
 
 
 def _deletion_cost(pod: Obj) -> int:
-    text = annotation(pod, "controller.kubernetes.io/pod-deletion-cost") or "0"
-    digits = text[1:] if text[0] in "+-" else text
-    return int(text) if digits.isascii() and digits.isdigit() and len(digits) < 11 else 0
+    text = annotation(pod, "controller.kubernetes.io/pod-deletion-cost")
+    cost = whole_number(text.removeprefix("-").removeprefix("+")) or 0
+    return -cost if text.startswith("-") else cost
 
 
 def _magnitude(seconds: float) -> int:

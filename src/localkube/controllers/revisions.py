@@ -5,7 +5,7 @@ version that is restored keeps its revision object, which gets the next number."
 
 from collections.abc import Sequence, Set
 
-from kubeclient.errors import AlreadyExists, NotFound
+from kubeclient.errors import AlreadyExists
 from kubeclient.objects import Obj
 from kubeclient.resources import CONTROLLER_REVISIONS, Resource
 from localkube.controllers import ownership
@@ -15,6 +15,7 @@ from localkube.controllers.run import Context
 POD_LABEL = "controller-revision-hash"  # on pods: which revision they were made from
 _HASH_LABELS = {"StatefulSet": "controller.kubernetes.io/hash", "DaemonSet": POD_LABEL}
 _LONGEST_PREFIX = 223
+_LARGEST = 2**63 - 1
 
 
 def data_of(owner: Obj) -> Obj:
@@ -33,13 +34,19 @@ def ordered(revisions: Sequence[Obj]) -> list[Obj]:
 
     def age(revision: Obj) -> tuple[int, str, str]:
         metadata = revision["metadata"]
-        return revision["revision"], metadata["creationTimestamp"], metadata["name"]
+        return _number(revision), metadata["creationTimestamp"], metadata["name"]
 
     return sorted(revisions, key=age)
 
 
 def next_number(revisions: Sequence[Obj]) -> int:
-    return max((int(revision["revision"]) for revision in revisions), default=0) + 1
+    return max(map(_number, revisions), default=0) + 1
+
+
+def _number(revision: Obj) -> int:
+    """A number without successor, which an adopted revision may have, counts as none."""
+    number = int(revision["revision"])
+    return number if number < _LARGEST else 0
 
 
 def new_revision(owner: Obj, resource: Resource, number: int, collisions: int) -> Obj:
@@ -119,11 +126,4 @@ async def _create(
 async def forget(context: Context, resource: Resource, history: Sequence[Obj]) -> None:
     """Deletes old revisions, or the old replica sets that are a Deployment's revisions."""
     for old in history:
-        metadata = old["metadata"]
-        options = {"preconditions": {"uid": metadata["uid"]}}
-        try:
-            await context.kube.delete(
-                resource, metadata["name"], metadata["namespace"], options=options
-            )
-        except NotFound:
-            continue
+        await context.delete(resource, old)

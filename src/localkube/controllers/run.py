@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import TypeVar
 
 from kubeclient.client import Kube
-from kubeclient.errors import Conflict, KubeError
+from kubeclient.errors import Conflict, KubeError, NotFound
 from kubeclient.events import Recorder
 from kubeclient.mirror import Key, Mirror, Mirrors, key_of
 from kubeclient.objects import Obj
@@ -42,6 +42,26 @@ class Context:
 
     def of(self, resource: Resource) -> Mirror:
         return self.mirrors.of(resource)
+
+    async def delete(
+        self, resource: Resource, obj: Obj, *, unchanged: bool = False, **options: object
+    ) -> None:
+        """Deletes the object that was seen, never a later one of its name; it is no error if it is
+        gone. `unchanged`: only if it is still as it was seen. Raises Conflict if it is not."""
+        metadata = obj["metadata"]
+        wanted = {"uid": metadata["uid"]}
+        if unchanged:
+            wanted["resourceVersion"] = metadata["resourceVersion"]
+        body: Obj = {**options, "preconditions": wanted}
+        try:
+            await self.kube.delete(
+                resource, metadata["name"], metadata.get("namespace", ""), options=body
+            )
+        except NotFound:
+            return
+        except Conflict:
+            if unchanged:
+                raise
 
 
 # Returns after how many seconds to reconcile the key again without a change, or None.

@@ -101,6 +101,19 @@ async def _bind(claim: Obj, chosen: Obj, directory: Path, context: Context) -> N
     context.events.event(claim, NORMAL, "ProvisioningSucceeded", text)
 
 
+async def _has_claim(ref: Obj, context: Context) -> bool:
+    """Files are deleted if this is False, so the API server is asked: the mirrors are not in
+    step."""
+    claim = context.of(VOLUME_CLAIMS).get(ref["name"], ref["namespace"])
+    if claim is not None and claim["metadata"]["uid"] == ref["uid"]:
+        return True
+    try:
+        claim = await context.kube.get(VOLUME_CLAIMS, ref["name"], ref["namespace"])
+    except NotFound:
+        return False
+    return bool(claim["metadata"]["uid"] == ref["uid"])
+
+
 def reclaimer(directory: Path, provisioner: str = DEFAULT.provisioner) -> Controller:
     """Releases volumes whose claims are gone, and deletes them if their policy says so."""
 
@@ -109,16 +122,15 @@ def reclaimer(directory: Path, provisioner: str = DEFAULT.provisioner) -> Contro
         if volume is None or "claimRef" not in volume["spec"]:
             return None
         ref = volume["spec"]["claimRef"]
-        claim = context.of(VOLUME_CLAIMS).get(ref.get("name", ""), ref.get("namespace", ""))
-        if claim is not None and claim["metadata"]["uid"] == ref.get("uid"):
+        # Without a uid, the volume waits for a claim of that name.
+        if not all(map(ref.get, ("uid", "name", "namespace"))) or await _has_claim(ref, context):
             return None
         if volume["spec"].get("persistentVolumeReclaimPolicy") == "Delete":
             if _is_used(ref, context):
                 return _LOOK_AGAIN_S
             if _is_from(volume, provisioner):
                 await _delete_files(volume, directory)
-            with contextlib.suppress(NotFound):
-                await context.kube.delete(VOLUMES, key[1])
+            await context.delete(VOLUMES, volume)
         elif volume.get("status", {}).get("phase") != "Released":
             path = VOLUMES.path(name=key[1], subresource="status")
             with contextlib.suppress(NotFound):

@@ -9,12 +9,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from localkube.controllers.deployment_sets import (
+    REVISION,
     Bounds,
     Size,
     bounds,
     new_size,
     old_sizes,
     proportional_sizes,
+    revision_of,
 )
 from localkube.controllers.pods import count_of
 
@@ -166,3 +168,9 @@ def test_a_rollout_keeps_its_promises_and_ends(
         assert sum(size.wanted for size in world.sets) <= most
         assert sum(size.available for size in world.sets) >= least
     assert [size.wanted for size in world.sets] == [0] * len(old) + [limits.replicas]
+
+
+@pytest.mark.parametrize("text", ["9" * 5000, "9223372036854775807", "²", "-1", "x"])
+def test_a_revision_that_is_no_number_of_32_bits_counts_as_none(text: str) -> None:
+    obj = {"metadata": {"annotations": {REVISION: text}}}
+    assert revision_of(obj) == 0

@@ -75,3 +75,13 @@ def test_the_oldest_that_are_not_in_use_are_forgotten() -> None:
     forgotten = revisions.surplus(found, {"web-4", "web-1"}, 1)
     assert [r["revision"] for r in forgotten] == [2]
     assert revisions.surplus(found, set(), 4) == []
+
+
+def test_a_revision_whose_number_has_no_successor_counts_as_the_oldest() -> None:
+    def numbered(number: int) -> Obj:
+        metadata = {"name": str(number), "creationTimestamp": "2026-11-15T12:00:00Z"}
+        return {"metadata": metadata, "revision": number}
+
+    last, first, second = numbered(2**63 - 1), numbered(1), numbered(2)
+    assert revisions.ordered([second, last, first]) == [last, first, second]
+    assert revisions.next_number([second, last, first]) == 3

@@ -3,6 +3,8 @@
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from kubeclient.objects import Obj
 from kubeclient.resources import PODS, STORAGE_CLASSES, VOLUME_CLAIMS, VOLUMES
 from localkube.controllers import volume_claims
@@ -127,15 +129,38 @@ async def test_a_volume_with_a_strange_name_loses_no_files(tmp_path: Path) -> No
         assert (files / "precious").exists()
 
 
-async def test_a_volume_that_names_half_a_claim_is_released(tmp_path: Path) -> None:
-    """The API accepts a claimRef without a namespace, as Kubernetes does."""
+@pytest.mark.parametrize(
+    "reference",
+    [{"name": "data"}, {"name": "data", "namespace": "default"}, {"uid": "u"}],
+)
+@pytest.mark.parametrize("policy", ["Retain", "Delete"])
+async def test_a_volume_that_waits_for_a_claim_of_a_name_is_neither_released_nor_deleted(
+    tmp_path: Path, reference: Obj, policy: str
+) -> None:
+    """As in Kubernetes. The API accepts a claimRef without a namespace, too."""
     async with desk_for(tmp_path, volume_claims.reclaimer(tmp_path)) as desk:
         spec = {
             "capacity": {"storage": "1Gi"},
             "accessModes": ["ReadWriteOnce"],
             "hostPath": {"path": "/data"},
-            "claimRef": {"name": "data"},
+            "claimRef": reference,
+            "persistentVolumeReclaimPolicy": policy,
         }
         await desk.create(VOLUMES, {"metadata": {"name": "half"}, "spec": spec})
         await desk.settle()
-        assert (await desk.get(VOLUMES, "half"))["status"]["phase"] == "Released"
+        assert (await desk.get(VOLUMES, "half"))["status"]["phase"] != "Released"
+
+
+async def test_a_volume_whose_claim_the_mirror_does_not_show_keeps_its_files(
+    tmp_path: Path,
+) -> None:
+    files = tmp_path / "volumes"
+    both = volume_claims.controller(files), volume_claims.reclaimer(files)
+    async with desk_for(tmp_path, *both) as desk:
+        name = (await _bound(desk))["spec"]["volumeName"]
+        (files / name).mkdir(parents=True, exist_ok=True)
+        desk.mirrors.of(VOLUME_CLAIMS)._objects.clear()
+        desk.forward(1)
+        await desk.settle()
+        assert await desk.names(VOLUMES) == [name]
+        assert (files / name).exists()

@@ -75,11 +75,10 @@ async def delete_collection(
     chosen = list(select(api.store, target, options, matches))
     for record in chosen:
         one = target._replace(namespace=record.namespace, name=record.name)
-        # Each deletion awaits the disk: by now the object may be gone, or a new one may have its
-        # name.
-        current = api.store.get(record.resource, record.namespace, record.name)
-        if current is not None and current.uid == record.uid:
-            await delete_record(api, request, one, current, deletion)
+        # Each deletion awaits webhooks and the disk: by now the object may be gone, or a new one
+        # may have its name.
+        if _current(api, record) is not None:
+            await delete_record(api, request, one, record, deletion, only_this=True)
     metadata: Obj = {"resourceVersion": str(api.store.published_rv)}
     return answer_records(api, request, target.kind, chosen, metadata)
 
@@ -104,16 +103,36 @@ def _success(kind: Kind, record: Record) -> Obj:
     }
 
 
+def _current(api: Api, record: Record) -> Record | None:
+    """The object as it is now; None if it is gone, even if another one has its name."""
+    found = api.store.get(record.resource, record.namespace, record.name)
+    return found if found is not None and found.uid == record.uid else None
+
+
 async def delete_record(
-    api: Api, request: Request, target: Target, record: Record, options: DeleteOptions
+    api: Api,
+    request: Request,
+    target: Target,
+    record: Record,
+    options: DeleteOptions,
+    *,
+    only_this: bool = False,
 ) -> tuple[bool, Record]:
-    """Whether it is gone, and its last state."""
+    """Whether it is gone, and its last state. `only_this`: not a later object of the name."""
     write = Write(api, request, target, WriteOptions(options.dry_run, "", False, "Warn", None))
-    attributes = write.attributes(Operation.DELETE, None, as_served(record, target.kind))
-    await api.admission.mutate(attributes)
-    await api.admission.validate(attributes)
-    # A webhook may have taken its time: what is deleted is what is there now.
-    record = existing(api, target)
+    while True:
+        attributes = write.attributes(Operation.DELETE, None, as_served(record, target.kind))
+        await api.admission.mutate(attributes)
+        await api.admission.validate(attributes)
+        # A webhook may have taken its time: what is deleted is what is there now, and admission has
+        # to have seen it.
+        found = _current(api, record)
+        if found is not None:
+            record = found
+            break
+        if only_this:
+            return True, record
+        record = existing(api, target)
     check_preconditions(target.kind, record, options)
     obj = record.obj()
     holds = _mark(obj, target.kind, options, api)
