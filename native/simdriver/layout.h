@@ -7,7 +7,8 @@
  *
  * Who may write what:
  *   magic .. cards[].fixed      the creator of the file, before any process opens it
- *   cards[].fault, events       the fault injector, while it holds LOCK_INJECT
+ *   cards[].fault, events,      the fault injector, while it holds LOCK_INJECT; the counts of a
+ *   call_faults                 call fault also any process, atomically
  *   slots[i], used[][i]         the process that holds LOCK_SLOT + i
  *   cards[].live                any process, each field by itself and atomically
  *
@@ -21,11 +22,12 @@
 #include <stdint.h>
 
 #define SIM_MAGIC "GPUPSIM"
-#define SIM_VERSION 1u
+#define SIM_VERSION 2 /* plain, because messages quote it */
 #define MAX_CARDS 16
 #define MAX_SLOTS 512
 #define MAX_EVENTS 256
 #define MAX_LINKS 18
+#define MAX_CALL_FAULTS 32
 #define BUCKETS 8
 #define BUCKET_NS 250000000ull
 
@@ -116,6 +118,21 @@ struct card_event {
     uint64_t time_ns;
 };
 
+#define EVERY_CARD (-1)
+#define CALL_HANGS (-1) /* as a result: the call does not return until the fault is taken away */
+#define ALWAYS UINT32_MAX
+
+/* A call that fails on request; see gate.h. */
+struct call_fault {
+    char call[56];          /* the exported name, or its beginning and a '*' */
+    _Atomic uint32_t id;    /* written last; 0: the entry is free. Calls that hang sleep on it. */
+    int32_t card;           /* an index into cards, or EVERY_CARD */
+    int32_t result;         /* what the call returns, or CALL_HANGS */
+    _Atomic uint32_t after; /* so many calls still succeed */
+    _Atomic uint32_t times; /* so many calls then fail, or ALWAYS */
+    uint32_t reserved;
+};
+
 struct sim_state {
     char magic[8];
     uint32_t version;
@@ -132,6 +149,9 @@ struct sim_state {
     struct card_event events[MAX_EVENTS];
     struct slot slots[MAX_SLOTS];
     _Atomic uint64_t used[MAX_CARDS][MAX_SLOTS]; /* bytes */
+    _Atomic uint32_t call_fault_count;           /* 0: no call needs to look */
+    uint32_t last_call_fault;                    /* the id that was given last */
+    struct call_fault call_faults[MAX_CALL_FAULTS];
 };
 
 _Static_assert(sizeof(struct card_fixed) == 408, "layout: card_fixed");
@@ -145,7 +165,9 @@ _Static_assert(offsetof(struct sim_state, cards) == 144, "layout: cards");
 _Static_assert(offsetof(struct sim_state, events) == 9232, "layout: events");
 _Static_assert(offsetof(struct sim_state, slots) == 17424, "layout: slots");
 _Static_assert(offsetof(struct sim_state, used) == 586768, "layout: used");
-_Static_assert(sizeof(struct sim_state) == 652304, "layout: sim_state");
+_Static_assert(sizeof(struct call_fault) == 80, "layout: call_fault");
+_Static_assert(offsetof(struct sim_state, call_faults) == 652312, "layout: call_faults");
+_Static_assert(sizeof(struct sim_state) == 654872, "layout: sim_state");
 _Static_assert(ATOMIC_LLONG_LOCK_FREE == 2, "shared counters need lock-free atomics");
 
 #endif

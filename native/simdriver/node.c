@@ -16,7 +16,18 @@
 #define CARDS_VARIABLE "NVIDIA_VISIBLE_DEVICES"
 #define CONFIG_NAME "simdriver.conf"
 
+#define TEXT_OF(number) #number
+#define NUMBER_AS_TEXT(number) TEXT_OF(number)
+#define VERSION_TEXT "version " NUMBER_AS_TEXT(SIM_VERSION)
+
+/* Once: every call before cuInit or nvmlInit asks for the node. */
+static bool has_complained(void) {
+    static _Atomic bool has;
+    return atomic_exchange(&has, true);
+}
+
 static void refuse(const char *path, const char *wanted, unsigned long long found) {
+    if (has_complained()) return;
     fprintf(stderr, "gpupool: simulated driver: %s: wanted %s, found %llu\n", path, wanted, found);
 }
 
@@ -48,15 +59,16 @@ static bool find_path(char *path) {
 
 static bool is_valid(const char *path, const struct sim_state *state, off_t size) {
     if (memcmp(state->magic, SIM_MAGIC, sizeof SIM_MAGIC) != 0) {
-        fprintf(stderr, "gpupool: simulated driver: %s: not the state of one\n", path);
+        if (!has_complained())
+            fprintf(stderr, "gpupool: simulated driver: %s: not the state of one\n", path);
         return false;
     }
     if (state->version != SIM_VERSION) {
-        refuse(path, "version 1", state->version);
+        refuse(path, VERSION_TEXT, state->version);
         return false;
     }
     if (size != (off_t)sizeof *state || state->size != sizeof *state) {
-        refuse(path, "the size of version 1", (unsigned long long)size);
+        refuse(path, "the size of " VERSION_TEXT, (unsigned long long)size);
         return false;
     }
     if (state->card_count > MAX_CARDS) {
@@ -71,7 +83,7 @@ static enum node_found map_state(struct node *node) {
     int fd = open_at_high_number(node->path, 0);
     if (fd < 0) return NODE_MISSING;
     if (fstat(fd, &status) || status.st_size < (off_t)offsetof(struct sim_state, cards)) {
-        refuse(node->path, "the size of version 1", (unsigned long long)status.st_size);
+        refuse(node->path, "the size of " VERSION_TEXT, (unsigned long long)status.st_size);
         close(fd);
         return NODE_REFUSED;
     }

@@ -16,10 +16,12 @@ STRUCTS: dict[str, type[ctypes.Structure]] = {
     "card": layout.Card,
     "slot": layout.Slot,
     "card_event": layout.Event,
+    "call_fault": layout.CallFault,
     "sim_state": layout.State,
 }
 CONSTANTS = (
     *("SIM_VERSION", "MAX_CARDS", "MAX_SLOTS", "MAX_EVENTS", "MAX_LINKS", "BUCKETS"),
+    *("MAX_CALL_FAULTS", "EVERY_CARD", "CALL_HANGS", "ALWAYS"),
     *("LOCK_INJECT", "LOCK_SLOT", "LOCK_OWNER", "LINK_NONE", "LINK_SWITCH"),
 )
 

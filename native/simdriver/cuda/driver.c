@@ -47,6 +47,14 @@ struct driver *driver_now(void) {
     return atomic_load(&is_ready) ? &driver : NULL;
 }
 
+struct sim_state *gate_state(void) {
+    if (atomic_load(&is_ready)) return driver.node.state;
+    driver_lock();
+    bool is_found = node_open(&driver.node) == NODE_FOUND;
+    driver_unlock();
+    return is_found ? driver.node.state : NULL;
+}
+
 static int start(void) {
     switch (node_open(&driver.node)) {
     case NODE_FOUND:

@@ -5,6 +5,7 @@
 #include <stdbool.h>
 
 #include "../../interface/cuda.h"
+#include "../gate.h"
 #include "../node.h"
 
 struct context {

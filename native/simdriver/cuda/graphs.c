@@ -27,9 +27,9 @@ struct graph {
 /* By device: memory of graphs that can be launched, and memory that is kept for later ones. */
 static uint64_t used[MAX_CARDS], kept[MAX_CARDS];
 
-int cuLaunchKernel(void *function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by,
-                   unsigned bz, unsigned shared, struct stream *stream, void **parameters,
-                   void **extra);
+CALL_OF(cuLaunchKernel, void *function, unsigned gx, unsigned gy, unsigned gz, unsigned bx,
+        unsigned by, unsigned bz, unsigned shared, struct stream *stream, void **parameters,
+        void **extra);
 
 CALL(cuGraphCreate, struct graph **made, unsigned flags) {
     WITH_DRIVER(driver);

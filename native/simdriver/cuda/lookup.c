@@ -4,7 +4,7 @@
 
 #define FLAG_PER_THREAD 2
 
-API int cuDriverGetVersion(int *version);
+CALL_OF(cuDriverGetVersion, int *version);
 
 CALL(cuGetProcAddress_v2, const char *name, void **function, int version, uint64_t flags,
      int *status) {

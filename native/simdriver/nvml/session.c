@@ -54,6 +54,14 @@ static int open_node(void) {
     return NVML_OK;
 }
 
+struct sim_state *gate_state(void) {
+    if (atomic_load(&users)) return node.state;
+    pthread_mutex_lock(&mutex);
+    bool is_found = atomic_load(&users) || open_node() == NVML_OK;
+    pthread_mutex_unlock(&mutex);
+    return is_found ? node.state : NULL;
+}
+
 CALL(nvmlInitWithFlags, unsigned flags) {
     (void)flags;
     pthread_mutex_lock(&mutex);

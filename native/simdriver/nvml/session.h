@@ -5,6 +5,7 @@
 #include <stddef.h>
 
 #include "../../interface/nvml.h"
+#include "../gate.h"
 #include "../node.h"
 
 /* The node, or NULL before nvmlInit. */
@@ -18,7 +19,7 @@ int visible_index(device_t device);          /* the index among the cards that t
 device_t device_at(int visible_index);       /* NULL: there is no such card */
 device_t device_of(const struct card *card); /* NULL: this process does not see the card */
 
-API int nvmlDeviceGetHandleByPciBusId_v2(const char *text, device_t *device);
+CALL_OF(nvmlDeviceGetHandleByPciBusId_v2, const char *text, device_t *device);
 
 void describe_pci(const struct card_fixed *fixed, struct pci_v3 *pci);
 

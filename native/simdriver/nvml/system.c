@@ -69,6 +69,25 @@ API const char *nvmlErrorString(int result) {
     case NVML_LIB_RM_VERSION_MISMATCH: return "Driver/library version mismatch";
     case NVML_MEMORY: return "Insufficient Memory";
     case NVML_VERSION_MISMATCH: return "Argument version mismatch";
+    /* Only by request; see gate.h. */
+    case 5: return "Already Initialized";
+    case 8: return "Insufficient External Power";
+    case 11: return "Interrupt Request Issue";
+    case 12: return "NVML Shared Library Not Found";
+    case 13: return "Function Not Found";
+    case 14: return "Corrupted infoROM";
+    case 16: return "GPU requires reset";
+    case 17: return "GPU access blocked by the operating system";
+    case 19: return "In use by another client";
+    case 21: return "No data";
+    case 22: return "VGPU ECC not supported";
+    case 23: return "Insufficient Resources";
+    case 24: return "Frequency not supported";
+    case 26: return "Deprecated";
+    case 27: return "Not ready";
+    case 28: return "GPU not found";
+    case 29: return "Invalid state";
+    case 30: return "Reset type not supported";
     default: return "Unknown Error";
     }
 }

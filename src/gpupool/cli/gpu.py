@@ -100,12 +100,12 @@ def uncordon(node: str, card: str, kubeconfig: str, context: str) -> None:
 @click.argument("fault")
 @name_option
 def fault(node: str, card: str, fault: str, name: str) -> None:
-    """Break or repair a simulated card of a local cluster.
+    """Break or repair a simulated card of a local cluster, or `all` cards of a node.
 
-    FAULT is xid=79, lost, ecc=1 and the like. `recover` repairs the card as a reset does, and tells
-    the node's agent about it.
+    FAULT is xid=79, lost, ecc=1, fail=nvmlDeviceGetMemoryInfo:TIMEOUT and the like. `recover`
+    repairs the card as a reset does, and tells the node's agent about it.
     """
-    from gpupool.hardware.simdriver import inject
+    from gpupool.hardware.simdriver import inject, read_cards
     from gpupool.hardware.simdriver_faults import FaultKind, NotAFault, parse_fault
     from gpupool.hardware.simdriver_state import SimdriverError
     from gpupool.local.home import home
@@ -117,12 +117,14 @@ def fault(node: str, card: str, fault: str, name: str) -> None:
         raise click.ClickException(f'Node "{node}" of cluster "{name}" has no simulated cards.')
     try:
         wanted = parse_fault(fault)
-        inject(files, int(card) if card.isdecimal() else card, wanted)
+        place = None if card == "all" else int(card) if card.isdecimal() else card
+        inject(files, place, wanted)
+        cards = [card] if place is not None else [str(one.index) for one in read_cards(files)]
     except (NotAFault, SimdriverError) as error:
         raise click.ClickException(str(error)) from error
-    if wanted.kind is FaultKind.RECOVER:
-        _tell_of_reset(cluster, node, card)
-    click.echo(f"Card {card} of {node}: {fault}.")
+    for one in cards if wanted.kind is FaultKind.RECOVER else ():
+        _tell_of_reset(cluster, node, one)
+    click.echo(f"{'All cards' if place is None else f'Card {card}'} of {node}: {fault}.")
 
 
 def _tell_of_reset(cluster: "ClusterDirectory", node: str, card: str) -> None:

@@ -135,11 +135,15 @@ def read_cards(files: NodeFiles) -> tuple[CardState, ...]:
         return tuple(_card_state(state, index, pids) for index in range(state.card_count))
 
 
-def inject(files: NodeFiles, card: int | str, fault: Fault) -> None:
-    """Breaks a card, named by index or UUID. Raises BadState, NoSuchCard."""
+def inject(files: NodeFiles, card: int | str | None, fault: Fault) -> None:
+    """Breaks a card, named by index or UUID; None: all of them. Raises BadState, NoSuchCard."""
     with opened(files.state) as (fd, state), locks.held(fd, layout.LOCK_INJECT):
-        index = _card_index(state, card)
-        _apply(state, index, fault)
+        if card is None and fault.kind in (FaultKind.FAIL, FaultKind.HANG):
+            # Also for calls that are about no card, or not about one that is known.
+            _add_call_fault(state, layout.EVERY_CARD, fault)
+            return
+        for index in range(state.card_count) if card is None else (_card_index(state, card),):
+            _apply(state, index, fault)
 
 
 def _apply(state: layout.State, index: int, fault: Fault) -> None:
@@ -168,12 +172,43 @@ def _apply(state: layout.State, index: int, fault: Fault) -> None:
             now.outside_bytes = min(fault.value * MIB, state.cards[index].fixed.memory_bytes)
         case FaultKind.OUTSIDE_UTILISATION:
             now.outside_percent = fault.value
+        case FaultKind.FAIL | FaultKind.HANG:
+            _add_call_fault(state, index, fault)
         case FaultKind.RECOVER:
+            _end_call_faults(state, index)
             state.cards[index].fault = layout.CardFault(
                 ecc_corrected_aggregate=now.ecc_corrected_aggregate,
                 ecc_uncorrected_aggregate=now.ecc_uncorrected_aggregate,
                 retired_pages=now.retired_pages,
             )
+
+
+def _add_call_fault(state: layout.State, index: int, fault: Fault) -> None:
+    entry = next((entry for entry in state.call_faults if not entry.id), None)
+    if entry is None:
+        raise BadState(
+            f"{state.node.decode()}: wanted at most {layout.MAX_CALL_FAULTS} calls that fail or "
+            "hang; recover ends those of a card"
+        )
+    entry.call, entry.card = fault.call.encode(), index
+    entry.result = fault.value if fault.kind is FaultKind.FAIL else layout.CALL_HANGS
+    entry.after = fault.after
+    entry.times = layout.ALWAYS if fault.times is None else fault.times
+    state.last_call_fault = state.last_call_fault % 0x7FFFFFFF + 1
+    # Last, because readers take no lock.
+    entry.id = state.last_call_fault
+    state.call_fault_count += 1
+
+
+def _end_call_faults(state: layout.State, index: int) -> None:
+    """Ends those of the card, and those that are not about one card. Calls that hang go on."""
+    for number, entry in enumerate(state.call_faults):
+        if not entry.id or entry.card not in (index, layout.EVERY_CARD):
+            continue
+        entry.id = 0
+        state.call_fault_count -= 1
+        place = layout.State.call_faults.offset + number * ctypes.sizeof(layout.CallFault)
+        locks.wake_all(ctypes.addressof(state) + place + layout.CallFault.id.offset)
 
 
 def _announce(state: layout.State, card: int, kind: int, data: int) -> None:

@@ -8,10 +8,21 @@ temperature=C    the card shows this temperature; 0: the one that its load cause
 memory=MIB       programs outside of the simulation hold this much of its memory
 utilisation=P    and use this much of its compute, in percent
 recover          ends all faults, as a reset does; the totals of memory errors stay
+
+fail=CALL:ERROR  the function of libcuda or libnvidia-ml returns this error, in all programs
+hang=CALL        it does not return until the card recovers
+
+CALL is the exported name, like nvmlDeviceGetMemoryInfo_v2 or cuMemAlloc_v2, or the beginning of
+names and a *. ERROR is a number or a name, like TIMEOUT or OUT_OF_MEMORY (simdriver_results.py).
+Both may end in :after=N (N calls succeed before) and :times=N (then it ends by itself).
 """
 
+import re
+from collections.abc import Iterable
 from enum import StrEnum
 from typing import NamedTuple
+
+from gpupool.hardware.simdriver_results import CUDA, NVML
 
 
 class FaultKind(StrEnum):
@@ -23,11 +34,16 @@ class FaultKind(StrEnum):
     OUTSIDE_MEMORY = "memory"
     OUTSIDE_UTILISATION = "utilisation"
     RECOVER = "recover"
+    FAIL = "fail"
+    HANG = "hang"
 
 
 class Fault(NamedTuple):
     kind: FaultKind
-    value: int = 0
+    value: int = 0  # of FAIL: what the call returns
+    call: str = ""  # of FAIL and HANG
+    after: int = 0
+    times: int | None = None  # None: always
 
 
 class NotAFault(ValueError):
@@ -38,6 +54,9 @@ class NotAFault(ValueError):
 LOSING_XIDS = frozenset({79})
 POISONING_XIDS = frozenset({48, 94, 95})
 RETIRING_XIDS = frozenset({63})  # a row of memory was replaced
+
+_CALL = re.compile(r"(?=.{1,55}$)(cu|nvml)\w*\*?", re.ASCII)
+_NUMBER = re.compile(r"[0-9]{1,9}")
 
 _LIMITS = {
     FaultKind.XID: (1, 9999),
@@ -57,6 +76,8 @@ def parse_fault(text: str) -> Fault:
     except ValueError:
         known = ", ".join(_usage(kind) for kind in FaultKind)
         raise NotAFault(f'"{text}" is no fault; known are {known}') from None
+    if kind in (FaultKind.FAIL, FaultKind.HANG):
+        return _parse_call(kind, number, text)
     if kind not in _LIMITS:
         if equals:
             raise NotAFault(f'"{word}" takes no value, found "{text}"')
@@ -69,5 +90,53 @@ def parse_fault(text: str) -> Fault:
     return Fault(kind, int(number))
 
 
+def variable(faults: Iterable[Fault], card: int | None = None) -> str:
+    """The value of GPUPOOL_SIM_FAULTS that gives one program these faults of calls; `card` is its
+    index on the node."""
+    return ";".join(
+        ",".join(
+            [
+                f"{fault.call}={fault.value if fault.kind is FaultKind.FAIL else 'hang'}",
+                *([f"after={fault.after}"] if fault.after else []),
+                *([f"times={fault.times}"] if fault.times is not None else []),
+                *([f"card={card}"] if card is not None else []),
+            ]
+        )
+        for fault in faults
+    )
+
+
+def _parse_call(kind: FaultKind, value: str, text: str) -> Fault:
+    call, *rest = value.split(":")
+    if not _CALL.fullmatch(call):
+        raise NotAFault(f'wanted a function like cuMemAlloc_v2 or nvmlDevice*, found "{text}"')
+    error = 0
+    if kind is FaultKind.FAIL:
+        error = _error(call, rest.pop(0) if rest else "", text)
+    options = {"after": 0, "times": None}
+    for option in rest:
+        name, _, number = option.partition("=")
+        if name not in options or not _NUMBER.fullmatch(number):
+            raise NotAFault(f'wanted after=N or times=N, found "{option}" in "{text}"')
+        options[name] = int(number)
+    return Fault(kind, error, call, options["after"] or 0, options["times"])
+
+
+def _error(call: str, name: str, text: str) -> int:
+    known = NVML if call.startswith("n") else CUDA
+    if _NUMBER.fullmatch(name) and int(name):
+        return int(name)
+    word = name.removeprefix("NVML_ERROR_").removeprefix("CUDA_ERROR_")
+    if word not in known:
+        raise NotAFault(f'wanted an error like {next(iter(known))}, or its number, found "{text}"')
+    return known[word]
+
+
 def _usage(kind: FaultKind) -> str:
-    return f"{kind}=N" if kind in _LIMITS else str(kind)
+    match kind:
+        case FaultKind.FAIL:
+            return f"{kind}=CALL:ERROR"
+        case FaultKind.HANG:
+            return f"{kind}=CALL"
+        case _:
+            return f"{kind}=N" if kind in _LIMITS else str(kind)

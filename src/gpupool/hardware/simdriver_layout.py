@@ -4,14 +4,15 @@ tests/native compares the two. Whoever changes one changes the other, and raises
 """
 
 import ctypes
-from ctypes import c_char, c_uint8, c_uint32, c_uint64
+from ctypes import c_char, c_int32, c_uint8, c_uint32, c_uint64
 
 MAGIC = b"GPUPSIM\0"
-VERSION = 1
+VERSION = 2
 MAX_CARDS = 16
 MAX_SLOTS = 512
 MAX_EVENTS = 256
 MAX_LINKS = 18
+MAX_CALL_FAULTS = 32
 BUCKETS = 8
 
 # Locks are on bytes far behind the end of the file, where there is no data; 2 << 40 is LOCK_CARD,
@@ -22,6 +23,11 @@ LOCK_OWNER = 4 << 40
 
 LINK_NONE = 255
 LINK_SWITCH = 254
+
+# Of a call fault.
+EVERY_CARD = -1
+CALL_HANGS = -1
+ALWAYS = 0xFFFFFFFF
 
 
 def _words(*names: str) -> list[tuple[str, type[c_uint32]]]:
@@ -105,6 +111,18 @@ class Event(ctypes.Structure):
     )
 
 
+class CallFault(ctypes.Structure):
+    """A call that fails on request."""
+
+    _fields_ = (
+        ("call", c_char * 56),
+        *_words("id"),
+        ("card", c_int32),
+        ("result", c_int32),
+        *_words("after", "times", "reserved"),
+    )
+
+
 class State(ctypes.Structure):
     """The whole file."""
 
@@ -119,4 +137,6 @@ class State(ctypes.Structure):
         ("events", Event * MAX_EVENTS),
         ("slots", Slot * MAX_SLOTS),
         ("used", c_uint64 * MAX_SLOTS * MAX_CARDS),
+        *_words("call_fault_count", "last_call_fault"),
+        ("call_faults", CallFault * MAX_CALL_FAULTS),
     )
