@@ -2,11 +2,14 @@
 
 from typing import Any
 
+import pytest
+
 from gpupool.core.nodes import NodeInfo
 from gpupool.core.pods import PodRequest, PodTerm, Spread
 from gpupool.engine.candidates import NOT_KNOWN, candidates
 from gpupool.engine.cluster import ClusterModel
 from gpupool.engine.decide import Placement, Unschedulable, decide, decide_on
+from gpupool.engine.discrepancies import excesses, excesses_on
 from gpupool.engine.verdict_cache import KEPT
 from kubeclient.selectors import parse_label_selector
 from tests.engine.building import POLICY, ROOMY, cluster_of, gpu_node, shared, whole
@@ -112,3 +115,49 @@ def test_namespaces_that_change_their_labels_are_counted_again() -> None:
     assert isinstance(decide(cluster, apart, POLICY), Unschedulable)
     cluster.set_namespace("default", None)
     assert node_of(cluster, apart) == "n0"
+
+
+def share_of(cluster: ClusterModel, pod: PodRequest) -> Placement:
+    decision = decide(cluster, pod, POLICY)
+    assert isinstance(decision, Placement)
+    return decision
+
+
+def test_room_that_is_reserved_is_taken_for_all_others() -> None:
+    cluster = cluster_of(gpu_node(count=1))
+    kept = shared("kept", 10)
+    cluster.reserve(kept, *share_of(cluster, kept))
+    assert isinstance(decide(cluster, shared("x", 6), POLICY), Unschedulable)
+    assert isinstance(decide(cluster, shared("x", 5), POLICY), Placement)
+    assert cluster.unreserve("kept")
+    assert not cluster.unreserve("kept")
+    assert isinstance(decide(cluster, whole("x"), POLICY), Placement)
+
+
+@pytest.mark.parametrize("victim", [shared("victim", 9), whole("victim")])
+def test_a_reservation_counts_only_what_those_before_it_do_not_hold(victim: PodRequest) -> None:
+    cluster = cluster_of(gpu_node(count=1))
+    kept = shared("kept", 10)
+    placement = share_of(cluster, kept)
+    cluster.hold(victim, *share_of(cluster, victim))
+    cluster.reserve(kept, *placement, leaving=["victim"])
+    state = cluster.state("n")
+    assert state is not None
+    assert state.held["cpu"] == 1000
+    assert not excesses_on(state)
+    cluster.release("victim")
+    cluster.reserve(kept, *placement)
+    assert isinstance(decide(cluster, shared("x", 6), POLICY), Unschedulable)
+    assert isinstance(decide(cluster, shared("x", 5), POLICY), Placement)
+
+
+def test_a_reservation_is_no_excess() -> None:
+    cluster = cluster_of(gpu_node(count=1))
+    first, second = shared("first", 15, percent=100), shared("second", 15, percent=100)
+    placement = share_of(cluster, first)
+    cluster.hold(first, *placement)
+    cluster.reserve(second, *placement)
+    cluster.reserve(whole("third"), *placement)
+    assert excesses(cluster) == []
+    cluster.hold(second, *placement)
+    assert [(each.held, each.there) for each in excesses(cluster)] == [(30, 15)]

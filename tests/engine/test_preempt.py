@@ -7,6 +7,7 @@ import pytest
 from gpupool.core.pods import DisruptionBudget, PodRequest
 from gpupool.engine import preempt as preempt_module
 from gpupool.engine.cluster import ClusterModel
+from gpupool.engine.decide import Placement, decide
 from gpupool.engine.preempt import NoPreemption, Preemption, preempt, preempt_on
 from kubeclient.selectors import parse_label_selector
 from tests.engine.building import POLICY, cluster_of, gpu_node, gpu_pod, place, shared, whole
@@ -136,3 +137,15 @@ def test_a_budget_of_another_namespace_protects_nobody() -> None:
     )
     assert isinstance(found, Preemption)
     assert found.broken_budgets == 0
+
+
+def test_a_reservation_and_a_pod_that_is_spared_are_no_victims() -> None:
+    cluster = filled(shared("a", 15), count=1)
+    assert isinstance(preempt(cluster, whole("b", priority=1), POLICY, (), {"a"}), NoPreemption)
+    assert preempt_on(cluster, whole("b", priority=1), POLICY, "n", (), {"a"}) is None
+    free = cluster_of(gpu_node(count=1))
+    kept = shared("kept", 15)
+    found = decide(free, kept, POLICY)
+    assert isinstance(found, Placement)
+    free.reserve(kept, *found)
+    assert isinstance(preempt(free, whole("b", priority=1), POLICY), NoPreemption)

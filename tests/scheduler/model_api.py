@@ -12,7 +12,11 @@ import orjson
 
 from gpupool.contract.allocation import allocation_of
 from gpupool.contract.inventory import inventory_text
-from gpupool.contract.names import ANNOTATION_ALLOCATION, ANNOTATION_INVENTORY, RESOURCE_GPU_MEM
+from gpupool.contract.names import (
+    ANNOTATION_ALLOCATION,
+    ANNOTATION_INVENTORY,
+    RESOURCE_GPU_MEM,
+)
 from gpupool.core.gpu import Card, CardHealth, Inventory
 from gpupool.scheduler.run import Scheduler, SchedulerSettings
 from kubeclient.client import Headers, Kube, Query
@@ -30,6 +34,7 @@ class Fate(Enum):
     LOST_REQUEST = auto()
     LOST_ANSWER = auto()
     BUSY = auto()
+    FORBIDDEN = auto()
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +51,10 @@ class ModelApi:
         self.nodes: dict[str, Obj] = {}
         self.requests: list[Request] = []
         self.news: deque[Change] = deque()  # changes that no watch has reported yet
+        # Pods that are bound stay, terminating, after a DELETE, until the test deletes them.
+        self.graceful = False
+        self.protected: set[str] = set()  # names of pods that a webhook does not let anybody delete
+        self.writes = 0  # requests so far
         self._serial = 0
         self._version = 0
 
@@ -57,6 +66,8 @@ class ModelApi:
         units: int,
         priority: int = 0,
         spec: Mapping[str, Any] | None = None,
+        *,
+        grace_s: int = 30,
         **metadata: Any,
     ) -> None:
         self._serial += 1
@@ -75,6 +86,7 @@ class ModelApi:
                 "spec": {
                     "schedulerName": "gpupool-scheduler",
                     "priority": priority,
+                    "terminationGracePeriodSeconds": grace_s,
                     "containers": [{"name": "c", "resources": resources}],
                     **(spec or {}),
                 },
@@ -85,7 +97,7 @@ class ModelApi:
         self.news.append(("pods", self.pods.pop(name), None))
 
     def finish_pod(self, name: str, phase: str = "Succeeded") -> None:
-        self._put("pods", {**self.pods[name], "status": {"phase": phase}})
+        self.set_status(name, phase=phase)
 
     def terminate_pod(self, name: str) -> None:
         """It is being deleted, and stays: its processes end slowly, or a finalizer keeps it."""
@@ -104,6 +116,15 @@ class ModelApi:
             "annotations": {ANNOTATION_INVENTORY: inventory_text(Inventory(tuple(cards)))},
         }
         self._put("nodes", {"metadata": metadata, "status": {"allocatable": amounts}})
+
+    def set_spec(self, resource: str, name: str, **changes: object) -> None:
+        kept = self.pods if resource == "pods" else self.nodes
+        obj = kept[name]
+        self._put(resource, {**obj, "spec": {**obj.get("spec", {}), **changes}})
+
+    def set_status(self, pod: str, **changes: object) -> None:
+        known = self.pods[pod]
+        self._put("pods", {**known, "status": {**known.get("status", {}), **changes}})
 
     def remove_node(self, name: str) -> None:
         self.news.append(("nodes", self.nodes.pop(name), None))
@@ -130,6 +151,7 @@ class ModelApi:
     async def call(
         self, method: str, path: str, *, query: Query, headers: Headers, body: bytes
     ) -> tuple[int, bytes]:
+        self.writes += 1
         answer: asyncio.Future[tuple[int, bytes]] = asyncio.get_running_loop().create_future()
         self.requests.append(Request(method, path, orjson.loads(body) if body else {}, answer))
         return await answer
@@ -143,8 +165,8 @@ class ModelApi:
             if fate is not Fate.LOST_REQUEST:
                 self._do(request)
             return
-        if fate is Fate.BUSY:
-            request.answer.set_result(_status(429, "TooManyRequests"))
+        if fate in _REFUSALS:
+            request.answer.set_result(_REFUSALS[fate])
             return
         answer = self._do(request) if fate is not Fate.LOST_REQUEST else (0, b"")
         if fate is Fate.OK:
@@ -164,14 +186,25 @@ class ModelApi:
         if request.path.endswith("/binding"):
             return self._bind(pod, request.body)
         if request.method == "DELETE":
-            self.delete_pod(name)
+            return self._delete(pod, request.body)
         elif "annotations" in request.body.get("metadata", {}):
             if request.body["metadata"]["resourceVersion"] != pod["metadata"]["resourceVersion"]:
                 return _status(409, "Conflict")
             self.annotate("pods", name, request.body["metadata"]["annotations"])
-        elif "nominatedNodeName" in request.body.get("status", {}):
-            self._put("pods", {**pod, "status": request.body["status"]})
+        elif "status" in request.body:
+            self.set_status(name, **request.body["status"])
         return 200, orjson.dumps(self.pods.get(name, {}))
+
+    def _delete(self, pod: Obj, options: Obj) -> tuple[int, bytes]:
+        name = pod["metadata"]["name"]
+        if name in self.protected:
+            return _status(403, "Forbidden")
+        if not options.get("dryRun"):
+            if self.graceful and pod["spec"].get("nodeName"):
+                self.terminate_pod(name)
+            else:
+                self.delete_pod(name)
+        return 200, b"{}"
 
     def _bind(self, pod: Obj, binding: Obj) -> tuple[int, bytes]:
         if pod["spec"].get("nodeName") or "deletionTimestamp" in pod["metadata"]:
@@ -219,12 +252,23 @@ def _status(code: int, reason: str) -> tuple[int, bytes]:
     return code, orjson.dumps({"kind": "Status", "code": code, "reason": reason})
 
 
+_REFUSALS = {
+    Fate.BUSY: _status(429, "TooManyRequests"),
+    Fate.FORBIDDEN: _status(403, "Forbidden"),
+}
+
+
 def started(api: ModelApi, clock: Callable[[], float]) -> Scheduler:
     """A new scheduler that has read everything from the API."""
     made = Scheduler(Kube(api), SchedulerSettings(POLICY, clock=clock))
+    read_all(api, made)
+    return made
+
+
+def read_all(api: ModelApi, scheduler: Scheduler) -> None:
     api.news.clear()
     for node in api.nodes.values():
-        made.state.node_changed(None, node)
+        scheduler.state.node_changed(None, node)
     for pod in api.pods.values():
-        made.state.pod_changed(None, pod)
-    return made
+        scheduler.state.pod_changed(None, pod)
+    scheduler._room.inherit()

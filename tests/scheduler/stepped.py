@@ -4,11 +4,12 @@ import asyncio
 from collections.abc import Coroutine
 from typing import Any, TypeVar
 
+from gpupool.scheduler.cluster_state import ClusterState
 from gpupool.scheduler.queue import State
 from gpupool.scheduler.run import Scheduler, SchedulerSettings
 from gpupool.scheduler.writes import Write
 from kubeclient.client import Kube
-from tests.scheduler.model_api import Fate, ModelApi
+from tests.scheduler.model_api import Fate, ModelApi, read_all
 from tests.scheduler.world import POLICY
 
 T = TypeVar("T")
@@ -31,9 +32,20 @@ class Stepped:
         self.now_s = 1.0
         self.leads = True
         self.tries = 0  # by `settle`
+        self.scheduler = self._new_scheduler()
+
+    @property
+    def state(self) -> ClusterState:
+        return self.scheduler.state
+
+    def _new_scheduler(self) -> Scheduler:
         settings = SchedulerSettings(POLICY, clock=lambda: self.now_s, may_act=lambda: self.leads)
-        self.scheduler = Scheduler(Kube(self.api), settings)
-        self.state = self.scheduler.state
+        return Scheduler(Kube(self.api), settings)
+
+    def fail_over(self) -> None:
+        """A new scheduler reads everything from the API."""
+        self.scheduler = self._new_scheduler()
+        read_all(self.api, self.scheduler)
 
     def tell(self) -> None:
         """Deliver all watch events."""
@@ -55,8 +67,10 @@ class Stepped:
     async def settle(self) -> set[str]:
         """Until the queue is empty and every Binding is done. The names of the pods with a node."""
         self.tell()
+        limit = self.tries + 5000
         while (uid := self.scheduler._next(self.now_s)) is not None:
             self.tries += 1
+            assert self.tries < limit, "the scheduler does not come to rest"
             await self.write(self.scheduler._cycle.try_pod(self.state.pending[uid]))
             self.tell()
         return {name for name, pod in self.api.pods.items() if pod["spec"].get("nodeName")}
@@ -65,12 +79,23 @@ class Stepped:
         for write in writes:
             await with_answers(self.api, write(), *fates)
 
-    async def place(self, name: str, units: int, priority: int = 0) -> None:
+    async def end(self, name: str) -> None:
+        """The pod is gone; what follows from that happens."""
+        self.api.delete_pod(name)
+        await self.settle()
+
+    async def place(self, name: str, units: int, priority: int = 0, grace_s: int = 30) -> None:
         """Add a pod and have it bound."""
-        self.api.add_pod(name, units, priority)
+        self.api.add_pod(name, units, priority, grace_s=grace_s)
         await self.write(self.try_next())
         self.tell()
         assert self.api.pods[name]["spec"].get("nodeName")
+
+    async def try_in_vain(self, name: str, units: int, priority: int) -> None:
+        """Add a pod; it finds no room."""
+        self.api.add_pod(name, units, priority)
+        await self.settle()
+        assert not self.api.pods[name]["spec"].get("nodeName")
 
     def said(self, name: str) -> str:
         """Why the pod waits, in the words that will be written to its condition."""

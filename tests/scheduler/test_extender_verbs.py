@@ -133,3 +133,17 @@ def test_a_node_on_which_no_victims_help_is_left_out() -> None:
     verbs.offer("high", UNITS + 1, priority=5)
     args = PreemptionArgs(verbs.api.pods["high"], {"n": Victims(())})
     assert verbs.extender.preempt(args) == {"NodeNameToMetaVictims": {}}
+
+
+async def test_the_scheduler_beside_the_extender_evicts_nobody_because_of_a_reservation() -> None:
+    verbs = Verbs()
+    await verbs.place("low", UNITS)
+    verbs.extender.prioritize(verbs.offer("p", UNITS))
+    verbs.api.add_pod("high", UNITS, priority=5)
+    assert verbs.try_next() == []
+    assert len(verbs.state.preemption_claims) == 0
+    verbs.extender.reservations.expire(verbs.now_s + LONGEST_S)
+    verbs.state.wake()
+    await verbs.settle()
+    assert verbs.api.pods["high"]["spec"]["nodeName"] == "n"
+    assert "low" in verbs.api.pods

@@ -7,7 +7,7 @@ import pytest
 from gpupool.scheduler import cycle
 from gpupool.scheduler.cycle import BEING_CLEARED
 from gpupool.scheduler.pending import Pending
-from gpupool.scheduler.preemption_claims import LONGEST_CLAIM_S
+from gpupool.scheduler.preemption_claims import SLACK_S
 from tests.scheduler.model_api import UNITS, Fate
 from tests.scheduler.stepped import Stepped
 
@@ -51,9 +51,9 @@ def _parked(stepped: Stepped) -> list[Pending]:
 
 async def test_a_pod_whose_node_is_being_cleared_is_told_so() -> None:
     stepped = await full_node()
+    stepped.api.graceful = True
     stepped.api.add_pod("high", UNITS, priority=5)
-    stepped.try_next()
-    stepped.state.wake()
+    await stepped.write(stepped.try_next())
     assert stepped.try_next() == []
     assert stepped.said("high").endswith(f"preemption: {BEING_CLEARED}")
 
@@ -63,7 +63,7 @@ async def test_a_claim_ends_when_its_victims_do_not_leave() -> None:
     stepped.api.add_pod("high", UNITS, priority=5)
     stepped.try_next()
     assert len(stepped.state.preemption_claims) == 1
-    stepped.now_s += LONGEST_CLAIM_S + 1
+    stepped.now_s += SLACK_S + 31
     stepped.scheduler._next(stepped.now_s)
     assert len(stepped.state.preemption_claims) == 0
 

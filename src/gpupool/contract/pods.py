@@ -23,6 +23,10 @@ from kubeclient.placement import (
 
 T = TypeVar("T")
 
+DISRUPTION_TARGET = "DisruptionTarget"
+PREEMPTED_BY_SCHEDULER = "PreemptionByScheduler"
+DEFAULT_GRACE_S = 30
+
 
 def pod_request(pod: Obj) -> PodRequest:
     spec, metadata = pod["spec"], pod["metadata"]
@@ -54,6 +58,8 @@ def pod_request(pod: Obj) -> PodRequest:
         has_deadline=spec.get("activeDeadlineSeconds") is not None,
         may_preempt=spec.get("preemptionPolicy") != "Never",
         terminating="deletionTimestamp" in metadata,
+        preempted="deletionTimestamp" in metadata and _was_preempted(pod),
+        grace_s=_grace_s(pod),
         started=(pod.get("status") or {}).get("startTime") or "",
         affinity=read("pod affinity", lambda: required_terms(pod, "podAffinity"), ()),
         anti_affinity=read("anti-affinity", lambda: required_terms(pod, "podAntiAffinity"), ()),
@@ -73,6 +79,25 @@ def _preferred(spec: Obj) -> tuple[tuple[int, NodeTerm], ...]:
         (term["weight"], node_term(term["preference"]))
         for term in affinity.get("preferredDuringSchedulingIgnoredDuringExecution") or ()
     )
+
+
+def _was_preempted(pod: Obj) -> bool:
+    return any(
+        (each.get("type"), each.get("status"), each.get("reason"))
+        == (DISRUPTION_TARGET, "True", PREEMPTED_BY_SCHEDULER)
+        for each in (pod.get("status") or {}).get("conditions") or ()
+    )
+
+
+def _grace_s(pod: Obj) -> int:
+    """Of the deletion, if it has begun: it may be shorter than what the spec says."""
+    for found in (
+        pod["metadata"].get("deletionGracePeriodSeconds"),
+        pod["spec"].get("terminationGracePeriodSeconds"),
+    ):
+        if isinstance(found, int):
+            return max(0, found)
+    return DEFAULT_GRACE_S
 
 
 def _unsupported(spec: Obj) -> Iterable[str]:

@@ -53,6 +53,8 @@ class PodRequest:
     has_deadline: bool = False  # has activeDeadlineSeconds
     may_preempt: bool = True
     terminating: bool = False
+    preempted: bool = False  # is terminating because a scheduler evicted it for another pod
+    grace_s: int = 30  # how long it may take to terminate
     started: str = ""  # RFC 3339 in UTC; empty: not started
     affinity: tuple[PodTerm, ...] = ()  # required, all of them
     anti_affinity: tuple[PodTerm, ...] = ()  # required, all of them
@@ -74,3 +76,6 @@ class DisruptionBudget:
     namespace: str
     selector: LabelSelector
     allowed: int
+
+    def covers(self, pod: PodRequest) -> bool:
+        return self.namespace == pod.namespace and self.selector.matches(pod.labels)

@@ -2,6 +2,7 @@
 
     set_node, remove_node        what the nodes offer
     hold, release                what pods hold of them; both are idempotent
+    reserve, unreserve           room that is kept for pods that are not there yet
     set_namespace                for pod affinity by labels of namespaces
 
 Nothing here refuses a hold: it is a fact that the API has shown, or a decision that was checked
@@ -10,7 +11,8 @@ when the node comes back (`discrepancies.py` lists such pods). `version` rises w
 """
 
 from collections import OrderedDict
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from heapq import heappop, heappush
 from itertools import repeat
 
@@ -21,7 +23,14 @@ from gpupool.core.nodes import NodeInfo
 from gpupool.core.pods import PodRequest
 from gpupool.engine.columns import Columns
 from gpupool.engine.label_columns import LabelColumns
-from gpupool.engine.node_state import Held, NodeState, card_holds, clear_node, replace_node
+from gpupool.engine.node_state import (
+    CardHold,
+    Held,
+    NodeState,
+    card_holds,
+    clear_node,
+    replace_node,
+)
 from gpupool.engine.pod_index import Finder, PodIndex
 from gpupool.engine.policies.policy import Ints
 from gpupool.engine.verdict_cache import ChangeLog, ShapeVerdict
@@ -45,6 +54,7 @@ class ClusterModel:
         # has any more are dropped.
         self.taint_sets: list[tuple[Taint, ...]] = []
         self._taint_numbers: dict[tuple[Taint, ...], int] = {}
+        self.reserved: set[str] = set()  # uids of pods for which room is kept
         self._index = PodIndex(self.columns.size)
         self._labels = LabelColumns()
         self._nodes: dict[str, NodeState] = {}
@@ -153,8 +163,32 @@ class ClusterModel:
             if known and place == node and known.pod == pod and known.allocation == allocation:
                 return
             self.release(pod.uid)
-        cards = card_holds(pod, allocation) if allocation.containers else ()
-        self._take(Held(pod, node, allocation, cards))
+        self._take(Held(pod, node, allocation, _cards(pod, allocation)))
+
+    def reserve(
+        self, pod: PodRequest, node: str, allocation: Allocation, leaving: Collection[str] = ()
+    ) -> None:
+        """Keep this room for the pod until `unreserve`. Replaces an earlier reservation.
+
+        `leaving`: uids of pods whose room is for this pod alone. What they still hold is not
+        reserved a second time; when one has gone, the caller reserves again.
+        """
+        self.unreserve(pod.uid)
+        self.reserved.add(pod.uid)
+        found = (self.held(uid) for uid in leaving)
+        before = [held for held in found if held is not None and held.node == node]
+        kept = replace(pod, uid=reserved_uid(pod.uid), resources=_beyond(pod, before))
+        cards = tuple(_card_beyond(hold, before) for hold in _cards(pod, allocation))
+        self._take(Held(kept, node, allocation, cards, reserved=True))
+
+    def unreserve(self, uid: str) -> bool:
+        """Whether anything was reserved for the pod with this uid."""
+        self.reserved.discard(uid)
+        return self.release(reserved_uid(uid))
+
+    def take_again(self, held: Held) -> None:
+        """Undo a release."""
+        self._take(held)
 
     def release(self, uid: str) -> bool:
         """Whether anything was held."""
@@ -253,6 +287,35 @@ class ClusterModel:
             for held in state.pods.values()
         )
         return self._index.found(finder, pods)
+
+
+def reserved_uid(uid: str) -> str:
+    """A uid of its own: the end of a reservation must not release what the pod itself holds."""
+    return f"reserved/{uid}"
+
+
+def _cards(pod: PodRequest, allocation: Allocation) -> tuple[CardHold, ...]:
+    return card_holds(pod, allocation) if allocation.containers else ()
+
+
+def _beyond(pod: PodRequest, before: Sequence[Held]) -> Mapping[str, int]:
+    """What the pod needs beyond what those before it hold."""
+    if not before:
+        return pod.resources
+    return {
+        name: max(0, amount - sum(held.pod.resources.get(name, 0) for held in before))
+        for name, amount in pod.resources.items()
+    }
+
+
+def _card_beyond(hold: CardHold, before: Sequence[Held]) -> CardHold:
+    same = [h for held in before for h in held.cards if h.uuid == hold.uuid]
+    if any(h.whole for h in same):  # it closes the card for all others
+        return hold._replace(units=0, percent=0)
+    return hold._replace(
+        units=max(0, hold.units - sum(h.units for h in same)),
+        percent=max(0, hold.percent - sum(h.percent for h in same)),
+    )
 
 
 def same_cards(pod: PodRequest) -> tuple[str, str]:

@@ -2,6 +2,7 @@
 
     decide(cluster, pod, policy)              any node
     decide_on(cluster, pod, policy, names)    one of these nodes
+    decide_nominated(..., node)               this node, else any node
     feasible(cluster, pod, policy, nodes)     all of these nodes that fit, for `candidates.py`
 
 The caller must hold the decision (`ClusterModel.hold`) before it asks for the next one.
@@ -78,6 +79,17 @@ def decide_on(
     verdict = verdict_of(cluster, pod, policy_for(pod, policy))
     nodes = _passing(cluster, pod, verdict, in_order(cluster.indexes(names)))
     return _first_that_works(cluster, pod, verdict, _ranked(cluster, pod, verdict, nodes))
+
+
+def decide_nominated(
+    cluster: ClusterModel, pod: PodRequest, policy: Policy, nominated: str
+) -> Placement | Unschedulable:
+    """The nominated node first, as in kube-scheduler: victims were evicted there for this pod."""
+    if nominated:
+        decision = decide_on(cluster, pod, policy, (nominated,))
+        if isinstance(decision, Placement):
+            return decision
+    return decide(cluster, pod, policy)
 
 
 def feasible(cluster: ClusterModel, pod: PodRequest, policy: Policy, nodes: Ints) -> Ints:

@@ -3,6 +3,7 @@
 Another scheduler may have done it, or a node lost capacity. This only reports; it releases nothing.
 """
 
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -53,16 +54,27 @@ def excesses(cluster: ClusterModel) -> list[Excess]:
 
 
 def excesses_on(state: NodeState) -> list[Excess]:
+    """Without reservations: they overlap with pods that are about to leave."""
     name, offered = state.node.name, state.node.allocatable
+    reserved = [held for held in state.pods.values() if held.reserved]
+    sums = Counter(state.held)
+    for kept in reserved:
+        sums.subtract(kept.pod.resources)
     found = [
         Excess(name, what, held, offered.get(what, 0))
-        for what, held in state.held.items()
+        for what, held in sums.items()
         if held > offered.get(what, 0)
     ]
     for card in state.cards:
-        held = card.units + card.wholes * card.card.units
+        kept_here = [
+            hold for kept in reserved for hold in kept.cards if hold.uuid == card.card.uuid
+        ]
+        shares = [hold for hold in kept_here if not hold.whole]
+        wholes = card.wholes - (len(kept_here) - len(shares))
+        held = card.units - sum(hold.units for hold in shares) + wholes * card.card.units
+        percent = card.percent - sum(hold.percent for hold in shares)
         if held > card.card.units:
             found.append(Excess(name, card.card.uuid, held, card.card.units))
-        elif card.percent > WHOLE_CARD_PERCENT:
-            found.append(Excess(name, card.card.uuid, card.percent, WHOLE_CARD_PERCENT))
+        elif percent > WHOLE_CARD_PERCENT:
+            found.append(Excess(name, card.card.uuid, percent, WHOLE_CARD_PERCENT))
     return found

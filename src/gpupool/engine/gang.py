@@ -81,7 +81,7 @@ def _orders(
 ) -> Iterator[Order]:
     """Pods that are alike stay in the order of the arguments."""
     # Large pods first, because small ones still find room after them.
-    largest = sorted(pods, key=_size, reverse=True)
+    largest = sorted(pods, key=size_of, reverse=True)
     yield largest
     kinds: defaultdict[Hashable, Order] = defaultdict(list)
     for pod in largest:
@@ -100,14 +100,14 @@ def _orders(
         for pod in alike
     ]
     # As many as are needed and as small as possible, the largest of these first.
-    smallest = sorted(pods, key=_size)
-    yield [*sorted(smallest[:least], key=_size, reverse=True), *smallest[least:]]
+    smallest = sorted(pods, key=size_of)
+    yield [*sorted(smallest[:least], key=size_of, reverse=True), *smallest[least:]]
     yield smallest
     # Pods that need different things leave each other room: one of each, and again.
     yield [pod for turn in zip_longest(*kinds.values()) for pod in turn if pod is not None]
 
 
-def _size(pod: PodRequest) -> tuple[int, int, int]:
+def size_of(pod: PodRequest) -> tuple[int, int, int]:
     return (
         sum(ask.whole for ask in pod.gpus),
         sum(ask.units * ask.cards for ask in pod.gpus),

@@ -43,6 +43,9 @@ class Held(NamedTuple):
     node: str
     allocation: Allocation
     cards: tuple[CardHold, ...]
+    # Room that is kept for a pod that is not there yet. It counts like a pod, but nobody can evict
+    # it, and it may overlap with pods that are about to leave.
+    reserved: bool = False
 
 
 class CardState:

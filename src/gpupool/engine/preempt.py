@@ -10,7 +10,7 @@ sum of priorities, the fewest victims, and the latest start of the most importan
 """
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -47,9 +47,13 @@ class NoPreemption:
 
 
 def preempt(
-    cluster: ClusterModel, pod: PodRequest, policy: Policy, budgets: Sequence[DisruptionBudget] = ()
+    cluster: ClusterModel,
+    pod: PodRequest,
+    policy: Policy,
+    budgets: Sequence[DisruptionBudget] = (),
+    spared: Collection[str] = (),
 ) -> Preemption | NoPreemption:
-    """Only for pods that fit nowhere."""
+    """Only for pods that fit nowhere. `spared`: uids of pods that must not be victims."""
     if not pod.may_preempt:
         return NoPreemption(NEVER)
     if pod.unsupported or pod.waits_for:
@@ -61,7 +65,7 @@ def preempt(
     failures[NOT_HELPFUL] = len(cluster) - len(curable)
     for node in curable:
         state = cluster.at(node)
-        below = [held for held in state.pods.values() if held.pod.priority < pod.priority]
+        below = _below(state, pod, spared)
         if not below:
             failures[NO_VICTIMS] += 1
             continue
@@ -85,15 +89,30 @@ def preempt_on(
     policy: Policy,
     node: str,
     budgets: Sequence[DisruptionBudget] = (),
+    spared: Collection[str] = (),
 ) -> Preemption | None:
     """On this node alone."""
     state = cluster.state(node)
-    if state is None or state.index not in _curable_nodes(cluster, pod):
+    if state is None or not _is_curable(cluster, pod, state.index):
         return None
-    below = [held for held in state.pods.values() if held.pod.priority < pod.priority]
+    below = _below(state, pod, spared)
     with trial(cluster) as trying:
         found = _on_node(_Attempt(cluster, pod, policy, state, trying), below, budgets)
     return _best([found]) if isinstance(found, _Candidate) else None
+
+
+def _below(state: NodeState, pod: PodRequest, spared: Collection[str]) -> list[Held]:
+    """The pods of the node that may be evicted for this one. A reservation is no pod."""
+    return [
+        held
+        for held in state.pods.values()
+        if held.pod.priority < pod.priority and not held.reserved and held.pod.uid not in spared
+    ]
+
+
+def _is_curable(cluster: ClusterModel, pod: PodRequest, node: int) -> bool:
+    one = np.array([node], dtype=np.intp)
+    return all(refused.curable for refused in refusals(cluster, pod, one))
 
 
 def _curable_nodes(cluster: ClusterModel, pod: PodRequest) -> list[int]:
@@ -166,7 +185,7 @@ def _breaking(below: Iterable[Held], budgets: Sequence[DisruptionBudget]) -> fro
     for held in sorted(below, key=lambda h: (-h.pod.priority, h.pod.started, h.pod.uid)):
         pod = held.pod
         for at, budget in enumerate(budgets):
-            if budget.namespace == pod.namespace and budget.selector.matches(pod.labels):
+            if budget.covers(pod):
                 left[at] -= 1
                 if left[at] < 0:
                     found.add(pod.uid)

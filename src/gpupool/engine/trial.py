@@ -9,7 +9,7 @@ from contextlib import contextmanager
 
 from gpupool.core.gpu import Allocation
 from gpupool.core.pods import PodRequest
-from gpupool.engine.cluster import ClusterModel
+from gpupool.engine.cluster import ClusterModel, reserved_uid
 
 
 class Trial:
@@ -26,11 +26,17 @@ class Trial:
         self._cluster.hold(pod, node, allocation)
         self._undo.append(lambda: self._cluster.release(pod.uid))
 
+    def reserve(self, pod: PodRequest, node: str, allocation: Allocation) -> None:
+        """All of this room, whoever holds it. Replaces the reservation of the pod."""
+        self.release(reserved_uid(pod.uid))
+        self._cluster.reserve(pod, node, allocation)
+        self._undo.append(lambda: self._cluster.release(reserved_uid(pod.uid)))
+
     def release(self, uid: str) -> None:
         held = self._cluster.held(uid)
         if held is not None:
             self._cluster.release(uid)
-            self._undo.append(lambda: self._cluster.hold(held.pod, held.node, held.allocation))
+            self._undo.append(lambda: self._cluster.take_again(held))
 
     def end(self) -> None:
         while self._undo:

@@ -27,7 +27,7 @@ from gpupool.engine.policies.policy import Policy
 from gpupool.scheduler.groups import Group, Groups, Standing, group_of
 from gpupool.scheduler.ledger import Ledger
 from gpupool.scheduler.pending import Pending, is_done, pending_of, wants_node, with_storage
-from gpupool.scheduler.preemption_claims import PreemptionClaims
+from gpupool.scheduler.preemption_claims import PreemptionClaims, Spared
 from gpupool.scheduler.queue import Queue
 from gpupool.scheduler.resizing import Resizing
 from kubeclient.mirror import key_of
@@ -66,7 +66,8 @@ class ClusterState:
         self.ledger = Ledger(ClusterModel())
         self.queue = Queue()
         self.groups = Groups()
-        self.preemption_claims = PreemptionClaims()
+        self.preemption_claims = PreemptionClaims(self.cluster)
+        self.spared = Spared()
         self.resizing = Resizing(changed)
         self._volume_claims: dict[tuple[str, str], Obj] = {}
         self._volumes: dict[str, Obj] = {}
@@ -281,13 +282,11 @@ class ClusterState:
     def _gone(self, uid: str) -> None:
         self._forget(uid)
         self.resizing.gone(uid)
-        # A victim whose room is claimed stays in the ledger until all victims of that preemption
-        # have gone.
-        claimant = self.preemption_claims.victim_gone(uid)
-        if claimant is not None:
-            if self.preemption_claims.is_complete(claimant):
-                self.drop_preemption_claim(claimant)
-        elif self.ledger.gone(uid):
+        self.spared.gone(uid)
+        released = self.ledger.gone(uid)
+        # In the same step: between the two the room of the victim would be free for all.
+        self.preemption_claims.victim_gone(uid, self._clock())
+        if released:
             self.wake()
 
     def _forget(self, uid: str) -> None:
@@ -320,8 +319,12 @@ class ClusterState:
         self.ledger.assume(pod.request, node, allocation)
         self.groups.decided(pod.uid, Standing.PLACED)
         self.queue.placed(pod.uid)
-        self.drop_preemption_claim(pod.uid)
-        self.queue.wake_dependent()
+        claim = self.preemption_claims.get(pod.uid)
+        self.preemption_claims.suspend(pod.uid)
+        if claim is not None and claim.placement.node != node:
+            self.wake()
+        else:
+            self.queue.wake_dependent()
 
     def hold(self, uid: str, allocation: Allocation) -> None:
         """The share of a bound pod is about to change: hold the new allocation."""
@@ -332,13 +335,23 @@ class ClusterState:
     def refused(self, uid: str) -> None:
         if self.ledger.refused(uid):
             self.groups.decided(uid, Standing.WAITING)
+            self.preemption_claims.resume(uid)
             self.wake()
 
     def drop_preemption_claim(self, uid: str) -> None:
-        """Release the room that was kept for this pod. Its priority lets it be tried first."""
-        for victim in self.preemption_claims.drop(uid):
-            self.ledger.gone(victim)
+        if self.preemption_claims.drop(uid):
             self.wake()
+
+    def expire_preemption_claims(self) -> None:
+        now_s = self._clock()
+        for uid, claim in self.preemption_claims.overdue(now_s):
+            self.spared.add(claim.remaining, now_s)
+            self.drop_preemption_claim(uid)
+
+    def try_again(self, uid: str) -> None:
+        """The writes for this pod are done: it is tried again."""
+        self.queue.again(uid)
+        self._changed()
 
     def wake(self) -> None:
         self.queue.wake()

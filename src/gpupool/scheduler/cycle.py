@@ -63,6 +63,7 @@ class Cycle:
     def _place(self, pod: Pending, placement: Placement, began_s: float) -> Write:
         self.metrics.decision_seconds.observe(self.clock() - began_s)
         self.state.assume(pod, placement.node, placement.allocation)
+        self.room.took([pod], {placement.node})
         assignment = self.state.ledger.assignment(pod.uid)
         assert assignment is not None
         return partial(self.binder.bind, pod, assignment, began_s)
@@ -75,13 +76,12 @@ class Cycle:
     # -- pods that fit nowhere --------------------------------------------------------------
 
     def _make_room(self, pod: Pending, no: Unschedulable) -> list[Write]:
-        preemption = self.room.search(pod)
-        if preemption is None:
+        room = self.room.search(pod)
+        if room is None:
             self._park(pod, lambda: self._recent_words(pod, no))
             return []
-        write = self.room.make(pod, preemption)
-        self._park(pod, lambda: _message(no))
-        return [write]
+        self.reports.waits(pod, lambda: _message(no))
+        return [self.room.make([pod], room)]
 
     def _recent_words(self, pod: Pending, no: Unschedulable) -> str:
         """The message, from a cache by shape: thousands of pending pods may share one message,

@@ -30,7 +30,7 @@ def _node(state: NodeState) -> Obj:
 def _card(card: CardState, state: NodeState) -> Obj:
     pods: list[Obj] = []
     for held in state.pods.values():
-        for hold in held.cards:
+        for hold in held.cards if not held.reserved else ():
             if hold.uuid == card.card.uuid:
                 used = card.card.units if hold.whole else hold.units
                 name, namespace = held.pod.name, held.pod.namespace

@@ -1,23 +1,34 @@
-"""RoomMaker: preemption. Pods of lower priority leave a node so that a pod fits there.
+"""RoomMaker: preemption. Pods of lower priority leave nodes so that a pod, or a group, fits there.
+
+Room that is being cleared is reserved for the pods that preempted (`PreemptionClaims`). Other pods
+find it taken; those of higher priority may use it, but only if they fit nowhere else. A pod that
+has lost its room that way preempts again.
 
 Nothing here awaits, except `_clear`, which is run as a write.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
+from typing import TypeVar
 
-from gpupool.engine.decide import Placement, Unschedulable, decide, decide_on
+from gpupool.engine.cluster import reserved_uid
+from gpupool.engine.decide import Placement, Unschedulable, decide_nominated, decide_on
+from gpupool.engine.gang import GangUnschedulable
 from gpupool.engine.node_state import Held
-from gpupool.engine.preempt import NoPreemption, Preemption, preempt
+from gpupool.engine.preempt import NoPreemption
+from gpupool.engine.preempt_gang import Room, preempt_gang
 from gpupool.engine.trial import Trial, trial
 from gpupool.scheduler.cluster_state import ClusterState
 from gpupool.scheduler.metrics import Metrics
 from gpupool.scheduler.pending import Pending
 from gpupool.scheduler.preemption import Evictor
+from gpupool.scheduler.preemption_claims import PreemptionClaim
 from gpupool.scheduler.report import SCHEDULER_ERROR, Reports
 from gpupool.scheduler.writes import Write
-from kubeclient.errors import KubeError
+
+Found = TypeVar("Found")
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,78 +39,258 @@ class RoomMaker:
     metrics: Metrics
     clock: Callable[[], float]
 
+    # -- decisions beside claims -------------------------------------------------------------
+
     def decide(self, pod: Pending) -> Placement | Unschedulable:
-        cluster, policy = self.state.cluster, self.state.policy
-        # The nominated node first, as in kube-scheduler: victims were evicted there for this pod.
-        if pod.nominated:
-            decision = decide_on(cluster, pod.request, policy, (pod.nominated,))
-            if isinstance(decision, Placement):
-                return decision
-        return decide(cluster, pod.request, policy)
+        cluster, policy, request = self.state.cluster, self.state.policy, pod.request
+        found = self._beside_claims(
+            [pod], lambda: decide_nominated(cluster, request, policy, pod.nominated)
+        )
+        if isinstance(found, Placement) and self._leans_on_claims(pod, found):
+            return Unschedulable(cluster, request)
+        return found
 
-    def make(self, pod: Pending, room: Preemption) -> Write:
-        """Claim the room. The write evicts the victims."""
-        # Read now: until the write runs, some victims may have gone.
-        held = [self.state.cluster.held(uid) for uid in room.victims]
-        victims = [each for each in held if each is not None]
-        # Made before anything awaits: the room of a victim that goes from now on is kept.
-        self.state.preemption_claims.make(pod.uid, room.node, room.victims, self.clock())
-        self.metrics.preemptions.inc()
-        self.metrics.victims.observe(len(victims))
-        return partial(self._clear, pod, room, victims)
+    def _beside_claims(self, pods: Sequence[Pending], decide: Callable[[], Found]) -> Found:
+        """Room of their own claims is free for these pods. That of others with a lower priority is
+        used only if nothing else fits.
+        """
+        if not self.state.preemption_claims:
+            return decide()
+        with trial(self.state.cluster) as trying:
+            for pod in pods:
+                trying.release(reserved_uid(pod.uid))
+            found = decide()
+            if isinstance(found, Unschedulable | GangUnschedulable) and self._lower(pods):
+                self._release_lower(pods, trying)
+                found = decide()
+        return found
 
-    def search(self, pod: Pending) -> Preemption | None:
-        """None: no preemption. A quick check first, because most pods cannot preempt anybody."""
+    def _leans_on_claims(self, pod: Pending, found: Placement) -> bool:
+        """Whether it fits only beside a pod that is not there yet, and may never be."""
+        if not self.state.preemption_claims or not (pod.request.affinity or pod.request.same_card):
+            return False
+        with trial(self.state.cluster) as trying:
+            for uid in self.state.preemption_claims:
+                trying.release(reserved_uid(uid))
+            alone = decide_on(self.state.cluster, pod.request, self.state.policy, (found.node,))
+        return not isinstance(alone, Placement)
+
+    def _lower(self, pods: Sequence[Pending]) -> list[str]:
+        """Claims that these pods may take over."""
+        priority = min(pod.request.priority for pod in pods)
+        return [
+            uid
+            for uid, claim in self.state.preemption_claims.items()
+            if claim.request.priority < priority
+        ]
+
+    def _release_lower(self, pods: Sequence[Pending], trying: Trial) -> None:
+        for uid in self._lower(pods):
+            trying.release(reserved_uid(uid))
+
+    def took(self, pods: Sequence[Pending], nodes: Collection[str]) -> set[str]:
+        """These pods got room on these nodes: end the claims for which too little is left.
+
+        Returns the victims that were leaving for those.
+        """
+        claims, left = self.state.preemption_claims, set()
+        for uid in self._lower(pods):
+            claim = claims.get(uid)
+            if claim is None or not claims.is_reserved(uid) or claim.placement.node not in nodes:
+                continue
+            with self._cleared([self.state.pending[uid]]):
+                found = self._on_its_node(claim)
+            if isinstance(found, Placement):
+                claims.move(uid, found)
+            else:
+                left |= claim.own
+                self.state.drop_preemption_claim(uid)
+        return left
+
+    # -- the search for victims --------------------------------------------------------------
+
+    def search(self, pod: Pending) -> Room | None:
+        """None: no preemption, or the pod waits for victims that are leaving already."""
+        if self._waits_for_victims([pod]):
+            return None
+        # A quick check first, because most pods cannot preempt anybody.
         lowest = self.state.ledger.lowest_priority()
-        if lowest is None or pod.request.priority <= lowest or self.is_being_cleared(pod):
+        if lowest is None or pod.request.priority <= lowest:
             return None
         found = self.preempt(pod)
-        return found if isinstance(found, Preemption) else None
-
-    def preempt(self, pod: Pending) -> Preemption | NoPreemption | None:
-        """None: preemptions that are under way will leave enough room for this pod as well."""
-        budgets = tuple(self.state.budgets.values())
-        with trial(self.state.cluster) as trying:
-            if self._complete_claims(trying) and isinstance(self.decide(pod), Placement):
-                return None
-            return preempt(self.state.cluster, pod.request, self.state.policy, budgets)
-
-    def _complete_claims(self, trying: Trial) -> bool:
-        """In the trial: all victims have gone, and the pods that preempted them are placed.
-
-        Returns whether there are any claims.
-        """
-        for uid, claim in self.state.preemption_claims.items():
-            for victim in claim.remaining | claim.gone:
-                trying.release(victim)
-            # The claimant is placed in the trial too, so that two pods do not count on the same
-            # room.
-            claimant = self.state.pending.get(uid)
-            if claimant is None:
-                continue
-            found = decide_on(
-                self.state.cluster, claimant.request, self.state.policy, (claim.node,)
-            )
-            if isinstance(found, Placement):
-                trying.hold(claimant.request, found.node, found.allocation)
-        return bool(self.state.preemption_claims)
+        return found if isinstance(found, Room) else None
 
     def is_being_cleared(self, pod: Pending) -> bool:
-        if pod.uid in self.state.preemption_claims:
+        return pod.uid in self.state.preemption_claims
+
+    def _waits_for_victims(self, pods: Sequence[Pending]) -> bool:
+        """Whether the pods will fit where they have claims. If not, the claims are dropped: the
+        node may be unreachable by now, its card ill, or evictions failed.
+        """
+        claims = [self.state.preemption_claims.get(pod.uid) for pod in pods]
+        kept = [claim for claim in claims if claim is not None and not claim.failed]
+        if not any(claims):
+            return False
+        if len(kept) == len(pods) and self._would_fit(pods, kept):
             return True
+        for pod in pods:
+            self.state.drop_preemption_claim(pod.uid)
+        return False
+
+    def _would_fit(self, pods: Sequence[Pending], claims: Sequence[PreemptionClaim]) -> bool:
+        with self._cleared(pods) as trying:
+            for claim in claims:
+                found = self._on_its_node(claim)
+                if not isinstance(found, Placement):
+                    return False
+                trying.hold(claim.request, *found)
+        return True
+
+    def preempt(self, pod: Pending) -> Room | NoPreemption | None:
+        """None: preemptions that are under way will leave enough room for this pod as well."""
+        state = self.state
+        if state.cluster.reserved:
+            with self._later():
+                found = decide_nominated(state.cluster, pod.request, state.policy, pod.nominated)
+            if isinstance(found, Placement):
+                return None
+        return self._preempt([pod])
+
+    def _preempt(self, pods: Sequence[Pending]) -> Room | NoPreemption:
+        state = self.state
+        with self._cleared(pods):
+            return preempt_gang(
+                state.cluster,
+                [pod.request for pod in pods],
+                state.policy,
+                tuple(state.budgets.values()),
+                state.spared.now(self.clock()),
+                {pod.uid: pod.nominated for pod in pods if self._has_begun(pod)},
+            )
+
+    def _has_begun(self, pod: Pending) -> bool:
+        """Whether pods are leaving the nominated node for it: an earlier leader, or an earlier try,
+        did not get to the last victim.
+        """
         node = self.state.cluster.state(pod.nominated) if pod.nominated else None
         return node is not None and any(
-            held.pod.terminating and held.pod.priority < pod.request.priority
+            held.pod.preempted and held.pod.priority < pod.request.priority
             for held in node.pods.values()
         )
 
-    async def _clear(self, pod: Pending, room: Preemption, victims: list[Held]) -> None:
-        try:
-            await self.evictor.clear(pod, room.node, victims)
-        except KubeError as error:
-            words = f"preemption failed: {error}"
-            # Some victims may be deleted already. Without the claim their room is free for all,
-            # this pod included, which is tried again at once.
+    @contextmanager
+    def _cleared(self, pods: Sequence[Pending]) -> Iterator[Trial]:
+        """A trial in which the victims of all claims have gone, and the claims of these pods and of
+        those with a lower priority are not there.
+        """
+        with self._later() as trying:
+            for pod in pods:
+                trying.release(reserved_uid(pod.uid))
+            self._release_lower(pods, trying)
+            yield trying
+
+    @contextmanager
+    def _later(self) -> Iterator[Trial]:
+        """A trial in which the victims of all claims have gone, and reservations of an extender
+        have ended: nobody is evicted because of those.
+        """
+        claims, cluster = self.state.preemption_claims, self.state.cluster
+        with trial(cluster) as trying:
+            for uid in claims.leaving():
+                trying.release(uid)
+            for uid in list(cluster.reserved):
+                claim = claims.get(uid)
+                if claim is None:
+                    trying.release(reserved_uid(uid))
+                else:
+                    trying.reserve(claim.request, *claim.placement)
+            yield trying
+
+    def _on_its_node(self, claim: PreemptionClaim) -> Placement | Unschedulable:
+        node = claim.placement.node
+        return decide_on(self.state.cluster, claim.request, self.state.policy, (node,))
+
+    # -- evictions ---------------------------------------------------------------------------
+
+    def make(self, pods: Sequence[Pending], room: Room) -> Write:
+        """Claim the room. The write evicts the victims; until then the pods are not tried."""
+        cluster, claims, now_s = self.state.cluster, self.state.preemption_claims, self.clock()
+        victims = [[held for uid in part if (held := cluster.held(uid))] for part in room.victims]
+        for pod, placement, own in zip(pods, room.placements, victims, strict=True):
+            claims.make(pod.request, placement, own, now_s)
+        left = self.took(pods, {placement.node for placement in room.placements})
+        for pod, placement in zip(pods, room.placements, strict=True):
+            # They leave for this pod now. Each of them counts for one claim only.
+            here = [h for uid in left if (h := cluster.held(uid)) and h.node == placement.node]
+            left -= {held.pod.uid for held in here}
+            claims.wait_for(pod.uid, here, now_s)
+        claims.join([pod.uid for pod in pods])
+        evicted = [held for own in victims for held in own]
+        if evicted:
+            self.metrics.preemptions.inc()
+            self.metrics.victims.observe(len(evicted))
+        for pod in pods:
+            self.state.queue.placed(pod.uid)
+        return partial(self._clear, pods, room, evicted)
+
+    async def _clear(self, pods: Sequence[Pending], room: Room, victims: list[Held]) -> None:
+        nodes = [placement.node for placement in room.placements]
+        failed = await self.evictor.clear(list(zip(pods, nodes, strict=True)), victims)
+        if failed is None:
+            for pod in pods:
+                self.state.try_again(pod.uid)
+            return
+        words = f"preemption failed: {failed.message}"
+        self.state.spared.add(failed.refused, self.clock())
+        for pod in pods:
             self.reports.waits(pod, lambda: words, SCHEDULER_ERROR)
-            self.state.drop_preemption_claim(pod.uid)
-            self.state.wake()
+            self.state.queue.back_off(pod.uid, self.clock())
+            if failed.begun:
+                # The room of those that left stays reserved until the pod is tried again.
+                self.state.preemption_claims.fail(pod.uid)
+            else:
+                self.state.drop_preemption_claim(pod.uid)
+        self.state.wake()
+
+    # -- after a failover --------------------------------------------------------------------
+
+    def inherit(self) -> None:
+        """Claim the room that an earlier leader cleared: claims are not in the API, but nominations
+        are. Called once, when the whole state is known, before the first decision.
+        """
+        state, now_s = self.state, self.clock()
+        leaving = {held.pod.uid: held for held in state.cluster.holds() if held.pod.preempted}
+        nominated = [pod for pod in state.pending.values() if pod.nominated]
+        for pod in sorted(nominated, key=lambda p: (-p.request.priority, p.created, p.uid)):
+            found = self._inherited(pod, leaving)
+            if found is not None:
+                placement, own = found
+                state.preemption_claims.make(pod.request, placement, own, now_s)
+                for held in own:
+                    del leaving[held.pod.uid]
+        for group in {pod.group.key for pod in nominated if pod.group is not None}:
+            state.preemption_claims.join(state.groups.waiting(group))
+
+    def _inherited(
+        self, pod: Pending, leaving: Mapping[str, Held]
+    ) -> tuple[Placement, list[Held]] | None:
+        """Where the pod will fit, and which of those that are leaving must have gone before."""
+        node = (pod.nominated,)
+        with self._later() as trying:
+            for uid in leaving:
+                trying.release(uid)
+            found = decide_on(self.state.cluster, pod.request, self.state.policy, node)
+            if not isinstance(found, Placement):
+                return None
+            own = []
+            for held in leaving.values():
+                if held.node != pod.nominated:
+                    continue
+                trying.hold(held.pod, held.node, held.allocation)
+                without = decide_on(self.state.cluster, pod.request, self.state.policy, node)
+                if isinstance(without, Placement):
+                    found = without
+                else:
+                    trying.release(held.pod.uid)
+                    own.append(held)
+        return found, own

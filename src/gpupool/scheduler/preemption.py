@@ -6,48 +6,103 @@ delete: a new pod with the same name is not touched.
 """
 
 import logging
+from collections.abc import Coroutine, Sequence
+from dataclasses import dataclass
+from typing import Any
 
+from gpupool.contract.pods import DISRUPTION_TARGET, PREEMPTED_BY_SCHEDULER
 from gpupool.engine.node_state import Held
 from gpupool.scheduler.pending import Pending
 from gpupool.scheduler.writes import WriteContext
 from kubeclient.client import STRATEGIC_PATCH
-from kubeclient.errors import KubeError, NotFound, NotSent
+from kubeclient.errors import KubeError, NotFound, NotSent, TooMany, is_certain
 from kubeclient.objects import Obj
 from kubeclient.resources import PODS
 
 log = logging.getLogger(__name__)
 
 
+@dataclass(frozen=True, slots=True)
+class NotEvicted:
+    message: str
+    refused: frozenset[str] = frozenset()  # uids of victims that the API server refused to delete
+    begun: bool = False  # whether victims are being deleted, or may be
+
+
 class Evictor:
     def __init__(self, context: WriteContext) -> None:
         self._kube = context.kube
+        self._pending = context.state.pending
         self._reports = context.reports
         self._now = context.now
         self._may_act = context.may_act
 
-    async def clear(self, pod: Pending, node: str, victims: list[Held]) -> None:
-        """Raises KubeError; victims that were deleted before the error stay deleted."""
+    async def clear(
+        self, nominations: Sequence[tuple[Pending, str]], victims: Sequence[Held]
+    ) -> NotEvicted | None:
+        """`nominations`: the pods that preempt, which are one or a whole group, with their nodes.
+
+        None: all victims are being deleted.
+        """
+        try:
+            # Nominations are written before the first delete. Claims are not in the API, so after a
+            # failover the new leader sees only by these what is being cleared and for whom
+            # (`RoomMaker.inherit`).
+            for pod, node in nominations:
+                self._check(pod)
+                await self._nominate(pod, node)
+        except KubeError as error:
+            return NotEvicted(str(error))
+        by = {node: pod for pod, node in nominations}
+        # Asked first, because the refusal of the last one must not cost the others.
+        if len(victims) > 1:
+            for held in victims:
+                failed = await self._try(held, self._delete(held, dry_run=True), begun=False)
+                if failed is not None:
+                    return failed
+        for count, held in enumerate(victims):
+            pod = by[held.node]
+            failed = await self._try(held, self._evict(held, pod, held.node), begun=count > 0)
+            if failed is not None:
+                return failed
+        return None
+
+    def _check(self, pod: Pending) -> None:
         if not self._may_act():
             raise NotSent("another scheduler may have taken over")
-        # The nomination is written before the first delete. Claims are not in the API, so after a
-        # failover the new leader sees only by this that the node is being cleared
-        # (`RoomMaker.is_being_cleared`).
+        if pod.uid not in self._pending:
+            raise NotSent(f"pod {pod.shown} is not pending any more")
+
+    async def _nominate(self, pod: Pending, node: str) -> None:
         path = PODS.path(pod.request.namespace, pod.request.name, "status")
         # A uid in a patch is a precondition: a new pod with the same name is not changed.
         nominated = {"metadata": {"uid": pod.uid}, "status": {"nominatedNodeName": node}}
         await self._kube.patch(path, nominated, content_type=STRATEGIC_PATCH)
-        for held in victims:
-            try:
-                await self._evict(held, pod, node)
-            except NotFound:  # gone already
-                continue
+
+    async def _try(
+        self, held: Held, work: Coroutine[Any, Any, None], *, begun: bool
+    ) -> NotEvicted | None:
+        try:
+            await work
+        except NotFound:  # gone already
+            return None
+        except KubeError as error:
+            refused = is_certain(error) and not isinstance(error, NotSent | TooMany)
+            return NotEvicted(
+                str(error),
+                frozenset({held.pod.uid}) if refused else frozenset(),
+                # Without a certain answer it may have happened.
+                begun=begun or not is_certain(error),
+            )
+        return None
 
     async def _evict(self, held: Held, by: Pending, node: str) -> None:
+        self._check(by)
         victim = held.pod
         condition = {
-            "type": "DisruptionTarget",
+            "type": DISRUPTION_TARGET,
             "status": "True",
-            "reason": "PreemptionByScheduler",
+            "reason": PREEMPTED_BY_SCHEDULER,
             "message": f"{by.scheduler}: preempting to accommodate a higher priority pod",
             "lastTransitionTime": self._now().strftime("%Y-%m-%dT%H:%M:%SZ"),
         }
@@ -61,9 +116,15 @@ class Evictor:
             log.warning(
                 "condition of victim not written", extra={"pod": victim.name, "error": str(error)}
             )
-        options = {"preconditions": {"uid": victim.uid}}
-        await self._kube.delete(PODS, victim.name, victim.namespace, options=options)
-        self._reports.preempted(_as_object(held), by, node)
+        if not victim.terminating:
+            await self._delete(held)
+            self._reports.preempted(_as_object(held), by, node)
+
+    async def _delete(self, held: Held, *, dry_run: bool = False) -> None:
+        options: Obj = {"preconditions": {"uid": held.pod.uid}}
+        if dry_run:
+            options["dryRun"] = ["All"]
+        await self._kube.delete(PODS, held.pod.name, held.pod.namespace, options=options)
 
 
 def _as_object(held: Held) -> Obj:

@@ -137,7 +137,9 @@ class Queue:
         return uid
 
     def placed(self, uid: str) -> None:
-        """A node was found and the Binding is being sent: the next pod of this shape is tried."""
+        """A node was found, and a Binding or evictions are being sent: the next pod of this shape
+        is tried.
+        """
         if uid in self._entries:
             self._out_of_play(uid, State.BINDING)
 
@@ -168,6 +170,12 @@ class Queue:
         entry.failures += 1
         entry.due_s = now_s + wait_s
         self._out_of_play(uid, State.BACKING_OFF)
+
+    def again(self, uid: str) -> None:
+        """The writes for a pod are done, and it still has no node: try it at once."""
+        entry = self._entries.get(uid)
+        if entry is not None and entry.state is State.BINDING:
+            self._move(uid, State.ACTIVE)
 
     def wake(self) -> None:
         """Something changed that may help any pending pod."""

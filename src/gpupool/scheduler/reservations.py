@@ -7,11 +7,10 @@ are only a hint: if a pod fits nowhere because of them, they are ignored.
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 
 from gpupool.core.gpu import Allocation
 from gpupool.core.pods import PodRequest
-from gpupool.engine.cluster import ClusterModel
+from gpupool.engine.cluster import ClusterModel, reserved_uid
 from gpupool.engine.trial import trial
 
 LONGEST_S = 5.0
@@ -27,16 +26,15 @@ class Reservations:
 
     def make(self, pod: PodRequest, node: str, allocation: Allocation, now_s: float) -> None:
         self.end(pod.uid)
-        # Held in the cluster, not in the ledger: a reservation is no decision, and no Binding
-        # follows.
-        self._cluster.hold(replace(pod, uid=_name(pod.uid)), node, allocation)
+        # In the cluster, not in the ledger: a reservation is no decision, and no Binding follows.
+        self._cluster.reserve(pod, node, allocation)
         self._until_s[pod.uid] = now_s + LONGEST_S
 
     def end(self, uid: str) -> bool:
         """Whether the pod had a reservation."""
         if self._until_s.pop(uid, None) is None:
             return False
-        self._cluster.release(_name(uid))
+        self._cluster.unreserve(uid)
         return True
 
     def __len__(self) -> int:
@@ -54,10 +52,5 @@ class Reservations:
         """Inside the context the cluster has no reservations."""
         with trial(self._cluster) as trying:
             for uid in self._until_s:
-                trying.release(_name(uid))
+                trying.release(reserved_uid(uid))
             yield
-
-
-def _name(uid: str) -> str:
-    """A uid of its own: releasing the reservation must not release what the pod itself holds."""
-    return f"reserved/{uid}"

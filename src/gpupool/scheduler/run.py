@@ -67,10 +67,13 @@ class Scheduler:
             kube, self.state, self._reports, self.metrics, settings.clock, _now, settings.may_act
         )
         self._resizer = Resizer(context)
+        self._room = RoomMaker(
+            self.state, Evictor(context), self._reports, self.metrics, settings.clock
+        )
         self._cycle = Cycle(
             self.state,
             Binder(context),
-            RoomMaker(self.state, Evictor(context), self._reports, self.metrics, settings.clock),
+            self._room,
             self._reports,
             self.metrics,
             settings.clock,
@@ -86,6 +89,7 @@ class Scheduler:
             await follow(self._kube, self.state, tasks, *also_pods)
             self._tell(is_first=True)
             self._resizer.begin()
+            self._room.inherit()
             self.is_synced = True
             try:
                 await self._work()
@@ -145,8 +149,7 @@ class Scheduler:
 
     def _next(self, now_s: float) -> str | None:
         self._tell()
-        for claimant in self.state.preemption_claims.overdue(now_s):
-            self.state.drop_preemption_claim(claimant)
+        self.state.expire_preemption_claims()
         return self.state.next_pod(now_s)
 
     def _tell(self, *, is_first: bool = False) -> None:
