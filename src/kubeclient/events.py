@@ -128,6 +128,8 @@ class Recorder:
                     await self._write(event)
                 except KubeError as error:
                     log.warning("event not written", extra={"error": str(error)})
+                except Exception:  # one event that cannot be sent must not stop the others
+                    log.exception("event not written", extra={"event": event["metadata"]["name"]})
 
     async def _give_way(self) -> None:
         if self._below_limit is not None and not self._below_limit.is_set():

@@ -77,6 +77,14 @@ async def test_a_repeated_event_is_counted() -> None:
     assert found[-1][1]["count"] == 3
 
 
+async def test_an_event_that_cannot_be_sent_does_not_stop_the_others() -> None:
+    desk = Desk()
+    recorder = recorder_at(desk)
+    recorder.event(POD, NORMAL, "Broken", "no text: \ud800")
+    recorder.event(POD, NORMAL, "Started", "Container started")
+    assert [event["reason"] for _, event in await written(desk, recorder)] == ["Started"]
+
+
 async def test_events_of_one_object_are_rate_limited() -> None:
     desk = Desk()
     recorder = recorder_at(desk)

@@ -2,16 +2,19 @@
 
 import asyncio
 import datetime
+import logging
 from collections.abc import AsyncGenerator
 from typing import Any
 
 import orjson
+import pytest
 
 from gpupool.scheduler.pending import Pending, pending_of
 from gpupool.scheduler.report import Reports
 from kubeclient.client import Headers, Kube, Query
 from kubeclient.events import Recorder
 from kubeclient.objects import Obj
+from tests.scheduler.stepped import Stepped
 
 
 def pod(uid: str = "u", version: str = "7") -> Pending:
@@ -114,6 +117,36 @@ async def test_a_condition_carries_the_seen_version_and_a_conflict_is_retried() 
     versions = [each["metadata"]["resourceVersion"] for each in desk.conditions]
     assert versions == ["7", "8"]
     assert desk.events == ["one"]
+
+
+async def test_a_message_that_cannot_be_made_does_not_stop_the_others(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    desk = Desk()
+    desk.pending["v"] = pod("v")
+
+    def broken() -> str:
+        raise RecursionError
+
+    desk.reports.waits(desk.pending["v"], broken)
+    desk.reports.waits(pod(), lambda: "one")
+    with caplog.at_level(logging.ERROR):
+        assert await desk.after(0) == ["one"]
+    assert [getattr(record, "pod", "") for record in caplog.records] == ["v"]
+
+
+async def test_a_pod_that_goes_leaves_no_news_behind() -> None:
+    stepped = Stepped()
+    stepped.api.set_node("n", ill=False)
+    for name in ("deleted", "terminating", "bound"):
+        stepped.api.add_pod(name, 100)
+        await stepped.settle()
+    assert len(stepped.scheduler._reports._news) == 3
+    stepped.api.delete_pod("deleted")
+    stepped.api.terminate_pod("terminating")
+    stepped.api._bind(stepped.api.pods["bound"], {"target": {"name": "n"}, "metadata": {}})
+    stepped.tell()
+    assert not stepped.scheduler._reports._news
 
 
 async def test_long_messages_are_cut_as_in_kube_scheduler() -> None:

@@ -51,10 +51,11 @@ async def test_a_pod_that_was_deleted_is_not_resized_again() -> None:
     assert due(stepped) == []
 
 
+@pytest.mark.parametrize("error", [LookupError("no such card"), OverflowError("too large")])
 async def test_a_wish_that_cannot_be_judged_is_logged_and_tried_again(
-    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, error: Exception
 ) -> None:
-    failures = [LookupError("no such card")]
+    failures = [error]
 
     def fails_once(
         cluster: ClusterModel,

@@ -289,7 +289,10 @@ async def test_a_node_with_an_absurd_inventory_stops_nothing_and_is_named(tmp_pa
         assert pod["spec"]["nodeName"] == "good"
 
 
-async def test_an_internal_error_with_one_pod_does_not_stop_the_others(tmp_path: Path) -> None:
+@pytest.mark.parametrize("error", [KeyError("odd"), AttributeError("odd"), RecursionError("odd")])
+async def test_an_internal_error_with_one_pod_does_not_stop_the_others(
+    tmp_path: Path, error: Exception
+) -> None:
     async with world(tmp_path) as kube, scheduling(kube) as scheduler:
         await add_node(kube, "n", 1)
         cycle = scheduler._cycle
@@ -297,7 +300,7 @@ async def test_an_internal_error_with_one_pod_does_not_stop_the_others(tmp_path:
         class Failing:
             def try_pod(self, pod: Pending) -> list[Write]:
                 if pod.request.name == "odd":
-                    raise KeyError("odd")
+                    raise error
                 return cycle.try_pod(pod)
 
         scheduler._cycle = Failing()  # type: ignore[assignment]

@@ -76,6 +76,7 @@ class ClusterState:
         self.budgets: dict[tuple[str, str], DisruptionBudget] = {}
         self.quotas: dict[tuple[str, str], UnitsQuota] = {}
         self.pending: dict[str, Pending] = {}
+        self.on_forget: Callable[[str], None] = lambda _uid: None  # a pod is not pending any more
         self._findings: list[Finding] = []
         self._keys_that_keep_off: frozenset[str] = frozenset()
         self._schedulers = schedulers
@@ -292,7 +293,8 @@ class ClusterState:
     def _forget(self, uid: str) -> None:
         """The pod is not pending any more."""
         self.queue.forget(uid)
-        self.pending.pop(uid, None)
+        if self.pending.pop(uid, None) is not None:
+            self.on_forget(uid)
         self.drop_preemption_claim(uid)
 
     # -- the queue -------------------------------------------------------------------------

@@ -90,6 +90,7 @@ class Reports:
         min(self._events.items())[1].event(about, WARNING, reason, message)
 
     def forget(self, uid: str) -> None:
+        """The pod is not pending any more."""
         self._news.pop(uid, None)
 
     async def run(self) -> None:
@@ -120,23 +121,27 @@ class Reports:
 
     async def _say(self, uid: str) -> None:
         try:
-            news, pod = self._news.get(uid), self._pending.get(uid)
-            if news is None or pod is None:
-                self.forget(uid)
-                return
-            news.is_due = False
-            news.silence_s = min(2 * news.silence_s, _LONGEST_SILENCE_S)
-            words = news.why()
-            if words and words != news.said:
-                news.said = words
-                recorder = self._events[pod.scheduler]
-                recorder.event(pod.as_object, WARNING, "FailedScheduling", _cut(words))
-            # Compared with what the API shows: a new leader does not write the same condition
-            # again.
-            if words and words != pod.why:
-                await self._write_condition(pod, news)
+            await self._report(uid)
+        except Exception:  # a message about one pod that cannot be made must not stop all others
+            log.exception("why a pod waits was not reported", extra={"pod": uid})
         finally:
             self._slots.release()
+
+    async def _report(self, uid: str) -> None:
+        news, pod = self._news.get(uid), self._pending.get(uid)
+        if news is None or pod is None:
+            self.forget(uid)
+            return
+        news.is_due = False
+        news.silence_s = min(2 * news.silence_s, _LONGEST_SILENCE_S)
+        words = news.why()
+        if words and words != news.said:
+            news.said = words
+            recorder = self._events[pod.scheduler]
+            recorder.event(pod.as_object, WARNING, "FailedScheduling", _cut(words))
+        # Compared with what the API shows: a new leader does not write the same condition again.
+        if words and words != pod.why:
+            await self._write_condition(pod, news)
 
     async def _write_condition(self, pod: Pending, news: _News) -> None:
         """With the resourceVersion that was seen: a pod that was bound since must not get it."""

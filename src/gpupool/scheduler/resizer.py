@@ -46,7 +46,7 @@ class Resizer:
             step = next_step(self._state.cluster, entry.pod, report, quotas)
         # The request is text that a user wrote. It is evaluated inside the scheduling loop, and an
         # error with one pod must not end that loop.
-        except (AssertionError, LookupError, TypeError, ValueError):
+        except Exception:
             log.exception("resize request could not be evaluated", extra={"pod": entry.pod.name})
             resizing.again(entry, self._clock())
             return None

@@ -63,6 +63,7 @@ class Scheduler:
         speakers = settings.names | {SCHEDULER_NAME}  # events about bound pods come from it
         events = {name: Recorder(kube, name, _now, self._writes.below_limit) for name in speakers}
         self._reports = Reports(kube, events, self.state.pending, clock=settings.clock, now=_now)
+        self.state.on_forget = self._reports.forget
         context = WriteContext(
             kube, self.state, self._reports, self.metrics, settings.clock, _now, settings.may_act
         )
@@ -127,7 +128,7 @@ class Scheduler:
         """An internal error with one pod is logged and reported on that pod. The others go on."""
         try:
             return self._cycle.try_pod(pod)
-        except (AssertionError, LookupError, TypeError, ValueError, ArithmeticError) as error:
+        except Exception as error:
             log.exception("scheduling a pod failed", extra={"pod": pod.shown})
             words = f"internal error of the scheduler: {error!r}"
             self._reports.waits(pod, lambda: words, SCHEDULER_ERROR)
