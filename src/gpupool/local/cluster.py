@@ -47,8 +47,8 @@ from localkube.assembly import ClusterSettings, Extension, RunningCluster
 from localkube.kubelet import process_table
 from localkube.kubelet.container_files import volume_directory
 from localkube.kubelet.hosted import ProgramContext, log_to_containers
-from localkube.kubelet.launcher import MARK
 from localkube.kubelet.node_files import node_disk, node_hardware
+from localkube.kubelet.process_table import MARK
 
 log = logging.getLogger(__name__)
 

@@ -39,13 +39,13 @@ from localkube.kubelet.images import (
     program,
     repository,
 )
-from localkube.kubelet.launcher import MARK
 from localkube.kubelet.launches import Launch, Launches, LaunchFailed
 from localkube.kubelet.limits import pod_limits
 from localkube.kubelet.node import LocalNode
 from localkube.kubelet.node_files import SocketPaths, make_private
 from localkube.kubelet.notices import Notices
 from localkube.kubelet.output import Output
+from localkube.kubelet.process_table import MARK
 from localkube.kubelet.sandbox import Bind
 from localkube.kubelet.settings import FleetSettings
 from localkube.kubelet.state import Pod

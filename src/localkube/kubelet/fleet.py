@@ -89,13 +89,13 @@ class Fleet:
     def node_usage(self) -> dict[str, Obj]:
         if self._live is None:
             return {}
-        self._usage.sample(self._live.processes.runs.values())
+        self._usage.sample(self._live.processes)
         return self._usage.nodes(self._nodes, self._live.keeper)
 
     def pod_usage(self) -> dict[tuple[str, str], list[Obj]]:
         if self._live is None:
             return {}
-        self._usage.sample(self._live.processes.runs.values())
+        self._usage.sample(self._live.processes)
         return self._usage.pods(self._live.keeper)
 
     async def run(self, kube: Kube) -> None:

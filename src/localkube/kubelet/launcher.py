@@ -43,7 +43,6 @@ from localkube.kubelet.sandbox import (
     leave,
 )
 
-MARK = "LOCALKUBE_CONTAINER_ID"  # in the environment of every process of a container
 _IGNORED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)  # it ends only when the server does
 _GRACE_S = 1.0  # at the end, between SIGTERM and SIGKILL
 # Above all numbers that descriptors of a container get.
@@ -189,10 +188,11 @@ class Launcher:
 
     def _kill_container(self, container: str, main: int) -> None:
         """Kills all processes of the container, including those that have left its sessions."""
-        leaders = {pid for pid, run in self._runs.items() if run.container == container} | {main}
-        mark = f"{MARK}={container}".encode()
+        leaders = {pid: run.container for pid, run in self._runs.items()} | {main: container}
+        leaders |= {run.program: run.container for run in self._runs.values()}
         for _ in range(10):  # processes that fork meanwhile are found in the next round
-            found = process_table.members(os.getpid(), leaders, set(self._runs), mark)
+            processes = process_table.of_containers(leaders, os.getpid())
+            found = {e.pid for owner, e in processes if owner == container}
             if not found:
                 return
             for pid in found:
@@ -214,7 +214,7 @@ class Launcher:
         notes = [file for file in self._directory.iterdir() if file.name.isdigit()]
         for file in notes:
             started, _, container = file.read_text().partition(" ")
-            marks.add(f"{MARK}={container}".encode())
+            marks.add(f"{process_table.MARK}={container}".encode())
             if started == str(process_table.start_time(int(file.name))):
                 leaders.add(int(file.name))
         while marks and (found := process_table.marked(leaders, marks)):

@@ -70,6 +70,11 @@ class Launches:
         self._running: set[str] = set()
         self._turn = asyncio.Lock()
 
+    @property
+    def pid(self) -> int:
+        """Of the launcher, which is the parent of orphaned processes; 0 if none runs."""
+        return 0 if self._process is None else self._process.pid
+
     async def namespaces(self) -> bool:
         """Whether containers can have their own view of the machine here."""
         async with self._turn:

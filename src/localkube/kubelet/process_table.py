@@ -1,9 +1,15 @@
-"""Processes in /proc: their parents, their sessions, and which of them belong to a container."""
+"""Processes in /proc: their parents, their sessions, and which of them belong to a container.
+
+Everything here is read as bytes. A process may give itself any name, and the kernel cuts names in
+the middle of a character: no process of the machine may keep us from reading the others.
+"""
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
+
+MARK = "LOCALKUBE_CONTAINER_ID"  # in the environment of every process of a container
 
 
 class Entry(NamedTuple):
@@ -13,25 +19,23 @@ class Entry(NamedTuple):
     ticks: int  # CPU time used, user and system
     started: int
     pages: int  # resident
-    state: str
+    state: bytes
 
 
 def entry(pid: int) -> Entry | None:
-    try:
-        text = Path(f"/proc/{pid}/stat").read_text()
-    except OSError:
-        return None
-    # The name in parentheses may have any characters, also parentheses.
-    fields = text[text.rindex(")") + 2 :].split()
-    state, parent, session = fields[0], int(fields[1]), int(fields[3])
+    text = _read(pid, "stat")
+    # The name in parentheses may have any bytes, also parentheses.
+    fields = text[text.rfind(b")") + 2 :].split()
+    if len(fields) < 22:
+        return None  # it has ended
     return Entry(
         pid,
-        parent,
-        session,
+        parent=int(fields[1]),
+        session=int(fields[3]),
         ticks=int(fields[11]) + int(fields[12]),
         started=int(fields[19]),
         pages=int(fields[21]),
-        state=state,
+        state=fields[0],
     )
 
 
@@ -44,9 +48,9 @@ def start_time(pid: int) -> int:
 def only_child(pid: int) -> int:
     """The child of a process with one child; the process itself if the child has ended already."""
     try:
-        children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+        children = Path(f"/proc/{pid}/task/{pid}/children").read_bytes().split()
     except OSError:  # a kernel without this file
-        children = [str(e.pid) for e in everyone() if e.parent == pid]
+        children = [b"%d" % e.pid for e in everyone() if e.parent == pid]
     return int(children[0]) if children else pid
 
 
@@ -58,25 +62,53 @@ def everyone() -> Iterator[Entry]:
 
 def own_memory(pid: int) -> int:
     """In bytes, without pages of files, which processes share."""
-    try:
-        lines = Path(f"/proc/{pid}/status").read_text().splitlines()
-    except OSError:
-        return 0
-    kib = (line.split()[1] for line in lines if line.startswith(("RssAnon:", "RssShmem:")))
+    lines = _read(pid, "status").splitlines()
+    kib = (line.split()[1] for line in lines if line.startswith((b"RssAnon:", b"RssShmem:")))
     return sum(map(int, kib)) * 1024
 
 
-def members(reaper: int, leaders: set[int], known: set[int], mark: bytes) -> set[int]:
-    """The live processes of a container: those in the sessions of its leaders, orphans with the
-    container's mark (children of the reaper that it did not start), and all their descendants."""
-    table = [e for e in everyone() if e.state != "Z"]
-    found = {e.pid for e in table if e.session in leaders}
-    found |= {
-        e.pid
-        for e in table
-        if mark and e.parent == reaper and e.pid not in known and has_mark(e.pid, mark)
+def of_containers(leaders: Mapping[int, str], reaper: int) -> Iterator[tuple[str, Entry]]:
+    """The live processes of containers, each with its container. `leaders` has, by pid, the
+    processes whose container is known; `reaper` is the parent of orphans.
+
+    A process may leave its session, and its parent may end. What it cannot leave is the tree of its
+    ancestors, up to one that belongs to a container: by its pid, by its session, or by its process
+    namespace, where the container has one of its own. Where it has none, an orphan becomes a child
+    of the reaper, and its environment has the container's mark."""
+    table = {e.pid: e for e in everyone() if e.state != b"Z"}
+    shared = ("", _namespace(os.getpid()))
+    spaces = {
+        space: container
+        for pid, container in leaders.items()
+        if (space := _namespace(pid)) not in shared
     }
-    return _with_descendants(found, table) - (known - leaders)
+    known: dict[int, str | None] = {}
+
+    def of(e: Entry) -> str | None:
+        found = leaders.get(e.pid) or leaders.get(e.session)
+        if not found and spaces:
+            found = spaces.get(_namespace(e.pid))
+        if not found and e.parent == reaper:
+            found = variable(e.pid, MARK)
+        return found
+
+    def climb(pid: int) -> str | None:
+        path: list[int] = []
+        found: str | None = None
+        while pid in table and pid not in known:
+            path.append(pid)
+            known[pid] = None  # also ends the climb, should pids have been reused meanwhile
+            if found := of(table[pid]):
+                break
+            pid = table[pid].parent
+        else:
+            found = known.get(pid)
+        known.update(dict.fromkeys(path, found))
+        return found
+
+    for e in table.values():
+        if container := climb(e.pid):
+            yield container, e
 
 
 def marked(leaders: set[int], marks: set[bytes]) -> set[int]:
@@ -84,33 +116,40 @@ def marked(leaders: set[int], marks: set[bytes]) -> set[int]:
     return {
         e.pid
         for e in everyone()
-        if e.state != "Z" and (e.session in leaders or any(has_mark(e.pid, m) for m in marks))
+        if e.state != b"Z" and (e.session in leaders or not marks.isdisjoint(_environment(e.pid)))
     }
 
 
 def descendants(pid: int) -> set[int]:
-    return _with_descendants({pid}, list(everyone())) - {pid}
-
-
-def has_mark(pid: int, mark: bytes) -> bool:
-    try:
-        return mark in Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
-    except OSError:
-        return False
+    table = list(everyone())
+    found = {pid}
+    while more := {e.pid for e in table if e.parent in found} - found:
+        found |= more
+    return found - {pid}
 
 
 def variable(pid: int, name: str) -> str:
     """A variable of the environment that the process started with; empty if there is none."""
-    try:
-        environment = Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
-    except OSError:
-        return ""
     start = f"{name}=".encode()
-    found = (each.removeprefix(start) for each in environment if each.startswith(start))
+    found = (each.removeprefix(start) for each in _environment(pid) if each.startswith(start))
     return next(found, b"").decode(errors="replace")
 
 
-def _with_descendants(found: set[int], table: list[Entry]) -> set[int]:
-    while more := {e.pid for e in table if e.parent in found} - found:
-        found |= more
-    return found
+def _environment(pid: int) -> list[bytes]:
+    return _read(pid, "environ").split(b"\0")
+
+
+def _namespace(pid: int) -> str:
+    """The process namespace of a process; empty if we may not know it."""
+    try:
+        return os.readlink(f"/proc/{pid}/ns/pid")
+    except OSError:
+        return ""
+
+
+def _read(pid: int, name: str) -> bytes:
+    """Empty if the process has ended, or if we may not read it."""
+    try:
+        return Path(f"/proc/{pid}/{name}").read_bytes()
+    except OSError:
+        return b""

@@ -148,6 +148,10 @@ class ProcessRuntime:
             if UID.fullmatch(path.name) and not is_known(path.name):
                 await asyncio.to_thread(remove_tree, path)
 
+    def leaders(self) -> dict[int, str]:
+        """The containers' own programs: pid -> id of the container."""
+        return {run.pid: run.id for run in self.runs.values() if run.pid}
+
     def port_of(self, run: ContainerRun, port: int) -> int:
         runs = self.pods.get(run.pod.uid)
         return port if runs is None else runs.ports.get(port, port)

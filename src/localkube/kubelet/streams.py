@@ -117,8 +117,9 @@ class PodStreams:
             return None
         if port in runs.ports:
             return "127.0.0.1", runs.ports[port]
-        leaders = {run.pid for run in runs.runs.values() if run.pid}
-        host = await asyncio.to_thread(_listening_host, leaders, port)
+        leaders = {run.pid: run.id for run in runs.runs.values() if run.pid}
+        reaper = self.runtime.launches.pid
+        host = await asyncio.to_thread(_listening_host, leaders, reaper, port)
         return None if host is None else (host, port)
 
     def _pod(self, uid: str) -> Pod:
@@ -186,8 +187,10 @@ def _timer_log(container: Container, *, timestamps: bool) -> bytes:
     return nano_stamp(int(when * 10**9)) + b" " + line if timestamps else line
 
 
-def _listening_host(leaders: set[int], port: int) -> str | None:
-    return listening.find(process_table.members(0, leaders, set(), b""), port)
+def _listening_host(leaders: dict[int, str], reaper: int, port: int) -> str | None:
+    own = set(leaders.values())
+    found = process_table.of_containers(leaders, reaper)
+    return listening.find((e.pid for container, e in found if container in own), port)
 
 
 async def _no_more() -> bool:

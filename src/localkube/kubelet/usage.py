@@ -4,7 +4,7 @@ import asyncio
 import os
 import signal
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -31,19 +31,17 @@ class Usage:
         self._ticks: dict[str, int] = {}  # of containers, by id
         self._used: dict[str, Used] = {}
 
-    def sample(self, runs: Iterable[ContainerRun]) -> None:
+    def sample(self, runtime: ProcessRuntime) -> None:
         now = time.monotonic()
         passed_s = now - self._sampled_at
         if passed_s < _FRESH_S:
             return
-        leaders = {run.pid: run.id for run in runs if run.pid}
+        leaders = runtime.leaders()
         ticks: dict[str, int] = dict.fromkeys(leaders.values(), 0)
         memory: dict[str, int] = dict.fromkeys(leaders.values(), 0)
-        for entry in process_table.everyone() if leaders else ():
-            container = leaders.get(entry.session)
-            if container is not None:
-                ticks[container] += entry.ticks
-                memory[container] += entry.pages * _PAGE
+        for container, entry in _processes(leaders, runtime.launches.pid):
+            ticks[container] += entry.ticks
+            memory[container] += entry.pages * _PAGE
         first = not self._sampled_at
         self._used = {
             container: (
@@ -117,15 +115,16 @@ class UsageWatch:
                 await self._check_storage(uid, runs)
 
     async def _check_memory(self, limited: Iterable[PodRuns]) -> None:
-        watched = {
-            run.pid: (run, runs.limits.memory[run.container.name])
+        watched = [
+            (run, runs.limits.memory[run.container.name])
             for runs in limited
             for run in runs.runs.values()
             if run.pid and not run.is_ours and run.container.name in runs.limits.memory
-        }
-        used = await asyncio.to_thread(_memory, set(watched))
-        for pid, (run, limit) in watched.items():
-            if used[pid] > limit and not run.exited.done():
+        ]
+        leaders, reaper = self.runtime.leaders(), self.runtime.launches.pid
+        used = await asyncio.to_thread(_memory, leaders, reaper, {run.id for run, _ in watched})
+        for run, limit in watched:
+            if used[run.id] > limit and not run.exited.done():
                 run.killed_for = OUT_OF_MEMORY
                 self.runtime.signal(run, signal.SIGKILL)
 
@@ -138,12 +137,19 @@ class UsageWatch:
             self.evict(uid, complaint)
 
 
-def _memory(leaders: set[int]) -> dict[int, int]:
-    """The memory of the sessions of these processes, in bytes."""
-    found = dict.fromkeys(leaders, 0)
-    for entry in process_table.everyone():
-        if entry.session in found:
-            found[entry.session] += process_table.own_memory(entry.pid)
+def _processes(leaders: dict[int, str], reaper: int) -> Iterator[tuple[str, process_table.Entry]]:
+    """Processes of containers that have just ended are left out."""
+    found = process_table.of_containers(leaders, reaper) if leaders else ()
+    known = set(leaders.values())
+    return ((container, entry) for container, entry in found if container in known)
+
+
+def _memory(leaders: dict[int, str], reaper: int, wanted: set[str]) -> dict[str, int]:
+    """The memory of the processes of these containers, in bytes."""
+    found = dict.fromkeys(wanted, 0)
+    for container, entry in _processes(leaders, reaper):
+        if container in found:
+            found[container] += process_table.own_memory(entry.pid)
     return found
 
 

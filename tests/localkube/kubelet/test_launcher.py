@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from localkube.kubelet import process_table
-from localkube.kubelet.launcher import MARK
 from localkube.kubelet.launches import Launch, Launches, LaunchFailed
+from localkube.kubelet.process_table import MARK
 
 PATIENCE_S = 20
 # A container with a child that has left its process group, and whose parent has ended.

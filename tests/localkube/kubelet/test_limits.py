@@ -25,8 +25,9 @@ FILL = "head -c 3000000 /dev/urandom > {}/file; sleep 100"
 
 
 @asynccontextmanager
-async def watchful(directory: Path) -> AsyncIterator[World]:
-    async with world(directory, replace(settings(directory), usage_s=0.05)) as made:
+async def watchful(directory: Path, *, isolate: bool = True) -> AsyncIterator[World]:
+    changed = replace(settings(directory), usage_s=0.05, isolate=isolate)
+    async with world(directory, changed) as made:
         yield made
 
 
@@ -42,6 +43,32 @@ async def test_a_container_past_its_memory_is_killed_and_started_again(tmp_path:
         )
         ended = container(found)["lastState"]["terminated"]
         assert (ended["reason"], ended["exitCode"]) == ("OOMKilled", 137)
+
+
+@pytest.mark.parametrize("isolate", [True, False])
+@pytest.mark.parametrize(
+    "script",
+    [f"setsid -w {EAT}", f"(setsid {EAT} &); sleep 1000"],
+    ids=["its own session", "an orphan"],
+)
+async def test_a_memory_limit_holds_for_every_process_of_the_container(
+    tmp_path: Path, script: str, isolate: bool
+) -> None:
+    async with watchful(tmp_path, isolate=isolate) as cluster:
+        found = await cluster.run(
+            limited(script, {"memory": "40Mi"}), lambda p: container(p).get("restartCount", 0) > 0
+        )
+        ended = container(found)["lastState"]["terminated"]
+        assert (ended["reason"], ended["exitCode"]) == ("OOMKilled", 137)
+
+
+async def test_a_memory_limit_holds_for_programs_of_exec(tmp_path: Path) -> None:
+    async with watchful(tmp_path) as cluster:
+        found = await cluster.run(limited("sleep 1000", {"memory": "40Mi"}))
+        process = await cluster.exec(found, "sh", "-c", EAT)
+        await cluster.until("p", lambda p: container(p).get("restartCount", 0) > 0)
+        assert await process.wait() == 137
+        await process.hang_up()
 
 
 async def test_a_container_within_its_memory_limit_keeps_running(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ import pytest
 from kubeclient.objects import Obj
 from kubeclient.resources import CONFIG_MAPS, PODS, SECRETS
 from localkube.kubelet import process_table
-from localkube.kubelet.launcher import MARK
+from localkube.kubelet.process_table import MARK
 from localkube.node_streams import LogOptions
 from tests.localkube.kubelet.world import (
     World,
