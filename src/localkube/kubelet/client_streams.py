@@ -17,6 +17,7 @@ from localkube.kubelet.launches import LaunchFailed
 from localkube.node_streams import AttachOptions, ExecOptions, Process
 
 _MOST_WAITING = 1024 * 1024
+_NOT_STARTED = 126  # what a shell would exit with
 
 
 class AttachStream:
@@ -201,56 +202,49 @@ async def start_exec(execs: ExecProcesses, inside: Inside, options: ExecOptions)
     try:
         return await _started(execs, inside, options)
     except LaunchFailed as error:
-        return FailedExec(error.about(options.command[0]), error.code, options)
+        failure = error
+    except OSError as error:  # the machine has no descriptors or processes left
+        failure = LaunchFailed(_NOT_STARTED, str(error))
+    return FailedExec(failure.about(options.command[0]), failure.code, options)
 
 
 async def _started(execs: ExecProcesses, inside: Inside, options: ExecOptions) -> ExecStream:
-    """Raises LaunchFailed."""
-    ours, theirs = _terminal_ends(options) if options.tty else _pipe_ends(options)
+    """Raises LaunchFailed and OSError."""
+    ours: dict[str, int] = {}
+    theirs: list[int] = []
     if options.tty:
         inside = inside._replace(env={"TERM": "xterm"} | inside.env)
     try:
+        _open_terminal(options, ours, theirs) if options.tty else _open_pipes(options, ours, theirs)
         run_id, exited = await execs.start(inside, options.command, theirs, tty=options.tty)
     except BaseException:
-        for descriptor in ours:
-            if descriptor is not None:
-                os.close(descriptor)
+        for descriptor in (*ours.values(), *theirs):
+            os.close(descriptor)
         raise
     stream = ExecStream(execs, run_id, exited)
-    out, err, stdin, terminal = ours
-    stream.out = None if out is None else Source(out)
-    stream.err = None if err is None else Source(err)
-    stream.stdin = None if stdin is None else Writer(stdin)
-    stream.terminal = terminal
+    stream.out = Source(ours["stdout"]) if "stdout" in ours else None
+    stream.err = Source(ours["stderr"]) if "stderr" in ours else None
+    stream.stdin = Writer(ours["stdin"]) if "stdin" in ours else None
+    stream.terminal = ours.get("terminal")
     return stream
 
 
-# The server's ends: stdout, stderr, stdin, the terminal. None: not requested.
-_Ours = tuple[int | None, int | None, int | None, int | None]
-
-
-def _terminal_ends(options: ExecOptions) -> tuple[_Ours, list[int]]:
-    master, slave = pty.openpty()
-    stdin = os.dup(master) if options.stdin else None
-    return (os.dup(master), None, stdin, master), [slave, os.dup(slave), os.dup(slave)]
-
-
-def _pipe_ends(options: ExecOptions) -> tuple[_Ours, list[int]]:
-    stdin = out = err = None
-    theirs: list[int] = []
+def _open_terminal(options: ExecOptions, ours: dict[str, int], theirs: list[int]) -> None:
+    ours["terminal"], slave = pty.openpty()
+    theirs.append(slave)
+    theirs.append(os.dup(slave))
+    theirs.append(os.dup(slave))
+    ours["stdout"] = os.dup(ours["terminal"])
     if options.stdin:
-        reading, stdin = os.pipe()
-        theirs.append(reading)
-    else:
-        theirs.append(os.open(os.devnull, os.O_RDONLY))
-    if options.stdout:
-        out, writing = os.pipe()
-        theirs.append(writing)
-    else:
-        theirs.append(os.open(os.devnull, os.O_WRONLY))
-    if options.stderr:
-        err, writing = os.pipe()
-        theirs.append(writing)
-    else:
-        theirs.append(os.open(os.devnull, os.O_WRONLY))
-    return (out, err, stdin, None), theirs
+        ours["stdin"] = os.dup(ours["terminal"])
+
+
+def _open_pipes(options: ExecOptions, ours: dict[str, int], theirs: list[int]) -> None:
+    """The server's ends by name, if the client wants them, and the program's ends."""
+    for name in ("stdin", "stdout", "stderr"):
+        if not getattr(options, name):
+            theirs.append(os.open(os.devnull, os.O_RDWR))
+            continue
+        reading, writing = os.pipe()
+        ours[name], their = (writing, reading) if name == "stdin" else (reading, writing)
+        theirs.append(their)

@@ -1,6 +1,7 @@
 """ContainerRun: one run of a container as a process, and PodRuns: all runs of a pod."""
 
 import asyncio
+import os
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -38,8 +39,10 @@ class ContainerRun:
     is_ours: bool = False  # a stand-in, not the program that the pod names
     killed_for: str = ""  # the reason for its status, if we kill it
     pre_stopped: bool = False
+    stop_until: float = 0.0  # when SIGKILL comes, once there is a stopper
     stopper: asyncio.Task[None] | None = None
     prober: asyncio.Task[None] | None = None
+    starter: asyncio.Task[None] | None = None  # while it runs the postStart hook
 
     @property
     def id(self) -> str:
@@ -48,6 +51,16 @@ class ContainerRun:
     @property
     def container(self) -> Container:
         return self.pod.containers[self.index]
+
+    def close(self) -> None:
+        """The program has ended, or could not be started. Takes what is left of its output, and
+        closes its streams."""
+        if self.stdin is not None:
+            self.stdin.close()
+        if self.terminal is not None:
+            os.close(self.terminal)
+            self.terminal = None
+        self.output.finish()
 
 
 @dataclass(slots=True, eq=False)

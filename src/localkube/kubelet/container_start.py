@@ -98,7 +98,7 @@ class Starter:
         return runs.shown is not None and runs.shown != _metadata(obj)
 
     async def launch(self, pod: Pod, index: int, runs: PodRuns, obj: Obj) -> ContainerRun:
-        """Raises BadConfig and LaunchFailed."""
+        """Raises BadConfig, LaunchFailed and OSError."""
         spec = container_spec(pod, index, obj)
         container = pod.containers[index]
         _refuse_unsupported(spec)
@@ -126,7 +126,6 @@ class Starter:
         run.is_ours = chosen.stand_in is not None
         if chosen.stand_in is not None:
             argv = self._stand_in(chosen.stand_in, spec["image"])
-        descriptors = _streams(run) + _sockets(run, chosen, runs.ports)
         launch = Launch(
             inside.container_id,
             inside.container_id,
@@ -137,15 +136,18 @@ class Starter:
             tty=bool(spec.get("tty")),
         )
         self.notices.note(pod, obj, "Created", "Container created", container)
+        descriptors: list[int] = []
         try:
+            _add_streams(run, descriptors)
+            _add_sockets(run, chosen, runs.ports, descriptors)
             run.pid = await self.launches.start(launch, descriptors)
-        except LaunchFailed as error:
-            text = error.about(argv[0])
-            output.say(STDERR, f"localkube: {text}")
-            output.finish()
-            raise LaunchFailed(error.code, text) from error
-        except BaseException:
-            output.finish()
+        except BaseException as error:
+            while descriptors:
+                os.close(descriptors.pop())
+            if isinstance(error, LaunchFailed):
+                error.text = error.about(argv[0])
+                output.say(STDERR, f"localkube: {error.text}")
+            run.close()
             raise
         return run
 
@@ -266,47 +268,49 @@ class Starter:
         return tools
 
 
-def _streams(run: ContainerRun) -> list[int]:
-    """Descriptors for the program's stdin, stdout and stderr. The run keeps their other ends."""
+def _add_streams(run: ContainerRun, descriptors: list[int]) -> None:
+    """Adds descriptors for the program's stdin, stdout and stderr. The run keeps their other
+    ends."""
     if run.spec.get("tty"):
         ours, theirs = pty.openpty()
+        descriptors.append(theirs)
         run.output.read(ours, STDOUT)
         # Each user of the terminal gets a descriptor of its own, because each closes its own.
         run.terminal = os.dup(ours)
         if run.spec.get("stdin"):
             run.stdin = Writer(os.dup(ours))
-        return [theirs, os.dup(theirs), os.dup(theirs)]
-    descriptors = []
+        descriptors.append(os.dup(theirs))
+        descriptors.append(os.dup(theirs))
+        return
     if run.spec.get("stdin"):
         theirs, ours = os.pipe()
-        run.stdin = Writer(ours)
         descriptors.append(theirs)
+        run.stdin = Writer(ours)
     else:
         descriptors.append(os.open(os.devnull, os.O_RDONLY))
     for stream in (STDOUT, STDERR):
         ours, theirs = os.pipe()
-        run.output.read(ours, stream)
         descriptors.append(theirs)
-    return descriptors
+        run.output.read(ours, stream)
 
 
-def _sockets(run: ContainerRun, chosen: Program, ports: dict[int, int]) -> list[int]:
-    """Listening sockets for a stand-in. It listens on free ports, not on those of the pod: two pods
-    may have the same port, and an ordinary user may not open port 80. `ports` gets the port on this
-    machine for each port of the pod."""
+def _add_sockets(
+    run: ContainerRun, chosen: Program, ports: dict[int, int], descriptors: list[int]
+) -> None:
+    """Adds listening sockets for a stand-in. It listens on free ports, not on those of the pod: two
+    pods may have the same port, and an ordinary user may not open port 80. `ports` gets the port on
+    this machine for each port of the pod."""
     if chosen.stand_in is None:
-        return []
+        return
     declared = run.spec.get("ports") or ()
     wanted = [p["containerPort"] for p in declared if p.get("protocol", "TCP") == "TCP"]
     if not wanted and chosen.stand_in.port is not None:
         wanted = [chosen.stand_in.port]
-    descriptors = []
     for port in wanted[:_MOST_PORTS]:
         with socket.create_server(("127.0.0.1", 0)) as listening:
             ports[port] = listening.getsockname()[1]
             descriptors.append(os.dup(listening.fileno()))
-    run.inside.env["LISTEN_FDS"] = str(len(descriptors))
-    return descriptors
+    run.inside.env["LISTEN_FDS"] = str(len(wanted[:_MOST_PORTS]))
 
 
 def _refuse_unsupported(spec: Obj) -> None:

@@ -68,16 +68,23 @@ class ExecProcesses:
     async def output(
         self, inside: Inside, argv: Sequence[str], timeout_s: float
     ) -> tuple[int, str]:
-        """Runs a program; returns its exit code and its output, both streams together."""
-        reading, writing = os.pipe()
+        """Runs a program; returns its exit code and its output, both streams together. Raises
+        OSError if the machine cannot start it."""
         said = bytearray()
+        reading, writing = os.pipe()
         reader = Reader(reading, _collector(said))
-        nothing = os.open(os.devnull, os.O_RDONLY)
+        descriptors = [writing]
         try:
-            run_id, ended = await self.start(inside, argv, [nothing, writing, os.dup(writing)])
-        except LaunchFailed as error:
+            descriptors.append(os.dup(writing))
+            descriptors.insert(0, os.open(os.devnull, os.O_RDONLY))
+            run_id, ended = await self.start(inside, argv, descriptors)
+        except BaseException as error:
             reader.close()
-            return error.code, error.about(argv[0])
+            while descriptors:
+                os.close(descriptors.pop())
+            if isinstance(error, LaunchFailed):
+                return error.code, error.about(argv[0])
+            raise
         try:
             async with asyncio.timeout(timeout_s):
                 code = await asyncio.shield(ended)

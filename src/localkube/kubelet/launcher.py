@@ -13,42 +13,55 @@ It makes sure that no container outlives the server:
     server -> signal {id, number}                                        or failed {id, text, code}
                                                                             exited {id, code}
 
+A start is forked and then listened to; meanwhile the launcher goes on. What goes wrong with one
+container is reported as the failure of that container, and never ends another.
+
 It imports only the standard library and a few small modules, because it has to stay small.
 """
 
 import contextlib
-import fcntl
+import errno
 import os
-import resource
-import select
 import selectors
 import signal
 import socket
 import sys
-import termios
 import time
+from collections.abc import Container
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
 from localkube.kubelet import process_table
 from localkube.kubelet.frames import Message, packed, receive
+from localkube.kubelet.launched import IGNORED, become
 from localkube.kubelet.node_files import remove_tree
-from localkube.kubelet.sandbox import (
-    Bind,
-    View,
-    become_subreaper,
-    die_with_parent,
-    enter,
-    join,
-    leave,
-)
+from localkube.kubelet.sandbox import Bind, View, become_subreaper, enter, leave
 
-_IGNORED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)  # it ends only when the server does
 _GRACE_S = 1.0  # at the end, between SIGTERM and SIGKILL
-# Above all numbers that descriptors of a container get.
-_FIRST_FREE = 64
-_OPEN_FILES = 65_536
-_NOT_FOUND, _NOT_EXECUTABLE = 127, 126
+_AGAIN_S = 0.05  # between two SIGKILLs to a container that has not ended yet
+_KILLED = "killed before its program had started"
+
+
+@dataclass(slots=True)
+class Starting:
+    """A process that has been forked, and has not reported yet whether its program runs."""
+
+    message: Message
+    first: int  # the pid of the fork
+    outcome: int  # the descriptors of launched.py's protocol
+    go: int
+    has_init: bool  # the container gets its own process namespace
+    pid: int = 0  # of the launcher's child that stays, once it is known
+    said: bytearray = field(default_factory=bytearray)
+
+    def give_up(self, ended: Container[int]) -> None:
+        """Ends it, at any step: a process that waits for the launcher sees the end of the pipe."""
+        if self.go >= 0:
+            os.close(self.go)
+            self.go = -1
+        if (pid := self.pid or self.first) not in ended:
+            _kill(pid)
 
 
 class Launched(NamedTuple):
@@ -58,6 +71,7 @@ class Launched(NamedTuple):
     id: str
     container: str
     is_main: bool  # its end is the end of the container
+    has_init: bool
     program: int  # pid of the program, as seen from here
 
 
@@ -65,14 +79,42 @@ class Launcher:
     def __init__(self, sock: socket.socket, directory: Path) -> None:
         self._sock = sock
         self._directory = directory  # a file per process, named by its pid: `_note`
+        self._selector = selectors.DefaultSelector()
+        self._starting: dict[str, Starting] = {}
         self._runs: dict[int, Launched] = {}
         self._pids: dict[str, int] = {}
+        # Children that have ended, and were not reported yet: their status. While something starts,
+        # also unknown ones: perhaps one of them is a program, and not an orphaned grandchild.
+        self._ended: dict[int, int] = {}
+        self._doomed: set[str] = set()  # SIGKILL was requested, and they have not ended yet
 
     def serve(self) -> None:
         """Runs until the server is gone."""
+        try:
+            woken, namespaces = self._prepare()
+        except OSError as error:
+            self._send({"op": "hello", "problem": str(error)})
+            return
+        self._send({"op": "hello", "namespaces": namespaces})
+        while True:
+            ready = self._selector.select(_AGAIN_S if self._doomed or self._ended else None)
+            for key, _ in ready:
+                if isinstance(key.data, Starting):
+                    self._hear(key.data)
+            descriptors = {key.fd for key, _ in ready}
+            if woken in descriptors:
+                os.read(woken, 4096)
+                self._reap()
+            if self._sock.fileno() in descriptors and not self._take():
+                break
+            self._finish()
+        self._end_all()
+
+    def _prepare(self) -> tuple[int, bool]:
         become_subreaper()
         # Before "hello", after which the server may start containers.
         self._sweep()
+        namespaces = _can_make_namespaces(self._directory)
         woken, wake = os.pipe()
         os.set_blocking(wake, False)
         os.set_blocking(woken, False)
@@ -80,64 +122,92 @@ class Launcher:
         # one.
         signal.signal(signal.SIGCHLD, lambda *_: None)
         signal.set_wakeup_fd(wake, warn_on_full_buffer=False)
-        self._send({"op": "hello", "namespaces": _can_make_namespaces(self._directory)})
-        with selectors.DefaultSelector() as selector:
-            selector.register(self._sock, selectors.EVENT_READ)
-            selector.register(woken, selectors.EVENT_READ)
-            while True:
-                ready = {key.fd for key, _ in selector.select()}
-                if woken in ready:
-                    os.read(woken, 4096)
-                    self._reap()
-                if self._sock.fileno() in ready and not self._take():
-                    break
-        self._end_all()
+        self._selector.register(self._sock, selectors.EVENT_READ)
+        self._selector.register(woken, selectors.EVENT_READ)
+        return woken, namespaces
 
     def _take(self) -> bool:
-        with contextlib.suppress(OSError):
+        """False: the server is gone."""
+        try:
             received = receive(self._sock)
-            if received is not None:
-                message, descriptors = received
-                if message["op"] == "start":
-                    self._start(message, descriptors)
-                else:
-                    self._signal(message["id"], message["number"])
-                return True
-        return False
+        except OSError:
+            return False
+        if received is None:
+            return False
+        message, descriptors = received
+        if message["op"] == "start":
+            self._start(message, descriptors)
+        elif message["number"] == signal.SIGKILL:
+            self._doomed.add(message["id"])
+        else:
+            self._signal(message["id"], message["number"])
+        return True
 
     def _start(self, message: Message, descriptors: list[int]) -> None:
-        outcome, child_side = os.pipe()
-        waiting, go = os.pipe()
+        try:
+            if len(descriptors) < message["descriptors"]:  # the kernel drops what has no room here
+                raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
+            self._fork(message, descriptors)
+        except OSError as error:
+            self._fail(message["id"], None, error.strerror or str(error))
+        finally:
+            for descriptor in descriptors:
+                os.close(descriptor)
+
+    def _fork(self, message: Message, descriptors: list[int]) -> None:
         host = self._host_of(message)
-        first = os.fork()
-        if first == 0:
-            # If the child kept this end, the pipe would not close when the launcher dies.
-            os.close(go)
-            _become(message, descriptors, child_side, waiting, host)
-        for descriptor in (*descriptors, child_side, waiting):
-            os.close(descriptor)
-        with open(outcome, "rb") as file:
-            line = file.readline()
-            pid = int(line) if line.endswith(b"\n") else first
-            if pid != first:
-                os.waitpid(first, 0)  # it has ended, and its child is our child now
+        with contextlib.ExitStack() as ours, contextlib.ExitStack() as theirs:
+            outcome, child_side = os.pipe()
+            ours.callback(os.close, outcome)
+            theirs.callback(os.close, child_side)
+            waiting, go = os.pipe()
+            ours.callback(os.close, go)
+            theirs.callback(os.close, waiting)
+            has_init = message["view"] is not None and host is None
+            start = Starting(message, 0, outcome, go, has_init)
+            self._selector.register(outcome, selectors.EVENT_READ, start)
+            ours.callback(self._selector.unregister, outcome)
+            start.first = os.fork()
+            if start.first == 0:
+                become(message, descriptors, child_side, waiting, host)
+            ours.pop_all()
+        self._starting[message["id"]] = start
+
+    def _hear(self, start: Starting) -> None:
+        data = os.read(start.outcome, 4096)
+        start.said += data
+        if not start.pid and b"\n" in start.said:
+            line, _, rest = start.said.partition(b"\n")
+            start.pid, start.said = int(line), rest
+            if start.pid != start.first:
+                with contextlib.suppress(ChildProcessError):
+                    os.waitpid(start.first, 0)  # it exits now, and its child becomes our child
             with contextlib.suppress(OSError):
-                os.write(go, b"g")
-            # EOF when the program has replaced the child: exec closes the pipe.
-            problem = file.read() if line.endswith(b"\n") else line
-        os.close(go)
-        has_init = message["view"] is not None and host is None
-        program = process_table.only_child(pid) if has_init and not problem else pid
-        self._runs[pid] = Launched(message["id"], message["container"], message["main"], program)
-        self._pids[message["id"]] = pid
-        if problem:
-            code, _, text = problem.decode().partition(" ")
-            os.waitpid(pid, 0)
-            self._drop(pid)
-            self._send({"op": "failed", "id": message["id"], "code": int(code), "text": text})
+                os.write(start.go, b"g")
+        # The end when the program has replaced the process: exec closes the pipe.
+        if not data:
+            self._settle(start)
+
+    def _settle(self, start: Starting) -> None:
+        message, pid = start.message, start.pid
+        self._selector.unregister(start.outcome)
+        os.close(start.outcome)
+        if start.go >= 0:
+            os.close(start.go)
+        del self._starting[message["id"]]
+        if start.said or not pid:
+            code, _, text = (start.said.decode(errors="replace") or f"126 {_KILLED}").partition(" ")
+            self._doomed.discard(message["id"])
+            self._fail(message["id"], int(code), text)
             return
-        self._note(pid, message["container"])
-        self._send({"op": "started", "id": message["id"], "pid": program})
+        program = process_table.only_child(pid) if start.has_init else pid
+        run = Launched(
+            message["id"], message["container"], message["main"], start.has_init, program
+        )
+        self._runs[pid] = run
+        self._pids[run.id] = pid
+        self._note(pid, run.container)
+        self._send({"op": "started", "id": run.id, "pid": program})
 
     def _host_of(self, message: Message) -> int | None:
         """The pid of the init of the running container that a program of exec has to join; None:
@@ -151,45 +221,63 @@ class Launcher:
 
     def _signal(self, run_id: str, number: int) -> None:
         pid = self._pids.get(run_id)
-        if pid is None:
+        if pid is None or pid in self._ended:
             return
         run = self._runs[pid]
         with contextlib.suppress(OSError):
-            if not run.is_main:
-                os.killpg(run.program, number)
-            elif number == signal.SIGKILL:
-                self._kill_container(run.container, pid)
-            else:
+            if run.is_main:
                 # Only the program: it has to end its children itself, as in any container.
                 os.kill(run.program, number)
+            else:
+                os.killpg(run.program, number)
 
     def _reap(self) -> None:
-        while True:
-            try:
-                pid, status = os.waitpid(-1, os.WNOHANG)
-            except ChildProcessError:
-                return
-            if pid == 0:
-                return
-            run = self._runs.get(pid)
-            if run is None:
-                continue  # an orphaned grandchild
-            self._drop(pid)
-            if run.is_main:
-                self._kill_container(run.container, pid)
-            code = os.waitstatus_to_exitcode(status)
-            code = code if code >= 0 else 128 - code
-            self._send({"op": "exited", "id": run.id, "code": code})
+        with contextlib.suppress(ChildProcessError):
+            while (ended := os.waitpid(-1, os.WNOHANG))[0]:
+                self._ended[ended[0]] = ended[1]
 
-    def _drop(self, pid: int) -> None:
-        del self._pids[self._runs.pop(pid).id]
-        with contextlib.suppress(FileNotFoundError):
+    def _finish(self) -> None:
+        """Reports what has ended, and kills what has to end. What fails here, because the machine
+        has no descriptors or memory left, is tried again after a moment."""
+        for pid, status in list(self._ended.items()):
+            if pid in self._runs:
+                with contextlib.suppress(OSError):
+                    self._end(pid, status)
+            elif not self._starting:
+                self._ended.pop(pid, None)
+        for run_id in list(self._doomed):
+            with contextlib.suppress(OSError):
+                self._kill_run(run_id)
+
+    def _end(self, pid: int, status: int) -> None:
+        run = self._runs[pid]
+        if run.is_main and not run.has_init:
+            self._kill_container(run.container, pid)
+        del self._runs[pid], self._pids[run.id], self._ended[pid]
+        with contextlib.suppress(OSError):
             (self._directory / str(pid)).unlink()
+        code = os.waitstatus_to_exitcode(status)
+        code = code if code >= 0 else 128 - code
+        self._send({"op": "exited", "id": run.id, "code": code})
+
+    def _kill_run(self, run_id: str) -> None:
+        pid = self._pids.get(run_id)
+        if run_id in self._starting:
+            self._starting[run_id].give_up(self._ended)
+        elif pid is None:
+            self._doomed.discard(run_id)
+        elif pid in self._ended:
+            pass  # `_end` is on its way
+        elif not self._runs[pid].is_main:
+            self._signal(run_id, signal.SIGKILL)
+        elif self._runs[pid].has_init:
+            _kill(pid)  # the kernel kills the rest of its process namespace
+        else:
+            self._kill_container(self._runs[pid].container, pid)
 
     def _kill_container(self, container: str, main: int) -> None:
         """Kills all processes of the container, including those that have left its sessions."""
         leaders = {pid: run.container for pid, run in self._runs.items()} | {main: container}
-        leaders |= {run.program: run.container for run in self._runs.values()}
         for _ in range(10):  # processes that fork meanwhile are found in the next round
             processes = process_table.of_containers(leaders, os.getpid())
             found = {e.pid for owner, e in processes if owner == container}
@@ -198,24 +286,28 @@ class Launcher:
             for pid in found:
                 _kill(pid)
             time.sleep(0.001)
-            with contextlib.suppress(ChildProcessError):
-                for pid in found - set(self._runs):
-                    os.waitpid(pid, os.WNOHANG)
+            self._reap()
 
     def _note(self, pid: int, container: str) -> None:
-        note = f"{process_table.start_time(pid)} {container}"
-        (self._directory / str(pid)).write_text(note)
+        """A container without its note runs all the same: the note only helps the next launcher."""
+        note = self._directory / str(pid)
+        try:
+            note.write_text(f"{process_table.start_time(pid)} {container}")
+        except OSError:
+            with contextlib.suppress(OSError):
+                note.unlink()
 
     def _sweep(self) -> None:
         """Kills processes that an earlier launcher left behind. The start time tells whether a pid
         still belongs to the same process."""
         leaders: set[int] = set()
         marks: set[bytes] = set()
-        notes = [file for file in self._directory.iterdir() if file.name.isdigit()]
+        notes = [file for file in self._directory.iterdir() if file.name.isdecimal()]
         for file in notes:
-            started, _, container = file.read_text().partition(" ")
-            marks.add(f"{process_table.MARK}={container}".encode())
-            if started == str(process_table.start_time(int(file.name))):
+            started, _, container = file.read_bytes().partition(b" ")
+            if container:
+                marks.add(b"%s=%s" % (process_table.MARK.encode(), container))
+            if started == b"%d" % process_table.start_time(int(file.name)):
                 leaders.add(int(file.name))
         while marks and (found := process_table.marked(leaders, marks)):
             for pid in found:
@@ -224,17 +316,25 @@ class Launcher:
         for file in notes:
             file.unlink()
 
+    def _fail(self, run_id: str, code: int | None, text: str) -> None:
+        """`code`: what a shell would exit with; None: it is no fault of the program."""
+        self._send({"op": "failed", "id": run_id, "code": code, "text": text})
+
     def _send(self, message: Message) -> None:
         with contextlib.suppress(OSError):  # the server is gone: `serve` will notice
             head, body = packed(message)
             self._sock.sendall(head + body)
 
     def _end_all(self) -> None:
+        self._selector.close()  # also makes room for the descriptors that are needed below
+        self._sock.close()
+        for start in self._starting.values():
+            start.give_up(self._ended)
         for run in self._runs.values():
             with contextlib.suppress(OSError):
                 os.killpg(run.program, signal.SIGTERM)
         deadline = time.monotonic() + _GRACE_S
-        while self._runs and time.monotonic() < deadline:
+        while self._runs.keys() - self._ended.keys() and time.monotonic() < deadline:
             self._reap()
             time.sleep(0.01)
         while descendants := process_table.descendants(os.getpid()):
@@ -247,114 +347,6 @@ class Launcher:
 def _kill(pid: int) -> None:
     with contextlib.suppress(OSError):
         os.kill(pid, signal.SIGKILL)
-
-
-def _become(
-    message: Message, descriptors: list[int], outcome: int, waiting: int, host: int | None
-) -> None:
-    """Runs in the forked process: turns it into the program, or reports why not. Does not return.
-
-    The protocol, over two pipes. With a view, this process forks again, because unshare and setns
-    put only later children into a process namespace. It writes the pid of the child to `outcome`
-    and exits, so that the launcher, as subreaper, becomes the child's parent. The child waits on
-    `waiting` until that is so, because PR_SET_PDEATHSIG is about the current parent. Without a view
-    this process is the child itself. A failure is written to `outcome` as "code text"; success
-    closes `outcome` by exec, because the pipe is close-on-exec.
-    """
-    view = None if message["view"] is None else _view(message["view"])
-    try:
-        _take_descriptors(descriptors)
-        _set_limits()
-        child = 0
-        if view is not None:
-            leave(view) if host is None else join(host)
-            child = os.fork()
-        if child or view is None:
-            os.write(outcome, b"%d\n" % (child or os.getpid()))
-        if child:
-            os._exit(0)
-        _wait_for_parent(waiting)
-        if view is not None and host is None:
-            os.setsid()
-            enter(view)
-            if child := os.fork():
-                _reap_until_end_of(child)
-        _run(message)
-    except OSError as error:
-        code = _NOT_FOUND if isinstance(error, FileNotFoundError) else _NOT_EXECUTABLE
-        os.write(outcome, f"{code} {error.strerror}".encode())
-    finally:
-        os._exit(_NOT_EXECUTABLE)
-
-
-def _run(message: Message) -> None:
-    os.setsid()
-    if message["tty"]:
-        fcntl.ioctl(0, termios.TIOCSCTTY, 0)
-    _go_to(message["cwd"])
-    # Ignored signals stay ignored across exec: the program could not be stopped by SIGTERM.
-    for number in (*_IGNORED, signal.SIGPIPE, signal.SIGCHLD):
-        signal.signal(number, signal.SIG_DFL)
-    os.execvpe(message["argv"][0], message["argv"], message["env"])
-
-
-def _wait_for_parent(waiting: int) -> None:
-    """Waits until the launcher is the parent, and then asks the kernel to kill this process with
-    it."""
-    said = os.read(waiting, 1)
-    die_with_parent(signal.SIGKILL)
-    poll = select.poll()
-    poll.register(waiting, 0)
-    # The launcher may have died before prctl took effect: then the other end is closed.
-    if not said or poll.poll(0):
-        os._exit(_NOT_EXECUTABLE)
-
-
-def _reap_until_end_of(program: int) -> None:
-    """The container's init, process 1 of its process namespace. When it ends, the kernel kills all
-    processes of the container. Processes inside cannot kill it: the kernel drops signals to process
-    1 for which it has no handler. Does not return."""
-    signal.set_wakeup_fd(-1)
-    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-    # Open copies in init would keep readers of the program's output from seeing its end, and the
-    # launcher from seeing the exec.
-    os.closerange(0, _OPEN_FILES)
-    while True:
-        pid, status = os.wait()
-        if pid == program:
-            code = os.waitstatus_to_exitcode(status)
-            os._exit(code if code >= 0 else 128 - code)
-
-
-def _view(given: Message) -> View:
-    binds = tuple(Bind(*bind) for bind in given["binds"])
-    paths = {key: tuple(given[key]) for key in ("needed", "hidden")}
-    return View(**{**given, "binds": binds, **paths})
-
-
-def _take_descriptors(descriptors: list[int]) -> None:
-    """Makes them 0, 1, 2 and so on. They are moved to high numbers first, so that none is
-    overwritten before it is copied."""
-    aside = [fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, _FIRST_FREE) for fd in descriptors]
-    for number, fd in enumerate(aside):
-        os.dup2(fd, number)
-
-
-def _set_limits() -> None:
-    os.umask(0o022)
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    most = min(_OPEN_FILES, hard) if hard != resource.RLIM_INFINITY else _OPEN_FILES
-    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
-    os.nice(5)  # the cluster itself has priority
-    with contextlib.suppress(OSError):  # when memory is short, containers are killed first
-        Path("/proc/self/oom_score_adj").write_text("500")
-
-
-def _go_to(cwd: str) -> None:
-    with contextlib.suppress(OSError):
-        os.makedirs(cwd, exist_ok=True)
-    os.chdir(cwd)
 
 
 def _can_make_namespaces(directory: Path) -> bool:
@@ -381,7 +373,7 @@ def main() -> None:
     sock = socket.socket(fileno=int(sys.argv[1]))
     sock.set_inheritable(False)  # containers must not get at it
     sock.setblocking(True)
-    for number in _IGNORED:
+    for number in IGNORED:
         signal.signal(number, signal.SIG_IGN)
     Launcher(sock, Path(sys.argv[2])).serve()
 

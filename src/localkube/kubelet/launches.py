@@ -18,14 +18,20 @@ from typing import NamedTuple
 import orjson
 
 from localkube.about import PACKAGE
-from localkube.kubelet.frames import LENGTH, Message, ancillary, packed
+from localkube.kubelet.frames import LENGTH, Message
 from localkube.kubelet.node_files import make_private
+from localkube.kubelet.outbox import Outbox
 from localkube.kubelet.sandbox import View
 
 _NOT_FOUND = 127
 _KILLED = 128 + signal.SIGKILL
 _END_LIMIT_S = 10.0
 _START_LIMIT_S = 30.0
+_DIED = "the launcher of processes has died"
+
+
+class NotLaunched(OSError):
+    """The machine could not start the process now: no fault of the program."""
 
 
 class LaunchFailed(Exception):
@@ -38,8 +44,11 @@ class LaunchFailed(Exception):
 
     def about(self, program: str) -> str:
         """In the words of the container runtimes."""
-        words = "executable file not found in $PATH"
-        return f'exec: "{program}": {words if self.code == _NOT_FOUND else self.text.lower()}'
+        words = self.text[:1].lower() + self.text[1:]
+        if self.code == _NOT_FOUND:
+            words = "executable file not found in $PATH"
+        # A value of a Secret may be in it, which need not be text.
+        return f'exec: "{program}": {words}'.encode(errors="replace").decode()
 
 
 class Launch(NamedTuple):
@@ -64,11 +73,11 @@ class Launches:
         self.exited: Exited = lambda run_id, code: None  # called when a process has ended
         self._process: subprocess.Popen[bytes] | None = None
         self._sock: socket.socket | None = None
+        self._outbox: Outbox | None = None
         self._received = bytearray()
         self._hello: asyncio.Future[bool] | None = None
         self._starting: dict[str, asyncio.Future[int]] = {}
         self._running: set[str] = set()
-        self._turn = asyncio.Lock()
 
     @property
     def pid(self) -> int:
@@ -77,32 +86,45 @@ class Launches:
 
     async def namespaces(self) -> bool:
         """Whether containers can have their own view of the machine here."""
-        async with self._turn:
-            return await self._open() and self._isolate
+        return await self._open() and self._isolate
 
     async def start(self, launch: Launch, descriptors: list[int]) -> int:
-        """Returns the pid. Takes over the descriptors, which become 0, 1, 2, ... of the program.
-        Raises LaunchFailed."""
+        """Returns the pid. Takes over the descriptors, which become 0, 1, 2, ... of the program,
+        and empties the list. A start that is cancelled leaves no process behind. Raises
+        LaunchFailed and NotLaunched."""
         started: asyncio.Future[int] = asyncio.get_running_loop().create_future()
         try:
-            async with self._turn:
-                await self._open()
-                # Before the message is sent: the answer may be read before `_send` returns.
-                self._starting[launch.id] = started
-                await self._send(_start_message(launch), descriptors)
-        finally:
-            for descriptor in descriptors:
-                os.close(descriptor)
-        return await started
+            await self._open()
+            if self._outbox is None:
+                raise NotLaunched(_DIED)
+        except BaseException:
+            while descriptors:
+                os.close(descriptors.pop())
+            raise
+
+        def refused(error: OSError) -> None:
+            del self._starting[launch.id]
+            if not started.done():
+                started.set_exception(NotLaunched(error.strerror))
+
+        self._starting[launch.id] = started
+        letter = self._outbox.put(_start_message(launch, len(descriptors)), descriptors, refused)
+        try:
+            return await started
+        except asyncio.CancelledError:
+            if self._outbox is not None and self._outbox.take_back(letter):
+                del self._starting[launch.id]
+            else:
+                # Whether it runs by now or not: this message comes after the one that starts it.
+                self.signal(launch.id, signal.SIGKILL)
+            raise
 
     def signal(self, run_id: str, number: int) -> None:
         """For the main program of a container, SIGKILL ends all processes of the container, and any
         other signal reaches the program only. For a program of exec, the signal reaches its whole
-        process group."""
-        if self._sock is not None and run_id in self._running:
-            head, body = packed({"op": "signal", "id": run_id, "number": number})
-            with contextlib.suppress(OSError):
-                self._sock.send(head + body)
+        process group. SIGKILL is repeated by the launcher until the process has ended."""
+        if self._outbox is not None and (run_id in self._running or run_id in self._starting):
+            self._outbox.put({"op": "signal", "id": run_id, "number": number}, [])
 
     async def close(self) -> None:
         """Ends the launcher, which ends all processes."""
@@ -120,18 +142,25 @@ class Launches:
         if self._hello is None:
             loop = asyncio.get_running_loop()
             ours, theirs = socket.socketpair()
-            ours.setblocking(False)
             # Closed after the spawn: with our copy open, the end of the launcher would not end the
             # stream.
-            with theirs:
+            with contextlib.ExitStack() as stack, theirs:
+                stack.enter_context(ours)
+                ours.setblocking(False)
                 self._process = self._spawn(theirs.fileno())
+                stack.pop_all()
             self._sock = ours
+            self._outbox = Outbox(ours)
             self._hello = loop.create_future()
             loop.add_reader(ours.fileno(), self._read)
-        async with asyncio.timeout(_START_LIMIT_S):
-            # Shielded: a caller that is cancelled or gives up must not cancel the future of all
-            # others.
-            return await asyncio.shield(self._hello)
+        try:
+            async with asyncio.timeout(_START_LIMIT_S):
+                # Shielded: a caller that is cancelled or gives up must not cancel the future of all
+                # others.
+                return await asyncio.shield(self._hello)
+        except TimeoutError:
+            text = f"the launcher of processes did not answer within {_START_LIMIT_S:g} seconds"
+            raise NotLaunched(text) from None
 
     def _spawn(self, descriptor: int) -> subprocess.Popen[bytes]:
         directory = make_private(self._directory)
@@ -150,17 +179,6 @@ class Launches:
             cwd="/",
             start_new_session=True,  # so that Ctrl-C in a terminal does not reach it
         )
-
-    async def _send(self, message: Message, descriptors: list[int]) -> None:
-        assert self._sock is not None
-        head, body = packed(message)
-        while True:
-            try:
-                sent = self._sock.sendmsg([head], ancillary(descriptors))
-                break
-            except BlockingIOError:
-                await asyncio.sleep(0.001)
-        await asyncio.get_running_loop().sock_sendall(self._sock, head[sent:] + body)
 
     def _read(self) -> None:
         assert self._sock is not None
@@ -187,13 +205,19 @@ class Launches:
         match message["op"]:
             case "hello":
                 assert self._hello is not None
-                if not self._hello.done():
+                if "problem" in message:
+                    self._hello.set_exception(NotLaunched(message["problem"]))
+                    self._hello.exception()  # nobody may be waiting: see `_hang_up`
+                    self._lost()
+                else:
                     self._hello.set_result(message["namespaces"])
             case "started":
                 self._running.add(message["id"])
                 self._settle(message["id"], message["pid"])
             case "failed":
-                self._settle(message["id"], LaunchFailed(message["code"], message["text"]))
+                code, text = message["code"], message["text"]
+                failure = NotLaunched(text) if code is None else LaunchFailed(code, text)
+                self._settle(message["id"], failure)
             case _:
                 self._running.discard(message["id"])
                 self._tell_exit(message["id"], message["code"])
@@ -203,14 +227,14 @@ class Launches:
         the task that waits for the start must run before the exit is reported."""
         asyncio.get_running_loop().call_soon(self.exited, run_id, code)
 
-    def _settle(self, run_id: str, outcome: int | LaunchFailed) -> None:
+    def _settle(self, run_id: str, outcome: int | LaunchFailed | NotLaunched) -> None:
         future = self._starting.pop(run_id)
-        if future.done():  # the caller was cancelled: nobody knows of the process
-            self.signal(run_id, signal.SIGKILL)
-        elif isinstance(outcome, LaunchFailed):
-            future.set_exception(outcome)
-        else:
+        if future.done():
+            return  # the caller was cancelled, and SIGKILL is on its way
+        if isinstance(outcome, int):
             future.set_result(outcome)
+        else:
+            future.set_exception(outcome)
 
     def _lost(self) -> None:
         """The launcher has died, and all of its processes with it."""
@@ -220,25 +244,28 @@ class Launches:
             process.wait()
         for future in self._starting.values():
             if not future.done():
-                future.set_exception(LaunchFailed(_KILLED, "the launcher of processes has died"))
+                future.set_exception(LaunchFailed(_KILLED, _DIED))
         self._starting.clear()
         running, self._running = self._running, set()
         for run_id in running:
             self._tell_exit(run_id, _KILLED)
 
     def _hang_up(self) -> None:
+        if self._outbox is not None:
+            self._outbox.close()
+            self._outbox = None
         if self._sock is not None:
             asyncio.get_running_loop().remove_reader(self._sock.fileno())
             self._sock.close()
             self._sock = None
         if self._hello is not None and not self._hello.done():
-            self._hello.set_exception(LaunchFailed(_KILLED, "the launcher of processes has died"))
+            self._hello.set_exception(NotLaunched(_DIED))
             self._hello.exception()  # nobody may be waiting: asyncio would log that as a mistake
         self._hello = None
         self._received.clear()
 
 
-def _start_message(launch: Launch) -> Message:
+def _start_message(launch: Launch, descriptors: int) -> Message:
     return {
         "op": "start",
         "id": launch.id,
@@ -248,5 +275,6 @@ def _start_message(launch: Launch) -> Message:
         "env": launch.env,
         "cwd": launch.cwd,
         "tty": launch.tty,
+        "descriptors": descriptors,
         "view": None if launch.view is None else launch.view._asdict(),
     }

@@ -26,7 +26,8 @@ def remove_tree(directory: Path) -> None:
         for name in names:
             path = os.path.join(parent, name)
             if not os.path.islink(path):
-                os.chmod(path, 0o700)
+                with contextlib.suppress(OSError):  # gone meanwhile, or not ours
+                    os.chmod(path, 0o700)
     shutil.rmtree(directory, ignore_errors=True)
 
 

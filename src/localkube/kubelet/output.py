@@ -43,7 +43,7 @@ class Output:
 
     def say(self, stream: bytes, text: str) -> None:
         """Writes a line of our own."""
-        self.log.write(stream, text.encode() + b"\n")
+        self.log.write(stream, text.encode(errors="replace") + b"\n")
         self._notify()
 
     def finish(self) -> None:

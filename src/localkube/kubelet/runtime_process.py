@@ -7,7 +7,6 @@ changes the pod's record only between two awaits, and only while the record is a
 
 import asyncio
 import logging
-import os
 import signal
 import time
 from collections.abc import Callable, Coroutine
@@ -112,10 +111,14 @@ class ProcessRuntime:
         container = pod.containers[index]
         run = runs.runs.get(index)
         if run is not None:
+            until = time.monotonic() + grace_s
             if run.stopper is not None:
+                if until >= run.stop_until:
+                    return
                 # The grace period became shorter. `pre_stopped` keeps the new task from running the
                 # hook again.
                 run.stopper.cancel()
+            run.stop_until = until
             run.stopper = self._spawn(self._stop(run, obj, grace_s), "container-stop")
             return
         if index in runs.starting:
@@ -164,12 +167,12 @@ class ProcessRuntime:
         if run is None:
             return
         self._end_tasks(run)
-        run.output.finish()
-        if run.stdin is not None:
-            run.stdin.close()
-        if run.terminal is not None:
-            os.close(run.terminal)
-            run.terminal = None
+        message = ""
+        try:
+            run.close()
+            message = termination_message(run, code, self.settings.log_files)
+        except Exception:  # whatever fails here must not hide the end of the container
+            log.exception("output of a container not finished", extra={"pod": run.pod.uid})
         if not run.exited.done():
             run.exited.set_result(code)
         runs = self.pods.get(run.pod.uid)
@@ -177,7 +180,6 @@ class ProcessRuntime:
             del runs.runs[run.index]
         # Else a later run has begun, and the record is about that one.
         if run.container.container_id == run_id:
-            message = termination_message(run, code, self.settings.log_files)
             mark_exited(run.container, code, time.time(), message, run.killed_for)
             self.look_at(run.pod.uid)
 
@@ -193,8 +195,12 @@ class ProcessRuntime:
     async def _refresh(self, pod: Pod, runs: PodRuns) -> None:
         try:
             await self.starter.refresh(pod, runs)
-        except (BadVolume, KubeError) as error:
+        except Exception as error:  # the volumes of one pod must not stop those of all others
+            if self.pods.get(pod.uid) is not runs:
+                return  # the pod, or its node, was deleted meanwhile
             log.info("volumes not refreshed", extra={"pod": pod.uid, "why": str(error)})
+            if not isinstance(error, (BadVolume, KubeError, OSError)):
+                log.exception("volumes not refreshed", extra={"pod": pod.uid})
 
     def runs_of(self, pod: Pod) -> PodRuns:
         runs = self.pods.get(pod.uid)
@@ -232,13 +238,17 @@ class ProcessRuntime:
             mark_running(container, time.time())
             mark_exited(container, error.code, time.time(), error.text)
             self.notices.warn(pod, obj, "Failed", f"Error: {error.text}", container)
-        except (KubeError, OSError) as error:
+        except Exception as error:
+            if not isinstance(error, (KubeError, OSError)):
+                log.exception("container not started", extra={"pod": pod.uid})
+            self.notices.warn(pod, obj, "Failed", f"Error: {error}", container)
             self._failed(pod, index, Problem("CreateContainerError", str(error)))
         else:
             self.runs[run_id] = runs.runs[index] = run
             await self._started(run, obj)
         finally:
-            runs.starting.pop(index, None)
+            if runs.starting.get(index) is asyncio.current_task():
+                del runs.starting[index]
             self.look_at(pod.uid)
 
     def _failed(self, pod: Pod, index: int, problem: Problem) -> None:
@@ -251,12 +261,14 @@ class ProcessRuntime:
         began_at = time.time()
         hook = (run.spec.get("lifecycle") or {}).get("postStart")
         if hook is not None:
+            run.starter = asyncio.current_task()
             try:
                 await act(hook, run, _HOOK_LIMIT_S, self.execs, self.port_of)
             except ActionFailed as error:
                 text = f"PostStartHook failed: {error}"
                 self.notices.warn(run.pod, obj, "FailedPostStartHook", text, container)
                 self.signal(run, signal.SIGKILL)
+            run.starter = None
         if run.exited.done():
             return
         mark_running(container, began_at, probed=is_probed(run.spec))
@@ -274,7 +286,6 @@ class ProcessRuntime:
         await probe(run, check, told, lambda run: self.look_at(run.pod.uid))
 
     async def _stop(self, run: ContainerRun, obj: Obj, grace_s: float) -> None:
-        until = time.monotonic() + grace_s
         if not run.pre_stopped and not run.container.unhealthy:
             text = f"Stopping container {run.container.name}"
             self.notices.note(run.pod, obj, "Killing", text, run.container)
@@ -286,11 +297,12 @@ class ProcessRuntime:
             except ActionFailed as error:
                 text = f"PreStopHook failed: {error}"
                 self.notices.warn(run.pod, obj, "FailedPreStopHook", text, run.container)
-            until = max(until, time.monotonic() + _LEAST_GRACE_S)
+            run.stop_until = max(run.stop_until, time.monotonic() + _LEAST_GRACE_S)
         run.pre_stopped = True
         if grace_s > 0:
             self.signal(run, _stop_signal(run.spec))
-            await asyncio.wait([run.exited], timeout=max(0.0, until - time.monotonic()))
+            left_s = max(0.0, run.stop_until - time.monotonic())
+            await asyncio.wait([run.exited], timeout=left_s)
         if not run.exited.done():
             self.signal(run, signal.SIGKILL)
 
@@ -299,7 +311,7 @@ class ProcessRuntime:
             self.launches.signal(run.id, number)
 
     def _end_tasks(self, run: ContainerRun) -> None:
-        for task in (run.stopper, run.prober):
+        for task in (run.stopper, run.prober, run.starter):
             if task is not None:
                 task.cancel()
 

@@ -103,7 +103,7 @@ def enter(view: View) -> None:
     os.chdir(view.root)
     _pivot()
     # 64 bytes is the kernel's limit for host names.
-    name = view.hostname.encode()[:64]
+    name = os.fsencode(view.hostname)[:64]
     _call(_libc().sethostname(name, len(name)), "sethostname")
 
 
@@ -173,7 +173,7 @@ def _mount_proc(place: str) -> bool:
     """Mounts /proc of the container's own processes. False: the kernel refuses it, because parts of
     the machine's /proc are covered (as they are inside Docker)."""
     flags = ctypes.c_ulong(_NOSUID | _NODEV | _NOEXEC)
-    return bool(_libc().mount(b"proc", place.encode(), b"proc", flags, None) == 0)
+    return bool(_libc().mount(b"proc", os.fsencode(place), b"proc", flags, None) == 0)
 
 
 def _make_place(source: str, place: str) -> None:
@@ -208,7 +208,7 @@ def _make_read_only(place: str) -> None:
     done = _libc().syscall(
         _SYS_MOUNT_SETATTR,
         _AT_FDCWD,
-        place.encode(),
+        os.fsencode(place),
         _AT_RECURSIVE,
         ctypes.byref(attributes),
         ctypes.sizeof(attributes),
@@ -246,7 +246,7 @@ def _unshare(flags: int) -> None:
 
 def _mount(source: str, target: str, flags: int) -> None:
     done = _libc().mount(
-        source.encode() or None, target.encode(), None, ctypes.c_ulong(flags), None
+        os.fsencode(source) or None, os.fsencode(target), None, ctypes.c_ulong(flags), None
     )
     _call(done, f"mount {target}")
 
