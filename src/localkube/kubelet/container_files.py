@@ -81,8 +81,10 @@ class ContainerFiles:
             self.make()
 
     def termination_message(self, limit: int = 4096) -> str:
+        # The container may have put a link or a FIFO there.
+        flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
         try:
-            with self.termination_log.open("rb") as file:
+            with open(os.open(self.termination_log, flags), "rb") as file:
                 return file.read(limit).decode("utf-8", "replace")
         except OSError:
             return ""

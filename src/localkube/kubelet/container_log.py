@@ -5,10 +5,12 @@ The format is that of the container runtimes:
     2026-11-15T20:00:00.000000000Z stdout F a line
     2026-11-15T20:00:00.000000000Z stderr P a piece of a long line
 
-A file that grows beyond `most_bytes` is renamed (.1, .2), and the oldest one is deleted.
+A file that grows beyond `most_bytes` is renamed (.1, .2), and the oldest one is deleted. What the
+disk does not take is lost, as with the container runtimes: a program goes on when its log cannot.
 """
 
 import datetime
+import logging
 import mmap
 import os
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
@@ -20,6 +22,8 @@ from pathlib import Path
 from typing import BinaryIO
 
 from localkube.node_streams import LogOptions
+
+log = logging.getLogger(__name__)
 
 STDOUT, STDERR = b"stdout", b"stderr"
 # The length at which container runtimes split lines by default.
@@ -46,11 +50,12 @@ class LogFile:
         self._clock_ns = clock_ns
         self._most_bytes = most_bytes
         self._files = files
-        self._file = self._opened()
+        self._file = _opened(path)
+        self._fails = False  # the last write has failed
         self._rest: dict[bytes, bytes] = {STDOUT: b"", STDERR: b""}
 
     def write(self, stream: bytes, data: bytes) -> None:
-        """Writes whole lines; the start of a line waits for the rest."""
+        """Writes whole lines; the start of a line waits for the rest. Never raises OSError."""
         data = self._rest[stream] + data
         cut = data.rfind(b"\n") + 1
         rest = data[cut:]
@@ -63,7 +68,7 @@ class LogFile:
 
     def so_far(self, most: int) -> Iterator[tuple[bytes, bytes]]:
         """The last `most` bytes or fewer of the current file, with their streams."""
-        with self.path.open("rb") as file:
+        with open(os.dup(self._file), "rb") as file:
             start = max(0, file.seek(0, os.SEEK_END) - most)
             file.seek(start)
             if start:
@@ -85,21 +90,47 @@ class LogFile:
 
     def _put(self, stream: bytes, tag: bytes, lines: bytes) -> None:
         head = b"%s %s %s " % (nano_stamp(self._clock_ns()), stream, tag)
-        os.write(self._file, head + lines.replace(b"\n", b"\n" + head) + b"\n")
-        if os.fstat(self._file).st_size > self._most_bytes:
-            self._rotate()
+        try:
+            self._append(head + lines.replace(b"\n", b"\n" + head) + b"\n")
+            if os.fstat(self._file).st_size > self._most_bytes:
+                self._rotate()
+            self._fails = False
+        except OSError as error:
+            if not self._fails:
+                log.warning("container log not written", extra={"path": self.path, "why": error})
+            self._fails = True
+
+    def _append(self, data: bytes) -> None:
+        """All of it, or as many whole lines as the disk takes."""
+        left = memoryview(data)
+        try:
+            while left:
+                left = left[os.write(self._file, left) :]
+        except OSError:
+            written = len(data) - len(left)
+            torn = written - (data.rfind(b"\n", 0, written) + 1)
+            os.ftruncate(self._file, os.fstat(self._file).st_size - torn)
+            raise
 
     def _rotate(self) -> None:
+        """If it fails, the log goes on in the file that is open, and the next write tries again."""
+        fresh = self.path.with_name(f"{self.path.name}.new")
+        file = _opened(fresh)
+        try:
+            for older, newer in pairwise(log_paths(self.path, self._files)):
+                if newer.exists():
+                    newer.replace(older)
+            fresh.replace(self.path)
+        except OSError:
+            os.close(file)
+            raise
         os.close(self._file)
-        paths = log_paths(self.path, self._files)
-        for older, newer in pairwise(paths):
-            if newer.exists():
-                newer.replace(older)
-        self._file = self._opened()
+        self._file = file
 
-    def _opened(self) -> int:
-        flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC
-        return os.open(self.path, flags, 0o600)
+
+def _opened(path: Path) -> int:
+    flags = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC
+    return os.open(path, flags, 0o600)
 
 
 _STAMP = 30  # characters of a time
@@ -179,11 +210,18 @@ async def _followed(
         for chunk in _chunks(file):
             *lines, rest = (rest + chunk).split(b"\n")
             yield lines
-        if not samestat(os.fstat(file.fileno()), os.stat(log.path)):  # rotated meanwhile
+        if _is_rotated(file, log.path):
             file = stack.enter_context(log.path.open("rb"))
             for chunk in _chunks(file):
                 *lines, rest = (rest + chunk).split(b"\n")
                 yield lines
+
+
+def _is_rotated(file: BinaryIO, path: Path) -> bool:
+    try:
+        return not samestat(os.fstat(file.fileno()), os.stat(path))
+    except FileNotFoundError:
+        return False  # just now, or it has failed halfway: then the log goes on in this file
 
 
 def _seek(opened: list[BinaryIO], tail: int | None, since: bytes) -> None:

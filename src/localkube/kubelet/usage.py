@@ -1,10 +1,12 @@
 """What pods and nodes use now, from /proc and from disk, and the watch over the limits of pods."""
 
 import asyncio
+import contextlib
+import logging
 import os
 import signal
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Awaitable, Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,6 +16,8 @@ from localkube.kubelet.container_run import ContainerRun, PodRuns
 from localkube.kubelet.limits import PodLimits, storage_complaint
 from localkube.kubelet.runtime_process import ProcessRuntime
 from localkube.kubelet.state import Pod, Role, Stage
+
+log = logging.getLogger(__name__)
 
 _TICK_S = 1 / os.sysconf("SC_CLK_TCK")
 _PAGE = os.sysconf("SC_PAGE_SIZE")
@@ -108,11 +112,11 @@ class UsageWatch:
         """Runs until cancelled."""
         while True:
             await asyncio.sleep(self.runtime.settings.usage_s)
-            limited = [(uid, r) for uid, r in self.runtime.pods.items() if r.limits and r.runs]
-            if any(runs.limits.memory for _, runs in limited):
-                await self._check_memory([runs for _, runs in limited])
-            for uid, runs in limited:
-                await self._check_storage(uid, runs)
+            limited = {uid: r for uid, r in self.runtime.pods.items() if r.limits and r.runs}
+            if any(runs.limits.memory for runs in limited.values()):
+                await _guarded(self._check_memory(limited.values()), "memory")
+            for uid, runs in limited.items():
+                await _guarded(self._check_storage(uid, runs), uid)
 
     async def _check_memory(self, limited: Iterable[PodRuns]) -> None:
         watched = [
@@ -135,6 +139,14 @@ class UsageWatch:
         complaint = await asyncio.to_thread(_complaint, runs.limits, runs.volumes.directory, live)
         if complaint is not None:
             self.evict(uid, complaint)
+
+
+async def _guarded(check: Awaitable[None], what: str) -> None:
+    """What cannot be checked now is checked the next time."""
+    try:
+        await check
+    except Exception:
+        log.exception("usage not checked", extra={"what": what})
 
 
 def _processes(leaders: dict[int, str], reaper: int) -> Iterator[tuple[str, process_table.Entry]]:
@@ -166,8 +178,12 @@ def _complaint(limits: PodLimits, volumes: Path, runs: Iterable[ContainerRun]) -
 
 
 def _log_size(run: ContainerRun) -> int:
+    total = 0
     path = run.output.log.path
-    return sum(file.stat().st_size for file in path.parent.glob(f"{path.name}*"))
+    for file in path.parent.glob(f"{path.name}*"):
+        with contextlib.suppress(OSError):  # rotated or deleted in the meantime
+            total += file.stat().st_size
+    return total
 
 
 def _size(directory: Path, most_files: int) -> tuple[int, int]:

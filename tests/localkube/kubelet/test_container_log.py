@@ -1,10 +1,14 @@
 import asyncio
 import datetime
+import errno
+import os
 from collections.abc import Iterator
 from itertools import count
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -114,3 +118,107 @@ def test_a_follower_sees_what_is_written_later_also_in_the_next_file(tmp_path: P
     said = read(Log(tmp_path / "0.log", 3, more), follow=True)
     assert said == b"0\n1\n2\n3\n4\n5\n6\n7\n"
     log.close()
+
+
+class Disk:
+    """Replaces calls on files: a disk that takes `room` more bytes, in pieces of `piece`."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.room: int | None = None
+        self.piece = 10**9
+        self.open_fails = self.rename_fails = False
+        self._write, self._open, self._replace = os.write, os.open, Path.replace
+        monkeypatch.setattr(os, "write", self._written)
+        monkeypatch.setattr(os, "open", self._opened)
+        monkeypatch.setattr(Path, "replace", lambda path, to: self._renamed(path, to))
+
+    def _written(self, file: int, data: memoryview) -> int:
+        if self.room == 0:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        size = min(len(data), self.piece, len(data) if self.room is None else self.room)
+        if self.room is not None:
+            self.room -= size
+        return self._write(file, data[:size])
+
+    def _opened(self, *arguments: Any) -> int:
+        if self.open_fails:
+            raise OSError(errno.EMFILE, "Too many open files")
+        return self._open(*arguments)
+
+    def _renamed(self, path: Path, to: Path) -> Path:
+        if self.rename_fails and path.suffix == ".new":
+            raise OSError(errno.ENOSPC, "No space left on device")
+        return self._replace(path, to)
+
+
+def log_file(directory: Path, most_bytes: int = 10**6) -> LogFile:
+    clock = seconds()
+    return LogFile(directory / "0.log", lambda: next(clock), most_bytes=most_bytes, files=3)
+
+
+def test_a_short_write_is_continued(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    disk = Disk(monkeypatch)
+    disk.piece = 7
+    log = log_file(tmp_path)
+    log.write(STDOUT, b"a line that is written in pieces\nanother\n")
+    log.close()
+    text = b"a line that is written in pieces\nanother\n"
+    assert read(Log(log.path, 3, no_more)) == text
+
+
+def test_a_full_disk_loses_whole_lines_and_nothing_else(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    disk = Disk(monkeypatch)
+    log = log_file(tmp_path)
+    log.write(STDOUT, b"one\n")
+    disk.room = 60  # a line and a half
+    log.write(STDOUT, b"two\nthree\nfour\n")
+    log.write(STDERR, b"five\n")
+    disk.room = None
+    log.write(STDOUT, b"six\n")
+    assert [text for _, text in log.so_far(10**6)] == [b"one\n", b"two\n", b"six\n"]
+    disk.room = 0
+    log.write(STDOUT, b"the end")
+    log.close()
+    assert read(Log(log.path, 3, no_more)) == b"one\ntwo\nsix\n"
+
+
+@pytest.mark.parametrize("fault", ["open_fails", "rename_fails"])
+def test_a_rotation_that_fails_leaves_the_log_as_it_was(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fault: str
+) -> None:
+    disk = Disk(monkeypatch)
+    log = log_file(tmp_path, most_bytes=100)
+    setattr(disk, fault, True)
+    for number in range(4):
+        log.write(STDOUT, b"line %d\n" % number)
+    # No other file may get the number of a descriptor that the log still uses.
+    stranger = (tmp_path / "stranger").open("wb")
+    log.write(STDOUT, b"line 4\n")
+    stranger.close()
+    assert (tmp_path / "stranger").read_bytes() == b""
+    setattr(disk, fault, False)
+    log.write(STDOUT, b"line 5\n")
+    log.write(STDOUT, b"line 6\n")
+    log.close()
+    lines = b"".join(b"line %d\n" % number for number in range(7))
+    assert read(Log(log.path, 3, no_more)) == lines
+    assert len(list(tmp_path.glob("0.log*"))) == 2
+
+
+def test_a_follower_goes_on_when_a_rotation_has_failed_halfway(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    disk = Disk(monkeypatch)
+    log = log_file(tmp_path, most_bytes=100)
+    chunks = iter([b"one\n" * 3, b"two\n"])
+
+    async def more() -> bool:
+        chunk = next(chunks, None)
+        if chunk is not None:
+            disk.rename_fails = True
+            log.write(STDOUT, chunk)
+        return chunk is not None
+
+    assert read(Log(log.path, 3, more), follow=True) == b"one\n" * 3 + b"two\n"
