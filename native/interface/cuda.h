@@ -25,6 +25,7 @@ enum {
     INVALID_IMAGE = 200,
     INVALID_CONTEXT = 201,
     ECC_UNCORRECTABLE = 214,
+    UNSUPPORTED_LIMIT = 215,
     FILE_NOT_FOUND = 301,
     INVALID_HANDLE = 400,
     ILLEGAL_STATE = 401,
@@ -32,6 +33,8 @@ enum {
     NOT_READY = 600,
     PRIMARY_CONTEXT_ACTIVE = 708,
     CONTEXT_IS_DESTROYED = 709,
+    HOST_MEMORY_ALREADY_REGISTERED = 712,
+    HOST_MEMORY_NOT_REGISTERED = 713,
     LAUNCH_FAILED = 719,
     NOT_SUPPORTED = 801,
     SYSTEM_DRIVER_MISMATCH = 803,
@@ -56,6 +59,7 @@ struct uuid {
 };
 
 enum { LOCATION_DEVICE = 1 }; /* CUmemLocationType */
+enum { PINNED = 1 };          /* CUmemAllocationType */
 
 struct location {
     int type, id;

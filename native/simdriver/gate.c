@@ -99,8 +99,13 @@ static int result_in(struct call_fault *faults, const struct sim_state *state, c
 int gate_result(const char *call, const uintptr_t *arguments) {
     struct sim_state *state = gate_state();
     int result = has_own ? result_in(own, state, call, arguments) : PASS;
-    if (result != PASS || !state ||
-        !atomic_load_explicit(&state->call_fault_count, memory_order_relaxed))
-        return result;
-    return result_in(state->call_faults, state, call, arguments);
+    if (result == PASS && state &&
+        atomic_load_explicit(&state->call_fault_count, memory_order_relaxed))
+        result = result_in(state->call_faults, state, call, arguments);
+    return result == PASS ? gate_refusal(call) : result;
+}
+
+bool is_one_of(const char *call, const char *const *names) {
+    while (*names && strcmp(*names, call) != 0) names++;
+    return *names != NULL;
 }

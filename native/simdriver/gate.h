@@ -1,8 +1,8 @@
-/* Every function that the libraries export begins in a gate, which can make the call fail or hang
- * on request.
+/* Every function that the libraries export begins in a gate, which lets no call pass before the
+ * library was initialised, and can make calls fail or hang on request.
  *
  * A gate is a few instructions with the exported name. It asks gate_result whether the call has a
- * fault; if not, it jumps to the function that the source defines, whose symbol is hidden and begins
+ * fault, or comes before cuInit or nvmlInit; if not, it jumps to the function that the source defines, whose symbol is hidden and begins
  * with "real_". So a function cannot be written without its gate, and calls within the library do
  * not pass gates.
  *
@@ -14,6 +14,7 @@
 #ifndef SIMDRIVER_GATE_H
 #define SIMDRIVER_GATE_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "../interface/exports.h"
@@ -25,6 +26,10 @@
  * call is about, as an index into state->cards (-1: none). The arguments are the first six. */
 struct sim_state *gate_state(void);
 int gate_card(const struct sim_state *state, const char *call, const uintptr_t *arguments);
+
+/* What a call returns that is not allowed yet, because the library was not initialised; else PASS. */
+int gate_refusal(const char *call);
+bool is_one_of(const char *call, const char *const *names); /* NULL ends the names */
 
 /* The result of a call that fails; PASS if it does not. */
 int gate_result(const char *call, const uintptr_t *arguments);

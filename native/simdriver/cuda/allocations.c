@@ -143,16 +143,21 @@ int forget(pointer_t base, enum kind kind, struct allocation *forgotten) {
     return found ? OK : INVALID_VALUE;
 }
 
-int release(pointer_t pointer, enum kind kind, uint64_t free_ns) {
-    driver_lock();
+int release_locked(pointer_t pointer, enum kind kind, uint64_t free_ns) {
     struct allocation *entry = exact(pointer);
     bool found = entry && (entry->kind == kind || (kind == ON_DEVICE && entry->kind == MANAGED));
     if (found) {
         free_memory(entry, free_ns);
         remove_entry(entry);
     }
-    driver_unlock();
     return found ? OK : INVALID_VALUE;
+}
+
+int release(pointer_t pointer, enum kind kind, uint64_t free_ns) {
+    driver_lock();
+    int result = release_locked(pointer, kind, free_ns);
+    driver_unlock();
+    return result;
 }
 
 bool find_allocation(pointer_t pointer, struct allocation *found) {

@@ -35,6 +35,7 @@ int allocate(const struct context *context, int device, enum kind kind, size_t s
              struct pool *pool, pointer_t *pointer);
 /* Memory of a pool is free at the time `free_ns`, other memory at once. */
 int release(pointer_t pointer, enum kind kind, uint64_t free_ns);
+int release_locked(pointer_t pointer, enum kind kind, uint64_t free_ns); /* with the lock held */
 int remember(const struct allocation *allocation); /* memory that `allocate` did not make */
 int forget(pointer_t base, enum kind kind, struct allocation *forgotten);
 

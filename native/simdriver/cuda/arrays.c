@@ -1,12 +1,23 @@
 /* Arrays: only their memory is simulated, not their content. */
-#include <stdlib.h>
-
+#include "../handles.h"
 #include "allocations.h"
+#include "contexts.h"
 
 struct array {
+    const struct context *context;
+    bool is_mipmapped;
     pointer_t memory;
     struct array_3d_shape shape;
 };
+
+static struct handles arrays = HANDLES_OF(struct array);
+
+/* The memory is freed with the context. */
+void arrays_end(const struct context *context) {
+    struct array *array;
+    for (size_t cursor = 0; (array = handle_next(&arrays, &cursor));)
+        if (array->context == context) handle_end(&arrays, array);
+}
 
 /* Bytes of one channel; 0 for block-compressed formats, which are not simulated. */
 static size_t format_bytes(int format) {
@@ -25,51 +36,67 @@ static size_t all_levels(size_t bytes, unsigned levels) {
     return sum;
 }
 
-static int create(struct array **made, const struct array_3d_shape *shape, unsigned levels) {
+static int create(struct array **made, const struct array_3d_shape *shape, unsigned levels,
+                  bool is_mipmapped) {
     WITH_CONTEXT(context);
     size_t element = format_bytes(shape->format) * shape->channels;
     if (!made || !shape->width || !element) return INVALID_VALUE;
     size_t rows = shape->height ? shape->height : 1, layers = shape->depth ? shape->depth : 1;
     if (shape->width > 1u << 20 || rows > 1u << 20 || layers > 1u << 16) return INVALID_VALUE;
-    struct array *array = calloc(1, sizeof *array);
-    if (!array) return OUT_OF_MEMORY;
-    array->shape = *shape;
+    pointer_t memory;
     int result = allocate(context, context->device, ON_DEVICE,
                           all_levels(shape->width * rows * layers * element, levels), NULL,
-                          &array->memory);
-    if (result == OK) *made = array;
-    else free(array);
-    return result;
+                          &memory);
+    if (result != OK) return result;
+    struct array *array = handle_new(&arrays);
+    if (!array) {
+        release(memory, ON_DEVICE, 0);
+        return OUT_OF_MEMORY;
+    }
+    *array = (struct array){context, is_mipmapped, memory, *shape};
+    *made = array;
+    return OK;
 }
 
 CALL(cuArrayCreate_v2, struct array **made, const struct array_shape *shape) {
     if (!shape) return INVALID_VALUE;
     struct array_3d_shape full = {.width = shape->width, .height = shape->height,
                                   .format = shape->format, .channels = shape->channels};
-    return create(made, &full, 1);
+    return create(made, &full, 1, false);
 }
 
 CALL(cuArray3DCreate_v2, struct array **made, const struct array_3d_shape *shape) {
-    return shape ? create(made, shape, 1) : INVALID_VALUE;
+    return shape ? create(made, shape, 1, false) : INVALID_VALUE;
 }
 
 CALL(cuArray3DGetDescriptor_v2, struct array_3d_shape *shape, struct array *array) {
     WITH_DRIVER(driver);
-    if (!shape || !array) return INVALID_HANDLE;
+    if (!shape) return INVALID_VALUE;
+    if (!handle_is_live(&arrays, array)) return INVALID_HANDLE;
     *shape = array->shape;
     return OK;
 }
 
+static int destroy(struct array *array, bool is_mipmapped) {
+    driver_lock();
+    bool found = handle_is_live(&arrays, array) && array->is_mipmapped == is_mipmapped;
+    if (found) {
+        release_locked(array->memory, ON_DEVICE, 0);
+        handle_end(&arrays, array);
+    }
+    driver_unlock();
+    return found ? OK : INVALID_HANDLE;
+}
+
 CALL(cuArrayDestroy, struct array *array) {
-    WITH_DRIVER(driver);
-    if (!array) return INVALID_HANDLE;
-    int result = release(array->memory, ON_DEVICE, 0);
-    if (result == OK) free(array);
-    return result;
+    return destroy(array, false);
 }
 
 CALL(cuMipmappedArrayCreate, struct array **made, const struct array_3d_shape *shape,
      unsigned levels) {
-    return shape && levels ? create(made, shape, levels) : INVALID_VALUE;
+    return shape && levels ? create(made, shape, levels, true) : INVALID_VALUE;
 }
-ALSO(cuMipmappedArrayDestroy, cuArrayDestroy);
+
+CALL(cuMipmappedArrayDestroy, struct array *array) {
+    return destroy(array, true);
+}

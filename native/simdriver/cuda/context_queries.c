@@ -1,6 +1,7 @@
 /* Properties of contexts that programs read and set. */
 #include "contexts.h"
 #include "pools.h"
+#include "streams.h"
 #include "threads.h"
 
 CALL(cuCtxGetDevice, int *device) {
@@ -67,20 +68,21 @@ CALL(cuCtxGetStreamPriorityRange, int *least, int *greatest) {
     WITH_CONTEXT(context);
     (void)context;
     if (least) *least = 0;
-    if (greatest) *greatest = -5;
+    if (greatest) *greatest = GREATEST_PRIORITY;
     return OK;
 }
 
 CALL(cuCtxSetLimit, unsigned limit, size_t value) {
     WITH_CONTEXT(context);
-    if (limit >= sizeof context->limits / sizeof *context->limits) return INVALID_VALUE;
+    if (limit >= LIMITS) return UNSUPPORTED_LIMIT;
     context->limits[limit] = value;
     return OK;
 }
 
 CALL(cuCtxGetLimit, size_t *value, unsigned limit) {
     WITH_CONTEXT(context);
-    if (!value || limit >= sizeof context->limits / sizeof *context->limits) return INVALID_VALUE;
+    if (!value) return INVALID_VALUE;
+    if (limit >= LIMITS) return UNSUPPORTED_LIMIT;
     *value = context->limits[limit];
     return OK;
 }

@@ -3,7 +3,8 @@
 #include "../../process/clock.h"
 #include "../slots.h"
 #include "allocations.h"
-#include "handles.h"
+#include "../handles.h"
+#include "modules.h"
 #include "pools.h"
 #include "streams.h"
 #include "threads.h"
@@ -68,9 +69,13 @@ static void remove_context(struct driver *driver, struct context *context) {
     int device = context->device;
     context->is_alive = false;
     streams_end(context);
+    modules_end(context);
+    arrays_end(context);
+    external_end(context);
     allocations_drop(context);
     if (--on_device[device]) return;
     pools_end(device);
+    graphs_end(device);
     give_back_memory(device, card_at(device)->fixed.context_bytes);
     atomic_fetch_and(&driver->node.state->slots[driver->slot].contexts,
                      ~(1u << driver->cards[device]));
@@ -93,9 +98,15 @@ int context_check(const struct context *context) {
     return found ? OK : INVALID_CONTEXT;
 }
 
+/* How threads wait (0, 1, 2 or 4), and switches. */
+static bool is_flags(unsigned flags) {
+    unsigned waiting = flags & 7;
+    return flags <= 0xff && (waiting <= 2 || waiting == 4);
+}
+
 static int create(struct context **made, unsigned flags, int device) {
     WITH_DEVICE(device);
-    if (!made) return INVALID_VALUE;
+    if (!made || !is_flags(flags)) return INVALID_VALUE;
     struct context *context = handle_new(&others);
     if (!context) return OUT_OF_MEMORY;
     driver_lock();
@@ -187,6 +198,7 @@ CALL(cuDevicePrimaryCtxGetState, int device, unsigned *flags, int *is_active) {
 
 CALL(cuDevicePrimaryCtxSetFlags_v2, int device, unsigned flags) {
     WITH_DEVICE(device);
+    if (!is_flags(flags)) return INVALID_VALUE;
     driver->primaries[device].flags = flags;
     return OK;
 }

@@ -48,40 +48,39 @@ CALL(cuMemcpy, pointer_t to, pointer_t from, size_t size) {
 ALSO(cuMemcpy_ptds, cuMemcpy);
 
 CALL(cuMemcpyHtoDAsync_v2, pointer_t to, const void *from, size_t size, struct stream *stream) {
-    (void)stream;
+    if (!is_stream(stream)) return INVALID_HANDLE;
     return copy(at(to), from, size, to, 0);
 }
 ALSO(cuMemcpyHtoDAsync_v2_ptsz, cuMemcpyHtoDAsync_v2);
 
 CALL(cuMemcpyDtoHAsync_v2, void *to, pointer_t from, size_t size, struct stream *stream) {
-    (void)stream;
+    if (!is_stream(stream)) return INVALID_HANDLE;
     return copy(to, at(from), size, from, 0);
 }
 ALSO(cuMemcpyDtoHAsync_v2_ptsz, cuMemcpyDtoHAsync_v2);
 
 CALL(cuMemcpyDtoDAsync_v2, pointer_t to, pointer_t from, size_t size, struct stream *stream) {
-    (void)stream;
+    if (!is_stream(stream)) return INVALID_HANDLE;
     return copy(at(to), at(from), size, to, from);
 }
 ALSO(cuMemcpyDtoDAsync_v2_ptsz, cuMemcpyDtoDAsync_v2);
 
 CALL(cuMemcpyAsync, pointer_t to, pointer_t from, size_t size, struct stream *stream) {
-    (void)stream;
+    if (!is_stream(stream)) return INVALID_HANDLE;
     return cuMemcpy(to, from, size);
 }
 ALSO(cuMemcpyAsync_ptsz, cuMemcpyAsync);
 
 CALL(cuMemcpyPeer, pointer_t to, struct context *there, pointer_t from, struct context *here,
      size_t size) {
-    (void)there;
-    (void)here;
+    if (context_check(there) != OK || context_check(here) != OK) return INVALID_CONTEXT;
     return copy(at(to), at(from), size, to, from);
 }
 ALSO(cuMemcpyPeer_ptds, cuMemcpyPeer);
 
 CALL(cuMemcpyPeerAsync, pointer_t to, struct context *there, pointer_t from, struct context *here,
      size_t size, struct stream *stream) {
-    (void)stream;
+    if (!is_stream(stream)) return INVALID_HANDLE;
     return cuMemcpyPeer(to, there, from, here, size);
 }
 ALSO(cuMemcpyPeerAsync_ptsz, cuMemcpyPeerAsync);
@@ -130,7 +129,7 @@ ALSO(cuMemcpy2DUnaligned_v2, cuMemcpy2D_v2);
 ALSO(cuMemcpy2DUnaligned_v2_ptds, cuMemcpy2D_v2);
 
 CALL(cuMemcpy2DAsync_v2, const struct copy_2d *all, struct stream *stream) {
-    (void)stream;
+    if (!is_stream(stream)) return INVALID_HANDLE;
     return cuMemcpy2D_v2(all);
 }
 ALSO(cuMemcpy2DAsync_v2_ptsz, cuMemcpy2DAsync_v2);
@@ -173,7 +172,7 @@ static int fill(pointer_t to, const void *value, size_t width, size_t count) {
     ALSO(cuMemset##suffix##_v2_ptds, cuMemset##suffix##_v2);                                \
     CALL(cuMemset##suffix##Async, pointer_t to, type value, size_t count,                   \
          struct stream *stream) {                                                           \
-        (void)stream;                                                                       \
+        if (!is_stream(stream)) return INVALID_HANDLE;                                      \
         return fill(to, &value, (bits) / 8, count);                                         \
     }                                                                                       \
     ALSO(cuMemset##suffix##Async_ptsz, cuMemset##suffix##Async);                            \

@@ -8,6 +8,8 @@
 #include "../gate.h"
 #include "../node.h"
 
+#define LIMITS 16 /* CUlimit has fewer */
+
 struct context {
     _Atomic uint64_t id;      /* never used again, unlike the address of the struct */
     _Atomic bool is_alive;
@@ -15,7 +17,7 @@ struct context {
     int retained;             /* of a primary context: how often it was retained */
     unsigned flags;
     _Atomic uint64_t done_ns; /* the time at which all work that was started in it ends */
-    uint64_t limits[16];
+    uint64_t limits[LIMITS];
 };
 
 struct driver {

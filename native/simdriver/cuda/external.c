@@ -1,30 +1,34 @@
 /* Memory that was allocated through another interface, Vulkan or OpenGL. Those are not simulated:
  * an import succeeds, and takes no memory of the card. */
-#include <stdlib.h>
-
-#include "driver.h"
+#include "../handles.h"
+#include "contexts.h"
 
 #define OPAQUE_FD 1
 
 struct external {
-    unsigned long long size;
+    const struct context *context;
 };
+
+static struct handles externals = HANDLES_OF(struct external);
+
+void external_end(const struct context *context) {
+    struct external *external;
+    for (size_t cursor = 0; (external = handle_next(&externals, &cursor));)
+        if (external->context == context) handle_end(&externals, external);
+}
 
 CALL(cuImportExternalMemory, struct external **made, const struct external_memory *description) {
     WITH_CONTEXT(context);
-    (void)context;
     if (!made || !description || !description->size || description->type != OPAQUE_FD)
         return INVALID_VALUE;
-    struct external *external = malloc(sizeof *external);
+    struct external *external = handle_new(&externals);
     if (!external) return OUT_OF_MEMORY;
-    external->size = description->size;
+    external->context = context;
     *made = external;
     return OK;
 }
 
 CALL(cuDestroyExternalMemory, struct external *external) {
     WITH_DRIVER(driver);
-    if (!external) return INVALID_HANDLE;
-    free(external);
-    return OK;
+    return handle_end(&externals, external) ? OK : INVALID_HANDLE;
 }

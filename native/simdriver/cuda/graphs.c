@@ -4,16 +4,18 @@
  * As in the real driver, the memory of a graph is taken from the card at its first launch and stays
  * reserved after the graph was destroyed, until cuDeviceGraphMemTrim.
  */
-#include <stdlib.h>
 #include <string.h>
 
+#include "../handles.h"
 #include "contexts.h"
+#include "modules.h"
 #include "streams.h"
 
 #define MAX_NODES 64
+#define INSTANTIATE_FLAGS 15u
 
 struct step {
-    void *function; /* of a kernel; NULL: the node allocates */
+    struct function *function; /* of a kernel; NULL: the node allocates */
     int device;
     size_t size;
 };
@@ -24,65 +26,75 @@ struct graph {
     bool has_memory; /* of an executable graph: its nodes' memory is taken */
 };
 
+static struct handles graphs = HANDLES_OF(struct graph);
+static struct handles executables = HANDLES_OF(struct graph);
+
 /* By device: memory of graphs that can be launched, and memory that is kept for later ones. */
 static uint64_t used[MAX_CARDS], kept[MAX_CARDS];
 
-CALL_OF(cuLaunchKernel, void *function, unsigned gx, unsigned gy, unsigned gz, unsigned bx,
+CALL_OF(cuLaunchKernel, struct function *function, unsigned gx, unsigned gy, unsigned gz, unsigned bx,
         unsigned by, unsigned bz, unsigned shared, struct stream *stream, void **parameters,
         void **extra);
 
 CALL(cuGraphCreate, struct graph **made, unsigned flags) {
     WITH_DRIVER(driver);
     if (!made || flags) return INVALID_VALUE;
-    *made = calloc(1, sizeof **made);
+    *made = handle_new(&graphs);
     return *made ? OK : OUT_OF_MEMORY;
 }
 
 CALL(cuGraphDestroy, struct graph *graph) {
     WITH_DRIVER(driver);
-    if (!graph) return INVALID_HANDLE;
-    free(graph);
-    return OK;
+    return handle_end(&graphs, graph) ? OK : INVALID_VALUE;
 }
 
-static int add(struct step **made, struct graph *graph, struct step node) {
-    if (!made || !graph) return INVALID_VALUE;
-    if (graph->count == MAX_NODES) return OUT_OF_MEMORY;
-    *made = &graph->nodes[graph->count++];
-    **made = node;
-    return OK;
+/* Whether the nodes on which another one depends are nodes of the graph. */
+static bool are_nodes(const struct graph *graph, struct step *const *nodes, size_t count) {
+    if (count && !nodes) return false;
+    for (size_t i = 0; i < count; i++)
+        if (nodes[i] < graph->nodes || nodes[i] >= graph->nodes + graph->count) return false;
+    return true;
 }
 
-CALL(cuGraphAddKernelNode, struct step **made, struct graph *graph, const void *before,
-     size_t count, void *const *parameters) {
+static int add(struct step **made, struct graph *graph, struct step *const *before, size_t count,
+               struct step node) {
+    if (!made || !handle_is_live(&graphs, graph) || !are_nodes(graph, before, count))
+        return INVALID_VALUE;
+    driver_lock();
+    bool is_room = graph->count < MAX_NODES;
+    if (is_room) {
+        *made = &graph->nodes[graph->count++];
+        **made = node;
+    }
+    driver_unlock();
+    return is_room ? OK : OUT_OF_MEMORY;
+}
+
+CALL(cuGraphAddKernelNode, struct step **made, struct graph *graph,
+     struct step *const *before, size_t count, void *const *parameters) {
     WITH_DRIVER(driver);
-    (void)before;
-    (void)count;
-    if (!parameters || !*parameters) return INVALID_VALUE;
-    return add(made, graph, (struct step){.function = *parameters});
+    if (!parameters) return INVALID_VALUE;
+    if (!is_function(*parameters)) return INVALID_HANDLE;
+    return add(made, graph, before, count, (struct step){.function = *parameters});
 }
 ALSO(cuGraphAddKernelNode_v2, cuGraphAddKernelNode);
 
 /* The address is unique, and nothing is mapped there: simulated kernels do not access memory. */
-CALL(cuGraphAddMemAllocNode, struct step **made, struct graph *graph, const void *before,
-     size_t count, struct alloc_node *parameters) {
-    static pointer_t next = 1ull << 46;
+CALL(cuGraphAddMemAllocNode, struct step **made, struct graph *graph,
+     struct step *const *before, size_t count, struct alloc_node *parameters) {
+    static _Atomic pointer_t next = 1ull << 46;
     WITH_DRIVER(driver);
-    (void)before;
-    (void)count;
     if (!parameters || !parameters->size || parameters->properties.location.type != LOCATION_DEVICE)
         return INVALID_VALUE;
     int device = parameters->properties.location.id;
     if (device < 0 || device >= driver->card_count) return INVALID_DEVICE;
     size_t size = (parameters->size + 511) / 512 * 512;
-    int result = add(made, graph, (struct step){.device = device, .size = size});
-    if (result != OK) return result;
-    parameters->pointer = next;
-    next += size;
-    return OK;
+    int result = add(made, graph, before, count, (struct step){.device = device, .size = size});
+    if (result == OK) parameters->pointer = atomic_fetch_add(&next, size);
+    return result;
 }
 
-CALL(cuGraphAddNode_v2, struct step **made, struct graph *graph, const void *before,
+CALL(cuGraphAddNode_v2, struct step **made, struct graph *graph, struct step *const *before,
      const void *edges, size_t count, struct node_parameters *parameters) {
     (void)edges;
     if (!parameters) return INVALID_VALUE;
@@ -93,17 +105,16 @@ CALL(cuGraphAddNode_v2, struct step **made, struct graph *graph, const void *bef
 }
 ALSO(cuGraphAddNode_v3, cuGraphAddNode_v2);
 
-CALL(cuGraphAddNode, struct step **made, struct graph *graph, const void *before, size_t count,
-     struct node_parameters *parameters) {
+CALL(cuGraphAddNode, struct step **made, struct graph *graph, struct step *const *before,
+     size_t count, struct node_parameters *parameters) {
     return cuGraphAddNode_v2(made, graph, before, NULL, count, parameters);
 }
 
 CALL(cuGraphInstantiateWithFlags, struct graph **made, const struct graph *graph,
      unsigned long long flags) {
     WITH_DRIVER(driver);
-    (void)flags;
-    if (!made || !graph) return INVALID_VALUE;
-    *made = malloc(sizeof **made);
+    if (!made || flags > INSTANTIATE_FLAGS || !handle_is_live(&graphs, graph)) return INVALID_VALUE;
+    *made = handle_new(&executables);
     if (!*made) return OUT_OF_MEMORY;
     memcpy(*made, graph, sizeof *graph);
     return OK;
@@ -138,12 +149,12 @@ static bool reserve_all(struct graph *graph) {
 
 CALL(cuGraphLaunch, struct graph *graph, struct stream *stream) {
     WITH_CONTEXT(context);
-    (void)context;
-    if (!graph) return INVALID_HANDLE;
+    if (!handle_is_live(&executables, graph)) return INVALID_VALUE;
+    if (!is_stream_of(stream, context)) return INVALID_HANDLE;
     if (!reserve_all(graph)) return OUT_OF_MEMORY;
     int result = OK;
     for (int i = 0; i < graph->count && result == OK; i++) {
-        void *function = graph->nodes[i].function;
+        struct function *function = graph->nodes[i].function;
         if (function)
             result = cuLaunchKernel(function, 1, 1, 1, 1, 1, 1, 0, stream, NULL, NULL);
     }
@@ -153,26 +164,31 @@ ALSO(cuGraphLaunch_ptsz, cuGraphLaunch);
 
 CALL(cuGraphExecDestroy, struct graph *graph) {
     WITH_DRIVER(driver);
-    if (!graph) return INVALID_HANDLE;
     driver_lock();
-    if (graph->has_memory) give_up(graph, graph->count);
+    bool found = handle_is_live(&executables, graph);
+    if (found && graph->has_memory) give_up(graph, graph->count);
+    if (found) handle_end(&executables, graph);
     driver_unlock();
-    free(graph);
-    return OK;
+    return found ? OK : INVALID_VALUE;
+}
+
+void graphs_end(int device) {
+    give_back_memory(device, kept[device]);
+    kept[device] = 0;
 }
 
 CALL(cuDeviceGraphMemTrim, int device) {
     WITH_DEVICE(device);
     driver_lock();
-    if (kept[device]) give_back_memory(device, kept[device]);
-    kept[device] = 0;
+    graphs_end(device);
     driver_unlock();
     return OK;
 }
 
 CALL(cuDeviceGetGraphMemAttribute, int device, int attribute, uint64_t *value) {
     WITH_DEVICE(device);
-    if (!value) return INVALID_VALUE;
+    if (!value || attribute < GRAPH_USED_NOW || attribute > GRAPH_RESERVED_HIGHEST)
+        return INVALID_VALUE;
     driver_lock();
     *value = used[device];
     if (attribute == GRAPH_RESERVED_NOW || attribute == GRAPH_RESERVED_HIGHEST)

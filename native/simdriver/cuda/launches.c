@@ -6,7 +6,8 @@
 
 static int launch(struct function *function, struct stream *stream) {
     WITH_CONTEXT(context);
-    if (!function || !is_stream(stream)) return INVALID_HANDLE;
+    if (!is_function_of(function, context) || !is_stream_of(stream, context))
+        return INVALID_HANDLE;
     struct driver *driver = driver_now();
     uint64_t length = function->length_ns ? function->length_ns : driver->node.state->kernel_ns;
     uint64_t done =

@@ -7,6 +7,8 @@
 #include "contexts.h"
 
 #define PITCH 512u
+#define HOST_FLAGS 7u      /* portable, with a device pointer, write-combined */
+#define REGISTER_FLAGS 15u /* portable, with a device pointer, of a device, read-only */
 
 CALL(cuMemAlloc_v2, pointer_t *pointer, size_t size) {
     WITH_CONTEXT(context);
@@ -74,8 +76,7 @@ CALL(cuMemAllocHost_v2, void **memory, size_t size) {
 }
 
 CALL(cuMemHostAlloc, void **memory, size_t size, unsigned flags) {
-    (void)flags;
-    return host_memory(memory, size);
+    return flags > HOST_FLAGS ? INVALID_VALUE : host_memory(memory, size);
 }
 
 CALL(cuMemFreeHost, void *memory) {
@@ -85,8 +86,10 @@ CALL(cuMemFreeHost, void *memory) {
 
 CALL(cuMemHostRegister_v2, void *memory, size_t size, unsigned flags) {
     WITH_CONTEXT(context);
-    (void)flags;
-    if (!memory || !size) return INVALID_VALUE;
+    struct allocation found;
+    if (!memory || !size || flags > REGISTER_FLAGS) return INVALID_VALUE;
+    if (find_allocation((pointer_t)(uintptr_t)memory, &found))
+        return found.kind == REGISTERED ? HOST_MEMORY_ALREADY_REGISTERED : INVALID_VALUE;
     struct allocation own = {.base = (pointer_t)(uintptr_t)memory, .size = size,
                              .device = context->device, .kind = REGISTERED, .context = context};
     return remember(&own);
@@ -96,7 +99,9 @@ ALSO(cuMemHostRegister, cuMemHostRegister_v2);
 CALL(cuMemHostUnregister, void *memory) {
     struct allocation forgotten;
     WITH_DRIVER(driver);
-    return forget((pointer_t)(uintptr_t)memory, REGISTERED, &forgotten);
+    if (!memory) return INVALID_VALUE;
+    int result = forget((pointer_t)(uintptr_t)memory, REGISTERED, &forgotten);
+    return result == OK ? OK : HOST_MEMORY_NOT_REGISTERED;
 }
 
 CALL(cuMemHostGetDevicePointer_v2, pointer_t *pointer, void *memory, unsigned flags) {

@@ -3,7 +3,9 @@
 #ifndef SIMDRIVER_CUDA_MODULES_H
 #define SIMDRIVER_CUDA_MODULES_H
 
-#include "../../interface/cuda.h"
+#include <stdbool.h>
+
+#include "driver.h"
 
 struct module;
 
@@ -11,7 +13,17 @@ struct function {
     struct module *module;
     struct function *next;
     uint64_t length_ns; /* 0: the node's kernel_ns */
-    char name[];
+    char *name;
 };
+
+/* Whether the handle is that of a function whose module is loaded. */
+bool is_function(const struct function *function);
+
+/* Whether the function can be launched in the context: it was loaded there, or with a library, which
+ * belongs to no context. */
+bool is_function_of(const struct function *function, const struct context *context);
+
+/* Unloads the modules of the context. With the lock held, before the context's memory is freed. */
+void modules_end(const struct context *context);
 
 #endif

@@ -5,7 +5,7 @@
 
 #include "../../process/clock.h"
 #include "allocations.h"
-#include "handles.h"
+#include "../handles.h"
 #include "streams.h"
 
 /* Memory that was freed, and is kept for the next allocation. */
@@ -149,14 +149,16 @@ CALL(cuDeviceGetMemPool, struct pool **pool, int device) {
 
 CALL(cuDeviceSetMemPool, int device, struct pool *pool) {
     WITH_DEVICE(device);
-    if (!is_known(pool)) return INVALID_VALUE;
+    if (!is_known(pool) || pool->device != device) return INVALID_VALUE;
     current[device] = pool;
     return OK;
 }
 
 CALL(cuMemPoolCreate, struct pool **made, const struct pool_properties *properties) {
     WITH_DRIVER(driver);
-    if (!made || !properties || properties->location.type != LOCATION_DEVICE) return INVALID_VALUE;
+    if (!made || !properties || properties->type != PINNED ||
+        properties->location.type != LOCATION_DEVICE)
+        return INVALID_VALUE;
     int device = properties->location.id;
     if (device < 0 || device >= driver->card_count) return INVALID_DEVICE;
     *made = new_pool(device);
@@ -239,7 +241,7 @@ CALL(cuMemAllocFromPoolAsync, pointer_t *pointer, size_t size, struct pool *pool
      struct stream *stream) {
     WITH_CONTEXT(context);
     if (!is_known(pool)) return INVALID_VALUE;
-    if (!is_stream(stream)) return INVALID_HANDLE;
+    if (!is_stream_of(stream, context)) return INVALID_HANDLE;
     return allocate(context, pool->device, ON_DEVICE, size, pool, pointer);
 }
 ALSO(cuMemAllocFromPoolAsync_ptsz, cuMemAllocFromPoolAsync);

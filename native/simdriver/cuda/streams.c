@@ -2,9 +2,14 @@
 
 #include "../../process/clock.h"
 #include "contexts.h"
-#include "handles.h"
+#include "../handles.h"
 #include "pools.h"
 
+#define NON_BLOCKING 1u
+#define EXTERNAL 1u /* of a record and of a wait: in a graph, on the event itself */
+#define TIMING_DISABLED 2u
+#define INTERPROCESS 4u
+#define EVENT_FLAGS 7u
 #define LAST_SPECIAL 2 /* the handles 0, 1 and 2 mean default streams */
 
 struct stream {
@@ -31,6 +36,10 @@ bool is_stream(const struct stream *stream) {
     return is_default(stream) || handle_is_live(&streams, stream);
 }
 
+bool is_stream_of(const struct stream *stream, const struct context *context) {
+    return is_default(stream) || (handle_is_live(&streams, stream) && stream->context == context);
+}
+
 void streams_end(const struct context *context) {
     struct stream *stream;
     struct event *event;
@@ -55,7 +64,10 @@ void stream_extend(struct stream *stream, struct context *context, uint64_t done
 
 CALL(cuStreamCreateWithPriority, struct stream **made, unsigned flags, int priority) {
     WITH_CONTEXT(context);
-    if (!made) return INVALID_VALUE;
+    if (!made || flags > NON_BLOCKING) return INVALID_VALUE;
+    /* A priority outside of the range means its nearest end. */
+    if (priority > 0) priority = 0;
+    if (priority < GREATEST_PRIORITY) priority = GREATEST_PRIORITY;
     struct stream *stream = handle_new(&streams);
     if (!stream) return OUT_OF_MEMORY;
     *stream = (struct stream){flags, priority, context, 0};
@@ -93,7 +105,8 @@ ALSO(cuStreamQuery_ptsz, cuStreamQuery);
 CALL(cuStreamGetPriority, struct stream *stream, int *priority) {
     WITH_CONTEXT(context);
     (void)context;
-    if (!priority || !is_stream(stream)) return INVALID_HANDLE;
+    if (!priority) return INVALID_VALUE;
+    if (!is_stream(stream)) return INVALID_HANDLE;
     *priority = is_default(stream) ? 0 : stream->priority;
     return OK;
 }
@@ -102,7 +115,8 @@ ALSO(cuStreamGetPriority_ptsz, cuStreamGetPriority);
 CALL(cuStreamGetFlags, struct stream *stream, unsigned *flags) {
     WITH_CONTEXT(context);
     (void)context;
-    if (!flags || !is_stream(stream)) return INVALID_HANDLE;
+    if (!flags) return INVALID_VALUE;
+    if (!is_stream(stream)) return INVALID_HANDLE;
     *flags = is_default(stream) ? 0 : stream->flags;
     return OK;
 }
@@ -110,7 +124,8 @@ ALSO(cuStreamGetFlags_ptsz, cuStreamGetFlags);
 
 CALL(cuStreamGetCtx, struct stream *stream, struct context **owner) {
     WITH_CONTEXT(context);
-    if (!owner || !is_stream(stream)) return INVALID_HANDLE;
+    if (!owner) return INVALID_VALUE;
+    if (!is_stream(stream)) return INVALID_HANDLE;
     *owner = is_default(stream) ? context : stream->context;
     return OK;
 }
@@ -127,7 +142,8 @@ ALSO(cuStreamGetDevice_ptsz, cuStreamGetDevice);
 CALL(cuStreamGetId, struct stream *stream, unsigned long long *id) {
     WITH_CONTEXT(context);
     (void)context;
-    if (!id || !is_stream(stream)) return INVALID_HANDLE;
+    if (!id) return INVALID_VALUE;
+    if (!is_stream(stream)) return INVALID_HANDLE;
     *id = (unsigned long long)(uintptr_t)stream;
     return OK;
 }
@@ -136,7 +152,8 @@ ALSO(cuStreamGetId_ptsz, cuStreamGetId);
 CALL(cuStreamIsCapturing, struct stream *stream, int *status) {
     WITH_CONTEXT(context);
     (void)context;
-    if (!status || !is_stream(stream)) return INVALID_HANDLE;
+    if (!status) return INVALID_VALUE;
+    if (!is_stream(stream)) return INVALID_HANDLE;
     *status = 0;
     return OK;
 }
@@ -144,7 +161,8 @@ ALSO(cuStreamIsCapturing_ptsz, cuStreamIsCapturing);
 
 CALL(cuLaunchHostFunc, struct stream *stream, void (*function)(void *), void *data) {
     WITH_CONTEXT(context);
-    if (!function || !is_stream(stream)) return INVALID_VALUE;
+    if (!function) return INVALID_VALUE;
+    if (!is_stream(stream)) return INVALID_HANDLE;
     stream_wait(stream, context);
     function(data);
     return OK;
@@ -154,7 +172,8 @@ ALSO(cuLaunchHostFunc_ptsz, cuLaunchHostFunc);
 CALL(cuStreamAddCallback, struct stream *stream, void (*function)(struct stream *, int, void *),
      void *data, unsigned flags) {
     WITH_CONTEXT(context);
-    if (!function || flags || !is_stream(stream)) return INVALID_VALUE;
+    if (!function || flags) return INVALID_VALUE;
+    if (!is_stream(stream)) return INVALID_HANDLE;
     stream_wait(stream, context);
     function(stream, OK, data);
     return OK;
@@ -163,7 +182,8 @@ ALSO(cuStreamAddCallback_ptsz, cuStreamAddCallback);
 
 CALL(cuEventCreate, struct event **made, unsigned flags) {
     WITH_CONTEXT(context);
-    if (!made) return INVALID_VALUE;
+    if (!made || flags > EVENT_FLAGS || ((flags & INTERPROCESS) && !(flags & TIMING_DISABLED)))
+        return INVALID_VALUE;
     struct event *event = handle_new(&events);
     if (!event) return OUT_OF_MEMORY;
     event->flags = flags;
@@ -178,7 +198,8 @@ static bool is_event(const struct event *event) {
 
 CALL(cuEventRecord, struct event *event, struct stream *stream) {
     WITH_CONTEXT(context);
-    if (!is_event(event) || !is_stream(stream)) return INVALID_HANDLE;
+    if (!is_event(event) || event->context != context || !is_stream_of(stream, context))
+        return INVALID_HANDLE;
     uint64_t done = stream_done_ns(stream, context), now = now_ns();
     atomic_store(&event->time_ns, done > now ? done : now);
     return OK;
@@ -186,8 +207,7 @@ CALL(cuEventRecord, struct event *event, struct stream *stream) {
 ALSO(cuEventRecord_ptsz, cuEventRecord);
 
 CALL(cuEventRecordWithFlags, struct event *event, struct stream *stream, unsigned flags) {
-    (void)flags;
-    return cuEventRecord(event, stream);
+    return flags > EXTERNAL ? INVALID_VALUE : cuEventRecord(event, stream);
 }
 ALSO(cuEventRecordWithFlags_ptsz, cuEventRecordWithFlags);
 
@@ -207,7 +227,9 @@ CALL(cuEventSynchronize, struct event *event) {
 
 CALL(cuEventElapsedTime, float *milliseconds, struct event *start, struct event *end) {
     WITH_DRIVER(driver);
-    if (!milliseconds || !is_event(start) || !is_event(end)) return INVALID_HANDLE;
+    if (!milliseconds) return INVALID_VALUE;
+    if (!is_event(start) || !is_event(end) || (start->flags | end->flags) & TIMING_DISABLED)
+        return INVALID_HANDLE;
     uint64_t from = atomic_load(&start->time_ns), until = atomic_load(&end->time_ns);
     if (!from || !until) return INVALID_HANDLE;
     if (from > now_ns() || until > now_ns()) return NOT_READY;
@@ -224,7 +246,7 @@ ALSO(cuEventDestroy, cuEventDestroy_v2);
 
 CALL(cuStreamWaitEvent, struct stream *stream, struct event *event, unsigned flags) {
     WITH_CONTEXT(context);
-    (void)flags;
+    if (flags > EXTERNAL) return INVALID_VALUE;
     if (!is_event(event) || !is_stream(stream)) return INVALID_HANDLE;
     uint64_t time = atomic_load(&event->time_ns);
     if (time > stream_done_ns(stream, context)) stream_extend(stream, context, time);

@@ -7,6 +7,9 @@
 /* Whether the handle is that of a stream, or one of the numbers that mean default streams. */
 bool is_stream(const struct stream *stream);
 
+/* Whether work of the context can be put into the stream: it was made there, or is a default one. */
+bool is_stream_of(const struct stream *stream, const struct context *context);
+
 /* Ends all streams and events of the context, with which they are destroyed. */
 void streams_end(const struct context *context);
 
@@ -14,6 +17,8 @@ void streams_end(const struct context *context);
  * context. */
 uint64_t stream_done_ns(const struct stream *stream, const struct context *context);
 void stream_wait(const struct stream *stream, const struct context *context);
+
+#define GREATEST_PRIORITY (-5) /* of a stream; the least is 0 */
 
 /* Records work in the stream that ends at this time. */
 void stream_extend(struct stream *stream, struct context *context, uint64_t done_ns);

@@ -8,7 +8,7 @@
 
 #include "addresses.h"
 #include "allocations.h"
-#include "handles.h"
+#include "../handles.h"
 
 #define GRANULARITY (2ull << 20)
 
@@ -82,7 +82,9 @@ CALL(cuMemGetAllocationGranularity, size_t *granularity,
 CALL(cuMemCreate, struct physical **made, size_t size, const struct physical_properties *properties,
      unsigned long long flags) {
     WITH_DRIVER(driver);
-    if (!made || !properties || flags || !size || size % GRANULARITY) return INVALID_VALUE;
+    if (!made || !properties || properties->type != PINNED || flags || !size ||
+        size % GRANULARITY)
+        return INVALID_VALUE;
     if (properties->location.type != LOCATION_DEVICE) return NOT_SUPPORTED;
     int device = properties->location.id;
     if (device < 0 || device >= driver->card_count) return INVALID_DEVICE;

@@ -5,12 +5,12 @@
  */
 #define _GNU_SOURCE
 #include <linux/futex.h>
-#include <stdlib.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "../../process/clock.h"
+#include "../handles.h"
 #include "session.h"
 
 #define ALL_TYPES 0x1full
@@ -20,26 +20,32 @@ struct event_set {
     uint64_t types[MAX_CARDS];
 };
 
+static struct handles sets = HANDLES_OF(struct event_set);
+
+void events_end(void) {
+    struct event_set *set;
+    for (size_t cursor = 0; (set = handle_next(&sets, &cursor));) handle_end(&sets, set);
+}
+
 CALL(nvmlEventSetCreate, struct event_set **set) {
     struct node *node = session_node();
     if (!node) return NVML_UNINITIALIZED;
     if (!set) return NVML_INVALID_ARGUMENT;
-    *set = calloc(1, sizeof **set);
+    *set = handle_new(&sets);
     if (!*set) return NVML_MEMORY;
     (*set)->seen = atomic_load(&node->state->last_event);
     return NVML_OK;
 }
 
 CALL(nvmlEventSetFree, struct event_set *set) {
-    free(set);
-    return NVML_OK;
+    return handle_end(&sets, set) ? NVML_OK : NVML_INVALID_ARGUMENT;
 }
 
 GETTER(nvmlDeviceGetSupportedEventTypes, unsigned long long, ALL_TYPES)
 
 CALL(nvmlDeviceRegisterEvents, device_t device, unsigned long long types, struct event_set *set) {
     WITH_CARD(card, device);
-    if (!set) return NVML_INVALID_ARGUMENT;
+    if (!handle_is_live(&sets, set)) return NVML_INVALID_ARGUMENT;
     if (types & ~ALL_TYPES) return NVML_NOT_SUPPORTED;
     set->types[card_index(card)] |= types;
     return NVML_OK;
@@ -71,7 +77,7 @@ static void sleep_on(const _Atomic uint32_t *word, uint32_t value, uint64_t nano
 
 CALL(nvmlEventSetWait_v2, struct event_set *set, struct event_data *data, unsigned timeout_ms) {
     if (!session_node()) return NVML_UNINITIALIZED;
-    if (!set || !data) return NVML_INVALID_ARGUMENT;
+    if (!handle_is_live(&sets, set) || !data) return NVML_INVALID_ARGUMENT;
     const struct sim_state *state = session_node()->state;
     uint64_t end = now_ns() + timeout_ms * 1000000ull;
     for (;;) {

@@ -10,6 +10,14 @@
 GATE(nvmlInternalGetExportTable)
 GATE_COMMON
 
+int gate_refusal(const char *call) {
+    static const char *const EARLY[] = {
+        "nvmlInit", "nvmlInit_v2", "nvmlInitWithFlags", "nvmlInternalGetExportTable",
+        "nvmlSystemGetCudaDriverVersion", "nvmlSystemGetCudaDriverVersion_v2", NULL,
+    };
+    return session_node() || is_one_of(call, EARLY) ? PASS : NVML_UNINITIALIZED;
+}
+
 /* Functions about one card have its handle as their first argument, except those that find it by
  * its index. */
 int gate_card(const struct sim_state *state, const char *call, const uintptr_t *arguments) {

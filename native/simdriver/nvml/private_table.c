@@ -1,11 +1,13 @@
 /* The private table that nvidia-smi reads its process list from; see interface/nvml.h. Slots that
  * are not written here return "not supported", which nvidia-smi accepts. */
+#include <stdlib.h>
 #include <string.h>
 
 #include "links.h"
 #include "processes.h"
 
 #define SLOTS 320
+#define NEWEST_KNOWN_DRIVER 555
 
 static int not_supported(void) {
     return NVML_NOT_SUPPORTED;
@@ -48,11 +50,17 @@ static int no_processes(device_t device, unsigned *count) {
     return NVML_OK;
 }
 
+/* Of newer drivers it is not known which slot does what: a wrong one could be worse than none. */
+static bool is_known_driver(void) {
+    const struct sim_state *state = gate_state();
+    return !state || atoi(state->driver_version) <= NEWEST_KNOWN_DRIVER;
+}
+
 CALL(nvmlInternalGetExportTable, const void **table, const void *id) {
     static const unsigned char KNOWN_ID[16] = PRIVATE_TABLE_ID;
     static const void *slots[SLOTS];
     if (!table || !id) return NVML_INVALID_ARGUMENT;
-    if (memcmp(id, KNOWN_ID, sizeof KNOWN_ID) != 0) return NVML_NOT_FOUND;
+    if (memcmp(id, KNOWN_ID, sizeof KNOWN_ID) != 0 || !is_known_driver()) return NVML_NOT_FOUND;
     for (int i = 1; i < SLOTS; i++) slots[i] = (const void *)(uintptr_t)not_supported;
     slots[TABLE_PATH] = (const void *)(uintptr_t)path_between;
     slots[TABLE_LOG] = (const void *)(uintptr_t)write_log;

@@ -79,7 +79,7 @@ ALSO(nvmlInit, nvmlInit_v2);
 CALL(nvmlShutdown, void) {
     pthread_mutex_lock(&mutex);
     int result = atomic_load(&users) ? NVML_OK : NVML_UNINITIALIZED;
-    if (result == NVML_OK) atomic_fetch_sub(&users, 1);
+    if (result == NVML_OK && atomic_fetch_sub(&users, 1) == 1) events_end();
     pthread_mutex_unlock(&mutex);
     return result;
 }

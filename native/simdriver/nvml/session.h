@@ -21,6 +21,9 @@ device_t device_of(const struct card *card); /* NULL: this process does not see 
 
 CALL_OF(nvmlDeviceGetHandleByPciBusId_v2, const char *text, device_t *device);
 
+/* Ends all sets of events: the last nvmlShutdown. */
+void events_end(void);
+
 void describe_pci(const struct card_fixed *fixed, struct pci_v3 *pci);
 
 /* Returns NVML_INSUFFICIENT_SIZE if the text does not fit. */

@@ -19,10 +19,10 @@ CALL(nvmlSystemGetNVMLVersion, char *text, unsigned size) {
 }
 
 CALL(nvmlSystemGetCudaDriverVersion_v2, int *version) {
-    struct node *node = session_node();
-    if (!node) return NVML_UNINITIALIZED;
+    const struct sim_state *state = gate_state(); /* may be called before nvmlInit */
     if (!version) return NVML_INVALID_ARGUMENT;
-    *version = (int)node->state->cuda_version;
+    if (!state) return NVML_LIBRARY_NOT_FOUND;
+    *version = (int)state->cuda_version;
     return NVML_OK;
 }
 ALSO(nvmlSystemGetCudaDriverVersion, nvmlSystemGetCudaDriverVersion_v2);

@@ -5,8 +5,8 @@
  * gets the place that became free last, and so the same handle: programs that compare a new handle
  * with an old one meet that here, as they do with the real driver.
  */
-#ifndef SIMDRIVER_CUDA_HANDLES_H
-#define SIMDRIVER_CUDA_HANDLES_H
+#ifndef SIMDRIVER_HANDLES_H
+#define SIMDRIVER_HANDLES_H
 
 #include <stdatomic.h>
 #include <stdbool.h>
