@@ -159,6 +159,7 @@ def begin(container: Container, container_id: str, now: float, backoff: RestartB
     container.problem = None
     container.started = container.ready = False
     container.stopping = container.unhealthy = False
+    container.grace_s = None
 
 
 def mark_running(container: Container, now: float, *, probed: bool = False) -> None:

@@ -313,13 +313,12 @@ class Pods:
                 self.timers.add(pod.start_time + deadline_s, pod.uid)
 
     def _end(self, pod: Pod, obj: Obj, stop: Stop, now: float) -> None:
-        """Stops the pod; or shortens its grace period, if it is stopping already."""
-        if pod.stop is None:
-            pod.stop = stop
-            return
-        until = pod.stop.began_at + pod.stop.grace_s
-        if stop.began_at + stop.grace_s >= until:
-            return
+        """Stops the pod; or shortens its grace period, if it is stopping already. A container may
+        be stopping for a reason of its own (a probe), with a longer grace period."""
+        if pod.stop is not None:
+            until = pod.stop.began_at + pod.stop.grace_s
+            if stop.began_at + stop.grace_s >= until:
+                return
         pod.stop = stop
         for index, container in enumerate(pod.containers):
             if container.stopping:
@@ -335,7 +334,7 @@ class Pods:
                 todo.wait_until(again)
             for index in todo.stop:
                 pod.containers[index].stopping = True
-                runtime.stop(pod, index, obj, self._grace_s(pod, obj, now), now)
+                runtime.stop(pod, index, obj, _grace_s(pod, index, obj, now), now)
             for index in todo.start:
                 begin(pod.containers[index], os.urandom(32).hex(), now, self._settings.backoff)
                 runtime.start(pod, index, obj, now)
@@ -347,11 +346,6 @@ class Pods:
                 container.problem = crash_loop(pod, container)
                 self._notices.back_off(pod, obj, container)
         return todo
-
-    def _grace_s(self, pod: Pod, obj: Obj, now: float) -> float:
-        if pod.stop is not None:
-            return max(0.0, pod.stop.began_at + pod.stop.grace_s - now)
-        return float(obj["spec"].get("terminationGracePeriodSeconds", _DEFAULT_GRACE_S))
 
     async def _write(self, pod: Pod, obj: Obj, node: LocalNode, now: float) -> None:
         status = pod_status(pod, obj, node.ip, now)
@@ -383,6 +377,15 @@ class Pods:
         except KubeError:
             pod.released = False
             raise
+
+
+def _grace_s(pod: Pod, index: int, obj: Obj, now: float) -> float:
+    if pod.stop is not None:
+        return max(0.0, pod.stop.began_at + pod.stop.grace_s - now)
+    own = pod.containers[index].grace_s
+    if own is not None:
+        return float(own)
+    return float(obj["spec"].get("terminationGracePeriodSeconds", _DEFAULT_GRACE_S))
 
 
 def _goodbye_at(pod: Pod) -> float:

@@ -2,15 +2,23 @@
 and when probes run: the start-up probe first, then liveness and readiness side by side."""
 
 import asyncio
+import logging
 import ssl
 from collections.abc import Awaitable, Callable
+from urllib.parse import quote
 
 from kubeclient.objects import Obj
 from localkube.kubelet.container_run import ContainerRun
 from localkube.kubelet.exec_process import TIMED_OUT, ExecProcesses
+from localkube.kubelet.lifecycle import NEVER
+
+log = logging.getLogger(__name__)
 
 _LOOPBACK = "127.0.0.1"
 _HEAD_LIMIT = 64 * 1024
+_CODE_DIGITS = 3
+# What may stand in a path and its query; all else is escaped, as URLs want it.
+_PATH_CHARACTERS = "/?%:@!$&'()*+,;=~"
 
 # From a port of the pod to the port on this machine.
 PortOf = Callable[[ContainerRun, int], int]
@@ -20,21 +28,39 @@ class ActionFailed(Exception):
     """The message is the kubelet's."""
 
 
+class ActionErrored(ActionFailed):
+    """It could not be tried, so nobody knows whether it would have failed."""
+
+
 async def act(
     action: Obj, run: ContainerRun, timeout_s: float, execs: ExecProcesses, port_of: PortOf
 ) -> None:
-    """Raises ActionFailed."""
+    """Raises ActionFailed, and nothing else: what an action says and what it meets comes from
+    users."""
+    try:
+        await _try(action, run, timeout_s, execs, port_of)
+    except ActionFailed:
+        raise
+    except TimeoutError as error:
+        raise ActionFailed("context deadline exceeded") from error
+    except OSError as error:
+        raise ActionErrored(error.strerror or str(error)) from error
+    except Exception as error:
+        log.exception("action not understood", extra={"pod": run.pod.uid})
+        raise ActionErrored(f"{type(error).__name__}: {error}") from error
+
+
+async def _try(
+    action: Obj, run: ContainerRun, timeout_s: float, execs: ExecProcesses, port_of: PortOf
+) -> None:
     kind = next((key for key in _ACTIONS if action.get(key) is not None), None)
     if kind is None:
-        raise ActionFailed("missing handler")
+        raise ActionErrored("missing handler")
     if kind == "exec":
         await _exec(action["exec"], run, timeout_s, execs)
         return
-    try:
-        async with asyncio.timeout(timeout_s):
-            await _ACTIONS[kind](action[kind], run, port_of)
-    except TimeoutError as error:
-        raise ActionFailed("context deadline exceeded") from error
+    async with asyncio.timeout(timeout_s):
+        await _ACTIONS[kind](action[kind], run, port_of)
 
 
 async def _exec(action: Obj, run: ContainerRun, timeout_s: float, execs: ExecProcesses) -> None:
@@ -60,7 +86,8 @@ async def _tcp(action: Obj, run: ContainerRun, port_of: PortOf) -> None:
 async def _http(action: Obj, run: ContainerRun, port_of: PortOf) -> None:
     number = _port_number(action["port"], run)
     scheme = action.get("scheme", "HTTP").lower()
-    path = action.get("path") or "/"
+    path = quote(action.get("path") or "/", safe=_PATH_CHARACTERS)
+    path = path if path.startswith("/") else f"/{path}"
     shown = f"{action.get('host') or run.pod.ip}:{number}"
     host = action.get("host") or _LOOPBACK
     port = number if action.get("host") else port_of(run, number)
@@ -92,11 +119,13 @@ async def _connected(
         raise ActionFailed(f"dial tcp {shown}: connect: connection refused") from error
     except OSError as error:
         raise ActionFailed(f"dial tcp {shown}: {error.strerror or error}") from error
+    except UnicodeError as error:  # such a name cannot even be asked for
+        raise ActionFailed(f"dial tcp: lookup {host}: no such host") from error
 
 
 def _request(action: Obj, path: str, shown: str) -> bytes:
     headers = {h["name"]: h["value"] for h in action.get("httpHeaders") or ()}
-    lines = [f"GET {path if path.startswith('/') else '/' + path} HTTP/1.1"]
+    lines = [f"GET {path} HTTP/1.1"]
     lines += [f"{name}: {text}" for name, text in ({"Host": shown} | headers).items()]
     known = {name.lower() for name in headers}
     if "user-agent" not in known:
@@ -108,7 +137,8 @@ def _request(action: Obj, path: str, shown: str) -> bytes:
 
 def _status_code(line: bytes) -> int | None:
     parts = line.split()
-    return int(parts[1]) if len(parts) >= 2 and parts[1].isdigit() else None
+    is_code = len(parts) >= 2 and parts[1].isdigit() and len(parts[1]) == _CODE_DIGITS
+    return int(parts[1]) if is_code else None
 
 
 def _tls() -> ssl.SSLContext:
@@ -127,7 +157,7 @@ def _port_number(port: int | str, run: ContainerRun) -> int:
             return int(declared["containerPort"])
     if port.isdigit():
         return int(port)
-    raise ActionFailed(f'couldn\'t find port: "{port}"')
+    raise ActionErrored(f'couldn\'t find port: "{port}"')
 
 
 _Action = Callable[[Obj, ContainerRun, PortOf], Awaitable[None]]
@@ -167,7 +197,7 @@ async def probe(run: ContainerRun, check: Check, told: Told, moved: Moved) -> No
     if spec.get("startupProbe"):
         async for passed in Verdicts("startupProbe", run, check, told):
             if not passed:
-                _fail(run, "startup", told, moved)
+                _fail(run, "startupProbe", told, moved)
                 return
             break
     container.started = True
@@ -190,14 +220,16 @@ async def _readiness(run: ContainerRun, check: Check, told: Told, moved: Moved) 
 async def _liveness(run: ContainerRun, check: Check, told: Told, moved: Moved) -> None:
     async for passed in Verdicts("livenessProbe", run, check, told):
         if not passed:
-            _fail(run, "liveness", told, moved)
+            _fail(run, "livenessProbe", told, moved)
             return
 
 
-def _fail(run: ContainerRun, which: str, told: Told, moved: Moved) -> None:
-    run.container.unhealthy = True
-    name = run.container.name
-    told(run, "Killing", f"Container {name} failed {which} probe, will be restarted")
+def _fail(run: ContainerRun, key: str, told: Told, moved: Moved) -> None:
+    container = run.container
+    container.unhealthy = True
+    container.grace_s = run.spec[key].get("terminationGracePeriodSeconds")
+    text = f"Container {container.name} failed {_NAMES[key].lower()} probe"
+    told(run, "Killing", text if container.restart == NEVER else f"{text}, will be restarted")
     moved(run)
 
 
@@ -222,15 +254,21 @@ class Verdicts:
             await asyncio.sleep(self._pause_s)
             self._pause_s = float(self._probe.get("periodSeconds") or 10)
             passed = await self._ask()
+            if passed is None:
+                continue  # as in every kubelet, it changes nothing
             self._in_a_row = self._in_a_row + 1 if passed == self._passed else 1
             self._passed = passed
             key = "successThreshold" if passed else "failureThreshold"
             if self._in_a_row >= (self._probe.get(key) or (1 if passed else 3)):
                 return passed
 
-    async def _ask(self) -> bool:
+    async def _ask(self) -> bool | None:
         try:
             await self._check(self._probe, self._run)
+        except ActionErrored as error:
+            text = f"{self._name} probe errored and resulted in unknown state: {error}"
+            self._told(self._run, "Unhealthy", text)
+            return None
         except ActionFailed as error:
             self._told(self._run, "Unhealthy", f"{self._name} probe failed: {error}")
             return False

@@ -9,9 +9,9 @@ import asyncio
 import logging
 import signal
 import time
-from collections.abc import Callable, Coroutine
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import TypeVarTuple
 
 from kubeclient.errors import KubeError
 from kubeclient.objects import Obj
@@ -30,6 +30,8 @@ from localkube.kubelet.settings import FleetSettings
 from localkube.kubelet.state import Exit, Pod, Problem, Role, Stage
 from localkube.kubelet.volume_files import BadVolume
 from localkube.kubelet.volumes import Volumes
+
+_Given = TypeVarTuple("_Given")
 
 # The kubelet's limits for messages that come from the log.
 _LAST_BYTES = 2048
@@ -97,14 +99,14 @@ class ProcessRuntime:
     def seen(self, pod: Pod, obj: Obj) -> None:
         runs = self.pods.get(pod.uid)
         if runs is not None and self.starter.is_outdated(runs, obj):
-            self._spawn(self._refresh(pod, runs), "pod-volumes")
+            self._spawn("pod-volumes", self._refresh, pod, runs)
 
     def look(self, pod: Pod, obj: Obj, now: float) -> float | None:
         return None
 
     def start(self, pod: Pod, index: int, obj: Obj, now: float) -> None:
         runs = self.runs_of(pod)
-        runs.starting[index] = self._spawn(self._start(pod, index, obj), "container-start")
+        runs.starting[index] = self._spawn("container-start", self._start, pod, index, obj)
 
     def stop(self, pod: Pod, index: int, obj: Obj, grace_s: float, now: float) -> None:
         runs = self.runs_of(pod)
@@ -119,7 +121,7 @@ class ProcessRuntime:
                 # hook again.
                 run.stopper.cancel()
             run.stop_until = until
-            run.stopper = self._spawn(self._stop(run, obj, grace_s), "container-stop")
+            run.stopper = self._spawn("container-stop", self._stop, run, obj, grace_s)
             return
         if index in runs.starting:
             runs.starting.pop(index).cancel()
@@ -138,7 +140,7 @@ class ProcessRuntime:
             self._end_tasks(run)
             self.signal(run, signal.SIGKILL)
         self.execs.kill_all({container.container_id for container in pod.containers})
-        self._spawn(self._clear(pod.uid, live), "pod-clear")
+        self._spawn("pod-clear", self._clear, pod.uid, live)
 
     def remove_traces(self, pod: Pod) -> None:
         """For a pod of timers: `kubectl exec` may have made files and volumes for it."""
@@ -209,10 +211,15 @@ class ProcessRuntime:
             runs = self.pods[pod.uid] = PodRuns(Volumes(place))
         return runs
 
-    def _spawn(self, work: Coroutine[Any, Any, None], name: str) -> asyncio.Task[None]:
+    def _spawn(
+        self, name: str, work: Callable[[*_Given], Awaitable[None]], *given: *_Given
+    ) -> asyncio.Task[None]:
+        """Takes a function, and not what it returns: a task that is cancelled before its first
+        step would leave a coroutine that nobody awaits."""
+
         async def guarded() -> None:
             try:
-                await work
+                await work(*given)
             except Exception:  # a bug about one container must not stop all nodes
                 log.exception("container not handled")
 
@@ -273,7 +280,7 @@ class ProcessRuntime:
             return
         mark_running(container, began_at, probed=is_probed(run.spec))
         if is_probed(run.spec):
-            run.prober = self._spawn(self._probe(run, obj), "container-probes")
+            run.prober = self._spawn("container-probes", self._probe, run, obj)
 
     async def _probe(self, run: ContainerRun, obj: Obj) -> None:
         async def check(probe: Obj, run: ContainerRun) -> None:

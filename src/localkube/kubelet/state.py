@@ -72,6 +72,7 @@ class Container(msgspec.Struct, gc=False):
     ready: bool = False
     stopping: bool = False  # asked to stop
     unhealthy: bool = False  # a probe wants it killed, and then restarted
+    grace_s: float | None = None  # that probe's own grace period
     backoff_s: float = 0.0
     backoff_at: float = 0.0
 
