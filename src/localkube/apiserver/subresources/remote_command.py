@@ -98,13 +98,16 @@ def conversation(
 ) -> Upgrade:
     async def run(socket: WebSocket) -> None:
         client = Channels(socket, PROTOCOLS[socket.subprotocol])
-        await client.send(_first_output(wish), b"")  # tells the client that it is connected
         try:
             process = await start()
         except NodeRefusal as refusal:
             await _finish(client, refused(refusal).status)
             return
         try:
+            # Tells the client that it is connected. Not before the start, which takes a moment:
+            # kubectl up to 1.33 reads before it has made its streams, and complains of a message
+            # that comes in between ("Unknown stream id 1").
+            await client.send(_first_output(wish), b"")
             code = await _talk(client, process, wish)
             if code is not None:
                 await _finish(client, outcome(code))

@@ -145,6 +145,8 @@ class ProcessNode:
         self.refusal: NodeRefusal | None = None
         self.options: ExecOptions | AttachOptions | None = None
         self.processes: list[PipedProcess | TerminalProcess] = []
+        self.may_start = asyncio.Event()
+        self.may_start.set()
 
     async def end(self) -> None:
         for process in self.processes:
@@ -166,6 +168,7 @@ class ProcessNode:
         self.options = options
         if self.refusal is not None:
             raise self.refusal
+        await self.may_start.wait()
         process = await (_in_terminal if options.tty else _with_pipes)(options.command)
         self.processes.append(process)
         return process

@@ -66,6 +66,19 @@ async def test_output_errors_and_success_have_their_channels() -> None:
     assert [process.hang_ups for process in node.processes] == [1]
 
 
+async def test_nothing_is_sent_before_the_program_has_started() -> None:
+    """kubectl up to 1.33 drops what comes before it has made its streams, and complains of it."""
+    node = ProcessNode()
+    node.may_start.clear()
+    async with executing(node, exec_path("echo", "out", stdout=1)) as client:
+        await eventually(lambda: node.options is not None)
+        client.ping(b"the first answer")
+        assert await client.pong() == b"the first answer"
+        node.may_start.set()
+        assert await client.receive() == b"\x01"
+        assert (await all_channels(client))[1] == b"out\n"
+
+
 @pytest.mark.parametrize("subprotocol", [V5, V4])
 async def test_the_exit_code_is_in_the_status(subprotocol: str) -> None:
     path = exec_path("sh", "-c", "exit 3", stdout=1)
