@@ -21,7 +21,6 @@ from pathlib import Path
 from localkube.kubelet.frames import Message
 from localkube.kubelet.sandbox import Bind, View, die_with_parent, enter, join, leave
 
-IGNORED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)  # by the launcher
 # Above all numbers that descriptors of a container get.
 _FIRST_FREE = 64
 _OPEN_FILES = 65_536
@@ -88,10 +87,18 @@ def _run(message: Message) -> None:
     if message["tty"]:
         fcntl.ioctl(0, termios.TIOCSCTTY, 0)
     _go_to(message["cwd"])
-    # Ignored signals stay ignored across exec: the program could not be stopped by SIGTERM.
-    for number in (*IGNORED, signal.SIGPIPE, signal.SIGCHLD):
-        signal.signal(number, signal.SIG_DFL)
+    reset_signals()
     os.execvpe(message["argv"][0], message["argv"], message["env"])
+
+
+def reset_signals() -> None:
+    """What a process ignores or blocks, its children ignore or block, also across exec: a program
+    could not be stopped by SIGTERM, and after nohup not be hung up. Our own parents, too, may have
+    left us anything."""
+    signal.pthread_sigmask(signal.SIG_SETMASK, ())
+    for number in signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP}:
+        with contextlib.suppress(OSError):  # the C library keeps some for itself
+            signal.signal(number, signal.SIG_DFL)
 
 
 def _wait_for_parent(waiting: int) -> None:
@@ -111,7 +118,7 @@ def _reap_until_end_of(program: int) -> None:
     """The container's init, process 1 of its process namespace. When it ends, the kernel kills all
     processes of the container. Processes inside cannot kill it: the kernel drops signals to process
     1 for which it has no handler. Does not return."""
-    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    reset_signals()
     # Open copies in init would keep readers of the program's output from seeing its end, and the
     # launcher from seeing the exec.
     os.closerange(0, _OPEN_FILES)

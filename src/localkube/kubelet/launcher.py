@@ -34,10 +34,12 @@ from typing import NamedTuple
 
 from localkube.kubelet import process_table
 from localkube.kubelet.frames import Message, packed, receive
-from localkube.kubelet.launched import IGNORED, become
+from localkube.kubelet.launched import become, reset_signals
 from localkube.kubelet.node_files import remove_tree
 from localkube.kubelet.sandbox import Bind, View, become_subreaper, enter, leave
 
+# It ends only when the server does; and an error of a write is for the caller to see.
+_IGNORED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGPIPE, signal.SIGXFSZ)
 _GRACE_S = 1.0  # at the end, between SIGTERM and SIGKILL
 _AGAIN_S = 0.05  # between two SIGKILLs to a container that has not ended yet
 _KILLED = "killed before its program had started"
@@ -373,7 +375,8 @@ def main() -> None:
     sock = socket.socket(fileno=int(sys.argv[1]))
     sock.set_inheritable(False)  # containers must not get at it
     sock.setblocking(True)
-    for number in IGNORED:
+    reset_signals()  # with SIGCHLD blocked, it would never see the end of a container
+    for number in _IGNORED:
         signal.signal(number, signal.SIG_IGN)
     Launcher(sock, Path(sys.argv[2])).serve()
 
