@@ -178,21 +178,39 @@ def _sync_directory(directory: Path) -> None:
 class Lock:
     """Holds a data directory until closed, or until the process ends, however it ends."""
 
-    def __init__(self, directory: Path) -> None:
-        """Raises AlreadyRunning."""
+    def __init__(
+        self, directory: Path, *, inherited: int | None = None, for_child: bool = False
+    ) -> None:
+        """`for_child`: the lock is for a process that we are about to start, and names nobody
+        until `hand_over`. `inherited`: we are that process, and this is the lock's descriptor.
+        Raises AlreadyRunning."""
         descriptor = _open_lock(directory)
-        if not _take(descriptor):
+        if inherited is not None:
+            _verify_same(directory, descriptor, inherited)
+            os.close(descriptor)
+            os.set_inheritable(inherited, False)  # for us alone, not for what we start
+            descriptor = inherited
+        elif not _take(descriptor):
             pid = _written_pid(descriptor)
             os.close(descriptor)
             raise AlreadyRunning(directory, pid)
-        os.ftruncate(descriptor, 0)
-        os.pwrite(descriptor, b"%d\n" % os.getpid(), 0)
-        self._descriptor = descriptor
+        self.descriptor = descriptor
+        self._write(None if for_child else os.getpid())
+
+    def hand_over(self, pid: int) -> None:
+        """A child has the descriptor, too. From now on the lock is its own."""
+        self._write(pid)
+        os.close(self.descriptor)
+
+    def _write(self, pid: int | None) -> None:
+        os.ftruncate(self.descriptor, 0)
+        if pid is not None:
+            os.pwrite(self.descriptor, b"%d\n" % pid, 0)
 
     def close(self) -> None:
         # The file stays: to unlink it would let two servers lock two files of one name.
-        os.ftruncate(self._descriptor, 0)
-        os.close(self._descriptor)
+        os.ftruncate(self.descriptor, 0)
+        os.close(self.descriptor)
 
     def __enter__(self) -> "Lock":
         return self
@@ -226,6 +244,13 @@ def running_pid(directory: Path) -> int | None:
 def _open_lock(directory: Path) -> int:
     flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW
     return os.open(directory / _LOCK, flags, _PRIVATE_FILE)
+
+
+def _verify_same(directory: Path, found: int, inherited: int) -> None:
+    """The directory may have been deleted and made again meanwhile."""
+    if not os.path.samestat(os.fstat(found), os.fstat(inherited)):
+        os.close(found)
+        raise AlreadyRunning(directory, None)
 
 
 def _take(descriptor: int) -> bool:

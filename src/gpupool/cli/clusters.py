@@ -22,5 +22,6 @@ def _row(cluster: ClusterDirectory) -> tuple[str, str, str, str]:
     if server is None:
         return cluster.name, "Stopped", "<none>", str(cluster.path)
     if not server.port:
-        return cluster.name, "Starting", "<none>", str(cluster.path)
+        state = "Stopping" if server.is_stopping else "Starting"
+        return cluster.name, state, "<none>", str(cluster.path)
     return cluster.name, "Running", f"https://127.0.0.1:{server.port}", str(cluster.path)

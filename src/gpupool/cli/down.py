@@ -18,7 +18,10 @@ def command(name: str, every: bool) -> None:
     Pods are stopped with it. `gpupool up` starts it again with everything in it.
     """
     place = home()
-    for cluster in place.clusters() if every else [place.existing(name)]:
+    clusters = place.clusters() if every else [place.existing(name)]
+    with place.alone():
+        pass  # a start that has begun has its process now
+    for cluster in clusters:
         if stop_server(cluster, patience_s=PATIENCE_S):
             click.echo(f'Cluster "{cluster.name}" is stopped. Its data stays in {cluster.path}.')
         else:

@@ -24,8 +24,9 @@ def command(name: str) -> None:
     state = _state(cluster, server)
     click.echo(f"Name:        {cluster.name}")
     click.echo(f"State:       {state}")
-    if server:
+    if server and server.port:
         click.echo(f"API server:  https://127.0.0.1:{server.port}")
+    if server:
         click.echo(f"Process:     {server.pid}")
     click.echo(f"Kubeconfig:  {cluster.kubeconfig}")
     click.echo(f"Data:        {cluster.path}")
@@ -37,6 +38,6 @@ def _state(cluster: ClusterDirectory, server: Server | None) -> str:
     if server is None:
         return "Stopped"
     if not server.port:
-        return "Starting"
+        return "Stopping" if server.is_stopping else "Starting"
     answer = ask_server(cluster.path, server.port, "/readyz", timeout_s=_READY_LIMIT_S)
     return "NotAnswering" if answer is None else "Running"

@@ -14,9 +14,11 @@ import click
 from gpupool.local.home import ClusterDirectory, Home, home
 
 if TYPE_CHECKING:
-    from gpupool.local.cluster_setup import Prepared
+    from gpupool.local.cluster_setup import Wish
     from gpupool.local.reports import Listener
     from kubeclient.objects import Obj
+
+    Finish = Callable[[ClusterDirectory, int], None]
 
 _POOLS_WAIT_S = 5.0  # for the nodes to come up: without them there is little to see
 _POOLS_HEAD = ("POOL", "STATUS", "INSTANCE TYPE", "NODES", "READY")
@@ -51,12 +53,14 @@ _POOLS_HEAD = ("POOL", "STATUS", "INSTANCE TYPE", "NODES", "READY")
     "--merge-kubeconfig", is_flag=True, help="Also add the cluster to your own kubeconfig."
 )
 @click.option("--report-to", type=int, hidden=True)
+@click.option("--lock", type=int, hidden=True)
 @click.option("--attached-to", type=int, hidden=True)
 @click.option("--delete-home-unless", type=click.Path(path_type=Path), hidden=True)
 def command(
     foreground: bool,
     merge_kubeconfig: bool,
     report_to: int | None,
+    lock: int | None,
     attached_to: int | None,
     delete_home_unless: Path | None,
     **wish: Any,
@@ -66,55 +70,75 @@ def command(
     It is ready in a second or two, and keeps running when the terminal is closed. `gpupool down`
     stops it; the next `gpupool up` starts it again with all its objects.
     """
-    from gpupool.local.cluster_setup import Prepared, Wish, set_up_directory
+    from gpupool.local.cluster_setup import Wish
+    from gpupool.local.launch import START_LIMIT_S, StartFailed
 
     place = home()
-    found = set_up_directory(place, Wish(**wish, merge_kubeconfig=merge_kubeconfig))
+    asked = Wish(**wish, merge_kubeconfig=merge_kubeconfig)
 
-    def finish(port: int) -> None:
-        _show_places(found.cluster, port)
+    def finish(cluster: ClusterDirectory, port: int) -> None:
+        _show_places(cluster, port)
         if not foreground:  # in the foreground this process is the server, and cannot ask itself
-            _show_pools(found.cluster, port)
-        _merge(found.cluster, port) if merge_kubeconfig else _show_next(found.cluster)
+            _show_pools(cluster, port)
+        _merge(cluster, port) if merge_kubeconfig else _show_next(cluster)
 
-    if isinstance(found, Prepared) and foreground:
-        code = _stay(found, report_to, attached_to, finish)
-        if delete_home_unless and code == 0:
-            # Not after a failure: the log is in the home, and the test shows its end.
-            _delete(place, unless=delete_home_unless)
-        sys.exit(code)
-    if isinstance(found, Prepared):
-        finish(_start(place, found.cluster, wish["port"], wish["gpus"]))
-        return
-    port = _joined(found.cluster)
-    if wish["config"] or wish["gpus"] or wish["port"] not in (None, 0, port):
-        click.echo("--config, --gpus and --port take effect after: gpupool down", err=True)
-    finish(port)
+    deadline = time.monotonic() + START_LIMIT_S
+    while time.monotonic() < deadline:
+        if foreground:
+            found = _stay(place, asked, lock, report_to, attached_to, finish)
+        else:
+            found = _start(place, asked, finish)
+        if isinstance(found, int):
+            if delete_home_unless and found == 0:
+                # Not after a failure: the log is in the home, and the test shows its end.
+                _delete(place, unless=delete_home_unless)
+            sys.exit(found)
+        if port := _joined(found, deadline):
+            if wish["config"] or wish["gpus"] or wish["port"] not in (None, 0, port):
+                click.echo("--config, --gpus and --port take effect after: gpupool down", err=True)
+            finish(found, port)
+            return
+        # The server that had the cluster has ended: now it is our turn.
+    raise StartFailed("Another command starts or stops the cluster, and did not get done.")
 
 
-def _start(place: Home, cluster: ClusterDirectory, port: int | None, gpus: str | None) -> int:
-    from gpupool.local.launch import launch, server_command
+def _start(place: Home, wish: "Wish", finish: "Finish") -> int | ClusterDirectory:
+    """Starts the cluster in the background. The cluster itself if it has a server already."""
+    from gpupool.local.cluster_setup import Running, claimed
+    from gpupool.local.launch import server_command, spawn, wait_started
 
     began = time.monotonic()
-    with _progress(f'Starting cluster "{cluster.name}"') as on_step:
-        running_port = launch(
+    with claimed(place, wish, for_child=True) as found:
+        if isinstance(found, Running):
+            return found.cluster
+        cluster, lock = found.prepared.cluster, found.lock
+        spawned = spawn(
             place,
             cluster,
-            lambda report_to: server_command(cluster, port=port, gpus=gpus, report_to=report_to),
-            on_step=on_step,
+            lambda report_to: server_command(
+                cluster,
+                port=wish.port,
+                gpus=wish.gpus,
+                report_to=report_to,
+                lock=lock.descriptor,
+            ),
+            lock=lock,
         )
+    with _progress(f'Starting cluster "{cluster.name}"') as on_step:
+        port = wait_started(spawned, on_step=on_step)
     click.echo(f'Cluster "{cluster.name}" is ready after {time.monotonic() - began:.1f} s.')
-    return running_port
+    finish(cluster, port)
+    return 0
 
 
-def _joined(cluster: ClusterDirectory) -> int:
-    """The port of a cluster that runs already, or that another command is starting."""
-    from gpupool.local.launch import START_LIMIT_S, StartFailed
+def _joined(cluster: ClusterDirectory, deadline: float) -> int:
+    """The port of a cluster that runs already, or that another command is starting; 0 if it has
+    ended meanwhile."""
     from gpupool.local.server_process import wait_ready
 
-    server = wait_ready(cluster, patience_s=START_LIMIT_S)
+    server = wait_ready(cluster, patience_s=deadline - time.monotonic())
     if server is None:
-        raise StartFailed(f'Cluster "{cluster.name}" was starting, but did not get ready.')
+        return 0
     click.echo(f'Cluster "{cluster.name}" is already running.')
     return server.port
 
@@ -177,13 +201,21 @@ def _merge(cluster: ClusterDirectory, port: int) -> None:
 
 
 def _stay(
-    prepared: "Prepared",
+    place: Home,
+    wish: "Wish",
+    lock: int | None,
     report_to: int | None,
     attached_to: int | None,
-    finish: Callable[[int], None],
-) -> int:
+    finish: "Finish",
+) -> int | ClusterDirectory:
+    """Is the server; returns the exit code. The cluster itself if it has a server already."""
+    from gpupool.local.cluster_setup import Running, claimed
     from gpupool.local.reports import Step, write_to
 
+    with claimed(place, wish, inherited=lock) as found:
+        if isinstance(found, Running):
+            return found.cluster
+    prepared = found.prepared
     tell = write_to(report_to) if report_to is not None else _say(prepared.cluster, finish)
     tell(Step("loading the server"))
 
@@ -192,7 +224,7 @@ def _stay(
 
     # In the background this is the cluster's log file (`launch.py`).
     log_to_stderr()
-    return serve_as_process(prepared, tell, attached_to)
+    return serve_as_process(prepared, tell, attached_to, found.lock)
 
 
 def _delete(place: Home, *, unless: Path) -> None:
@@ -207,7 +239,7 @@ def _delete(place: Home, *, unless: Path) -> None:
         shutil.rmtree(place.root, ignore_errors=True)
 
 
-def _say(cluster: ClusterDirectory, finish: Callable[[int], None]) -> "Listener":
+def _say(cluster: ClusterDirectory, finish: "Finish") -> "Listener":
     """Shows the server's reports in the terminal, when it runs in the foreground."""
     from gpupool.local.reports import Failed, Ready, Report
 
@@ -215,7 +247,7 @@ def _say(cluster: ClusterDirectory, finish: Callable[[int], None]) -> "Listener"
         match report:
             case Ready(port):
                 click.echo(f'Cluster "{cluster.name}" is ready; Ctrl-C stops it.')
-                finish(port)
+                finish(cluster, port)
                 click.echo()
             case Failed(text):
                 click.echo(f"Error: {text}", err=True)

@@ -6,6 +6,8 @@ quotas, port. So a start that is refused leaves nothing behind.
 
 import hashlib
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -36,7 +38,7 @@ from gpupool.local.home import (
 from gpupool.local.merging import verify
 from gpupool.local.ports import choose_port
 from gpupool.local.server_process import Server, running_server
-from localkube.data_directory import write_private
+from localkube.data_directory import Lock, write_private
 
 SIMULATED_GPUS, REAL_GPUS = "simulated", "real"
 
@@ -69,33 +71,86 @@ class Running:
     server: Server
 
 
+@dataclass(frozen=True, slots=True)
+class Claimed:
+    """A cluster that can be started, and by nobody else: we have its lock."""
+
+    prepared: Prepared
+    lock: Lock
+
+
+@contextmanager
+def claimed(
+    home: Home, wish: Wish, *, for_child: bool = False, inherited: int | None = None
+) -> Iterator[Claimed | Running]:
+    """As `set_up_directory`, and takes the cluster's lock, which the caller keeps after the block.
+    In the block no other command can begin: a caller that takes the lock for a process of its own
+    starts it there (`for_child` and `inherited`: as for Lock)."""
+    with home.alone():
+        found = _set_up(home, wish, is_ours=inherited is not None)
+        if isinstance(found, Running):
+            yield found
+            return
+        lock = Lock(found.cluster.path, inherited=inherited, for_child=for_child)
+        try:
+            yield Claimed(found, lock)
+        except BaseException:
+            lock.close()
+            raise
+
+
 def set_up_directory(home: Home, wish: Wish) -> Prepared | Running:
     """Finds the cluster or creates its directory. Raises CannotUse, with nothing created."""
+    # From the count of clusters to the new directory, no other command may create one.
+    with home.alone():
+        return _set_up(home, wish, is_ours=False)
+
+
+def _set_up(home: Home, wish: Wish, *, is_ours: bool) -> Prepared | Running:
+    """`is_ours`: if its lock is held, then for us."""
     given = _read(wish.config) if wish.config else None
     file = _parse(given, str(wish.config)) if given is not None else None
     name = check_name(_name(wish, file))
     if wish.merge_kubeconfig:
         verify(name)
-    # From the count of clusters to the new directory, no other command may create one.
-    with home.alone():
-        cluster = home.find(name)
-        if cluster and wish.data_dir and wish.data_dir.resolve() != cluster.path:
-            raise CannotUse(f'Cluster "{name}" lives in {cluster.path}, not in {wish.data_dir}.')
-        if cluster and (server := running_server(cluster)):
-            return Running(cluster, server)
-        text = given if given is not None else _stored(cluster)
-        file = file or _parse(text, str(cluster.cluster_file) if cluster else "default cluster")
-        _check_quotas(home, file, new=cluster is None)
-        port = choose_port(
-            name, wanted=wish.port, last=cluster.state().get("port") if cluster else None
-        )
-        cluster = cluster or home.make(name, wish.data_dir)
-        make_private(cluster.path)  # its permissions may have been changed since it was created
-        if _stored_or_none(cluster) != text:
-            write_private(cluster.cluster_file, text.encode())
+    cluster = home.find(name)
+    if cluster and wish.data_dir and wish.data_dir.resolve() != cluster.path:
+        raise CannotUse(f'Cluster "{name}" lives in {cluster.path}, not in {wish.data_dir}.')
+    if cluster and not is_ours and (server := running_server(cluster)):
+        return Running(cluster, server)
+    text = given if given is not None else _stored(cluster)
+    file = file or _parse(text, str(cluster.cluster_file) if cluster else "default cluster")
+    _check_quotas(home, file, new=cluster is None)
+    port = choose_port(
+        name,
+        wanted=wish.port,
+        last=cluster.state().get("port") if cluster else None,
+        others=_ports_of_others(home, name),
+    )
+    cluster = cluster or home.make(name, wish.data_dir)
+    make_private(cluster.path)  # its permissions may have been changed since it was created
+    _reserve(cluster, port)
+    if _stored_or_none(cluster) != text:
+        write_private(cluster.cluster_file, text.encode())
     settings = _settings(home, cluster, file, text, port)
     gpus = wish.gpus or cluster.state().get("gpus") or SIMULATED_GPUS
     return Prepared(cluster, replace(settings, real_gpus=gpus == REAL_GPUS))
+
+
+def _ports_of_others(home: Home, name: str) -> set[int]:
+    found: set[int] = set()
+    for each in home.clusters():
+        with suppress(CannotUse):  # a damaged file is the other cluster's trouble
+            state = each.state() if each.name != name else {}
+            found |= {state[key] for key in ("port", "reserved") if state.get(key)}
+    return found
+
+
+def _reserve(cluster: ClusterDirectory, port: int) -> None:
+    """Another cluster that is set up before this one listens must not choose the same port."""
+    state = cluster.state()
+    if port and port not in (state.get("port"), state.get("reserved")):
+        cluster.write_state(state | {"reserved": port})
 
 
 def _name(wish: Wish, file: ClusterFile | None) -> str:

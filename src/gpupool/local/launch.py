@@ -13,6 +13,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
@@ -20,6 +21,7 @@ import click
 
 from gpupool.local.home import ClusterDirectory, Home
 from gpupool.local.reports import Failed, Ready, Step, read_lines
+from localkube.data_directory import Lock
 
 START_LIMIT_S = 60
 _LOG_LIMIT = 10 << 20
@@ -31,15 +33,58 @@ class StartFailed(click.ClickException):
 
 
 def server_command(
-    cluster: ClusterDirectory, *, port: int | None, gpus: str | None, report_to: int
+    cluster: ClusterDirectory, *, port: int | None, gpus: str | None, report_to: int, lock: int
 ) -> list[str]:
-    """The command line of the server process: the same Python, the same package."""
+    """The command line of the server process: the same Python, the same package. `lock`: the
+    descriptor of the cluster's lock, which it takes over."""
     command = [sys.executable, "-m", "gpupool", "up", "--foreground", "--name", cluster.name]
     if port is not None:
         command += ["--port", str(port)]
     if gpus is not None:
         command += ["--gpus", gpus]
-    return [*command, "--report-to", str(report_to)]
+    return [*command, "--report-to", str(report_to), "--lock", str(lock)]
+
+
+@dataclass(frozen=True, slots=True)
+class Spawned:
+    """A server process that has not reported yet."""
+
+    cluster: ClusterDirectory
+    process: subprocess.Popen[bytes]
+    reports: BinaryIO
+    log_start: int  # after a crash only the log of this start is shown, not that of earlier ones
+
+
+def spawn(
+    home: Home,
+    cluster: ClusterDirectory,
+    command: Callable[[int], Sequence[str]],
+    *,
+    lock: Lock | None = None,
+) -> Spawned:
+    """Starts `command(descriptor to report to)`, and gives it the lock."""
+    _rotate(cluster.log_file)
+    receive, send = os.pipe()
+    reports = os.fdopen(receive, "rb", buffering=0)
+    try:
+        with os.fdopen(send, "wb", buffering=0), _private_log(cluster.log_file) as log:
+            log_start = log.tell()
+            process = subprocess.Popen(
+                command(send),
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                pass_fds=(send,) if lock is None else (send, lock.descriptor),
+                start_new_session=True,  # Ctrl-C and closing the terminal do not end it
+                cwd=cluster.path,
+                env=os.environ | {"GPUPOOL_HOME": str(home.root)},
+            )
+            if lock is not None:
+                lock.hand_over(process.pid)
+            return Spawned(cluster, process, reports, log_start)
+    except BaseException:
+        reports.close()
+        raise
 
 
 def launch(
@@ -50,26 +95,13 @@ def launch(
     on_step: Callable[[str], None],
 ) -> int:
     """Starts `command(descriptor to report to)`, waits until it is ready, returns its port."""
-    _rotate(cluster.log_file)
-    receive, send = os.pipe()
-    with (
-        os.fdopen(receive, "rb", buffering=0) as reports,
-        os.fdopen(send, "wb", buffering=0) as sender,
-        _private_log(cluster.log_file) as log,
-    ):
-        # After a crash only the log of this start is shown, not that of earlier ones.
-        log_start = log.tell()
-        server = subprocess.Popen(
-            command(send),
-            stdin=subprocess.DEVNULL,
-            stdout=log,
-            stderr=log,
-            pass_fds=(send,),
-            start_new_session=True,  # Ctrl-C and closing the terminal do not end it
-            cwd=cluster.path,
-            env=os.environ | {"GPUPOOL_HOME": str(home.root)},
-        )
-        sender.close()
+    return wait_started(spawn(home, cluster, command), on_step=on_step)
+
+
+def wait_started(spawned: Spawned, *, on_step: Callable[[str], None]) -> int:
+    """Waits until the server is ready, returns its port. Raises StartFailed."""
+    cluster, server = spawned.cluster, spawned.process
+    with spawned.reports as reports:
         try:
             for report in read_lines(_chunks(reports.fileno(), START_LIMIT_S)):
                 match report:
@@ -87,9 +119,11 @@ def launch(
             _end(server)
             raise
     code = server.wait()
+    if code in (0, -signal.SIGTERM):  # by `gpupool down`
+        raise StartFailed(f'Cluster "{cluster.name}" was stopped while it was starting.')
     raise StartFailed(
         f'Cluster "{cluster.name}" ended while it was starting (exit code {code}). '
-        f"The end of {cluster.log_file}:\n{_tail(cluster.log_file, log_start)}"
+        f"The end of {cluster.log_file}:\n{_tail(cluster.log_file, spawned.log_start)}"
     )
 
 

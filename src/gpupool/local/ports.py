@@ -2,6 +2,7 @@
 
 import errno
 import socket
+from collections.abc import Set
 from zlib import crc32
 
 from gpupool.local import DEFAULT_NAME
@@ -11,8 +12,11 @@ _FIRST = 16443
 _SPREAD = 1000
 
 
-def choose_port(name: str, *, wanted: int | None, last: int | None) -> int:
-    """`wanted` by the user, else the `last` one, else that of the name, else 0 (any)."""
+def choose_port(
+    name: str, *, wanted: int | None, last: int | None, others: Set[int] = frozenset()
+) -> int:
+    """`wanted` by the user, else the `last` one, else that of the name, else 0 (any). `others`:
+    ports of the other clusters, which may be stopped now, or not listen yet."""
     if wanted is not None:
         if reason := obstacle(wanted):
             raise no_port(wanted, reason, "Choose another with --port, or leave the flag out.")
@@ -29,7 +33,7 @@ def choose_port(name: str, *, wanted: int | None, last: int | None) -> int:
         return last
     own = own_port(name)
     # Any port will do for a cluster that had none before: no kubeconfig names it yet.
-    return 0 if obstacle(own) else own
+    return 0 if own in others or obstacle(own) else own
 
 
 def own_port(name: str) -> int:

@@ -5,6 +5,7 @@ second SIGINT ends it at once.
 """
 
 import asyncio
+import contextlib
 import errno
 import logging
 import os
@@ -17,6 +18,7 @@ import uvloop
 
 from gpupool.local.cluster_setup import REAL_GPUS, SIMULATED_GPUS, Prepared, fingerprint
 from gpupool.local.config.settings import LocalSettings
+from gpupool.local.home import CannotUse, ClusterDirectory
 from gpupool.local.ports import no_port
 from gpupool.local.reports import Failed, Listener, Ready, Step
 from kubeclient.errors import Refused
@@ -47,18 +49,26 @@ class RunCluster(Protocol):
 
 
 def serve(
-    prepared: Prepared, *, run: RunCluster, tell: Listener, attached_to: int | None = None
+    prepared: Prepared,
+    *,
+    run: RunCluster,
+    tell: Listener,
+    attached_to: int | None = None,
+    lock: Lock | None = None,
 ) -> int:
     """Returns the exit code: 0 after a clean stop, 1 when it could not start or failed.
 
-    The lock of the data directory is held until everything has stopped, so that a second server
-    never opens the same database.
+    The lock of the data directory (`lock`, if the caller has it already) is held until everything
+    has stopped, so that a second server never opens the same database.
     """
     raise_open_files_limit()
     try:
         # In this order, because the last one is left first: the loop is closed before the lock is
         # released.
-        with Lock(prepared.cluster.path), asyncio.Runner(loop_factory=_event_loop) as runner:
+        with (
+            lock or Lock(prepared.cluster.path),
+            asyncio.Runner(loop_factory=_event_loop) as runner,
+        ):
             runner.run(_run(prepared, run, tell, attached_to))
     except Exception as error:
         cause = first_cause(error)
@@ -72,12 +82,14 @@ def serve(
     return 0
 
 
-def serve_as_process(prepared: Prepared, tell: Listener, attached_to: int | None) -> int:
+def serve_as_process(
+    prepared: Prepared, tell: Listener, attached_to: int | None, lock: Lock
+) -> int:
     """As `serve`, for a process that does nothing else: sets its umask to 077."""
     from gpupool.local.cluster import run_cluster  # slow to load: the caller has reported this step
 
     restrict_umask()
-    return serve(prepared, run=run_cluster, tell=tell, attached_to=attached_to)
+    return serve(prepared, run=run_cluster, tell=tell, attached_to=attached_to, lock=lock)
 
 
 def _event_loop() -> asyncio.AbstractEventLoop:
@@ -92,7 +104,7 @@ async def _run(
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
-        loop.add_signal_handler(number, _stop_once, loop, stop)
+        loop.add_signal_handler(number, _stop_once, loop, stop, cluster)
     if attached_to is not None:
         loop.add_reader(attached_to, _stop_at_end, loop, attached_to, stop)
 
@@ -102,7 +114,7 @@ async def _run(
         # ready.
         cluster.write_state(
             {
-                "pid": os.getpid(),
+                "stopping" if stop.is_set() else "pid": os.getpid(),
                 "port": running.port,
                 "applied": fingerprint(text),
                 "gpus": REAL_GPUS if settings.real_gpus else SIMULATED_GPUS,
@@ -117,8 +129,15 @@ async def _run(
     log.info("cluster has stopped", extra={"cluster": settings.name})
 
 
-def _stop_once(loop: asyncio.AbstractEventLoop, stop: asyncio.Event) -> None:
+def _stop_once(
+    loop: asyncio.AbstractEventLoop, stop: asyncio.Event, cluster: ClusterDirectory
+) -> None:
     stop.set()
+    # From here on, nobody may take it for a cluster that can be used: `up` waits for its end.
+    with contextlib.suppress(OSError, CannotUse):  # a full disk must not keep us from stopping
+        state = cluster.state()
+        if state.pop("pid", None) == os.getpid():
+            cluster.write_state(state | {"stopping": os.getpid()})
     loop.remove_signal_handler(signal.SIGINT)
     # Not through the loop, which may be blocked. 130 is what shells report after Ctrl-C.
     signal.signal(signal.SIGINT, lambda *_: os._exit(130))

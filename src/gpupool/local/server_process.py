@@ -18,7 +18,8 @@ from localkube.data_directory import running_pid
 @dataclass(frozen=True, slots=True)
 class Server:
     pid: int
-    port: int  # 0 while it is starting
+    port: int  # 0 while it is starting or stopping
+    is_stopping: bool = False
 
 
 def running_server(cluster: ClusterDirectory) -> Server | None:
@@ -26,13 +27,16 @@ def running_server(cluster: ClusterDirectory) -> Server | None:
     if pid is None:
         return None
     state = cluster.state()
-    # The file may be of an earlier server: its port counts only together with the pid that holds
-    # the lock.
+    # The file may be of an earlier server: it counts only together with the pid that holds the
+    # lock.
+    if state.get("stopping") == pid:
+        return Server(pid, 0, is_stopping=True)
     return Server(pid, state["port"] if state.get("pid") == pid else 0)
 
 
 def wait_ready(cluster: ClusterDirectory, *, patience_s: float) -> Server | None:
-    """The server once it is ready; None when it ended, or was not ready in time."""
+    """The server once it is ready; None when it has ended, or was not ready in time. One that is
+    stopping is waited for until it has ended."""
     deadline = time.monotonic() + patience_s
     while (server := running_server(cluster)) and time.monotonic() < deadline:
         if server.port:
