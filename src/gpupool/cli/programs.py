@@ -90,9 +90,10 @@ async def _access(where: dict[str, str]) -> Access:
         raise click.ClickException(str(error)) from error
 
 
-def log_to_stderr() -> None:
-    """Lines of time, level, event and its fields as key=value, without credentials."""
-    output = logging.StreamHandler(sys.stderr)
+def log_to_stderr(output: logging.Handler | None = None) -> None:
+    """Lines of time, level, event and its fields as key=value, without credentials. `output`: a
+    handler of the caller that writes there."""
+    output = output or logging.StreamHandler(sys.stderr)
     output.setFormatter(_FieldsFormatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
     logging.basicConfig(level=logging.INFO, handlers=[output])
 

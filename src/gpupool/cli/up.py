@@ -221,9 +221,10 @@ def _stay(
 
     from gpupool.cli.programs import log_to_stderr
     from gpupool.local.serve import serve_as_process
+    from gpupool.local.server_log import ServerLog
 
     # In the background this is the cluster's log file (`launch.py`).
-    log_to_stderr()
+    log_to_stderr(ServerLog(prepared.cluster.log_file))
     return serve_as_process(prepared, tell, attached_to, found.lock)
 
 

@@ -7,7 +7,7 @@ page of the web could reach it through the visitor's browser, by a DNS name that
 
 import logging
 from collections.abc import Awaitable, Callable
-from contextlib import AbstractAsyncContextManager
+from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from dataclasses import dataclass
 from importlib import resources
 
@@ -118,17 +118,18 @@ class Console:
         # The token becomes part of an HTTP header, where a line break would begin another header.
         if not token.isascii() or not token.isprintable() or not token:
             return _html(pages.sign_in_page("That is not a token.", by_token=True), 400)
-        kube = as_user(token)
-        session = Session(await kube.__aenter__(), self._methods.read, self._methods.clock)
-        session.closing.push_async_exit(kube)
-        try:
-            # Asked once before the session begins: the API server, not the console, knows whether a
-            # token is good.
-            await session.allowed()
-        except Refused as refused:
-            await session.closing.aclose()
-            words = f"The cluster refuses: {refused}"
-            return _html(pages.sign_in_page(words, by_token=True), 403)
+        async with AsyncExitStack() as stack:
+            kube = await stack.enter_async_context(as_user(token))
+            session = Session(kube, self._methods.read, self._methods.clock)
+            try:
+                # Asked once before the session begins: the API server, not the console, knows
+                # whether a token is good.
+                await session.allowed()
+            except Refused as refused:
+                words = f"The cluster refuses: {refused}"
+                return _html(pages.sign_in_page(words, by_token=True), 403)
+            # From here on the session closes the client; before, whatever happens does.
+            session.closing = stack.pop_all()
         return await self._begin(session, "/")
 
     async def _begin(self, session: Session, path: str) -> web.StreamResponse:

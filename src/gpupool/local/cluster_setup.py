@@ -38,7 +38,7 @@ from gpupool.local.home import (
 from gpupool.local.merging import verify
 from gpupool.local.ports import choose_port
 from gpupool.local.server_process import Server, running_server
-from localkube.data_directory import Lock, write_private
+from localkube.data_directory import AlreadyRunning, Lock, write_private
 
 SIMULATED_GPUS, REAL_GPUS = "simulated", "real"
 
@@ -91,7 +91,14 @@ def claimed(
         if isinstance(found, Running):
             yield found
             return
-        lock = Lock(found.cluster.path, inherited=inherited, for_child=for_child)
+        try:
+            lock = Lock(found.cluster.path, inherited=inherited, for_child=for_child)
+        except AlreadyRunning as error:  # a server that is not one of gpupool's
+            raise CannotUse(f"{error} `gpupool down` stops it.") from error
+        except OSError as error:
+            raise CannotUse(
+                f"{error.filename}: {error.strerror}. Put back what was there, or remove it."
+            ) from error
         try:
             yield Claimed(found, lock)
         except BaseException:

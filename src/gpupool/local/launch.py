@@ -21,10 +21,10 @@ import click
 
 from gpupool.local.home import ClusterDirectory, Home
 from gpupool.local.reports import Failed, Ready, Step, read_lines
+from gpupool.local.server_log import LIMIT, older
 from localkube.data_directory import Lock
 
 START_LIMIT_S = 60
-_LOG_LIMIT = 10 << 20
 _LOG_LINES = 15
 
 
@@ -154,10 +154,9 @@ def _private_log(path: Path) -> BinaryIO:
 
 
 def _rotate(path: Path) -> None:
-    # Only before a start: the server keeps its log open, and would go on writing to the renamed
-    # file.
-    if path.exists() and path.stat().st_size > _LOG_LIMIT:
-        path.replace(path.with_name(path.name + ".1"))
+    # Only before a start: later the server does it itself.
+    if path.exists() and path.stat().st_size > LIMIT:
+        path.replace(older(path))
 
 
 def _tail(path: Path, start: int) -> str:

@@ -7,7 +7,7 @@
 `gpu` of a pod is a number of cards, or a part of one: 8, 1, 0.5.
 """
 
-from decimal import Decimal, InvalidOperation
+from decimal import Decimal, DecimalException
 from pathlib import Path
 
 from gpupool.replay.rows import InputRow, is_json, parsed_json, read_text, rows_of
@@ -108,12 +108,13 @@ def _cards_of_amount(row: InputRow) -> tuple[int, int]:
     wanted = f"a number of cards up to {_MOST_CARDS}, or a part of one card such as 0.25"
     try:
         amount = Decimal(row.fields[column].strip() or "0") * MILLI
-    except InvalidOperation:
+    except DecimalException:
         raise row.wrong(column, wanted) from None
-    if not amount.is_finite() or amount != amount.to_integral_value():
+    # The size first: 1E999999 as a whole number has a million digits.
+    if not amount.is_finite() or not 0 <= amount <= _MOST_CARDS * MILLI:
         raise row.wrong(column, wanted)
     milli = int(amount)
-    if not 0 <= milli <= _MOST_CARDS * MILLI or (milli > MILLI and milli % MILLI):
+    if milli != amount or (milli > MILLI and milli % MILLI):
         raise row.wrong(column, wanted)
     if milli <= MILLI:
         return (1, milli) if milli else (0, 0)

@@ -104,6 +104,8 @@ def parsed_json(path: Path, content: str) -> Any:
         raise TraceError(
             f"{path}:{error.lineno}: column {error.colno}: this is not JSON: {error.msg}"
         ) from None
+    except ValueError:  # Python reads no number of more than some thousand digits
+        raise TraceError(f"{path}: a number in this JSON is too long") from None
     except RecursionError:
         raise TraceError(f"{path}: this JSON is nested too deeply") from None
 
