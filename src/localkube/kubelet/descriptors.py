@@ -9,6 +9,7 @@ import termios
 from collections.abc import Callable
 
 _CHUNK = 65_536
+_MOST_IN_PIPE = 1024 * 1024  # the largest pipe that a program may make (fs.pipe-max-size)
 
 
 class Reader:
@@ -36,9 +37,11 @@ class Reader:
     def drain(self) -> None:
         """Reads what is left in the pipe, then closes it: the program has exited."""
         # Until nothing is left, not until the end: a process in the background may keep the pipe
-        # open.
-        while not self._closed and self._ready():
-            pass
+        # open. And no more than the program can have left there: that process may write faster
+        # than we read, and we are on the event loop.
+        taken = 0
+        while not self._closed and taken < _MOST_IN_PIPE and (size := self._ready()):
+            taken += size
         self.close()
 
     def close(self) -> None:
@@ -49,18 +52,19 @@ class Reader:
         asyncio.get_running_loop().remove_reader(self._descriptor)
         os.close(self._descriptor)
 
-    def _ready(self) -> bool:
+    def _ready(self) -> int:
+        """How much it has read."""
         try:
             data = os.read(self._descriptor, _CHUNK)
         except BlockingIOError:
-            return False
+            return 0
         except OSError:  # a terminal without a program at its other end
             data = b""
         if not data:
             self.close()
-            return False
+            return 0
         self._data(data)
-        return True
+        return len(data)
 
 
 class Writer:

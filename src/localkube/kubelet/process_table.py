@@ -46,12 +46,17 @@ def start_time(pid: int) -> int:
 
 
 def only_child(pid: int) -> int:
-    """The child of a process with one child; the process itself if the child has ended already."""
+    """The child of a process with one child; the process itself if the child has ended already, or
+    if nothing of /proc can be read now."""
     try:
         children = Path(f"/proc/{pid}/task/{pid}/children").read_bytes().split()
+        return int(children[0]) if children else pid
     except OSError:  # a kernel without this file
-        children = [b"%d" % e.pid for e in everyone() if e.parent == pid]
-    return int(children[0]) if children else pid
+        pass
+    try:
+        return next((e.pid for e in everyone() if e.parent == pid), pid)
+    except OSError:
+        return pid
 
 
 def everyone() -> Iterator[Entry]:
