@@ -76,5 +76,7 @@ class PodRuns:
         default_factory=dict
     )  # a port of the pod -> the port on this machine
     said: set[str] = field(default_factory=set)  # texts of events that are recorded only once
+    # For whoever writes into the pod's directory. `gone`: nobody may any more.
     turn: asyncio.Lock = field(default_factory=asyncio.Lock)
+    gone: bool = False
     shown: object = None  # the metadata that the volumes show; None: there are no volumes yet

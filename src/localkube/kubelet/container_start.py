@@ -49,6 +49,7 @@ from localkube.kubelet.process_table import MARK
 from localkube.kubelet.sandbox import Bind
 from localkube.kubelet.settings import FleetSettings
 from localkube.kubelet.state import Pod
+from localkube.kubelet.volume_files import BadVolume
 from localkube.kubelet.volumes import Storage, make_volumes
 
 _PROBES = ("startupProbe", "livenessProbe", "readinessProbe")
@@ -71,6 +72,8 @@ class Starter:
     async def ensure_volumes(self, pod: Pod, runs: PodRuns, obj: Obj) -> None:
         """Makes the pod's volumes, once for all of its containers. Raises BadVolume."""
         async with runs.turn:
+            if runs.gone:
+                raise BadVolume("the pod was deleted")
             if runs.has_volumes:
                 return
             runs.shown = _metadata(obj)
@@ -90,6 +93,8 @@ class Starter:
         obj = await self.object_of(pod)
         if obj is not None:
             async with runs.turn:
+                if runs.gone:
+                    return
                 runs.shown = _metadata(obj)
                 await make_volumes(runs.volumes, pod, obj, self.node_of(pod.node), self.storage)
 
@@ -104,7 +109,10 @@ class Starter:
         _refuse_unsupported(spec)
         await self.devices.pre_start(pod, container.name)
         files = ContainerFiles(self.settings.directory, pod.uid, index, container.restart_count)
-        await asyncio.to_thread(files.make)
+        async with runs.turn:
+            if runs.gone:
+                raise BadVolume("the pod was deleted")
+            await _to_the_end(files.make)
         inside, chosen = await self.inside(pod, index, runs, obj, files)
         self._announce(pod, runs, obj, spec, chosen)
         output = Output(
@@ -266,6 +274,16 @@ class Starter:
                 script.write_text(f'#!/bin/sh\nexec "{sys.executable}" "$@"\n')
                 script.chmod(0o700)
         return tools
+
+
+async def _to_the_end(work: Callable[[], None]) -> None:
+    """In a thread, which cannot be cancelled: whoever is cancelled here waits for it first."""
+    thread = asyncio.ensure_future(asyncio.to_thread(work))
+    try:
+        await asyncio.shield(thread)
+    except asyncio.CancelledError:
+        await asyncio.wait([thread])
+        raise
 
 
 def _add_streams(run: ContainerRun, descriptors: list[int]) -> None:

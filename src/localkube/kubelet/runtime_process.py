@@ -140,7 +140,7 @@ class ProcessRuntime:
             self._end_tasks(run)
             self.signal(run, signal.SIGKILL)
         self.execs.kill_all({container.container_id for container in pod.containers})
-        self._spawn("pod-clear", self._clear, pod.uid, live)
+        self._spawn("pod-clear", self._clear, pod.uid, runs, live)
 
     def remove_traces(self, pod: Pod) -> None:
         """For a pod of timers: `kubectl exec` may have made files and volumes for it."""
@@ -322,10 +322,14 @@ class ProcessRuntime:
             if task is not None:
                 task.cancel()
 
-    async def _clear(self, uid: str, live: list[ContainerRun]) -> None:
+    async def _clear(self, uid: str, runs: PodRuns | None, live: list[ContainerRun]) -> None:
         if live:
             # Processes that still run could write into the directory while it is being deleted.
             await asyncio.wait([run.exited for run in live], timeout=10.0)
+        if runs is not None:
+            # A start or a refresh of volumes may be in the middle of writing, perhaps a Secret.
+            async with runs.turn:
+                runs.gone = True
         await asyncio.to_thread(remove_tree, pod_directory(self.settings.directory, uid))
 
 

@@ -157,7 +157,7 @@ class PodStreams:
         if run is not None:
             return run.inside
         obj = await self.object_of(pod)
-        if obj is None:
+        if obj is None or self.pod_of(pod.uid) is not pod:
             raise NodeRefusal(f"pod {pod.uid} is not on this node", code=404)
         runs = self.runtime.runs_of(pod)
         starter = self.runtime.starter

@@ -1,6 +1,7 @@
 """Pipes whose other end is in the hands of somebody hostile."""
 
 import asyncio
+import contextlib
 import os
 from pathlib import Path
 
@@ -34,7 +35,7 @@ async def test_all_that_a_program_left_in_its_pipe_is_read() -> None:
     reader = Reader(reading, said.extend)
     os.set_blocking(writing, False)
     size = 0
-    with pytest.raises(BlockingIOError):
+    with contextlib.suppress(BlockingIOError):  # once it is full
         while True:
             size += os.write(writing, b"x" * 4096)
     reader.drain()
