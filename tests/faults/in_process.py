@@ -24,7 +24,7 @@ _ROUNDS = 200  # of the event loop: far more than an event needs to reach its wa
 
 
 @cache
-def _certificates() -> Certificates:
+def certificates_for_tests() -> Certificates:
     with tempfile.TemporaryDirectory() as directory:
         return certificates.ensure(Path(directory))
 
@@ -107,7 +107,7 @@ class Served:
 
 
 async def _built(directory: Path) -> ApiServer:
-    return build(directory, _certificates(), StaticTokens(), NoNodes())
+    return build(directory, certificates_for_tests(), StaticTokens(), NoNodes())
 
 
 async def _wait_for(following: Following, count: int) -> None:

@@ -8,6 +8,7 @@ from typing import Protocol
 from kubeclient.objects import Obj
 from kubeclient.times import stamp
 from localkube.apiserver.admission.chain import Admission
+from localkube.apiserver.conversion.convert import Conversions
 from localkube.apiserver.custom import CustomKinds
 from localkube.apiserver.discovery import Discovery
 from localkube.apiserver.kinds import Kind, Kinds
@@ -57,6 +58,7 @@ class Api:
     kinds: Kinds
     store: Store
     custom: CustomKinds
+    conversions: Conversions
     addresses: ServiceAddresses
     admission: Admission
     authorizer: Authorizer

@@ -18,6 +18,7 @@ from localkube.apiserver.admission.webhook_client import WebhookClient
 from localkube.apiserver.admission.webhooks import Webhooks
 from localkube.apiserver.api import Api, Nodes, Stored
 from localkube.apiserver.app import App
+from localkube.apiserver.conversion.convert import Conversions
 from localkube.apiserver.custom import CustomKinds
 from localkube.apiserver.defaults.apply import apply_defaults
 from localkube.apiserver.discovery import Discovery
@@ -126,13 +127,18 @@ def build(
     account_tokens = ServiceAccountTokens(certificates.service_account_key_pem, stored)
     addresses = ServiceAddresses()
     quota = QuotaLedger(store, time.time)
+    view, webhook_client = StoreView(store), WebhookClient()
+    conversions = Conversions(view, webhook_client)
+    complete = _completion(custom_kinds)
+    webhooks = Webhooks(view, kinds, complete, webhook_client, conversions.between)
     store.on_change(quota.on_change)
     api = Api(
         kinds=kinds,
         store=store,
         custom=custom_kinds,
+        conversions=conversions,
         addresses=addresses,
-        admission=_admission(store, kinds, custom_kinds, quota),
+        admission=Admission(view, quota, webhooks),
         authorizer=authorizer,
         authenticator=Authenticator(tokens, account_tokens, authorizer),
         account_tokens=account_tokens,
@@ -143,7 +149,7 @@ def build(
         metrics=Metrics(store),
         nodes=nodes,
     )
-    _follow(store, _followers(custom_kinds, authorizer, addresses))
+    _follow(store, _followers(custom_kinds, conversions, authorizer, addresses))
     store.start()
     asyncio.get_running_loop().run_in_executor(None, account_tokens.warm_up)
     audit = AuditLog(directory / "audit.log")
@@ -153,17 +159,14 @@ def build(
     return ApiServer(api, app, certificates, Front(api, app, audit), audit, upkeep)
 
 
-def _admission(
-    store: Store, kinds: Kinds, custom_kinds: CustomKinds, quota: QuotaLedger
-) -> Admission:
+def _completion(custom_kinds: CustomKinds) -> Callable[[Obj, Kind], None]:
     def complete(obj: Obj, kind: Kind) -> None:
         """What a webhook returns must pass the same checks as a body that a client sends."""
         schema = custom_kinds.schema(kind) or schema_of(kind.group, kind.version, kind.kind)
         conform(obj, kind, schema, "Ignore")
         apply_defaults(obj, kind)
 
-    view = StoreView(store)
-    return Admission(view, quota, Webhooks(view, kinds, complete, WebhookClient()))
+    return complete
 
 
 def _selectable(kinds: Kinds) -> Callable[[str], tuple[str, ...]]:
@@ -186,13 +189,17 @@ Follower = Callable[[Event], None]
 
 
 def _followers(
-    custom_kinds: CustomKinds, authorizer: Authorizer, addresses: ServiceAddresses
+    custom_kinds: CustomKinds,
+    conversions: Conversions,
+    authorizer: Authorizer,
+    addresses: ServiceAddresses,
 ) -> dict[str, Follower]:
     """Functions that must see a change of these resources at once, before the next request."""
 
     def crd(event: Event) -> None:
         obj = None if event.type == DELETED else event.record.obj()
         custom_kinds.replace(event.record.name, obj)
+        conversions.replace(event.record.name, obj)
 
     def role(plural: str) -> Follower:
         def changed(event: Event) -> None:

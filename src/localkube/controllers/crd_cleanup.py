@@ -56,7 +56,9 @@ async def _set_terminating(crd: Obj, context: Context) -> Obj:
 
 def _resource(crd: Obj) -> Resource | None:
     spec = crd["spec"]
-    served = next((v["name"] for v in spec["versions"] if v.get("served")), None)
+    # In the version that they are stored in: no conversion webhook, which may be gone, is asked.
+    versions = sorted(spec["versions"], key=lambda version: not version.get("storage"))
+    served = next((v["name"] for v in versions if v.get("served")), None)
     if served is None:
         return None
     names = spec["names"]

@@ -18,7 +18,7 @@ import orjson
 
 from kubeclient.objects import Obj
 from localkube.apiserver.admission.attributes import ClusterView
-from localkube.apiserver.admission.webhook_config import Service, Webhook
+from localkube.apiserver.admission.webhook_config import Callee, Service
 
 if TYPE_CHECKING:
     import aiohttp
@@ -50,20 +50,20 @@ class WebhookClient:
     def __init__(self) -> None:
         self._session: aiohttp.ClientSession | None = None
 
-    async def post(self, webhook: Webhook, document: Obj, cluster: ClusterView) -> Any:
+    async def post(self, callee: Callee, document: Obj, cluster: ClusterView) -> Any:
         """The parsed answer. Raises NotReached."""
         import aiohttp
 
-        to = _destination(webhook, cluster)
+        to = _destination(callee, cluster)
         try:
             async with self._opened().post(
                 to.url,
                 data=orjson.dumps(document),
                 headers=_HEADERS | ({"Host": urlsplit(to.shown).netloc} if to.host else {}),
-                ssl=_trust(webhook.ca_pem),
+                ssl=_trust(callee.ca_pem),
                 # The connection goes to a loopback address, but the certificate names the service.
                 server_hostname=to.host,
-                timeout=aiohttp.ClientTimeout(total=webhook.timeout_s),
+                timeout=aiohttp.ClientTimeout(total=callee.timeout_s),
                 allow_redirects=False,
             ) as response:
                 body = await _read(response)
@@ -90,15 +90,15 @@ class WebhookClient:
         return self._session
 
 
-def _destination(webhook: Webhook, cluster: ClusterView) -> Destination:
-    query = f"timeout={webhook.timeout_s}s"
-    if webhook.service is None:
-        parts = urlsplit(webhook.url)
+def _destination(callee: Callee, cluster: ClusterView) -> Destination:
+    query = f"timeout={callee.timeout_s}s"
+    if callee.service is None:
+        parts = urlsplit(callee.url)
         if parts.scheme != "https" or not parts.hostname:
-            raise NotReached(f"unsupported URL {webhook.url}: only https is called")
+            raise NotReached(f"unsupported URL {callee.url}: only https is called")
         url = f"https://{parts.netloc}{parts.path or '/'}?{query}"
         return Destination(url, url)
-    service = webhook.service
+    service = callee.service
     host = f"{service.name}.{service.namespace}.svc"
     shown = f"https://{host}:{service.port}{service.path}?{query}"
     address = _service_address(service, cluster, shown)

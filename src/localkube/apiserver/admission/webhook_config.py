@@ -30,6 +30,16 @@ class Service:
 
 
 @dataclass(frozen=True, slots=True)
+class Callee:
+    """Where a webhook is, whom its certificate must be from, and how long it may take."""
+
+    url: str  # "" when it is a service
+    service: Service | None
+    ca_pem: str
+    timeout_s: int
+
+
+@dataclass(frozen=True, slots=True)
 class Condition:
     name: str
     expression: str
@@ -43,12 +53,9 @@ class Webhook:
     namespace_selector: LabelSelector
     object_selector: LabelSelector
     conditions: tuple[Condition, ...]
-    url: str  # "" when it is a service
-    service: Service | None
-    ca_pem: str
+    callee: Callee
     ignores_failure: bool
     equivalent: bool  # rules also mean the same resource in other versions
-    timeout_s: int
     dry_run_safe: bool
     reinvoked: bool
     review_versions: tuple[str, ...]
@@ -61,7 +68,7 @@ def webhooks_of(configurations: Sequence[Obj]) -> tuple[Webhook, ...]:
 
 def _hooks(configuration: Obj) -> Iterator[Webhook]:
     for hook in configuration.get("webhooks") or ():
-        client = hook.get("clientConfig") or {}
+        timeout_s = hook.get("timeoutSeconds") or _DEFAULT_TIMEOUT_S
         yield Webhook(
             configuration=configuration["metadata"]["name"],
             name=hook.get("name", ""),
@@ -72,16 +79,22 @@ def _hooks(configuration: Obj) -> Iterator[Webhook]:
                 Condition(each.get("name", ""), each.get("expression", ""))
                 for each in hook.get("matchConditions") or ()
             ),
-            url=client.get("url") or "",
-            service=_service(client.get("service")),
-            ca_pem=_decoded(client.get("caBundle") or ""),
+            callee=callee_of(hook.get("clientConfig") or {}, timeout_s),
             ignores_failure=hook.get("failurePolicy") == "Ignore",
             equivalent=hook.get("matchPolicy", "Equivalent") == "Equivalent",
-            timeout_s=hook.get("timeoutSeconds") or _DEFAULT_TIMEOUT_S,
             dry_run_safe=hook.get("sideEffects") in _DRY_RUN_SAFE,
             reinvoked=hook.get("reinvocationPolicy") == "IfNeeded",
             review_versions=tuple(hook.get("admissionReviewVersions") or ()),
         )
+
+
+def callee_of(client_config: Obj, timeout_s: int) -> Callee:
+    return Callee(
+        url=client_config.get("url") or "",
+        service=_service(client_config.get("service")),
+        ca_pem=_decoded(client_config.get("caBundle") or ""),
+        timeout_s=timeout_s,
+    )
 
 
 def _rule(rule: Obj) -> WebhookRule:
@@ -115,6 +128,7 @@ def _service(service: Obj | None) -> Service | None:
 
 def _decoded(text: str) -> str:
     try:
-        return base64.b64decode(text).decode("ascii", errors="replace")
+        # Blank means none, as in Kubernetes.
+        return base64.b64decode(text).decode("ascii", errors="replace").strip()
     except binascii.Error:
         return ""

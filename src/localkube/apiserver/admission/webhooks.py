@@ -8,7 +8,7 @@ webhooks are called at the same time and see the final object.
 import asyncio
 import logging
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol, TypeAlias
 
@@ -26,7 +26,7 @@ from localkube.apiserver.admission.admission_review import (
 from localkube.apiserver.admission.attributes import Attributes, ClusterView, refusal
 from localkube.apiserver.admission.webhook_client import NotReached
 from localkube.apiserver.admission.webhook_conditions import ConditionError, holds
-from localkube.apiserver.admission.webhook_config import Webhook, webhooks_of
+from localkube.apiserver.admission.webhook_config import Callee, Webhook, webhooks_of
 from localkube.apiserver.admission.webhook_match import (
     Invocation,
     invocation_of,
@@ -46,8 +46,12 @@ _VALIDATING = "validatingwebhookconfigurations.admissionregistration.k8s.io"
 Complete: TypeAlias = Callable[[Obj, Kind], None]
 
 
+# A custom object in the version that is named, by its kind's webhook perhaps; may raise ApiError.
+Convert: TypeAlias = Callable[[Obj, Kind, str], Awaitable[Obj]]
+
+
 class Client(Protocol):
-    async def post(self, webhook: Webhook, document: Obj, cluster: ClusterView) -> object: ...
+    async def post(self, callee: Callee, document: Obj, cluster: ClusterView) -> object: ...
 
     async def close(self) -> None: ...
 
@@ -70,12 +74,18 @@ _NOTHING_DONE = Round()
 
 class Webhooks:
     def __init__(
-        self, cluster: ClusterView, kinds: Kinds, complete: Complete, client: Client
+        self,
+        cluster: ClusterView,
+        kinds: Kinds,
+        complete: Complete,
+        client: Client,
+        convert: Convert,
     ) -> None:
         self._cluster = cluster
         self._kinds = kinds
         self._complete = complete
         self._client = client
+        self._convert = convert
         self._parsed: dict[str, tuple[Sequence[Obj], tuple[Webhook, ...]]] = {}
 
     async def mutate(self, attributes: Attributes) -> Round:
@@ -86,7 +96,7 @@ class Webhooks:
         await _within_a_task()
         changed, again, reinvocable = False, frozenset[Webhook](), set[Webhook]()
         for webhook in webhooks:
-            invocation = self._invocation(webhook, attributes)
+            invocation = await self._invocation(webhook, attributes)
             if invocation is None:
                 continue
             if await self._mutate_by(invocation, attributes):
@@ -98,7 +108,7 @@ class Webhooks:
 
     async def mutate_again(self, attributes: Attributes, chosen: frozenset[Webhook]) -> None:
         for webhook in self._configured(_MUTATING, attributes) if chosen else ():
-            invocation = self._invocation(webhook, attributes) if webhook in chosen else None
+            invocation = await self._invocation(webhook, attributes) if webhook in chosen else None
             if invocation is not None:
                 await self._mutate_by(invocation, attributes)
 
@@ -106,7 +116,7 @@ class Webhooks:
         webhooks = self._configured(_VALIDATING, attributes)
         if not webhooks:
             return
-        found = (self._invocation(webhook, attributes) for webhook in webhooks)
+        found = [await self._invocation(webhook, attributes) for webhook in webhooks]
         invocations = [invocation for invocation in found if invocation is not None]
         if not invocations:
             return
@@ -138,11 +148,11 @@ class Webhooks:
         self._parsed[resource] = configurations, webhooks
         return webhooks
 
-    def _invocation(self, webhook: Webhook, attributes: Attributes) -> Invocation | None:
+    async def _invocation(self, webhook: Webhook, attributes: Attributes) -> Invocation | None:
         invocation = invocation_of(webhook, attributes, self._cluster, self._kinds)
         if invocation is None or not webhook.conditions:
             return invocation
-        obj, old = _in_version(attributes, invocation.kind)
+        obj, old = await self._in_version(attributes, invocation.kind)
         request = admission_request("", attributes, invocation.kind, None, None)
         variables = {"object": obj, "oldObject": old, "request": request}
         try:
@@ -158,12 +168,13 @@ class Webhooks:
         if verdict is None or not verdict.patch:
             return False
         kind, name = invocation.kind, invocation.webhook.name
-        obj, _ = _in_version(attributes, kind)
+        obj, _ = await self._in_version(attributes, kind)
         if obj is None or attributes.obj is None:
             tried = f'admission webhook "{name}" attempted to modify the object'
             raise _internal(f"{tried}, which is not supported for this operation")
         try:
-            new = _converted(apply_json_patch(obj, verdict.patch), kind, attributes.kind)
+            patched = apply_json_patch(obj, verdict.patch)
+            new = await self._converted(patched, kind, attributes.kind)
             self._complete(new, attributes.kind)
         except ApiError as error:
             raise _internal(f'patch of admission webhook "{name}": {error}') from None
@@ -211,40 +222,44 @@ class Webhooks:
             known = "webhook does not accept known AdmissionReview versions (v1, v1beta1)"
             raise _Failed(f"could not create admission objects: {known}")
         uid = str(uuid.uuid4())
-        obj, old = _in_version(attributes, invocation.kind)
+        obj, old = await self._in_version(attributes, invocation.kind)
         request = admission_request(uid, attributes, invocation.kind, obj, old)
         try:
-            answer = await self._client.post(webhook, review(version, request), self._cluster)
+            answer = await self._client.post(
+                webhook.callee, review(version, request), self._cluster
+            )
             return verdict_of(answer, uid, version, mutating=mutating)
         except NotReached as error:
             raise _Failed(f"failed to call webhook: {error}") from None
         except InvalidReview as error:
             raise _Failed(str(error)) from None
 
+    async def _in_version(
+        self, attributes: Attributes, kind: Kind
+    ) -> tuple[Obj | None, Obj | None]:
+        """The new and the old object in the version of `kind`."""
+        if kind is attributes.kind:
+            return attributes.obj, attributes.old
+        new, old = [
+            None
+            if thing is None
+            else await self._converted(orjson.loads(orjson.dumps(thing)), attributes.kind, kind)
+            for thing in (attributes.obj, attributes.old)
+        ]
+        return new, old
+
+    async def _converted(self, thing: Obj, source: Kind, target: Kind) -> Obj:
+        if source is target:
+            return thing
+        if source.custom:
+            return await self._convert(thing, source, target.api_version)
+        converted = from_storage(to_storage(thing, source), target)
+        return converted | {"apiVersion": target.api_version, "kind": target.kind}
+
 
 async def _within_a_task() -> None:
     """Time limits and task groups need a task, and a handler's first step has none."""
     await asyncio.sleep(0)
-
-
-def _in_version(attributes: Attributes, kind: Kind) -> tuple[Obj | None, Obj | None]:
-    """The new and the old object in the version of `kind`."""
-    if kind is attributes.kind:
-        return attributes.obj, attributes.old
-    new, old = (
-        None
-        if thing is None
-        else _converted(orjson.loads(orjson.dumps(thing)), attributes.kind, kind)
-        for thing in (attributes.obj, attributes.old)
-    )
-    return new, old
-
-
-def _converted(thing: Obj, source: Kind, target: Kind) -> Obj:
-    if source is target:
-        return thing
-    converted = from_storage(to_storage(thing, source), target)
-    return converted | {"apiVersion": target.api_version, "kind": target.kind}
 
 
 def _internal(text: str) -> ApiError:

@@ -1,8 +1,9 @@
 """Objects of a version that is not the stored one, to the stored version and back.
 
 Two kinds need it: HorizontalPodAutoscaler (v1 and v2) and Event (core/v1 and events.k8s.io/v1).
-Versions of a custom kind differ in their name alone. Either function takes and returns whole
-objects with defaults applied; other kinds pass through.
+Versions of a custom kind differ in their name alone here: what a webhook converts is another
+matter (conversion/). Either function takes and returns whole objects with defaults applied; other
+kinds pass through.
 """
 
 from collections.abc import Callable, Mapping

@@ -57,4 +57,4 @@ async def _change(api: Api, request: Request, target: Target, keep_only: KeepOnl
         return result
 
     written = await update_object(write, merged)
-    return answer_written(api, request, target, written)
+    return await answer_written(api, request, target, written)

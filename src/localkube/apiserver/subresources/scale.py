@@ -32,8 +32,9 @@ _SCALE = Kind(
 )
 
 
-def get_scale(api: Api, request: Request, target: Target) -> Answer:
-    obj = as_served(existing(api, target), target.kind)
+async def get_scale(api: Api, request: Request, target: Target) -> Answer:
+    record = await api.conversions.served_one(existing(api, target), target.kind)
+    obj = as_served(record, target.kind)
     return answer_object(api, request, _SCALE, _scale(api, target.kind, obj))
 
 

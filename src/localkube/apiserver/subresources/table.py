@@ -3,7 +3,7 @@
 from collections.abc import Awaitable, Callable
 
 from localkube.apiserver.api import Api
-from localkube.apiserver.request import Answer, Reply, Request
+from localkube.apiserver.request import Reply, Request
 from localkube.apiserver.routing import Target
 from localkube.apiserver.subresources.binding import bind
 from localkube.apiserver.subresources.eviction import evict
@@ -26,10 +26,6 @@ from localkube.apiserver.verbs.update import update
 Special = Callable[[Api, Request, Target], Awaitable[Reply]]
 
 
-async def _get_scale(api: Api, request: Request, target: Target) -> Answer:
-    return get_scale(api, request, target)
-
-
 # Keyed by group, plural and subresource, then by method.
 _SPECIAL: dict[tuple[str, str, str], dict[str, Special]] = {
     ("", "pods", "binding"): {"POST": bind},
@@ -50,7 +46,7 @@ _SPECIAL: dict[tuple[str, str, str], dict[str, Special]] = {
     ("metrics.k8s.io", "nodes", ""): {"GET": node_metrics},
     ("metrics.k8s.io", "pods", ""): {"GET": pod_metrics},
 }
-_SCALE: dict[str, Special] = {"GET": _get_scale, "PUT": write_scale, "PATCH": write_scale}
+_SCALE: dict[str, Special] = {"GET": get_scale, "PUT": write_scale, "PATCH": write_scale}
 _REVIEW_GROUPS = ("authentication.k8s.io", "authorization.k8s.io")
 
 

@@ -86,7 +86,8 @@ async def create(api: Api, request: Request, target: Target) -> Answer:
         request.warnings += advice(written.obj, kind)
     if written.record is None:
         return answer_object(api, request, kind, written.obj, 201)
-    return answer_record(api, request, kind, written.record, 201)
+    record = await api.conversions.served_one(written.record, kind)
+    return answer_record(api, request, kind, record, 201)
 
 
 def conform_object(write: Write, obj: Obj, repeated: Sequence[str] = ()) -> None:
@@ -159,14 +160,23 @@ async def create_object(write: Write, obj: Obj, parts: Parts | None = None) -> W
     refuse_escalation(api, write.request, obj, None)
     _complete(api, obj, target)
     await api.admission.validate(attributes)
+    stored = obj if write.options.dry_run else await stored_form(api, obj, kind)
     # From here to the store nothing waits: what was checked still holds.
     api.admission.charge(attributes)
     _free_name(api, target, obj, named)
     if write.options.dry_run:
         return Written(obj, None)
-    record = api.store.create(kind.resource, to_storage(obj, kind) if converts(kind) else obj)
+    stored["metadata"]["name"] = obj["metadata"]["name"]  # another one may have been drawn
+    record = api.store.create(kind.resource, stored)
     await api.store.durable(record)
     return Written(obj, record)
+
+
+async def stored_form(api: Api, obj: Obj, kind: Kind) -> Obj:
+    """The object in the version that its kind is stored in."""
+    if kind.custom:
+        return await api.conversions.stored(obj, kind) if converts(kind) else obj
+    return to_storage(obj, kind) if converts(kind) else obj
 
 
 def invalid_object(kind: Kind, name: str, errors: Sequence[FieldError]) -> ApiError:

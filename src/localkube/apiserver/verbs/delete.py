@@ -64,6 +64,7 @@ async def delete(api: Api, request: Request, target: Target) -> Answer:
     kind = target.kind
     if gone and kind.resource not in _ANSWERED_WITH_OBJECT:
         return answer_object(api, request, kind, _success(kind, record))
+    last = await api.conversions.served_one(last, kind)
     return answer_object(api, request, kind, as_served(last, kind))
 
 
@@ -71,7 +72,7 @@ async def delete_collection(
     api: Api, request: Request, target: Target, options: ListOptions
 ) -> Answer:
     deletion = delete_options(request, _options_body(request))
-    matches = selection(api.store, target, options)
+    matches = selection(api, target, options)
     chosen = list(select(api.store, target, options, matches))
     for record in chosen:
         one = target._replace(namespace=record.namespace, name=record.name)
@@ -80,7 +81,8 @@ async def delete_collection(
         if _current(api, record) is not None:
             await delete_record(api, request, one, record, deletion, only_this=True)
     metadata: Obj = {"resourceVersion": str(api.store.published_rv)}
-    return answer_records(api, request, target.kind, chosen, metadata)
+    shown = await api.conversions.served(chosen, target.kind)
+    return answer_records(api, request, target.kind, shown, metadata)
 
 
 def _options_body(request: Request) -> Obj:
@@ -121,7 +123,9 @@ async def delete_record(
     """Whether it is gone, and its last state. `only_this`: not a later object of the name."""
     write = Write(api, request, target, WriteOptions(options.dry_run, "", False, "Warn", None))
     while True:
-        attributes = write.attributes(Operation.DELETE, None, as_served(record, target.kind))
+        served = await api.conversions.served_one(record, target.kind)
+        old = as_served(served, target.kind)
+        attributes = write.attributes(Operation.DELETE, None, old)
         await api.admission.mutate(attributes)
         await api.admission.validate(attributes)
         # A webhook may have taken its time: what is deleted is what is there now, and admission has

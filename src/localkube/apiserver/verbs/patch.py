@@ -41,7 +41,7 @@ async def patch(api: Api, request: Request, target: Target) -> Answer:
 
     # No lock: a version named in the patch is compared by carry_over, in each attempt.
     written = await update_object(write, conformed)
-    return answer_written(api, request, target, written)
+    return await answer_written(api, request, target, written)
 
 
 def _conform_patched(write: Write, new: Obj, old: Obj) -> Obj:
@@ -89,9 +89,9 @@ async def _apply(write: Write) -> Answer:
         _check_new(merged["metadata"], target)
         place(merged, target)
         written = await create_object(write, merged)
-        return answer_written(api, request, target, written, 201)
+        return await answer_written(api, request, target, written, 201)
     written = await update_object(write, lambda old: _merged(write, old))
-    return answer_written(api, request, target, written)
+    return await answer_written(api, request, target, written)
 
 
 def _check_new(metadata: Obj, target: Target) -> None:

@@ -47,7 +47,7 @@ async def get(api: Api, request: Request, target: Target) -> Answer:
     record = await settled(api, present)
     if record is None:
         raise status.not_found(kind, target.name)
-    return answer_record(api, request, kind, record)
+    return answer_record(api, request, kind, await api.conversions.served_one(record, kind))
 
 
 T = TypeVar("T")
@@ -68,14 +68,14 @@ async def settled(api: Api, look: Callable[[], tuple[T, int]]) -> T:
 
 
 async def list_(api: Api, request: Request, target: Target, options: ListOptions) -> Answer:
-    matches = selection(api.store, target, options)
+    matches = selection(api, target, options)
 
     def present() -> tuple[tuple[Sequence[Record], int], int]:
         found = _found(api, target, options, matches)
         return found, api.store.version
 
     records, version = await settled(api, present)
-    return _answer_page(api, request, target, options, (records, version))
+    return await _answer_page(api, request, target, options, (records, version))
 
 
 def _found(
@@ -117,7 +117,7 @@ def _records_at(
     return found if matches is None else [record for record in found if matches(record)]
 
 
-def _answer_page(
+async def _answer_page(
     api: Api,
     request: Request,
     target: Target,
@@ -136,6 +136,7 @@ def _answer_page(
         # As in Kubernetes, where the number of matching objects beyond the page is unknown.
         if not (options.label_selector or options.field_selector):
             metadata["remainingItemCount"] = left
+    records = await api.conversions.served(records, target.kind)
     return answer_records(api, request, target.kind, records, metadata)
 
 

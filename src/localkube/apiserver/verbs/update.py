@@ -12,11 +12,11 @@ from localkube.apiserver import status
 from localkube.apiserver.admission.attributes import Attributes, Operation
 from localkube.apiserver.api import Api
 from localkube.apiserver.defaults.apply import apply_defaults
-from localkube.apiserver.defaults.convert import to_storage
 from localkube.apiserver.defaults.server_fields import (
     set_fields_on_status_update,
     set_fields_on_update,
 )
+from localkube.apiserver.kinds import Kind
 from localkube.apiserver.patch.managed_fields import track_update
 from localkube.apiserver.patch.server_side_apply import settle_times
 from localkube.apiserver.request import Answer, Request
@@ -36,6 +36,7 @@ from localkube.apiserver.verbs.create import (
     Written,
     conformed_body,
     invalid_object,
+    stored_form,
 )
 from localkube.apiserver.verbs.metadata import (
     carry_over,
@@ -48,7 +49,6 @@ from localkube.apiserver.verbs.representation import (
     answer_object,
     answer_record,
     as_served,
-    converts,
 )
 
 # From a private copy of the old object to the new one; may raise ApiError.
@@ -75,7 +75,7 @@ async def update(api: Api, request: Request, target: Target) -> Answer:
         return replacement(old)
 
     written = await update_object(write, change, locked=bool(sent.get("resourceVersion")))
-    return answer_written(api, request, target, written)
+    return await answer_written(api, request, target, written)
 
 
 def whole_body(obj: Obj) -> Change:
@@ -84,12 +84,13 @@ def whole_body(obj: Obj) -> Change:
     return lambda _: orjson.loads(raw)
 
 
-def answer_written(
+async def answer_written(
     api: Api, request: Request, target: Target, written: Written, code: int = 200
 ) -> Answer:
     if written.record is None:
         return answer_object(api, request, target.kind, written.obj, code)
-    return answer_record(api, request, target.kind, written.record, code)
+    record = await api.conversions.served_one(written.record, target.kind)
+    return answer_record(api, request, target.kind, record, code)
 
 
 async def update_object(write: Write, change: Change, *, locked: bool = False) -> Written:
@@ -97,16 +98,18 @@ async def update_object(write: Write, change: Change, *, locked: bool = False) -
     api, target = write.api, write.target
     for _ in range(_ATTEMPTS):
         record = existing(api, target)
-        old = as_served(record, target.kind)
+        served = await api.conversions.served_one(record, target.kind)
+        old = as_served(served, target.kind)
         # A copy of its own: the change may modify its argument, and `old` is compared with the
         # result.
-        changed = change(as_served(record, target.kind))
+        changed = change(as_served(served, target.kind))
         new, attributes = await _completed_and_checked(write, changed, old)
+        stored = await _stored(write, record, new, old)
         # Admission and webhooks may have waited. Records are immutable, so that the same record
         # means that nobody has written meanwhile; from here to the store nothing awaits.
         if api.store.get(record.resource, record.namespace, record.name) is record:
             api.admission.charge(attributes)
-            return await _write(write, record, new, old)
+            return await _write(write, record, new, stored)
         if locked:
             break
     raise status.conflict(target.kind, target.name, MODIFIED)
@@ -171,15 +174,29 @@ def _errors(api: Api, target: Target, new: Obj, old: Obj) -> list[FieldError]:
     return errors
 
 
-async def _write(write: Write, record: Record, new: Obj, old: Obj) -> Written:
+async def _stored(write: Write, record: Record, new: Obj, old: Obj) -> Obj | None:
+    """The object as it is to be stored; None if nothing has to be written."""
+    kind = write.target.kind
+    if write.options.dry_run:
+        return None
+    if new == old and not (kind.one_of_many and _lies_in_another_version(record, kind)):
+        return None
+    return await stored_form(write.api, new, kind)
+
+
+def _lies_in_another_version(record: Record, kind: Kind) -> bool:
+    """Then a write without effect moves it: storage migration is done by such writes."""
+    return bool(record.obj()["apiVersion"] != f"{kind.group}/{kind.storage_version}")
+
+
+async def _write(write: Write, record: Record, new: Obj, stored: Obj | None) -> Written:
     """Nothing awaits between the caller's check of the record and the write to the store."""
     if write.options.dry_run:
         return Written(new, None)
-    kind, store = write.target.kind, write.api.store
-    if new == old:
+    store = write.api.store
+    if stored is None:
         await store.durable(record)  # somebody else's write, maybe, and not on disk yet
         return Written(new, record)
-    stored = to_storage(new, kind) if converts(kind) else new
     if _finished(new):
         # Watchers hear of the end of what they knew; what was changed with it nobody ever had.
         gone = store.remove(record)
@@ -187,6 +204,7 @@ async def _write(write: Write, record: Record, new: Obj, old: Obj) -> Written:
         await store.durable(gone)
         return Written(new, None)
     written = store.replace(record, stored)
+    new["metadata"]["resourceVersion"] = str(written.rv)
     await store.durable(written)
     return Written(new, written)
 

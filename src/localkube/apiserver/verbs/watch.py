@@ -43,7 +43,7 @@ async def watch(api: Api, request: Request, target: Target, options: ListOptions
         version = parse_version(options.resource_version) if options.resource_version else 0
     except ValueError as error:
         raise status.failure(500, "", str(error)) from error
-    matches = selection(api.store, target, options)
+    matches = selection(api, target, options)
     kind = target.kind
     render = _renderer(api, request, kind)
     watch_log = api.store.log(kind.resource)
@@ -88,22 +88,28 @@ class _Follower:
             # In slices, because rendering a hundred thousand pods at once would block the loop.
             for start in range(0, len(initial), _SLICE):
                 part = initial[start : start + _SLICE]
-                yield b"".join([self._event(ADDED, record) for record in part])
+                yield await self._events([(ADDED, record) for record in part])
             if self._announces_end():
                 # What has come meanwhile is still to be told: the version is that of the start.
                 yield self._bookmark(self._watcher.after_rv, end_of_initial=True)
             while not self._watcher.cut and (left := end - loop.time()) > 0:
                 if self._watcher.buffer:
-                    yield self._drain()
+                    yield await self._events(self._drained())
                     continue
                 woken = await self._woken(min(left, BOOKMARK_EVERY_S))
                 if not woken and self._options.bookmarks and self._version() > self._told_rv:
                     yield self._bookmark(self._version())
+        except status.ApiError as error:  # an object could not be converted
+            yield _error_line(error)
         finally:
             self._api.store.log(self._kind.resource).unfollow(self._watcher)
 
-    def _event(self, type_: str, record: Record) -> bytes:
-        return self._render(type_, record.rv, body_of(record, self._kind))
+    async def _events(self, events: Sequence[tuple[str, Record]]) -> bytes:
+        records = await self._api.conversions.served([record for _, record in events], self._kind)
+        return b"".join(
+            self._render(type_, record.rv, body_of(record, self._kind))
+            for (type_, _), record in zip(events, records, strict=True)
+        )
 
     def _announces_end(self) -> bool:
         """Whether a bookmark tells the client that it has all objects of the start."""
@@ -111,12 +117,12 @@ class _Follower:
         unasked = options.send_initial is None and not options.resource_version
         return options.bookmarks and (unasked or bool(options.send_initial))
 
-    def _drain(self) -> bytes:
+    def _drained(self) -> Sequence[tuple[str, Record]]:
         buffer = self._watcher.buffer
         taken = [buffer.popleft() for _ in range(len(buffer))]
         self._watcher.buffered_bytes = 0
         self._watcher.after_rv = taken[-1][1].rv
-        return b"".join([self._event(kind, record) for kind, record in taken])
+        return taken
 
     async def _woken(self, limit_s: float) -> bool:
         wake = self._watcher.wake
@@ -143,8 +149,11 @@ class _Follower:
 
 
 async def _too_old(version: int, compacted: int) -> AsyncIterator[bytes]:
-    gone = status.gone(f"too old resource version: {version} ({compacted})")
-    yield orjson.dumps({"type": "ERROR", "object": gone.status}) + b"\n"
+    yield _error_line(status.gone(f"too old resource version: {version} ({compacted})"))
+
+
+def _error_line(error: status.ApiError) -> bytes:
+    return orjson.dumps({"type": "ERROR", "object": error.status}) + b"\n"
 
 
 def _renderer(api: Api, request: Request, kind: Kind) -> Render:

@@ -10,6 +10,7 @@ from localkube.apiserver.admission.chain import Admission
 from localkube.apiserver.admission.quota import QuotaLedger
 from localkube.apiserver.admission.webhook_client import WebhookClient
 from localkube.apiserver.admission.webhooks import Round, Webhooks
+from localkube.apiserver.conversion.convert import Conversions
 from localkube.apiserver.defaults.apply import apply_defaults
 from localkube.apiserver.kinds import Kind, Kinds, builtin_kinds
 from localkube.apiserver.status import bad_request
@@ -50,7 +51,9 @@ def config_map(name: str = "c", **more: Any) -> Obj:
 class Subject:
     def __init__(self, cluster: SmallCluster) -> None:
         self.cluster = cluster
-        self.webhooks = Webhooks(cluster, Kinds(builtin_kinds()), complete, WebhookClient())
+        client = WebhookClient()
+        convert = Conversions(cluster, client).between
+        self.webhooks = Webhooks(cluster, Kinds(builtin_kinds()), complete, client, convert)
         ledger = QuotaLedger(cluster, lambda: 0.0)
         self.admission = Admission(cluster, ledger, self.webhooks)
 

@@ -1,0 +1,192 @@
+"""Conversions: objects of a custom kind from one of its versions to another.
+
+A CRD's strategy says how: None changes the name of the version alone; Webhook asks the webhook that
+the CRD names. An object is sent only if it lies in another version than the wanted one. What a
+webhook made of a stored object is kept while the CRD stays the same, so that many watches of one
+kind cost one call for each change, as with the watch cache of kube-apiserver.
+"""
+
+import asyncio
+import uuid
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+import msgspec
+import orjson
+
+from kubeclient.objects import Obj
+from localkube.apiserver import status
+from localkube.apiserver.admission.attributes import ClusterView
+from localkube.apiserver.admission.webhook_client import NotReached
+from localkube.apiserver.admission.webhook_config import Callee, callee_of
+from localkube.apiserver.conversion.review import (
+    Refused,
+    converted_objects,
+    restored,
+    review,
+    review_version,
+)
+from localkube.apiserver.kinds import Kind
+from localkube.apiserver.schema.check import check
+from localkube.apiserver.schema.fast import is_clean
+from localkube.apiserver.schema.node import Schema
+from localkube.apiserver.schema.structural import compile_crd_version
+from localkube.apiserver.store.record import Record
+
+_TIMEOUT_S = 30  # of every conversion webhook of Kubernetes
+# Of one call. An answer may be three times as large (admission/webhook_client.py).
+_CALL_BYTES = 1024 * 1024
+_KEPT = 2048
+
+
+class Client(Protocol):
+    async def post(self, callee: Callee, document: Obj, cluster: ClusterView) -> object: ...
+
+
+@dataclass(slots=True)
+class _Webhook:
+    """The conversion webhook of one CRD as it is now, with what it has converted."""
+
+    crd: Obj
+    callee: Callee
+    review_versions: tuple[str, ...]
+    schemas: dict[str, Schema] = field(default_factory=dict)
+    kept: dict[tuple[str, int, str], tuple[Record, Record]] = field(default_factory=dict)
+
+    def schema(self, api_version: str) -> Schema:
+        """Of any version, served or not."""
+        version = api_version.rpartition("/")[2]
+        if version not in self.schemas:
+            self.schemas[version] = compile_crd_version(self.crd, version).schema
+        return self.schemas[version]
+
+    def keep(self, record: Record, converted: Record, api_version: str) -> None:
+        while len(self.kept) >= _KEPT:
+            del self.kept[next(iter(self.kept))]
+        self.kept[record.uid, record.rv, api_version] = record, converted
+
+    def known(self, record: Record, api_version: str) -> Record | None:
+        """Compared by identity: a version that the disk refused may be given out again."""
+        found = self.kept.get((record.uid, record.rv, api_version))
+        return found[1] if found is not None and found[0] is record else None
+
+
+class Conversions:
+    def __init__(self, cluster: ClusterView, client: Client) -> None:
+        self._cluster = cluster
+        self._client = client
+        self._webhooks: dict[str, _Webhook] = {}  # by the name of the CRD, which is the resource's
+
+    def replace(self, name: str, crd: Obj | None) -> None:
+        """The CRD of that name is now `crd`, or gone."""
+        self._webhooks.pop(name, None)
+        conversion = (crd or {}).get("spec", {}).get("conversion") or {}
+        if crd is None or conversion.get("strategy") != "Webhook":
+            return
+        webhook = conversion.get("webhook") or {}
+        self._webhooks[name] = _Webhook(
+            crd,
+            callee_of(webhook.get("clientConfig") or {}, _TIMEOUT_S),
+            tuple(webhook.get("conversionReviewVersions") or ()),
+        )
+
+    def has_webhook(self, kind: Kind) -> bool:
+        return kind.custom and kind.resource in self._webhooks
+
+    async def served(self, records: Sequence[Record], kind: Kind) -> Sequence[Record]:
+        """The records with their objects in the version of `kind`. Raises ApiError."""
+        webhook = self._webhooks.get(kind.resource) if kind.custom else None
+        if webhook is None:
+            return records
+        wanted = kind.api_version
+        found = [webhook.known(record, wanted) or record for record in records]
+        objects: dict[int, Obj] = {}
+        for place, record in enumerate(found):
+            obj = record.obj()
+            if obj["apiVersion"] != wanted:
+                objects[place] = obj
+        converted = await self._all_converted(webhook, list(objects.values()), wanted)
+        for place, obj in zip(objects, converted, strict=True):
+            made = msgspec.structs.replace(
+                found[place], labels=obj["metadata"].get("labels") or {}, body=orjson.dumps(obj)
+            )
+            webhook.keep(found[place], made, wanted)
+            found[place] = made
+        return found
+
+    async def served_one(self, record: Record, kind: Kind) -> Record:
+        if not self.has_webhook(kind):
+            return record
+        return (await self.served([record], kind))[0]
+
+    async def stored(self, obj: Obj, kind: Kind) -> Obj:
+        """An object of a custom kind in the version that its kind is stored in now."""
+        return await self.between(obj, kind, f"{kind.group}/{kind.storage_version}")
+
+    async def between(self, obj: Obj, kind: Kind, wanted: str) -> Obj:
+        """A custom object in another version of its kind. Raises ApiError."""
+        webhook = self._webhooks.get(kind.resource)
+        if webhook is None:
+            return obj | {"apiVersion": wanted}
+        if obj["apiVersion"] == wanted:
+            return obj
+        return (await self._all_converted(webhook, [obj], wanted))[0]
+
+    async def _all_converted(
+        self, webhook: _Webhook, objects: Sequence[Obj], wanted: str
+    ) -> list[Obj]:
+        found: list[Obj] = []
+        for part in _parts(objects):
+            found += await self._converted(webhook, part, wanted)
+        return found
+
+    async def _converted(self, webhook: _Webhook, objects: list[Obj], wanted: str) -> list[Obj]:
+        first = objects[0]
+        head = f"conversion webhook for {first['apiVersion']}, Kind={first['kind']}"
+        version, uid = review_version(webhook.review_versions), str(uuid.uuid4())
+        if version is None:
+            raise _failure("no supported conversion review versions")
+        # Time limits need a task, and the first step of a handler has none.
+        await asyncio.sleep(0)
+        document = review(version, uid, objects, wanted)
+        try:
+            answer = await self._client.post(webhook.callee, document, self._cluster)
+            converted = converted_objects(answer, version, uid)
+        except (NotReached, Refused) as error:
+            raise _failure(f"{head} failed: {error}") from None
+        if len(converted) != len(objects):
+            counts = f"{len(converted)} objects, expected {len(objects)}"
+            raise _failure(f"{head} returned {counts}")
+        try:
+            pairs = enumerate(zip(objects, converted, strict=True))
+            made = [restored(old, new, wanted, place) for place, (old, new) in pairs]
+        except Refused as error:
+            raise _failure(f"{head} {error}") from None
+        schema = webhook.schema(wanted)
+        for obj in made:
+            # What the schema does not know goes, as from what a client sends. The rest is not
+            # judged: a bad value could only be repaired by reading it.
+            if not is_clean(obj, schema):
+                check(obj, schema)
+        return made
+
+
+def _parts(objects: Iterable[Obj]) -> Iterator[list[Obj]]:
+    """Parts that one call can take, none of them empty."""
+    part: list[Obj] = []
+    size = 0
+    for obj in objects:
+        length = len(orjson.dumps(obj))
+        if part and size + length > _CALL_BYTES:
+            yield part
+            part, size = [], 0
+        part.append(obj)
+        size += length
+    if part:
+        yield part
+
+
+def _failure(text: str) -> status.ApiError:
+    """As kube-apiserver answers: an error without a reason."""
+    return status.failure(500, "", text)
