@@ -100,13 +100,11 @@ class _Autoscaler:
     def _put(self, kind: str, status: bool, reason: str, message: str) -> None:
         known = self.conditions.get(kind)
         text = "True" if status else "False"
-        same = known is not None and known["status"] == text
+        kept = known.get("lastTransitionTime") if known and known["status"] == text else None
         self.conditions[kind] = {
             "type": kind,
             "status": text,
-            "lastTransitionTime": known["lastTransitionTime"]
-            if known and same
-            else stamp(self.now),
+            "lastTransitionTime": kept or stamp(self.now),
             "reason": reason,
             "message": message,
         }

@@ -109,7 +109,8 @@ def _is_unready(pod: Obj, sample: Sample, now: datetime.datetime) -> bool:
     condition = next((c for c in status.get("conditions") or () if c["type"] == "Ready"), None)
     if condition is None or not status.get("startTime"):
         return True
-    started, since = parse_time(status["startTime"]), parse_time(condition["lastTransitionTime"])
+    started = parse_time(status["startTime"])
+    since = parse_time(condition.get("lastTransitionTime"))
     if started + _INITIALIZATION > now:
         return condition["status"] == "False" or sample.taken < since + sample.window
     return condition["status"] == "False" and started + _READINESS_DELAY > since

@@ -1,6 +1,5 @@
 """The CronJob controller: creates a Job at every time that a schedule names."""
 
-import contextlib
 import datetime
 from collections.abc import Sequence
 from email.utils import format_datetime
@@ -43,7 +42,9 @@ class _CronJob:
         self.context = context
         self.now = context.now()
         status = cron_job.get("status", {})
-        self.active: list[Obj] = list(status.get("active") or ())
+        # Whoever may write the status may write any reference: without name and uid it means none.
+        listed = status.get("active") or ()
+        self.active: list[Obj] = [each for each in listed if each.get("uid") and each.get("name")]
         self.last_success: str | None = status.get("lastSuccessfulTime")
         self.last_time: str | None = status.get("lastScheduleTime")
 
@@ -54,9 +55,14 @@ class _CronJob:
             await self._delete(job)
         try:
             await self._review(jobs)
-            return await self._start_if_due()
-        finally:
+            again_s = await self._start_if_due()
+        except Exception:
             await self._write_status()
+            raise
+        # Not in a `finally`: a conflict of this write would take the place of a cancellation, and
+        # the worker would go on.
+        await self._write_status()
+        return again_s
 
     def _say(self, kind: str, reason: str, text: str) -> None:
         self.context.events.event(self.cron_job, kind, reason, text)
@@ -68,7 +74,7 @@ class _CronJob:
         for job in jobs:
             self._review_one(job)
         for active in self.active:
-            if active["uid"] not in known and not await self._exists(active):
+            if active["uid"] not in known and await self._found(active) is None:
                 self._say(NORMAL, "MissingJob", f"Active job went missing: {active['name']}")
                 self._forget(active["uid"])
 
@@ -89,13 +95,15 @@ class _CronJob:
         if how == "Complete" and completed:
             self.last_success = max(self.last_success or completed, completed)
 
-    async def _exists(self, active: Obj) -> bool:
-        """Asks the API server, because the mirror may be late."""
+    async def _found(self, active: Obj) -> Obj | None:
+        """The Job that is meant. Asks the API server, because the mirror may be late. It is looked
+        for in the CronJob's own namespace, whatever the reference says."""
         try:
-            job = await self.context.kube.get(JOBS, active["name"], active["namespace"])
+            namespace = self.cron_job["metadata"]["namespace"]
+            job = await self.context.kube.get(JOBS, active["name"], namespace)
         except NotFound:
-            return False
-        return bool(job["metadata"]["uid"] == active["uid"])
+            return None
+        return job if job["metadata"]["uid"] == active["uid"] else None
 
     def _forget(self, uid: str) -> None:
         self.active = [active for active in self.active if active["uid"] != uid]
@@ -178,9 +186,9 @@ class _CronJob:
     async def _start(self, time: datetime.datetime, zone: datetime.tzinfo) -> None:
         if self.spec.get("concurrencyPolicy") == "Replace":
             for active in list(self.active):
-                with contextlib.suppress(NotFound):
-                    job = await self.context.kube.get(JOBS, active["name"], active["namespace"])
-                    await self._delete(job)
+                running = await self._found(active)
+                if running is not None:
+                    await self._delete(running)
                 self._forget(active["uid"])
         job = new_job(self.cron_job, time, zone)
         metadata = job["metadata"]

@@ -83,16 +83,16 @@ class Conditions:
     def put(self, kind: str, status: str, reason: str, message: str, *, news: bool = False) -> None:
         """`news`: set a new lastUpdateTime even if status and reason are the same."""
         known = self._found.get(kind)
-        if known and not news and (known["status"], known["reason"]) == (status, reason):
+        if known and not news and (known["status"], known.get("reason")) == (status, reason):
             return
-        same = known is not None and known["status"] == status
+        kept = known.get("lastTransitionTime") if known and known["status"] == status else None
         self._found[kind] = {
             "type": kind,
             "status": status,
             "reason": reason,
             "message": message,
             "lastUpdateTime": self._stamp,
-            "lastTransitionTime": known["lastTransitionTime"] if known and same else self._stamp,
+            "lastTransitionTime": kept or self._stamp,
         }
 
     def listed(self) -> list[Obj]:
@@ -154,17 +154,17 @@ def note_failures(conditions: Conditions, new: Obj | None, sets: Sequence[Obj]) 
     for each in [new, *sets]:
         for condition in (each or {}).get("status", {}).get("conditions") or ():
             if condition["type"] == FAILURE:
-                words = condition["status"], condition["reason"], condition["message"]
-                conditions.put(FAILURE, *words)
+                reason, message = condition.get("reason", ""), condition.get("message", "")
+                conditions.put(FAILURE, condition["status"], reason, message)
                 return
     conditions.drop(FAILURE)
 
 
 def _has_timed_out(conditions: Conditions, deployment: Obj, now: datetime.datetime) -> bool:
     current = conditions.get(PROGRESSING)
-    if current is None or current["reason"] == _DONE:
+    if current is None or current.get("reason") == _DONE:
         return False
-    return current["reason"] == _TIMED_OUT or _seconds_left(current, deployment, now) <= 0
+    return current.get("reason") == _TIMED_OUT or _seconds_left(current, deployment, now) <= 0
 
 
 def _seconds_left(condition: Obj, deployment: Obj, now: datetime.datetime) -> float:
@@ -179,7 +179,7 @@ def seconds_to_deadline(deployment: Obj, status: Obj, now: datetime.datetime) ->
         return None
     for condition in status.get("conditions") or ():
         if condition["type"] == PROGRESSING:
-            if condition["reason"] in (_DONE, _TIMED_OUT, _PAUSED):
+            if condition.get("reason") in (_DONE, _TIMED_OUT, _PAUSED):
                 return None
             return max(0.1, _seconds_left(condition, deployment, now))
     return None

@@ -115,6 +115,7 @@ def _is_serving(service: Obj, pod: Obj) -> bool:
 def _endpoint(service: Obj, pod: Obj) -> Obj:
     terminating = "deletionTimestamp" in pod["metadata"]
     serving = _is_serving(service, pod)
+    where = {key: pod["spec"][key] for key in ("nodeName", "hostname") if pod["spec"].get(key)}
     return {
         "addresses": [pod["status"]["podIP"]],
         "conditions": {
@@ -122,9 +123,8 @@ def _endpoint(service: Obj, pod: Obj) -> Obj:
             "serving": serving,
             "terminating": terminating,
         },
-        "nodeName": pod["spec"]["nodeName"],
         "targetRef": _reference(pod),
-    } | ({"hostname": pod["spec"]["hostname"]} if pod["spec"].get("hostname") else {})
+    } | where
 
 
 def _reference(pod: Obj) -> Obj:
@@ -210,9 +210,10 @@ async def _write_endpoints(service: Obj, pods: list[Obj], context: Context) -> N
         kind = "addresses" if _is_serving(service, pod) else "notReadyAddresses"
         address = {
             "ip": pod["status"]["podIP"],
-            "nodeName": pod["spec"]["nodeName"],
             "targetRef": _reference(pod),
         }
+        if pod["spec"].get("nodeName"):
+            address["nodeName"] = pod["spec"]["nodeName"]
         subset.setdefault(kind, []).append(address)
         if ports:
             subset["ports"] = [

@@ -348,7 +348,7 @@ async def _delete_when_old(key: Key, context: Context) -> float | None:
     finished = job_tracking.finished_condition(job)
     if ttl_s is None or finished is None:
         return None
-    since = parse_time(finished["lastTransitionTime"])
+    since = parse_time(finished.get("lastTransitionTime"))
     left_s: float = ttl_s - (context.now() - since).total_seconds()
     if left_s > 0:
         return left_s

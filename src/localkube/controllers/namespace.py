@@ -98,13 +98,14 @@ def conditions(left: Left, known: dict[str, Obj], now: str) -> list[Obj]:
         status = "True" if kind in troubles else "False"
         before = known.get(kind, {})
         same = (before.get("status"), before.get("reason")) == (status, reason)
+        since = before.get("lastTransitionTime") if same else None
         made.append(
             {
                 "type": kind,
                 "status": status,
                 "reason": reason,
                 "message": message,
-                "lastTransitionTime": before["lastTransitionTime"] if same else now,
+                "lastTransitionTime": since or now,
             }
         )
     return made

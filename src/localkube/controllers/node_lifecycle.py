@@ -113,7 +113,7 @@ async def _with_heartbeat_judged(node: Obj, context: Context) -> Obj:
     if ready is not None:
         signs.append(parse_time(ready.get("lastHeartbeatTime")))
     if lease is not None:
-        signs.append(parse_time(lease["spec"].get("renewTime")))
+        signs.append(parse_time((lease.get("spec") or {}).get("renewTime")))
     silent = now - max(signs) > datetime.timedelta(seconds=GRACE_S)
     if not silent or (ready is not None and ready["status"] == "Unknown"):
         return node

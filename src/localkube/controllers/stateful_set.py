@@ -89,16 +89,21 @@ class _Set:
         replicas = {o: self._replica(o, pod) for o, pod in self.members.items()}
         names = current["metadata"]["name"], update["metadata"]["name"]
         status = status_of(self.set, replicas.values(), *names, collisions)
+        failure: Exception | None = None
         try:
             if not is_terminating(self.set):
                 await self._act(replicas, current, update)
-        finally:
-            # After a failure, too: the counts are from before the action, and are right in any
-            # case.
-            if status != self.set.get("status"):
-                changed = {**self.set, "status": status}
-                answer = await self.context.kube.update_status(STATEFUL_SETS, changed)
-                self._expect(STATEFUL_SETS, answer)
+        except Exception as error:  # noqa: BLE001 - raised again below
+            failure = error
+        # After a failure, too: the counts are from before the action, and are right in any case.
+        # Not in a `finally`: a conflict here would take the place of a cancellation, and the
+        # worker would go on.
+        if status != self.set.get("status"):
+            changed = {**self.set, "status": status}
+            answer = await self.context.kube.update_status(STATEFUL_SETS, changed)
+            self._expect(STATEFUL_SETS, answer)
+        if failure is not None:
+            raise failure
         live = {*names, *(replica.revision for replica in replicas.values())}
         limit = self.spec.get("revisionHistoryLimit", 10)
         surplus = revisions.surplus(known, live, limit)

@@ -35,10 +35,15 @@ def check_limits(attributes: Attributes, cluster: ClusterView) -> None:
         return
     errors_of = _claim_errors if attributes.kind.kind == "PersistentVolumeClaim" else _pod_errors
     for limit_range in cluster.list("limitranges", attributes.namespace):
-        errors = list(dict.fromkeys(errors_of(attributes.obj, limit_range["spec"]["limits"])))
+        errors = list(dict.fromkeys(errors_of(attributes.obj, _limits(limit_range))))
         if errors:
             text = errors[0] if len(errors) == 1 else f"[{', '.join(errors)}]"
             raise refusal(attributes, text)
+
+
+def _limits(limit_range: Obj) -> list[Obj]:
+    """None at all is allowed, too."""
+    return (limit_range.get("spec") or {}).get("limits") or []
 
 
 def _limited(attributes: Attributes) -> bool:
@@ -53,7 +58,7 @@ def _limited(attributes: Attributes) -> bool:
 def _fill(pod: Obj, limit_range: Obj) -> None:
     requests: dict[str, str] = {}
     limits: dict[str, str] = {}
-    for limit in limit_range["spec"]["limits"]:
+    for limit in _limits(limit_range):
         if limit["type"] == "Container":
             requests |= limit.get("defaultRequest") or {}
             limits |= limit.get("default") or {}

@@ -157,3 +157,12 @@ def test_a_pod_within_its_defaults_and_bounds_is_never_refused(
     attributes = write("pods", pod("p", *containers, container("without")))
     default_limits(attributes, cluster)
     check_limits(attributes, cluster)
+
+
+@pytest.mark.parametrize("spec", [{}, {"limits": []}])
+def test_a_limit_range_without_limits_limits_nothing(cluster: SmallCluster, spec: Obj) -> None:
+    cluster.put("limitranges", "l", "ns", spec=spec)
+    thing = pod("p", container())
+    default_limits(write("pods", thing), cluster)
+    check_limits(write("pods", thing), cluster)
+    assert thing == pod("p", container())
