@@ -10,7 +10,7 @@ _NEEDED = {"list", "delete", "deletecollection"}
 
 async def namespaced_resources(kube: Kube) -> list[Resource]:
     """All namespaced resources that can be deleted, each once."""
-    return [r for r in await deletable_resources(kube) if r.namespaced]
+    return [resource for resource in await deletable_resources(kube) if resource.namespaced]
 
 
 async def deletable_resources(kube: Kube) -> list[Resource]:
@@ -34,5 +34,11 @@ def _resource(group: str, version: str, row: Obj) -> Resource:
 
 
 async def _group_versions(kube: Kube) -> list[tuple[str, str]]:
-    groups = (await kube.page("/apis"))["groups"]
-    return [("", "v1"), *((g["name"], g["preferredVersion"]["version"]) for g in groups)]
+    """The preferred version of each group first. The others count, too: a kind need not be served
+    in the version that its group prefers."""
+    found = [("", "v1")]
+    for group in (await kube.page("/apis"))["groups"]:
+        preferred = group["preferredVersion"]["version"]
+        others = (each["version"] for each in group["versions"])
+        found += [(group["name"], each) for each in dict.fromkeys((preferred, *others))]
+    return found
