@@ -1,20 +1,21 @@
 """EndpointSlices and Endpoints of Services with a selector: the addresses of their pods."""
 
-import contextlib
+import ipaddress
 from collections.abc import Iterable
 
-from kubeclient.errors import NotFound
 from kubeclient.mirror import Key, key_of
 from kubeclient.objects import Obj
 from kubeclient.resources import ENDPOINT_SLICES, ENDPOINTS, PODS, SERVICES
 from kubeclient.selectors import from_object
+from localkube.controllers.endpoint_slices_plan import Ports, Slice, arranged
 from localkube.controllers.pods import controller_reference, is_ready
 from localkube.controllers.run import Context, Controller, Watch
 
 SERVICE_NAME = "kubernetes.io/service-name"
 MANAGED_BY = "endpointslice.kubernetes.io/managed-by"
 _MANAGER = "endpointslice-controller.k8s.io"
-_SLICE_LIMIT = 100
+_HEADLESS = "service.kubernetes.io/headless"
+_FAMILY = "IPv4"  # of all Services here
 _BY_NAMESPACE, _BY_SERVICE = "namespace", "service"
 
 
@@ -82,8 +83,17 @@ CONTROLLER = Controller(
 
 
 def _has_address(pod: Obj) -> bool:
+    """Of our family: a pod with an address of another must not keep the others out."""
     status = pod.get("status", {})
-    return bool(status.get("podIP")) and status.get("phase") not in ("Succeeded", "Failed")
+    return _is_ipv4(status.get("podIP", "")) and status.get("phase") not in ("Succeeded", "Failed")
+
+
+def _is_ipv4(address: str) -> bool:
+    try:
+        ipaddress.IPv4Address(address)
+    except ValueError:
+        return False
+    return True
 
 
 def target_port(service_port: Obj, pod: Obj) -> int | None:
@@ -100,7 +110,7 @@ def target_port(service_port: Obj, pod: Obj) -> int | None:
     return None
 
 
-def _ports(service: Obj, pod: Obj) -> tuple[tuple[str, str, int], ...]:
+def _ports(service: Obj, pod: Obj) -> Ports:
     found = (
         (port.get("name", ""), port.get("protocol", "TCP"), target_port(port, pod))
         for port in service["spec"].get("ports") or ()
@@ -114,12 +124,15 @@ def _is_serving(service: Obj, pod: Obj) -> bool:
 
 def _endpoint(service: Obj, pod: Obj) -> Obj:
     terminating = "deletionTimestamp" in pod["metadata"]
-    serving = _is_serving(service, pod)
-    where = {key: pod["spec"][key] for key in ("nodeName", "hostname") if pod["spec"].get(key)}
+    serving, always = is_ready(pod), bool(service["spec"].get("publishNotReadyAddresses"))
+    where = {"nodeName": pod["spec"]["nodeName"]} if pod["spec"].get("nodeName") else {}
+    # The name has a meaning only within the Service that the pod says it belongs to.
+    if pod["spec"].get("hostname") and pod["spec"].get("subdomain") == service["metadata"]["name"]:
+        where["hostname"] = pod["spec"]["hostname"]
     return {
         "addresses": [pod["status"]["podIP"]],
         "conditions": {
-            "ready": serving and not terminating,
+            "ready": always or (serving and not terminating),
             "serving": serving,
             "terminating": terminating,
         },
@@ -139,14 +152,9 @@ def _reference(pod: Obj) -> Obj:
 
 async def _write_slices(service: Obj, pods: list[Obj], context: Context) -> None:
     metadata = service["metadata"]
-    groups: dict[tuple[tuple[str, str, int], ...], list[Obj]] = {}
+    groups: dict[Ports, list[Obj]] = {}
     for pod in pods:
         groups.setdefault(_ports(service, pod), []).append(_endpoint(service, pod))
-    wanted = [
-        (ports, endpoints[start : start + _SLICE_LIMIT])
-        for ports, endpoints in sorted(groups.items())
-        for start in range(0, len(endpoints), _SLICE_LIMIT)
-    ] or [((), [])]
     mine = [
         found
         for found in context.of(ENDPOINT_SLICES).by(
@@ -155,35 +163,30 @@ async def _write_slices(service: Obj, pods: list[Obj], context: Context) -> None
         if (found["metadata"].get("labels") or {}).get(MANAGED_BY) == _MANAGER
     ]
     mine.sort(key=lambda found: str(found["metadata"]["name"]))
-    for index, (ports, endpoints) in enumerate(wanted):
-        known = mine[index] if index < len(mine) else None
-        await _write_slice(service, ports, endpoints, known, context)
-    for surplus in mine[len(wanted) :]:
-        with contextlib.suppress(NotFound):
-            await context.delete(ENDPOINT_SLICES, surplus)
+    # The type of a slice cannot be changed.
+    usable = [each for each in mine if each["addressType"] == _FAMILY]
+    wanted, surplus = arranged(usable, groups)
+    for each in wanted:
+        await _write_slice(service, each, context)
+    others = [each for each in mine if each["addressType"] != _FAMILY]
+    for unwanted in [*surplus, *others]:
+        await context.delete(ENDPOINT_SLICES, unwanted)
 
 
-async def _write_slice(
-    service: Obj,
-    ports: tuple[tuple[str, str, int], ...],
-    endpoints: list[Obj],
-    known: Obj | None,
-    context: Context,
-) -> None:
+async def _write_slice(service: Obj, wanted: Slice, context: Context) -> None:
     content: Obj = {
-        "addressType": "IPv4",
-        "endpoints": endpoints,
-        "ports": [{"name": n, "protocol": p, "port": number} for n, p, number in ports],
+        "addressType": _FAMILY,
+        "endpoints": wanted.endpoints,
+        "ports": [{"name": n, "protocol": p, "port": number} for n, p, number in wanted.ports],
     }
+    labels, known = _labels(service), wanted.known
     if known is not None:
-        if any(known.get(key) != value for key, value in content.items()):
-            await context.kube.update(ENDPOINT_SLICES, {**known, **content})
+        found = {**known, "labels": known["metadata"].get("labels")}
+        if any(found.get(key) != value for key, value in {**content, "labels": labels}.items()):
+            changed = {**known, "metadata": {**known["metadata"], "labels": labels}}
+            await context.kube.update(ENDPOINT_SLICES, {**changed, **content})
         return
     metadata = service["metadata"]
-    labels = {**(metadata.get("labels") or {}), SERVICE_NAME: metadata["name"]}
-    labels[MANAGED_BY] = _MANAGER
-    if service["spec"].get("clusterIP") == "None":
-        labels["service.kubernetes.io/headless"] = ""
     fresh = {
         "apiVersion": "discovery.k8s.io/v1",
         "kind": "EndpointSlice",
@@ -198,10 +201,21 @@ async def _write_slice(
     await context.kube.create(ENDPOINT_SLICES, fresh)
 
 
+def _labels(service: Obj) -> Obj:
+    """Those of the Service, which slices follow, and those that say whose they are."""
+    metadata = service["metadata"]
+    labels = {**(metadata.get("labels") or {}), SERVICE_NAME: metadata["name"]}
+    labels[MANAGED_BY] = _MANAGER
+    labels.pop(_HEADLESS, None)
+    if service["spec"].get("clusterIP") == "None":
+        labels[_HEADLESS] = ""
+    return labels
+
+
 async def _write_endpoints(service: Obj, pods: list[Obj], context: Context) -> None:
     """Endpoints hold the same addresses, for clients from before Kubernetes 1.21."""
     metadata = service["metadata"]
-    subsets: dict[tuple[tuple[str, str, int], ...], Obj] = {}
+    subsets: dict[Ports, Obj] = {}
     for pod in pods:
         if "deletionTimestamp" in pod["metadata"]:
             continue

@@ -147,3 +147,57 @@ def test_a_target_port_is_a_number_a_name_or_the_port_itself() -> None:
     assert target_port({"port": 53, "targetPort": "dns", "protocol": "UDP"}, made) == 53
     assert target_port({"port": 53, "targetPort": "dns"}, made) == 54
     assert target_port({"port": 53, "targetPort": "nothing"}, made) is None
+
+
+async def test_slices_follow_the_labels_of_their_service(tmp_path: Path) -> None:
+    async with desk_for(tmp_path, *CONTROLLERS) as desk:
+        await desk.create(SERVICES, service())
+        await desk.settle()
+        await desk.patch(SERVICES, "web", {"metadata": {"labels": {"team": "a"}}})
+        await desk.settle()
+        (found,) = [s for s in await desk.all(ENDPOINT_SLICES) if "team" in _labels(s)]
+    assert _labels(found)["kubernetes.io/service-name"] == "web"
+
+
+async def test_a_pod_of_another_address_family_keeps_no_other_out(tmp_path: Path) -> None:
+    async with desk_for(tmp_path, *CONTROLLERS) as desk:
+        await desk.add_node("n")
+        await desk.create(SERVICES, service())
+        await _pod(desk, "a", "10.0.0.1")
+        await _pod(desk, "b", "fd00::1")
+        assert await _addresses(desk) == {"10.0.0.1": True}
+
+
+async def test_a_slice_of_another_type_that_calls_itself_ours_goes(tmp_path: Path) -> None:
+    async with desk_for(tmp_path, *CONTROLLERS) as desk:
+        await desk.add_node("n")
+        await desk.create(SERVICES, service())
+        await _pod(desk, "a", "10.0.0.1")
+        labels = {endpoints.SERVICE_NAME: "web", endpoints.MANAGED_BY: endpoints._MANAGER}
+        forged = {"metadata": {"name": "forged", "labels": labels}, "addressType": "IPv6"}
+        await desk.create(ENDPOINT_SLICES, forged | {"endpoints": [{"addresses": ["fd00::1"]}]})
+        assert await _addresses(desk) == {"10.0.0.1": True}
+        assert "forged" not in await desk.names(ENDPOINT_SLICES)
+
+
+async def test_conditions_and_names_of_endpoints_are_those_of_kubernetes(tmp_path: Path) -> None:
+    async with desk_for(tmp_path, *CONTROLLERS) as desk:
+        await desk.create(SERVICES, service(publishNotReadyAddresses=True))
+        found: list[Obj] = []
+        for name, subdomain in (("a", "web"), ("b", "elsewhere")):
+            made = pod(name, "web")
+            made["spec"] |= {"hostname": name, "subdomain": subdomain}
+            status = {"phase": "Running", "podIP": "10.0.0.1", "podIPs": [{"ip": "10.0.0.1"}]}
+            await desk.create(PODS, made)
+            await desk.kube.patch(PODS.path("default", name, "status"), {"status": status})
+        await desk.settle()
+        for piece in await desk.all(ENDPOINT_SLICES):
+            if _labels(piece).get("kubernetes.io/service-name") == "web":
+                found += piece["endpoints"]
+    assert [each.get("hostname") for each in found] == ["a", None]
+    not_ready = {"ready": True, "serving": False, "terminating": False}
+    assert [each["conditions"] for each in found] == [not_ready] * 2
+
+
+def _labels(thing: Obj) -> Obj:
+    return thing["metadata"].get("labels") or {}
