@@ -179,8 +179,10 @@ class _Autoscaler:
 
     async def _rescale(self, target: Resource, scale: Obj, size: int, why: str) -> None:
         path = target.path(scale["metadata"]["namespace"], scale["metadata"]["name"], "scale")
+        # Of the version that was judged: what somebody else has set meanwhile must not be undone.
+        basis = {"resourceVersion": scale["metadata"]["resourceVersion"]}
         try:
-            await self.context.kube.patch(path, {"spec": {"replicas": size}})
+            await self.context.kube.patch(path, {"metadata": basis, "spec": {"replicas": size}})
         except KubeError as error:
             self._say(WARNING, "FailedRescale", f"New size: {size}; reason: {why}; error: {error}")
             text = f"the HPA controller was unable to update the target scale: {error}"

@@ -186,6 +186,15 @@ def _bound_before(service: Obj | None, port: int, annotation: str) -> list[int]:
     return [int(number)] if number.isascii() and number.isdigit() and int(number) < 65536 else []
 
 
+def _tcp_port(service: Obj, port: int) -> Obj | None:
+    """Not the UDP port of the same number, which may lead elsewhere."""
+    for entry in service["spec"].get("ports") or ():
+        if entry["port"] == port and entry.get("protocol", "TCP") == "TCP":
+            found: Obj = entry
+            return found
+    return None
+
+
 async def _connect(
     key: Key, port: int, front: _Front, context: Context, dial: Dial
 ) -> Connection | None:
@@ -194,7 +203,9 @@ async def _connect(
     if service is None:
         return None
     pods = [pod for pod in selected_pods(service, context) if is_active(pod) and is_ready(pod)]
-    entry = next(p for p in service["spec"]["ports"] if p["port"] == port)
+    entry = _tcp_port(service, port)
+    if entry is None:  # it has just been taken out
+        return None
     start = next(front.turn)
     for offset in range(len(pods)):
         pod = pods[(start + offset) % len(pods)]

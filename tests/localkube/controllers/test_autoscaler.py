@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from kubeclient.client import Kube
 from kubeclient.objects import Obj
 from kubeclient.resources import AUTOSCALERS, DEPLOYMENTS, PODS
 from localkube.controllers import autoscaler
@@ -145,3 +146,21 @@ async def test_custom_metrics_are_not_there(desk: Desk, usage: dict[str, str]) -
         "unable to get metric rps: unable to fetch metrics from custom metrics API: no custom "
         "metrics API (custom.metrics.k8s.io) registered"
     ]
+
+
+async def test_a_size_that_somebody_sets_meanwhile_stays(
+    desk: Desk, usage: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    usage |= {"web-0": "160m", "web-1": "160m"}
+    page = Kube.page
+
+    async def page_and_change(kube: Kube, path: str) -> Obj:
+        found = await page(kube, path)
+        if path.endswith("/scale"):
+            await kube.patch(DEPLOYMENTS.path("default", "web"), {"spec": {"replicas": 3}})
+        return found
+
+    monkeypatch.setattr(Kube, "page", page_and_change)
+    await create(desk)
+    assert await size(desk) == 3
+    assert (await conditions(desk))["AbleToScale"] == ("False", "FailedUpdateScale")

@@ -106,6 +106,26 @@ async def test_a_connection_reaches_a_pod_and_comes_back(tmp_path: Path) -> None
             await _ask(address, port)
 
 
+async def test_a_udp_port_of_the_same_number_leads_nowhere_else(tmp_path: Path) -> None:
+    pods, port = Pods(), free_port()
+    ports = [
+        {"name": "u", "port": port, "targetPort": 53, "protocol": "UDP"},
+        {"name": "t", "port": port, "targetPort": 80},
+    ]
+    async with desk_for(tmp_path, load_balancer.controller(pods.dial, PORTS)) as desk:
+        await desk.add_node("n")
+        await _running(desk, pods, "a")
+        await desk.create(SERVICES, service(port, ports=ports))
+        address, _ = await _front(desk)
+        assert await _ask(address, port) == b"a/80:hi"
+        # The port goes, and a connection comes before the controller has seen it.
+        await desk.patch(SERVICES, "web", {"spec": {"ports": ports[:1]}})
+        await desk._catch_up()
+        assert await _ask(address, port, b"") == b""
+        await desk.delete(SERVICES, "web")
+        await desk.settle()
+
+
 async def test_pods_take_turns_and_a_broken_one_is_left_out(tmp_path: Path) -> None:
     pods, port = Pods(), free_port()
     async with desk_for(tmp_path, load_balancer.controller(pods.dial, PORTS)) as desk:
