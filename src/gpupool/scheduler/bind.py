@@ -35,7 +35,7 @@ from kubeclient.resources import PODS
 log = logging.getLogger(__name__)
 
 # An API server gives up on a request after a minute: after this time it cannot happen any more.
-_LATEST_S = 90.0
+LATEST_S = 90.0
 # The pod is gone, bound already, or the server is busy. The user cannot change any of it, so these
 # are not reported on the pod.
 _NOT_FOR_THE_USER = (404, 409, 429)
@@ -118,7 +118,7 @@ class Binder:
                 return
             # asked_s is 0 if no answer was lost (a Conflict led here): then the same Binding is
             # sent again.
-            if assignment.asked_s and self._clock() - assignment.asked_s > _LATEST_S:
+            if assignment.asked_s and self._clock() - assignment.asked_s > LATEST_S:
                 self._state.refused(pod.uid)
                 self._state.queue.back_off(pod.uid, self._clock())
                 return

@@ -21,6 +21,13 @@ LEASE = LeaseKey(
     names.ANNOTATION_WANTED_BY,
 )
 
+NOT_FENCED = "NotFenced"
+_NOT_FENCED_MESSAGE = (
+    "The scheduler has changed, and this pod could not be written to. If the scheduler before it"
+    " still sends a Binding of this pod, cards may be given out twice until this pod has a node."
+    " Find out what refuses updates of pods/status, for example a webhook."
+)
+
 Work = Callable[[Scheduler], Coroutine[Any, Any, None]]
 
 
@@ -52,9 +59,13 @@ class Elected:
     async def _term(self, term: Term) -> None:
         # Until earlier Bindings are void, giving up the Lease would hide them from the next leader.
         self._is_settled = not term.inherits
-        await void_earlier_bindings(self._kube, term)
+        unmarked = await void_earlier_bindings(self._kube, term)
         settings = SchedulerSettings(self._policy, term.serves, may_act=self.is_sure)
         scheduler = self.current = Scheduler(self._kube, settings)
+        for pod in unmarked:
+            # Kubernetes leaves out both in the items of a list, and an event needs them.
+            about = {"apiVersion": "v1", "kind": "Pod", "metadata": pod["metadata"]}
+            scheduler.warn(about, NOT_FENCED, _NOT_FENCED_MESSAGE)
         try:
             await self._work(scheduler)
         finally:

@@ -30,6 +30,7 @@ from kubeclient.client import Kube
 from kubeclient.events import Recorder
 from kubeclient.lease import seconds_since_boot
 from kubeclient.mirror import Changed
+from kubeclient.objects import Obj
 
 log = logging.getLogger(__name__)
 
@@ -79,6 +80,10 @@ class Scheduler:
             self.metrics,
             settings.clock,
         )
+
+    def warn(self, about: Obj, reason: str, message: str) -> None:
+        """An event about an object, once the scheduler runs."""
+        self._reports.warn(about, reason, message)
 
     async def run(self, *also_pods: Changed) -> None:
         """Until cancelled; then waits for writes in flight.
