@@ -1,9 +1,12 @@
 """The extender's verbs, called directly: what is kept between two of them, and what may fail."""
 
+import asyncio
+
 import pytest
 
 from gpupool.contract.extender_messages import BindingArgs, ExtenderArgs, PreemptionArgs, Victims
 from gpupool.scheduler import extender as extender_module
+from gpupool.scheduler.bind import LATEST_S
 from gpupool.scheduler.extender import Extender
 from gpupool.scheduler.reservations import LONGEST_S
 from kubeclient.client import Kube
@@ -147,3 +150,81 @@ async def test_the_scheduler_beside_the_extender_evicts_nobody_because_of_a_rese
     await verbs.settle()
     assert verbs.api.pods["high"]["spec"]["nodeName"] == "n"
     assert "low" in verbs.api.pods
+
+
+async def lost_binding(verbs: Verbs, name: str = "p") -> None:
+    verbs.extender.filter(verbs.offer(name, UNITS))
+    assert "nobody knows" in await verbs.bind(name, Fate.LOST_REQUEST)
+
+
+async def settled(verbs: Verbs, *fates: Fate) -> None:
+    await with_answers(verbs.api, verbs.extender.settle_lost(), *fates)
+
+
+async def test_a_binding_without_answer_keeps_its_place_for_90_seconds() -> None:
+    verbs = Verbs()
+    await lost_binding(verbs)
+    verbs.now_s += LATEST_S
+    await settled(verbs)
+    assert verbs.state.ledger.assignment(verbs.uid("p")) is not None
+    verbs.now_s += 1
+    await settled(verbs, Fate.BUSY)  # nobody knows where the pod is
+    assert verbs.state.ledger.assignment(verbs.uid("p")) is not None
+    await settled(verbs)
+    assert verbs.state.ledger.assignment(verbs.uid("p")) is None
+    assert verbs.state.ledger.is_settled()
+
+
+async def test_a_binding_that_happened_without_answer_keeps_its_place() -> None:
+    verbs = Verbs()
+    verbs.extender.filter(verbs.offer("p", UNITS))
+    assert "nobody knows" in await verbs.bind("p", Fate.LOST_ANSWER)
+    verbs.now_s += LATEST_S + 1
+    await settled(verbs)
+    assert verbs.state.ledger.assignment(verbs.uid("p")) is not None
+    verbs.tell()
+    assert verbs.state.ledger.is_settled()
+
+
+async def test_a_pod_that_is_asked_for_again_meanwhile_keeps_its_place() -> None:
+    verbs = Verbs()
+    await lost_binding(verbs)
+    verbs.now_s += LATEST_S + 1
+    looking = asyncio.ensure_future(verbs.extender.settle_lost())
+    await asyncio.sleep(0)
+    (read,) = verbs.api.requests
+    verbs.extender.filter(verbs.args("p"))
+    uid = verbs.uid("p")
+    binding = asyncio.ensure_future(verbs.extender.bind(BindingArgs("p", "default", uid, "n")))
+    await asyncio.sleep(0)
+    verbs.api.settle(read, Fate.OK)
+    await looking
+    assert verbs.state.ledger.assignment(uid) is not None
+    assert await with_answers(verbs.api, asyncio.wait_for(binding, 60)) == ""
+
+
+async def test_a_pod_that_is_gone_or_new_under_its_name_gives_its_place_back() -> None:
+    verbs = Verbs()
+    await lost_binding(verbs, "gone")
+    await lost_binding(verbs, "again")
+    uids = [verbs.uid("gone"), verbs.uid("again")]
+    # No watch has told it yet.
+    verbs.api.delete_pod("gone")
+    verbs.api.delete_pod("again")
+    verbs.api.add_pod("again", 1)
+    verbs.now_s += LATEST_S + 1
+    await settled(verbs)
+    assert [verbs.state.ledger.assignment(uid) for uid in uids] == [None, None]
+
+
+async def test_the_extender_leaves_pods_of_the_scheduler_beside_it_to_the_scheduler() -> None:
+    verbs = Verbs()
+    verbs.api.add_pod("p", UNITS)
+    verbs.tell()
+    verbs.extender.filter(verbs.args("p"))
+    assert "nobody knows" in await verbs.bind("p", Fate.LOST_REQUEST)
+    verbs.now_s += LATEST_S + 1
+    await settled(verbs)
+    assert verbs.state.ledger.assignment(verbs.uid("p")) is not None
+    await verbs.write(verbs.try_next())
+    assert verbs.state.ledger.assignment(verbs.uid("p")) is None

@@ -29,11 +29,12 @@ from gpupool.engine.candidates import Candidates, candidates
 from gpupool.engine.decide import Placement, decide, decide_on
 from gpupool.engine.preempt import preempt_on
 from gpupool.engine.trial import trial
+from gpupool.scheduler.bind import LATEST_S
 from gpupool.scheduler.cluster_state import ClusterState
 from gpupool.scheduler.ledger import Assignment, Knowledge
 from gpupool.scheduler.reservations import Reservations
 from kubeclient.client import Kube
-from kubeclient.errors import Conflict, KubeError, NotSent, is_certain
+from kubeclient.errors import Conflict, KubeError, NotFound, NotSent, is_certain
 from kubeclient.objects import Obj
 from kubeclient.resources import PODS
 
@@ -63,6 +64,7 @@ class Extender:
         self.reservations = Reservations(state.cluster)
         self.waiting: dict[str, PodRequest] = {}  # fitted nowhere, by uid
         self._offered: dict[str, _Offered] = {}  # by uid, since their filter call
+        self._asked: set[str] = set()  # uids of pods whose Binding may have no answer
 
     # -- filter and prioritize -------------------------------------------------------------
 
@@ -170,6 +172,7 @@ class Extender:
             if not self._may_act():
                 raise NotSent(_NOT_SURE)
             ledger.asked(uid, self._clock())
+            self._asked.add(uid)
             await self._kube.bind({"metadata": pod.metadata}, assignment.node, annotations)
         # The assignment stays held: the conflict may be with our own Binding (`is_certain`).
         except Conflict:
@@ -184,6 +187,36 @@ class Extender:
         ledger.answered(uid)
         self.waiting.pop(uid, None)
         return ""
+
+    async def settle_lost(self) -> None:
+        """Release what Bindings without an answer hold when none of them can still arrive.
+
+        kube-scheduler may never ask about such a pod again. See `Binder.look`.
+        """
+        ledger, overdue_s = self.state.ledger, self._clock() - LATEST_S
+        for uid in list(self._asked):
+            kept = ledger.assignment(uid)
+            if kept is None or kept.knowledge is not Knowledge.UNANSWERED:
+                self._asked.discard(uid)
+            # A pod of the scheduler beside the extender: its Binding may be sent again just now.
+            elif kept.asked_s < overdue_s and uid not in self.state.pending:
+                await self._look(uid, kept)
+
+    async def _look(self, uid: str, kept: Assignment) -> None:
+        held = self.state.cluster.held(uid)
+        assert held is not None
+        try:
+            pod = await self._kube.get(PODS, held.pod.name, held.pod.namespace)
+            if pod["metadata"]["uid"] == uid and pod["spec"].get("nodeName"):
+                return  # the watch will show it
+        except NotFound:
+            pass
+        except KubeError as error:
+            log.warning("pod not read", extra={"pod": held.pod.name, "error": str(error)})
+            return
+        # Another one means: kube-scheduler has asked again meanwhile.
+        if self.state.ledger.assignment(uid) is kept:
+            self.state.refused(uid)
 
     # -- preempt ---------------------------------------------------------------------------
 

@@ -28,6 +28,7 @@ from kubeclient.resources import NODES
 log = logging.getLogger(__name__)
 
 _PAUSE_S = 0.1  # between two checks of the pods that fit nowhere
+_LOOK_S = 10.0  # between two checks of the Bindings without an answer
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,11 +65,15 @@ class _Service:
         self._extender = extender
         try:
             async with asyncio.TaskGroup() as tasks:
-                touching = tasks.create_task(self._touch_freed(extender, changed))
+                beside = (
+                    tasks.create_task(self._touch_freed(extender, changed)),
+                    tasks.create_task(_settle_lost(extender)),
+                )
                 try:
                     await scheduler.run(extender.pod_changed)
                 finally:
-                    touching.cancel()
+                    for task in beside:
+                        task.cancel()
         finally:
             self._extender = None
 
@@ -93,6 +98,12 @@ class _Service:
                 await self._kube.patch(NODES.path(name=node), mark)
             except KubeError as error:
                 log.warning("node not touched", extra={"node": node, "error": str(error)})
+
+
+async def _settle_lost(extender: Extender) -> None:
+    while True:
+        await asyncio.sleep(_LOOK_S)
+        await extender.settle_lost()
 
 
 async def run_extender(
