@@ -42,6 +42,8 @@ def fits(world: World, pod: PodRequest, node: NodeInfo) -> bool:
         and tolerates_all(pod, node)
         and selects(pod, node)
         and all(any_term(terms, node) for terms in pod.volume_terms)
+        and all(any_term(terms, node) for terms in pod.volume_zones)
+        and can_attach(world, pod, node)
         and has_ports(world, pod, node)
         and has_room(world, pod, node)
         and may_be_near(world, pod, node)
@@ -87,6 +89,16 @@ def has_ports(world: World, pod: PodRequest, node: NodeInfo) -> bool:
         for a in pod.host_ports
         for b in taken
     )
+
+
+def can_attach(world: World, pod: PodRequest, node: NodeInfo) -> bool:
+    there = {volume for other, _ in world.on(node.name) for volume in other.attached}
+    for driver, limit in node.volume_limits.items():
+        before = {volume for volume in there if volume.driver == driver}
+        after = before | {volume for volume in pod.attached if volume.driver == driver}
+        if after != before and len(after) > limit:
+            return False
+    return True
 
 
 def has_room(world: World, pod: PodRequest, node: NodeInfo) -> bool:

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from gpupool.core.gpu import Card, CardHealth, CardPlacement, GpuAsk, GpuMode, Inventory
 from gpupool.core.nodes import NodeInfo
-from gpupool.core.pods import PodRequest, PodTerm, Spread
+from gpupool.core.pods import AttachedVolume, PodRequest, PodTerm, Spread
 from kubeclient.placement import (
     HostPort,
     NodeOperator,
@@ -106,6 +106,7 @@ def nodes(draw: st.DrawFn) -> NodeInfo:
         inventory=_inventory(name, some_cards) if draw(st.booleans()) or some_cards else None,
         gpu_mode=draw(st.sampled_from(list(GpuMode))),
         card_placement=draw(st.sampled_from((None, *CardPlacement))),
+        volume_limits=draw(often({}, st.dictionaries(st.sampled_from("ab"), st.integers(0, 2)))),
     )
 
 
@@ -156,6 +157,9 @@ gpu_asks = st.one_of(
 ).map(_named)
 
 
+volumes = st.builds(AttachedVolume, st.sampled_from(("a", "b")), st.sampled_from(("1", "2", "3")))
+
+
 def _node_rules(draw: st.DrawFn) -> dict[str, Any]:
     port = st.builds(
         HostPort, st.sampled_from(("0.0.0.0", "1.1.1.1")), st.just("TCP"), st.integers(80, 81)
@@ -168,6 +172,8 @@ def _node_rules(draw: st.DrawFn) -> dict[str, Any]:
         "host_ports": draw(often((), st.tuples(port))),
         "node_name": draw(often("", st.sampled_from(NODE_NAMES))),
         "volume_terms": draw(often((), st.tuples(st.lists(terms, max_size=2).map(tuple)))),
+        "volume_zones": draw(often((), st.tuples(st.lists(terms, max_size=2).map(tuple)))),
+        "attached": draw(often((), st.lists(volumes, max_size=3).map(tuple))),
     }
 
 
@@ -207,7 +213,12 @@ def _everything(draw: st.DrawFn) -> dict[str, Any]:
     return {**_evenness(draw), **_node_rules(draw), **_company(draw), **_gpus(draw)}
 
 
+def _volumes(draw: st.DrawFn) -> dict[str, Any]:
+    return {"attached": draw(st.lists(volumes, max_size=3).map(tuple))}
+
+
 THEMES = {
+    "volumes": _volumes,
     "nodes": _node_rules,
     "company": _company,
     "evenness": _evenness,
@@ -245,6 +256,12 @@ def themed_nodes(draw: st.DrawFn, theme: str) -> NodeInfo:
     some_cards = _inventory(node.name, draw(st.lists(cards, min_size=1, max_size=3)))
     kept: dict[str, dict[str, Any]] = {
         "nodes": {"inventory": None},
+        "volumes": {
+            "taints": (),
+            "unschedulable": False,
+            "inventory": None,
+            "volume_limits": draw(st.dictionaries(st.sampled_from("ab"), st.integers(0, 3))),
+        },
         "company": {
             "taints": (),
             "unschedulable": False,

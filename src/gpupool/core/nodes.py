@@ -19,4 +19,5 @@ class NodeInfo:
     card_placement: CardPlacement | None = None
     isolates: bool = True  # whether the limiter enforces shares
     grants_unisolated: bool = False  # whether a container may ask to run without the limiter
+    volume_limits: Mapping[str, int] = field(default_factory=dict)  # attached volumes, by driver
     problems: tuple[str, ...] = ()  # what of the node object could not be read

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from gpupool.core.gpu import CardPlacement, GpuAsk
 from kubeclient.placement import HostPort, NodeTerm, Toleration
@@ -30,6 +31,13 @@ class Spread:
     # Whether nodes that the pod cannot use are left out of the count.
     honors_affinity: bool = True
     honors_taints: bool = False
+
+
+class AttachedVolume(NamedTuple):
+    """A volume that is attached to the node, once for all pods that use it."""
+
+    driver: str
+    handle: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +69,8 @@ class PodRequest:
     near: tuple[tuple[int, PodTerm], ...] = ()  # preferred, by weight; negative: anti-affinity
     spreads: tuple[Spread, ...] = ()
     volume_terms: tuple[tuple[NodeTerm, ...], ...] = ()  # one term of each volume must match
+    volume_zones: tuple[tuple[NodeTerm, ...], ...] = ()  # and one of each zone label of a volume
+    attached: tuple[AttachedVolume, ...] = ()  # those that a node may have too many of
     waits_for: str = ""  # what must exist first (a volume claim): until then no node fits
     gpus: tuple[GpuAsk, ...] = ()
     card_placement: CardPlacement | None = None  # None: by the node's label or the policy

@@ -42,6 +42,7 @@ _NEEDED = {
         "patch pods/status",
         "watch persistentvolumeclaims",
         "watch storageclasses.storage.k8s.io",
+        "watch csinodes.storage.k8s.io",
         "watch poddisruptionbudgets.policy",
         "watch resourcequotas",
     ),

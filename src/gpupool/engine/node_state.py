@@ -4,6 +4,7 @@ The sums of holds are exact even if they are more than the node has (another sch
 lost capacity): otherwise a later release would leave a wrong sum. The columns then say 0 free.
 """
 
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -19,7 +20,7 @@ from gpupool.core.gpu import (
     limit_mib,
 )
 from gpupool.core.nodes import NodeInfo
-from gpupool.core.pods import PodRequest
+from gpupool.core.pods import AttachedVolume, PodRequest
 from gpupool.engine.columns import MEMORY, MOST, Columns
 from gpupool.engine.policies.policy import bulk_of
 from kubeclient.placement import HostPort
@@ -135,6 +136,7 @@ class NodeState:
     held: dict[str, int] = field(default_factory=dict)
     pods: dict[str, Held] = field(default_factory=dict)  # by uid
     ports: list[HostPort] = field(default_factory=list)
+    volumes: Counter[AttachedVolume] = field(default_factory=Counter)  # by the pods that use them
 
     def untouched(self) -> list[int]:
         """Rows of the cards of which nothing is held."""
@@ -143,6 +145,7 @@ class NodeState:
     def take(self, held: Held, columns: Columns) -> None:
         self.pods[held.pod.uid] = held
         self.ports.extend(held.pod.host_ports)
+        self.volumes.update(held.pod.attached)
         self._count(held, 1, columns)
 
     def give_back(self, uid: str, columns: Columns) -> Held:
@@ -151,6 +154,11 @@ class NodeState:
             # A list, not a set: two pods may hold the same port, and each release removes one of
             # them.
             self.ports.remove(port)
+        for volume in held.pod.attached:
+            self.volumes[volume] -= 1
+            # A count of zero must not stay: the keys are the volumes that are attached.
+            if not self.volumes[volume]:
+                del self.volumes[volume]
         self._count(held, -1, columns)
         return held
 

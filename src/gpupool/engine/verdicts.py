@@ -18,7 +18,7 @@ import numpy as np
 from gpupool.core.pods import PodRequest
 from gpupool.engine.cluster import ClusterModel
 from gpupool.engine.columns import Bools, Columns
-from gpupool.engine.filters import OF_THE_NODE, host_ports, resources
+from gpupool.engine.filters import OF_THE_NODE, host_ports, resources, volume_limits
 from gpupool.engine.filters.gpus import allows_mode, has_shares, whole_cards
 from gpupool.engine.policies.policy import Ask, Ints, Policy
 from gpupool.engine.verdict_cache import NEVER, ShapeVerdict
@@ -50,6 +50,8 @@ def shape_of(pod: PodRequest) -> Hashable:
         pod.host_ports,
         pod.node_name,
         pod.volume_terms,
+        pod.volume_zones,
+        pod.attached,
     )
 
 
@@ -183,6 +185,8 @@ def _judge(cluster: ClusterModel, verdict: ShapeVerdict, nodes: Ints) -> None:
         fits &= has_shares(ask, columns, nodes)
     if verdict.pod.host_ports:
         fits &= host_ports.passes(verdict.pod, cluster, nodes)
+    if verdict.pod.attached:
+        fits &= volume_limits.passes(verdict.pod, cluster, nodes)
     nodes = nodes[fits]
     if len(nodes):
         verdict.costs[nodes] = _costs(cluster, verdict, nodes)
@@ -219,6 +223,8 @@ def _cost_on(cluster: ClusterModel, verdict: ShapeVerdict, node: int) -> int:
         if free.item(at, node) < amount:
             return NEVER
     if verdict.pod.host_ports and not host_ports.is_free(verdict.pod, cluster, node):
+        return NEVER
+    if verdict.pod.attached and not volume_limits.has_slots(verdict.pod, cluster, node):
         return NEVER
     assert verdict.policy.cost is not None
     return verdict.policy.cost(columns, verdict.ask, node)

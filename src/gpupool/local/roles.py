@@ -30,7 +30,7 @@ ROLES: dict[str, tuple[Obj, ...]] = {
         rule(READ, "apps", "replicasets statefulsets"),
         rule(READ, "policy", "poddisruptionbudgets"),
         rule(READ, "scheduling.k8s.io", "priorityclasses"),
-        rule(READ, "storage.k8s.io", "storageclasses"),
+        rule(READ, "storage.k8s.io", "csinodes storageclasses"),
         rule(READ, "gpupool.io", "nodepools"),
         rule("create", "coordination.k8s.io", "leases"),
         rule("get list update watch", "coordination.k8s.io", "leases", "gpupool-scheduler"),

@@ -8,7 +8,6 @@ a relist a mirror may report the same object twice.
 import logging
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
-from typing import TypeVar
 
 from gpupool.contract.allocation import BadAllocation, allocation_of
 from gpupool.contract.budgets import budget_of
@@ -16,7 +15,6 @@ from gpupool.contract.names import ANNOTATION_ALLOCATION
 from gpupool.contract.nodes import node_of
 from gpupool.contract.pods import pod_request
 from gpupool.contract.quotas import quota_of
-from gpupool.contract.volumes import Storage
 from gpupool.core.gpu import Allocation
 from gpupool.core.pods import DisruptionBudget, PodRequest
 from gpupool.core.quota import UnitsQuota
@@ -30,12 +28,11 @@ from gpupool.scheduler.pending import Pending, is_done, pending_of, wants_node, 
 from gpupool.scheduler.preemption_claims import PreemptionClaims, Spared
 from gpupool.scheduler.queue import Queue
 from gpupool.scheduler.resizing import Resizing
+from gpupool.scheduler.storage_state import StorageState
 from kubeclient.mirror import key_of
 from kubeclient.objects import Obj
 
 log = logging.getLogger(__name__)
-
-K = TypeVar("K")
 
 _MOST_FINDINGS = 1024
 
@@ -69,10 +66,8 @@ class ClusterState:
         self.preemption_claims = PreemptionClaims(self.cluster)
         self.spared = Spared()
         self.resizing = Resizing(changed)
-        self._volume_claims: dict[tuple[str, str], Obj] = {}
-        self._volumes: dict[str, Obj] = {}
-        self._classes: dict[str, Obj] = {}
-        self.storage = Storage(self._volume_claims, self._volumes, self._classes)
+        self._storage = StorageState()
+        self.storage = self._storage.storage
         self.budgets: dict[tuple[str, str], DisruptionBudget] = {}
         self.quotas: dict[tuple[str, str], UnitsQuota] = {}
         self.pending: dict[str, Pending] = {}
@@ -102,7 +97,8 @@ class ClusterState:
             known = self.cluster.state(node.name)
             if node.problems and (known is None or known.node.problems != node.problems):
                 self._find(new, NOT_UNDERSTOOD, "; ".join(node.problems))
-            self.cluster.set_node(node)
+            limits = self._storage.limits.get(node.name)
+            self.cluster.set_node(replace(node, volume_limits=limits) if limits else node)
         elif old is not None:
             self.cluster.remove_node(old["metadata"]["name"])
         # Kubelets update their nodes all the time. Only changes that decisions depend on raise the
@@ -133,20 +129,33 @@ class ClusterState:
             self.quotas[found.namespace, found.name] = found
 
     def volume_claim_changed(self, old: Obj | None, new: Obj | None) -> None:
-        _keep(self._volume_claims, key_of, old, new)
-        self._storage_changed()
+        self._storage_changed(self._storage.claim_changed(old, new))
 
     def volume_changed(self, old: Obj | None, new: Obj | None) -> None:
-        _keep(self._volumes, _name, old, new)
-        self._storage_changed()
+        self._storage_changed(self._storage.volume_changed(old, new))
 
     def class_changed(self, old: Obj | None, new: Obj | None) -> None:
-        _keep(self._classes, _name, old, new)
-        self._storage_changed()
+        self._storage.class_changed(old, new)
+        self._storage_changed(())
 
-    def _storage_changed(self) -> None:
+    def volume_limits_changed(self, old: Obj | None, new: Obj | None) -> None:
+        name, before = self._storage.limits_changed(old, new), self.cluster.version
+        known = self.cluster.state(name)
+        if known is not None:
+            limits = self._storage.limits.get(name, {})
+            self.cluster.set_node(replace(known.node, volume_limits=limits))
+        if self.cluster.version != before:
+            self.wake()
+
+    def _storage_changed(self, holders: Collection[str]) -> None:
+        """`holders`: uids of pods with a node whose volumes may be others now."""
         for pod in [pod for pod in self.pending.values() if pod.volume_inputs]:
             self._put(with_storage(pod, self.storage))
+        before = self.cluster.version
+        for uid in holders:
+            self.ledger.attached(uid, self._storage.attached(uid))
+        if self.cluster.version != before:
+            self.wake()
 
     def pod_changed(self, old: Obj | None, new: Obj | None) -> None:
         # One change with two uids: the pod was deleted and created again while the watch was down.
@@ -214,7 +223,7 @@ class ClusterState:
         Parsing is expensive. Where this scheduler placed the pod and its spec is the same (by
         generation and labels), the request that is known already is used.
         """
-        metadata = pod["metadata"]
+        metadata, attached = pod["metadata"], self._storage.held(pod)
         known = self.pending.get(metadata["uid"])
         if (
             known is not None
@@ -223,8 +232,8 @@ class ClusterState:
             and known.request.labels == (metadata.get("labels") or {})
             and "deletionTimestamp" not in metadata
         ):
-            return known.request
-        return replace(pod_request(pod), node_name="")
+            return replace(known.request, attached=attached) if attached else known.request
+        return replace(pod_request(pod), node_name="", attached=attached)
 
     def _check(self, pod: Obj, node: str) -> None:
         """Report a pod that another scheduler bound to a node that had no room for it."""
@@ -284,6 +293,7 @@ class ClusterState:
         self._forget(uid)
         self.resizing.gone(uid)
         self.spared.gone(uid)
+        self._storage.gone(uid)
         released = self.ledger.gone(uid)
         # In the same step: between the two the room of the victim would be free for all.
         self.preemption_claims.victim_gone(uid, self._clock())
@@ -367,17 +377,6 @@ def _is_never_bound(pod: Obj) -> bool:
     the pod for days.
     """
     return "deletionTimestamp" in pod["metadata"] and not pod["spec"].get("nodeName")
-
-
-def _name(obj: Obj) -> str:
-    return str(obj["metadata"]["name"])
-
-
-def _keep(kept: dict[K, Obj], key: Callable[[Obj], K], old: Obj | None, new: Obj | None) -> None:
-    if new is not None:
-        kept[key(new)] = new
-    elif old is not None:
-        kept.pop(key(old), None)
 
 
 def _allocation(pod: Obj, request: PodRequest) -> Allocation:

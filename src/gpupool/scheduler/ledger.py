@@ -27,11 +27,11 @@ they are gone: their processes still use it.
 
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from gpupool.core.gpu import Allocation
-from gpupool.core.pods import PodRequest
+from gpupool.core.pods import AttachedVolume, PodRequest
 from gpupool.engine.cluster import ClusterModel
 
 
@@ -93,6 +93,12 @@ class Ledger:
         assert held is not None
         assert known.knowledge is Knowledge.SEEN
         self._hold(held.pod, Assignment(known.node, allocation, Knowledge.SEEN))
+
+    def attached(self, uid: str, volumes: tuple[AttachedVolume, ...]) -> None:
+        """A pod with a node uses these volumes: its claims were read after it, or have changed."""
+        known, held = self._assignments.get(uid), self.cluster.held(uid)
+        if known is not None and held is not None and held.pod.attached != volumes:
+            self._hold(replace(held.pod, attached=volumes), known)
 
     def asked(self, uid: str, now_s: float) -> None:
         self._know(uid, Knowledge.UNANSWERED, now_s)

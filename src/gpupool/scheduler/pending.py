@@ -4,7 +4,7 @@ from collections.abc import Collection, Hashable
 from dataclasses import dataclass, replace
 
 from gpupool.contract.pods import pod_request
-from gpupool.contract.volumes import Storage, claim_names, with_volumes
+from gpupool.contract.volumes import Storage, claim_uses, with_volumes
 from gpupool.core.pods import PodRequest
 from gpupool.engine.cluster import ClusterModel
 from gpupool.engine.likeness import likeness
@@ -86,7 +86,7 @@ def wants_node(pod: Obj, schedulers: Collection[str]) -> bool:
 
 
 def _volume_inputs(pod: Obj, request: PodRequest) -> VolumeInputs | None:
-    if not any(True for _ in claim_names(pod)):
+    if not any(True for _ in claim_uses(pod)):
         return None
     # Not the whole pod: thousands of pending pods stay in memory.
     metadata = {"name": pod["metadata"]["name"]}

@@ -1,0 +1,82 @@
+"""Held pods are counted with their volumes, in whatever order pods, claims and volumes are read."""
+
+from itertools import permutations
+
+import pytest
+
+from gpupool.core.pods import AttachedVolume
+from gpupool.scheduler.cluster_state import ClusterState
+from kubeclient.mirror import Changed
+from kubeclient.objects import Obj
+from tests.scheduler.model_api import ModelApi
+from tests.scheduler.world import NAMES, POLICY
+
+DISK = AttachedVolume("disks.example", "one")
+ATTACHED = {"driver": "disks.example", "volumeHandle": "one"}
+CLAIM = {
+    "metadata": {"namespace": "default", "name": "data", "uid": "c"},
+    "spec": {"volumeName": "v", "accessModes": ["ReadWriteOnce"]},
+    "status": {"phase": "Bound"},
+}
+VOLUME = {
+    "metadata": {"name": "v"},
+    "spec": {
+        "csi": ATTACHED,
+        "claimRef": {"namespace": "default", "name": "data", "uid": "c"},
+    },
+}
+
+
+def bound_pod() -> Obj:
+    api = ModelApi()
+    api.add_pod("p", 1)
+    used = [{"name": "v", "persistentVolumeClaim": {"claimName": "data"}}]
+    api.set_spec("pods", "p", volumes=used, nodeName="n")
+    return api.pods["p"]
+
+
+def new_state() -> ClusterState:
+    state = ClusterState(NAMES, POLICY, lambda: None, lambda: 0.0)
+    state.node_changed(None, {"metadata": {"name": "n"}})
+    return state
+
+
+def attached(state: ClusterState) -> list[AttachedVolume]:
+    node = state.cluster.state("n")
+    assert node is not None
+    return sorted(node.volumes)
+
+
+@pytest.mark.parametrize("order", list(permutations(range(3))))
+def test_volumes_of_held_pods_count_in_any_order(order: tuple[int, ...]) -> None:
+    state, pod = new_state(), bound_pod()
+    changes: list[tuple[Changed, Obj]] = [
+        (state.volume_claim_changed, CLAIM),
+        (state.volume_changed, VOLUME),
+        (state.pod_changed, pod),
+    ]
+    for at in order:
+        tell, obj = changes[at]
+        tell(None, obj)
+    assert attached(state) == [DISK]
+    state.pod_changed(pod, None)
+    assert attached(state) == []
+    state.volume_changed(VOLUME, None)  # nobody uses it any more
+
+
+def test_limits_are_kept_whichever_is_seen_first_the_node_or_its_limits() -> None:
+    state = new_state()
+    drivers = [{"name": "d", "allocatable": {"count": 3}}]
+    for name in ("n", "later"):
+        state.volume_limits_changed(
+            None, {"metadata": {"name": name}, "spec": {"drivers": drivers}}
+        )
+    state.node_changed(None, {"metadata": {"name": "later"}})
+    for name in ("n", "later"):
+        known = state.cluster.state(name)
+        assert known is not None
+        assert known.node.volume_limits == {"d": 3}
+        state.volume_limits_changed({"metadata": {"name": name}}, None)
+        known = state.cluster.state(name)
+        assert known is not None
+        assert known.node.volume_limits == {}
