@@ -200,14 +200,25 @@ def pod_resources(pod: Obj) -> dict[str, int]:
     Containers and sidecars run together and add up; an init container runs with only the
     sidecars that were started before it, so of those sums the largest counts.
     """
-    spec = pod["spec"]
+    spec, status = pod["spec"], pod.get("status") or {}
+    resized = {
+        each["name"]: each
+        for part in ("containerStatuses", "initContainerStatuses")
+        for each in status.get(part) or ()
+        if each.get("resources") or each.get("allocatedResources")
+    }
+    refused = bool(resized) and _is_resize_infeasible(status)
+
+    def requests(container: Obj) -> dict[str, int]:
+        return _requests(container, resized.get(container.get("name", "")), refused)
+
     total: dict[str, int] = {}
     for container in spec["containers"]:
-        _add(total, _requests(container))
+        _add(total, requests(container))
     sidecars: dict[str, int] = {}
     peaks: list[dict[str, int]] = []
     for container in spec.get("initContainers") or ():
-        asked = _requests(container)
+        asked = requests(container)
         if container.get("restartPolicy") == "Always":
             _add(sidecars, asked)
             peaks.append(dict(sidecars))
@@ -217,16 +228,41 @@ def pod_resources(pod: Obj) -> dict[str, int]:
             peaks.append(peak)
     _add(total, sidecars)
     for peak in peaks:
-        for name, amount in peak.items():
-            total[name] = max(total.get(name, 0), amount)
-    total |= amounts((spec.get("resources") or {}).get("requests"))  # pod-level requests win
+        _raise(total, peak)
+    if spec.get("resources"):  # pod-level requests win
+        total |= _requests(spec, status if status.get("resources") else None, refused)
     _add(total, amounts(spec.get("overhead")))
     total["pods"] = 1
     return {name: min(amount, MOST) for name, amount in total.items()}
 
 
-def _requests(container: Obj) -> dict[str, int]:
-    return amounts((container.get("resources") or {}).get("requests"))
+def _requests(asking: Obj, status: Obj | None, refused: bool) -> dict[str, int]:
+    """Of a container or a pod.
+
+    While it is resized in place: the largest of what was asked for, what the kubelet has allotted,
+    and what the processes really have. Until a shrink is done, nobody else can have the difference.
+    `refused`: the kubelet will never do what was asked for.
+    """
+    asked = amounts((asking.get("resources") or {}).get("requests"))
+    if status is None:
+        return asked
+    most = {} if refused else asked
+    _raise(most, amounts((status.get("resources") or {}).get("requests")))
+    _raise(most, amounts(status.get("allocatedResources")))
+    return most
+
+
+def _is_resize_infeasible(status: Obj) -> bool:
+    return status.get("resize") == "Infeasible" or any(
+        (each.get("type"), each.get("status"), each.get("reason"))
+        == ("PodResizePending", "True", "Infeasible")
+        for each in status.get("conditions") or ()
+    )
+
+
+def _raise(most: dict[str, int], others: dict[str, int]) -> None:
+    for name, amount in others.items():
+        most[name] = max(most.get(name, 0), amount)
 
 
 def _add(total: dict[str, int], more: dict[str, int]) -> None:

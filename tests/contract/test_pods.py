@@ -43,6 +43,50 @@ def test_overhead_comes_on_top() -> None:
     )
 
 
+def resized(spec: str, actual: str, allotted: str, **status: Any) -> int:
+    """CPU of a pod whose container asks for one amount, has another and was allotted a third."""
+    state = {
+        "name": "c",
+        "resources": {"requests": {"cpu": actual}},
+        "allocatedResources": {"cpu": allotted},
+    }
+    found = pod(containers=[container(cpu=spec)])
+    found["status"] = {"containerStatuses": [state], **status}
+    return pod_resources(found)["cpu"]
+
+
+def test_a_pod_that_shrinks_in_place_counts_as_before_until_it_has_shrunk() -> None:
+    assert resized("1", "4", "4") == 4000
+    assert resized("1", "4", "1") == 4000  # allotted, but its processes still have more
+    assert resized("1", "1", "1") == 1000
+
+
+def test_a_pod_that_grows_in_place_counts_as_what_it_asks_for() -> None:
+    assert resized("4", "1", "1") == 4000
+    assert resized("4", "1", "4") == 4000
+
+
+def test_a_growth_that_the_kubelet_will_never_do_does_not_count() -> None:
+    condition = {"type": "PodResizePending", "status": "True", "reason": "Infeasible"}
+    assert resized("400", "1", "2", conditions=[condition]) == 2000
+    assert resized("400", "1", "2", resize="Infeasible") == 2000
+    deferred = {**condition, "reason": "Deferred"}
+    assert resized("400", "1", "2", conditions=[deferred]) == 400_000
+
+
+def test_sidecars_and_whole_pods_are_resized_in_place_too() -> None:
+    found = pod(
+        containers=[container(cpu="1")], initContainers=[container("side", "Always", cpu="1")]
+    )
+    state = {"name": "side", "resources": {"requests": {"cpu": "3"}}}
+    found["status"] = {"initContainerStatuses": [state]}
+    assert pod_resources(found)["cpu"] == 4000
+    found["spec"]["resources"] = {"requests": {"cpu": "2"}}
+    assert pod_resources(found)["cpu"] == 2000
+    found["status"]["resources"] = {"requests": {"cpu": "6"}}
+    assert pod_resources(found)["cpu"] == 6000
+
+
 def test_constraints_are_read() -> None:
     term = {"matchExpressions": [{"key": "gpu", "operator": "DoesNotExist"}]}
     required = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [term]}}
