@@ -5,7 +5,7 @@ from typing import NamedTuple, Protocol
 
 import orjson
 
-from kubeclient.errors import NoAnswer, refusal
+from kubeclient.errors import Expired, NoAnswer, refusal
 from kubeclient.objects import Obj
 from kubeclient.resources import PODS, Resource
 
@@ -20,6 +20,8 @@ _METADATA = "application/json;as=PartialObjectMetadata{};g=meta.k8s.io;v=v1"
 Query = Mapping[str, str]
 Headers = Mapping[str, str]  # names in lower case
 _NO_QUERY: Query = {}
+# Few calls for a large cluster, and each is answered within seconds.
+_PAGE_ITEMS = 2000
 
 
 class Transport(Protocol):
@@ -38,6 +40,11 @@ class Listing(NamedTuple):
     resource_version: str
 
 
+def _listing(found: Obj) -> Listing:
+    # Servers written in Go send an empty list as null.
+    return Listing(found.get("items") or [], found["metadata"]["resourceVersion"])
+
+
 class Kube:
     def __init__(self, transport: Transport) -> None:
         self._transport = transport
@@ -53,10 +60,30 @@ class Kube:
         query: Query = _NO_QUERY,
         metadata_only: bool = False,
     ) -> Listing:
-        accept = _METADATA.format("List") if metadata_only else JSON
-        found = await self._call("GET", resource.path(namespace), query=query, accept=accept)
-        # Servers written in Go send an empty list as null.
-        return Listing(found.get("items") or [], found["metadata"]["resourceVersion"])
+        """All of them, read in pages: a transport limits the time of one call. A query with a limit
+        of its own gets that one page.
+        """
+        path, accept = resource.path(namespace), _METADATA.format("List") if metadata_only else JSON
+        if "limit" in query:
+            return _listing(await self._call("GET", path, query=query, accept=accept))
+        items: list[Obj] = []
+        page: Query = {**query, "limit": str(_PAGE_ITEMS)}
+        while True:
+            try:
+                found = await self._call("GET", path, query=page, accept=accept)
+            except Expired:
+                if "continue" not in page:
+                    raise
+                # The version of the first page was compacted meanwhile. Other pages would show a
+                # later state, so all is read again, as one state.
+                return _listing(await self._call("GET", path, query=query, accept=accept))
+            items += found.get("items") or []
+            more = found["metadata"].get("continue")
+            if not more:
+                return Listing(items, found["metadata"]["resourceVersion"])
+            # Of the first page a server looks at the version; of the others it refuses one.
+            rest = {k: v for k, v in query.items() if not k.startswith("resourceVersion")}
+            page = {**rest, "limit": str(_PAGE_ITEMS), "continue": more}
 
     def watch(
         self, resource: Resource, *, query: Query = _NO_QUERY, metadata_only: bool = False

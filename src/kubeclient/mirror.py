@@ -33,6 +33,8 @@ Changed = Callable[[Obj | None, Obj | None], None]  # old (None: new object), ne
 IndexKeys = Callable[[Obj], Iterable[str]]
 
 _PAUSE_AFTER_FAILURE_S = 1.0
+_LONGEST_PAUSE_S = 30.0
+_SOON_S = 5.0  # a watch without an event that ends before this has told nothing
 _MAX_EVENT_BYTES = 16 * 1024**2  # ten times the limit of an object
 
 
@@ -47,6 +49,10 @@ def _event(line: bytes) -> Obj:
     except orjson.JSONDecodeError as error:
         raise NoAnswer(f"an event is not JSON: {error}") from error
     return event
+
+
+async def _pause(seconds: float) -> None:
+    await asyncio.sleep(seconds)
 
 
 class Mirror:
@@ -109,10 +115,13 @@ class Mirror:
 
     async def run(self) -> None:
         """List and watch until cancelled."""
+        clock, idle = asyncio.get_running_loop().time, 0
         while True:
+            began_s, version = clock(), ""
             try:
                 if not self._version:
                     await self._relist()
+                version = self._version
                 await self._follow()
             except Expired:  # 410: this version is compacted. List again, at once.
                 self._version = ""
@@ -122,7 +131,14 @@ class Mirror:
                     "watch failed, trying again",
                     extra={"resource": self.resource.plural, "error": str(error)},
                 )
-                await asyncio.sleep(_PAUSE_AFTER_FAILURE_S)
+                await _pause(_PAUSE_AFTER_FAILURE_S)
+                continue
+            # A server or proxy may end every watch at once, or call every version too old. The
+            # first time is ordinary, and a server that is busy must not be asked without a pause.
+            was_idle = self._version in ("", version) and clock() - began_s < _SOON_S
+            idle = idle + 1 if was_idle else 0
+            if idle > 1:
+                await _pause(min(_PAUSE_AFTER_FAILURE_S * 2 ** min(idle - 2, 10), _LONGEST_PAUSE_S))
 
     async def _relist(self) -> None:
         listing = await self._kube.list(

@@ -122,3 +122,36 @@ async def test_readers_get_their_own_copies() -> None:
     again = mirror.get("a", "default")
     assert again is not None
     assert again["spec"]["nodeName"] == ""
+
+
+async def pauses_of(script: Script, monkeypatch: Any) -> list[float]:
+    paused: list[float] = []
+
+    async def pause(seconds: float) -> None:
+        paused.append(seconds)
+
+    monkeypatch.setattr("kubeclient.mirror._pause", pause)
+    await followed(script)
+    return paused
+
+
+async def test_watches_that_end_at_once_are_asked_for_more_and_more_slowly(
+    monkeypatch: Any,
+) -> None:
+    nothing: list[list[Obj | Exception]] = [[] for _ in range(8)]
+    script = Script([(5, [])], nothing)
+    assert await pauses_of(script, monkeypatch) == [1, 2, 4, 8, 16, 30, 30]
+
+
+async def test_a_watch_that_ends_once_or_after_an_event_goes_on_at_once(monkeypatch: Any) -> None:
+    added = [event("ADDED", pod(name, at)) for at, name in enumerate("abc", 6)]
+    script = Script([(5, [])], [[], [added[0]], [], [added[1]], [added[2]], []])
+    assert await pauses_of(script, monkeypatch) == []
+
+
+async def test_a_server_that_calls_every_version_too_old_is_not_listed_without_a_pause(
+    monkeypatch: Any,
+) -> None:
+    gone = {"type": "ERROR", "object": {"kind": "Status", "code": 410, "reason": "Expired"}}
+    script = Script([(at, []) for at in range(5, 10)], [[gone] for _ in range(4)])
+    assert await pauses_of(script, monkeypatch) == [1, 2, 4]
