@@ -4,6 +4,8 @@ Each score is scaled to 0..100 over the given nodes and weighted as in kube-sche
 decides only among the nodes with the highest score.
 """
 
+import math
+
 import numpy as np
 
 from gpupool.core.pods import PodRequest
@@ -30,10 +32,10 @@ def preferences(pod: PodRequest, cluster: ClusterModel, nodes: Ints) -> Ints:
     if pod.preferred:
         total += _AFFINITY_WEIGHT * _up_to_full(_liked_nodes(pod, cluster, nodes))
     total -= _TAINTS_WEIGHT * _up_to_full(_soft_taints(pod, cluster, nodes))
-    total -= _SPREAD_WEIGHT * _up_to_full(_crowding(pod, cluster, nodes))
+    total += _SPREAD_WEIGHT * _evenness(pod, cluster, nodes)
     liked = _liked_pods(pod, cluster, nodes)
-    # Weights of anti-affinity are negative, and scores are scaled from 0 on.
-    return total + _PODS_WEIGHT * _up_to_full(liked - liked.min(initial=0))
+    # From the least liked node on, as kube-scheduler does: weights of anti-affinity are negative.
+    return total + _PODS_WEIGHT * _up_to_full(liked - liked.min(initial=liked.max(initial=0)))
 
 
 def _up_to_full(scores: Ints) -> Ints:
@@ -59,17 +61,33 @@ def _soft_taints(pod: PodRequest, cluster: ClusterModel, nodes: Ints) -> Ints:
     return by_taints(cluster, nodes, unwelcome)
 
 
-def _crowding(pod: PodRequest, cluster: ClusterModel, nodes: Ints) -> Ints:
-    """Matching pods in the node's domains. A node without the label counts as the fullest."""
-    total = np.zeros(len(nodes), dtype=np.int64)
+def _evenness(pod: PodRequest, cluster: ClusterModel, nodes: Ints) -> Ints:
+    """0 to 100, by kube-scheduler's formula: the fewer matching pods in the node's domains, the
+    higher. Without one of the labels a node gets 0.
+
+    Counts of a constraint with many domains are small, so they weigh more: by the logarithm of the
+    number of domains.
+    """
+    scores = np.zeros(len(nodes), dtype=np.int64)
     soft = tuple(spread for spread in pod.spreads if not spread.required)
+    labelled = np.full(len(nodes), bool(soft))
+    for spread in soft:
+        labelled &= cluster.label(spread.topology_key)[nodes] != 0
+    if not labelled.any():
+        return scores
+    nodes = nodes[labelled]
+    crowd = np.zeros(len(nodes))
     for spread in soft:
         counted = counted_nodes(pod, cluster, spread, soft)
         counts = cluster.found(finder_of(pod, spread))
         totals = by_domain(cluster, spread.topology_key, counts, counted)
-        totals[0] = totals.max() + 1
-        total += totals[cluster.label(spread.topology_key)[nodes]]
-    return total
+        domains = cluster.label(spread.topology_key)[nodes]
+        weight = math.log(len(np.unique(domains)) + 2)
+        crowd += totals[domains] * weight + (spread.max_skew - 1)
+    rounded = np.floor(crowd + 0.5).astype(np.int64)
+    most, least = int(rounded.max()), int(rounded.min())
+    scores[labelled] = _FULL * (most + least - rounded) // most if most else _FULL
+    return scores
 
 
 def _liked_pods(pod: PodRequest, cluster: ClusterModel, nodes: Ints) -> Ints:
