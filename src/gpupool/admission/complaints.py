@@ -10,14 +10,10 @@ from gpupool.admission.asked import (
     whole_number,
 )
 from gpupool.admission.cards import ClusterCards
+from gpupool.admission.environment import environment_complaints
 from gpupool.admission.mounts import mount_complaints
 from gpupool.contract.gpu_asks import MAX_CARDS
 from gpupool.contract.names import (
-    ENV_MEM_CONTAINER,
-    ENV_MEM_DEV,
-    ENV_MEM_IDX,
-    ENV_MEM_POD,
-    ENV_VISIBLE_DEVICES,
     LABEL_GPU_COUNT,
     RESOURCE_GPU,
     RESOURCE_GPU_MEM,
@@ -26,9 +22,6 @@ from gpupool.contract.names import (
 from gpupool.core.gpu import WHOLE_CARD_PERCENT
 from kubeclient.objects import Obj
 from kubeclient.quantity import parse, value
-
-# CGPU_DISABLE is not among them: with it, a user asks for no isolation (`injection.py`).
-OUR_ENV = frozenset({ENV_VISIBLE_DEVICES, ENV_MEM_IDX, ENV_MEM_POD, ENV_MEM_CONTAINER, ENV_MEM_DEV})
 
 
 def complaints(pod: Obj, cards: ClusterCards) -> list[str]:
@@ -63,7 +56,7 @@ def _of_container(container: PodContainer) -> Iterator[str]:
             f"of one ({RESOURCE_GPU_MEM}), found both"
         )
     yield from _percent(container)
-    yield from _environment(container)
+    yield from environment_complaints(container)
     yield from mount_complaints(container)
 
 
@@ -78,15 +71,6 @@ def _percent(container: PodContainer) -> Iterator[str]:
     if not is_shared(container):
         found = RESOURCE_GPU if container.asks(RESOURCE_GPU) else "none"
         yield f"{field}: wanted {RESOURCE_GPU_MEM} beside it, found {found}"
-
-
-def _environment(container: PodContainer) -> Iterator[str]:
-    for i, variable in enumerate(container.spec.get("env") or ()):
-        if variable.get("name") in OUR_ENV:
-            yield (
-                f"{container.field}.env[{i}].name: wanted a name that gpupool does not set itself, "
-                f"found {variable['name']}"
-            )
 
 
 def _node_name(pod: Obj, _cards: ClusterCards) -> Iterator[str]:

@@ -9,20 +9,12 @@ the container sees no card.
 
 from gpupool.admission.asked import PodContainer, gpu_containers, is_shared
 from gpupool.admission.complaints import units_per_card
+from gpupool.admission.environment import chosen_by_the_scheduler
 from gpupool.admission.mounts import add_mounts
 from gpupool.contract.names import (
-    ANNOTATION_MEM_POD,
     ANNOTATION_NO_ISOLATION,
     ENV_CGPU_DISABLE,
     ENV_MEM_CONTAINER,
-    ENV_MEM_DEV,
-    ENV_MEM_IDX,
-    ENV_MEM_POD,
-    ENV_VISIBLE_DEVICES,
-    GROUP_CARD_UNITS,
-    GROUP_DEVICES,
-    GROUP_INDEXES,
-    GROUP_NO_ISOLATION,
 )
 from kubeclient.names import DEFAULT_SCHEDULER_NAME
 from kubeclient.objects import Obj
@@ -53,23 +45,12 @@ def _asks_for_no_isolation(container: PodContainer) -> bool:
 
 
 def _add_environment(container: PodContainer, pod: Obj) -> None:
-    name = container.spec["name"]
-    ours = [_from_annotation(ENV_VISIBLE_DEVICES, f"{GROUP_DEVICES}/{name}")]
+    ours = list(chosen_by_the_scheduler(container).values())
     if is_shared(container):
-        ours += [
-            _from_annotation(ENV_MEM_IDX, f"{GROUP_INDEXES}/{name}"),
-            _from_annotation(ENV_MEM_POD, ANNOTATION_MEM_POD),
-            # A plain value: it follows from the spec, not from what the scheduler chooses.
-            {"name": ENV_MEM_CONTAINER, "value": str(units_per_card(container, pod))},
-            _from_annotation(ENV_MEM_DEV, f"{GROUP_CARD_UNITS}/{name}"),
-            _from_annotation(ENV_CGPU_DISABLE, f"{GROUP_NO_ISOLATION}/{name}"),
-        ]
+        # A plain value: it follows from the spec, not from what the scheduler chooses.
+        ours.append({"name": ENV_MEM_CONTAINER, "value": str(units_per_card(container, pod))})
     names = {variable["name"] for variable in ours}
-    # Only CGPU_DISABLE can be dropped here: `complaints` has refused all other names of ours.
+    # Dropped are CGPU_DISABLE, and what admission added when the pod passed it before: `complaints`
+    # has refused all other variables with names of ours.
     kept = [v for v in container.spec.get("env") or () if v.get("name") not in names]
     container.spec["env"] = kept + ours
-
-
-def _from_annotation(name: str, key: str) -> Obj:
-    path = f"metadata.annotations['{key}']"
-    return {"name": name, "valueFrom": {"fieldRef": {"apiVersion": "v1", "fieldPath": path}}}
