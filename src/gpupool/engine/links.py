@@ -12,7 +12,8 @@ from typing import TypeAlias
 
 from gpupool.core.gpu import Card
 
-_MOST_SETS = 5_000  # with more possible sets, the set is built card by card
+_MOST_GROWN = 8  # sets that are built card by card
+_MOST_SETS = 5_000  # with more possible sets, sets are built card by card
 
 Links: TypeAlias = tuple[tuple[tuple[int, int], ...], ...]  # by row: (row, links) of each neighbour
 
@@ -42,11 +43,33 @@ def _nearest(
 
     if comb(len(free), wanted) <= _MOST_SETS:
         return min(combinations(free, wanted), key=badness)
-    grown: tuple[int, ...] = ()
+    # A set with a card that has few links is also reached from one that has many.
+    firsts = sorted(free, key=lambda row: (-_between(links, (row,), free), row))[:_MOST_GROWN]
+    return min((_grown(links, numa, free, wanted, first) for first in firsts), key=badness)
+
+
+def _grown(
+    links: Links, numa: tuple[int, ...], free: tuple[int, ...], wanted: int, first: int
+) -> tuple[int, ...]:
+    """A good set with the card `first`, built card by card.
+
+    Of the cards with the most links to the set, the one with the most links to other free cards is
+    added, because these may follow it; the last card is the one with the fewest, because they stay.
+    """
+    grown, left, near = {first}, set(free) - {first}, {numa[first]}
+
+    def badness(row: int) -> tuple[int, int, bool, int]:
+        inside = sum(count for other, count in links[row] if other in grown)
+        outside = sum(count for other, count in links[row] if other in left)
+        is_last = len(grown) + 1 == wanted
+        return -inside, outside if is_last else -outside, numa[row] not in near, row
+
     while len(grown) < wanted:
-        more = (tuple(sorted((*grown, row))) for row in free if row not in grown)
-        grown = min(more, key=badness)
-    return grown
+        row = min(left, key=badness)
+        left.remove(row)
+        grown.add(row)
+        near.add(numa[row])
+    return tuple(sorted(grown))
 
 
 def _between(links: Links, some: tuple[int, ...], others: tuple[int, ...]) -> int:
