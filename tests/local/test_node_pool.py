@@ -202,3 +202,22 @@ def test_daemon_set_pods_and_finished_pods_are_not_evicted() -> None:
     assert not must_go({"metadata": {}, "status": {"phase": "Succeeded"}})
     assert must_go({"metadata": {}, "status": {"phase": "Running"}})
     assert must_go({"metadata": {}})
+
+
+def aged(name: str, created: str, version: int, cordoned: bool = False) -> Obj:
+    metadata = {"name": name, "creationTimestamp": created, "resourceVersion": str(version)}
+    return {"metadata": metadata, "spec": {"unschedulable": True} if cordoned else {}}
+
+
+def test_of_equally_busy_nodes_the_youngest_is_removed_first() -> None:
+    nodes = [
+        aged("a-2", "2026-01-01T00:00:00Z", 900),  # its kubelet wrote last
+        aged("a-10", "2026-01-03T00:00:00Z", 7),
+        aged("a-9", "2026-01-03T00:00:00Z", 800),
+        aged("busy", "2026-01-04T00:00:00Z", 1),
+        aged("cordoned", "2025-01-01T00:00:00Z", 2, cordoned=True),
+    ]
+    pods = {"busy": 3, "cordoned": 5}
+    order = node_pool.in_order_of_removal(nodes, lambda name: pods.get(name, 0))
+    names = [node["metadata"]["name"] for node in order]
+    assert names == ["cordoned", "a-10", "a-9", "a-2", "busy"]

@@ -56,6 +56,25 @@ def _pool_key(node: Obj, _: Context) -> Iterable[Key]:
     return [("", pool_name(node))] if pool_name(node) else []
 
 
+def in_order_of_removal(nodes: Iterable[Obj], busy: Callable[[str], int]) -> list[Obj]:
+    """Cordoned nodes first, then those with the fewest pods, then the youngest.
+
+    Draining takes several steps and begins with a cordon. Each step must choose the same nodes
+    again, so nothing that changes meanwhile may decide between two cordoned nodes but their pods.
+    """
+
+    def youngest(node: Obj) -> tuple[str, int, str]:
+        # Of nodes of one second, the last by number. Times in UTC sort as text.
+        name: str = node["metadata"]["name"]
+        return node["metadata"].get("creationTimestamp") or "", len(name), name
+
+    def cost(node: Obj) -> tuple[bool, int]:
+        cordoned = bool((node.get("spec") or {}).get("unschedulable"))
+        return not cordoned, busy(node["metadata"]["name"])
+
+    return sorted(sorted(nodes, key=youngest, reverse=True), key=cost)
+
+
 class _Pool:
     """One reconciliation of one pool."""
 
@@ -117,18 +136,13 @@ class _Pool:
         return ""
 
     async def _shrink(self, surplus: int) -> None:
-        """Removes cordoned nodes first, then those with the fewest pods, then the youngest. A node
-        is removed when it is drained."""
+        """A node is removed when it is drained."""
         pods = self.context.of(PODS)
 
-        def cost(node: Obj) -> tuple[bool, int, float]:
-            cordoned = bool(node.get("spec", {}).get("unschedulable"))
-            busy = len(pods.by(_BY_NODE, node["metadata"]["name"]))
-            # Draining takes several steps and begins with a cordon: each step must choose the same
-            # nodes again.
-            return not cordoned, busy, -float(node["metadata"]["resourceVersion"])
+        def busy(name: str) -> int:
+            return len(pods.by(_BY_NODE, name))
 
-        for node in sorted(self.nodes, key=cost)[:surplus]:
+        for node in in_order_of_removal(self.nodes, busy)[:surplus]:
             await self._remove(node)
 
     async def _remove(self, node: Obj) -> None:
