@@ -144,7 +144,11 @@ def selects_node(
     return terms is None or any(term.matches(name, labels) for term in terms)
 
 
+_TOLERATION_OPERATORS = ("", "Equal", "Exists")
+
+
 def tolerations(spec: Obj) -> tuple[Toleration, ...]:
+    """Those with an operator that is not known (a newer Kubernetes has some) tolerate nothing."""
     return tuple(
         Toleration(
             key=toleration.get("key", ""),
@@ -153,6 +157,7 @@ def tolerations(spec: Obj) -> tuple[Toleration, ...]:
             effect=toleration.get("effect", ""),
         )
         for toleration in spec.get("tolerations") or ()
+        if toleration.get("operator", "") in _TOLERATION_OPERATORS
     )
 
 

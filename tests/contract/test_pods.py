@@ -173,3 +173,10 @@ def test_resources_that_are_no_quantities_keep_the_pod_pending() -> None:
     assert request.unsupported == (
         "resources that cannot be read: unable to parse quantity's suffix",
     )
+
+
+def test_a_toleration_with_an_operator_that_is_not_known_tolerates_nothing() -> None:
+    known = [{"key": "a", "operator": "Equal", "value": "5"}, {"key": "b", "operator": "Exists"}]
+    newer = {"key": "a", "operator": "Gt", "value": "5"}
+    found = pod_request(pod(tolerations=[*known, newer, {"key": "c"}]))
+    assert [each.key for each in found.tolerations] == ["a", "b", "c"]
