@@ -149,3 +149,18 @@ def test_a_reservation_and_a_pod_that_is_spared_are_no_victims() -> None:
     assert isinstance(found, Placement)
     free.reserve(kept, *found)
     assert isinstance(preempt(free, whole("b", priority=1), POLICY), NoPreemption)
+
+
+def test_a_pod_that_has_not_started_leaves_before_one_that_runs() -> None:
+    runs = shared("a-runs", 15, started="2026-01-01T00:00:00Z")
+    for waits in ("b-waits", "A-waits"):  # whichever comes first by name
+        cluster = filled(runs, shared(waits, 15))
+        assert victims(cluster, shared("high", 15, priority=1)) == {waits}
+
+
+def test_the_node_is_cleared_whose_victims_have_not_started() -> None:
+    cluster = cluster_of(gpu_node("n1", 1), gpu_node("n2", 1))
+    for node, started in (("n1", "2026-01-01T00:00:00Z"), ("n2", "")):
+        pod = whole(f"on-{node}", started=started, node_name=node)
+        place(cluster, pod)
+    assert victims(cluster, whole("high", priority=1)) == {"on-n2"}

@@ -24,7 +24,7 @@ from gpupool.engine.node_state import Held, NodeState
 from gpupool.engine.policies.policy import Policy
 from gpupool.engine.trial import Trial, trial
 from gpupool.engine.verdicts import ask_of
-from gpupool.engine.victims_by_card import cheapest_cards
+from gpupool.engine.victims_by_card import cheapest_cards, start_of
 
 # As many as kube-scheduler wants by default (minCandidateNodesAbsolute).
 _ENOUGH_CANDIDATES = 100  # the search stops after this many nodes
@@ -166,7 +166,7 @@ def _on_node(
         if not attempt.fits():
             attempt.trying.release(held.pod.uid)
             victims.append(held)
-    victims.sort(key=lambda h: (-h.pod.priority, h.pod.started, h.pod.uid))
+    victims.sort(key=_importance)
     name = attempt.state.node.name
     return _Candidate(name, tuple(victims), sum(h.pod.uid in broken for h in victims))
 
@@ -174,15 +174,20 @@ def _on_node(
 def _comes_back(
     held: Held, cheapest: frozenset[str], broken: frozenset[str]
 ) -> tuple[bool, bool, int, str, str]:
-    pod = held.pod
-    return (pod.uid in cheapest, pod.uid not in broken, -pod.priority, pod.started, pod.uid)
+    uid = held.pod.uid
+    return (uid in cheapest, uid not in broken, *_importance(held))
+
+
+def _importance(held: Held) -> tuple[int, str, str]:
+    """The most important first, as in kube-scheduler."""
+    return (-held.pod.priority, start_of(held), held.pod.uid)
 
 
 def _breaking(below: Iterable[Held], budgets: Sequence[DisruptionBudget]) -> frozenset[str]:
     """Pods whose disruption budget is used up by more important pods."""
     left = [budget.allowed for budget in budgets]
     found = set()
-    for held in sorted(below, key=lambda h: (-h.pod.priority, h.pod.started, h.pod.uid)):
+    for held in sorted(below, key=_importance):
         pod = held.pod
         for at, budget in enumerate(budgets):
             if budget.covers(pod):
@@ -211,4 +216,4 @@ def _first_start(victims: tuple[Held, ...]) -> str:
     if not victims:
         return ""
     top = victims[0].pod.priority
-    return min(held.pod.started for held in victims if held.pod.priority == top)
+    return min(start_of(held) for held in victims if held.pod.priority == top)

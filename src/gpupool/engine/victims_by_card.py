@@ -17,14 +17,19 @@ def cheapest_cards(
     """Uids. `below`: pods of lower priority; `broken`: those whose disruption budget is used up."""
     victims: set[str] = set()
     for ask in pod.gpus:
-        offers = []
-        for row, card in enumerate(state.cards):
-            leaving = _must_leave(ask, card, below, broken)
-            if leaving is not None:
-                offers.append((_price(leaving, broken), row, leaving))
-        for _, _, leaving in sorted(offers, key=lambda o: o[:2])[: ask.whole or ask.cards]:
+        found = (_must_leave(ask, card, below, broken) for card in state.cards)
+        offers = [leaving for leaving in found if leaving is not None]
+        # Of equal price: those that began last have the least to lose. Then the first cards.
+        offers.sort(key=lambda leaving: min(map(start_of, leaving), default=""), reverse=True)
+        offers.sort(key=lambda leaving: _price(leaving, broken))
+        for leaving in offers[: ask.whole or ask.cards]:
             victims |= {held.pod.uid for held in leaving}
     return frozenset(victims)
+
+
+def start_of(held: Held) -> str:
+    """A pod that has not started has nothing to lose: it comes after all times."""
+    return held.pod.started or "~"
 
 
 def _must_leave(
