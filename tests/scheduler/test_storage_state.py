@@ -4,8 +4,11 @@ from itertools import permutations
 
 import pytest
 
+from gpupool.contract.volumes import Storage
 from gpupool.core.pods import AttachedVolume
+from gpupool.scheduler import pending
 from gpupool.scheduler.cluster_state import ClusterState
+from gpupool.scheduler.pending import Pending
 from kubeclient.mirror import Changed
 from kubeclient.objects import Obj
 from tests.scheduler.model_api import ModelApi
@@ -80,3 +83,37 @@ def test_limits_are_kept_whichever_is_seen_first_the_node_or_its_limits() -> Non
         known = state.cluster.state(name)
         assert known is not None
         assert known.node.volume_limits == {}
+
+
+def test_a_volume_concerns_only_the_pods_that_use_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    state, api = new_state(), ModelApi()
+    for name in ("data", "other"):
+        used = [{"name": "v", "persistentVolumeClaim": {"claimName": name}}]
+        api.add_pod(name, 1)
+        api.set_spec("pods", name, volumes=used)
+        state.pod_changed(None, api.pods[name])
+    looked_at: list[str] = []
+
+    def with_storage(pod: Pending, storage: Storage) -> Pending:
+        looked_at.append(pod.request.name)
+        return pending.with_storage(pod, storage)
+
+    monkeypatch.setattr("gpupool.scheduler.cluster_state.with_storage", with_storage)
+    state.volume_claim_changed(None, CLAIM)
+    state.volume_changed(None, VOLUME)
+    assert looked_at == ["data", "data"]
+    waiting = {pod.request.name: pod.request for pod in state.pending.values()}
+    assert not waiting["data"].waits_for
+    assert waiting["other"].waits_for
+    state.class_changed(None, {"metadata": {"name": "fast"}})
+    assert looked_at[2:] == ["data", "other"]
+
+
+def test_nothing_is_kept_of_pods_that_are_gone() -> None:
+    state, pod = new_state(), bound_pod()
+    waiting = {**pod, "spec": {**pod["spec"], "nodeName": ""}}
+    state.pod_changed(None, waiting)
+    state.pod_changed(waiting, pod)
+    state.pod_changed(pod, None)
+    assert not state._storage._uses
+    assert not state._storage._users

@@ -136,7 +136,7 @@ class ClusterState:
 
     def class_changed(self, old: Obj | None, new: Obj | None) -> None:
         self._storage.class_changed(old, new)
-        self._storage_changed(())
+        self._storage_changed([pod.uid for pod in self.pending.values() if pod.volume_inputs])
 
     def volume_limits_changed(self, old: Obj | None, new: Obj | None) -> None:
         name, before = self._storage.limits_changed(old, new), self.cluster.version
@@ -147,12 +147,12 @@ class ClusterState:
         if self.cluster.version != before:
             self.wake()
 
-    def _storage_changed(self, holders: Collection[str]) -> None:
-        """`holders`: uids of pods with a node whose volumes may be others now."""
-        for pod in [pod for pod in self.pending.values() if pod.volume_inputs]:
-            self._put(with_storage(pod, self.storage))
+    def _storage_changed(self, users: Collection[str]) -> None:
+        """`users`: uids of pods whose volumes may be others now."""
         before = self.cluster.version
-        for uid in holders:
+        for uid in users:
+            if uid in self.pending:
+                self._put(with_storage(self.pending[uid], self.storage))
             self.ledger.attached(uid, self._storage.attached(uid))
         if self.cluster.version != before:
             self.wake()
@@ -223,7 +223,7 @@ class ClusterState:
         Parsing is expensive. Where this scheduler placed the pod and its spec is the same (by
         generation and labels), the request that is known already is used.
         """
-        metadata, attached = pod["metadata"], self._storage.held(pod)
+        metadata, attached = pod["metadata"], self._storage.seen(pod)
         known = self.pending.get(metadata["uid"])
         if (
             known is not None
@@ -262,6 +262,7 @@ class ClusterState:
 
     def _waits(self, pod: Obj) -> None:
         known = self.pending.get(pod["metadata"]["uid"])
+        self._storage.seen(pod)
         # The time at which the pod was first seen stays: the metric of pending time starts there.
         pending = pending_of(pod, known.seen_s if known else self._clock())
         if known is None:

@@ -1,7 +1,8 @@
-"""StorageState: claims, volumes, storage classes and attach limits, and the held pods they concern.
+"""StorageState: claims, volumes, storage classes and attach limits, and the pods that they concern.
 
 Pods may be read before their claims and volumes, and claims may be bound later. So it knows which
-held pods use which claims, and says which of them must be counted again.
+pods use which claims, and says which of them must be looked at again: thousands of pods may wait
+with claims while thousands of volumes are read.
 """
 
 from collections import defaultdict
@@ -29,10 +30,10 @@ class StorageState:
         self._classes: dict[str, Obj] = {}
         self.storage = Storage(self._claims, self._volumes, self._classes)
         self.limits: dict[str, dict[str, int]] = {}  # of attached volumes, by node and driver
-        self._uses: dict[str, tuple[str, tuple[ClaimUse, ...]]] = {}  # of held pods, by uid
+        self._uses: dict[str, tuple[str, tuple[ClaimUse, ...]]] = {}  # of pods, by uid
         self._users: dict[Key, set[str]] = defaultdict(set)  # their uids, by claim
 
-    # -- changes in the API; each returns the uids of the held pods that it concerns -------------
+    # -- changes in the API; each returns the uids of the pods that it concerns ------------------
 
     def claim_changed(self, old: Obj | None, new: Obj | None) -> set[str]:
         _keep(self._claims, key_of, old, new)
@@ -58,10 +59,10 @@ class StorageState:
             self.limits[name] = limits
         return name
 
-    # -- pods that hold a node -------------------------------------------------------------------
+    # -- pods ------------------------------------------------------------------------------------
 
-    def held(self, pod: Obj) -> tuple[AttachedVolume, ...]:
-        """The pod has a node. Returns the volumes that are attached for it."""
+    def seen(self, pod: Obj) -> tuple[AttachedVolume, ...]:
+        """The pod waits or has a node. Returns the volumes that are attached where it is."""
         uid, namespace = pod["metadata"]["uid"], pod["metadata"]["namespace"]
         uses = tuple(claim_uses(pod))
         if self._uses.get(uid, (namespace, ())) != (namespace, uses):
