@@ -75,9 +75,12 @@ async def test_however_many_pods_of_a_job_wait_the_end_of_another_pod_costs_two_
 ) -> None:
     """One finds the room, and the next one finds none."""
     stepped = one_node()
-    claim = {"metadata": {"name": "data", "namespace": "default"}, "spec": {"volumeName": "v"}}
-    stepped.state.volume_claim_changed(None, claim)
-    stepped.state.volume_changed(None, {"metadata": {"name": "v"}, "spec": {}})
+    named = {"name": "data", "namespace": "default", "uid": "c"}
+    bound = {"metadata": named, "spec": {"volumeName": "v"}, "status": {"phase": "Bound"}}
+    stepped.state.volume_claim_changed(None, bound)
+    csi = {"driver": "files.example", "volumeHandle": "v"}
+    volume = {"metadata": {"name": "v"}, "spec": {"claimRef": named, "csi": csi}}
+    stepped.state.volume_changed(None, volume)
     await fill(stepped)
     add_job(stepped, count, **spec)
     await stepped.settle()

@@ -11,7 +11,7 @@ from functools import partial
 
 from gpupool.engine.card_words import card_summary
 from gpupool.engine.decide import Placement, Unschedulable
-from gpupool.engine.gang import GangUnschedulable, decide_gang
+from gpupool.engine.gang import GangUnschedulable
 from gpupool.engine.preempt import NoPreemption
 from gpupool.scheduler.bind import Binder
 from gpupool.scheduler.cluster_state import ClusterState
@@ -133,12 +133,13 @@ class Cycle:
         waiting.sort(key=lambda pod: (pod.created, pod.uid))
         if len(waiting) < missing:
             return self._park_group(group, waiting, self._too_few(group), began_s)
-        answer = decide_gang(
-            self.state.cluster, [pod.request for pod in waiting], self.state.policy, missing
-        )
+        answer = self.room.decide_group(waiting, missing)
         if isinstance(answer, GangUnschedulable):
             words = f"{answer.placed} of {missing} pods would find a node. {answer.message}"
-            return self._park_group(group, waiting, f": {words}", began_s)
+            room = self.room.search_group(waiting, missing)
+            # Before `make`, which takes those for which room is made out of the queue.
+            parked = self._park_group(group, waiting, f": {words}", began_s)
+            return [self.room.make(*room)] if room is not None else parked
         writes = [
             self._place(pod, answer[pod.uid], began_s) for pod in waiting if pod.uid in answer
         ]

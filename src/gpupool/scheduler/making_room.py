@@ -15,7 +15,7 @@ from typing import TypeVar
 
 from gpupool.engine.cluster import reserved_uid
 from gpupool.engine.decide import Placement, Unschedulable, decide_nominated, decide_on
-from gpupool.engine.gang import GangUnschedulable
+from gpupool.engine.gang import GangUnschedulable, Placements, decide_gang, size_of
 from gpupool.engine.node_state import Held
 from gpupool.engine.preempt import NoPreemption
 from gpupool.engine.preempt_gang import Room, preempt_gang
@@ -49,6 +49,11 @@ class RoomMaker:
         if isinstance(found, Placement) and self._leans_on_claims(pod, found):
             return Unschedulable(cluster, request)
         return found
+
+    def decide_group(self, pods: Sequence[Pending], least: int) -> Placements | GangUnschedulable:
+        cluster, policy = self.state.cluster, self.state.policy
+        requests = [pod.request for pod in pods]
+        return self._beside_claims(pods, lambda: decide_gang(cluster, requests, policy, least))
 
     def _beside_claims(self, pods: Sequence[Pending], decide: Callable[[], Found]) -> Found:
         """Room of their own claims is free for these pods. That of others with a lower priority is
@@ -119,6 +124,31 @@ class RoomMaker:
             return None
         found = self.preempt(pod)
         return found if isinstance(found, Room) else None
+
+    def search_group(
+        self, waiting: Sequence[Pending], least: int
+    ) -> tuple[list[Pending], Room] | None:
+        """Room for as many of these pods as the group needs, and for which of them; all or nothing.
+
+        None as in `search`.
+        """
+        claims = self.state.preemption_claims
+        # Those with claims first, or victims would have left for nothing; then the smallest ones.
+        chosen = sorted(waiting, key=lambda pod: (pod.uid not in claims, size_of(pod.request)))
+        pods = chosen[:least]
+        if self._waits_for_victims(pods):
+            return None
+        lowest = self.state.ledger.lowest_priority()
+        if lowest is None or min(pod.request.priority for pod in pods) <= lowest:
+            return None
+        cluster, policy = self.state.cluster, self.state.policy
+        if cluster.reserved:
+            with self._later():
+                found = decide_gang(cluster, [pod.request for pod in waiting], policy, least)
+            if not isinstance(found, GangUnschedulable):
+                return None
+        room = self._preempt(pods)
+        return (pods, room) if isinstance(room, Room) else None
 
     def is_being_cleared(self, pod: Pending) -> bool:
         return pod.uid in self.state.preemption_claims
