@@ -58,3 +58,25 @@ async def test_an_assignment_is_released_when_the_pod_was_deleted() -> None:
     stepped.api.delete_pod("p")  # the watch has not said so yet
     await stepped.write(writes)
     assert knowledge(stepped, uid) is None
+
+
+async def test_refusals_do_not_keep_the_place_of_a_lost_binding_for_ever() -> None:
+    stepped, uid = one_pod()
+    lost_s = stepped.now_s
+    await stepped.write(stepped.try_next(), Fate.LOST_REQUEST)
+    while knowledge(stepped, uid) is Knowledge.UNANSWERED:
+        assert stepped.now_s <= lost_s + 110
+        stepped.now_s += 10
+        await stepped.write(stepped.try_next(), Fate.OK, Fate.FORBIDDEN)
+    assert stepped.now_s > lost_s + 90
+    assert knowledge(stepped, uid) is None
+
+
+async def test_another_lost_binding_begins_the_time_again() -> None:
+    stepped, uid = one_pod()
+    await stepped.write(stepped.try_next(), Fate.LOST_REQUEST)
+    stepped.now_s += 60
+    await stepped.write(stepped.try_next(), Fate.OK, Fate.LOST_REQUEST)
+    stepped.now_s += 60
+    await stepped.write(stepped.try_next(), Fate.OK, Fate.FORBIDDEN)
+    assert knowledge(stepped, uid) is Knowledge.UNANSWERED

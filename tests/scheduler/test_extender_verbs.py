@@ -228,3 +228,16 @@ async def test_the_extender_leaves_pods_of_the_scheduler_beside_it_to_the_schedu
     assert verbs.state.ledger.assignment(verbs.uid("p")) is not None
     await verbs.write(verbs.try_next())
     assert verbs.state.ledger.assignment(verbs.uid("p")) is None
+
+
+async def test_refusals_do_not_keep_the_place_of_a_lost_binding_for_ever() -> None:
+    verbs = Verbs()
+    await lost_binding(verbs)
+    verbs.now_s += LATEST_S
+    verbs.extender.filter(verbs.args("p"))
+    assert "Forbidden" in await verbs.bind("p", Fate.FORBIDDEN)
+    await settled(verbs)
+    assert verbs.state.ledger.assignment(verbs.uid("p")) is not None
+    verbs.now_s += 1
+    await settled(verbs)
+    assert verbs.state.ledger.assignment(verbs.uid("p")) is None

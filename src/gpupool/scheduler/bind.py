@@ -92,8 +92,11 @@ class Binder:
         if not is_certain(error):
             self._state.ledger.asked(pod.uid, self._clock())
         elif assignment.knowledge is Knowledge.ASSUMED:
-            # UNANSWERED: an earlier Binding may still arrive, so this refusal proves nothing.
             self._state.refused(pod.uid)
+        else:
+            # UNANSWERED: an earlier Binding may still arrive, so this refusal proves nothing. But
+            # it did nothing either: the time counts on from that earlier one.
+            self._state.ledger.asked(pod.uid, assignment.asked_s)
         if isinstance(error, Refused) and error.code not in _NOT_FOR_THE_USER:
             words = f"binding rejected: {error}"
             self._reports.waits(pod, lambda: words, SCHEDULER_ERROR)

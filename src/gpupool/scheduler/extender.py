@@ -183,6 +183,8 @@ class Extender:
                 return f"nobody knows what became of the Binding; ask again for the same: {error}"
             if assignment.knowledge is Knowledge.ASSUMED:
                 self.state.refused(uid)
+            else:
+                ledger.asked(uid, assignment.asked_s)  # as in `Binder`
             return str(error)
         ledger.answered(uid)
         self.waiting.pop(uid, None)
