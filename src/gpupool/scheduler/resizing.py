@@ -62,7 +62,9 @@ class Resizing:
         reports = node_reports(new) if new is not None else {}
         if reports == self._reports.get(node, {}):
             return
-        self._reports[node] = reports
+        self._reports.pop(node, None)
+        if reports:  # or nodes that come and go would pile up
+            self._reports[node] = reports
         for entry in self._entries.values():
             # Entries with a due time wait after a failure: a report must not cut that short.
             if entry.pod.node == node and entry.due_s == _NEVER:
