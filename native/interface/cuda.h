@@ -58,8 +58,8 @@ struct uuid {
     unsigned char bytes[16];
 };
 
-enum { LOCATION_DEVICE = 1 }; /* CUmemLocationType */
-enum { PINNED = 1 };          /* CUmemAllocationType */
+enum { LOCATION_NONE, LOCATION_DEVICE, LOCATION_HOST }; /* CUmemLocationType */
+enum { PINNED = 1, MANAGED_POOL };                      /* CUmemAllocationType */
 
 struct location {
     int type, id;

@@ -18,12 +18,12 @@ struct step {
     struct function *function; /* of a kernel; NULL: the node allocates */
     int device;
     size_t size;
+    bool has_memory; /* in an executable graph: it was taken */
 };
 
 struct graph {
     int count;
     struct step nodes[MAX_NODES];
-    bool has_memory; /* of an executable graph: its nodes' memory is taken */
 };
 
 static struct handles graphs = HANDLES_OF(struct graph);
@@ -121,30 +121,36 @@ CALL(cuGraphInstantiateWithFlags, struct graph **made, const struct graph *graph
 }
 
 /* With the lock held. */
-static bool reserve_node(const struct step *step) {
+static bool reserve_node(struct step *step) {
+    if (step->has_memory) return true;
     uint64_t reused = step->size < kept[step->device] ? step->size : kept[step->device];
     if (step->size > reused && !take_memory(step->device, step->size - reused)) return false;
     kept[step->device] -= reused;
     used[step->device] += step->size;
+    step->has_memory = true;
     return true;
 }
 
-static void give_up(const struct graph *graph, int count) {
-    for (int i = 0; i < count; i++) {
-        used[graph->nodes[i].device] -= graph->nodes[i].size;
-        kept[graph->nodes[i].device] += graph->nodes[i].size;
-    }
+static void give_up(struct step *step) {
+    if (!step->has_memory) return;
+    used[step->device] -= step->size;
+    kept[step->device] += step->size;
+    step->has_memory = false;
+}
+
+static void give_up_all(struct graph *graph) {
+    for (int i = 0; i < graph->count; i++) give_up(&graph->nodes[i]);
 }
 
 /* Takes the memory of all nodes, or of none. */
 static bool reserve_all(struct graph *graph) {
     int done = 0;
     driver_lock();
-    while (!graph->has_memory && done < graph->count && reserve_node(&graph->nodes[done])) done++;
-    if (!graph->has_memory && done < graph->count) give_up(graph, done);
-    else graph->has_memory = true;
+    while (done < graph->count && reserve_node(&graph->nodes[done])) done++;
+    bool has_all = done == graph->count;
+    if (!has_all) give_up_all(graph);
     driver_unlock();
-    return graph->has_memory;
+    return has_all;
 }
 
 CALL(cuGraphLaunch, struct graph *graph, struct stream *stream) {
@@ -166,21 +172,31 @@ CALL(cuGraphExecDestroy, struct graph *graph) {
     WITH_DRIVER(driver);
     driver_lock();
     bool found = handle_is_live(&executables, graph);
-    if (found && graph->has_memory) give_up(graph, graph->count);
-    if (found) handle_end(&executables, graph);
+    if (found) {
+        give_up_all(graph);
+        handle_end(&executables, graph);
+    }
     driver_unlock();
     return found ? OK : INVALID_VALUE;
 }
 
-void graphs_end(int device) {
+static void trim(int device) {
     give_back_memory(device, kept[device]);
     kept[device] = 0;
+}
+
+void graphs_end(int device) {
+    struct graph *graph;
+    for (size_t cursor = 0; (graph = handle_next(&executables, &cursor));)
+        for (int i = 0; i < graph->count; i++)
+            if (graph->nodes[i].device == device) give_up(&graph->nodes[i]);
+    trim(device);
 }
 
 CALL(cuDeviceGraphMemTrim, int device) {
     WITH_DEVICE(device);
     driver_lock();
-    graphs_end(device);
+    trim(device);
     driver_unlock();
     return OK;
 }

@@ -18,6 +18,7 @@ struct freed {
 struct pool {
     int device;
     bool is_default;
+    bool is_managed;   /* it counts for its device, or for the first one, wherever it is */
     bool is_destroyed; /* and allocations of it are still in use */
     int reuse[4];      /* attributes 1 to 3, by number; they change nothing */
     uint64_t threshold;
@@ -156,13 +157,19 @@ CALL(cuDeviceSetMemPool, int device, struct pool *pool) {
 
 CALL(cuMemPoolCreate, struct pool **made, const struct pool_properties *properties) {
     WITH_DRIVER(driver);
-    if (!made || !properties || properties->type != PINNED ||
-        properties->location.type != LOCATION_DEVICE)
-        return INVALID_VALUE;
+    if (!made || !properties) return INVALID_VALUE;
+    bool is_managed = properties->type == MANAGED_POOL;
+    if (!is_managed && properties->type != PINNED) return INVALID_VALUE;
     int device = properties->location.id;
+    if (properties->location.type != LOCATION_DEVICE) {
+        if (!is_managed || properties->location.type > LOCATION_HOST) return INVALID_VALUE;
+        device = 0;
+    }
     if (device < 0 || device >= driver->card_count) return INVALID_DEVICE;
     *made = new_pool(device);
-    return *made ? OK : OUT_OF_MEMORY;
+    if (!*made) return OUT_OF_MEMORY;
+    (*made)->is_managed = is_managed;
+    return OK;
 }
 
 CALL(cuMemPoolDestroy, struct pool *pool) {
@@ -239,23 +246,22 @@ CALL(cuMemPoolGetAccess, int *flags, struct pool *pool, const struct location *l
 
 CALL(cuMemAllocFromPoolAsync, pointer_t *pointer, size_t size, struct pool *pool,
      struct stream *stream) {
-    WITH_CONTEXT(context);
+    WITH_STREAM(context, stream);
     if (!is_known(pool)) return INVALID_VALUE;
-    if (!is_stream_of(stream, context)) return INVALID_HANDLE;
-    return allocate(context, pool->device, ON_DEVICE, size, pool, pointer);
+    return allocate(context, pool->device, pool->is_managed ? MANAGED : ON_DEVICE, size, pool,
+                    pointer);
 }
 ALSO(cuMemAllocFromPoolAsync_ptsz, cuMemAllocFromPoolAsync);
 
 CALL(cuMemAllocAsync, pointer_t *pointer, size_t size, struct stream *stream) {
-    WITH_CONTEXT(context);
+    WITH_STREAM(context, stream);
     return cuMemAllocFromPoolAsync(pointer, size, current_pool(context->device), stream);
 }
 ALSO(cuMemAllocAsync_ptsz, cuMemAllocAsync);
 
 CALL(cuMemFreeAsync, pointer_t pointer, struct stream *stream) {
-    WITH_CONTEXT(context);
+    WITH_STREAM(context, stream);
     struct allocation found;
-    if (!is_stream(stream)) return INVALID_HANDLE;
     if (!find_allocation(pointer, &found)) return INVALID_VALUE;
     if (!found.pool) stream_wait(stream, context);
     return release(pointer, ON_DEVICE, stream_done_ns(stream, context));

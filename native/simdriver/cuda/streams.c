@@ -40,6 +40,14 @@ bool is_stream_of(const struct stream *stream, const struct context *context) {
     return is_default(stream) || (handle_is_live(&streams, stream) && stream->context == context);
 }
 
+int stream_context(const struct stream *stream, struct context **context) {
+    WITH_DRIVER(driver);
+    if (is_default(stream)) return current_context(context);
+    if (!handle_is_live(&streams, stream)) return INVALID_HANDLE;
+    *context = stream->context;
+    return device_health((*context)->device);
+}
+
 void streams_end(const struct context *context) {
     struct stream *stream;
     struct event *event;

@@ -10,6 +10,17 @@ bool is_stream(const struct stream *stream);
 /* Whether work of the context can be put into the stream: it was made there, or is a default one. */
 bool is_stream_of(const struct stream *stream, const struct context *context);
 
+/* The context of the stream; of a default stream, the current one. Returns an error if there is
+ * none. */
+int stream_context(const struct stream *stream, struct context **context);
+
+#define WITH_STREAM(variable, stream)                              \
+    struct context *variable;                                      \
+    do {                                                           \
+        int problem = stream_context(stream, &variable);           \
+        if (problem) return problem;                               \
+    } while (0)
+
 /* Ends all streams and events of the context, with which they are destroyed. */
 void streams_end(const struct context *context);
 

@@ -11,11 +11,12 @@
 #include "../handles.h"
 
 #define GRANULARITY (2ull << 20)
+#define NO_DEVICE (-1)
 
 /* Memory without an address. It is given back when its handles are released and it is mapped
  * nowhere. */
 struct physical {
-    int device;
+    int device; /* NO_DEVICE: memory of the host */
     size_t size;
     int fd;
     int handles; /* cuMemCreate and cuMemRetainAllocationHandle, without their cuMemRelease */
@@ -56,16 +57,16 @@ static bool is_mapped(pointer_t start, size_t size) {
 }
 
 static struct physical *create(int device, size_t size, int fd) {
-    if (!take_memory(device, size)) return NULL;
+    if (device != NO_DEVICE && !take_memory(device, size)) return NULL;
     struct physical *physical = handle_new(&physicals);
     if (physical) *physical = (struct physical){device, size, fd, 1, 0};
-    else give_back_memory(device, size);
+    else if (device != NO_DEVICE) give_back_memory(device, size);
     return physical;
 }
 
 static void give_back_unused(struct physical *physical) {
     if (physical->handles || physical->mappings) return;
-    give_back_memory(physical->device, physical->size);
+    if (physical->device != NO_DEVICE) give_back_memory(physical->device, physical->size);
     close(physical->fd);
     handle_end(&physicals, physical);
 }
@@ -85,11 +86,15 @@ CALL(cuMemCreate, struct physical **made, size_t size, const struct physical_pro
     if (!made || !properties || properties->type != PINNED || flags || !size ||
         size % GRANULARITY)
         return INVALID_VALUE;
-    if (properties->location.type != LOCATION_DEVICE) return NOT_SUPPORTED;
-    int device = properties->location.id;
-    if (device < 0 || device >= driver->card_count) return INVALID_DEVICE;
-    int problem = device_health(device);
-    if (problem) return problem;
+    int device = NO_DEVICE;
+    if (properties->location.type == LOCATION_DEVICE) {
+        device = properties->location.id;
+        if (device < 0 || device >= driver->card_count) return INVALID_DEVICE;
+        int problem = device_health(device);
+        if (problem) return problem;
+    } else if (properties->location.type != LOCATION_HOST) {
+        return NOT_SUPPORTED;
+    }
     /* As a system call: the function memfd_create is newer than glibc 2.17. */
     int fd = (int)syscall(SYS_memfd_create, "gpupool-device-memory", 1 /* close on exec */);
     if (fd < 0 || ftruncate(fd, (off_t)size)) goto failed;
