@@ -230,9 +230,9 @@ pointer = c_void_p()
 print(cuda.cuLaunchKernel(function, 1, 1, 1, 1, 1, 1, 0, stream, None, None),
       cuda.cuLaunchKernel(theirs, 1, 1, 1, 1, 1, 1, 0, None, None, None),
       cuda.cuEventRecord(event, stream), cuda.cuStreamWaitEvent(stream, event, 0),
-      cuda.cuMemAllocAsync(byref(pointer), c_size_t(1), stream))
+      cuda.cuMemAllocAsync(byref(pointer), c_size_t(1), stream))   # for the stream's device
 """
-    assert python(node, script) == "400 400 400 0 400\n"
+    assert python(node, script) == "400 400 400 0 0\n"
 
 
 @pytest.mark.parametrize(

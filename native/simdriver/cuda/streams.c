@@ -131,10 +131,9 @@ CALL(cuStreamGetFlags, struct stream *stream, unsigned *flags) {
 ALSO(cuStreamGetFlags_ptsz, cuStreamGetFlags);
 
 CALL(cuStreamGetCtx, struct stream *stream, struct context **owner) {
-    WITH_CONTEXT(context);
+    WITH_STREAM(context, stream);
     if (!owner) return INVALID_VALUE;
-    if (!is_stream(stream)) return INVALID_HANDLE;
-    *owner = is_default(stream) ? context : stream->context;
+    *owner = context;
     return OK;
 }
 ALSO(cuStreamGetCtx_ptsz, cuStreamGetCtx);
