@@ -199,18 +199,32 @@ void limiter_take_anyway(int card, uint64_t bytes) {
     if (card >= 0 && bytes) change(card, (int64_t)granules_of(bytes), NO_LIMIT);
 }
 
+bool limiter_is_over(int card) {
+    if (card < 0) return false;
+    reap();
+    reread_limits();
+    return card_granules(mapping.region, card) > atomic_load(&limit_granules[card]);
+}
+
 void limiter_give(int card, uint64_t bytes) {
     if (card >= 0 && bytes) change(card, -(int64_t)granules_of(bytes), 0);
 }
 
-int limiter_card(const char *uuid) {
+static int find_card(const char *uuid) {
     int card = NO_CARD;
-    if (!limiter_is_on()) return NO_CARD;
     pthread_mutex_lock(&mutex);
     for (int i = 0; i < limits.count && mapping.region; i++)
         if (strcmp(limits.cards[i].uuid, uuid) == 0) card = numbers[i];
     pthread_mutex_unlock(&mutex);
     return card;
+}
+
+int limiter_card(const char *uuid) {
+    if (!limiter_is_on()) return NO_CARD;
+    int card = find_card(uuid);
+    if (card != NO_CARD) return card;
+    reread_limits(); /* as before every refusal */
+    return find_card(uuid);
 }
 
 uint64_t limiter_used(int card) {

@@ -23,6 +23,9 @@ bool limiter_take(int card, uint64_t bytes);
 /* Counts memory that the driver has already given, even beyond the limit. */
 void limiter_take_anyway(int card, uint64_t bytes);
 
+/* Whether more is in use than the limit allows, by what the limit file says now. */
+bool limiter_is_over(int card);
+
 /* Gives back bytes that were taken. */
 void limiter_give(int card, uint64_t bytes);
 

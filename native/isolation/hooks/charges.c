@@ -10,11 +10,16 @@ bool reserve(int card, uint64_t bytes) {
     return limiter_take(card, bytes);
 }
 
+static void uncharge(const struct entry *entry) {
+    if (entry->target) pool_freed(entry);
+    else limiter_give(entry->card, entry->bytes);
+}
+
 /* An entry that has the same key is out of date: the driver has freed it in a way that was not
  * seen. */
 static void put(const struct entry *entry) {
     struct entry replaced;
-    if (ledger_put(entry, &replaced) && replaced.key) limiter_give(replaced.card, replaced.bytes);
+    if (ledger_put(entry, &replaced) && replaced.key) uncharge(&replaced);
 }
 
 int record_charge(int result, enum kind kind, uint64_t value, int card, uint64_t bytes) {
@@ -36,7 +41,6 @@ bool discharge_begin(enum kind kind, uint64_t value, struct entry *entry) {
 int discharge_end(int result, bool is_known, const struct entry *entry) {
     if (!is_known) return result;
     if (result != OK) put(entry);
-    else if (entry->target) pool_freed(entry);
-    else limiter_give(entry->card, entry->bytes);
+    else uncharge(entry);
     return result;
 }

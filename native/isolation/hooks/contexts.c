@@ -8,17 +8,16 @@
 #include <pthread.h>
 
 #include "../core/settings.h"
-#include "devices.h"
-#include "ledger.h"
+#include "graphs.h"
 #include "pools.h"
+#include "share.h"
 
 #define MAX_DEVICES 64
 #define MAX_CONTEXTS 256
 
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
-/* By device: the number of its card plus CARD_OFFSET, so that 0 means "not known yet" and NO_CARD
- * can be stored. */
-#define CARD_OFFSET 2
+/* By device: the number of its card plus 1; 0: not known yet, or not in the limit file, to which it
+ * may be added later. */
 static _Atomic int cards[MAX_DEVICES];
 static _Atomic int device_count; /* 0: not known yet */
 static struct {
@@ -35,7 +34,7 @@ int card_of(int device) {
     char uuid[UUID_SIZE] = "GPU-";
     if (device < 0 || device >= MAX_DEVICES) return NO_CARD;
     int known = atomic_load_explicit(&cards[device], memory_order_relaxed);
-    if (__builtin_expect(known != 0, 1)) return known - CARD_OFFSET;
+    if (__builtin_expect(known != 0, 1)) return known - 1;
     if (REAL(cuDeviceGetUuid)(id, device) != OK) return NO_CARD;
     char *end = uuid + 4;
     for (int i = 0; i < 16; i++) {
@@ -44,7 +43,7 @@ int card_of(int device) {
         if (i == 3 || i == 5 || i == 7 || i == 9) *end++ = '-';
     }
     int card = limiter_card(uuid);
-    atomic_store(&cards[device], card + CARD_OFFSET);
+    if (card != NO_CARD) atomic_store(&cards[device], card + 1);
     return card;
 }
 
@@ -54,6 +53,25 @@ bool current_device(int *device) {
     if (count == 0 && REAL(cuDeviceGetCount)(&count) == OK) atomic_store(&device_count, count);
     *device = 0;
     return count == 1 || REAL(cuCtxGetDevice)(device) == OK;
+}
+
+/* The handles 0, 1 and 2 mean the default streams of the current context. */
+int device_of_stream(stream_t stream, int *device) {
+    context_t owner, current = NULL;
+    int count = atomic_load_explicit(&device_count, memory_order_relaxed);
+    if (!count && REAL(cuDeviceGetCount)(&count) == OK) atomic_store(&device_count, count);
+    *device = 0;
+    if (count == 1) return OK;
+    if ((uintptr_t)stream <= 2) return REAL(cuCtxGetDevice)(device);
+    int result = REAL(cuStreamGetCtx)(stream, &owner);
+    if (result != OK) return result;
+    if (REAL(cuCtxGetCurrent)(&current) == OK && owner == current)
+        return REAL(cuCtxGetDevice)(device);
+    result = REAL(cuCtxPushCurrent_v2)(owner);
+    if (result != OK) return result;
+    result = REAL(cuCtxGetDevice)(device);
+    REAL(cuCtxPopCurrent_v2)(&owner);
+    return result;
 }
 
 uint64_t current_context(void) {
@@ -91,14 +109,17 @@ static void add(uint64_t id, int device) {
 }
 
 static void forget(uint64_t id) {
-    struct entry entry;
+    uint64_t freed[MAX_CARDS] = {0};
     int place = find(id);
     if (!id || place < 0) return;
     int device = contexts[place].device, card = card_of(device);
     contexts[place].id = 0;
     count_contexts();
-    while (ledger_take_of(id, &entry)) limiter_give(entry.card, entry.bytes);
+    ledger_take_of(id, freed);
+    for (int i = 0; i < MAX_CARDS; i++) limiter_give(i, freed[i]);
     pools_settle();
+    graphs_settle();
+    share_forget(id);
     if (--on_device[device]) return;
     limiter_give(card, settings()->context_bytes);
     limiter_set_context(card, false);

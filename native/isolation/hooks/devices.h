@@ -11,8 +11,25 @@ int card_of(int device);
  * return the error. */
 bool current_device(int *device);
 
+/* The device of the stream's context. Returns the driver's result. */
+int device_of_stream(stream_t stream, int *device);
+
 /* The calling thread's context, as a number; 0 if it is not known. */
 uint64_t current_context(void);
+
+/* Around calls that the program did not make: while any stream of the program is being captured,
+ * some calls are forbidden, and end the capture. The driver lets libraries switch that off for their
+ * thread. */
+#define CAPTURE_RELAXED 2 /* CUstreamCaptureMode */
+
+static inline int capture_relax(void) {
+    int mode = CAPTURE_RELAXED;
+    return REAL(cuThreadExchangeStreamCaptureMode)(&mode) == OK ? mode : CAPTURE_RELAXED;
+}
+
+static inline void capture_restore(int mode) {
+    if (mode != CAPTURE_RELAXED) REAL(cuThreadExchangeStreamCaptureMode)(&mode);
+}
 
 /* To be called in the child of a fork, which has no contexts. */
 void contexts_after_fork(void);

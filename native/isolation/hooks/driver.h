@@ -44,5 +44,10 @@ int cuEventRecord_ptsz(event_t event, stream_t stream);
 int cuEventQuery(event_t event);
 int cuEventElapsedTime(float *milliseconds, event_t start, event_t end);
 int cuStreamIsCapturing(stream_t stream, int *status);
+int cuStreamIsCapturing_ptsz(stream_t stream, int *status);
+int cuThreadExchangeStreamCaptureMode(int *mode);
+int cuStreamGetCtx(stream_t stream, context_t *context);
+int cuCtxPushCurrent_v2(context_t context);
+int cuCtxPopCurrent_v2(context_t *context);
 
 #endif

@@ -6,6 +6,7 @@
 #include "graphs.h"
 #include "pools.h"
 #include "share.h"
+#include "virtual.h"
 
 static void in_child(void) {
     ledger_forget_all();
@@ -13,6 +14,7 @@ static void in_child(void) {
     pools_after_fork();
     graphs_after_fork();
     share_after_fork();
+    virtual_after_fork();
 }
 
 __attribute__((constructor)) static void register_fork_handler(void) {

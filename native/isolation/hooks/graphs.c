@@ -1,19 +1,22 @@
 /* A node that allocates is refused if it alone does not fit. What a launch reserved is counted
- * right after the launch. If the card is then full or over the limit, nothing more is given, not
- * even another launch, until graph memory is trimmed. So the limit can be passed by one launch, not
- * more. */
+ * right after the launch. If that has passed the limit, nothing more is given, not even another
+ * launch, until the use is within the limit again. So a process can pass the limit by one launch,
+ * not more. All other launches succeed, also when the share is full, or was made smaller than what
+ * is in use: most graphs allocate nothing. */
 #include "graphs.h"
 
 #include <pthread.h>
 
 #include "charges.h"
+#include "pools.h"
 #include "share.h"
 
 #define MAX_DEVICES 64
 
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static uint64_t charged[MAX_DEVICES]; /* bytes that are charged for graphs, by device */
-static _Atomic bool may_hold_memory;  /* false: programs without graphs pay nothing */
+static _Atomic bool has_passed[MAX_DEVICES]; /* by device: what graphs reserved was too much */
+static _Atomic bool may_hold_memory; /* false: programs without graphs pay nothing */
 
 int cuDeviceGraphMemTrim(int device);
 
@@ -25,7 +28,10 @@ void graphs_may_allocate(void) {
 
 void graphs_after_fork(void) {
     pthread_mutex_init(&mutex, NULL);
-    for (int i = 0; i < MAX_DEVICES; i++) charged[i] = 0;
+    for (int i = 0; i < MAX_DEVICES; i++) {
+        charged[i] = 0;
+        atomic_store(&has_passed[i], false);
+    }
 }
 
 /* Makes the charge equal to what the driver has reserved. */
@@ -36,17 +42,28 @@ static void settle(int device) {
     if (REAL(cuDeviceGetGraphMemAttribute)(device, GRAPH_RESERVED_NOW, &reserved) == OK) {
         reserved = counted_bytes(reserved);
         int card = card_of(device);
-        if (reserved > charged[device]) limiter_take_anyway(card, reserved - charged[device]);
-        else limiter_give(card, charged[device] - reserved);
+        if (reserved <= charged[device]) {
+            limiter_give(card, charged[device] - reserved);
+        } else if (!limiter_take(card, reserved - charged[device])) {
+            limiter_take_anyway(card, reserved - charged[device]);
+            atomic_store(&has_passed[device], true);
+        }
         charged[device] = reserved;
     }
     pthread_mutex_unlock(&mutex);
 }
 
+void graphs_settle(void) {
+    for (int device = 0; device < MAX_DEVICES && atomic_load(&may_hold_memory); device++)
+        if (charged[device]) settle(device);
+}
+
 void graphs_trim(int card) {
     for (int device = 0; device < MAX_DEVICES && atomic_load(&may_hold_memory); device++) {
         if (!charged[device] || card_of(device) != card) continue;
+        int mode = capture_relax();
         REAL(cuDeviceGraphMemTrim)(device);
+        capture_restore(mode);
         settle(device);
     }
 }
@@ -95,8 +112,16 @@ CALL(cuGraphAddNode_v3, graph_node_t *node, graph_t graph, const graph_node_t *b
     return REAL(cuGraphAddNode_v3)(node, graph, before, edges, count, parameters);
 }
 
-static bool is_over(int card) {
-    return !limiter_take(card, 1) || (limiter_give(card, 1), false);
+static bool may_launch(int device) {
+    if (device >= MAX_DEVICES || !atomic_load(&has_passed[device])) return true;
+    int card = card_of(device);
+    if (limiter_is_over(card)) {
+        pools_trim(card);
+        graphs_trim(card);
+        if (limiter_is_over(card)) return false;
+    }
+    atomic_store(&has_passed[device], false);
+    return true;
 }
 
 #define LAUNCH(function, is_per_thread)                                                         \
@@ -105,10 +130,7 @@ static bool is_over(int card) {
         struct launch launch;                                                                   \
         if (!limiter_is_on() || !current_device(&device)) return REAL(function)(graph, stream); \
         bool is_counted = atomic_load(&may_hold_memory);                                        \
-        if (is_counted && is_over(card_of(device))) {                                           \
-            graphs_trim(card_of(device));                                                       \
-            if (is_over(card_of(device))) return OUT_OF_MEMORY;                                 \
-        }                                                                                       \
+        if (is_counted && !may_launch(device)) return OUT_OF_MEMORY;                            \
         share_begin(&launch, device, graph, stream, is_per_thread);                             \
         int result = REAL(function)(graph, stream);                                             \
         share_end(&launch);                                                                     \

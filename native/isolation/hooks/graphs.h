@@ -8,6 +8,9 @@ void graphs_may_allocate(void);
 /* Makes the driver give back the memory that graphs keep on a card for their next launch. */
 void graphs_trim(int card);
 
+/* Makes the charges equal to what the driver says, after a context was destroyed. */
+void graphs_settle(void);
+
 /* To be called in the child of a fork, which has no graphs. */
 void graphs_after_fork(void);
 

@@ -4,6 +4,8 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 
+#include "../core/accounts.h"
+
 #define SHARDS 64
 
 /* Hash tables with open addressing. Removing an entry moves the rest of its run up, so that there
@@ -118,20 +120,20 @@ bool ledger_retain(uint64_t key) {
     return entry != NULL;
 }
 
-bool ledger_take_of(uint64_t context, struct entry *taken) {
-    bool is_found = false;
-    for (uint64_t number = 0; number < SHARDS && !is_found; number++) {
+void ledger_take_of(uint64_t context, uint64_t bytes[MAX_CARDS]) {
+    for (int number = 0; number < SHARDS; number++) {
         struct shard *shard = &shards[number];
         while (atomic_exchange(&shard->is_taken, true)) sched_yield();
-        for (size_t i = 0; i < shard->capacity && !is_found; i++) {
-            if (!shard->table[i].key || shard->table[i].context != context) continue;
-            *taken = shard->table[i];
-            remove_entry(shard, &shard->table[i]);
-            is_found = true;
+        for (size_t i = 0; i < shard->capacity; i++) {
+            struct entry *entry = &shard->table[i];
+            /* A loop: removing an entry may move another one into its place. */
+            while (entry->key && entry->context == context) {
+                if (entry->card >= 0) bytes[entry->card] += counted_bytes(entry->bytes);
+                remove_entry(shard, entry);
+            }
         }
         unlock_shard(shard);
     }
-    return is_found;
 }
 
 void ledger_forget_all(void) {

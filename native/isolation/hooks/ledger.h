@@ -5,6 +5,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "../core/region.h"
+
 /* The kind is part of the key: an address and a handle may be the same number. */
 enum kind { POINTER = 1, ARRAY, PHYSICAL, MAPPING, EXTERNAL };
 
@@ -35,8 +37,8 @@ bool ledger_retain(uint64_t key);
 /* Removes a reference. With the last one, removes the entry, returns it in `taken`, and is true. */
 bool ledger_release(uint64_t key, struct entry *taken);
 
-/* Removes one entry of the context, any; false if there is none left. */
-bool ledger_take_of(uint64_t context, struct entry *taken);
+/* Removes all entries of the context, and adds their charges to `bytes`, by card. */
+void ledger_take_of(uint64_t context, uint64_t bytes[MAX_CARDS]);
 
 /* To be called in the child of a fork: the memory is the parent's. */
 void ledger_forget_all(void);

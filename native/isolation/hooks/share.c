@@ -52,10 +52,13 @@ static void learn(struct kernel *kernel, uint64_t length) {
 
 static void read_measurement(struct kernel *kernel) {
     float milliseconds;
-    if (!kernel->is_measuring || REAL(cuEventQuery)(kernel->end) != OK) return;
-    kernel->is_measuring = false;
-    if (REAL(cuEventElapsedTime)(&milliseconds, kernel->start, kernel->end) == OK)
-        learn(kernel, (uint64_t)(milliseconds * 1e6f));
+    if (!kernel->is_measuring) return;
+    int mode = capture_relax();
+    int result = REAL(cuEventQuery)(kernel->end);
+    if (result == OK) result = REAL(cuEventElapsedTime)(&milliseconds, kernel->start, kernel->end);
+    capture_restore(mode);
+    if (result == OK) learn(kernel, (uint64_t)(milliseconds * 1e6f));
+    if (result != NOT_READY) kernel->is_measuring = false;
 }
 
 static bool has_events(struct kernel *kernel) {
@@ -75,7 +78,10 @@ static int record(const struct launch *launch, event_t event) {
 static void begin_measurement(struct kernel *kernel, struct launch *launch) {
     bool is_due = kernel->samples < FIRST_SAMPLES || kernel->launches % SAMPLE_EVERY == 0;
     if (kernel->is_measuring || !is_due || !has_events(kernel)) return;
-    if (record(launch, kernel->start) != OK) return;
+    if (record(launch, kernel->start) != OK) {
+        kernel->start = kernel->end = NULL; /* they do not exist any more */
+        return;
+    }
     kernel->is_measuring = launch->is_measured = true;
     launch->end = kernel->end;
 }
@@ -119,13 +125,23 @@ static void pay(int card, uint64_t length, unsigned percent) {
     } while (!atomic_compare_exchange_weak(paid, &until, from + length * 100 / percent));
 }
 
+/* The default stream of this thread is another one than that of the program, and only the function
+ * with _ptsz means it. About the program's default stream the driver returns an error while a
+ * stream for which that one waits is being captured. */
+static bool is_capturing(const struct launch *launch) {
+    int status = 0, result = launch->is_per_thread
+                                 ? REAL(cuStreamIsCapturing_ptsz)(launch->stream, &status)
+                                 : REAL(cuStreamIsCapturing)(launch->stream, &status);
+    return result == OK && status;
+}
+
 void share_wait(struct launch *launch, int device, const void *what) {
-    int card = card_of(device), capturing = 0;
+    int card = card_of(device);
     unsigned percent = limiter_percent(card);
     if (!percent || percent >= 100) return;
     /* Captured work does not run now but when its graph is launched, and recording an event would
      * become part of the graph. */
-    if (REAL(cuStreamIsCapturing)(launch->stream, &capturing) == OK && capturing) return;
+    if (is_capturing(launch)) return;
     pthread_mutex_lock(&mutex);
     struct kernel *kernel = find_or_replace(what);
     wait_for_first_samples(&kernel, what);
@@ -141,6 +157,16 @@ void share_wait(struct launch *launch, int device, const void *what) {
 
 void share_measured(struct launch *launch) {
     record(launch, launch->end);
+}
+
+void share_forget(uint64_t context) {
+    pthread_mutex_lock(&mutex);
+    for (int i = 0; i < KERNELS; i++) {
+        if (kernels[i].context != context) continue;
+        kernels[i].start = kernels[i].end = NULL;
+        kernels[i].is_measuring = false;
+    }
+    pthread_mutex_unlock(&mutex);
 }
 
 void share_after_fork(void) {

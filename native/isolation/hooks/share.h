@@ -39,6 +39,9 @@ static inline void share_end(struct launch *launch) {
     if (__builtin_expect(launch->is_measured, 0)) share_measured(launch);
 }
 
+/* To be called when a context was destroyed, and the events in it. */
+void share_forget(uint64_t context);
+
 /* To be called in the child of a fork, which has no measurements. */
 void share_after_fork(void);
 
