@@ -3,6 +3,8 @@
 #include "allocations.h"
 #include "contexts.h"
 
+#define LAYERED 1u
+
 struct array {
     const struct context *context;
     bool is_mipmapped;
@@ -29,10 +31,21 @@ static size_t format_bytes(int format) {
     }
 }
 
-/* The bytes of all levels: each has half the width and height of the one before. */
-static size_t all_levels(size_t bytes, unsigned levels) {
-    size_t sum = bytes;
-    for (unsigned i = 1; i < levels && bytes >= 4; i++) sum += bytes /= 4;
+static size_t half(size_t length) {
+    return length > 1 ? length / 2 : 1;
+}
+
+/* The bytes of all levels: each has half the width, height and depth of the one before. The number
+ * of layers stays the same. */
+static size_t all_levels(size_t element, size_t width, size_t rows, size_t depth, bool has_layers,
+                         unsigned levels) {
+    size_t sum = 0;
+    for (unsigned i = 0; i < levels && i < 64; i++) {
+        sum += element * width * rows * depth;
+        width = half(width);
+        rows = half(rows);
+        if (!has_layers) depth = half(depth);
+    }
     return sum;
 }
 
@@ -45,8 +58,9 @@ static int create(struct array **made, const struct array_3d_shape *shape, unsig
     if (shape->width > 1u << 20 || rows > 1u << 20 || layers > 1u << 16) return INVALID_VALUE;
     pointer_t memory;
     int result = allocate(context, context->device, ON_DEVICE,
-                          all_levels(shape->width * rows * layers * element, levels), NULL,
-                          &memory);
+                          all_levels(element, shape->width, rows, layers,
+                                     shape->flags & LAYERED, levels),
+                          NULL, &memory);
     if (result != OK) return result;
     struct array *array = handle_new(&arrays);
     if (!array) {
