@@ -235,15 +235,15 @@ assert take(60) == OUT_OF_MEMORY
         assert [held(container, card) for card in (0, 1)] == [0, 150 * MIB]
 
 
-@pytest.mark.parametrize("place", ["none", "device", "host"])
+@pytest.mark.parametrize("place", [0, 1, 2], ids=["none", "device", "host"])
 def test_a_pool_of_managed_memory_is_counted_wherever_it_is(
-    container: Container, place: str
+    container: Container, place: int
 ) -> None:
     script = f"""
 {CUDA}
 {WAYS_TO_ALLOCATE["a pool, freed as plain memory"]}
 begin()
-ok(lib.cuMemPoolCreate(byref(pool), byref(Properties(2, 0, {["none", "device", "host"].index(place)}))))
+ok(lib.cuMemPoolCreate(byref(pool), byref(Properties(2, 0, {place}))))
 ok(take(100 * MIB)[0])
 assert take(3200 * MIB)[0] == OUT_OF_MEMORY
 """

@@ -1,0 +1,257 @@
+"""Whatever programs of a container do with a card, in whatever order: the limiter has counted what
+the simulated driver holds for them, gives no more than the limit, and refuses only what does not
+fit."""
+
+import json
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, Phase, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    initialize,
+    invariant,
+    rule,
+    run_state_machine_as_test,
+)
+
+from gpupool.hardware.simdriver import inject
+from gpupool.hardware.simdriver_faults import parse_fault
+from gpupool.hardware.simdriver_results import CUDA
+from gpupool.hardware.simdriver_state import Driver
+from tests.native.isolation.idle import MIB, counted, held
+from tests.native.isolation.limited import Container, line, make_container
+from tests.native.simulated import make_node
+
+CHILD = Path(__file__).with_name("random_child.py")
+CONTEXT_MIB = 3
+OUT_OF_MEMORY = 2
+# The steps of random_child.py that take memory, and the function of the driver that does it.
+TAKING = {
+    "retain": "cuDevicePrimaryCtxRetain",
+    "create context": "cuCtxCreate_v2",
+    "alloc": "cuMemAlloc_v2",
+    "pitch": "cuMemAllocPitch_v2",
+    "managed": "cuMemAllocManaged",
+    "array": "cuArrayCreate_v2",
+    "mipmap": "cuMipmappedArrayCreate",
+    "import": "cuImportExternalMemory",
+    "async": "cuMemAllocAsync",
+    "pool alloc": "cuMemAllocFromPoolAsync",
+    "physical": "cuMemCreate",
+    "graph": "cuGraphAddMemAllocNode",
+}
+# All others.
+CHANGING = {
+    "release": "cuDevicePrimaryCtxRelease_v2",
+    "destroy context": "cuCtxDestroy_v2",
+    "use": "cuCtxSetCurrent",
+    "free": "cuMemFree_v2",
+    "free array": "cuArrayDestroy",
+    "free mipmap": "cuMipmappedArrayDestroy",
+    "end import": "cuDestroyExternalMemory",
+    "stream": "cuStreamCreate",
+    "end stream": "cuStreamDestroy_v2",
+    "wait": "cuStreamSynchronize",
+    "wait for all": "cuCtxSynchronize",
+    "event": "cuEventCreate",
+    "record": "cuEventRecord",
+    "wait for event": "cuEventSynchronize",
+    "free async": "cuMemFreeAsync",
+    "free pooled": "cuMemFree_v2",
+    "pool": "cuMemPoolCreate",
+    "end pool": "cuMemPoolDestroy",
+    "set pool": "cuDeviceSetMemPool",
+    "keep": "cuMemPoolSetAttribute",
+    "trim": "cuMemPoolTrimTo",
+    "end physical": "cuMemRelease",
+    "map": "cuMemMap",
+    "unmap": "cuMemUnmap",
+    "handle": "cuMemRetainAllocationHandle",
+    "launch": "cuGraphLaunch",
+    "end graph": "cuGraphExecDestroy",
+    "trim graphs": "cuDeviceGraphMemTrim",
+    "kernel": "cuLaunchKernel",
+}
+NUMBERS = st.integers(0, 9)
+# Few things are larger than a share, many do not fit beside others, some are not whole granules.
+SIZES = st.one_of(
+    st.integers(1, 70).map(lambda mib: mib * MIB),
+    st.integers(1, 20).map(lambda mib: mib * MIB),
+    st.integers(1, 5 * MIB),
+)
+
+
+class Program:
+    def __init__(self, container: Container) -> None:
+        self.external = 0
+        self.process = subprocess.Popen(
+            [sys.executable, "-I", CHILD],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            env=container.variables(),
+        )
+
+    def does(self, step: str, a: int = 0, b: int = 0, size: int = 0) -> tuple[int, int]:
+        """The result of the driver, and the bytes that were asked for."""
+        assert self.process.stdin
+        assert self.process.stdout
+        self.process.stdin.write(json.dumps([step, a, b, size]) + "\n")
+        self.process.stdin.flush()
+        result, wanted, self.external = json.loads(self.process.stdout.readline())
+        return result, wanted
+
+    def kill(self) -> None:
+        self.process.kill()
+        self.process.communicate()
+
+
+class Card(RuleBasedStateMachine):
+    """Two programs work. A third one only looks, which also gives back what dead ones held."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.directory = tempfile.TemporaryDirectory()
+        place = Path(self.directory.name)
+        node = make_node(place / "node", driver=Driver(context_mib=CONTEXT_MIB))
+        self.container = make_container(place, node, context_mib=CONTEXT_MIB)
+        self.programs: list[Program] = []
+        self.observers: list[Program] = []
+
+    @initialize(mib=st.integers(20, 80))
+    def start(self, mib: int) -> None:
+        self.resize(mib)
+        self.observers = [Program(self.container)]
+        assert self.looks("retain") == 0
+        self.programs = [Program(self.container) for _ in range(2)]
+        for program in self.programs:
+            program.does("retain")
+
+    def teardown(self) -> None:
+        if self.programs:
+            self.everything_is_given_back()
+            self.observers[0].kill()
+        self.directory.cleanup()
+
+    def everything_is_given_back(self) -> None:
+        for program in self.programs:
+            program.kill()
+        self.looks()
+        assert counted(self.container) == held(self.container) == CONTEXT_MIB * MIB
+
+    def looks(self, step: str = "info") -> int:
+        result, self.free = self.observers[0].does(step)
+        return result
+
+    # What programs do.
+
+    @rule(
+        who=st.integers(0, 1),
+        step=st.sampled_from(sorted(TAKING)),
+        a=NUMBERS,
+        b=NUMBERS,
+        size=SIZES,
+    )
+    def take(self, who: int, step: str, a: int, b: int, size: int) -> None:
+        before = self.counted()
+        result, wanted = self.programs[who].does(step, a, b, size)
+        wanted = CONTEXT_MIB * MIB if step in ("retain", "create context") else wanted
+        if result == OUT_OF_MEMORY:
+            assert self.counted() + -(-wanted // 512) * 512 > self.limit, "it would have fitted"
+        else:
+            assert self.counted() <= max(self.limit, before), "more than the limit"
+
+    @rule(
+        who=st.integers(0, 1),
+        step=st.sampled_from(sorted(CHANGING)),
+        a=NUMBERS,
+        b=NUMBERS,
+        size=SIZES,
+    )
+    def change(self, who: int, step: str, a: int, b: int, size: int) -> None:
+        result, _ = self.programs[who].does(step, a, b, size)
+        if result == OUT_OF_MEMORY:
+            assert step == "launch", "only a launch may need memory"
+            assert self.counted() > self.limit, "the graphs had not passed the limit"
+
+    @rule(
+        who=st.integers(0, 1),
+        step=st.sampled_from(sorted(TAKING | CHANGING)),
+        a=NUMBERS,
+        b=NUMBERS,
+        size=SIZES,
+        error=st.sampled_from(sorted(CUDA.values())),
+    )
+    def fail(self, who: int, step: str, a: int, b: int, size: int, error: int) -> None:
+        """The driver itself fails."""
+        call = (TAKING | CHANGING)[step]
+        inject(self.container.node, None, parse_fault(f"fail={call}:{error}:times=1"))
+        self.programs[who].does(step, a, b, size)
+        inject(self.container.node, None, parse_fault("recover"))
+
+    @rule(who=st.integers(0, 1), seed=st.integers(0, 99), size=SIZES)
+    def run_threads(self, who: int, seed: int, size: int) -> None:
+        self.programs[who].does("threads", seed, 0, size)
+
+    @rule(who=st.integers(0, 1), size=SIZES)
+    def fork(self, who: int, size: int) -> None:
+        assert self.programs[who].does("fork", 0, 0, size)[0] == 0
+
+    @rule(who=st.integers(0, 1))
+    def kill(self, who: int) -> None:
+        self.programs[who].kill()
+        self.programs[who] = Program(self.container)
+        self.programs[who].does("retain")
+        self.looks()
+
+    @rule(mib=st.integers(20, 80))
+    def resize(self, mib: int) -> None:
+        self.limit = mib * MIB
+        self.container.set_limits(line(self.container.node, mib))
+        # The file is read again before a refusal, by each program.
+        for program in (*self.programs, *self.observers):
+            program.does("alloc", size=1 << 40)
+
+    # What always holds.
+
+    def counted(self) -> int:
+        return counted(self.container)
+
+    @invariant()
+    def what_is_counted_is_what_the_driver_holds(self) -> None:
+        external = sum(program.external for program in self.programs)
+        assert self.counted() == held(self.container) + external
+
+    @invariant()
+    def programs_see_their_share(self) -> None:
+        if self.programs:
+            self.looks()
+            assert self.free == max(0, self.limit - self.counted())
+
+
+def holds(examples: int, steps: int, phases: Sequence[Phase]) -> None:
+    how = settings(
+        max_examples=examples,
+        stateful_step_count=steps,
+        deadline=None,
+        phases=phases,
+        suppress_health_check=[HealthCheck.too_slow],
+    )
+    run_state_machine_as_test(Card, settings=how)
+
+
+def test_in_any_order_what_is_counted_is_what_the_driver_holds() -> None:
+    # A failure is shown as it was found: to look for a shorter one takes minutes.
+    holds(examples=8, steps=50, phases=(Phase.explicit, Phase.reuse, Phase.generate))
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1800)
+def test_in_any_order_what_is_counted_is_what_the_driver_holds_for_long() -> None:
+    holds(examples=200, steps=150, phases=tuple(Phase))
