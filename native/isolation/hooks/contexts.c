@@ -47,21 +47,23 @@ int card_of(int device) {
     return card;
 }
 
-/* Most programs see one card only: then the driver need not be asked. */
-bool current_device(int *device) {
+int devices(void) {
     int count = atomic_load_explicit(&device_count, memory_order_relaxed);
     if (count == 0 && REAL(cuDeviceGetCount)(&count) == OK) atomic_store(&device_count, count);
+    return count;
+}
+
+/* Most programs see one card only: then the driver need not be asked. */
+bool current_device(int *device) {
     *device = 0;
-    return count == 1 || REAL(cuCtxGetDevice)(device) == OK;
+    return devices() == 1 || REAL(cuCtxGetDevice)(device) == OK;
 }
 
 /* The handles 0, 1 and 2 mean the default streams of the current context. */
 int device_of_stream(stream_t stream, int *device) {
     context_t owner, current = NULL;
-    int count = atomic_load_explicit(&device_count, memory_order_relaxed);
-    if (!count && REAL(cuDeviceGetCount)(&count) == OK) atomic_store(&device_count, count);
     *device = 0;
-    if (count == 1) return OK;
+    if (devices() == 1) return OK;
     if ((uintptr_t)stream <= 2) return REAL(cuCtxGetDevice)(device);
     int result = REAL(cuStreamGetCtx)(stream, &owner);
     if (result != OK) return result;

@@ -7,6 +7,9 @@
 /* The card of a device, by the program's device number; NO_CARD if the card may not be used. */
 int card_of(int device);
 
+/* How many devices the program sees. */
+int devices(void);
+
 /* The device of the calling thread's context. False: there is no context, and the driver will
  * return the error. */
 bool current_device(int *device);

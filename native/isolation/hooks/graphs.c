@@ -16,14 +16,27 @@
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static uint64_t charged[MAX_DEVICES]; /* bytes that are charged for graphs, by device */
 static _Atomic bool has_passed[MAX_DEVICES]; /* by device: what graphs reserved was too much */
-static _Atomic bool may_hold_memory; /* false: programs without graphs pay nothing */
+/* By card, a bit: graphs may hold memory of it. Programs without graphs that allocate pay nothing. */
+static _Atomic uint32_t cards;
 
 int cuDeviceGraphMemTrim(int device);
 
-void graphs_may_allocate(void) {
+_Static_assert(MAX_CARDS <= 32, "graphs: cards");
+
+void graphs_may_allocate(int card) {
     /* Read first: all threads share the cache line until one writes. */
-    if (!atomic_load_explicit(&may_hold_memory, memory_order_relaxed))
-        atomic_store(&may_hold_memory, true);
+    uint32_t bit = card < 0 ? 0 : 1u << card;
+    if (bit & ~atomic_load_explicit(&cards, memory_order_relaxed)) atomic_fetch_or(&cards, bit);
+}
+
+/* The next device from this one on whose memory graphs may hold; -1: there is none. */
+static int next_device(int device) {
+    uint32_t with_memory = atomic_load(&cards);
+    for (; with_memory && device < devices() && device < MAX_DEVICES; device++) {
+        int card = card_of(device);
+        if (card >= 0 && with_memory >> card & 1) return device;
+    }
+    return -1;
 }
 
 void graphs_after_fork(void) {
@@ -37,7 +50,6 @@ void graphs_after_fork(void) {
 /* Makes the charge equal to what the driver has reserved. */
 static void settle(int device) {
     uint64_t reserved;
-    if (device >= MAX_DEVICES) return;
     pthread_mutex_lock(&mutex);
     if (REAL(cuDeviceGetGraphMemAttribute)(device, GRAPH_RESERVED_NOW, &reserved) == OK) {
         reserved = counted_bytes(reserved);
@@ -54,13 +66,12 @@ static void settle(int device) {
 }
 
 void graphs_settle(void) {
-    for (int device = 0; device < MAX_DEVICES && atomic_load(&may_hold_memory); device++)
-        if (charged[device]) settle(device);
+    for (int device = -1; (device = next_device(device + 1)) >= 0;) settle(device);
 }
 
 void graphs_trim(int card) {
-    for (int device = 0; device < MAX_DEVICES && atomic_load(&may_hold_memory); device++) {
-        if (!charged[device] || card_of(device) != card) continue;
+    for (int device = -1; (device = next_device(device + 1)) >= 0;) {
+        if (card_of(device) != card) continue;
         int mode = capture_relax();
         REAL(cuDeviceGraphMemTrim)(device);
         capture_restore(mode);
@@ -70,7 +81,7 @@ void graphs_trim(int card) {
 
 CALL(cuDeviceGraphMemTrim, int device) {
     int result = REAL(cuDeviceGraphMemTrim)(device);
-    if (result == OK && limiter_is_on() && atomic_load(&may_hold_memory)) settle(device);
+    if (result == OK && limiter_is_on()) graphs_settle();
     return result;
 }
 
@@ -80,7 +91,7 @@ static bool fits(const struct alloc_node *node) {
     int card = card_of(node->properties.location.id);
     if (!reserve(card, node->size)) return false;
     limiter_give(card, node->size);
-    graphs_may_allocate();
+    graphs_may_allocate(card);
     return true;
 }
 
@@ -112,30 +123,35 @@ CALL(cuGraphAddNode_v3, graph_node_t *node, graph_t graph, const graph_node_t *b
     return REAL(cuGraphAddNode_v3)(node, graph, before, edges, count, parameters);
 }
 
-static bool may_launch(int device) {
-    if (device >= MAX_DEVICES || !atomic_load(&has_passed[device])) return true;
-    int card = card_of(device);
-    if (limiter_is_over(card)) {
-        pools_trim(card);
-        graphs_trim(card);
-        if (limiter_is_over(card)) return false;
+static bool is_within_limit(int card) {
+    if (!limiter_is_over(card)) return true;
+    pools_trim(card);
+    graphs_trim(card);
+    return !limiter_is_over(card);
+}
+
+/* A graph may hold memory of other devices than the one on which it is launched. */
+static bool may_launch(void) {
+    for (int device = -1; (device = next_device(device + 1)) >= 0;) {
+        if (!atomic_load(&has_passed[device])) continue;
+        if (!is_within_limit(card_of(device))) return false;
+        atomic_store(&has_passed[device], false);
     }
-    atomic_store(&has_passed[device], false);
     return true;
 }
 
-#define LAUNCH(function, is_per_thread)                                                         \
-    do {                                                                                        \
-        int device;                                                                             \
-        struct launch launch;                                                                   \
-        if (!limiter_is_on() || !current_device(&device)) return REAL(function)(graph, stream); \
-        bool is_counted = atomic_load(&may_hold_memory);                                        \
-        if (is_counted && !may_launch(device)) return OUT_OF_MEMORY;                            \
-        share_begin(&launch, device, graph, stream, is_per_thread);                             \
-        int result = REAL(function)(graph, stream);                                             \
-        share_end(&launch);                                                                     \
-        if (is_counted) settle(device);                                                         \
-        return result;                                                                          \
+#define LAUNCH(function, is_per_thread)                                                  \
+    do {                                                                                 \
+        int device;                                                                      \
+        struct launch launch = {.is_measured = false};                                   \
+        if (!limiter_is_on()) return REAL(function)(graph, stream);                      \
+        if (!may_launch()) return OUT_OF_MEMORY;                                         \
+        if (current_device(&device))                                                     \
+            share_begin(&launch, device, graph, stream, is_per_thread);                  \
+        int result = REAL(function)(graph, stream);                                      \
+        share_end(&launch);                                                              \
+        graphs_settle();                                                                 \
+        return result;                                                                   \
     } while (0)
 
 CALL(cuGraphLaunch, graph_exec_t graph, stream_t stream) {

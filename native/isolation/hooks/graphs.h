@@ -2,8 +2,8 @@
 #ifndef ISOLATION_GRAPHS_H
 #define ISOLATION_GRAPHS_H
 
-/* Says that graphs of this process may hold memory from now on. */
-void graphs_may_allocate(void);
+/* Says that graphs of this process may hold memory of the card from now on. */
+void graphs_may_allocate(int card);
 
 /* Makes the driver give back the memory that graphs keep on a card for their next launch. */
 void graphs_trim(int card);

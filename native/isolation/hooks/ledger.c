@@ -120,10 +120,14 @@ bool ledger_retain(uint64_t key) {
     return entry != NULL;
 }
 
+static struct shard *lock_number(int number) {
+    while (atomic_exchange(&shards[number].is_taken, true)) sched_yield();
+    return &shards[number];
+}
+
 void ledger_take_of(uint64_t context, uint64_t bytes[MAX_CARDS]) {
     for (int number = 0; number < SHARDS; number++) {
-        struct shard *shard = &shards[number];
-        while (atomic_exchange(&shard->is_taken, true)) sched_yield();
+        struct shard *shard = lock_number(number);
         for (size_t i = 0; i < shard->capacity; i++) {
             struct entry *entry = &shard->table[i];
             /* A loop: removing an entry may move another one into its place. */
@@ -132,6 +136,16 @@ void ledger_take_of(uint64_t context, uint64_t bytes[MAX_CARDS]) {
                 remove_entry(shard, entry);
             }
         }
+        unlock_shard(shard);
+    }
+}
+
+void ledger_detach(uint64_t target) {
+    for (int number = 0; number < SHARDS; number++) {
+        struct shard *shard = lock_number(number);
+        for (size_t i = 0; i < shard->capacity; i++)
+            if (shard->table[i].key && shard->table[i].target == target)
+                shard->table[i].target = 0;
         unlock_shard(shard);
     }
 }

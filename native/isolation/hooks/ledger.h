@@ -40,6 +40,9 @@ bool ledger_release(uint64_t key, struct entry *taken);
 /* Removes all entries of the context, and adds their charges to `bytes`, by card. */
 void ledger_take_of(uint64_t context, uint64_t bytes[MAX_CARDS]);
 
+/* Removes the target from all entries that have it: they are charged by themselves from now on. */
+void ledger_detach(uint64_t target);
+
 /* To be called in the child of a fork: the memory is the parent's. */
 void ledger_forget_all(void);
 

@@ -64,7 +64,7 @@ static void freed(const struct entry *entry) {
     if (known) {
         known->allocated -= entry->bytes;
         settle(known, 0);
-    } else { /* after cuMemPoolDestroy, the allocations are charged one by one: see there */
+    } else { /* another thread has just destroyed the pool: see pool_destroy */
         limiter_give(entry->card, entry->bytes);
     }
 }
@@ -110,7 +110,8 @@ void pool_found(memory_pool_t pool, int card) {
 }
 
 /* Afterwards the driver cannot be asked about the pool any more. Its charge becomes what the
- * program still uses of it, and each allocation gives back its own part when it is freed.
+ * program still uses of it, and each allocation gives back its own part when it is freed. A later
+ * pool may have the same handle, so the allocations must not name it any more.
  *
  * The mutex is held while the driver is called: it may give the handle to another thread at once. */
 int pool_destroy(memory_pool_t pool) {
@@ -123,6 +124,7 @@ int pool_destroy(memory_pool_t pool) {
         else
             limiter_take_anyway(known->card, known->allocated - known->charged);
         known->pool = NULL;
+        ledger_detach((uint64_t)(uintptr_t)pool);
     }
     pthread_mutex_unlock(&mutex);
     return result;
@@ -201,7 +203,7 @@ static void record(const struct pool_request *request, struct known_pool *known,
 
 int pool_end(struct pool_request *request, int result, const pointer_t *pointer) {
     if (request->card == NOT_OURS) return result;
-    if (result == OK) graphs_may_allocate();
+    if (result == OK) graphs_may_allocate(request->card);
     if (!request->is_locked) pthread_mutex_lock(&mutex);
     struct known_pool *known = find(request->pool);
     if (known && !request->is_locked) known->expected -= request->taken;

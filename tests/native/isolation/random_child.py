@@ -169,13 +169,19 @@ def place_of(number: int) -> c_uint64:
     return c_uint64(pick("addresses", 0) + number % PLACES * PAGE)
 
 
-def map_page(a: int, b: int, _size: int) -> int:
-    handle = c_uint64(pick("physical", a))
-    return int(lib.cuMemMap(place_of(b), c_size_t(PAGE), c_size_t(0), handle, c_uint64(0)))
+def map_page(a: int, b: int, size: int) -> int:
+    if a % 2:
+        physical(a, b, size)
+    handle = c_uint64(pick("physical", a // 2))
+    result = int(lib.cuMemMap(place_of(b), c_size_t(PAGE), c_size_t(0), handle, c_uint64(0)))
+    if result == 0:
+        things.by_kind.setdefault("mapped", []).append(b)
+    return result
 
 
 def unmap_pages(a: int, b: int, _size: int) -> int:
-    return int(lib.cuMemUnmap(place_of(b), c_size_t((1 + a % 3) * PAGE)))
+    place = place_of(pick("mapped", b))
+    return int(lib.cuMemUnmap(place, c_size_t((1 + a // 5) * PAGE)))
 
 
 def graph(a: int, _b: int, size: int) -> int:
@@ -188,6 +194,12 @@ def graph(a: int, _b: int, size: int) -> int:
     result = result or make("graph", lib.cuGraphInstantiateWithFlags, made, c_uint64(0))
     lib.cuGraphDestroy(made)
     return result
+
+
+def launch(a: int, b: int, size: int) -> int:
+    if a % 2:
+        graph(a, b, min(size, 5 << 20))
+    return int(lib.cuGraphLaunch(c_void_p(pick("graph", a // 2)), stream(b)))
 
 
 def kernel(a: int, _b: int, _size: int) -> int:
@@ -304,9 +316,11 @@ STEPS: dict[str, Callable[[int, int, int], int]] = {
     "end physical": step("cuMemRelease", "physical", c_uint64),
     "map": map_page,
     "unmap": unmap_pages,
-    "handle": lambda a, b, size: make("physical", lib.cuMemRetainAllocationHandle, place_of(b)),
+    "handle": lambda a, b, size: make(
+        "physical", lib.cuMemRetainAllocationHandle, place_of(pick("mapped", b))
+    ),
     "graph": graph,
-    "launch": lambda a, b, size: lib.cuGraphLaunch(c_void_p(pick("graph", a)), stream(b)),
+    "launch": launch,
     "end graph": step("cuGraphExecDestroy", "graph", c_void_p),
     "trim graphs": lambda a, b, size: lib.cuDeviceGraphMemTrim(0),
     "kernel": kernel,

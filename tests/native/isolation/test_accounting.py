@@ -273,3 +273,18 @@ def launch_in_a_new_context(own):
 print(launch_in_a_new_context(0), launch_in_a_new_context(4))
 """
     assert container.python(script) == "[] [400, 400, 400, 400]\n"
+
+
+def test_graph_memory_is_counted_for_the_card_of_its_node(container: Container) -> None:
+    container.set_limits(line(container.node, 100) + line(container.node, 200, card=1))
+    script = f"""
+{GRAPH}
+def allocation(mib):
+    return Allocation(1, 0, 1, 1, b"", mib * MIB)
+begin(1)
+begin(0)
+ok(lib.cuGraphLaunch(graph(150), None))
+"""
+    with idle_script(container, script, NVIDIA_VISIBLE_DEVICES="0,1"):
+        assert [counted(container, card) for card in (0, 1)] == [0, 150 * MIB]
+        assert [held(container, card) for card in (0, 1)] == [0, 150 * MIB]
