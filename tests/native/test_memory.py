@@ -14,6 +14,7 @@ import pytest
 from gpupool.hardware.simdriver import NodeFiles, inject, read_cards
 from gpupool.hardware.simdriver_faults import parse_fault
 from gpupool.hardware.simdriver_state import Driver
+from tests.native.driver_script import BEGIN
 from tests.native.simulated import (
     CHILD,
     M40,
@@ -301,3 +302,14 @@ print("same")
 
 def test_copies_and_fills_move_real_data(node: NodeFiles) -> None:
     assert python(node, DATA) == "same\n"
+
+
+def test_memory_of_modules_cannot_be_freed_by_its_address(node: NodeFiles) -> None:
+    script = f"""
+{BEGIN}
+begin()
+module, size = made(cuda.cuModuleLoadData, b"any"), c_size_t()
+address = made(cuda.cuModuleGetGlobal_v2, byref(size), module, b"variable")
+print(cuda.cuMemFree_v2(address), cuda.cuMemsetD8_v2(address, 1, c_size_t(1)))
+"""
+    assert python(node, script) == "1 0\n"

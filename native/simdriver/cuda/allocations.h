@@ -11,6 +11,7 @@
 
 enum kind {
     ON_DEVICE,
+    INTERNAL, /* of arrays and modules: the program cannot free it by its address */
     MANAGED,
     ON_HOST,
     REGISTERED, /* host memory of the program */

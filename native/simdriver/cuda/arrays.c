@@ -57,14 +57,14 @@ static int create(struct array **made, const struct array_3d_shape *shape, unsig
     size_t rows = shape->height ? shape->height : 1, layers = shape->depth ? shape->depth : 1;
     if (shape->width > 1u << 20 || rows > 1u << 20 || layers > 1u << 16) return INVALID_VALUE;
     pointer_t memory;
-    int result = allocate(context, context->device, ON_DEVICE,
+    int result = allocate(context, context->device, INTERNAL,
                           all_levels(element, shape->width, rows, layers,
                                      shape->flags & LAYERED, levels),
                           NULL, &memory);
     if (result != OK) return result;
     struct array *array = handle_new(&arrays);
     if (!array) {
-        release(memory, ON_DEVICE, 0);
+        release(memory, INTERNAL, 0);
         return OUT_OF_MEMORY;
     }
     *array = (struct array){context, is_mipmapped, memory, *shape};
@@ -95,7 +95,7 @@ static int destroy(struct array *array, bool is_mipmapped) {
     driver_lock();
     bool found = handle_is_live(&arrays, array) && array->is_mipmapped == is_mipmapped;
     if (found) {
-        release_locked(array->memory, ON_DEVICE, 0);
+        release_locked(array->memory, INTERNAL, 0);
         handle_end(&arrays, array);
     }
     driver_unlock();

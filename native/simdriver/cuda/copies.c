@@ -141,7 +141,7 @@ static void fill_with_zeros(char *start, size_t size) {
     size_t head = (size_t)(page - start);
     struct allocation found;
     bool is_private = find_allocation((pointer_t)(uintptr_t)start, &found) &&
-                      (found.kind == ON_DEVICE || found.kind == MANAGED);
+                      (found.kind == ON_DEVICE || found.kind == INTERNAL || found.kind == MANAGED);
     if (!is_private || size < head + PAGE) {
         memset(start, 0, size);
         return;

@@ -135,7 +135,8 @@ static int pointer_attribute(void *data, int attribute, pointer_t pointer,
         return OK;
     case 3: /* device pointer */
     case 4: /* host pointer */
-        if (attribute == 4 && found->kind == ON_DEVICE) return INVALID_VALUE;
+        if (attribute == 4 && (found->kind == ON_DEVICE || found->kind == INTERNAL))
+            return INVALID_VALUE;
         memcpy(data, &pointer, sizeof pointer);
         return OK;
     case 7: /* id */

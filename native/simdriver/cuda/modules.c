@@ -59,7 +59,7 @@ static void drop_globals(struct module *module, const struct context *context) {
             continue;
         }
         *link = global->next;
-        release_locked(global->pointer, ON_DEVICE, 0);
+        release_locked(global->pointer, INTERNAL, 0);
         free(global);
     }
 }
@@ -165,7 +165,7 @@ static int make_global(struct module *module, struct context *context, const cha
     struct global *global = malloc(sizeof *global + strlen(name) + 1);
     if (!global) return OUT_OF_MEMORY;
     int result =
-        allocate(context, context->device, ON_DEVICE, GLOBAL_BYTES, NULL, &global->pointer);
+        allocate(context, context->device, INTERNAL, GLOBAL_BYTES, NULL, &global->pointer);
     if (result != OK) {
         free(global);
         return result;

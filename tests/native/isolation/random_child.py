@@ -97,12 +97,16 @@ def release(a: int, _b: int, _size: int) -> int:
     end = lib.cuDevicePrimaryCtxReset_v2 if a % 2 else lib.cuDevicePrimaryCtxRelease_v2
     result = int(end(0))
     lib.cuDevicePrimaryCtxGetState(*ask)
-    return things.end_context(result, -1 if active.value else primary.value)
+    things.end_context(result, -1 if active.value else primary.value)
+    retain(0, 0, 0)  # a program without a context can do little
+    return result
 
 
 def destroy_context(a: int, _b: int, _size: int) -> int:
     context = pick("own context", a)
-    return things.end_context(int(lib.cuCtxDestroy_v2(c_void_p(context))), context)
+    result = things.end_context(int(lib.cuCtxDestroy_v2(c_void_p(context))), context)
+    lib.cuCtxSetCurrent(c_void_p(pick("context", 0)))
+    return result
 
 
 def use(a: int, b: int, _size: int) -> int:
