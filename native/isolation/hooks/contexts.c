@@ -130,6 +130,7 @@ static void forget(uint64_t id) {
 /* Reserves the memory of the first context on the device; false if there is not enough. Locks the
  * mutex in both cases: end_creation or refuse_creation unlocks it. */
 static bool begin_creation(int device) {
+    real_function(ID_cuDeviceGetUuid); /* finds the driver, for which no mutex may be held */
     pthread_mutex_lock(&mutex);
     if (device < 0 || device >= MAX_DEVICES || on_device[device]) return true;
     return limiter_take(card_of(device), settings()->context_bytes);

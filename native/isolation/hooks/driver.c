@@ -1,12 +1,25 @@
+/* Which driver hooks call, and its functions.
+ *
+ * A process may have several: the node's, one from the image (cuda-compat), the same again in a
+ * linker namespace of its own. Functions of two drivers must never be mixed: a context of one means
+ * nothing to the other. So all functions of a driver are looked up at once, and a program that asks
+ * another driver for a function switches all hooks to that one.
+ *
+ * Nothing here is guarded by a mutex: the code takes the dynamic loader's lock, and a thread that
+ * runs a constructor comes here with that lock held. Such a thread would wait for the mutex, and
+ * its owner for the loader's lock. Two threads may look up the same driver side by side; both get
+ * the same functions. */
 #define _GNU_SOURCE
 #include "driver.h"
 
 #include <dlfcn.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "../../interface/nvml.h"
 #include "../core/settings.h"
 #include "lookup.h"
+#include "objects.h"
 
 #define HOOK(name) extern int name(void);
 #define PLAIN(name)
@@ -24,28 +37,31 @@ static const struct {
 #include "functions.inc"
 };
 
-/* A mark: an object in which dlsym finds this symbol leads to the limiter before the driver. */
-API const char gpupool_limiter[] = "1";
-API extern const char gpupool_limiter[];
+/* One loaded library of a driver. It stays in memory, and so does this. */
+struct driver {
+    void *handle;
+    struct driver *next;
+    _Atomic(void *) functions[FUNCTIONS];
+};
 
-static _Atomic(void *) reals[FUNCTIONS];
-
-/* The two libraries of the driver. `asked` is the handle of which a program last asked for a
- * function, `opened` the one that was opened here. They are atomic and not guarded by a mutex: the
- * code below takes the dynamic loader's lock, and a thread that runs a constructor comes here with
- * that lock held. Such a thread would wait for the mutex, and its owner for the loader's lock. */
 static struct library {
-    const char *name;
-    enum function_id first, end;
-    _Atomic(void *) asked, opened;
-} libraries[] = {{"libcuda.so.1", 0, NVML_BEGIN, NULL, NULL},
-                 {"libnvidia-ml.so.1", NVML_BEGIN, FUNCTIONS, NULL, NULL}};
+    const char *file, *name; /* which programs open, and how all versions of it begin */
+    enum function_id first, end, probe; /* probe: a function that every driver has, and no hook */
+    _Atomic(struct driver *) current, all;
+} libraries[] = {
+    {"libcuda.so.1", "libcuda.so", 0, NVML_BEGIN, ID_cuDeviceGetCount, NULL, NULL},
+    {"libnvidia-ml.so.1", "libnvidia-ml.so", NVML_BEGIN, FUNCTIONS, ID_nvmlDeviceGetUUID, NULL,
+     NULL}};
 
 static struct library *library_of(enum function_id id) {
     return &libraries[id >= NVML_BEGIN];
 }
 
-static void *hook_of(enum function_id id) {
+const char *function_name(enum function_id id) {
+    return TABLE[id].name;
+}
+
+void *hook_of(enum function_id id) {
     return (void *)(uintptr_t)TABLE[id].hook;
 }
 
@@ -57,83 +73,119 @@ static int no_nvml_function(void) {
     return NVML_NOT_SUPPORTED;
 }
 
+static void *missing(enum function_id id) {
+    return (void *)(uintptr_t)(id < NVML_BEGIN ? no_cuda_function : no_nvml_function);
+}
+
 /* Our own hook, which the search may find as well, is not the driver's function: returning it would
  * call the hook from itself for ever. */
-static void *in_library(void *handle, enum function_id id) {
-    void *found = handle || handle == RTLD_NEXT ? real_dlsym(handle, TABLE[id].name) : NULL;
-    return found == hook_of(id) ? NULL : found;
+static struct driver *read_driver(const struct library *library, void *handle) {
+    struct driver *driver = calloc(1, sizeof *driver);
+    if (!driver) return NULL;
+    driver->handle = handle;
+    for (enum function_id id = library->first; id < library->end; id++) {
+        void *found = real_dlsym(handle, TABLE[id].name);
+        bool is_own = found && found != hook_of(id);
+        atomic_store(&driver->functions[id], is_own ? found : missing(id));
+    }
+    return driver;
 }
 
-static void *open_driver(struct library *library) {
+static struct driver *driver_in(struct library *library, const struct link_map *object) {
+    void *handle = keep_loaded(object);
+    struct driver *driver = atomic_load(&library->all);
+    if (!handle) return NULL;
+    for (; driver; driver = driver->next)
+        if (driver->handle == handle) return driver;
+    driver = read_driver(library, handle);
+    if (!driver) return NULL;
+    driver->next = atomic_load(&library->all);
+    while (!atomic_compare_exchange_weak(&library->all, &driver->next, driver)) {
+    }
+    return driver;
+}
+
+/* The driver to which the handle leads: that of a stand-in leads to the driver behind it. */
+static struct driver *driver_behind(struct library *library, void *handle) {
+    void *found = handle ? real_dlsym(handle, TABLE[library->probe].name) : NULL;
+    struct link_map *object = found ? object_at(found) : NULL;
+    return object && is_named(object, library->name) ? driver_in(library, object) : NULL;
+}
+
+/* A driver that the program or one of its libraries is linked with: in the global scope, or known
+ * to the loader by its name. */
+static struct driver *loaded_driver(struct library *library) {
+    struct driver *found = driver_behind(library, RTLD_NEXT);
+    if (found) return found;
+    return driver_behind(library, dlopen(library->file, RTLD_LAZY | RTLD_NOLOAD));
+}
+
+/* The node's driver comes last: if the program has loaded one from its image, it means that. */
+static struct driver *find_driver(struct library *library) {
     const char *path = library->first ? settings()->nvml : settings()->cuda;
-    void *handle = atomic_load(&library->opened);
-    if (!handle && *path) handle = dlopen(path, RTLD_LAZY | RTLD_LOCAL);
-    if (!handle) handle = dlopen(library->name, RTLD_LAZY | RTLD_NOLOAD);
-    atomic_store(&library->opened, handle);
-    return handle;
-}
-
-/* A program that is linked with the driver has it in the global scope, behind the limiter
- * (RTLD_NEXT). That scope is searched last: it may hold another driver than the one that the
- * program asked. */
-static void *search(enum function_id id) {
-    struct library *library = library_of(id);
-    void *found = in_library(atomic_load(&library->asked), id);
-    if (!found) found = in_library(open_driver(library), id);
-    if (!found) found = in_library(RTLD_NEXT, id);
-    return found;
+    struct driver *none = NULL, *found = loaded_driver(library);
+    if (!found && *path)
+        found = driver_behind(library, dlopen(path, RTLD_LAZY | RTLD_LOCAL));
+    /* A program that has asked a driver in the meantime has chosen that one. */
+    return !found || atomic_compare_exchange_strong(&library->current, &none, found) ? found : none;
 }
 
 void *real_function(enum function_id id) {
-    void *found = atomic_load_explicit(&reals[id], memory_order_acquire);
-    if (__builtin_expect(found != NULL, 1)) return found;
     struct library *library = library_of(id);
-    found = search(id);
-    /* Before any library is known, a function may be missing only because the driver is not loaded
-     * yet: then the answer is not kept. */
-    bool is_final = found || atomic_load(&library->asked) || atomic_load(&library->opened);
-    if (!found) found = (void *)(uintptr_t)(id < NVML_BEGIN ? no_cuda_function : no_nvml_function);
-    if (is_final) atomic_store(&reals[id], found);
-    return found;
+    struct driver *driver = atomic_load_explicit(&library->current, memory_order_acquire);
+    if (__builtin_expect(driver == NULL, 0)) driver = find_driver(library);
+    if (__builtin_expect(driver == NULL, 0)) return missing(id);
+    return atomic_load_explicit(&driver->functions[id], memory_order_relaxed);
+}
+
+void learn_function(enum function_id id, void *found) {
+    void *none = missing(id);
+    struct driver *driver = atomic_load(&library_of(id)->current);
+    if (driver) atomic_compare_exchange_strong(&driver->functions[id], &none, found);
+}
+
+/* Written out: see lookup.c. */
+static bool is_same(const char *one, const char *other) {
+    while (*one && *one == *other) one++, other++;
+    return *one == *other;
 }
 
 int hook_id(const char *name) {
-    if (strncmp(name, "cu", 2) != 0 && strncmp(name, "nvml", 4) != 0) return NO_HOOK;
+    bool is_cuda = name[0] == 'c' && name[1] == 'u', is_nvml = name[0] == 'n' && name[1] == 'v';
+    if (!is_cuda && !is_nvml) return NO_HOOK;
     for (int id = 0; id < FUNCTIONS; id++)
-        if (TABLE[id].hook && strcmp(name, TABLE[id].name) == 0) return id;
+        if (TABLE[id].hook && is_same(name, TABLE[id].name)) return id;
     return NO_HOOK;
 }
 
-/* Calls go to the driver behind this handle from now on: a program that has loaded a second driver,
- * in a linker namespace of its own, means that one. */
-static void switch_driver(int id, void *handle, void *found) {
-    Dl_info object;
-    struct library *library = library_of((enum function_id)id);
-    if (atomic_load(&reals[id]) == found) return;
-    if (atomic_exchange(&library->asked, handle) != handle) {
-        for (int i = (int)library->first; i < (int)library->end; i++) atomic_store(&reals[i], NULL);
-        /* One more reference: the program may close its handle, and hooks still call the driver. */
-        if (dladdr(found, &object) && object.dli_fname)
-            dlopen(object.dli_fname, RTLD_LAZY | RTLD_NOLOAD);
-    }
-    atomic_store(&reals[id], found);
+/* A driver that looks for a function asks its inner driver (WSL2) and must get that one's own: its
+ * own functions are called by our hooks, and would call these again without end. */
+static bool is_driver_at(const struct library *library, const void *address) {
+    const struct link_map *object = object_at(address);
+    return object && is_named(object, library->name);
 }
 
-void *hook_for(int id, void *handle, void *found) {
-    if (!found || found == hook_of((enum function_id)id) || !limiter_is_on()) return found;
-    if (real_dlsym(handle, "gpupool_limiter")) return found;
-    switch_driver(id, handle, found);
-    return hook_of((enum function_id)id);
+/* A function in any other object than a driver is left alone. It belongs to a library that stands
+ * in front of the driver, as TensorFlow's does, and gets our hooks when it asks the driver. */
+void *hook_for(int number, void *found, const void *caller) {
+    enum function_id id = (enum function_id)number;
+    struct library *library = library_of(id);
+    if (!found || found == hook_of(id) || !limiter_is_on()) return found;
+    if (!is_driver_at(library, found) || is_driver_at(library, caller)) return found;
+    struct driver *current = atomic_load(&library->current);
+    if (!current || atomic_load(&current->functions[id]) != found) {
+        struct driver *asked = driver_in(library, object_at(found));
+        if (asked) atomic_store(&library->current, asked);
+    }
+    return hook_of(id);
 }
 
-/* Both the address and the name must match: a driver may use one function for several names. */
-void *hook_for_address(const char *name, void *found) {
-    size_t length = strlen(name);
-    for (int id = 0; id < NVML_BEGIN; id++) {
-        const char *known = TABLE[id].name;
-        if (!TABLE[id].hook || strncmp(known, name, length) != 0) continue;
-        if (known[length] && known[length] != '_') continue;
-        if (real_function((enum function_id)id) == found) return hook_of((enum function_id)id);
-    }
-    return found;
+/* Code that is before the limiter finds the hook by itself, and code behind it finds the driver. */
+void *hook_for_next(int number, const void *caller) {
+    enum function_id id = (enum function_id)number;
+    struct library *library = library_of(id);
+    struct link_map *object = object_at(caller);
+    if (!object || !limiter_is_on() || is_named(object, library->name)) return NULL;
+    if (!is_behind_limiter(object)) return NULL;
+    return atomic_load(&library->current) || loaded_driver(library) ? hook_of(id) : NULL;
 }

@@ -24,9 +24,13 @@ void *real_function(enum function_id id);
 /* Calls the driver's function: REAL(cuMemFree_v2)(pointer). */
 #define REAL(name) ((__typeof__(&name))real_function(ID_##name))
 
-/* What cuGetProcAddress returns to a program that asks for a name, when the driver returned
- * `found`: the hook, if `found` is a function that is hooked. */
-void *hook_for_address(const char *name, void *found);
+const char *function_name(enum function_id id);
+
+/* Our function in front of the driver's; NULL if the limiter only calls the driver's. */
+void *hook_of(enum function_id id);
+
+/* From now on REAL calls `found`, if the driver had no such function until now. */
+void learn_function(enum function_id id, void *found);
 
 /* Functions of the driver that are called but not hooked. */
 int cuCtxGetDevice(int *device);

@@ -1,11 +1,16 @@
 /* Our dlsym stands in front of the C library's: programs look up functions of the driver in the
  * library that they have opened, where they would find the driver's own.
  *
- * Only names of hooked functions, asked of a certain library, are treated here. For everything else
- * the C library's dlsym is called as a tail call, a jump that keeps the return address: for
- * RTLD_NEXT and RTLD_DEFAULT it looks at the return address to find out which object asks. If it
- * saw ours, a program would get symbols from the wrong place. RTLD_NEXT and RTLD_DEFAULT need no
- * treatment where the limiter is loaded first: they find the hooks by themselves. */
+ * Only names of hooked functions, asked of a certain library or of what is behind the asking one,
+ * are treated here. For everything else the C library's dlsym is called as a tail call, a jump that
+ * keeps the return address: for RTLD_NEXT and RTLD_DEFAULT it looks at the return address to find
+ * out which object asks. If it saw ours, a program would get symbols from the wrong place.
+ * RTLD_DEFAULT needs no treatment: whoever got this dlsym by the loader's search finds the hooks by
+ * the same search.
+ *
+ * Every program of the container comes through here, also before any constructor has run: the
+ * sanitizers call dlsym while they prepare themselves, and the functions that they replace, dlopen
+ * and strcmp among them, do not work yet. So this file and hook_id call as little as possible. */
 #define _GNU_SOURCE
 #include "lookup.h"
 
@@ -25,18 +30,27 @@ typedef void *(*dlsym_t)(void *, const char *);
 #define TAIL_CALL return
 #endif
 
-/* dlsym of the C library, which cannot be found by dlsym. It is in libdl before glibc 2.34 and in
- * libc since then, with another symbol version on x86_64 and aarch64. */
+/* By version: the C library's dlsym is in libdl before glibc 2.34 and in libc since then, with
+ * another version on x86_64 and aarch64. */
+static void *versioned_dlsym(void *handle) {
+    static const char *const VERSIONS[] = {"GLIBC_2.34", "GLIBC_2.2.5", "GLIBC_2.17"};
+    void *found = NULL;
+    for (size_t i = 0; handle && !found && i < sizeof VERSIONS / sizeof *VERSIONS; i++)
+        found = dlvsym(handle, "dlsym", VERSIONS[i]);
+    return found;
+}
+
+/* dlsym of the C library, which cannot be found by dlsym. First behind the limiter, without dlopen:
+ * other libraries replace dlopen by a function of their own, which calls dlsym first thing. A
+ * library that is opened with RTLD_LOCAL may find nothing behind itself, and asks the file. */
 static dlsym_t libc_dlsym(void) {
     static const char *const FILES[] = {"libc.so.6", "libdl.so.2"};
-    static const char *const VERSIONS[] = {"GLIBC_2.34", "GLIBC_2.2.5", "GLIBC_2.17"};
     static _Atomic(void *) known;
     void *found = atomic_load_explicit(&known, memory_order_acquire);
-    for (size_t file = 0; !found && file < 2; file++) {
-        void *handle = dlopen(FILES[file], RTLD_LAZY | RTLD_NOLOAD);
-        for (size_t i = 0; handle && !found && i < 3; i++)
-            found = dlvsym(handle, "dlsym", VERSIONS[i]);
-    }
+    if (__builtin_expect(found != NULL, 1)) return (dlsym_t)(uintptr_t)found;
+    found = versioned_dlsym(RTLD_NEXT);
+    for (size_t file = 0; !found && file < 2; file++)
+        found = versioned_dlsym(dlopen(FILES[file], RTLD_LAZY | RTLD_NOLOAD));
     atomic_store_explicit(&known, found, memory_order_release);
     return (dlsym_t)(uintptr_t)found;
 }
@@ -47,22 +61,11 @@ void *real_dlsym(void *handle, const char *name) {
 
 API void *dlsym(void *handle, const char *name) {
     dlsym_t real = libc_dlsym();
-    int id = handle == RTLD_NEXT || handle == RTLD_DEFAULT ? NO_HOOK : hook_id(name);
+    int id = handle == RTLD_DEFAULT ? NO_HOOK : hook_id(name);
     if (id == NO_HOOK) TAIL_CALL real(handle, name);
-    return hook_for(id, handle, real(handle, name));
-}
-
-CALL(cuGetProcAddress_v2, const char *name, void **function, int version, uint64_t flags,
-     int *status) {
-    int result = REAL(cuGetProcAddress_v2)(name, function, version, flags, status);
-    if (result == OK && name && function && *function && limiter_is_on())
-        *function = hook_for_address(name, *function);
-    return result;
-}
-
-CALL(cuGetProcAddress, const char *name, void **function, int version, uint64_t flags) {
-    int result = REAL(cuGetProcAddress)(name, function, version, flags);
-    if (result == OK && name && function && *function && limiter_is_on())
-        *function = hook_for_address(name, *function);
-    return result;
+    const void *caller = __builtin_return_address(0);
+    if (handle != RTLD_NEXT) return hook_for(id, real(handle, name), caller);
+    void *hook = hook_for_next(id, caller);
+    if (!hook) TAIL_CALL real(handle, name);
+    return hook;
 }
