@@ -40,6 +40,8 @@ _LEFT_OUT = {
     "test_build.py": "checks the files that are shipped",
     "test_wheel.py": "checks the files that are shipped",
     "test_bypass.py": "loads libraries into a second linker namespace, which ASan does not support",
+    "test_ordinary_programs.py": "starts programs without the runtime of ASan",
+    "test_a_program_may_close_a_driver_in_another_namespace": "as test_bypass.py",
     "test_share.py": "measures time, and the sanitizers take time",
     "test_a_process_killed_at_any_instruction_leaves_an_exact_count": "checks the order of the "
     "instructions that are shipped; the sanitizers add thousands",
@@ -82,9 +84,6 @@ def _log_path() -> str:
 
 def reason_to_leave_out(item: pytest.Item) -> str | None:
     """Why the test cannot run under the sanitizers; None if it can."""
-    parameters = getattr(getattr(item, "callspec", None), "params", {})
-    if {"both", "preload"} & {value for value in parameters.values() if isinstance(value, str)}:
-        return "preloads the limiter, whose dlsym ASan calls before it is ready"
     return _LEFT_OUT.get(item.path.name) or _LEFT_OUT.get(getattr(item, "originalname", item.name))
 
 

@@ -144,13 +144,13 @@ void learn_function(enum function_id id, void *found) {
     if (driver) atomic_compare_exchange_strong(&driver->functions[id], &none, found);
 }
 
-/* Written out: see lookup.c. */
-static bool is_same(const char *one, const char *other) {
+/* Not strcmp: see lookup.c. */
+EARLY static bool is_same(const char *one, const char *other) {
     while (*one && *one == *other) one++, other++;
     return *one == *other;
 }
 
-int hook_id(const char *name) {
+EARLY int hook_id(const char *name) {
     bool is_cuda = name[0] == 'c' && name[1] == 'u', is_nvml = name[0] == 'n' && name[1] == 'v';
     if (!is_cuda && !is_nvml) return NO_HOOK;
     for (int id = 0; id < FUNCTIONS; id++)

@@ -10,7 +10,8 @@
  *
  * Every program of the container comes through here, also before any constructor has run: the
  * sanitizers call dlsym while they prepare themselves, and the functions that they replace, dlopen
- * and strcmp among them, do not work yet. So this file and hook_id call as little as possible. */
+ * and strcmp among them, do not work yet. So this file and hook_id call as little as possible, and are
+ * marked EARLY. */
 #define _GNU_SOURCE
 #include "lookup.h"
 
@@ -32,7 +33,7 @@ typedef void *(*dlsym_t)(void *, const char *);
 
 /* By version: the C library's dlsym is in libdl before glibc 2.34 and in libc since then, with
  * another version on x86_64 and aarch64. */
-static void *versioned_dlsym(void *handle) {
+EARLY static void *versioned_dlsym(void *handle) {
     static const char *const VERSIONS[] = {"GLIBC_2.34", "GLIBC_2.2.5", "GLIBC_2.17"};
     void *found = NULL;
     for (size_t i = 0; handle && !found && i < sizeof VERSIONS / sizeof *VERSIONS; i++)
@@ -43,7 +44,7 @@ static void *versioned_dlsym(void *handle) {
 /* dlsym of the C library, which cannot be found by dlsym. First behind the limiter, without dlopen:
  * other libraries replace dlopen by a function of their own, which calls dlsym first thing. A
  * library that is opened with RTLD_LOCAL may find nothing behind itself, and asks the file. */
-static dlsym_t libc_dlsym(void) {
+EARLY static dlsym_t libc_dlsym(void) {
     static const char *const FILES[] = {"libc.so.6", "libdl.so.2"};
     static _Atomic(void *) known;
     void *found = atomic_load_explicit(&known, memory_order_acquire);
@@ -59,7 +60,7 @@ void *real_dlsym(void *handle, const char *name) {
     return libc_dlsym()(handle, name);
 }
 
-API void *dlsym(void *handle, const char *name) {
+EARLY API void *dlsym(void *handle, const char *name) {
     dlsym_t real = libc_dlsym();
     int id = handle == RTLD_DEFAULT ? NO_HOOK : hook_id(name);
     if (id == NO_HOOK) TAIL_CALL real(handle, name);

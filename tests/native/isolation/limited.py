@@ -8,14 +8,13 @@ from pathlib import Path
 
 from gpupool.hardware.limiter import LIBRARY, STAND_INS, LimiterFiles, Settings, install
 from gpupool.hardware.simdriver import NodeFiles, read_cards
-from tests.native import sanitizers
 from tests.native.simulated import environment, make_node
 
 SHARE_MIB = 3226
 CARD_MIB = 16130
 BOTH, PRELOAD, STAND_IN = "both", "preload", "stand-in"
 WAYS = (BOTH, PRELOAD, STAND_IN)
-DEFAULT_WAY = STAND_IN if sanitizers.is_active() else BOTH
+DEFAULT_WAY = BOTH
 
 
 @dataclass(frozen=True, slots=True)
