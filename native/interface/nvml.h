@@ -123,6 +123,8 @@ struct field_value {
     {0xc4, 0xfe, 0x3e, 0x6c, 0xc9, 0x8f, 0x6c, 0x4e,                                    \
      0xa3, 0x27, 0xee, 0x69, 0x6e, 0x12, 0xf7, 0xc4}
 
+#define NEWEST_KNOWN_TABLE 555 /* the driver; of newer ones nothing is known */
+
 enum {
     TABLE_PATH = 23, /* the connection between two cards */
     TABLE_LOG = 26,

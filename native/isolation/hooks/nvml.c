@@ -109,8 +109,13 @@ CALL(nvmlDeviceGetRunningProcessDetailList, device_t device, struct process_deta
 }
 
 /* nvidia-smi reads its process list through a private table (interface/nvml.h). It gets a copy of
- * the driver's table with three functions replaced. */
+ * the driver's table with three functions replaced. Which slots these are is known up to a certain
+ * driver. Of a newer one, every function of the copy returns "not supported": a wrong one replaced
+ * could end the program, and the right one left could list the processes of other pods. Other tables
+ * are not given at all, for the same reason. */
 enum { MAX_TABLE_SLOTS = 512 };
+
+int nvmlSystemGetDriverVersion(char *version, unsigned size);
 
 static int table_compute(device_t device, unsigned *count, void *entries) {
     return list_processes(device, count, entries, write_table);
@@ -122,17 +127,40 @@ static int table_none(device_t device, unsigned *count) {
     return NVML_OK;
 }
 
+static int table_refuse(void) {
+    return NVML_NOT_SUPPORTED;
+}
+
+static bool is_known_table(size_t slots) {
+    char version[96] = "";
+    if (slots <= TABLE_MPS || slots > MAX_TABLE_SLOTS) return false;
+    if (REAL(nvmlSystemGetDriverVersion)(version, sizeof version) != NVML_OK) return false;
+    int major = atoi(version);
+    return major > 0 && major <= NEWEST_KNOWN_TABLE;
+}
+
+static const void *table_slot(size_t slot, const void *own, bool is_known) {
+    if (!is_known) return (const void *)(uintptr_t)table_refuse;
+    if (slot == TABLE_COMPUTE) return (const void *)(uintptr_t)table_compute;
+    if (slot == TABLE_GRAPHICS || slot == TABLE_MPS) return (const void *)(uintptr_t)table_none;
+    return own;
+}
+
 CALL(nvmlInternalGetExportTable, const void **table, const void *id) {
     static const unsigned char KNOWN_ID[16] = PRIVATE_TABLE_ID;
     static const void *copy[MAX_TABLE_SLOTS];
+    if (!limiter_is_on()) return REAL(nvmlInternalGetExportTable)(table, id);
+    if (!table || !id) return NVML_INVALID_ARGUMENT;
+    if (memcmp(id, KNOWN_ID, sizeof KNOWN_ID) != 0) return NVML_NOT_FOUND;
     int result = REAL(nvmlInternalGetExportTable)(table, id);
-    if (result != NVML_OK || !limiter_is_on() || memcmp(id, KNOWN_ID, sizeof KNOWN_ID) != 0)
-        return result;
-    size_t size = (size_t)(uintptr_t)((const void *const *)*table)[0];
-    if (size > sizeof copy || size <= TABLE_MPS * sizeof *copy) return result;
-    memcpy(copy, *table, size);
-    copy[TABLE_COMPUTE] = (const void *)(uintptr_t)table_compute;
-    copy[TABLE_GRAPHICS] = copy[TABLE_MPS] = (const void *)(uintptr_t)table_none;
+    if (result != NVML_OK) return result;
+    const void *const *own = *table;
+    size_t size = (size_t)(uintptr_t)own[0], slots = size / sizeof *copy;
+    bool is_known = is_known_table(slots);
+    if (slots > MAX_TABLE_SLOTS) slots = MAX_TABLE_SLOTS;
+    /* Another thread may read the copy. It gets the same values as before. */
+    copy[0] = (const void *)(uintptr_t)(slots * sizeof *copy);
+    for (size_t slot = 1; slot < slots; slot++) copy[slot] = table_slot(slot, own[slot], is_known);
     *table = copy;
     return result;
 }

@@ -7,7 +7,6 @@
 #include "processes.h"
 
 #define SLOTS 320
-#define NEWEST_KNOWN_DRIVER 555
 
 static int not_supported(void) {
     return NVML_NOT_SUPPORTED;
@@ -53,7 +52,7 @@ static int no_processes(device_t device, unsigned *count) {
 /* Of newer drivers it is not known which slot does what: a wrong one could be worse than none. */
 static bool is_known_driver(void) {
     const struct sim_state *state = gate_state();
-    return !state || atoi(state->driver_version) <= NEWEST_KNOWN_DRIVER;
+    return !state || atoi(state->driver_version) <= NEWEST_KNOWN_TABLE;
 }
 
 CALL(nvmlInternalGetExportTable, const void **table, const void *id) {
