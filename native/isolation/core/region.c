@@ -1,6 +1,7 @@
 #define _GNU_SOURCE
 #include "region.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -50,7 +51,12 @@ bool region_open(struct mapping *mapping, const char *path) {
     struct stat status;
     int fd = open_region(path);
     if (fd < 0) return false;
-    byte_lock_wait(fd, LOCK_SETUP);
+    /* A kernel without these locks (gVisor) says EINVAL, which would tell nobody what is missing. */
+    if (!byte_lock_wait(fd, LOCK_SETUP)) {
+        close(fd);
+        errno = ENOLCK;
+        return false;
+    }
     bool is_good = initialise_or_check(fd) && !fstat(fd, &status);
     byte_lock_drop(fd, LOCK_SETUP);
     void *memory = is_good ? map(path, &status) : MAP_FAILED;
@@ -106,8 +112,7 @@ int region_card(struct mapping *mapping, const char *uuid) {
     int card = known_card(region, uuid);
     if (card >= 0) return card;
     int fd = region_descriptor(mapping, &is_new);
-    if (fd < 0) return -1;
-    byte_lock_wait(fd, LOCK_SETUP);
+    if (fd < 0 || !byte_lock_wait(fd, LOCK_SETUP)) return -1;
     card = known_card(region, uuid);
     uint32_t count = atomic_load(&region->card_count);
     if (card < 0 && count < MAX_CARDS) {

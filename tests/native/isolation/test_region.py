@@ -18,6 +18,7 @@ from tests.native.isolation.cuda_script import CUDA
 from tests.native.isolation.limited import Container
 from tests.native.simulated import CHILD, MIB, compile_c
 
+HERE = Path(__file__).parent
 LOCK_SLOT = 2 << 40  # as region.h has it
 STRUCTS: dict[str, type[ctypes.Structure]] = {
     "account": layout.Account,
@@ -137,3 +138,18 @@ def test_programs_survive_a_process_name_without_an_end(container: Container) ->
         with held(file.fileno(), LOCK_SLOT + last):  # so that it counts as alive
             listed = container.run(sys.executable, "-c", f"{CUDA}\n{LIST_PROCESSES}")
     assert (listed.returncode, listed.stdout) == (0, f"{os.getpid()} {'7f' * 95}\n"), listed.stderr
+
+
+def test_without_locks_of_the_kernel_nothing_is_given_and_a_line_says_so(
+    tmp_path: Path, container: Container
+) -> None:
+    """gVisor has no open-file-description locks. Without them no process can be told from a dead
+    one, and nothing can be counted."""
+    compile_c(HERE / "no_locks.c", library := tmp_path / "no_locks.so", "-shared", "-fPIC")
+    preloaded = f"{library}:{container.variables()['LD_PRELOAD']}"
+    script = f"{CUDA}\nok(lib.cuInit(0))\nprint(lib.cuDevicePrimaryCtxRetain(byref(c_void_p()), 0))"
+    done = container.run(sys.executable, "-c", script, extra={"LD_PRELOAD": preloaded})
+    assert (done.returncode, done.stdout) == (0, "2\n")
+    assert done.stderr == (
+        f"gpupool: {container.region}: No locks available; this container may use no GPU memory\n"
+    )
