@@ -1,6 +1,6 @@
 """Installs the limiter's files on a node's disk, from where they are mounted into containers.
 
-    files = install(directory, Settings(driver="/usr/lib/x86_64-linux-gnu", context_mib=312))
+    files = install(directory, Settings(driver="/usr/$LIB", context_mib=312))
     files.mounts               # (host path, container path): for every Allocate of isolated shares
     files.variables(env)       # LD_PRELOAD, LD_LIBRARY_PATH: for processes outside of containers
 
@@ -56,7 +56,9 @@ class NotBuilt(LimiterError):
 class Settings:
     """The content of the limiter's configuration file. Paths are as the container sees them."""
 
-    driver: str = ""  # directory of the driver's own libraries; empty: no stand-ins are made
+    # Directory of the driver's own libraries; empty: no stand-ins are made. The image's loader
+    # replaces $LIB by the name of its library directory, lib64 or lib/x86_64-linux-gnu.
+    driver: str = ""
     context_mib: int = 0  # memory of a process's first context on a card (context_memory.py)
     limits: str = f"{LIMITS_DIRECTORY}/{LIMITS_FILE}"
     region: str = f"{REGION_DIRECTORY}/{REGION_FILE}"

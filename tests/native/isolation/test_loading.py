@@ -1,10 +1,12 @@
 """Programs that load the driver in unusual ways, and drivers that load others."""
 
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from gpupool.hardware.limiter import Settings, install
 from tests.native.isolation.limited import PRELOAD, WAYS, Container, make_container
 from tests.native.simulated import compile_c
 
@@ -77,6 +79,26 @@ def test_a_library_that_is_linked_with_a_driver_of_its_image_uses_only_that(
     extra = {"LD_LIBRARY_PATH": str(compat.parent)}
     compile_c(HERE / "bypass.c", bypass := tmp_path / "bypass")
     assert preloaded.run(bypass, "linked", library, extra=extra).stdout == HELD
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_the_loader_of_the_image_may_say_where_the_driver_is(
+    tmp_path: Path, loading: Path, way: str
+) -> None:
+    """$LIB is lib64 in an image like Red Hat, and lib/x86_64-linux-gnu in one like Debian."""
+    plain = make_container(tmp_path, way=way)
+    (tmp_path / "usr" / "lib").mkdir(parents=True)
+    for name in ("lib64", "lib/x86_64-linux-gnu", "lib/aarch64-linux-gnu"):
+        (tmp_path / "usr" / name).symlink_to(plain.node.libraries)
+    settings = Settings(
+        driver=f"{tmp_path}/usr/$LIB",
+        limits=str(plain.limits),
+        region=str(plain.region),
+        directory="",
+    )
+    container = replace(plain, files=install(tmp_path / "limiter", settings))
+    done = container.run(loading, "open", "libcuda.so.1")
+    assert done.stdout == HELD, done.stderr
 
 
 def test_a_driver_is_known_by_its_soname_whatever_its_file_is_called(
