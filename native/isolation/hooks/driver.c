@@ -165,18 +165,25 @@ static bool is_driver_at(const struct library *library, const void *address) {
     return object && is_named(object, library->name);
 }
 
+static void switch_to(struct library *library, struct driver *asked) {
+    if (asked) atomic_store(&library->current, asked);
+}
+
 /* A function in any other object than a driver is left alone. It belongs to a library that stands
- * in front of the driver, as TensorFlow's does, and gets our hooks when it asks the driver. */
-void *hook_for(int number, void *found, const void *caller) {
+ * in front of the driver, as TensorFlow's does, and gets our hooks when it asks the driver. A
+ * stand-in leads to our hook, and to the driver behind it for all other functions. */
+void *hook_for(int number, void *handle, void *found, const void *caller) {
     enum function_id id = (enum function_id)number;
     struct library *library = library_of(id);
-    if (!found || found == hook_of(id) || !limiter_is_on()) return found;
-    if (!is_driver_at(library, found) || is_driver_at(library, caller)) return found;
     struct driver *current = atomic_load(&library->current);
-    if (!current || atomic_load(&current->functions[id]) != found) {
-        struct driver *asked = driver_in(library, object_at(found));
-        if (asked) atomic_store(&library->current, asked);
+    if (!found || !limiter_is_on()) return found;
+    if (found == hook_of(id)) {
+        switch_to(library, driver_behind(library, handle));
+        return found;
     }
+    if (!is_driver_at(library, found) || is_driver_at(library, caller)) return found;
+    if (!current || atomic_load(&current->functions[id]) != found)
+        switch_to(library, driver_in(library, object_at(found)));
     return hook_of(id);
 }
 

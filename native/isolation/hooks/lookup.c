@@ -65,7 +65,7 @@ EARLY API void *dlsym(void *handle, const char *name) {
     int id = handle == RTLD_DEFAULT ? NO_HOOK : hook_id(name);
     if (id == NO_HOOK) TAIL_CALL real(handle, name);
     const void *caller = __builtin_return_address(0);
-    if (handle != RTLD_NEXT) return hook_for(id, real(handle, name), caller);
+    if (handle != RTLD_NEXT) return hook_for(id, handle, real(handle, name), caller);
     void *hook = hook_for_next(id, caller);
     if (!hook) TAIL_CALL real(handle, name);
     return hook;

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from gpupool.hardware.limiter import Settings, install
-from tests.native.isolation.limited import PRELOAD, WAYS, Container, make_container
+from tests.native.isolation.limited import BOTH, PRELOAD, WAYS, Container, make_container
 from tests.native.simulated import compile_c
 
 HERE = Path(__file__).parent
@@ -109,9 +109,12 @@ def test_a_driver_is_known_by_its_soname_whatever_its_file_is_called(
     assert preloaded.run(loading, "open", renamed).stdout == HELD
 
 
-def test_a_program_may_ask_two_drivers_in_turns(preloaded: Container, loading: Path) -> None:
-    other = image_driver(preloaded)
-    done = preloaded.run(loading, "turns", driver_of(preloaded), other)
+@pytest.mark.parametrize("way", [PRELOAD, BOTH])
+def test_a_program_may_ask_two_drivers_in_turns(tmp_path: Path, loading: Path, way: str) -> None:
+    container = make_container(tmp_path, way=way)
+    # By its name it is the stand-in, by its path the driver.
+    first = "libcuda.so.1" if way == BOTH else driver_of(container)
+    done = container.run(loading, "turns", first, image_driver(container))
     assert done.stdout == HELD * 2, done.stderr
 
 
