@@ -10,8 +10,8 @@
  *
  * Every program of the container comes through here, also before any constructor has run: the
  * sanitizers call dlsym while they prepare themselves, and the functions that they replace, dlopen
- * and strcmp among them, do not work yet. So this file and hook_id call as little as possible, and are
- * marked EARLY. */
+ * and strcmp among them, do not work yet. So this file and hook_id call as little as possible, and
+ * are marked EARLY. */
 #define _GNU_SOURCE
 #include "lookup.h"
 
@@ -65,8 +65,10 @@ EARLY API void *dlsym(void *handle, const char *name) {
     int id = handle == RTLD_DEFAULT ? NO_HOOK : hook_id(name);
     if (id == NO_HOOK) TAIL_CALL real(handle, name);
     const void *caller = __builtin_return_address(0);
-    if (handle != RTLD_NEXT) return hook_for(id, handle, real(handle, name), caller);
-    void *hook = hook_for_next(id, caller);
-    if (!hook) TAIL_CALL real(handle, name);
+    bool is_next = handle == RTLD_NEXT;
+    void *hook = is_next ? hook_for_next(id, caller)
+                         : hook_for(id, handle, real(handle, name), caller);
+    if (!hook && is_next) TAIL_CALL real(handle, name);
+    if (hook) dlerror(); /* what was not found on the way is no error of the program's */
     return hook;
 }

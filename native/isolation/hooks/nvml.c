@@ -111,8 +111,8 @@ CALL(nvmlDeviceGetRunningProcessDetailList, device_t device, struct process_deta
 /* nvidia-smi reads its process list through a private table (interface/nvml.h). It gets a copy of
  * the driver's table with three functions replaced. Which slots these are is known up to a certain
  * driver. Of a newer one, every function of the copy returns "not supported": a wrong one replaced
- * could end the program, and the right one left could list the processes of other pods. Other tables
- * are not given at all, for the same reason. */
+ * could end the program, and the right one left could list the processes of other pods. Other
+ * tables are not given at all, for the same reason. */
 enum { MAX_TABLE_SLOTS = 512 };
 
 int nvmlSystemGetDriverVersion(char *version, unsigned size);

@@ -12,12 +12,21 @@ static struct {
     int (*info)(size_t *, size_t *), (*alloc)(pointer_t *, size_t);
 } driver;
 
+/* As the manual says: only dlerror tells whether dlsym has failed. */
+static void *find(void *library, const char *name) {
+    dlerror();
+    void *found = dlsym(library, name);
+    const char *problem = dlerror();
+    if (problem) puts(problem);
+    return found;
+}
+
 static void look_up(void *library) {
-    *(void **)&driver.init = dlsym(library, "cuInit");
-    *(void **)&driver.retain = dlsym(library, "cuDevicePrimaryCtxRetain");
-    *(void **)&driver.use = dlsym(library, "cuCtxSetCurrent");
-    *(void **)&driver.info = dlsym(library, "cuMemGetInfo_v2");
-    *(void **)&driver.alloc = dlsym(library, "cuMemAlloc_v2");
+    *(void **)&driver.init = find(library, "cuInit");
+    *(void **)&driver.retain = find(library, "cuDevicePrimaryCtxRetain");
+    *(void **)&driver.use = find(library, "cuCtxSetCurrent");
+    *(void **)&driver.info = find(library, "cuMemGetInfo_v2");
+    *(void **)&driver.alloc = find(library, "cuMemAlloc_v2");
 }
 
 static int report(void) {
@@ -70,6 +79,7 @@ int main(int count, char **words) {
     void *library = dlopen(words[2], RTLD_NOW);
     if (!library) return puts(dlerror()), 1;
     if (strcmp(way, "open") == 0) return look_up(library), report();
+    if (strcmp(way, "missing") == 0) return find(library, "cuMemAllocAsync") != NULL;
     if (strcmp(way, "close") == 0)
         return after_close(dlopen(words[3], RTLD_NOW), library);
     if (strcmp(way, "close-namespace") == 0)

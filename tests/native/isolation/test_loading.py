@@ -150,6 +150,14 @@ def test_a_program_that_is_linked_with_such_a_driver_is_held(
     assert (done.returncode, done.stdout) == (0, HELD), done.stderr
 
 
+def test_a_function_that_the_driver_does_not_have_is_an_error_for_the_program(
+    preloaded: Container, loading: Path
+) -> None:
+    outer = outer_driver(preloaded)
+    done = preloaded.run(loading, "missing", outer)
+    assert done.stdout == f"{outer}: undefined symbol: cuMemAllocAsync\n"
+
+
 def test_a_library_behind_the_limiter_that_asks_for_the_next_function_is_held(
     tmp_path: Path,
 ) -> None:
