@@ -7,7 +7,9 @@ Changes in between that cancel out are lost then: callbacks must depend on the s
 not on the number of calls. An object that was deleted and created again under the same name is
 reported as one change with two different uids.
 
-Callbacks run on the event loop, between awaits, in the order of resourceVersions.
+Callbacks run on the event loop, between awaits, in the order of resourceVersions. An exception of
+a callback or of an index concerns one object: it is logged and told (mirror_faults.py), and the
+mirror goes on. An object whose index fails is kept, and is not in that index.
 
 Objects are stored as bytes and parsed when they are read: a hundred thousand parsed pods would keep
 the garbage collector busy for seconds. So every reader gets an object of its own.
@@ -23,18 +25,19 @@ import orjson
 
 from kubeclient.client import Kube, Query
 from kubeclient.errors import Expired, KubeError, NoAnswer, Refused
+from kubeclient.mirror_faults import Broke, Faults, Key, unheard
 from kubeclient.objects import Obj
 from kubeclient.resources import Resource
 
 log = logging.getLogger(__name__)
 
-Key = tuple[str, str]  # namespace, name
 Changed = Callable[[Obj | None, Obj | None], None]  # old (None: new object), new (None: deleted)
 IndexKeys = Callable[[Obj], Iterable[str]]
 
 _PAUSE_AFTER_FAILURE_S = 1.0
 _LONGEST_PAUSE_S = 30.0
 _SOON_S = 5.0  # a watch without an event that ends before this has told nothing
+_CHANGES = ("ADDED", "MODIFIED", "DELETED")
 _MAX_EVENT_BYTES = 16 * 1024**2  # ten times the limit of an object
 
 
@@ -63,13 +66,17 @@ class Mirror:
         *,
         query: Query | None = None,
         metadata_only: bool = False,
+        broke: Broke = unheard,
     ) -> None:
+        """`broke` is told of objects that an index, or a callback without its own, fails with."""
         self.resource = resource
         self._kube = kube
         self._query = dict(query or {})
         self._metadata_only = metadata_only
         self._objects: dict[Key, bytes] = {}
-        self._callbacks: list[Changed] = []
+        self._broke = broke
+        self._faults = Faults(resource)
+        self._callbacks: list[tuple[str, Changed, Broke]] = []
         self._index_keys: dict[str, IndexKeys] = {}
         self._indexes: dict[str, dict[str, dict[Key, None]]] = {}
         self._synced = asyncio.Event()
@@ -101,14 +108,17 @@ class Mirror:
         self._index_keys[name] = keys
         self._indexes[name] = defaultdict(dict)
         for obj in self:
-            for value in keys(obj):
-                self._indexes[name][value][key_of(obj)] = None
+            self._index(name, keys, obj)
 
-    def on_change(self, callback: Changed) -> None:
-        """Called with every change from now on, and at once with the objects that are known."""
-        self._callbacks.append(callback)
+    def on_change(self, callback: Changed, broke: Broke | None = None) -> None:
+        """Called with every change from now on, and at once with the objects that are known.
+        `broke`: who is told, in place of the mirror's own, of objects that the callback fails
+        with."""
+        told = self._broke if broke is None else broke
+        entry = (f"callback {len(self._callbacks)}", callback, told)
+        self._callbacks.append(entry)
         for obj in self:
-            callback(None, obj)
+            self._call(key_of(obj), entry, None, obj)
 
     async def wait_synced(self) -> None:
         await self._synced.wait()
@@ -184,17 +194,22 @@ class Mirror:
                     raise NoAnswer(f"an event of more than {_MAX_EVENT_BYTES} bytes")
 
     def _take(self, event: Obj) -> None:
-        obj = event["object"]
-        match event["type"]:
+        try:
+            kind, obj = event["type"], event["object"]
+            version = obj["metadata"].get("resourceVersion", "") if kind != "ERROR" else ""
+            key = key_of(obj) if kind in _CHANGES else ("", "")
+        except (KeyError, TypeError, AttributeError) as error:
+            raise NoAnswer(f"an event that is none: {error!r}") from error
+        match kind:
             case "ADDED" | "MODIFIED":
-                self._put(key_of(obj), obj)
+                self._put(key, obj)
             case "DELETED":
-                self._put(key_of(obj), None, last=obj)
+                self._put(key, None, last=obj)
             case "ERROR":
                 raise (Expired if obj.get("code") == 410 else Refused)(obj)
             case _:  # BOOKMARK: a newer version to continue from, without a change
                 pass
-        self._version = obj["metadata"]["resourceVersion"]
+        self._version = version
 
     def _put(self, key: Key, new: Obj | None, last: Obj | None = None) -> None:
         raw = self._objects.get(key)
@@ -206,18 +221,48 @@ class Mirror:
         else:
             self._objects[key] = orjson.dumps(new)
             for name, keys in self._index_keys.items():
-                for value in keys(new):
-                    self._indexes[name][value][key] = None
+                self._index(name, keys, new)
         # Deleted, but never seen: callbacks know nothing of it.
         if old is None and new is None:
             return
-        for callback in self._callbacks:
-            callback(last or old if new is None else old, new)
+        for entry in list(self._callbacks):  # a copy: a callback may add another one
+            self._call(key, entry, last or old if new is None else old, new)
+        if new is None and self._faults and (gone := last or old):
+            self._faults.forget(key, gone)
+
+    def _call(
+        self, key: Key, entry: tuple[str, Changed, Broke], old: Obj | None, new: Obj | None
+    ) -> None:
+        where, callback, broke = entry
+        obj = new or old or {}
+        try:
+            callback(old, new)
+        except Exception as error:  # noqa: BLE001  # whatever one object does, the others go on
+            self._faults.add(key, obj, where, error, broke)
+        else:
+            if self._faults:
+                self._faults.remove(key, obj, where)
+
+    def _index(self, name: str, keys: IndexKeys, obj: Obj) -> None:
+        where, key = f"index {name}", key_of(obj)
+        try:
+            values = list(keys(obj))  # all or none: a half indexed object could not be removed
+            for value in values:
+                self._indexes[name][value][key] = None
+        except Exception as error:  # noqa: BLE001  # as for callbacks
+            self._faults.add(key, obj, where, error, self._broke)
+        else:
+            if self._faults:
+                self._faults.remove(key, obj, where)
 
     def _unindex(self, key: Key, old: Obj) -> None:
         for name, keys in self._index_keys.items():
             index = self._indexes[name]
-            for value in keys(old):
+            try:
+                values = list(keys(old))
+            except Exception:  # noqa: BLE001  # it was told when the object was indexed
+                continue
+            for value in values:
                 index[value].pop(key, None)
                 if not index[value]:
                     del index[value]
@@ -234,14 +279,19 @@ def controller_uid(obj: Obj) -> str:
 class Mirrors:
     """One shared mirror for each resource: ten controllers need one watch."""
 
-    def __init__(self, kube: Kube) -> None:
+    def __init__(self, kube: Kube, broke: Broke = unheard) -> None:
         self._kube = kube
+        self._broke = broke
         self._mirrors: dict[Resource, Mirror] = {}
+
+    def __iter__(self) -> Iterator[Mirror]:
+        """Those that were requested so far."""
+        return iter(list(self._mirrors.values()))
 
     def of(self, resource: Resource) -> Mirror:
         mirror = self._mirrors.get(resource)
         if mirror is None:
-            mirror = self._mirrors[resource] = Mirror(self._kube, resource)
+            mirror = self._mirrors[resource] = Mirror(self._kube, resource, broke=self._broke)
         return mirror
 
     async def run(self, ready: asyncio.Event) -> None:

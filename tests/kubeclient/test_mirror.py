@@ -155,3 +155,103 @@ async def test_a_server_that_calls_every_version_too_old_is_not_listed_without_a
     gone = {"type": "ERROR", "object": {"kind": "Status", "code": 410, "reason": "Expired"}}
     script = Script([(at, []) for at in range(5, 10)], [[gone] for _ in range(4)])
     assert await pauses_of(script, monkeypatch) == [1, 2, 4]
+
+
+class Broken(list[tuple[str, str | None]]):
+    """What was told of objects that a function fails with."""
+
+    def __call__(self, obj: Obj, error: Exception | None) -> None:
+        self.append((obj["metadata"]["name"], None if error is None else str(error)))
+
+
+def refuses(name: str, node: str = "") -> Any:
+    def callback(old: Obj | None, new: Obj | None) -> None:
+        if new is not None and new["metadata"]["name"] == name and new["spec"]["nodeName"] == node:
+            raise OverflowError("too large")
+
+    return callback
+
+
+async def run_to_end(mirror: Mirror, script: Script) -> None:
+    task = asyncio.create_task(mirror.run())
+    at_end = asyncio.create_task(script.at_end.wait())
+    await asyncio.wait((task, at_end), timeout=5, return_when=asyncio.FIRST_COMPLETED)
+    at_end.cancel()
+    assert not task.done(), task
+    task.cancel()
+
+
+async def test_an_object_that_a_callback_fails_with_stops_neither_the_mirror_nor_other_callbacks(
+    caplog: Any,
+) -> None:
+    script = Script(
+        [(5, [pod("odd", 3), pod("b", 4)])],
+        [[event("MODIFIED", pod("odd", 6)), event("ADDED", pod("c", 7))]],
+    )
+    broken, seen = Broken(), list[str]()
+    mirror = Mirror(Kube(script), PODS, broke=broken)
+    mirror.on_change(refuses("odd"))
+    mirror.on_change(lambda old, new: seen.append((new or old or {})["metadata"]["name"]))
+    await run_to_end(mirror, script)
+    assert seen == ["odd", "b", "odd", "c"]
+    assert broken == [("odd", "too large"), ("odd", "too large")]
+    assert mirror.get("odd", "default") is not None
+    # Logged once with its name, however often it changes.
+    [record] = [r for r in caplog.records if r.message == "object not understood"]
+    assert record.object == "default/odd"
+    assert record.exc_info
+
+
+async def test_an_object_that_is_understood_again_or_gone_is_told_as_mended() -> None:
+    script = Script(
+        [(5, [pod("odd", 3), pod("other", 4)])],
+        [[event("MODIFIED", pod("odd", 6, "n1")), event("DELETED", pod("other", 7))]],
+    )
+    broken = Broken()
+    mirror = Mirror(Kube(script), PODS)
+    mirror.on_change(refuses("odd"), broken)
+    mirror.on_change(refuses("other"), broken)
+    await run_to_end(mirror, script)
+    assert broken == [("odd", "too large"), ("other", "too large"), ("odd", None), ("other", None)]
+
+
+async def test_an_object_whose_index_fails_is_kept_without_that_index() -> None:
+    script = Script(
+        [(5, [pod("odd", 3, "n1"), pod("b", 4, "n1")])],
+        [[event("MODIFIED", pod("b", 6, "n2")), event("DELETED", pod("odd", 7, "n1"))]],
+    )
+
+    def half(obj: Obj) -> Any:
+        yield obj["spec"]["nodeName"]
+        if obj["metadata"]["name"] == "odd":
+            raise ValueError("no index")
+
+    broken, seen = Broken(), list[str]()
+    mirror = Mirror(Kube(script), PODS, broke=broken)
+    mirror.add_index("half", half)
+    mirror.on_change(lambda old, new: seen.append((new or old or {})["metadata"]["name"]))
+    await run_to_end(mirror, script)
+    assert seen == ["odd", "b", "b", "odd"]
+    assert mirror.by("half", "n1") == []
+    assert [p["metadata"]["name"] for p in mirror.by("half", "n2")] == ["b"]
+    assert broken == [("odd", "no index"), ("odd", None)]
+
+
+async def test_a_callback_and_an_index_that_come_late_fail_alone_too() -> None:
+    script = Script([(5, [pod("odd", 3), pod("b", 4)])], [])
+    broken = Broken()
+    mirror = Mirror(Kube(script), PODS)
+    await run_to_end(mirror, script)
+    mirror.on_change(refuses("odd"), broken)
+    mirror.add_index("none", lambda obj: obj["nothing"])
+    assert broken == [("odd", "too large")]
+    assert mirror.by("none", "x") == []
+
+
+async def test_an_event_that_is_none_is_a_failed_watch(monkeypatch: Any) -> None:
+    monkeypatch.setattr("kubeclient.mirror._PAUSE_AFTER_FAILURE_S", 0.0)
+    odd: list[Obj | Exception] = [{"type": "ADDED"}]
+    script = Script([(5, [pod("a", 3)])], [odd, [{"type": "ADDED", "object": {"metadata": 3}}]])
+    mirror = Mirror(Kube(script), PODS)
+    await run_to_end(mirror, script)
+    assert script.asked == ["list", "watch 5", "watch 5", "watch 5"]

@@ -1,14 +1,18 @@
 """ClusterState: what it keeps of the API's objects, and what it drops when they are deleted."""
 
+import asyncio
 import logging
+from collections.abc import AsyncGenerator
 from typing import Any
 
+import orjson
 import pytest
 
 from gpupool.contract.names import ANNOTATION_ALLOCATION
 from gpupool.engine.cluster import NO_GPUS
 from gpupool.scheduler.cluster_state import ClusterState
-from gpupool.scheduler.follow import _guarded
+from gpupool.scheduler.follow import follow, read_cluster
+from kubeclient.client import Kube
 from kubeclient.objects import Obj
 from tests.scheduler.model_api import ModelApi, started
 
@@ -112,14 +116,36 @@ def test_a_bound_pod_with_no_readable_allocation_holds_no_card(text: str | None)
     assert (place.node, place.allocation) == ("n", NO_GPUS)
 
 
-def test_an_object_that_cannot_be_read_is_logged_by_its_name(
+class OnePod:
+    """A server with one pod that has no spec, and nothing else."""
+
+    async def call(
+        self, method: str, path: str, *, query: Any, headers: Any, body: bytes
+    ) -> tuple[int, bytes]:
+        metadata = {"name": "broken", "namespace": "default", "resourceVersion": "1", "uid": "u"}
+        items = [{"metadata": metadata}] if path.endswith("/pods") else []
+        return 200, orjson.dumps({"metadata": {"resourceVersion": "5"}, "items": items})
+
+    async def stream(self, path: str, *, query: Any, headers: Any) -> AsyncGenerator[bytes, None]:
+        await asyncio.Event().wait()
+        yield b""
+
+
+async def test_an_object_that_cannot_be_read_is_logged_by_its_name(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     state = empty_state()
-    handler = _guarded(state.pod_changed, state)
     with caplog.at_level(logging.ERROR):
-        handler(None, {"metadata": {"name": "broken"}})
-        handler({}, None)
-    assert [getattr(record, "object", "") for record in caplog.records] == ["broken", None]
+        async with asyncio.TaskGroup() as tasks:
+            following = tasks.create_task(follow(Kube(OnePod()), state, tasks))
+            await following
+            for task in asyncio.all_tasks() - {asyncio.current_task()}:
+                if task.get_name().startswith("mirror-"):
+                    task.cancel()
+    assert [getattr(record, "object", "") for record in caplog.records] == ["default/broken"]
     [found] = state.take_findings()
     assert (found.about["metadata"]["name"], found.reason) == ("broken", "NotUnderstood")
+
+
+async def test_a_program_that_only_reads_sees_all_other_objects() -> None:
+    assert (await read_cluster(Kube(OnePod()))).pending == {}

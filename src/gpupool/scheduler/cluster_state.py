@@ -244,9 +244,9 @@ class ClusterState:
             message = f"Another scheduler put this pod on {node}, which now gives out {listed}"
             self._find(pod, OVERCOMMITTED, message)
 
-    def not_understood(self, obj: Obj, error: Exception) -> None:
-        """A handler failed with this object. It must not fail for the others."""
-        if (obj.get("metadata") or {}).get("name"):
+    def not_understood(self, obj: Obj, error: Exception | None) -> None:
+        """A handler failed with this object (None: it does not fail any more)."""
+        if error is not None:
             self._find(obj, NOT_UNDERSTOOD, f"the scheduler cannot read this object: {error!r}")
 
     def _find(self, about: Obj, reason: str, message: str) -> None:

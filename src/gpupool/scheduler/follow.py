@@ -41,21 +41,6 @@ def handlers_of(state: ClusterState) -> dict[Resource, Changed]:
     }
 
 
-def _guarded(handler: Changed, state: ClusterState) -> Changed:
-    """Whatever one object does to a handler, the mirror goes on with all the others."""
-
-    def guarded(old: Obj | None, new: Obj | None) -> None:
-        try:
-            handler(old, new)
-        except Exception as error:
-            obj = new or old or {}
-            name = (obj.get("metadata") or {}).get("name")
-            log.exception("object not understood", extra={"object": name})
-            state.not_understood(obj, error)
-
-    return guarded
-
-
 async def follow(
     kube: Kube, state: ClusterState, tasks: asyncio.TaskGroup, *also_pods: Changed
 ) -> None:
@@ -67,9 +52,9 @@ async def follow(
     # (`ClusterModel._lost`).
     mirrors = []
     for resource, handler in handlers_of(state).items():
-        mirror = Mirror(kube, resource)
+        mirror = Mirror(kube, resource, broke=state.not_understood)
         for each in (handler, *(also_pods if resource == PODS else ())):
-            mirror.on_change(_guarded(each, state))
+            mirror.on_change(each)
         tasks.create_task(mirror.run(), name=f"mirror-{resource.plural}")
         mirrors.append(mirror)
     # Before all are read, holds are missing in the ledger: a decision could give out a card twice.
@@ -82,7 +67,11 @@ async def read_cluster(kube: Kube, policy: str = DEFAULT) -> ClusterState:
     state = ClusterState((), policy, lambda: None, seconds_since_boot)
     for resource, handler in handlers_of(state).items():
         for obj in await _read(kube, resource):
-            _guarded(handler, state)(None, obj)
+            try:
+                handler(None, obj)
+            except Exception:  # as in a mirror: one object must not hide all the others
+                name = obj["metadata"]["name"]
+                log.exception("object not understood", extra={"object": name})
     return state
 
 

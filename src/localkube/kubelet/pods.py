@@ -132,12 +132,11 @@ class Pods:
         if matters or "deletionTimestamp" in metadata:
             self._work.add(uid)
 
-    def gone(self, obj: Obj) -> None:
-        self._forget(obj["metadata"]["uid"])
+    def gone(self, uid: str) -> None:
+        self._forget(uid)
 
-    def only(self, uids: set[str]) -> None:
-        for uid in (self._pods.keys() | self._strays.keys()) - uids:
-            self._forget(uid)
+    def known(self) -> set[str]:
+        return self._pods.keys() | self._strays.keys()
 
     async def keep(self) -> None:
         """One worker; runs until cancelled."""
