@@ -133,7 +133,9 @@ class _Follower:
             async with asyncio.timeout(limit_s):
                 await wake.wait()
         except TimeoutError:
-            return False
+            # An event may have come in the moment of the timeout, and a bookmark must not promise
+            # a version of which an event is still to come.
+            return bool(self._watcher.buffer) or self._watcher.cut
         return True
 
     def _version(self) -> int:
