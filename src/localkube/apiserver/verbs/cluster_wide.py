@@ -17,7 +17,8 @@ CRD_CLEANUP = "customresourcecleanup.apiextensions.k8s.io"
 
 
 def complete_cluster_wide(api: Api, new: Obj, old: Obj | None, resource: str) -> list[FieldError]:
-    """Completes `new` in place; `old` is None for a create."""
+    """Completes `new` in place; `old` is None for a create. Called a second time, it only checks
+    that what `new` has is not somebody else's by now."""
     step = _STEPS.get(resource)
     return step(api, new, old) if step is not None else []
 

@@ -161,7 +161,9 @@ async def create_object(write: Write, obj: Obj, parts: Parts | None = None) -> W
     _complete(api, obj, target)
     await api.admission.validate(attributes)
     stored = obj if write.options.dry_run else await stored_form(api, obj, kind)
-    # From here to the store nothing waits: what was checked still holds.
+    # From here to the store nothing waits: what is checked now still holds then. Webhooks may have
+    # taken their time, and an address that was free may have been given to another service.
+    _complete(api, obj, target)
     api.admission.charge(attributes)
     _free_name(api, target, obj, named)
     if write.options.dry_run:

@@ -108,6 +108,11 @@ async def update_object(write: Write, change: Change, *, locked: bool = False) -
         # Admission and webhooks may have waited. Records are immutable, so that the same record
         # means that nobody has written meanwhile; from here to the store nothing awaits.
         if api.store.get(record.resource, record.namespace, record.name) is record:
+            # Again: an address that was free may have been given to another service.
+            if target.subresource != "status":
+                errors = complete_cluster_wide(api, new, old, target.kind.resource)
+                if errors:
+                    raise invalid_object(target.kind, target.name, errors)
             api.admission.charge(attributes)
             return await _write(write, record, new, stored)
         if locked:
