@@ -76,7 +76,11 @@ async def _pending_pods(kube: Kube) -> list[Obj]:
 
 def _may_be_bound_by_us(pod: Obj, names: frozenset[str]) -> bool:
     """Whether a scheduler (by spec.schedulerName) or an extender (any GPU pod) may bind it."""
-    return pod["spec"].get("schedulerName") in names or _asks_for_gpus(pod)
+    try:
+        return pod["spec"].get("schedulerName") in names or _asks_for_gpus(pod)
+    except Exception:  # nobody can have decided about a pod that cannot be read
+        log.exception("object not understood", extra={"object": pod["metadata"]["name"]})
+        return False
 
 
 def _asks_for_gpus(pod: Obj) -> bool:

@@ -2,6 +2,7 @@
 
 import asyncio
 import gc
+import logging
 import resource
 import time
 from collections.abc import Callable, Iterable
@@ -45,6 +46,8 @@ from localkube.apiserver.service_addresses import ServiceAddresses
 from localkube.apiserver.store.store import Store
 from localkube.apiserver.store.watch_log import DELETED, Event
 from localkube.apiserver.upkeep import Upkeep
+
+log = logging.getLogger(__name__)
 
 STORE_FILE = "store.db"
 _OPEN_FILES = 16_384
@@ -205,7 +208,12 @@ def _followers(
         def changed(event: Event) -> None:
             record = event.record
             obj = None if event.type == DELETED else record.obj()
-            authorizer.replace(plural, record.namespace, record.name, obj)
+            try:
+                authorizer.replace(plural, record.namespace, record.name, obj)
+            except Exception:
+                # What cannot be understood grants nothing, nor does what it was before.
+                authorizer.replace(plural, record.namespace, record.name, None)
+                raise
 
         return changed
 
@@ -222,6 +230,10 @@ def _follow(store: Store, followers: dict[str, Follower]) -> None:
 
     for name in followers:
         for record in store.records(name):
-            changed(Event("ADDED", record, None))
+            try:
+                changed(Event("ADDED", record, None))
+            except Exception:  # one object must not keep the server from starting
+                where = f"{name} {record.namespace}/{record.name}"
+                log.exception("object not understood", extra={"object": where})
     # Nothing is written between the loop above and this line, because nothing awaits.
     store.on_change(changed)

@@ -45,10 +45,11 @@ def service_variables(
     IP."""
     made: dict[str, str] = {}
     for service in sorted(services, key=lambda s: str(s["metadata"]["name"])):
-        metadata, spec = service["metadata"], service["spec"]
+        metadata = service["metadata"]
         is_api = metadata["namespace"] == "default" and metadata["name"] == "kubernetes"
         if is_api or metadata["namespace"] != namespace:
             continue
+        spec = service["spec"]
         address = spec.get("clusterIP")
         if address and address != "None" and spec.get("ports"):
             made |= _of_service(metadata["name"], address, spec["ports"])

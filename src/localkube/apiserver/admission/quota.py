@@ -5,6 +5,7 @@ quotas. Nothing waits between `check` and the store's write, so two creates at t
 both take the last place; and what is deleted or done is free again at once.
 """
 
+import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Protocol
 
@@ -22,6 +23,8 @@ from localkube.apiserver.admission.quota_usage import (
     missing_requirements,
     usage_of,
 )
+
+log = logging.getLogger(__name__)
 
 _QUOTAS = "resourcequotas"
 _DELETED = "DELETED"
@@ -87,13 +90,21 @@ class _Account:
         }
 
 
+def _accounts(quotas: Sequence[Obj]) -> Iterator[_Account]:
+    for quota in quotas:
+        try:
+            yield _Account(quota)
+        except Exception:  # it limits nothing; the others of its namespace do
+            log.exception("quota not understood", extra={"object": quota["metadata"]["name"]})
+
+
 class _Book:
     """The quotas of one namespace, and what each object was charged in each of them."""
 
     __slots__ = ("accounts", "charged")
 
     def __init__(self, quotas: Sequence[Obj]) -> None:
-        self.accounts = [_Account(quota) for quota in quotas]
+        self.accounts = list(_accounts(quotas))
         self.charged: dict[tuple[str, str], list[Usage]] = {}
 
     def put(self, record: QuotaRecord, now_s: float) -> None:
@@ -181,7 +192,11 @@ class QuotaLedger:
         now_s = self._clock()
         for resource in list(self._store.resources_in(namespace)):
             for record in self._store.records(resource, namespace):
-                book.put(record, now_s)
+                try:
+                    book.put(record, now_s)
+                except Exception:  # it counts as nothing; all others count
+                    where = f"{resource} {namespace}/{record.name}"
+                    log.exception("object not understood", extra={"object": where})
 
 
 def _spec_changed(event: Event) -> bool:

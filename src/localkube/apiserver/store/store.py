@@ -156,7 +156,8 @@ class Store:
         return found
 
     def on_change(self, listener: Callable[[Event], None]) -> None:
-        """Called at once with every change in memory, before it is on disk. Must not fail."""
+        """Called at once with every change in memory, before it is on disk. An exception is logged:
+        the change has been made, so its writer must not be told otherwise."""
         self._listeners.append(listener)
 
     @property
@@ -243,8 +244,16 @@ class Store:
             # join this batch. One fsync then serves all of them.
             self._wake_planned = True
             self._loop.call_soon(self._wake_disk)
+        self._tell(event)
+
+    def _tell(self, event: Event) -> None:
         for listener in self._listeners:
-            listener(event)
+            try:
+                listener(event)
+            except Exception:
+                record = event.record
+                where = f"{record.resource} {record.namespace}/{record.name}"
+                log.exception("object not understood", extra={"object": where})
 
     def _wake_disk(self) -> None:
         self._wake_planned = False
@@ -314,8 +323,7 @@ class Store:
             self._swap(change.new, change.old)
             back = change.old or change.event.record
             kind = MODIFIED if change.old else DELETED
-            for listener in self._listeners:
-                listener(Event(kind, back, change.new))
+            self._tell(Event(kind, back, change.new))
         waiting, self._waiting = self._waiting, deque()
         for _, future in waiting:
             if not future.done():
