@@ -25,12 +25,13 @@ import orjson
 
 from kubeclient.client import Kube, Query
 from kubeclient.errors import Expired, KubeError, NoAnswer, Refused
-from kubeclient.mirror_faults import Broke, Faults, Key, unheard
+from kubeclient.mirror_faults import Broke, Faults, unheard
 from kubeclient.objects import Obj
 from kubeclient.resources import Resource
 
 log = logging.getLogger(__name__)
 
+Key = tuple[str, str]  # namespace, name
 Changed = Callable[[Obj | None, Obj | None], None]  # old (None: new object), new (None: deleted)
 IndexKeys = Callable[[Obj], Iterable[str]]
 
@@ -119,6 +120,14 @@ class Mirror:
         self._callbacks.append(entry)
         for obj in self:
             self._call(key_of(obj), entry, None, obj)
+
+    def tell_again(self, name: str, namespace: str = "") -> None:
+        """Calls all callbacks with the object as it is, for one that failed for another reason
+        than the object."""
+        obj = self.get(name, namespace)
+        if obj is not None:
+            for entry in list(self._callbacks):
+                self._call((namespace, name), entry, obj, obj)
 
     async def wait_synced(self) -> None:
         await self._synced.wait()

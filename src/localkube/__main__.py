@@ -15,13 +15,14 @@ from localkube.apiserver.security.certificates import CertificateError
 from localkube.apiserver.server import raise_open_files_limit, tune_garbage_collector
 from localkube.apiserver.store.disk import StoreDamaged
 from localkube.assembly import ClusterSettings, Extension, RunningCluster, run_cluster
-from localkube.cluster import ClusterFailed, first_cause, with_nodes
+from localkube.cluster import ClusterFailed, with_nodes
 from localkube.data_directory import (
     DataDirectoryError,
     Lock,
     make_data_directory,
     restrict_umask,
 )
+from localkube.supervision import first_cause
 
 _FORESEEN = (OSError, CertificateError, ClusterFailed, DataDirectoryError, StoreDamaged)
 

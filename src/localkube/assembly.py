@@ -2,13 +2,18 @@
 
 Everybody but the API server is its client. What starts last stops first; nothing outlives `run`.
 What a product adds comes in through `Extension`: see EXTENDING.md beside this file.
+
+What fails before the programs start (the directory, the port, `set_up`), or is to say when the
+cluster is ready (`ready`), ends the cluster. A program that fails does not, at no time: it is
+started again (supervision.py), and /readyz and an event say so. A store that cannot be written does
+not, either: writes are answered with an error until it can (apiserver/store/).
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping
+import logging
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from kubeclient.client import Kube
 from kubeclient.objects import Obj
@@ -24,6 +29,7 @@ from localkube.controllers.garbage import Garbage
 from localkube.controllers.run import Controller, run_controllers
 from localkube.controllers.volume_claims import storage_class
 from localkube.data_directory import pods_directory
+from localkube.health import Check, Health
 from localkube.kubelet.fleet import Fleet
 from localkube.kubelet.hosted import HostedProgram
 from localkube.kubelet.images import KnownImages
@@ -31,12 +37,20 @@ from localkube.kubelet.node_hooks import NodeHooks, NoHooks
 from localkube.kubelet.settings import FleetSettings
 from localkube.names import Names
 from localkube.node_streams import Connection, NodeRefusal
+from localkube.program_events import ProgramEvents
+from localkube.supervision import Program, Supervisor, Work
 
 _CONTROLLERS = User("system:kube-controller-manager", ("system:masters", AUTHENTICATED))
 _NODES = User("localkube:nodes", ("system:masters", AUTHENTICATED))
 _VOLUMES = "volumes"  # of claims: the one place of the machine that pods may mount
 
-Work = Coroutine[Any, Any, None]
+_HOPELESS = 3  # failures in a row of a program, before readiness is waited for no longer
+
+log = logging.getLogger(__name__)
+
+
+class ProgramFails(Exception):
+    """A program keeps failing, and the cluster does not get ready."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +80,11 @@ class RunningCluster:
     _server: ApiServer
     fleet: Fleet
 
+    @property
+    def health(self) -> Health:
+        """Which programs work, and which fail."""
+        return self._server.api.health
+
     def client(self, user: User) -> Kube:
         """A client inside the process, with that user's rights."""
         return self._server.client(user)
@@ -91,8 +110,9 @@ class Extension:
     roles: Iterable[Obj] = ()
     # Called once the API server answers, before any program starts.
     set_up: Callable[[RunningCluster], Awaitable[None]] = _nothing
-    # Programs that run beside the built-in ones, by name; all are clients of the API server.
-    programs: Callable[[RunningCluster], Mapping[str, Work]] = lambda _: {}
+    # Programs that run beside the built-in ones, by name; all are clients of the API server. Each
+    # is made anew whenever it has to start again.
+    programs: Callable[[RunningCluster], Mapping[str, Program]] = lambda _: {}
     # Returns once the cluster may be called ready; the programs run by then.
     ready: Callable[[RunningCluster], Awaitable[None]] = _nothing
     # Runs in place of the built-in scheduler, as system:kube-scheduler.
@@ -105,8 +125,12 @@ async def run_cluster(
     *,
     ready: Callable[[RunningCluster], None],
     stop: asyncio.Event,
+    insists: bool = False,
 ) -> None:
-    """Runs until `stop` is set. Raises before `ready` when it cannot start."""
+    """Runs until `stop` is set. Raises before `ready` when it cannot start.
+
+    When a program keeps failing and `Extension.ready` still waits, `ready` is called all the same:
+    a cluster that answers can be repaired. `insists`: raises ProgramFails instead."""
     made = certificates.ensure(settings.directory)
     token = admin_token(settings.directory, kubeconfig.read_token(settings.kubeconfig))
     tokens = StaticTokens()
@@ -132,11 +156,13 @@ async def run_cluster(
                 await cluster.admin().create(STORAGE_CLASSES, default_class)
             if not await _unless_stopped(stop, extension.set_up(cluster)):
                 return
-            # First: if this raises, there are no coroutines of built-in programs that nobody
-            # awaits.
             added = extension.programs(cluster)
-            programs = _programs(cluster, settings, extension) | dict(added)
-            await _run_until(stop, programs, extension.ready(cluster), lambda: ready(cluster))
+            events = ProgramEvents(server.client(_CONTROLLERS))
+            supervisor = Supervisor(cluster.health, events)
+            programs = _programs(cluster, settings, extension, supervisor) | dict(added)
+            programs["events-of-programs"] = events.run
+            usable = _usable(extension.ready(cluster), cluster.health, insists=insists)
+            await _run_until(stop, supervisor, programs, usable, lambda: ready(cluster))
         finally:
             await http.close(grace_s=2.0)
     finally:
@@ -157,8 +183,11 @@ def _fleet_settings(settings: ClusterSettings, extension: Extension) -> FleetSet
 
 
 def _programs(
-    cluster: RunningCluster, settings: ClusterSettings, extension: Extension
-) -> dict[str, Work]:
+    cluster: RunningCluster,
+    settings: ClusterSettings,
+    extension: Extension,
+    supervisor: Supervisor,
+) -> dict[str, Program]:
     server, fleet = cluster._server, cluster.fleet
     controllers = server.client(_CONTROLLERS)
     controller_settings = ControllerSettings(
@@ -167,13 +196,18 @@ def _programs(
         dial=_dial(fleet),
         names=extension.names,
     )
-    every = [*builtin_controllers(controller_settings), *extension.controllers]
+
+    def run_all() -> Work:
+        every = [*builtin_controllers(controller_settings), *extension.controllers]
+        return run_controllers(every, controllers, supervisor)
+
+    garbage = "garbage-collector"
     return {
-        "controllers": run_controllers(every, controllers),
-        "garbage": Garbage(controllers).run(),
-        "scheduler": extension.scheduler(server.client(SCHEDULER)),
-        "nodes": fleet.run(server.client(_NODES)),
-        "records": server.keep_records(),
+        "controllers": run_all,
+        garbage: lambda: Garbage(controllers, supervisor.objects_of(garbage)).run(),
+        "scheduler": lambda: extension.scheduler(server.client(SCHEDULER)),
+        "kubelet": lambda: fleet.run(server.client(_NODES), supervisor),
+        "records": server.keep_records,
     }
 
 
@@ -189,17 +223,39 @@ def _dial(fleet: Fleet) -> Callable[[str, str, int], Awaitable[Connection]]:
 
 async def _run_until(
     stop: asyncio.Event,
-    programs: dict[str, Work],
+    supervisor: Supervisor,
+    programs: dict[str, Program],
     usable: Awaitable[None],
     started: Callable[[], None],
 ) -> None:
     async with asyncio.TaskGroup() as tasks:
-        running = [tasks.create_task(work, name=name) for name, work in programs.items()]
+        running = [
+            tasks.create_task(supervisor.keep(name, program), name=name)
+            for name, program in programs.items()
+        ]
         if await _unless_stopped(stop, usable):
             started()
         await stop.wait()
         for task in reversed(running):
             task.cancel()
+
+
+async def _usable(ready: Awaitable[None], health: Health, *, insists: bool) -> None:
+    """Returns when the cluster is ready, or when a program fails again and again meanwhile."""
+    hopeless = asyncio.Event()
+
+    def failed() -> None:
+        if health.fails_lastingly(_HOPELESS):
+            hopeless.set()
+
+    health.on_failure(failed)
+    if await _unless_stopped(hopeless, ready):
+        return
+    found = health.fails_lastingly(_HOPELESS) or Check("a program", "it was stopped", ())
+    words = f"{found.name} failed: {found.failure}"
+    if insists:
+        raise ProgramFails(words)
+    log.error("the cluster goes on without a program", extra={"why": words})
 
 
 async def _unless_stopped(stop: asyncio.Event, work: Awaitable[None]) -> bool:

@@ -29,12 +29,20 @@ from kubeclient.https import connected
 from kubeclient.objects import Obj
 from kubeclient.resources import NODES
 from localkube.apiserver.server import raise_open_files_limit
-from localkube.assembly import ClusterSettings, Extension, RunningCluster, run_cluster
+from localkube.assembly import (
+    ClusterSettings,
+    Extension,
+    ProgramFails,
+    RunningCluster,
+    run_cluster,
+)
 from localkube.data_directory import Lock, make_data_directory
+from localkube.health import named
 from localkube.kubectl import run_kubectl
 from localkube.kubelet.node_files import remove_tree
 from localkube.names import Names
 from localkube.nodes import node_object, numbered_machine, says_ready
+from localkube.supervision import first_cause
 
 # Longer than _READY_LIMIT_S, so that the error that names the nodes comes first.
 _START_LIMIT_S = 60.0
@@ -126,7 +134,7 @@ class Cluster:
 
     def close(self) -> None:
         """Stops the cluster, and deletes its directory unless that was given. Raises ClusterFailed
-        when the cluster had failed in the meantime."""
+        when the cluster had failed in the meantime, or when one of its programs was failing."""
         error = self._end()
         if error is not None:
             raise ClusterFailed(f"The cluster failed while it ran: {error}") from error
@@ -191,7 +199,9 @@ async def _wait_for_nodes(cluster: RunningCluster, names: Names) -> None:
         waiting = [
             node["metadata"]["name"]
             for node in nodes
-            if _has_kubelet(node, names) and not _is_ready(node, cluster)
+            if _has_kubelet(node, names)
+            and not _is_ready(node, cluster)
+            and not cluster.health.is_beyond(named(node | {"kind": "Node"}))
         ]
         if not waiting:
             return
@@ -242,7 +252,9 @@ class _Thread:
             raise ClusterFailed(f"The cluster did not start: {self._error}") from self._error
 
     def stop(self) -> BaseException | None:
-        """Returns when the thread has ended, with the error that ended it, if one did."""
+        """Returns when the thread has ended, with the error that ended it, if one did, or with what
+        was failing."""
+        failing = [] if self._cluster is None else self._cluster.health.failing()
         self._stopping.set()
         loop, stop = self._loop, self._stop
         if loop is not None and stop is not None and not loop.is_closed():
@@ -250,6 +262,8 @@ class _Thread:
                 loop.call_soon_threadsafe(stop.set)
         if self._thread.ident is not None:  # it was started
             self._thread.join()
+        if self._error is None and failing:
+            return ProgramFails("; ".join(f"{c.name} failed: {c.failure}" for c in failing))
         return self._error
 
     def _run(self) -> None:
@@ -276,11 +290,6 @@ class _Thread:
             self._cluster = cluster
             self._started.set()
 
-        await run_cluster(self._settings, self._extension, ready=ready, stop=self._stop)
-
-
-def first_cause(error: BaseException) -> BaseException:
-    """The error that started it, out of the groups that task groups wrap it in."""
-    while isinstance(error, BaseExceptionGroup):
-        error = error.exceptions[0]
-    return error
+        await run_cluster(
+            self._settings, self._extension, ready=ready, stop=self._stop, insists=True
+        )

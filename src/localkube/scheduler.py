@@ -16,6 +16,7 @@ from kubeclient.client import STRATEGIC_PATCH, Kube
 from kubeclient.errors import Conflict, KubeError, NotFound
 from kubeclient.events import NORMAL, WARNING, Recorder
 from kubeclient.mirror import Key, Mirror, key_of
+from kubeclient.mirror_faults import text_of
 from kubeclient.names import DEFAULT_SCHEDULER_NAME
 from kubeclient.objects import Obj
 from kubeclient.placement import Effect, HostPort, Taint
@@ -41,7 +42,8 @@ class Scheduler:
 
     def __init__(self, kube: Kube) -> None:
         self._kube = kube
-        self._nodes, self._pods = Mirror(kube, NODES), Mirror(kube, PODS)
+        self._nodes = Mirror(kube, NODES, broke=self._not_understood)
+        self._pods = Mirror(kube, PODS, broke=self._not_understood)
         self._changed = asyncio.Event()  # a pod that waits could be placed now
         self._retry: asyncio.TimerHandle | None = None
         self._usage = _Usage()
@@ -124,6 +126,22 @@ class Scheduler:
                 self._undo(pod)
                 log.warning("pod not bound", extra={"pod": _name(pod), "error": str(error)})
                 self._try_again_later()
+            except Exception as error:  # noqa: BLE001  # one pod must not keep others waiting
+                self._undo(pod)
+                self._broken(pod, error)
+                self._try_again_later()
+
+    def _broken(self, pod: Obj, error: Exception) -> None:
+        text = text_of(error)
+        if _uid(pod) in self._waiting and self._said.get(_uid(pod)) != text:
+            self._said[_uid(pod)] = text
+            log.error("pod not placed", extra={"pod": _name(pod)}, exc_info=error)
+            self._not_understood(pod, error)
+
+    def _not_understood(self, obj: Obj, error: Exception | None) -> None:
+        if error is not None:
+            text = f"the scheduler cannot read this object: {text_of(error)}"
+            self._events.event(obj, WARNING, "NotUnderstood", text)
 
     def _undo(self, tried: Obj) -> None:
         """A write for the pod failed, or its answer was lost: go by what the mirror shows."""

@@ -26,6 +26,7 @@ class WorkQueue(Generic[K]):
         self._busy: set[K] = set()
         self._again: set[K] = set()  # added while busy
         self._failures: dict[K, int] = {}  # in a row
+        self._words: dict[K, str] = {}  # of the last failure
         self._timers: dict[K, asyncio.TimerHandle] = {}
 
     def __len__(self) -> int:
@@ -63,6 +64,7 @@ class WorkQueue(Generic[K]):
         taken again: an owner of a thousand pods, each of which reports a change, is reconciled
         now and then, not a thousand times."""
         self._failures.pop(key, None)
+        self._words.pop(key, None)
         if took_s < _NO_REST_S:
             self._release(key)
         else:
@@ -78,6 +80,17 @@ class WorkQueue(Generic[K]):
         self._release(key)
         self.add_after(key, delay_s)
         return delay_s
+
+    def is_news(self, key: K, words: str) -> bool:
+        """Whether the work on the key has not failed with these words last time: a key that fails
+        for days is logged in full once."""
+        known = self._words.get(key)
+        self._words[key] = words
+        return known != words
+
+    def has_failed(self, key: K) -> bool:
+        """Whether the last work on the key failed."""
+        return key in self._failures
 
     def close(self) -> None:
         for timer in self._timers.values():

@@ -33,6 +33,11 @@ class Rest:
     def text(self, path: str) -> str:
         return self._call("GET", path).decode()
 
+    def ready(self, query: str = "?verbose") -> tuple[int, str]:
+        """The status of /readyz, and what it says."""
+        status, data = self._send("GET", f"/readyz{query}")
+        return status, data.decode()
+
     def until(self, path: str, reached: Callable[[Obj], bool]) -> Obj:
         deadline = time.monotonic() + PATIENCE_S
         while not reached(found := self.get(path)):
@@ -48,6 +53,11 @@ class Rest:
         return found
 
     def _call(self, verb: str, path: str, body: Obj | None = None) -> bytes:
+        status, data = self._send(verb, path, body)
+        assert status < 300, data
+        return data
+
+    def _send(self, verb: str, path: str, body: Obj | None = None) -> tuple[int, bytes]:
         connection = http.client.HTTPSConnection(
             "127.0.0.1", self._port, timeout=PATIENCE_S, context=self._trust
         )
@@ -59,8 +69,6 @@ class Rest:
                 {"Authorization": f"Bearer {self._token}", "Content-Type": "application/json"},
             )
             answer = connection.getresponse()
-            data = answer.read()
+            return answer.status, answer.read()
         finally:
             connection.close()
-        assert answer.status < 300, data
-        return data

@@ -134,7 +134,7 @@ async def _fails_later(_: object) -> None:
         Extension(set_up=_fails_later),
         Extension(ready=_fails_later),
         Extension(programs=_fails),  # type: ignore[arg-type]
-        Extension(programs=lambda cluster: {"broken": _fails_later(cluster)}, ready=never),
+        Extension(programs=lambda cluster: {"broken": lambda: _fails_later(cluster)}, ready=never),
         Extension(scheduler=_fails_later, ready=never),
     ],
 )
@@ -159,19 +159,20 @@ def test_nodes_without_a_running_kubelet_do_not_keep_the_cluster_from_starting(
         assert len(Rest(cluster).get("/api/v1/nodes")["items"]) == 3
 
 
-def test_a_cluster_that_fails_while_it_runs_says_so_when_it_is_closed() -> None:
+def test_a_cluster_with_a_failing_program_works_and_says_so_when_it_is_closed() -> None:
     fail = threading.Event()
+    failed = threading.Event()
 
     async def program() -> None:
         await asyncio.to_thread(fail.wait)
+        failed.set()
         raise ValueError("broken program")
 
-    extension = Extension(programs=lambda _: {"broken": program()})
+    extension = Extension(programs=lambda _: {"broken": lambda: program()})
     cluster = Cluster(nodes=0, extension=extension).start()
     fail.set()
-    for each in threading.enumerate():
-        if each.name == "localkube":
-            each.join()
+    assert failed.wait(30)
+    assert Rest(cluster).get("/api/v1/nodes")["items"] == []
     with pytest.raises(ClusterFailed, match="broken program"):
         cluster.close()
     assert not cluster.directory.exists()

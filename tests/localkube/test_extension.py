@@ -118,7 +118,7 @@ def acme(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Cluster, Ho
             cluster_binding("acme:reader", ("User ann",)),
         ],
         set_up=set_up,
-        programs=lambda cluster: {"acme": program(cluster)},
+        programs=lambda cluster: {"acme": lambda: program(cluster)},
         ready=ready,
     )
     with Cluster(nodes=2, extension=extension) as cluster:

@@ -19,7 +19,7 @@ from gpupool import __version__
 COMMANDS = {
     "up": "Start a local cluster.",
     "down": "Stop a cluster; its data stays.",
-    "status": "Show whether a cluster runs, and where.",
+    "status": "Show whether a cluster runs, where, and what fails in it.",
     "clusters": "List the clusters of this machine.",
     "kubeconfig": "Print the kubeconfig of a cluster.",
     "reset": "Stop a cluster and delete its data.",

@@ -1,29 +1,32 @@
-"""`gpupool status`: shows whether a cluster runs and answers, and where."""
+"""`gpupool status`: shows whether a cluster runs and answers, where, and what fails in it."""
 
 import sys
 
 import click
 
 from gpupool.cli.options import name_option
-from gpupool.local.home import ClusterDirectory, home
-from gpupool.local.server_process import Server, ask_server, running_server
+from gpupool.local.home import home
+from gpupool.local.server_process import running_server
+from gpupool.local.server_state import ANSWERING, state_of
 
-_READY_LIMIT_S = 2.0
 NOT_RUNNING = 3  # the exit code of init scripts for "not running"; 1 is for errors
 
 
 @click.command("status")
 @name_option
 def command(name: str) -> None:
-    """Show whether a cluster runs, and where.
+    """Show whether a cluster runs, where, and what fails in it.
 
-    The exit code is 0 when it runs and answers, 3 when it does not.
+    The exit code is 0 when it runs and answers, 3 when it does not. The state is Degraded when
+    a program of the cluster fails; it is started again by itself.
     """
     cluster = home().existing(name)
     server = running_server(cluster)
-    state = _state(cluster, server)
+    state, troubles = state_of(cluster, server)
     click.echo(f"Name:        {cluster.name}")
     click.echo(f"State:       {state}")
+    for trouble in troubles:
+        click.echo(f"Trouble:     {trouble}")
     if server and server.port:
         click.echo(f"API server:  https://127.0.0.1:{server.port}")
     if server:
@@ -31,13 +34,4 @@ def command(name: str) -> None:
     click.echo(f"Kubeconfig:  {cluster.kubeconfig}")
     click.echo(f"Data:        {cluster.path}")
     click.echo(f"Log:         {cluster.log_file}")
-    sys.exit(0 if state == "Running" else NOT_RUNNING)
-
-
-def _state(cluster: ClusterDirectory, server: Server | None) -> str:
-    if server is None:
-        return "Stopped"
-    if not server.port:
-        return "Stopping" if server.is_stopping else "Starting"
-    answer = ask_server(cluster.path, server.port, "/readyz", timeout_s=_READY_LIMIT_S)
-    return "NotAnswering" if answer is None else "Running"
+    sys.exit(0 if state in ANSWERING else NOT_RUNNING)

@@ -120,7 +120,7 @@ class GpuCluster:
             ),
             roles=role_objects(),
             set_up=self._set_up,
-            programs=lambda cluster: {"admission": self._admission(cluster)},
+            programs=lambda cluster: {"admission": lambda: self._admission(cluster)},
             ready=self._is_ready,
             scheduler=lambda kube: Elected(kube, DEFAULT, _CANDIDACY).run(),
         )

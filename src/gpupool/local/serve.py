@@ -25,8 +25,8 @@ from kubeclient.errors import Refused
 from localkube.apiserver.security.certificates import CertificateError
 from localkube.apiserver.server import raise_open_files_limit, tune_garbage_collector
 from localkube.apiserver.store.disk import StoreDamaged
-from localkube.cluster import first_cause
 from localkube.data_directory import AlreadyRunning, DataDirectoryError, Lock, restrict_umask
+from localkube.supervision import first_cause
 
 log = logging.getLogger(__name__)
 

@@ -8,6 +8,7 @@ runs: a pid file may be stale, and its number may belong to another process by n
 import os
 import signal
 import time
+from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -86,9 +87,16 @@ def _wait_gone(cluster: ClusterDirectory, patience_s: float) -> bool:
 
 
 def ask_server(
-    directory: Path, port: int, path: str, *, token: str = "", timeout_s: float
+    directory: Path,
+    port: int,
+    path: str,
+    *,
+    token: str = "",
+    timeout_s: float,
+    wants: Collection[int] = (200,),
 ) -> bytes | None:
-    """What a server answers to GET, trusted by its own authority; None for anything but 200.
+    """What a server answers to GET, trusted by its own authority; None for other statuses than
+    those of `wants`.
 
     `directory` is the cluster's. For commands that ask one question: a client with its event loop
     would take longer to load than to answer.
@@ -106,7 +114,7 @@ def ask_server(
             "GET", path, headers={"Authorization": f"Bearer {token}"} if token else {}
         )
         answer = connection.getresponse()
-        return answer.read() if answer.status == 200 else None
+        return answer.read() if answer.status in wants else None
     except (OSError, http.client.HTTPException):
         return None
     finally:

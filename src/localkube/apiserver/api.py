@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from kubeclient.objects import Obj
@@ -22,6 +22,7 @@ from localkube.apiserver.security.rbac import Authorizer
 from localkube.apiserver.security.service_account_tokens import ServiceAccountTokens
 from localkube.apiserver.service_addresses import ServiceAddresses
 from localkube.apiserver.store.store import Store
+from localkube.health import Health
 from localkube.node_streams import NodeStreams
 
 
@@ -70,6 +71,7 @@ class Api:
     in_flight: InFlight
     metrics: Metrics
     nodes: Nodes
+    health: Health = field(default_factory=Health)  # of the programs around the server
     clock: Callable[[], float] = time.time
 
     def schema(self, kind: Kind) -> Schema:

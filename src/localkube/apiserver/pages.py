@@ -1,20 +1,20 @@
 """Everything that is no resource: discovery, OpenAPI, version, health, metrics."""
 
-from localkube.apiserver import metrics, status
+from localkube.apiserver import health_pages, metrics, status
 from localkube.apiserver.api import Api
 from localkube.apiserver.request import Answer, Request, User
 from localkube.apiserver.routing import NotApi
 from localkube.apiserver.security.access import Access, forbidden
 
-_HEALTH = ("/healthz", "/livez", "/readyz")
 _NO_DOCUMENT = Answer(404, b"", "text/plain; charset=utf-8")
 _UNKNOWN = Answer(404, b"404 page not found\n", "text/plain; charset=utf-8")
 
 
 def answer(api: Api, request: Request, target: NotApi) -> Answer:
     path = target.path or "/"
-    if path in _HEALTH or path.startswith(tuple(f"{page}/" for page in _HEALTH)):
-        return Answer(200, b"ok", "text/plain; charset=utf-8")
+    page, _, check = path.removeprefix("/").partition("/")
+    if page in health_pages.PAGES:
+        return health_pages.answer(api.health, request, page, check) or _UNKNOWN
     if request.user is None:
         raise status.unauthorized()
     if request.method != "GET":

@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from kubeclient.client import Kube
 from kubeclient.errors import KubeError, NotFound
 from kubeclient.mirror import Changed, Mirror
+from kubeclient.mirror_faults import Broke, unheard
 from kubeclient.objects import Obj
 from kubeclient.resources import CRDS, EVENTS, Resource
 from localkube.controllers.api_resources import deletable_resources
@@ -43,8 +44,10 @@ class _Followed:
 class Garbage:
     """Follows the metadata of every kind that can own or be owned."""
 
-    def __init__(self, kube: Kube) -> None:
+    def __init__(self, kube: Kube, broke: Broke = unheard) -> None:
+        """`broke` is told of objects whose metadata cannot be understood."""
         self._kube = kube
+        self._broke = broke
         self._kinds: dict[Kind, _Followed] = {}
         self._kinds_changed = asyncio.Event()
         self._queue: WorkQueue[str] = WorkQueue()  # uids to look at
@@ -106,7 +109,14 @@ class Garbage:
                 return {(r.group, r.plural): r for r in found if r.plural not in _UNOWNED}
 
     async def _follow(self, kind: Kind, resource: Resource, listed: asyncio.Event) -> None:
-        mirror = Mirror(self._kube, resource, metadata_only=True)
+        # Objects of such a mirror do not say what they are.
+        named = {"apiVersion": resource.api_version, "kind": resource.kind}
+        mirror = Mirror(
+            self._kube,
+            resource,
+            metadata_only=True,
+            broke=lambda obj, error: self._broke(obj | named, error),
+        )
         mirror.on_change(self._watcher(resource))
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(mirror.run(), name=f"garbage-{resource.plural}-mirror")

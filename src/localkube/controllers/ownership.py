@@ -227,29 +227,44 @@ class Owned(Generic[T]):
     """Facts about the objects of each owner of one kind, updated with every change of a mirror.
 
     An owner of ten thousand pods is reconciled again and again. Reading all of its pods each time
-    would block the event loop for everybody else."""
+    would block the event loop for everybody else.
+
+    An object of which the fact cannot be told stops its owner alone: a ReplicaSet that does not
+    count such a pod would replace it, and the next one, for ever."""
 
     def __init__(self, kind: str, fact_of: Callable[[Obj], T]) -> None:
         self._kind = kind
         self._fact_of = fact_of
         self._of: dict[str, dict[Key, T]] = {}
+        self._untold: dict[str, dict[Key, str]] = {}  # objects without a fact, and why
 
     def follow(self, mirror: Mirror) -> None:
         mirror.on_change(self._changed)
 
     def of(self, owner_uid: str) -> list[T]:
+        """Raises ValueError when one of the objects cannot be understood."""
+        for (_, name), why in self._untold.get(owner_uid, {}).items():
+            raise ValueError(f"{name} cannot be understood: {why}")
         return list(self._of.get(owner_uid, {}).values())
 
     def _changed(self, old: Obj | None, new: Obj | None) -> None:
         before = "" if old is None else self._owner(old)
         after = "" if new is None else self._owner(new)
-        if old is not None and before and before != after:
-            known = self._of.get(before, {})
-            known.pop(key_of(old), None)
-            if not known:
-                self._of.pop(before, None)
+        if old is not None and before:
+            self._drop(before, key_of(old))
         if new is not None and after:
-            self._of.setdefault(after, {})[key_of(new)] = self._fact_of(new)
+            try:
+                self._of.setdefault(after, {})[key_of(new)] = self._fact_of(new)
+            except Exception as error:
+                self._untold.setdefault(after, {})[key_of(new)] = repr(error)
+                raise
+
+    def _drop(self, owner_uid: str, key: Key) -> None:
+        for table in (self._of, self._untold):
+            known: dict[Key, T] | dict[Key, str] = table.get(owner_uid, {})
+            known.pop(key, None)
+            if not known:
+                table.pop(owner_uid, None)
 
     def _owner(self, obj: Obj) -> str:
         owner = controller_of(obj)

@@ -4,9 +4,14 @@ reconcile them. A key whose reconcile fails is tried again with exponential back
 A controller is a value: the resources that it watches, the keys that a change of each concerns, and
 a coroutine that reconciles one key. It reads mirrors, never changes the objects in them, and writes
 through the API like any other client.
+
+Each controller is supervised on its own (supervision.py): one that fails is started again, with
+all keys to be looked at, while the others go on. It waits for its own mirrors only. A key that
+breaks the reconcile is an event on its object, and is tried again.
 """
 
 import asyncio
+import contextlib
 import datetime
 import logging
 from collections.abc import Awaitable, Callable, Hashable, Iterable
@@ -16,10 +21,12 @@ from typing import TypeVar
 from kubeclient.client import Kube
 from kubeclient.errors import Conflict, KubeError, NotFound
 from kubeclient.events import Recorder
-from kubeclient.mirror import Key, Mirror, Mirrors, key_of
+from kubeclient.mirror import Changed, Key, Mirror, Mirrors, key_of
+from kubeclient.mirror_faults import text_of
 from kubeclient.objects import Obj
 from kubeclient.resources import Resource
 from localkube.controllers.pods import controller_of
+from localkube.supervision import Supervisor
 from localkube.work_queue import WorkQueue
 
 log = logging.getLogger(__name__)
@@ -101,55 +108,114 @@ class Controller:
     add_indexes: Callable[[Context], None] = field(default=lambda _: None)
 
 
-async def run_controllers(controllers: Iterable[Controller], kube: Kube) -> None:
+async def run_controllers(
+    controllers: Iterable[Controller], kube: Kube, supervisor: Supervisor
+) -> None:
     """Runs until cancelled."""
-    mirrors = Mirrors(kube)
-    ready = asyncio.Event()
+    controllers = list(controllers)
+    mirrors = Mirrors(kube, broke=supervisor.objects_of("controllers"))
+    for controller in controllers:
+        for resource in _resources(controller):
+            mirrors.of(resource)
     async with asyncio.TaskGroup() as tasks:
         for controller in controllers:
-            recorder = Recorder(kube, controller.name, now)
-            context = Context(kube, mirrors, recorder)
-            queue = _wire(controller, context)
-            tasks.create_task(recorder.run(), name=f"{controller.name}-events")
-            for number in range(controller.workers):
-                tasks.create_task(
-                    _work(controller, context, queue, ready), name=f"{controller.name}-{number}"
-                )
-        tasks.create_task(mirrors.run(ready), name="mirrors")
+            running = _Running(controller, kube, mirrors, supervisor)
+            tasks.create_task(supervisor.keep(controller.name, running.run), name=controller.name)
+        for mirror in mirrors:
+            name = f"controllers/{mirror.resource.plural}"
+            tasks.create_task(supervisor.keep(name, mirror.run), name=name)
 
 
-def _wire(controller: Controller, context: Context) -> WorkQueue[Key]:
-    queue: WorkQueue[Key] = WorkQueue()
-    for resource in controller.reads:
-        context.of(resource)
-    for watch in controller.watches:
-        mirror = context.of(watch.resource)
+def _resources(controller: Controller) -> list[Resource]:
+    return [*controller.reads, *(watch.resource for watch in controller.watches)]
 
-        # As a default argument, because a closure would see the `watch` of the last turn of the
-        # loop.
-        def changed(old: Obj | None, new: Obj | None, keys: KeysOf = watch.keys) -> None:
+
+class _Running:
+    """A controller over all of its starts: mirrors keep its callbacks and indexes."""
+
+    def __init__(
+        self, controller: Controller, kube: Kube, mirrors: Mirrors, supervisor: Supervisor
+    ) -> None:
+        self._controller = controller
+        self._supervisor = supervisor
+        self._recorder = Recorder(kube, controller.name, now)
+        self._context = Context(kube, mirrors, self._recorder)
+        self._queue: WorkQueue[Key] = WorkQueue()
+        self._wired = False
+
+    async def run(self) -> None:
+        controller, context = self._controller, self._context
+        # A new one for each start: workers that ended held keys of the old one for ever.
+        self._queue = WorkQueue()
+        try:
+            if self._wired:
+                self._queue_all()
+            else:
+                self._wire()
+            async with asyncio.TaskGroup() as tasks:
+                tasks.create_task(self._recorder.run(), name=f"{controller.name}-events")
+                for resource in _resources(controller):
+                    # No reconcile with missing objects.
+                    await context.of(resource).wait_synced()
+                for number in range(controller.workers):
+                    tasks.create_task(self._work(), name=f"{controller.name}-{number}")
+        finally:
+            self._queue.close()
+
+    def _wire(self) -> None:
+        self._controller.add_indexes(self._context)
+        self._wired = True
+        broke = self._supervisor.objects_of(self._controller.name)
+        for watch in self._controller.watches:
+            self._context.of(watch.resource).on_change(self._adder(watch), broke)
+
+    def _adder(self, watch: Watch) -> Changed:
+        def changed(old: Obj | None, new: Obj | None) -> None:
             # Both, because an object that changes its owner concerns the old owner, too.
             for obj in (old, new):
                 if obj is not None:
-                    for key in keys(obj, context):
-                        queue.add(key)
+                    for key in watch.keys(obj, self._context):
+                        self._queue.add(key)
 
-        mirror.on_change(changed)
-    controller.add_indexes(context)
-    return queue
+        return changed
 
+    def _queue_all(self) -> None:
+        for watch in self._controller.watches:
+            add = self._adder(watch)
+            for obj in self._context.of(watch.resource):
+                with contextlib.suppress(Exception):  # told when the mirror saw it
+                    add(None, obj)
 
-async def _work(
-    controller: Controller, context: Context, queue: WorkQueue[Key], ready: asyncio.Event
-) -> None:
-    await ready.wait()  # until all mirrors are synced: no reconcile with missing objects
-    await work_off(controller.name, queue, lambda key: controller.reconcile(key, context))
+    async def _work(self) -> None:
+        controller, context = self._controller, self._context
+        await work_off(
+            controller.name,
+            self._queue,
+            lambda key: controller.reconcile(key, context),
+            self._tell,
+        )
+
+    def _tell(self, key: Key, error: Exception | None) -> None:
+        """Keys are of the first resource that the controller watches, in all of ours."""
+        resource = self._controller.watches[0].resource
+        namespace, name = key
+        # One that is gone has a name as well: what was noted about it must go, too.
+        gone = {"kind": resource.kind, "metadata": {"namespace": namespace, "name": name}}
+        obj = self._context.of(resource).get(name, namespace)
+        if obj is not None or error is None:
+            self._supervisor.objects_of(self._controller.name)(obj or gone, error)
 
 
 async def work_off(
-    name: str, queue: WorkQueue[K], reconcile: Callable[[K], Awaitable[float | None]]
+    name: str,
+    queue: WorkQueue[K],
+    reconcile: Callable[[K], Awaitable[float | None]],
+    told: Callable[[K, Exception | None], None] = lambda key, error: None,
 ) -> None:
-    """One worker: reconciles what the queue gives, until cancelled. No failure ends it."""
+    """One worker: reconciles what the queue gives, until cancelled. No failure ends it.
+
+    `told`: called with each key that breaks the reconcile, and with None when one that failed
+    does so no longer."""
     loop = asyncio.get_running_loop()
     while True:
         key = await queue.take()
@@ -171,12 +237,20 @@ async def work_off(
                     "retry_s": delay_s,
                 },
             )
-        except Exception:  # a bug in one reconcile must not stop all controllers
-            log.exception("reconcile broke", extra={"controller": name, "key": _text(key)})
+        except Exception as error:  # a bug in one reconcile must not stop all controllers
+            words = text_of(error)
+            log.error(
+                "reconcile broke",
+                extra={"controller": name, "key": _text(key), "error": words},
+                exc_info=error if queue.is_news(key, words) else None,
+            )
             queue.failed(key)
+            told(key, error)
         else:
+            if queue.has_failed(key):
+                told(key, None)
             queue.done(key, loop.time() - began_s)
 
 
 def _text(key: Hashable) -> str:
-    return "/".join(key) if isinstance(key, tuple) else str(key)
+    return "/".join(map(str, key)) if isinstance(key, tuple) else str(key)

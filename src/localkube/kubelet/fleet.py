@@ -2,12 +2,16 @@
 
 It takes over every Node object with the label of its nodes, keeps it ready, and runs the pods that
 are bound to it. Thousands of nodes share one watch of pods, one queue and one heap of timers.
+
+Each part is supervised on its own: a part that fails is started again, and the containers go on.
+Only what concerns all parts, such as the directory of pods, starts the fleet anew.
 """
 
 import asyncio
 import datetime
 import time
 from dataclasses import dataclass
+from functools import partial
 from typing import NamedTuple
 
 from kubeclient.client import Kube
@@ -17,6 +21,7 @@ from kubeclient.mirror import Mirror
 from kubeclient.objects import Obj
 from kubeclient.resources import ENDPOINTS, NAMESPACES, NODES, SERVICES
 from localkube.about import PACKAGE
+from localkube.health import Health
 from localkube.kubelet.container_devices import ContainerDevices
 from localkube.kubelet.container_start import Starter
 from localkube.kubelet.devices.all_devices import Devices
@@ -37,8 +42,10 @@ from localkube.kubelet.streams import PodStreams
 from localkube.kubelet.usage import Usage, UsageWatch
 from localkube.kubelet.volumes import Objects, Storage, sweep_storage
 from localkube.node_streams import NodeStreams
+from localkube.supervision import Program, Supervisor
 
 _HEARTBEAT_WORKERS = 32
+_ADD_AGAIN_S = 5.0
 _API_HOST, _API_PORT = "127.0.0.1", 443
 
 
@@ -50,6 +57,7 @@ class _Host(NamedTuple):
     sockets: SocketPaths
     tasks: asyncio.TaskGroup
     api: tuple[str, int]  # where the API server is
+    supervisor: Supervisor
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +75,12 @@ class _Live:
     processes: ProcessRuntime
     streams: PodStreams
     tasks: asyncio.TaskGroup
+    supervisor: Supervisor
+
+    def keep(self, part: str, program: Program) -> None:
+        """Runs the part for as long as the fleet."""
+        kept = self.supervisor.keep(f"kubelet/{part}", program)
+        self.tasks.create_task(kept, name=f"kubelet-{part}")
 
 
 class Fleet:
@@ -98,18 +112,20 @@ class Fleet:
         self._usage.sample(self._live.processes)
         return self._usage.pods(self._live.keeper)
 
-    async def run(self, kube: Kube) -> None:
+    async def run(self, kube: Kube, supervisor: Supervisor | None = None) -> None:
         """Runs until cancelled, and then stops every process of every pod."""
+        supervisor = supervisor or Supervisor(Health())
         directory = make_private(self._settings.directory)
         launches = Launches(directory / "run", isolate=self._settings.isolate)
         hosted = HostedPrograms()
         sockets = SocketPaths(directory)
         try:
             async with asyncio.TaskGroup() as tasks:
-                host = _Host(launches, hosted, sockets, tasks, await _api_address(kube))
+                api = await _api_address(kube)
+                host = _Host(launches, hosted, sockets, tasks, api, supervisor)
                 self._live = live = self._assemble(kube, host)
-                await self._follow(live, tasks)
-                self._start_workers(live, tasks)
+                await self._follow(live)
+                self._start_workers(live)
         finally:
             # First: requests for streams and usage must not reach parts that are being closed.
             self._live = None
@@ -123,7 +139,8 @@ class Fleet:
         launches, tasks = host.launches, host.tasks
         recorder = Recorder(kube, "kubelet", lambda: datetime.datetime.now(datetime.UTC))
         notices = Notices(recorder)
-        nodes, services = Mirror(kube, NODES), Mirror(kube, SERVICES)
+        broke = host.supervisor.objects_of("kubelet")
+        nodes, services = Mirror(kube, NODES, broke=broke), Mirror(kube, SERVICES)
         devices = Devices(
             directory,
             host.sockets,
@@ -131,9 +148,11 @@ class Fleet:
             # Lambdas, because `beats` and `keeper` need the devices and are made after them.
             changed=lambda node: beats.post_again(node),
             name_of=lambda uid: pod.key if (pod := keeper.get(uid)) else None,
+            supervisor=host.supervisor,
         )
-        beats = Heartbeats(settings, kube, nodes, recorder, devices.counts)
+        beats = Heartbeats(settings, kube, nodes, recorder, devices.counts, broke)
         keeper = Pods(settings, kube, notices, devices, self._runtime_of, time.time)
+        keeper.broke = broke
         starter = Starter(
             settings=settings,
             launches=launches,
@@ -163,7 +182,7 @@ class Fleet:
         }
         return _Live(
             nodes=nodes,
-            pods=PodFeed(kube, keeper),
+            pods=PodFeed(kube, keeper, broke),
             namespaces=Mirror(kube, NAMESPACES),
             services=services,
             recorder=recorder,
@@ -173,32 +192,32 @@ class Fleet:
             processes=processes,
             streams=PodStreams(keeper.get, keeper.object_of, processes),
             tasks=tasks,
+            supervisor=host.supervisor,
         )
 
-    async def _follow(self, live: _Live, tasks: asyncio.TaskGroup) -> None:
+    async def _follow(self, live: _Live) -> None:
         """Waits for the nodes before it watches pods, so that the node of every pod is known. Only
         when all pods are known, it removes what pods of an earlier run have left."""
-        tasks.create_task(live.recorder.run(), name="kubelet-events")
+        live.keep("events", live.recorder.run)
         for mirror in (live.nodes, live.namespaces, live.services):
-            tasks.create_task(mirror.run(), name=f"kubelet-{mirror.resource.plural}")
+            live.keep(mirror.resource.plural, mirror.run)
             await mirror.wait_synced()
         live.nodes.on_change(self._node_changed)
-        tasks.create_task(live.pods.run(), name="kubelet-pods")
+        live.keep("pods", live.pods.run)
         await live.pods.wait_synced()
         live.devices.release_all_but(lambda uid: live.keeper.get(uid) is not None)
         await live.processes.sweep(lambda uid: live.keeper.get(uid) is not None)
         await sweep_storage(live.processes.starter.storage, self._nodes)
 
-    def _start_workers(self, live: _Live, tasks: asyncio.TaskGroup) -> None:
-        tasks.create_task(live.keeper.timers.run(), name="kubelet-pod-timers")
-        tasks.create_task(live.beats.timers.run(), name="kubelet-node-timers")
-        tasks.create_task(live.processes.refresh(), name="kubelet-volumes")
-        watch = UsageWatch(live.processes, live.keeper.evict)
-        tasks.create_task(watch.run(), name="kubelet-usage")
+    def _start_workers(self, live: _Live) -> None:
+        live.keep("pod-timers", live.keeper.timers.run)
+        live.keep("node-timers", live.beats.timers.run)
+        live.keep("volumes", live.processes.refresh)
+        live.keep("usage", UsageWatch(live.processes, live.keeper.evict).run)
         for number in range(self._settings.writers):
-            tasks.create_task(live.keeper.keep(), name=f"kubelet-pods-{number}")
+            live.keep(f"pod-worker-{number}", live.keeper.keep)
         for number in range(_HEARTBEAT_WORKERS):
-            tasks.create_task(live.beats.keep(), name=f"kubelet-nodes-{number}")
+            live.keep(f"node-worker-{number}", live.beats.keep)
 
     def _runtime_of(self, obj: Obj, node: LocalNode) -> str:
         """The runtime that the pod names, else its namespace, its node, or the settings."""
@@ -229,7 +248,13 @@ class Fleet:
         if new is None or not self._is_ours(new):
             return
         if node is None:
-            self._add_node(self._live, node_from(new, self._settings.names))
+            try:
+                self._add_node(self._live, node_from(new, self._settings.names))
+            except Exception:
+                # The cause may pass, as a full disk does, and nothing else would change the node.
+                again = partial(self._add_again, self._live, name)
+                asyncio.get_running_loop().call_later(_ADD_AGAIN_S, again)
+                raise
             return
         was_stopped = node.stopped
         refresh(node, new, self._settings.names)
@@ -237,10 +262,15 @@ class Fleet:
             beats.post_again(name)
             keeper.resume_node(name)
 
+    def _add_again(self, live: _Live, name: str) -> None:
+        if self._live is live and name not in self._nodes:
+            live.nodes.tell_again(name)
+
     def _add_node(self, live: _Live, node: LocalNode) -> None:
-        self._nodes[node.name] = node
+        # First, because it may fail: then the node is not ours yet, and is tried again.
         if self._settings.hooks.node_added(node.name, node.instance_type):
             live.devices.add(node.name)
+        self._nodes[node.name] = node
         live.beats.add(node)
         live.keeper.add_node(node)
 

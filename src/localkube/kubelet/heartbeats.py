@@ -14,6 +14,7 @@ from kubeclient.client import STRATEGIC_PATCH, Kube
 from kubeclient.errors import AlreadyExists, KubeError, NotFound
 from kubeclient.events import NORMAL, Recorder
 from kubeclient.mirror import Mirror
+from kubeclient.mirror_faults import Broke, unheard
 from kubeclient.objects import Obj
 from kubeclient.resources import LEASES, NODES
 from kubeclient.times import stamp
@@ -79,8 +80,12 @@ class Heartbeats:
         mirror: Mirror,
         recorder: Recorder,
         counts: Callable[[str], Counts],
+        broke: Broke = unheard,
     ) -> None:
-        """`counts`: the numbers of devices of a node."""
+        """`counts`: the numbers of devices of a node. `broke` is told of nodes that have no
+        heartbeat because of what they are."""
+        self._broke = broke
+        self._broken: set[str] = set()
         self._settings = settings
         self._kube = kube
         self._mirror = mirror
@@ -99,6 +104,8 @@ class Heartbeats:
     def remove(self, name: str) -> None:
         self._nodes.pop(name, None)
         self._posted_at.pop(name, None)
+        if name in self._broken:
+            self._tell(name, None)
 
     def post_again(self, name: str) -> None:
         """The next heartbeat posts the status, too: it has changed, or somebody overwrote it."""
@@ -118,8 +125,21 @@ class Heartbeats:
             except KubeError as error:
                 log.warning("no heartbeat", extra={"node": name, "error": str(error)})
                 self.timers.add(self._clock() + _RETRY_S, name)
+            except Exception as error:  # a bug about one node must not stop all nodes
+                if name not in self._broken:
+                    log.exception("no heartbeat", extra={"node": name})
+                self._tell(name, error)
+                self.timers.add(self._clock() + _RETRY_S, name)
+            else:
+                if name in self._broken:
+                    self._tell(name, None)
             finally:
                 self._work.done(name)
+
+    def _tell(self, name: str, error: Exception | None) -> None:
+        (self._broken.discard if error is None else self._broken.add)(name)
+        obj = self._mirror.get(name) or {"metadata": {"name": name}}
+        self._broke(obj | {"apiVersion": "v1", "kind": "Node"}, error)
 
     async def _beat(self, node: LocalNode) -> None:
         now = self._clock()

@@ -72,12 +72,22 @@ class HostedPrograms:
         code = _TERMINATED
         try:
             code = await program(context)
+        except SystemExit as error:  # its own end, not that of the process which hosts it
+            code = _exit_code(error, output)
         except Exception:  # noqa: BLE001  # like a process that ends with a traceback
             code = 1
             output.say(STDERR, traceback.format_exc())
         finally:
             del self._running[run_id]
             self.exited(run_id, code)
+
+
+def _exit_code(error: SystemExit, output: Output) -> int:
+    """As for any Python program."""
+    if error.code is None or isinstance(error.code, int):
+        return int(error.code or 0) & 0xFF
+    output.say(STDERR, str(error.code))
+    return 1
 
 
 class _ContainerLog(logging.Handler):

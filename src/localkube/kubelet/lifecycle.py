@@ -20,6 +20,8 @@ from localkube.kubelet.state import (
 
 ALWAYS, ON_FAILURE, NEVER = "Always", "OnFailure", "Never"
 
+_SHORTEST_END_S = 0.2
+
 
 @dataclass(frozen=True, slots=True)
 class RestartBackoff:
@@ -190,3 +192,11 @@ def mark_failed(container: Container, problem: Problem, retry_at: float) -> None
     container.stage = Stage.WAITING
     container.problem = problem
     container.backoff_at = retry_at
+
+
+def goodbye_at(pod: Pod) -> float:
+    """The earliest time for the final deletion of a pod. `kubectl delete` first deletes and then
+    watches; if a pod of the same name is created before the watch begins, it waits for ever. No
+    container of a real node ends so fast."""
+    assert pod.stop is not None
+    return pod.stop.began_at + (_SHORTEST_END_S if pod.stop.grace_s else 0.0)

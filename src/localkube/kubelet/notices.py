@@ -1,6 +1,9 @@
 """Events about pods, with the texts of the kubelet."""
 
+from collections.abc import Mapping
+
 from kubeclient.events import NORMAL, WARNING, Recorder
+from kubeclient.mirror import Key
 from kubeclient.objects import Obj
 from localkube.kubelet.state import SPEC_LISTS, Container, Pod, Problem
 
@@ -28,6 +31,14 @@ class Notices:
     ) -> None:
         path = "" if about is None else f"spec.{SPEC_LISTS[about.role]}{{{about.name}}}"
         self._recorder.event(obj, kind, reason, message, host=pod.node, path=path)
+
+
+def named(uid: str, pods: Mapping[str, Pod]) -> tuple[Key, Obj]:
+    """The key of a pod, and an object that stands for it in an event."""
+    pod = pods.get(uid)
+    namespace, name = ("", uid) if pod is None else pod.key
+    metadata = {"name": name, "namespace": namespace, "uid": uid}
+    return (namespace, name), {"apiVersion": "v1", "kind": "Pod", "metadata": metadata}
 
 
 def crash_loop(pod: Pod, container: Container) -> Problem:

@@ -13,14 +13,15 @@ import orjson
 from kubeclient.client import Kube
 from kubeclient.errors import Conflict, KubeError, NotFound
 from kubeclient.mirror import Key
+from kubeclient.mirror_faults import Broke, Faults, unheard
 from kubeclient.objects import Obj
 from kubeclient.placement import host_ports
 from kubeclient.resources import PODS
 from localkube.kubelet.devices.all_devices import Devices
 from localkube.kubelet.devices.node_devices import NotYet
-from localkube.kubelet.lifecycle import Plan, begin, plan
+from localkube.kubelet.lifecycle import Plan, begin, goodbye_at, plan
 from localkube.kubelet.node import LocalNode, port_refusal, refusal
-from localkube.kubelet.notices import Notices, crash_loop
+from localkube.kubelet.notices import Notices, crash_loop, named
 from localkube.kubelet.pod_record import add_ephemeral, pod_record
 from localkube.kubelet.pod_status import EVICTED, FAILED, SUCCEEDED, pod_status
 from localkube.kubelet.runtime import Runtime, is_settled
@@ -32,7 +33,7 @@ from localkube.work_queue import WorkQueue
 log = logging.getLogger(__name__)
 
 _RETRY_S = 1.0
-_SHORTEST_END_S = 0.2
+_RETRY_BROKEN_S = 10.0
 _DEFAULT_GRACE_S = 30
 _UNEXPECTED = "UnexpectedAdmissionError"
 _DEADLINE = Problem(
@@ -51,6 +52,8 @@ class Pods:
         clock: Callable[[], float],
     ) -> None:
         self._settings = settings
+        self.broke: Broke = unheard  # told of pods that cannot be handled
+        self._faults = Faults(PODS)
         self._kube = kube
         self._notices = notices
         self._devices = devices
@@ -149,8 +152,12 @@ class Pods:
             except KubeError as error:
                 log.warning("pod not written", extra={"uid": uid, "error": str(error)})
                 self.timers.add(self._clock() + _RETRY_S, uid)
-            except Exception:  # a bug in the handling of one pod must not stop all nodes
-                log.exception("pod not handled", extra={"uid": uid})
+            except Exception as error:  # noqa: BLE001  # one pod must not stop all nodes
+                self._faults.add(*named(uid, self._pods), "sync", error, self.broke)
+                self.timers.add(self._clock() + _RETRY_BROKEN_S, uid)
+            else:
+                if self._faults:
+                    self._faults.remove(*named(uid, self._pods), "sync")
             finally:
                 self._work.done(uid)
 
@@ -242,6 +249,8 @@ class Pods:
         self._strays.pop(uid, None)
         self._waiting.discard(uid)
         self._evictions.pop(uid, None)
+        if self._faults:
+            self._faults.forget(*named(uid, self._pods))
         pod = self._pods.pop(uid, None)
         if pod is None:
             return
@@ -363,8 +372,8 @@ class Pods:
             pod.version = int(written["metadata"]["resourceVersion"])
 
     async def _release(self, pod: Pod, now: float) -> None:
-        if now < _goodbye_at(pod):
-            self.timers.add(_goodbye_at(pod), pod.uid)
+        if now < goodbye_at(pod):
+            self.timers.add(goodbye_at(pod), pod.uid)
             return
         pod.released = True
         # By uid, because a new pod may have the name by now.
@@ -385,11 +394,3 @@ def _grace_s(pod: Pod, index: int, obj: Obj, now: float) -> float:
     if own is not None:
         return float(own)
     return float(obj["spec"].get("terminationGracePeriodSeconds", _DEFAULT_GRACE_S))
-
-
-def _goodbye_at(pod: Pod) -> float:
-    """The earliest time for the final deletion of a pod. `kubectl delete` first deletes and then
-    watches; if a pod of the same name is created before the watch begins, it waits for ever. No
-    container of a real node ends so fast."""
-    assert pod.stop is not None
-    return pod.stop.began_at + (_SHORTEST_END_S if pod.stop.grace_s else 0.0)

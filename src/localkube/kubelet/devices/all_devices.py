@@ -1,12 +1,10 @@
 """Devices: the devices of all nodes."""
 
 import asyncio
-import logging
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
-from kubeclient.kubeletapi.errors import KubeletApiError
 from kubeclient.kubeletapi.messages import ContainerAllocateResponse
 from kubeclient.objects import Obj
 from localkube.kubelet.devices.grants import NameOf, device_requests
@@ -19,8 +17,7 @@ from localkube.kubelet.node_files import (
     make_private,
     node_disk,
 )
-
-log = logging.getLogger(__name__)
+from localkube.supervision import Supervisor
 
 _NOTHING = ContainerAllocateResponse()
 
@@ -33,8 +30,10 @@ class Devices:
         tasks: asyncio.TaskGroup,
         changed: Callable[[str], None],
         name_of: NameOf,
+        supervisor: Supervisor,
     ) -> None:
         """`changed` is called with the name of a node whose counts may have changed."""
+        self._supervisor = supervisor
         self._directory = directory
         self._sockets = sockets
         self._tasks = tasks
@@ -50,7 +49,9 @@ class Devices:
         directories = SocketDirectories(*map(self._sockets.short_path, made))
         devices = NodeDevices(directories, changed, self._name_of)
         self._nodes[node] = devices
-        self._running[node] = self._tasks.create_task(_run(node, devices), name="kubelet-devices")
+        # One node without devices, because of its directory or a socket, is no trouble of others.
+        kept = self._supervisor.keep(f"kubelet/devices of {node}", devices.run)
+        self._running[node] = self._tasks.create_task(kept, name="kubelet-devices")
 
     def remove(self, node: str) -> None:
         if self._nodes.pop(node, None) is not None:
@@ -86,10 +87,3 @@ class Devices:
         """Raises RpcFailed."""
         if (devices := self._nodes.get(node)) is not None:
             await devices.pre_start(uid, container)
-
-
-async def _run(node: str, devices: NodeDevices) -> None:
-    try:
-        await devices.run()
-    except* (KubeletApiError, OSError) as errors:
-        log.error("no devices on this node", extra={"node": node, "error": errors.exceptions})
