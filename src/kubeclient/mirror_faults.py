@@ -1,8 +1,9 @@
 """Faults: which objects a mirror's indexes and callbacks fail with.
 
 One object that a program does not understand must not stop the program. Each fault is told to
-whoever asked to know, and logged with its traceback once: an object that changes every second and
-fails each time would fill the log.
+whoever asked to know, and logged once: an object that changes every second and fails each time
+would fill the log. So would the tracebacks of a mistake that a hundred thousand objects run into:
+each mistake has one.
 """
 
 import logging
@@ -12,6 +13,9 @@ from kubeclient.objects import Obj
 from kubeclient.resources import Resource
 
 log = logging.getLogger(__name__)
+
+_MOST_TRACEBACKS = 100  # of one resource
+_MOST_LINES = 1_000
 
 Key = tuple[str, str]  # namespace, name
 # Called with an object and what it caused; with None once it causes nothing any more.
@@ -27,6 +31,7 @@ class Faults:
         self._resource = resource
         # Of an object, and a function of the program: the words, and who is told.
         self._known: dict[Key, dict[str, tuple[str, Broke]]] = {}
+        self._traced: set[tuple[str, str]] = set()
 
     def __bool__(self) -> bool:
         return bool(self._known)
@@ -41,7 +46,12 @@ class Faults:
             "where": where,
         }
         if known is None or known[0] != words:
-            log.error("object not understood", extra=extra, exc_info=error)
+            is_new = (where, words) not in self._traced
+            if is_new and len(self._traced) < _MOST_TRACEBACKS:
+                self._traced.add((where, words))
+                log.error("object not understood", extra=extra, exc_info=error)
+            elif len(self._known) <= _MOST_LINES:
+                log.error("object not understood", extra=extra | {"error": words})
         _tell(told, obj, error)
 
     def remove(self, key: Key, obj: Obj, where: str) -> None:

@@ -255,3 +255,15 @@ async def test_an_event_that_is_none_is_a_failed_watch(monkeypatch: Any) -> None
     mirror = Mirror(Kube(script), PODS)
     await run_to_end(mirror, script)
     assert script.asked == ["list", "watch 5", "watch 5", "watch 5"]
+
+
+async def test_a_mistake_that_every_object_runs_into_does_not_fill_the_log(caplog: Any) -> None:
+    script = Script([(5, [pod(f"p{number}", 3) for number in range(5_000)])], [])
+    broken = Broken()
+    mirror = Mirror(Kube(script), PODS, broke=broken)
+    mirror.on_change(lambda old, new: (new or {})["nothing"])
+    await run_to_end(mirror, script)
+    assert len(broken) == 5_000
+    said = [record for record in caplog.records if record.message == "object not understood"]
+    assert len(said) <= 1_000
+    assert len([record for record in said if record.exc_info]) == 1

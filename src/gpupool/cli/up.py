@@ -80,6 +80,7 @@ def command(
         _show_places(cluster, port)
         if not foreground:  # in the foreground this process is the server, and cannot ask itself
             _show_pools(cluster, port)
+            _show_troubles(cluster)
         _merge(cluster, port) if merge_kubeconfig else _show_next(cluster)
 
     deadline = time.monotonic() + START_LIMIT_S
@@ -173,6 +174,16 @@ def _show_pools(cluster: ClusterDirectory, port: int) -> None:
     if pools and pools.found:
         shown = table(_POOLS_HEAD, [_pool_row(pool) for pool in pools.found])
         click.echo(f"\n{textwrap.indent(shown, '  ')}")
+
+
+def _show_troubles(cluster: ClusterDirectory) -> None:
+    """A cluster is ready without a program that keeps failing: then people must know."""
+    from gpupool.local.server_process import running_server
+    from gpupool.local.server_state import state_of
+
+    _, troubles = state_of(cluster, running_server(cluster))
+    for trouble in troubles:
+        click.echo(f"Trouble: {trouble}", err=True)
 
 
 def _pool_row(pool: "Obj") -> tuple[str, ...]:

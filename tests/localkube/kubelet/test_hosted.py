@@ -83,6 +83,18 @@ async def test_an_exception_in_a_hosted_program_is_in_its_log(tmp_path: Path) ->
         assert b"ValueError: a bug" in await cluster.log(found)
 
 
+async def test_a_hosted_program_that_exits_ends_its_container_alone(tmp_path: Path) -> None:
+    ends = iter([SystemExit(3), SystemExit("no more"), SystemExit()])
+
+    async def program(context: ProgramContext) -> int:
+        raise next(ends)
+
+    async with hosting(tmp_path, program) as cluster:
+        found = await cluster.run(hosted(restartPolicy="OnFailure"), phase_is("Succeeded"))
+        assert container(found)["restartCount"] == 2
+        assert container(found)["lastState"]["terminated"]["exitCode"] == 1
+
+
 async def test_a_hosted_program_logs_to_its_container(tmp_path: Path) -> None:
     log_to_containers("tests.hosted")
 
