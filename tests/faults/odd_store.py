@@ -57,7 +57,7 @@ def odd_objects(label: str) -> Iterator[tuple[str, Obj]]:
                 "name": f"odd-{number}",
                 "uid": f"00000000-0000-0000-{len(seen):04}-{number:012}",
                 "creationTimestamp": _YEAR_0,
-                "labels": {label: "nodes"} if plural == "nodes" else {},
+                "labels": {"is": "odd"} | ({label: "nodes"} if plural == "nodes" else {}),
             }
             if "{ns}" in sample.path:
                 metadata["namespace"] = NAMESPACE

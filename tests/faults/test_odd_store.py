@@ -34,6 +34,12 @@ def test_a_cluster_with_odd_objects_comes_up_and_works(tmp_path: Path) -> None:
         status, text = rest.ready()
         assert status == 200, text
         assert "cannot handle Pod odd/odd-" in text
+        # Somebody must find them, to delete them.
+        for kind in ("pods", "services", "nodes", "deployments", "jobs", "cronjobs", "pvc", "ds"):
+            assert "odd-0" in cluster.kubectl("get", kind, "-A")
+            cluster.kubectl("delete", kind, "-A", "-l", "is=odd", "--wait=false", "--force")
+        odd_pods = "/api/v1/namespaces/odd/pods?labelSelector=is%3Dodd"
+        rest.until(odd_pods, lambda found: not found["items"])
         rest.delete(f"{DEPLOYMENTS}/web")
         rest.until(PODS, lambda found: not found["items"])
 

@@ -100,10 +100,22 @@ _DECODE_PARTS = msgspec.json.Decoder(_Parts).decode
 
 
 def _row(kind: Kind, thing: Obj, include: Include, now_s: float) -> Obj:
-    row: Obj = {"cells": row_cells(kind, thing, now_s)}
-    if _is_pod(kind):
-        conditions = pods.row_conditions((thing.get("status") or {}).get("phase", ""))
-        row |= {"conditions": conditions} if conditions else {}
+    try:
+        row: Obj = {"cells": row_cells(kind, thing, now_s)}
+        if _is_pod(kind):
+            conditions = pods.row_conditions((thing.get("status") or {}).get("phase", ""))
+            row |= {"conditions": conditions} if conditions else {}
+    except Exception:  # noqa: BLE001  # one object must not hide all the others of a list
+        row = {"cells": _unreadable(kind, thing)}
+    return _with_object(row, thing, include)
+
+
+def _unreadable(kind: Kind, thing: Obj) -> list[Any]:
+    """The cells of an object that is not what its kind says: its name, to find it by."""
+    return [thing["metadata"]["name"], *["<unknown>"] * (len(table_columns(kind)) - 1)]
+
+
+def _with_object(row: Obj, thing: Obj, include: Include) -> Obj:
     match include:
         case "Object":
             row["object"] = thing
@@ -118,27 +130,30 @@ def _row_bytes(
     kind: Kind, bodies: Iterable[bytes], include: Include, now_s: float
 ) -> Iterator[bytes]:
     if _is_pod(kind):
-        return _pod_row_bytes(bodies, include, now_s)
+        return (_pod_row_bytes(kind, body, include, now_s) for body in bodies)
     return (orjson.dumps(_row(kind, orjson.loads(body), include, now_s)) for body in bodies)
 
 
-def _pod_row_bytes(bodies: Iterable[bytes], include: Include, now_s: float) -> Iterator[bytes]:
-    for body in bodies:
+def _pod_row_bytes(kind: Kind, body: bytes, include: Include, now_s: float) -> bytes:
+    try:
         pod = pods.DECODE(body)
         conditions = pods.row_conditions(pod.status.phase)
         parts = [b'{"cells":', orjson.dumps(pods.stored_pod_cells(pod, now_s))]
-        if conditions:
-            parts += (b',"conditions":', orjson.dumps(conditions))
-        parts.append(b',"object":')
-        match include:
-            case "Object":
-                parts.append(body)
-            case "Metadata":
-                parts += (_PARTIAL, pod.metadata, b"}")
-            case "None":
-                parts.append(b"null")
-        parts.append(b"}")
-        yield b"".join(parts)
+    except Exception:  # noqa: BLE001  # as in `_row`
+        thing = orjson.loads(body)
+        return orjson.dumps(_with_object({"cells": _unreadable(kind, thing)}, thing, include))
+    if conditions:
+        parts += (b',"conditions":', orjson.dumps(conditions))
+    parts.append(b',"object":')
+    match include:
+        case "Object":
+            parts.append(body)
+        case "Metadata":
+            parts += (_PARTIAL, pod.metadata, b"}")
+        case "None":
+            parts.append(b"null")
+    parts.append(b"}")
+    return b"".join(parts)
 
 
 def _joined(list_metadata: Obj, columns: bytes, rows: Iterator[bytes]) -> bytes:

@@ -218,15 +218,21 @@ def _has_content(obj: Obj, kind: Kind) -> bool:
     """A namespace goes when its own finalizers, kept by the namespace controller, are gone."""
     if kind.kind != "Namespace" or kind.group:
         return False
-    return bool(obj.get("spec", {}).get("finalizers"))
+    return bool(_part(obj, "spec").get("finalizers"))
+
+
+def _part(obj: Obj, name: str) -> Obj:
+    """Empty if it is nothing of the sort: whatever an object is, it can be deleted."""
+    found = obj.get(name)
+    return found if isinstance(found, dict) else {}
 
 
 def _grace_s(obj: Obj, kind: Kind, options: DeleteOptions) -> int:
     if kind.kind != "Pod" or kind.group:
         return 0
-    spec, metadata = obj.get("spec", {}), obj["metadata"]
+    spec, metadata = _part(obj, "spec"), obj["metadata"]
     # No kubelet would confirm the end: there is none, or it has nothing to stop any more.
-    if not spec.get("nodeName") or obj.get("status", {}).get("phase") in ("Succeeded", "Failed"):
+    if not spec.get("nodeName") or _part(obj, "status").get("phase") in ("Succeeded", "Failed"):
         return 0
     if options.grace_s is not None:
         asked: int = options.grace_s
