@@ -44,6 +44,12 @@ def of_version(version: str) -> Obj:
     return made
 
 
+def of_a_newer_version() -> Obj:
+    made = pod(nodeName="n")
+    made["metadata"]["annotations"] = {"gpupool.io/allocation": '{"version": 2}'}
+    return made
+
+
 def pod(name: str = "p", phase: str = "Running", **spec: object) -> Obj:
     container = {"name": "c", "resources": {"limits": {"nvidia.com/gpu": "1"}}}
     created = NOW - datetime.timedelta(hours=1)
@@ -116,6 +122,7 @@ BROKEN = {
     ),
     "The agents ask for the runtime class nvidia": replace(GOOD, agents=agents("nvidia")),
     "sees no card": replace(GOOD, pods=(pod(nodeName="n"),)),
+    "cannot be read: version 2": replace(GOOD, pods=(of_a_newer_version(),)),
 }
 
 

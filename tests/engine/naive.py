@@ -206,9 +206,24 @@ def card_use(world: World, node: NodeInfo, card: Card) -> tuple[int, int, bool]:
     return units, percent, whole
 
 
+def may_hold(gpus: Allocation, node: NodeInfo) -> set[str]:
+    """Cards of which nobody knows whether the pod holds them."""
+    cards = node.inventory.cards if node.inventory else ()
+    unread = gpus.unread
+    if unread is None:
+        return set()
+    if unread.uuids:
+        return {card.uuid for card in cards} & unread.uuids
+    named = {card.uuid for card in cards if card.index in unread.indexes}
+    known = len(unread.indexes) == len({c.index for c in cards if c.index in unread.indexes})
+    return named if unread.indexes and known else {card.uuid for card in cards}
+
+
 def left_of(world: World, node: NodeInfo, card: Card) -> tuple[int, int, bool]:
     """Units and percent that are free, and whether the card can be given as a whole."""
     if card.health is not CardHealth.HEALTHY or not card.units:
+        return 0, 0, False
+    if any(card.uuid in may_hold(gpus, node) for _, gpus in world.on(node.name)):
         return 0, 0, False
     units, percent, whole = card_use(world, node, card)
     if whole:
@@ -254,11 +269,15 @@ def can_assign(asks: list[GpuAsk], state: list[tuple[int, int, bool]]) -> bool:
     return False
 
 
+def held_cards(gpus: Allocation, node: NodeInfo) -> set[str]:
+    return {s.uuid for c in gpus.containers for s in c.shares} | may_hold(gpus, node)
+
+
 def is_open(world: World, pod: PodRequest, node: NodeInfo, card: Card) -> bool:
     """Whether the card groups of the pod allow the card."""
     members = {
         kind: [
-            (where, {s.uuid for c in gpus.containers for s in c.shares})
+            (where, held_cards(gpus, world.nodes[where]))
             for other, where, gpus in world.held.values()
             if where in world.nodes
             and other.namespace == pod.namespace

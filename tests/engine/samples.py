@@ -5,7 +5,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from gpupool.core.gpu import Card, CardHealth, CardPlacement, GpuAsk, GpuMode, Inventory
+from gpupool.core.gpu import Card, CardHealth, CardPlacement, GpuAsk, GpuMode, Inventory, Unread
 from gpupool.core.nodes import NodeInfo
 from gpupool.core.pods import AttachedVolume, PodRequest, PodTerm, Spread
 from kubeclient.placement import (
@@ -69,6 +69,13 @@ cards = st.builds(
     outside_mib=often(0, st.integers(0, 3)),
     unit_mib=st.sampled_from((1, 1, 2)),
 )
+
+
+def unread(node: str) -> st.SearchStrategy[Unread | None]:
+    """How a pod that another scheduler bound to the node may be closing its cards."""
+    uuids = st.frozensets(st.integers(0, 3).map(lambda index: f"{node}-{index}"), max_size=2)
+    indexes = st.frozensets(st.integers(0, 3), max_size=2)
+    return st.none() | st.builds(Unread, st.just("why"), uuids, indexes)
 
 
 def _inventory(node: str, found: list[Card]) -> Inventory:

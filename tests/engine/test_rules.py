@@ -104,7 +104,8 @@ class Rules(RuleBasedStateMachine):
     @rule(data=st.data(), node=st.sampled_from(samples.NODE_NAMES))
     def held_by_another_scheduler(self, data: st.DataObject, node: str) -> None:
         self.meddled = True
-        self._hold(data.draw(samples.pods(self.theme)), node, Allocation())
+        allocation = Allocation(unread=data.draw(samples.unread(node)))
+        self._hold(data.draw(samples.pods(self.theme)), node, allocation)
 
     @rule(data=st.data())
     def make_room(self, data: st.DataObject) -> None:

@@ -1,6 +1,7 @@
 """A tiny API in memory, in which every request waits until the test chooses its outcome."""
 
 import asyncio
+import contextlib
 import copy
 from collections import Counter, deque
 from collections.abc import AsyncGenerator, Callable, Mapping
@@ -10,14 +11,14 @@ from typing import Any
 
 import orjson
 
-from gpupool.contract.allocation import allocation_of
+from gpupool.contract.allocation import BadAllocation, allocation_of
 from gpupool.contract.inventory import inventory_text
 from gpupool.contract.names import (
     ANNOTATION_ALLOCATION,
     ANNOTATION_INVENTORY,
     RESOURCE_GPU_MEM,
 )
-from gpupool.core.gpu import Card, CardHealth, Inventory
+from gpupool.core.gpu import Card, CardHealth, ContainerGpus, Inventory
 from gpupool.scheduler.run import Scheduler, SchedulerSettings
 from kubeclient.client import Headers, Kube, Query
 from kubeclient.errors import NoAnswer
@@ -222,19 +223,26 @@ class ModelApi:
         return {
             pod["metadata"]["uid"]: (
                 pod["spec"]["nodeName"],
-                pod["metadata"]["annotations"][ANNOTATION_ALLOCATION],
+                pod["metadata"].get("annotations", {}).get(ANNOTATION_ALLOCATION, ""),
             )
             for pod in self.pods.values()
             if pod["spec"].get("nodeName") and not _ended(pod)
         }
 
     def units_by_card(self) -> Counter[str]:
+        """Without allocations that cannot be read."""
         held: Counter[str] = Counter()
         for _, text in self.placements().values():
-            for container in allocation_of(text).containers:
+            for container in _containers(text):
                 for share in container.shares:
                     held[share.uuid] += share.units
         return held
+
+
+def _containers(text: str) -> tuple[ContainerGpus, ...]:
+    with contextlib.suppress(BadAllocation):
+        return allocation_of(text).containers
+    return ()
 
 
 def _ended(pod: Obj) -> bool:

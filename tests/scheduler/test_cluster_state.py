@@ -9,7 +9,6 @@ import orjson
 import pytest
 
 from gpupool.contract.names import ANNOTATION_ALLOCATION
-from gpupool.engine.cluster import NO_GPUS
 from gpupool.scheduler.cluster_state import ClusterState
 from gpupool.scheduler.follow import follow, read_cluster
 from kubeclient.client import Kube
@@ -103,7 +102,7 @@ def test_an_assignment_that_does_not_exist_cannot_be_refused() -> None:
 
 
 @pytest.mark.parametrize("text", [None, "", "no JSON", '{"version": 99}'])
-def test_a_bound_pod_with_no_readable_allocation_holds_no_card(text: str | None) -> None:
+def test_a_bound_pod_with_no_readable_allocation_may_hold_any_card(text: str | None) -> None:
     api = ModelApi()
     api.set_node("n", ill=False)
     api.add_pod("p", 1, priority=0)
@@ -111,9 +110,13 @@ def test_a_bound_pod_with_no_readable_allocation_holds_no_card(text: str | None)
     pod["spec"]["nodeName"] = "n"
     if text is not None:
         pod["metadata"]["annotations"] = {ANNOTATION_ALLOCATION: text}
-    place = started(api, lambda: 0.0).state.ledger.assignment(pod["metadata"]["uid"])
+    state = started(api, lambda: 0.0).state
+    place = state.ledger.assignment(pod["metadata"]["uid"])
     assert place is not None
-    assert (place.node, place.allocation) == ("n", NO_GPUS)
+    assert (place.node, place.allocation.containers) == ("n", ())
+    held = state.cluster.held(pod["metadata"]["uid"])
+    assert held is not None
+    assert [(hold.uuid, hold.possible) for hold in held.cards] == [("n-0", True), ("n-1", True)]
 
 
 class OnePod:

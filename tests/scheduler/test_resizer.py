@@ -5,6 +5,7 @@ from collections.abc import Iterable
 
 import pytest
 
+from gpupool.contract.allocation import pod_allocation
 from gpupool.contract.names import ANNOTATION_RESIZE
 from gpupool.contract.resize import ShrinkReport
 from gpupool.core.quota import UnitsQuota
@@ -81,7 +82,7 @@ async def test_a_wish_of_a_pod_whose_node_is_gone_is_refused() -> None:
     stepped = await wish_of_one("2")
     stepped.api.remove_node("n")
     stepped.tell()
-    pod = resizable_of(stepped.api.pods["p"])
+    pod = resizable_of(stepped.api.pods["p"], pod_allocation(stepped.api.pods["p"]))
     assert pod is not None
     step = next_step(stepped.state.cluster, pod, None)
     assert step is not None
@@ -93,7 +94,7 @@ async def test_a_wish_of_a_pod_without_a_share_is_refused() -> None:
     stepped.api.set_node("n", ill=False)
     await stepped.place("p", 1)
     stepped.api.pods["p"]["metadata"]["annotations"] = {ANNOTATION_RESIZE: "2"}
-    pod = resizable_of(stepped.api.pods["p"])
+    pod = resizable_of(stepped.api.pods["p"], pod_allocation(stepped.api.pods["p"]))
     assert pod is not None
     step = next_step(stepped.state.cluster, pod, None)
     assert step is not None

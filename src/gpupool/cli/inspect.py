@@ -71,9 +71,10 @@ def _node(state: "NodeState", addresses: dict[str, str]) -> NodeView:
 
 def _pod(held: "Held", indexes: dict[str, int]) -> PodView:
     units: dict[int, int] = {}
-    for hold in held.cards:
+    known = [hold for hold in held.cards if not hold.possible]
+    for hold in known:
         index = indexes.get(hold.uuid, -1)
         units[index] = units.get(index, 0) + hold.units
-    if not held.cards:  # bound by another scheduler, which chose no card
+    if not known:  # nobody can read which cards it holds
         units[-1] = sum(ask.units * ask.cards for ask in held.pod.gpus)
     return PodView(held.pod.name, held.pod.namespace, units)

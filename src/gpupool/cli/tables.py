@@ -25,22 +25,20 @@ def pods_table(pods: "Iterable[Obj]", *, with_namespace: bool) -> str:
 
 
 def _pod_rows(pod: "Obj", *, with_namespace: bool) -> Iterator[tuple[str, ...]]:
-    from gpupool.contract.allocation import BadAllocation, allocation_of
-    from gpupool.contract.names import ANNOTATION_ALLOCATION
+    from gpupool.contract.gpu_asks import gpu_asks
+    from gpupool.contract.held_allocation import held_allocation
 
     metadata = pod["metadata"]
-    text = (metadata.get("annotations") or {}).get(ANNOTATION_ALLOCATION)
-    if not text:
+    if not pod["spec"].get("nodeName"):
         return
+    allocation = held_allocation(pod, gpu_asks(pod).asks)
     name = f"{metadata['namespace']}/{metadata['name']}" if with_namespace else metadata["name"]
     phase = (pod.get("status") or {}).get("phase", "")
     status = "Terminating" if "deletionTimestamp" in metadata else phase
     node = pod["spec"].get("nodeName", "")
-    try:
-        allocation = allocation_of(text)
-    except BadAllocation as error:
-        yield name, "", status, node, "", "", "", f"damaged: {error}"
-        return
+    if allocation.unread is not None and phase not in ("Succeeded", "Failed"):
+        card = ",".join(map(str, sorted(allocation.unread.indexes)))
+        yield name, "", status, node, card, "", "", f"unknown: {allocation.unread.why}"
     for gpus in allocation.containers:
         for share in gpus.shares:
             yield name, gpus.container, status, node, *_share(gpus, share)

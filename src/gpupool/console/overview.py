@@ -36,12 +36,17 @@ class Part:
     units: int
     percent: int
     isolation: Isolation
+    possible: bool = False  # nobody knows whether the pod holds it: the card is closed
 
 
 @dataclass(frozen=True, slots=True)
 class CardView:
     card: Card
     parts: tuple[Part, ...]
+
+    @property
+    def is_closed(self) -> bool:
+        return any(part.possible for part in self.parts)
 
     @property
     def used(self) -> int:
@@ -143,6 +148,7 @@ def _parts(held: Held) -> Iterable[tuple[str, Part]]:
                 hold.units,
                 hold.percent,
                 isolation.get(hold.uuid, Isolation.NONE),
+                hold.possible,
             ),
         )
 

@@ -47,6 +47,10 @@ class _Container(msgspec.Struct, frozen=True, rename="camel"):
     isolation: Isolation
 
 
+class _Versioned(msgspec.Struct, frozen=True):
+    version: int
+
+
 class _Document(msgspec.Struct, frozen=True, rename="camel"):
     version: int
     containers: dict[str, _Container]
@@ -117,9 +121,12 @@ def allocation_text(allocation: Allocation) -> str:
 
 def allocation_of(text: str) -> Allocation:
     """Raises BadAllocation."""
-    document = document_of(_DECODER, text, BadAllocation)
-    if document.version != VERSION:
-        raise BadAllocation(f"version {document.version}; this program reads version {VERSION}")
+    try:
+        document = document_of(_DECODER, text, BadAllocation)
+    except BadAllocation:
+        _check(document_of(_VERSION_DECODER, text, BadAllocation))  # another version, other fields
+        raise
+    _check(document)
     return Allocation(
         tuple(
             ContainerGpus(
@@ -135,8 +142,13 @@ def allocation_of(text: str) -> Allocation:
     )
 
 
+def _check(document: _Document | _Versioned) -> None:
+    if document.version != VERSION:
+        raise BadAllocation(f"version {document.version}; this program reads version {VERSION}")
+
+
 def pod_allocation(pod: Obj) -> Allocation:
-    """From the pod's annotation. Without a valid one the pod holds no card, and sees none."""
+    """What the pod's annotation tells. Whoever gives out cards asks `held_allocation`."""
     text = (pod["metadata"].get("annotations") or {}).get(ANNOTATION_ALLOCATION)
     try:
         return allocation_of(text) if text else Allocation()
@@ -144,4 +156,5 @@ def pod_allocation(pod: Obj) -> Allocation:
         return Allocation()
 
 
+_VERSION_DECODER = msgspec.json.Decoder(_Versioned)
 _DECODER = msgspec.json.Decoder(_Document)

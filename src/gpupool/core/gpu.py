@@ -88,10 +88,25 @@ class ContainerGpus:
 
 
 @dataclass(frozen=True, slots=True)
+class Unread:
+    """A bound pod may hold cards that its allocation does not tell.
+
+    `uuids` and `indexes` name the cards that may be meant. Both empty: any card of its node.
+    """
+
+    why: str
+    uuids: frozenset[str] = frozenset()
+    indexes: frozenset[int] = frozenset()
+    # On the cards of `indexes` it holds what it asks for. False: nobody knows how much.
+    has_what_it_asks: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Allocation:
     """The cards of a pod. Written with the Binding, read when the containers start."""
 
     containers: tuple[ContainerGpus, ...] = ()
+    unread: Unread | None = None  # what it may hold beside these
 
 
 @dataclass(frozen=True, slots=True)

@@ -36,5 +36,6 @@ def _joined(
                 shares=tuple(choose(a, b) for a, b in zip(mine.shares, theirs.shares, strict=True)),
             )
             for mine, theirs in zip(one.containers, other.containers, strict=True)
-        )
+        ),
+        one.unread or other.unread,
     )

@@ -7,6 +7,8 @@ from collections.abc import Callable, Iterator
 
 from cryptography import x509
 
+from gpupool.contract.gpu_asks import gpu_asks
+from gpupool.contract.held_allocation import held_allocation
 from gpupool.contract.inventory import BadInventory, inventory_of
 from gpupool.contract.names import (
     AGENT_DAEMON_SET,
@@ -270,19 +272,20 @@ def other_plugins(evidence: Evidence) -> Iterator[Finding]:
 
 def pods_without_allocation(evidence: Evidence) -> Iterator[Finding]:
     for pod in evidence.pods:
-        annotations = pod["metadata"].get("annotations") or {}
-        is_placed = bool(pod["spec"].get("nodeName")) and _lives(pod)
-        if is_placed and _asks(pod) and ANNOTATION_ALLOCATION not in annotations:
-            what = f"Pod {_name(pod)} came to its node without an allocation, and sees no card."
+        if not pod["spec"].get("nodeName") or not _lives(pod):
+            continue
+        unread = held_allocation(pod, gpu_asks(pod).asks).unread
+        if unread is None:
+            continue
+        closed = "no other pod gets the cards that it may hold."
+        if ANNOTATION_ALLOCATION not in (pod["metadata"].get("annotations") or {}):
+            came = f"Pod {_name(pod)} came to its node without an allocation"
+            what = f"{came}, and sees no card unless another device plugin gave it one; {closed}"
             yield wrong("pods", what, "Delete it and create it again, without spec.nodeName.")
-
-
-def _asks(pod: Obj) -> bool:
-    return any(
-        resource in ((container.get("resources") or {}).get("limits") or {})
-        for container in pod["spec"]["containers"]
-        for resource in (RESOURCE_GPU, RESOURCE_GPU_MEM)
-    )
+        else:
+            what = f"Which cards pod {_name(pod)} holds cannot be read ({unread.why}); {closed}"
+            mend = "Delete it and create it again, or run the version of gpupool that placed it."
+            yield wrong("pods", what, mend)
 
 
 def _lives(pod: Obj) -> bool:

@@ -57,11 +57,24 @@ def _counted(words: str, by_node: Ints, wanted: int) -> str:
 def card_words(pod: PodRequest, state: NodeState) -> tuple[str, ...]:
     """A line for each card of a node: what is free of it, against what the pod asks for."""
     ask = max(pod.gpus, key=lambda each: (each.whole, each.units))
-    return tuple(f"GPU {card.card.index}: {_state(card, ask)}" for card in state.cards)
+    return tuple(f"GPU {card.card.index}: {_state(state, card, ask)}" for card in state.cards)
 
 
-def _state(card: CardState, ask: GpuAsk) -> str:
-    text = _refusal(card, ask) or "would do"
+def closed_words(state: NodeState, card: CardState) -> str:
+    """Why a card is closed: a pod may hold it."""
+    uuid = card.card.uuid
+    pods = [
+        f"{held.pod.namespace}/{held.pod.name}"
+        for held in state.pods.values()
+        if any(hold.possible and hold.uuid == uuid for hold in held.cards)
+    ]
+    more = f" (and {len(pods) - 1} more)" if len(pods) > 1 else ""
+    return f"closed: which cards pod {min(pods)}{more} holds cannot be read"
+
+
+def _state(state: NodeState, card: CardState, ask: GpuAsk) -> str:
+    closed = closed_words(state, card) if card.closed and card.usable else ""
+    text = closed or _refusal(card, ask) or "would do"
     if card.card.outside_mib:
         text += f"; {card.card.outside_mib} MiB held by processes outside Kubernetes"
     return text

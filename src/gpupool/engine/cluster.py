@@ -21,13 +21,12 @@ import numpy as np
 from gpupool.core.gpu import Allocation
 from gpupool.core.nodes import NodeInfo
 from gpupool.core.pods import PodRequest
+from gpupool.engine.card_holds import CardHold, card_holds
 from gpupool.engine.columns import Columns
 from gpupool.engine.label_columns import LabelColumns
 from gpupool.engine.node_state import (
-    CardHold,
     Held,
     NodeState,
-    card_holds,
     clear_node,
     replace_node,
 )
@@ -310,7 +309,7 @@ def _beyond(pod: PodRequest, before: Sequence[Held]) -> Mapping[str, int]:
 
 def _card_beyond(hold: CardHold, before: Sequence[Held]) -> CardHold:
     same = [h for held in before for h in held.cards if h.uuid == hold.uuid]
-    if any(h.whole for h in same):  # it closes the card for all others
+    if any(h.whole or h.possible for h in same):  # it closes the card for all others
         return hold._replace(units=0, percent=0)
     return hold._replace(
         units=max(0, hold.units - sum(h.units for h in same)),

@@ -14,13 +14,12 @@ from gpupool.core.gpu import (
     Allocation,
     Card,
     CardShare,
-    ContainerGpus,
     GpuMode,
-    Isolation,
     limit_mib,
 )
 from gpupool.core.nodes import NodeInfo
 from gpupool.core.pods import AttachedVolume, PodRequest
+from gpupool.engine.card_holds import CardHold, with_unread
 from gpupool.engine.columns import MEMORY, MOST, Columns
 from gpupool.engine.policies.policy import bulk_of
 from kubeclient.placement import HostPort
@@ -28,15 +27,6 @@ from kubeclient.placement import HostPort
 MODES = (GpuMode.ANY, GpuMode.WHOLE, GpuMode.SHARED)
 _MIB_SHIFT = 20
 _MOST_SHARES = 64  # cached CardShare values of a card
-
-
-class CardHold(NamedTuple):
-    """The most that a pod holds of one card at any time, init containers included."""
-
-    uuid: str
-    units: int
-    percent: int
-    whole: bool
 
 
 class Held(NamedTuple):
@@ -57,6 +47,7 @@ class CardState:
         "_shares",
         "all_units",
         "card",
+        "closed",
         "compute",
         "free",
         "is_untouched",
@@ -75,6 +66,7 @@ class CardState:
         self.usable = card.takes_pods and self.all_units > 0
         self.units = self.percent = 0
         self.wholes = 0  # pods that hold all of it
+        self.closed = 0  # pods that may hold it, as far as anybody knows
         self.pods = 0
         self._most = usable_units(card) if self.usable else 0
         # Processes outside of pods may use a little memory of a card that is given out whole, but
@@ -88,6 +80,8 @@ class CardState:
 
     def count(self, hold: CardHold, sign: int) -> None:
         self.pods += sign
+        if hold.possible:
+            self.closed += sign
         if hold.whole:
             self.wholes += sign
         else:
@@ -96,7 +90,7 @@ class CardState:
         self._settle()
 
     def _settle(self) -> None:
-        if self.wholes or not self.usable:
+        if self.wholes or self.closed or not self.usable:
             self.free = self.compute = 0
         else:
             self.free = max(0, self._most - self.units)
@@ -143,6 +137,7 @@ class NodeState:
         return [row for row, card in enumerate(self.cards) if card.is_untouched]
 
     def take(self, held: Held, columns: Columns) -> None:
+        held = self._with_unread(held)
         self.pods[held.pod.uid] = held
         self.ports.extend(held.pod.host_ports)
         self.volumes.update(held.pod.attached)
@@ -171,6 +166,21 @@ class NodeState:
         if held.cards:
             write_cards(self, columns, self.count_cards(held, sign))
 
+    def _with_unread(self, held: Held) -> Held:
+        """Which cards may be meant depends on the cards that the node has now."""
+        if held.allocation.unread is None:
+            return held
+        cards = [card.card for card in self.cards]
+        return held._replace(cards=with_unread(held.pod, held.allocation, cards))
+
+    def recount_cards(self) -> None:
+        """The cards are new, and have counted nothing yet. Holds of a card that was missing count
+        again here when the card is back.
+        """
+        for uid, held in self.pods.items():
+            self.pods[uid] = held = self._with_unread(held)
+            self.count_cards(held, 1)
+
     def count_cards(self, held: Held, sign: int) -> list[int]:
         """The rows of the cards. Cards that are gone are skipped; see `discrepancies.py`."""
         rows = []
@@ -191,10 +201,7 @@ def replace_node(state: NodeState, node: NodeInfo, columns: Columns) -> None:
     state.cards = [CardState(card) for card in cards]
     state.card_rows = {card.uuid: row for row, card in enumerate(cards)}
     state.has_links = any(card.links for card in cards)
-    # The new cards have counted nothing yet. Holds of a card that was missing count again here when
-    # the card is back.
-    for held in state.pods.values():
-        state.count_cards(held, 1)
+    state.recount_cards()
     at = state.index
     columns.present[at] = True
     columns.unschedulable[at] = node.unschedulable
@@ -252,47 +259,6 @@ def write_cards(state: NodeState, columns: Columns, rows: Iterable[int]) -> None
             untouched += 1
     columns.largest_free[at] = largest
     columns.whole_free[at] = untouched
-
-
-def card_holds(pod: PodRequest, allocation: Allocation) -> tuple[CardHold, ...]:
-    """Init containers run before the others, so the larger of the two counts, card by card."""
-    if len(allocation.containers) == 1:
-        return tuple(_holds_of(allocation.containers[0]))
-    init = {ask.container for ask in pod.gpus if ask.is_init}
-    # These containers run together, so their holds of one card add up.
-    most = _summed(gpus for gpus in allocation.containers if gpus.container not in init)
-    for gpus in allocation.containers:
-        if gpus.container in init:
-            for hold in _holds_of(gpus):
-                known = most.get(hold.uuid, hold)
-                most[hold.uuid] = CardHold(
-                    hold.uuid,
-                    max(hold.units, known.units),
-                    max(hold.percent, known.percent),
-                    hold.whole or known.whole,
-                )
-    return tuple(most.values())
-
-
-def _holds_of(gpus: ContainerGpus) -> list[CardHold]:
-    whole = gpus.isolation is Isolation.WHOLE
-    return [CardHold(share.uuid, share.units, share.percent, whole) for share in gpus.shares]
-
-
-def _summed(containers: Iterable[ContainerGpus]) -> dict[str, CardHold]:
-    found: dict[str, CardHold] = {}
-    for gpus in containers:
-        for hold in _holds_of(gpus):
-            known = found.get(hold.uuid)
-            if known is not None:
-                hold = CardHold(
-                    hold.uuid,
-                    known.units + hold.units,
-                    known.percent + hold.percent,
-                    known.whole or hold.whole,
-                )
-            found[hold.uuid] = hold
-    return found
 
 
 def _bounded(amount: int) -> int:

@@ -12,8 +12,10 @@ from gpupool.core.gpu import Allocation, CardShare, ContainerGpus, Isolation
 from gpupool.core.pods import PodRequest
 from gpupool.core.quota import UnitsQuota
 from gpupool.core.resize import ONLY
+from gpupool.engine.card_holds import card_holds
+from gpupool.engine.card_words import closed_words
 from gpupool.engine.cluster import ClusterModel
-from gpupool.engine.node_state import CardState, NodeState, card_holds, usable_units
+from gpupool.engine.node_state import CardState, NodeState, usable_units
 
 
 class NoResize(NamedTuple):
@@ -91,6 +93,8 @@ def room_for(cluster: ClusterModel, uid: str, wanted: Allocation) -> NoResize | 
         others = card.units - own.get(hold.uuid, 0)
         if not card.usable:
             return NoResize(f"card {card.card.index} is {card.card.health}: {card.card.reason}")
+        if card.closed:
+            return NoResize(f"card {card.card.index} is {closed_words(state, card)}")
         there = usable_units(card.card)
         if card.wholes or others + hold.units > there:
             return NoResize(

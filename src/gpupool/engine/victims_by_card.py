@@ -44,18 +44,18 @@ def _must_leave(
     ]
     # Of equal priority the largest holder first: fewer pods have to leave.
     holders.sort(key=lambda h: (h[0].pod.uid in broken, h[0].pod.priority, -h[1].units))
-    units, percent, wholes, pods = card.units, card.percent, card.wholes, card.pods
+    units, percent, pods = card.units, card.percent, card.pods
+    closers = card.wholes + card.closed
     leaving: list[Held] = []
-    # A share is blocked by a pod that has the whole card, a whole card by any pod.
-    while not _has_room(ask, card, units, percent, wholes if not ask.whole else pods):
+    # A share is blocked by a pod that has the whole card, or may have it; a whole card by any pod.
+    while not _has_room(ask, card, units, percent, closers if not ask.whole else pods):
         if not holders:
             return None
         held, hold = holders.pop(0)
         leaving.append(held)
         pods -= 1
-        if hold.whole:
-            wholes -= 1
-        else:
+        closers -= hold.whole + hold.possible
+        if not hold.whole:
             units -= hold.units
             percent -= hold.percent
     return leaving

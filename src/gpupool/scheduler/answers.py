@@ -39,7 +39,14 @@ def _names(state: ClusterState, uids: Iterable[str]) -> Iterator[str]:
 
 
 def _cards(allocation: Allocation) -> list[str]:
-    return [line for gpus in allocation.containers for line in _container(gpus)]
+    lines = [line for gpus in allocation.containers for line in _container(gpus)]
+    unread = allocation.unread
+    if unread is not None and unread.has_what_it_asks:
+        listed = ", ".join(map(str, sorted(unread.indexes)))
+        lines.append(f"  Another scheduler gave it what it asks for, on GPU {listed}.")
+    elif unread is not None:
+        lines.append(f"  Which cards it holds cannot be read: {unread.why}.")
+    return lines
 
 
 def _container(gpus: ContainerGpus) -> Iterator[str]:

@@ -5,20 +5,18 @@ await, so that a decision sees either all of a change or nothing of it. They are
 a relist a mirror may report the same object twice.
 """
 
-import logging
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
 
-from gpupool.contract.allocation import BadAllocation, allocation_of
 from gpupool.contract.budgets import budget_of
-from gpupool.contract.names import ANNOTATION_ALLOCATION
+from gpupool.contract.held_allocation import held_allocation
 from gpupool.contract.nodes import node_of
 from gpupool.contract.pods import pod_request
 from gpupool.contract.quotas import quota_of
 from gpupool.core.gpu import Allocation
 from gpupool.core.pods import DisruptionBudget, PodRequest
 from gpupool.core.quota import UnitsQuota
-from gpupool.engine.cluster import NO_GPUS, ClusterModel
+from gpupool.engine.cluster import ClusterModel
 from gpupool.engine.discrepancies import excesses_on
 from gpupool.engine.packing import Packing
 from gpupool.engine.policies.policy import Policy
@@ -29,16 +27,16 @@ from gpupool.scheduler.preemption_claims import PreemptionClaims, Spared
 from gpupool.scheduler.queue import Queue
 from gpupool.scheduler.resizing import Resizing
 from gpupool.scheduler.storage_state import StorageState
+from gpupool.scheduler.unread_allocations import UnreadAllocations
 from kubeclient.mirror import key_of
 from kubeclient.objects import Obj
-
-log = logging.getLogger(__name__)
 
 _MOST_FINDINGS = 1024
 
 
 OVERCOMMITTED = "Overcommitted"  # another scheduler bound a pod to a node without room for it
 NOT_UNDERSTOOD = "NotUnderstood"  # part of a node or pod cannot be read
+UNREAD = "UnknownCards"  # which cards a pod holds cannot be read: other pods get none of them
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +64,7 @@ class ClusterState:
         self.preemption_claims = PreemptionClaims(self.cluster)
         self.spared = Spared()
         self.resizing = Resizing(changed)
+        self.unread = UnreadAllocations(self.cluster, self._find_unread)
         self._storage = StorageState()
         self.storage = self._storage.storage
         self.budgets: dict[tuple[str, str], DisruptionBudget] = {}
@@ -104,6 +103,7 @@ class ClusterState:
         # Kubelets update their nodes all the time. Only changes that decisions depend on raise the
         # version, and only those wake the pending pods.
         if self.cluster.version != before:
+            self.unread.node_seen((new or old or {})["metadata"]["name"])
             self.wake()
 
     def namespace_changed(self, old: Obj | None, new: Obj | None) -> None:
@@ -201,9 +201,10 @@ class ClusterState:
             self.packing.count(self.cluster, request)
         self._forget(request.uid)
         before, known = self.cluster.version, self.cluster.held(request.uid)
-        holds = self.resizing.seen(pod, _allocation(pod, request))
+        holds = self.resizing.seen(pod, held_allocation(pod, request.gpus))
         if self.ledger.seen(request, node, holds):
             self._check(pod, node)
+        self.unread.pod_seen(pod, holds)
         if self.cluster.version == before:
             return
         # The pod moved, shrank or grew: room may be free now. A pod that was just placed frees
@@ -248,6 +249,9 @@ class ClusterState:
         """A handler failed with this object (None: it does not fail any more)."""
         if error is not None:
             self._find(obj, NOT_UNDERSTOOD, f"the scheduler cannot read this object: {error!r}")
+
+    def _find_unread(self, pod: Obj, message: str) -> None:
+        self._find(pod, UNREAD, message)
 
     def _find(self, about: Obj, reason: str, message: str) -> None:
         # Bounded, because nobody takes them while this process is not the leader.
@@ -295,6 +299,7 @@ class ClusterState:
         self.resizing.gone(uid)
         self.spared.gone(uid)
         self._storage.gone(uid)
+        self.unread.gone(uid)
         released = self.ledger.gone(uid)
         # In the same step: between the two the room of the victim would be free for all.
         self.preemption_claims.victim_gone(uid, self._clock())
@@ -378,18 +383,3 @@ def _is_never_bound(pod: Obj) -> bool:
     the pod for days.
     """
     return "deletionTimestamp" in pod["metadata"] and not pod["spec"].get("nodeName")
-
-
-def _allocation(pod: Obj, request: PodRequest) -> Allocation:
-    """From the pod's annotation. Without it, or if it cannot be parsed, the pod holds no card."""
-    text = (pod["metadata"].get("annotations") or {}).get(ANNOTATION_ALLOCATION)
-    if not text:
-        return NO_GPUS
-    try:
-        return allocation_of(text)
-    except BadAllocation as error:
-        log.warning(
-            "allocation annotation cannot be parsed",
-            extra={"pod": f"{request.namespace}/{request.name}", "error": str(error)},
-        )
-        return NO_GPUS

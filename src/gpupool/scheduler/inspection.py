@@ -1,5 +1,6 @@
 """What the extender's `inspect` answers: nodes, cards and pods, in units of GPU memory."""
 
+from gpupool.engine.card_words import closed_words
 from gpupool.engine.cluster import ClusterModel
 from gpupool.engine.node_state import CardState, NodeState
 from kubeclient.objects import Obj
@@ -31,6 +32,8 @@ def _card(card: CardState, state: NodeState) -> Obj:
     pods: list[Obj] = []
     for held in state.pods.values():
         for hold in held.cards if not held.reserved else ():
+            if hold.possible and not hold.units:  # nobody can read whether it holds the card
+                continue
             if hold.uuid == card.card.uuid:
                 used = card.card.units if hold.whole else hold.units
                 name, namespace = held.pod.name, held.pod.namespace
@@ -40,4 +43,5 @@ def _card(card: CardState, state: NodeState) -> Obj:
         "totalGPU": card.card.units,
         "usedGPU": sum(pod["usedGPU"] for pod in pods),
         "pods": pods,
+        **({"closed": closed_words(state, card)} if card.closed else {}),
     }

@@ -18,7 +18,7 @@ a new leader continues from the annotations.
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from gpupool.contract.allocation import allocation_annotations, pod_allocation
+from gpupool.contract.allocation import allocation_annotations
 from gpupool.contract.names import (
     ANNOTATION_MEM_ASSUME_TIME,
     ANNOTATION_RESIZE,
@@ -71,8 +71,8 @@ class Step:
     grant: str = ""
 
 
-def resizable_of(pod: Obj) -> Resizable | None:
-    """None: nothing to do. Terminating pods keep their share."""
+def resizable_of(pod: Obj, allocation: Allocation) -> Resizable | None:
+    """`allocation`: by its annotations. None: nothing to do. Terminating pods keep their share."""
     metadata = pod["metadata"]
     annotations = metadata.get("annotations") or {}
     wish, token = annotations.get(ANNOTATION_RESIZE), annotations.get(ANNOTATION_SHRINKING, "")
@@ -85,7 +85,7 @@ def resizable_of(pod: Obj) -> Resizable | None:
         name=metadata["name"],
         version=metadata.get("resourceVersion", ""),
         node=pod["spec"].get("nodeName", ""),
-        allocation=pod_allocation(pod),
+        allocation=allocation,
         limits={k.removeprefix(prefix): v for k, v in annotations.items() if k.startswith(prefix)},
         wish=wish,
         token=token,
@@ -135,6 +135,8 @@ def _wanted(cluster: ClusterModel, pod: Resizable) -> Allocation | NoResize:
     held, state = cluster.held(pod.uid), cluster.state(pod.node)
     if held is None or state is None:
         return NoResize("its node is not there")
+    if pod.allocation.unread is not None:
+        return NoResize(f"which cards it holds cannot be read: {pod.allocation.unread.why}")
     if not pod.allocation.containers:
         return NoResize("it has no share of a card")
     try:

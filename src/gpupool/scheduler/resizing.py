@@ -39,7 +39,7 @@ class Resizing:
     def seen(self, pod: Obj, allocation: Allocation) -> Allocation:
         """The allocation that this bound pod holds from now on."""
         uid = pod["metadata"]["uid"]
-        found, known = resizable_of(pod), self._entries.get(uid)
+        found, known = resizable_of(pod, allocation), self._entries.get(uid)
         if found is None:
             self._entries.pop(uid, None)
             return allocation
