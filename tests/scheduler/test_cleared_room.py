@@ -268,3 +268,29 @@ def test_a_new_scheduler_inherits_nothing_where_nothing_was_nominated() -> None:
     stepped.api.set_node("n", ill=False)
     stepped.api.add_pod("p", 1, priority=5)
     assert len(started(stepped.api, lambda: 0.0).state.preemption_claims) == 0
+
+
+async def test_a_pod_is_tried_again_when_its_victim_is_not_spared_any_more() -> None:
+    stepped = await full("n")
+    stepped.api.protected = {"low0", "low1"}
+    stepped.api.add_pod("high", UNITS, priority=5)
+    for _ in range(4):
+        await stepped.settle()
+        stepped.now_s += LONGEST_BACK_OFF_S
+    stepped.api.protected = set()
+    stepped.now_s = stepped.state.claims_due_s()
+    assert stepped.now_s < stepped.state.queue.due_s()
+    await stepped.settle()
+    assert len(leaving(stepped)) == 1
+
+
+async def test_a_pod_preempts_again_when_another_scheduler_takes_its_room() -> None:
+    stepped = await full("m", "n")
+    stepped.api.add_pod("high", UNITS, priority=5)
+    await stepped.settle()
+    (victim,) = leaving(stepped)
+    node = node_of(stepped, victim)
+    # Nobody knows which cards of the node this one holds, and it may not be evicted.
+    stepped.api.add_pod("foreign", 1, priority=5, spec={"nodeName": node})
+    await stepped.settle()
+    assert {node_of(stepped, name) for name in leaving(stepped)} == {"m", "n"}

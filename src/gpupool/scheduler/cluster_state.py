@@ -216,6 +216,10 @@ class ClusterState:
             self.wake()
         else:
             self.queue.wake_dependent()
+            if (
+                known is None
+            ):  # another scheduler placed it: perhaps into room that is being cleared
+                self.queue.retry(self.preemption_claims.on(node))
             self._changed()
 
     def _request_of_bound(self, pod: Obj) -> PodRequest:
@@ -365,6 +369,12 @@ class ClusterState:
         for uid, claim in self.preemption_claims.overdue(now_s):
             self.spared.add(claim.remaining, now_s)
             self.drop_preemption_claim(uid)
+        if self.spared.expire(now_s):
+            self.wake()
+
+    def claims_due_s(self) -> float:
+        """When `expire_preemption_claims` has something to do."""
+        return min(self.preemption_claims.due_s(), self.spared.due_s())
 
     def try_again(self, uid: str) -> None:
         """The writes for this pod are done: it is tried again."""

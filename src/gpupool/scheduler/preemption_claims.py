@@ -89,6 +89,10 @@ class PreemptionClaims:
     def items(self) -> ItemsView[str, PreemptionClaim]:
         return self._claims.items()
 
+    def on(self, node: str) -> list[str]:
+        """The pods that have claims on this node."""
+        return [uid for uid, claim in self._claims.items() if claim.placement.node == node]
+
     def leaving(self) -> set[str]:
         """All victims that have not gone yet."""
         return {uid for claim in self._claims.values() for uid in claim.remaining}
@@ -147,6 +151,14 @@ class Spared:
         for uid in uids:
             self._until_s.pop(uid, None)
             self._until_s[uid] = now_s + SPARED_S
+
+    def expire(self, now_s: float) -> bool:
+        """Whether pods may be chosen again that could not be chosen before."""
+        before = len(self._until_s)
+        return len(self.now(now_s)) < before
+
+    def due_s(self) -> float:
+        return next(iter(self._until_s.values()), float("inf"))
 
     def now(self, now_s: float) -> Collection[str]:
         while self._until_s:

@@ -114,9 +114,7 @@ class Scheduler:
             uid = self._next(now_s)
             if uid is None:
                 state = self.state
-                due_s = min(
-                    state.queue.due_s(), state.preemption_claims.due_s(), state.resizing.due_s()
-                )
+                due_s = min(state.queue.due_s(), state.claims_due_s(), state.resizing.due_s())
                 await self._sleep(due_s - now_s)
                 slice_s = self._clock()
                 continue

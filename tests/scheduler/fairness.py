@@ -1,0 +1,247 @@
+"""What must hold when the scheduler has come to rest, judged by the API and by the naive rules."""
+
+from collections.abc import Collection
+from dataclasses import dataclass, field, replace
+
+from gpupool.contract.held_allocation import held_allocation
+from gpupool.contract.nodes import node_of
+from gpupool.contract.pods import pod_request
+from gpupool.core.pods import PodRequest
+from gpupool.engine.cluster import ClusterModel, reserved_uid
+from gpupool.engine.gang import GangUnschedulable, decide_gang
+from gpupool.engine.preempt import NoPreemption, preempt
+from gpupool.scheduler.groups import Group, group_of
+from gpupool.scheduler.ledger import Knowledge
+from gpupool.scheduler.pending import request_with_volumes, wants_node
+from gpupool.scheduler.preemption_claims import SLACK_S
+from kubeclient.objects import Obj
+from tests.engine import naive
+from tests.scheduler.living import Living
+from tests.scheduler.model_api import UNITS
+
+_TOLD_S = 60.0  # a nomination is noticed here this much later at most
+OURS = ("gpupool-scheduler",)
+
+
+def world_of(living: Living, without: Collection[str] = ()) -> naive.World:
+    """As the API shows it, with Bindings of unknown result and room that is kept for others.
+
+    `without`: uids of pods that are not there.
+    """
+    nodes = {name: node_of(node) for name, node in living.api.nodes.items()}
+    world = naive.World(nodes, {}, living.namespaces)
+    for pod in living.bound().values():
+        request = replace(pod_request(pod), node_name="")
+        held = held_allocation(pod, request.gpus)
+        world.held[request.uid] = (request, pod["spec"]["nodeName"], held)
+    for uid, place in living.state.ledger.assignments():
+        held_here = living.state.cluster.held(uid)
+        if place.knowledge is not Knowledge.SEEN and held_here is not None:
+            world.held.setdefault(uid, (held_here.pod, place.node, place.allocation))
+    for kept in living.state.cluster.holds():
+        if kept.reserved:
+            world.held[kept.pod.uid] = (kept.pod, kept.node, kept.allocation)
+    for uid in without:
+        world.held.pop(uid, None)
+    return world
+
+
+def model_of(world: naive.World) -> ClusterModel:
+    model = ClusterModel()
+    for node in world.nodes.values():
+        model.set_node(node)
+    for name, labels in world.namespaces.items():
+        model.set_namespace(name, labels)
+    for pod, where, allocation in world.held.values():
+        model.hold(pod, where, allocation)
+    return model
+
+
+def pending(living: Living) -> dict[str, Obj]:
+    return {name: pod for name, pod in living.api.pods.items() if wants_node(pod, OURS)}
+
+
+def request_of(living: Living, pod: Obj) -> PodRequest:
+    return request_with_volumes(pod, living.storage)
+
+
+def fits_somewhere(world: naive.World, request: PodRequest) -> bool:
+    return any(naive.fits(world, request, node) for node in world.nodes.values())
+
+
+def leaving(living: Living) -> set[str]:
+    """Uids of victims that have not gone yet."""
+    # The condition of a victim only informs: to write it may have failed.
+    known = living.state.preemption_claims.leaving()
+    requests = map(pod_request, living.bound().values())
+    found = {
+        each.uid for each in requests if each.preempted or (each.terminating and each.uid in known)
+    }
+    # Those that take too long are not waited for any more.
+    return found - set(living.state.spared.now(living.now_s))
+
+
+# -- nobody starves ----------------------------------------------------------------------------
+
+
+def assert_nobody_starves(living: Living) -> None:
+    waiting: dict[tuple[str, str], list[tuple[Group, PodRequest]]] = {}
+    for pod in pending(living).values():
+        request, group = request_of(living, pod), group_of(pod["metadata"])
+        assert not isinstance(group, str)
+        if living.state.queue.is_backing_off(request.uid):
+            continue
+        if group is not None and missing(living, group) > 0:
+            waiting.setdefault(group.key, []).append((group, request))
+        elif not request.unsupported and not request.waits_for:
+            _assert_waits_rightly(living, request)
+    for members in waiting.values():
+        _assert_group_waits_rightly(living, members)
+
+
+def _assert_waits_rightly(living: Living, request: PodRequest) -> None:
+    own = reserved_uid(request.uid)
+    world = world_of(living, [own])
+    assert not fits_somewhere(world, request), f"{request.name} fits, and waits"
+    gone = leaving(living)
+    if fits_somewhere(world_of(living, [own, *gone]), request):
+        return  # enough others are leaving
+    claim = living.state.preemption_claims.get(request.uid)
+    assert claim is None, f"{request.name} waits for room that will not do"
+    kept = [held.pod.uid for held in living.state.cluster.holds() if held.reserved]
+    spared = {*living.state.spared.now(living.now_s), *gone, *kept}
+    later = model_of(world_of(living, gone))
+    found = preempt(later, request, living.state.policy, (), spared)
+    assert isinstance(found, NoPreemption), f"{request.name} could preempt, and waits: {found}"
+
+
+def missing(living: Living, group: Group) -> int:
+    """How many members must still start before one of them may start alone."""
+    living_members, placed = [], 0
+    for pod in living.api.pods.values():
+        other = group_of(pod["metadata"])
+        if not isinstance(other, Group) or other.key != group.key:
+            continue
+        if "deletionTimestamp" in pod["metadata"]:
+            continue
+        if (pod.get("status") or {}).get("phase") in ("Succeeded", "Failed"):
+            continue
+        living_members.append(other.least)
+        placed += (
+            bool(pod["spec"].get("nodeName"))
+            or living.state.ledger.assignment(pod["metadata"]["uid"]) is not None
+        )
+    return max(living_members, default=0) - placed
+
+
+def _assert_group_waits_rightly(living: Living, members: list[tuple[Group, PodRequest]]) -> None:
+    group, requests = members[0][0], [request for _, request in members]
+    least = missing(living, group)
+    if len(requests) < least:
+        return
+    own = [reserved_uid(request.uid) for request in requests]
+    fitting = [each for each in requests if not each.unsupported and not each.waits_for]
+    if len(fitting) < least:
+        return
+    model = model_of(world_of(living, own))
+    found = decide_gang(model, fitting, living.state.policy, least)
+    assert isinstance(found, GangUnschedulable), f"group {group.name} fits, and waits"
+
+
+# -- the rest ----------------------------------------------------------------------------------
+
+
+def assert_no_card_is_over(living: Living) -> None:
+    over = {uuid: held for uuid, held in living.units_by_card().items() if held > UNITS}
+    assert not over, over
+
+
+def assert_work_is_bounded(living: Living) -> None:
+    """A change costs tries by shapes, and writes by pods: nothing turns in a circle."""
+    shapes = {pod.shape(living.state.cluster) for pod in living.state.pending.values()}
+    kinds = 1 + len({_kind(pod) for pod in living.api.pods.values()})
+    assert len(shapes) <= kinds, "pods that are alike have different shapes"
+    work = living.work
+    assert work.tries <= (3 + work.news + work.writes) * (kinds + 1), work
+    assert work.writes <= 12 * (2 + len(living.api.pods)), work
+
+
+def _kind(pod: Obj) -> str:
+    """Without what only names the pod."""
+    metadata, status = pod["metadata"], pod.get("status") or {}
+    labels = {k: v for k, v in metadata["labels"].items() if k != "batch.kubernetes.io/job-name"}
+    nominated = metadata["uid"] if status.get("nominatedNodeName") else ""
+    return repr((metadata["namespace"], sorted(labels.items()), pod["spec"], nominated))
+
+
+def assert_nothing_is_left(living: Living) -> None:
+    """All pods have gone: so has everything that was kept of them."""
+    state, queue, reports = living.state, living.state.queue, living.scheduler._reports
+    left = {
+        "queue": [*queue._entries, *queue._parked, *queue._in_play, *queue._dependent],
+        "reports": list(reports._news),
+        "claims": [*state.preemption_claims, *state.cluster.reserved],
+        "spared": list(state.spared.now(living.now_s)),
+        "ledger": list(state.ledger.assignments()),
+        "held": list(state.cluster.holds()),
+        "others": [*state.pending, *state.groups._key, *state.unread._entries],
+        "card groups": list(state.cluster.groups),
+    }
+    assert not any(left.values()), left
+
+
+@dataclass(slots=True)
+class Claimants:
+    """Pods for which room is being cleared. It must stay theirs while nothing else changes."""
+
+    until_s: dict[str, tuple[str, float]] = field(default_factory=dict)  # by uid: node and time
+    void: set[tuple[str, str]] = field(default_factory=set)  # uid and node: it was not theirs once
+
+    def look(self, living: Living) -> dict[str, str]:
+        """Uid and node of those that will fit when the victims have gone. Before a settling."""
+        found, gone = {}, leaving(living)
+        for pod in pending(living).values():
+            uid, node = pod["metadata"]["uid"], (pod.get("status") or {}).get("nominatedNodeName")
+            if not node or uid not in living.state.pending:
+                continue
+            if self.until_s.get(uid, ("", 0.0))[0] != node:
+                self.until_s[uid] = (
+                    node,
+                    living.now_s + SLACK_S - _TOLD_S + _grace_s(living, node),
+                )
+            if (uid, node) not in self.void and _will_fit(living, pod, node, gone):
+                found[uid] = node
+            else:
+                self.void.add((uid, node))
+        return found
+
+    def assert_kept(self, living: Living, before: dict[str, str], bound: set[str]) -> None:
+        """`bound`: uids of pods that had a node before."""
+        gone = leaving(living)
+        still = {pod["metadata"]["uid"]: pod for pod in pending(living).values()}
+        new = [
+            (pod["spec"]["nodeName"], pod_request(pod))
+            for pod in living.bound().values()
+            if pod["metadata"]["uid"] not in bound and pod["metadata"]["uid"] not in before
+        ]
+        for uid, node in before.items():
+            if uid not in still or _will_fit(living, still[uid], node, gone):
+                continue
+            priority = still[uid]["spec"]["priority"]
+            thieves = [pod.name for where, pod in new if where == node and pod.priority <= priority]
+            is_over = living.now_s >= self.until_s[uid][1]
+            assert is_over or not thieves, f"{thieves} took the room of {uid} on {node}"
+
+
+def _grace_s(living: Living, node: str) -> int:
+    requests = map(pod_request, living.bound().values())
+    return max(
+        (each.grace_s for each in requests if each.preempted and each.node_name == node), default=0
+    )
+
+
+def _will_fit(living: Living, pod: Obj, name: str, gone: set[str]) -> bool:
+    node = living.api.nodes.get(name)
+    kept = [held.pod.uid for held in living.state.cluster.holds() if held.reserved]
+    world = world_of(living, [*gone, *kept])
+    return node is not None and naive.fits(world, request_of(living, pod), node_of(node))
