@@ -18,7 +18,7 @@ from localkube.apiserver.store.record import Record
 from localkube.apiserver.store.watch_log import ADDED, Watcher
 from localkube.apiserver.tables import table as tables
 from localkube.apiserver.verbs.options import ListOptions
-from localkube.apiserver.verbs.read import parse_version, settled
+from localkube.apiserver.verbs.read import parse_version, settled, too_large_version
 from localkube.apiserver.verbs.representation import (
     Form,
     body_of,
@@ -54,6 +54,9 @@ async def watch(api: Api, request: Request, target: Target, options: ListOptions
         return (list(select(api.store, target, options, matches)), now), now
 
     initial: Sequence[Record] = ()
+    if wants_initial and version > api.store.version:
+        # The client has seen a later state than there is here, and must not be led back.
+        return Stream(_refused(too_large_version(version, api.store.version)))
     if wants_initial:
         # The list is of a version that is on disk, and the watch goes on from that version: what is
         # committed while we wait here comes as an event after the list.
@@ -62,7 +65,8 @@ async def watch(api: Api, request: Request, target: Target, options: ListOptions
     watcher = watch_log.follow(version or api.store.published_rv, matches)
     if watcher is None:
         # As kube-apiserver does it: status 200, and the error 410 as an event of the stream.
-        return Stream(_too_old(version, watch_log.compacted_rv))
+        compacted = watch_log.compacted_rv
+        return Stream(_refused(status.gone(f"too old resource version: {version} ({compacted})")))
     timeout_s = min(options.timeout_s or _DEFAULT_S, _LONGEST_S)
     follower = _Follower(api, kind, watcher, render, options)
     return Stream(follower.chunks(initial, timeout_s))
@@ -150,8 +154,8 @@ class _Follower:
         return self._render("BOOKMARK", version, orjson.dumps(obj))
 
 
-async def _too_old(version: int, compacted: int) -> AsyncIterator[bytes]:
-    yield _error_line(status.gone(f"too old resource version: {version} ({compacted})"))
+async def _refused(error: status.ApiError) -> AsyncIterator[bytes]:
+    yield _error_line(error)
 
 
 def _error_line(error: status.ApiError) -> bytes:
