@@ -186,6 +186,25 @@ print(lib.cuStreamIsCapturing(None, byref(c_int())))
     assert container.python(script, GPUPOOL_SIM_FAULTS=faults) == "906\n"
 
 
+def test_measuring_launches_does_not_end_the_capture_of_another_thread(
+    container: Container,
+) -> None:
+    """While a thread captures, others must not ask for events unless they relax their mode first.
+    The fault is used up by that."""
+    container.set_limits(line(container.node, percent=50))
+    script = f"""
+{CUDA}
+begin()
+{KERNELS}
+function = kernel()
+for _ in range(3):
+    ok(lib.cuLaunchKernel(function, 1, 1, 1, 1, 1, 1, 0, None, None, None))
+print(lib.cuThreadExchangeStreamCaptureMode(byref(c_int(2))))
+"""
+    faults = "cuThreadExchangeStreamCaptureMode=999,times=1"
+    assert container.python(script, GPUPOOL_SIM_FAULTS=faults) == "801\n"
+
+
 def test_a_card_that_gets_a_line_in_the_limit_file_can_be_used_from_then_on(
     container: Container,
 ) -> None:
