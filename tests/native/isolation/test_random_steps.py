@@ -251,9 +251,10 @@ def holds(examples: int, steps: int, phases: Sequence[Phase]) -> None:
     run_state_machine_as_test(Card, settings=how)
 
 
+@pytest.mark.timeout(600)  # it starts many programs, which a busy machine does slowly
 def test_in_any_order_what_is_counted_is_what_the_driver_holds() -> None:
     # A failure is shown as it was found: to look for a shorter one takes minutes.
-    holds(examples=6, steps=120, phases=(Phase.explicit, Phase.reuse, Phase.generate))
+    holds(examples=4, steps=100, phases=(Phase.explicit, Phase.reuse, Phase.generate))
 
 
 @pytest.mark.slow
