@@ -16,10 +16,12 @@
 #include "lookup.h"
 
 #include <dlfcn.h>
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stddef.h>
 
 #include "driver.h"
+#include "objects.h"
 
 typedef void *(*dlsym_t)(void *, const char *);
 
@@ -31,27 +33,27 @@ typedef void *(*dlsym_t)(void *, const char *);
 #define TAIL_CALL return
 #endif
 
-/* By version: the C library's dlsym is in libdl before glibc 2.34 and in libc since then, with
- * another version on x86_64 and aarch64. */
-EARLY static void *versioned_dlsym(void *handle) {
+/* What is behind the limiter, by version: the C library's dlsym is in libdl before glibc 2.34 and in
+ * libc since then, with another version on x86_64 and aarch64. */
+EARLY static void *next_dlsym(void) {
     static const char *const VERSIONS[] = {"GLIBC_2.34", "GLIBC_2.2.5", "GLIBC_2.17"};
     void *found = NULL;
-    for (size_t i = 0; handle && !found && i < sizeof VERSIONS / sizeof *VERSIONS; i++)
-        found = dlvsym(handle, "dlsym", VERSIONS[i]);
+    for (size_t i = 0; !found && i < sizeof VERSIONS / sizeof *VERSIONS; i++)
+        found = dlvsym(RTLD_NEXT, "dlsym", VERSIONS[i]);
     return found;
 }
 
-/* dlsym of the C library, which cannot be found by dlsym. First behind the limiter, without dlopen:
- * other libraries replace dlopen by a function of their own, which calls dlsym first thing. A
- * library that is opened with RTLD_LOCAL may find nothing behind itself, and asks the file. */
+/* dlsym of the C library, which cannot be found by dlsym, and not with dlopen: other libraries
+ * replace dlopen by a function of their own, which calls dlsym first thing. One that replaces dlvsym
+ * comes back here while this thread is looking. Then, and where nothing is behind the limiter
+ * (RTLD_LOCAL), the C library's tables are read. */
 EARLY static dlsym_t libc_dlsym(void) {
-    static const char *const FILES[] = {"libc.so.6", "libdl.so.2"};
     static _Atomic(void *) known;
+    static _Atomic(pthread_t) looking;
     void *found = atomic_load_explicit(&known, memory_order_acquire);
     if (__builtin_expect(found != NULL, 1)) return (dlsym_t)(uintptr_t)found;
-    found = versioned_dlsym(RTLD_NEXT);
-    for (size_t file = 0; !found && file < 2; file++)
-        found = versioned_dlsym(dlopen(FILES[file], RTLD_LAZY | RTLD_NOLOAD));
+    if (atomic_exchange(&looking, pthread_self()) != pthread_self()) found = next_dlsym();
+    if (!found) found = in_c_library("dlsym");
     atomic_store_explicit(&known, found, memory_order_release);
     return (dlsym_t)(uintptr_t)found;
 }

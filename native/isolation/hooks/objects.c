@@ -13,18 +13,42 @@ struct link_map *object_at(const void *address) {
 
 /* The loader adds the object's address to the pointers in its dynamic section, but not where this
  * section cannot be written. */
-static const char *strings_of(const struct link_map *object, ElfW(Addr) pointer) {
-    return (const char *)(pointer < object->l_addr ? pointer + object->l_addr : pointer);
+static const void *pointer_in(const struct link_map *object, ElfW(Sxword) tag) {
+    for (const ElfW(Dyn) *entry = object->l_ld; entry && entry->d_tag != DT_NULL; entry++) {
+        ElfW(Addr) pointer = entry->d_un.d_ptr;
+        if (entry->d_tag == tag)
+            return (const void *)(pointer < object->l_addr ? pointer + object->l_addr : pointer);
+    }
+    return NULL;
 }
 
 static const char *soname_of(const struct link_map *object) {
-    const char *strings = NULL;
-    const ElfW(Dyn) *soname = NULL;
-    for (const ElfW(Dyn) *entry = object->l_ld; entry && entry->d_tag != DT_NULL; entry++) {
-        if (entry->d_tag == DT_STRTAB) strings = strings_of(object, entry->d_un.d_ptr);
-        if (entry->d_tag == DT_SONAME) soname = entry;
-    }
-    return strings && soname ? strings + soname->d_un.d_val : "";
+    const char *strings = pointer_in(object, DT_STRTAB);
+    for (const ElfW(Dyn) *entry = object->l_ld; entry && entry->d_tag != DT_NULL; entry++)
+        if (entry->d_tag == DT_SONAME && strings) return strings + entry->d_un.d_val;
+    return "";
+}
+
+/* Linkers write the strings directly behind the symbols, whose number is written nowhere. */
+static void *symbol_in(const struct link_map *object, const char *name) {
+    const char *strings = pointer_in(object, DT_STRTAB);
+    const ElfW(Sym) *symbol = pointer_in(object, DT_SYMTAB);
+    for (; symbol && strings && (const char *)(symbol + 1) <= strings; symbol++)
+        if (symbol->st_shndx != SHN_UNDEF && strcmp(strings + symbol->st_name, name) == 0)
+            return (void *)(object->l_addr + symbol->st_value);
+    return NULL;
+}
+
+/* Before glibc 2.34, the functions of the loader are in libdl. */
+void *in_c_library(const char *function) {
+    const struct link_map *object = object_at((const void *)&in_c_library);
+    void *found = NULL;
+    while (object && object->l_prev) object = object->l_prev;
+    for (; object && !found; object = object->l_next)
+        if (strcmp(soname_of(object), "libc.so.6") == 0 ||
+            strcmp(soname_of(object), "libdl.so.2") == 0)
+            found = symbol_in(object, function);
+    return found;
 }
 
 static bool begins_with(const char *text, const char *beginning) {

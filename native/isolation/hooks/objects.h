@@ -22,4 +22,8 @@ void *keep_loaded(const struct link_map *object);
  * namespace. */
 bool is_behind_limiter(const struct link_map *object);
 
+/* A function of the C library, found in its tables without a call of dlsym, dlvsym or dlopen, all of
+ * which may be replaced by other libraries. NULL if it is not there. */
+void *in_c_library(const char *function);
+
 #endif

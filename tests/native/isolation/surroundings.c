@@ -49,6 +49,12 @@ void *dlopen(const char *path, int flags) {
     return real(path, flags);
 }
 
+void *dlvsym(void *restrict handle, const char *restrict name, const char *restrict version) {
+    static void *(*real)(void *, const char *, const char *);
+    if (!real) real = (void *(*)(void *, const char *, const char *))dlsym(RTLD_NEXT, "dlvsym");
+    return real(handle, name, version);
+}
+
 int dlclose(void *handle) {
     static int (*real)(void *);
     if (!real) real = (int (*)(void *))dlsym(RTLD_NEXT, "dlclose");

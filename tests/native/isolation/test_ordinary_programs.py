@@ -25,7 +25,7 @@ from tests.native.simulated import compile_c
 HERE = Path(__file__).parent
 SOURCE = HERE / "surroundings.c"
 LIBRARIES = f"usr/lib/{platform.machine()}-linux-gnu"
-WRAPPER = "a library that wraps dlopen"
+WRAPPER = "a library that wraps dlopen and dlvsym"
 ALLOCATORS = {
     "jemalloc": debian.Program("bookworm", "main", "libjemalloc2", f"{LIBRARIES}/libjemalloc.so.2"),
     "tcmalloc": debian.Program(
