@@ -302,12 +302,3 @@ class Mirrors:
         if mirror is None:
             mirror = self._mirrors[resource] = Mirror(self._kube, resource, broke=self._broke)
         return mirror
-
-    async def run(self, ready: asyncio.Event) -> None:
-        """Run every mirror that was requested so far; set `ready` when all have synced."""
-        async with asyncio.TaskGroup() as tasks:
-            for mirror in self._mirrors.values():
-                tasks.create_task(mirror.run(), name=f"mirror-{mirror.resource.plural}")
-            for mirror in self._mirrors.values():
-                await mirror.wait_synced()
-            ready.set()

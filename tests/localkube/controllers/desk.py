@@ -193,15 +193,17 @@ async def desk_for(
         for crd in crds:
             await server.client(ADMIN).create(CRDS, crd)
         desk = Desk(server, controllers)
-        ready = asyncio.Event()
-        following = asyncio.create_task(desk.mirrors.run(ready))
-        await ready.wait()
+        following = [asyncio.create_task(mirror.run()) for mirror in desk.mirrors]
+        for mirror in desk.mirrors:
+            await mirror.wait_synced()
         try:
             yield desk
         finally:
-            following.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await following
+            for task in following:
+                task.cancel()
+            for ended in await asyncio.gather(*following, return_exceptions=True):
+                if isinstance(ended, Exception):
+                    raise ended
     finally:
         server.close()
 
