@@ -69,16 +69,19 @@ def fits_somewhere(world: naive.World, request: PodRequest) -> bool:
     return any(naive.fits(world, request, node) for node in world.nodes.values())
 
 
-def leaving(living: Living) -> set[str]:
+def victims(living: Living) -> set[str]:
     """Uids of victims that have not gone yet."""
     # The condition of a victim only informs: to write it may have failed.
     known = living.state.preemption_claims.leaving()
     requests = map(pod_request, living.bound().values())
-    found = {
+    return {
         each.uid for each in requests if each.preempted or (each.terminating and each.uid in known)
     }
-    # Those that take too long are not waited for any more.
-    return found - set(living.state.spared.now(living.now_s))
+
+
+def leaving(living: Living) -> set[str]:
+    """Those that take too long are not waited for any more."""
+    return victims(living) - set(living.state.spared.now(living.now_s))
 
 
 # -- nobody starves ----------------------------------------------------------------------------
@@ -199,7 +202,7 @@ class Claimants:
 
     def look(self, living: Living) -> dict[str, str]:
         """Uid and node of those that will fit when the victims have gone. Before a settling."""
-        found, gone = {}, leaving(living)
+        found, gone = {}, victims(living)
         for pod in pending(living).values():
             uid, node = pod["metadata"]["uid"], (pod.get("status") or {}).get("nominatedNodeName")
             if not node or uid not in living.state.pending:
@@ -217,7 +220,7 @@ class Claimants:
 
     def assert_kept(self, living: Living, before: dict[str, str], bound: set[str]) -> None:
         """`bound`: uids of pods that had a node before."""
-        gone = leaving(living)
+        gone = victims(living)
         still = {pod["metadata"]["uid"]: pod for pod in pending(living).values()}
         new = [
             (pod["spec"]["nodeName"], pod_request(pod))

@@ -38,7 +38,8 @@ ANTI_AFFINITY = {
 }
 CLAIM = {"volumes": [{"name": "v", "persistentVolumeClaim": {"claimName": "data"}}]}
 DEVICE_CLAIM = {"resourceClaims": [{"name": "r"}]}
-SPECS: tuple[dict[str, Any], ...] = ({}, {}, {}, ANTI_AFFINITY, CLAIM, DEVICE_CLAIM)
+NEVER = {"preemptionPolicy": "Never"}
+SPECS: tuple[dict[str, Any], ...] = ({}, {}, {}, ANTI_AFFINITY, CLAIM, DEVICE_CLAIM, NEVER)
 
 units = st.integers(1, UNITS)
 priorities = st.sampled_from((0, 0, 5, 10))
@@ -239,9 +240,19 @@ class Machine:
             self.living.add(Template(size, 10))
         self.settle()
 
-    def the_leader_fails(self) -> None:
-        """The new one sees what the old one saw, and has nothing to do."""
+    def the_leader_fails(self, late: bool) -> None:
+        """The new one sees what the old one saw, and has nothing to do.
+
+        `late`: until it is there, what terminates has gone.
+        """
         living = self.living
+        if late:
+            for name, pod in list(living.api.pods.items()):
+                if "deletionTimestamp" in pod["metadata"]:
+                    living.api.delete_pod(name)
+            living.fail_over()
+            self.settle()
+            return
         places = dict(living.state.ledger.assignments())
         is_certain = living.state.ledger.is_settled()
         idle = is_certain and not living.state.spared.now(living.now_s)
@@ -293,7 +304,7 @@ ARGUMENTS: dict[str, dict[str, st.SearchStrategy[Any]]] = {
         "fates": st.lists(st.sampled_from(list(Fate)), min_size=1, max_size=3),
         "size": units,
     },
-    "the_leader_fails": {},
+    "the_leader_fails": {"late": st.booleans()},
 }
 GROW = ("pods_come", "members_come", "a_crowd_that_fits_nowhere_comes", "an_extender_reserves_room")
 Action = tuple[str, dict[str, Any]]
