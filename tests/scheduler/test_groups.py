@@ -206,7 +206,7 @@ async def test_pods_of_an_earlier_job_do_not_count_for_the_next_one(
 async def test_a_group_starts_when_another_scheduler_has_bound_the_member_that_was_missing() -> (
     None
 ):
-    stepped = with_nodes("n")
+    stepped = with_nodes("n", "m")  # nobody knows which cards of n the other one has
     join(stepped, "theirs", "ours")
     theirs = stepped.api.pods["theirs"]
     theirs["spec"]["schedulerName"] = "other"
