@@ -4,7 +4,6 @@ program that is started for the client (kubectl exec).
 
 import asyncio
 import os
-import pty
 import signal
 from collections import deque
 from collections.abc import AsyncIterator
@@ -14,6 +13,7 @@ from localkube.kubelet.container_run import ContainerRun, Inside
 from localkube.kubelet.descriptors import Source, Writer, resize
 from localkube.kubelet.exec_process import ExecProcesses
 from localkube.kubelet.launches import LaunchFailed
+from localkube.kubelet.terminals import open_terminal
 from localkube.node_streams import AttachOptions, ExecOptions, Process
 
 _MOST_WAITING = 1024 * 1024
@@ -198,9 +198,12 @@ class FailedExec:
         """It has ended already."""
 
 
-async def start_exec(execs: ExecProcesses, inside: Inside, options: ExecOptions) -> Process:
+async def start_exec(
+    execs: ExecProcesses, inside: Inside, options: ExecOptions, pid: int
+) -> Process:
+    """`pid`: a process of the container; 0 if it has none."""
     try:
-        return await _started(execs, inside, options)
+        return await _started(execs, inside, options, pid)
     except LaunchFailed as error:
         failure = error
     except OSError as error:  # the machine has no descriptors or processes left
@@ -208,14 +211,19 @@ async def start_exec(execs: ExecProcesses, inside: Inside, options: ExecOptions)
     return FailedExec(failure.about(options.command[0]), failure.code, options)
 
 
-async def _started(execs: ExecProcesses, inside: Inside, options: ExecOptions) -> ExecStream:
+async def _started(
+    execs: ExecProcesses, inside: Inside, options: ExecOptions, pid: int
+) -> ExecStream:
     """Raises LaunchFailed and OSError."""
     ours: dict[str, int] = {}
     theirs: list[int] = []
     if options.tty:
         inside = inside._replace(env={"TERM": "xterm"} | inside.env)
     try:
-        _open_terminal(options, ours, theirs) if options.tty else _open_pipes(options, ours, theirs)
+        if options.tty:
+            _open_terminal(options, pid, ours, theirs)
+        else:
+            _open_pipes(options, ours, theirs)
         run_id, exited = await execs.start(inside, options.command, theirs, tty=options.tty)
     except BaseException:
         for descriptor in (*ours.values(), *theirs):
@@ -229,8 +237,8 @@ async def _started(execs: ExecProcesses, inside: Inside, options: ExecOptions) -
     return stream
 
 
-def _open_terminal(options: ExecOptions, ours: dict[str, int], theirs: list[int]) -> None:
-    ours["terminal"], slave = pty.openpty()
+def _open_terminal(options: ExecOptions, pid: int, ours: dict[str, int], theirs: list[int]) -> None:
+    ours["terminal"], slave = open_terminal(pid)
     theirs.append(slave)
     theirs.append(os.dup(slave))
     theirs.append(os.dup(slave))

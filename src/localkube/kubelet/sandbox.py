@@ -32,7 +32,8 @@ _SYS_PIVOT_ROOT = {"x86_64": 155, "aarch64": 41}
 
 # Never shown: the files of people, and scratch space of others.
 _HIDDEN = frozenset({"/home", "/root", "/tmp", "/mnt", "/media", "/dev", "/boot", "/lost+found"})
-_DEVICES = ("null", "zero", "full", "random", "urandom", "tty", "ptmx", "pts")
+_DEVICES = ("null", "zero", "full", "random", "urandom", "tty")
+_TERMINALS = ("ptmx", "pts")
 _NAMESPACES = ("user", "pid", "uts", "mnt")  # user first: it gives the right to join the others
 _LINKS = {"fd": "/proc/self/fd", "stdin": "fd/0", "stdout": "fd/1", "stderr": "fd/2"}
 
@@ -176,6 +177,15 @@ def _mount_proc(place: str) -> bool:
     return bool(_libc().mount(b"proc", os.fsencode(place), b"proc", flags, None) == 0)
 
 
+def _mount_terminals(place: str) -> bool:
+    """Mounts /dev/pts of the container's own terminals. With that of the machine, programs could
+    open no terminals, and could write to those of people. False: the kernel refuses it."""
+    os.makedirs(place, exist_ok=True)
+    flags = ctypes.c_ulong(_NOSUID | _NOEXEC)
+    options = b"newinstance,ptmxmode=0666,mode=0620"
+    return bool(_libc().mount(b"devpts", os.fsencode(place), b"devpts", flags, options) == 0)
+
+
 def _make_place(source: str, place: str) -> None:
     if os.path.isdir(source):
         os.makedirs(place, exist_ok=True)
@@ -186,11 +196,16 @@ def _make_place(source: str, place: str) -> None:
 
 def _devices(root: str, more: Sequence[str]) -> None:
     os.makedirs(f"{root}/dev/shm", exist_ok=True)
-    for name in (*_DEVICES, *more):
+    own = _mount_terminals(f"{root}/dev/pts")
+    links = _LINKS | ({"ptmx": "pts/ptmx"} if own else {})
+    if os.isatty(0):  # a terminal of the machine, which is in no directory of the container
+        _make_place(os.ttyname(0), f"{root}/dev/console")
+        _mount(os.ttyname(0), f"{root}/dev/console", _BIND)
+    for name in (*_DEVICES, *(() if own else _TERMINALS), *more):
         if os.path.lexists(f"/dev/{name}") and not os.path.islink(f"/dev/{name}"):
             _make_place(f"/dev/{name}", f"{root}/dev/{name}")
             _mount(f"/dev/{name}", f"{root}/dev/{name}", _BIND | _REC)
-    for name, target in _LINKS.items():
+    for name, target in links.items():
         if not os.path.lexists(f"{root}/dev/{name}"):
             os.symlink(target, f"{root}/dev/{name}")
 

@@ -84,7 +84,8 @@ class PodStreams:
             raise NodeRefusal(f'container not found ("{options.container}")', code=404)
         try:
             inside = await self._inside(pod, index)
-            return await start_exec(self.runtime.execs, inside, options)
+            run = self._run(pod, index)
+            return await start_exec(self.runtime.execs, inside, options, run.pid if run else 0)
         except (BadConfig, BadVolume) as error:
             text = f'exec: "{options.command[0]}": {error}'
             raise NodeRefusal(f"error executing command in container: {text}") from error

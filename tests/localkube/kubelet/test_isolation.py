@@ -137,3 +137,37 @@ async def test_settings_without_effect_cause_events(tmp_path: Path) -> None:
         await here.run(shell("p", "sleep 1000", container=privileged))
         event = await here.until_event("NotSupported", "p")
         assert event["message"].startswith("securityContext.privileged has no effect")
+
+
+IN_A_TERMINAL = """python -c 'import pty; pty.spawn(["tty"])'"""
+
+
+async def test_programs_open_terminals_and_see_none_of_the_machine(tmp_path: Path) -> None:
+    if not await allowed(tmp_path):
+        pytest.skip("this machine allows no user namespaces")
+    ours, theirs = os.openpty()
+    try:
+        async with world(tmp_path) as here:
+            lines = (await said(here, f"ls /dev/pts; {IN_A_TERMINAL}")).split()
+        assert lines == ["ptmx", "/dev/pts/0"]
+    finally:
+        os.close(ours)
+        os.close(theirs)
+
+
+async def test_a_terminal_that_a_client_asks_for_is_one_of_the_container(tmp_path: Path) -> None:
+    if not await allowed(tmp_path):
+        pytest.skip("this machine allows no user namespaces")
+    async with world(tmp_path) as here:
+        found = await here.run(shell("p", "exec sleep 1000", container={"tty": True}))
+        process = await here.exec(found, "tty", stdout=True, tty=True)
+        out = b"".join([chunk async for chunk in process.stdout()])
+        assert (out, await process.wait()) == (b"/dev/pts/0\r\n", 0)
+        await process.hang_up()
+
+
+async def test_the_terminal_of_a_container_is_its_console(tmp_path: Path) -> None:
+    if not await allowed(tmp_path):
+        pytest.skip("this machine allows no user namespaces")
+    async with world(tmp_path) as here:
+        assert await said(here, "tty", container={"tty": True}) == "/dev/console\r\n"
