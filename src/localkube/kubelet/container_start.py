@@ -36,6 +36,7 @@ from localkube.kubelet.images import (
     Program,
     StandIn,
     image_name,
+    image_variables,
     program,
     repository,
 )
@@ -131,9 +132,9 @@ class Starter:
             self.hosted.start(run.id, hosted, self._program_context(run, runs), output)
             return run
         argv = chosen.argv
-        run.is_ours = chosen.stand_in is not None
         if chosen.stand_in is not None:
-            argv = self._stand_in(chosen.stand_in, spec["image"])
+            run.is_ours = not chosen.stand_in.runs_users_code
+            argv = self._stand_in(chosen.stand_in, spec["image"], chosen.argv)
         launch = Launch(
             inside.container_id,
             inside.container_id,
@@ -220,11 +221,14 @@ class Starter:
         given = {
             "PATH": path,
             "HOSTNAME": hostname(obj),
-            "HOME": HOME if own_view else str(files.home),
+            "HOME": HOME,
             "LANG": "C.UTF-8",
+            **image_variables(spec["image"], self.settings.images),
         }
         if not own_view:
-            given |= {"LOCALKUBE_ROOT": str(files.root), "TMPDIR": str(files.tmp)}
+            # Also in place of the image's own HOME, which is a path of this machine here.
+            given |= {"HOME": str(files.home), "TMPDIR": str(files.tmp)}
+            given["LOCALKUBE_ROOT"] = str(files.root)
         if spec.get("tty"):
             given["TERM"] = "xterm"
         if obj["spec"].get("enableServiceLinks", True):
@@ -257,13 +261,18 @@ class Starter:
             runs.said.add(text)
             self.notices.warn(pod, obj, reason, text)
 
-    def _stand_in(self, program: StandIn, image: str) -> tuple[str, ...]:
+    def _stand_in(
+        self, program: StandIn, image: str, arguments: tuple[str, ...]
+    ) -> tuple[str, ...]:
         packages = (PACKAGE, *self.settings.packages)
         roots = os.pathsep.join(dict.fromkeys(str(package.parent) for package in packages))
-        # Isolated and without site-packages: it starts faster, and PYTHON* variables of the
-        # container have no effect on it.
-        interpreter = (sys.executable, "-I", "-S", str(PACKAGE / "kubelet/programs/run_module.py"))
-        return (*interpreter, roots, program.module, *program.arguments, image)
+        # Isolated: PYTHON* variables of the container have no effect on it. Without site-packages,
+        # unless it needs them, it starts faster.
+        flags = ("-I",) if program.with_packages else ("-I", "-S")
+        runner = str(PACKAGE / "kubelet/programs/run_module.py")
+        rest = arguments if program.runs_users_code else ()
+        given = (program.module, *program.arguments, image, *rest)
+        return (sys.executable, *flags, runner, roots, *given)
 
     def _tools(self) -> Path:
         """A directory for the PATH of containers, with the Python that runs localkube."""

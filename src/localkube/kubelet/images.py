@@ -37,7 +37,7 @@ _NAME = re.compile(r"(?P<repository>(?:.*/)?(?P<name>[^/:@]+))(?::[^/@]*)?(?:@.*
 @dataclass(frozen=True, slots=True)
 class StandIn:
     """A Python program that runs in place of an image's own. Its module has a `main`, which finds
-    the image's name as its last argument, and needs nothing but the standard library."""
+    `arguments` and then the image's name in `sys.argv`."""
 
     module: str
     arguments: tuple[str, ...] = ()
@@ -45,6 +45,13 @@ class StandIn:
     # Files that the image has, because commands of manifests name them: path in the container ->
     # file of this machine.
     files: Mapping[str, Path] = field(default_factory=dict)
+    # Variables that the image sets; the pod's own replace them.
+    variables: Mapping[str, str] = field(default_factory=dict)
+    # It uses packages of the Python that runs localkube; others start faster without them.
+    with_packages: bool = False
+    # It runs what its users type, as the image would: it gets the container's `args` after the
+    # image's name, and is held to the container's memory limit.
+    runs_users_code: bool = False
 
 
 _STAND_IN = "localkube.kubelet.programs.stand_in"
@@ -68,14 +75,15 @@ class KnownImages:
     """What the settings of the nodes say of images."""
 
     commands: Mapping[str, Image] = field(default_factory=dict)  # by name with or without tag
-    stand_ins: Mapping[str, StandIn] = field(default_factory=dict)  # by the name's last part
+    # By the name's last part, or all of one owner: "tensorflow", "jupyter/*".
+    stand_ins: Mapping[str, StandIn] = field(default_factory=dict)
     shells: frozenset[str] = frozenset()  # last parts of names: no program of their own
 
 
 @dataclass(frozen=True, slots=True)
 class Program:
     argv: tuple[str, ...]
-    stand_in: StandIn | None = None  # runs in place of `argv`
+    stand_in: StandIn | None = None  # runs in place of the image's program, whose args `argv` are
     files: Mapping[str, Path] = field(default_factory=dict)  # path in the container -> here
 
     @property
@@ -96,6 +104,20 @@ def repository(image: str) -> str:
     return found["repository"] if found else image
 
 
+def image_variables(image: str, known: KnownImages) -> Mapping[str, str]:
+    """The variables that the image sets, also for a container with a command of its own."""
+    if image in known.commands or repository(image) in known.commands:
+        return {}
+    stand_in = _stand_in(image, known)
+    return stand_in.variables if stand_in else {}
+
+
+def _stand_in(image: str, known: KnownImages) -> StandIn | None:
+    *owner, name = repository(image).split("/")
+    every = f"{owner[-1]}/*" if owner else ""
+    return known.stand_ins.get(name) or known.stand_ins.get(every) or _BUILT_IN.get(name)
+
+
 def program(image: str, command: Sequence[str], args: Sequence[str], known: KnownImages) -> Program:
     """The program for a container with this image, `command` and `args`."""
     own = known.commands.get(image) or known.commands.get(repository(image))
@@ -104,7 +126,7 @@ def program(image: str, command: Sequence[str], args: Sequence[str], known: Know
         rest = tuple(args) if command or args else own.args
         return Program((*(command or own.command), *rest), files=files)
     name = image_name(image)
-    stand_in = known.stand_ins.get(name) or _BUILT_IN.get(name)
+    stand_in = _stand_in(image, known)
     if command:
         return Program((*command, *args), files=stand_in.files if stand_in else {})
     if name in _SHELLS or name in known.shells:
@@ -113,4 +135,4 @@ def program(image: str, command: Sequence[str], args: Sequence[str], known: Know
         return Program(tuple(args) or ("python3",))
     if name == "nginx" and (not args or args[0] == "nginx"):
         return Program((), _WEB)
-    return Program((), stand_in or _WAITS)
+    return Program(tuple(args), stand_in or _WAITS)

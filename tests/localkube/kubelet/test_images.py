@@ -2,7 +2,15 @@ from pathlib import Path
 
 import pytest
 
-from localkube.kubelet.images import Image, KnownImages, StandIn, image_name, program, repository
+from localkube.kubelet.images import (
+    Image,
+    KnownImages,
+    StandIn,
+    image_name,
+    image_variables,
+    program,
+    repository,
+)
 
 NONE = KnownImages()
 
@@ -55,6 +63,25 @@ def test_the_settings_add_stand_ins_with_files_that_commands_may_name() -> None:
     found = program("example.com/trainer:v1", ["python3", "/app/main.py"], [], known)
     assert (found.argv, found.stand_in) == (("python3", "/app/main.py"), None)
     assert found.files["/app/main.py"].is_file()
+
+
+def test_one_stand_in_serves_all_images_of_an_owner_but_those_with_their_own() -> None:
+    every, one = StandIn("every"), StandIn("one")
+    known = KnownImages(stand_ins={"team/*": every, "trainer": one})
+    assert program("registry.example/team/lab:v1", [], [], known).stand_in is every
+    assert program("team/trainer", [], [], known).stand_in is one
+    assert program("other/lab", [], [], known).only_waits
+    assert program("lab", [], [], known).only_waits
+
+
+def test_a_stand_in_has_the_variables_of_its_image_also_for_a_command() -> None:
+    known = KnownImages(
+        commands={"team/own": Image(("run",))},
+        stand_ins={"lab": StandIn("lab", variables={"A": "1"}), "own": StandIn("x")},
+    )
+    assert image_variables("team/lab:v1", known) == {"A": "1"}
+    assert image_variables("team/own:v2", known) == {}
+    assert image_variables("nginx", known) == {}
 
 
 def test_the_settings_add_shells() -> None:

@@ -161,6 +161,20 @@ class World:
         chunks = self.streams.logs(found["metadata"]["uid"], wanted)
         return b"".join([chunk async for chunk in chunks])
 
+    async def logged(self, found: Obj, text: str) -> str:
+        """The log of the container, once this is in it."""
+        wanted = LogOptions(container="c", follow=True)
+        said = b""
+        try:
+            async with asyncio.timeout(PATIENCE_S):
+                async for chunk in self.streams.logs(found["metadata"]["uid"], wanted):
+                    said += chunk
+                    if text.encode() in said:
+                        return said.decode()
+        except TimeoutError:
+            pass
+        raise AssertionError(f"{text!r} is not in the log: {said.decode()}")
+
     async def exec(self, found: Obj, *command: str, **options: bool) -> Process:
         wanted = ExecOptions(container="c", command=command, **options)
         return await self.streams.exec(found["metadata"]["uid"], wanted)

@@ -1,4 +1,4 @@
-"""Runs the `main` of a module in a Python without site-packages: run_module.py ROOTS MODULE
+"""Runs the `main` of a module, whatever packages this Python has: run_module.py ROOTS MODULE
 ARGUMENT ...
 
 ROOTS are the directories that packages are imported from, separated as in $PATH.
