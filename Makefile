@@ -36,6 +36,11 @@ up: $(BUILT) ## Start a local cluster (NAME=, CONFIG=, PORT=)
 	@$(BIN)/gpupool up $(UP_FLAGS)
 	@$(BIN)/gpupool example shared-gpus $(NAME_FLAG)
 
+.PHONY: notebook
+notebook: $(BUILT) ## Start a cluster with a notebook on a card; installs JupyterLab the first time (NAME=)
+	@$(BIN)/gpupool up $(UP_FLAGS)
+	@$(BIN)/gpupool example notebook $(NAME_FLAG)
+
 .PHONY: down
 down: $(READY) ## Stop it; its data stays (NAME=)
 	@$(BIN)/gpupool down $(NAME_FLAG)
@@ -45,6 +50,12 @@ down: $(READY) ## Stop it; its data stays (NAME=)
 # change's doing. New examples are looked for by `make test-slow` and by plain pytest.
 test: $(BUILT) ## Run the tests (T="path -k word")
 	$(BIN)/pytest -n 2 -m "not slow and not kubernetes" --hypothesis-profile=ci $(T)
+
+.PHONY: browser
+browser: $(READY) ## Install what the tests in a browser need: JupyterLab, and chromium (root, Debian)
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements-notebook.lock
+	@$(BIN)/python -c 'import sys; from tests.browser.chromium import find_chromium; sys.exit(not find_chromium())' \
+	  || apt-get install --quiet --yes --no-install-recommends chromium
 
 .PHONY: test-slow
 test-slow: $(BUILT) ## Run the long ones: hundreds of crashes, large clusters
@@ -107,11 +118,14 @@ schemas: $(READY) ## Renew all that is recorded of the Kubernetes API, with dige
 	$(BIN)/python -m tools.schemas
 
 .PHONY: lock
-lock: $(READY) ## Resolve the dependencies again into requirements.lock
+lock: $(READY) ## Resolve the dependencies again into the two lock files
 	$(BIN)/pip install --quiet uv
 	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
 	  --no-emit-index-url --no-header pyproject.toml --extra kubernetes --extra local --group dev \
 	  --no-emit-package kubeclient --no-emit-package localkube --output-file requirements.lock
+	$(BIN)/python -c 'import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["project"]["optional-dependencies"]["notebook"], sep="\n")' \
+	  | $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
+	  --no-emit-index-url --no-header --constraints requirements.lock --output-file requirements-notebook.lock -
 
 .PHONY: venv
 venv: $(READY) ## Make .venv and install what the lock file says

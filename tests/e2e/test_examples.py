@@ -2,6 +2,7 @@
 
 import itertools
 import os
+import re
 import subprocess
 import sys
 import urllib.error
@@ -13,6 +14,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from gpupool.local.programs import jupyter
 from gpupool.testing import Cluster
 from tests.e2e.api import ready_nodes
 from tests.e2e.gpu_cluster import SHARED_POOLS
@@ -88,10 +90,13 @@ def test_a_pod_keeps_off_gpu_nodes(kubectl: Kubectl) -> None:
 
 
 def page(url: str, password: str) -> str:
-    """What a browser shows after the password was typed in."""
+    """What a browser shows after the password was typed in, on our page or JupyterLab's."""
     browser = urllib.request.build_opener(urllib.request.HTTPCookieProcessor())
-    form = urllib.parse.urlencode({"password": password}).encode()
-    with browser.open(f"{url}login", form, timeout=10) as answer:
+    with browser.open(f"{url}login", timeout=60) as answer:
+        hidden = re.search(r'name="_xsrf" value="([^"]+)"', answer.read().decode())
+    fields = {"password": password} | ({"_xsrf": hidden[1]} if hidden else {})
+    form = urllib.parse.urlencode(fields).encode()
+    with browser.open(f"{url}login", form, timeout=60) as answer:
         return str(answer.read().decode())
 
 
@@ -101,9 +106,12 @@ def test_a_notebook_is_reached_at_its_external_address(kubectl: Kubectl) -> None
     address = address_of(kubectl, "tf-notebook")
     url = f"http://{address}:{port_of(kubectl, 'tf-notebook', 80)}/"
     found = eventually(lambda: page(url, "mypassw0rd"))
-    assert "/device:GPU:0" in found
-    with pytest.raises(urllib.error.HTTPError):
+    assert ("jupyter-config-data" if jupyter.is_installed() else "/device:GPU:0") in found
+    with pytest.raises(urllib.error.HTTPError, match="401"):
         page(url, "wrong")
+    program = "from tensorflow.python.client import device_lib as d; print(d.list_local_devices())"
+    listed = kubectl("exec", "deployment/tf-notebook", "--", "python3", "-c", program)
+    assert 'name: "/device:GPU:0"' in listed
 
 
 def test_shared_cards_with_and_without_isolation(kubectl: Kubectl) -> None:
@@ -145,8 +153,11 @@ def test_pods_and_their_cards_are_listed(kubectl: Kubectl) -> None:
 def test_an_example_is_run_by_name(gpu_cluster: Cluster, kubectl: Kubectl) -> None:
     home = gpu_cluster.directory.parent.parent
     assert "shared-gpus" in gpupool("example", home=home)
-    shown = gpupool("example", "notebook", "--name", gpu_cluster.directory.name, home=home)
+    named = ("--name", gpu_cluster.directory.name)
+    shown = gpupool("example", "notebook", "--no-install", *named, home=home)
     assert "whole card" in shown
+    assert "kubectl port-forward deployment/tf-notebook 8888" in shown
+    assert "http://localhost:8888 (password: mypassw0rdv)" in shown
     admin = Kubectl(kubectl.program, kubectl.kubeconfig, kubectl.folder)
     admin("delete", "-f", str(EXAMPLES / "notebook.yaml"))
 

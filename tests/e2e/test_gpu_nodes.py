@@ -58,7 +58,11 @@ def notebook(kubectl: Kubectl) -> Kubectl:
         "tf-notebook",
         *("nvidia.com/gpu", 1, "tensorflow/tensorflow:1.4.1-gpu-py3"),
         ports=[{"containerPort": 8888, "hostPort": 8888}],
-        env=[{"name": "PASSWORD", "value": PASSWORD}],
+        # The page, whether JupyterLab is installed or not: tests/browser has JupyterLab.
+        env=[
+            {"name": "PASSWORD", "value": PASSWORD},
+            {"name": "GPUPOOL_NOTEBOOK", "value": "page"},
+        ],
     )
     selector = {"aliyun.accelerator/nvidia_name": "Tesla-M40"}
     template = {"nodeSelector": selector, "containers": [page]}

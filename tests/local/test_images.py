@@ -13,6 +13,8 @@ KNOWN = known_images(FILE.spec)
     ("image", "module", "arguments"),
     [
         ("tensorflow/tensorflow:1.4.1-gpu-py3", "notebook", ()),
+        ("jupyter/tensorflow-notebook", "notebook", ()),
+        ("quay.io/jupyter/scipy-notebook:latest", "notebook", ()),
         ("cheyang/gpu-player:v2", "gpu_memory", ("--allowed",)),
         ("registry.example/tensorflow-gpu-mem:10.0", "gpu_memory", ()),
     ],

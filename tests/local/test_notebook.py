@@ -1,4 +1,4 @@
-"""The page that is served in place of a notebook."""
+"""The page that is served in place of a notebook where JupyterLab is not installed."""
 
 import re
 from contextlib import AbstractAsyncContextManager
@@ -12,6 +12,8 @@ from kubeclient.objects import Obj
 from tests.localkube.kubelet.world import World, pod, settings, world
 
 IMAGE = "tensorflow/tensorflow:1.4.1-gpu-py3"
+# Also where it is installed.
+PAGE = {"name": "GPUPOOL_NOTEBOOK", "value": "page"}
 FILE = parse_cluster(default_cluster_text())
 assert isinstance(FILE, ClusterFile)
 KNOWN = known_images(FILE.spec)
@@ -23,9 +25,10 @@ def notebooks(directory: Path) -> AbstractAsyncContextManager[World]:
     return world(directory, replace(settings(directory), images=KNOWN, packages=(package,)))
 
 
-async def page(cluster: World, found: Obj, request: str) -> str:
+async def page(cluster: World, found: Obj, request: str, body: str = "") -> str:
     connection = await cluster.streams.dial(found["metadata"]["uid"], 8888)
-    await connection.write(f"{request}\r\nHost: a\r\nConnection: close\r\n\r\n".encode())
+    head = f"{request}\r\nHost: a\r\nConnection: close\r\n\r\n"
+    await connection.write(f"{head}{body}".encode())
     answer = b""
     while chunk := await connection.read():
         answer += chunk
@@ -35,7 +38,7 @@ async def page(cluster: World, found: Obj, request: str) -> str:
 
 async def test_without_a_password_the_log_has_a_token(tmp_path: Path) -> None:
     async with notebooks(tmp_path) as cluster:
-        found = await cluster.run(pod("notebook", container={"image": IMAGE}))
+        found = await cluster.run(pod("notebook", container={"image": IMAGE, "env": [PAGE]}))
         assert "Token" in await page(cluster, found, "GET / HTTP/1.0")
         assert " 403 " in await page(cluster, found, "GET /api/devices?token=wrong HTTP/1.0")
         said = (await cluster.log(found)).decode()
@@ -48,11 +51,13 @@ async def test_without_a_password_the_log_has_a_token(tmp_path: Path) -> None:
         assert '"devices": ["/device:CPU:0"]' in shown
         home = await page(cluster, found, f"GET / HTTP/1.0\r\nCookie: {cookie[1]}")
         assert "no CUDA driver" in home
+        assert "pip install &#x27;gpupool[notebook]&#x27;" in home
+        assert "pip install 'gpupool[notebook]'" in said
         assert token[1] not in (await cluster.log(found)).decode().replace(said, "")
 
 
 async def test_forms_that_make_no_sense_are_refused(tmp_path: Path) -> None:
-    env = [{"name": "PASSWORD", "value": "secret"}]
+    env = [{"name": "PASSWORD", "value": "secret"}, PAGE]
     async with notebooks(tmp_path) as cluster:
         found = await cluster.run(pod("notebook", container={"image": IMAGE, "env": env}))
         for length in ("99999999", "-1", "many"):

@@ -21,11 +21,17 @@ _NAMESPACE = "default"
 
 @click.command("example")
 @click.argument("example", required=False)
+@click.option(
+    "--no-install",
+    is_flag=True,
+    help="Install nothing. Without JupyterLab, a notebook is a page that lists its cards.",
+)
 @name_option
-def command(example: str | None, name: str) -> None:
+def command(example: str | None, name: str, no_install: bool) -> None:
     """Run one of the examples, and show which cards its pods get.
 
     Without a name it lists them. They are ordinary manifests: `kubectl delete -f` removes them.
+    The first notebook installs JupyterLab into the Python environment of gpupool.
     """
     known = {path.stem: path for path in sorted(_directory().glob("*.yaml"))}
     if example is None:
@@ -35,10 +41,20 @@ def command(example: str | None, name: str) -> None:
         raise click.ClickException(
             f'There is no example "{example}"; there are {", ".join(known)}.'
         )
+    import yaml
+
+    from gpupool.cli.notebook import how_to_open, install_jupyter, notebooks
+
     cluster = home().existing(name)
-    text = known[example].read_text(encoding="utf-8")
-    shown = ask_cluster(lambda kube: _run(kube, text), kubeconfig=str(cluster.kubeconfig))
+    manifests = list(yaml.safe_load_all(known[example].read_text(encoding="utf-8")))
+    found = notebooks(manifests)
+    is_new = bool(found) and not no_install and install_jupyter()
+    shown = ask_cluster(
+        lambda kube: _run(kube, manifests, start_again=is_new), kubeconfig=str(cluster.kubeconfig)
+    )
     click.echo(f"\nexamples/{example}.yaml:\n\n{shown}")
+    for notebook in found:
+        click.echo(f"\n{how_to_open(notebook, cluster.kubeconfig)}")
 
 
 def _directory() -> Path:
@@ -52,29 +68,38 @@ def _first_line(path: Path) -> str:
     return path.read_text(encoding="utf-8").splitlines()[0].removeprefix("#").strip()
 
 
-async def _run(kube: "Kube", text: str) -> str:
+async def _run(kube: "Kube", manifests: list["Obj"], *, start_again: bool) -> str:
+    """`start_again`: pods that run already get the program that was installed after their start."""
     import asyncio
     import textwrap
-
-    import yaml
 
     from gpupool.cli.tables import pods_table
     from kubeclient.resources import PODS
 
-    manifests = list(yaml.safe_load_all(text))
+    if start_again:
+        for pod in await _pods(kube, manifests):
+            await kube.delete(PODS, pod["metadata"]["name"], _NAMESPACE)
     for manifest in manifests:
         await _apply(kube, manifest)
     clock = asyncio.get_running_loop().time
     deadline = clock() + _PATIENCE_S
     while True:
-        listed = (await kube.list(PODS, _NAMESPACE)).items
-        pods = [pod for pod in listed if any(_is_of(pod, manifest) for manifest in manifests)]
+        pods = await _pods(kube, manifests)
         waits = "\n".join(_trouble(pod) for pod in pods if _trouble(pod))
         is_done = bool(pods) and all(_is_ready(pod) or _trouble(pod) for pod in pods)
         if is_done or clock() > deadline:
             shown = "\n\n".join(filter(None, (pods_table(pods, with_namespace=False), waits)))
             return textwrap.indent(shown or "Its pods have no cards.", "  ")
         await asyncio.sleep(_LOOK_EVERY_S)
+
+
+async def _pods(kube: "Kube", manifests: list["Obj"]) -> list["Obj"]:
+    """The pods of the manifests, without those that are ending."""
+    from kubeclient.resources import PODS
+
+    listed = (await kube.list(PODS, _NAMESPACE)).items
+    staying = [pod for pod in listed if "deletionTimestamp" not in pod["metadata"]]
+    return [pod for pod in staying if any(_is_of(pod, manifest) for manifest in manifests)]
 
 
 async def _apply(kube: "Kube", manifest: "Obj") -> None:

@@ -107,6 +107,8 @@ ENV_MEM_DEV = "ALIYUN_COM_GPU_MEM_DEV"
 ENV_CGPU_DISABLE = "CGPU_DISABLE"
 VISIBLE_DEVICES_NONE = "void"  # for pods that bypassed admission: no card is visible
 ENV_SIMULATED_STATE = "GPUPOOL_SIM_STATE"
+# On local nodes, of notebook images: "page" serves a plain page although JupyterLab is installed.
+ENV_NOTEBOOK = "GPUPOOL_NOTEBOOK"
 
 # In a container with a share: its limit file, and the file in which its processes count usage.
 LIMITS_DIRECTORY = "/etc/gpupool"

@@ -1,6 +1,7 @@
-"""A web page instead of a Jupyter notebook: asks for the password, then shows the visible GPUs.
+"""The program of notebook images: JupyterLab (jupyter.py), or a web page where it is not installed.
 
-The password is in the variable PASSWORD. Without it, a token is made and written to the log.
+The page asks for the password, then shows the visible GPUs and how to get JupyterLab. The password
+is in the variable PASSWORD. Without it, a token is made and written to the log.
 """
 
 import hmac
@@ -13,9 +14,12 @@ import sys
 from http.server import BaseHTTPRequestHandler
 from urllib.parse import parse_qs, urlsplit
 
+from gpupool.contract.names import ENV_NOTEBOOK
+from gpupool.local.programs import jupyter
 from gpupool.local.programs.gpu_memory import Cuda, CudaError, Gpu
 from localkube.kubelet.programs.sockets import serve_until_signal
 
+_PAGE_ONLY = "page"
 _COOKIE = "session"
 _MOST_BYTES = 4096  # of a form
 _MIB = 1024 * 1024
@@ -36,7 +40,12 @@ _LOGIN = """{complaint}<form method="post" action="/login">
 _DEVICES = """<p>The devices that a TensorFlow program in this container can use:</p>
 <pre>{names}</pre>
 <table><tr><th>GPU</th><th>Model</th><th>Memory</th></tr>{rows}</table>{note}
+<p>{how}</p>
 <p><small>Served by gpupool in place of the image {image}.</small></p>"""
+_HOW = (
+    "For the real JupyterLab in place of this page, install it beside gpupool "
+    "(pip install 'gpupool[notebook]', or make notebook in a clone), then delete this pod."
+)
 
 
 def devices() -> tuple[list[Gpu], str]:
@@ -124,7 +133,8 @@ class Pages(BaseHTTPRequestHandler):
         note = f'<p class="no">{html.escape(why)}</p>' if why else ""
         shown = html.escape(str(device_names(gpus)))
         image = html.escape(self.image)
-        return _page(_DEVICES.format(names=shown, rows=rows, note=note, image=image))
+        how = html.escape(_HOW)
+        return _page(_DEVICES.format(names=shown, rows=rows, note=note, how=how, image=image))
 
     def _send(self, code: int, text: str, kind: str = "text/html; charset=utf-8") -> None:
         body = text.encode()
@@ -151,11 +161,20 @@ def _say(text: str) -> None:
 
 
 def main() -> None:
-    Pages.image = sys.argv[1]
+    image, *args = sys.argv[1:]
+    if jupyter.is_installed() and os.environ.get(ENV_NOTEBOOK) != _PAGE_ONLY:
+        jupyter.serve(args)
+    else:
+        _serve_page(image)
+
+
+def _serve_page(image: str) -> None:
+    Pages.image = image
     Pages.has_password = bool(os.environ.get("PASSWORD"))
     Pages.secret = os.environ.get("PASSWORD") or secrets.token_hex(24)
     if Pages.has_password:
         _say("The notebook is served on port 8888, with the password of the variable PASSWORD.")
     else:
         _say(f"The notebook is at http://localhost:8888/?token={Pages.secret}")
+    _say(_HOW)
     serve_until_signal(Pages)

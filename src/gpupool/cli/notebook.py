@@ -1,0 +1,143 @@
+"""JupyterLab for the notebooks of local clusters: installs it once, and says how to open one.
+
+In a clone, the lock file says what is installed, with digests; elsewhere, the extra `notebook` of
+the installed package does. It goes into the Python environment of gpupool, which containers see.
+"""
+
+import importlib
+import importlib.metadata
+import importlib.util
+import re
+import subprocess
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+import click
+
+import gpupool
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from kubeclient.objects import Obj
+
+_LOCK = "requirements-notebook.lock"
+_BY_HAND = "pip install 'gpupool[notebook]'"
+# What pip prints for each package that it looks at.
+_LOOKED_AT = re.compile(r"(?:Collecting|Requirement already satisfied:) ([\w.-]+)")
+_SHOWN_LINES = 3  # of what pip says when it fails
+
+
+def install_jupyter() -> bool:
+    """Whether something was installed. If it cannot be, says why: a page is served in its place."""
+    from gpupool.local.programs import jupyter
+
+    if jupyter.is_installed():
+        return False
+    wanted = requirements(_clone(), importlib.metadata.requires("gpupool") or ())
+    if importlib.util.find_spec("pip") is None:
+        _complain(f"this Python has no pip. With another installer: {_BY_HAND}")
+        return False
+    pip = (sys.executable, "-m", "pip", "install", "--disable-pip-version-check", "--no-input")
+    try:
+        with _progress("Installing JupyterLab, once", wanted.packages) as on_package:
+            said = _run((*pip, *wanted.arguments), on_package)
+    except subprocess.CalledProcessError as error:
+        _complain(f"{error.output}\nTo try it by hand: {_BY_HAND}")
+        return False
+    importlib.invalidate_caches()
+    click.echo(said[-1] if not jupyter.is_installed() else "JupyterLab is installed.", err=True)
+    return jupyter.is_installed()
+
+
+class Wanted(NamedTuple):
+    arguments: tuple[str, ...]  # of pip install
+    packages: int | None  # how many, where it is known before
+
+
+def requirements(clone: Path | None, declared: Iterable[str]) -> Wanted:
+    """`declared`: the requirements of the installed package."""
+    lock = clone / _LOCK if clone else None
+    if lock and lock.exists():
+        names = re.findall(r"^[\w.-]+==", lock.read_text(encoding="utf-8"), re.MULTILINE)
+        return Wanted(("--require-hashes", "-r", str(lock)), len(names))
+    extra = [each for each in declared if re.search(r"extra == ['\"]notebook['\"]", each)]
+    return Wanted(tuple(each.partition(";")[0].strip() for each in extra), None)
+
+
+def notebooks(manifests: Iterable["Obj"]) -> list["Obj"]:
+    """Those of the manifests whose pods are notebooks."""
+    return [manifest for manifest in manifests if _container(manifest)]
+
+
+def how_to_open(notebook: "Obj", kubeconfig: Path) -> str:
+    """Commands, and the password of the manifest."""
+    import shlex
+
+    container = _container(notebook) or {}
+    env = {each["name"]: each.get("value", "") for each in container.get("env") or ()}
+    what = f"{notebook['kind'].lower()}/{notebook['metadata']['name']}"
+    return (
+        "Next:\n"
+        f"  export KUBECONFIG={shlex.quote(str(kubeconfig))}\n"
+        f"  kubectl port-forward {what} 8888\n\n"
+        f"Then open http://localhost:8888 (password: {env.get('PASSWORD', '')})."
+    )
+
+
+def _container(manifest: "Obj") -> "Obj | None":
+    from gpupool.local.images import is_notebook
+
+    spec = manifest.get("spec") or {}
+    template = (spec.get("template") or {}).get("spec") or spec
+    found: Iterator[Obj] = iter(template.get("containers") or ())
+    return next((each for each in found if is_notebook(each.get("image", ""))), None)
+
+
+def _clone() -> Path | None:
+    """The repository that gpupool runs from, if it does."""
+    root = Path(gpupool.__file__).resolve().parent.parent.parent
+    return root if (root / "pyproject.toml").exists() else None
+
+
+def _run(command: Sequence[str], on_package: "Callable[[str], None]") -> list[str]:
+    """The lines that it prints. Raises CalledProcessError with the last of them."""
+    said: list[str] = []
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace"
+    ) as process:
+        assert process.stdout is not None
+        for line in process.stdout:
+            said.append(line.rstrip())
+            if found := _LOOKED_AT.match(line):
+                on_package(found[1])
+    if process.returncode:
+        shown = "\n".join(line for line in said if line)
+        last = "\n".join(shown.splitlines()[-_SHOWN_LINES:])
+        raise subprocess.CalledProcessError(process.returncode, command, last)
+    return said or [""]
+
+
+@contextmanager
+def _progress(title: str, total: int | None) -> Iterator["Callable[[str], None]"]:
+    """A bar in a terminal, else one line."""
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+    console = Console(stderr=True)
+    if not console.is_terminal:
+        click.echo(f"{title} ...", err=True)
+        yield lambda name: None
+        return
+    columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[name]}"))
+    with Progress(*columns, TimeElapsedColumn(), console=console, transient=True) as bar:
+        # The last step is the installation itself, of which pip says nothing.
+        task = bar.add_task(title, total=total + 1 if total else None, name="")
+        yield lambda name: bar.update(task, advance=1, name=name)
+
+
+def _complain(why: str) -> None:
+    click.echo(f"JupyterLab is not installed, so a page is served in its place: {why}", err=True)

@@ -1,0 +1,48 @@
+"""Tests that look at pages as people do: with a real browser."""
+
+import contextlib
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager
+from pathlib import Path
+
+import pytest
+
+from testbed.find_kubectl import ensure_kubectl
+from tests.browser.chromium import Page, browser, find_chromium
+
+OpenBrowser = Callable[[], AbstractAsyncContextManager[Page]]
+
+
+@pytest.fixture(scope="session")
+def chromium() -> str:
+    found = find_chromium()
+    if found is None:
+        pytest.skip(
+            "NO BROWSER: nothing was tested in one. Install chromium (on Debian, as root: "
+            "make browser), or name one in the variable CHROMIUM."
+        )
+    return found
+
+
+@pytest.fixture
+def open_browser(chromium: str, tmp_path: Path) -> OpenBrowser:
+    """A failed test leaves a picture of the page in its temporary directory."""
+
+    @contextlib.asynccontextmanager
+    async def opened() -> AsyncIterator[Page]:
+        async with browser(chromium, tmp_path) as page:
+            try:
+                yield page
+            except BaseException:
+                await page.picture(tmp_path / "failed.png")
+                raise
+
+    return opened
+
+
+@pytest.fixture(scope="session")
+def kubectl_program() -> Path:
+    program = ensure_kubectl()
+    if program is None:
+        pytest.skip("NO KUBECTL: no notebook was reached. Set KUBECTL to one of 1.31 or newer.")
+    return program

@@ -1,0 +1,109 @@
+"""What `gpupool example` does for a notebook: installs JupyterLab, and says how to open it."""
+
+import importlib.metadata
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+
+from gpupool.cli import notebook
+from gpupool.cli.notebook import how_to_open, install_jupyter, notebooks, requirements
+from gpupool.local.programs import jupyter
+
+ROOT = Path(__file__).parent.parent.parent
+MANIFESTS = list(yaml.safe_load_all((ROOT / "examples/notebook-service.yaml").read_text()))
+
+
+def test_in_a_clone_the_lock_file_says_what_is_installed() -> None:
+    wanted = requirements(ROOT, ())
+    assert wanted.arguments == ("--require-hashes", "-r", str(ROOT / "requirements-notebook.lock"))
+    assert (wanted.packages or 0) > 50
+
+
+def test_elsewhere_the_extra_of_the_package_does(tmp_path: Path) -> None:
+    declared = ("numpy>=2", 'jupyterlab<5,>=4.4; extra == "notebook"', "x; extra == 'local'")
+    for clone in (None, tmp_path):
+        assert requirements(clone, declared).arguments == ("jupyterlab<5,>=4.4",)
+
+
+def test_the_package_has_the_extra() -> None:
+    names = {each.split("<")[0].split(">")[0] for each in _declared().arguments}
+    assert names == {"jupyterlab", "ipykernel"}
+
+
+def _declared() -> notebook.Wanted:
+    return requirements(None, importlib.metadata.requires("gpupool") or ())
+
+
+def test_both_lock_files_agree() -> None:
+    """They are installed into one environment."""
+    first, second = (
+        dict(_versions((ROOT / name).read_text(encoding="utf-8").splitlines()))
+        for name in ("requirements.lock", "requirements-notebook.lock")
+    )
+    assert "jupyterlab" in second.keys() - first.keys()
+    common = first.keys() & second.keys()
+    assert common
+    assert {name: first[name] for name in common} == {name: second[name] for name in common}
+
+
+def _versions(lines: list[str]) -> list[tuple[str, str]]:
+    pinned = [line.split()[0].split("==") for line in lines if "==" in line and line[0].isalpha()]
+    return [(name, version) for name, version in pinned]
+
+
+def test_only_pods_with_the_image_of_a_notebook_are_notebooks() -> None:
+    assert [each["kind"] for each in notebooks(MANIFESTS)] == ["Deployment"]
+    shared = yaml.safe_load_all((ROOT / "examples/shared-gpus.yaml").read_text())
+    assert notebooks(shared) == []
+
+
+def test_it_says_how_to_open_a_notebook() -> None:
+    text = how_to_open(notebooks(MANIFESTS)[0], Path("/some where/kubeconfig"))
+    assert "export KUBECONFIG='/some where/kubeconfig'\n" in text
+    assert "kubectl port-forward deployment/tf-notebook 8888\n" in text
+    assert text.endswith("http://localhost:8888 (password: mypassw0rd).")
+
+
+@pytest.fixture
+def not_installed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(jupyter, "is_installed", lambda: False)
+
+
+def pip_is(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, script: str) -> None:
+    """A Python whose pip does this."""
+    program = tmp_path / "python"
+    program.write_text(f"#!/bin/sh\n{script}\n")
+    program.chmod(0o700)
+    monkeypatch.setattr(sys, "executable", str(program))
+
+
+def test_nothing_is_installed_twice(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(jupyter, "is_installed", lambda: True)
+    pip_is(monkeypatch, tmp_path, "touch $0.called")
+    assert install_jupyter() is False
+    assert not (tmp_path / "python.called").exists()
+
+
+@pytest.mark.usefixtures("not_installed")
+def test_a_failure_of_pip_is_shown_with_the_next_step(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pip_is(monkeypatch, tmp_path, "echo Collecting jupyterlab; echo ERROR: no network >&2; exit 1")
+    assert install_jupyter() is False
+    said = capsys.readouterr().err
+    assert "Installing JupyterLab, once ..." in said
+    assert "a page is served in its place" in said
+    assert "ERROR: no network" in said
+    assert "To try it by hand: pip install 'gpupool[notebook]'" in said
+
+
+def test_what_pip_installs_is_found_at_once(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pip_is(monkeypatch, tmp_path, 'touch "$0.installed"; echo "$*" > "$0.called"')
+    monkeypatch.setattr(jupyter, "is_installed", (tmp_path / "python.installed").exists)
+    assert install_jupyter() is True
+    assert "--require-hashes -r" in (tmp_path / "python.called").read_text()
+    assert "JupyterLab is installed." in capsys.readouterr().err
