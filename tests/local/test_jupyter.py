@@ -9,7 +9,13 @@ from urllib.parse import urlencode
 import pytest
 
 import gpupool
-from gpupool.local.programs.jupyter import flags, is_installed, settings, start_directory
+from gpupool.local.programs.jupyter import (
+    flags,
+    is_installed,
+    package_variables,
+    settings,
+    start_directory,
+)
 from kubeclient.objects import Obj
 from tests.local.test_notebook import IMAGE, KNOWN, page
 from tests.localkube.kubelet import world as kubelet_world
@@ -41,6 +47,20 @@ def test_notebooks_are_in_the_working_directory_a_volume_or_the_home(tmp_path: P
     assert start_directory(env, "/") == Path("/root")
     (tmp_path / "notebooks").mkdir()
     assert start_directory(env, "/") == tmp_path / "notebooks"
+
+
+def test_packages_are_installed_into_the_home_directory_and_found_there() -> None:
+    assert package_variables({"HOME": "/root", "PYTHONPATH": "/stand-ins"}) == {
+        "PIP_TARGET": "/root/.local/pip-packages",
+        "PIP_DISABLE_PIP_VERSION_CHECK": "1",
+        "PYTHONPATH": "/root/.local/pip-packages:/stand-ins",
+    }
+    assert package_variables({"HOME": "/root", "PIP_TARGET": "/mine"})["PYTHONPATH"] == "/mine"
+
+
+def test_a_terminal_keeps_the_variables_of_the_container() -> None:
+    shell = settings(Path("/root"), "", has_own_view=True)["ServerApp"]["terminado_settings"]
+    assert not set(shell["shell_command"]) & {"-l", "--login"}
 
 
 def test_kernels_use_no_ports_where_the_container_has_its_own_files() -> None:
@@ -112,6 +132,18 @@ async def test_two_notebooks_have_the_same_port_and_different_tokens(tmp_path: P
         said = (await cluster.log(first)).decode()
         assert "token=..." in said
         assert "one" not in re.findall(r"token=(\S+)", said)
+
+
+@real
+async def test_without_any_secret_it_answers_under_names_of_this_machine_only(
+    tmp_path: Path,
+) -> None:
+    open_to_all = {"image": "jupyter/base-notebook", "args": ["--IdentityProvider.token="]}
+    async with notebooks(tmp_path) as cluster:
+        found = await cluster.run(pod("n", container=open_to_all))
+        ask = "GET /api/contents HTTP/1.0"
+        assert " 200 " in await page(cluster, found, ask, host="localhost")
+        assert " 403 " in await page(cluster, found, ask, host="evil.example")
 
 
 @real

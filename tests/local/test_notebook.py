@@ -25,9 +25,9 @@ def notebooks(directory: Path) -> AbstractAsyncContextManager[World]:
     return world(directory, replace(settings(directory), images=KNOWN, packages=(package,)))
 
 
-async def page(cluster: World, found: Obj, request: str, body: str = "") -> str:
+async def page(cluster: World, found: Obj, request: str, body: str = "", host: str = "a") -> str:
     connection = await cluster.streams.dial(found["metadata"]["uid"], 8888)
-    head = f"{request}\r\nHost: a\r\nConnection: close\r\n\r\n"
+    head = f"{request}\r\nHost: {host}\r\nConnection: close\r\n\r\n"
     await connection.write(f"{head}{body}".encode())
     answer = b""
     while chunk := await connection.read():

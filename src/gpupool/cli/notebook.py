@@ -28,6 +28,7 @@ _LOCK = "requirements-notebook.lock"
 _BY_HAND = "pip install 'gpupool[notebook]'"
 # What pip prints for each package that it looks at.
 _LOOKED_AT = re.compile(r"(?:Collecting|Requirement already satisfied:) ([\w.-]+)")
+_LAST_STEP = "Installing collected packages"
 _SHOWN_LINES = 3  # of what pip says when it fails
 
 
@@ -114,6 +115,8 @@ def _run(command: Sequence[str], on_package: "Callable[[str], None]") -> list[st
             said.append(line.rstrip())
             if found := _LOOKED_AT.match(line):
                 on_package(found[1])
+            elif line.startswith(_LAST_STEP):
+                on_package("writing files")
     if process.returncode:
         shown = "\n".join(line for line in said if line)
         last = "\n".join(shown.splitlines()[-_SHOWN_LINES:])
@@ -134,7 +137,7 @@ def _progress(title: str, total: int | None) -> Iterator["Callable[[str], None]"
         return
     columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[name]}"))
     with Progress(*columns, TimeElapsedColumn(), console=console, transient=True) as bar:
-        # The last step is the installation itself, of which pip says nothing.
+        # One more than packages: the installation itself, of which pip says little.
         task = bar.add_task(title, total=total + 1 if total else None, name="")
         yield lambda name: bar.update(task, advance=1, name=name)
 

@@ -13,6 +13,7 @@ as in the images; what stands before the first flag is the image's start program
 import importlib
 import importlib.util
 import os
+import shutil
 import socket
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -45,6 +46,18 @@ def start_directory(env: Mapping[str, str], cwd: str) -> Path:
     return next((place for place in mounted if place.is_dir()), Path(env["HOME"]))
 
 
+def package_variables(env: Mapping[str, str]) -> dict[str, str]:
+    """`%pip install` puts packages into the home directory, because those of this Python are
+    read-only; programs find them before others."""
+    target = env.get("PIP_TARGET") or f"{env['HOME']}/.local/pip-packages"
+    path = [target, *filter(None, [env.get("PYTHONPATH")])]
+    return {
+        "PIP_TARGET": target,
+        "PIP_DISABLE_PIP_VERSION_CHECK": "1",  # a new pip could not be installed
+        "PYTHONPATH": os.pathsep.join(path),
+    }
+
+
 def settings(directory: Path, hashed_password: str, *, has_own_view: bool) -> dict[str, Any]:
     """Jupyter's configuration. Flags of the container come before it."""
     server: dict[str, Any] = {
@@ -53,8 +66,10 @@ def settings(directory: Path, hashed_password: str, *, has_own_view: bool) -> di
         # Shown in the log: the pod's port, as `kubectl port-forward` offers it.
         "custom_display_url": "http://localhost:8888/lab",
         "root_dir": str(directory),
-        # A visitor has to know the password or the token, so any name of this machine will do.
-        "allow_remote_access": True,
+        # No login shell, which is Jupyter's choice: /etc/profile would take the driver's programs
+        # out of PATH.
+        "terminado_settings": {"shell_command": [shutil.which("bash") or "sh"]},
+        "allow_remote_access": True,  # under any name of this machine, as with kubectl's --address
     }
     made: dict[str, Any] = {
         "ServerApp": server,
@@ -89,6 +104,7 @@ def serve(args: Sequence[str]) -> None:
     directory = start_directory(os.environ, os.getcwd())
     Path(os.environ["HOME"]).mkdir(parents=True, exist_ok=True)
     os.chdir(directory)
+    os.environ.update(package_variables(os.environ))
     has_own_view = "LOCALKUBE_ROOT" not in os.environ
     hashed = passwd(password) if password else ""
     made = settings(directory, hashed, has_own_view=has_own_view)
@@ -98,6 +114,10 @@ def serve(args: Sequence[str]) -> None:
     app.aliases.update(LabApp.aliases)
     app.initialize(flags(args), starter_extension=LabApp.name, new_httpserver=False)
     app.web_app.settings["page_config_hook"] = _without_news
+    if not app.identity_provider.auth_enabled:
+        # Flags of the container let everybody in. A page from elsewhere, in the browser of this
+        # machine, must not be able to give itself a name for 127.0.0.1.
+        app.web_app.settings["allow_remote_access"] = False
     server = HTTPServer(app.web_app, max_body_size=app.max_body_size)
     app.io_loop.add_callback(lambda: server.add_sockets(_passed_sockets()))
     app.start()
