@@ -95,11 +95,13 @@ def binds(
     spec: Obj,
     volumes: Mapping[str, LocalVolume],
     variables: Mapping[str, str],
+    home: str,
 ) -> tuple[Bind, ...]:
-    """The bind mounts of a container: home, /tmp, termination log and volumes. Raises BadConfig."""
+    """The bind mounts of a container: home, /tmp, termination log and volumes. `home` is where the
+    image has its home directory, which is also at HOME. Raises BadConfig."""
     message_path = spec.get("terminationMessagePath") or _TERMINATION_LOG
     made = [
-        Bind(str(files.home), HOME),
+        *(Bind(str(files.home), place) for place in dict.fromkeys((HOME, home))),
         Bind(str(files.tmp), "/tmp"),
         Bind(str(files.termination_log), message_path),
     ]

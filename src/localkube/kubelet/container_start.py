@@ -188,7 +188,8 @@ class Starter:
         variables = await container_variables(pod, obj, spec, node, given, self.storage.objects)
         added = self.devices.adjustment(pod, spec, variables, own_view=own_view)
         variables |= added.variables
-        made = binds(files, spec, runs.volumes.by_name, variables)
+        home = image_variables(spec["image"], self.settings.images).get("HOME", HOME)
+        made = binds(files, spec, runs.volumes.by_name, variables, home if own_view else HOME)
         made += self.devices.binds(pod, spec["name"]) + added.binds
         chosen = program(
             spec["image"],

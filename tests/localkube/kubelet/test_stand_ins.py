@@ -73,6 +73,23 @@ async def test_it_has_the_variables_of_its_image_and_those_of_the_pod_replace_th
         assert ('"HOME": "/home/lab"' in said) is own_view
 
 
+@pytest.mark.parametrize("mounts", [(), ("work",)], ids=["alone", "with a volume in it"])
+async def test_a_command_of_its_own_finds_the_home_directory_of_the_image(
+    tmp_path: Path, mounts: tuple[str, ...]
+) -> None:
+    mine = StandIn("acme.lab", variables={"HOME": "/home/lab"})
+    given = {"volumeMounts": [{"name": "v", "mountPath": f"/home/lab/{name}"} for name in mounts]}
+    script = "cd && pwd && touch mine && ls && ls /root && exec sleep 1000"
+    async with world(tmp_path, with_image(tmp_path, mine)) as here:
+        if not await here.fleet.mounts_into_containers():
+            pytest.skip("this machine allows no user namespaces")
+        container = {"image": "lab:v1", **given}
+        volumes = [{"name": "v", "emptyDir": {}}]
+        found = await here.run(pod("p", "sh", "-c", script, container=container, volumes=volumes))
+        listed = "".join(f"{name}\n" for name in ("mine", *mounts))
+        await here.logged(found, f"/home/lab\n{listed}{listed}")
+
+
 async def test_a_memory_limit_holds_for_what_users_type(tmp_path: Path) -> None:
     mine = StandIn("acme.lab", runs_users_code=True)
     resources = {"limits": {"memory": "40Mi"}, "requests": {"memory": "0"}}
