@@ -55,7 +55,7 @@ test: $(BUILT) ## Run the tests (T="path -k word")
 browser: $(READY) ## Install what the tests in a browser need: JupyterLab, and chromium (root, Debian)
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements-notebook.lock
 	@$(BIN)/python -c 'import sys; from tests.browser.chromium import find_chromium; sys.exit(not find_chromium())' \
-	  || apt-get install --quiet --yes --no-install-recommends chromium
+	  || { apt-get update --quiet && apt-get install --quiet --yes --no-install-recommends chromium; }
 
 .PHONY: test-slow
 test-slow: $(BUILT) ## Run the long ones: hundreds of crashes, large clusters
