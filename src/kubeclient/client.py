@@ -94,11 +94,13 @@ class Kube:
             resource.path(), query={**query, "watch": "true"}, headers={"accept": accept}
         )
 
-    async def create(self, resource: Resource, obj: Obj, subresource: str = "") -> Obj:
+    async def create(
+        self, resource: Resource, obj: Obj, subresource: str = "", *, query: Query = _NO_QUERY
+    ) -> Obj:
         metadata = obj.get("metadata", {})
         name = metadata.get("name", "") if subresource else ""
         path = resource.path(metadata.get("namespace", ""), name, subresource)
-        return await self._call("POST", path, body=obj)
+        return await self._call("POST", path, body=obj, query=query)
 
     async def update(self, resource: Resource, obj: Obj, subresource: str = "") -> Obj:
         metadata = obj["metadata"]

@@ -155,10 +155,86 @@ def test_explain_and_inspect_show_the_current_state_and_the_next_decision(
     assert "small" in run(cluster, "inspect", "-d", "near")
 
 
+EXAMPLES = sorted((Path(__file__).parents[2] / "examples").glob("*.yaml"))
+
+
+@pytest.mark.parametrize("manifest", EXAMPLES, ids=lambda path: str(path.stem))
+def test_explain_takes_every_example(cluster: Cluster, manifest: Path) -> None:
+    given = ["explain", "-f", str(manifest), "--kubeconfig", str(cluster.kubeconfig)]
+    result = CliRunner().invoke(gpupool, given)
+    assert result.exit_code == 0, result.output
+    assert " fits nowhere now." in result.output or " would go to node " in result.output
+
+
+TWO_DOCUMENTS = """
+apiVersion: v1
+kind: Service
+metadata: {name: web}
+spec: {ports: [{port: 80}], selector: {app: web}}
+---
+apiVersion: batch/v1
+kind: CronJob
+metadata: {name: nightly}
+spec:
+  schedule: "0 3 * * *"
+  jobTemplate:
+    spec:
+      template:
+        spec:
+          restartPolicy: Never
+          containers: [{name: c, image: pause, resources: {limits: {aliyun.com/gpu-mem: 14}}}]
+---
+{"apiVersion": "v1", "kind": "List", "items": [
+\t{"apiVersion": "apps/v1", "kind": "DaemonSet", "metadata": {"name": "each"}, "spec":
+\t{"template": {"spec": {"containers": [{"name": "c", "image": "pause"}]}}}}]}
+"""
+
+
+def test_explain_reads_all_kinds_of_workloads_from_standard_input(cluster: Cluster) -> None:
+    text = TWO_DOCUMENTS.replace("\t", " ")
+    given = ["explain", "-f", "-", "--kubeconfig", str(cluster.kubeconfig)]
+    result = CliRunner().invoke(gpupool, given, input=text)
+    assert result.exit_code == 0, result.output
+    assert "A pod of CronJob default/nightly fits nowhere now." in result.output
+    assert "A pod of DaemonSet default/each " in result.output
+
+
+def test_explain_shows_what_the_api_server_refuses_and_goes_on(cluster: Cluster) -> None:
+    bad = gpu_pod("bad", units=1)
+    bad["spec"]["containers"][0]["resources"]["limits"]["aliyun.com/gpu-mem"] = "1.5"
+    given = ["explain", "-f", "-", "--kubeconfig", str(cluster.kubeconfig)]
+    text = yaml.safe_dump_all([bad, gpu_pod("good", units=1)])
+    result = CliRunner().invoke(gpupool, given, input=text)
+    assert result.exit_code == 1
+    assert "default/bad would be refused: " in result.output
+    assert "aliyun.com/gpu-mem" in result.output
+    assert "default/good would go to node near." in result.output
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("", "Wanted a Pod or a workload in standard input, found nothing."),
+        ("kind: Service\nspec: {type: x}", "found Service."),
+        ("- 1", "found nothing."),
+        ("a: [", "standard input:2:1: not valid YAML"),
+        ("kind: Pod\nspec: {containers: 3}\nmetadata: 3", "default/pod would be refused: "),
+    ],
+)
+def test_explain_says_what_is_wrong_with_a_manifest(
+    cluster: Cluster, text: str, words: str
+) -> None:
+    given = ["explain", "-f", "-", "--kubeconfig", str(cluster.kubeconfig)]
+    result = CliRunner().invoke(gpupool, given, input=text)
+    assert result.exit_code == 1
+    assert words in result.output, result.output
+
+
 @pytest.mark.parametrize(
     ("arguments", "wanted"),
     [
         (("explain",), "Name a pod, or a manifest"),
+        (("explain", "-f", "/nowhere"), "does not exist"),
         (("explain", "x", "--policy", "y"), 'no policy "y"'),
         (("scheduler", "--health-address", "x"), "wanted HOST:PORT"),
         (("scheduler", "--kubeconfig", "/nowhere"), "There is no kubeconfig at /nowhere"),

@@ -1,18 +1,19 @@
 """`gpupool explain`: says where a pod is, where it would go, or why it waits."""
 
+import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
+from gpupool.cli.manifests import completed, read_pod_templates
 from gpupool.cli.options import access_options
 from gpupool.cli.programs import ask_cluster
 
 if TYPE_CHECKING:
+    from gpupool.contract.manifests import PodTemplate
+    from gpupool.scheduler.cluster_state import ClusterState
     from kubeclient.client import Kube
-    from kubeclient.objects import Obj
-
-_MAX_BYTES = 1024**2
 
 
 @click.command("explain")
@@ -24,74 +25,76 @@ _MAX_BYTES = 1024**2
     "-f",
     "--filename",
     "file",
-    type=click.Path(path_type=Path, exists=True, dir_okay=False),
-    help="Explain where the pod of this manifest would go, instead of an existing pod.",
+    type=click.Path(path_type=Path, exists=True, dir_okay=False, allow_dash=True),
+    help="Explain where the pods of this manifest would go; - is standard input.",
 )
 @click.option("--policy", default="", metavar="NAME", help="Packing policy to decide with.")
 @access_options
 def command(pod: str | None, namespace: str, file: Path | None, policy: str, **where: str) -> None:
     """Say where a pod is, where it would go, or why it waits.
 
-    POD is its name. The answer goes node by node, and card by card. Nothing is changed.
+    POD is its name. The answer goes node by node, and card by card. With -f, the API server
+    completes the pods of the manifest in a dry run, so it takes what `kubectl apply` takes. Nothing
+    is changed. The exit code is 1 if the API server would refuse one of them.
+
+    \b
+    Examples:
+      gpupool explain trainer-0
+      gpupool explain -f examples/notebook.yaml
+      kubectl get deployment web -o yaml | gpupool explain -f -
     """
     from gpupool.cli.scheduler import policy_named
 
     if (pod is None) == (file is None):
         raise click.UsageError("Name a pod, or a manifest with -f.")
-    wanted = _manifest(file, namespace) if file is not None else None
+    templates = read_pod_templates(file, namespace) if file is not None else []
     chosen = policy_named(policy)
 
-    async def ask(kube: "Kube") -> str:
-        from gpupool.scheduler.answers import outlook_words, placed_words
+    async def ask(kube: "Kube") -> list[_Answer]:
         from gpupool.scheduler.follow import read_cluster
-        from gpupool.scheduler.pending import request_with_volumes
-        from kubeclient.resources import PODS
 
-        found = wanted or await kube.get(PODS, pod or "", namespace)
-        metadata = found["metadata"]
-        shown = f"{metadata['namespace']}/{metadata['name']}"
         state = await read_cluster(kube, chosen)
-        place = state.ledger.assignment(metadata["uid"])
-        if place is not None:
-            return placed_words(shown, place.node, place.allocation)
-        if (found.get("status") or {}).get("phase") in ("Succeeded", "Failed"):
-            return f"{shown} has ended: {found['status']['phase']}.\n"
-        request = request_with_volumes(found, state.storage)
-        return outlook_words(state, shown, request)
+        if pod is not None:
+            return [_Answer(await _existing(kube, state, namespace, pod))]
+        return [await _planned(kube, state, template) for template in templates]
 
-    click.echo(ask_cluster(ask, **where), nl=False)
+    answers = ask_cluster(ask, **where)
+    click.echo("\n".join(answer.text for answer in answers), nl=False)
+    sys.exit(any(answer.refused for answer in answers))
 
 
-def _manifest(file: Path, namespace: str) -> "Obj":
-    """The pod of a manifest (a Pod or a workload), with what the API server would add."""
-    import yaml
+class _Answer(NamedTuple):
+    text: str
+    refused: bool = False
 
-    if file.stat().st_size > _MAX_BYTES:
-        raise click.ClickException(f"{file} has more than {_MAX_BYTES} bytes.")
+
+async def _existing(kube: "Kube", state: "ClusterState", namespace: str, name: str) -> str:
+    from gpupool.scheduler.answers import outlook_words, placed_words
+    from gpupool.scheduler.pending import request_with_volumes
+    from kubeclient.resources import PODS
+
+    found = await kube.get(PODS, name, namespace)
+    shown = f"{namespace}/{name}"
+    place = state.ledger.assignment(found["metadata"]["uid"])
+    if place is not None:
+        return placed_words(shown, place.node, place.allocation)
+    phase = (found.get("status") or {}).get("phase")
+    if phase in ("Succeeded", "Failed"):
+        return f"{shown} has ended: {phase}.\n"
+    return outlook_words(state, shown, request_with_volumes(found, state.storage))
+
+
+async def _planned(kube: "Kube", state: "ClusterState", template: "PodTemplate") -> _Answer:
+    from gpupool.scheduler.answers import outlook_words
+    from gpupool.scheduler.pending import request_with_volumes
+    from kubeclient.errors import Refused
+
+    metadata = template.pod["metadata"]
+    shown = f"{metadata['namespace']}/{metadata['name']}"
+    if template.kind != "Pod":
+        shown = f"A pod of {template.kind} {shown}"
     try:
-        document: Any = yaml.load(file.read_bytes(), yaml.CSafeLoader)
-        spec = document["spec"]
-        template = spec.get("template", document)
-        made: Obj = {
-            "metadata": {
-                "labels": {},
-                **(template.get("metadata") or {}),
-                "name": document["metadata"]["name"],
-                "namespace": document["metadata"].get("namespace", namespace),
-                "uid": "manifest",
-            },
-            "spec": template["spec"],
-        }
-        for container in made["spec"]["containers"]:
-            _fill_requests(container)
-    except (yaml.YAMLError, KeyError, TypeError, AttributeError) as error:
-        words = f"{file} is not the manifest of a pod or of a workload: {error}"
-        raise click.ClickException(words) from error
-    return made
-
-
-def _fill_requests(container: "Obj") -> None:
-    """As the API server does: a limit without a request is also the request."""
-    resources = container.get("resources") or {}
-    requests = {**(resources.get("limits") or {}), **(resources.get("requests") or {})}
-    container["resources"] = {**resources, "requests": requests}
+        made = await completed(kube, template)
+    except Refused as error:
+        return _Answer(f"{shown} would be refused: {error}\n", refused=True)
+    return _Answer(outlook_words(state, shown, request_with_volumes(made, state.storage)))

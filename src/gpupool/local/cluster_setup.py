@@ -18,7 +18,7 @@ from gpupool.local.config.cluster_file import (
     parse_cluster,
     report,
 )
-from gpupool.local.config.document import MAX_BYTES
+from gpupool.contract.yaml_document import MAX_BYTES
 from gpupool.local.config.quotas import (
     Exceeded,
     changes_from_environment,

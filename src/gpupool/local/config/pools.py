@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from gpupool.contract import names
 from gpupool.local.config import file_format
 from gpupool.local.config.catalogue import Catalogue
-from gpupool.local.config.document import Problem
+from gpupool.contract.yaml_document import Problem
 from gpupool.local.config.schema_problems import did_you_mean
 from gpupool.local.config.spec import (
     Autoscaling,

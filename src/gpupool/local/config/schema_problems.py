@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 
 import jsonschema_rs
 
-from gpupool.local.config.document import Document, Problem
+from gpupool.contract.yaml_document import Document, Problem
 
 _TYPES = {
     "object": "a map",

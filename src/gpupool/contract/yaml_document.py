@@ -2,6 +2,7 @@
 
 A file may come from anywhere, so its size, depth and number of values are limited (aliases count
 each time they are used). The result contains only maps, lists, text, numbers, booleans and null.
+JSON is YAML here, but for tabs between its tokens, which YAML forbids.
 """
 
 from collections.abc import Callable, Mapping
@@ -82,14 +83,28 @@ def dotted(path: Path) -> str:
 
 
 def read_document(text: str) -> Document | tuple[Problem, ...]:
-    if len(text.encode()) > MAX_BYTES:
-        return (Problem(f"the file is larger than {MAX_BYTES >> 20} MiB"),)
+    """The only document of a file; an empty file is an empty document."""
+    found = read_documents(text)
+    if isinstance(found, tuple):
+        return found
+    if len(found) > 1:
+        return (found[1].problem("wanted one document, found another one"),)
+    return found[0] if found else Document({}, {(): Mark(1, 1)})
+
+
+def read_documents(
+    text: str, most_bytes: int = MAX_BYTES, most_values: int = MAX_VALUES
+) -> list[Document] | tuple[Problem, ...]:
+    """All documents of a file, without those that are empty."""
+    if len(text.encode(errors="replace")) > most_bytes:
+        return (Problem(f"the file is larger than {most_bytes >> 20} MiB"),)
     try:
         _check_depth(text)
-        root = yaml.compose(text, Loader=yaml.CSafeLoader)
-        if root is None:
-            return Document({}, {(): Mark(1, 1)})
-        return _Reader().read(root)
+        budget = _Budget(most_values)
+        readers = []
+        for root in yaml.compose_all(text, Loader=yaml.CSafeLoader):
+            readers.append(_Reader(budget))
+            readers[-1].read(root)
     except yaml.MarkedYAMLError as error:
         return (_syntax_problem(error),)
     except yaml.YAMLError as error:
@@ -97,6 +112,8 @@ def read_document(text: str) -> Document | tuple[Problem, ...]:
         return (Problem(f"not valid YAML: {str(error).splitlines()[0]}"),)
     except _TooMuch as error:
         return (Problem(str(error), mark=error.mark),)
+    problems = tuple(problem for reader in readers for problem in reader.problems)
+    return problems or [each.document for each in readers if each.document.data is not None]
 
 
 class _TooMuch(Exception):
@@ -126,10 +143,24 @@ def _check_depth(text: str) -> None:
             depth -= 1
 
 
+class _Budget:
+    """Of values, for all documents of a file."""
+
+    def __init__(self, most: int) -> None:
+        self._most = self._left = most
+
+    def spend(self, mark: _YamlMark | None) -> None:
+        self._left -= 1
+        if self._left < 0:
+            raise _TooMuch(f"more than {self._most} values", mark)
+
+
 class _Reader:
     """Turns composed nodes into data, and notes the position of each value."""
 
-    def __init__(self) -> None:
+    def __init__(self, budget: _Budget) -> None:
+        self._budget = budget
+        self._data: Any = None
         self.values: dict[Path, Mark] = {}
         self.keys: dict[Path, Mark] = {}
         self.problems: list[Problem] = []
@@ -141,14 +172,16 @@ class _Reader:
             "null": yaml_rules.construct_yaml_null,
         }
 
-    def read(self, root: yaml.Node) -> Document | tuple[Problem, ...]:
-        data = self._value(root, ())
-        return tuple(self.problems) or Document(data, self.values, self.keys)
+    def read(self, root: yaml.Node) -> None:
+        self._data = self._value(root, ())
+
+    @property
+    def document(self) -> Document:
+        return Document(self._data, self.values, self.keys)
 
     def _value(self, node: yaml.Node, path: Path) -> Any:
         # Each use of an alias is expanded: a few nested lines can mean billions of values.
-        if len(self.values) >= MAX_VALUES:
-            raise _TooMuch(f"more than {MAX_VALUES} values", node.start_mark)
+        self._budget.spend(node.start_mark)
         if len(path) > MAX_DEPTH:
             raise _TooMuch(f"nested deeper than {MAX_DEPTH} levels", node.start_mark)
         self.values[path] = _mark(node.start_mark)
@@ -161,7 +194,11 @@ class _Reader:
 
     def _mapping(self, node: yaml.MappingNode, path: Path) -> dict[str, Any]:
         data: dict[str, Any] = {}
+        merged: list[yaml.Node] = []
         for key, value in node.value:
+            if key.tag == "tag:yaml.org,2002:merge":  # <<: *defaults
+                merged += value.value if isinstance(value, yaml.SequenceNode) else [value]
+                continue
             if not isinstance(key, yaml.ScalarNode):
                 self.problems.append(
                     Problem("a field name must be text", path, _mark(key.start_mark))
@@ -176,6 +213,14 @@ class _Reader:
                 continue
             self.keys[here] = _mark(key.start_mark)
             data[key.value] = self._value(value, here)
+        for each in merged:  # the map's own fields come first, then those of earlier merges
+            found = self._value(each, path)
+            if isinstance(found, dict):
+                data = found | data
+            else:
+                self.problems.append(
+                    Problem("a merge (<<) takes maps only", path, _mark(each.start_mark))
+                )
         return data
 
     def _scalar(self, node: yaml.ScalarNode) -> Any:

@@ -4,12 +4,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpupool.local.config.document import (
+from gpupool.contract.yaml_document import (
     Document,
     Mark,
     Problem,
     dotted,
     read_document,
+    read_documents,
 )
 
 
@@ -67,6 +68,9 @@ def test_aliases_that_mean_billions_of_values_are_refused() -> None:
     lines = ["a0: &a0 [1, 1, 1, 1, 1, 1, 1, 1, 1, 1]"]
     lines += [f"a{i}: &a{i} [{', '.join([f'*a{i - 1}'] * 10)}]" for i in range(1, 10)]
     assert problem("\n".join(lines)).text == "more than 100000 values"
+    merges = ["a0: &a0 {b: 1}"]
+    merges += [f"a{i}: &a{i} {{<<: [{', '.join([f'*a{i - 1}'] * 10)}]}}" for i in range(1, 10)]
+    assert problem("\n".join(merges)).text == "more than 100000 values"
 
 
 def test_a_large_file_is_refused() -> None:
@@ -86,6 +90,19 @@ def test_a_number_with_too_many_digits_stays_text() -> None:
 @given(st.text(alphabet="a:[]{}&*-?!|>\"'#% \n\t1", max_size=40))
 def test_any_text_is_read_or_refused(text: str) -> None:
     assert isinstance(read_document(text), Document | tuple)
+
+
+def test_fields_of_a_merge_come_after_the_own_ones() -> None:
+    document = read_document("x: &x {a: 1, b: 2}\ny: &y {a: 0, c: 3}\nz: {<<: [*x, *y], b: 4}")
+    assert isinstance(document, Document)
+    assert document.data["z"] == {"a": 1, "b": 4, "c": 3}
+    assert problem("a: {<<: text}").text == "a merge (<<) takes maps only"
+
+
+def test_all_documents_of_a_file_are_read_but_empty_ones() -> None:
+    documents = read_documents("---\n# none\n---\na: 1\n---\n---\nb: 2\n")
+    assert [each.data for each in documents if isinstance(each, Document)] == [{"a": 1}, {"b": 2}]
+    assert problem("a: 1\n---\nb: 2\n").mark == Mark(3, 1)
 
 
 def test_paths_are_written_as_people_write_them() -> None:

@@ -1,0 +1,61 @@
+"""Reads manifests for commands: from a file or standard input, as kubectl does."""
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+if TYPE_CHECKING:
+    from gpupool.contract.manifests import PodTemplate
+    from kubeclient.client import Kube
+    from kubeclient.objects import Obj
+
+_MOST_BYTES = 8 << 20
+_MOST_VALUES = 1_000_000
+
+
+def read_pod_templates(file: Path, namespace: str) -> "list[PodTemplate]":
+    """The pods that the objects of the file would make; "-" is standard input."""
+    from gpupool.contract.manifests import objects_of, pod_templates
+    from gpupool.contract.yaml_document import read_documents
+
+    source = "standard input" if str(file) == "-" else str(file)
+    found = read_documents(_text(file, source), _MOST_BYTES, _MOST_VALUES)
+    if isinstance(found, tuple):
+        raise click.ClickException("\n".join(problem.line(source) for problem in found))
+    objects = [obj for document in found for obj in objects_of(document.data)]
+    templates = pod_templates(objects, namespace)
+    if not templates:
+        kinds = ", ".join(sorted({str(obj.get("kind") or "an object of no kind") for obj in objects}))
+        raise click.ClickException(
+            f"Wanted a Pod or a workload in {source}, found {kinds or 'nothing'}."
+        )
+    return templates
+
+
+def _text(file: Path, source: str) -> str:
+    try:
+        if str(file) == "-":
+            raw = sys.stdin.buffer.read(_MOST_BYTES + 1)
+        else:
+            with file.open("rb") as opened:
+                raw = opened.read(_MOST_BYTES + 1)
+        text = raw.decode("utf-8-sig")
+    except (OSError, UnicodeDecodeError) as error:
+        raise click.ClickException(f"{source} cannot be read: {error}") from error
+    # JSON may have tabs between its tokens, YAML may not; inside of its texts they are escaped.
+    return text.replace("\t", " ") if text.lstrip().startswith("{") else text
+
+
+async def completed(kube: "Kube", template: "PodTemplate") -> "Obj":
+    """The pod as the API server would create it: with defaults and with what admission adds. A dry
+    run, so nothing is created. Raises KubeError, in the words that `kubectl apply` would show."""
+    from kubeclient.resources import PODS
+
+    metadata = template.pod["metadata"]
+    # A generated name: a pod of this name may exist already.
+    named = {**metadata, "generateName": f"{metadata['name']}-"}
+    del named["name"]
+    pod = {**template.pod, "metadata": named}
+    return await kube.create(PODS, pod, query={"dryRun": "All"})

@@ -1,0 +1,78 @@
+"""Manifests, as `kubectl apply` takes them -> the pods that their objects would make.
+
+Nothing is checked or filled in here: the API server does that (`gpupool.cli.manifests`).
+"""
+
+from collections.abc import Iterable, Iterator
+from typing import Any, NamedTuple
+
+from kubeclient.objects import Obj
+
+# Where an object has the template of its pods. Kinds that are not listed may have one in the place
+# where Deployments have it: many custom resources do.
+_PLACES: dict[str, tuple[str, ...]] = {
+    "Pod": (),
+    "PodTemplate": ("template",),
+    "CronJob": ("spec", "jobTemplate", "spec", "template"),
+}
+_USUAL_PLACE = ("spec", "template")
+ONE_PER_NODE = 0
+
+
+class PodTemplate(NamedTuple):
+    """The pods of one object. `pod` has no more than the manifest says."""
+
+    kind: str
+    name: str
+    pods: int  # how many it would make at once; ONE_PER_NODE for a DaemonSet
+    pod: Obj
+
+
+def objects_of(document: object) -> Iterator[Obj]:
+    """The object of a document; the objects of a List."""
+    if not isinstance(document, dict):
+        return
+    items = document.get("items")
+    if str(document.get("kind", "")).endswith("List") and isinstance(items, list):
+        for item in items:
+            yield from objects_of(item)
+    else:
+        yield document
+
+
+def pod_templates(objects: Iterable[Obj], namespace: str) -> list[PodTemplate]:
+    """Objects that make no pods are left out. `namespace`: for those that name none."""
+    found = (_template(obj, namespace) for obj in objects)
+    return [template for template in found if template is not None]
+
+
+def _template(obj: Obj, namespace: str) -> PodTemplate | None:
+    kind, metadata = str(obj.get("kind", "")), _map(obj.get("metadata"))
+    template: Any = obj
+    for step in _PLACES.get(kind, _USUAL_PLACE):
+        template = _map(template).get(step)
+    spec = _map(template).get("spec")
+    if not isinstance(spec, dict) or "containers" not in spec:
+        return None
+    name = str(metadata.get("name") or metadata.get("generateName") or kind.lower())
+    of_pod = _map(_map(template).get("metadata"))
+    kept = {key: of_pod[key] for key in ("labels", "annotations") if key in of_pod}
+    where = str(metadata.get("namespace") or namespace)
+    pod: Obj = {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {**kept, "name": name, "namespace": where},
+        "spec": spec,
+    }
+    return PodTemplate(kind, name, _count(kind, _map(obj.get("spec"))), pod)
+
+
+def _count(kind: str, spec: Obj) -> int:
+    if kind == "DaemonSet":
+        return ONE_PER_NODE
+    count = spec.get("parallelism" if kind == "Job" else "replicas", 1)
+    return count if isinstance(count, int) and count >= 0 else 1
+
+
+def _map(value: object) -> Obj:
+    return value if isinstance(value, dict) else {}
