@@ -38,6 +38,11 @@ def test_whole_cards_and_shares_are_told_apart() -> None:
     assert not asks.wrong
 
 
+def test_more_cards_than_any_node_has_are_an_ordinary_request() -> None:
+    assert gpu_asks(pod(container(gpu="99"))).asks == (GpuAsk("c", whole=99),)
+    assert gpu_asks(pod(container(gpu="1G"))).wrong
+
+
 def test_a_share_over_several_cards_is_divided() -> None:
     asks = gpu_asks(pod(container(mem="8", percent="20"), count="4"))
     assert asks.asks == (GpuAsk("c", units=2, cards=4, percent=20),)

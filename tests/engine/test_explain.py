@@ -42,12 +42,18 @@ def test_the_card_summary_says_how_much_is_missing() -> None:
         place(cluster, shared(f"a{number}", 10))
     place(cluster, whole("b"))
     assert card_summary(cluster, whole("c", 2)) == ("GPUs: 1 of 4 free, at most 1 on one node.")
+    assert card_summary(cluster, whole("d", 99)) == ("GPUs: no node has more than 2, 99 wanted.")
     place(cluster, shared("d", 9))
     assert card_summary(cluster, shared("e", 7)) == (
         "GPUs: none of 4 has 7 units free, the best has 6."
     )
     assert card_summary(cluster, shared("f", 5, cards=3, percent=10)) == (
-        "GPUs: 3 of 4 with 5 units and 10 % of compute free, at most 2 on one node."
+        "GPUs: no node has more than 2, 3 wanted."
+    )
+    large = cluster_of(gpu_node("l", 3))
+    place(large, whole("g"))
+    assert card_summary(large, shared("h", 5, cards=3, percent=10)) == (
+        "GPUs: 2 of 3 with 5 units and 10 % of compute free, at most 2 on one node."
     )
     for unconcerned in (gpu_pod("g"), shared("h", 1), whole("i", waits_for="something")):
         assert card_summary(cluster, unconcerned) == ""

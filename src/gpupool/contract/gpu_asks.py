@@ -24,6 +24,9 @@ from kubeclient.objects import Obj
 from kubeclient.quantity import ParseError, parse, value
 
 MAX_CARDS = 64  # of one pod on one node
+# A pod that asks for more cards than any node has waits, and is told so, like every other pod. This
+# is only what the engine can count with.
+_MOST_WHOLE = 1_000_000
 MAX_CONTAINERS = 32  # with GPUs, in one pod
 
 
@@ -86,7 +89,7 @@ def _ask(container: Obj, labels: Obj, is_init: bool) -> GpuAsk | str | None:
         )
     except ParseError:
         return f"GPU limits of container {container['name']} that are no numbers"
-    is_absurd = whole > MAX_CARDS or units > MAX_CARDS * MOST_UNITS
+    is_absurd = whole > _MOST_WHOLE or units > MAX_CARDS * MOST_UNITS
     if min(whole, units, percent) < 0 or percent > WHOLE_CARD_PERCENT or is_absurd:
         return f"GPU limits of container {container['name']} that no card can meet"
     if whole and (units or percent):

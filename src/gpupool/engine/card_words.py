@@ -35,7 +35,10 @@ def _open_nodes(cluster: ClusterModel, pod: PodRequest) -> Ints:
 def _nearest(cluster: ClusterModel, ask: GpuAsk, nodes: Ints) -> str:
     """Empty: some node has what the ask needs."""
     columns = cluster.columns
-    cards = sum(len(cluster.at(int(node)).cards) for node in nodes)
+    counts = [len(cluster.at(int(node)).cards) for node in nodes]
+    cards, wanted_cards = sum(counts), ask.whole or ask.cards
+    if wanted_cards > max(counts):
+        return f"no node has more than {max(counts)}, {wanted_cards} wanted"
     if ask.whole:
         return _counted(f"of {cards} free", columns.whole_free[nodes], ask.whole)
     roomy = columns.card_free.take(nodes, axis=1) >= ask.units

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator
 
 from gpupool.core.gpu import Allocation, ContainerGpus, Isolation
 from gpupool.core.pods import PodRequest
+from gpupool.engine.card_words import card_summary
 from gpupool.engine.decide import Placement, decide
 from gpupool.engine.explain import NodeList, explain
 from gpupool.engine.preempt import NoPreemption, preempt
@@ -23,7 +24,8 @@ def outlook_words(state: ClusterState, shown: str, pod: PodRequest) -> str:
         lines = [f"{shown} would go to node {decision.node}.", *_cards(decision.allocation)]
         return "\n".join(lines) + "\n"
     explanation = explain(state.cluster, pod)
-    lines = [f"{shown} fits nowhere now.", explanation.message]
+    why = f"{explanation.message} {card_summary(state.cluster, pod)}".rstrip()
+    lines = [f"{shown} fits nowhere now.", why]
     room = preempt(state.cluster, pod, state.policy, tuple(state.budgets.values()))
     if not isinstance(room, NoPreemption):
         names = ", ".join(_names(state, room.victims))
