@@ -7,10 +7,12 @@ from tests.admission.pods import admitted, container, pod, refusal
 LIMITS = "spec.containers[0].resources.limits"
 
 
-@pytest.mark.parametrize("amount", ["0.5", "500m", "x", "1.5"])
-def test_only_whole_numbers_of_cards_are_given_out(amount: str) -> None:
+@pytest.mark.parametrize(
+    ("amount", "shown"), [("0.5", "0.5"), ("500m", "0.5"), ("x", "x"), ("1500m", "1.5")]
+)
+def test_only_whole_numbers_of_cards_are_given_out(amount: str, shown: str) -> None:
     said = refusal(pod(container(gpu=amount)))
-    assert said == f"{LIMITS}[nvidia.com/gpu]: wanted a whole number, found {amount}"
+    assert said == f"{LIMITS}[nvidia.com/gpu]: wanted a whole number, found {shown}"
 
 
 def test_a_negative_number_is_refused() -> None:

@@ -72,7 +72,7 @@ async def test_the_reason_of_a_refusal_reaches_the_user(kube: Kube) -> None:
         await kube.create(PODS, named("p", container("main", gpu="0.5")))
     assert str(refused.value) == (
         'admission webhook "pods.gpupool.io" denied the request: '
-        "spec.containers[0].resources.limits[nvidia.com/gpu]: wanted a whole number, found 500m"
+        "spec.containers[0].resources.limits[nvidia.com/gpu]: wanted a whole number, found 0.5"
     )
 
 

@@ -1,6 +1,7 @@
 """What the containers of a pod ask of GPUs, as the user wrote it: not yet checked."""
 
 from collections.abc import Iterator
+from decimal import Decimal
 from typing import NamedTuple
 
 from gpupool.contract.names import (
@@ -42,6 +43,14 @@ def whole_number(text: object) -> int | None:
     except ParseError:
         return None
     return None if quantity.nanos % NANOS else value(quantity)
+
+
+def decimal(text: object) -> str:
+    """The amount as people write it: the API server has made 1500m of 1.5."""
+    try:
+        return f"{Decimal(parse(str(text)).nanos).scaleb(-9).normalize():f}"
+    except ParseError:
+        return str(text)
 
 
 def containers(pod: Obj) -> Iterator[PodContainer]:

@@ -18,6 +18,7 @@ class ClusterCards:
     unit: str = "GiB"  # what one unit of gpu-mem is
     shared: tuple[NodeInfo, ...] = ()  # the nodes that share their cards
     labels: frozenset[str] = frozenset()  # names of cards, as in the labels of nodes
+    resources: frozenset[str] = frozenset()  # what nodes offer to pods
 
     def leaves_open(self, pod: PodRequest) -> bool:
         """Whether the pod could run on a node with isolation and also on a node without."""
@@ -43,6 +44,7 @@ def cluster_cards(nodes: Iterable[NodeInfo]) -> ClusterCards:
         unit=_UNITS.get(unit_mib) or f"units of {unit_mib} MiB",
         shared=shared,
         labels=frozenset(filter(None, map(_card_name, known))),
+        resources=frozenset(name for node in known for name in node.allocatable),
     )
 
 

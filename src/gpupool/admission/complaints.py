@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator
 from gpupool.admission.asked import (
     GPU_RESOURCES,
     PodContainer,
+    decimal,
     gpu_containers,
     is_shared,
     whole_number,
@@ -42,7 +43,7 @@ def _of_container(container: PodContainer) -> Iterator[str]:
             continue
         whole = whole_number(limits[name])
         if whole is None:
-            yield f"{field}: wanted a whole number, found {limits[name]}"
+            yield f"{field}: wanted a whole number, found {decimal(limits[name])}"
         elif whole < 0:
             yield f"{field}: wanted 0 or more, found {limits[name]}"
         elif name in requests and whole_number(requests[name]) != whole:

@@ -6,14 +6,16 @@ from dataclasses import dataclass
 
 from gpupool.admission.asked import GPU_RESOURCES
 from gpupool.admission.forgery import PROTECTED_GROUPS, PROTECTED_KEYS
-from gpupool.contract.names import ADMISSION
+from gpupool.contract.names import ADMISSION, LABEL_GPU_COUNT
 from kubeclient.client import APPLY_PATCH, Kube
 from kubeclient.objects import Obj
 from kubeclient.resources import CLUSTER_ROLES, MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS, Resource
 
 POD_PATH = "/pods"
 ALLOCATION_PATH = "/allocations"
+HINTS_PATH = "/hints"
 _TIMEOUT_S = 10
+_HINTS_TIMEOUT_S = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,19 +31,22 @@ class Reach:
 async def register(
     kube: Kube, reach: Reach, bundle_pem: bytes, schedulers: Iterable[str], owner: str = ""
 ) -> None:
-    """Registers both webhooks. When the ClusterRole `owner` is deleted, the garbage collector
+    """Registers the webhooks. When the ClusterRole `owner` is deleted, the garbage collector
     deletes the registration, too: a webhook that nobody serves would block all GPU pods."""
     # A ClusterRole: only an object without namespace can own an object without namespace.
     owners = [await _reference(kube, owner)] if owner else []
-    for resource, webhook in (
-        (MUTATING_WEBHOOKS, _pods(reach, bundle_pem)),
+    for resource, webhooks in (
+        (MUTATING_WEBHOOKS, [_pods(reach, bundle_pem)]),
         # Validating webhooks run after all mutating ones: annotations that another webhook adds are
         # checked as well.
-        (VALIDATING_WEBHOOKS, _allocations(reach, bundle_pem, schedulers)),
+        (
+            VALIDATING_WEBHOOKS,
+            [_allocations(reach, bundle_pem, schedulers), _hints(reach, bundle_pem)],
+        ),
     ):
         await kube.patch(
             resource.path(name=ADMISSION),
-            _configuration(resource, webhook, owners),
+            _configuration(resource, webhooks, owners),
             content_type=APPLY_PATCH,
             # All replicas apply as one manager. Force takes back fields that somebody has edited.
             query={"fieldManager": ADMISSION, "force": "true"},
@@ -58,12 +63,12 @@ async def _reference(kube: Kube, owner: str) -> Obj:
     }
 
 
-def _configuration(resource: Resource, webhook: Obj, owners: list[Obj]) -> Obj:
+def _configuration(resource: Resource, webhooks: list[Obj], owners: list[Obj]) -> Obj:
     return {
         "apiVersion": resource.api_version,
         "kind": resource.kind,
         "metadata": {"name": ADMISSION, **({"ownerReferences": owners} if owners else {})},
-        "webhooks": [webhook],
+        "webhooks": webhooks,
     }
 
 
@@ -101,6 +106,26 @@ def _allocations(reach: Reach, bundle_pem: bytes, schedulers: Iterable[str]) -> 
     }
 
 
+def _hints(reach: Reach, bundle_pem: bytes) -> Obj:
+    return {
+        **_webhook("hints.gpupool.io", reach, HINTS_PATH, bundle_pem),
+        # Workloads, too: a warning about a pod that a controller creates is read by nobody.
+        "rules": [
+            _rule(["CREATE", "UPDATE"], ["deployments", "statefulsets", "daemonsets"], "apps"),
+            _rule(["CREATE", "UPDATE"], ["jobs", "cronjobs"], "batch"),
+            _rule(["CREATE"], ["pods"]),
+        ],
+        "matchConditions": [
+            # What a controller creates, its owner was warned about.
+            {"name": "has-no-owner", "expression": "!has(object.metadata.ownerReferences)"},
+            {"name": "names-that-are-nearly-ours", "expression": _NEARLY_OURS},
+        ],
+        # Only words: nothing may depend on them.
+        "failurePolicy": "Ignore",
+        "timeoutSeconds": _HINTS_TIMEOUT_S,
+    }
+
+
 def _webhook(name: str, reach: Reach, path: str, bundle_pem: bytes) -> Obj:
     config: Obj = {"caBundle": base64.b64encode(bundle_pem).decode()}
     if reach.url:
@@ -126,9 +151,9 @@ def _webhook(name: str, reach: Reach, path: str, bundle_pem: bytes) -> Obj:
     }
 
 
-def _rule(operations: list[str], resources: list[str]) -> Obj:
+def _rule(operations: list[str], resources: list[str], group: str = "") -> Obj:
     return {
-        "apiGroups": [""],
+        "apiGroups": [group],
         "apiVersions": ["v1"],
         "operations": operations,
         "resources": resources,
@@ -159,6 +184,16 @@ def _has_allocation() -> str:
     )
 
 
+# Only a sieve; `hints` looks closely.
+_NEARLY_OURS = (
+    "[has(object.spec.jobTemplate) ? object.spec.jobTemplate.spec.template : "
+    "has(object.spec.template) ? object.spec.template : object].exists(t, "
+    "(has(t.metadata) && has(t.metadata.labels) && "
+    f"'{LABEL_GPU_COUNT}' in t.metadata.labels) || "
+    "t.spec.containers.exists(c, has(c.resources) && has(c.resources.requests) && "
+    "c.resources.requests.exists(k, k.contains('gpu') && "
+    f"!(k in [{', '.join(map(repr, GPU_RESOURCES))}]))))"
+)
 _CHANGES_ANNOTATIONS = (
     "oldObject == null || "
     "has(object.metadata.annotations) != has(oldObject.metadata.annotations) || "

@@ -12,6 +12,7 @@ from gpupool.admission.asked import gpu_containers, is_shared
 from gpupool.admission.cards import ClusterCards
 from gpupool.admission.complaints import complaints
 from gpupool.admission.forgery import forged
+from gpupool.admission.hints import hints
 from gpupool.admission.injection import inject
 from gpupool.admission.legacy import modernise
 from gpupool.contract.names import LABEL_CGPU_NO_ISOLATION, SCHEDULER_NAME
@@ -56,6 +57,12 @@ def review_allocation(review: Obj, rules: Rules) -> Obj:
         return _allowed(request)
     found = forged(request.get("oldObject"), request["object"])
     return _refused(request, found) if found else _allowed(request)
+
+
+def review_hints(review: Obj, cards: ClusterCards) -> Obj:
+    """Allows everything, with warnings about names that are nearly ours. Raises BadReview."""
+    request = _request(review)
+    return _allowed(request, warnings=hints(request["object"], cards.resources))
 
 
 def _request(review: Obj) -> Obj:

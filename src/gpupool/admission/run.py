@@ -6,12 +6,17 @@ import logging
 import socket
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 
 from gpupool.admission.cards import ClusterCards, cluster_cards
 from gpupool.admission.identity import Identity
-from gpupool.admission.registration import Reach, register
-from gpupool.admission.review import Rules, review_allocation, review_pod
+from gpupool.admission.registration import (
+    ALLOCATION_PATH,
+    HINTS_PATH,
+    POD_PATH,
+    Reach,
+    register,
+)
+from gpupool.admission.review import Rules, review_allocation, review_hints, review_pod
 from gpupool.contract.nodes import node_of
 from gpupool.core.nodes import NodeInfo
 from kubeclient.client import Kube
@@ -93,13 +98,13 @@ async def run_admission(
             await asyncio.to_thread(importlib.import_module, "gpupool.admission.server")
             from gpupool.admission.server import serve
 
-            pods = partial(_review_pod, rules=settings.rules, cards=cards)
-            allocations = partial(review_allocation, rules=settings.rules)
-            await serve(listening, identity.context, pods, allocations)
-
-
-def _review_pod(review: Obj, rules: Rules, cards: Cards) -> Obj:
-    return review_pod(review, rules, cards.now())
+            rules = settings.rules
+            reviews = {
+                POD_PATH: lambda review: review_pod(review, rules, cards.now()),
+                ALLOCATION_PATH: lambda review: review_allocation(review, rules),
+                HINTS_PATH: lambda review: review_hints(review, cards.now()),
+            }
+            await serve(listening, identity.context, reviews)
 
 
 async def _keep_registered(

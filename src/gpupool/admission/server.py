@@ -4,12 +4,11 @@ import asyncio
 import logging
 import socket
 import ssl
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 
 import orjson
 from aiohttp import web
 
-from gpupool.admission.registration import ALLOCATION_PATH, POD_PATH
 from gpupool.admission.review import BadReview
 from gpupool.health import health_routes, serving
 from kubeclient.objects import Obj
@@ -22,17 +21,17 @@ _MAX_BYTES = 8 * 1024**2  # an old and a new object, each of the largest size in
 
 
 async def serve(
-    listening: socket.socket, context: ssl.SSLContext, pods: Review, allocations: Review
+    listening: socket.socket, context: ssl.SSLContext, reviews: Mapping[str, Review]
 ) -> None:
-    """Serves until cancelled."""
-    async with serving(application(pods, allocations), listening, context):
+    """Serves until cancelled. `reviews`: by path."""
+    async with serving(application(reviews), listening, context):
         await asyncio.Event().wait()
 
 
-def application(pods: Review, allocations: Review) -> web.Application:
+def application(reviews: Mapping[str, Review]) -> web.Application:
     app = web.Application(client_max_size=_MAX_BYTES)
-    app.router.add_post(POD_PATH, _answering(pods))
-    app.router.add_post(ALLOCATION_PATH, _answering(allocations))
+    for path, review in reviews.items():
+        app.router.add_post(path, _answering(review))
     app.add_routes(health_routes())
     return app
 

@@ -27,7 +27,9 @@ def read_pod_templates(file: Path, namespace: str) -> "list[PodTemplate]":
     objects = [obj for document in found for obj in objects_of(document.data)]
     templates = pod_templates(objects, namespace)
     if not templates:
-        kinds = ", ".join(sorted({str(obj.get("kind") or "an object of no kind") for obj in objects}))
+        kinds = ", ".join(
+            sorted({str(obj.get("kind") or "an object of no kind") for obj in objects})
+        )
         raise click.ClickException(
             f"Wanted a Pod or a workload in {source}, found {kinds or 'nothing'}."
         )

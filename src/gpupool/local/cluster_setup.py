@@ -11,6 +11,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from gpupool.contract.yaml_document import MAX_BYTES
 from gpupool.local import DEFAULT_NAME
 from gpupool.local.config.cluster_file import (
     ClusterFile,
@@ -18,7 +19,6 @@ from gpupool.local.config.cluster_file import (
     parse_cluster,
     report,
 )
-from gpupool.contract.yaml_document import MAX_BYTES
 from gpupool.local.config.quotas import (
     Exceeded,
     changes_from_environment,

@@ -7,8 +7,8 @@ from importlib.resources import files
 
 import msgspec
 
-from gpupool.local.config import file_format
 from gpupool.contract.yaml_document import Document, read_document
+from gpupool.local.config import file_format
 from gpupool.local.config.spec import GpuModel, InstanceType, OperatingSystem
 
 

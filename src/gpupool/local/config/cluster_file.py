@@ -14,6 +14,7 @@ from typing import Any, TypeAlias
 
 import msgspec
 
+from gpupool.contract.yaml_document import Document, Problem, read_document
 from gpupool.local.config import file_format
 from gpupool.local.config.catalogue import (
     Catalogue,
@@ -21,7 +22,6 @@ from gpupool.local.config.catalogue import (
     gpu_models,
     instance_type,
 )
-from gpupool.contract.yaml_document import Document, Problem, read_document
 from gpupool.local.config.nodes import POD_PREFIX
 from gpupool.local.config.pools import Location, pool_problems, pool_spec
 from gpupool.local.config.schema_problems import did_you_mean, schema_problems

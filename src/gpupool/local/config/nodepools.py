@@ -9,9 +9,9 @@ from typing import Any
 import msgspec
 
 from gpupool.contract import names
+from gpupool.contract.yaml_document import Document, Problem
 from gpupool.local.config import file_format
 from gpupool.local.config.catalogue import Catalogue, catalogue
-from gpupool.contract.yaml_document import Document, Problem
 from gpupool.local.config.pools import Location, pool_problems, pool_spec
 from gpupool.local.config.schema_problems import schema_problems
 from gpupool.local.config.spec import ClusterSpec, PoolSpec

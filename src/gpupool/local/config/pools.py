@@ -5,9 +5,9 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
 from gpupool.contract import names
+from gpupool.contract.yaml_document import Problem
 from gpupool.local.config import file_format
 from gpupool.local.config.catalogue import Catalogue
-from gpupool.contract.yaml_document import Problem
 from gpupool.local.config.schema_problems import did_you_mean
 from gpupool.local.config.spec import (
     Autoscaling,
