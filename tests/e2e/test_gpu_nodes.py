@@ -233,3 +233,13 @@ def test_more_cards_than_there_are_wait_with_a_reason(kubectl: Kubectl) -> None:
     assert "0/8 nodes are available" in text
     assert "Insufficient nvidia.com/gpu" in text
     kubectl("delete", "pod", "gpu-pod", "--now")
+
+
+def test_kubectl_warns_of_names_that_are_nearly_ours(kubectl: Kubectl) -> None:
+    template = {"containers": [asking("c", "nvidia.com/gpus", 1, "pause")]}
+    made = json.dumps(labelled("Deployment", "misspelt", template))
+    created = kubectl.run("apply", "-f", "-", stdin=made)
+    assert created.code == 0
+    assert "did you mean nvidia.com/gpu?" in created.err
+    assert created.err.count("Warning") == 1
+    kubectl("delete", "deployment", "misspelt")

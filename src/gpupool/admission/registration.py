@@ -190,8 +190,8 @@ _NEARLY_OURS = (
     "has(object.spec.template) ? object.spec.template : object].exists(t, "
     "(has(t.metadata) && has(t.metadata.labels) && "
     f"'{LABEL_GPU_COUNT}' in t.metadata.labels) || "
-    "t.spec.containers.exists(c, has(c.resources) && has(c.resources.requests) && "
-    "c.resources.requests.exists(k, k.contains('gpu') && "
+    "t.spec.containers.exists(c, has(c.resources) && has(c.resources.limits) && "
+    "c.resources.limits.exists(k, k.contains('gpu') && "
     f"!(k in [{', '.join(map(repr, GPU_RESOURCES))}]))))"
 )
 _CHANGES_ANNOTATIONS = (
