@@ -3,17 +3,13 @@
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from gpupool.contract import names
-from gpupool.core.nodes import NodeInfo
-from gpupool.core.pods import PodRequest
-from gpupool.engine.cluster import ClusterModel
 from gpupool.local import node_pool, pool_autoscaler
 from gpupool.local.config.cluster_file import ClusterFile, parse_cluster
 from gpupool.local.config.nodepools import NODE_POOLS, nodepool_crd, nodepool_object
 from gpupool.local.config.spec import ClusterSpec, Quotas
-from gpupool.local.pool_autoscaler import IDLE, _nodes_needed
+from gpupool.local.pool_autoscaler import IDLE
+from kubeclient.objects import Obj
 from kubeclient.resources import NODES, PODS
 from localkube.controllers.run import Controller
 from tests.localkube.controllers.desk import Desk, desk_for
@@ -46,7 +42,7 @@ def _controllers(spec: ClusterSpec) -> tuple[Controller, Controller]:
     quotas = Quotas()
     return (
         node_pool.controller(spec, lambda: quotas),
-        pool_autoscaler.controller(spec),
+        pool_autoscaler.controller(spec, lambda: quotas),
     )
 
 
@@ -57,9 +53,16 @@ async def _begin(desk: Desk, spec: ClusterSpec) -> None:
 
 
 async def _waiting_pod(desk: Desk, name: str, cpu: str, **spec: Any) -> None:
+    await _waiting(desk, name, {"requests": {"cpu": cpu}}, **spec)
+
+
+async def _waiting(
+    desk: Desk, name: str, resources: Obj, labels: Obj | None = None, **spec: Any
+) -> None:
     made = pod(name, "web")
+    made["metadata"]["labels"] |= labels or {}
     made["spec"] |= spec
-    made["spec"]["containers"][0]["resources"] = {"requests": {"cpu": cpu}}
+    made["spec"]["containers"][0]["resources"] = resources
     await desk.create(PODS, made)
     condition = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}
     path = PODS.path("default", name, "status")
@@ -113,6 +116,20 @@ async def test_an_empty_pool_shrinks_after_a_while(tmp_path: Path) -> None:
         assert await _count(desk) == 0
 
 
+async def test_a_pod_that_can_never_fit_keeps_no_pool_from_shrinking(tmp_path: Path) -> None:
+    spec = _spec()
+    async with desk_for(tmp_path, *_controllers(spec), crds=[nodepool_crd()]) as desk:
+        await _begin(desk, spec)
+        await _waiting_pod(desk, "p", "3")
+        assert await _count(desk) == 1
+        await _waiting_pod(desk, "huge", "64")
+        await desk.delete(PODS, "p", {"gracePeriodSeconds": 0})
+        desk.forward(1)
+        assert await _count(desk) == 1
+        desk.forward(IDLE.total_seconds() + 1)
+        assert await _count(desk) == 0
+
+
 async def test_a_busy_node_keeps_its_pool_as_it_is(tmp_path: Path) -> None:
     spec = _spec()
     async with desk_for(tmp_path, *_controllers(spec), crds=[nodepool_crd()]) as desk:
@@ -124,38 +141,6 @@ async def test_a_busy_node_keeps_its_pool_as_it_is(tmp_path: Path) -> None:
         for _ in range(3):
             desk.forward(IDLE.total_seconds() + 1)
             assert await _count(desk) == 1
-
-
-def _request(number: int, cpu: int) -> PodRequest:
-    return PodRequest(f"u{number}", "default", f"p{number}", resources={"cpu": cpu, "pods": 1})
-
-
-EMPTY = NodeInfo("n", allocatable={"cpu": 4000, "pods": 10})
-
-
-@pytest.mark.parametrize(
-    ("pods", "limit", "needed"),
-    [
-        ([], 9, 0),
-        ([1000, 1000, 1000, 1000], 9, 1),
-        ([3000, 3000, 1000, 1000], 9, 2),  # the small ones fill up what the large ones leave
-        ([4000] * 5, 3, 3),
-        ([5000], 9, 0),
-        ([5000, 1000], 9, 1),
-        ([1000], 0, 0),
-    ],
-)
-def test_waiting_pods_are_placed_one_by_one(pods: list[int], limit: int, needed: int) -> None:
-    requests = [_request(number, cpu) for number, cpu in enumerate(pods)]
-    assert _nodes_needed(requests, ClusterModel(), EMPTY, limit) == needed
-
-
-def test_free_room_on_existing_nodes_is_used_first() -> None:
-    room = ClusterModel()
-    room.set_node(EMPTY)
-    room.hold(_request(100, 2000), EMPTY.name)
-    requests = [_request(number, 2000) for number in range(3)]
-    assert _nodes_needed(requests, room, EMPTY, 9) == 1
 
 
 async def test_two_pools_do_not_grow_for_the_same_pod(tmp_path: Path) -> None:
@@ -174,3 +159,71 @@ async def test_pods_with_impossible_constraints_do_not_make_a_pool_grow(tmp_path
         rule = {"requiredDuringSchedulingIgnoredDuringExecution": [term]}
         await _waiting_pod(desk, "p", "1", affinity={"podAffinity": rule})
         assert await _count(desk) == 0
+
+
+GPU_POOLS = """
+apiVersion: gpupool.io/v1alpha1
+kind: Cluster
+pools:
+  - {name: fixed, instanceType: ecs.g6.xlarge, count: 1}
+  - {name: eight, instanceType: ecs.gn6v-c8g1.16xlarge, count: 0, autoscaling: {min: 0, max: 3}}
+  - {name: one, instanceType: ecs.gn6v-c8g1.2xlarge, count: 0, autoscaling: {min: 0, max: 3}}
+  - name: shared
+    instanceType: ecs.gn6v-c8g1.2xlarge
+    count: 0
+    autoscaling: {min: 0, max: 3}
+    labels: {cgpu: "true", cgpu.disable.isolation: "false"}
+"""
+
+
+def _gpus(resource: str, amount: int) -> Obj:
+    amounts = {f"{resource}": str(amount)}
+    return {"limits": amounts, "requests": amounts}
+
+
+async def _gpu_counts(desk: Desk) -> dict[str, int]:
+    return {name: await _count(desk, name) for name in ("eight", "one", "shared")}
+
+
+async def test_gpu_pools_grow_for_whole_cards_and_for_shares(tmp_path: Path) -> None:
+    spec = _spec(GPU_POOLS)
+    async with desk_for(tmp_path, *_controllers(spec), crds=[nodepool_crd()]) as desk:
+        await _begin(desk, spec)
+        await _waiting(desk, "small", _gpus("nvidia.com/gpu", 1))
+        assert await _gpu_counts(desk) == {"eight": 0, "one": 1, "shared": 0}
+        await _waiting(desk, "large", _gpus("nvidia.com/gpu", 4))
+        assert await _gpu_counts(desk) == {"eight": 1, "one": 1, "shared": 0}
+        for number in range(3):  # of 15 units of a card
+            await _waiting(desk, f"share{number}", _gpus("aliyun.com/gpu-mem", 7))
+        assert await _gpu_counts(desk) == {"eight": 1, "one": 1, "shared": 2}
+
+
+async def test_what_can_never_fit_makes_no_pool_grow(tmp_path: Path) -> None:
+    spec = _spec(GPU_POOLS)
+    async with desk_for(tmp_path, *_controllers(spec), crds=[nodepool_crd()]) as desk:
+        await _begin(desk, spec)
+        await _waiting(desk, "many", _gpus("nvidia.com/gpu", 9))
+        await _waiting(desk, "huge", _gpus("aliyun.com/gpu-mem", 16))
+        labels = {names.LABEL_POD_GROUP: "g", names.LABEL_POD_GROUP_MIN: "4"}
+        for number in range(4):  # three nodes of eight cards: room for three members
+            await _waiting(desk, f"member{number}", _gpus("nvidia.com/gpu", 8), labels)
+        assert await _gpu_counts(desk) == {"eight": 0, "one": 0, "shared": 0}
+
+
+async def test_pools_grow_for_a_whole_group(tmp_path: Path) -> None:
+    spec = _spec(GPU_POOLS)
+    async with desk_for(tmp_path, *_controllers(spec), crds=[nodepool_crd()]) as desk:
+        await _begin(desk, spec)
+        labels = {names.LABEL_POD_GROUP: "g", names.LABEL_POD_GROUP_MIN: "2"}
+        for number in range(2):
+            await _waiting(desk, f"member{number}", _gpus("nvidia.com/gpu", 8), labels)
+        assert await _gpu_counts(desk) == {"eight": 2, "one": 0, "shared": 0}
+
+
+async def test_labels_that_agents_will_set_choose_the_pool(tmp_path: Path) -> None:
+    spec = _spec(GPU_POOLS)
+    async with desk_for(tmp_path, *_controllers(spec), crds=[nodepool_crd()]) as desk:
+        await _begin(desk, spec)
+        chosen = {"aliyun.accelerator/nvidia_count": "8"}
+        await _waiting(desk, "p", _gpus("nvidia.com/gpu", 1), nodeSelector=chosen)
+        assert await _gpu_counts(desk) == {"eight": 1, "one": 0, "shared": 0}

@@ -116,7 +116,7 @@ class GpuCluster:
             hosted={agents.IMAGE: self._run_agent},
             controllers=(
                 node_pool.controller(spec, settings.quotas),
-                pool_autoscaler.controller(spec),
+                pool_autoscaler.controller(spec, settings.quotas, real_gpus=settings.real_gpus),
             ),
             roles=role_objects(),
             set_up=self._set_up,

@@ -1,0 +1,70 @@
+"""How many nodes of which pools are needed: the smallest machines that fit, groups as a whole."""
+
+import pytest
+
+from gpupool.core.nodes import NodeInfo
+from gpupool.core.pods import PodRequest
+from gpupool.engine.cluster import ClusterModel
+from gpupool.engine.policies import DEFAULT, POLICIES
+from gpupool.engine.policies.mix import Mix
+from gpupool.local.config.spec import InstanceType
+from gpupool.local.pool_growth import GrowingPool, Together, growth
+
+POLICY = POLICIES[DEFAULT](Mix())
+
+
+def request(number: int, cpu: int) -> PodRequest:
+    return PodRequest(f"u{number}", "default", f"p{number}", resources={"cpu": cpu, "pods": 1})
+
+
+def pool(name: str, cpus: int, more: int = 9) -> GrowingPool:
+    node = NodeInfo(name, allocatable={"cpu": cpus * 1000, "pods": 10})
+    return GrowingPool(name, node, InstanceType(name, cpus, 1024), more)
+
+
+def needed(pools: list[GrowingPool], cpus: list[int], most: int = 99) -> dict[str, int]:
+    waiting = [Together((request(number, cpu),)) for number, cpu in enumerate(cpus)]
+    return dict(growth(pools, ClusterModel(), waiting, POLICY, most).further)
+
+
+@pytest.mark.parametrize(
+    ("cpus", "limit", "wanted"),
+    [
+        ([], 9, 0),
+        ([1000, 1000, 1000, 1000], 9, 1),
+        ([3000, 3000, 1000, 1000], 9, 2),  # the small ones fill up what the large ones leave
+        ([4000] * 5, 3, 3),
+        ([5000], 9, 0),
+        ([5000, 1000], 9, 1),
+        ([1000], 0, 0),
+    ],
+)
+def test_waiting_pods_are_placed_one_by_one(cpus: list[int], limit: int, wanted: int) -> None:
+    assert sum(needed([pool("a", 4, limit)], cpus).values()) == wanted
+    assert sum(needed([pool("a", 4)], cpus, most=limit).values()) == wanted
+
+
+def test_the_smallest_machine_that_fits_is_added() -> None:
+    pools = [pool("large", 16), pool("small", 4, more=1)]
+    assert needed(pools, [3000]) == {"small": 1}
+    assert needed(pools, [8000]) == {"large": 1}
+    assert needed(pools, [3000, 3000]) == {"small": 1, "large": 1}
+
+
+def test_free_room_on_existing_nodes_is_used_first() -> None:
+    room = ClusterModel()
+    room.set_node(pool("there", 4).node)
+    room.hold(request(100, 2000), "there")
+    waiting = [Together((request(number, 2000),)) for number in range(3)]
+    found = growth([pool("a", 4)], room, waiting, POLICY, 99)
+    assert found.further == {"a": 1}
+    assert found.used == {"there", "more/a/0"}
+
+
+def test_a_group_that_would_not_start_leaves_no_trace() -> None:
+    pools = [pool("a", 4, more=2)]
+    group = Together(tuple(request(number, 3000) for number in range(3)), least=3)
+    alone = Together((request(9, 3000),))
+    assert growth(pools, ClusterModel(), [group, alone], POLICY, 99).further == {"a": 1}
+    enough = group._replace(least=2)
+    assert growth(pools, ClusterModel(), [enough, alone], POLICY, 99).further == {"a": 2}
