@@ -119,15 +119,23 @@ def test_past_the_quota_nothing_is_made(kubectl: Kubectl) -> None:
     eventually(lambda: "QuotaExceeded" in kubectl("events", "--for", "nodepool/a"))
 
 
-def test_an_instance_type_that_nobody_knows(kubectl: Kubectl) -> None:
-    kubectl.apply(pool("a", 1, instanceType="ecs.nonsense"))
+def test_a_label_of_ours_is_told_in_the_status(kubectl: Kubectl) -> None:
+    kubectl.apply(pool("a", 1, labels={"kubernetes.io/hostname": "mine"}))
     condition = "{.status.conditions[?(@.type=='Ready')].reason}"
     kubectl.wait(f"jsonpath={condition}=InvalidSpec", "nodepool/a")
-    message = kubectl.field(".status.conditions[?(@.type=='Ready')].message", "nodepool", "a")
-    assert "ecs.nonsense" in message
+    assert "Failed" in kubectl("get", "nodepool", "a")
 
 
 def test_a_bad_pool_is_refused_at_once(kubectl: Kubectl) -> None:
+    unknown = stream_of(pool("a", 1, instanceType="ecs.nonsense"))
+    said = kubectl.refused("apply", "-f", "-", stdin=unknown)
+    assert 'spec.instanceType: Unsupported value: "ecs.nonsense"' in said
+    for limits, words in (
+        ({"min": 2, "max": 3}, "wanted a count within autoscaling"),
+        ({"min": 3, "max": 1}, "wanted at least autoscaling.min"),
+    ):
+        made = stream_of(pool("a", 1, autoscaling=limits))
+        assert words in kubectl.refused("apply", "-f", "-", stdin=made)
     said = kubectl.refused("apply", "-f", "-", stdin=stream_of(pool("a", -1)))
     assert "spec.count" in said
     said = kubectl.refused("apply", "-f", "-", stdin=stream_of(pool("a", 1, colour="red")))

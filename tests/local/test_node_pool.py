@@ -80,9 +80,11 @@ async def test_beyond_the_quota_no_node_is_created(tmp_path: Path) -> None:
         await desk.create(NODE_POOLS, pool(4))
         status = await _status(desk)
         assert status["conditions"][0]["reason"] == "QuotaExceeded"
+        assert status["phase"] == "Failed"
         assert await desk.names(NODES) == []
         await _scale(desk, 3)
         assert len(await desk.names(NODES)) == 3
+        assert (await _status(desk))["phase"] == "Active"
 
 
 async def test_two_pools_share_the_quota(tmp_path: Path) -> None:
@@ -192,6 +194,7 @@ async def test_an_invalid_pool_is_reported_in_its_status(tmp_path: Path) -> None
         await desk.create(NODE_POOLS, pool(1, instanceType="ecs.nonsense"))
         status = await _status(desk)
         assert status["conditions"][0]["reason"] == "InvalidSpec"
+        assert status["phase"] == "Failed"
         assert "ecs.nonsense" in status["conditions"][0]["message"]
         assert len(desk.events("InvalidSpec")) == 1
 

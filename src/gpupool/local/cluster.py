@@ -201,7 +201,7 @@ async def _apply_agents(kube: Kube, settings: LocalSettings) -> None:
 
 async def _apply_pools(kube: Kube, settings: LocalSettings) -> None:
     """Makes the pools as the cluster file says; pools that it does not name stay."""
-    crd = nodepool_crd()
+    crd = nodepool_crd(settings.spec.instance_types)
     try:
         await kube.create(CRDS, crd)
     except AlreadyExists:  # perhaps of an older version of ours

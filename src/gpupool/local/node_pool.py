@@ -7,7 +7,7 @@ import contextlib
 from collections.abc import Callable, Iterable
 
 from gpupool.contract import names
-from gpupool.local.config.nodepools import ACTIVE, INITIALIZING, NODE_POOLS, pool_of
+from gpupool.local.config.nodepools import ACTIVE, FAILED, INITIALIZING, NODE_POOLS, pool_of
 from gpupool.local.config.nodes import NetworkFull, new_nodes, taken_by
 from gpupool.local.config.quotas import exceeded_nodes
 from gpupool.local.config.spec import ClusterSpec, PoolSpec, Quotas
@@ -180,10 +180,10 @@ class _Pool:
         wanted = self.nodepool["spec"].get("count", 0)
         settled = not problem and ready == len(self.nodes) == wanted
         known = self.nodepool.get("status", {})
-        was_active = known.get("phase") == ACTIVE
         # A pool that was active once stays active while it grows or shrinks.
+        phase = ACTIVE if settled or known.get("phase") == ACTIVE else INITIALIZING
         status: Obj = {
-            "phase": ACTIVE if settled or was_active else INITIALIZING,
+            "phase": FAILED if problem else phase,
             "nodes": len(self.nodes),
             "readyNodes": ready,
             "selector": f"{names.LABEL_POOL}={self.name}",

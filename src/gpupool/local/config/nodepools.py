@@ -4,6 +4,7 @@ The spec has the same fields as a pool in a cluster file and is checked by the s
 is that of the object. `kubectl scale` sets spec.count.
 """
 
+from collections.abc import Iterable
 from typing import Any
 
 import msgspec
@@ -26,15 +27,18 @@ NODE_POOLS = Resource(
     namespaced=False,
 )
 
-# The phases that the ACK documents call 初始化中 and 已激活.
+# The phases that the ACK documents call 初始化中 and 已激活, and that of a pool that cannot be as its
+# spec says: the condition Ready has the reason.
 INITIALIZING = "Initializing"
 ACTIVE = "Active"
+FAILED = "Failed"
 
 # Keywords of JSON Schema that a CRD's schema must not have.
 _NOT_STRUCTURAL = {"propertyNames", "x-wanted", "title"}
 
 
-def nodepool_crd() -> Obj:
+def nodepool_crd(types: Iterable[str] = ()) -> Obj:
+    """`types`: instance types that a pool may name; none: any."""
     plural, group = names.NODE_POOL_PLURAL, names.API_GROUP
     return {
         "apiVersion": "apiextensions.k8s.io/v1",
@@ -50,12 +54,12 @@ def nodepool_crd() -> Obj:
                 "singular": "nodepool",
                 "shortNames": ["np"],
             },
-            "versions": [_version()],
+            "versions": [_version(sorted(types))],
         },
     }
 
 
-def _version() -> Obj:
+def _version(types: list[str]) -> Obj:
     return {
         "name": names.API_VERSION,
         "served": True,
@@ -81,23 +85,43 @@ def _version() -> Obj:
             },
             {"name": "Age", "type": "date", "jsonPath": ".metadata.creationTimestamp"},
         ],
-        "schema": {"openAPIV3Schema": _object_schema()},
+        "schema": {"openAPIV3Schema": _object_schema(types)},
     }
 
 
-def _object_schema() -> Obj:
+def _object_schema(types: list[str]) -> Obj:
+    spec: Obj = _structural(*_pool_schema())
+    if types:
+        spec["properties"]["instanceType"]["enum"] = types
+    # What can be known at once is refused at once. The rest (quotas, labels of ours) is told in the
+    # status, by `pool_problems` and the controller.
+    spec["x-kubernetes-validations"] = [
+        {"rule": rule, "message": message} for rule, message in _RULES.items()
+    ]
     return {
         "type": "object",
         "description": "A pool of nodes that are alike.",
         "required": ["spec"],
-        "properties": {"spec": _structural(*_pool_schema()), "status": _STATUS},
+        "properties": {"spec": spec, "status": _STATUS},
     }
+
+
+_COUNT = "(has(self.count) ? self.count : 1)"
+_RULES = {
+    "!has(self.autoscaling) || self.autoscaling.min <= self.autoscaling.max": (
+        "autoscaling.max: wanted at least autoscaling.min"
+    ),
+    f"!has(self.autoscaling) || self.autoscaling.min > self.autoscaling.max || "
+    f"(self.autoscaling.min <= {_COUNT} && {_COUNT} <= self.autoscaling.max)": (
+        "count: wanted a count within autoscaling, from its min to its max"
+    ),
+}
 
 
 _STATUS: Obj = {
     "type": "object",
     "properties": {
-        "phase": {"type": "string", "description": f"{INITIALIZING} or {ACTIVE}."},
+        "phase": {"type": "string", "description": f"{INITIALIZING}, {ACTIVE} or {FAILED}."},
         "nodes": {"type": "integer"},
         "readyNodes": {"type": "integer"},
         "selector": {"type": "string", "description": "Finds the nodes of the pool."},
