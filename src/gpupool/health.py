@@ -1,4 +1,4 @@
-"""HTTP endpoints for health and metrics, shared by agent, scheduler, extender and admission.
+"""Serves HTTP for all programs, and the endpoints for health and metrics that they share.
 
 Every program has a metrics registry of its own. The global registry of prometheus_client is never
 used: a local cluster runs hundreds of agents in one process, and their metrics must not mix.
@@ -6,6 +6,7 @@ used: a local cluster runs hundreds of agents in one process, and their metrics 
 
 import asyncio
 import contextlib
+import os
 import socket
 import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
@@ -77,11 +78,22 @@ def metrics_route(text: Callable[[], str]) -> web.RouteDef:
     return web.get("/metrics", answer)
 
 
+class CannotListen(OSError):
+    """The address is in use, is not of this machine, or needs more rights."""
+
+    def __init__(self, where: Address, error: OSError) -> None:
+        super().__init__(error.errno, os.strerror(error.errno or 0))
+        self.where = where
+
+    def __str__(self) -> str:
+        return f"Cannot listen on {self.where.host}:{self.where.port}: {self.strerror}."
+
+
 @contextlib.asynccontextmanager
 async def serving(
     app: web.Application, where: Address | socket.socket, tls: ssl.SSLContext | None = None
 ) -> AsyncIterator[Address]:
-    """Serve `app` and yield its address. Raises OSError when the address is taken.
+    """Serve `app` and yield its address. Raises CannotListen.
 
     `where` is an address, or a socket that listens already.
     """
@@ -103,7 +115,11 @@ async def serving(
             site = web.SockSite(runner, where, ssl_context=tls)
         else:
             site = web.TCPSite(runner, where.host, where.port, ssl_context=tls)
-        await site.start()
+        try:
+            await site.start()
+        except OSError as error:
+            assert isinstance(where, Address)  # a socket that listens cannot fail to
+            raise CannotListen(where, error) from error
         yield Address(*runner.addresses[0][:2])
     finally:
         dropping.cancel()

@@ -45,6 +45,14 @@ async def find_access(
     return await _by_library(os.pathsep.join(present), context)
 
 
+def names_cluster(environ: Mapping[str, str], in_cluster: Path = IN_CLUSTER) -> bool:
+    """Whether the environment names a cluster: by a kubeconfig, or because this is a pod."""
+    files = environ.get("KUBECONFIG") or f"{environ.get('HOME', '')}/.kube/config"
+    return is_pod(environ, in_cluster) or any(
+        name and Path(name).exists() for name in files.split(os.pathsep)
+    )
+
+
 def _kubeconfigs(environ: Mapping[str, str], named: str) -> list[str]:
     home = environ.get("HOME", "")
     files = named or environ.get("KUBECONFIG") or f"{home}/.kube/config"
@@ -99,6 +107,10 @@ async def _by_library(files: str, context: str) -> Access:
         )
     except (ConfigException, OSError, ValueError, AssertionError) as error:
         raise NoAccess(f"The kubeconfig {files} cannot be used: {error}") from error
+    # The library assumes types: texts, lists and nulls break it in many ways.
+    except (TypeError, KeyError, AttributeError, IndexError) as error:
+        words = "wanted maps and lists of clusters, contexts and users, as kubectl writes them"
+        raise NoAccess(f"{files} is not a kubeconfig: {words}") from error
 
     async def renewed() -> str:
         try:

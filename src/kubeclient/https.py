@@ -7,6 +7,7 @@ must decide.
 
 import asyncio
 import contextlib
+import os
 import socket
 from collections.abc import AsyncGenerator, AsyncIterator, Iterator
 from typing import TYPE_CHECKING
@@ -69,7 +70,7 @@ class Https:
     ) -> tuple[int, bytes]:
         clock = asyncio.get_running_loop().time
         deadline = clock() + self._limit_s
-        with _failures(f"{method} {self._access.url}{path}"):
+        with _failures(method, self._access.url, path):
             async with asyncio.timeout_at(deadline):
                 for tries_left in reversed(range(_MOST_TRIES)):
                     options = await self._options(query, headers)
@@ -91,7 +92,7 @@ class Https:
         limits = aiohttp.ClientTimeout(
             sock_connect=_CONNECT_LIMIT_S, sock_read=_longest_silence_s(query)
         )
-        with _failures(f"GET {self._access.url}{path}"):
+        with _failures("GET", self._access.url, path):
             options = await self._options(query, headers)
             async with self._session.get(
                 self._access.url + path, timeout=limits, **options
@@ -116,14 +117,26 @@ class Https:
 
 
 @contextlib.contextmanager
-def _failures(what: str) -> Iterator[None]:
+def _failures(method: str, url: str, path: str) -> Iterator[None]:
     """Raise NoAnswer for every failure of the connection, and for missing credentials."""
+    what = f"{method} {url}{path}"
     import aiohttp
 
     try:
         yield
     except TimeoutError:
         raise NoAnswer(f"{what}: no answer in time") from None
+    except aiohttp.ClientSSLError as error:
+        raise NoAnswer(f"{what}: {error}") from error
+    except aiohttp.ClientConnectorError as error:
+        # The error of the last address, in the words of the system, without those of the library.
+        number = error.os_error.errno or 0
+        cause = os.strerror(number) if number > 0 else error.os_error.strerror
+        words = f"nothing answers at {error.host}:{error.port} ({cause}); does the cluster run?"
+        raise NoAnswer(f"{what}: {words}") from error
+    except aiohttp.InvalidURL as error:
+        words = f'wanted a server like https://HOST:PORT in the kubeconfig, found "{url}"'
+        raise NoAnswer(words) from error
     except (aiohttp.ClientError, OSError, ValueError, NoAccess) as error:
         raise NoAnswer(f"{what}: {str(error) or type(error).__name__}") from error
 

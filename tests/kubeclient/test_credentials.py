@@ -124,6 +124,14 @@ async def test_a_bad_kubeconfig_is_an_error_with_a_message(
         await find_access({}, kubeconfig=str(file))
 
 
+@pytest.mark.parametrize("text", ["", "text", "[]", "clusters: 3", "clusters: [3]\ncontexts: 7"])
+async def test_what_is_no_kubeconfig_is_an_error_with_a_message(tmp_path: Path, text: str) -> None:
+    file = tmp_path / "config"
+    file.write_text(text)
+    with pytest.raises(NoAccess, match="is not a kubeconfig"):
+        await find_access({}, kubeconfig=str(file))
+
+
 async def test_a_missing_kubeconfig_is_an_error_with_a_message(tmp_path: Path) -> None:
     with pytest.raises(NoAccess, match="Name one with --kubeconfig"):
         await find_access({"HOME": str(tmp_path)}, in_cluster=NOWHERE)

@@ -81,7 +81,14 @@ async def test_a_refused_connection_is_no_answer(tmp_path: Path) -> None:
     async with tls_server(tmp_path, answer) as access:
         pass
     transport = Https(access, "test")
-    with pytest.raises(NoAnswer):
+    with pytest.raises(NoAnswer, match=r"nothing answers at 127.0.0.1:\d+ \(Connection refused\)"):
+        await Kube(transport).get(PODS, "a", "default")
+    await transport.close()
+
+
+async def test_an_address_that_is_no_url_is_named() -> None:
+    transport = Https(Access("nonsense", trust()), "test")
+    with pytest.raises(NoAnswer, match=r'wanted a server like https://HOST:PORT .* "nonsense"'):
         await Kube(transport).get(PODS, "a", "default")
     await transport.close()
 

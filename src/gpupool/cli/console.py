@@ -46,6 +46,8 @@ def command(port: int, **where: str) -> None:
         click.echo("Ctrl-C ends it.")
 
     async def work(kube: "Kube", access: "Access") -> None:
+        # An error in the terminal is better than one on every page.
+        await kube.page("/version")
         if serves_others:
             await run_console(None, by_token(access), look, settings, ready)
         else:

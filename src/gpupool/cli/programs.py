@@ -44,11 +44,27 @@ def run_with_access(
     # Mirrors keep many objects for long, and watches make many short-lived ones. With the default
     # thresholds the garbage collector would scan the long-lived ones again and again.
     gc.set_threshold(50_000, 20, 100)
+    from gpupool.health import CannotListen
+    from kubeclient.errors import KubeError
+
     try:
         with asyncio.Runner(loop_factory=event_loop) as runner:
             runner.run(main())
     except asyncio.CancelledError:
         return
+    except Exception as error:
+        words = _first_words(error, KubeError, CannotListen)
+        if words is None:
+            raise
+        raise click.ClickException(words) from error
+
+
+def _first_words(error: BaseException, *kinds: type[Exception]) -> str | None:
+    """Of the first error of these kinds, which may be inside of groups; None: there is none."""
+    if isinstance(error, BaseExceptionGroup):
+        found = (_first_words(each, *kinds) for each in error.exceptions)
+        return next((words for words in found if words is not None), None)
+    return str(error) if isinstance(error, kinds) else None
 
 
 def event_loop() -> asyncio.AbstractEventLoop:
@@ -82,12 +98,30 @@ async def _with_kube(
 
 
 async def _access(where: dict[str, str]) -> Access:
-    from kubeclient.credentials import find_access
+    from kubeclient.credentials import find_access, names_cluster
 
+    hint = ""
+    if not where.get("kubeconfig") and not names_cluster(os.environ):
+        where = {**where, "kubeconfig": _local_kubeconfig()}
+        hint = " Or start a local cluster: gpupool up."
     try:
         return await find_access(os.environ, **where)  # type: ignore[arg-type]  # `where` has only texts
     except NoAccess as error:
-        raise click.ClickException(str(error)) from error
+        raise click.ClickException(f"{error}{hint}") from error
+
+
+def _local_kubeconfig() -> str:
+    """That of the one local cluster that runs on this machine; empty: none does."""
+    try:
+        from gpupool.local.home import home
+        from gpupool.local.server_process import running_server
+    except ImportError:  # installed without local clusters
+        return ""
+    running = [cluster for cluster in home().clusters() if running_server(cluster)]
+    if len(running) > 1:
+        listed = "\n".join(f"  export KUBECONFIG={cluster.kubeconfig}" for cluster in running)
+        raise click.ClickException(f"Several clusters run on this machine. Choose one:\n{listed}")
+    return str(running[0].kubeconfig) if running else ""
 
 
 def log_to_stderr(output: logging.Handler | None = None) -> None:

@@ -2,19 +2,15 @@
 
 import asyncio
 import contextlib
-import socket
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, replace
 
-from aiohttp import web
-
 from gpupool.console.server import AsUser, Console, SignInMethods
 from gpupool.console.sessions import ReadCluster
+from gpupool.health import LOOPBACK, Address, serving
 from kubeclient.access import Access
 from kubeclient.client import Kube
 from kubeclient.https import connected
-
-_LOOPBACK = "127.0.0.1"
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,18 +40,12 @@ async def run_console(
     settings: ConsoleSettings,
     ready: Callable[[int], None],
 ) -> None:
-    """Serves until cancelled. `ready` is called with the port."""
-    with socket.create_server((_LOOPBACK, settings.port)) as listening:
-        port: int = listening.getsockname()[1]
-        clock = asyncio.get_running_loop().time
-        methods = SignInMethods(read, clock, settings.key, owner, as_user)
-        console = Console(methods)
-        runner = web.AppRunner(console.application(), access_log=None)
-        await runner.setup()
-        try:
-            await web.SockSite(runner, listening).start()
-            ready(port)
+    """Serves until cancelled. `ready` is called with the port. Raises CannotListen."""
+    clock = asyncio.get_running_loop().time
+    console = Console(SignInMethods(read, clock, settings.key, owner, as_user))
+    try:
+        async with serving(console.application(), Address(LOOPBACK, settings.port)) as address:
+            ready(address.port)
             await asyncio.Event().wait()
-        finally:
-            await runner.cleanup()
-            await console.sessions.end_all()
+    finally:
+        await console.sessions.end_all()

@@ -27,8 +27,8 @@ NODE_POOLS = Resource(
     namespaced=False,
 )
 
-# The phases that the ACK documents call 初始化中 and 已激活, and that of a pool that cannot be as its
-# spec says: the condition Ready has the reason.
+# The phases that the ACK documents call 初始化中 and 已激活, and that of a pool that cannot be as
+# its spec says: the condition Ready has the reason.
 INITIALIZING = "Initializing"
 ACTIVE = "Active"
 FAILED = "Failed"
