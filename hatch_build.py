@@ -1,5 +1,7 @@
 """Builds the native parts when a wheel is made, also the one of an editable install.
 
+Wheels are for any machine, so ziglang compiles them; an editable install is for this one.
+
 GPUPOOL_NATIVE=all builds them for every architecture; otherwise it is this machine's. On other
 systems than Linux there are none, and the wheel is pure Python.
 """
@@ -37,7 +39,8 @@ class NativeBuildHook(BuildHookInterface):  # type: ignore[type-arg]  # a plugin
         everything = os.environ.get("GPUPOOL_NATIVE") == "all"
         chosen = native.ARCHITECTURES if everything else (platform.machine(),)
         for architecture in chosen:
-            place = native.build(architecture).relative_to(self.root)
+            made = native.build(architecture, shipped=version != "editable")
+            place = made.relative_to(self.root)
             # Not in git.
             build_data["artifacts"] += [
                 f"{place}/{part}" for part in ("lib/*", "bin/*", "limiter/lib*")

@@ -3,11 +3,14 @@
     python native/build.py             for this machine, into src/gpupool/_native/<arch>/
     python native/build.py --all       for every architecture
 
+Where ziglang is not installed, a compiler of the system does, but only for this machine: ziglang
+takes 400 MB, and a first `make up` should not wait for it.
+
 If the sources have not changed since the last build, nothing is done. Called by hatch_build.py when
 a wheel or an editable install is made, by `make native`, and by the tests. Imports the standard
 library only: it runs before anything is installed.
 
-    build(architecture)                what is shipped
+    build(architecture)                what is shipped, or the same for this machine alone
     build_with(toolchain, place)       the same with another compiler, for example with the
                                        sanitizers of gcc or clang (tests/native/sanitizers.py)
 """
@@ -20,6 +23,7 @@ import importlib.metadata
 import importlib.util
 import os
 import platform
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -106,9 +110,13 @@ def is_possible() -> bool:
     return sys.platform == "linux" and platform.machine() in ARCHITECTURES
 
 
-def build(architecture: str) -> Path:
-    """Returns the directory with lib/, bin/ and limiter/, up to date. Raises BuildError."""
-    return build_with(zig(architecture), TARGET / architecture)
+def build(architecture: str, *, shipped: bool = True) -> Path:
+    """Returns the directory with lib/, bin/ and limiter/, up to date. Raises BuildError.
+
+    `shipped`: for other machines too; otherwise any compiler does.
+    """
+    toolchain = None if shipped or _has_zig() else system(architecture)
+    return build_with(toolchain or zig(architecture), TARGET / architecture)
 
 
 def build_with(toolchain: Toolchain, place: Path) -> Path:
@@ -127,13 +135,60 @@ def build_with(toolchain: Toolchain, place: Path) -> Path:
 
 def zig(architecture: str) -> Toolchain:
     """The compiler of what is shipped. Raises BuildError."""
-    if importlib.util.find_spec("ziglang") is None:
+    if not _has_zig():
         raise BuildError("ziglang is missing: pip install ziglang, or run it by `make native`")
     return Toolchain(
         (sys.executable, "-m", "ziglang", "cc", "-target", f"{architecture}-linux-gnu.{GLIBC}"),
         (*COMMON_FLAGS, "-O2", "-s"),
         f"{architecture} {importlib.metadata.version('ziglang')}",
     )
+
+
+def _has_zig() -> bool:
+    return importlib.util.find_spec("ziglang") is not None
+
+
+def system(architecture: str) -> Toolchain | None:
+    """A compiler of this machine that can build for it; None: there is none."""
+    if architecture != platform.machine():
+        return None
+    for command in ("cc", "gcc", "clang"):
+        with tempfile.TemporaryDirectory() as scratch:
+            # More than its version: a compiler without the headers of the C library is no use.
+            tried = (
+                subprocess.run(
+                    [command, *COMMON_FLAGS, "-x", "c", "-", "-o", f"{scratch}/tried", *_LIBRARY],
+                    input=_TRIAL,
+                    capture_output=True,
+                    text=True,
+                    check=False,
+                )
+                if shutil.which(command)
+                else None
+            )
+        if tried is not None and not tried.returncode:
+            version = subprocess.run(
+                [command, "--version"], capture_output=True, text=True, check=False
+            ).stdout.partition("\n")[0]
+            return Toolchain(
+                (command,),
+                (*COMMON_FLAGS, "-O2", "-s"),
+                f"{architecture} {version}",
+                # gcc compares types over all files then, and each hook has its own.
+                has_lto=False,
+            )
+    return None
+
+
+# What the sources need of a compiler and its C library: C11 atomics, threads, thread locals.
+_TRIAL = """
+#include <dlfcn.h>
+#include <pthread.h>
+#include <stdatomic.h>
+static _Thread_local int here;
+static _Atomic unsigned long count;
+void *tried(void) { here++; atomic_fetch_add(&count, 1); return dlsym(0, "tried"); }
+"""
 
 
 def _compile(product: Product, toolchain: Toolchain, place: Path) -> None:
@@ -192,13 +247,14 @@ def _locked(place: Path) -> Iterator[None]:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--all", action="store_true", help="every architecture, not only this one")
-    chosen = ARCHITECTURES if parser.parse_args().all else (platform.machine(),)
+    everything = parser.parse_args().all
+    chosen = ARCHITECTURES if everything else (platform.machine(),)
     if not is_possible():
         sys.stderr.write("The native parts are for Linux on x86_64 and aarch64.\n")
         return 0
     try:
         for architecture in chosen:
-            build(architecture)
+            build(architecture, shipped=everything)
     except BuildError as error:
         sys.stderr.write(f"{error}\n")
         return 1
