@@ -10,6 +10,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.installed
+DEV := $(VENV)/.installed-dev
 BUILT := src/gpupool/_native/.made
 NATIVE := native/build.py $(wildcard native/*/*.[ch] native/*/*/*.[ch] native/*/*/*.inc)
 
@@ -48,42 +49,42 @@ down: $(READY) ## Stop it; its data stays (NAME=)
 .PHONY: test
 # Hypothesis' own profile "ci": the same examples every time, so that what fails here is the
 # change's doing. New examples are looked for by `make test-slow` and by plain pytest.
-test: $(BUILT) ## Run the tests (T="path -k word")
+test: tested ## Run the tests (T="path -k word")
 	$(BIN)/pytest -n 2 -m "not slow and not kubernetes" --hypothesis-profile=ci $(T)
 
 .PHONY: browser
-browser: $(READY) ## Install what the tests in a browser need: JupyterLab, and chromium (root, Debian)
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements-notebook.lock
+browser: $(DEV) ## Install what the tests in a browser need: JupyterLab, and chromium (root, Debian)
+	@$(BIN)/python tools/install.py requirements-notebook.lock
 	@$(BIN)/python -c 'import sys; from tests.browser.chromium import find_chromium; sys.exit(not find_chromium())' \
 	  || { apt-get update --quiet && apt-get install --quiet --yes --no-install-recommends chromium; }
 
 .PHONY: test-slow
-test-slow: $(BUILT) ## Run the long ones: hundreds of crashes, large clusters
+test-slow: tested ## Run the long ones: hundreds of crashes, large clusters
 	$(BIN)/pytest -m "slow and not kubernetes" tests
 
 .PHONY: test-sanitizers
-test-sanitizers: $(READY) ## Run the tests of native/ under ASan and UBSan (gcc or clang; T="path -k word")
+test-sanitizers: $(DEV) ## Run the tests of native/ under ASan and UBSan (gcc or clang; T="path -k word")
 	@$(BIN)/python -m tests.native.sanitizers $(if $(filter-out tests,$(T)),$(T))
 
 .PHONY: kubernetes
-kubernetes: $(BUILT) ## Start a real Kubernetes with GPU nodes and gpupool (root; Go the first time)
+kubernetes: tested ## Start a real Kubernetes with GPU nodes and gpupool (root; Go the first time)
 	@$(BIN)/python -m testbed.story up
 
 .PHONY: kubernetes-down
-kubernetes-down: $(READY) ## End it; the machine is as it was
+kubernetes-down: $(DEV) ## End it; the machine is as it was
 	@$(BIN)/python -m testbed.story down
 
 .PHONY: test-kubernetes
-test-kubernetes: $(BUILT) ## Run the tests that need a real Kubernetes (root; Go the first time; or KUBECONFIG=)
+test-kubernetes: tested ## Run the tests that need a real Kubernetes (root; Go the first time; or KUBECONFIG=)
 	@$(if $(KUBECONFIG),,$(BIN)/python testbed/build.py)
 	$(BIN)/pytest -m kubernetes tests/kubernetes
 
 .PHONY: conformance
-conformance: $(BUILT) ## Compare with a real kube-apiserver; writes docs/conformance.md (Go the first time)
+conformance: tested ## Compare with a real kube-apiserver; writes docs/conformance.md (Go the first time)
 	$(BIN)/python -m tests.conformance.differential $(S)
 
 .PHONY: check
-check: $(READY) ## Format, lint, types, architecture and docs, without changing anything
+check: $(DEV) ## Format, lint, types, architecture and docs, without changing anything
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
@@ -91,47 +92,49 @@ check: $(READY) ## Format, lint, types, architecture and docs, without changing 
 	$(BIN)/pytest -q tests/test_architecture.py tests/test_docs.py tests/test_habits.py
 
 .PHONY: coverage
-coverage: $(BUILT) ## Measure line and branch coverage of what decides about GPUs; fails below 95 %
+coverage: tested ## Measure line and branch coverage of what decides about GPUs; fails below 95 %
 	$(BIN)/python -m tools.coverage
 
 .PHONY: fix
-fix: $(READY) ## Format, and repair what the linter can
+fix: $(DEV) ## Format, and repair what the linter can
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
 .PHONY: bench
-bench: $(READY) ## Measure: writes, lists, watches, start-up, memory
+bench: $(DEV) ## Measure: writes, lists, watches, start-up, memory
 	$(BIN)/python -m bench
 
 .PHONY: bench-kubernetes
-bench-kubernetes: $(READY) ## Measure pods bound per second beside kube-scheduler (needs Go)
+bench-kubernetes: $(DEV) ## Measure pods bound per second beside kube-scheduler (needs Go)
 	$(BIN)/python -m bench.kubernetes_scheduling
 
 .PHONY: docs
-docs: $(READY) ## Renew docs/cli.md and the schema of cluster files; build the site into build/site
+docs: $(DEV) ## Renew docs/cli.md and the schema of cluster files; build the site into build/site
 	$(BIN)/python -m tools.docs
 	$(BIN)/mkdocs build --strict --quiet
 	@echo build/site/index.html
 
 .PHONY: schemas
-schemas: $(READY) ## Renew all that is recorded of the Kubernetes API, with digests (needs Go)
+schemas: $(DEV) ## Renew all that is recorded of the Kubernetes API, with digests (needs Go)
 	$(BIN)/python -m tools.schemas
 
 .PHONY: lock
-lock: $(READY) ## Resolve the dependencies again into the two lock files
+LOCK = $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
+  --no-emit-index-url --no-header --no-emit-package kubeclient --no-emit-package localkube
+lock: $(DEV) ## Resolve the dependencies again into the lock files: to run, to compile, to test, for notebooks
 	$(BIN)/pip install --quiet uv
-	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
-	  --no-emit-index-url --no-header pyproject.toml --extra kubernetes --extra local --group dev \
-	  --no-emit-package kubeclient --no-emit-package localkube --output-file requirements.lock
+	$(LOCK) pyproject.toml --extra kubernetes --extra local --group build --output-file requirements.lock
+	$(LOCK) --group compiler --output-file requirements-compiler.lock
+	$(LOCK) pyproject.toml --extra kubernetes --extra local --group dev \
+	  --constraints requirements.lock --constraints requirements-compiler.lock --output-file requirements-dev.lock
 	$(BIN)/python -c 'import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["project"]["optional-dependencies"]["notebook"], sep="\n")' \
-	  | $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
-	  --no-emit-index-url --no-header --constraints requirements.lock --output-file requirements-notebook.lock -
+	  | $(LOCK) --constraints requirements-dev.lock --output-file requirements-notebook.lock -
 
 .PHONY: venv
-venv: $(READY) ## Make .venv and install what the lock file says
+venv: $(DEV) ## Make .venv and install all that tests need
 
 .PHONY: native
-native: $(READY) ## Compile the native parts (ALL=1: for every architecture)
+native: $(DEV) ## Compile the native parts (ALL=1: for every architecture)
 	$(BIN)/python native/build.py $(if $(ALL),--all)
 
 .PHONY: clean
@@ -139,7 +142,8 @@ clean: ## Remove .venv and everything generated; clusters stay
 	rm -rf $(VENV) src/gpupool/_native .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache dist build
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
-# Installed again only when the lock file or our own metadata changes.
+# Installed again only when a lock file or our own metadata changes. `make up` needs a third of what
+# the tests need.
 $(READY): requirements.lock pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || { \
 	  echo 'gpupool needs Python 3.11 or newer; "$(PYTHON)" is $(shell $(PYTHON) --version 2>&1 | head -n 1).'; \
@@ -147,13 +151,27 @@ $(READY): requirements.lock pyproject.toml
 	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || { \
 	  echo 'This Python cannot make virtual environments (on Debian: apt install python3-venv).'; exit 1; }
 	@test -x $(BIN)/python || { echo 'Making $(VENV) ...'; $(PYTHON) -m venv $(VENV); }
-	@echo 'Installing the dependencies ...'
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
+	@echo 'Installing the packages that gpupool needs ...'
+	@$(BIN)/python tools/install.py requirements.lock
+	@if $(BIN)/python native/build.py --needs-zig; then \
+	  echo 'Installing a C compiler, as there is none (ziglang) ...'; \
+	  $(BIN)/python tools/install.py requirements-compiler.lock; fi
+	@echo 'Compiling the simulated driver and the limiter ...'
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps \
 	  --no-build-isolation --editable .
+	@touch $@
+
+$(DEV): requirements-dev.lock $(READY)
+	@echo 'Installing the packages that the tests need ...'
+	@$(BIN)/python tools/install.py requirements-dev.lock
 	@touch $@
 
 # An editable install points at the sources: what is compiled has to follow them.
 $(BUILT): $(NATIVE) | $(READY)
 	@$(BIN)/python native/build.py
 	@touch $@
+
+# The tests run what is shipped, which ziglang compiles; `make up` may have used another compiler.
+.PHONY: tested
+tested: $(DEV)
+	@$(BIN)/python native/build.py

@@ -247,7 +247,13 @@ def _locked(place: Path) -> Iterator[None]:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--all", action="store_true", help="every architecture, not only this one")
-    everything = parser.parse_args().all
+    parser.add_argument(
+        "--needs-zig", action="store_true", help="exit with 0 if only ziglang can compile here"
+    )
+    given = parser.parse_args()
+    everything = given.all
+    if given.needs_zig:
+        return int(not is_possible() or _has_zig() or system(platform.machine()) is not None)
     chosen = ARCHITECTURES if everything else (platform.machine(),)
     if not is_possible():
         sys.stderr.write("The native parts are for Linux on x86_64 and aarch64.\n")

@@ -1,0 +1,70 @@
+"""Installs what a lock file says, and shows how far it is. Imports the standard library only: it
+runs before anything is installed.
+
+    .venv/bin/python tools/install.py requirements.lock
+"""
+
+import re
+import subprocess
+import sys
+import time
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+_STEP = re.compile(r"(?:Collecting|Requirement already satisfied:) ([A-Za-z0-9._-]+)")
+_PIP = ("-m", "pip", "install", "--disable-pip-version-check", "--require-hashes", "-r")
+_EVERY_S = 10.0  # a line of progress, where it does not go to a terminal
+
+
+def locked(text: str) -> int:
+    """How many packages the lock file names; those of other systems count, too."""
+    return len(re.findall(r"(?m)^[A-Za-z0-9._-]+==", text))
+
+
+def steps(lines: Iterable[str]) -> Iterator[tuple[int, str]]:
+    """The number and the name of each package that pip begins with."""
+    seen: set[str] = set()
+    for line in lines:
+        found = _STEP.match(line)
+        if found and found[1] not in seen:
+            seen.add(found[1])
+            yield len(seen), found[1]
+        elif line.startswith("Installing collected packages"):
+            yield len(seen), "writing the files"
+
+
+def main(lock: Path) -> int:
+    total, kept = locked(lock.read_text(encoding="utf-8")), []
+    pip = subprocess.Popen(
+        [sys.executable, *_PIP, str(lock)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+    assert pip.stdout is not None
+
+    def lines() -> Iterator[str]:
+        for line in pip.stdout or ():
+            kept.append(line)
+            yield line
+
+    shown_s = time.monotonic()
+    for number, name in steps(lines()):
+        words = f"  {number} of {total} packages: {name}"
+        if sys.stdout.isatty():
+            sys.stdout.write(f"\r\x1b[K{words}")
+        elif time.monotonic() - shown_s > _EVERY_S:
+            shown_s = time.monotonic()
+            sys.stdout.write(f"{words}\n")
+        sys.stdout.flush()
+    if sys.stdout.isatty():
+        sys.stdout.write("\r\x1b[K")
+    code = pip.wait()
+    if code:
+        sys.stderr.write("".join(kept[-20:]))
+        sys.stderr.write(f"The packages of {lock} could not be installed.\n")
+    return code
+
+
+if __name__ == "__main__":
+    sys.exit(main(Path(sys.argv[1])))
