@@ -21,8 +21,10 @@ from localkube.controllers.all import ControllerSettings, builtin_controllers
 from localkube.controllers.garbage import Garbage
 from localkube.controllers.run import run_controllers
 from localkube.controllers.volume_claims import storage_class
+from localkube.health import Health
 from localkube.names import Names
 from localkube.node_streams import Connection, NodeRefusal
+from localkube.supervision import Supervisor
 from tests.conformance.api_server import NoNodes
 from tests.faults.in_process import certificates_for_tests
 
@@ -118,7 +120,7 @@ async def all_controllers(
         certificates.ca_pem.decode(), directory / "volumes", _dial, Names()
     )
     work = {
-        "controllers": run_controllers(builtin_controllers(settings), kube),
+        "controllers": run_controllers(builtin_controllers(settings), kube, Supervisor(Health())),
         "garbage": Garbage(kube).run(),
         "scheduler": scheduler.run(kube),
         "records": server.keep_records(),
