@@ -122,7 +122,7 @@ async def test_an_exception_in_one_agent_ends_that_container_alone(
         async def all_run() -> bool:
             nodes = (await kube.list(NODES)).items
             with_cards = [n for n in nodes if "gpupool.io/inventory" in str(n["metadata"])]
-            return bool(with_cards) and len(with_cards) == len(fuses)
+            return len(with_cards) == len(fuses) == 4  # the GPU nodes of the default cluster
 
         await eventually(all_run)
         victim = started[0]

@@ -44,6 +44,11 @@ asyncio.run(main())
 """
 
 
+# Signals 32 and 33 are the C library's own. No program can set them, and whatever posix_spawn
+# starts (make does so) ignores the first of them.
+_OF_GLIBC = 0b11 << 31
+
+
 @pytest.mark.parametrize("how", ["plain", "isolated", "exec"])
 def test_no_signal_is_ignored_or_blocked_in_a_container(tmp_path: Path, how: str) -> None:
     done = subprocess.run(
@@ -53,4 +58,7 @@ def test_no_signal_is_ignored_or_blocked_in_a_container(tmp_path: Path, how: str
     if b"no namespaces" in done.stdout:
         pytest.skip("this kernel allows no user namespaces")
     masks = dict(line.split() for line in done.stdout.splitlines() if line)
-    assert masks == {b"SigBlk:": b"0" * 16, b"SigIgn:": b"0" * 16}
+    assert {name: int(mask, 16) & ~_OF_GLIBC for name, mask in masks.items()} == {
+        b"SigBlk:": 0,
+        b"SigIgn:": 0,
+    }

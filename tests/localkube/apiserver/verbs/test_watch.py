@@ -9,7 +9,7 @@ import orjson
 import pytest
 
 from kubeclient.objects import Obj
-from localkube.apiserver.kinds import builtin_kinds
+from localkube.apiserver.kinds import Kind, builtin_kinds
 from localkube.apiserver.request import Request
 from localkube.apiserver.store import watch_log as logs
 from localkube.apiserver.store.record import record_of
@@ -20,6 +20,10 @@ from localkube.apiserver.verbs.options import list_options
 KIND = next(kind for kind in builtin_kinds() if kind.resource == "configmaps")
 EVERY_S = 0.2
 OPTIONS = list_options(Request("GET", "/", "watch=true&allowWatchBookmarks=true&resourceVersion=1"))
+
+
+async def as_they_are(records: Any, _: Kind) -> Any:
+    return records
 
 
 class World:
@@ -33,7 +37,8 @@ class World:
         watcher = self.log.follow(1, None)
         assert watcher is not None
         api: Any = SimpleNamespace(
-            store=SimpleNamespace(log=lambda _: self.log, published_rv=self.published_rv)
+            store=SimpleNamespace(log=lambda _: self.log, published_rv=self.published_rv),
+            conversions=SimpleNamespace(served=as_they_are),
         )
         self._store = api.store
         follower = watch._Follower(
