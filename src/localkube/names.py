@@ -52,6 +52,12 @@ class Names:
         return f"{self.domain}/load-balancer-ports"
 
     @property
+    def address_annotation(self) -> str:
+        """On a service that is reached from outside: where it answers on this machine, as a link
+        for browsers."""
+        return f"{self.domain}/address"
+
+    @property
     def provisioner(self) -> str:
         """Of the default StorageClass: makes a directory for each claim."""
         return f"{self.domain}/local-directory"

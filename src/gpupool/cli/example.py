@@ -53,8 +53,9 @@ def command(example: str | None, name: str, no_install: bool) -> None:
         lambda kube: _run(kube, manifests, start_again=is_new), kubeconfig=str(cluster.kubeconfig)
     )
     click.echo(f"\nexamples/{example}.yaml:\n\n{shown}")
+    links = ask_cluster(lambda kube: _links(kube, manifests), kubeconfig=str(cluster.kubeconfig))
     for notebook in found:
-        click.echo(f"\n{how_to_open(notebook, cluster.kubeconfig)}")
+        click.echo(f"\n{how_to_open(notebook, cluster.kubeconfig, links)}")
 
 
 def _directory() -> Path:
@@ -91,6 +92,14 @@ async def _run(kube: "Kube", manifests: list["Obj"], *, start_again: bool) -> st
             shown = "\n\n".join(filter(None, (pods_table(pods, with_namespace=False), waits)))
             return textwrap.indent(shown or "Its pods have no cards.", "  ")
         await asyncio.sleep(_LOOK_EVERY_S)
+
+
+async def _links(kube: "Kube", manifests: list["Obj"]) -> list[str]:
+    """Where the services of the manifests answer."""
+    from gpupool.cli.open import link_when_ready
+
+    names = [each["metadata"]["name"] for each in manifests if each["kind"] == "Service"]
+    return [await link_when_ready(kube, name, _NAMESPACE) for name in names]
 
 
 async def _pods(kube: "Kube", manifests: list["Obj"]) -> list["Obj"]:

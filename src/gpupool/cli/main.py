@@ -25,6 +25,7 @@ COMMANDS = {
     "reset": "Stop a cluster and delete its data.",
     "quota": "Show or change the quotas of the platform.",
     "example": "Run one of the examples, and show which cards its pods get.",
+    "open": "Print where a service answers, and open it in a browser.",
     "gpu": "List the cards of nodes, and take single cards out of use.",
     "resize": "Give a running pod more or less of its card, without a restart.",
     "agent": "Find a node's GPUs, label the node, and offer them to its kubelet.",

@@ -74,18 +74,21 @@ def notebooks(manifests: Iterable["Obj"]) -> list["Obj"]:
     return [manifest for manifest in manifests if _container(manifest)]
 
 
-def how_to_open(notebook: "Obj", kubeconfig: Path) -> str:
-    """Commands, and the password of the manifest."""
+def how_to_open(notebook: "Obj", kubeconfig: Path, links: Sequence[str] = ()) -> str:
+    """The link of its service, else commands; and the password of the manifest."""
     import shlex
 
     container = _container(notebook) or {}
     env = {each["name"]: each.get("value", "") for each in container.get("env") or ()}
+    password = f"(password: {env.get('PASSWORD', '')})"
+    if links:
+        return f"Open {links[0]} {password}."
     what = f"{notebook['kind'].lower()}/{notebook['metadata']['name']}"
     return (
         "Next:\n"
         f"  export KUBECONFIG={shlex.quote(str(kubeconfig))}\n"
         f"  kubectl port-forward {what} 8888\n\n"
-        f"Then open http://localhost:8888 (password: {env.get('PASSWORD', '')})."
+        f"Then open http://localhost:8888 {password}."
     )
 
 

@@ -16,6 +16,8 @@ LABEL_POOL = "node.gpupool.io/pool"
 # The machine behind a node: its resource group and tags, as JSON.
 ANNOTATION_RESOURCE_GROUP = "node.gpupool.io/resource-group"
 ANNOTATION_TAGS = "node.gpupool.io/tags"
+# On a service of a local cluster: where it answers, as a link (localkube's `Names` has it, too).
+ANNOTATION_ADDRESS = "gpupool.io/address"
 
 # Resources of GPUs. The last one is legacy: admission rewrites it to whole cards.
 RESOURCE_GPU = "nvidia.com/gpu"

@@ -22,8 +22,8 @@ from localkube.controllers import (
     stateful_set,
     volume_claims,
 )
-from localkube.controllers.load_balancer import Dial
 from localkube.controllers.run import Controller
+from localkube.controllers.service_front import Dial
 from localkube.names import Names
 
 
@@ -56,7 +56,7 @@ def builtin_controllers(settings: ControllerSettings) -> list[Controller]:
         crd_cleanup.CONTROLLER,
         node_lifecycle.CONTROLLER,
         pod_garbage.CONTROLLER,
-        load_balancer.controller(settings.dial, settings.names.load_balancer_ports_annotation),
+        load_balancer.controller(settings.dial, settings.names),
         volume_claims.controller(settings.volumes, settings.names.provisioner),
         volume_claims.reclaimer(settings.volumes, settings.names.provisioner),
     ]

@@ -1,74 +1,116 @@
-"""Services of type LoadBalancer: each gets a loopback address and a TCP proxy to its pods.
+"""Services that are reached from outside: LoadBalancers and NodePorts, on loopback addresses.
 
-If this user may not bind a port (below 1024), another port is bound instead. An annotation and an
-event of the Service say which one.
+A LoadBalancer gets an address of its own. If this user may not bind a port there (below 1024), the
+number of its node port is bound instead. Node ports answer on 127.0.0.1. Addresses and ports stay
+the same over restarts: people have bookmarks. An annotation of the Service has the address that
+works, as a link.
 """
 
 import asyncio
 import contextlib
 import ipaddress
 import itertools
-import logging
 import socket
-from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field
 
 from kubeclient.errors import NotFound
 from kubeclient.events import NORMAL, WARNING
 from kubeclient.mirror import Key
 from kubeclient.objects import Obj
 from kubeclient.resources import PODS, SERVICES
-from localkube.controllers.endpoints import add_pod_index, selected_pods, target_port
-from localkube.controllers.pods import is_active, is_ready
+from localkube.controllers.endpoints import add_pod_index
 from localkube.controllers.run import Context, Controller, Watch
-from localkube.node_streams import Connection
+from localkube.controllers.service_front import Dial, Front, Place, tcp_ports
+from localkube.names import Names
 
-log = logging.getLogger(__name__)
-
-# A connection to a port of a pod: (node, pod uid, port). Raises NodeRefusal or OSError.
-Dial = Callable[[str, str, int], Awaitable[Connection]]
-
-_CHUNK = 64 * 1024
 _ADDRESSES_TRIED = 250
-_SHARED = "127.0.0.1"  # for Services that cannot have an address of their own
+_SHARED = "127.0.0.1"  # for node ports, and for Services that cannot have an address of their own
+_OUTSIDE = ("LoadBalancer", "NodePort")
 
 
-@dataclass(slots=True)
-class _Front:
-    """The listening sockets of one Service."""
+class _Services:
+    """All Services that are served, by key."""
 
-    address: str
-    annotation: str  # on the service: which port is served on which other port
-    servers: dict[int, asyncio.Server] = field(default_factory=dict)  # by the service's port
-    bound: dict[int, int] = field(default_factory=dict)  # service port -> port really bound
-    turn: "itertools.count[int]" = field(default_factory=itertools.count)
+    def __init__(self, dial: Dial, names: Names) -> None:
+        self._dial = dial
+        self._names = names
+        self._fronts: dict[Key, Front] = {}
+        self._addresses: dict[Key, str] = {}  # of LoadBalancers
+        self._told: dict[Key, set[str]] = {}  # events, each once
 
-    def close(self) -> None:
-        for server in self.servers.values():
-            server.close()
-
-
-def controller(dial: Dial, annotation: str) -> Controller:
-    """`annotation` records, on a service, which port is served on which other port."""
-    fronts: dict[Key, _Front] = {}
-
-    async def reconcile(key: Key, context: Context) -> float | None:
+    async def reconcile(self, key: Key, context: Context) -> float | None:
         service = context.of(SERVICES).get(key[1], key[0])
-        wanted = service is not None and service["spec"].get("type") == "LoadBalancer"
-        if service is None or not wanted or "deletionTimestamp" in service["metadata"]:
-            front = fronts.pop(key, None)
-            if front is not None:
-                front.close()
+        kind = service["spec"].get("type") if service is not None else ""
+        if service is None or kind not in _OUTSIDE or "deletionTimestamp" in service["metadata"]:
+            self._forget(key)
             if service is not None:
-                await _write(service, {}, _Front("", annotation), context)
+                await _write(service, context, self._names, "", {}, "")
             return None
-        await _serve(service, key, context, fronts, dial, annotation)
+        front = self._fronts.setdefault(key, Front(key, context, self._dial))
+        if kind != "LoadBalancer":
+            self._addresses.pop(key, None)
+        elif key not in self._addresses:
+            address = await _claim_address(service, set(self._addresses.values()))
+            if address is None:
+                self._tell(
+                    key, context, service, "SyncLoadBalancerFailed", "no loopback address is free"
+                )
+                return None
+            self._addresses[key] = address
+        await self._listen(front, service, key, context)
         return None
 
+    def _forget(self, key: Key) -> None:
+        self._addresses.pop(key, None)
+        self._told.pop(key, None)
+        front = self._fronts.pop(key, None)
+        if front is not None:
+            front.leave(())
+
+    async def _listen(self, front: Front, service: Obj, key: Key, context: Context) -> None:
+        address = self._addresses.get(key, "")
+        outer, inner = [], []
+        for entry in tcp_ports(service):
+            if address:
+                outer.append((Place(entry["port"], address, entry["port"]), entry))
+            if entry.get("nodePort"):
+                inner.append((Place(entry["port"], _SHARED, entry["nodePort"]), entry))
+        front.leave([place for place, _ in (*outer, *inner)])
+        for place, entry in outer:
+            before = _bound_before(service, place.port, self._names)
+            # The node port is a number that no other Service has, and that stays.
+            others = [*before, *([entry["nodePort"]] if entry.get("nodePort") else []), 0]
+            await front.listen(place, others)
+            bound = front.bound.get(place)
+            if bound not in (None, place.wanted):
+                text = (
+                    f"port {place.port} may not be bound by this user: it is served on "
+                    f"{address}:{bound}"
+                )
+                self._tell(key, context, service, "LoadBalancerPort", text, NORMAL)
+        for place, _ in inner:
+            if not await front.listen(place) and place.wanted not in _on(front, _SHARED):
+                text = f"port {place.wanted} of {_SHARED} is in use by another program"
+                self._tell(key, context, service, "NodePortNotBound", text)
+        moved = {
+            p.port: n for p, n in front.bound.items() if p.address == address and n != p.wanted
+        }
+        link = _link(service, front, address or _SHARED)
+        await _write(service, context, self._names, address, moved, link)
+
+    def _tell(
+        self, key: Key, context: Context, service: Obj, reason: str, text: str, kind: str = WARNING
+    ) -> None:
+        told = self._told.setdefault(key, set())
+        if text not in told:
+            told.add(text)
+            context.events.event(service, kind, reason, text)
+
+
+def controller(dial: Dial, names: Names) -> Controller:
     return Controller(
         "service-controller",
         (Watch(SERVICES),),
-        reconcile,
+        _Services(dial, names).reconcile,
         reads=(PODS,),
         # One at a time: between the choice of a free address and its use, reconcile awaits.
         workers=1,
@@ -76,40 +118,24 @@ def controller(dial: Dial, annotation: str) -> Controller:
     )
 
 
-async def _serve(
-    service: Obj,
-    key: Key,
-    context: Context,
-    fronts: dict[Key, _Front],
-    dial: Dial,
-    annotation: str,
-) -> None:
-    ports = [
-        port["port"]
-        for port in service["spec"].get("ports") or ()
-        if port.get("protocol", "TCP") == "TCP"
-    ]
-    front = fronts.get(key)
-    if front is None:
-        taken = {other.address for other in fronts.values()}
-        address = await _claim_address(service, ports, taken)
-        if address is None:
-            context.events.event(
-                service, WARNING, "SyncLoadBalancerFailed", "no loopback address is free"
-            )
-            return
-        fronts[key] = front = _Front(address, annotation)
-    for gone in front.servers.keys() - set(ports):
-        front.servers.pop(gone).close()
-        front.bound.pop(gone)
-    for port in ports:
-        if port not in front.servers:
-            await _listen(front, port, key, context, dial)
-    await _write(service, {"ip": front.address}, front, context)
+def _on(front: Front, address: str) -> set[int]:
+    return {number for place, number in front.bound.items() if place.address == address}
 
 
-async def _claim_address(service: Obj, ports: list[int], taken: set[str]) -> str | None:
+def _link(service: Obj, front: Front, address: str) -> str:
+    """Of the first port, as a browser takes it; empty: nothing is served."""
+    for entry in tcp_ports(service):
+        for place, number in front.bound.items():
+            if place.port == entry["port"] and place.address == address:
+                scheme = "https" if entry["port"] == 443 or entry.get("name") == "https" else "http"
+                usual = {"http": 80, "https": 443}[scheme]
+                return f"{scheme}://{address}" + ("" if number == usual else f":{number}")
+    return ""
+
+
+async def _claim_address(service: Obj, taken: set[str]) -> str | None:
     """The address that the Service had before a restart, or the first one that is free."""
+    ports = [entry["port"] for entry in tcp_ports(service)]
     known = (service.get("status", {}).get("loadBalancer") or {}).get("ingress") or ()
     said: list[str | None] = [
         service["spec"].get("loadBalancerIP"),
@@ -156,117 +182,32 @@ async def _is_free(address: str, ports: list[int]) -> bool:
     return True
 
 
-async def _listen(front: _Front, port: int, key: Key, context: Context, dial: Dial) -> None:
-    async def accepted(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        await _forward(reader, writer, lambda: _connect(key, port, front, context, dial))
-
-    service = context.of(SERVICES).get(key[1], key[0])
-    for attempt in (port, *_bound_before(service, port, front.annotation), 0):
-        try:
-            server = await asyncio.start_server(accepted, front.address, attempt)
-        except OSError as error:
-            log.info("port not bound", extra={"port": attempt, "error": str(error)})
-            continue
-        front.servers[port] = server
-        front.bound[port] = server.sockets[0].getsockname()[1]
-        break
-    bound = front.bound.get(port)
-    if service is not None and bound is not None and bound != port:
-        where = f"{front.address}:{bound}"
-        text = f"port {port} may not be bound by this user: it is served on {where}"
-        context.events.event(service, NORMAL, "LoadBalancerPort", text)
-
-
-def _bound_before(service: Obj | None, port: int, annotation: str) -> list[int]:
-    """The other port on which this port was served before a restart: people have bookmarks."""
-    annotations = (service or {}).get("metadata", {}).get("annotations") or {}
-    pairs = annotations.get(annotation, "").split(",")
+def _bound_before(service: Obj, port: int, names: Names) -> list[int]:
+    """The other port on which this port was served before a restart."""
+    annotations = service["metadata"].get("annotations") or {}
+    pairs = annotations.get(names.load_balancer_ports_annotation, "").split(",")
     found = dict(pair.split("=", 1) for pair in pairs if "=" in pair)
     number = found.get(str(port), "")
     return [int(number)] if number.isascii() and number.isdigit() and int(number) < 65536 else []
 
 
-def _tcp_port(service: Obj, port: int) -> Obj | None:
-    """Not the UDP port of the same number, which may lead elsewhere."""
-    for entry in service["spec"].get("ports") or ():
-        if entry["port"] == port and entry.get("protocol", "TCP") == "TCP":
-            found: Obj = entry
-            return found
-    return None
-
-
-async def _connect(
-    key: Key, port: int, front: _Front, context: Context, dial: Dial
-) -> Connection | None:
-    """Connects to a ready pod, round robin; tries the next pod if one refuses."""
-    service = context.of(SERVICES).get(key[1], key[0])
-    if service is None:
-        return None
-    pods = [pod for pod in selected_pods(service, context) if is_active(pod) and is_ready(pod)]
-    entry = _tcp_port(service, port)
-    if entry is None:  # it has just been taken out
-        return None
-    start = next(front.turn)
-    for offset in range(len(pods)):
-        pod = pods[(start + offset) % len(pods)]
-        number = target_port(entry, pod)
-        if number is None:
-            continue
-        try:
-            return await dial(pod["spec"]["nodeName"], pod["metadata"]["uid"], number)
-        except Exception as error:  # noqa: BLE001  # the next pod may accept
-            log.debug("pod not reached", extra={"error": str(error)})
-    return None
-
-
-async def _forward(
-    reader: asyncio.StreamReader,
-    writer: asyncio.StreamWriter,
-    connect: Callable[[], Awaitable[Connection | None]],
+async def _write(
+    service: Obj, context: Context, names: Names, address: str, moved: dict[int, int], link: str
 ) -> None:
-    connection = None
-    try:
-        connection = await connect()
-        if connection is None:
-            return
-        async with asyncio.TaskGroup() as tasks:
-            tasks.create_task(_upload(reader, connection))
-            tasks.create_task(_download(connection, writer))
-    except* OSError:
-        pass  # one side closed the connection
-    finally:
-        if connection is not None:
-            with contextlib.suppress(OSError):
-                await connection.close()
-        writer.close()
-
-
-async def _upload(reader: asyncio.StreamReader, connection: Connection) -> None:
-    while data := await reader.read(_CHUNK):
-        await connection.write(data)
-    # Only this direction: the client may have sent all of its request and wait for the answer.
-    await connection.close_write()
-
-
-async def _download(connection: Connection, writer: asyncio.StreamWriter) -> None:
-    while data := await connection.read():
-        writer.write(data)
-        await writer.drain()
-    if writer.can_write_eof():
-        writer.write_eof()
-
-
-async def _write(service: Obj, ingress: Obj, front: _Front, context: Context) -> None:
     metadata = service["metadata"]
-    moved = {port: real for port, real in front.bound.items() if port != real}
-    note = ",".join(f"{port}={real}" for port, real in sorted(moved.items())) or None
-    known_note = (metadata.get("annotations") or {}).get(front.annotation)
-    if known_note != note:
-        change = {"metadata": {"annotations": {front.annotation: note}}}
+    known = metadata.get("annotations") or {}
+    notes = {
+        names.load_balancer_ports_annotation: ",".join(
+            f"{port}={real}" for port, real in sorted(moved.items())
+        ),
+        names.address_annotation: link,
+    }
+    changed = {key: text or None for key, text in notes.items() if known.get(key, "") != text}
+    if changed:
         with contextlib.suppress(NotFound):
             path = SERVICES.path(metadata["namespace"], metadata["name"])
-            await context.kube.patch(path, change)
-    wanted = {"ingress": [{**ingress, "ipMode": "VIP"}]} if ingress else {}
+            await context.kube.patch(path, {"metadata": {"annotations": changed}})
+    wanted = {"ingress": [{"ip": address, "ipMode": "VIP"}]} if address else {}
     if (service.get("status", {}).get("loadBalancer") or {}) != wanted:
         status = {"status": {"loadBalancer": wanted or None}}
         with contextlib.suppress(NotFound):

@@ -1,6 +1,7 @@
-"""Services of type LoadBalancer: a loopback address, a TCP proxy, and nothing open to others."""
+"""Services that are reached from outside: loopback addresses, links, and nothing open to others."""
 
 import asyncio
+import contextlib
 import socket
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,7 @@ from localkube.node_streams import Connection, NodeRefusal
 from tests.localkube.controllers.desk import Desk, desk_for
 from tests.localkube.controllers.samples import pod
 
-PORTS = NAMES.load_balancer_ports_annotation
+PORTS, LINK = NAMES.load_balancer_ports_annotation, NAMES.address_annotation
 
 
 class Echo:
@@ -93,7 +94,7 @@ async def _running(desk: Desk, pods: Pods, name: str) -> None:
 
 async def test_a_connection_reaches_a_pod_and_comes_back(tmp_path: Path) -> None:
     pods, port = Pods(), free_port()
-    async with desk_for(tmp_path, load_balancer.controller(pods.dial, PORTS)) as desk:
+    async with desk_for(tmp_path, load_balancer.controller(pods.dial, NAMES)) as desk:
         await desk.add_node("n")
         await _running(desk, pods, "a")
         await desk.create(SERVICES, service(port, ports=[{"port": port, "targetPort": 80}]))
@@ -112,7 +113,7 @@ async def test_a_udp_port_of_the_same_number_leads_nowhere_else(tmp_path: Path) 
         {"name": "u", "port": port, "targetPort": 53, "protocol": "UDP"},
         {"name": "t", "port": port, "targetPort": 80},
     ]
-    async with desk_for(tmp_path, load_balancer.controller(pods.dial, PORTS)) as desk:
+    async with desk_for(tmp_path, load_balancer.controller(pods.dial, NAMES)) as desk:
         await desk.add_node("n")
         await _running(desk, pods, "a")
         await desk.create(SERVICES, service(port, ports=ports))
@@ -128,7 +129,7 @@ async def test_a_udp_port_of_the_same_number_leads_nowhere_else(tmp_path: Path) 
 
 async def test_pods_take_turns_and_a_broken_one_is_left_out(tmp_path: Path) -> None:
     pods, port = Pods(), free_port()
-    async with desk_for(tmp_path, load_balancer.controller(pods.dial, PORTS)) as desk:
+    async with desk_for(tmp_path, load_balancer.controller(pods.dial, NAMES)) as desk:
         await desk.add_node("n")
         for name in ("a", "b"):
             await _running(desk, pods, name)
@@ -144,7 +145,7 @@ async def test_pods_take_turns_and_a_broken_one_is_left_out(tmp_path: Path) -> N
 
 async def test_without_a_pod_the_connection_is_closed(tmp_path: Path) -> None:
     pods, port = Pods(), free_port()
-    async with desk_for(tmp_path, load_balancer.controller(pods.dial, PORTS)) as desk:
+    async with desk_for(tmp_path, load_balancer.controller(pods.dial, NAMES)) as desk:
         await desk.create(SERVICES, service(port))
         address, _ = await _front(desk)
         reader, writer = await asyncio.open_connection(address, port)
@@ -166,13 +167,16 @@ async def test_a_port_that_may_not_be_bound_is_moved_and_shown(
 
     monkeypatch.setattr(asyncio, "start_server", careful)
     pods = Pods()
-    async with desk_for(tmp_path, load_balancer.controller(pods.dial, PORTS)) as desk:
+    async with desk_for(tmp_path, load_balancer.controller(pods.dial, NAMES)) as desk:
         await desk.add_node("n")
         await _running(desk, pods, "a")
         await desk.create(SERVICES, service(80))
         address, note = await _front(desk)
         wanted, _, real = note.partition("=")
         assert wanted == "80"
+        made = await desk.get(SERVICES, "web")
+        assert int(real) == made["spec"]["ports"][0]["nodePort"]  # no other Service has it
+        assert made["metadata"]["annotations"][LINK] == f"http://{address}:{real}"
         assert await _ask(address, int(real)) == b"a/80:hi"
         (said,) = desk.events("LoadBalancerPort")
         assert f"{address}:{real}" in said
@@ -180,9 +184,49 @@ async def test_a_port_that_may_not_be_bound_is_moved_and_shown(
         await desk.settle()
 
 
+async def test_a_node_port_answers_on_this_machine_and_is_told_as_a_link(tmp_path: Path) -> None:
+    pods = Pods()
+    async with desk_for(tmp_path, load_balancer.controller(pods.dial, NAMES)) as desk:
+        await desk.add_node("n")
+        await _running(desk, pods, "a")
+        made = await desk.create(SERVICES, service(443, type="NodePort"))
+        number = made["spec"]["ports"][0]["nodePort"]
+        assert await _front(desk) == ("", "")
+        assert await _ask("127.0.0.1", number) == b"a/443:hi"
+        found = await desk.get(SERVICES, "web")
+        assert found["metadata"]["annotations"] == {LINK: f"https://127.0.0.1:{number}"}
+        await desk.patch(SERVICES, "web", {"spec": {"type": "ClusterIP"}})
+        await desk.settle()
+        with pytest.raises(ConnectionRefusedError):
+            await _ask("127.0.0.1", number)
+        found = await desk.get(SERVICES, "web")
+        assert LINK not in (found["metadata"].get("annotations") or {})
+
+
+async def test_a_node_port_that_another_program_has_is_told(tmp_path: Path) -> None:
+    pods, number = Pods(), free_node_port()
+    ports = [{"port": 80, "nodePort": number}]
+    async with desk_for(tmp_path, load_balancer.controller(pods.dial, NAMES)) as desk:
+        with socket.create_server(("127.0.0.1", number)):
+            await desk.create(SERVICES, service(80, type="NodePort", ports=ports))
+            await desk.settle()
+        (said,) = desk.events("NodePortNotBound")
+        assert f"port {number} of 127.0.0.1 is in use" in said
+        await desk.delete(SERVICES, "web")
+        await desk.settle()
+
+
+def free_node_port() -> int:
+    for number in range(30000, 32768):
+        with socket.socket() as probe, contextlib.suppress(OSError):
+            probe.bind(("127.0.0.1", number))
+            return number
+    raise AssertionError("all node ports are in use")
+
+
 async def test_an_address_of_another_network_is_not_served(tmp_path: Path) -> None:
     pods, port = Pods(), free_port()
-    async with desk_for(tmp_path, load_balancer.controller(pods.dial, PORTS)) as desk:
+    async with desk_for(tmp_path, load_balancer.controller(pods.dial, NAMES)) as desk:
         await desk.create(SERVICES, service(port, loadBalancerIP="0.0.0.0"))
         address, _ = await _front(desk)
         assert is_loopback(address)
@@ -195,7 +239,7 @@ async def test_where_there_is_one_loopback_address_services_share_it(
 ) -> None:
     monkeypatch.setattr(load_balancer, "_can_bind", lambda address: address == "127.0.0.1")
     pods, port = Pods(), free_port()
-    async with desk_for(tmp_path, load_balancer.controller(pods.dial, PORTS)) as desk:
+    async with desk_for(tmp_path, load_balancer.controller(pods.dial, NAMES)) as desk:
         await desk.create(SERVICES, service(port))
         second = service(port)
         second["metadata"]["name"] = "second"

@@ -1,0 +1,81 @@
+"""`gpupool open`: prints where a Service answers, and opens it in a browser."""
+
+import sys
+from typing import TYPE_CHECKING
+
+import click
+
+from gpupool.cli.options import access_options
+from gpupool.cli.programs import ask_cluster
+
+if TYPE_CHECKING:
+    from kubeclient.client import Kube
+    from kubeclient.objects import Obj
+
+_PATIENCE_S = 10.0  # a Service that was just created gets its address in a moment
+_LOOK_EVERY_S = 0.1
+_OUTSIDE = ("LoadBalancer", "NodePort")
+
+
+@click.command("open")
+@click.argument("service")
+@click.option(
+    "-n", "--namespace", default="default", show_default=True, help="Namespace of the service."
+)
+@click.option("--no-browser", is_flag=True, help="Only print the address.")
+@access_options
+def command(service: str, namespace: str, no_browser: bool, **where: str) -> None:
+    """Print where a service answers, and open it in a browser.
+
+    Works for services of type LoadBalancer and, in a local cluster, NodePort. In a terminal it also
+    opens the browser.
+
+    \b
+    Examples:
+      gpupool open tf-notebook
+      curl "$(gpupool open tf-notebook --no-browser)"
+    """
+    link = ask_cluster(lambda kube: link_when_ready(kube, service, namespace), **where)
+    click.echo(link)
+    if not no_browser and sys.stdout.isatty():
+        click.launch(link)
+
+
+async def link_when_ready(kube: "Kube", name: str, namespace: str) -> str:
+    """Raises ClickException where there will be none."""
+    import asyncio
+
+    from gpupool.contract.services import link_of
+    from kubeclient.errors import NotFound
+    from kubeclient.resources import SERVICES
+
+    clock = asyncio.get_running_loop().time
+    deadline = clock() + _PATIENCE_S
+    while True:
+        try:
+            service = await kube.get(SERVICES, name, namespace)
+        except NotFound:
+            there = (await kube.list(SERVICES, namespace)).items
+            raise click.ClickException(_unknown(name, namespace, there)) from None
+        link = link_of(service)
+        if link:
+            return link
+        kind = service["spec"].get("type", "ClusterIP")
+        if kind not in _OUTSIDE or clock() > deadline:
+            raise click.ClickException(_no_address(service, kind))
+        await asyncio.sleep(_LOOK_EVERY_S)
+
+
+def _unknown(name: str, namespace: str, there: list["Obj"]) -> str:
+    names = ", ".join(each["metadata"]["name"] for each in there) or "none"
+    return f'There is no service "{name}" in namespace {namespace}. Services there: {names}.'
+
+
+def _no_address(service: "Obj", kind: str) -> str:
+    metadata = service["metadata"]
+    ports = service["spec"].get("ports") or [{"port": "PORT"}]
+    forward = f"kubectl port-forward -n {metadata['namespace']} service/{metadata['name']}"
+    return (
+        f"Service {metadata['namespace']}/{metadata['name']} is of type {kind} and has no address "
+        f"outside of the cluster. Reach it with: {forward} 8080:{ports[0]['port']}"
+    )

@@ -1,0 +1,135 @@
+"""Front: the listening sockets of one Service, each of which forwards connections to its pods."""
+
+import asyncio
+import contextlib
+import itertools
+import logging
+from collections.abc import Awaitable, Callable, Collection
+from typing import NamedTuple
+
+from kubeclient.mirror import Key
+from kubeclient.objects import Obj
+from kubeclient.resources import SERVICES
+from localkube.controllers.endpoints import selected_pods, target_port
+from localkube.controllers.pods import is_active, is_ready
+from localkube.controllers.run import Context
+from localkube.node_streams import Connection
+
+log = logging.getLogger(__name__)
+
+# A connection to a port of a pod: (node, pod uid, port). Raises NodeRefusal or OSError.
+Dial = Callable[[str, str, int], Awaitable[Connection]]
+
+_CHUNK = 64 * 1024
+
+
+class Place(NamedTuple):
+    """Where a port of a Service wants to be served."""
+
+    port: int  # of the Service
+    address: str
+    wanted: int  # the number that people expect
+
+
+class Front:
+    def __init__(self, key: Key, context: Context, dial: Dial) -> None:
+        self.bound: dict[Place, int] = {}  # the port that is really bound
+        self._key = key
+        self._context = context
+        self._dial = dial
+        self._servers: dict[Place, asyncio.Server] = {}
+        self._turn = itertools.count()
+
+    def leave(self, places: Collection[Place]) -> None:
+        """Closes those that are not among these."""
+        for place in self._servers.keys() - set(places):
+            self._servers.pop(place).close()
+            del self.bound[place]
+
+    async def listen(self, place: Place, others: Collection[int] = ()) -> bool:
+        """On the wanted port, or the first of the others that this user can bind. Whether one was
+        bound just now, or long ago."""
+
+        async def accepted(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            await _forward(reader, writer, lambda: self._connect(place.port))
+
+        if place in self._servers:
+            return True
+        for number in (place.wanted, *others):
+            try:
+                server = await asyncio.start_server(accepted, place.address, number)
+            except OSError as error:
+                log.info("port not bound", extra={"port": number, "error": str(error)})
+                continue
+            self._servers[place] = server
+            self.bound[place] = server.sockets[0].getsockname()[1]
+            return True
+        return False
+
+    async def _connect(self, port: int) -> Connection | None:
+        """Connects to a ready pod, round robin; tries the next pod if one refuses."""
+        context = self._context
+        service = context.of(SERVICES).get(self._key[1], self._key[0])
+        entry = tcp_port(service, port) if service else None
+        if service is None or entry is None:  # it has just been taken out
+            return None
+        pods = [pod for pod in selected_pods(service, context) if is_active(pod) and is_ready(pod)]
+        start = next(self._turn)
+        for offset in range(len(pods)):
+            pod = pods[(start + offset) % len(pods)]
+            number = target_port(entry, pod)
+            if number is None:
+                continue
+            try:
+                return await self._dial(pod["spec"]["nodeName"], pod["metadata"]["uid"], number)
+            except Exception as error:  # noqa: BLE001  # the next pod may accept
+                log.debug("pod not reached", extra={"error": str(error)})
+        return None
+
+
+def tcp_ports(service: Obj) -> list[Obj]:
+    return [
+        port for port in service["spec"].get("ports") or () if port.get("protocol", "TCP") == "TCP"
+    ]
+
+
+def tcp_port(service: Obj, port: int) -> Obj | None:
+    """Not the UDP port of the same number, which may lead elsewhere."""
+    return next((entry for entry in tcp_ports(service) if entry["port"] == port), None)
+
+
+async def _forward(
+    reader: asyncio.StreamReader,
+    writer: asyncio.StreamWriter,
+    connect: Callable[[], Awaitable[Connection | None]],
+) -> None:
+    connection = None
+    try:
+        connection = await connect()
+        if connection is None:
+            return
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(_upload(reader, connection))
+            tasks.create_task(_download(connection, writer))
+    except* OSError:
+        pass  # one side closed the connection
+    finally:
+        if connection is not None:
+            with contextlib.suppress(OSError):
+                await connection.close()
+        writer.close()
+
+
+async def _upload(reader: asyncio.StreamReader, connection: Connection) -> None:
+    while data := await reader.read(_CHUNK):
+        await connection.write(data)
+    # Only this direction: the client may have sent all of its request and wait for the answer.
+    await connection.close_write()
+
+
+async def _download(connection: Connection, writer: asyncio.StreamWriter) -> None:
+    while data := await connection.read():
+        writer.write(data)
+        await writer.drain()
+    if writer.can_write_eof():
+        writer.write_eof()
