@@ -27,9 +27,38 @@ async def test_a_pod_waits_without_new_victims_when_others_already_leave_enough_
     assert len(stepped.try_next()) == 1
     assert len(stepped.state.preemption_claims) == 1
     stepped.api.add_pod("second", 2, priority=5)
-    assert stepped.try_next() == []
-    assert len(stepped.state.preemption_claims) == 1
+    await stepped.write(stepped.try_next())
+    assert stepped.api.pods["second"]["status"] == {"nominatedNodeName": "n"}
+    assert {"low0", "low1"} <= set(stepped.api.pods)  # no write for `first` was sent
     assert stepped.said("second") == ("0/1 nodes are available: 1 Insufficient aliyun.com/gpu-mem.")
+
+
+async def test_room_that_others_will_leave_for_a_pod_too_is_not_taken_by_lower_pods() -> None:
+    stepped = Stepped()
+    stepped.api.graceful = True
+    stepped.api.set_node("n", ill=False)
+    await stepped.place("low", UNITS - 1)
+    await stepped.place("keeps", UNITS, priority=9)
+    stepped.api.add_pod("first", 2, priority=5)
+    stepped.api.add_pod("second", 2, priority=5)
+    stepped.api.add_pod("thief", 1)
+    await stepped.settle()
+    await stepped.end("low")
+    bound = {name for name, pod in stepped.api.pods.items() if pod["spec"].get("nodeName")}
+    assert bound == {"keeps", "first", "second"}
+
+
+async def test_pods_that_must_not_preempt_keep_nobody_off_the_room_that_others_leave() -> None:
+    stepped = Stepped()
+    stepped.api.graceful = True
+    stepped.api.set_node("n", ill=False)
+    await stepped.place("low", UNITS - 1)
+    await stepped.place("keeps", UNITS, priority=9)
+    stepped.api.add_pod("first", 2, priority=5)
+    stepped.api.add_pod("never", 2, priority=5, spec={"preemptionPolicy": "Never"})
+    stepped.api.add_pod("small", 1)
+    await stepped.settle()
+    assert stepped.api.pods["small"]["spec"].get("nodeName") == "n"
 
 
 async def test_a_claim_on_a_node_that_is_gone_does_not_stop_decisions_about_other_pods() -> None:

@@ -4,6 +4,9 @@ Room that is being cleared is reserved for the pods that preempted (`PreemptionC
 find it taken; those of higher priority may use it, but only if they fit nowhere else. A pod that
 has lost its room that way preempts again.
 
+Victims may leave more room than their pod needs. What is left is claimed by the next pod that would
+otherwise preempt, in the same way and without more victims.
+
 Nothing here awaits, except `_clear`, which is run as a write.
 """
 
@@ -120,7 +123,7 @@ class RoomMaker:
             return None
         # A quick check first, because most pods cannot preempt anybody.
         lowest = self.state.ledger.lowest_priority()
-        if lowest is None or pod.request.priority <= lowest:
+        if lowest is None or pod.request.priority <= lowest or not pod.request.may_preempt:
             return None
         found = self.preempt(pod)
         return found if isinstance(found, Room) else None
@@ -142,11 +145,12 @@ class RoomMaker:
         if lowest is None or min(pod.request.priority for pod in pods) <= lowest:
             return None
         cluster, policy = self.state.cluster, self.state.policy
-        if cluster.reserved:
-            with self._later():
-                found = decide_gang(cluster, [pod.request for pod in waiting], policy, least)
-            if not isinstance(found, GangUnschedulable):
-                return None
+        requests = [pod.request for pod in waiting]
+        found = self._soon(lambda: decide_gang(cluster, requests, policy, least))
+        if isinstance(found, dict):
+            pods = [pod for pod in chosen if pod.uid in found][:least]
+            soon = self._left_for(pods, [found[pod.uid] for pod in pods])
+            return (pods, soon) if soon is not None else None
         room = self._preempt(pods)
         return (pods, room) if isinstance(room, Room) else None
 
@@ -161,30 +165,58 @@ class RoomMaker:
         kept = [claim for claim in claims if claim is not None and not claim.failed]
         if not any(claims):
             return False
-        if len(kept) == len(pods) and self._would_fit(pods, kept):
+        if len(kept) == len(pods) and self._would_fit(pods, [c.placement.node for c in kept]):
             return True
         for pod in pods:
             self.state.drop_preemption_claim(pod.uid)
         return False
 
-    def _would_fit(self, pods: Sequence[Pending], claims: Sequence[PreemptionClaim]) -> bool:
+    def _would_fit(self, pods: Sequence[Pending], nodes: Sequence[str]) -> bool:
+        cluster, policy = self.state.cluster, self.state.policy
         with self._cleared(pods) as trying:
-            for claim in claims:
-                found = self._on_its_node(claim)
+            for pod, node in zip(pods, nodes, strict=True):
+                found = decide_on(cluster, pod.request, policy, (node,))
                 if not isinstance(found, Placement):
                     return False
-                trying.hold(claim.request, *found)
+                trying.hold(pod.request, *found)
         return True
 
     def preempt(self, pod: Pending) -> Room | NoPreemption | None:
-        """None: preemptions that are under way will leave enough room for this pod as well."""
-        state = self.state
-        if state.cluster.reserved:
-            with self._later():
-                found = decide_nominated(state.cluster, pod.request, state.policy, pod.nominated)
-            if isinstance(found, Placement):
-                return None
+        """None: the pod will fit soon, and nobody leaves for it."""
+        cluster, policy, request = self.state.cluster, self.state.policy, pod.request
+        found = self._soon(lambda: decide_nominated(cluster, request, policy, pod.nominated))
+        if isinstance(found, Placement):
+            return self._left_for([pod], [found])
         return self._preempt([pod])
+
+    def _soon(self, decide: Callable[[], Found]) -> Found | None:
+        """What is found without more victims, when those of all claims have gone."""
+        if not self.state.cluster.reserved:
+            return None
+        with self._later():
+            return decide()
+
+    def _left_for(self, pods: Sequence[Pending], placements: Sequence[Placement]) -> Room | None:
+        """Room that preemptions of others will leave. It is claimed as well, or pods of lower
+        priority would take parts of it before the last victim has gone.
+
+        None: it is to be waited for without a claim. A reservation of an extender is in the way,
+        for seconds; or a pod that must not preempt may keep nobody off; or a pod will fit only
+        beside one that has no node yet.
+        """
+        nodes = [placement.node for placement in placements]
+        if (
+            all(pod.request.may_preempt for pod in pods)
+            and not self._is_reserved_by_an_extender(nodes)
+            and self._would_fit(pods, nodes)
+        ):
+            return Room(tuple(placements), ((),) * len(pods))
+        return None
+
+    def _is_reserved_by_an_extender(self, nodes: Collection[str]) -> bool:
+        cluster, claims = self.state.cluster, self.state.preemption_claims
+        others = (cluster.held(reserved_uid(uid)) for uid in cluster.reserved if uid not in claims)
+        return any(held is not None and held.node in nodes for held in others)
 
     def _preempt(self, pods: Sequence[Pending]) -> Room | NoPreemption:
         state = self.state
@@ -226,8 +258,10 @@ class RoomMaker:
         """
         claims, cluster = self.state.preemption_claims, self.state.cluster
         with trial(cluster) as trying:
+            spared = self.state.spared.now(self.clock())
             for uid in claims.leaving():
-                trying.release(uid)
+                if uid not in spared:  # it takes too long, or nobody may evict it
+                    trying.release(uid)
             for uid in list(cluster.reserved):
                 claim = claims.get(uid)
                 if claim is None:
@@ -248,6 +282,7 @@ class RoomMaker:
         victims = [[held for uid in part if (held := cluster.held(uid))] for part in room.victims]
         for pod, placement, own in zip(pods, room.placements, victims, strict=True):
             claims.make(pod.request, placement, own, now_s)
+            claims.share(pod.uid)
         left = self.took(pods, {placement.node for placement in room.placements})
         for pod, placement in zip(pods, room.placements, strict=True):
             # They leave for this pod now. Each of them counts for one claim only.
@@ -296,6 +331,7 @@ class RoomMaker:
             if found is not None:
                 placement, own = found
                 state.preemption_claims.make(pod.request, placement, own, now_s)
+                state.preemption_claims.share(pod.uid)
                 for held in own:
                     del leaving[held.pod.uid]
         for group in {pod.group.key for pod in nominated if pod.group is not None}:

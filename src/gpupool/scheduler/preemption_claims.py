@@ -4,10 +4,10 @@ Without it a small pod would take what the first victim leaves, the preempting p
 fit, and the victims would have been evicted for nothing.
 
 A claim is a reservation in the cluster: node and cards that the pod will get, from the decision on,
-before the first victim has gone. While a victim is there, what it holds is not reserved a second
-time, so other room of the node stays free for others. Every decision about another pod leaves that
-room alone, as kube-scheduler does for nominated pods. Only a pod of higher priority may take it
-(`RoomMaker`).
+before the first victim has gone. While its own victims are there, what they hold is not reserved a
+second time, so other room of the node stays free for others. Every decision about another pod
+leaves that room alone, as kube-scheduler does for nominated pods. Only a pod of higher priority may
+take it (`RoomMaker`).
 
 A claim ends when its pod is bound or gone, when it does not fit there any more, or at its time: the
 longest grace period of its victims and `SLACK_S`. A victim that does not terminate must not block
@@ -31,8 +31,8 @@ class PreemptionClaim:
     request: PodRequest
     placement: Placement
     until_s: float
-    own: set[str]  # victims whose room is for this pod alone
-    remaining: set[str]  # victims that have not gone yet: its own, and those of its group
+    own: set[str]  # victims that leave for this pod
+    remaining: set[str]  # victims that have not gone yet: its own, and others that it waits for
     failed: bool = False  # its victims could not be evicted: the pod looks for other room
 
 
@@ -58,6 +58,14 @@ class PreemptionClaims:
         grace_s = max((held.pod.grace_s for held in victims), default=0)
         claim.until_s = max(claim.until_s, now_s + grace_s + SLACK_S)
         self._reserve(claim)
+
+    def share(self, uid: str) -> None:
+        """The pod takes what the victims of the other claims on its node leave beside these."""
+        claim = self._claims[uid]
+        for other in self._claims.values():
+            if other.own and other.placement.node == claim.placement.node:
+                claim.remaining |= other.own
+                claim.until_s = max(claim.until_s, other.until_s)
 
     def join(self, uids: Collection[str]) -> None:
         """The claims of a group: each lasts until the victims of all of them have gone."""
