@@ -4,12 +4,14 @@ from collections.abc import Collection
 from dataclasses import dataclass, field, replace
 
 from gpupool.contract.held_allocation import held_allocation
+from gpupool.contract.names import LABEL_POD_GROUP
 from gpupool.contract.nodes import node_of
 from gpupool.contract.pods import pod_request
 from gpupool.core.pods import PodRequest
 from gpupool.engine.cluster import ClusterModel, reserved_uid
-from gpupool.engine.gang import GangUnschedulable, decide_gang
+from gpupool.engine.gang import GangUnschedulable, decide_gang, size_of
 from gpupool.engine.preempt import NoPreemption, preempt
+from gpupool.engine.preempt_gang import preempt_gang
 from gpupool.scheduler.groups import Group, group_of
 from gpupool.scheduler.ledger import Knowledge
 from gpupool.scheduler.pending import request_with_volumes, wants_node
@@ -111,10 +113,8 @@ def _assert_waits_rightly(living: Living, request: PodRequest) -> None:
         return  # enough others are leaving
     claim = living.state.preemption_claims.get(request.uid)
     assert claim is None, f"{request.name} waits for room that will not do"
-    kept = [held.pod.uid for held in living.state.cluster.holds() if held.reserved]
-    spared = {*living.state.spared.now(living.now_s), *gone, *kept}
     later = model_of(world_of(living, gone))
-    found = preempt(later, request, living.state.policy, (), spared)
+    found = preempt(later, request, living.state.policy, (), _not_to_evict(living, gone))
     assert isinstance(found, NoPreemption), f"{request.name} could preempt, and waits: {found}"
 
 
@@ -146,9 +146,31 @@ def _assert_group_waits_rightly(living: Living, members: list[tuple[Group, PodRe
     fitting = [each for each in requests if not each.unsupported and not each.waits_for]
     if len(fitting) < least:
         return
-    model = model_of(world_of(living, own))
-    found = decide_gang(model, fitting, living.state.policy, least)
-    assert isinstance(found, GangUnschedulable), f"group {group.name} fits, and waits"
+    policy, gone = living.state.policy, leaving(living)
+    now = decide_gang(model_of(world_of(living, own)), fitting, policy, least)
+    assert isinstance(now, GangUnschedulable), f"group {group.name} fits, and waits"
+    claimed = [each.name for each in requests if each.uid in living.state.preemption_claims]
+    later = decide_gang(model_of(world_of(living, [*own, *gone])), fitting, policy, least)
+    if not isinstance(later, GangUnschedulable):  # enough others are leaving
+        assert not claimed or len(claimed) >= least, f"room only for {claimed} of {group}"
+        return
+    assert not claimed, f"group {group.name} waits for room that will not do"
+    smallest = sorted(fitting, key=size_of)[:least]
+    found = preempt_gang(
+        model_of(world_of(living, gone)), smallest, policy, (), _not_to_evict(living, gone)
+    )
+    assert isinstance(found, NoPreemption), f"group {group.name} could preempt, and waits: {found}"
+
+
+def _not_to_evict(living: Living, gone: set[str]) -> set[str]:
+    kept = (held.pod.uid for held in living.state.cluster.holds() if held.reserved)
+    return {*living.state.spared.now(living.now_s), *gone, *kept}
+
+
+def assert_victims_are_pods(living: Living) -> None:
+    """A reservation of an extender is none: nobody can evict it, and it ends by itself."""
+    kept = {reserved_uid(uid) for uid in living.state.cluster.reserved}
+    assert not kept & living.state.preemption_claims.leaving(), "a reservation is a victim"
 
 
 # -- the rest ----------------------------------------------------------------------------------
@@ -230,10 +252,29 @@ class Claimants:
         for uid, node in before.items():
             if uid not in still or _will_fit(living, still[uid], node, gone):
                 continue
-            priority = still[uid]["spec"]["priority"]
-            thieves = [pod.name for where, pod in new if where == node and pod.priority <= priority]
+            priority, ours = still[uid]["spec"]["priority"], still[uid]["metadata"]
+            thieves = {
+                pod.uid: pod.name
+                for where, pod in new
+                if where == node and pod.priority <= priority and not _are_of_one_group(pod, ours)
+            }
             is_over = living.now_s >= self.until_s[uid][1]
-            assert is_over or not thieves, f"{thieves} took the room of {uid} on {node}"
+            # Of what pods of higher priority leave it, too little for it, others may take all.
+            had_lost = not _will_fit(
+                living, still[uid], node, {*gone, *thieves}, beside_higher=True
+            )
+            assert is_over or not thieves or had_lost, (
+                f"{list(thieves.values())} took the room of {uid} on {node}"
+            )
+
+
+def _are_of_one_group(pod: PodRequest, other: Obj) -> bool:
+    """The room of a group is for any of its members: it starts with those that fit best."""
+    group = other["labels"].get(LABEL_POD_GROUP)
+    return group is not None and (pod.namespace, pod.labels.get(LABEL_POD_GROUP)) == (
+        other["namespace"],
+        group,
+    )
 
 
 def _grace_s(living: Living, node: str) -> int:
@@ -243,8 +284,15 @@ def _grace_s(living: Living, node: str) -> int:
     )
 
 
-def _will_fit(living: Living, pod: Obj, name: str, gone: set[str]) -> bool:
-    node = living.api.nodes.get(name)
-    kept = [held.pod.uid for held in living.state.cluster.holds() if held.reserved]
+def _will_fit(
+    living: Living, pod: Obj, name: str, gone: set[str], *, beside_higher: bool = False
+) -> bool:
+    """`beside_higher`: room that is kept for pods of higher priority is not free."""
+    node, priority = living.api.nodes.get(name), pod["spec"]["priority"]
+    kept = [
+        held.pod.uid
+        for held in living.state.cluster.holds()
+        if held.reserved and not (beside_higher and held.pod.priority > priority)
+    ]
     world = world_of(living, [*gone, *kept])
     return node is not None and naive.fits(world, request_of(living, pod), node_of(node))

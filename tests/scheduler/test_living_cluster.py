@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from gpupool.contract.pods import pod_request
 from gpupool.scheduler.groups import group_of
 from gpupool.scheduler.queue import LONGEST_BACK_OFF_S
 from kubeclient.objects import Obj
@@ -86,6 +87,7 @@ class Machine:
         before = {name: dict(pod["metadata"]) for name, pod in living.bound().items()}
         self.run(living.rest())
         fairness.assert_work_is_bounded(living)
+        fairness.assert_victims_are_pods(living)
         self.claimants.assert_kept(
             living, claims, {metadata["uid"] for metadata in before.values()}
         )
@@ -223,10 +225,18 @@ class Machine:
         self.settle()
 
     def an_extender_reserves_room(self, size: int, priority: int) -> None:
-        """For seconds. A pod comes at the same time."""
-        self.living.reserve(size)
-        self.living.add(Template(UNITS, priority))
+        """For seconds. A pod comes at the same time. Nobody leaves if it fits after that."""
+        living = self.living
+        living.tell()
+        alone, before = not fairness.pending(living), fairness.victims(living)
+        name = living.add(Template(UNITS, priority))
+        fits = fairness.fits_somewhere(
+            fairness.world_of(living), pod_request(living.api.pods[name])
+        )
+        living.reserve(size)
         self.settle()
+        if alone and fits:
+            assert fairness.victims(living) <= before, "evicted because of a reservation"
 
     # -- the scheduler's own troubles ----------------------------------------------------------
 

@@ -1,12 +1,20 @@
 """What happened to a cluster when a bug was found. Chance comes across these stories too rarely."""
 
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
 
 from tests.scheduler.living import Template
 from tests.scheduler.model_api import UNITS
-from tests.scheduler.test_living_cluster import ANTI_AFFINITY, CLAIM, NEVER, Action, play
+from tests.scheduler.test_living_cluster import (
+    ANTI_AFFINITY,
+    CLAIM,
+    DEVICE_CLAIM,
+    NEVER,
+    Action,
+    play,
+)
 
 
 def come(count: int = 1, **template: Any) -> Action:
@@ -17,10 +25,11 @@ def goes(*, one: bool = True) -> Action:
     return ("what_terminates_has_gone", {"number": 0, "one": one})
 
 
-def member(*sizes: int) -> Action:
-    spec: dict[str, Any] = {}
-    arguments = {"group": "g", "least": 2, "sizes": list(sizes), "priority": 0, "spec": spec}
-    return ("members_come", arguments)
+def member(
+    *sizes: int, priority: int = 0, least: int = 2, spec: Mapping[str, Any] | None = None
+) -> Action:
+    arguments = {"least": least, "sizes": list(sizes), "priority": priority, "spec": spec or {}}
+    return ("members_come", {"group": "g", **arguments})
 
 
 LABELLED: tuple[Action, ...] = tuple(
@@ -68,6 +77,77 @@ STORIES: dict[str, list[Action]] = {
         ("a_node_changes", {"name": "m", "change": "unreachable"}),
         ("a_node_changes", {"name": "m", "change": "good"}),
         ("a_node_changes", {"name": "n", "change": "unreachable"}),
+    ],
+    "a pod waits for what others leave, and a small one takes a part of it": [
+        come(units=UNITS - 1),
+        come(units=UNITS, priority=10),
+        come(units=2, priority=5),
+        come(units=2, priority=5),
+        come(units=1),
+    ],
+    "pods of higher priority take cleared room, and a small pod what they leave": [
+        come(units=1, cards=2, grace_s=600),
+        come(2, units=2, cards=2, priority=5),
+        come(units=1),
+        member(2, priority=10, least=1),
+    ],
+    "a late big member of a group waits, and a small one fits": [
+        member(1, 1),
+        come(units=2),
+        come(units=UNITS),
+        member(UNITS),
+        member(1),
+        ("a_pod_goes", {"number": 2}),
+    ],
+    "a pod that is not supported waits, and one that is like it fits": [
+        come(2, units=UNITS),
+        come(units=UNITS, spec=DEVICE_CLAIM),
+        come(units=UNITS),
+        ("a_pod_goes", {"number": 0}),
+    ],
+    "an extender reserves the card that is free": [
+        come(units=UNITS),
+        ("an_extender_reserves_room", {"size": 1, "priority": 10}),
+    ],
+    "an extender reserves the card that is free, and nobody can be evicted instead": [
+        come(units=UNITS - 1, priority=10),
+        come(units=1),
+        ("an_extender_reserves_room", {"size": 1, "priority": 10}),
+    ],
+    "the victims of one pod do not leave, and those of another are": [
+        come(2, units=UNITS),
+        come(units=UNITS, priority=10),
+        ("time_passes", {"seconds": 60}),
+        come(units=UNITS, priority=5),
+        ("time_passes", {"seconds": 60}),
+    ],
+    "many pods of Jobs wait, and one ends": [
+        come(2, units=UNITS),
+        come(8, units=UNITS),
+        ("a_pod_ends", {"number": 0, "phase": "Succeeded"}),
+    ],
+    "a group needs both cards": [
+        come(2, units=UNITS),
+        member(UNITS, UNITS, priority=10),
+        goes(),
+        come(units=1),
+        goes(),
+    ],
+    "a group needs more than there is": [
+        come(units=UNITS),
+        come(units=1, priority=10),
+        member(UNITS, UNITS, priority=10),
+    ],
+    "a group has members of two priorities": [
+        come(units=UNITS),
+        come(units=UNITS - 1, priority=10),
+        member(1),
+        member(UNITS, priority=10),
+    ],
+    "a group does not need the member that is not supported": [
+        come(2, units=UNITS),
+        member(1, priority=10, spec=DEVICE_CLAIM),
+        member(UNITS, UNITS, priority=10),
     ],
     "evictions are refused": [
         come(2, units=UNITS),

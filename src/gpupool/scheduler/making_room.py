@@ -137,12 +137,20 @@ class RoomMaker:
         """
         claims = self.state.preemption_claims
         # Those with claims first, or victims would have left for nothing; then the smallest ones.
-        chosen = sorted(waiting, key=lambda pod: (pod.uid not in claims, size_of(pod.request)))
+        # Those that can start on no node come last.
+        chosen = sorted(
+            waiting,
+            key=lambda pod: (
+                bool(pod.request.unsupported or pod.request.waits_for),
+                pod.uid not in claims,
+                size_of(pod.request),
+            ),
+        )
         pods = chosen[:least]
         if self._waits_for_victims(pods):
             return None
         lowest = self.state.ledger.lowest_priority()
-        if lowest is None or min(pod.request.priority for pod in pods) <= lowest:
+        if lowest is None or max(pod.request.priority for pod in pods) <= lowest:
             return None
         cluster, policy = self.state.cluster, self.state.policy
         requests = [pod.request for pod in waiting]
