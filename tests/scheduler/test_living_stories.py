@@ -85,6 +85,13 @@ STORIES: dict[str, list[Action]] = {
         come(units=2, priority=5),
         come(units=1),
     ],
+    "the victims of another pod leave, so that a pod can preempt that could not before": [
+        come(units=UNITS, priority=10),
+        come(units=UNITS - 1, priority=5),
+        come(units=1),
+        come(units=2, priority=5),
+        come(units=2, priority=10),
+    ],
     "pods of higher priority take cleared room, and a small pod what they leave": [
         come(units=1, cards=2, grace_s=600),
         come(2, units=2, cards=2, priority=5),

@@ -312,6 +312,8 @@ class RoomMaker:
         if failed is None:
             for pod in pods:
                 self.state.try_again(pod.uid)
+            if victims:  # others may need fewer victims now, or none
+                self.state.wake()
             return
         words = f"preemption failed: {failed.message}"
         self.state.spared.add(failed.refused, self.clock())
