@@ -146,7 +146,7 @@ async def test_an_object_that_cannot_be_read_is_logged_by_its_name(
                 if task.get_name().startswith("mirror-"):
                     task.cancel()
     assert [getattr(record, "object", "") for record in caplog.records] == ["default/broken"]
-    [found] = state.take_findings()
+    [found] = state.findings.take()
     assert (found.about["metadata"]["name"], found.reason) == ("broken", "NotUnderstood")
 
 

@@ -16,7 +16,7 @@ from gpupool.contract.names import (
 from gpupool.contract.pods import pod_request
 from gpupool.core.gpu import Allocation, CardShare, ContainerGpus, Isolation
 from gpupool.scheduler.answers import outlook_words, placed_words
-from gpupool.scheduler.cluster_state import UNREAD
+from gpupool.scheduler.findings import UNREAD
 from tests.scheduler.model_api import UNITS
 from tests.scheduler.stepped import Stepped
 
@@ -50,7 +50,7 @@ def bound_elsewhere(
 
 
 def findings(stepped: Stepped) -> list[str]:
-    return [found.message for found in stepped.state.take_findings() if found.reason == UNREAD]
+    return [found.message for found in stepped.state.findings.take() if found.reason == UNREAD]
 
 
 @pytest.mark.parametrize("text", [None, "", "no JSON", VERSION_2])

@@ -6,7 +6,7 @@ a relist a mirror may report the same object twice.
 """
 
 from collections.abc import Callable, Collection
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from gpupool.contract.budgets import budget_of
 from gpupool.contract.held_allocation import held_allocation
@@ -20,6 +20,7 @@ from gpupool.engine.cluster import ClusterModel
 from gpupool.engine.discrepancies import excesses_on
 from gpupool.engine.packing import Packing
 from gpupool.engine.policies.policy import Policy
+from gpupool.scheduler.findings import NOT_UNDERSTOOD, OVERCOMMITTED, Findings
 from gpupool.scheduler.groups import Group, Groups, Standing, group_of
 from gpupool.scheduler.ledger import Ledger
 from gpupool.scheduler.pending import Pending, is_done, pending_of, wants_node, with_storage
@@ -30,22 +31,6 @@ from gpupool.scheduler.storage_state import StorageState
 from gpupool.scheduler.unread_allocations import UnreadAllocations
 from kubeclient.mirror import key_of
 from kubeclient.objects import Obj
-
-_MOST_FINDINGS = 1024
-
-
-OVERCOMMITTED = "Overcommitted"  # another scheduler bound a pod to a node without room for it
-NOT_UNDERSTOOD = "NotUnderstood"  # part of a node or pod cannot be read
-UNREAD = "UnknownCards"  # which cards a pod holds cannot be read: other pods get none of them
-
-
-@dataclass(frozen=True, slots=True)
-class Finding:
-    """What is wrong with a node or pod, for an event about it."""
-
-    about: Obj
-    reason: str
-    message: str
 
 
 class ClusterState:
@@ -64,14 +49,14 @@ class ClusterState:
         self.preemption_claims = PreemptionClaims(self.cluster)
         self.spared = Spared()
         self.resizing = Resizing(changed)
-        self.unread = UnreadAllocations(self.cluster, self._find_unread)
+        self.findings = Findings(changed)
+        self.unread = UnreadAllocations(self.cluster, self.findings.unread)
         self._storage = StorageState()
         self.storage = self._storage.storage
         self.budgets: dict[tuple[str, str], DisruptionBudget] = {}
         self.quotas: dict[tuple[str, str], UnitsQuota] = {}
         self.pending: dict[str, Pending] = {}
         self.on_forget: Callable[[str], None] = lambda _uid: None  # a pod is not pending any more
-        self._findings: list[Finding] = []
         self._keys_that_keep_off: frozenset[str] = frozenset()
         self._schedulers = schedulers
         self._changed = changed
@@ -95,7 +80,7 @@ class ClusterState:
             node = node_of(new)
             known = self.cluster.state(node.name)
             if node.problems and (known is None or known.node.problems != node.problems):
-                self._find(new, NOT_UNDERSTOOD, "; ".join(node.problems))
+                self.findings.add(new, NOT_UNDERSTOOD, "; ".join(node.problems))
             limits = self._storage.limits.get(node.name)
             self.cluster.set_node(replace(node, volume_limits=limits) if limits else node)
         elif old is not None:
@@ -216,9 +201,8 @@ class ClusterState:
             self.wake()
         else:
             self.queue.wake_dependent()
-            if (
-                known is None
-            ):  # another scheduler placed it: perhaps into room that is being cleared
+            # Another scheduler placed it: perhaps into room that is being cleared.
+            if known is None:
                 self.queue.retry(self.preemption_claims.on(node))
             self._changed()
 
@@ -247,26 +231,7 @@ class ClusterState:
         if over:
             listed = ", ".join(f"{each.held} of {each.there} {each.what}" for each in over)
             message = f"Another scheduler put this pod on {node}, which now gives out {listed}"
-            self._find(pod, OVERCOMMITTED, message)
-
-    def not_understood(self, obj: Obj, error: Exception | None) -> None:
-        """A handler failed with this object (None: it does not fail any more)."""
-        if error is not None:
-            self._find(obj, NOT_UNDERSTOOD, f"the scheduler cannot read this object: {error!r}")
-
-    def _find_unread(self, pod: Obj, message: str) -> None:
-        self._find(pod, UNREAD, message)
-
-    def _find(self, about: Obj, reason: str, message: str) -> None:
-        # Bounded, because nobody takes them while this process is not the leader.
-        if len(self._findings) < _MOST_FINDINGS:
-            self._findings.append(Finding(about, reason, message))
-            self._changed()
-
-    def take_findings(self) -> list[Finding]:
-        """Those of the time since the last call."""
-        taken, self._findings = self._findings, []
-        return taken
+            self.findings.add(pod, OVERCOMMITTED, message)
 
     def _waits(self, pod: Obj) -> None:
         known = self.pending.get(pod["metadata"]["uid"])

@@ -52,7 +52,7 @@ async def follow(
     # (`ClusterModel._lost`).
     mirrors = []
     for resource, handler in handlers_of(state).items():
-        mirror = Mirror(kube, resource, broke=state.not_understood)
+        mirror = Mirror(kube, resource, broke=state.findings.not_understood)
         for each in (handler, *(also_pods if resource == PODS else ())):
             mirror.on_change(each)
         tasks.create_task(mirror.run(), name=f"mirror-{resource.plural}")

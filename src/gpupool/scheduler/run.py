@@ -15,8 +15,9 @@ from dataclasses import dataclass
 from gpupool.contract.names import SCHEDULER_NAME
 from gpupool.engine.policies import DEFAULT
 from gpupool.scheduler.bind import Binder
-from gpupool.scheduler.cluster_state import OVERCOMMITTED, ClusterState
+from gpupool.scheduler.cluster_state import ClusterState
 from gpupool.scheduler.cycle import Cycle
+from gpupool.scheduler.findings import OVERCOMMITTED
 from gpupool.scheduler.follow import follow
 from gpupool.scheduler.ledger import Knowledge
 from gpupool.scheduler.making_room import RoomMaker
@@ -157,7 +158,7 @@ class Scheduler:
         return self.state.next_pod(now_s)
 
     def _tell(self, *, is_first: bool = False) -> None:
-        for found in self.state.take_findings():
+        for found in self.state.findings.take():
             if found.reason == OVERCOMMITTED:
                 if is_first:  # from before this term: an earlier leader has reported it
                     continue
