@@ -227,3 +227,67 @@ async def test_labels_that_agents_will_set_choose_the_pool(tmp_path: Path) -> No
         chosen = {"aliyun.accelerator/nvidia_count": "8"}
         await _waiting(desk, "p", _gpus("nvidia.com/gpu", 1), nodeSelector=chosen)
         assert await _gpu_counts(desk) == {"eight": 1, "one": 0, "shared": 0}
+
+
+async def _three_nodes(desk: Desk, spec: ClusterSpec) -> list[str]:
+    """The names of three nodes of the elastic pool, without pods."""
+    await _begin(desk, spec)
+    await desk.patch(NODE_POOLS, "elastic", {"spec": {"count": 3}})
+    await desk.settle()
+    nodes = await desk.all(NODES)
+    return [n["metadata"]["name"] for n in nodes if node_pool.pool_name(n) == "elastic"]
+
+
+async def _run_on(desk: Desk, name: str, node: str) -> None:
+    await desk.create(PODS, pod(name, "web"))
+    await desk.bind(name, node)
+
+
+async def test_nodes_that_are_on_their_way_out_are_not_counted_again(tmp_path: Path) -> None:
+    spec = _spec()
+    pools, autoscaler = _controllers(spec)
+    # The autoscaler looks first, while the nodes that it does not want any more still exist.
+    async with desk_for(tmp_path, autoscaler, pools, crds=[nodepool_crd()]) as desk:
+        busy, *_ = await _three_nodes(desk, spec)
+        await _run_on(desk, "p", busy)
+        desk.forward(1)
+        await desk.settle()
+        desk.forward(IDLE.total_seconds() + 1)
+        desk.waiting = {(0, key): None for number, key in desk.waiting if number == 0}
+        assert await _count(desk) == 1
+        left = [n["metadata"]["name"] for n in await desk.all(NODES)]
+        assert busy in left
+        assert "deletionTimestamp" not in (await desk.get(PODS, "p"))["metadata"]
+
+
+async def test_a_node_with_ended_pods_goes_before_one_with_running_pods(tmp_path: Path) -> None:
+    spec = _spec()
+    async with desk_for(tmp_path, *_controllers(spec), crds=[nodepool_crd()]) as desk:
+        first, second, third = await _three_nodes(desk, spec)
+        await _run_on(desk, "on-first", first)
+        await _run_on(desk, "on-second", second)
+        for number in range(3):
+            await _run_on(desk, f"ended{number}", third)
+            path = PODS.path("default", f"ended{number}", "status")
+            await desk.kube.patch(path, {"status": {"phase": "Succeeded"}})
+        desk.forward(1)
+        await desk.settle()
+        desk.forward(IDLE.total_seconds() + 1)
+        assert await _count(desk) == 2
+        left = [n["metadata"]["name"] for n in await desk.all(NODES)]
+        assert {first, second} <= set(left)
+
+
+async def test_a_new_node_with_the_name_of_an_old_one_was_not_idle(tmp_path: Path) -> None:
+    spec = _spec()
+    async with desk_for(tmp_path, *_controllers(spec), crds=[nodepool_crd()]) as desk:
+        before = await _three_nodes(desk, spec)
+        desk.forward(1)
+        await desk.settle()
+        desk.forward(IDLE.total_seconds() + 1)
+        assert await _count(desk) == 0
+        await desk.patch(NODE_POOLS, "elastic", {"spec": {"count": 3}})
+        assert await _count(desk) == 3
+        assert set(before) <= set(await desk.names(NODES))
+        desk.forward(1)
+        assert await _count(desk) == 3

@@ -11,7 +11,7 @@ from gpupool.local.config.nodepools import ACTIVE, FAILED, INITIALIZING, NODE_PO
 from gpupool.local.config.nodes import NetworkFull, new_nodes, taken_by
 from gpupool.local.config.quotas import exceeded_nodes
 from gpupool.local.config.spec import ClusterSpec, PoolSpec, Quotas
-from gpupool.local.drain import drained
+from gpupool.local.drain import drained, must_go
 from kubeclient.errors import AlreadyExists, NotFound
 from kubeclient.events import NORMAL, WARNING
 from kubeclient.mirror import Key
@@ -57,7 +57,7 @@ def _pool_key(node: Obj, _: Context) -> Iterable[Key]:
 
 
 def in_order_of_removal(nodes: Iterable[Obj], busy: Callable[[str], int]) -> list[Obj]:
-    """Cordoned nodes first, then those with the fewest pods, then the youngest.
+    """Cordoned nodes first, then those with the fewest pods to evict, then the youngest.
 
     Draining takes several steps and begins with a cordon. Each step must choose the same nodes
     again, so nothing that changes meanwhile may decide between two cordoned nodes but their pods.
@@ -140,7 +140,8 @@ class _Pool:
         pods = self.context.of(PODS)
 
         def busy(name: str) -> int:
-            return len(pods.by(_BY_NODE, name))
+            # As the autoscaler counts: a node that it calls idle may be full of ended pods.
+            return sum(map(must_go, pods.by(_BY_NODE, name)))
 
         for node in in_order_of_removal(self.nodes, busy)[:surplus]:
             await self._remove(node)

@@ -39,8 +39,8 @@ _ALL: Key = ("", "all pools")
 def controller(
     spec: ClusterSpec, quotas: Callable[[], Quotas], *, real_gpus: bool = False
 ) -> Controller:
-    # In memory only: after a restart nodes count as idle from then on, so none is removed too
-    # early.
+    # By the uid of the node. In memory only: after a restart nodes count as idle from then on, so
+    # none is removed too early.
     idle_since: dict[str, datetime.datetime] = {}
     future = FutureNodes(spec.network, has_cards=not real_gpus)
 
@@ -110,13 +110,18 @@ def _wanted(
         most = max(0, allowed - sum(pool.count for pool in pools.values()))
         growing = [_growing(pool, future) for pool in elastic.values()]
         grown = growth(growing, _room(elastic, context, future), waiting, _POLICY, most)
-    wanted = {}
+    wanted, looked_at = {}, set()
     for name, pool in elastic.items():
         assert pool.autoscaling is not None
         least, highest = pool.autoscaling.minimum, pool.autoscaling.maximum
         nodes = context.of(NODES).by(_BY_POOL, name)
-        idle = _long_idle(nodes, grown.used, context, idle_since)
+        looked_at |= {node["metadata"]["uid"] for node in nodes}
+        # Nodes that are still there although the count is without them go first, and they are idle.
+        going = max(0, len(nodes) - pool.count)
+        idle = max(0, _long_idle(nodes, grown.used, context, idle_since) - going)
         wanted[name] = max(least, min(highest, pool.count + grown.further[name] - idle))
+    for uid in idle_since.keys() - looked_at:
+        del idle_since[uid]
     return wanted
 
 
@@ -190,10 +195,11 @@ def _long_idle(
     """`used`: nodes on which waiting pods are about to start."""
     now, count = context.now(), 0
     for node in nodes:
-        name = node["metadata"]["name"]
+        # Not by name: names are used again.
+        name, uid = node["metadata"]["name"], node["metadata"]["uid"]
         # Pods of DaemonSets do not count: with its agent, no GPU node would ever be idle.
         if name in used or any(must_go(pod) for pod in context.of(PODS).by(_BY_NODE, name)):
-            idle_since.pop(name, None)
-        elif now - idle_since.setdefault(name, now) >= IDLE:
+            idle_since.pop(uid, None)
+        elif now - idle_since.setdefault(uid, now) >= IDLE:
             count += 1
     return count
