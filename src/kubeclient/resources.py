@@ -1,6 +1,7 @@
 """The Kubernetes resources that the programs use, with their API paths."""
 
 from typing import NamedTuple
+from urllib.parse import quote
 
 
 class Resource(NamedTuple):
@@ -16,9 +17,15 @@ class Resource(NamedTuple):
 
     def path(self, namespace: str = "", name: str = "", subresource: str = "") -> str:
         root = f"/apis/{self.group}/{self.version}" if self.group else f"/api/{self.version}"
-        inside = f"/namespaces/{namespace}" if namespace else ""
-        tail = "".join(f"/{part}" for part in (name, subresource) if part)
+        inside = f"/namespaces/{_part(namespace)}" if namespace else ""
+        tail = "".join(f"/{part}" for part in (_part(name), subresource) if part)
         return f"{root}{inside}/{self.plural}{tail}"
+
+
+def _part(name: str) -> str:
+    """A name as one part of a path. It may come from a manifest that nobody has checked: with a
+    slash or a question mark in it, the request would be another one."""
+    return quote(name, safe=":")
 
 
 PODS = Resource("", "v1", "pods", "Pod")

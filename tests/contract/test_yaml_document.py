@@ -73,6 +73,18 @@ def test_aliases_that_mean_billions_of_values_are_refused() -> None:
     assert problem("\n".join(merges)).text == "more than 100000 values"
 
 
+@pytest.mark.parametrize("text", ["&a {<<: *a}", "a: &a\n  b: 1\n  <<: [*a, *a]", "a: &a [*a]"])
+def test_a_value_that_contains_itself_is_refused(text: str) -> None:
+    assert problem(text).text == "nested deeper than 32 levels"
+
+
+@pytest.mark.parametrize("value", ['!!int ""', '!!int "-"', '!!float ""', "!!bool maybe"])
+def test_a_value_that_is_not_what_its_tag_says_stays_text(value: str) -> None:
+    document = read_document(f"a: {value}")
+    assert isinstance(document, Document)
+    assert document.data == {"a": value.partition(" ")[2].strip('"')}
+
+
 def test_a_large_file_is_refused() -> None:
     assert problem("#" * (1 << 20) + "\n").text == "the file is larger than 1 MiB"
 

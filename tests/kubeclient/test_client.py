@@ -8,7 +8,7 @@ import pytest
 
 from kubeclient.client import Kube
 from kubeclient.errors import Expired
-from kubeclient.resources import PODS
+from kubeclient.resources import CLUSTER_ROLES, PODS
 
 Query = dict[str, str]
 Answer = Callable[[Query], tuple[int, Any]]
@@ -79,3 +79,11 @@ async def test_a_list_whose_version_expires_between_two_pages_is_read_again_as_o
 async def test_a_list_at_a_version_that_is_too_old_is_an_error() -> None:
     with pytest.raises(Expired):
         await Kube(Pages(lambda _: GONE)).list(PODS, query={"resourceVersion": "1"})
+
+
+def test_a_name_is_one_part_of_a_path_whatever_it_says() -> None:
+    assert PODS.path("default/pods?x=", "a b\r\n") == (
+        "/api/v1/namespaces/default%2Fpods%3Fx%3D/pods/a%20b%0D%0A"
+    )
+    roles = CLUSTER_ROLES.path(name="system:node")
+    assert roles == "/apis/rbac.authorization.k8s.io/v1/clusterroles/system:node"

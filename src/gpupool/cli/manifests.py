@@ -17,6 +17,8 @@ _MOST_VALUES = 1_000_000
 
 def read_pod_templates(file: Path, namespace: str) -> "list[PodTemplate]":
     """The pods that the objects of the file would make; "-" is standard input."""
+    import orjson
+
     from gpupool.contract.manifests import objects_of, pod_templates
     from gpupool.contract.yaml_document import read_documents
 
@@ -33,6 +35,10 @@ def read_pod_templates(file: Path, namespace: str) -> "list[PodTemplate]":
         raise click.ClickException(
             f"Wanted a Pod or a workload in {source}, found {kinds or 'nothing'}."
         )
+    try:
+        orjson.dumps([template.pod for template in templates])
+    except TypeError as error:  # a number of thirty digits
+        raise click.ClickException(f"{source} cannot be sent as JSON: {error}") from error
     return templates
 
 

@@ -160,6 +160,7 @@ class _Reader:
 
     def __init__(self, budget: _Budget) -> None:
         self._budget = budget
+        self._depth = 0  # of values and merges inside of each other
         self._data: Any = None
         self.values: dict[Path, Mark] = {}
         self.keys: dict[Path, Mark] = {}
@@ -182,15 +183,19 @@ class _Reader:
     def _value(self, node: yaml.Node, path: Path) -> Any:
         # Each use of an alias is expanded: a few nested lines can mean billions of values.
         self._budget.spend(node.start_mark)
-        if len(path) > MAX_DEPTH:
+        # Not the length of the path: a map may merge itself, which makes no path longer.
+        if self._depth > MAX_DEPTH:
             raise _TooMuch(f"nested deeper than {MAX_DEPTH} levels", node.start_mark)
         self.values[path] = _mark(node.start_mark)
+        if isinstance(node, yaml.ScalarNode):
+            return self._scalar(node)
+        self._depth += 1
         if isinstance(node, yaml.MappingNode):
-            return self._mapping(node, path)
-        if isinstance(node, yaml.SequenceNode):
-            return [self._value(item, (*path, i)) for i, item in enumerate(node.value)]
-        assert isinstance(node, yaml.ScalarNode)
-        return self._scalar(node)
+            data: Any = self._mapping(node, path)
+        else:
+            data = [self._value(item, (*path, i)) for i, item in enumerate(node.value)]
+        self._depth -= 1
+        return data
 
     def _mapping(self, node: yaml.MappingNode, path: Path) -> dict[str, Any]:
         data: dict[str, Any] = {}
@@ -228,5 +233,6 @@ class _Reader:
         try:
             # Dates and other types of YAML stay text.
             return construct(node) if construct else node.value
-        except ValueError:  # more digits than Python converts to a number
+        # More digits than Python converts to a number, or a tag that its value denies: !!int "".
+        except (ValueError, LookupError):
             return node.value
