@@ -24,9 +24,15 @@ NORMAL, WARNING = "Normal", "Warning"
 _QUEUE_LIMIT = 2_500
 _WRITERS = 8  # concurrent requests: each waits for the disk of the server
 _REMEMBERED = 4_096
+_LONGEST_NAME = 253
 _BURST = 25
 _REFILL_S = 300.0
 _LONGEST_WAIT_S = 10.0
+
+
+def _name(about: str, suffix: str) -> str:
+    """The longest name of an object has no room for a suffix."""
+    return f"{about[: _LONGEST_NAME - 1 - len(suffix)].rstrip('.-')}.{suffix}"
 
 
 class Recorder:
@@ -82,7 +88,7 @@ class Recorder:
             "apiVersion": "v1",
             "kind": "Event",
             "metadata": {
-                "name": f"{metadata['name']}.{suffix}",
+                "name": _name(metadata["name"], suffix),
                 "namespace": metadata.get("namespace") or "default",
             },
             "involvedObject": involved,
@@ -104,7 +110,8 @@ class Recorder:
     def _may_speak(self, about: str, now_s: float) -> bool:
         """A token bucket for each object."""
         left, since_s = self._allowances.get(about, (float(_BURST), now_s))
-        left = min(float(_BURST), left + (now_s - since_s) / _REFILL_S)
+        # A clock that is set back takes nothing away.
+        left = min(float(_BURST), left + max(0.0, now_s - since_s) / _REFILL_S)
         speaks = left >= 1
         self._allowances[about] = (left - 1 if speaks else left, now_s)
         self._allowances.move_to_end(about)

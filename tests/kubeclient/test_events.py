@@ -2,6 +2,7 @@
 
 import asyncio
 import datetime
+import re
 from collections.abc import AsyncGenerator, Mapping
 from typing import Any
 
@@ -126,3 +127,25 @@ async def test_events_wait_only_for_a_limited_time(monkeypatch: pytest.MonkeyPat
     recorder = Recorder(Kube(desk), "scheduler", lambda: desk.now, asyncio.Event())
     recorder.event(POD, NORMAL, "Scheduled", "assigned")
     assert len(await written(desk, recorder)) == 1
+
+
+async def test_a_clock_that_is_set_back_silences_nobody() -> None:
+    desk = Desk()
+    recorder = recorder_at(desk)
+    recorder.event(POD, NORMAL, "Started", "before")
+    desk.now -= datetime.timedelta(days=365)
+    recorder.event(POD, NORMAL, "Started", "after")
+    assert [event["message"] for _, event in await written(desk, recorder)] == ["before", "after"]
+
+
+async def test_the_longest_name_of_an_object_leaves_room_for_that_of_its_event() -> None:
+    desk = Desk()
+    recorder = recorder_at(desk)
+    name = "a" * 230 + "-" * 10 + "b" * 13
+    recorder.event(
+        {**POD, "metadata": {**POD["metadata"], "name": name}}, NORMAL, "Started", "text"
+    )
+    (_, event), *_ = await written(desk, recorder)
+    assert len(event["metadata"]["name"]) <= 253
+    assert event["involvedObject"]["name"] == name
+    assert re.fullmatch(r"a{230}\.[0-9a-f]+", event["metadata"]["name"])

@@ -41,17 +41,19 @@ HostedProgram: TypeAlias = Callable[[ProgramContext], Awaitable[int]]
 class HostedPrograms:
     def __init__(self) -> None:
         self.exited: Callable[[str, int], None] = lambda run_id, code: None
-        self._running: dict[str, asyncio.Task[None]] = {}
+        self._running: dict[str, asyncio.Task[int]] = {}
 
     def start(
         self, run_id: str, program: HostedProgram, context: ProgramContext, output: Output
     ) -> None:
         variables = copy_context()
         variables.run(_OUTPUT.set, output)
-        work = self._run(run_id, program, context, output)
-        self._running[run_id] = asyncio.get_running_loop().create_task(
-            work, name="hosted-container", context=variables
+        task = asyncio.get_running_loop().create_task(
+            _code(program, context, output), name="hosted-container", context=variables
         )
+        self._running[run_id] = task
+        # Not in the task itself: one that is cancelled before its first step runs nothing.
+        task.add_done_callback(lambda ended: self._ended(run_id, ended))
 
     def end(self, run_id: str) -> bool:
         """Cancels the program. False: there is no hosted program with this id."""
@@ -66,20 +68,20 @@ class HostedPrograms:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
 
-    async def _run(
-        self, run_id: str, program: HostedProgram, context: ProgramContext, output: Output
-    ) -> None:
-        code = _TERMINATED
-        try:
-            code = await program(context)
-        except SystemExit as error:  # its own end, not that of the process which hosts it
-            code = _exit_code(error, output)
-        except Exception:  # noqa: BLE001  # like a process that ends with a traceback
-            code = 1
-            output.say(STDERR, traceback.format_exc())
-        finally:
-            del self._running[run_id]
-            self.exited(run_id, code)
+    def _ended(self, run_id: str, task: asyncio.Task[int]) -> None:
+        del self._running[run_id]
+        self.exited(run_id, _TERMINATED if task.cancelled() else task.result())
+
+
+async def _code(program: HostedProgram, context: ProgramContext, output: Output) -> int:
+    """Runs the program, and returns its exit code."""
+    try:
+        return await program(context)
+    except SystemExit as error:  # its own end, not that of the process which hosts it
+        return _exit_code(error, output)
+    except Exception:  # noqa: BLE001  # like a process that ends with a traceback
+        output.say(STDERR, traceback.format_exc())
+        return 1
 
 
 def _exit_code(error: SystemExit, output: Output) -> int:

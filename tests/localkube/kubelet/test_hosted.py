@@ -8,7 +8,14 @@ from dataclasses import replace
 from pathlib import Path
 
 from kubeclient.objects import Obj
-from localkube.kubelet.hosted import HostedProgram, ProgramContext, log_to_containers
+from localkube.kubelet.container_log import LogFile
+from localkube.kubelet.hosted import (
+    HostedProgram,
+    HostedPrograms,
+    ProgramContext,
+    log_to_containers,
+)
+from localkube.kubelet.output import Output
 from tests.localkube.kubelet.world import (
     NODE,
     World,
@@ -151,3 +158,16 @@ async def test_a_hosted_program_ends_and_starts_with_the_server(tmp_path: Path) 
         assert len(running) == 1
         code, said = await cluster.output(found, "echo one can look around in it")
         assert (code, said) == (0, b"one can look around in it\n")
+
+
+async def test_a_program_that_is_ended_before_its_first_step_exits_too(tmp_path: Path) -> None:
+    programs, exits = HostedPrograms(), []
+    programs.exited = lambda run_id, code: exits.append((run_id, code))
+    log_file = LogFile(tmp_path / "0.log", lambda: 0, most_bytes=1000, files=1)
+    context = ProgramContext(NODE, (), {}, {})
+    programs.start("r", forever, context, Output(log_file))
+    assert programs.end("r")
+    await programs.close()
+    assert exits == [("r", 143)]
+    assert not programs.end("r")
+    log_file.close()
