@@ -66,6 +66,11 @@ class _Services:
         if front is not None:
             front.leave(())
 
+    def end(self) -> None:
+        """Or the controllers that start next would find the addresses taken."""
+        for key in list(self._fronts):
+            self._forget(key)
+
     async def _listen(self, front: Front, service: Obj, key: Key, context: Context) -> None:
         address = self._addresses.get(key, "")
         outer, inner = [], []
@@ -107,14 +112,16 @@ class _Services:
 
 
 def controller(dial: Dial, names: Names) -> Controller:
+    services = _Services(dial, names)
     return Controller(
         "service-controller",
         (Watch(SERVICES),),
-        _Services(dial, names).reconcile,
+        services.reconcile,
         reads=(PODS,),
         # One at a time: between the choice of a free address and its use, reconcile awaits.
         workers=1,
         add_indexes=add_pod_index,
+        end=services.end,
     )
 
 

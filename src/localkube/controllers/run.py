@@ -106,6 +106,8 @@ class Controller:
     workers: int = 4
     # Called once, before the mirrors run: adds what `reconcile` looks things up by.
     add_indexes: Callable[[Context], None] = field(default=lambda _: None)
+    # Called when it ends for good: gives back what `reconcile` holds beside the API.
+    end: Callable[[], None] = field(default=lambda: None)
 
 
 async def run_controllers(
@@ -117,13 +119,17 @@ async def run_controllers(
     for controller in controllers:
         for resource in _resources(controller):
             mirrors.of(resource)
-    async with asyncio.TaskGroup() as tasks:
+    try:
+        async with asyncio.TaskGroup() as tasks:
+            for controller in controllers:
+                name, running = controller.name, _Running(controller, kube, mirrors, supervisor)
+                tasks.create_task(supervisor.keep(name, running.run), name=name)
+            for mirror in mirrors:
+                name = f"controllers/{mirror.resource.plural}"
+                tasks.create_task(supervisor.keep(name, mirror.run), name=name)
+    finally:
         for controller in controllers:
-            running = _Running(controller, kube, mirrors, supervisor)
-            tasks.create_task(supervisor.keep(controller.name, running.run), name=controller.name)
-        for mirror in mirrors:
-            name = f"controllers/{mirror.resource.plural}"
-            tasks.create_task(supervisor.keep(name, mirror.run), name=name)
+            controller.end()
 
 
 def _resources(controller: Controller) -> list[Resource]:

@@ -12,8 +12,11 @@ from kubeclient.objects import Obj
 from kubeclient.resources import PODS, SERVICES
 from localkube.controllers import load_balancer
 from localkube.controllers.load_balancer import is_loopback
+from localkube.controllers.run import run_controllers
+from localkube.health import Health
 from localkube.names import DEFAULT as NAMES
 from localkube.node_streams import Connection, NodeRefusal
+from localkube.supervision import Supervisor
 from tests.localkube.controllers.desk import Desk, desk_for
 from tests.localkube.controllers.samples import pod
 
@@ -258,3 +261,29 @@ def test_only_loopback_addresses_are_ours() -> None:
     assert is_loopback("127.96.3.4")
     for other in ("0.0.0.0", "10.0.0.1", "::1", "localhost", "", "127.0.0.1.example.com"):
         assert not is_loopback(other)
+
+
+async def test_its_sockets_end_with_the_controllers(tmp_path: Path) -> None:
+    pods, port = Pods(), free_port()
+    address = "127.0.0.1"
+    async with desk_for(tmp_path) as desk:
+        await desk.create(SERVICES, service(port, loadBalancerIP=address))
+        for _ in range(2):  # the second time it gets the same address again
+            controller = load_balancer.controller(pods.dial, NAMES)
+            work = run_controllers((controller,), desk.kube, Supervisor(Health()))
+            running = asyncio.create_task(work)
+            async with asyncio.timeout(60):
+                while not await _is_open(address, port):  # noqa: ASYNC110
+                    await asyncio.sleep(0.01)
+            running.cancel()
+            await asyncio.gather(running, return_exceptions=True)
+            assert not await _is_open(address, port)
+
+
+async def _is_open(address: str, port: int) -> bool:
+    try:
+        _, writer = await asyncio.open_connection(address, port)
+    except ConnectionRefusedError:
+        return False
+    writer.close()
+    return True
