@@ -5,6 +5,7 @@ them. Discovery and OpenAPI read the same Kinds, so a new kind is visible everyw
 """
 
 from kubeclient.objects import Obj
+from localkube.apiserver import status
 from localkube.apiserver.kinds import Kind, Kinds, PrinterColumn, Subresource
 from localkube.apiserver.schema.node import Schema
 from localkube.apiserver.schema.structural import CrdVersion, compile_crd_version
@@ -29,9 +30,28 @@ class CustomKinds:
         self._versions: dict[Kind, CrdVersion] = {}
         self._documents: dict[Kind, Obj] = {}  # the CRD's entry for that version
         self._by_crd: dict[str, list[Kind]] = {}
+        self._terminating: set[str] = set()  # CRDs
 
     def version(self, kind: Kind) -> CrdVersion:
-        return self._versions[kind]
+        """As the CRD defines it now, which may have changed since the request began: a webhook may
+        have kept it waiting. Raises ApiError if the version is gone."""
+        found = self._versions.get(kind)
+        if found is None:
+            now = self._kinds.find(kind.group, kind.version, kind.plural)
+            found = self._versions.get(now) if now is not None else None
+        if found is None:
+            raise status.no_such_resource()
+        return found
+
+    def refuse_create(self, kind: Kind) -> None:
+        """Raises ApiError if the objects of the kind are being deleted, or were: a new one would
+        stay for ever."""
+        if kind.resource in self._terminating:
+            text = "create not allowed while custom resource definition is terminating"
+            details: Obj = {"group": kind.group, "kind": kind.plural}
+            raise status.failure(405, "MethodNotAllowed", text, details=details)
+        if kind.resource not in self._by_crd:
+            raise status.no_such_resource()
 
     def schema(self, kind: Kind) -> Schema | None:
         """None for a kind that no CRD defines."""
@@ -52,8 +72,14 @@ class CustomKinds:
         for kind in self._by_crd.pop(name, []):
             self._kinds.remove(kind)
             del self._versions[kind], self._documents[kind]
+        self._terminating.discard(name)
         if crd is None:
             return
+        if any(
+            condition["type"] == "Terminating" and condition["status"] == "True"
+            for condition in (crd.get("status") or {}).get("conditions") or ()
+        ):
+            self._terminating.add(name)
         added = self._by_crd[name] = []
         for document in crd["spec"]["versions"]:
             if document.get("served"):

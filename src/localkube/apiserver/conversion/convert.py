@@ -55,9 +55,12 @@ class _Webhook:
     kept: dict[tuple[str, int, str], tuple[Record, Record]] = field(default_factory=dict)
 
     def schema(self, api_version: str) -> Schema:
-        """Of any version, served or not."""
+        """Of any version, served or not. Raises ApiError for one that the CRD has lost since the
+        request, which may be a watch, began."""
         version = api_version.rpartition("/")[2]
         if version not in self.schemas:
+            if all(each["name"] != version for each in self.crd["spec"]["versions"]):
+                raise status.no_such_resource()
             self.schemas[version] = compile_crd_version(self.crd, version).schema
         return self.schemas[version]
 
@@ -142,7 +145,7 @@ class Conversions:
         return found
 
     async def _converted(self, webhook: _Webhook, objects: list[Obj], wanted: str) -> list[Obj]:
-        first = objects[0]
+        first, schema = objects[0], webhook.schema(wanted)
         head = f"conversion webhook for {first['apiVersion']}, Kind={first['kind']}"
         version, uid = review_version(webhook.review_versions), str(uuid.uuid4())
         if version is None:
@@ -163,7 +166,6 @@ class Conversions:
             made = [restored(old, new, wanted, place) for place, (old, new) in pairs]
         except Refused as error:
             raise _failure(f"{head} {error}") from None
-        schema = webhook.schema(wanted)
         for obj in made:
             # What the schema does not know goes, as from what a client sends. The rest is not
             # judged: a bad value could only be repaired by reading it.

@@ -163,6 +163,8 @@ async def create_object(write: Write, obj: Obj, parts: Parts | None = None) -> W
     stored = obj if write.options.dry_run else await stored_form(api, obj, kind)
     # From here to the store nothing waits: what is checked now still holds then. Webhooks may have
     # taken their time, and an address that was free may have been given to another service.
+    if kind.custom:
+        api.custom.refuse_create(kind)
     _complete(api, obj, target)
     api.admission.charge(attributes)
     _free_name(api, target, obj, named)
