@@ -1,14 +1,21 @@
 """How many nodes of which pools are needed: the smallest machines that fit, groups as a whole."""
 
+from dataclasses import replace
+from typing import Any
+
 import pytest
 
 from gpupool.core.nodes import NodeInfo
-from gpupool.core.pods import PodRequest
+from gpupool.core.pods import PodRequest, PodTerm
 from gpupool.engine.cluster import ClusterModel
+from gpupool.engine.decide import decide_on
 from gpupool.engine.policies import DEFAULT, POLICIES
 from gpupool.engine.policies.mix import Mix
+from gpupool.local import pool_growth
 from gpupool.local.config.spec import InstanceType
 from gpupool.local.pool_growth import GrowingPool, Together, growth
+from kubeclient.names import LABEL_HOSTNAME
+from kubeclient.selectors import parse_label_selector
 
 POLICY = POLICIES[DEFAULT](Mix())
 
@@ -68,3 +75,28 @@ def test_a_group_that_would_not_start_leaves_no_trace() -> None:
     assert growth(pools, ClusterModel(), [group, alone], POLICY, 99).further == {"a": 1}
     enough = group._replace(least=2)
     assert growth(pools, ClusterModel(), [enough, alone], POLICY, 99).further == {"a": 2}
+
+
+def test_what_fits_nowhere_is_tried_once_and_not_for_every_pod_like_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    tried: list[str] = []
+
+    def counted(room: ClusterModel, pod: PodRequest, *rest: Any) -> Any:
+        tried.append(pod.name)
+        return decide_on(room, pod, *rest)
+
+    monkeypatch.setattr(pool_growth, "decide_on", counted)
+    assert needed([pool("a", 4, more=1)], [5000] * 500) == {}
+    assert tried == ["p0"]
+
+
+def test_a_pod_that_waits_for_the_one_before_it_is_tried_again() -> None:
+    web = parse_label_selector("app=web")
+    near = PodTerm(web, LABEL_HOSTNAME, ("default",))
+    lonely = [replace(request(number, 100), affinity=(near,)) for number in (0, 2)]
+    other = replace(request(1, 100), labels={"app": "web"})
+    waiting = [Together((each,)) for each in (lonely[0], other, lonely[1])]
+    found = growth([pool("a", 4)], ClusterModel(), waiting, POLICY, 99)
+    assert found.used == {"more/a/0"}
+    assert found.further == {"a": 1}

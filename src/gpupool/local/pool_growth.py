@@ -6,7 +6,7 @@ few of them would start, no node is added for them.
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -14,6 +14,7 @@ from gpupool.core.nodes import NodeInfo
 from gpupool.core.pods import PodRequest
 from gpupool.engine.cluster import ClusterModel
 from gpupool.engine.decide import Placement, decide, decide_on
+from gpupool.engine.likeness import likeness
 from gpupool.engine.policies.policy import Policy
 from gpupool.local.config.spec import InstanceType
 from kubeclient.names import LABEL_HOSTNAME
@@ -70,23 +71,33 @@ class _Growing:
         self._pools = pools
         self._policy = policy
         self._most = most
+        # Likenesses of pods for which there is no room as it is now: thousands of pods may wait
+        # that no pool can take, and the whole cluster waits for us.
+        self._hopeless: set[Hashable] = set()
 
     def take(self, together: Together) -> None:
         """Makes room for them, or changes nothing."""
         undo: list[Callable[[], object]] = []
         placed = sum(self._place(pod, undo) for pod in together.pods)
         if placed < together.least:
+            if undo:
+                self._hopeless.clear()
             while undo:
                 undo.pop()()
 
     def _place(self, pod: PodRequest, undo: list[Callable[[], object]]) -> bool:
+        alike = likeness(self._room, pod)
+        if alike in self._hopeless:
+            return False
         found = decide(self._room, pod, self._policy)
         if not isinstance(found, Placement):
             grown = self._grow(pod, undo)
             if grown is None:
+                self._hopeless.add(alike)
                 return False
             found = grown
         self._room.hold(pod, found.node, found.allocation)
+        self._hopeless.clear()  # it may be what others want to be near to
         self.placed[pod.uid] = found.node
         undo.append(lambda: self._take_back(pod))
         return True
