@@ -7,6 +7,7 @@ child process creates contexts on every card, and NVML tells how much they hold.
 import os
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 _MEASURE_SECONDS = 60
@@ -27,28 +28,44 @@ def measure_context_mib(libraries: Path | None = None) -> int:
     if libraries is not None:
         environment["LD_LIBRARY_PATH"] = str(libraries)
     try:
-        done = subprocess.run(
-            # A process of its own: within a process, the initialisation of CUDA cannot be undone.
-            [sys.executable, "-I", "-c", _MEASURE],
-            capture_output=True,
-            text=True,
-            errors="replace",
-            # A broken card can block a call of the driver without end.
-            timeout=_MEASURE_SECONDS,
-            env=environment,
-        )
+        code, output, errors = _run(environment)
     except OSError as error:
         raise NotMeasured(f"no process could be started: {error.strerror}") from error
     except subprocess.TimeoutExpired:
         raise NotMeasured(f"the driver did not answer in {_MEASURE_SECONDS} s") from None
-    if done.returncode < 0:
-        raise NotMeasured(f"its process was killed by signal {-done.returncode}")
-    if done.returncode:
-        raise NotMeasured(_last_line(done.stderr) or f"its process ended with {done.returncode}")
-    measured = int(done.stdout)
-    if not 0 <= measured <= LARGEST_MIB:
-        raise NotMeasured(f"{measured} MiB were measured, which no context takes")
+    if code < 0:
+        raise NotMeasured(f"its process was killed by signal {-code}")
+    if code:
+        raise NotMeasured(_last_line(errors) or f"its process ended with {code}")
+    # The last line: the driver's library may print something of its own.
+    found = _last_line(output)
+    measured = int(found) if found.isascii() and found.isdigit() and len(found) < 10 else None
+    if measured is None or measured > LARGEST_MIB:
+        raise NotMeasured(f"{found[:100] or 'nothing'} MiB were measured, which no context takes")
     return measured
+
+
+def _run(environment: dict[str, str]) -> tuple[int, str, str]:
+    """Exit code, output and errors. Raises OSError, TimeoutExpired."""
+    process = subprocess.Popen(
+        # A process of its own: within a process, the initialisation of CUDA cannot be undone.
+        [sys.executable, "-I", "-c", _MEASURE],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        errors="replace",
+        env=environment,
+    )
+    try:
+        output, errors = process.communicate(timeout=_MEASURE_SECONDS)
+    except subprocess.TimeoutExpired:
+        # A broken card can block a call of the driver without end, and then not even SIGKILL ends
+        # the process. So nobody waits for it but a thread that does nothing else.
+        process.kill()
+        threading.Thread(target=process.communicate, name="context-memory", daemon=True).start()
+        raise
+    return process.returncode, output, errors
 
 
 def _last_line(text: str) -> str:
