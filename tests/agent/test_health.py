@@ -1,8 +1,12 @@
 """Faults while the agent runs: what the kubelet, the API and people see, and the recovery."""
 
 import asyncio
+import time
 from typing import Any
 
+import pytest
+
+from gpupool.agent import run
 from gpupool.agent.metrics import Metrics, serving_metrics
 from gpupool.contract.allocation import allocation_annotations
 from gpupool.contract.inventory import inventory_of
@@ -229,3 +233,33 @@ async def test_a_deleted_node_is_waited_for(node: Node) -> None:
         node.fault(0, "lost")
         await node.create()
         await wait_healths(node, "lost")
+
+
+class Clocks:
+    """In place of the module `time`: the time of day, and the one that only goes on."""
+
+    def __init__(self) -> None:
+        self.ahead_s = 0.0
+        self.day_s = 2e9
+
+    def time(self) -> float:
+        return self.day_s
+
+    def monotonic(self) -> float:
+        return time.monotonic() + self.ahead_s
+
+
+async def test_a_clock_that_is_set_back_keeps_no_card_suspect(
+    node: Node, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clocks = Clocks()
+    monkeypatch.setattr(run, "time", clocks)
+    await node.create()
+    node.insert([M40])
+    async with node.kubelet.running(), node.agent():
+        await wait_healths(node, "healthy")
+        node.fault(0, "xid=32")
+        await wait_healths(node, "suspect")
+        clocks.day_s -= 365 * 86_400
+        clocks.ahead_s += 7 * 86_400
+        await wait_healths(node, "healthy")

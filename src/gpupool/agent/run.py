@@ -169,7 +169,7 @@ class _Agent:
             self._look_now.clear()
 
     async def _look(self, node: Obj) -> None:
-        now_s = time.time()
+        now_s = time.monotonic()  # not the time of day, which may be set back
         # Only before the first look: later our own memory is newer than what the mirror shows.
         if self._known is None:
             self._inventory = _published(node)
