@@ -114,7 +114,7 @@ async def test_a_write_that_waits_meets_the_crd_as_it_is_then(tmp_path: Path, go
         found = await registry.kube.get(CRDS, NAME)
         if gone:
             await registry.kube.delete(CRDS, NAME)
-            finalizers = {"metadata": {"finalizers": []}}
+            finalizers: Obj = {"metadata": {"finalizers": []}}
             await registry.kube.patch(CRDS.path(name=NAME), finalizers)
         else:
             names = found["spec"]["names"] | {"shortNames": ["who"]}
