@@ -26,6 +26,7 @@ _LOCK = "lock"
 # Long enough for somebody who only looks whether the lock is held (`running_pid`).
 _LOCK_ATTEMPTS = 5
 _LOCK_PAUSE_S = 0.02
+_NOT_OURS = -1  # the descriptor of a lock that a child has
 
 
 class DataDirectoryError(Exception):
@@ -201,6 +202,7 @@ class Lock:
         """A child has the descriptor, too. From now on the lock is its own."""
         self._write(pid)
         os.close(self.descriptor)
+        self.descriptor = _NOT_OURS
 
     def _write(self, pid: int | None) -> None:
         os.ftruncate(self.descriptor, 0)
@@ -208,6 +210,8 @@ class Lock:
             os.pwrite(self.descriptor, b"%d\n" % pid, 0)
 
     def close(self) -> None:
+        if self.descriptor == _NOT_OURS:
+            return
         # The file stays: to unlink it would let two servers lock two files of one name.
         os.ftruncate(self.descriptor, 0)
         os.close(self.descriptor)

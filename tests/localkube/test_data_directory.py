@@ -202,3 +202,14 @@ def test_a_link_in_the_locks_place_is_not_followed(tmp_path: Path) -> None:
     with pytest.raises(OSError, match="lock"):
         Lock(tmp_path)
     assert victim.read_text() == "precious"
+
+
+def test_a_lock_that_was_handed_over_is_not_ours_to_close(tmp_path: Path) -> None:
+    """As when Ctrl-C comes right after: the number may belong to another file by then."""
+    lock = Lock(tmp_path, for_child=True)
+    childs = os.dup(lock.descriptor)
+    lock.hand_over(os.getpid())
+    lock.close()
+    assert running_pid(tmp_path) == os.getpid()
+    os.close(childs)
+    assert running_pid(tmp_path) is None
