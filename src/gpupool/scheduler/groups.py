@@ -1,7 +1,7 @@
 """Pod groups: pods that start together or not at all.
 
-Nothing is held while a group waits: as many members as it needs are placed in one decision, or
-none. So two incomplete groups cannot block each other.
+Nothing is held for a part of a group: as many members as it needs are placed, or get room that is
+being cleared, in one decision, or none. So two incomplete groups cannot block each other.
 
 Who counts for the minimum:
 
