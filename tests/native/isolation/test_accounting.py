@@ -146,30 +146,6 @@ ok(lib.cuDevicePrimaryCtxReset_v2(0))
         assert counted(container) == held(container) == 0
 
 
-def test_a_context_with_eight_times_the_allocations_ends_in_about_eight_times_the_work(
-    container: Container,
-) -> None:
-    """CPU time, which does not depend on other programs. Quadratic work would be 64 times."""
-    script = f"""
-{CUDA}
-import time
-begin()
-def work(count):
-    context, times = c_void_p(), []
-    for _ in range(3):
-        ok(lib.cuCtxCreate_v2(byref(context), 0, 0))
-        for _ in range(count):
-            ok(alloc(512)[0])
-        start = time.process_time()
-        ok(lib.cuCtxDestroy_v2(context))
-        times.append(time.process_time() - start)
-        begin()
-    return min(times)
-print(work(40000) / work(5000))
-"""
-    assert float(container.python(script)) < 24
-
-
 def test_a_launch_with_a_default_stream_of_its_thread_asks_about_that_stream(
     container: Container,
 ) -> None:
