@@ -14,6 +14,7 @@
 
 #define MAX_DEVICES 64
 #define MAX_CONTEXTS 256
+#define LAST_DEFAULT_STREAM 2 /* the handles 0, 1 and 2 mean those of the current context */
 
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 /* By device: the number of its card plus 1; 0: not known yet, or not in the limit file, to which it
@@ -59,12 +60,11 @@ bool current_device(int *device) {
     return devices() == 1 || REAL(cuCtxGetDevice)(device) == OK;
 }
 
-/* The handles 0, 1 and 2 mean the default streams of the current context. */
 int device_of_stream(stream_t stream, int *device) {
     context_t owner, current = NULL;
     *device = 0;
     if (devices() == 1) return OK;
-    if ((uintptr_t)stream <= 2) return REAL(cuCtxGetDevice)(device);
+    if ((uintptr_t)stream <= LAST_DEFAULT_STREAM) return REAL(cuCtxGetDevice)(device);
     int result = REAL(cuStreamGetCtx)(stream, &owner);
     if (result != OK) return result;
     if (REAL(cuCtxGetCurrent)(&current) == OK && owner == current)
@@ -81,6 +81,13 @@ uint64_t current_context(void) {
     if (atomic_load_explicit(&context_count, memory_order_relaxed) == 1)
         return atomic_load_explicit(&only_context, memory_order_relaxed);
     return REAL(cuCtxGetCurrent)(&context) == OK ? (uint64_t)(uintptr_t)context : 0;
+}
+
+uint64_t context_of_stream(stream_t stream) {
+    context_t owner;
+    bool is_only = atomic_load_explicit(&context_count, memory_order_relaxed) == 1;
+    if (is_only || (uintptr_t)stream <= LAST_DEFAULT_STREAM) return current_context();
+    return REAL(cuStreamGetCtx)(stream, &owner) == OK ? (uint64_t)(uintptr_t)owner : 0;
 }
 
 /* The functions from here to forget are called with the mutex held. find(0) finds a free entry. */
@@ -119,7 +126,7 @@ static void forget(uint64_t id) {
     count_contexts();
     ledger_take_of(id, freed);
     for (int i = 0; i < MAX_CARDS; i++) limiter_give(i, freed[i]);
-    pools_settle();
+    pools_end_context(id);
     graphs_settle();
     share_forget(id);
     if (--on_device[device]) return;

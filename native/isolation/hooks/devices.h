@@ -20,6 +20,9 @@ int device_of_stream(stream_t stream, int *device);
 /* The calling thread's context, as a number; 0 if it is not known. */
 uint64_t current_context(void);
 
+/* The context of the stream, in the same way. */
+uint64_t context_of_stream(stream_t stream);
+
 /* Around calls that the program did not make: while any stream of the program is being captured,
  * some calls are forbidden, and end the capture. The driver lets libraries switch that off for their
  * thread. */

@@ -125,19 +125,31 @@ static struct shard *lock_number(int number) {
     return &shards[number];
 }
 
-void ledger_take_of(uint64_t context, uint64_t bytes[MAX_CARDS]) {
+/* Adds the charges to `bytes`, by card; those of no card to nothing. */
+static void take_of(uint64_t context, uint64_t target, uint64_t bytes[MAX_CARDS]) {
     for (int number = 0; number < SHARDS; number++) {
         struct shard *shard = lock_number(number);
         for (size_t i = 0; i < shard->capacity; i++) {
             struct entry *entry = &shard->table[i];
             /* A loop: removing an entry may move another one into its place. */
-            while (entry->key && entry->context == context) {
+            while (entry->key && entry->context == context && entry->target == target) {
                 if (entry->card >= 0) bytes[entry->card] += counted_bytes(entry->bytes);
                 remove_entry(shard, entry);
             }
         }
         unlock_shard(shard);
     }
+}
+
+void ledger_take_of(uint64_t context, uint64_t bytes[MAX_CARDS]) {
+    take_of(context, 0, bytes);
+}
+
+uint64_t ledger_drop(uint64_t context, uint64_t target) {
+    uint64_t bytes[MAX_CARDS] = {0}, sum = 0;
+    take_of(context, target, bytes);
+    for (int i = 0; i < MAX_CARDS; i++) sum += bytes[i];
+    return sum;
 }
 
 void ledger_detach(uint64_t target) {

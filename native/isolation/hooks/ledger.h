@@ -37,8 +37,12 @@ bool ledger_retain(uint64_t key);
 /* Removes a reference. With the last one, removes the entry, returns it in `taken`, and is true. */
 bool ledger_release(uint64_t key, struct entry *taken);
 
-/* Removes all entries of the context, and adds their charges to `bytes`, by card. */
+/* Removes all entries of the context that have no target, and adds their charges to `bytes`, by
+ * card. */
 void ledger_take_of(uint64_t context, uint64_t bytes[MAX_CARDS]);
+
+/* Removes all entries of the context that have this target. Returns the sum of their charges. */
+uint64_t ledger_drop(uint64_t context, uint64_t target);
 
 /* Removes the target from all entries that have it: they are charged by themselves from now on. */
 void ledger_detach(uint64_t target);

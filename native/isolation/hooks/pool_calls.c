@@ -5,7 +5,7 @@
 #define ALLOCATE(pool, device, call)                                            \
     do {                                                                        \
         struct pool_request request;                                            \
-        if (!pool_begin(&request, pool, device, size)) return OUT_OF_MEMORY;    \
+        if (!pool_begin(&request, pool, device, stream, size)) return OUT_OF_MEMORY; \
         return pool_end(&request, call, pointer);                               \
     } while (0)
 

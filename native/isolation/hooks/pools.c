@@ -81,6 +81,25 @@ void pools_settle(void) {
     pthread_mutex_unlock(&mutex);
 }
 
+/* Without this, a pool that is destroyed later would be charged for this memory again. Whether the
+ * driver has freed it, is asked: the program has less of the pool than was allocated. With the mutex
+ * held. */
+static void drop_ended(struct known_pool *known, uint64_t context) {
+    uint64_t used;
+    if (REAL(cuMemPoolGetAttribute)(known->pool, POOL_USED_NOW, &used) != OK) return;
+    if (used < known->allocated)
+        known->allocated -= ledger_drop(context, (uint64_t)(uintptr_t)known->pool);
+}
+
+void pools_end_context(uint64_t context) {
+    if (!atomic_load_explicit(&pool_count, memory_order_relaxed)) return;
+    pthread_mutex_lock(&mutex);
+    for (int i = 0; i < atomic_load(&pool_count); i++)
+        if (pools[i].pool && pools[i].card != NOT_OURS) drop_ended(&pools[i], context);
+    settle_all();
+    pthread_mutex_unlock(&mutex);
+}
+
 void pool_freed(const struct entry *entry) {
     pthread_mutex_lock(&mutex);
     freed(entry);
@@ -177,10 +196,12 @@ static bool lock_and_use_kept(struct pool_request *request) {
     return false;
 }
 
-bool pool_begin(struct pool_request *request, memory_pool_t pool, int device, uint64_t bytes) {
+bool pool_begin(struct pool_request *request, memory_pool_t pool, int device, stream_t stream,
+                uint64_t bytes) {
     *request = (struct pool_request){.pool = pool, .card = card_of_pool(pool, device)};
     if (request->card == NOT_OURS) return true;
     request->bytes = bytes;
+    request->context = context_of_stream(stream);
     if (!limiter_take(request->card, bytes)) {
         if (lock_and_use_kept(request)) return true;
         if (!reserve(request->card, bytes)) return false;
@@ -193,8 +214,9 @@ bool pool_begin(struct pool_request *request, memory_pool_t pool, int device, ui
 /* With the mutex held. */
 static void record(const struct pool_request *request, struct known_pool *known,
                    pointer_t pointer) {
-    struct entry replaced, entry = {ledger_key(POINTER, pointer), counted_bytes(request->bytes), 0,
-                                    (uint64_t)(uintptr_t)request->pool, request->card, 1};
+    struct entry replaced, entry = {ledger_key(POINTER, pointer), counted_bytes(request->bytes),
+                                    request->context, (uint64_t)(uintptr_t)request->pool,
+                                    request->card, 1};
     bool is_put = ledger_put(&entry, &replaced);
     if (is_put && known) known->allocated += entry.bytes;
     if (is_put && replaced.key && replaced.target) freed(&replaced);

@@ -13,6 +13,9 @@
 /* Makes the charges of all pools equal to what the driver says. */
 void pools_settle(void);
 
+/* To be called after a context has ended: the driver may have freed what was allocated in it. */
+void pools_end_context(uint64_t context);
+
 /* Records that memory was given back to its pool. */
 void pool_freed(const struct entry *entry);
 
@@ -30,13 +33,15 @@ struct pool_request {
     memory_pool_t pool;
     int card;
     uint64_t bytes, taken;
+    uint64_t context; /* that of the stream */
     bool is_locked; /* the mutex is held, see pools.c */
 };
 
 /* To be called before and after the driver allocates from the pool. `device` is where an unknown
  * pool is assumed to be. pool_begin reserves the memory; false: there is not enough. pool_end gets
  * and returns the driver's result. */
-bool pool_begin(struct pool_request *request, memory_pool_t pool, int device, uint64_t bytes);
+bool pool_begin(struct pool_request *request, memory_pool_t pool, int device, stream_t stream,
+                uint64_t bytes);
 int pool_end(struct pool_request *request, int result, const pointer_t *pointer);
 
 /* To be called in the child of a fork, which has no pools. */

@@ -136,6 +136,31 @@ ok(alloc(100 * MIB)[0])   # at the same address
         assert counted(container) == held(container) == 100 * MIB
 
 
+@pytest.mark.parametrize("current", ["the ended context", "another one"])
+@pytest.mark.parametrize("order", ["end, then destroy", "destroy, then end"])
+def test_pool_memory_of_a_context_that_ended_is_not_counted_after_its_pool_is_destroyed(
+    container: Container, order: str, current: str
+) -> None:
+    """The memory of the other context stays."""
+    script = f"""
+{CUDA}
+begin()
+{WAYS_TO_ALLOCATE["a pool, freed as plain memory"]}
+ok(take(20 * MIB)[0])
+other, stream = c_void_p(), c_void_p()
+ok(lib.cuCtxCreate_v2(byref(other), 0, 0))
+ok(lib.cuStreamCreate(byref(stream), 0))
+if {current!r} == "another one":
+    begin()
+ok(lib.cuMemAllocFromPoolAsync(byref(c_uint64()), c_size_t(100 * MIB), pool, stream))
+steps = [lambda: lib.cuCtxDestroy_v2(other), lambda: lib.cuMemPoolDestroy(pool)]
+for step in steps if {order!r} == "end, then destroy" else steps[::-1]:
+    ok(step())
+"""
+    with idle_script(container, script):
+        assert counted(container) == held(container) == 20 * MIB
+
+
 def test_graph_memory_ends_with_the_last_context(container: Container) -> None:
     script = f"""
 {GRAPH}
