@@ -16,7 +16,7 @@ from collections.abc import Callable
 from ctypes import byref, c_int, c_size_t, c_uint64, c_void_p
 
 PAGE = 2 << 20  # of cuMemCreate
-PLACES = 64  # so many pages of addresses
+PLACES = 5  # so many pages of addresses: few, so that mappings lie side by side
 lib = ctypes.CDLL("libcuda.so.1")
 
 
@@ -88,13 +88,16 @@ def retain(_a: int, _b: int, _size: int) -> int:
     return result or int(lib.cuCtxSetCurrent(c_void_p(pick("context", 0))))
 
 
-def release(a: int, _b: int, _size: int) -> int:
+def release(a: int, b: int, _size: int) -> int:
     active, flags, primary = c_int(), c_int(), c_uint64()
     ask = (0, byref(flags), byref(active))
     lib.cuDevicePrimaryCtxGetState(*ask)
     if active.value and lib.cuDevicePrimaryCtxRetain(byref(primary), 0) == 0:
         lib.cuDevicePrimaryCtxRelease_v2(0)
     end = lib.cuDevicePrimaryCtxReset_v2 if a % 2 else lib.cuDevicePrimaryCtxRelease_v2
+    if b % 2:  # with the last context, the driver gives more back
+        for number in range(8):
+            destroy_context(number, 0, 0)
     result = int(end(0))
     lib.cuDevicePrimaryCtxGetState(*ask)
     things.end_context(result, -1 if active.value else primary.value)
@@ -166,6 +169,12 @@ def physical(_a: int, _b: int, size: int) -> int:
     return make("physical", lib.cuMemCreate, c_size_t(things.wanted), properties, c_uint64(0))
 
 
+def on_host(_a: int, _b: int, _size: int) -> int:
+    """Memory that is not counted, but can be mapped beside memory that is."""
+    properties = byref(on_card(place=2))
+    return make("physical", lib.cuMemCreate, c_size_t(PAGE), properties, c_uint64(0))
+
+
 def place_of(number: int) -> c_uint64:
     if "addresses" not in things.by_kind:
         zeros = (c_size_t(0), c_uint64(0), c_uint64(0))
@@ -173,19 +182,28 @@ def place_of(number: int) -> c_uint64:
     return c_uint64(pick("addresses", 0) + number % PLACES * PAGE)
 
 
-def map_page(a: int, b: int, size: int) -> int:
-    if a % 2:
-        physical(a, b, size)
-    handle = c_uint64(pick("physical", a // 2))
-    result = int(lib.cuMemMap(place_of(b), c_size_t(PAGE), c_size_t(0), handle, c_uint64(0)))
+def map_at(place: int, handle: int) -> int:
+    where = place_of(place)
+    result = lib.cuMemMap(where, c_size_t(PAGE), c_size_t(0), c_uint64(handle), c_uint64(0))
     if result == 0:
-        things.by_kind.setdefault("mapped", []).append(b)
-    return result
+        things.by_kind.setdefault("mapped", []).append(place % PLACES)
+    return int(result)
+
+
+def map_pages(a: int, b: int, _size: int) -> int:
+    """Programs often map memory just after they made it, and need its handle no longer."""
+    if a > 5:
+        return map_at(b, pick("physical", a))
+    for place, make_one in (b, (on_host, physical)[a % 2]), (b + 1, (physical, on_host)[a % 2]):
+        if make_one(0, 0, PAGE) == 0:
+            map_at(place, pick("physical", 0))
+            lib.cuMemRelease(c_uint64(pick("physical", 0)))
+    return 0
 
 
 def unmap_pages(a: int, b: int, _size: int) -> int:
     place = place_of(pick("mapped", b))
-    return int(lib.cuMemUnmap(place, c_size_t((1 + a // 5) * PAGE)))
+    return int(lib.cuMemUnmap(place, c_size_t((1 + a % 3) * PAGE)))
 
 
 def graph(a: int, _b: int, size: int) -> int:
@@ -317,8 +335,9 @@ STEPS: dict[str, Callable[[int, int, int], int]] = {
     "keep": keep,
     "trim": lambda a, b, size: lib.cuMemPoolTrimTo(c_void_p(pick("pool", a)), c_size_t(size)),
     "physical": physical,
+    "on host": on_host,
     "end physical": step("cuMemRelease", "physical", c_uint64),
-    "map": map_page,
+    "map": map_pages,
     "unmap": unmap_pages,
     "handle": lambda a, b, size: make(
         "physical", lib.cuMemRetainAllocationHandle, place_of(pick("mapped", b))

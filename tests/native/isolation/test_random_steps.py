@@ -69,6 +69,7 @@ CHANGING = {
     "set pool": "cuDeviceSetMemPool",
     "keep": "cuMemPoolSetAttribute",
     "trim": "cuMemPoolTrimTo",
+    "on host": "cuMemCreate",
     "end physical": "cuMemRelease",
     "map": "cuMemMap",
     "unmap": "cuMemUnmap",
@@ -78,6 +79,33 @@ CHANGING = {
     "trim graphs": "cuDeviceGraphMemTrim",
     "kernel": "cuLaunchKernel",
 }
+# Steps that belong together. A program that does one kind of thing for a while comes to what
+# single steps among all others rarely reach.
+TOGETHER = {
+    "mapping": (
+        "physical",
+        "on host",
+        "map",
+        "map",
+        "unmap",
+        "unmap",
+        "unmap",
+        "handle",
+        "end physical",
+    ),
+    "graphs": ("graph", "launch", "launch", "end graph", "trim graphs", "release", "alloc"),
+    "pools": ("pool", "pool alloc", "async", "free async", "free pooled", "wait", "end pool"),
+    "contexts": ("create context", "use", "alloc", "array", "launch", "destroy context", "release"),
+}
+# What the limiter asks the driver by itself.
+ASKED = (
+    "cuMemPoolGetAttribute",
+    "cuMemPoolTrimTo",
+    "cuDeviceGetGraphMemAttribute",
+    "cuDeviceGraphMemTrim",
+    "cuThreadExchangeStreamCaptureMode",
+    "cuDeviceGetMemPool",
+)
 NUMBERS = st.integers(0, 9)
 # Few things are larger than a share, many do not fit beside others, some are not whole granules.
 SIZES = st.one_of(
@@ -160,6 +188,9 @@ class Card(RuleBasedStateMachine):
         else:
             assert self.counted() <= max(self.limit, before), "more than the limit"
 
+    def do(self, who: int, step: str, a: int, b: int, size: int) -> None:
+        (self.take if step in TAKING else self.change)(who, step, a, b, size)
+
     def change(self, who: int, step: str, a: int, b: int, size: int) -> None:
         result, _ = self.programs[who].does(step, a, b, size)
         if result == OUT_OF_MEMORY:
@@ -180,6 +211,27 @@ class Card(RuleBasedStateMachine):
         inject(self.container.node, None, parse_fault(f"fail={call}:{error}:times=1"))
         self.programs[who].does(step, a, b, size)
         inject(self.container.node, None, parse_fault("recover"))
+
+    @rule(
+        who=st.integers(0, 1),
+        step=st.sampled_from(sorted(TAKING | CHANGING)),
+        a=NUMBERS,
+        b=NUMBERS,
+        size=SIZES,
+        call=st.sampled_from(ASKED),
+    )
+    def fail_to_answer(self, who: int, step: str, a: int, b: int, size: int, call: str) -> None:
+        """The limiter does not learn what the driver holds until it asks again."""
+        inject(self.container.node, None, parse_fault(f"fail={call}:999:times=1"))
+        self.programs[who].does(step, a, b, size)
+        inject(self.container.node, None, parse_fault("recover"))
+        self.programs[who].does("wait for all")
+        self.programs[who].does("trim graphs")
+
+    def do_all(self, who: int, steps: Sequence[tuple[str, int, int, int]]) -> None:
+        for step in steps:
+            self.do(who, *step)
+            self.what_is_counted_is_what_the_driver_holds()
 
     @rule(who=st.integers(0, 1), seed=st.integers(0, 99), size=SIZES)
     def run_threads(self, who: int, seed: int, size: int) -> None:
@@ -223,18 +275,29 @@ class Card(RuleBasedStateMachine):
 
 def add_rules() -> None:
     """A rule for each step: Hypothesis leaves some rules out of each example, and so comes to long
-    sequences of the others."""
+    sequences of the others. And some for each kind of steps."""
 
     def rule_of(step: str) -> Callable[..., None]:
         def run(self: Card, who: int, a: int, b: int, size: int) -> None:
-            (self.take if step in TAKING else self.change)(who, step, a, b, size)
+            self.do(who, step, a, b, size)
 
         run.__name__ = f"do_{step}".replace(" ", "_")  # a failure shows it
         who = st.sampled_from([0, 0, 0, 1])  # one program more: it comes further
         return rule(who=who, a=NUMBERS, b=NUMBERS, size=SIZES)(run)
 
+    def rule_of_kind(kind: str) -> Callable[..., None]:
+        def run(self: Card, who: int, steps: Sequence[tuple[str, int, int, int]]) -> None:
+            self.do_all(who, steps)
+
+        run.__name__ = f"do_{kind}"
+        one = st.tuples(st.sampled_from(TOGETHER[kind]), NUMBERS, NUMBERS, SIZES)
+        return rule(who=st.integers(0, 1), steps=st.lists(one, min_size=10, max_size=30))(run)
+
     for step in TAKING | CHANGING:
         setattr(Card, f"do {step}", rule_of(step))
+    for kind in TOGETHER:
+        for number in range(5):  # as often as a fourth of all other rules together
+            setattr(Card, f"do {kind} {number}", rule_of_kind(kind))
 
 
 add_rules()
