@@ -24,6 +24,7 @@ static _Atomic int device_count; /* 0: not known yet */
 static struct {
     uint64_t id; /* the handle; 0: the entry is free */
     int device;
+    int attached; /* how often cuCtxAttach was called for it, and not undone */
 } contexts[MAX_CONTEXTS];
 static int on_device[MAX_DEVICES];      /* the number of contexts, by device */
 static uint64_t primaries[MAX_DEVICES]; /* the primary context, by device */
@@ -112,6 +113,7 @@ static void add(uint64_t id, int device) {
     if (place < 0) return;
     contexts[place].id = id;
     contexts[place].device = device;
+    contexts[place].attached = 0;
     on_device[device]++;
     count_contexts();
     limiter_set_context(card_of(device), true);
@@ -166,6 +168,9 @@ static int refuse_creation(void) {
     } while (0)
 
 int cuDevicePrimaryCtxRetain(context_t *context, int device);
+int cuDevicePrimaryCtxRelease_v2(int device);
+int cuGreenCtxCreate(green_context_t *made, void *resources, int device, unsigned flags);
+int cuGreenCtxDestroy(green_context_t green);
 
 static int retain_primary(context_t *context, int device) {
     int result = REAL(cuDevicePrimaryCtxRetain)(context, device);
@@ -194,8 +199,22 @@ CALL(cuCtxCreate_v4, context_t *context, void *parameters, unsigned flags, int d
     CREATE(context, device, REAL(cuCtxCreate_v4)(context, parameters, flags, device));
 }
 
-CALL(cuGreenCtxCreate, green_context_t *context, void *resources, int device, unsigned flags) {
-    CREATE(context, device, REAL(cuGreenCtxCreate)(context, resources, device, flags));
+/* A green context retains the primary one, which ends with the last of both. So the primary one is
+ * what is counted. */
+static int create_green(green_context_t *made, void *resources, int device, unsigned flags,
+                        context_t *primary) {
+    int result = REAL(cuGreenCtxCreate)(made, resources, device, flags);
+    if (result != OK) return result;
+    result = retain_primary(primary, device);
+    if (result == OK) REAL(cuDevicePrimaryCtxRelease_v2)(device);
+    else REAL(cuGreenCtxDestroy)(*made);
+    return result;
+}
+
+CALL(cuGreenCtxCreate, green_context_t *made, void *resources, int device, unsigned flags) {
+    context_t primary;
+    if (!limiter_is_on()) return REAL(cuGreenCtxCreate)(made, resources, device, flags);
+    CREATE(&primary, device, create_green(made, resources, device, flags, &primary));
 }
 
 #define DESTROY(context, call)                                 \
@@ -214,10 +233,6 @@ CALL(cuCtxDestroy, context_t context) {
 
 CALL(cuCtxDestroy_v2, context_t context) {
     DESTROY(context, REAL(cuCtxDestroy_v2)(context));
-}
-
-CALL(cuGreenCtxDestroy, green_context_t context) {
-    DESTROY(context, REAL(cuGreenCtxDestroy)(context));
 }
 
 /* The driver counts how often a primary context was retained, and destroys it with the last
@@ -239,6 +254,44 @@ static void forget_inactive_primary(int device) {
         pthread_mutex_unlock(&mutex);                      \
         return result;                                     \
     } while (0)
+
+CALL(cuGreenCtxDestroy, green_context_t green) {
+    if (!limiter_is_on()) return REAL(cuGreenCtxDestroy)(green);
+    pthread_mutex_lock(&mutex);
+    int result = REAL(cuGreenCtxDestroy)(green);
+    for (int device = 0; result == OK && device < MAX_DEVICES; device++)
+        if (primaries[device] && find(primaries[device]) >= 0) forget_inactive_primary(device);
+    pthread_mutex_unlock(&mutex);
+    return result;
+}
+
+CALL(cuCtxAttach, context_t *context, unsigned flags) {
+    if (!limiter_is_on()) return REAL(cuCtxAttach)(context, flags);
+    pthread_mutex_lock(&mutex);
+    int result = REAL(cuCtxAttach)(context, flags);
+    int place = result == OK ? find((uint64_t)(uintptr_t)*context) : -1;
+    if (place >= 0) contexts[place].attached++;
+    pthread_mutex_unlock(&mutex);
+    return result;
+}
+
+/* With the mutex held. */
+static void detached(uint64_t id) {
+    int place = id ? find(id) : -1;
+    if (place < 0) return;
+    if (primaries[contexts[place].device] == id) forget_inactive_primary(contexts[place].device);
+    else if (contexts[place].attached) contexts[place].attached--;
+    else forget(id);
+}
+
+CALL(cuCtxDetach, context_t context) {
+    if (!limiter_is_on()) return REAL(cuCtxDetach)(context);
+    pthread_mutex_lock(&mutex);
+    int result = REAL(cuCtxDetach)(context);
+    if (result == OK) detached((uint64_t)(uintptr_t)context);
+    pthread_mutex_unlock(&mutex);
+    return result;
+}
 
 CALL(cuDevicePrimaryCtxRelease, int device) {
     CHANGE_PRIMARY(device, REAL(cuDevicePrimaryCtxRelease)(device));

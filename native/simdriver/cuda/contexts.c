@@ -12,6 +12,8 @@
 #define MODE_PROHIBITED 2
 #define MODE_EXCLUSIVE 3
 
+CALL_OF(cuDevicePrimaryCtxRelease_v2, int device);
+
 static struct handles others = HANDLES_OF(struct context); /* the contexts that are not primary */
 static uint64_t last_id;
 static int on_device[MAX_CARDS]; /* the number of contexts of this process, by device */
@@ -152,14 +154,37 @@ CALL(cuCtxDestroy_v2, struct context *context) {
 }
 ALSO(cuCtxDestroy, cuCtxDestroy_v2);
 
+CALL(cuCtxAttach, struct context **context, unsigned flags) {
+    WITH_CONTEXT(current);
+    if (!context || flags) return INVALID_VALUE;
+    driver_lock();
+    current->retained++;
+    driver_unlock();
+    *context = current;
+    return OK;
+}
+
+/* The opposite of cuCtxAttach and of cuCtxCreate. */
+CALL(cuCtxDetach, struct context *context) {
+    WITH_CONTEXT(current);
+    if (context != current) return INVALID_CONTEXT;
+    if (is_primary(driver_now(), context)) return cuDevicePrimaryCtxRelease_v2(context->device);
+    driver_lock();
+    bool is_last = !context->retained;
+    if (!is_last) context->retained--;
+    driver_unlock();
+    return is_last ? cuCtxDestroy_v2(context) : OK;
+}
+
 CALL(cuDevicePrimaryCtxRetain, struct context **context, int device) {
     WITH_DEVICE(device);
     if (!context) return INVALID_VALUE;
     struct context *primary = &driver->primaries[device];
     driver_lock();
-    int result = primary->retained ? device_health(device) : add_context(driver, device);
+    int result = primary->is_alive ? device_health(device) : add_context(driver, device);
     if (result == OK) {
-        if (!primary->retained++) begin(primary, device, primary->flags);
+        if (!primary->is_alive) begin(primary, device, primary->flags);
+        primary->retained++;
         *context = primary;
     }
     driver_unlock();
@@ -171,18 +196,19 @@ CALL(cuDevicePrimaryCtxRelease_v2, int device) {
     struct context *primary = &driver->primaries[device];
     driver_lock();
     int result = primary->retained ? OK : INVALID_CONTEXT;
-    if (result == OK && --primary->retained == 0) remove_context(driver, primary);
+    if (result == OK && --primary->retained == 0 && primary->is_alive)
+        remove_context(driver, primary);
     driver_unlock();
     return result;
 }
 ALSO(cuDevicePrimaryCtxRelease, cuDevicePrimaryCtxRelease_v2);
 
+/* Who has retained the context releases it afterwards, too. */
 CALL(cuDevicePrimaryCtxReset_v2, int device) {
     WITH_DEVICE(device);
     struct context *primary = &driver->primaries[device];
     driver_lock();
-    if (primary->retained) remove_context(driver, primary);
-    primary->retained = 0;
+    if (primary->is_alive) remove_context(driver, primary);
     driver_unlock();
     return OK;
 }
@@ -192,7 +218,7 @@ CALL(cuDevicePrimaryCtxGetState, int device, unsigned *flags, int *is_active) {
     WITH_DEVICE(device);
     if (!flags || !is_active) return INVALID_VALUE;
     *flags = driver->primaries[device].flags;
-    *is_active = driver->primaries[device].retained > 0;
+    *is_active = driver->primaries[device].is_alive;
     return OK;
 }
 

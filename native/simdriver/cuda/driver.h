@@ -14,7 +14,7 @@ struct context {
     _Atomic uint64_t id;      /* never used again, unlike the address of the struct */
     _Atomic bool is_alive;
     int device;               /* the program's number of the device: an index into driver.cards */
-    int retained;             /* of a primary context: how often it was retained */
+    int retained;             /* how often a primary context was retained, or another attached */
     unsigned flags;
     _Atomic uint64_t done_ns; /* the time at which all work that was started in it ends */
     uint64_t limits[LIMITS];
