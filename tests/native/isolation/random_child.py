@@ -112,6 +112,14 @@ def destroy_context(a: int, _b: int, _size: int) -> int:
     return result
 
 
+def end_green(a: int, _b: int, _size: int) -> int:
+    """May be the end of the primary context."""
+    active, flags = c_int(), c_int()
+    result = int(lib.cuGreenCtxDestroy(c_void_p(pick("green", a))))
+    lib.cuDevicePrimaryCtxGetState(0, byref(flags), byref(active))
+    return things.end_context(result, -1 if active.value else pick("context", 0))
+
+
 def use(a: int, b: int, _size: int) -> int:
     context = pick("context" if b % 2 else "own context", a)
     return int(lib.cuCtxSetCurrent(c_void_p(context or None)))
@@ -307,6 +315,8 @@ STEPS: dict[str, Callable[[int, int, int], int]] = {
     "release": release,
     "create context": lambda a, b, size: make("own context", lib.cuCtxCreate_v2, 0, 0),
     "destroy context": destroy_context,
+    "green": lambda a, b, size: make("green", lib.cuGreenCtxCreate, c_void_p(1), 0, 1),
+    "end green": end_green,
     "use": use,
     "alloc": lambda a, b, size: make("pointer", lib.cuMemAlloc_v2, c_size_t(size)),
     "pitch": pitch,

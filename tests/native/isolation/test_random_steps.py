@@ -35,6 +35,7 @@ OUT_OF_MEMORY = 2
 TAKING = {
     "retain": "cuDevicePrimaryCtxRetain",
     "create context": "cuCtxCreate_v2",
+    "green": "cuGreenCtxCreate",
     "alloc": "cuMemAlloc_v2",
     "pitch": "cuMemAllocPitch_v2",
     "managed": "cuMemAllocManaged",
@@ -50,6 +51,7 @@ TAKING = {
 CHANGING = {
     "release": "cuDevicePrimaryCtxRelease_v2",
     "destroy context": "cuCtxDestroy_v2",
+    "end green": "cuGreenCtxDestroy",
     "use": "cuCtxSetCurrent",
     "free": "cuMemFree_v2",
     "free array": "cuArrayDestroy",
@@ -95,7 +97,10 @@ TOGETHER = {
     ),
     "graphs": ("graph", "launch", "launch", "end graph", "trim graphs", "release", "alloc"),
     "pools": ("pool", "pool alloc", "async", "free async", "free pooled", "wait", "end pool"),
-    "contexts": ("create context", "use", "alloc", "array", "launch", "destroy context", "release"),
+    "contexts": (
+        *("create context", "destroy context", "green", "end green", "release"),
+        *("use", "alloc", "array", "launch"),
+    ),
 }
 # What the limiter asks the driver by itself.
 ASKED = (
@@ -182,7 +187,7 @@ class Card(RuleBasedStateMachine):
     def take(self, who: int, step: str, a: int, b: int, size: int) -> None:
         before = self.counted()
         result, wanted = self.programs[who].does(step, a, b, size)
-        wanted = CONTEXT_MIB * MIB if step in ("retain", "create context") else wanted
+        wanted = CONTEXT_MIB * MIB if step in ("retain", "create context", "green") else wanted
         if result == OUT_OF_MEMORY:
             assert self.counted() + -(-wanted // 512) * 512 > self.limit, "it would have fitted"
         else:
