@@ -24,6 +24,19 @@ def webhook(kind: str, bundle: bytes = AUTHORITY) -> Obj:
     return {"kind": kind, "webhooks": [{"clientConfig": config}]}
 
 
+def inventory_with(health: str, reason: str) -> str:
+    document = json.loads(INVENTORY)
+    document["cards"][0] |= {"health": health, "reason": reason}
+    return json.dumps(document)
+
+
+def nodes_alike(number: int, offered: dict[str, str]) -> tuple[Obj, ...]:
+    made = tuple(node(offered) for _ in range(number))
+    for index, each in enumerate(made):
+        each["metadata"]["name"] = f"n{index}"
+    return made
+
+
 def node(offered: dict[str, str], inventory: str = INVENTORY, kubelet: str = "v1.35.8") -> Obj:
     annotations = {"gpupool.io/inventory": inventory} if inventory else {}
     labels = {"aliyun.accelerator/nvidia_name": "T4"}
@@ -171,3 +184,49 @@ def test_wrong_clocks_are_found_by_the_times_in_leases() -> None:
     found = said(replace(GOOD, node_leases=off), Level.NOTE)
     assert "2 clocks differ from the API server's: fast by +90 s, slow by -7 s." in found
     assert not said(replace(GOOD, node_leases=(good,)), Level.NOTE)
+
+
+def test_a_lost_card_is_named_with_its_cause() -> None:
+    lost = inventory_with("lost", "XID 79: the card has fallen off the bus")
+    found = said(replace(GOOD, nodes=(node({"nvidia.com/gpu": "0"}, lost),)))
+    assert found == (
+        "Card 0 of node n takes no pods: it is lost (XID 79: the card has fallen off the bus)."
+    )
+
+
+def test_a_card_that_a_person_cordoned_is_only_a_note() -> None:
+    cordoned = inventory_with("cordoned", "new fan")
+    broken = replace(GOOD, nodes=(node({"nvidia.com/gpu": "0"}, cordoned),))
+    assert not said(broken)
+    (note,) = [finding for finding in judge(broken) if finding.level is Level.NOTE]
+    assert note.what == "Card 0 of node n takes no pods: it is cordoned (new fan)."
+    assert note.mend == "Take it back into use: gpupool gpu uncordon n 0."
+
+
+def test_nodes_with_the_same_finding_are_one_line() -> None:
+    many = replace(GOOD, nodes=nodes_alike(500, {"nvidia.com/gpu": "1"}))
+    assert "500 nodes offer 1 of 1 card whole each: n0, n1, n2 and 497 others." in said(
+        many, Level.OK
+    )
+    assert len(judge(many)) == len(judge(GOOD))
+
+
+def test_a_few_names_are_all_shown() -> None:
+    four = replace(GOOD, nodes=nodes_alike(4, {"nvidia.com/gpu": "0"}))
+    assert said(four) == "4 nodes have 1 card each, and their kubelets offer none: n0, n1, n2, n3."
+
+
+def test_pods_with_the_same_finding_are_one_line() -> None:
+    stray = tuple(pod(f"p{index}", nodeName="n") for index in range(9))
+    found = said(replace(GOOD, pods=stray))
+    assert found.startswith("9 pods came to their nodes without an allocation")
+    assert found.endswith(": a/p0, a/p1, a/p2 and 6 others.")
+
+
+def test_a_container_with_zero_gpus_is_not_wrong() -> None:
+    none = pod(nodeName="n")
+    none["spec"]["containers"][0]["resources"]["limits"] = {
+        "nvidia.com/gpu": "0",
+        "aliyun.com/gpu-mem": "0",
+    }
+    assert not said(replace(GOOD, pods=(none,)))

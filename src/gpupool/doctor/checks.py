@@ -9,19 +9,15 @@ from cryptography import x509
 
 from gpupool.contract.gpu_asks import gpu_asks
 from gpupool.contract.held_allocation import held_allocation
-from gpupool.contract.inventory import BadInventory, inventory_of
 from gpupool.contract.names import (
-    AGENT_DAEMON_SET,
     ANNOTATION_ALLOCATION,
-    ANNOTATION_INVENTORY,
     ENV_VISIBLE_DEVICES,
-    LABEL_NVIDIA_NAME,
-    RESOURCE_GPU,
-    RESOURCE_GPU_MEM,
     SCHEDULER_LEASE,
     SCHEDULER_NAME,
 )
+from gpupool.doctor.alike import Saying, grouped, some_of
 from gpupool.doctor.evidence import Evidence, Finding, Level
+from gpupool.doctor.node_checks import cards, inventory_text
 from kubeclient.objects import Obj
 from kubeclient.times import moment_of
 
@@ -29,7 +25,6 @@ OLDEST = (1, 31)
 _CLOCK_S = 5.0
 _SOON = datetime.timedelta(days=14)
 _PATIENCE_S = 60.0  # a pod that has no condition after this time is seen by no scheduler
-_SOME = 3  # so many of several names are shown
 _ENDED = ("Succeeded", "Failed")
 _OTHER_PLUGIN = "nvidia-device-plugin"
 _PART_OF, _VERSION = "app.kubernetes.io/part-of", "app.kubernetes.io/version"  # labels of the chart
@@ -56,11 +51,19 @@ def server_version(evidence: Evidence) -> Iterator[Finding]:
 
 
 def kubelet_versions(evidence: Evidence) -> Iterator[Finding]:
+    old: list[tuple[Saying, str]] = []
     for node in evidence.nodes:
         info = (node.get("status") or {}).get("nodeInfo") or {}
-        if _inventory_text(node) and not _is_recent(version := info.get("kubeletVersion", "v0.0")):
-            what = f"The kubelet of node {_name(node)} is {version}; wanted 1.31 or newer."
-            yield wrong("version", what, "Upgrade the node.")
+        if inventory_text(node) and not _is_recent(version := info.get("kubeletVersion", "v0.0")):
+            saying = Saying(
+                Level.WRONG,
+                "version",
+                one=f"The kubelet of node {{}} is {version}; wanted 1.31 or newer.",
+                many=f"The kubelets of {{}} nodes are {version}, and 1.31 or newer is wanted",
+                mend="Upgrade the node.",
+            )
+            old.append((saying, _name(node)))
+    yield from grouped(old)
 
 
 def own_versions(evidence: Evidence) -> Iterator[Finding]:
@@ -144,7 +147,7 @@ def scheduler(evidence: Evidence) -> Iterator[Finding]:
         yield Finding(Level.OK, "scheduler", f"{holder} decides about the GPUs.")
     waiting = [pod for pod in evidence.pods if _is_overlooked(pod, server_now)]
     if waiting:
-        some = ", ".join(_name(pod) for pod in waiting[:_SOME])
+        some = some_of([_name(pod) for pod in waiting])
         what = f"{len(waiting)} pods of {SCHEDULER_NAME} wait, and nobody looks at them: {some}."
         yield wrong("scheduler", what, f"See that the pods of {SCHEDULER_NAME} run.")
     elif not leads:
@@ -188,7 +191,7 @@ def clock(evidence: Evidence) -> Iterator[Finding]:
         if lease and abs(off_s := _off_s(lease)) > _CLOCK_S
     }
     if off:
-        some = ", ".join(list(off)[:_SOME])
+        some = some_of(list(off))
         what = f"{len(off)} clocks differ from the API server's: {some}."
         yield note("clock", what, "Tokens and ages are judged wrongly there; run NTP on them.")
 
@@ -205,44 +208,6 @@ def _off_s(lease: Obj) -> float:
     return (moment_of(stated) - moment_of(max(written))).total_seconds()
 
 
-def cards(evidence: Evidence) -> Iterator[Finding]:
-    found = [node for node in evidence.nodes if _inventory_text(node)]
-    if not found:
-        mend = f"See that the pods of {AGENT_DAEMON_SET} run on the nodes with cards."
-        yield note("nodes", "No agent has reported any card.", mend)
-    for node in found:
-        yield from _cards_of(node)
-    for node in evidence.nodes:
-        if LABEL_NVIDIA_NAME in _labels(node) and not _inventory_text(node):
-            what = f"Node {_name(node)} has the labels of cards, and no inventory."
-            yield wrong("nodes", what, "See that the agent's pod runs there.")
-
-
-def _cards_of(node: Obj) -> Iterator[Finding]:
-    name = _name(node)
-    try:
-        inventory = inventory_of(_inventory_text(node))
-    except BadInventory as error:
-        what = f"The inventory of node {name} cannot be read: {error}."
-        yield wrong("nodes", what, "Run agents and schedulers of one version.")
-        return
-    whole, shared = (_allocatable(node, each) for each in (RESOURCE_GPU, RESOURCE_GPU_MEM))
-    if inventory.cards and not whole and not shared:
-        what = f"Node {name} has {len(inventory.cards)} cards, and its kubelet offers none."
-        mend = "See whether its agent runs and has registered: kubectl logs; and the cards' health."
-        yield wrong("nodes", what, mend)
-    # Our agent offers a node's cards either whole or as shares, never more than there are.
-    elif whole > len(inventory.cards) or (whole and shared):
-        what = f"Node {name} offers {RESOURCE_GPU} twice: another device plugin runs there, too."
-        mend = "Keep NVIDIA's plugin off these nodes, or set agent.wholeCards=false."
-        yield wrong("nodes", what, mend)
-    else:
-        there = len(inventory.cards)
-        cards = "1 card" if there == 1 else f"{there} cards"
-        offer = f"{whole} of {cards} whole" if whole else f"{shared} units on {cards}"
-        yield Finding(Level.OK, "nodes", f"Node {name} offers {offer}.")
-
-
 def runtime_class(evidence: Evidence) -> Iterator[Finding]:
     """The agents' runtime class makes the driver visible where the default runtime does not."""
     spec = ((evidence.agents.get("spec") or {}).get("template") or {}).get("spec") or {}
@@ -255,37 +220,59 @@ def runtime_class(evidence: Evidence) -> Iterator[Finding]:
         yield wrong("runtime class", what, mend)
     elif wanted:
         yield Finding(Level.OK, "runtime class", f"The agents run with {wanted}.")
-    elif evidence.agents and nvidia and not any(map(_inventory_text, evidence.nodes)):
+    elif evidence.agents and nvidia and not any(map(inventory_text, evidence.nodes)):
         what = f"No agent sees a card, and none runs with the runtime class {nvidia[0]}."
         yield note("runtime class", what, f"Set agent.runtimeClassName={nvidia[0]}.")
 
 
 def other_plugins(evidence: Evidence) -> Iterator[Finding]:
-    ours = {_name(node) for node in evidence.nodes if _inventory_text(node)}
-    for pod in evidence.pods:
-        node = pod["spec"].get("nodeName", "")
-        if node in ours and _OTHER_PLUGIN in pod["metadata"]["name"] and _lives(pod):
-            what = f"NVIDIA's device plugin ({_name(pod)}) runs on node {node} beside ours."
-            mend = "The last to register wins. Keep it off, or set agent.wholeCards=false."
-            yield wrong("nodes", what, mend)
+    ours = {_name(node) for node in evidence.nodes if inventory_text(node)}
+    saying = Saying(
+        Level.WRONG,
+        "nodes",
+        one="NVIDIA's device plugin runs beside ours: {}.",
+        many="{} pods of NVIDIA's device plugin run beside ours",
+        mend="The last to register wins. Keep it off, or set agent.wholeCards=false.",
+    )
+    yield from grouped(
+        (saying, f"{_name(pod)} on node {node}")
+        for pod in evidence.pods
+        if (node := pod["spec"].get("nodeName", "")) in ours
+        and _OTHER_PLUGIN in pod["metadata"]["name"]
+        and _lives(pod)
+    )
 
 
 def pods_without_allocation(evidence: Evidence) -> Iterator[Finding]:
-    for pod in evidence.pods:
-        if not pod["spec"].get("nodeName") or not _lives(pod):
-            continue
-        unread = held_allocation(pod, gpu_asks(pod).asks).unread
-        if unread is None:
-            continue
-        closed = "no other pod gets the cards that it may hold."
-        if ANNOTATION_ALLOCATION not in (pod["metadata"].get("annotations") or {}):
-            came = f"Pod {_name(pod)} came to its node without an allocation"
-            what = f"{came}, and sees no card unless another device plugin gave it one; {closed}"
-            yield wrong("pods", what, "Delete it and create it again, without spec.nodeName.")
-        else:
-            what = f"Which cards pod {_name(pod)} holds cannot be read ({unread.why}); {closed}"
-            mend = "Delete it and create it again, or run the version of gpupool that placed it."
-            yield wrong("pods", what, mend)
+    yield from grouped(
+        (_unread(pod, unread.why), _name(pod))
+        for pod in evidence.pods
+        if pod["spec"].get("nodeName")
+        and _lives(pod)
+        and (unread := held_allocation(pod, gpu_asks(pod).asks).unread) is not None
+    )
+
+
+def _unread(pod: Obj, why: str) -> Saying:
+    closed = "no other pod gets the cards that {}"
+    if ANNOTATION_ALLOCATION not in (pod["metadata"].get("annotations") or {}):
+        unless = "unless another device plugin gave"
+        return Saying(
+            Level.WRONG,
+            "pods",
+            one=f"Pod {{}} came to its node without an allocation, and sees no card {unless} it "
+            f"one; {closed.format('it may hold')}.",
+            many=f"{{}} pods came to their nodes without an allocation, and see no card {unless} "
+            f"them one; {closed.format('they may hold')}",
+            mend="Delete it and create it again, without spec.nodeName.",
+        )
+    return Saying(
+        Level.WRONG,
+        "pods",
+        one=f"Which cards pod {{}} holds cannot be read ({why}); {closed.format('it may hold')}.",
+        many=f"Which cards {{}} pods hold cannot be read ({why}); {closed.format('they may hold')}",
+        mend="Delete it and create it again, or run the version of gpupool that placed it.",
+    )
 
 
 def _lives(pod: Obj) -> bool:
@@ -301,14 +288,6 @@ def _name(obj: Obj) -> str:
 def _labels(obj: Obj) -> Obj:
     labels: Obj = obj["metadata"].get("labels") or {}
     return labels
-
-
-def _inventory_text(node: Obj) -> str:
-    return str((node["metadata"].get("annotations") or {}).get(ANNOTATION_INVENTORY, ""))
-
-
-def _allocatable(node: Obj, resource: str) -> int:
-    return int(((node.get("status") or {}).get("allocatable") or {}).get(resource, "0"))
 
 
 CHECKS: tuple[Callable[[Evidence], Iterator[Finding]], ...] = (

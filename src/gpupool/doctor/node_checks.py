@@ -1,0 +1,128 @@
+"""Judges the nodes: what their agents reported, and what their kubelets offer. Pure.
+
+Every check says the same of like nodes, so that `grouped` can say it once.
+"""
+
+from collections.abc import Iterator
+
+from gpupool.contract.inventory import BadInventory, inventory_of
+from gpupool.contract.names import (
+    AGENT_DAEMON_SET,
+    ANNOTATION_INVENTORY,
+    LABEL_NVIDIA_NAME,
+    RESOURCE_GPU,
+    RESOURCE_GPU_MEM,
+)
+from gpupool.core.gpu import Card, CardHealth, Inventory
+from gpupool.doctor.alike import Saying, grouped
+from gpupool.doctor.evidence import Evidence, Finding, Level
+from kubeclient.objects import Obj
+
+# How a card of this health comes back into use (docs/agent.md). A person who cordoned a card meant
+# it, and a suspect card comes back by itself: both are no fault of the installation.
+_MENDS = {
+    CardHealth.SUSPECT: (Level.NOTE, "It takes pods again when it has been quiet for a while."),
+    CardHealth.CORDONED: (Level.NOTE, "Take it back into use: gpupool gpu uncordon {} CARD."),
+    CardHealth.UNHEALTHY: (
+        Level.WRONG,
+        "Reset the card or restart the machine; after a reset: gpupool gpu uncordon {} CARD.",
+    ),
+    CardHealth.LOST: (
+        Level.WRONG,
+        "Restart the machine. The card takes pods again as soon as it answers.",
+    ),
+}
+
+
+def cards(evidence: Evidence) -> Iterator[Finding]:
+    found = [node for node in evidence.nodes if inventory_text(node)]
+    if not found:
+        mend = f"See that the pods of {AGENT_DAEMON_SET} run on the nodes with cards."
+        yield Finding(Level.NOTE, "nodes", "No agent has reported any card.", mend)
+    yield from grouped((said, _name(node)) for node in found for said in _sayings(node))
+    unlisted = Saying(
+        Level.WRONG,
+        "nodes",
+        one="Node {} has the labels of cards, and no inventory.",
+        many="{} nodes have the labels of cards, and no inventory",
+        mend="See that the agent's pod runs there.",
+    )
+    yield from grouped(
+        (unlisted, _name(node))
+        for node in evidence.nodes
+        if LABEL_NVIDIA_NAME in (node["metadata"].get("labels") or {}) and not inventory_text(node)
+    )
+
+
+def _sayings(node: Obj) -> Iterator[Saying]:
+    try:
+        inventory = inventory_of(inventory_text(node))
+    except BadInventory as error:
+        yield Saying(
+            Level.WRONG,
+            "nodes",
+            one=f"The inventory of node {{}} cannot be read: {error}.",
+            many=f"The inventories of {{}} nodes cannot be read ({error})",
+            mend="Run agents and schedulers of one version.",
+        )
+        return
+    for card in inventory.cards:
+        if not card.takes_pods:
+            yield _unfit(card)
+    # Where no card takes pods, that is the reason why the kubelet offers none.
+    if not inventory.cards or any(card.takes_pods for card in inventory.cards):
+        yield _offer(node, inventory)
+
+
+def _unfit(card: Card) -> Saying:
+    level, mend = _MENDS[card.health]
+    state = f"{card.health} ({card.reason})" if card.reason else str(card.health)
+    return Saying(
+        level,
+        "nodes",
+        one=f"Card {card.index} of node {{}} takes no pods: it is {state}.",
+        many=f"Card {card.index} of {{}} nodes takes no pods, because it is {state}",
+        mend=mend.replace("CARD", str(card.index)),
+    )
+
+
+def _offer(node: Obj, inventory: Inventory) -> Saying:
+    there = len(inventory.cards)
+    counted = "1 card" if there == 1 else f"{there} cards"
+    whole, shared = (_allocatable(node, each) for each in (RESOURCE_GPU, RESOURCE_GPU_MEM))
+    if inventory.cards and not whole and not shared:
+        return Saying(
+            Level.WRONG,
+            "nodes",
+            one=f"Node {{}} has {counted}, and its kubelet offers none.",
+            many=f"{{}} nodes have {counted} each, and their kubelets offer none",
+            mend="See whether the agent runs there and has registered: kubectl logs.",
+        )
+    # Our agent offers a node's cards either whole or as shares, never more than there are.
+    if whole > there or (whole and shared):
+        return Saying(
+            Level.WRONG,
+            "nodes",
+            one=f"Node {{}} offers {RESOURCE_GPU} twice: another device plugin runs there, too.",
+            many=f"{{}} nodes offer {RESOURCE_GPU} twice, as another device plugin runs there, too",
+            mend="Keep NVIDIA's plugin off these nodes, or set agent.wholeCards=false.",
+        )
+    offer = f"{whole} of {counted} whole" if whole else f"{shared} units on {counted}"
+    return Saying(
+        Level.OK,
+        "nodes",
+        one=f"Node {{}} offers {offer}.",
+        many=f"{{}} nodes offer {offer} each",
+    )
+
+
+def inventory_text(node: Obj) -> str:
+    return str((node["metadata"].get("annotations") or {}).get(ANNOTATION_INVENTORY, ""))
+
+
+def _allocatable(node: Obj, resource: str) -> int:
+    return int(((node.get("status") or {}).get("allocatable") or {}).get(resource, "0"))
+
+
+def _name(node: Obj) -> str:
+    return str(node["metadata"]["name"])
