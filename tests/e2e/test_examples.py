@@ -121,6 +121,8 @@ def test_shared_cards_with_and_without_isolation(kubectl: Kubectl) -> None:
     assert "3226MiB |" in isolated
     assert "16130MiB" not in isolated
     free = kubectl("exec", "cgpu-test-no-isolation-0", "--", "nvidia-smi")
+    assert " gpu-player " in free
+    assert sys.prefix not in free
     assert "16130MiB |" in free
     assert "cgpu" in kubectl("get", "nodes", node_of(kubectl, "cgpu-test-0")[5:], "--show-labels")
     env = kubectl("exec", "cgpu-test-no-isolation-0", "--", "env")

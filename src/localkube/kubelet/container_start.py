@@ -273,7 +273,7 @@ class Starter:
         runner = str(PACKAGE / "kubelet/programs/run_module.py")
         rest = arguments if program.runs_users_code else ()
         given = (program.module, *program.arguments, image, *rest)
-        return (sys.executable, *flags, runner, roots, *given)
+        return (sys.executable, *flags, runner, image_name(image), roots, *given)
 
     def _tools(self) -> Path:
         """A directory for the PATH of containers, with the Python that runs localkube."""

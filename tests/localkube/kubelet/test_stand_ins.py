@@ -19,6 +19,7 @@ def main():
     names = ("FROM_IMAGE", "BOTH", "HOME")
     got = [sys.argv[1:], has_packages, {name: os.environ.get(name) for name in names}]
     print(json.dumps(got), flush=True)
+    print("title", open("/proc/self/cmdline").read().rstrip("\\0"), "end", flush=True)
     taken = bytearray(80 << 20)
     time.sleep(1000)
 """
@@ -47,6 +48,14 @@ async def test_it_gets_the_args_if_it_runs_what_users_type(
         found = await here.run(lab())
         wanted = '["--mine", "lab:v1", "--flag"]' if runs_users_code else '["--mine", "lab:v1"]'
         await here.logged(found, wanted)
+
+
+async def test_it_is_called_after_its_image_and_shows_no_path_of_this_machine(
+    tmp_path: Path,
+) -> None:
+    async with world(tmp_path, with_image(tmp_path, StandIn("acme.lab"))) as here:
+        found = await here.run(lab(image="registry.example/team/lab:v1"))
+        await here.logged(found, "title lab end")
 
 
 @pytest.mark.parametrize("with_packages", [True, False])
