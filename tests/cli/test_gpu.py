@@ -131,6 +131,19 @@ def test_cards_are_listed_cordoned_broken_and_recovered(
     assert missing.exit_code == 1
 
 
+def test_a_node_that_does_not_exist_is_named_when_its_pods_are_listed(kubeconfig: Path) -> None:
+    make_node(kubeconfig)
+    where = ("--kubeconfig", kubeconfig)
+    assert run("gpu", "pods", *where).output == "No pod has a card.\n"
+    assert run("gpu", "pods", NODE, *where).output == f"No pod has a card on node {NODE}.\n"
+    missing = run("gpu", "pods", "node-2", *where)
+    assert missing.exit_code == 1
+    assert missing.output == 'Error: nodes "node-2" not found\n'
+    assert run("gpu", "list", NODE, *where).output == (
+        f"Error: No agent has reported any card of node {NODE}.\n"
+    )
+
+
 def test_the_agent_finds_the_cards_through_nvml(kubeconfig: Path, tmp_path: Path) -> None:
     try:
         files = create_node(tmp_path / "driver", NODE, [CARD])

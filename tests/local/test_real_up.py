@@ -1,11 +1,13 @@
 """`gpupool up` and `down` as people run them: a process, a cluster, a kubeconfig."""
 
 import re
+import shutil
 import signal
 import subprocess
 import sys
 from collections.abc import Sequence
 
+import pytest
 import yaml
 
 from gpupool.local.home import Home
@@ -42,6 +44,23 @@ def test_up_status_down_and_up_again(home: Home) -> None:
     assert yaml.safe_load(cluster.kubeconfig.read_text()) == config  # port and token are kept
     assert gpupool("reset", "--yes").returncode == 0
     assert not cluster.path.exists()
+
+
+@pytest.mark.skipif(shutil.which("nvidia-smi") is not None, reason="this machine has a card")
+@pytest.mark.parametrize("more", [[], ["--foreground"]])
+def test_real_gpus_are_refused_where_there_are_none(home: Home, more: list[str]) -> None:
+    refused = gpupool("up", "--gpus", "real", "--port", "0", *more)
+    assert refused.returncode == 1
+    assert "wants an NVIDIA card in this machine, but there is no NVIDIA driver" in refused.stderr
+    assert home.clusters() == []
+
+
+def test_up_says_how_many_nodes_are_ready_and_what_to_do_next(home: Home) -> None:
+    started = gpupool("up", "--port", "0")
+    assert "8 of 8 nodes are ready." in started.stdout
+    assert "gpu list" in started.stdout
+    assert "console" in started.stdout
+    assert gpupool("reset", "--yes").returncode == 0
 
 
 def test_in_the_foreground_ctrl_c_stops_it_cleanly(home: Home) -> None:

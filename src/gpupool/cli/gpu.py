@@ -37,7 +37,8 @@ def list_cards(node: str | None, kubeconfig: str, context: str) -> None:
     )
     rows = [(name, *_row(card)) for name, inventory in found for card in inventory.cards]
     if not rows:
-        raise click.ClickException("No agent has reported any card.")
+        where = f" of node {node}" if node else ""
+        raise click.ClickException(f"No agent has reported any card{where}.")
     click.echo(table(("NODE", "CARD", "MODEL", "MEMORY", "HEALTH", "UUID", "REASON"), rows))
 
 
@@ -46,24 +47,30 @@ def _row(card: "Card") -> tuple[str, ...]:
     return str(card.index), card.model, memory, str(card.health), card.uuid, card.reason
 
 
-@command.command("pods")
+@command.command("pods", short_help="List the pods that have cards.")
 @click.argument("node", required=False)
 @click.option("-n", "--namespace", default="", help="Only pods of this namespace.  [default: all]")
 @access_options
 def list_pods(node: str | None, namespace: str, kubeconfig: str, context: str) -> None:
     """List the pods that have cards, with node, card, share and isolation."""
     from gpupool.cli.tables import pods_table
-    from kubeclient.resources import PODS
+    from kubeclient.resources import NODES, PODS
 
-    query = {"fieldSelector": f"spec.nodeName={node}"} if node else {}
-    found = ask_cluster(
-        lambda kube: kube.list(PODS, namespace, query=query), kubeconfig=kubeconfig, context=context
-    )
-    shown = pods_table(found.items, with_namespace=not namespace)
-    click.echo(shown or "No pod has a card.")
+    async def ask(kube: "Kube") -> "list[Obj]":
+        query = {"fieldSelector": f"spec.nodeName={node}"} if node else {}
+        pods = (await kube.list(PODS, namespace, query=query)).items
+        if node and not pods:
+            await kube.get(NODES, node)  # a wrong name must not look like a node without pods
+        return pods
+
+    found = ask_cluster(ask, kubeconfig=kubeconfig, context=context)
+    shown = pods_table(found, with_namespace=not namespace)
+    where = f" on node {node}" if node else ""
+    among = f" of namespace {namespace}" if namespace else ""
+    click.echo(shown or f"No pod{among} has a card{where}.")
 
 
-@command.command("cordon")
+@command.command("cordon", short_help="Give no new pods to a card; its pods stay.")
 @click.argument("node")
 @click.argument("card")
 @click.option("--reason", default="", help="Shown wherever the card is listed.")
@@ -94,7 +101,7 @@ def uncordon(node: str, card: str, kubeconfig: str, context: str) -> None:
     click.echo(f"{shown} of {node} uncordoned.")
 
 
-@command.command("fault")
+@command.command("fault", short_help="Break or repair a simulated card.")
 @click.argument("node")
 @click.argument("card")
 @click.argument("fault")

@@ -25,6 +25,7 @@ def access_options(function: F) -> F:
         "--kubeconfig",
         default="",
         metavar="FILE",
-        help="Kubeconfig of the cluster.  [default: that of kubectl, or of the pod]",
+        help="Kubeconfig of the cluster.  [default: that of kubectl, of the pod, or of "
+        "the local cluster that runs]",
     )
     return kubeconfig(context(function))

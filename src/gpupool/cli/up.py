@@ -1,8 +1,6 @@
 """`gpupool up`: starts a local cluster in the background, and says how to use it."""
 
-import shlex
 import sys
-import textwrap
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -11,17 +9,19 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from gpupool.cli.up_view import next_words, places_words, pools_words, started_words
 from gpupool.local.home import ClusterDirectory, Home, home
 
 if TYPE_CHECKING:
     from gpupool.local.cluster_setup import Wish
+    from gpupool.local.pool_readiness import Pools
     from gpupool.local.reports import Listener
-    from kubeclient.objects import Obj
 
-    Finish = Callable[[ClusterDirectory, int], None]
+    Finish = Callable[[ClusterDirectory, int, Pools | None], None]
 
-_POOLS_WAIT_S = 5.0  # for the nodes to come up: without them there is little to see
-_POOLS_HEAD = ("POOL", "STATUS", "INSTANCE TYPE", "NODES", "READY")
+_STALL_S = 10.0  # nodes are waited for as long as more of them come or get ready meanwhile
+_LIMIT_S = 60.0  # but not longer: the cluster can be used without them
+_TELL_S = 2.0  # between two words about them
 
 
 @click.command("up")
@@ -74,14 +74,15 @@ def command(
     from gpupool.local.launch import START_LIMIT_S, StartFailed
 
     place = home()
+    if report_to is None:  # else the command that started this one has looked
+        _check_gpus(wish["gpus"])
     asked = Wish(**wish, merge_kubeconfig=merge_kubeconfig)
 
-    def finish(cluster: ClusterDirectory, port: int) -> None:
-        _show_places(cluster, port)
+    def finish(cluster: ClusterDirectory, port: int, pools: "Pools | None") -> None:
+        click.echo(places_words(cluster, port) + pools_words(pools))
         if not foreground:  # in the foreground this process is the server, and cannot ask itself
-            _show_pools(cluster, port)
             _show_troubles(cluster)
-        _merge(cluster, port) if merge_kubeconfig else _show_next(cluster)
+        click.echo(next_words(cluster, _merged(cluster, port) if merge_kubeconfig else ""))
 
     deadline = time.monotonic() + START_LIMIT_S
     while time.monotonic() < deadline:
@@ -97,10 +98,17 @@ def command(
         if port := _joined(found, deadline):
             if wish["config"] or wish["gpus"] or wish["port"] not in (None, 0, port):
                 click.echo("--config, --gpus and --port take effect after: gpupool down", err=True)
-            finish(found, port)
+            finish(found, port, _nodes(found, port, lambda step: click.echo(f"  {step} ...")))
             return
         # The server that had the cluster has ended: now it is our turn.
     raise StartFailed("Another command starts or stops the cluster, and did not get done.")
+
+
+def _check_gpus(gpus: str | None) -> None:
+    if gpus == "real":
+        from gpupool.local.real_gpus import require_real_cards
+
+        require_real_cards()
 
 
 def _start(place: Home, wish: "Wish", finish: "Finish") -> int | ClusterDirectory:
@@ -127,8 +135,9 @@ def _start(place: Home, wish: "Wish", finish: "Finish") -> int | ClusterDirector
         )
     with _progress(f'Starting cluster "{cluster.name}"') as on_step:
         port = wait_started(spawned, on_step=on_step)
-    click.echo(f'Cluster "{cluster.name}" is ready after {time.monotonic() - began:.1f} s.')
-    finish(cluster, port)
+        pools = _nodes(cluster, port, on_step)
+    click.echo(started_words(cluster.name, time.monotonic() - began, pools))
+    finish(cluster, port, pools)
     return 0
 
 
@@ -157,23 +166,20 @@ def _progress(title: str) -> Iterator[Callable[[str], None]]:
         yield lambda step: click.echo(f"  {step} ...", err=True)
 
 
-def _show_places(cluster: ClusterDirectory, port: int) -> None:
-    click.echo()
-    click.echo(f"  API server   https://127.0.0.1:{port}")
-    click.echo(f"  kubeconfig   {cluster.kubeconfig}")
-    click.echo(f"  log          {cluster.log_file}")
+def _nodes(cluster: ClusterDirectory, port: int, on_step: Callable[[str], None]) -> "Pools | None":
+    """The pools when their nodes are ready, or get no further. None when the server does not
+    answer: that is no reason to call the start a failure."""
+    from gpupool.local.pool_readiness import Pools, pools_as_they_come
 
+    told_s = time.monotonic()
 
-def _show_pools(cluster: ClusterDirectory, port: int) -> None:
-    """The pools as a table, once all are active or the wait was long enough. Nothing is shown when
-    the server does not answer: that is no reason to call the start a failure."""
-    from gpupool.cli.tables import table
-    from gpupool.local.pool_readiness import pools_when_ready
+    def tell(pools: Pools, there: int) -> None:
+        nonlocal told_s
+        if time.monotonic() - told_s >= _TELL_S:
+            told_s = time.monotonic()
+            on_step(f"{there} of {pools.wanted} nodes are there, {pools.ready} are ready")
 
-    pools = pools_when_ready(cluster.path, port, patience_s=_POOLS_WAIT_S)
-    if pools and pools.found:
-        shown = table(_POOLS_HEAD, [_pool_row(pool) for pool in pools.found])
-        click.echo(f"\n{textwrap.indent(shown, '  ')}")
+    return pools_as_they_come(cluster.path, port, stall_s=_STALL_S, limit_s=_LIMIT_S, tell=tell)
 
 
 def _show_troubles(cluster: ClusterDirectory) -> None:
@@ -186,29 +192,12 @@ def _show_troubles(cluster: ClusterDirectory) -> None:
         click.echo(f"Trouble: {trouble}", err=True)
 
 
-def _pool_row(pool: "Obj") -> tuple[str, ...]:
-    status = pool.get("status", {})
-    return (
-        pool["metadata"]["name"],
-        status.get("phase", "Initializing"),
-        pool["spec"]["instanceType"],
-        str(status.get("nodes", 0)),
-        str(status.get("readyNodes", 0)),
-    )
-
-
-def _show_next(cluster: ClusterDirectory) -> None:
-    click.echo("\nNext:")
-    click.echo(f"  export KUBECONFIG={shlex.quote(str(cluster.kubeconfig))}")
-    click.echo("  kubectl get nodes")
-
-
-def _merge(cluster: ClusterDirectory, port: int) -> None:
+def _merged(cluster: ClusterDirectory, port: int) -> str:
+    """Adds the cluster to the user's own kubeconfig; returns the name of its context."""
     from gpupool.local.merging import context_name, merge
 
     click.echo(f"  merged into  {merge(cluster, port)}")
-    click.echo("\nNext:")
-    click.echo(f"  kubectl --context {context_name(cluster)} get nodes")
+    return context_name(cluster)
 
 
 def _stay(
@@ -259,7 +248,7 @@ def _say(cluster: ClusterDirectory, finish: "Finish") -> "Listener":
         match report:
             case Ready(port):
                 click.echo(f'Cluster "{cluster.name}" is ready; Ctrl-C stops it.')
-                finish(cluster, port)
+                finish(cluster, port, None)
                 click.echo()
             case Failed(text):
                 click.echo(f"Error: {text}", err=True)

@@ -1,0 +1,93 @@
+"""What `gpupool up` says: whether all nodes are there, where things are, and what to do next."""
+
+import shlex
+import shutil
+import sys
+import textwrap
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from gpupool.cli.tables import table
+from gpupool.local import DEFAULT_NAME
+from gpupool.local.home import ClusterDirectory
+
+if TYPE_CHECKING:
+    from gpupool.local.pool_readiness import Pools
+    from kubeclient.objects import Obj
+
+_POOLS_HEAD = ("POOL", "STATUS", "INSTANCE TYPE", "NODES", "READY")
+
+
+def started_words(name: str, took_s: float, pools: "Pools | None") -> str:
+    """Never "ready" while nodes are missing."""
+    if pools is None or not pools.wanted:
+        return f'Cluster "{name}" is ready after {took_s:.1f} s.'
+    nodes = f"{pools.ready} of {pools.wanted} nodes are ready"
+    if pools.waiting or pools.ready < pools.wanted:
+        look = "See how they come: kubectl get nodepools -w"
+        return f'Cluster "{name}" runs after {took_s:.1f} s, but only {nodes}. {look}'
+    return f'Cluster "{name}" is ready after {took_s:.1f} s. {nodes}.'
+
+
+def places_words(cluster: ClusterDirectory, port: int) -> str:
+    return (
+        f"\n  API server   https://127.0.0.1:{port}"
+        f"\n  kubeconfig   {cluster.kubeconfig}"
+        f"\n  log          {cluster.log_file}"
+    )
+
+
+def pools_words(pools: "Pools | None") -> str:
+    if pools is None or not pools.found:
+        return ""
+    shown = table(_POOLS_HEAD, [_pool_row(pool) for pool in pools.found])
+    return f"\n\n{textwrap.indent(shown, '  ')}"
+
+
+def _pool_row(pool: "Obj") -> tuple[str, ...]:
+    status = pool.get("status", {})
+    return (
+        pool["metadata"]["name"],
+        status.get("phase", "Initializing"),
+        pool["spec"]["instanceType"],
+        str(status.get("nodes", 0)),
+        str(status.get("readyNodes", 0)),
+    )
+
+
+def next_words(cluster: ClusterDirectory, context: str = "") -> str:
+    """What one wants next. `context`: of the user's own kubeconfig, if the cluster is in it."""
+    gpupool = _own_command()
+    if context:
+        chosen = f" --context {context}"
+        first = [(f"kubectl{chosen} get nodes", "")]
+    else:
+        chosen = ""
+        first = [
+            (f"export KUBECONFIG={shlex.quote(str(cluster.kubeconfig))}", ""),
+            ("kubectl get nodes", ""),
+        ]
+    name = "" if cluster.name == DEFAULT_NAME else f" --name {cluster.name}"
+    then = [
+        (f"{gpupool} gpu list{chosen}", "the cards and their health"),
+        (f"{gpupool} console{chosen}", "the same in a browser, and who holds what"),
+        (f"{gpupool} example notebook{name}", "JupyterLab with a card"),
+    ]
+    width = max(len(command) for command, _ in then)
+    lines = [command for command, _ in first]
+    lines += [f"{command.ljust(width)}   # {what}" for command, what in then]
+    return "\n".join(["\nNext:", *(f"  {line}" for line in lines)])
+
+
+def _own_command() -> str:
+    """How this shell finds `gpupool`: after `make up` it is in .venv, and not yet in the PATH."""
+    if shutil.which("gpupool"):
+        return "gpupool"
+    beside = Path(sys.executable).with_name("gpupool")
+    if not beside.exists():
+        return "gpupool"
+    try:
+        shown = beside.relative_to(Path.cwd())
+    except (ValueError, OSError):  # elsewhere, or there is no current directory any more
+        shown = beside
+    return shlex.quote(str(min(shown, beside, key=lambda path: len(path.parts))))
