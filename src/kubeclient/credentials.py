@@ -46,10 +46,15 @@ async def find_access(
 
 
 def names_cluster(environ: Mapping[str, str], in_cluster: Path = IN_CLUSTER) -> bool:
-    """Whether the environment names a cluster: by a kubeconfig, or because this is a pod."""
-    files = environ.get("KUBECONFIG") or f"{environ.get('HOME', '')}/.kube/config"
-    return is_pod(environ, in_cluster) or any(
-        name and Path(name).exists() for name in files.split(os.pathsep)
+    """Whether the environment names a cluster: by a kubeconfig, or because this is a pod.
+
+    Also by a KUBECONFIG of files that do not exist: who wrote a name wrong must not end up in
+    another cluster.
+    """
+    return (
+        is_pod(environ, in_cluster)
+        or bool(environ.get("KUBECONFIG"))
+        or Path(f"{environ.get('HOME', '')}/.kube/config").exists()
     )
 
 

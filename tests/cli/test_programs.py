@@ -56,6 +56,15 @@ def test_the_one_running_cluster_is_found(nothing_named: Home, cluster: ClusterD
         assert "nothing answers at 127.0.0.1:1" in run("gpu", "list").output
 
 
+def test_a_kubeconfig_that_does_not_exist_does_not_lead_to_another_cluster(
+    nothing_named: Home, cluster: ClusterDirectory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cluster.kubeconfig.write_text(kubeconfig_of("https://127.0.0.1:1"))
+    monkeypatch.setenv("KUBECONFIG", "/no/such/file")
+    with Lock(cluster.path):
+        assert "There is no kubeconfig at /no/such/file" in run("gpu", "list").output
+
+
 def test_of_several_running_clusters_one_must_be_chosen(
     nothing_named: Home, cluster: ClusterDirectory
 ) -> None:

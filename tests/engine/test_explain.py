@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from gpupool.core.gpu import CardHealth, GpuAsk, Inventory
+from gpupool.core.gpu import CardHealth, GpuAsk, GpuMode, Inventory
 from gpupool.engine.card_words import card_summary
 from gpupool.engine.explain import explain
 from tests.engine.building import cards, cluster_of, gpu_node, gpu_pod, place, shared, whole
@@ -25,6 +25,16 @@ def test_each_card_has_a_line_with_what_is_missing() -> None:
     )
     (node,) = explain(cluster, whole("d", 2)).nodes
     assert node.cards[0] == "GPU 0: shared by a pod"
+
+
+def test_a_free_card_that_is_given_out_in_another_way_would_not_do() -> None:
+    """ "Insufficient nvidia.com/gpu" and "GPU 0: would do" of one node contradict each other."""
+    sharing = cluster_of(gpu_node(count=1, gpu_mode=GpuMode.SHARED))
+    (node,) = explain(sharing, whole("a")).nodes
+    assert node.cards == ("GPU 0: given out in shares only, a whole card wanted",)
+    undivided = cluster_of(gpu_node(count=1, gpu_mode=GpuMode.WHOLE))
+    (node,) = explain(undivided, shared("a", 3)).nodes
+    assert node.cards == ("GPU 0: given out whole only, a share wanted",)
 
 
 def test_nodes_that_fit_have_no_reasons() -> None:

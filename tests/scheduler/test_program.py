@@ -211,12 +211,23 @@ def test_explain_shows_what_the_api_server_refuses_and_goes_on(cluster: Cluster)
     assert "default/good would go to node near." in result.output
 
 
+def test_explain_asks_whether_another_resource_was_meant(cluster: Cluster) -> None:
+    pod = gpu_pod("odd", units=1)
+    pod["spec"]["containers"][0]["resources"]["limits"] = {"nvidia.com/gpus": "1"}
+    given = ["explain", "-f", "-", "--kubeconfig", str(cluster.kubeconfig)]
+    result = CliRunner().invoke(gpupool, given, input=yaml.safe_dump(pod))
+    assert "default/odd fits nowhere now." in result.output
+    assert "no node has nvidia.com/gpus" in result.output
+    assert "did you mean nvidia.com/gpu?" in result.output
+
+
 @pytest.mark.parametrize(
     ("text", "words"),
     [
         ("", "Wanted a Pod or a workload in standard input, found nothing."),
         ("kind: Service\nspec: {type: x}", "found Service."),
         ("- 1", "found nothing."),
+        ("kind: Pod\nspec:", "found Pod without containers."),
         ("a: [", "standard input:2:1: not valid YAML"),
         ("kind: Pod\nspec: {containers: 3}\nmetadata: 3", "default/pod would be refused: "),
     ],
@@ -238,7 +249,7 @@ def test_explain_says_what_is_wrong_with_a_manifest(
         (("explain", "x", "--policy", "y"), 'no policy "y"'),
         (("scheduler", "--health-address", "x"), "wanted HOST:PORT"),
         (("scheduler", "--kubeconfig", "/nowhere"), "There is no kubeconfig at /nowhere"),
-        (("inspect", "nobody"), 'Node "nobody" does not share GPU memory'),
+        (("inspect", "nobody"), 'nodes "nobody" not found'),
     ],
 )
 def test_bad_options_are_errors_with_a_message(

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from gpupool.contract.manifests import PodTemplate
     from gpupool.scheduler.cluster_state import ClusterState
     from kubeclient.client import Kube
+    from kubeclient.objects import Obj
 
 
 @click.command("explain")
@@ -81,7 +82,8 @@ async def _existing(kube: "Kube", state: "ClusterState", namespace: str, name: s
     phase = (found.get("status") or {}).get("phase")
     if phase in ("Succeeded", "Failed"):
         return f"{shown} has ended: {phase}.\n"
-    return outlook_words(state, shown, request_with_volumes(found, state.storage))
+    words = outlook_words(state, shown, request_with_volumes(found, state.storage))
+    return words + _hints(state, found)
 
 
 async def _planned(kube: "Kube", state: "ClusterState", template: "PodTemplate") -> _Answer:
@@ -97,4 +99,15 @@ async def _planned(kube: "Kube", state: "ClusterState", template: "PodTemplate")
         made = await completed(kube, template)
     except Refused as error:
         return _Answer(f"{shown} would be refused: {error}\n", refused=True)
-    return _Answer(outlook_words(state, shown, request_with_volumes(made, state.storage)))
+    words = outlook_words(state, shown, request_with_volumes(made, state.storage))
+    return _Answer(words + _hints(state, template.pod))
+
+
+def _hints(state: "ClusterState", pod: "Obj") -> str:
+    """What admission warned of when the pod was created, or would warn of."""
+    from gpupool.admission.hints import hints
+
+    nodes = (state.cluster.at(int(index)).node for index in state.cluster.all_nodes())
+    offered = {name for node in nodes for name in node.allocatable}
+    found = hints({**pod, "kind": "Pod"}, offered)
+    return "".join(f"\nHint: {hint}\n" for hint in found)

@@ -32,6 +32,8 @@ def command(node: str | None, in_detail: bool, **where: str) -> None:
 
         state = await read_cluster(kube)
         addresses = {n["metadata"]["name"]: _address(n) for n in (await kube.list(NODES)).items}
+        if node and node not in addresses:
+            await kube.get(NODES, node)  # says that there is no such node
         states = (state.cluster.at(int(index)) for index in state.cluster.all_nodes())
         return [_node(each, addresses) for each in states if _shares(each)]
 

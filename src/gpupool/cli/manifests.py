@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from kubeclient.client import Kube
     from kubeclient.objects import Obj
 
+_WITH_PODS = ("Pod", "Deployment", "StatefulSet", "DaemonSet", "ReplicaSet", "Job", "CronJob")
 _MOST_BYTES = 8 << 20
 _MOST_VALUES = 1_000_000
 
@@ -29,9 +30,7 @@ def read_pod_templates(file: Path, namespace: str) -> "list[PodTemplate]":
     objects = [obj for document in found for obj in objects_of(document.data)]
     templates = pod_templates(objects, namespace)
     if not templates:
-        kinds = ", ".join(
-            sorted({str(obj.get("kind") or "an object of no kind") for obj in objects})
-        )
+        kinds = ", ".join(sorted(set(map(_described, objects))))
         raise click.ClickException(
             f"Wanted a Pod or a workload in {source}, found {kinds or 'nothing'}."
         )
@@ -40,6 +39,11 @@ def read_pod_templates(file: Path, namespace: str) -> "list[PodTemplate]":
     except TypeError as error:  # a number of thirty digits
         raise click.ClickException(f"{source} cannot be sent as JSON: {error}") from error
     return templates
+
+
+def _described(obj: "Obj") -> str:
+    kind = str(obj.get("kind") or "an object of no kind")
+    return f"{kind} without containers" if kind in _WITH_PODS else kind
 
 
 def _text(file: Path, source: str) -> str:

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from gpupool.core.gpu import GpuAsk
+from gpupool.core.gpu import GpuAsk, GpuMode
 from gpupool.core.pods import PodRequest
 from gpupool.engine.cluster import ClusterModel
 from gpupool.engine.filters import OF_THE_NODE
@@ -77,10 +77,19 @@ def closed_words(state: NodeState, card: CardState) -> str:
 
 def _state(state: NodeState, card: CardState, ask: GpuAsk) -> str:
     closed = closed_words(state, card) if card.closed and card.usable else ""
-    text = closed or _refusal(card, ask) or "would do"
+    text = closed or _refusal(card, ask) or _wrong_mode(state, ask) or "would do"
     if card.card.outside_mib:
         text += f"; {card.card.outside_mib} MiB held by processes outside Kubernetes"
     return text
+
+
+def _wrong_mode(state: NodeState, ask: GpuAsk) -> str:
+    """A free card is of no use to a pod that asks in the other way."""
+    if ask.whole and state.node.gpu_mode is GpuMode.SHARED:
+        return "given out in shares only, a whole card wanted"
+    if ask.units and state.node.gpu_mode is GpuMode.WHOLE:
+        return "given out whole only, a share wanted"
+    return ""
 
 
 def _refusal(card: CardState, ask: GpuAsk) -> str:
