@@ -115,7 +115,7 @@ def test_a_node_port_answers_and_is_described_as_a_link(live: Kubectl) -> None:
     live("create", "deployment", "web", "--image=nginx", "--port=80")
     live("expose", "deployment", "web", "--type=NodePort", "--port=80")
     live("rollout", "status", "deployment/web")
-    port = int(live.field(".spec.ports[0].nodePort", "service", "web"))
+    port = live.field(".spec.ports[0].nodePort", "service", "web")
     link = f"http://127.0.0.1:{port}"
     assert eventually(lambda: link in live("describe", "service", "web"))
     assert "nginx" in fetch("127.0.0.1", port)
