@@ -69,6 +69,15 @@ def test_a_running_and_a_starting_cluster_are_told_apart(
         assert "Running   https://127.0.0.1:1234" in run("clusters").output
 
 
+def test_without_a_name_the_cluster_that_runs_is_meant(
+    home: Home, cluster: ClusterDirectory
+) -> None:
+    assert 'There is no cluster "default". Clusters here: a.' in run("status").output
+    with Lock(cluster.path):
+        cluster.write_state({"pid": int((cluster.path / "lock").read_text()), "port": 1})
+        assert "Name:        a\n" in run("status").output
+
+
 def test_no_clusters_say_how_to_make_one(home: Home) -> None:
     assert run("clusters").output == "There is no cluster yet. Make one: gpupool up\n"
 

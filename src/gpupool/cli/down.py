@@ -2,7 +2,7 @@
 
 import click
 
-from gpupool.cli.options import name_option
+from gpupool.cli.options import existing_name_option
 from gpupool.local.home import home
 from gpupool.local.server_process import stop_server
 
@@ -10,7 +10,7 @@ PATIENCE_S = 15
 
 
 @click.command("down")
-@name_option
+@existing_name_option
 @click.option("--all", "every", is_flag=True, help="Stop all clusters of this machine.")
 def command(name: str, every: bool) -> None:
     """Stop a cluster; its data stays.

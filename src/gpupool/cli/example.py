@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import click
 
 import gpupool
-from gpupool.cli.options import name_option
+from gpupool.cli.options import existing_name_option
 from gpupool.cli.programs import ask_cluster
 from gpupool.local.home import home
 
@@ -26,7 +26,7 @@ _NAMESPACE = "default"
     is_flag=True,
     help="Install nothing. Without JupyterLab, a notebook is a page that lists its cards.",
 )
-@name_option
+@existing_name_option
 def command(example: str | None, name: str, no_install: bool) -> None:
     """Run one of the examples, and show which cards its pods get.
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from gpupool.cli.options import access_options, name_option
+from gpupool.cli.options import access_options, existing_name_option
 from gpupool.cli.programs import ask_cluster
 from gpupool.cli.tables import table
 
@@ -105,7 +105,7 @@ def uncordon(node: str, card: str, kubeconfig: str, context: str) -> None:
 @click.argument("node")
 @click.argument("card")
 @click.argument("fault")
-@name_option
+@existing_name_option
 def fault(node: str, card: str, fault: str, name: str) -> None:
     """Break or repair a simulated card of a local cluster, or `all` cards of a node.
 

@@ -2,12 +2,12 @@
 
 import click
 
-from gpupool.cli.options import name_option
+from gpupool.cli.options import existing_name_option
 from gpupool.local.home import CannotUse, home
 
 
 @click.command("kubeconfig")
-@name_option
+@existing_name_option
 def command(name: str) -> None:
     """Print the kubeconfig of a cluster.
 

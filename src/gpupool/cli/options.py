@@ -18,6 +18,25 @@ def name_option(function: F) -> F:
     return decorate(function)
 
 
+def existing_name_option(function: F) -> F:
+    """--name, for commands that use a cluster: the one that runs, if it is not given."""
+    decorate = click.option(
+        "--name",
+        default="",
+        callback=lambda _context, _option, name: name or _the_one_that_runs(),
+        help=f"Name of the cluster.  [default: the one that runs, or {DEFAULT_NAME}]",
+    )
+    return decorate(function)
+
+
+def _the_one_that_runs() -> str:
+    from gpupool.local.home import home
+    from gpupool.local.server_process import running_server
+
+    running = [cluster.name for cluster in home().clusters() if running_server(cluster)]
+    return running[0] if len(running) == 1 else DEFAULT_NAME
+
+
 def access_options(function: F) -> F:
     """--kubeconfig and --context: the cluster that kubectl would choose, or that of the pod."""
     context = click.option("--context", default="", help="Context of the kubeconfig.")

@@ -4,7 +4,7 @@ import sys
 
 import click
 
-from gpupool.cli.options import name_option
+from gpupool.cli.options import existing_name_option
 from gpupool.local.home import home
 from gpupool.local.server_process import running_server
 from gpupool.local.server_state import ANSWERING, state_of
@@ -13,7 +13,7 @@ NOT_RUNNING = 3  # the exit code of init scripts for "not running"; 1 is for err
 
 
 @click.command("status")
-@name_option
+@existing_name_option
 def command(name: str) -> None:
     """Show whether a cluster runs, where, and what fails in it.
 
