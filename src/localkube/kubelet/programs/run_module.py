@@ -1,7 +1,7 @@
 """Runs the `main` of a module, whatever packages this Python has: run_module.py TITLE ROOTS MODULE
 ARGUMENT ...
 
-TITLE is the program's name for all who look at it (ps, nvidia-smi): the command line has paths of
+TITLE is the program's name for all who look at it (ps and the like): the command line has paths of
 this machine, which no image has. ROOTS are the directories that packages are imported from,
 separated as in $PATH.
 """
