@@ -67,7 +67,7 @@ def command(
 ) -> None:
     """Start a local cluster.
 
-    It is ready in a second or two, and keeps running when the terminal is closed. `gpupool down`
+    It is ready in two or three seconds, and keeps running when the terminal is closed. `gpupool down`
     stops it; the next `gpupool up` starts it again with all its objects.
     """
     from gpupool.local.cluster_setup import Wish
