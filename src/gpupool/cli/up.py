@@ -67,8 +67,8 @@ def command(
 ) -> None:
     """Start a local cluster.
 
-    It is ready in two or three seconds, and keeps running when the terminal is closed. `gpupool down`
-    stops it; the next `gpupool up` starts it again with all its objects.
+    It is ready in two or three seconds, and keeps running when the terminal is closed. `gpupool
+    down` stops it; the next `gpupool up` starts it again with all its objects.
     """
     from gpupool.local.cluster_setup import Wish
     from gpupool.local.launch import START_LIMIT_S, StartFailed
