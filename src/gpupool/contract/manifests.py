@@ -16,16 +16,13 @@ _PLACES: dict[str, tuple[str, ...]] = {
     "CronJob": ("spec", "jobTemplate", "spec", "template"),
 }
 _USUAL_PLACE = ("spec", "template")
-ONE_PER_NODE = 0
 
 
 class PodTemplate(NamedTuple):
-    """The pods of one object. `pod` has no more than the manifest says."""
+    """The pods of one object."""
 
-    kind: str
-    name: str
-    pods: int  # how many it would make at once; ONE_PER_NODE for a DaemonSet
-    pod: Obj
+    kind: str  # of the object
+    pod: Obj  # with no more than the manifest says, and the object's name
 
 
 def objects_of(document: object) -> Iterator[Obj]:
@@ -64,14 +61,7 @@ def _template(obj: Obj, namespace: str) -> PodTemplate | None:
         "metadata": {**kept, "name": name, "namespace": where},
         "spec": spec,
     }
-    return PodTemplate(kind, name, _count(kind, _map(obj.get("spec"))), pod)
-
-
-def _count(kind: str, spec: Obj) -> int:
-    if kind == "DaemonSet":
-        return ONE_PER_NODE
-    count = spec.get("parallelism" if kind == "Job" else "replicas", 1)
-    return count if isinstance(count, int) and count >= 0 else 1
+    return PodTemplate(kind, pod)
 
 
 def _map(value: object) -> Obj:

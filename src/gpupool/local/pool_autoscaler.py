@@ -9,11 +9,9 @@ import datetime
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Set
 
-from gpupool.contract.allocation import BadAllocation, allocation_of
-from gpupool.contract.names import ANNOTATION_ALLOCATION
+from gpupool.contract.held_allocation import held_allocation
 from gpupool.contract.pods import pod_request
-from gpupool.core.gpu import Allocation
-from gpupool.engine.cluster import NO_GPUS, ClusterModel
+from gpupool.engine.cluster import ClusterModel
 from gpupool.engine.policies import DEFAULT, POLICIES
 from gpupool.engine.policies.mix import Mix
 from gpupool.local.config.nodepools import NODE_POOLS, pool_of
@@ -169,21 +167,15 @@ def _room(pools: dict[str, PoolSpec], context: Context, future: FutureNodes) -> 
         nodes = context.of(NODES).by(_BY_POOL, name)
         for node in nodes:
             room.set_node(future.settled(node, pool, context.now()))
+        further = future.node(pool)
         for number in range(pool.count - len(nodes)):
-            room.set_node(named(future.node(pool), f"requested/{name}/{number}"))
+            room.set_node(named(further, f"requested/{name}/{number}"))
     for pod in context.of(PODS):
         node = pod["spec"].get("nodeName", "")
         if must_go(pod) and room.state(node):
-            room.hold(pod_request(pod), node, _allocation(pod))
+            request = pod_request(pod)
+            room.hold(request, node, held_allocation(pod, request.gpus))
     return room
-
-
-def _allocation(pod: Obj) -> Allocation:
-    text = (pod["metadata"].get("annotations") or {}).get(ANNOTATION_ALLOCATION)
-    try:
-        return allocation_of(text) if text else NO_GPUS
-    except BadAllocation:
-        return NO_GPUS
 
 
 def _long_idle(
