@@ -19,9 +19,6 @@ def command() -> None:
 
 def _row(cluster: ClusterDirectory) -> tuple[str, str, str, str]:
     server = running_server(cluster)
-    if server is None:
-        return cluster.name, "Stopped", "<none>", str(cluster.path)
-    if not server.port:
-        state = "Stopping" if server.is_stopping else "Starting"
-        return cluster.name, state, "<none>", str(cluster.path)
-    return cluster.name, "Running", f"https://127.0.0.1:{server.port}", str(cluster.path)
+    state = server.state if server else "Stopped"
+    where = f"https://127.0.0.1:{server.port}" if server and server.port else "<none>"
+    return cluster.name, state, where, str(cluster.path)

@@ -31,10 +31,10 @@ def existing_name_option(function: F) -> F:
 
 def _the_one_that_runs() -> str:
     from gpupool.local.home import home
-    from gpupool.local.server_process import running_server
+    from gpupool.local.server_process import running_clusters
 
-    running = [cluster.name for cluster in home().clusters() if running_server(cluster)]
-    return running[0] if len(running) == 1 else DEFAULT_NAME
+    running = running_clusters(home())
+    return running[0].name if len(running) == 1 else DEFAULT_NAME
 
 
 def access_options(function: F) -> F:

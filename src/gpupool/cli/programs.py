@@ -114,10 +114,10 @@ def _local_kubeconfig() -> str:
     """That of the one local cluster that runs on this machine; empty: none does."""
     try:
         from gpupool.local.home import home
-        from gpupool.local.server_process import running_server
+        from gpupool.local.server_process import running_clusters
     except ImportError:  # installed without local clusters
         return ""
-    running = [cluster for cluster in home().clusters() if running_server(cluster)]
+    running = running_clusters(home())
     if len(running) > 1:
         listed = "\n".join(f"  export KUBECONFIG={cluster.kubeconfig}" for cluster in running)
         raise click.ClickException(f"Several clusters run on this machine. Choose one:\n{listed}")

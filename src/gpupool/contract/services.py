@@ -2,6 +2,7 @@
 
 from gpupool.contract.names import ANNOTATION_ADDRESS
 from kubeclient.objects import Obj
+from kubeclient.service_links import link, tcp_ports
 
 
 def link_of(service: Obj) -> str:
@@ -13,12 +14,6 @@ def link_of(service: Obj) -> str:
     if written:
         return str(written)
     ingress = ((service.get("status") or {}).get("loadBalancer") or {}).get("ingress") or ()
-    hosts = [entry.get("hostname") or entry.get("ip") for entry in ingress]
-    ports = [each for each in service["spec"].get("ports") or () if each.get("protocol") != "UDP"]
-    if not any(hosts) or not ports:
-        return ""
-    host, port = next(filter(None, hosts)), ports[0]["port"]
-    secure = port == 443 or ports[0].get("name") == "https"
-    shown = f"[{host}]" if ":" in host else host
-    usual = 443 if secure else 80
-    return f"{'https' if secure else 'http'}://{shown}" + ("" if port == usual else f":{port}")
+    hosts = filter(None, (entry.get("hostname") or entry.get("ip") for entry in ingress))
+    host, ports = next(hosts, ""), tcp_ports(service)
+    return link(ports[0], host, ports[0]["port"]) if host and ports else ""

@@ -12,7 +12,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 
-from gpupool.local.home import ClusterDirectory
+from gpupool.local.home import ClusterDirectory, Home
 from localkube.data_directory import running_pid
 
 
@@ -21,6 +21,13 @@ class Server:
     pid: int
     port: int  # 0 while it is starting or stopping
     is_stopping: bool = False
+
+    @property
+    def state(self) -> str:
+        """In a word, without asking it."""
+        if self.port:
+            return "Running"
+        return "Stopping" if self.is_stopping else "Starting"
 
 
 def running_server(cluster: ClusterDirectory) -> Server | None:
@@ -33,6 +40,10 @@ def running_server(cluster: ClusterDirectory) -> Server | None:
     if state.get("stopping") == pid:
         return Server(pid, 0, is_stopping=True)
     return Server(pid, state["port"] if state.get("pid") == pid else 0)
+
+
+def running_clusters(home: Home) -> list[ClusterDirectory]:
+    return [cluster for cluster in home.clusters() if running_server(cluster)]
 
 
 def wait_ready(cluster: ClusterDirectory, *, patience_s: float) -> Server | None:

@@ -14,7 +14,7 @@ def state_of(cluster: ClusterDirectory, server: Server | None) -> tuple[str, lis
     if server is None:
         return "Stopped", []
     if not server.port:
-        return "Stopping" if server.is_stopping else "Starting", []
+        return server.state, []
     answer = ask_server(
         cluster.path,
         server.port,

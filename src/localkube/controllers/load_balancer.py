@@ -17,9 +17,10 @@ from kubeclient.events import NORMAL, WARNING
 from kubeclient.mirror import Key
 from kubeclient.objects import Obj
 from kubeclient.resources import PODS, SERVICES
+from kubeclient.service_links import link, tcp_ports
 from localkube.controllers.endpoints import add_pod_index
 from localkube.controllers.run import Context, Controller, Watch
-from localkube.controllers.service_front import Dial, Front, Place, tcp_ports
+from localkube.controllers.service_front import Dial, Front, Place
 from localkube.names import Names
 
 _ADDRESSES_TRIED = 250
@@ -99,8 +100,8 @@ class _Services:
         moved = {
             p.port: n for p, n in front.bound.items() if p.address == address and n != p.wanted
         }
-        link = _link(service, front, address or _SHARED)
-        await _write(service, context, self._names, address, moved, link)
+        found = _link(service, front, address or _SHARED)
+        await _write(service, context, self._names, address, moved, found)
 
     def _tell(
         self, key: Key, context: Context, service: Obj, reason: str, text: str, kind: str = WARNING
@@ -134,9 +135,7 @@ def _link(service: Obj, front: Front, address: str) -> str:
     for entry in tcp_ports(service):
         for place, number in front.bound.items():
             if place.port == entry["port"] and place.address == address:
-                scheme = "https" if entry["port"] == 443 or entry.get("name") == "https" else "http"
-                usual = {"http": 80, "https": 443}[scheme]
-                return f"{scheme}://{address}" + ("" if number == usual else f":{number}")
+                return link(entry, address, number)
     return ""
 
 

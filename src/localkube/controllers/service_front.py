@@ -8,8 +8,8 @@ from collections.abc import Awaitable, Callable, Collection
 from typing import NamedTuple
 
 from kubeclient.mirror import Key
-from kubeclient.objects import Obj
 from kubeclient.resources import SERVICES
+from kubeclient.service_links import tcp_ports
 from localkube.controllers.endpoints import selected_pods, target_port
 from localkube.controllers.pods import is_active, is_ready
 from localkube.controllers.run import Context
@@ -70,7 +70,8 @@ class Front:
         """Connects to a ready pod, round robin; tries the next pod if one refuses."""
         context = self._context
         service = context.of(SERVICES).get(self._key[1], self._key[0])
-        entry = tcp_port(service, port) if service else None
+        ports = tcp_ports(service) if service else ()
+        entry = next((each for each in ports if each["port"] == port), None)
         if service is None or entry is None:  # it has just been taken out
             return None
         pods = [pod for pod in selected_pods(service, context) if is_active(pod) and is_ready(pod)]
@@ -85,17 +86,6 @@ class Front:
             except Exception as error:  # noqa: BLE001  # the next pod may accept
                 log.debug("pod not reached", extra={"error": str(error)})
         return None
-
-
-def tcp_ports(service: Obj) -> list[Obj]:
-    return [
-        port for port in service["spec"].get("ports") or () if port.get("protocol", "TCP") == "TCP"
-    ]
-
-
-def tcp_port(service: Obj, port: int) -> Obj | None:
-    """Not the UDP port of the same number, which may lead elsewhere."""
-    return next((entry for entry in tcp_ports(service) if entry["port"] == port), None)
 
 
 async def _forward(
