@@ -43,6 +43,12 @@ class Size:
     available: int
     made_for: int = 0  # the most pods that the deployment could have when this size was chosen
 
+    @property
+    def staying(self) -> int:
+        """The available pods that it keeps. A set which was told to shrink reports the pods that it
+        is about to delete as available until it writes its next status."""
+        return min(self.available, self.wanted)
+
 
 def bounds(replicas: int, max_surge: int | str, max_unavailable: int | str) -> Bounds:
     """Percentages of the size: surge is rounded up, unavailable down. If both are zero, one pod may
@@ -65,17 +71,17 @@ def new_size(limits: Bounds, new: Size, old: Sequence[Size]) -> int:
 def old_sizes(limits: Bounds, new: Size, old: Sequence[Size]) -> dict[str, int]:
     """The new size of each old replica set whose size changes. `old` comes oldest first."""
     total = new.wanted + sum(size.wanted for size in old)
-    spare = total - limits.least - (new.wanted - new.available)
+    spare = total - limits.least - (new.wanted - new.staying)
     if spare <= 0:
         return {}
     sizes = {size.name: size.wanted for size in old}
     # First the pods that are not available: deleting them costs no availability.
     for size in old:
-        broken = min(spare, size.wanted - size.available)
+        broken = min(spare, size.wanted - size.staying)
         if broken > 0:
             sizes[size.name] -= broken
             spare -= broken
-    extra = new.available + sum(size.available for size in old) - limits.least
+    extra = new.staying + sum(size.staying for size in old) - limits.least
     for size in old:
         less = min(extra, sizes[size.name])
         if less > 0:

@@ -63,6 +63,12 @@ def test_old_sets_shrink_as_far_as_availability_allows() -> None:
     assert old_sizes(limits, Size("new", 5, 4), [Size("old", 8, 8)]) == {"old": 4}
 
 
+def test_pods_that_an_old_set_is_about_to_delete_are_not_counted_as_available() -> None:
+    # The old set was told to shrink to 2, and has not yet reported that its third pod is gone.
+    late = Size("old", 2, 3)
+    assert old_sizes(Bounds(3, 1, 0), Size("new", 2, 2), [late]) == {"old": 1}
+
+
 def test_broken_pods_go_first_and_the_oldest_sets_before_others() -> None:
     limits = Bounds(4, 0, 1)
     found = [Size("a", 2, 2), Size("b", 2, 1)]
@@ -112,39 +118,41 @@ def test_a_resize_goes_towards_the_allowed_sum(
 
 @dataclass
 class World:
-    """Simulated replica sets, oldest first, the last one new. Pods become available in any
-    order."""
+    """Simulated replica sets, oldest first, the last one new. Pods become available in any order,
+    and each set reports its availability whenever it likes: what the rollout sees may be old."""
 
     limits: Bounds
     sets: list[Size]
+    reported: dict[str, int]
 
     def act(self) -> bool:
-        *old, new = self.sets
+        *old, new = [replace(size, available=self.reported[size.name]) for size in self.sets]
         grown = new_size(self.limits, new, old)
-        if grown != new.wanted:
-            self.sets[-1] = replace(new, wanted=grown, available=min(new.available, grown))
-            return True
-        smaller = old_sizes(self.limits, new, old)
-        self.sets = [
-            replace(s, wanted=smaller[s.name], available=min(s.available, smaller[s.name]))
-            if s.name in smaller
-            else s
-            for s in self.sets
-        ]
-        return bool(smaller)
+        sizes = {} if grown == new.wanted else {new.name: grown}
+        sizes = sizes or old_sizes(self.limits, new, old)
+        self.sets = [_resized(size, sizes.get(size.name, size.wanted)) for size in self.sets]
+        return bool(sizes)
 
     def rounds(self, order: random.Random) -> Iterator[None]:
-        for _ in range(200):
+        for _ in range(400):
             acted = self.act()
             yield
+            late = [size for size in self.sets if size.available != self.reported[size.name]]
             waiting = [n for n, size in enumerate(self.sets) if size.available < size.wanted]
-            if waiting:
+            if late and (not waiting or order.random() < 0.5):
+                size = order.choice(late)
+                self.reported[size.name] = size.available
+            elif waiting:
                 number = order.choice(waiting)
                 size = self.sets[number]
                 self.sets[number] = replace(size, available=size.available + 1)
             elif not acted:
                 return
         pytest.fail("the rollout never ends")
+
+
+def _resized(size: Size, wanted: int) -> Size:
+    return replace(size, wanted=wanted, available=min(size.available, wanted))
 
 
 limits_of_rollouts = st.builds(
@@ -161,7 +169,8 @@ def test_a_rollout_keeps_its_promises_and_ends(
     limits: Bounds, shares: list[int], order: random.Random
 ) -> None:
     old = [Size(str(number), share, share) for number, share in enumerate(shares)]
-    world = World(limits, [*old, Size("new", 0, 0)])
+    sets = [*old, Size("new", 0, 0)]
+    world = World(limits, sets, {size.name: size.available for size in sets})
     most = max(limits.most, sum(shares))
     least = min(limits.least, sum(shares))
     for _ in world.rounds(order):
