@@ -90,15 +90,26 @@ class Page:
         await self.until(f"document.body.innerText.includes({json.dumps(text)})")
 
     async def click(self, selector: str) -> None:
-        """With the mouse, on the middle of what the selector finds, once that is on top."""
+        """With the mouse, on the middle of what the selector finds, once that is on top. A page
+        that still loads its styles moves what it shows away from under the mouse: so the page must
+        be complete, and the place the same for two frames."""
         place = await self.until(
-            f"""(() => {{
-              const found = document.querySelector({json.dumps(selector)});
-              if (!found) return null;
-              found.scrollIntoView({{block: "nearest"}});
-              const box = found.getBoundingClientRect();
-              const [x, y] = [box.x + box.width / 2, box.y + box.height / 2];
-              return found.contains(document.elementFromPoint(x, y)) ? [x, y] : null;
+            f"""(async () => {{
+              if (document.readyState !== "complete") return null;
+              const frame = () => new Promise(requestAnimationFrame);
+              const find = () => {{
+                const found = document.querySelector({json.dumps(selector)});
+                if (!found) return null;
+                found.scrollIntoView({{block: "nearest"}});
+                const box = found.getBoundingClientRect();
+                const [x, y] = [box.x + box.width / 2, box.y + box.height / 2];
+                return found.contains(document.elementFromPoint(x, y)) ? [x, y] : null;
+              }};
+              const before = find();
+              await frame();
+              await frame();
+              const after = find();
+              return before && after && "" + before === "" + after ? after : null;
             }})()"""
         )
         at = {"x": place[0], "y": place[1], "button": "left", "clickCount": 1}

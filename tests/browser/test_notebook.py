@@ -78,6 +78,7 @@ def forwarded(kubectl: Kubectl, what: str) -> Iterator[str]:
 
 async def sign_in(page: Page, secret: str) -> None:
     await page.click("#password_input")
+    await page.until("document.activeElement.id === 'password_input'")
     await page.type(secret)
     await page.click("#login_submit")
 
