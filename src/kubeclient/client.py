@@ -86,12 +86,19 @@ class Kube:
             page = {**rest, "limit": str(_PAGE_ITEMS), "continue": more}
 
     def watch(
-        self, resource: Resource, *, query: Query = _NO_QUERY, metadata_only: bool = False
+        self,
+        resource: Resource,
+        namespace: str = "",
+        *,
+        query: Query = _NO_QUERY,
+        metadata_only: bool = False,
     ) -> AsyncGenerator[bytes, None]:
         """Raw chunks of newline-separated events; `mirror.py` makes objects of them."""
         accept = _METADATA.format("") if metadata_only else JSON
         return self._transport.stream(
-            resource.path(), query={**query, "watch": "true"}, headers={"accept": accept}
+            resource.path(namespace),
+            query={**query, "watch": "true"},
+            headers={"accept": accept},
         )
 
     async def create(

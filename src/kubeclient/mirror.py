@@ -65,12 +65,15 @@ class Mirror:
         kube: Kube,
         resource: Resource,
         *,
+        namespace: str = "",
         query: Query | None = None,
         metadata_only: bool = False,
         broke: Broke = unheard,
     ) -> None:
-        """`broke` is told of objects that an index, or a callback without its own, fails with."""
+        """`namespace`: only its objects, for clients that may see no others. `broke` is told of
+        objects that an index, or a callback without its own, fails with."""
         self.resource = resource
+        self._namespace = namespace
         self._kube = kube
         self._query = dict(query or {})
         self._metadata_only = metadata_only
@@ -161,7 +164,7 @@ class Mirror:
 
     async def _relist(self) -> None:
         listing = await self._kube.list(
-            self.resource, query=self._query, metadata_only=self._metadata_only
+            self.resource, self._namespace, query=self._query, metadata_only=self._metadata_only
         )
         fresh = {key_of(obj): obj for obj in listing.items}
         # Deletions first, so that callbacks see what is freed before it is used again.
@@ -190,7 +193,9 @@ class Mirror:
             "timeoutSeconds": "600",
         }
         rest = b""
-        events = self._kube.watch(self.resource, query=query, metadata_only=self._metadata_only)
+        events = self._kube.watch(
+            self.resource, self._namespace, query=query, metadata_only=self._metadata_only
+        )
         # Closes the connection at once if parsing or a callback fails, not when the generator is
         # collected.
         async with contextlib.aclosing(events):

@@ -267,3 +267,23 @@ async def test_a_mistake_that_every_object_runs_into_does_not_fill_the_log(caplo
     said = [record for record in caplog.records if record.message == "object not understood"]
     assert len(said) <= 1_000
     assert len([record for record in said if record.exc_info]) == 1
+
+
+async def test_a_mirror_of_a_namespace_asks_for_that_namespace_only() -> None:
+    """Whoever may see one namespace is refused a list of all."""
+    paths: list[str] = []
+
+    class Listening(Script):
+        async def call(self, method: str, path: str, **given: Any) -> tuple[int, bytes]:
+            paths.append(path)
+            return await super().call(method, path, **given)
+
+        def stream(self, path: str, **given: Any) -> AsyncGenerator[bytes, None]:
+            paths.append(path)
+            return super().stream(path, **given)
+
+    script = Listening([(1, [])], [])
+    task = asyncio.create_task(Mirror(Kube(script), PODS, namespace="team").run())
+    await script.at_end.wait()
+    task.cancel()
+    assert paths == ["/api/v1/namespaces/team/pods"] * 2

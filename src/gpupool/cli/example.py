@@ -7,6 +7,7 @@ import click
 
 import gpupool
 from gpupool.cli.options import existing_name_option
+from gpupool.cli.output.options import echo
 from gpupool.cli.programs import ask_cluster
 from gpupool.local.home import home
 
@@ -52,7 +53,7 @@ def command(example: str | None, name: str, no_install: bool) -> None:
     shown = ask_cluster(
         lambda kube: _run(kube, manifests, start_again=is_new), kubeconfig=str(cluster.kubeconfig)
     )
-    click.echo(f"\nexamples/{example}.yaml:\n\n{shown}")
+    echo(f"\nexamples/{example}.yaml:\n\n{shown}")
     links = ask_cluster(lambda kube: _links(kube, manifests), kubeconfig=str(cluster.kubeconfig))
     for notebook in found:
         click.echo(f"\n{how_to_open(notebook, cluster.kubeconfig, links)}")
@@ -74,7 +75,8 @@ async def _run(kube: "Kube", manifests: list["Obj"], *, start_again: bool) -> st
     import asyncio
     import textwrap
 
-    from gpupool.cli.tables import pods_table
+    from gpupool.cli.card_tables import shares_table
+    from gpupool.cli.output.layout import layout_of_output
     from kubeclient.resources import PODS
 
     if start_again:
@@ -89,7 +91,9 @@ async def _run(kube: "Kube", manifests: list["Obj"], *, start_again: bool) -> st
         waits = "\n".join(_trouble(pod) for pod in pods if _trouble(pod))
         is_done = bool(pods) and all(_is_ready(pod) or _trouble(pod) for pod in pods)
         if is_done or clock() > deadline:
-            shown = "\n\n".join(filter(None, (pods_table(pods, with_namespace=False), waits)))
+            held = shares_table(pods, with_namespace=False)
+            cards = "\n".join(held.lines(layout_of_output(indent=2))) if held.rows else ""
+            shown = "\n\n".join(filter(None, (cards, waits)))
             return textwrap.indent(shown or "Its pods have no cards.", "  ")
         await asyncio.sleep(_LOOK_EVERY_S)
 

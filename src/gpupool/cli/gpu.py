@@ -1,16 +1,17 @@
 """`gpupool gpu`: lists, cordons and uncordons cards of nodes, and breaks simulated ones."""
 
 import contextlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import click
 
 from gpupool.cli.options import access_options, existing_name_option
+from gpupool.cli.output.options import Output, output_options
 from gpupool.cli.programs import ask_cluster
-from gpupool.cli.tables import table
 
 if TYPE_CHECKING:
+    from gpupool.cli.output.pages import Page
     from gpupool.core.gpu import Card, Inventory
     from gpupool.local.home import ClusterDirectory
     from kubeclient.client import Kube
@@ -29,45 +30,56 @@ def command() -> None:
 
 @command.command("list")
 @click.argument("node", required=False)
+@output_options("wide", "json", "yaml", watch=True)
 @access_options
-def list_cards(node: str | None, kubeconfig: str, context: str) -> None:
+def list_cards(node: str | None, output: Output, **where: str) -> None:
     """List the cards of all nodes, or of one."""
-    found = ask_cluster(
-        lambda kube: _inventories(kube, node), kubeconfig=kubeconfig, context=context
-    )
-    rows = [(name, *_row(card)) for name, inventory in found for card in inventory.cards]
-    if not rows:
-        where = f" of node {node}" if node else ""
-        raise click.ClickException(f"No agent has reported any card{where}.")
-    click.echo(table(("NODE", "CARD", "MODEL", "MEMORY", "HEALTH", "UUID", "REASON"), rows))
+    from gpupool.cli.card_tables import CardRow, cards_table
+    from gpupool.cli.output.live import Source, show_objects
+    from kubeclient.resources import NODES
 
+    async def page(kube: "Kube", objects: "Sequence[list[Obj]]") -> "Page":
+        [nodes] = objects
+        if node and not nodes:
+            await kube.get(NODES, node)  # says that there is no such node
+        nodes.sort(key=lambda each: each["metadata"]["name"])
+        rows = [
+            CardRow(each["metadata"]["name"], card)
+            for each in nodes
+            for card in _inventory(each).cards
+        ]
+        empty = f"No agent has reported any card{f' of node {node}' if node else ''}."
+        if not rows and not output.is_document and not output.watch:
+            raise click.ClickException(empty)
+        return cards_table(rows, empty)
 
-def _row(card: "Card") -> tuple[str, ...]:
-    memory = f"{card.memory_mib}MiB"
-    return str(card.index), card.model, memory, str(card.health), card.uuid, card.reason
+    query = {"fieldSelector": f"metadata.name={node}"} if node else {}
+    show_objects(output, [Source(NODES, query=query)], page, **where)
 
 
 @command.command("pods", short_help="List the pods that have cards.")
 @click.argument("node", required=False)
 @click.option("-n", "--namespace", default="", help="Only pods of this namespace.  [default: all]")
+@output_options("wide", "json", "yaml", watch=True)
 @access_options
-def list_pods(node: str | None, namespace: str, kubeconfig: str, context: str) -> None:
+def list_pods(node: str | None, namespace: str, output: Output, **where: str) -> None:
     """List the pods that have cards, with node, card, share and isolation."""
-    from gpupool.cli.tables import pods_table
+    from gpupool.cli.card_tables import shares_table
+    from gpupool.cli.output.live import Source, show_objects
+    from kubeclient.mirror import key_of
     from kubeclient.resources import NODES, PODS
 
-    async def ask(kube: "Kube") -> "list[Obj]":
-        query = {"fieldSelector": f"spec.nodeName={node}"} if node else {}
-        pods = (await kube.list(PODS, namespace, query=query)).items
+    async def page(kube: "Kube", objects: "Sequence[list[Obj]]") -> "Page":
+        [pods] = objects
         if node and not pods:
             await kube.get(NODES, node)  # a wrong name must not look like a node without pods
-        return pods
+        on = f" on node {node}" if node else ""
+        among = f" of namespace {namespace}" if namespace else ""
+        empty = f"No pod{among} has a card{on}."
+        return shares_table(sorted(pods, key=key_of), with_namespace=not namespace, empty=empty)
 
-    found = ask_cluster(ask, kubeconfig=kubeconfig, context=context)
-    shown = pods_table(found, with_namespace=not namespace)
-    where = f" on node {node}" if node else ""
-    among = f" of namespace {namespace}" if namespace else ""
-    click.echo(shown or f"No pod{among} has a card{where}.")
+    query = {"fieldSelector": f"spec.nodeName={node}"} if node else {}
+    show_objects(output, [Source(PODS, namespace, query)], page, **where)
 
 
 @command.command("cordon", short_help="Give no new pods to a card; its pods stay.")
@@ -198,14 +210,6 @@ async def _order(
         else:
             return f"Card {chosen.index} ({chosen.model}, {chosen.uuid})"
     raise AssertionError("the last try returns or raises")
-
-
-async def _inventories(kube: "Kube", node: str | None) -> "list[tuple[str, Inventory]]":
-    from kubeclient.resources import NODES
-
-    nodes = [await kube.get(NODES, node)] if node else (await kube.list(NODES)).items
-    found = [(each["metadata"]["name"], _inventory(each)) for each in nodes]
-    return sorted(found, key=lambda pair: pair[0])
 
 
 def _inventory(node: "Obj") -> "Inventory":

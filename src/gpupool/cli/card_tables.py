@@ -1,0 +1,184 @@
+"""The tables of `gpupool gpu`: cards, and what pods hold of them. Pure."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from gpupool.cli.output.table import Column, Document, Shorten, Table, Tone
+from gpupool.contract.gpu_asks import gpu_asks
+from gpupool.contract.held_allocation import held_allocation
+from gpupool.core.gpu import Card, CardHealth, CardShare, ContainerGpus
+from kubeclient.objects import Obj
+
+_HEALTH_TONES = {
+    CardHealth.HEALTHY: Tone.GOOD,
+    CardHealth.SUSPECT: Tone.CAUTION,
+    CardHealth.CORDONED: Tone.CAUTION,
+    CardHealth.UNHEALTHY: Tone.BAD,
+    CardHealth.LOST: Tone.BAD,
+}
+_STATUS_TONES = {
+    "Running": Tone.GOOD,
+    "Pending": Tone.CAUTION,
+    "Terminating": Tone.CAUTION,
+    "Failed": Tone.BAD,
+    "Succeeded": Tone.FAINT,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class CardRow:
+    node: str
+    card: Card
+
+    @property
+    def tone(self) -> Tone:
+        return _HEALTH_TONES[self.card.health]
+
+
+CARD_COLUMNS: Sequence[Column[CardRow]] = (
+    Column("NODE", lambda row: row.node, shorten=Shorten.MIDDLE),
+    Column("CARD", lambda row: str(row.card.index)),
+    Column("MODEL", lambda row: row.card.model, shorten=Shorten.MIDDLE, least=10),
+    Column("MEMORY", lambda row: f"{row.card.memory_mib}MiB"),
+    Column("HEALTH", lambda row: str(row.card.health), tone=lambda row: row.tone),
+    Column("UUID", lambda row: row.card.uuid, shorten=Shorten.END, rank=1),
+    Column(
+        "REASON",
+        lambda row: row.card.reason,
+        shorten=Shorten.END,
+        least=20,
+        optional=True,
+        tone=lambda row: row.tone,
+    ),
+    Column("NUMA", lambda row: "" if row.card.numa < 0 else str(row.card.numa), wide=True),
+    Column("OUTSIDE", lambda row: f"{row.card.outside_mib}MiB", wide=True),
+)
+
+
+def cards_table(rows: Sequence[CardRow], empty: str = "") -> Table[CardRow]:
+    return Table("Card", CARD_COLUMNS, rows, _card_fields, empty=empty)
+
+
+def _card_fields(row: CardRow) -> Document:
+    card = row.card
+    return {
+        "node": row.node,
+        "index": card.index,
+        "uuid": card.uuid,
+        "model": card.model,
+        "memoryMiB": card.memory_mib,
+        "units": card.units,
+        "unitMiB": card.unit_mib,
+        "health": str(card.health),
+        "reason": card.reason,
+        "numaNode": card.numa if card.numa >= 0 else None,
+        "outsideMiB": card.outside_mib,
+    }
+
+
+@dataclass(frozen=True, slots=True)
+class ShareRow:
+    """What a container of a pod holds of one card."""
+
+    namespace: str
+    pod: str
+    status: str
+    node: str
+    container: str = ""
+    gpus: ContainerGpus | None = None
+    share: CardShare | None = None
+    unread_cards: tuple[int, ...] = ()  # those that it may hold
+    unread_why: str = ""  # why nobody knows what it holds
+
+    @property
+    def cards(self) -> str:
+        indexes = self.unread_cards if self.share is None else (self.share.index,)
+        return ",".join(map(str, indexes))
+
+    @property
+    def memory(self) -> str:
+        share = self.share
+        if share is None:
+            return ""
+        return f"{share.memory_mib}MiB ({share.units} of {share.card_units} GiB)"
+
+    @property
+    def compute(self) -> str:
+        return f"{self.share.percent}%" if self.share and self.share.percent else ""
+
+    @property
+    def isolation(self) -> str:
+        return f"unknown: {self.unread_why}" if self.gpus is None else self.gpus.isolation.words
+
+    @property
+    def isolation_tone(self) -> Tone:
+        return Tone.BAD if self.gpus is None else Tone.PLAIN
+
+
+def shares_table(pods: Iterable[Obj], *, with_namespace: bool, empty: str = "") -> Table[ShareRow]:
+    """One row for each card that a container has."""
+    rows = [row for pod in pods for row in _pod_rows(pod)]
+    return Table("CardShare", _share_columns(with_namespace), rows, _share_fields, empty=empty)
+
+
+def _share_columns(with_namespace: bool) -> Sequence[Column[ShareRow]]:
+    def name(row: ShareRow) -> str:
+        return f"{row.namespace}/{row.pod}" if with_namespace else row.pod
+
+    return (
+        Column("POD", name, shorten=Shorten.MIDDLE, least=14),
+        Column("CONTAINER", lambda row: row.container, shorten=Shorten.MIDDLE, least=9, rank=3),
+        Column(
+            "STATUS",
+            lambda row: row.status,
+            tone=lambda row: _STATUS_TONES.get(row.status, Tone.PLAIN),
+        ),
+        Column("NODE", lambda row: row.node, shorten=Shorten.MIDDLE, least=14),
+        Column("CARD", lambda row: row.cards),
+        Column("MEMORY", lambda row: row.memory),
+        Column("COMPUTE", lambda row: row.compute, optional=True),
+        Column(
+            "ISOLATION",
+            lambda row: row.isolation,
+            shorten=Shorten.END,
+            rank=2,
+            tone=lambda row: row.isolation_tone,
+        ),
+        Column("UUID", lambda row: row.share.uuid if row.share else "", wide=True),
+    )
+
+
+def _share_fields(row: ShareRow) -> Document:
+    share, gpus = row.share, row.gpus
+    return {
+        "namespace": row.namespace,
+        "pod": row.pod,
+        "status": row.status,
+        "node": row.node,
+        "container": row.container or None,
+        "card": share.index if share else None,
+        "uuid": share.uuid if share else None,
+        "memoryMiB": share.memory_mib if share else None,
+        "units": share.units if share else None,
+        "cardUnits": share.card_units if share else None,
+        "computePercent": (share.percent or None) if share else None,
+        "isolation": str(gpus.isolation) if gpus else "unknown",
+        "possibleCards": list(row.unread_cards),
+        "reason": row.unread_why,
+    }
+
+
+def _pod_rows(pod: Obj) -> Iterator[ShareRow]:
+    metadata, node = pod["metadata"], pod["spec"].get("nodeName", "")
+    if not node:
+        return
+    allocation = held_allocation(pod, gpu_asks(pod).asks)
+    phase = (pod.get("status") or {}).get("phase", "")
+    status = "Terminating" if "deletionTimestamp" in metadata else phase
+    of_pod = (metadata["namespace"], metadata["name"], status, node)
+    if allocation.unread is not None and phase not in ("Succeeded", "Failed"):
+        cards = tuple(sorted(allocation.unread.indexes))
+        yield ShareRow(*of_pod, unread_cards=cards, unread_why=allocation.unread.why)
+    for gpus in allocation.containers:
+        for share in gpus.shares:
+            yield ShareRow(*of_pod, gpus.container, gpus, share)

@@ -1,0 +1,142 @@
+"""Shows a page made of a cluster's objects: once, or again whenever one of them changes."""
+
+import asyncio
+import contextlib
+import logging
+import signal
+import sys
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import click
+
+from gpupool.cli.output.options import Output
+from gpupool.cli.output.printer import Printer
+from gpupool.cli.programs import ask_cluster
+from kubeclient.mirror import Mirror
+from kubeclient.resources import Resource
+
+if TYPE_CHECKING:
+    from gpupool.cli.output.pages import Page
+    from kubeclient.client import Kube
+    from kubeclient.objects import Obj
+
+    PageOf = Callable[[Kube, Sequence[list[Obj]]], Awaitable[Page]]
+
+_PAUSE_S = 0.2  # changes that come together are shown together
+_INTERRUPTED = 130  # the exit code of shells for Ctrl-C
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """Objects that a page is made of."""
+
+    resource: Resource
+    namespace: str = ""  # empty: all
+    query: Mapping[str, str] = field(default_factory=dict)
+
+
+def show_objects(
+    output: Output, sources: Sequence[Source], page_of: "PageOf", **where: str
+) -> None:
+    """`page_of` gets the client, and the objects of each source. `where`: as for `ask_cluster`."""
+
+    async def once(kube: "Kube") -> "Page":
+        listed = [await kube.list(s.resource, s.namespace, query=s.query) for s in sources]
+        return await page_of(kube, [each.items for each in listed])
+
+    async def watch(kube: "Kube") -> None:
+        for each in sources:  # a mirror would ask again and again for what it may not see
+            await kube.list(each.resource, each.namespace, query={**each.query, "limit": "1"})
+        mirrors = [Mirror(kube, s.resource, namespace=s.namespace, query=s.query) for s in sources]
+
+        async def page() -> "Page":
+            return await page_of(kube, [list(mirror) for mirror in mirrors])
+
+        await _follow(mirrors, output, page)
+
+    if output.watch:
+        with interruptible():
+            ask_cluster(watch, **where)
+    else:
+        output.show(ask_cluster(once, **where))
+
+
+async def _follow(
+    mirrors: Sequence[Mirror], output: Output, page: Callable[[], Awaitable["Page"]]
+) -> None:
+    changed = asyncio.Event()
+    for mirror in mirrors:
+        mirror.on_change(lambda _old, _new: changed.set())
+    tasks = [asyncio.create_task(mirror.run()) for mirror in mirrors]
+    try:
+        for mirror in mirrors:
+            await mirror.wait_synced()
+        await redraw(output, changed, page)
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+
+async def redraw(
+    output: Output,
+    changed: asyncio.Event,
+    page: Callable[[], Awaitable["Page"]],
+    every_s: float | None = None,
+) -> None:
+    """Shows the page whenever `changed` is set, until cancelled. `every_s`: at least as often, for
+    what tells nobody that it changes."""
+    printer = Printer(output)
+    with _resizes(changed), _warnings(printer):
+        while True:
+            changed.clear()
+            printer.show(await page())
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(changed.wait(), every_s)
+            await asyncio.sleep(_PAUSE_S)
+
+
+@contextlib.contextmanager
+def interruptible() -> Iterator[None]:
+    """Ctrl-C is how a watch ends, and no error."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        click.echo(err=True)  # the shell's prompt goes below ^C
+        sys.exit(_INTERRUPTED)
+
+
+@contextlib.contextmanager
+def _resizes(changed: asyncio.Event) -> Iterator[None]:
+    """A terminal of another size gets the page anew."""
+    loop, number = asyncio.get_running_loop(), getattr(signal, "SIGWINCH", None)
+    if number is not None:
+        loop.add_signal_handler(number, changed.set)
+    try:
+        yield
+    finally:
+        if number is not None:
+            loop.remove_signal_handler(number)
+
+
+@contextlib.contextmanager
+def _warnings(printer: Printer) -> Iterator[None]:
+    """What mirrors log: that the API server does not answer, and that they try again."""
+    handler = _Sayer(printer)
+    logging.getLogger().addHandler(handler)
+    try:
+        yield
+    finally:
+        logging.getLogger().removeHandler(handler)
+
+
+class _Sayer(logging.Handler):
+    def __init__(self, printer: Printer) -> None:
+        super().__init__(logging.WARNING)
+        self._printer = printer
+
+    def emit(self, record: logging.LogRecord) -> None:
+        why = getattr(record, "error", "")
+        self._printer.say(f"{record.getMessage()}: {why}" if why else record.getMessage())

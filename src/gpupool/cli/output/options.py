@@ -1,0 +1,97 @@
+"""The options -o, --no-headers and --watch, and `Output`: what was chosen by them."""
+
+import functools
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from gpupool.cli.output.layout import layout_of_output
+
+if TYPE_CHECKING:
+    from gpupool.cli.output.pages import Page
+
+Command = Callable[..., Any]
+TABLE, WIDE, JSON, YAML, NAME = "table", "wide", "json", "yaml", "name"
+_DOCUMENTS = (JSON, YAML)
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    format: str = TABLE
+    headers: bool = True
+    watch: bool = False
+
+    @property
+    def is_document(self) -> bool:
+        """Programs read it: nothing but the document may be printed, not even for no rows."""
+        return self.format in _DOCUMENTS
+
+    def show(self, page: "Page") -> None:
+        """Prints the page. For an empty table, people read on standard error that it is empty."""
+        lines = self.lines(page)
+        if lines:
+            echo("\n".join(lines))
+        elif empty := getattr(page, "empty", ""):
+            click.echo(empty, err=True)
+
+    def lines(self, page: "Page") -> list[str]:
+        from gpupool.cli.output.documents import json_text, yaml_text
+
+        if self.format == JSON:
+            return [json_text(page.document(), one_line=self.watch)]
+        if self.format == YAML:
+            return [*(["---"] if self.watch else []), yaml_text(page.document())]
+        if self.format == NAME:
+            return page.names()
+        if not getattr(page, "rows", True):
+            return []
+        layout = layout_of_output(wide=self.format == WIDE, headers=self.headers, live=self.watch)
+        return page.lines(layout)
+
+
+def echo(text: str, *, end: str = "\n") -> None:
+    """To standard output. Colours were decided on before; click must not take them out."""
+    encoding = getattr(sys.stdout, "encoding", "") or "utf-8"
+    shown = text.encode(encoding, "replace").decode(encoding)
+    click.echo(shown + end, nl=False, color=True)
+
+
+def output_options(
+    *formats: str, headers: bool = True, watch: bool = False
+) -> Callable[[Command], Command]:
+    """Passes `output` to the command. `formats`: those beside the table for people."""
+
+    def decorate(function: Command) -> Command:
+        @functools.wraps(function)
+        def with_output(
+            *arguments: Any,
+            output_format: str,
+            no_headers: bool = False,
+            watch: bool = False,
+            **given: Any,
+        ) -> Any:
+            output = Output(output_format, not no_headers, watch)
+            return function(*arguments, output=output, **given)
+
+        decorated: Command = with_output
+        if watch:
+            decorated = click.option(
+                "-w", "--watch", is_flag=True, help="Show every change, until Ctrl-C."
+            )(decorated)
+        if headers:
+            decorated = click.option(
+                "--no-headers", is_flag=True, help="Leave out the line of titles."
+            )(decorated)
+        return click.option(
+            "-o",
+            "--output",
+            "output_format",
+            type=click.Choice([TABLE, *formats]),
+            default=TABLE,
+            help="How to print it.",
+        )(decorated)
+
+    return decorate
