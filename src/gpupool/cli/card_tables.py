@@ -41,7 +41,7 @@ CARD_COLUMNS: Sequence[Column[CardRow]] = (
     Column("MODEL", lambda row: row.card.model, shorten=Shorten.MIDDLE, least=10),
     Column("MEMORY", lambda row: f"{row.card.memory_mib}MiB"),
     Column("HEALTH", lambda row: str(row.card.health), tone=lambda row: row.tone),
-    Column("UUID", lambda row: row.card.uuid, shorten=Shorten.END, rank=1),
+    Column("UUID", lambda row: row.card.uuid, shorten=Shorten.END, least=13, rank=1),
     Column(
         "REASON",
         lambda row: row.card.reason,
@@ -141,6 +141,7 @@ def _share_columns(with_namespace: bool) -> Sequence[Column[ShareRow]]:
             "ISOLATION",
             lambda row: row.isolation,
             shorten=Shorten.END,
+            least=17,
             rank=2,
             tone=lambda row: row.isolation_tone,
         ),

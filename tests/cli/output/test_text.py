@@ -59,6 +59,10 @@ def test_without_headers_columns_are_as_wide_as_their_cells() -> None:
     assert lines(Pet("cat", 3), headers=False) == ["cat   3   GPU-0123456789abcdef"]
 
 
+def test_without_headers_an_empty_column_does_not_hide_those_behind_it() -> None:
+    assert lines(Pet("cat", chip="", note="n"), headers=False) == ["cat   1      n"]
+
+
 def test_wide_shows_all_columns() -> None:
     assert lines(Pet("cat", 3), wide=True)[0].split() == ["NAME", "AGE", "CHIP", "NOTE", "TWICE"]
 

@@ -171,17 +171,15 @@ def _joined(strips: Sequence[_Strip], cells: Sequence[_Cell], gap: int, layout: 
     """Cells side by side. What does not fit even when all is shortened is cut off at the end."""
     line, used, blanks = "", 0, 0
     for strip, cell in zip(strips, cells, strict=True):
-        space = (
-            strip.width if layout.width is None else min(strip.width, layout.width - used - blanks)
-        )
-        if space <= 0:
-            break
+        space = strip.width
+        if layout.width is not None:
+            space = max(0, min(space, layout.width - used - blanks))
         shown = shortened(cell.text, space, strip.column.shorten, layout.ellipsis)
         missing = space - width_of(shown)
-        before, after = (missing, 0) if strip.column.right else (0, missing)
+        before = missing if strip.column.right and shown else 0
         if shown:
             painted = linked(toned(shown, cell.tone, layout), cell.link, layout)
             line += " " * (blanks + before) + painted
-            used, blanks = used + blanks + before + space - missing, 0
-        blanks += after + gap if shown else space + gap
+            used, blanks = used + blanks + before + width_of(shown), 0
+        blanks += missing - before + gap
     return line
