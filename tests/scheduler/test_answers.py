@@ -2,7 +2,7 @@
 
 from gpupool.contract.pods import pod_request
 from gpupool.core.gpu import Allocation, CardShare, ContainerGpus, Isolation
-from gpupool.scheduler.answers import outlook_words, placed_words
+from gpupool.scheduler.answers import outlook, outlook_words, placed_words
 from tests.scheduler.model_api import UNITS, ModelApi, started
 
 
@@ -15,7 +15,8 @@ def whole_card() -> Allocation:
 
 def words(api: ModelApi, name: str) -> str:
     request = pod_request(api.pods[name])
-    return outlook_words(started(api, lambda: 0.0).state, f"default/{name}", request)
+    found = outlook(started(api, lambda: 0.0).state, request)
+    return outlook_words(f"default/{name}", found)
 
 
 def bind(api: ModelApi, name: str, node: str) -> None:

@@ -15,7 +15,7 @@ from gpupool.contract.names import (
 )
 from gpupool.contract.pods import pod_request
 from gpupool.core.gpu import Allocation, CardShare, ContainerGpus, Isolation
-from gpupool.scheduler.answers import outlook_words, placed_words
+from gpupool.scheduler.answers import outlook, outlook_words, placed_words
 from gpupool.scheduler.findings import UNREAD
 from tests.scheduler.model_api import UNITS
 from tests.scheduler.stepped import Stepped
@@ -258,7 +258,9 @@ async def test_a_waiting_pod_is_told_by_explain_which_pod_closes_the_cards() -> 
     bound_elsewhere(stepped, "old")
     stepped.api.add_pod("new", 1)
     stepped.tell()
-    words = outlook_words(stepped.state, "default/new", pod_request(stepped.api.pods["new"]))
+    words = outlook_words(
+        "default/new", outlook(stepped.state, pod_request(stepped.api.pods["new"]))
+    )
     assert "GPU 0: closed: which cards pod default/old holds cannot be read" in words
     place = stepped.state.ledger.assignment(stepped.uid("old"))
     assert place is not None

@@ -1,13 +1,22 @@
 """`gpupool doctor`: says what is wrong with an installation, and how to repair it."""
 
 import sys
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
 
 import click
 
 from gpupool.cli.options import access_options
+from gpupool.cli.output.options import Output, output_options
+from gpupool.cli.output.pages import Line, Prose
+from gpupool.cli.output.table import Tone
 from gpupool.cli.programs import ask_cluster
 
+if TYPE_CHECKING:
+    from gpupool.doctor.evidence import Finding
+
 _MARKS = {"ok": "ok   ", "note": "note ", "wrong": "WRONG"}
+_TONES = {"ok": Tone.GOOD, "note": Tone.CAUTION, "wrong": Tone.BAD}
 
 
 @click.command("doctor")
@@ -19,7 +28,8 @@ _MARKS = {"ok": "ok   ", "note": "note ", "wrong": "WRONG"}
     show_default=True,
     help="Namespace of the installation.",
 )
-def command(kubeconfig: str, context: str, namespace: str) -> None:
+@output_options("json", "yaml", headers=False)
+def command(namespace: str, output: Output, **where: str) -> None:
     """Check an installation, and say what is wrong and how to repair it.
 
     Changes nothing. The exit code is 1 when something is wrong.
@@ -31,13 +41,30 @@ def command(kubeconfig: str, context: str, namespace: str) -> None:
     from gpupool.doctor.look import look
 
     now = datetime.datetime.now(datetime.UTC)
-    evidence = ask_cluster(
-        lambda kube: look(kube, namespace, now), kubeconfig=kubeconfig, context=context
-    )
+    evidence = ask_cluster(lambda kube: look(kube, namespace, now), **where)
     found = judge(evidence)
-    for finding in found:
-        click.echo(f"{_MARKS[finding.level]}  {finding.about}: {finding.what}")
-        if finding.mend:
-            click.echo(f"       -> {finding.mend}")
+    output.show(_page(found))
     if any(finding.level is Level.WRONG for finding in found):
         sys.exit(1)
+
+
+def _page(found: "Sequence[Finding]") -> Prose:
+    items = [
+        {
+            "level": str(finding.level),
+            "subject": finding.about,
+            "message": finding.what,
+            "remedy": finding.mend,
+        }
+        for finding in found
+    ]
+    return Prose("FindingList", list(_lines(found)), {"items": items})
+
+
+def _lines(found: "Sequence[Finding]") -> Iterator[Line]:
+    for finding in found:
+        mark = _MARKS[finding.level]
+        text = f"{mark}  {finding.about}: {finding.what}"
+        yield Line(text, _TONES[finding.level], toned=len(mark), indent=len(mark) + 2)
+        if finding.mend:
+            yield Line(f"       -> {finding.mend}", indent=10)

@@ -2,16 +2,20 @@
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import click
 
 from gpupool.cli.manifests import completed, read_pod_templates
 from gpupool.cli.options import access_options
+from gpupool.cli.output.options import Output, output_options
 from gpupool.cli.programs import ask_cluster
 
 if TYPE_CHECKING:
+    from gpupool.cli.explain_view import Answer
+    from gpupool.cli.output.pages import Page
     from gpupool.contract.manifests import PodTemplate
+    from gpupool.core.pods import PodRequest
     from gpupool.scheduler.cluster_state import ClusterState
     from kubeclient.client import Kube
     from kubeclient.objects import Obj
@@ -30,8 +34,16 @@ if TYPE_CHECKING:
     help="Explain where the pods of this manifest would go; - is standard input.",
 )
 @click.option("--policy", default="", metavar="NAME", help="Packing policy to decide with.")
+@output_options("json", "yaml", headers=False, watch=True)
 @access_options
-def command(pod: str | None, namespace: str, file: Path | None, policy: str, **where: str) -> None:
+def command(
+    pod: str | None,
+    namespace: str,
+    file: Path | None,
+    policy: str,
+    output: Output,
+    **where: str,
+) -> None:
     """Say where a pod is, where it would go, or why it waits.
 
     POD is its name. The answer goes node by node, and card by card. With -f, the API server
@@ -44,70 +56,100 @@ def command(pod: str | None, namespace: str, file: Path | None, policy: str, **w
       gpupool explain -f examples/notebook.yaml
       kubectl get deployment web -o yaml | gpupool explain -f -
     """
+    from gpupool.cli.explain_view import REFUSED, page_of
     from gpupool.cli.scheduler import policy_named
 
     if (pod is None) == (file is None):
         raise click.UsageError("Name a pod, or a manifest with -f.")
-    templates = read_pod_templates(file, namespace) if file is not None else []
     chosen = policy_named(policy)
+    if output.watch:
+        if pod is None:
+            raise click.UsageError("--watch is for a pod; a manifest does not change by itself.")
+        _watch(pod, namespace, chosen, output, where)
+        return
+    templates = read_pod_templates(file, namespace) if file is not None else []
 
-    async def ask(kube: "Kube") -> list[_Answer]:
+    async def ask(kube: "Kube") -> "list[Answer]":
         from gpupool.scheduler.follow import read_cluster
 
         state = await read_cluster(kube, chosen)
         if pod is not None:
-            return [_Answer(await _existing(kube, state, namespace, pod))]
+            return [await _existing(kube, state, namespace, pod)]
         return [await _planned(kube, state, template) for template in templates]
 
     answers = ask_cluster(ask, **where)
-    click.echo("\n".join(answer.text for answer in answers), nl=False)
-    sys.exit(any(answer.refused for answer in answers))
+    output.show(page_of(answers))
+    sys.exit(any(answer.verdict == REFUSED for answer in answers))
 
 
-class _Answer(NamedTuple):
-    text: str
-    refused: bool = False
+def _watch(pod: str, namespace: str, policy: str, output: Output, where: dict[str, str]) -> None:
+    from gpupool.cli.explain_view import page_of
+    from gpupool.cli.output.live import follow_mirrors, interruptible
+    from gpupool.scheduler.follow import empty_state, mirrors_to_show
+
+    async def watch(kube: "Kube") -> None:
+        state = empty_state(policy)
+
+        async def page() -> "Page":
+            return page_of([await _existing(kube, state, namespace, pod)])
+
+        await follow_mirrors(await mirrors_to_show(kube, state), output, page)
+
+    with interruptible():
+        ask_cluster(watch, **where)
 
 
-async def _existing(kube: "Kube", state: "ClusterState", namespace: str, name: str) -> str:
-    from gpupool.scheduler.answers import outlook_words, placed_words
+async def _existing(kube: "Kube", state: "ClusterState", namespace: str, name: str) -> "Answer":
+    from gpupool.cli.explain_view import ENDED, PLACED, Answer
     from gpupool.scheduler.pending import request_with_volumes
     from kubeclient.resources import PODS
 
     found = await kube.get(PODS, name, namespace)
-    shown = f"{namespace}/{name}"
     place = state.ledger.assignment(found["metadata"]["uid"])
     if place is not None:
-        return placed_words(shown, place.node, place.allocation)
+        return Answer("Pod", namespace, name, PLACED, place.node, place.allocation)
     phase = (found.get("status") or {}).get("phase")
     if phase in ("Succeeded", "Failed"):
-        return f"{shown} has ended: {phase}.\n"
-    words = outlook_words(state, shown, request_with_volumes(found, state.storage))
-    return words + _hints(state, found)
+        return Answer("Pod", namespace, name, ENDED, message=phase)
+    request = request_with_volumes(found, state.storage)
+    return _outlook(state, ("Pod", namespace, name), request, _hints(state, found))
 
 
-async def _planned(kube: "Kube", state: "ClusterState", template: "PodTemplate") -> _Answer:
-    from gpupool.scheduler.answers import outlook_words
+async def _planned(kube: "Kube", state: "ClusterState", template: "PodTemplate") -> "Answer":
+    from gpupool.cli.explain_view import REFUSED, Answer
     from gpupool.scheduler.pending import request_with_volumes
     from kubeclient.errors import Refused
 
     metadata = template.pod["metadata"]
-    shown = f"{metadata['namespace']}/{metadata['name']}"
-    if template.kind != "Pod":
-        shown = f"A pod of {template.kind} {shown}"
+    about = (template.kind, metadata["namespace"], metadata["name"])
     try:
         made = await completed(kube, template)
     except Refused as error:
-        return _Answer(f"{shown} would be refused: {error}\n", refused=True)
-    words = outlook_words(state, shown, request_with_volumes(made, state.storage))
-    return _Answer(words + _hints(state, template.pod))
+        return Answer(*about, REFUSED, message=str(error))
+    request = request_with_volumes(made, state.storage)
+    return _outlook(state, about, request, _hints(state, template.pod))
 
 
-def _hints(state: "ClusterState", pod: "Obj") -> str:
+def _outlook(
+    state: "ClusterState",
+    about: tuple[str, str, str],
+    request: "PodRequest",
+    hints: tuple[str, ...],
+) -> "Answer":
+    from gpupool.cli.explain_view import FITS, WAITS, Answer
+    from gpupool.scheduler.answers import outlook
+
+    found = outlook(state, request)
+    if found.placement is not None:
+        node, allocation = found.placement
+        return Answer(*about, FITS, node, allocation, outlook=found, hints=hints)
+    return Answer(*about, WAITS, message=found.why, outlook=found, hints=hints)
+
+
+def _hints(state: "ClusterState", pod: "Obj") -> tuple[str, ...]:
     """What admission warned of when the pod was created, or would warn of."""
     from gpupool.admission.hints import hints
 
     nodes = (state.cluster.at(int(index)).node for index in state.cluster.all_nodes())
     offered = {name for node in nodes for name in node.allocatable}
-    found = hints({**pod, "kind": "Pod"}, offered)
-    return "".join(f"\nHint: {hint}\n" for hint in found)
+    return tuple(hints({**pod, "kind": "Pod"}, offered))

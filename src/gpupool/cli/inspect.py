@@ -4,12 +4,15 @@ from typing import TYPE_CHECKING
 
 import click
 
-from gpupool.cli.inspect_view import NodeView, PodView, details, summary
+from gpupool.cli.inspect_view import NodeView, PodView, details, fields_of, summary
 from gpupool.cli.options import access_options
+from gpupool.cli.output.options import Output, output_options
+from gpupool.cli.output.pages import Line, Prose
 from gpupool.cli.programs import ask_cluster
 
 if TYPE_CHECKING:
     from gpupool.engine.node_state import Held, NodeState
+    from gpupool.scheduler.cluster_state import ClusterState
     from kubeclient.client import Kube
     from kubeclient.objects import Obj
 
@@ -19,14 +22,16 @@ _MIB = 100  # if a card has more units than this, a unit is taken to be a MiB, a
 @click.command("inspect")
 @click.argument("node", required=False)
 @click.option("-d", "--details", "in_detail", is_flag=True, help="Also list the pods.")
+@output_options("json", "yaml", headers=False, watch=True)
 @access_options
-def command(node: str | None, in_detail: bool, **where: str) -> None:
+def command(node: str | None, in_detail: bool, output: Output, **where: str) -> None:
     """Show how much GPU memory is allocated, by node and card.
 
     For every node that shares its cards, or for one; in the format of `kubectl inspect gpushare`.
+    JSON and YAML always contain the pods.
     """
 
-    async def ask(kube: "Kube") -> list[NodeView]:
+    async def once(kube: "Kube") -> Prose:
         from gpupool.scheduler.follow import read_cluster
         from kubeclient.resources import NODES
 
@@ -34,17 +39,57 @@ def command(node: str | None, in_detail: bool, **where: str) -> None:
         addresses = {n["metadata"]["name"]: _address(n) for n in (await kube.list(NODES)).items}
         if node and node not in addresses:
             await kube.get(NODES, node)  # says that there is no such node
-        states = (state.cluster.at(int(index)) for index in state.cluster.all_nodes())
-        return [_node(each, addresses) for each in states if _shares(each)]
+        found = _nodes(state, addresses, node)
+        if not found and not output.is_document:
+            raise click.ClickException(_none(node))
+        return _page(found, in_detail, node)
 
-    found = [each for each in ask_cluster(ask, **where) if node in (None, each.name)]
-    if not found:
-        which = f'Node "{node}" does not share' if node else "No node shares"
-        raise click.ClickException(f"{which} GPU memory.")
-    found.sort(key=lambda each: each.name)
-    most = max(units for each in found for units in each.cards.values())
+    async def watch(kube: "Kube") -> None:
+        from gpupool.cli.output.live import follow_mirrors
+        from gpupool.scheduler.follow import empty_state, mirrors_to_show
+        from kubeclient.resources import NODES
+
+        if node:
+            await kube.get(NODES, node)
+        state = empty_state()
+        mirrors = await mirrors_to_show(kube, state)
+        [nodes] = [mirror for mirror in mirrors if mirror.resource == NODES]
+
+        async def page() -> Prose:
+            addresses = {each["metadata"]["name"]: _address(each) for each in nodes}
+            return _page(_nodes(state, addresses, node), in_detail, node)
+
+        await follow_mirrors(mirrors, output, page)
+
+    if output.watch:
+        from gpupool.cli.output.live import interruptible
+
+        with interruptible():
+            ask_cluster(watch, **where)
+    else:
+        output.show(ask_cluster(once, **where))
+
+
+def _nodes(state: "ClusterState", addresses: dict[str, str], wanted: str | None) -> list[NodeView]:
+    states = (state.cluster.at(int(index)) for index in state.cluster.all_nodes())
+    found = [_node(each, addresses) for each in states if _shares(each)]
+    return sorted(
+        (each for each in found if wanted in (None, each.name)), key=lambda each: each.name
+    )
+
+
+def _none(node: str | None) -> str:
+    which = f'Node "{node}" does not share' if node else "No node shares"
+    return f"{which} GPU memory."
+
+
+def _page(found: list[NodeView], in_detail: bool, node: str | None) -> Prose:
+    most = max((units for each in found for units in each.cards.values()), default=0)
     unit = "MiB" if most > _MIB else "GiB"
-    click.echo(details(found) if in_detail else summary(found, unit), nl=False)
+    text = details(found) if in_detail else summary(found, unit)
+    lines = text.removesuffix("\n").split("\n") if found else [_none(node)]
+    items = [fields_of(each) for each in found]
+    return Prose("NodeMemoryList", [Line(line) for line in lines], {"items": items}, wraps=False)
 
 
 def _shares(state: "NodeState") -> bool:
@@ -68,6 +113,7 @@ def _node(state: "NodeState", addresses: dict[str, str]) -> NodeView:
         addresses.get(state.node.name, "unknown"),
         {card.card.index: card.card.units for card in state.cards},
         tuple(sorted(pods, key=lambda pod: (pod.namespace, pod.name))),
+        state.cards[0].card.unit_mib,
     )
 
 

@@ -1,10 +1,11 @@
-"""The exact format of `kubectl inspect gpushare`, because scripts parse it. Pure.
+"""The exact format of `kubectl inspect gpushare`, because scripts parse it; and JSON. Pure.
 
 Columns are aligned as Go's tabwriter does it. There are as many dashes as a row has bytes.
 """
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 _UNKNOWN_CARD = -1  # for pods that ask for GPU memory, but whose card is not known
 
@@ -22,6 +23,7 @@ class NodeView:
     address: str
     cards: dict[int, int]  # index -> units
     pods: tuple[PodView, ...]
+    unit_mib: int = 1024
 
     @property
     def total(self) -> int:
@@ -63,6 +65,36 @@ def details(nodes: Sequence[NodeView]) -> str:
     dashes = "-" * (_pod_bytes(nodes[0]) + 10) if nodes else ""
     text = "".join(f"\n{part}{dashes}\n\n" for part in parts)
     return f"{text}\nAllocated/Total GPU Memory In Cluster:  {_in_all(nodes)}\n"
+
+
+def fields_of(node: NodeView) -> dict[str, Any]:
+    """The same for programs, with the names of docs/output.md."""
+    return {
+        "node": node.name,
+        "address": node.address,
+        "unitMiB": node.unit_mib,
+        "totalUnits": node.total,
+        "allocatedUnits": node.all_used,
+        "pendingUnits": node.used(_UNKNOWN_CARD),
+        "cards": [
+            {"index": index, "totalUnits": units, "allocatedUnits": node.used(index)}
+            for index, units in sorted(node.cards.items())
+        ],
+        "pods": [_pod_fields(pod) for pod in node.pods],
+    }
+
+
+def _pod_fields(pod: PodView) -> dict[str, Any]:
+    return {
+        "namespace": pod.namespace,
+        "name": pod.name,
+        "pendingUnits": pod.units.get(_UNKNOWN_CARD, 0),
+        "cards": [
+            {"index": index, "allocatedUnits": units}
+            for index, units in sorted(pod.units.items())
+            if index != _UNKNOWN_CARD
+        ],
+    }
 
 
 def _node_details(node: NodeView) -> str:

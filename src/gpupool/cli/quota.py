@@ -1,14 +1,42 @@
 """`gpupool quota`: shows and changes the quotas."""
 
+from dataclasses import dataclass
+
 import click
 
-from gpupool.cli.tables import table
+from gpupool.cli.output.options import Output, output_options
+from gpupool.cli.output.table import Column, Document, Table, Tone
 from gpupool.local.home import CannotUse, home
 
 
+@dataclass(frozen=True, slots=True)
+class _Row:
+    name: str
+    limit: int
+    default: int
+    used: int | None  # None: counted for each cluster
+
+    @property
+    def tone(self) -> Tone:
+        return Tone.CAUTION if self.used is not None and self.used >= self.limit else Tone.PLAIN
+
+
+_COLUMNS = (
+    Column[_Row]("QUOTA", lambda row: row.name),
+    Column[_Row]("LIMIT", lambda row: str(row.limit)),
+    Column[_Row]("DEFAULT", lambda row: str(row.default)),
+    Column[_Row](
+        "USED",
+        lambda row: "per cluster" if row.used is None else str(row.used),
+        tone=lambda row: row.tone,
+    ),
+)
+
+
 @click.group("quota", invoke_without_command=True)
+@output_options("json", "yaml", "name")
 @click.pass_context
-def command(context: click.Context) -> None:
+def command(context: click.Context, output: Output) -> None:
     """Show or change the quotas of the platform.
 
     Without a subcommand it lists them.
@@ -20,13 +48,17 @@ def command(context: click.Context) -> None:
     from gpupool.local.config.spec import Quotas
 
     place = home()
-    used = {"clusters": str(len(place.clusters()))}
+    used = {"clusters": len(place.clusters())}
     defaults = dict(quota_rows(Quotas()))
     rows = [
-        (name, str(limit), str(defaults[name]), used.get(name, "per cluster"))
+        _Row(name, limit, defaults[name], used.get(name))
         for name, limit in quota_rows(current_quotas(place, Quotas()))
     ]
-    click.echo(table(("QUOTA", "LIMIT", "DEFAULT", "USED"), rows))
+    output.show(Table("Quota", _COLUMNS, rows, _fields, lambda row: row.name))
+
+
+def _fields(row: _Row) -> Document:
+    return {"name": row.name, "limit": row.limit, "default": row.default, "used": row.used}
 
 
 @command.command("set")

@@ -1,12 +1,16 @@
 """`gpupool replay`: replays a trace offline through the real engine, to compare policies."""
 
-import json
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from gpupool.cli.tables import table
+from gpupool.cli.output.layout import Layout
+from gpupool.cli.output.options import Output, output_options
+from gpupool.cli.output.table import API_VERSION, Column, Document, Table
+from gpupool.cli.output.text import width_of
 
 if TYPE_CHECKING:
     from gpupool.replay.study import Method, Outcome
@@ -39,8 +43,8 @@ _OUT = click.Path(dir_okay=False, writable=True, path_type=Path)
 @click.option(
     "--synthetic", type=click.IntRange(1, 20_000), help="Generate a trace with this many nodes."
 )
-@click.option("-o", "--output", type=click.Choice(["table", "json"]), default="table")
-def command(**given: object) -> None:
+@output_options("json", "yaml")
+def command(output: Output, **_given: object) -> None:
     """Replay a trace of pods against the engine that schedules real ones.
 
     PODS is a CSV or JSON file in the format of the openb traces or in a plainer one, or a snapshot
@@ -56,14 +60,13 @@ def command(**given: object) -> None:
     from gpupool.replay.trace import TraceError
 
     try:
-        _replay(click.get_current_context().params)
+        _replay(click.get_current_context().params, output)
     except TraceError as error:
         raise click.ClickException(str(error)) from error
 
 
-def _replay(given: dict[str, object]) -> None:
+def _replay(given: dict[str, object], output: Output) -> None:
     from gpupool.replay.arrivals import seeds_of
-    from gpupool.replay.report import as_json, mean_rows
 
     policies = _policies(given["policies"])
     seeds = list(seeds_of(str(given["seeds"])))
@@ -73,15 +76,7 @@ def _replay(given: dict[str, object]) -> None:
     method = _method(trace, given)
     found = _run(trace, method, policies, seeds)
     _write_files(trace, method, found, given)
-    if given["output"] == "json":
-        click.echo(json.dumps(as_json(trace, method, found), indent=2))
-    else:
-        cards = trace.capacity_milli // 1000
-        click.echo(
-            f"{trace.name}: {len(trace.nodes)} nodes, {cards} cards, {len(trace.pods)} pods;"
-            f" {method.name}{f' at {100 * method.load:g} %' if method.load else ''}"
-        )
-        click.echo(table(*mean_rows(found)))
+    output.show(_Study(trace, method, found))
 
 
 def _policies(given: object) -> list[str]:
@@ -156,3 +151,56 @@ def _write_files(
         placements.write_text(placements_csv(trace, method, found[0]), encoding="utf-8")
     if isinstance(plot, Path):
         plot.write_text(svg_of(panels_of(method, found)), encoding="utf-8")
+
+
+@dataclass(frozen=True, slots=True)
+class _Study:
+    """The page of all outcomes."""
+
+    trace: "Trace"
+    method: "Method"
+    found: "list[Outcome]"
+
+    def lines(self, layout: Layout) -> list[str]:
+        """A line for each policy; where that is wider than the terminal, a column for each."""
+        from gpupool.replay.report import mean_rows
+
+        head, rows = mean_rows(self.found)
+        shown = _figures(head, rows).lines(replace(layout, width=None))
+        if layout.width is not None and max(map(width_of, _plain(shown))) > layout.width:
+            turned = zip(head, *rows, strict=True)
+            head, *rows = ([str(cell) for cell in row] for row in turned)
+            shown = _figures(head, rows).lines(layout)
+        return [*([self._title()] if layout.headers else []), *shown]
+
+    def _title(self) -> str:
+        load = f" at {100 * self.method.load:g} %" if self.method.load else ""
+        cards = self.trace.capacity_milli // 1000
+        return (
+            f"{self.trace.name}: {len(self.trace.nodes)} nodes, {cards} cards, "
+            f"{len(self.trace.pods)} pods; {self.method.name}{load}"
+        )
+
+    def document(self) -> Document:
+        from gpupool.replay.report import as_json
+
+        return {
+            "apiVersion": API_VERSION,
+            "kind": "Replay",
+            **as_json(self.trace, self.method, self.found),
+        }
+
+    def names(self) -> list[str]:
+        return []
+
+
+def _figures(head: Sequence[str], rows: Sequence[Sequence[str]]) -> Table[Sequence[str]]:
+    columns = [
+        Column[Sequence[str]](title, lambda row, at=at: row[at])  # type: ignore[misc]  # bound now
+        for at, title in enumerate(head)
+    ]
+    return Table("Figures", columns, rows, lambda row: {})
+
+
+def _plain(lines: Sequence[str]) -> list[str]:
+    return [click.unstyle(line) for line in lines]

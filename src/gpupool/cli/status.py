@@ -5,16 +5,21 @@ import sys
 import click
 
 from gpupool.cli.options import existing_name_option
-from gpupool.local.home import home
-from gpupool.local.server_process import running_server
+from gpupool.cli.output.options import Output, output_options
+from gpupool.cli.output.pages import Entry, Record
+from gpupool.cli.output.table import Tone
+from gpupool.local.home import ClusterDirectory, home
+from gpupool.local.server_process import Server, running_server
 from gpupool.local.server_state import ANSWERING, state_of
 
 NOT_RUNNING = 3  # the exit code of init scripts for "not running"; 1 is for errors
+_TONES = {"Running": Tone.GOOD, "Stopped": Tone.FAINT, "NotAnswering": Tone.BAD}
 
 
 @click.command("status")
 @existing_name_option
-def command(name: str) -> None:
+@output_options("json", "yaml", headers=False)
+def command(name: str, output: Output) -> None:
     """Show whether a cluster runs, where, and what fails in it.
 
     The exit code is 0 when it runs and answers, 3 when it does not. The state is Degraded when
@@ -23,15 +28,32 @@ def command(name: str) -> None:
     cluster = home().existing(name)
     server = running_server(cluster)
     state, troubles = state_of(cluster, server)
-    click.echo(f"Name:        {cluster.name}")
-    click.echo(f"State:       {state}")
-    for trouble in troubles:
-        click.echo(f"Trouble:     {trouble}")
-    if server and server.port:
-        click.echo(f"API server:  https://127.0.0.1:{server.port}")
-    if server:
-        click.echo(f"Process:     {server.pid}")
-    click.echo(f"Kubeconfig:  {cluster.kubeconfig}")
-    click.echo(f"Data:        {cluster.path}")
-    click.echo(f"Log:         {cluster.log_file}")
+    output.show(_record(cluster, server, state, troubles))
     sys.exit(0 if state in ANSWERING else NOT_RUNNING)
+
+
+def _record(
+    cluster: ClusterDirectory, server: Server | None, state: str, troubles: list[str]
+) -> Record:
+    address = f"https://127.0.0.1:{server.port}" if server and server.port else ""
+    entries = [
+        Entry("Name", cluster.name),
+        Entry("State", state, _TONES.get(state, Tone.CAUTION)),
+        *(Entry("Trouble", trouble, Tone.BAD) for trouble in troubles),
+        *([Entry("API server", address)] if address else []),
+        *([Entry("Process", str(server.pid))] if server else []),
+        Entry("Kubeconfig", str(cluster.kubeconfig), link=cluster.kubeconfig.as_uri()),
+        Entry("Data", str(cluster.path), link=cluster.path.as_uri()),
+        Entry("Log", str(cluster.log_file), link=cluster.log_file.as_uri()),
+    ]
+    fields = {
+        "name": cluster.name,
+        "state": state,
+        "troubles": troubles,
+        "apiServer": address or None,
+        "processId": server.pid if server else None,
+        "kubeconfig": str(cluster.kubeconfig),
+        "data": str(cluster.path),
+        "log": str(cluster.log_file),
+    }
+    return Record("ClusterStatus", entries, fields)

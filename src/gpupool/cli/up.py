@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from gpupool.cli.output.options import echo
 from gpupool.cli.up_view import next_words, places_words, pools_words, started_words
 from gpupool.local.home import ClusterDirectory, Home, home
 
@@ -79,7 +80,7 @@ def command(
     asked = Wish(**wish, merge_kubeconfig=merge_kubeconfig)
 
     def finish(cluster: ClusterDirectory, port: int, pools: "Pools | None") -> None:
-        click.echo(places_words(cluster, port) + pools_words(pools))
+        echo(places_words(cluster, port) + pools_words(pools))
         if not foreground:  # in the foreground this process is the server, and cannot ask itself
             _show_troubles(cluster)
         click.echo(next_words(cluster, _merged(cluster, port) if merge_kubeconfig else ""))

@@ -7,15 +7,28 @@ import textwrap
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from gpupool.cli.tables import table
+from gpupool.cli.output.layout import layout_of_output
+from gpupool.cli.output.table import Column, Shorten, Table, Tone
 from gpupool.local import DEFAULT_NAME
 from gpupool.local.home import ClusterDirectory
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from gpupool.local.pool_readiness import Pools
     from kubeclient.objects import Obj
 
-_POOLS_HEAD = ("POOL", "STATUS", "INSTANCE TYPE", "NODES", "READY")
+_POOL_COLUMNS: "Sequence[Column[Obj]]" = (
+    Column("POOL", lambda pool: pool["metadata"]["name"], shorten=Shorten.MIDDLE),
+    Column(
+        "STATUS",
+        lambda pool: _phase(pool),
+        tone=lambda pool: Tone.GOOD if _phase(pool) == "Active" else Tone.CAUTION,
+    ),
+    Column("INSTANCE TYPE", lambda pool: pool["spec"]["instanceType"], shorten=Shorten.MIDDLE),
+    Column("NODES", lambda pool: _nodes(pool, "nodes")),
+    Column("READY", lambda pool: _nodes(pool, "readyNodes")),
+)
 
 
 def started_words(name: str, took_s: float, pools: "Pools | None") -> str:
@@ -40,19 +53,17 @@ def places_words(cluster: ClusterDirectory, port: int) -> str:
 def pools_words(pools: "Pools | None") -> str:
     if pools is None or not pools.found:
         return ""
-    shown = table(_POOLS_HEAD, [_pool_row(pool) for pool in pools.found])
+    table = Table("Pool", _POOL_COLUMNS, pools.found, lambda pool: pool)
+    shown = "\n".join(table.lines(layout_of_output(indent=2)))
     return f"\n\n{textwrap.indent(shown, '  ')}"
 
 
-def _pool_row(pool: "Obj") -> tuple[str, ...]:
-    status = pool.get("status", {})
-    return (
-        pool["metadata"]["name"],
-        status.get("phase", "Initializing"),
-        pool["spec"]["instanceType"],
-        str(status.get("nodes", 0)),
-        str(status.get("readyNodes", 0)),
-    )
+def _phase(pool: "Obj") -> str:
+    return str(pool.get("status", {}).get("phase", "Initializing"))
+
+
+def _nodes(pool: "Obj", which: str) -> str:
+    return str(pool.get("status", {}).get(which, 0))
 
 
 def next_words(cluster: ClusterDirectory, context: str = "") -> str:

@@ -1,6 +1,7 @@
 """Text for `gpupool explain`: where a pod is, where it would go now, or why it fits nowhere."""
 
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 
 from gpupool.core.gpu import Allocation, ContainerGpus, Isolation
 from gpupool.core.pods import PodRequest
@@ -17,20 +18,42 @@ def placed_words(shown: str, node: str, allocation: Allocation) -> str:
     return "\n".join([f"{shown} is on node {node}.", *_cards(allocation)]) + "\n"
 
 
-def outlook_words(state: ClusterState, shown: str, pod: PodRequest) -> str:
-    """Where the pod would go if it were scheduled now. Changes nothing."""
+@dataclass(frozen=True, slots=True)
+class Outlook:
+    """What would happen to a pod if it were scheduled now."""
+
+    placement: Placement | None  # None: it fits nowhere
+    why: str = ""  # it fits nowhere
+    room_on: str = ""  # the node where pods of lower priority would have to go, for this one
+    victims: tuple[str, ...] = ()  # those pods
+    nodes: NodeList | None = None
+
+
+def outlook(state: ClusterState, pod: PodRequest) -> Outlook:
+    """Changes nothing."""
     decision = decide(state.cluster, pod, state.policy)
     if isinstance(decision, Placement):
-        lines = [f"{shown} would go to node {decision.node}.", *_cards(decision.allocation)]
-        return "\n".join(lines) + "\n"
+        return Outlook(decision)
     explanation = explain(state.cluster, pod)
     why = f"{explanation.message} {card_summary(state.cluster, pod)}".rstrip()
-    lines = [f"{shown} fits nowhere now.", why]
     room = preempt(state.cluster, pod, state.policy, tuple(state.budgets.values()))
-    if not isinstance(room, NoPreemption):
-        names = ", ".join(_names(state, room.victims))
-        lines.append(f"Its priority would make room on node {room.node}; {names} would have to go.")
-    return "\n".join([*lines, "", *_nodes(explanation.nodes)]).rstrip() + "\n"
+    if isinstance(room, NoPreemption):
+        return Outlook(None, why, nodes=explanation.nodes)
+    victims = tuple(_names(state, room.victims))
+    return Outlook(None, why, room.node, victims, explanation.nodes)
+
+
+def outlook_words(shown: str, found: Outlook) -> str:
+    if found.placement is not None:
+        node, allocation = found.placement
+        return "\n".join([f"{shown} would go to node {node}.", *_cards(allocation)]) + "\n"
+    lines = [f"{shown} fits nowhere now.", found.why]
+    if found.room_on:
+        names = ", ".join(found.victims)
+        lines.append(
+            f"Its priority would make room on node {found.room_on}; {names} would have to go."
+        )
+    return "\n".join([*lines, "", *_nodes(found.nodes)]).rstrip() + "\n"
 
 
 def _names(state: ClusterState, uids: Iterable[str]) -> Iterator[str]:
@@ -63,7 +86,9 @@ def _container(gpus: ContainerGpus) -> Iterator[str]:
         yield f"  container {gpus.container}: {card}, {memory}{compute}, {held}"
 
 
-def _nodes(nodes: NodeList) -> Iterator[str]:
+def _nodes(nodes: NodeList | None) -> Iterator[str]:
+    if nodes is None:
+        return
     for node in nodes[:_MOST_NODES]:
         yield f"{node.node}: {', '.join(node.reasons) or 'would do'}"
         yield from (f"  {card}" for card in node.cards)

@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+from collections.abc import Mapping
 
 from gpupool.engine.policies import DEFAULT
 from gpupool.scheduler.cluster_state import ClusterState
@@ -50,23 +51,42 @@ async def follow(
     """
     # All lists run at the same time. A pod that is seen before its node is kept for that node
     # (`ClusterModel._lost`).
-    mirrors = []
-    for resource, handler in handlers_of(state).items():
-        mirror = Mirror(kube, resource, broke=state.findings.not_understood)
-        for each in (handler, *(also_pods if resource == PODS else ())):
+    mirrors = [_mirror(kube, state, resource) for resource in handlers_of(state)]
+    for mirror in mirrors:
+        for each in also_pods if mirror.resource == PODS else ():
             mirror.on_change(each)
-        tasks.create_task(mirror.run(), name=f"mirror-{resource.plural}")
-        mirrors.append(mirror)
+        tasks.create_task(mirror.run(), name=f"mirror-{mirror.resource.plural}")
     # Before all are read, holds are missing in the ledger: a decision could give out a card twice.
     for mirror in mirrors:
         await mirror.wait_synced()
 
 
+async def mirrors_to_show(kube: Kube, state: ClusterState) -> list[Mirror]:
+    """For programs that show the cluster as it changes: who runs the mirrors keeps `state` up to
+    date. Raises KubeError for what the user may not see; a mirror would ask for it for ever."""
+    found = []
+    for resource in handlers_of(state):
+        if await _read(kube, resource, {"limit": "1"}) is not None:
+            found.append(_mirror(kube, state, resource))
+    return found
+
+
+def _mirror(kube: Kube, state: ClusterState, resource: Resource) -> Mirror:
+    mirror = Mirror(kube, resource, broke=state.findings.not_understood)
+    mirror.on_change(handlers_of(state)[resource])
+    return mirror
+
+
+def empty_state(policy: str = DEFAULT) -> ClusterState:
+    """Of a cluster that is only shown: it schedules nothing."""
+    return ClusterState((), policy, lambda: None, seconds_since_boot)
+
+
 async def read_cluster(kube: Kube, policy: str = DEFAULT) -> ClusterState:
     """The state of the cluster now, for programs that only show it. Raises KubeError."""
-    state = ClusterState((), policy, lambda: None, seconds_since_boot)
+    state = empty_state(policy)
     for resource, handler in handlers_of(state).items():
-        for obj in await _read(kube, resource):
+        for obj in await _read(kube, resource) or ():
             try:
                 handler(None, obj)
             except Exception:  # as in a mirror: one object must not hide all the others
@@ -75,12 +95,15 @@ async def read_cluster(kube: Kube, policy: str = DEFAULT) -> ClusterState:
     return state
 
 
-async def _read(kube: Kube, resource: Resource) -> list[Obj]:
+async def _read(
+    kube: Kube, resource: Resource, query: Mapping[str, str] | None = None
+) -> list[Obj] | None:
+    """None: it is refused, and the rest is of use without it."""
     try:
-        return (await kube.list(resource)).items
+        return (await kube.list(resource, query=query or {})).items
     except Refused as error:
         # People who look may have been given rights before limits of volumes were read.
         if resource == CSI_NODES and error.code in (403, 404):
             log.warning("limits of attached volumes are not known", extra={"error": str(error)})
-            return []
+            return None
         raise

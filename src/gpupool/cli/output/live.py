@@ -54,7 +54,7 @@ def show_objects(
         async def page() -> "Page":
             return await page_of(kube, [list(mirror) for mirror in mirrors])
 
-        await _follow(mirrors, output, page)
+        await follow_mirrors(mirrors, output, page)
 
     if output.watch:
         with interruptible():
@@ -63,9 +63,10 @@ def show_objects(
         output.show(ask_cluster(once, **where))
 
 
-async def _follow(
+async def follow_mirrors(
     mirrors: Sequence[Mirror], output: Output, page: Callable[[], Awaitable["Page"]]
 ) -> None:
+    """Runs the mirrors, and shows the page once they are read and after every change."""
     changed = asyncio.Event()
     for mirror in mirrors:
         mirror.on_change(lambda _old, _new: changed.set())
