@@ -7,11 +7,13 @@ import click
 
 import gpupool
 from gpupool.cli.options import existing_name_option
-from gpupool.cli.output.options import echo
+from gpupool.cli.output.options import Output, echo, output_options
 from gpupool.cli.programs import ask_cluster
 from gpupool.local.home import home
 
 if TYPE_CHECKING:
+    from gpupool.cli.output.pages import Record
+    from gpupool.cli.output.table import Table
     from kubeclient.client import Kube
     from kubeclient.objects import Obj
 
@@ -28,7 +30,8 @@ _NAMESPACE = "default"
     help="Install nothing. Without JupyterLab, a notebook is a page that lists its cards.",
 )
 @existing_name_option
-def command(example: str | None, name: str, no_install: bool) -> None:
+@output_options("wide", "json", "yaml", "name")
+def command(example: str | None, name: str, no_install: bool, output: Output) -> None:
     """Run one of the examples, and show which cards its pods get.
 
     Without a name it lists them. They are ordinary manifests: `kubectl delete -f` removes them.
@@ -36,8 +39,10 @@ def command(example: str | None, name: str, no_install: bool) -> None:
     """
     known = {path.stem: path for path in sorted(_directory().glob("*.yaml"))}
     if example is None:
-        click.echo("\n".join(f"{stem:20} {_first_line(path)}" for stem, path in known.items()))
+        output.show(_list(known))
         return
+    if output.format == "name":
+        raise click.UsageError("-o name is for the list of examples.")
     if example not in known:
         raise click.ClickException(
             f'There is no example "{example}"; there are {", ".join(known)}.'
@@ -50,13 +55,70 @@ def command(example: str | None, name: str, no_install: bool) -> None:
     manifests = list(yaml.safe_load_all(known[example].read_text(encoding="utf-8")))
     found = notebooks(manifests)
     is_new = bool(found) and not no_install and install_jupyter()
-    shown = ask_cluster(
-        lambda kube: _run(kube, manifests, start_again=is_new), kubeconfig=str(cluster.kubeconfig)
+    kubeconfig = str(cluster.kubeconfig)
+    pods = ask_cluster(
+        lambda kube: _run(kube, manifests, start_again=is_new), kubeconfig=kubeconfig
     )
-    echo(f"\nexamples/{example}.yaml:\n\n{shown}")
-    links = ask_cluster(lambda kube: _links(kube, manifests), kubeconfig=str(cluster.kubeconfig))
+    if not output.is_document:
+        echo(f"\nexamples/{example}.yaml:\n\n{_shown(pods, output)}")
+    links = ask_cluster(lambda kube: _links(kube, manifests), kubeconfig=kubeconfig)
+    if output.is_document:
+        output.show(_record(example, pods, links))
+        return
     for notebook in found:
         click.echo(f"\n{how_to_open(notebook, cluster.kubeconfig, links)}")
+
+
+def _list(known: dict[str, Path]) -> "Table[tuple[str, str]]":
+    from gpupool.cli.output.table import Column, Shorten, Table
+
+    columns = (
+        Column[tuple[str, str]]("EXAMPLE", lambda row: row[0]),
+        Column[tuple[str, str]]("WHAT IT SHOWS", lambda row: row[1], shorten=Shorten.END),
+    )
+    rows = [(stem, _first_line(path)) for stem, path in known.items()]
+    fields = ("name", "description")
+    return Table(
+        "Example", columns, rows, lambda row: dict(zip(fields, row, strict=True)), lambda r: r[0]
+    )
+
+
+def _shown(pods: list["Obj"], output: Output) -> str:
+    """The cards of the pods, and why others wait; indented."""
+    import textwrap
+
+    from gpupool.cli.card_tables import shares_table
+    from gpupool.cli.output.layout import layout_of_output
+    from gpupool.cli.output.pages import Line, Prose
+    from gpupool.cli.output.table import Tone
+
+    held = shares_table(pods, with_namespace=False)
+    layout = layout_of_output(wide=output.format == "wide", headers=output.headers, indent=2)
+    cards = "\n".join(held.lines(layout)) if held.rows else ""
+    lines = [
+        Line(f"{name} waits: {why}", Tone.CAUTION, toned=len(f"{name} waits:"), indent=2)
+        for name, why in _waiting(pods)
+    ]
+    waits = "\n".join(Prose("", lines).lines(layout))
+    shown = "\n\n".join(filter(None, (cards, waits)))
+    return textwrap.indent(shown or "Its pods have no cards.", "  ")
+
+
+def _record(example: str, pods: list["Obj"], links: list[str]) -> "Record":
+    from gpupool.cli.card_tables import shares_table
+    from gpupool.cli.output.pages import Record
+
+    fields = {
+        "name": example,
+        "shares": shares_table(pods, with_namespace=True).document()["items"],
+        "waiting": [{"pod": name, "message": why} for name, why in _waiting(pods)],
+        "links": links,
+    }
+    return Record("ExampleRun", (), fields)
+
+
+def _waiting(pods: list["Obj"]) -> list[tuple[str, str]]:
+    return [(pod["metadata"]["name"], _trouble(pod)) for pod in pods if _trouble(pod)]
 
 
 def _directory() -> Path:
@@ -70,13 +132,11 @@ def _first_line(path: Path) -> str:
     return path.read_text(encoding="utf-8").splitlines()[0].removeprefix("#").strip()
 
 
-async def _run(kube: "Kube", manifests: list["Obj"], *, start_again: bool) -> str:
-    """`start_again`: pods that run already get the program that was installed after their start."""
+async def _run(kube: "Kube", manifests: list["Obj"], *, start_again: bool) -> list["Obj"]:
+    """The pods, once each of them runs or waits for a node. `start_again`: pods that run already
+    get the program that was installed after their start."""
     import asyncio
-    import textwrap
 
-    from gpupool.cli.card_tables import shares_table
-    from gpupool.cli.output.layout import layout_of_output
     from kubeclient.resources import PODS
 
     if start_again:
@@ -88,13 +148,9 @@ async def _run(kube: "Kube", manifests: list["Obj"], *, start_again: bool) -> st
     deadline = clock() + _PATIENCE_S
     while True:
         pods = await _pods(kube, manifests)
-        waits = "\n".join(_trouble(pod) for pod in pods if _trouble(pod))
         is_done = bool(pods) and all(_is_ready(pod) or _trouble(pod) for pod in pods)
         if is_done or clock() > deadline:
-            held = shares_table(pods, with_namespace=False)
-            cards = "\n".join(held.lines(layout_of_output(indent=2))) if held.rows else ""
-            shown = "\n\n".join(filter(None, (cards, waits)))
-            return textwrap.indent(shown or "Its pods have no cards.", "  ")
+            return pods
         await asyncio.sleep(_LOOK_EVERY_S)
 
 
@@ -152,4 +208,4 @@ def _trouble(pod: "Obj") -> str:
     scheduled = _condition(pod, "PodScheduled")
     if scheduled.get("status") != "False":
         return ""
-    return f"{pod['metadata']['name']} waits: {scheduled.get('message', '')}"
+    return str(scheduled.get("message") or "no scheduler has looked at it yet")

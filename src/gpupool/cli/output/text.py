@@ -12,6 +12,7 @@ from gpupool.cli.output.table import Column, Shorten, Table, Tone
 
 Row = TypeVar("Row")
 _GAP, _NARROW_GAP = 3, 2  # blanks between two columns
+_READABLE = 30  # characters of a name that say more than another column would
 _COLOURS = {Tone.GOOD: "green", Tone.CAUTION: "yellow", Tone.BAD: "red"}
 
 
@@ -124,9 +125,8 @@ def _strip(column: Column[Row], rows: Sequence[Row], layout: Layout) -> _Strip:
 
 
 def _fitted(strips: list[_Strip], width: int) -> tuple[list[_Strip], int]:
-    if _total(strips, _GAP) <= width:
-        return strips, _GAP
-    while sum(each.least for each in strips) + _NARROW_GAP * (len(strips) - 1) > width:
+    """Leaves out columns until the names in the others are readable, then shortens."""
+    while _total(strips, _GAP) > width and _needs(strips) > width:
         rank = max((each.column.rank for each in strips), default=0)
         if not rank:
             break  # it cannot fit: its lines are cut
@@ -134,6 +134,15 @@ def _fitted(strips: list[_Strip], width: int) -> tuple[list[_Strip], int]:
     if _total(strips, _GAP) <= width:
         return strips, _GAP
     return _narrowed(strips, width), _NARROW_GAP
+
+
+def _needs(strips: list[_Strip]) -> int:
+    """The width in which the columns that always stay are still readable."""
+    widths = (
+        each.least if each.column.rank else max(each.least, min(each.width, _READABLE))
+        for each in strips
+    )
+    return sum(widths) + _NARROW_GAP * (len(strips) - 1)
 
 
 def _narrowed(strips: list[_Strip], width: int) -> list[_Strip]:
