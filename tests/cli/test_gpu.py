@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-import yaml
 from click.testing import CliRunner, Result
 
 from gpupool.cli.main import gpupool
@@ -18,7 +17,8 @@ from gpupool.hardware.simdriver import NodeFiles, create_node
 from gpupool.hardware.simdriver_cards import card_profile
 from gpupool.hardware.simdriver_state import Driver, NotBuilt, card_uuid, new_state
 from localkube.kubelet.node_files import node_hardware
-from tests.conformance.api_server import Address, api_server
+from tests.cli.kubeconfigs import written
+from tests.conformance.api_server import api_server
 
 NODE = "node-1"
 CARD = card_profile("Tesla M40", 12209)
@@ -31,23 +31,6 @@ def kubeconfig(tmp_path: Path) -> Iterator[Path]:
     data.mkdir()
     with api_server(data) as address:
         yield written(tmp_path / "kubeconfig", address)
-
-
-def written(path: Path, address: Address) -> Path:
-    cluster = {
-        "server": f"https://127.0.0.1:{address.port}",
-        "certificate-authority": str(address.ca),
-    }
-    document = {
-        "apiVersion": "v1",
-        "kind": "Config",
-        "clusters": [{"name": "c", "cluster": cluster}],
-        "users": [{"name": "u", "user": {"token": address.token}}],
-        "contexts": [{"name": "x", "context": {"cluster": "c", "user": "u"}}],
-        "current-context": "x",
-    }
-    path.write_text(yaml.safe_dump(document))
-    return path
 
 
 @pytest.fixture

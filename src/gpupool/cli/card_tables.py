@@ -38,10 +38,10 @@ class CardRow:
 CARD_COLUMNS: Sequence[Column[CardRow]] = (
     Column("NODE", lambda row: row.node, shorten=Shorten.MIDDLE),
     Column("CARD", lambda row: str(row.card.index)),
-    Column("MODEL", lambda row: row.card.model, shorten=Shorten.MIDDLE, least=10),
+    Column("MODEL", lambda row: row.card.model, shorten=Shorten.END, least=10, rank=1),
     Column("MEMORY", lambda row: f"{row.card.memory_mib}MiB"),
     Column("HEALTH", lambda row: str(row.card.health), tone=lambda row: row.tone),
-    Column("UUID", lambda row: row.card.uuid, shorten=Shorten.END, least=13, rank=1),
+    Column("UUID", lambda row: row.card.uuid, shorten=Shorten.END, least=13, rank=2),
     Column(
         "REASON",
         lambda row: row.card.reason,
