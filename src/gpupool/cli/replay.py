@@ -193,6 +193,9 @@ class _Study:
     def names(self) -> list[str]:
         return []
 
+    def missing(self) -> str:
+        return ""
+
 
 def _figures(head: Sequence[str], rows: Sequence[Sequence[str]]) -> Table[Sequence[str]]:
     columns = [

@@ -30,12 +30,14 @@ class Output:
         return self.format in _DOCUMENTS
 
     def show(self, page: "Page") -> None:
-        """Prints the page. For an empty table, people read on standard error that it is empty."""
-        lines = self.lines(page)
-        if lines:
+        if missing := self.missing(page):
+            click.echo(missing, err=True)
+        elif lines := self.lines(page):
             echo("\n".join(lines))
-        elif empty := getattr(page, "empty", ""):
-            click.echo(empty, err=True)
+
+    def missing(self, page: "Page") -> str:
+        """What people read, on standard error, in place of a table without rows."""
+        return "" if self.is_document else page.missing()
 
     def lines(self, page: "Page") -> list[str]:
         from gpupool.cli.output.documents import json_text, yaml_text
@@ -46,8 +48,6 @@ class Output:
             return [*(["---"] if self.watch else []), yaml_text(page.document())]
         if self.format == NAME:
             return page.names()
-        if not getattr(page, "rows", True):
-            return []
         layout = layout_of_output(wide=self.format == WIDE, headers=self.headers, live=self.watch)
         return page.lines(layout)
 
@@ -62,7 +62,7 @@ def echo(text: str, *, end: str = "\n") -> None:
 def output_options(
     *formats: str, headers: bool = True, watch: bool = False
 ) -> Callable[[Command], Command]:
-    """Passes `output` to the command. `formats`: those beside the table for people."""
+    """Passes `output` to the command. `formats`: those beside the text for people."""
 
     def decorate(function: Command) -> Command:
         @functools.wraps(function)
@@ -91,7 +91,12 @@ def output_options(
             "output_format",
             type=click.Choice([TABLE, *formats]),
             default=TABLE,
-            help="How to print it.",
+            metavar="FORMAT",
+            help=f"How to print it: {_listed(formats)}.",
         )(decorated)
 
     return decorate
+
+
+def _listed(formats: tuple[str, ...]) -> str:
+    return f"{', '.join((TABLE, *formats[:-1]))} or {formats[-1]}"

@@ -19,6 +19,9 @@ class Page(Protocol):
 
     def names(self) -> list[str]: ...
 
+    def missing(self) -> str:
+        """What people read in its place; empty: there is something to show."""
+
 
 class Entry(NamedTuple):
     label: str
@@ -49,6 +52,9 @@ class Record:
     def names(self) -> list[str]:
         return []
 
+    def missing(self) -> str:
+        return ""
+
 
 class Line(NamedTuple):
     """Of prose. On a terminal it goes on below, behind `indent` blanks."""
@@ -76,6 +82,9 @@ class Prose:
 
     def names(self) -> list[str]:
         return []
+
+    def missing(self) -> str:
+        return ""
 
     def _wrapped(self, line: Line, layout: Layout) -> list[str]:
         text = clean(line.text)

@@ -27,11 +27,12 @@ class Printer:
 
     def show(self, page: "Page") -> None:
         """Pages that look like the one before are not printed again."""
-        lines = self._output.lines(page)
+        missing = self._output.missing(page)
+        lines = [] if missing else self._output.lines(page)
         if self._in_place:
-            self._redraw(lines or [getattr(page, "empty", "")])
+            self._redraw(lines or [missing])
         elif lines != self._shown:
-            self._append(lines, getattr(page, "empty", ""))
+            self._append(lines, missing)
         self._said = ""
 
     def say(self, message: str) -> None:
@@ -40,13 +41,13 @@ class Printer:
             click.echo(message, err=True)
             self._said, self._shown = message, None  # the next page goes below
 
-    def _append(self, lines: list[str], empty: str) -> None:
+    def _append(self, lines: list[str], missing: str) -> None:
         is_text = not self._output.is_document
         if lines:
             # A blank line before each table but the first, so that they can be told apart.
             echo("\n".join(["", *lines] if is_text and self._shown is not None else lines))
-        elif empty:
-            click.echo(empty, err=True)
+        elif missing:
+            click.echo(missing, err=True)
         sys.stdout.flush()
         self._shown = lines
 

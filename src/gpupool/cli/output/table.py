@@ -74,3 +74,6 @@ class Table(Generic[Row]):
 
     def names(self) -> list[str]:
         return [] if self.name is None else [self.name(row) for row in self.rows]
+
+    def missing(self) -> str:
+        return "" if self.rows else self.empty
