@@ -43,12 +43,12 @@ def command(namespace: str, output: Output, **where: str) -> None:
     now = datetime.datetime.now(datetime.UTC)
     evidence = ask_cluster(lambda kube: look(kube, namespace, now), **where)
     found = judge(evidence)
-    output.show(_page(found))
+    output.show(page_of(found))
     if any(finding.level is Level.WRONG for finding in found):
         sys.exit(1)
 
 
-def _page(found: "Sequence[Finding]") -> Prose:
+def page_of(found: "Sequence[Finding]") -> Prose:
     items = [
         {
             "level": str(finding.level),

@@ -63,7 +63,7 @@ def command(example: str | None, name: str, no_install: bool, output: Output) ->
         echo(f"\nexamples/{example}.yaml:\n\n{_shown(pods, output)}")
     links = ask_cluster(lambda kube: _links(kube, manifests), kubeconfig=kubeconfig)
     if output.is_document:
-        output.show(_record(example, pods, links))
+        output.show(record_of(example, pods, links))
         return
     for notebook in found:
         click.echo(f"\n{how_to_open(notebook, cluster.kubeconfig, links)}")
@@ -104,7 +104,7 @@ def _shown(pods: list["Obj"], output: Output) -> str:
     return textwrap.indent(shown or "Its pods have no cards.", "  ")
 
 
-def _record(example: str, pods: list["Obj"], links: list[str]) -> "Record":
+def record_of(example: str, pods: list["Obj"], links: list[str]) -> "Record":
     from gpupool.cli.card_tables import shares_table
     from gpupool.cli.output.pages import Record
 

@@ -139,5 +139,6 @@ class _Sayer(logging.Handler):
         self._printer = printer
 
     def emit(self, record: logging.LogRecord) -> None:
-        why = getattr(record, "error", "")
-        self._printer.say(f"{record.getMessage()}: {why}" if why else record.getMessage())
+        what, why = record.getMessage(), getattr(record, "error", "")
+        what = what[:1].upper() + what[1:]
+        self._printer.say(f"{what}: {why}" if why else what)

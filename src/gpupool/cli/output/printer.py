@@ -39,7 +39,9 @@ class Printer:
         """Something beside the pages, such as a server that does not answer. Once."""
         if message != self._said:
             click.echo(message, err=True)
-            self._said, self._shown = message, None  # the next page goes below
+            self._said = message
+            if self._in_place:
+                self._shown = None  # the next page goes below
 
     def _append(self, lines: list[str], missing: str) -> None:
         is_text = not self._output.is_document
