@@ -49,14 +49,14 @@ def command(node: str | None, in_detail: bool, output: Output, **where: str) -> 
         from gpupool.scheduler.follow import empty_state, mirrors_to_show
         from kubeclient.resources import NODES
 
-        if node:
-            await kube.get(NODES, node)
         state = empty_state()
         mirrors = await mirrors_to_show(kube, state)
         [nodes] = [mirror for mirror in mirrors if mirror.resource == NODES]
 
         async def page() -> Prose:
             addresses = {each["metadata"]["name"]: _address(each) for each in nodes}
+            if node and node not in addresses:
+                await kube.get(NODES, node)
             return _page(_nodes(state, addresses, node), in_detail, node)
 
         await follow_mirrors(mirrors, output, page)

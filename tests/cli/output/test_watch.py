@@ -37,6 +37,13 @@ def test_a_terminal_shows_the_newest_table_in_the_place_of_the_one_before(world:
         assert "unhealthy" in "\n".join(seen.screen)  # the last table stays
 
 
+def test_a_table_that_is_higher_than_the_terminal_says_how_much_is_missing(world: World) -> None:
+    with terminal("gpu", "list", "-w", "-o", "wide", *world.where, columns=80, rows=4) as seen:
+        seen.until(lambda now: "and 3 more lines" in now.screen)
+        assert [len(line) <= 80 for line in table_of(seen)] == [True] * 3
+        assert seen.interrupt() == INTERRUPTED
+
+
 def table_of(seen: Terminal) -> list[str]:
     """Below what standard error says, if it says something."""
     lines = [line for line in seen.screen if line.strip()]

@@ -65,7 +65,9 @@ class Printer:
             start = _UP.format(len(self._shown))
         elif self._shown:
             start = _WHOLE_SCREEN  # the terminal has broken our lines anew: nobody knows where
-        body = "".join(f"{line}{_REST_OF_LINE}\n" for line in lines)
+        # Cleared before it is written: behind a line as wide as the terminal, the cursor still
+        # stands on the last character.
+        body = "".join(f"{_REST_OF_LINE}{line}\n" for line in lines)
         echo(f"{start}{body}{_REST_OF_SCREEN}", end="")
         sys.stdout.flush()
         self._shown, self._size = lines, size
