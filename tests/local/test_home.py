@@ -6,6 +6,7 @@ import pytest
 
 from gpupool.local import home as home_module
 from gpupool.local.home import CannotUse, Home, check_name
+from localkube.data_directory import Lock
 
 
 def test_a_home_that_is_not_there_has_no_clusters(tmp_path: Path) -> None:
@@ -28,6 +29,25 @@ def test_a_cluster_can_live_elsewhere(home: Home, tmp_path: Path) -> None:
     home.delete(found)
     assert not found.path.exists()
     assert home.clusters() == []
+
+
+@pytest.mark.parametrize("where", ["aaa", "aaa/pods/x", "."])
+def test_a_directory_has_one_cluster(home: Home, tmp_path: Path, where: str) -> None:
+    home.make("aaa", tmp_path / "data" / "aaa")
+    (tmp_path / "data" / ".gpupool").touch()  # as if the one around it were of gpupool, too
+    with pytest.raises(CannotUse, match='the data of cluster "aaa"'):
+        home.make("bbb", tmp_path / "data" / where)
+    assert [cluster.name for cluster in home.clusters()] == ["aaa"]
+
+
+def test_a_directory_that_a_cluster_of_another_home_uses_is_refused(
+    home: Home, tmp_path: Path
+) -> None:
+    other = Home(tmp_path / "other").make("aaa", tmp_path / "data")
+    with Lock(other.path), pytest.raises(CannotUse, match="is in use by process"):
+        home.make("bbb", other.path)
+    assert home.clusters() == []
+    assert home.make("bbb", other.path).path == other.path, "once it is stopped, it can be had"
 
 
 def test_a_directory_with_other_things_in_it_is_refused(home: Home, tmp_path: Path) -> None:

@@ -103,6 +103,14 @@ class Home:
                 raise CannotUse(
                     f"{path} is not empty, and not of gpupool's making: choose another."
                 )
+        # Two names for one directory: to delete one cluster would delete the other.
+        for other in self.clusters():
+            if other.path.is_relative_to(path) or path.is_relative_to(other.path):
+                raise CannotUse(
+                    f'{path} holds, or lies in, the data of cluster "{other.name}" '
+                    f"({other.path}): choose another directory."
+                )
+        _check_unused(path)
         with self._made():
             self._clusters.mkdir(mode=0o700, exist_ok=True)
             if link.is_symlink():  # to a directory that no longer exists
@@ -212,6 +220,15 @@ def _is_somebody_elses(path: Path) -> bool:
     if not path.exists() or (path / _MARKER).is_file():
         return False
     return not path.is_dir() or any(path.iterdir())
+
+
+def _check_unused(path: Path) -> None:
+    """A cluster of another GPUPOOL_HOME may live there and run."""
+    if (path / _MARKER).is_file():
+        try:
+            data_directory.Lock(path).close()
+        except data_directory.AlreadyRunning as error:
+            raise CannotUse(f"{error} Use --data-dir.") from error
 
 
 def check_name(name: str) -> str:
