@@ -9,7 +9,6 @@ import time
 from collections.abc import Callable, Sequence
 
 from localkube.apiserver.request import Request, User
-from localkube.apiserver.security.failed_logins import FailedLogins
 from localkube.apiserver.security.identities import ANONYMOUS
 from localkube.apiserver.security.impersonation import impersonated, is_wanted
 from localkube.apiserver.security.rbac import Authorizer
@@ -19,13 +18,11 @@ from localkube.apiserver.security.service_account_tokens import (
     ServiceAccountTokens,
 )
 from localkube.apiserver.security.tokens import StaticTokens, token_digest
-from localkube.apiserver.status import too_many_requests
 
 INVALID = "invalid bearer token"
 _WEBSOCKET_TOKEN = "base64url.bearer.authorization.k8s.io."
 _PUBLIC = ("/healthz", "/livez", "/readyz", "/version")
 _PUBLIC_BELOW = tuple(f"{path}/" for path in _PUBLIC)
-_TOO_OFTEN = "too many requests with bad credentials, please try again later"
 
 
 class Authenticator:
@@ -40,19 +37,17 @@ class Authenticator:
         self._accounts = accounts
         self._authorizer = authorizer
         self._now_s = now_s
-        self._failed = FailedLogins()
 
-    def authenticate(self, request: Request, peer: str = "") -> User | None:
+    def authenticate(self, request: Request) -> User | None:
         """The user that the request counts for; None if nobody may ask this unauthenticated.
 
-        Raises ApiError: 429 for a peer that keeps failing, 400 and 403 for an impersonation that
-        is not understood or not allowed.
+        Raises ApiError: 400 and 403 for an impersonation that is not understood or not allowed.
         """
         token = bearer_token(request)
         if token is None:
             is_public = request.path in _PUBLIC or request.path.startswith(_PUBLIC_BELOW)
             return ANONYMOUS if is_public else None
-        user = self._user_of(token, peer)
+        user = self._user_of(token)
         if user is not None and is_wanted(request.headers):
             request.requester = user.name
             return impersonated(request.headers, user, self._authorizer)
@@ -71,20 +66,16 @@ class Authenticator:
             return f"[{INVALID}, {found}]" if found else INVALID
         return found
 
-    def _user_of(self, token: str, peer: str) -> User | None:
+    def _user_of(self, token: str) -> User | None:
+        """Whoever fails is not slowed down: all clients come from this machine, so that one of them
+        could shut the others out. A wrong token costs a tenth of a millisecond, less than the
+        request around it; and nobody guesses 256 bits."""
         digest = token_digest(token)
         user = self._static.find(digest)
         if user is not None:
             return user
-        now_s = self._now_s()
-        # Known tokens are let in even then: whoever shares an address with a guesser goes on.
-        if not self._accounts.is_known(digest) and self._failed.is_blocked(peer, now_s):
-            raise too_many_requests(_TOO_OFTEN)
-        found = self._accounts.authenticate_digest(digest, token, now_s)
-        if isinstance(found, str):
-            self._failed.record(peer, now_s)
-            return None
-        return found.user
+        found = self._accounts.authenticate_digest(digest, token, self._now_s())
+        return None if isinstance(found, str) else found.user
 
 
 def bearer_token(request: Request) -> str | None:

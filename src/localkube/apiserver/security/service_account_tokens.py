@@ -114,10 +114,6 @@ class ServiceAccountTokens:
         )
         return self._signer.sign(msgspec.json.encode(claims))
 
-    def is_known(self, digest: bytes) -> bool:
-        """Whether the signature of the token with this digest has been found good before."""
-        return digest in self._known
-
     def authenticate(
         self, token: str, now_s: float, audiences: Sequence[str] = (ISSUER,)
     ) -> Bearer | str:
