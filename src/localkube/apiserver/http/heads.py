@@ -25,6 +25,10 @@ _audit_numbers = count(1)
 # What would end a header early and start another one.
 _LINE_BREAKS = dict.fromkeys((*range(0x20), 0x7F), " ")
 
+# Of the texts of all Warning headers, and of each if all are longer than that.
+_WARNINGS_LENGTH = 4096
+_WARNING_LENGTH = 256
+
 _PHRASES = {status.value: status.phrase for status in HTTPStatus}
 
 
@@ -67,7 +71,13 @@ def _others(headers: Sequence[tuple[str, str]]) -> bytes:
 
 
 def _warned(warnings: Sequence[str]) -> bytes:
-    return "".join(f'Warning: 299 - "{_quoted(text)}"\r\n' for text in warnings).encode()
+    """As in Kubernetes: each text once, and 4096 characters of them in all. If they are more, each
+    is shortened first, so that many can be shown. Clients refuse heads that are too long."""
+    texts = list(dict.fromkeys(warnings))
+    if sum(map(len, texts)) > _WARNINGS_LENGTH:
+        texts = [text[:_WARNING_LENGTH] for text in texts]
+        texts = texts[: _WARNINGS_LENGTH // _WARNING_LENGTH]
+    return "".join(f'Warning: 299 - "{_quoted(text)}"\r\n' for text in texts).encode()
 
 
 def _quoted(text: str) -> str:

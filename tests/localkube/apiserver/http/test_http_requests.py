@@ -62,6 +62,19 @@ async def test_an_answer_may_set_its_own_caching() -> None:
     assert answer.header("etag") == '"x"'
 
 
+async def test_many_warnings_are_shortened_and_repeated_ones_said_once() -> None:
+    async def handler(request: Request) -> Reply:
+        request.warnings += [f"{number} {'x' * 5000}" for number in range(500)] * 2
+        return Answer(200, b"")
+
+    async with wired(handler) as wire:
+        wire.request("GET", "/")
+        answer = await wire.answer()
+    shown = answer.all("warning")
+    assert len(shown) == 16
+    assert sum(map(len, shown)) < 4500
+
+
 async def test_warnings_are_quoted_and_cannot_add_headers() -> None:
     async def handler(request: Request) -> Reply:
         request.warnings.append('unknown field "spec.a\\b"')
