@@ -21,6 +21,7 @@ from localkube.apiserver.http.outlet import Outlet
 from localkube.apiserver.http.reader import BodyBudget, Received, RequestReader
 from localkube.apiserver.http.websocket import ServerWebSocket
 from localkube.apiserver.request import Answer, Handler, Stream, Upgrade
+from localkube.apiserver.security.identities import UNAUTHENTICATED
 from localkube.apiserver.status import ApiError, bad_request, failure, internal
 
 log = logging.getLogger(__name__)
@@ -66,10 +67,17 @@ class HttpConnection(asyncio.Protocol):
         self._is_advancing = False
         self._is_streaming = False
         self._is_ending = False  # the server shuts down
+        self._is_known = False  # a request of it was authenticated
         self._is_reading_paused = False
         self._phase = _Phase.HEAD
         self._deadline = math.inf
         self._outlet: Outlet
+
+    def is_authenticated(self) -> bool:
+        """Whether a request of this connection, or the one under way, is somebody's. Pages that
+        everybody may read do not count."""
+        user = self._current.request.user if self._current is not None else None
+        return self._is_known or (user is not None and UNAUTHENTICATED not in user.groups)
 
     # Called by the event loop.
 
@@ -164,6 +172,7 @@ class HttpConnection(asyncio.Protocol):
             reply = error.answer()
         except Exception as error:  # noqa: BLE001 - the last line of defence: the client gets a 500
             reply = _unforeseen(error, received)
+        self._is_known = self.is_authenticated()  # also for when this request is over
         try:
             match reply:
                 case Answer():

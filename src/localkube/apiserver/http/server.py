@@ -45,7 +45,8 @@ async def serve(
 
 
 class Server:
-    """Guards the number of connections: beyond the limit they are closed as they come."""
+    """Guards the number of connections. Beyond the limit a newcomer takes the place of whoever is
+    there longest without having said who he is. If all have, the newcomer is hung up on."""
 
     def __init__(
         self,
@@ -64,6 +65,8 @@ class Server:
         self._accepted: set[socket.socket] = set()  # and nothing done about them yet
         self._handshaking: set[HttpConnection] = set()
         self._connections: set[HttpConnection] = set()
+        # Who has perhaps not authenticated yet, oldest first; with socket and opening task.
+        self._strangers: dict[HttpConnection, tuple[socket.socket, asyncio.Task[None]]] = {}
         self._own_tasks: set[asyncio.Task[None]] = set()
         self._request_tasks: set[asyncio.Task[None]] = set()
         self._is_full = False
@@ -74,10 +77,11 @@ class Server:
             self._start(self._accept(listener), "http-accept")
         self._start(self._sweep(), "http-sweep")
 
-    def _start(self, work: Coroutine[Any, Any, None], name: str) -> None:
+    def _start(self, work: Coroutine[Any, Any, None], name: str) -> asyncio.Task[None]:
         task = self._loop.create_task(work, name=name)
         self._own_tasks.add(task)
         task.add_done_callback(self._own_tasks.discard)
+        return task
 
     async def _accept(self, listener: socket.socket) -> None:
         """By hand: a socket that `sock_accept` has taken is lost when that is cancelled."""
@@ -103,23 +107,48 @@ class Server:
             self._loop.remove_reader(listener)
 
     def _take(self, accepted: socket.socket) -> None:
-        if self.connections_open() < self._limits.connections:
-            self._is_full = False
-            self._accepted.add(accepted)
-            self._start(self._open(accepted), "http-open")
-            return
-        accepted.close()
-        if not self._is_full:
-            self._is_full = True
+        is_full = self.connections_open() >= self._limits.connections
+        if is_full and not self._is_full:
             log.warning("too many connections", extra={"limit": self._limits.connections})
+        self._is_full = is_full
+        if is_full and not self._make_room():
+            accepted.close()
+            return
+        connection = HttpConnection(self._handler, self._limits, self)
+        self._accepted.add(accepted)
+        opening = self._start(self._open(accepted, connection), "http-open")
+        self._strangers[connection] = accepted, opening
+
+    def _make_room(self) -> bool:
+        """Hangs up on the oldest stranger. False: there is none."""
+        while (oldest := next(iter(self._strangers), None)) is not None:
+            accepted, opening = self._strangers.pop(oldest)
+            if not oldest.is_authenticated():
+                self._hang_up(oldest, accepted, opening)
+                return True
+        return False
+
+    def _hang_up(
+        self, oldest: HttpConnection, accepted: socket.socket, opening: asyncio.Task[None]
+    ) -> None:
+        # Not counted any more, although it takes a moment until it is gone.
+        self._connections.discard(oldest)
+        self._handshaking.discard(oldest)
+        if opening.done():
+            oldest.abort()
+        elif accepted in self._accepted:  # its task has not begun, and will not
+            opening.cancel()
+            self._accepted.discard(accepted)
+            accepted.close()
+        else:
+            opening.cancel()
 
     def connections_open(self) -> int:
         """Those before and in their TLS handshake count too."""
         return len(self._connections) + len(self._handshaking) + len(self._accepted)
 
-    async def _open(self, accepted: socket.socket) -> None:
+    async def _open(self, accepted: socket.socket, connection: HttpConnection) -> None:
         self._accepted.discard(accepted)
-        connection = HttpConnection(self._handler, self._limits, self)
         self._handshaking.add(connection)
         with_tls = self._ssl_context is not None
         try:
@@ -132,6 +161,7 @@ class Server:
             )
         except OSError as error:  # so are ssl.SSLError and TimeoutError
             log.debug("handshake failed", extra={"error": str(error)})
+            self._strangers.pop(connection, None)
         except asyncio.CancelledError:
             self.lost(connection)  # uvloop closes it then, and does not say so
             raise
@@ -152,6 +182,7 @@ class Server:
         self._connections.add(connection)
 
     def lost(self, connection: HttpConnection) -> None:
+        self._strangers.pop(connection, None)
         self._connections.discard(connection)
         if not self._connections:
             self._none_left.set()

@@ -11,7 +11,7 @@ import msgspec
 import pytest
 
 from localkube.apiserver.http.limits import WireLimits
-from localkube.apiserver.request import Answer, Reply, Request
+from localkube.apiserver.request import Answer, Reply, Request, User
 from tests.localkube.apiserver.http.wire_client import (
     PATIENCE_S,
     QUICK,
@@ -27,6 +27,12 @@ SMALL = msgspec.structs.replace(QUICK, body_bytes=1_000, idle_timeout_s=60.0)
 
 
 async def hello(request: Request) -> Reply:
+    return Answer(200, b"hello")
+
+
+async def hello_user(request: Request) -> Reply:
+    """Everybody who sends a request is somebody."""
+    request.user = User("me")
     return Answer(200, b"hello")
 
 
@@ -273,7 +279,7 @@ async def test_beyond_the_limit_connections_are_closed_at_once(
     with caplog.at_level(logging.WARNING):
         async with AsyncExitStack() as stack:
             limits = WireLimits(connections=3)
-            server = await stack.enter_async_context(serving(hello, limits))
+            server = await stack.enter_async_context(serving(hello_user, limits))
             wires = [await stack.enter_async_context(connected(server)) for _ in range(3)]
             for wire in wires:
                 wire.request("GET", "/")
@@ -284,6 +290,46 @@ async def test_beyond_the_limit_connections_are_closed_at_once(
             await wires[0].leave()
             assert await _served_again(server.port) == 200
     assert [record.getMessage() for record in caplog.records] == ["too many connections"]
+
+
+async def test_those_who_say_nothing_give_way_to_newcomers() -> None:
+    """As many silent connections as they like: whoever authenticates gets in, and stays."""
+    limits = WireLimits(connections=5)
+    async with serving(hello_user, limits) as server, connected(server) as first:
+        first.request("GET", "/")
+        assert (await first.answer()).status == 200
+        silent = [socket.create_connection(("127.0.0.1", server.port)) for _ in range(50)]
+        try:
+            async with connected(server) as late:
+                late.request("GET", "/")
+                assert (await late.answer()).status == 200
+                first.request("GET", "/")
+                assert (await first.answer()).status == 200
+            await eventually(lambda: server.connections_open() <= limits.connections)
+        finally:
+            for each in silent:
+                each.close()
+
+
+async def test_a_request_under_way_keeps_its_place() -> None:
+    began, go_on = asyncio.Event(), asyncio.Event()
+
+    async def slow(request: Request) -> Reply:
+        request.user = User("me")
+        began.set()
+        await go_on.wait()
+        return Answer(200, b"hello")
+
+    async with serving(slow, WireLimits(connections=2)) as server, connected(server) as wire:
+        wire.request("POST", "/")
+        await began.wait()
+        async with AsyncExitStack() as stack:
+            silent = [await stack.enter_async_context(connected(server)) for _ in range(9)]
+            # Each took the place of the one before, and not that of the request.
+            for each in silent[:-1]:
+                assert await each.rest() == b""
+            go_on.set()
+            assert (await wire.answer()).status == 200
 
 
 async def _served_again(port: int) -> int:
