@@ -2,8 +2,8 @@
 
 /livez and /healthz say whether the server answers: nothing that a restart of the process would
 mend can be wrong while it does. /readyz also has a check for each program of the cluster, and fails
-while one of them does. Its list names the programs for everybody, and says what is wrong with them,
-and with which objects, to administrators only.
+while one of them does, or while nothing can be written to the store. Its list names the programs
+for everybody, and says what is wrong with them, and with which objects, to administrators only.
 """
 
 from typing import NamedTuple
@@ -15,7 +15,9 @@ from localkube.health import Health
 PAGES = ("healthz", "livez", "readyz")
 _TEXT = "text/plain; charset=utf-8"
 _NO_SNIFFING = (("x-content-type-options", "nosniff"),)
-_OWN = ("ping", "log", "etcd")  # of the server itself; scripts ask for them by these names
+# Of the server itself; scripts ask for them by these names.
+_OWN = ("ping", "log")
+_STORE = "etcd"
 
 
 class _Line(NamedTuple):
@@ -24,9 +26,12 @@ class _Line(NamedTuple):
     objects: tuple[str, ...] = ()
 
 
-def answer(health: Health, request: Request, page: str, check: str) -> Answer | None:
-    """`check`: the one that is asked for, if not empty. None: there is no such check."""
-    lines = _lines(health, page)
+def answer(
+    health: Health, request: Request, page: str, check: str, not_written: str
+) -> Answer | None:
+    """`check`: the one that is asked for, if not empty. `not_written`: why the store could not be
+    written. None: there is no such check."""
+    lines = _lines(health, page, not_written)
     user = request.user
     tells = user is not None and MASTERS in user.groups
     if check:
@@ -47,9 +52,11 @@ def answer(health: Health, request: Request, page: str, check: str) -> Answer | 
     return Answer(200, b"ok", _TEXT, _NO_SNIFFING)
 
 
-def _lines(health: Health, page: str) -> list[_Line]:
-    programs = [_Line(*check) for check in health] if page == "readyz" else []
-    return [*map(_Line, _OWN), *programs]
+def _lines(health: Health, page: str, not_written: str) -> list[_Line]:
+    is_ready_page = page == "readyz"
+    programs = [_Line(*check) for check in health] if is_ready_page else []
+    words = f"the store cannot be written: {not_written}" if not_written and is_ready_page else ""
+    return [*map(_Line, _OWN), _Line(_STORE, words), *programs]
 
 
 def _one(line: _Line, *, tells: bool) -> Answer:

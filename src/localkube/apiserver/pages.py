@@ -14,7 +14,8 @@ def answer(api: Api, request: Request, target: NotApi) -> Answer:
     path = target.path or "/"
     page, _, check = path.removeprefix("/").partition("/")
     if page in health_pages.PAGES:
-        return health_pages.answer(api.health, request, page, check) or _UNKNOWN
+        found = health_pages.answer(api.health, request, page, check, api.store.problem)
+        return found or _UNKNOWN
     if request.user is None:
         raise status.unauthorized()
     if request.method != "GET":

@@ -19,11 +19,11 @@ def health() -> Health:
 
 
 def page(
-    health: Health, path: str, query: str = "", user: User | None = ADMIN
+    health: Health, path: str, query: str = "", user: User | None = ADMIN, not_written: str = ""
 ) -> tuple[int, str] | None:
     name, _, check = path.partition("/")
     request = Request("GET", f"/{path}", query, user=user)
-    found = answer(health, request, name, check)
+    found = answer(health, request, name, check, not_written)
     if found is None:
         return None
     assert isinstance(found.body, bytes)
@@ -86,3 +86,12 @@ def test_checks_can_be_excluded(health: Health) -> None:
     assert "[+]scheduler excluded: ok\n" in text
     warning = 'warn: some health checks cannot be excluded: no matches for "none"\n'
     assert text.endswith(f"{warning}readyz check passed\n")
+
+
+def test_a_store_that_cannot_be_written_is_not_ready_but_alive(health: Health) -> None:
+    full = "database or disk is full"
+    assert page(health, "livez", not_written=full) == (200, "ok")
+    found = page(health, "readyz", not_written=full)
+    assert found is not None
+    assert found[0] == 500
+    assert "[-]etcd failed: the store cannot be written: database or disk is full\n" in found[1]

@@ -16,7 +16,8 @@ from pathlib import Path
 from typing import NamedTuple, TypeVar
 
 from localkube.apiserver.store import file
-from localkube.apiserver.store.file import State, StoreDamaged
+from localkube.apiserver.store.file import StoreDamaged
+from localkube.apiserver.store.head import HeadWriter, State
 
 __all__ = ["Change", "Disk", "StoreDamaged"]
 
@@ -42,6 +43,8 @@ class Disk:
     def __init__(self, path: Path) -> None:
         self._path = path
         self._db: sqlite3.Connection | None = None  # while it is still being read
+        self._head: HeadWriter | None = None  # as long
+        self.problem = ""  # why the last batch could not be written
         self._lock = threading.Lock()
         self._wake = threading.Event()
         self._resume = threading.Event()
@@ -56,11 +59,14 @@ class Disk:
         # Opened for writing only after every row was read and found valid: opening a file in WAL
         # mode may already change it.
         self._db = file.open_file(self._path)
+        self._head = HeadWriter(self._path)
+        self._head.write(file.last_state(self._path, self._db))
+        self._head.flush()
 
     def last_rv(self) -> int:
         """Once it is loaded."""
         assert self._db is not None
-        return file.last_rv(self._path, self._db)
+        return file.last_state(self._path, self._db).rv
 
     def start(self, committed: Callable[[int], None], failed: Callable[[Exception], None]) -> None:
         """`committed(n)`: the n oldest queued rows are on disk. `failed`: none of the queued rows
@@ -101,6 +107,8 @@ class Disk:
         except sqlite3.Error as error:
             log.warning("checkpoint at close failed", extra={"error": str(error)})
         self._db.close()
+        assert self._head is not None
+        self._head.close()
 
     def _write_batches(
         self, committed: Callable[[int], None], failed: Callable[[Exception], None]
@@ -123,6 +131,7 @@ class Disk:
                 _commit(self._db, batch)
             except Exception as error:  # noqa: BLE001 - a writer that died would hang all clients
                 log.error("store not written", extra={"error": str(error), "rows": len(batch)})
+                self.problem = str(error)
                 self._has_failed = True
                 failed(error)
                 # The writer waits until the store has undone all queued changes, because they build
@@ -132,12 +141,23 @@ class Disk:
                 if self._has_failed:
                     return  # closed meanwhile
             else:
+                self.problem = ""
+                self._note_head(batch[-1])
                 # The number of queued changes, not of the rows written: `_commit` merges changes of
                 # one object.
                 committed(len(batch))
             # One more turn, for the rows that were queued while this batch was written.
             if self._closing:
                 self._wake.set()
+
+    def _note_head(self, last: Change) -> None:
+        """Between the commit and the answers: see head.py."""
+        assert self._head is not None
+        try:
+            self._head.write(State(last.rv, last.objects))
+        # The rows are on disk. A head that stays behind tells less, and nothing wrong.
+        except OSError as error:
+            log.warning("head of the store not written", extra={"error": str(error)})
 
 
 def _commit(db: sqlite3.Connection, batch: Sequence[Change]) -> None:

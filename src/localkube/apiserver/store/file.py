@@ -11,9 +11,9 @@ import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import NamedTuple
 
 from localkube.apiserver.store import wal
+from localkube.apiserver.store.head import BadHead, State, head_path, read_head
 
 SCHEMA_VERSION = 1
 
@@ -33,16 +33,6 @@ class StoreDamaged(Exception):
     """The file cannot be used. The message says which file, what was found, what to do."""
 
 
-class State(NamedTuple):
-    """What must be true of the objects in the file."""
-
-    rv: int  # the last version that was given out
-    objects: int  # how many there are
-
-    def crc(self) -> int:
-        return zlib.crc32(b"%d %d" % self)
-
-
 def row_crc(row: int, resource: str, rv: int, value: bytes) -> int:
     # SQLite keeps no checksums of the pages of its main file. The checksum covers all columns, so
     # that a flipped bit in an id or a version is found as well.
@@ -56,23 +46,45 @@ def read_file(path: Path) -> Iterator[tuple[int, str, int, bytes]]:
     """
     log = _log(path)
     try:
+        head = _head(path)
         if not path.exists():
-            if log.exists():
-                # The log may hold acknowledged writes. A new file beside it would lose them.
-                raise StoreDamaged(_damaged(path, f"no such file, but {log.name}"))
+            # They tell of acknowledged writes. A new file beside them would lose these.
+            if left := [each.name for each in (log, head_path(path)) if each.exists()]:
+                raise StoreDamaged(_damaged(path, f"no such file, but {' and '.join(left)}"))
             _make(path)
         _look_at(path)
         # Before SQLite reads the log: SQLite stops at the first bad frame without an error (see
         # wal.py).
         if problem := wal.damage(log):
             raise StoreDamaged(_damaged(log, problem))
+        has_log = log.exists()  # to read may make an empty one
         with _reading(path) as db:
             _verify(path, db)
+            _compare(path, _state(path, db), head, has_log=has_log)
             yield from _rows(path, db)
     except OSError as error:
         raise StoreDamaged(_unusable(path, error.strerror or str(error))) from error
     except (sqlite3.DatabaseError, TypeError, UnicodeError) as error:
         raise _refused(path, error) from error
+
+
+def _head(path: Path) -> State | None:
+    try:
+        return read_head(path)
+    except BadHead as error:
+        text = f"a head ({head_path(path).name}) that is garbled: {error}"
+        raise StoreDamaged(_behind(path, text)) from error
+
+
+def _compare(path: Path, state: State, head: State | None, *, has_log: bool) -> None:
+    if head is None or state.rv > head.rv or state == head:
+        return
+    text = f"version {state.rv} with {state.objects} objects"
+    if not has_log:
+        text += f", and no {_log(path).name}"
+    raise StoreDamaged(
+        _behind(path, f"{text}; but version {head.rv} with {head.objects} was acknowledged")
+    )
 
 
 def _look_at(path: Path) -> None:
@@ -189,8 +201,8 @@ def _state(path: Path, db: sqlite3.Connection) -> State:
     return State(*row[:2])
 
 
-def last_rv(path: Path, db: sqlite3.Connection) -> int:
-    return _state(path, db).rv
+def last_state(path: Path, db: sqlite3.Connection) -> State:
+    return _state(path, db)
 
 
 def _damaged(path: Path, found: str) -> str:
@@ -198,6 +210,14 @@ def _damaged(path: Path, found: str) -> str:
         f"store {path}: wanted a readable SQLite file, found: {found}. It was left as it is. "
         "Put a copy of the whole directory from a backup in its place, or delete the cluster "
         "and start anew"
+    )
+
+
+def _behind(path: Path, found: str) -> str:
+    return (
+        f"store {path}: wanted all that was written to it, found {found}. The newest writes are "
+        "missing; nothing was changed. Put a copy of the whole directory from a backup in its "
+        f"place, or delete {head_path(path).name} to go on with what is there"
     )
 
 

@@ -90,6 +90,11 @@ class Store:
         self.published_rv = self.rv  # watchers have heard of everything up to here
         self._start_rv = self.rv
 
+    @property
+    def problem(self) -> str:
+        """Why the last write did not reach the disk; empty while all is well."""
+        return self._disk.problem
+
     # -- reading ---------------------------------------------------------------------------
 
     def get(self, resource: str, namespace: str, name: str) -> Record | None:

@@ -14,6 +14,7 @@ import pytest
 
 from localkube.apiserver.store import wal
 from localkube.apiserver.store.file import StoreDamaged, read_file
+from localkube.apiserver.store.head import HeadWriter, State
 from localkube.apiserver.store.store import Store
 
 TRANSACTIONS = 40
@@ -77,11 +78,11 @@ def crashed(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[Conten
 def stopped(
     crashed: tuple[Path, list[Content]], tmp_path_factory: pytest.TempPathFactory
 ) -> tuple[Path, Content]:
-    """What a server leaves behind that was stopped: one file."""
+    """What a server leaves behind that was stopped: the file, and its head."""
     directory = tmp_path_factory.mktemp("stopped")
     shutil.copytree(crashed[0], directory, dirs_exist_ok=True)
     assert content(directory / "store.db") == crashed[1][-1]
-    assert [each.name for each in directory.iterdir()] == ["store.db"]
+    assert sorted(each.name for each in directory.iterdir()) == ["store.db", "store.db-head"]
     return directory, crashed[1][-1]
 
 
@@ -214,10 +215,68 @@ def test_what_is_no_store_is_refused_with_what_to_do(tmp_path: Path, what: str) 
     assert sorted(tmp_path.iterdir()) == before
 
 
+async def written(directory: Path) -> Path:
+    """A store of three pods that was killed: nothing is folded, its log has everything."""
+    path = directory / "killed" / "store.db"
+    path.parent.mkdir(parents=True)
+    store = Store(directory / "store.db", selectable)
+    store.start()
+    for number in range(3):
+        await store.durable(store.create("pods", pod(number, 10)))
+    for suffix in ("", "-wal", "-head"):
+        shutil.copy(directory / f"store.db{suffix}", f"{path}{suffix}")
+    store.close()
+    return path
+
+
+def _cut(path: Path) -> None:
+    os.truncate(path, os.path.getsize(path) - _FRAME)
+
+
+LOSSES: dict[str, Callable[[Path], None]] = {
+    "no such file, but store.db-wal and store.db-head": lambda path: path.unlink(),
+    "and no store.db-wal": lambda path: Path(f"{path}-wal").unlink(),
+    "with 2 objects; but version 4 with 3 was acknowledged": lambda path: _cut(Path(f"{path}-wal")),
+    "a head (store.db-head) that is garbled": lambda path: os.truncate(f"{path}-head", 7),
+}
+
+
+@pytest.mark.parametrize("words", LOSSES)
+async def test_a_store_that_has_lost_acknowledged_writes_is_refused(
+    tmp_path: Path, words: str
+) -> None:
+    path = await written(tmp_path)
+    assert len(content(path)) == 3, "it is whole, before something is lost"
+    path = await written(tmp_path / "again")
+    LOSSES[words](path)
+    said = content_or_refusal(path)
+    assert isinstance(said, str)
+    assert words in said
+    assert said == content_or_refusal(path), "nothing was changed"
+
+
+async def test_without_its_head_a_store_is_taken_as_it_is(tmp_path: Path) -> None:
+    """A version before this one wrote none; and it is the way out that the refusal names."""
+    path = await written(tmp_path)
+    _cut(Path(f"{path}-wal"))
+    os.unlink(f"{path}-head")
+    assert len(content(path)) == 2
+    assert len(content(path)) == 2
+
+
+async def test_a_head_that_is_behind_is_no_contradiction(tmp_path: Path) -> None:
+    """A power cut may lose the last head, and a kill may come before it is written."""
+    path = await written(tmp_path)
+    old = HeadWriter(path)
+    old.write(State(2, 1))
+    old.close()
+    assert len(content(path)) == 3
+
+
 def test_a_killed_first_start_leaves_nothing_that_hinders_the_second(tmp_path: Path) -> None:
     (tmp_path / "store.db.new").write_bytes(b"half made")
     assert content(tmp_path / "store.db") == {}
-    assert [each.name for each in tmp_path.iterdir()] == ["store.db"]
+    assert sorted(each.name for each in tmp_path.iterdir()) == ["store.db", "store.db-head"]
 
 
 def test_a_new_file_has_its_log_before_it_has_its_name(tmp_path: Path) -> None:

@@ -137,6 +137,7 @@ async def test_a_full_disk_refuses_the_write_and_keeps_what_was_there(
     outcomes = await asyncio.gather(
         store.durable(changed), store.durable(added), return_exceptions=True
     )
+    assert store.problem == "database or disk is full"
     assert [type(outcome) for outcome in outcomes] == [NotWritten, NotWritten]
     assert [r.body for r in store.records(PODS)] == [before.body]
     assert names(store.pods_on("n1")) == ["default/a"]
