@@ -151,6 +151,12 @@ def command(
     """Find a node's GPUs, label the node, and offer them to its kubelet.
 
     Runs on every GPU node until it is stopped. It keeps no state of its own: all is on the node.
+
+    \b
+    Examples:
+      gpupool agent --node gpu-1
+      gpupool agent --node gpu-1 --memory-unit 256MiB --overuse evict
+      gpupool agent --node gpu-1 --no-whole-cards --metrics-port 9400
     """
     from gpupool.agent.limiter import LimiterPlace
     from gpupool.agent.run import run_agent

@@ -28,6 +28,11 @@ def command(kubeconfig: str, context: str, namespace: str, wait: float) -> None:
 
     That is what its programs wrote to nodes, their Lease and their Secret. Running pods and what
     people wrote to nodes stay as they are. `helm uninstall` runs this command by itself.
+
+    \b
+    Examples:
+      gpupool cleanup
+      gpupool cleanup -n gpupool --wait 300
     """
     import time
 

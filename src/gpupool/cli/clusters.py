@@ -9,7 +9,12 @@ from gpupool.local.server_process import running_server
 
 @click.command("clusters")
 def command() -> None:
-    """List the clusters of this machine."""
+    """List the clusters of this machine.
+
+    \b
+    Examples:
+      gpupool clusters
+    """
     rows = [_row(cluster) for cluster in home().clusters()]
     if rows:
         click.echo(table(("NAME", "STATE", "API SERVER", "DATA"), rows))

@@ -4,6 +4,7 @@ import sys
 
 import click
 
+from gpupool.cli.exit_codes import ERROR
 from gpupool.cli.options import access_options
 from gpupool.cli.programs import ask_cluster
 
@@ -23,6 +24,11 @@ def command(kubeconfig: str, context: str, namespace: str) -> None:
     """Check an installation, and say what is wrong and how to repair it.
 
     Changes nothing. The exit code is 1 when something is wrong.
+
+    \b
+    Examples:
+      gpupool doctor
+      gpupool doctor --context production -n gpupool
     """
     import datetime
 
@@ -40,4 +46,4 @@ def command(kubeconfig: str, context: str, namespace: str) -> None:
         if finding.mend:
             click.echo(f"       -> {finding.mend}")
     if any(finding.level is Level.WRONG for finding in found):
-        sys.exit(1)
+        sys.exit(ERROR)

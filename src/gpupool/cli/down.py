@@ -16,6 +16,12 @@ def command(name: str, every: bool) -> None:
     """Stop a cluster; its data stays.
 
     Pods are stopped with it. `gpupool up` starts it again with everything in it.
+
+    \b
+    Examples:
+      gpupool down
+      gpupool down --name training
+      gpupool down --all
     """
     place = home()
     clusters = place.clusters() if every else [place.existing(name)]

@@ -32,6 +32,12 @@ def command(example: str | None, name: str, no_install: bool) -> None:
 
     Without a name it lists them. They are ordinary manifests: `kubectl delete -f` removes them.
     The first notebook installs JupyterLab into the Python environment of gpupool.
+
+    \b
+    Examples:
+      gpupool example
+      gpupool example shared-gpus
+      gpupool example notebook --name training
     """
     known = {path.stem: path for path in sorted(_directory().glob("*.yaml"))}
     if example is None:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
+from gpupool.cli.exit_codes import DONE, ERROR
 from gpupool.cli.manifests import completed, read_pod_templates
 from gpupool.cli.options import access_options
 from gpupool.cli.programs import ask_cluster
@@ -61,7 +62,7 @@ def command(pod: str | None, namespace: str, file: Path | None, policy: str, **w
 
     answers = ask_cluster(ask, **where)
     click.echo("\n".join(answer.text for answer in answers), nl=False)
-    sys.exit(any(answer.refused for answer in answers))
+    sys.exit(ERROR if any(answer.refused for answer in answers) else DONE)
 
 
 class _Answer(NamedTuple):

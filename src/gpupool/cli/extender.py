@@ -35,6 +35,11 @@ def command(**options: Any) -> None:
     """Choose nodes and cards for kube-scheduler, until stopped.
 
     `gpupool scheduler config` prints the configuration with which kube-scheduler asks it.
+
+    \b
+    Examples:
+      gpupool extender
+      gpupool extender --address :32766 --tls-cert tls.crt --tls-key tls.key
     """
     _run(**options)
 

@@ -24,6 +24,12 @@ def command() -> None:
     """List the cards of nodes, and take single cards out of use.
 
     Works on the cluster that kubectl uses.
+
+    \b
+    Examples:
+      gpupool gpu list
+      gpupool gpu pods
+      gpupool gpu cordon cn-shanghai.192.168.7.158 0
     """
 
 
@@ -31,7 +37,13 @@ def command() -> None:
 @click.argument("node", required=False)
 @access_options
 def list_cards(node: str | None, kubeconfig: str, context: str) -> None:
-    """List the cards of all nodes, or of one."""
+    """List the cards of all nodes, or of one.
+
+    \b
+    Examples:
+      gpupool gpu list
+      gpupool gpu list cn-shanghai.192.168.7.158
+    """
     found = ask_cluster(
         lambda kube: _inventories(kube, node), kubeconfig=kubeconfig, context=context
     )
@@ -52,7 +64,13 @@ def _row(card: "Card") -> tuple[str, ...]:
 @click.option("-n", "--namespace", default="", help="Only pods of this namespace.  [default: all]")
 @access_options
 def list_pods(node: str | None, namespace: str, kubeconfig: str, context: str) -> None:
-    """List the pods that have cards, with node, card, share and isolation."""
+    """List the pods that have cards, with node, card, share and isolation.
+
+    \b
+    Examples:
+      gpupool gpu pods
+      gpupool gpu pods cn-shanghai.192.168.7.158 -n research
+    """
     from gpupool.cli.tables import pods_table
     from kubeclient.resources import NODES, PODS
 
@@ -76,7 +94,12 @@ def list_pods(node: str | None, namespace: str, kubeconfig: str, context: str) -
 @click.option("--reason", default="", help="Shown wherever the card is listed.")
 @access_options
 def cordon(node: str, card: str, reason: str, kubeconfig: str, context: str) -> None:
-    """Give no new pods to a card, named by index or uuid; its pods stay."""
+    """Give no new pods to a card, named by index or uuid; its pods stay.
+
+    \b
+    Examples:
+      gpupool gpu cordon cn-shanghai.192.168.7.158 0 --reason "fan is loud"
+    """
 
     def change(orders: "CardOrders", uuid: str) -> None:
         orders.cordoned[uuid] = reason or "cordoned by a person"
@@ -94,7 +117,12 @@ def cordon(node: str, card: str, reason: str, kubeconfig: str, context: str) -> 
 @click.argument("card")
 @access_options
 def uncordon(node: str, card: str, kubeconfig: str, context: str) -> None:
-    """Take a card back into use, and forget its errors so far."""
+    """Take a card back into use, and forget its errors so far.
+
+    \b
+    Examples:
+      gpupool gpu uncordon cn-shanghai.192.168.7.158 0
+    """
     shown = ask_cluster(
         lambda kube: _order(kube, node, card, _clear), kubeconfig=kubeconfig, context=context
     )
@@ -111,6 +139,11 @@ def fault(node: str, card: str, fault: str, name: str) -> None:
 
     FAULT is xid=79, lost, ecc=1, fail=nvmlDeviceGetMemoryInfo:TIMEOUT and the like. `recover`
     repairs the card as a reset does, and tells the node's agent about it.
+
+    \b
+    Examples:
+      gpupool gpu fault cn-shanghai.192.168.7.158 0 xid=79
+      gpupool gpu fault cn-shanghai.192.168.7.158 all recover
     """
     from gpupool.hardware.simdriver import inject, read_cards
     from gpupool.hardware.simdriver_faults import FaultKind, NotAFault, parse_fault

@@ -24,6 +24,12 @@ def command(node: str | None, in_detail: bool, **where: str) -> None:
     """Show how much GPU memory is allocated, by node and card.
 
     For every node that shares its cards, or for one; in the format of `kubectl inspect gpushare`.
+
+    \b
+    Examples:
+      gpupool inspect
+      gpupool inspect -d
+      gpupool inspect cn-shanghai.192.168.7.157
     """
 
     async def ask(kube: "Kube") -> list[NodeView]:

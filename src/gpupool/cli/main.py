@@ -14,6 +14,7 @@ from typing import Any
 import click
 
 from gpupool import __version__
+from gpupool.cli.exit_codes import INTERRUPTED, MEANINGS
 
 # In the order of `gpupool --help`. The texts are here so that help need not import the commands.
 COMMANDS = {
@@ -73,6 +74,9 @@ class _Commands(click.Group):
         try:
             with _explaining_missing_localkube():
                 return super().invoke(ctx)
+        except KeyboardInterrupt:
+            click.echo("\nInterrupted.", err=True)
+            ctx.exit(INTERRUPTED)
         except OSError as error:
             if error.errno == errno.EPIPE:  # the reader of our output has ended: click handles that
                 raise
@@ -81,6 +85,10 @@ class _Commands(click.Group):
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
             formatter.write_dl(list(COMMANDS.items()))
+
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Exit codes"):
+            formatter.write_dl([(str(code), words) for code, words in MEANINGS.items()])
 
 
 @contextmanager
@@ -103,6 +111,13 @@ def gpupool() -> None:
     """Schedules and shares NVIDIA GPUs on Kubernetes.
 
     `gpupool up` starts a whole local cluster, which kubectl drives: no root, no GPU, no Docker.
+
+    \b
+    Examples:
+      gpupool up
+      gpupool example shared-gpus
+      gpupool gpu list
+      gpupool explain cgpu-test-0
     """
 
 

@@ -12,6 +12,11 @@ def command(context: click.Context) -> None:
     """Show or change the quotas of the platform.
 
     Without a subcommand it lists them.
+
+    \b
+    Examples:
+      gpupool quota
+      gpupool quota set nodes-per-cluster=100
     """
     if context.invoked_subcommand:
         return
@@ -34,7 +39,9 @@ def command(context: click.Context) -> None:
 def set_quotas(changes: tuple[str, ...]) -> None:
     """Change quotas of all clusters, with immediate effect on running ones, too.
 
-    For example: gpupool quota set nodes-per-cluster=100 routes-per-cluster=100
+    \b
+    Examples:
+      gpupool quota set nodes-per-cluster=100 routes-per-cluster=100
     """
     from gpupool.local.config.quotas import parse_change
 

@@ -39,7 +39,14 @@ _OUT = click.Path(dir_okay=False, writable=True, path_type=Path)
 @click.option(
     "--synthetic", type=click.IntRange(1, 20_000), help="Generate a trace with this many nodes."
 )
-@click.option("-o", "--output", type=click.Choice(["table", "json"]), default="table")
+@click.option(
+    "-o",
+    "--output",
+    type=click.Choice(["table", "json"]),
+    default="table",
+    show_default=True,
+    help="What to print.",
+)
 def command(**given: object) -> None:
     """Replay a trace of pods against the engine that schedules real ones.
 
@@ -49,9 +56,10 @@ def command(**given: object) -> None:
     leaves.
 
     \b
-    gpupool replay --synthetic 200 --policy residue --policy best-fit --plot plot.svg
-    gpupool replay pods.csv --nodes nodes.csv --seeds 0:10 -o json
-    gpupool replay pods.csv --nodes nodes.csv --churn 95
+    Examples:
+      gpupool replay --synthetic 200 --policy residue --policy best-fit
+      gpupool replay pods.csv --nodes nodes.csv --seeds 0:10 -o json
+      gpupool replay pods.csv --nodes nodes.csv --churn 95 --plot plot.svg
     """
     from gpupool.replay.trace import TraceError
 

@@ -18,6 +18,11 @@ def command(name: str, yes: bool) -> None:
     """Stop a cluster and delete its data: objects, keys, kubeconfig, log.
 
     The next `gpupool up` makes a new one.
+
+    \b
+    Examples:
+      gpupool reset
+      gpupool reset --name training --yes
     """
     place = home()
     cluster = place.existing(name)

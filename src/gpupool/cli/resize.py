@@ -43,6 +43,11 @@ def command(
     """Give a running pod more or less of its card, without a restart.
 
     All or nothing: never more than the card has left, never less than the pod uses.
+
+    \b
+    Examples:
+      gpupool resize cgpu-test-0 --gpu-mem 6
+      gpupool resize trainer-0 -n research -c main --gpu-mem 8 --timeout 30
     """
     outcome = ask_cluster(
         lambda kube: resize(kube, (namespace, pod), container, units, wait_s), **where

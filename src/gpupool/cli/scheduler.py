@@ -76,6 +76,11 @@ def command(ctx: click.Context, /, **options: Any) -> None:
 
     It keeps no state of its own: it can be stopped and started at any time. Several can run, with
     the same or with different names: one is the leader, and schedules for the names of all.
+
+    \b
+    Examples:
+      gpupool scheduler
+      gpupool scheduler --policy best-fit --health-address :10259
     """
     if ctx.invoked_subcommand is None:
         _run(**options)
@@ -117,7 +122,13 @@ def _run(
 )
 @click.option("--client-kubeconfig", default="", help="kube-scheduler's own kubeconfig.")
 def config(url: str, ca_file: str, server_name: str, client_kubeconfig: str) -> None:
-    """Print the configuration with which kube-scheduler asks `gpupool extender`."""
+    """Print the configuration with which kube-scheduler asks `gpupool extender`.
+
+    \b
+    Examples:
+      gpupool scheduler config > kube-scheduler.yaml
+      gpupool scheduler config --url https://10.0.0.7:32766 --ca-file ca.crt
+    """
     import yaml
 
     from gpupool.scheduler.kube_scheduler_config import kube_scheduler_config

@@ -4,12 +4,11 @@ import sys
 
 import click
 
+from gpupool.cli.exit_codes import DONE, NOT_RUNNING
 from gpupool.cli.options import existing_name_option
 from gpupool.local.home import home
 from gpupool.local.server_process import running_server
 from gpupool.local.server_state import ANSWERING, state_of
-
-NOT_RUNNING = 3  # the exit code of init scripts for "not running"; 1 is for errors
 
 
 @click.command("status")
@@ -19,6 +18,11 @@ def command(name: str) -> None:
 
     The exit code is 0 when it runs and answers, 3 when it does not. The state is Degraded when
     a program of the cluster fails; it is started again by itself.
+
+    \b
+    Examples:
+      gpupool status
+      gpupool status --name training
     """
     cluster = home().existing(name)
     server = running_server(cluster)
@@ -34,4 +38,4 @@ def command(name: str) -> None:
     click.echo(f"Kubeconfig:  {cluster.kubeconfig}")
     click.echo(f"Data:        {cluster.path}")
     click.echo(f"Log:         {cluster.log_file}")
-    sys.exit(0 if state in ANSWERING else NOT_RUNNING)
+    sys.exit(DONE if state in ANSWERING else NOT_RUNNING)

@@ -69,6 +69,13 @@ def command(
 
     It is ready in two or three seconds, and keeps running when the terminal is closed. `gpupool
     down` stops it; the next `gpupool up` starts it again with all its objects.
+
+    \b
+    Examples:
+      gpupool up
+      gpupool up --name training --config training.yaml
+      gpupool up --port 7443 --merge-kubeconfig
+      gpupool up --gpus real --foreground
     """
     from gpupool.local.cluster_setup import Wish
     from gpupool.local.launch import START_LIMIT_S, StartFailed
