@@ -4,6 +4,7 @@ import click
 
 from gpupool.cli.options import access_options
 from gpupool.cli.programs import ask_cluster
+from gpupool.cli.progress import progress
 
 
 @click.command("cleanup")
@@ -40,11 +41,17 @@ def command(kubeconfig: str, context: str, namespace: str, wait: float) -> None:
     from kubeclient.client import Kube
 
     async def work(kube: Kube) -> int:
-        await wait_until_gone(kube, namespace, wait, time.monotonic)
-        return await clean_up(kube, namespace)
+        await wait_until_gone(
+            kube, namespace, wait, time.monotonic, lambda who: shown.say(f"{who} still runs")
+        )
+        return await clean_up(kube, namespace, count)
+
+    def count(done: int, nodes: int) -> None:
+        shown.say(f"{done} of {nodes} nodes")
 
     try:
-        nodes = ask_cluster(work, kubeconfig=kubeconfig, context=context)
+        with progress("Cleaning up") as shown:
+            nodes = ask_cluster(work, doing="", kubeconfig=kubeconfig, context=context)
     except StillThere as error:
         raise click.ClickException(
             f"gpupool still runs: {error}. Uninstall it first: helm uninstall gpupool."

@@ -38,7 +38,10 @@ def command(kubeconfig: str, context: str, namespace: str) -> None:
 
     now = datetime.datetime.now(datetime.UTC)
     evidence = ask_cluster(
-        lambda kube: look(kube, namespace, now), kubeconfig=kubeconfig, context=context
+        lambda kube: look(kube, namespace, now),
+        doing="Looking at the installation",
+        kubeconfig=kubeconfig,
+        context=context,
     )
     found = judge(evidence)
     for finding in found:

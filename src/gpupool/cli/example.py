@@ -8,6 +8,7 @@ import click
 import gpupool
 from gpupool.cli.options import existing_name_option
 from gpupool.cli.programs import ask_cluster
+from gpupool.cli.progress import Progress, progress
 from gpupool.local.home import home
 
 if TYPE_CHECKING:
@@ -55,9 +56,12 @@ def command(example: str | None, name: str, no_install: bool) -> None:
     manifests = list(yaml.safe_load_all(known[example].read_text(encoding="utf-8")))
     found = notebooks(manifests)
     is_new = bool(found) and not no_install and install_jupyter()
-    shown = ask_cluster(
-        lambda kube: _run(kube, manifests, start_again=is_new), kubeconfig=str(cluster.kubeconfig)
-    )
+    with progress(f"Running examples/{example}.yaml") as told:
+        shown = ask_cluster(
+            lambda kube: _run(kube, manifests, told, start_again=is_new),
+            doing="",
+            kubeconfig=str(cluster.kubeconfig),
+        )
     click.echo(f"\nexamples/{example}.yaml:\n\n{shown}")
     links = ask_cluster(lambda kube: _links(kube, manifests), kubeconfig=str(cluster.kubeconfig))
     for notebook in found:
@@ -75,7 +79,7 @@ def _first_line(path: Path) -> str:
     return path.read_text(encoding="utf-8").splitlines()[0].removeprefix("#").strip()
 
 
-async def _run(kube: "Kube", manifests: list["Obj"], *, start_again: bool) -> str:
+async def _run(kube: "Kube", manifests: list["Obj"], told: Progress, *, start_again: bool) -> str:
     """`start_again`: pods that run already get the program that was installed after their start."""
     import asyncio
     import textwrap
@@ -97,6 +101,7 @@ async def _run(kube: "Kube", manifests: list["Obj"], *, start_again: bool) -> st
         if is_done or clock() > deadline:
             shown = "\n\n".join(filter(None, (pods_table(pods, with_namespace=False), waits)))
             return textwrap.indent(shown or "Its pods have no cards.", "  ")
+        told.say(f"{sum(map(_is_ready, pods))} of {len(pods)} pods are ready")
         await asyncio.sleep(_LOOK_EVERY_S)
 
 

@@ -35,7 +35,11 @@ def command(service: str, namespace: str, no_browser: bool, **where: str) -> Non
       gpupool open tf-notebook
       curl "$(gpupool open tf-notebook --no-browser)"
     """
-    link = ask_cluster(lambda kube: link_when_ready(kube, service, namespace), **where)
+    link = ask_cluster(
+        lambda kube: link_when_ready(kube, service, namespace),
+        doing=f"Waiting for the address of service {service}",
+        **where,
+    )
     click.echo(link)
     if not no_browser and sys.stdout.isatty():
         click.launch(link)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from gpupool.cli.progress import progress
 from gpupool.cli.tables import table
 
 if TYPE_CHECKING:
@@ -77,7 +78,8 @@ def _replay(given: dict[str, object]) -> None:
     seeds = list(seeds_of(str(given["seeds"])))
     if given["placements"] and len(policies) * len(seeds) > 1:
         raise click.UsageError("--placements is for one policy and one seed at a time.")
-    trace = _trace(given)
+    with progress("Reading the trace"):
+        trace = _trace(given)
     method = _method(trace, given)
     found = _run(trace, method, policies, seeds)
     _write_files(trace, method, found, given)
@@ -134,23 +136,11 @@ def _method(trace: "Trace", given: dict[str, object]) -> "Method":
 def _run(
     trace: "Trace", method: "Method", policies: list[str], seeds: list[int]
 ) -> list["Outcome"]:
-    from rich.console import Console
-    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
-
     from gpupool.replay.study import decisions_ahead, outcomes
 
-    columns = (TextColumn("{task.description}"), BarColumn(), TimeRemainingColumn())
-    console = Console(stderr=True)
-    with Progress(
-        *columns, console=console, transient=True, disable=not console.is_terminal
-    ) as bar:
-        total = decisions_ahead(trace, method, seeds) * len(policies)
-        task = bar.add_task(f"Replaying {len(trace.pods)} pods", total=total)
-
-        def progress(decisions: int) -> None:
-            bar.advance(task, decisions)
-
-        return list(outcomes(trace, method, policies, seeds, progress))
+    total = decisions_ahead(trace, method, seeds) * len(policies)
+    with progress(f"Replaying {len(trace.pods)} pods", total) as shown:
+        return list(outcomes(trace, method, policies, seeds, shown.advance))
 
 
 def _write_files(
