@@ -20,6 +20,7 @@ from gpupool.cli.main import gpupool
 from gpupool.cli.progress import Progress, progress
 from gpupool.local.home import ClusterDirectory
 from gpupool.local.launch import Spawned
+from tests.cli.terminal import read_until
 
 PATIENCE_S = 60
 # Works until its standard input ends.
@@ -98,21 +99,6 @@ def test_in_a_terminal_the_line_vanishes(total: int | None) -> None:
     # The cursor is shown again, and the last that is written before the result erases the line.
     assert seen.endswith(b"\x1b[2Kstopped\r\n")
     assert seen.rindex(b"\x1b[?25h") > seen.rindex(b"\x1b[?25l")
-
-
-def read_until(descriptor: int, text: bytes | None) -> bytes:
-    """All that comes until the text has come; None: until the end."""
-    seen = b""
-    while text is None or text not in seen:
-        try:
-            chunk = os.read(descriptor, 4096)
-        except OSError:  # the other side is closed
-            chunk = b""
-        if not chunk:
-            assert text is None, seen
-            break
-        seen += chunk
-    return seen
 
 
 @pytest.fixture

@@ -2,6 +2,7 @@
 
 import click
 
+from gpupool.cli.known_names import namespaces
 from gpupool.cli.options import access_options
 from gpupool.cli.programs import ask_cluster
 from gpupool.cli.progress import progress
@@ -14,6 +15,7 @@ from gpupool.cli.progress import progress
     "--namespace",
     default="kube-system",
     show_default=True,
+    shell_complete=namespaces,
     help="Namespace of the installation.",
 )
 @click.option(

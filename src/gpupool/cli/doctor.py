@@ -5,6 +5,7 @@ import sys
 import click
 
 from gpupool.cli.exit_codes import ERROR
+from gpupool.cli.known_names import namespaces
 from gpupool.cli.options import access_options
 from gpupool.cli.programs import ask_cluster
 
@@ -18,6 +19,7 @@ _MARKS = {"ok": "ok   ", "note": "note ", "wrong": "WRONG"}
     "--namespace",
     default="kube-system",
     show_default=True,
+    shell_complete=namespaces,
     help="Namespace of the installation.",
 )
 def command(kubeconfig: str, context: str, namespace: str) -> None:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 import click
 
 import gpupool
+from gpupool.cli.known_names import examples
 from gpupool.cli.options import existing_name_option
 from gpupool.cli.programs import ask_cluster
 from gpupool.cli.progress import Progress, progress
@@ -21,7 +22,7 @@ _NAMESPACE = "default"
 
 
 @click.command("example")
-@click.argument("example", required=False)
+@click.argument("example", required=False, shell_complete=examples)
 @click.option(
     "--no-install",
     is_flag=True,
@@ -40,7 +41,7 @@ def command(example: str | None, name: str, no_install: bool) -> None:
       gpupool example shared-gpus
       gpupool example notebook --name training
     """
-    known = {path.stem: path for path in sorted(_directory().glob("*.yaml"))}
+    known = known_examples()
     if example is None:
         click.echo("\n".join(f"{stem:20} {_first_line(path)}" for stem, path in known.items()))
         return
@@ -66,6 +67,11 @@ def command(example: str | None, name: str, no_install: bool) -> None:
     links = ask_cluster(lambda kube: _links(kube, manifests), kubeconfig=str(cluster.kubeconfig))
     for notebook in found:
         click.echo(f"\n{how_to_open(notebook, cluster.kubeconfig, links)}")
+
+
+def known_examples() -> dict[str, Path]:
+    """The manifests by name."""
+    return {path.stem: path for path in sorted(_directory().glob("*.yaml"))}
 
 
 def _directory() -> Path:

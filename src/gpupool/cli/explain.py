@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, NamedTuple
 import click
 
 from gpupool.cli.exit_codes import DONE, ERROR
+from gpupool.cli.known_names import pods, policies
 from gpupool.cli.manifests import completed, read_pod_templates
-from gpupool.cli.options import access_options
+from gpupool.cli.options import access_options, chosen_namespace, namespace_option
 from gpupool.cli.programs import ask_cluster
 
 if TYPE_CHECKING:
@@ -19,10 +20,8 @@ if TYPE_CHECKING:
 
 
 @click.command("explain")
-@click.argument("pod", required=False)
-@click.option(
-    "-n", "--namespace", default="default", show_default=True, help="Namespace of the pod."
-)
+@click.argument("pod", required=False, shell_complete=pods)
+@namespace_option("pod")
 @click.option(
     "-f",
     "--filename",
@@ -30,7 +29,13 @@ if TYPE_CHECKING:
     type=click.Path(path_type=Path, exists=True, dir_okay=False, allow_dash=True),
     help="Explain where the pods of this manifest would go; - is standard input.",
 )
-@click.option("--policy", default="", metavar="NAME", help="Packing policy to decide with.")
+@click.option(
+    "--policy",
+    default="",
+    metavar="NAME",
+    shell_complete=policies,
+    help="Packing policy to decide with.",
+)
 @access_options
 def command(pod: str | None, namespace: str, file: Path | None, policy: str, **where: str) -> None:
     """Say where a pod is, where it would go, or why it waits.
@@ -49,6 +54,7 @@ def command(pod: str | None, namespace: str, file: Path | None, policy: str, **w
 
     if (pod is None) == (file is None):
         raise click.UsageError("Name a pod, or a manifest with -f.")
+    namespace = chosen_namespace(namespace, where)
     templates = read_pod_templates(file, namespace) if file is not None else []
     chosen = policy_named(policy)
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from gpupool.cli.known_names import cards, faults, namespaces, nodes
 from gpupool.cli.options import access_options, existing_name_option
 from gpupool.cli.programs import ask_cluster
 from gpupool.cli.tables import table
@@ -34,7 +35,7 @@ def command() -> None:
 
 
 @command.command("list")
-@click.argument("node", required=False)
+@click.argument("node", required=False, shell_complete=nodes)
 @access_options
 def list_cards(node: str | None, kubeconfig: str, context: str) -> None:
     """List the cards of all nodes, or of one.
@@ -60,8 +61,14 @@ def _row(card: "Card") -> tuple[str, ...]:
 
 
 @command.command("pods", short_help="List the pods that have cards.")
-@click.argument("node", required=False)
-@click.option("-n", "--namespace", default="", help="Only pods of this namespace.  [default: all]")
+@click.argument("node", required=False, shell_complete=nodes)
+@click.option(
+    "-n",
+    "--namespace",
+    default="",
+    shell_complete=namespaces,
+    help="Only pods of this namespace.  [default: all]",
+)
 @access_options
 def list_pods(node: str | None, namespace: str, kubeconfig: str, context: str) -> None:
     """List the pods that have cards, with node, card, share and isolation.
@@ -89,8 +96,8 @@ def list_pods(node: str | None, namespace: str, kubeconfig: str, context: str) -
 
 
 @command.command("cordon", short_help="Give no new pods to a card; its pods stay.")
-@click.argument("node")
-@click.argument("card")
+@click.argument("node", shell_complete=nodes)
+@click.argument("card", shell_complete=cards)
 @click.option("--reason", default="", help="Shown wherever the card is listed.")
 @access_options
 def cordon(node: str, card: str, reason: str, kubeconfig: str, context: str) -> None:
@@ -113,8 +120,8 @@ def cordon(node: str, card: str, reason: str, kubeconfig: str, context: str) -> 
 
 
 @command.command("uncordon")
-@click.argument("node")
-@click.argument("card")
+@click.argument("node", shell_complete=nodes)
+@click.argument("card", shell_complete=cards)
 @access_options
 def uncordon(node: str, card: str, kubeconfig: str, context: str) -> None:
     """Take a card back into use, and forget its errors so far.
@@ -130,9 +137,9 @@ def uncordon(node: str, card: str, kubeconfig: str, context: str) -> None:
 
 
 @command.command("fault", short_help="Break or repair a simulated card.")
-@click.argument("node")
-@click.argument("card")
-@click.argument("fault")
+@click.argument("node", shell_complete=nodes)
+@click.argument("card", shell_complete=cards)
+@click.argument("fault", shell_complete=faults)
 @existing_name_option
 def fault(node: str, card: str, fault: str, name: str) -> None:
     """Break or repair a simulated card of a local cluster, or `all` cards of a node.

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 import click
 
 from gpupool.cli.inspect_view import NodeView, PodView, details, summary
+from gpupool.cli.known_names import nodes
 from gpupool.cli.options import access_options
 from gpupool.cli.programs import ask_cluster
 
@@ -17,7 +18,7 @@ _MIB = 100  # if a card has more units than this, a unit is taken to be a MiB, a
 
 
 @click.command("inspect")
-@click.argument("node", required=False)
+@click.argument("node", required=False, shell_complete=nodes)
 @click.option("-d", "--details", "in_detail", is_flag=True, help="Also list the pods.")
 @access_options
 def command(node: str | None, in_detail: bool, **where: str) -> None:

@@ -6,12 +6,14 @@ what only local clusters need.
 
 import errno
 import importlib
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from difflib import get_close_matches
 from typing import Any
 
 import click
+from click.shell_completion import CompletionItem
 
 from gpupool import __version__
 from gpupool.cli.exit_codes import INTERRUPTED, MEANINGS
@@ -39,6 +41,7 @@ COMMANDS = {
     "doctor": "Check an installation, and say what is wrong and how to repair it.",
     "cleanup": "Remove what an installation leaves behind, once it is uninstalled.",
     "replay": "Replay a trace of pods against the engine that schedules real ones.",
+    "completion": "Print a script that completes commands, options and names.",
     "version": "Print the version.",
 }
 
@@ -81,6 +84,15 @@ class _Commands(click.Group):
             if error.errno == errno.EPIPE:  # the reader of our output has ended: click handles that
                 raise
             raise click.ClickException(_words(error)) from error
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem[str]]:
+        """click would load every command for its text."""
+        names = [
+            CompletionItem(name, help=words)
+            for name, words in COMMANDS.items()
+            if name.startswith(incomplete)
+        ]
+        return names + click.Command.shell_complete(self, ctx, incomplete)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
@@ -128,4 +140,6 @@ def _words(error: OSError) -> str:
 
 
 def main() -> None:
+    if "_GPUPOOL_COMPLETE" in os.environ:  # the shell asks
+        importlib.import_module("gpupool.cli.completion")
     gpupool(prog_name="gpupool")

@@ -81,14 +81,25 @@ def ask_cluster(
 ) -> Answer:
     """Runs `work` with a client. Errors of the API server become messages for the user. `doing`:
     what to show if it takes long; empty: the caller shows it."""
+    with progress(doing) if doing else contextlib.nullcontext():
+        return ask_within(None, work, where)
+
+
+def ask_within(
+    limit_s: float | None, work: Callable[[Kube], Awaitable[Answer]], where: dict[str, str]
+) -> Answer:
+    """As `ask_cluster`, and shows nothing. Raises TimeoutError."""
     from kubeclient.errors import KubeError
 
     async def with_kube(kube: Kube, _access: Access) -> Answer:
         return await work(kube)
 
+    async def within_limit() -> Answer:
+        async with asyncio.timeout(limit_s):
+            return await _with_kube(with_kube, "gpupool", where)
+
     try:
-        with progress(doing) if doing else contextlib.nullcontext():
-            return asyncio.run(_with_kube(with_kube, "gpupool", where))
+        return asyncio.run(within_limit())
     except KubeError as error:
         raise click.ClickException(str(error)) from error
 

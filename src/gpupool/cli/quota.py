@@ -2,6 +2,7 @@
 
 import click
 
+from gpupool.cli.known_names import quotas
 from gpupool.cli.tables import table
 from gpupool.local.home import CannotUse, home
 
@@ -35,7 +36,7 @@ def command(context: click.Context) -> None:
 
 
 @command.command("set")
-@click.argument("changes", nargs=-1, required=True, metavar="NAME=NUMBER...")
+@click.argument("changes", nargs=-1, required=True, metavar="NAME=NUMBER...", shell_complete=quotas)
 def set_quotas(changes: tuple[str, ...]) -> None:
     """Change quotas of all clusters, with immediate effect on running ones, too.
 

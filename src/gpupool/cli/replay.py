@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from gpupool.cli.known_names import policies
 from gpupool.cli.progress import progress
 from gpupool.cli.tables import table
 
@@ -21,7 +22,11 @@ _OUT = click.Path(dir_okay=False, writable=True, path_type=Path)
 @click.argument("pods", type=_FILE, required=False)
 @click.option("--nodes", type=_FILE, help="The trace's nodes; a snapshot has its own.")
 @click.option(
-    "--policy", "policies", multiple=True, help="Packing policy; may be given several times."
+    "--policy",
+    "policies",
+    multiple=True,
+    shell_complete=policies,
+    help="Packing policy; may be given several times.",
 )
 @click.option(
     "--seeds", default="0", show_default=True, help="One random seed, or several as in 0:10."

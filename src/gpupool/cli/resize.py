@@ -5,7 +5,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from gpupool.cli.options import access_options
+from gpupool.cli.known_names import containers, pods
+from gpupool.cli.options import access_options, chosen_namespace, namespace_option
 from gpupool.cli.programs import ask_cluster
 from gpupool.cli.progress import progress
 
@@ -19,7 +20,7 @@ _PAUSE_S = 0.2
 
 
 @click.command("resize")
-@click.argument("pod")
+@click.argument("pod", shell_complete=pods)
 @click.option(
     "--gpu-mem",
     "units",
@@ -27,10 +28,14 @@ _PAUSE_S = 0.2
     type=click.IntRange(1, 999_999),
     help="New share of its container, in units of aliyun.com/gpu-mem.",
 )
-@click.option("-c", "--container", default="", help="Required if several containers have a share.")
 @click.option(
-    "-n", "--namespace", default="default", show_default=True, help="Namespace of the pod."
+    "-c",
+    "--container",
+    default="",
+    shell_complete=containers,
+    help="Required if several containers have a share.",
 )
+@namespace_option("pod")
 @click.option(
     "--timeout",
     "wait_s",
@@ -52,6 +57,7 @@ def command(
       gpupool resize cgpu-test-0 --gpu-mem 6
       gpupool resize trainer-0 -n research -c main --gpu-mem 8 --timeout 30
     """
+    namespace = chosen_namespace(namespace, where)
     with progress(f"Resizing {namespace}/{pod}") as shown:
         outcome = ask_cluster(
             lambda kube: resize(kube, (namespace, pod), container, units, wait_s, shown.say),

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from gpupool.cli.known_names import clusters
 from gpupool.cli.progress import Progress, progress
 from gpupool.cli.up_view import next_words, places_words, pools_words, started_words
 from gpupool.local.home import ClusterDirectory, Home, home
@@ -24,7 +25,11 @@ _LIMIT_S = 60.0  # but not longer: the cluster can be used without them
 
 
 @click.command("up")
-@click.option("--name", help="Name of the cluster; several can run at a time.  [default: default]")
+@click.option(
+    "--name",
+    shell_complete=clusters,
+    help="Name of the cluster; several can run at a time.  [default: default]",
+)
 @click.option(
     "--config",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
