@@ -26,9 +26,9 @@ def test_every_command_shows_one_to_four_examples(path: str) -> None:
 
 def called(example: str) -> list[list[str]]:
     """The commands of gpupool in a line of a shell, as lists of words."""
-    inner = re.findall(r"\$\((.*?)\)", example)
+    inner = re.findall(r"[$<]\((.*?)\)", example)
     lines: list[list[str]] = [[]]
-    for word in shlex.split(" | ".join([re.sub(r"\$\(.*?\)", "", example), *inner])):
+    for word in shlex.split(" | ".join([re.sub(r"[$<]\(.*?\)", "", example), *inner])):
         if word in ("|", ">"):
             lines.append([])
         else:

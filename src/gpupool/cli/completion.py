@@ -64,17 +64,17 @@ def command(shell: str) -> None:
     examples. A cluster that does not answer within a second is left out.
 
     \b
-    To have it in each new shell, once:
-      bash (4.4 or newer)  gpupool completion bash > ~/.gpupool.bash
-                           echo 'source ~/.gpupool.bash' >> ~/.bashrc
-      zsh   gpupool completion zsh > ~/.gpupool.zsh
-            echo 'source ~/.gpupool.zsh' >> ~/.zshrc    (after compinit)
+    To have it in every new shell:
+      bash  echo 'source <(gpupool completion bash)' >> ~/.bashrc
+      zsh   echo 'source <(gpupool completion zsh)' >> ~/.zshrc
       fish  gpupool completion fish > ~/.config/fish/completions/gpupool.fish
+
+    bash must be 4.4 or newer. In ~/.zshrc, compinit comes before it.
 
     \b
     Examples:
       source <(gpupool completion bash)
-      gpupool completion zsh > ~/.gpupool.zsh
+      source <(gpupool completion zsh)
       gpupool completion fish | source
     """
     from gpupool.cli.main import gpupool

@@ -123,7 +123,9 @@ def services(context: click.Context) -> "Names":
 def containers(context: click.Context) -> "Names":
     from kubeclient.resources import PODS
 
-    pod = _ask(context, lambda kube: kube.get(PODS, context.params["pod"], _namespace(context)))
+    # While the value of an option is missing, click leaves the arguments in `args`.
+    name = context.params["pod"] or "".join(context.args[:1])
+    pod = _ask(context, lambda kube: kube.get(PODS, name, _namespace(context)))
     return [each["name"] for each in pod["spec"]["containers"]]
 
 
@@ -158,6 +160,8 @@ def _listed(context: click.Context, resource: "Resource", namespace: str = "") -
 
 def _ask(context: click.Context, work: "Callable[[Kube], Awaitable[Answer]]") -> "Answer":
     """Of the cluster that the command would use, as far as its options are written already."""
+    import aiohttp  # noqa: F401  # slow to load, which is not the cluster's fault
+
     from gpupool.cli.programs import ask_within
 
     where = {key: context.params.get(key) or "" for key in ("kubeconfig", "context")}

@@ -18,6 +18,7 @@ from click.shell_completion import CompletionItem
 from gpupool import __version__
 from gpupool.cli.exit_codes import INTERRUPTED, MEANINGS
 
+CONTEXT = {"help_option_names": ["-h", "--help"]}
 # In the order of `gpupool --help`. The texts are here so that help need not import the commands.
 COMMANDS = {
     "up": "Start a local cluster.",
@@ -41,12 +42,30 @@ COMMANDS = {
     "doctor": "Check an installation, and say what is wrong and how to repair it.",
     "cleanup": "Remove what an installation leaves behind, once it is uninstalled.",
     "replay": "Replay a trace of pods against the engine that schedules real ones.",
+    "plugins": "Install plugins of kubectl: kubectl gpupool and kubectl inspect.",
     "completion": "Print a script that completes commands, options and names.",
     "version": "Print the version.",
 }
 
 
-class _Commands(click.Group):
+class Explained(click.Command):
+    """A command that turns errors of the operating system, and Ctrl-C, into words."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Errors of the operating system (no space, no permission) are shown in one line."""
+        try:
+            with _explaining_missing_localkube():
+                return super().invoke(ctx)
+        except KeyboardInterrupt:
+            click.echo("\nInterrupted.", err=True)
+            ctx.exit(INTERRUPTED)
+        except OSError as error:
+            if error.errno == errno.EPIPE:  # the reader of our output has ended: click handles that
+                raise
+            raise click.ClickException(_words(error)) from error
+
+
+class _Commands(Explained, click.Group):
     """Finds command `x` in the module gpupool.cli.x, as `command`."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
@@ -71,19 +90,6 @@ class _Commands(click.Group):
                 raise
             words = f"{error.message} Did you mean '{close[0]}'?"
             raise click.UsageError(words, ctx) from error
-
-    def invoke(self, ctx: click.Context) -> Any:
-        """Errors of the operating system (no space, no permission) are shown in one line."""
-        try:
-            with _explaining_missing_localkube():
-                return super().invoke(ctx)
-        except KeyboardInterrupt:
-            click.echo("\nInterrupted.", err=True)
-            ctx.exit(INTERRUPTED)
-        except OSError as error:
-            if error.errno == errno.EPIPE:  # the reader of our output has ended: click handles that
-                raise
-            raise click.ClickException(_words(error)) from error
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem[str]]:
         """click would load every command for its text."""
@@ -117,7 +123,7 @@ def _explaining_missing_localkube() -> Iterator[None]:
         ) from error
 
 
-@click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(cls=_Commands, context_settings=CONTEXT)
 @click.version_option(__version__, message="gpupool %(version)s")
 def gpupool() -> None:
     """Schedules and shares NVIDIA GPUs on Kubernetes.
