@@ -76,6 +76,15 @@ def test_help_fits_80_columns(path: str) -> None:
 
 
 @pytest.mark.parametrize("path", COMMANDS)
+def test_help_has_no_words_of_click_and_nothing_cut_off(path: str) -> None:
+    """Types such as INTEGER RANGE say nothing; a list of commands must not end in dots."""
+    shown = CliRunner().invoke(gpupool, [*path.split()[1:], "--help"], terminal_width=80).output
+    assert " RANGE" not in shown
+    _usage, _, rest = shown.partition("\n")
+    assert not [line for line in rest.splitlines() if line.endswith("...")]
+
+
+@pytest.mark.parametrize("path", COMMANDS)
 def test_every_option_and_command_says_what_it_does(path: str) -> None:
     command = COMMANDS[path]
     options = [each for each in command.params if isinstance(each, click.Option)]

@@ -131,6 +131,7 @@ def _volumes(context: click.Context, option: click.Parameter, path: Path) -> "Vo
 @click.option(
     "--metrics-port",
     type=click.IntRange(0, 65535),
+    metavar="PORT",
     help="Port for metrics on 127.0.0.1; 0: any free one.  [default: none]",
 )
 @click.option(

@@ -19,6 +19,7 @@ _DEFAULT_PORT = 8080
 @click.option(
     "--port",
     type=click.IntRange(0, 65535),
+    metavar="PORT",
     default=_DEFAULT_PORT,
     show_default=True,
     help="Port on 127.0.0.1; 0: any free one.",

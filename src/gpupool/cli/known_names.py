@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 Answer = TypeVar("Answer")
 _ANSWER_LIMIT_S = 1.0
 _MOST = "500"
-_FAULTS = ("recover", "lost", "xid=", "ecc=", "ecc-corrected=", "temperature=", "memory=")
 
 
 def _quiet(names: "Callable[[click.Context], Names]") -> "Complete":
@@ -81,7 +80,10 @@ def policies(_: click.Context) -> "Names":
 
 @_quiet
 def faults(_: click.Context) -> "Names":
-    return list(_FAULTS)
+    from gpupool.hardware.simdriver_faults import FaultKind
+
+    alone = (FaultKind.LOST, FaultKind.RECOVER)
+    return [kind if kind in alone else f"{kind}=" for kind in FaultKind]
 
 
 @_quiet

@@ -41,8 +41,8 @@ def command() -> None:
     """Install plugins of kubectl: kubectl gpupool and kubectl inspect.
 
     \b
-    kubectl gpupool ...                           the same as gpupool ...
-    kubectl inspect gpushare|cgpu [-d] [NODE]     the same as gpupool inspect ...
+    kubectl gpupool ...                         the same as gpupool
+    kubectl inspect gpushare|cgpu [-d] [NODE]   the same as gpupool inspect
 
     They use the kubeconfig, the context and the namespace that kubectl uses. Other ones are named
     at the end: kubectl gpupool gpu list --context training.
@@ -54,7 +54,7 @@ def command() -> None:
     """
 
 
-@command.command("install")
+@command.command("install", short_help="Install the plugins.")
 @_dir_option
 @click.option("--force", is_flag=True, help="Overwrite files that are not of gpupool's making.")
 def install(directory: Path, force: bool) -> None:
@@ -85,7 +85,7 @@ def install(directory: Path, force: bool) -> None:
         click.echo(words, err=True)
 
 
-@command.command("uninstall")
+@command.command("uninstall", short_help="Remove the plugins.")
 @_dir_option
 def uninstall(directory: Path) -> None:
     """Remove the plugins that `gpupool plugins install` has written; other files stay.

@@ -35,7 +35,7 @@ def command(context: click.Context) -> None:
     click.echo(table(("QUOTA", "LIMIT", "DEFAULT", "USED"), rows))
 
 
-@command.command("set")
+@command.command("set", short_help="Change quotas of all clusters.")
 @click.argument("changes", nargs=-1, required=True, metavar="NAME=NUMBER...", shell_complete=quotas)
 def set_quotas(changes: tuple[str, ...]) -> None:
     """Change quotas of all clusters, with immediate effect on running ones, too.

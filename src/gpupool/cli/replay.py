@@ -25,6 +25,7 @@ _OUT = click.Path(dir_okay=False, writable=True, path_type=Path)
     "--policy",
     "policies",
     multiple=True,
+    metavar="NAME",
     shell_complete=policies,
     help="Packing policy; may be given several times.",
 )
@@ -34,7 +35,8 @@ _OUT = click.Path(dir_okay=False, writable=True, path_type=Path)
 @click.option(
     "--churn",
     type=click.FloatRange(1, 1000),
-    help="Pods arrive and leave, at this load in percent.",
+    metavar="PERCENT",
+    help="Pods arrive and leave, at this load.",
 )
 @click.option("--timed", is_flag=True, help="Use the times of the trace: pods wait, run and leave.")
 @click.option(
@@ -43,7 +45,10 @@ _OUT = click.Path(dir_okay=False, writable=True, path_type=Path)
 @click.option("--placements", type=_OUT, help="Write every decision to this CSV file.")
 @click.option("--plot", type=_OUT, help="Write the curves to this SVG file.")
 @click.option(
-    "--synthetic", type=click.IntRange(1, 20_000), help="Generate a trace with this many nodes."
+    "--synthetic",
+    type=click.IntRange(1, 20_000),
+    metavar="NODES",
+    help="Generate a trace with this many nodes.",
 )
 @click.option(
     "-o",

@@ -26,6 +26,7 @@ _PAUSE_S = 0.2
     "units",
     required=True,
     type=click.IntRange(1, 999_999),
+    metavar="UNITS",
     help="New share of its container, in units of aliyun.com/gpu-mem.",
 )
 @click.option(
@@ -42,7 +43,8 @@ _PAUSE_S = 0.2
     default=120.0,
     show_default=True,
     type=click.FloatRange(0),
-    help="How many seconds to wait for the answer.",
+    metavar="SECONDS",
+    help="How long to wait for the answer.",
 )
 @access_options
 def command(

@@ -110,7 +110,7 @@ def _run(
     run_program(work, names[0], **where)
 
 
-@command.command("config")
+@command.command("config", short_help="Print a configuration for kube-scheduler.")
 @click.option(
     "--url",
     default="http://127.0.0.1:32766",

@@ -39,6 +39,7 @@ _LIMIT_S = 60.0  # but not longer: the cluster can be used without them
 @click.option(
     "--port",
     type=click.IntRange(0, 65535),
+    metavar="PORT",
     help="Port of the API server; 0 takes any free port.  [default: the port used last]",
 )
 @click.option(
