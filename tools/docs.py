@@ -5,11 +5,13 @@ Run: make docs. tests/test_docs.py fails when they are stale.
 
 import inspect
 import json
+import textwrap
 from collections.abc import Iterator
 from pathlib import Path
 
 import click
 
+from gpupool.cli.exit_codes import MEANINGS
 from gpupool.cli.main import gpupool
 from gpupool.local.config.file_format import cluster_schema
 
@@ -25,9 +27,21 @@ def cli_page() -> str:
             "",
             "Tables in a terminal, and their fields as JSON: [output.md](output.md).",
             "",
+            *_exit_codes(),
             *_commands(gpupool, "gpupool"),
         ]
     )
+
+
+def _exit_codes() -> Iterator[str]:
+    yield "## Exit codes"
+    yield ""
+    yield "They are the same for all commands. Scripts may rely on them."
+    yield ""
+    yield "| code | |"
+    yield "|---|---|"
+    yield from (f"| {code} | {words} |" for code, words in MEANINGS.items())
+    yield ""
 
 
 def _commands(group: click.Group, name: str) -> Iterator[str]:
@@ -44,8 +58,14 @@ def _command(command: click.Command, name: str) -> Iterator[str]:
     context = click.Context(command, info_name=name)
     yield f"## `{name}`"
     yield ""
-    yield inspect.cleandoc(command.help or "")
+    words, _, examples = inspect.cleandoc(command.help or "").partition("\b\nExamples:\n")
+    yield words.strip()
     yield ""
+    if examples:
+        yield "```"
+        yield from textwrap.dedent(examples).splitlines()
+        yield "```"
+        yield ""
     options = [record for each in command.params if (record := each.get_help_record(context))]
     if options:
         yield "| option | |"

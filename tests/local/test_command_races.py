@@ -34,11 +34,11 @@ def gpupool(*arguments: str | Path) -> subprocess.Popen[bytes]:
 
 
 def starting(*arguments: str | Path) -> subprocess.Popen[bytes]:
-    """`gpupool up` whose server has begun to start, and is not ready."""
+    """`gpupool up` whose server process is there and has the lock, and is not ready."""
     command = gpupool("up", *arguments)
     errors: IO[bytes] | None = command.stderr
     assert errors is not None
-    while b"loading the server" not in (line := errors.readline()):
+    while b"Starting cluster" not in (line := errors.readline()):
         assert line, "it never began"
     return command
 

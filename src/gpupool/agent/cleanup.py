@@ -6,6 +6,7 @@ their nodes still limit them. What people wrote to nodes (cordons, the label `cg
 
 import asyncio
 import contextlib
+import itertools
 from collections.abc import Callable
 
 from gpupool.agent.node_writes import NodeWriter, Wanted
@@ -33,14 +34,20 @@ class StillThere(Exception):
 
 
 async def wait_until_gone(
-    kube: Kube, namespace: str, limit_s: float, clock: Callable[[], float]
+    kube: Kube,
+    namespace: str,
+    limit_s: float,
+    clock: Callable[[], float],
+    tell: Callable[[str], None] = lambda _: None,
 ) -> None:
-    """Waits until no agent of the namespace runs and nobody holds the Lease. Raises StillThere."""
+    """Waits until no agent of the namespace runs and nobody holds the Lease. Raises StillThere.
+    `tell` hears who is waited for."""
     renewals = Renewals(clock)
     deadline = clock() + limit_s
     while who := await _agent(kube, namespace) or await _holder(kube, renewals):
         if clock() >= deadline:
             raise StillThere(who)
+        tell(who)
         await asyncio.sleep(_PAUSE_S)
 
 
@@ -62,19 +69,26 @@ async def _holder(kube: Kube, renewals: Renewals) -> str:
     return f"{name}, which holds the Lease {SCHEDULER_LEASE}" if name and not is_late else ""
 
 
-async def clean_up(kube: Kube, namespace: str) -> int:
-    """Returns how many nodes had something of ours. Raises KubeError."""
+async def clean_up(
+    kube: Kube, namespace: str, tell: Callable[[int, int], None] = lambda _done, _nodes: None
+) -> int:
+    """Returns how many nodes had something of ours. Raises KubeError. `tell` hears how many nodes
+    are done, of how many."""
     with contextlib.suppress(NotFound):
         await kube.delete(LEASES, SCHEDULER_LEASE, LEASE_NAMESPACE)
     with contextlib.suppress(NotFound):
         await kube.delete(SECRETS, ADMISSION, namespace)
     slots = asyncio.Semaphore(_NODES_AT_A_TIME)
 
+    nodes = (await kube.list(NODES)).items
+    done = itertools.count(1)
+
     async def clean(node: Obj) -> bool:
         async with slots:
-            return await _clean_node(kube, node)
+            changed = await _clean_node(kube, node)
+        tell(next(done), len(nodes))
+        return changed
 
-    nodes = (await kube.list(NODES)).items
     return sum(await asyncio.gather(*(clean(node) for node in nodes)))
 
 

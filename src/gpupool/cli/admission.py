@@ -58,6 +58,11 @@ def command(**options: Any) -> None:
     """Check GPU pods, and connect them to their allocation, until stopped.
 
     It makes its own certificate, and registers itself with the API server.
+
+    \b
+    Examples:
+      gpupool admission
+      gpupool admission --address :8443 --service gpupool-admission
     """
     _run(**options)
 

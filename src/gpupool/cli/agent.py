@@ -131,6 +131,7 @@ def _volumes(context: click.Context, option: click.Parameter, path: Path) -> "Vo
 @click.option(
     "--metrics-port",
     type=click.IntRange(0, 65535),
+    metavar="PORT",
     help="Port for metrics on 127.0.0.1; 0: any free one.  [default: none]",
 )
 @click.option(
@@ -151,6 +152,12 @@ def command(
     """Find a node's GPUs, label the node, and offer them to its kubelet.
 
     Runs on every GPU node until it is stopped. It keeps no state of its own: all is on the node.
+
+    \b
+    Examples:
+      gpupool agent --node gpu-1
+      gpupool agent --node gpu-1 --memory-unit 256MiB --overuse evict
+      gpupool agent --node gpu-1 --no-whole-cards --metrics-port 9400
     """
     from gpupool.agent.limiter import LimiterPlace
     from gpupool.agent.run import run_agent

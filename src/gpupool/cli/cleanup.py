@@ -2,8 +2,10 @@
 
 import click
 
+from gpupool.cli.known_names import namespaces
 from gpupool.cli.options import access_options
 from gpupool.cli.programs import ask_cluster
+from gpupool.cli.progress import progress
 
 
 @click.command("cleanup")
@@ -13,6 +15,7 @@ from gpupool.cli.programs import ask_cluster
     "--namespace",
     default="kube-system",
     show_default=True,
+    shell_complete=namespaces,
     help="Namespace of the installation.",
 )
 @click.option(
@@ -28,6 +31,11 @@ def command(kubeconfig: str, context: str, namespace: str, wait: float) -> None:
 
     That is what its programs wrote to nodes, their Lease and their Secret. Running pods and what
     people wrote to nodes stay as they are. `helm uninstall` runs this command by itself.
+
+    \b
+    Examples:
+      gpupool cleanup
+      gpupool cleanup -n gpupool --wait 300
     """
     import time
 
@@ -35,11 +43,17 @@ def command(kubeconfig: str, context: str, namespace: str, wait: float) -> None:
     from kubeclient.client import Kube
 
     async def work(kube: Kube) -> int:
-        await wait_until_gone(kube, namespace, wait, time.monotonic)
-        return await clean_up(kube, namespace)
+        await wait_until_gone(
+            kube, namespace, wait, time.monotonic, lambda who: shown.say(f"{who} still runs")
+        )
+        return await clean_up(kube, namespace, count)
+
+    def count(done: int, nodes: int) -> None:
+        shown.say(f"{done} of {nodes} nodes")
 
     try:
-        nodes = ask_cluster(work, kubeconfig=kubeconfig, context=context)
+        with progress("Cleaning up") as shown:
+            nodes = ask_cluster(work, doing="", kubeconfig=kubeconfig, context=context)
     except StillThere as error:
         raise click.ClickException(
             f"gpupool still runs: {error}. Uninstall it first: helm uninstall gpupool."

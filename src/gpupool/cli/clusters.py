@@ -48,7 +48,13 @@ _COLUMNS = (
 @click.command("clusters")
 @output_options("wide", "json", "yaml", "name", watch=True)
 def command(output: Output) -> None:
-    """List the clusters of this machine."""
+    """List the clusters of this machine.
+
+    \b
+    Examples:
+      gpupool clusters
+      gpupool clusters -o json
+    """
     if not output.watch:
         output.show(_table())
         return

@@ -19,6 +19,7 @@ _DEFAULT_PORT = 8080
 @click.option(
     "--port",
     type=click.IntRange(0, 65535),
+    metavar="PORT",
     default=_DEFAULT_PORT,
     show_default=True,
     help="Port on 127.0.0.1; 0: any free one.",
@@ -30,6 +31,11 @@ def command(port: int, **where: str) -> None:
     It only reads, with your own rights. The address that it prints contains a key: whoever has
     the key sees what you may see. Inside a pod there is no key: each visitor signs in with a token
     of the cluster. Reach it there with `kubectl port-forward`.
+
+    \b
+    Examples:
+      gpupool console
+      gpupool console --port 0 --context training
     """
     import os
     import secrets

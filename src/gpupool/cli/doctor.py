@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from gpupool.cli.exit_codes import ERROR
+from gpupool.cli.known_names import namespaces
 from gpupool.cli.options import access_options
 from gpupool.cli.output.options import Output, output_options
 from gpupool.cli.output.pages import Line, Prose
@@ -26,6 +28,7 @@ _TONES = {"ok": Tone.GOOD, "note": Tone.CAUTION, "wrong": Tone.BAD}
     "--namespace",
     default="kube-system",
     show_default=True,
+    shell_complete=namespaces,
     help="Namespace of the installation.",
 )
 @output_options("json", "yaml", headers=False)
@@ -33,6 +36,11 @@ def command(namespace: str, output: Output, **where: str) -> None:
     """Check an installation, and say what is wrong and how to repair it.
 
     Changes nothing. The exit code is 1 when something is wrong.
+
+    \b
+    Examples:
+      gpupool doctor
+      gpupool doctor --context production -n gpupool
     """
     import datetime
 
@@ -41,11 +49,13 @@ def command(namespace: str, output: Output, **where: str) -> None:
     from gpupool.doctor.look import look
 
     now = datetime.datetime.now(datetime.UTC)
-    evidence = ask_cluster(lambda kube: look(kube, namespace, now), **where)
+    evidence = ask_cluster(
+        lambda kube: look(kube, namespace, now), doing="Looking at the installation", **where
+    )
     found = judge(evidence)
     output.show(page_of(found))
     if any(finding.level is Level.WRONG for finding in found):
-        sys.exit(1)
+        sys.exit(ERROR)
 
 
 def page_of(found: "Sequence[Finding]") -> Prose:

@@ -3,6 +3,7 @@
 import click
 
 from gpupool.cli.options import existing_name_option
+from gpupool.cli.progress import progress
 from gpupool.local.home import home
 from gpupool.local.server_process import stop_server
 
@@ -16,13 +17,21 @@ def command(name: str, every: bool) -> None:
     """Stop a cluster; its data stays.
 
     Pods are stopped with it. `gpupool up` starts it again with everything in it.
+
+    \b
+    Examples:
+      gpupool down
+      gpupool down --name training
+      gpupool down --all
     """
     place = home()
     clusters = place.clusters() if every else [place.existing(name)]
-    with place.alone():
+    with progress("Waiting for another command that starts a cluster"), place.alone():
         pass  # a start that has begun has its process now
     for cluster in clusters:
-        if stop_server(cluster, patience_s=PATIENCE_S):
+        with progress(f'Stopping cluster "{cluster.name}"'):
+            stopped = stop_server(cluster, patience_s=PATIENCE_S)
+        if stopped:
             click.echo(f'Cluster "{cluster.name}" is stopped. Its data stays in {cluster.path}.')
         else:
             click.echo(f'Cluster "{cluster.name}" is not running.')

@@ -6,9 +6,11 @@ from typing import TYPE_CHECKING
 import click
 
 import gpupool
+from gpupool.cli.known_names import examples
 from gpupool.cli.options import existing_name_option
 from gpupool.cli.output.options import Output, echo, output_options
 from gpupool.cli.programs import ask_cluster
+from gpupool.cli.progress import Progress, progress
 from gpupool.local.home import home
 
 if TYPE_CHECKING:
@@ -23,7 +25,7 @@ _NAMESPACE = "default"
 
 
 @click.command("example")
-@click.argument("example", required=False)
+@click.argument("example", required=False, shell_complete=examples)
 @click.option(
     "--no-install",
     is_flag=True,
@@ -36,8 +38,14 @@ def command(example: str | None, name: str, no_install: bool, output: Output) ->
 
     Without a name it lists them. They are ordinary manifests: `kubectl delete -f` removes them.
     The first notebook installs JupyterLab into the Python environment of gpupool.
+
+    \b
+    Examples:
+      gpupool example
+      gpupool example shared-gpus
+      gpupool example notebook --name training
     """
-    known = {path.stem: path for path in sorted(_directory().glob("*.yaml"))}
+    known = known_examples()
     if example is None:
         output.show(_list(known))
         return
@@ -56,9 +64,12 @@ def command(example: str | None, name: str, no_install: bool, output: Output) ->
     found = notebooks(manifests)
     is_new = bool(found) and not no_install and install_jupyter()
     kubeconfig = str(cluster.kubeconfig)
-    pods = ask_cluster(
-        lambda kube: _run(kube, manifests, start_again=is_new), kubeconfig=kubeconfig
-    )
+    with progress(f"Running examples/{example}.yaml") as told:
+        pods = ask_cluster(
+            lambda kube: _run(kube, manifests, told, start_again=is_new),
+            doing="",
+            kubeconfig=kubeconfig,
+        )
     if not output.is_document:
         echo(f"\nexamples/{example}.yaml:\n\n{_shown(pods, output)}")
     links = ask_cluster(lambda kube: _links(kube, manifests), kubeconfig=kubeconfig)
@@ -67,6 +78,11 @@ def command(example: str | None, name: str, no_install: bool, output: Output) ->
         return
     for notebook in found:
         click.echo(f"\n{how_to_open(notebook, cluster.kubeconfig, links)}")
+
+
+def known_examples() -> dict[str, Path]:
+    """The manifests by name."""
+    return {path.stem: path for path in sorted(_directory().glob("*.yaml"))}
 
 
 def _list(known: dict[str, Path]) -> "Table[tuple[str, str]]":
@@ -132,7 +148,9 @@ def _first_line(path: Path) -> str:
     return path.read_text(encoding="utf-8").splitlines()[0].removeprefix("#").strip()
 
 
-async def _run(kube: "Kube", manifests: list["Obj"], *, start_again: bool) -> list["Obj"]:
+async def _run(
+    kube: "Kube", manifests: list["Obj"], told: Progress, *, start_again: bool
+) -> list["Obj"]:
     """The pods, once each of them runs or waits for a node. `start_again`: pods that run already
     get the program that was installed after their start."""
     import asyncio
@@ -151,6 +169,7 @@ async def _run(kube: "Kube", manifests: list["Obj"], *, start_again: bool) -> li
         is_done = bool(pods) and all(_is_ready(pod) or _trouble(pod) for pod in pods)
         if is_done or clock() > deadline:
             return pods
+        told.say(f"{sum(map(_is_ready, pods))} of {len(pods)} pods are ready")
         await asyncio.sleep(_LOOK_EVERY_S)
 
 

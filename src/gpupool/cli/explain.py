@@ -6,8 +6,10 @@ from typing import TYPE_CHECKING
 
 import click
 
+from gpupool.cli.exit_codes import DONE, ERROR
+from gpupool.cli.known_names import pods, policies
 from gpupool.cli.manifests import completed, read_pod_templates
-from gpupool.cli.options import access_options
+from gpupool.cli.options import access_options, chosen_namespace, namespace_option
 from gpupool.cli.output.options import Output, output_options
 from gpupool.cli.programs import ask_cluster
 
@@ -22,10 +24,8 @@ if TYPE_CHECKING:
 
 
 @click.command("explain")
-@click.argument("pod", required=False)
-@click.option(
-    "-n", "--namespace", default="default", show_default=True, help="Namespace of the pod."
-)
+@click.argument("pod", required=False, shell_complete=pods)
+@namespace_option("pod")
 @click.option(
     "-f",
     "--filename",
@@ -33,7 +33,13 @@ if TYPE_CHECKING:
     type=click.Path(path_type=Path, exists=True, dir_okay=False, allow_dash=True),
     help="Explain where the pods of this manifest would go; - is standard input.",
 )
-@click.option("--policy", default="", metavar="NAME", help="Packing policy to decide with.")
+@click.option(
+    "--policy",
+    default="",
+    metavar="NAME",
+    shell_complete=policies,
+    help="Packing policy to decide with.",
+)
 @output_options("json", "yaml", headers=False, watch=True)
 @access_options
 def command(
@@ -61,6 +67,7 @@ def command(
 
     if (pod is None) == (file is None):
         raise click.UsageError("Name a pod, or a manifest with -f.")
+    namespace = chosen_namespace(namespace, where)
     chosen = policy_named(policy)
     if output.watch:
         if pod is None:
@@ -79,7 +86,7 @@ def command(
 
     answers = ask_cluster(ask, **where)
     output.show(page_of(answers))
-    sys.exit(any(answer.verdict == REFUSED for answer in answers))
+    sys.exit(ERROR if any(answer.verdict == REFUSED for answer in answers) else DONE)
 
 
 def _watch(pod: str, namespace: str, policy: str, output: Output, where: dict[str, str]) -> None:
@@ -96,7 +103,7 @@ def _watch(pod: str, namespace: str, policy: str, output: Output, where: dict[st
         await follow_mirrors(await mirrors_to_show(kube, state), output, page)
 
     with interruptible():
-        ask_cluster(watch, **where)
+        ask_cluster(watch, doing="", **where)
 
 
 async def _existing(kube: "Kube", state: "ClusterState", namespace: str, name: str) -> "Answer":

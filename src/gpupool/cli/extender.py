@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from gpupool.cli.known_names import files, policies
 from gpupool.cli.options import access_options
 from gpupool.cli.programs import run_program
 from gpupool.cli.scheduler import address, candidacy, policy_named
@@ -28,13 +29,26 @@ _LOOPBACK = ("127.0.0.1", "localhost", "::1")
     callback=address,
     help="Address to listen on for kube-scheduler.",
 )
-@click.option("--tls-cert", default="", metavar="FILE", help="Server certificate, as PEM.")
-@click.option("--tls-key", default="", metavar="FILE", help="Its key.")
-@click.option("--policy", default="", metavar="NAME", help="Packing policy.")
+@click.option(
+    "--tls-cert",
+    default="",
+    metavar="FILE",
+    shell_complete=files,
+    help="Server certificate, as PEM.",
+)
+@click.option("--tls-key", default="", metavar="FILE", shell_complete=files, help="Its key.")
+@click.option(
+    "--policy", default="", metavar="NAME", shell_complete=policies, help="Packing policy."
+)
 def command(**options: Any) -> None:
     """Choose nodes and cards for kube-scheduler, until stopped.
 
     `gpupool scheduler config` prints the configuration with which kube-scheduler asks it.
+
+    \b
+    Examples:
+      gpupool extender
+      gpupool extender --address :32766 --tls-cert tls.crt --tls-key tls.key
     """
     _run(**options)
 

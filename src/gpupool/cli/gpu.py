@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from gpupool.cli.known_names import cards, faults, namespaces, nodes
 from gpupool.cli.options import access_options, existing_name_option
 from gpupool.cli.output.options import Output, output_options
 from gpupool.cli.programs import ask_cluster
@@ -25,15 +26,29 @@ def command() -> None:
     """List the cards of nodes, and take single cards out of use.
 
     Works on the cluster that kubectl uses.
+
+    \b
+    Examples:
+      gpupool gpu list
+      gpupool gpu pods
+      gpupool gpu cordon cn-shanghai.192.168.7.158 0
     """
 
 
 @command.command("list")
-@click.argument("node", required=False)
+@click.argument("node", required=False, shell_complete=nodes)
 @output_options("wide", "json", "yaml", watch=True)
 @access_options
 def list_cards(node: str | None, output: Output, **where: str) -> None:
-    """List the cards of all nodes, or of one."""
+    """List the cards of all nodes, or of one.
+
+    \b
+    Examples:
+      gpupool gpu list
+      gpupool gpu list cn-shanghai.192.168.7.158
+      gpupool gpu list --watch
+      gpupool gpu list -o json
+    """
     from gpupool.cli.card_tables import CardRow, cards_table
     from gpupool.cli.output.live import Source, show_objects
     from kubeclient.resources import NODES
@@ -58,12 +73,25 @@ def list_cards(node: str | None, output: Output, **where: str) -> None:
 
 
 @command.command("pods", short_help="List the pods that have cards.")
-@click.argument("node", required=False)
-@click.option("-n", "--namespace", default="", help="Only pods of this namespace.  [default: all]")
+@click.argument("node", required=False, shell_complete=nodes)
+@click.option(
+    "-n",
+    "--namespace",
+    default="",
+    shell_complete=namespaces,
+    help="Only pods of this namespace.  [default: all]",
+)
 @output_options("wide", "json", "yaml", watch=True)
 @access_options
 def list_pods(node: str | None, namespace: str, output: Output, **where: str) -> None:
-    """List the pods that have cards, with node, card, share and isolation."""
+    """List the pods that have cards, with node, card, share and isolation.
+
+    \b
+    Examples:
+      gpupool gpu pods
+      gpupool gpu pods cn-shanghai.192.168.7.158 -n research
+      gpupool gpu pods -o wide
+    """
     from gpupool.cli.card_tables import shares_table
     from gpupool.cli.output.live import Source, show_objects
     from kubeclient.mirror import key_of
@@ -83,12 +111,17 @@ def list_pods(node: str | None, namespace: str, output: Output, **where: str) ->
 
 
 @command.command("cordon", short_help="Give no new pods to a card; its pods stay.")
-@click.argument("node")
-@click.argument("card")
+@click.argument("node", shell_complete=nodes)
+@click.argument("card", shell_complete=cards)
 @click.option("--reason", default="", help="Shown wherever the card is listed.")
 @access_options
 def cordon(node: str, card: str, reason: str, kubeconfig: str, context: str) -> None:
-    """Give no new pods to a card, named by index or uuid; its pods stay."""
+    """Give no new pods to a card, named by index or uuid; its pods stay.
+
+    \b
+    Examples:
+      gpupool gpu cordon cn-shanghai.192.168.7.158 0 --reason "fan is loud"
+    """
 
     def change(orders: "CardOrders", uuid: str) -> None:
         orders.cordoned[uuid] = reason or "cordoned by a person"
@@ -102,11 +135,16 @@ def cordon(node: str, card: str, reason: str, kubeconfig: str, context: str) -> 
 
 
 @command.command("uncordon")
-@click.argument("node")
-@click.argument("card")
+@click.argument("node", shell_complete=nodes)
+@click.argument("card", shell_complete=cards)
 @access_options
 def uncordon(node: str, card: str, kubeconfig: str, context: str) -> None:
-    """Take a card back into use, and forget its errors so far."""
+    """Take a card back into use, and forget its errors so far.
+
+    \b
+    Examples:
+      gpupool gpu uncordon cn-shanghai.192.168.7.158 0
+    """
     shown = ask_cluster(
         lambda kube: _order(kube, node, card, _clear), kubeconfig=kubeconfig, context=context
     )
@@ -114,15 +152,20 @@ def uncordon(node: str, card: str, kubeconfig: str, context: str) -> None:
 
 
 @command.command("fault", short_help="Break or repair a simulated card.")
-@click.argument("node")
-@click.argument("card")
-@click.argument("fault")
+@click.argument("node", shell_complete=nodes)
+@click.argument("card", shell_complete=cards)
+@click.argument("fault", shell_complete=faults)
 @existing_name_option
 def fault(node: str, card: str, fault: str, name: str) -> None:
     """Break or repair a simulated card of a local cluster, or `all` cards of a node.
 
     FAULT is xid=79, lost, ecc=1, fail=nvmlDeviceGetMemoryInfo:TIMEOUT and the like. `recover`
     repairs the card as a reset does, and tells the node's agent about it.
+
+    \b
+    Examples:
+      gpupool gpu fault cn-shanghai.192.168.7.158 0 xid=79
+      gpupool gpu fault cn-shanghai.192.168.7.158 all recover
     """
     from gpupool.hardware.simdriver import inject, read_cards
     from gpupool.hardware.simdriver_faults import FaultKind, NotAFault, parse_fault

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 import click
 
 from gpupool.cli.inspect_view import NodeView, PodView, details, fields_of, summary
+from gpupool.cli.known_names import nodes
 from gpupool.cli.options import access_options
 from gpupool.cli.output.options import Output, output_options
 from gpupool.cli.output.pages import Line, Prose
@@ -20,7 +21,7 @@ _MIB = 100  # if a card has more units than this, a unit is taken to be a MiB, a
 
 
 @click.command("inspect")
-@click.argument("node", required=False)
+@click.argument("node", required=False, shell_complete=nodes)
 @click.option("-d", "--details", "in_detail", is_flag=True, help="Also list the pods.")
 @output_options("json", "yaml", headers=False, watch=True)
 @access_options
@@ -29,6 +30,12 @@ def command(node: str | None, in_detail: bool, output: Output, **where: str) -> 
 
     For every node that shares its cards, or for one; in the format of `kubectl inspect gpushare`.
     JSON and YAML always contain the pods.
+
+    \b
+    Examples:
+      gpupool inspect
+      gpupool inspect -d
+      gpupool inspect cn-shanghai.192.168.7.157
     """
 
     async def once(kube: "Kube") -> Prose:
@@ -65,7 +72,7 @@ def command(node: str | None, in_detail: bool, output: Output, **where: str) -> 
         from gpupool.cli.output.live import interruptible
 
         with interruptible():
-            ask_cluster(watch, **where)
+            ask_cluster(watch, doing="", **where)
     else:
         output.show(ask_cluster(once, **where))
 

@@ -12,6 +12,11 @@ def command(name: str) -> None:
     """Print the kubeconfig of a cluster.
 
     It contains the token of the cluster's administrator: keep it secret.
+
+    \b
+    Examples:
+      gpupool kubeconfig > cluster.kubeconfig
+      gpupool kubeconfig --name training > training.kubeconfig
     """
     cluster = home().existing(name)
     try:

@@ -6,15 +6,19 @@ what only local clusters need.
 
 import errno
 import importlib
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from difflib import get_close_matches
 from typing import Any
 
 import click
+from click.shell_completion import CompletionItem
 
 from gpupool import __version__
+from gpupool.cli.exit_codes import INTERRUPTED, MEANINGS
 
+CONTEXT = {"help_option_names": ["-h", "--help"]}
 # In the order of `gpupool --help`. The texts are here so that help need not import the commands.
 COMMANDS = {
     "up": "Start a local cluster.",
@@ -38,11 +42,30 @@ COMMANDS = {
     "doctor": "Check an installation, and say what is wrong and how to repair it.",
     "cleanup": "Remove what an installation leaves behind, once it is uninstalled.",
     "replay": "Replay a trace of pods against the engine that schedules real ones.",
+    "plugins": "Install plugins of kubectl: kubectl gpupool and kubectl inspect.",
+    "completion": "Print a script that completes commands, options and names.",
     "version": "Print the version.",
 }
 
 
-class _Commands(click.Group):
+class Explained(click.Command):
+    """A command that turns errors of the operating system, and Ctrl-C, into words."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Errors of the operating system (no space, no permission) are shown in one line."""
+        try:
+            with _explaining_missing_localkube():
+                return super().invoke(ctx)
+        except KeyboardInterrupt:
+            click.echo("\nInterrupted.", err=True)
+            ctx.exit(INTERRUPTED)
+        except OSError as error:
+            if error.errno == errno.EPIPE:  # the reader of our output has ended: click handles that
+                raise
+            raise click.ClickException(_words(error)) from error
+
+
+class _Commands(Explained, click.Group):
     """Finds command `x` in the module gpupool.cli.x, as `command`."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
@@ -68,19 +91,22 @@ class _Commands(click.Group):
             words = f"{error.message} Did you mean '{close[0]}'?"
             raise click.UsageError(words, ctx) from error
 
-    def invoke(self, ctx: click.Context) -> Any:
-        """Errors of the operating system (no space, no permission) are shown in one line."""
-        try:
-            with _explaining_missing_localkube():
-                return super().invoke(ctx)
-        except OSError as error:
-            if error.errno == errno.EPIPE:  # the reader of our output has ended: click handles that
-                raise
-            raise click.ClickException(_words(error)) from error
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem[str]]:
+        """click would load every command for its text."""
+        names = [
+            CompletionItem(name, help=words)
+            for name, words in COMMANDS.items()
+            if name.startswith(incomplete)
+        ]
+        return names + click.Command.shell_complete(self, ctx, incomplete)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
             formatter.write_dl(list(COMMANDS.items()))
+
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Exit codes"):
+            formatter.write_dl([(str(code), words) for code, words in MEANINGS.items()])
 
 
 @contextmanager
@@ -97,12 +123,19 @@ def _explaining_missing_localkube() -> Iterator[None]:
         ) from error
 
 
-@click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(cls=_Commands, context_settings=CONTEXT)
 @click.version_option(__version__, message="gpupool %(version)s")
 def gpupool() -> None:
     """Schedules and shares NVIDIA GPUs on Kubernetes.
 
     `gpupool up` starts a whole local cluster, which kubectl drives: no root, no GPU, no Docker.
+
+    \b
+    Examples:
+      gpupool up
+      gpupool example shared-gpus
+      gpupool gpu list
+      gpupool explain cgpu-test-0
     """
 
 
@@ -113,4 +146,6 @@ def _words(error: OSError) -> str:
 
 
 def main() -> None:
+    if "_GPUPOOL_COMPLETE" in os.environ:  # the shell asks
+        importlib.import_module("gpupool.cli.completion")
     gpupool(prog_name="gpupool")

@@ -11,17 +11,15 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
 import gpupool
+from gpupool.cli.progress import Progress, progress
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from kubeclient.objects import Obj
 
 _LOCK = "requirements-notebook.lock"
@@ -44,8 +42,8 @@ def install_jupyter() -> bool:
         return False
     pip = (sys.executable, "-m", "pip", "install", "--disable-pip-version-check", "--no-input")
     try:
-        with _progress("Installing JupyterLab, once", wanted.packages) as on_package:
-            said = _run((*pip, *wanted.arguments), on_package)
+        with progress("Installing JupyterLab, once", wanted.steps, at_once=True) as shown:
+            said = _run((*pip, *wanted.arguments), shown)
     except subprocess.CalledProcessError as error:
         _complain(f"{error.output}\nTo try it by hand: {_BY_HAND}")
         return False
@@ -57,6 +55,11 @@ def install_jupyter() -> bool:
 class Wanted(NamedTuple):
     arguments: tuple[str, ...]  # of pip install
     packages: int | None  # how many, where it is known before
+
+    @property
+    def steps(self) -> int | None:
+        """One more than packages: to write their files, of which pip says little."""
+        return self.packages + 1 if self.packages else None
 
 
 def requirements(clone: Path | None, declared: Iterable[str]) -> Wanted:
@@ -107,7 +110,7 @@ def _clone() -> Path | None:
     return root if (root / "pyproject.toml").exists() else None
 
 
-def _run(command: Sequence[str], on_package: "Callable[[str], None]") -> list[str]:
+def _run(command: Sequence[str], shown: Progress) -> list[str]:
     """The lines that it prints. Raises CalledProcessError with the last of them."""
     said: list[str] = []
     with subprocess.Popen(
@@ -116,33 +119,14 @@ def _run(command: Sequence[str], on_package: "Callable[[str], None]") -> list[st
         assert process.stdout is not None
         for line in process.stdout:
             said.append(line.rstrip())
-            if found := _LOOKED_AT.match(line):
-                on_package(found[1])
-            elif line.startswith(_LAST_STEP):
-                on_package("writing files")
+            found = _LOOKED_AT.match(line)
+            if found or line.startswith(_LAST_STEP):
+                shown.advance()
+                shown.say(found[1] if found else "writing files")
     if process.returncode:
-        shown = "\n".join(line for line in said if line)
-        last = "\n".join(shown.splitlines()[-_SHOWN_LINES:])
+        last = "\n".join([line for line in said if line][-_SHOWN_LINES:])
         raise subprocess.CalledProcessError(process.returncode, command, last)
     return said or [""]
-
-
-@contextmanager
-def _progress(title: str, total: int | None) -> Iterator["Callable[[str], None]"]:
-    """A bar in a terminal, else one line."""
-    from rich.console import Console
-    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
-
-    console = Console(stderr=True)
-    if not console.is_terminal:
-        click.echo(f"{title} ...", err=True)
-        yield lambda name: None
-        return
-    columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[name]}"))
-    with Progress(*columns, TimeElapsedColumn(), console=console, transient=True) as bar:
-        # One more than packages: the installation itself, of which pip says little.
-        task = bar.add_task(title, total=total + 1 if total else None, name="")
-        yield lambda name: bar.update(task, advance=1, name=name)
 
 
 def _complain(why: str) -> None:

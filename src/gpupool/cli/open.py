@@ -5,7 +5,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from gpupool.cli.options import access_options
+from gpupool.cli.known_names import services
+from gpupool.cli.options import access_options, chosen_namespace, namespace_option
 from gpupool.cli.programs import ask_cluster
 
 if TYPE_CHECKING:
@@ -18,10 +19,8 @@ _OUTSIDE = ("LoadBalancer", "NodePort")
 
 
 @click.command("open")
-@click.argument("service")
-@click.option(
-    "-n", "--namespace", default="default", show_default=True, help="Namespace of the service."
-)
+@click.argument("service", shell_complete=services)
+@namespace_option("service")
 @click.option("--no-browser", is_flag=True, help="Only print the address.")
 @access_options
 def command(service: str, namespace: str, no_browser: bool, **where: str) -> None:
@@ -35,7 +34,12 @@ def command(service: str, namespace: str, no_browser: bool, **where: str) -> Non
       gpupool open tf-notebook
       curl "$(gpupool open tf-notebook --no-browser)"
     """
-    link = ask_cluster(lambda kube: link_when_ready(kube, service, namespace), **where)
+    namespace = chosen_namespace(namespace, where)
+    link = ask_cluster(
+        lambda kube: link_when_ready(kube, service, namespace),
+        doing=f"Waiting for the address of service {service}",
+        **where,
+    )
     click.echo(link)
     if not no_browser and sys.stdout.isatty():
         click.launch(link)

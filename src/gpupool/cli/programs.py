@@ -1,6 +1,7 @@
 """Runs our programs as processes: finds the cluster, runs until a signal, writes the log."""
 
 import asyncio
+import contextlib
 import gc
 import logging
 import os
@@ -11,6 +12,7 @@ from typing import Any, TypeVar
 
 import click
 
+from gpupool.cli.progress import progress
 from kubeclient.access import Access, NoAccess
 from kubeclient.client import Kube
 from kubeclient.redaction import redact
@@ -74,15 +76,30 @@ def event_loop() -> asyncio.AbstractEventLoop:
     return loop
 
 
-def ask_cluster(work: Callable[[Kube], Awaitable[Answer]], **where: str) -> Answer:
-    """Runs `work` with a client. Errors of the API server become messages for the user."""
+def ask_cluster(
+    work: Callable[[Kube], Awaitable[Answer]], doing: str = "Asking the API server", **where: str
+) -> Answer:
+    """Runs `work` with a client. Errors of the API server become messages for the user. `doing`:
+    what to show if it takes long; empty: the caller shows it."""
+    with progress(doing) if doing else contextlib.nullcontext():
+        return ask_within(None, work, where)
+
+
+def ask_within(
+    limit_s: float | None, work: Callable[[Kube], Awaitable[Answer]], where: dict[str, str]
+) -> Answer:
+    """As `ask_cluster`, and shows nothing. Raises TimeoutError."""
     from kubeclient.errors import KubeError
 
     async def with_kube(kube: Kube, _access: Access) -> Answer:
         return await work(kube)
 
+    async def within_limit() -> Answer:
+        async with asyncio.timeout(limit_s):
+            return await _with_kube(with_kube, "gpupool", where)
+
     try:
-        return asyncio.run(_with_kube(with_kube, "gpupool", where))
+        return asyncio.run(within_limit())
     except KubeError as error:
         raise click.ClickException(str(error)) from error
 

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 import click
 
+from gpupool.cli.known_names import quotas
 from gpupool.cli.output.options import Output, output_options
 from gpupool.cli.output.table import Column, Document, Table, Tone
 from gpupool.local.home import CannotUse, home
@@ -40,6 +41,11 @@ def command(context: click.Context, output: Output) -> None:
     """Show or change the quotas of the platform.
 
     Without a subcommand it lists them.
+
+    \b
+    Examples:
+      gpupool quota
+      gpupool quota set nodes-per-cluster=100
     """
     if context.invoked_subcommand:
         return
@@ -61,12 +67,14 @@ def _fields(row: _Row) -> Document:
     return {"name": row.name, "limit": row.limit, "default": row.default, "used": row.used}
 
 
-@command.command("set")
-@click.argument("changes", nargs=-1, required=True, metavar="NAME=NUMBER...")
+@command.command("set", short_help="Change quotas of all clusters.")
+@click.argument("changes", nargs=-1, required=True, metavar="NAME=NUMBER...", shell_complete=quotas)
 def set_quotas(changes: tuple[str, ...]) -> None:
     """Change quotas of all clusters, with immediate effect on running ones, too.
 
-    For example: gpupool quota set nodes-per-cluster=100 routes-per-cluster=100
+    \b
+    Examples:
+      gpupool quota set nodes-per-cluster=100 routes-per-cluster=100
     """
     from gpupool.local.config.quotas import parse_change
 

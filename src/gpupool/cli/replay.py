@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING
 
 import click
 
+from gpupool.cli.known_names import policies
 from gpupool.cli.output.layout import Layout
 from gpupool.cli.output.options import Output, output_options
 from gpupool.cli.output.table import API_VERSION, Column, Document, Table
 from gpupool.cli.output.text import width_of
+from gpupool.cli.progress import progress
 
 if TYPE_CHECKING:
     from gpupool.replay.study import Method, Outcome
@@ -24,7 +26,12 @@ _OUT = click.Path(dir_okay=False, writable=True, path_type=Path)
 @click.argument("pods", type=_FILE, required=False)
 @click.option("--nodes", type=_FILE, help="The trace's nodes; a snapshot has its own.")
 @click.option(
-    "--policy", "policies", multiple=True, help="Packing policy; may be given several times."
+    "--policy",
+    "policies",
+    multiple=True,
+    metavar="NAME",
+    shell_complete=policies,
+    help="Packing policy; may be given several times.",
 )
 @click.option(
     "--seeds", default="0", show_default=True, help="One random seed, or several as in 0:10."
@@ -32,7 +39,8 @@ _OUT = click.Path(dir_okay=False, writable=True, path_type=Path)
 @click.option(
     "--churn",
     type=click.FloatRange(1, 1000),
-    help="Pods arrive and leave, at this load in percent.",
+    metavar="PERCENT",
+    help="Pods arrive and leave, at this load.",
 )
 @click.option("--timed", is_flag=True, help="Use the times of the trace: pods wait, run and leave.")
 @click.option(
@@ -41,7 +49,10 @@ _OUT = click.Path(dir_okay=False, writable=True, path_type=Path)
 @click.option("--placements", type=_OUT, help="Write every decision to this CSV file.")
 @click.option("--plot", type=_OUT, help="Write the curves to this SVG file.")
 @click.option(
-    "--synthetic", type=click.IntRange(1, 20_000), help="Generate a trace with this many nodes."
+    "--synthetic",
+    type=click.IntRange(1, 20_000),
+    metavar="NODES",
+    help="Generate a trace with this many nodes.",
 )
 @output_options("json", "yaml")
 def command(output: Output, **_given: object) -> None:
@@ -53,9 +64,10 @@ def command(output: Output, **_given: object) -> None:
     leaves.
 
     \b
-    gpupool replay --synthetic 200 --policy residue --policy best-fit --plot plot.svg
-    gpupool replay pods.csv --nodes nodes.csv --seeds 0:10 -o json
-    gpupool replay pods.csv --nodes nodes.csv --churn 95
+    Examples:
+      gpupool replay --synthetic 200 --policy residue --policy best-fit
+      gpupool replay pods.csv --nodes nodes.csv --seeds 0:10 -o json
+      gpupool replay pods.csv --nodes nodes.csv --churn 95 --plot plot.svg
     """
     from gpupool.replay.trace import TraceError
 
@@ -72,7 +84,8 @@ def _replay(given: dict[str, object], output: Output) -> None:
     seeds = list(seeds_of(str(given["seeds"])))
     if given["placements"] and len(policies) * len(seeds) > 1:
         raise click.UsageError("--placements is for one policy and one seed at a time.")
-    trace = _trace(given)
+    with progress("Reading the trace"):
+        trace = _trace(given)
     method = _method(trace, given)
     found = _run(trace, method, policies, seeds)
     _write_files(trace, method, found, given)
@@ -121,23 +134,11 @@ def _method(trace: "Trace", given: dict[str, object]) -> "Method":
 def _run(
     trace: "Trace", method: "Method", policies: list[str], seeds: list[int]
 ) -> list["Outcome"]:
-    from rich.console import Console
-    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
-
     from gpupool.replay.study import decisions_ahead, outcomes
 
-    columns = (TextColumn("{task.description}"), BarColumn(), TimeRemainingColumn())
-    console = Console(stderr=True)
-    with Progress(
-        *columns, console=console, transient=True, disable=not console.is_terminal
-    ) as bar:
-        total = decisions_ahead(trace, method, seeds) * len(policies)
-        task = bar.add_task(f"Replaying {len(trace.pods)} pods", total=total)
-
-        def progress(decisions: int) -> None:
-            bar.advance(task, decisions)
-
-        return list(outcomes(trace, method, policies, seeds, progress))
+    total = decisions_ahead(trace, method, seeds) * len(policies)
+    with progress(f"Replaying {len(trace.pods)} pods", total) as shown:
+        return list(outcomes(trace, method, policies, seeds, shown.advance))
 
 
 def _write_files(

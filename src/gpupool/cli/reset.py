@@ -4,6 +4,7 @@ import click
 
 from gpupool.cli.down import PATIENCE_S
 from gpupool.cli.options import name_option
+from gpupool.cli.progress import progress
 from gpupool.local.deletion import delete_cluster
 from gpupool.local.home import CannotUse, home
 from gpupool.local.server_process import stop_server
@@ -18,14 +19,23 @@ def command(name: str, yes: bool) -> None:
     """Stop a cluster and delete its data: objects, keys, kubeconfig, log.
 
     The next `gpupool up` makes a new one.
+
+    \b
+    Examples:
+      gpupool reset
+      gpupool reset --name training --yes
     """
     place = home()
     cluster = place.existing(name)
     if not yes:
         click.confirm(f'Delete cluster "{name}" and all of {cluster.path}?', abort=True)
     for _ in range(_ATTEMPTS):  # somebody may start it again: stop that server, too
-        stop_server(cluster, patience_s=PATIENCE_S)
-        if deleted := delete_cluster(place, name):
+        with progress(f'Deleting cluster "{name}"') as shown:
+            shown.say("it stops")
+            stop_server(cluster, patience_s=PATIENCE_S)
+            shown.say("its data")
+            deleted = delete_cluster(place, name)
+        if deleted:
             if deleted.unmerged:
                 click.echo(f"Its entry in {deleted.unmerged} is removed.")
             click.echo(f'Cluster "{name}" is deleted.')

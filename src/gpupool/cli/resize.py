@@ -5,10 +5,14 @@ from typing import TYPE_CHECKING
 
 import click
 
-from gpupool.cli.options import access_options
+from gpupool.cli.known_names import containers, pods
+from gpupool.cli.options import access_options, chosen_namespace, namespace_option
 from gpupool.cli.programs import ask_cluster
+from gpupool.cli.progress import progress
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from kubeclient.client import Kube
     from kubeclient.objects import Obj
 
@@ -16,25 +20,31 @@ _PAUSE_S = 0.2
 
 
 @click.command("resize")
-@click.argument("pod")
+@click.argument("pod", shell_complete=pods)
 @click.option(
     "--gpu-mem",
     "units",
     required=True,
     type=click.IntRange(1, 999_999),
+    metavar="UNITS",
     help="New share of its container, in units of aliyun.com/gpu-mem.",
 )
-@click.option("-c", "--container", default="", help="Required if several containers have a share.")
 @click.option(
-    "-n", "--namespace", default="default", show_default=True, help="Namespace of the pod."
+    "-c",
+    "--container",
+    default="",
+    shell_complete=containers,
+    help="Required if several containers have a share.",
 )
+@namespace_option("pod")
 @click.option(
     "--timeout",
     "wait_s",
     default=120.0,
     show_default=True,
     type=click.FloatRange(0),
-    help="How many seconds to wait for the answer.",
+    metavar="SECONDS",
+    help="How long to wait for the answer.",
 )
 @access_options
 def command(
@@ -43,10 +53,19 @@ def command(
     """Give a running pod more or less of its card, without a restart.
 
     All or nothing: never more than the card has left, never less than the pod uses.
+
+    \b
+    Examples:
+      gpupool resize cgpu-test-0 --gpu-mem 6
+      gpupool resize trainer-0 -n research -c main --gpu-mem 8 --timeout 30
     """
-    outcome = ask_cluster(
-        lambda kube: resize(kube, (namespace, pod), container, units, wait_s), **where
-    )
+    namespace = chosen_namespace(namespace, where)
+    with progress(f"Resizing {namespace}/{pod}") as shown:
+        outcome = ask_cluster(
+            lambda kube: resize(kube, (namespace, pod), container, units, wait_s, shown.say),
+            doing="",
+            **where,
+        )
     verdict, _, words = outcome.partition(": ")
     if verdict != "done":
         raise click.ClickException(f"{namespace}/{pod} is not resized: {words or outcome}.")
@@ -54,9 +73,15 @@ def command(
 
 
 async def resize(
-    kube: "Kube", pod: tuple[str, str], container: str, units: int, wait_s: float
+    kube: "Kube",
+    pod: tuple[str, str],
+    container: str,
+    units: int,
+    wait_s: float,
+    tell: "Callable[[str], None]" = lambda _: None,
 ) -> str:
-    """Returns the outcome: `done: ...`, `refused: ...` or `unanswered: ...`. Raises KubeError."""
+    """Returns the outcome: `done: ...`, `refused: ...` or `unanswered: ...`. Raises KubeError.
+    `tell` hears whose answer is missing."""
     from gpupool.contract.names import (
         ANNOTATION_ALLOCATION,
         ANNOTATION_RESIZE,
@@ -83,6 +108,7 @@ async def resize(
             return annotations.get(ANNOTATION_RESIZE_OUTCOME, "refused: the wish was taken back")
         if asyncio.get_running_loop().time() > end_s:
             return f"unanswered: {_unanswered(found, wait_s)}"
+        tell(_missing(found))
         await asyncio.sleep(_PAUSE_S)
         found = await kube.get(PODS, name, namespace)
     return "refused: the pod was replaced by another of that name"
@@ -92,14 +118,19 @@ def _annotations(pod: "Obj") -> dict[str, str]:
     return pod["metadata"].get("annotations") or {}
 
 
-def _unanswered(pod: "Obj", wait_s: float) -> str:
-    from gpupool.contract.names import ANNOTATION_RESIZE, ANNOTATION_SHRINKING
+def _missing(pod: "Obj") -> str:
+    from gpupool.contract.names import ANNOTATION_SHRINKING
 
-    missing = "the scheduler has not answered"
-    if ANNOTATION_SHRINKING in _annotations(pod):
-        node = pod["spec"].get("nodeName", "")
-        missing = f"the limit is lowered, but the agent of node {node} has not confirmed it"
+    if ANNOTATION_SHRINKING not in _annotations(pod):
+        return "the scheduler has not answered"
+    node = pod["spec"].get("nodeName", "")
+    return f"the limit is lowered, but the agent of node {node} has not confirmed it"
+
+
+def _unanswered(pod: "Obj", wait_s: float) -> str:
+    from gpupool.contract.names import ANNOTATION_RESIZE
+
     return (
-        f"after {wait_s:.0f} s, {missing}; the wish stands, until you take the annotation "
+        f"after {wait_s:.0f} s, {_missing(pod)}; the wish stands, until you take the annotation "
         f"{ANNOTATION_RESIZE} away"
     )

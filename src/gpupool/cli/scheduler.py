@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from gpupool.cli.known_names import policies
 from gpupool.cli.options import access_options
 from gpupool.cli.programs import run_program
 from gpupool.contract.names import SCHEDULER_NAME
@@ -61,7 +62,9 @@ def candidacy(
     show_default=True,
     help="Schedule pods with this spec.schedulerName; may be given several times.",
 )
-@click.option("--policy", default="", metavar="NAME", help="Packing policy.")
+@click.option(
+    "--policy", default="", metavar="NAME", shell_complete=policies, help="Packing policy."
+)
 @click.option(
     "--health-address",
     "health",
@@ -76,6 +79,11 @@ def command(ctx: click.Context, /, **options: Any) -> None:
 
     It keeps no state of its own: it can be stopped and started at any time. Several can run, with
     the same or with different names: one is the leader, and schedules for the names of all.
+
+    \b
+    Examples:
+      gpupool scheduler
+      gpupool scheduler --policy best-fit --health-address :10259
     """
     if ctx.invoked_subcommand is None:
         _run(**options)
@@ -102,7 +110,7 @@ def _run(
     run_program(work, names[0], **where)
 
 
-@command.command("config")
+@command.command("config", short_help="Print a configuration for kube-scheduler.")
 @click.option(
     "--url",
     default="http://127.0.0.1:32766",
@@ -117,7 +125,13 @@ def _run(
 )
 @click.option("--client-kubeconfig", default="", help="kube-scheduler's own kubeconfig.")
 def config(url: str, ca_file: str, server_name: str, client_kubeconfig: str) -> None:
-    """Print the configuration with which kube-scheduler asks `gpupool extender`."""
+    """Print the configuration with which kube-scheduler asks `gpupool extender`.
+
+    \b
+    Examples:
+      gpupool scheduler config > kube-scheduler.yaml
+      gpupool scheduler config --url https://10.0.0.7:32766 --ca-file ca.crt
+    """
     import yaml
 
     from gpupool.scheduler.kube_scheduler_config import kube_scheduler_config

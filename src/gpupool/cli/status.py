@@ -4,6 +4,7 @@ import sys
 
 import click
 
+from gpupool.cli.exit_codes import DONE, NOT_RUNNING
 from gpupool.cli.options import existing_name_option
 from gpupool.cli.output.options import Output, output_options
 from gpupool.cli.output.pages import Entry, Record
@@ -12,7 +13,6 @@ from gpupool.local.home import ClusterDirectory, home
 from gpupool.local.server_process import Server, running_server
 from gpupool.local.server_state import ANSWERING, state_of
 
-NOT_RUNNING = 3  # the exit code of init scripts for "not running"; 1 is for errors
 _TONES = {"Running": Tone.GOOD, "Stopped": Tone.FAINT, "NotAnswering": Tone.BAD}
 
 
@@ -24,12 +24,17 @@ def command(name: str, output: Output) -> None:
 
     The exit code is 0 when it runs and answers, 3 when it does not. The state is Degraded when
     a program of the cluster fails; it is started again by itself.
+
+    \b
+    Examples:
+      gpupool status
+      gpupool status --name training
     """
     cluster = home().existing(name)
     server = running_server(cluster)
     state, troubles = state_of(cluster, server)
     output.show(_record(cluster, server, state, troubles))
-    sys.exit(0 if state in ANSWERING else NOT_RUNNING)
+    sys.exit(DONE if state in ANSWERING else NOT_RUNNING)
 
 
 def _record(

@@ -2,14 +2,15 @@
 
 import sys
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from gpupool.cli.known_names import clusters
 from gpupool.cli.output.options import echo
+from gpupool.cli.progress import Progress, progress
 from gpupool.cli.up_view import next_words, places_words, pools_words, started_words
 from gpupool.local.home import ClusterDirectory, Home, home
 
@@ -22,11 +23,14 @@ if TYPE_CHECKING:
 
 _STALL_S = 10.0  # nodes are waited for as long as more of them come or get ready meanwhile
 _LIMIT_S = 60.0  # but not longer: the cluster can be used without them
-_TELL_S = 2.0  # between two words about them
 
 
 @click.command("up")
-@click.option("--name", help="Name of the cluster; several can run at a time.  [default: default]")
+@click.option(
+    "--name",
+    shell_complete=clusters,
+    help="Name of the cluster; several can run at a time.  [default: default]",
+)
 @click.option(
     "--config",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
@@ -36,6 +40,7 @@ _TELL_S = 2.0  # between two words about them
 @click.option(
     "--port",
     type=click.IntRange(0, 65535),
+    metavar="PORT",
     help="Port of the API server; 0 takes any free port.  [default: the port used last]",
 )
 @click.option(
@@ -70,6 +75,13 @@ def command(
 
     It is ready in two or three seconds, and keeps running when the terminal is closed. `gpupool
     down` stops it; the next `gpupool up` starts it again with all its objects.
+
+    \b
+    Examples:
+      gpupool up
+      gpupool up --name training --config training.yaml
+      gpupool up --port 7443 --merge-kubeconfig
+      gpupool up --gpus real --foreground
     """
     from gpupool.local.cluster_setup import Wish
     from gpupool.local.launch import START_LIMIT_S, StartFailed
@@ -99,7 +111,9 @@ def command(
         if port := _joined(found, deadline):
             if wish["config"] or wish["gpus"] or wish["port"] not in (None, 0, port):
                 click.echo("--config, --gpus and --port take effect after: gpupool down", err=True)
-            finish(found, port, _nodes(found, port, lambda step: click.echo(f"  {step} ...")))
+            with progress(f'Waiting for the nodes of cluster "{found.name}"') as shown:
+                pools = _nodes(found, port, shown)
+            finish(found, port, pools)
             return
         # The server that had the cluster has ended: now it is our turn.
     raise StartFailed("Another command starts or stops the cluster, and did not get done.")
@@ -115,7 +129,7 @@ def _check_gpus(gpus: str | None) -> None:
 def _start(place: Home, wish: "Wish", finish: "Finish") -> int | ClusterDirectory:
     """Starts the cluster in the background. The cluster itself if it has a server already."""
     from gpupool.local.cluster_setup import Running, claimed
-    from gpupool.local.launch import server_command, spawn, wait_started
+    from gpupool.local.launch import ended_unless_ready, server_command, spawn, wait_started
 
     began = time.monotonic()
     with claimed(place, wish, for_child=True) as found:
@@ -134,9 +148,10 @@ def _start(place: Home, wish: "Wish", finish: "Finish") -> int | ClusterDirector
             ),
             lock=lock,
         )
-    with _progress(f'Starting cluster "{cluster.name}"') as on_step:
-        port = wait_started(spawned, on_step=on_step)
-        pools = _nodes(cluster, port, on_step)
+    title = f'Starting cluster "{cluster.name}"'
+    with ended_unless_ready(spawned), progress(title, at_once=True) as shown:
+        port = wait_started(spawned, on_step=shown.say)
+        pools = _nodes(cluster, port, shown)
     click.echo(started_words(cluster.name, time.monotonic() - began, pools))
     finish(cluster, port, pools)
     return 0
@@ -147,38 +162,21 @@ def _joined(cluster: ClusterDirectory, deadline: float) -> int:
     ended meanwhile."""
     from gpupool.local.server_process import wait_ready
 
-    server = wait_ready(cluster, patience_s=deadline - time.monotonic())
+    with progress(f'Waiting for cluster "{cluster.name}", which starts or stops'):
+        server = wait_ready(cluster, patience_s=deadline - time.monotonic())
     if server is None:
         return 0
     click.echo(f'Cluster "{cluster.name}" is already running.')
     return server.port
 
 
-@contextmanager
-def _progress(title: str) -> Iterator[Callable[[str], None]]:
-    """Shows progress: a spinner in a terminal, else lines."""
-    if sys.stderr.isatty():
-        from rich.console import Console
-
-        with Console(stderr=True).status(f"{title} ...") as status:
-            yield lambda step: status.update(f"{title}: {step} ...")
-    else:
-        click.echo(f"{title} ...", err=True)
-        yield lambda step: click.echo(f"  {step} ...", err=True)
-
-
-def _nodes(cluster: ClusterDirectory, port: int, on_step: Callable[[str], None]) -> "Pools | None":
+def _nodes(cluster: ClusterDirectory, port: int, shown: Progress) -> "Pools | None":
     """The pools when their nodes are ready, or get no further. None when the server does not
     answer: that is no reason to call the start a failure."""
     from gpupool.local.pool_readiness import Pools, pools_as_they_come
 
-    told_s = time.monotonic()
-
     def tell(pools: Pools, there: int) -> None:
-        nonlocal told_s
-        if time.monotonic() - told_s >= _TELL_S:
-            told_s = time.monotonic()
-            on_step(f"{there} of {pools.wanted} nodes are there, {pools.ready} are ready")
+        shown.say(f"{there} of {pools.wanted} nodes are there, {pools.ready} are ready")
 
     return pools_as_they_come(cluster.path, port, stall_s=_STALL_S, limit_s=_LIMIT_S, tell=tell)
 

@@ -13,6 +13,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
@@ -98,26 +99,33 @@ def launch(
     return wait_started(spawn(home, cluster, command), on_step=on_step)
 
 
+@contextmanager
+def ended_unless_ready(spawned: Spawned) -> Iterator[None]:
+    """Ends the server when the block fails, also by Ctrl-C: a server that nobody waits for must
+    not go on starting."""
+    try:
+        yield
+    except BaseException:
+        if spawned.process.returncode is None:
+            _end(spawned.process)
+        raise
+
+
 def wait_started(spawned: Spawned, *, on_step: Callable[[str], None]) -> int:
     """Waits until the server is ready, returns its port. Raises StartFailed."""
     cluster, server = spawned.cluster, spawned.process
-    with spawned.reports as reports:
-        try:
-            for report in read_lines(_chunks(reports.fileno(), START_LIMIT_S)):
-                match report:
-                    case Step(text):
-                        on_step(text)
-                    case Ready(port):
-                        # The server outlives this process. With a return code set, Popen does not
-                        # warn about a child that still runs.
-                        server.returncode = 0
-                        return port
-                    case Failed(text):
-                        raise StartFailed(f"{text}\nThe log: {cluster.log_file}")
-        # Also after Ctrl-C: a server that nobody waits for must not go on starting.
-        except BaseException:
-            _end(server)
-            raise
+    with spawned.reports as reports, ended_unless_ready(spawned):
+        for report in read_lines(_chunks(reports.fileno(), START_LIMIT_S)):
+            match report:
+                case Step(text):
+                    on_step(text)
+                case Ready(port):
+                    # The server outlives this process. With a return code set, Popen does not
+                    # warn about a child that still runs.
+                    server.returncode = 0
+                    return port
+                case Failed(text):
+                    raise StartFailed(f"{text}\nThe log: {cluster.log_file}")
     code = server.wait()
     if code in (0, -signal.SIGTERM):  # by `gpupool down`
         raise StartFailed(f'Cluster "{cluster.name}" was stopped while it was starting.')

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from gpupool.cli.exit_codes import INTERRUPTED
 from gpupool.cli.output.options import Output
 from gpupool.cli.output.printer import Printer
 from gpupool.cli.programs import ask_cluster
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
     PageOf = Callable[[Kube, Sequence[list[Obj]]], Awaitable[Page]]
 
 _PAUSE_S = 0.2  # changes that come together are shown together
-_INTERRUPTED = 130  # the exit code of shells for Ctrl-C
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +58,7 @@ def show_objects(
 
     if output.watch:
         with interruptible():
-            ask_cluster(watch, **where)
+            ask_cluster(watch, doing="", **where)
     else:
         output.show(ask_cluster(once, **where))
 
@@ -106,7 +106,7 @@ def interruptible() -> Iterator[None]:
         yield
     except KeyboardInterrupt:
         click.echo(err=True)  # the shell's prompt goes below ^C
-        sys.exit(_INTERRUPTED)
+        sys.exit(INTERRUPTED)
 
 
 @contextlib.contextmanager
