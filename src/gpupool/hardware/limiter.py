@@ -61,6 +61,9 @@ class Settings:
     driver: str = ""
     context_mib: int = 0  # memory of a process's first context on a card (context_memory.py)
     limits: str = f"{LIMITS_DIRECTORY}/{LIMITS_FILE}"
+    # The directory at which the limit file's volume is mounted. The limiter accepts no limit file
+    # but one on this mount. Empty: any file, for programs outside of containers.
+    limits_mount: str = LIMITS_DIRECTORY
     region: str = f"{REGION_DIRECTORY}/{REGION_FILE}"
     directory: str = LIMITER_DIRECTORY  # where it is mounted; empty: it is used where it is
 
@@ -113,10 +116,14 @@ def install(root: Path, settings: Settings) -> LimiterFiles:
 
 def _contents(settings: Settings) -> dict[str, bytes]:
     built = _built()
-    for path in (settings.limits, settings.region, settings.driver):
+    for path in (settings.limits, settings.limits_mount, settings.region, settings.driver):
         if "\n" in path:
             raise LimiterError(f"{path!r}: wanted an absolute path without line breaks")
-    lines = [f"limits={settings.limits}", f"region={settings.region}"]
+    lines = [
+        f"limits={settings.limits}",
+        f"limits_mount={settings.limits_mount}",
+        f"region={settings.region}",
+    ]
     contents = {
         LIBRARY: (built / LIBRARY).read_bytes(),
         _PRELOAD: f"{settings.directory}/{LIBRARY}\n".encode(),
