@@ -106,6 +106,26 @@ async def test_nobody_forges_an_allocation(kube: Kube) -> None:
 
 
 @pytest.mark.usefixtures("port")
+async def test_no_container_that_is_added_later_mounts_a_volume_of_the_limiter(kube: Kube) -> None:
+    await kube.create(PODS, named("p", container("main", gpu_mem=3)))
+    path = PODS.path("default", "p", "ephemeralcontainers")
+
+    def added(name: str, volume: str) -> Obj:
+        mounts = [{"name": volume, "mountPath": "/x"}]
+        return {"name": name, "image": "pause", "volumeMounts": mounts}
+
+    with pytest.raises(Refused) as refused:
+        changed = {"spec": {"ephemeralContainers": [added("debug", "gpupool-region-0")]}}
+        await kube.patch(path, changed)
+    assert str(refused.value) == (
+        'admission webhook "paths.gpupool.io" denied the request: '
+        "spec.ephemeralContainers[0].volumeMounts[0].name: wanted a volume that is not gpupool's "
+        "own, found gpupool-region-0"
+    )
+    await kube.patch(path, {"spec": {"ephemeralContainers": [{"name": "d", "image": "pause"}]}})
+
+
+@pytest.mark.usefixtures("port")
 async def test_the_scheduler_binds_with_an_allocation_that_then_stays(
     kube: Kube, server: ApiServer
 ) -> None:
