@@ -110,19 +110,18 @@ async def test_no_container_that_is_added_later_mounts_a_volume_of_the_limiter(k
     await kube.create(PODS, named("p", container("main", gpu_mem=3)))
     path = PODS.path("default", "p", "ephemeralcontainers")
 
-    def added(name: str, volume: str) -> Obj:
-        mounts = [{"name": volume, "mountPath": "/x"}]
-        return {"name": name, "image": "pause", "volumeMounts": mounts}
-
+    plain = {"name": "later", "image": "pause"}
+    mounts = [{"name": "gpupool-region-0", "mountPath": "/x"}]
     with pytest.raises(Refused) as refused:
-        changed = {"spec": {"ephemeralContainers": [added("debug", "gpupool-region-0")]}}
-        await kube.patch(path, changed)
+        await kube.patch(
+            path, {"spec": {"ephemeralContainers": [{**plain, "volumeMounts": mounts}]}}
+        )
     assert str(refused.value) == (
         'admission webhook "paths.gpupool.io" denied the request: '
         "spec.ephemeralContainers[0].volumeMounts[0].name: wanted a volume that is not gpupool's "
         "own, found gpupool-region-0"
     )
-    await kube.patch(path, {"spec": {"ephemeralContainers": [{"name": "d", "image": "pause"}]}})
+    await kube.patch(path, {"spec": {"ephemeralContainers": [plain]}})
 
 
 @pytest.mark.usefixtures("port")
