@@ -166,6 +166,18 @@ def test_other_settings_of_the_limiter_give_no_memory(forging: Kubectl) -> None:
     assert NOTHING in said.splitlines()
 
 
+@pytest.mark.parametrize("path", ["/own/x", "/own/x/self/mountinfo", "/own/x/self/fdinfo"])
+def test_what_the_kernel_says_about_mounts_cannot_be_replaced(forging: Kubectl, path: str) -> None:
+    """The limiter asks /proc. The runtime lets nobody mount there, and starts no such container."""
+    part = LIMITS if path.endswith("mountinfo") else {}
+    forging.apply(attempt(with_link("/proc", mount(path, **part))))
+    state = ".status.containerStatuses[0].state"
+    why = eventually(
+        lambda: forging.field(f"{state}.terminated.message", "pod", "attempt"), LONGEST_S
+    )
+    assert "/proc" in why
+
+
 def test_a_container_that_keeps_the_limiter_out_is_reported(forging: Kubectl) -> None:
     """Nothing in the container can prevent that: the limiter is not loaded (docs/limits.md). The
     agent sees it from the node."""
