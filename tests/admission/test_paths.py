@@ -32,7 +32,6 @@ THROUGH_PROC = (
     "/dev/stdin/x",
 )
 FREE = (
-    "/etc",
     "/etc/gpupool-of-mine",
     "/etc/ld.so.preload.d",
     "/data",
@@ -91,6 +90,19 @@ def test_other_paths_stay(field: str, path: str) -> None:
     assert complaint(made) == ""
     found = made["spec"]["containers"][0]
     assert path in str(found[field.partition("[")[0]])
+
+
+@pytest.mark.parametrize("path", ["/etc", "/", "/x/.."])
+@pytest.mark.parametrize("field", FIELDS)
+def test_nothing_is_mounted_under_the_limit_file(field: str, path: str) -> None:
+    given = pod(FIELDS[field](path))
+    if field == "workingDir":
+        assert admitted(given)
+        return
+    assert refusal(given) == (
+        f"spec.containers[0].{field}: wanted a path that does not contain /etc/gpupool, which "
+        f"gpupool uses itself, found {path}"
+    )
 
 
 def test_init_containers_with_a_share_are_checked() -> None:

@@ -7,7 +7,7 @@ from kubeclient.objects import Obj
 Change = Callable[[Obj, Obj], None]  # of the pod's spec, and of its one container
 
 SHARE_MIB = 1075  # one of the 15 units of a V100
-OVER = "something else is mounted over it"
+OVER, INSIDE = "something else is mounted over it", "it is mounted inside another volume"
 _FORGED = "forged"
 # Prints the results of cuInit, of a context and of an allocation of 8 GiB, and the memory of the
 # card.
@@ -51,6 +51,17 @@ def mount(path: str, **more: str) -> Change:
         volume = {"name": _FORGED, "configMap": {"name": _FORGED}}
         spec["volumes"] = [*spec.get("volumes", ()), volume]
         mounted = {"name": _FORGED, "mountPath": path, **more}
+        container["volumeMounts"] = [*container.get("volumeMounts", ()), mounted]
+
+    return change
+
+
+def empty(path: str) -> Change:
+    """An empty volume at this path."""
+
+    def change(spec: Obj, container: Obj) -> None:
+        spec["volumes"] = [*spec.get("volumes", ()), {"name": "empty", "emptyDir": {}}]
+        mounted = {"name": "empty", "mountPath": path}
         container["volumeMounts"] = [*container.get("volumeMounts", ()), mounted]
 
     return change

@@ -9,8 +9,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "mounts.h"
-
 #define MAX_TEXT 8192
 #define MIB (1024ull * 1024)
 #define MAX_MIB (1ull << 22)
@@ -64,7 +62,7 @@ static enum limits_found read_text(struct limits *limits, int fd) {
     return length == MAX_TEXT ? LIMITS_BAD : parse(limits, text);
 }
 
-enum limits_found limits_read(struct limits *limits, const char *path, const char *mount,
+enum limits_found limits_read(struct limits *limits, const char *path, const struct place *place,
                               bool *changed) {
     struct stat status = {0};
     *changed = false;
@@ -79,7 +77,7 @@ enum limits_found limits_read(struct limits *limits, const char *path, const cha
     /* O_NONBLOCK: until it is checked, it may be anything, also a pipe that nobody writes. */
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
     if (fd < 0) return LIMITS_MISSING;
-    limits->problem = *mount ? mount_problem(fd, mount) : NULL;
+    limits->problem = *place->directory ? mount_problem(fd, place) : NULL;
     enum limits_found found = limits->problem ? LIMITS_FOREIGN : read_text(limits, fd);
     close(fd);
     return found;

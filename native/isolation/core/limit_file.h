@@ -7,6 +7,7 @@
 #ifndef ISOLATION_LIMIT_FILE_H
 #define ISOLATION_LIMIT_FILE_H
 
+#include "mounts.h"
 #include "region.h"
 
 struct limit {
@@ -25,9 +26,9 @@ struct limits {
 };
 
 /* Reads the file again if it has changed since `limits` was read; `changed` says whether it has. A
- * file that is not on the mount at the directory `mount` is LIMITS_FOREIGN, whatever it says
- * (mounts.h). An empty `mount`: any file is read. */
-enum limits_found limits_read(struct limits *limits, const char *path, const char *mount,
+ * file that is not on the mount at that place is LIMITS_FOREIGN, whatever it says (mounts.h). With
+ * an empty directory as the place, any file is read. */
+enum limits_found limits_read(struct limits *limits, const char *path, const struct place *place,
                               bool *changed);
 
 #endif

@@ -95,7 +95,8 @@ static void report_problem(const char *path, const char *problem) {
 }
 
 static enum limits_found read_limits(const struct settings *set, bool *changed) {
-    return limits_read(&limits, set->limits, set->limits_mount, changed);
+    struct place place = {set->limits_mount, set->root};
+    return limits_read(&limits, set->limits, &place, changed);
 }
 
 /* With the mutex held. False: there is no limit. */

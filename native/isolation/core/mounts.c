@@ -25,9 +25,9 @@ struct reader {
     char buffer[1024];
 };
 
-struct found {
-    int count; /* mounts at the directory or below it */
-    long id;   /* of the last one */
+struct mount {
+    long id, parent;
+    bool is_below, is_root; /* whether it is at the directory or below it; at the root or not */
     bool is_read_only;
 };
 
@@ -68,41 +68,70 @@ static void skip_line(struct reader *reader) {
     } while (byte != '\n' && byte != END);
 }
 
-/* Reads one field: whether it is the path of the directory, or of something below it. */
-static bool is_below(struct reader *reader, const char *directory) {
-    bool is_same = true, has_left = false;
-    for (int byte; (byte = next_byte(reader)) != ' ' && byte != '\n' && byte != END;) {
-        if (*directory) is_same = (byte == (unsigned char)*directory++) && is_same;
-        else if (!has_left) is_same = (byte == '/') && is_same, has_left = true;
-    }
-    return is_same && !*directory;
+/* Compares a path that is read byte by byte with one that is known. */
+struct comparison {
+    const char *rest; /* of the known path */
+    bool is_equal, is_longer;
+};
+
+static void compare(struct comparison *with, int byte) {
+    if (*with->rest) with->is_equal &= byte == (unsigned char)*with->rest++;
+    else if (!with->is_longer) with->is_equal &= byte == '/', with->is_longer = true;
 }
 
-/* A line: id, id of the parent, device, root, mount point, options (`ro` or `rw` first), more. */
-static bool read_line(struct reader *reader, const char *directory, struct found *found) {
+static bool read_number(struct reader *reader, long *number) {
     int byte;
-    long id = 0;
-    while ((byte = next_byte(reader)) >= '0' && byte <= '9') id = id * 10 + (byte - '0');
-    if (byte != ' ') {
-        reader->has_failed |= byte != END;
+    *number = 0;
+    while ((byte = next_byte(reader)) >= '0' && byte <= '9') *number = *number * 10 + (byte - '0');
+    return byte == ' ';
+}
+
+/* A line: id, id of the parent, device, root, mount point, options (`ro` or `rw` first), more.
+ * False at the end, and if a line is not understood. */
+static bool read_mount(struct reader *reader, const struct place *place, struct mount *mount) {
+    struct comparison directory = {place->directory, true, false}, root = {place->root, true, false};
+    int byte = next_byte(reader);
+    if (byte == END) return false;
+    reader->next--; /* it is in the buffer */
+    if (!read_number(reader, &mount->id) || !read_number(reader, &mount->parent)) {
+        reader->has_failed = true;
         return false;
     }
-    for (int field = 0; field < 3; field++) skip_field(reader);
-    if (is_below(reader, directory)) {
-        found->count++;
-        found->id = id;
-        found->is_read_only = next_byte(reader) == 'r' && next_byte(reader) == 'o';
+    for (int field = 0; field < 2; field++) skip_field(reader);
+    while ((byte = next_byte(reader)) != ' ' && byte != '\n' && byte != END) {
+        compare(&directory, byte);
+        compare(&root, byte);
     }
+    mount->is_below = directory.is_equal && !*directory.rest;
+    mount->is_root = root.is_equal && !*root.rest && !root.is_longer;
+    mount->is_read_only = next_byte(reader) == 'r' && next_byte(reader) == 'o';
     skip_line(reader);
     return true;
 }
 
-static bool find_mounts(const char *directory, struct found *found) {
+/* How many mounts are at the directory or below it; `found` is the last one. -1: the list cannot be
+ * read. */
+static int find_mounts(const struct place *place, struct mount *found) {
     struct reader reader = {.fd = open(MOUNTS, O_RDONLY | O_CLOEXEC)};
-    if (reader.fd < 0) return false;
-    while (read_line(&reader, directory, found)) continue;
+    struct mount mount;
+    int count = 0;
+    if (reader.fd < 0) return -1;
+    while (read_mount(&reader, place, &mount))
+        if (mount.is_below) count++, *found = mount;
     close(reader.fd);
-    return !reader.has_failed;
+    return reader.has_failed ? -1 : count;
+}
+
+/* Whether the mount is directly on the one at the root. */
+static bool is_on_root(const struct place *place, const struct mount *found) {
+    struct reader reader = {.fd = open(MOUNTS, O_RDONLY | O_CLOEXEC)};
+    struct mount mount;
+    bool is_on = false;
+    if (reader.fd < 0) return false;
+    while (read_mount(&reader, place, &mount))
+        is_on |= mount.is_root && mount.id == found->parent;
+    close(reader.fd);
+    return is_on && !reader.has_failed;
 }
 
 /* Linux says it since 3.15, as it has the locks that counting needs (byte_lock.h). */
@@ -118,12 +147,14 @@ static long mount_of(int fd) {
     return id ? strtol(id + strlen("mnt_id:"), NULL, 10) : NO_MOUNT;
 }
 
-const char *mount_problem(int fd, const char *directory) {
-    struct found found = {0};
-    if (!find_mounts(directory, &found)) return MOUNTS " cannot be read";
-    if (!found.count) return "the volume of the limit file is not mounted there";
-    if (found.count > 1) return OVER;
+const char *mount_problem(int fd, const struct place *place) {
+    struct mount found = {0};
+    int count = find_mounts(place, &found);
+    if (count < 0) return MOUNTS " cannot be read";
+    if (count == 0) return "the volume of the limit file is not mounted there";
+    if (count > 1) return OVER;
     if (!found.is_read_only) return "its mount can be written";
+    if (!is_on_root(place, &found)) return "it is mounted inside another volume";
     long id = mount_of(fd);
     if (id == NO_MOUNT) return UNKNOWN;
     return id == found.id ? NULL : "it is not on the mount of the limit file";

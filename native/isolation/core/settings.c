@@ -16,6 +16,7 @@
 static struct settings found = {
     .limits = "/etc/gpupool/limits",
     .limits_mount = "/etc/gpupool",
+    .root = "/",
     .region = "/run/gpupool/region-1",
 };
 
@@ -25,6 +26,7 @@ static void set(const char *name, const char *value) {
         char *target;
     } const PATHS[] = {{"limits", found.limits},
                        {"limits_mount", found.limits_mount},
+                       {"root", found.root},
                        {"region", found.region},
                        {"cuda", found.cuda},
                        {"nvml", found.nvml}};

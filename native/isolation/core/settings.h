@@ -13,6 +13,7 @@
 struct settings {
     char limits[PATH_MAX];       /* the limit file */
     char limits_mount[PATH_MAX]; /* the directory of the mount that it must be on; empty: any */
+    char root[PATH_MAX];         /* where the file system that this directory is in is mounted */
     char region[PATH_MAX]; /* see region.h */
     char cuda[PATH_MAX];   /* the real driver's libraries; empty: they are found by name */
     char nvml[PATH_MAX];

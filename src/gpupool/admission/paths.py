@@ -31,6 +31,9 @@ def path_complaints(container: PodContainer, own: Collection[Obj]) -> Iterator[s
         found = cleaned(path)
         if _leads_to(found, _RESERVED):
             wanted = "a path that gpupool does not use itself"
+        elif field != "workingDir" and _leads_to(LIMITS_DIRECTORY, (found.rstrip("/"),)):
+            # The limiter wants its limit file on the root file system of the image.
+            wanted = f"a path that does not contain {LIMITS_DIRECTORY}, which gpupool uses itself"
         elif _leads_to(found, _LINKS):
             wanted = (
                 "a path that no link of the kernel leads elsewhere "

@@ -86,6 +86,7 @@ def make_container(
         context_mib=context_mib,
         limits=str((mount or directory) / "limits"),
         limits_mount=str(mount or ""),
+        root=next(str(each) for each in directory.resolve().parents if each.is_mount()),
         region=str(directory / "region-1"),
         directory="",
     )
