@@ -66,6 +66,7 @@ def _limited(place: Path, name: str, plain: Mapping[str, str], *, percent: int) 
         Settings(
             driver=plain["LD_LIBRARY_PATH"],
             limits=str(limits),
+            limits_mount="",
             region=str(place / f"{name}-region"),
             directory="",
         ),

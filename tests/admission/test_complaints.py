@@ -1,7 +1,6 @@
 import pytest
 
 from gpupool.admission.cards import ClusterCards
-from kubeclient.objects import Obj
 from tests.admission.pods import admitted, container, pod, refusal
 
 LIMITS = "spec.containers[0].resources.limits"
@@ -106,31 +105,6 @@ def test_a_compute_share_needs_memory() -> None:
     assert "wanted aliyun.com/gpu-mem beside it, found none" in refusal(pod(container(percent=50)))
     said = refusal(pod(container(percent=50, gpu=1)))
     assert said.endswith("wanted aliyun.com/gpu-mem beside it, found nvidia.com/gpu")
-
-
-def mounting(path: str, volume: str = "mine") -> Obj:
-    return container(gpu_mem=3) | {"volumeMounts": [{"name": volume, "mountPath": path}]}
-
-
-@pytest.mark.parametrize(
-    "path",
-    [
-        *("/etc/gpupool", "/etc/gpupool/limits", "etc/gpupool/", "/etc/../run/gpupool"),
-        *("/usr/local/gpupool/libcuda.so.1", "/etc/ld.so.preload"),
-    ],
-)
-def test_nothing_is_mounted_in_place_of_the_limiter(path: str) -> None:
-    assert refusal(pod(mounting(path))) == (
-        "spec.containers[0].volumeMounts[0].mountPath: wanted a path that gpupool does not use "
-        f"itself, found {path}"
-    )
-    assert refusal(pod(mounting("/etc/gpupool/limits", "gpupool-limits-0")))
-
-
-@pytest.mark.parametrize("path", ["/etc", "/etc/gpupool-of-mine", "/data"])
-def test_other_mounts_stay(path: str) -> None:
-    made = admitted(pod(mounting(path)))
-    assert made["spec"]["containers"][0]["volumeMounts"][0]["mountPath"] == path
 
 
 def test_all_problems_are_reported_at_once() -> None:

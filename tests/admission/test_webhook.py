@@ -106,6 +106,25 @@ async def test_nobody_forges_an_allocation(kube: Kube) -> None:
 
 
 @pytest.mark.usefixtures("port")
+async def test_no_container_that_is_added_later_mounts_a_volume_of_the_limiter(kube: Kube) -> None:
+    await kube.create(PODS, named("p", container("main", gpu_mem=3)))
+    path = PODS.path("default", "p", "ephemeralcontainers")
+
+    plain = {"name": "later", "image": "pause"}
+    mounts = [{"name": "gpupool-region-0", "mountPath": "/x"}]
+    with pytest.raises(Refused) as refused:
+        await kube.patch(
+            path, {"spec": {"ephemeralContainers": [{**plain, "volumeMounts": mounts}]}}
+        )
+    assert str(refused.value) == (
+        'admission webhook "paths.gpupool.io" denied the request: '
+        "spec.ephemeralContainers[0].volumeMounts[0].name: wanted a volume that is not gpupool's "
+        "own, found gpupool-region-0"
+    )
+    await kube.patch(path, {"spec": {"ephemeralContainers": [plain]}})
+
+
+@pytest.mark.usefixtures("port")
 async def test_the_scheduler_binds_with_an_allocation_that_then_stays(
     kube: Kube, server: ApiServer
 ) -> None:

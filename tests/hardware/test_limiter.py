@@ -32,6 +32,8 @@ def test_an_installation_is_complete_and_read_only(tmp_path: Path) -> None:
     assert not any(path.stat().st_mode & stat.S_IWUSR for path in files.directory.iterdir())
     assert (files.directory / "limiter.conf").read_text(encoding="ascii").splitlines() == [
         "limits=/etc/gpupool/limits",
+        "limits_mount=/etc/gpupool",
+        "root=/",
         "region=/run/gpupool/region-1",
         "cuda=/usr/lib/driver/libcuda.so.1",
         "nvml=/usr/lib/driver/libnvidia-ml.so.1",

@@ -71,9 +71,10 @@ def test_the_allocation_of_the_binding_reaches_the_container(kubectl: Kubectl) -
 
 
 def test_a_pod_that_missed_admission_sees_no_card(kubectl: Kubectl, gpupool: Installation) -> None:
-    """As if somebody had bound it by hand while the webhook was not registered."""
+    """As if somebody had bound it by hand while the webhooks were not registered."""
     gpupool.kill("admission")
-    kubectl("delete", "mutatingwebhookconfiguration", "gpupool-admission")
+    both = "mutatingwebhookconfiguration,validatingwebhookconfiguration"
+    kubectl("delete", both, "gpupool-admission")
     try:
         kubectl.apply(gpu_pod("stray", RESOURCE_GPU_MEM, 1, nodeName=SHARED))
     finally:

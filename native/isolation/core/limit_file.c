@@ -62,7 +62,8 @@ static enum limits_found read_text(struct limits *limits, int fd) {
     return length == MAX_TEXT ? LIMITS_BAD : parse(limits, text);
 }
 
-enum limits_found limits_read(struct limits *limits, const char *path, bool *changed) {
+enum limits_found limits_read(struct limits *limits, const char *path, const struct place *place,
+                              bool *changed) {
     struct stat status = {0};
     *changed = false;
     if (stat(path, &status)) memset(&status, 0, sizeof status);
@@ -72,12 +73,12 @@ enum limits_found limits_read(struct limits *limits, const char *path, bool *cha
         return limits->count ? LIMITS_GOOD : LIMITS_MISSING;
     *changed = true;
     memcpy(limits->stamp, stamp, sizeof stamp);
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0) {
-        limits->count = 0;
-        return LIMITS_MISSING;
-    }
-    enum limits_found found = read_text(limits, fd);
+    limits->count = 0;
+    /* O_NONBLOCK: until it is checked, it may be anything, also a pipe that nobody writes. */
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    if (fd < 0) return LIMITS_MISSING;
+    limits->problem = *place->directory ? mount_problem(fd, place) : NULL;
+    enum limits_found found = limits->problem ? LIMITS_FOREIGN : read_text(limits, fd);
     close(fd);
     return found;
 }

@@ -94,22 +94,35 @@ static void report_problem(const char *path, const char *problem) {
     fprintf(stderr, "gpupool: %s: %s; this container may use no GPU memory\n", path, problem);
 }
 
-/* With the mutex held. */
-static void start(void) {
+static enum limits_found read_limits(const struct settings *set, bool *changed) {
+    struct place place = {set->limits_mount, set->root};
+    return limits_read(&limits, set->limits, &place, changed);
+}
+
+/* With the mutex held. False: there is no limit. */
+static bool read_first_limits(const struct settings *set) {
     bool changed;
-    const struct settings *set = settings();
-    enum limits_found found = limits_read(&limits, set->limits, &changed);
-    if (found == LIMITS_UNLIMITED) {
-        atomic_store(&mode, OFF);
-        return;
-    }
+    enum limits_found found = read_limits(set, &changed);
+    if (found == LIMITS_UNLIMITED) return false;
     if (found == LIMITS_BAD) report_problem(set->limits, "is no limit file");
     if (found == LIMITS_MISSING) report_problem(set->limits, "there are no limits");
+    if (found == LIMITS_FOREIGN) report_problem(set->limits, limits.problem);
     /* Without a region all limits stay 0: nothing can be counted, so nothing is given. */
     if (!region_open(&mapping, set->region)) report_problem(set->region, strerror(errno));
     else apply_limits();
+    return true;
+}
+
+/* With the mutex held. */
+static void start(void) {
+    const struct settings *set = settings();
+    bool is_limited = true;
+    /* Then there is no region: settings that are not the node's do not say where it is, nor where
+     * the limit file is. */
+    if (set->problem) report_problem(set->source, set->problem);
+    else is_limited = read_first_limits(set);
     atomic_store(&reread_ns, coarse_ns());
-    atomic_store(&mode, ON);
+    atomic_store(&mode, is_limited ? ON : OFF);
 }
 
 bool limiter_is_on(void) {
@@ -128,7 +141,9 @@ static void reread_limits(void) {
     bool changed;
     pthread_mutex_lock(&mutex);
     if (mapping.region) {
-        enum limits_found found = limits_read(&limits, settings()->limits, &changed);
+        const struct settings *set = settings();
+        enum limits_found found = read_limits(set, &changed);
+        if (changed && found == LIMITS_FOREIGN) report_problem(set->limits, limits.problem);
         if (changed && found == LIMITS_UNLIMITED)
             for (int card = 0; card < MAX_CARDS; card++)
                 atomic_store(&limit_granules[card], MAX_GRANULES);

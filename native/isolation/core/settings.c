@@ -8,12 +8,15 @@
 #include <string.h>
 
 #include "../../process/beside.h"
+#include "mounts.h"
 
 #define CONFIG_NAME "limiter.conf"
 #define MIB (1024u * 1024u)
 
 static struct settings found = {
     .limits = "/etc/gpupool/limits",
+    .limits_mount = "/etc/gpupool",
+    .root = "/",
     .region = "/run/gpupool/region-1",
 };
 
@@ -22,6 +25,8 @@ static void set(const char *name, const char *value) {
         const char *name;
         char *target;
     } const PATHS[] = {{"limits", found.limits},
+                       {"limits_mount", found.limits_mount},
+                       {"root", found.root},
                        {"region", found.region},
                        {"cuda", found.cuda},
                        {"nvml", found.nvml}};
@@ -30,11 +35,13 @@ static void set(const char *name, const char *value) {
     if (strcmp(name, "context_mib") == 0) found.context_bytes = strtoull(value, NULL, 10) * MIB;
 }
 
-static void read_config(const char *path) {
+static void read_config(const char *path, const char *directory) {
     char line[PATH_MAX + 32];
     FILE *file = fopen(path, "re");
     if (!file) return;
-    while (fgets(line, sizeof line, file)) {
+    snprintf(found.source, sizeof found.source, "%s", path);
+    found.problem = other_mount_problem(fileno(file), directory);
+    while (!found.problem && fgets(line, sizeof line, file)) {
         line[strcspn(line, "\r\n")] = 0;
         char *value = strchr(line, '=');
         if (!value) continue;
@@ -51,11 +58,12 @@ static void read_config(const char *path) {
 const struct settings *settings(void) {
     static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
     static _Atomic bool is_read;
-    char path[PATH_MAX];
+    char path[PATH_MAX], directory[PATH_MAX];
     if (atomic_load(&is_read)) return &found;
     path_beside_library(path, CONFIG_NAME);
+    path_beside_library(directory, ".");
     pthread_mutex_lock(&mutex);
-    if (!atomic_load(&is_read)) read_config(path);
+    if (!atomic_load(&is_read)) read_config(path, directory);
     atomic_store(&is_read, true);
     pthread_mutex_unlock(&mutex);
     return &found;

@@ -54,10 +54,18 @@ def decimal(text: object) -> str:
 
 
 def containers(pod: Obj) -> Iterator[PodContainer]:
-    """All containers, in the order in which they start."""
-    spec = pod["spec"]
-    for key in ("initContainers", "containers"):
-        for i, container in enumerate(spec.get(key) or ()):
+    """The containers that may ask for GPUs, in the order in which they start."""
+    return _listed(pod, ("initContainers", "containers"))
+
+
+def all_containers(pod: Obj) -> Iterator[PodContainer]:
+    """Also those that were added to a pod that runs. Kubernetes gives these no resources."""
+    return _listed(pod, ("initContainers", "containers", "ephemeralContainers"))
+
+
+def _listed(pod: Obj, keys: tuple[str, ...]) -> Iterator[PodContainer]:
+    for key in keys:
+        for i, container in enumerate(pod["spec"].get(key) or ()):
             yield PodContainer(f"spec.{key}[{i}]", container)
 
 

@@ -27,6 +27,7 @@ from kubeclient.quantity import parse, value
 
 def complaints(pod: Obj, cards: ClusterCards) -> list[str]:
     found = [text for container in gpu_containers(pod) for text in _of_container(container)]
+    found += mount_complaints(pod)
     if not found:  # the checks of the whole pod calculate with amounts that are valid
         found = [text for check in _POD_CHECKS for text in check(pod, cards)]
     return found
@@ -58,7 +59,6 @@ def _of_container(container: PodContainer) -> Iterator[str]:
         )
     yield from _percent(container)
     yield from environment_complaints(container)
-    yield from mount_complaints(container)
 
 
 def _percent(container: PodContainer) -> Iterator[str]:

@@ -1,37 +1,38 @@
-"""The paths of the limiter in a container: what admission mounts there, and nobody else may."""
+"""The volumes of the limiter in a container: admission mounts them, and nobody else may."""
 
-import posixpath
+import re
 from collections.abc import Iterator
 
-from gpupool.admission.asked import PodContainer, is_shared
+from gpupool.admission.asked import PodContainer, all_containers, gpu_containers, is_shared
+from gpupool.admission.paths import cleaned, path_complaints
 from gpupool.contract.names import (
     GROUP_LIMITS,
-    LIMITER_DIRECTORY,
     LIMITS_DIRECTORY,
     LIMITS_FILE,
-    PRELOAD_LIST,
     REGION_DIRECTORY,
 )
 from kubeclient.objects import Obj
 
 _LIMITS, _REGION = "gpupool-limits-", "gpupool-region-"  # volumes; a number follows
+_OURS = re.compile(rf"({_LIMITS}|{_REGION})[0-9]+", re.ASCII)
 # The region (limiter_region.Region) has about 330 kB. The volume is in memory, so it is kept small.
 _REGION_SIZE = "1Mi"
-_RESERVED = (LIMITS_DIRECTORY, REGION_DIRECTORY, LIMITER_DIRECTORY, PRELOAD_LIST)
 
 
-def mount_complaints(container: PodContainer) -> Iterator[str]:
-    """A user's mount over one of these paths would replace the limiter or its limit file."""
-    if not is_shared(container):
-        return
-    for i, mount in enumerate(container.spec.get("volumeMounts") or ()):
-        # Normalised, because the container runtime does so: /etc/x/../ld.so.preload must not pass.
-        path = _path(mount)
-        if not _is_ours(mount) and any(f"{path}/".startswith(f"{each}/") for each in _RESERVED):
-            yield (
-                f"{container.field}.volumeMounts[{i}].mountPath: wanted a path that gpupool does "
-                f"not use itself, found {mount['mountPath']}"
-            )
+def mount_complaints(pod: Obj) -> Iterator[str]:
+    """About paths over the limiter's files, and about mounts of its volumes elsewhere. `pod` may
+    have passed admission before."""
+    numbers = {each.field: number for number, each in enumerate(gpu_containers(pod))}
+    for container in all_containers(pod):
+        mounts = container.spec.get("volumeMounts") or ()
+        own = [mount for mount in mounts if _is_own(mount, container, numbers)]
+        yield from path_complaints(container, own)
+        for i, mount in enumerate(mounts):
+            if mount not in own and _OURS.fullmatch(mount.get("name") or ""):
+                yield (
+                    f"{container.field}.volumeMounts[{i}].name: wanted a volume that is not "
+                    f"gpupool's own, found {mount['name']}"
+                )
 
 
 def add_mounts(container: PodContainer, pod_spec: Obj, number: int) -> None:
@@ -48,21 +49,24 @@ def add_mounts(container: PodContainer, pod_spec: Obj, number: int) -> None:
         {"name": region, "emptyDir": {"medium": "Memory", "sizeLimit": _REGION_SIZE}},
     ]
     container.spec["volumeMounts"] = [
-        *(m for m in container.spec.get("volumeMounts") or () if not _is_ours(m)),
-        # Read-only, or the program could raise its own limit.
+        *(m for m in container.spec.get("volumeMounts") or () if not _is_at_our_place(m)),
+        # The limiter gives no memory unless this is the one mount there, and read-only.
         {"name": limits, "mountPath": LIMITS_DIRECTORY, "readOnly": True},
         {"name": region, "mountPath": REGION_DIRECTORY},
     ]
 
 
-def _path(mount: Obj) -> str:
-    """The mount's path as the container sees it."""
-    return posixpath.normpath(f"/{mount.get('mountPath', '').lstrip('/')}")
+def _is_own(mount: Obj, container: PodContainer, numbers: dict[str, int]) -> bool:
+    """Whether admission added the mount to this container: a pod may pass admission more than
+    once."""
+    number = numbers.get(container.field)
+    if number is None or not is_shared(container) or not _is_at_our_place(mount):
+        return False
+    return mount.get("name") in (f"{_LIMITS}{number}", f"{_REGION}{number}")
 
 
-def _is_ours(mount: Obj) -> bool:
-    """Whether admission added the mount: a pod may pass admission more than once."""
-    name = mount.get("name", "")
-    return (name.startswith(_LIMITS) and _path(mount) == LIMITS_DIRECTORY) or (
-        name.startswith(_REGION) and _path(mount) == REGION_DIRECTORY
+def _is_at_our_place(mount: Obj) -> bool:
+    name, place = mount.get("name") or "", cleaned(mount.get("mountPath") or "")
+    return (name.startswith(_LIMITS) and place == LIMITS_DIRECTORY) or (
+        name.startswith(_REGION) and place == REGION_DIRECTORY
     )

@@ -13,6 +13,7 @@ from kubeclient.resources import CLUSTER_ROLES, MUTATING_WEBHOOKS, VALIDATING_WE
 
 POD_PATH = "/pods"
 ALLOCATION_PATH = "/allocations"
+PATHS_PATH = "/paths"
 HINTS_PATH = "/hints"
 _TIMEOUT_S = 10
 _HINTS_TIMEOUT_S = 2
@@ -41,7 +42,11 @@ async def register(
         # checked as well.
         (
             VALIDATING_WEBHOOKS,
-            [_allocations(reach, bundle_pem, schedulers), _hints(reach, bundle_pem)],
+            [
+                _allocations(reach, bundle_pem, schedulers),
+                _paths(reach, bundle_pem),
+                _hints(reach, bundle_pem),
+            ],
         ),
     ):
         await kube.patch(
@@ -103,6 +108,19 @@ def _allocations(reach: Reach, bundle_pem: bytes, schedulers: Iterable[str]) -> 
             # the webhook is not called for those writes.
             {"name": "changes-annotations", "expression": _CHANGES_ANNOTATIONS},
         ],
+    }
+
+
+def _paths(reach: Reach, bundle_pem: bytes) -> Obj:
+    return {
+        **_webhook("paths.gpupool.io", reach, PATHS_PATH, bundle_pem),
+        "rules": [
+            # After all mutating webhooks: some mount volumes where an annotation of the pod says.
+            _rule(["CREATE"], ["pods"]),
+            # No other write to a pod changes what its containers mount.
+            _rule(["UPDATE"], ["pods/ephemeralcontainers"]),
+        ],
+        "matchConditions": [{"name": "asks-for-gpus", "expression": _asks_for_gpus()}],
     }
 
 

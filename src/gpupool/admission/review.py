@@ -15,6 +15,7 @@ from gpupool.admission.forgery import forged
 from gpupool.admission.hints import hints
 from gpupool.admission.injection import inject
 from gpupool.admission.legacy import modernise
+from gpupool.admission.mounts import mount_complaints
 from gpupool.contract.names import LABEL_CGPU_NO_ISOLATION, SCHEDULER_NAME
 from gpupool.core.pods import PodRequest
 from kubeclient.objects import Obj
@@ -56,6 +57,14 @@ def review_allocation(review: Obj, rules: Rules) -> Obj:
     if (request.get("userInfo") or {}).get("username") in rules.schedulers:
         return _allowed(request)
     found = forged(request.get("oldObject"), request["object"])
+    return _refused(request, found) if found else _allowed(request)
+
+
+def review_paths(review: Obj) -> Obj:
+    """Checks what a GPU pod mounts, after all other webhooks have changed it, and when a container
+    is added to a pod that runs. Raises BadReview."""
+    request = _request(review)
+    found = list(mount_complaints(request["object"]))
     return _refused(request, found) if found else _allowed(request)
 
 

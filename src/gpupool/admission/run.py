@@ -12,11 +12,18 @@ from gpupool.admission.identity import Identity
 from gpupool.admission.registration import (
     ALLOCATION_PATH,
     HINTS_PATH,
+    PATHS_PATH,
     POD_PATH,
     Reach,
     register,
 )
-from gpupool.admission.review import Rules, review_allocation, review_hints, review_pod
+from gpupool.admission.review import (
+    Rules,
+    review_allocation,
+    review_hints,
+    review_paths,
+    review_pod,
+)
 from gpupool.contract.nodes import node_of
 from gpupool.core.nodes import NodeInfo
 from kubeclient.client import Kube
@@ -102,6 +109,7 @@ async def run_admission(
             reviews = {
                 POD_PATH: lambda review: review_pod(review, rules, cards.now()),
                 ALLOCATION_PATH: lambda review: review_allocation(review, rules),
+                PATHS_PATH: review_paths,
                 HINTS_PATH: lambda review: review_hints(review, cards.now()),
             }
             await serve(listening, identity.context, reviews)

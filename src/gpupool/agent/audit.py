@@ -65,7 +65,7 @@ def overuses(
 ) -> list[Overuse]:
     """`counts_contexts`: the limiter counts the memory of contexts."""
     allowed_mib = 0 if counts_contexts else UNMEASURED_CONTEXT_MIB
-    known = {name: pod for pod in pods for name in _names(pod)}
+    known = {name: pod for pod in pods for name in names_of(pod)}
     held: Counter[tuple[str, str]] = Counter()
     contexts: Counter[tuple[str, str]] = Counter()
     for use in uses:
@@ -77,7 +77,7 @@ def overuses(
             contexts[pod["metadata"]["uid"], use.uuid] += allowed_mib
     found = []
     for (uid, uuid), used in held.items():
-        # `_names` lists the uid, so `known` finds the pod by it.
+        # `names_of` lists the uid, so `known` finds the pod by it.
         share, index = _share(known[uid], uuid)
         tolerated = TOLERATED_MIB + share * _TOLERATED_PERCENT // 100 + contexts[uid, uuid]
         if used > share + tolerated:
@@ -95,7 +95,7 @@ def _share(pod: Obj, uuid: str) -> tuple[int, int]:
     return mib, index
 
 
-def _names(pod: Obj) -> list[str]:
+def names_of(pod: Obj) -> list[str]:
     """All that an `Owner` may answer for processes of the pod."""
     statuses = (pod.get("status") or {}).get("containerStatuses") or ()
     ids = (str(status.get("containerID") or "").partition("://")[2] for status in statuses)

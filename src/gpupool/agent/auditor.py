@@ -3,12 +3,13 @@
 import asyncio
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from gpupool.agent.audit import Lasting, Overuse, audited, overuses
+from gpupool.agent.covered import covered_pods
 from gpupool.agent.metrics import Metrics
 from gpupool.agent.settings import AgentSettings
-from gpupool.hardware.driver import NOTHING_READ, Driver, NoDriver, Uses
+from gpupool.hardware.driver import NOTHING_READ, Driver, NoDriver, ProgramUse, Uses
 from kubeclient.client import Kube
 from kubeclient.errors import KubeError, NotFound
 from kubeclient.events import WARNING, Recorder
@@ -19,6 +20,7 @@ from kubeclient.resources import PODS
 log = logging.getLogger(__name__)
 
 REASON = "GpuMemoryOveruse"
+COVERED = "LimiterCovered"
 
 
 class Auditor:
@@ -38,6 +40,7 @@ class Auditor:
         self._node_object = node_object
         self._lasting = Lasting()
         self._reported: set[tuple[str, str]] = set()  # uid of the pod and uuid of the card
+        self._covered: set[str] = set()  # uids of pods that were reported
 
     async def run(self, pods: Mirror, metrics: Metrics) -> None:
         """Until cancelled."""
@@ -47,6 +50,7 @@ class Auditor:
             shared = audited(pods)
             by_uid = {pod["metadata"]["uid"]: pod for pod in shared}
             uses = await self._uses() if shared else NOTHING_READ
+            self.report_covered(shared, uses.programs)
             found = overuses(
                 shared,
                 uses.programs,
@@ -60,6 +64,19 @@ class Auditor:
             # Overuse that has ended is forgotten, so that it is reported again if it comes back.
             self._reported = {over for over in self._reported if over in self._lasting}
 
+    def report_covered(self, pods: Iterable[Obj], uses: Iterable[ProgramUse]) -> None:
+        """Reports each pod in which something is mounted over the limiter, once. Whether it takes
+        more than its share, `overuses` says."""
+        by_uid = {pod["metadata"]["uid"]: pod for pod in pods}
+        found = covered_pods(by_uid.values(), uses, self._settings.owner, self._settings.mountinfo)
+        for uid in found.keys() - self._covered:
+            words = (
+                "its program runs without its limit: something else is mounted over "
+                f"{found[uid]} in its container"
+            )
+            self._report(COVERED, words, by_uid[uid])
+        self._covered = (self._covered | found.keys()) & by_uid.keys()
+
     async def _uses(self) -> Uses:
         try:
             return await self._driver.uses()
@@ -71,20 +88,20 @@ class Auditor:
         if (over.uid, over.uuid) not in self._reported:
             self._reported.add((over.uid, over.uuid))
             metrics.overuses_begun += 1
-            self._report(over, pod)
+            self._report(REASON, over.words, pod)
         if self._settings.evicts and "deletionTimestamp" not in pod["metadata"]:
             await self._evict(pod)
 
-    def _report(self, over: Overuse, pod: Obj) -> None:
+    def _report(self, reason: str, words: str, pod: Obj) -> None:
         host, metadata = self._settings.node, pod["metadata"]
         shown = f"{metadata['namespace']}/{metadata['name']}"
-        log.warning("pod exceeds its share", extra={"pod": shown, "use": over.words})
+        log.warning("pod gets round its limit", extra={"pod": shown, "how": words})
         # The items of a list lack apiVersion and kind, which an event must name.
         about = {"apiVersion": "v1", "kind": "Pod", **pod}
-        self._recorder.event(about, WARNING, REASON, over.words, host=host)
+        self._recorder.event(about, WARNING, reason, words, host=host)
         node = self._node_object()
         if node is not None:
-            self._recorder.event(node, WARNING, REASON, f"{shown}: {over.words}", host=host)
+            self._recorder.event(node, WARNING, reason, f"{shown}: {words}", host=host)
 
     async def _evict(self, pod: Obj) -> None:
         """Through the eviction API, which respects PodDisruptionBudgets. If it refuses now, the

@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from gpupool.agent.audit import Owner, owner_by_cgroup
+from gpupool.agent.covered import MountsOf, mounts_of
 from gpupool.agent.limiter import LimiterPlace
 from gpupool.agent.pod_files import VolumePath, kubelet_volumes
 from gpupool.agent.xid_policy import XidPolicy, load_policy
@@ -23,6 +24,7 @@ class AgentSettings:
     # Where the volumes of pods are on the node.
     volumes: VolumePath = field(default_factory=lambda: kubelet_volumes(PODS))
     owner: Owner = owner_by_cgroup  # which pod a process of the node belongs to
+    mountinfo: MountsOf = mounts_of  # the mounts that a process of the node sees
     evicts: bool = False  # True: pods that exceed their share for long are evicted
     audit_s: float = 5.0  # between two audits of that
     # What one unit of the resource aliyun.com/gpu-mem is. A pod asks for units; a card has as many

@@ -61,6 +61,10 @@ class Settings:
     driver: str = ""
     context_mib: int = 0  # memory of a process's first context on a card (context_memory.py)
     limits: str = f"{LIMITS_DIRECTORY}/{LIMITS_FILE}"
+    # The directory at which the limit file's volume is mounted. The limiter accepts no limit file
+    # but one on this mount. Empty: any file, for programs outside of containers.
+    limits_mount: str = LIMITS_DIRECTORY
+    root: str = "/"  # where the file system that this directory is in is mounted
     region: str = f"{REGION_DIRECTORY}/{REGION_FILE}"
     directory: str = LIMITER_DIRECTORY  # where it is mounted; empty: it is used where it is
 
@@ -113,10 +117,15 @@ def install(root: Path, settings: Settings) -> LimiterFiles:
 
 def _contents(settings: Settings) -> dict[str, bytes]:
     built = _built()
-    for path in (settings.limits, settings.region, settings.driver):
+    for path in _paths(settings):
         if "\n" in path:
             raise LimiterError(f"{path!r}: wanted an absolute path without line breaks")
-    lines = [f"limits={settings.limits}", f"region={settings.region}"]
+    lines = [
+        f"limits={settings.limits}",
+        f"limits_mount={settings.limits_mount}",
+        f"root={settings.root}",
+        f"region={settings.region}",
+    ]
     contents = {
         LIBRARY: (built / LIBRARY).read_bytes(),
         _PRELOAD: f"{settings.directory}/{LIBRARY}\n".encode(),
@@ -129,6 +138,11 @@ def _contents(settings: Settings) -> dict[str, bytes]:
     lines.append(f"context_mib={settings.context_mib}")
     contents[CONFIG] = "".join(f"{line}\n" for line in lines).encode()
     return contents
+
+
+def _paths(settings: Settings) -> tuple[str, ...]:
+    limit_file = (settings.limits, settings.limits_mount, settings.root)
+    return (*limit_file, settings.region, settings.driver)
 
 
 def _leading_to(path: str, stand_in: bytes) -> bytes:

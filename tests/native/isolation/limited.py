@@ -24,6 +24,7 @@ class Container:
     limits: Path
     region: Path
     way: str = DEFAULT_WAY
+    mount: Path | None = None  # where the directory of the limit file must be mounted
 
     def set_limits(self, text: str) -> None:
         """Replaces the file, as the kubelet does, instead of writing to it."""
@@ -73,18 +74,26 @@ def make_container(
     way: str = DEFAULT_WAY,
     context_mib: int = 0,
     limits: str | None = None,
+    is_mounted: bool = False,
 ) -> Container:
+    """`is_mounted`: the limiter wants the limit file on a mount, as in a real container, which the
+    test must make."""
     directory.mkdir(parents=True, exist_ok=True)
     node = node or make_node(directory / "node")
+    mount = directory / "root" / "gpupool" if is_mounted else None
     settings = Settings(
         driver=str(node.libraries),
         context_mib=context_mib,
-        limits=str(directory / "limits"),
+        limits=str((mount or directory) / "limits"),
+        limits_mount=str(mount or ""),
+        root=next(str(each) for each in directory.resolve().parents if each.is_mount()),
         region=str(directory / "region-1"),
         directory="",
     )
     files = install(directory / "limiter", settings)
-    container = Container(node, files, directory / "limits", directory / "region-1", way)
+    kept = directory / "volume" if is_mounted else directory
+    kept.mkdir(exist_ok=True)
+    container = Container(node, files, kept / "limits", directory / "region-1", way, mount)
     container.set_limits(line(node) if limits is None else limits)
     assert {path.name for path in files.directory.iterdir()} >= {LIBRARY, *STAND_INS}
     return container

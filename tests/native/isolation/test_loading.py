@@ -93,6 +93,7 @@ def test_the_loader_of_the_image_may_say_where_the_driver_is(
     settings = Settings(
         driver=f"{tmp_path}/usr/$LIB",
         limits=str(plain.limits),
+        limits_mount="",
         region=str(plain.region),
         directory="",
     )
