@@ -2,6 +2,7 @@
 
 import click
 
+from gpupool.cli.numbers import Real
 from gpupool.cli.options import access_options
 from gpupool.cli.programs import ask_cluster
 
@@ -17,7 +18,7 @@ from gpupool.cli.programs import ask_cluster
 )
 @click.option(
     "--wait",
-    type=click.FloatRange(min=0),
+    type=Real(min=0),
     default=60,
     show_default=True,
     metavar="SECONDS",

@@ -38,7 +38,9 @@ def list_cards(node: str | None, kubeconfig: str, context: str) -> None:
     rows = [(name, *_row(card)) for name, inventory in found for card in inventory.cards]
     if not rows:
         where = f" of node {node}" if node else ""
-        raise click.ClickException(f"No agent has reported any card{where}.")
+        raise click.ClickException(
+            f"No agent has reported any card{where}. See whether an agent runs: gpupool doctor"
+        )
     click.echo(table(("NODE", "CARD", "MODEL", "MEMORY", "HEALTH", "UUID", "REASON"), rows))
 
 
@@ -121,7 +123,10 @@ def fault(node: str, card: str, fault: str, name: str) -> None:
     cluster = home().existing(name)
     files = node_files(cluster.path, node)
     if not files.state.exists():
-        raise click.ClickException(f'Node "{node}" of cluster "{name}" has no simulated cards.')
+        raise click.ClickException(
+            f'Node "{node}" of cluster "{name}" has no simulated cards. See which have: '
+            "gpupool gpu list"
+        )
     try:
         wanted = parse_fault(fault)
         place = None if card == "all" else int(card) if card.isdecimal() else card

@@ -40,7 +40,10 @@ def command(node: str | None, in_detail: bool, **where: str) -> None:
     found = [each for each in ask_cluster(ask, **where) if node in (None, each.name)]
     if not found:
         which = f'Node "{node}" does not share' if node else "No node shares"
-        raise click.ClickException(f"{which} GPU memory.")
+        raise click.ClickException(
+            f"{which} GPU memory: that needs the label cgpu=true. See which cards there are: "
+            "gpupool gpu list"
+        )
     found.sort(key=lambda each: each.name)
     most = max(units for each in found for units in each.cards.values())
     unit = "MiB" if most > _MIB else "GiB"

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from gpupool.cli.numbers import Real, Whole
 from gpupool.cli.tables import table
 
 if TYPE_CHECKING:
@@ -27,7 +28,7 @@ _OUT = click.Path(dir_okay=False, writable=True, path_type=Path)
 )
 @click.option(
     "--churn",
-    type=click.FloatRange(1, 1000),
+    type=Real(1, 1000),
     help="Pods arrive and leave, at this load in percent.",
 )
 @click.option("--timed", is_flag=True, help="Use the times of the trace: pods wait, run and leave.")
@@ -36,9 +37,7 @@ _OUT = click.Path(dir_okay=False, writable=True, path_type=Path)
 )
 @click.option("--placements", type=_OUT, help="Write every decision to this CSV file.")
 @click.option("--plot", type=_OUT, help="Write the curves to this SVG file.")
-@click.option(
-    "--synthetic", type=click.IntRange(1, 20_000), help="Generate a trace with this many nodes."
-)
+@click.option("--synthetic", type=Whole(1, 20_000), help="Generate a trace with this many nodes.")
 @click.option("-o", "--output", type=click.Choice(["table", "json"]), default="table")
 def command(**given: object) -> None:
     """Replay a trace of pods against the engine that schedules real ones.
@@ -91,7 +90,8 @@ def _policies(given: object) -> list[str]:
     for name in names:
         if name not in POLICIES:
             known = ", ".join(POLICIES)
-            raise click.BadParameter(f"{name!r} is none of: {known}", param_hint="--policy")
+            words = f'there is no policy "{name}"; there are {known}.'
+            raise click.BadParameter(words, param_hint="'--policy'")
     return names
 
 

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from gpupool.cli.numbers import Real, Whole
 from gpupool.cli.options import access_options
 from gpupool.cli.programs import ask_cluster
 
@@ -21,7 +22,7 @@ _PAUSE_S = 0.2
     "--gpu-mem",
     "units",
     required=True,
-    type=click.IntRange(1, 999_999),
+    type=Whole(1, 999_999),
     help="New share of its container, in units of aliyun.com/gpu-mem.",
 )
 @click.option("-c", "--container", default="", help="Required if several containers have a share.")
@@ -33,7 +34,7 @@ _PAUSE_S = 0.2
     "wait_s",
     default=120.0,
     show_default=True,
-    type=click.FloatRange(0),
+    type=Real(0),
     help="How many seconds to wait for the answer.",
 )
 @access_options

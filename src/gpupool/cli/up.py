@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from gpupool.cli.numbers import Whole
 from gpupool.cli.up_view import next_words, places_words, pools_words, started_words
 from gpupool.local.home import ClusterDirectory, Home, home
 
@@ -34,7 +35,7 @@ _TELL_S = 2.0  # between two words about them
 )
 @click.option(
     "--port",
-    type=click.IntRange(0, 65535),
+    type=Whole(0, 65535),
     help="Port of the API server; 0 takes any free port.  [default: the port used last]",
 )
 @click.option(

@@ -34,8 +34,11 @@ def snapshot_of(found: Any, path: Path) -> Trace:
                 nodes.append(_with_cards(node_of(item)))
             elif item["kind"] == "Pod" and item["status"].get("phase") not in _OVER:
                 pods.append(replace(pod_request(item), node_name=""))
-        except (KeyError, TypeError, AttributeError, ValueError) as error:
-            raise TraceError(f"{path}: items[{at}] cannot be read: {error!r}") from None
+        except (KeyError, TypeError, AttributeError, ValueError):
+            raise TraceError(
+                f"{path}: items[{at}]: wanted a whole Node or Pod as the API server has it, found"
+                " one with missing or wrong fields; make it with: kubectl get nodes,pods -A -o json"
+            ) from None
     if not nodes or not pods:
         raise TraceError(
             f"{path}: wanted nodes and pods, found {len(nodes)} and {len(pods)};"
