@@ -49,7 +49,7 @@ def trust(
     try:
         context = ssl.create_default_context(cafile=ca_file or None, cadata=ca_pem or None)
         if client is not None:
-            what = f"client-certificate {client.certificate} and client-key {client.key}"
+            what = f"client-certificate {client.certificate} and its client-key"
             context.load_cert_chain(client.certificate, client.key)
     except (OSError, ValueError) as error:  # ssl.SSLError is an OSError
         raise NoAccess(
@@ -62,7 +62,7 @@ def trust(
     return context
 
 
-def tls_words(error: Exception) -> str:
+def tls_words(error: BaseException) -> str:
     """The cause, without the library's name and line."""
     if isinstance(error, ssl.SSLCertVerificationError):
         return error.verify_message.rstrip(".")

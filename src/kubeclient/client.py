@@ -53,7 +53,7 @@ class Kube:
         for what, given in (("namespace", namespace or "-"), (resource.kind.lower(), name)):
             # An empty name would list all of them, and these two lead to other paths.
             if given in ("", ".", ".."):
-                raise NotSent(f'"{given}" cannot be the name of a {what}: wanted letters or digits')
+                raise NotSent(f'"{given}" cannot be the name of a {what}: give its name')
         if resource.namespaced and not namespace:
             raise NotSent(f'"" cannot be the namespace of {resource.kind.lower()} {name}')
         return await self._call("GET", resource.path(namespace, name))

@@ -117,7 +117,11 @@ async def _by_library(files: str, context: str) -> Access:
             else trust_anyone(client)
         )
     except (ConfigException, OSError, ValueError, AssertionError) as error:
-        cause = f"{error.filename}: {error.strerror}" if isinstance(error, OSError) else str(error)
+        cause = (
+            f"{error.filename}: {error.strerror}"
+            if isinstance(error, OSError)
+            else str(error).rstrip(".")
+        )
         raise NoAccess(
             f"The kubeconfig {files} cannot be used: {cause or 'a value is of the wrong type'}. "
             f"See whether kubectl can: kubectl --kubeconfig {files} version"

@@ -127,10 +127,10 @@ def _failures(method: str, url: str, path: str) -> Iterator[None]:
     except TimeoutError:
         raise NoAnswer(f"{what}: no answer in time") from None
     except aiohttp.ClientSSLError as error:
-        untrusted = tls_words(error.__cause__ or error)  # type: ignore[arg-type]  # an exception
+        untrusted = tls_words(error.__cause__ or error)
         words = (
-            f"no safe connection to {error.host}:{error.port} ({untrusted}); does the kubeconfig have "
-            "the certificate-authority of this server?"
+            f"no safe connection to {error.host}:{error.port} ({untrusted}); does the kubeconfig "
+            "have the certificate-authority of this server?"
         )
         raise NoAnswer(f"{what}: {words}") from error
     except aiohttp.ServerDisconnectedError as error:
@@ -142,6 +142,11 @@ def _failures(method: str, url: str, path: str) -> Iterator[None]:
         number = error.os_error.errno or 0
         cause = os.strerror(number) if number > 0 else error.os_error.strerror
         words = f"nothing answers at {error.host}:{error.port} ({cause}); does the cluster run?"
+        if isinstance(error, aiohttp.ClientProxyConnectionError):
+            words = (
+                f"the proxy {error.host}:{error.port} does not answer ({cause}); "
+                "look at HTTPS_PROXY, and at proxy-url in the kubeconfig"
+            )
         raise NoAnswer(f"{what}: {words}") from error
     except aiohttp.InvalidURL as error:
         shown = str(error.args[0]) if error.args else url

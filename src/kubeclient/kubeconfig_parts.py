@@ -34,7 +34,7 @@ def read_kubeconfig(file: Path) -> Obj:
     try:
         found = load_yaml(raw)
     except BadYaml as error:
-        raise NoAccess(f"The kubeconfig {file} cannot be used: {error}. {_OTHER}") from error
+        raise NoAccess(f"The kubeconfig {file} cannot be used: {_ended(error)} {_OTHER}") from error
     if not isinstance(found, dict):
         wanted = "wanted a map of clusters, contexts and users, as kubectl writes it"
         raise NoAccess(f"{file} is not a kubeconfig: {wanted}; found {described(found)}. {_OTHER}")
@@ -78,6 +78,11 @@ def described(value: object) -> str:
         case _:
             text = str(value)
             return f'"{text}"' if len(text) <= 60 else f'"{text[:57]}..."'
+
+
+def _ended(error: BadYaml) -> str:
+    text = str(error)
+    return text if text.endswith("?") else f"{text}."
 
 
 def _check_list(file: Path, key: str, value: object, inner: str) -> None:

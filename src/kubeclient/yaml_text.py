@@ -30,6 +30,8 @@ def load_yaml(raw: bytes) -> object:
     try:
         _check_size(text)
         return yaml.load(text, yaml.CSafeLoader)
+    except BadYaml:
+        raise
     except yaml.YAMLError as error:
         words, place = syntax_words(error, text)
         where = f"line {place.line}, column {place.column}: " if place else ""
@@ -98,6 +100,8 @@ class _Count:
             case yaml.CollectionEndEvent():
                 anchor, before = self._opened.pop()
                 self._sizes[anchor] = self._values - before
+            case _:  # begin or end of a document
+                pass
         if len(self._opened) > _MOST_LEVELS:
             return f"nested deeper than {_MOST_LEVELS} levels"
         if self._values > _MOST_VALUES:

@@ -26,6 +26,12 @@ def _unit_mib(context: click.Context, option: click.Parameter, text: str) -> int
     return int(found[1] or 1) * _UNITS_MIB[found[2]]
 
 
+def _node(context: click.Context, option: click.Parameter, name: str) -> str:
+    if not name.strip():
+        raise click.BadParameter('wanted the name of a node, found "".')
+    return name
+
+
 def _mounts(
     context: click.Context, option: click.Parameter, texts: tuple[str, ...]
 ) -> "tuple[Mount, ...]":
@@ -48,7 +54,12 @@ def _volumes(context: click.Context, option: click.Parameter, path: Path) -> "Vo
 
 @click.command("agent")
 @click.option(
-    "--node", required=True, envvar="NODE_NAME", show_envvar=True, help="Name of its node."
+    "--node",
+    required=True,
+    envvar="NODE_NAME",
+    show_envvar=True,
+    callback=_node,
+    help="Name of its node.",
 )
 @access_options
 @click.option(

@@ -208,7 +208,7 @@ async def _order(
 async def _inventories(kube: "Kube", node: str | None) -> "list[tuple[str, Inventory]]":
     from kubeclient.resources import NODES
 
-    nodes = [await kube.get(NODES, node)] if node else (await kube.list(NODES)).items
+    nodes = (await kube.list(NODES)).items if node is None else [await kube.get(NODES, node)]
     found = [(each["metadata"]["name"], _inventory(each)) for each in nodes]
     return sorted(found, key=lambda pair: pair[0])
 
