@@ -129,8 +129,8 @@ def _failures(method: str, url: str, path: str) -> Iterator[None]:
     except aiohttp.ClientSSLError as error:
         untrusted = tls_words(error.__cause__ or error)
         words = (
-            f"no safe connection to {error.host}:{error.port} ({untrusted}); does the kubeconfig "
-            "have the certificate-authority of this server?"
+            f"no safe connection to {error.host}:{error.port} ({untrusted}); look at "
+            "certificate-authority and tls-server-name of the cluster in the kubeconfig"
         )
         raise NoAnswer(f"{what}: {words}") from error
     except aiohttp.ServerDisconnectedError as error:

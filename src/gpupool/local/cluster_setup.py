@@ -123,7 +123,10 @@ def _set_up(home: Home, wish: Wish, *, is_ours: bool) -> Prepared | Running:
         verify(name)
     cluster = home.find(name)
     if cluster and wish.data_dir and wish.data_dir.resolve() != cluster.path:
-        raise CannotUse(f'Cluster "{name}" lives in {cluster.path}, not in {wish.data_dir}.')
+        raise CannotUse(
+            f'Cluster "{name}" lives in {cluster.path}, not in {wish.data_dir}. '
+            "Leave --data-dir out, or choose another --name."
+        )
     if cluster and not is_ours and (server := running_server(cluster)):
         return Running(cluster, server)
     text = given if given is not None else _stored(cluster)

@@ -29,7 +29,7 @@ CLUSTER = (
     bad(1, "resize nope --gpu-mem 3", 'pods "nope" not found', "kubectl get pods -A"),
     bad(1, "resize '' --gpu-mem 3", '"" cannot be the name of a pod'),
     bad(1, "cleanup --wait 0", "gpupool still runs", "helm uninstall gpupool"),
-    bad(1, "up --name test --data-dir dir", 'Cluster "test" lives in', "not in dir"),
+    bad(1, "up --name test --data-dir dir", 'Cluster "test" lives in', "Leave --data-dir out"),
     bad(1, "up --name other --port TAKEN", "Port TAKEN on 127.0.0.1", "another with --port"),
     bad(1, "console --port TAKEN", "Cannot listen on 127.0.0.1:TAKEN", "Choose another"),
     bad(1, "scheduler --health-address 127.0.0.1:TAKEN", "already in use", "Choose another"),
