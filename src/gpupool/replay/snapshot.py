@@ -30,6 +30,7 @@ def snapshot_of(found: Any, path: Path) -> Trace:
     items = found.get("items")
     for at, item in enumerate(items if isinstance(items, list) else []):
         try:
+            _check_metadata(item["metadata"])
             if item["kind"] == "Node":
                 nodes.append(_with_cards(node_of(item)))
             elif item["kind"] == "Pod" and item["status"].get("phase") not in _OVER:
@@ -46,6 +47,15 @@ def snapshot_of(found: Any, path: Path) -> Trace:
         )
     units = _usual_units(nodes)
     return Trace(path.name, tuple(nodes), tuple(_pod(pod, units) for pod in pods))
+
+
+def _check_metadata(metadata: Any) -> None:
+    """Raises TypeError for what the API server never writes, and the engine does not expect."""
+    texts = [metadata["name"], metadata.get("namespace") or "", metadata.get("uid") or ""]
+    for field in ("labels", "annotations"):
+        texts += (metadata.get(field) or {}).values()
+    if not all(isinstance(text, str) for text in texts):
+        raise TypeError("metadata")
 
 
 def _with_cards(node: NodeInfo) -> NodeInfo:
