@@ -117,13 +117,8 @@ async def _by_library(files: str, context: str) -> Access:
             else trust_anyone(client)
         )
     except (ConfigException, OSError, ValueError, AssertionError) as error:
-        cause = (
-            f"{error.filename}: {error.strerror}"
-            if isinstance(error, OSError)
-            else str(error).rstrip(".")
-        )
         raise NoAccess(
-            f"The kubeconfig {files} cannot be used: {cause or 'a value is of the wrong type'}. "
+            f"The kubeconfig {files} cannot be used: {_cause(error)}. "
             f"See whether kubectl can: kubectl --kubeconfig {files} version"
         ) from error
     # The library assumes types: texts, lists and nulls break it in many ways.
@@ -148,6 +143,12 @@ async def _by_library(files: str, context: str) -> Access:
         found.tls_server_name or "",
         found.proxy or "",
     )
+
+
+def _cause(error: Exception) -> str:
+    if isinstance(error, OSError):
+        return f"{error.filename}: {error.strerror}"
+    return str(error).rstrip(".") or "a value is of the wrong type"
 
 
 def _client(found: Any) -> ClientCertificate | None:
