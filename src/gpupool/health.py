@@ -82,11 +82,17 @@ class CannotListen(OSError):
     """The address is in use, is not of this machine, or needs more rights."""
 
     def __init__(self, where: Address, error: OSError) -> None:
-        super().__init__(error.errno, os.strerror(error.errno or 0))
+        number = error.errno or 0
+        # The errors of names (EAI) are negative, and have words of their own.
+        super().__init__(number, os.strerror(number) if number > 0 else error.strerror)
         self.where = where
 
     def __str__(self) -> str:
-        return f"Cannot listen on {self.where.host}:{self.where.port}: {self.strerror}."
+        shown = f"[{self.where.host}]" if ":" in self.where.host else self.where.host
+        return (
+            f"Cannot listen on {shown}:{self.where.port}: {self.strerror}. "
+            "Choose another address or port."
+        )
 
 
 @contextlib.asynccontextmanager

@@ -45,16 +45,33 @@ def trust(
     ca_pem: str = "", *, ca_file: str = "", client: ClientCertificate | None = None
 ) -> ssl.SSLContext:
     """Trust the given CA; without one, those of the machine. Raises NoAccess."""
+    what = f"certificate-authority {ca_file or 'data'}"
     try:
         context = ssl.create_default_context(cafile=ca_file or None, cadata=ca_pem or None)
         if client is not None:
+            what = f"client-certificate {client.certificate} and its client-key"
             context.load_cert_chain(client.certificate, client.key)
     except (OSError, ValueError) as error:  # ssl.SSLError is an OSError
-        raise NoAccess(f"The certificates for the API server cannot be used: {error}") from error
+        raise NoAccess(
+            f"The certificates for the API server cannot be used: {what}: wanted PEM, "
+            f"found: {tls_words(error)}. Correct the kubeconfig, or name another."
+        ) from error
     # Python 3.13 and later refuse CAs that lack an extension of RFC 5280. Many clusters have such
     # CAs, and client-go accepts them.
     context.verify_flags &= ~ssl.VERIFY_X509_STRICT
     return context
+
+
+def tls_words(error: BaseException) -> str:
+    """The cause, without the library's name and line."""
+    if isinstance(error, ssl.SSLCertVerificationError):
+        return error.verify_message.rstrip(".")
+    if isinstance(error, ssl.SSLError):
+        reason = (error.reason or "").replace("_", " ").lower()
+        return reason if reason and "lib" not in reason.split() else "something else"
+    if isinstance(error, OSError):
+        return error.strerror or "something else"
+    return "something else"
 
 
 def trust_anyone(client: ClientCertificate | None = None) -> ssl.SSLContext:

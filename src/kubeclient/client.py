@@ -5,7 +5,7 @@ from typing import NamedTuple, Protocol
 
 import orjson
 
-from kubeclient.errors import Expired, NoAnswer, refusal
+from kubeclient.errors import Expired, NoAnswer, NotSent, refusal
 from kubeclient.objects import Obj
 from kubeclient.resources import PODS, Resource
 
@@ -50,6 +50,12 @@ class Kube:
         self._transport = transport
 
     async def get(self, resource: Resource, name: str, namespace: str = "") -> Obj:
+        for what, given in (("namespace", namespace or "-"), (resource.kind.lower(), name)):
+            # An empty name would list all of them, and these two lead to other paths.
+            if given in ("", ".", ".."):
+                raise NotSent(f'"{given}" cannot be the name of a {what}: give its name')
+        if resource.namespaced and not namespace:
+            raise NotSent(f'"" cannot be the namespace of {resource.kind.lower()} {name}')
         return await self._call("GET", resource.path(namespace, name))
 
     async def list(

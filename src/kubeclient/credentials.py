@@ -4,6 +4,7 @@ Plain kubeconfigs are read here. Those with plugins or providers are read by kub
 which is imported only then.
 """
 
+import logging
 import os
 import time
 from collections.abc import Mapping
@@ -19,6 +20,7 @@ from kubeclient.access import (
     trust_anyone,
 )
 from kubeclient.kubeconfig import plain_access, token_in
+from kubeclient.kubeconfig_parts import chosen_context, read_kubeconfig
 
 IN_CLUSTER = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 
@@ -37,6 +39,8 @@ async def find_access(
     if not kubeconfig and not environ.get("KUBECONFIG") and is_pod(environ, in_cluster):
         return _in_cluster(environ, in_cluster)
     present = _kubeconfigs(environ, kubeconfig)
+    documents = [(file, read_kubeconfig(Path(file))) for file in present]
+    chosen_context(documents, context)  # says what is wrong, where the library would not
     # Several files must be merged, which only the library does.
     if len(present) == 1:
         access = plain_access(Path(present[0]), context)
@@ -98,6 +102,8 @@ async def _by_library(files: str, context: str) -> Access:
             f"The kubeconfig {files} uses more than plain credentials, and reading it needs a home "
             "directory: set HOME."
         ) from error
+    # It also logs what it raises.
+    logging.getLogger("kubernetes_asyncio.config.kube_config").setLevel(logging.CRITICAL)
     found: Any = Configuration()
     try:
         # persist_config would write renewed tokens to the kubeconfig of the user.
@@ -111,7 +117,10 @@ async def _by_library(files: str, context: str) -> Access:
             else trust_anyone(client)
         )
     except (ConfigException, OSError, ValueError, AssertionError) as error:
-        raise NoAccess(f"The kubeconfig {files} cannot be used: {error}") from error
+        raise NoAccess(
+            f"The kubeconfig {files} cannot be used: {_cause(error)}. "
+            f"See whether kubectl can: kubectl --kubeconfig {files} version"
+        ) from error
     # The library assumes types: texts, lists and nulls break it in many ways.
     except (TypeError, KeyError, AttributeError, IndexError) as error:
         words = "wanted maps and lists of clusters, contexts and users, as kubectl writes them"
@@ -134,6 +143,12 @@ async def _by_library(files: str, context: str) -> Access:
         found.tls_server_name or "",
         found.proxy or "",
     )
+
+
+def _cause(error: Exception) -> str:
+    if isinstance(error, OSError):
+        return f"{error.filename}: {error.strerror}"
+    return str(error).rstrip(".") or "a value is of the wrong type"
 
 
 def _client(found: Any) -> ClientCertificate | None:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from kubeclient import __version__
-from kubeclient.access import Access, NoAccess
+from kubeclient.access import Access, NoAccess, tls_words
 from kubeclient.client import Headers, Kube, Query
 from kubeclient.errors import NoAnswer, refusal
 from kubeclient.objects import Obj
@@ -127,15 +127,33 @@ def _failures(method: str, url: str, path: str) -> Iterator[None]:
     except TimeoutError:
         raise NoAnswer(f"{what}: no answer in time") from None
     except aiohttp.ClientSSLError as error:
-        raise NoAnswer(f"{what}: {error}") from error
+        untrusted = tls_words(error.__cause__ or error)
+        words = (
+            f"no safe connection to {error.host}:{error.port} ({untrusted}); look at "
+            "certificate-authority and tls-server-name of the cluster in the kubeconfig"
+        )
+        raise NoAnswer(f"{what}: {words}") from error
+    except aiohttp.ServerDisconnectedError as error:
+        words = "the server ended the connection without an answer; is its URL right"
+        hint = ", or does it want https://?" if url.startswith("http://") else "?"
+        raise NoAnswer(f"{what}: {words}{hint}") from error
     except aiohttp.ClientConnectorError as error:
         # The error of the last address, in the words of the system, without those of the library.
         number = error.os_error.errno or 0
         cause = os.strerror(number) if number > 0 else error.os_error.strerror
         words = f"nothing answers at {error.host}:{error.port} ({cause}); does the cluster run?"
+        if isinstance(error, aiohttp.ClientProxyConnectionError):
+            words = (
+                f"the proxy {error.host}:{error.port} does not answer ({cause}); "
+                "look at HTTPS_PROXY, and at proxy-url in the kubeconfig"
+            )
         raise NoAnswer(f"{what}: {words}") from error
     except aiohttp.InvalidURL as error:
-        words = f'wanted a server like https://HOST:PORT in the kubeconfig, found "{url}"'
+        shown = str(error.args[0]) if error.args else url
+        if shown.startswith(url):
+            words = f'wanted a server like https://HOST:PORT in the kubeconfig, found "{url}"'
+        else:
+            words = f'wanted a proxy like http://HOST:PORT in HTTPS_PROXY, found "{shown}"'
         raise NoAnswer(words) from error
     except (aiohttp.ClientError, OSError, ValueError, NoAccess) as error:
         raise NoAnswer(f"{what}: {str(error) or type(error).__name__}") from error

@@ -8,11 +8,9 @@ takes seconds to import.
 import base64
 import tempfile
 import time
-from collections.abc import Sequence
 from pathlib import Path
 
 import msgspec
-import yaml
 
 from kubeclient.access import (
     Access,
@@ -24,9 +22,7 @@ from kubeclient.access import (
     trust,
     trust_anyone,
 )
-from kubeclient.objects import Obj
-
-_MAX_BYTES = 4 * 1024**2
+from kubeclient.kubeconfig_parts import chosen_context, read_kubeconfig
 
 
 class _Cluster(msgspec.Struct, frozen=True, rename="kebab", forbid_unknown_fields=True):
@@ -48,63 +44,17 @@ class _User(msgspec.Struct, frozen=True, rename="kebab", forbid_unknown_fields=T
     extensions: object = None
 
 
-class _Named(msgspec.Struct, frozen=True):
-    name: str
-    cluster: Obj = {}
-    user: Obj = {}
-    context: Obj = {}
-
-
-class _Config(msgspec.Struct, frozen=True, rename="kebab"):
-    clusters: tuple[_Named, ...]
-    contexts: tuple[_Named, ...]
-    current_context: str
-    users: tuple[_Named, ...] = ()
-
-
 def plain_access(file: Path, context: str = "") -> Access | None:
     """None: it has fields that are not supported here. Raises NoAccess."""
-    config = _config(file)
-    if config is None:
-        return None
-    chosen = _by_name(config.contexts, context or config.current_context)
+    chosen = chosen_context([(str(file), read_kubeconfig(file))], context)
     try:
-        cluster = msgspec.convert(
-            _by_name(config.clusters, chosen.context["cluster"]).cluster, _Cluster
-        )
-        user = _User()
-        if chosen.context.get("user"):
-            user = msgspec.convert(_by_name(config.users, chosen.context["user"]).user, _User)
-    except (msgspec.ValidationError, KeyError):
+        cluster = msgspec.convert(chosen.cluster, _Cluster)
+        user = msgspec.convert(chosen.user, _User)
+    except msgspec.ValidationError:
         return None
     if not cluster.server.startswith("https://"):
         return None
     return _access(cluster, user, file.parent)
-
-
-def _config(file: Path) -> _Config | None:
-    try:
-        text = file.read_bytes()
-    except OSError as error:
-        raise NoAccess(f"The kubeconfig {file} cannot be read: {error.strerror}.") from error
-    if len(text) > _MAX_BYTES:
-        raise NoAccess(
-            f"The kubeconfig {file} has {len(text)} bytes; at most {_MAX_BYTES} are read."
-        )
-    try:
-        return msgspec.convert(yaml.load(text, yaml.CSafeLoader), _Config)
-    except yaml.YAMLError as error:
-        raise NoAccess(f"The kubeconfig {file} is not YAML: {error}") from error
-    except msgspec.ValidationError:
-        return None
-
-
-def _by_name(entries: Sequence[_Named], name: str) -> _Named:
-    for entry in entries:
-        if entry.name == name:
-            return entry
-    known = ", ".join(entry.name for entry in entries) or "nothing"
-    raise NoAccess(f'The kubeconfig has no entry "{name}"; it has {known}.')
 
 
 def _access(cluster: _Cluster, user: _User, base: Path) -> Access:
@@ -146,7 +96,8 @@ def _decoded(data: str) -> bytes:
     try:
         return base64.b64decode(data, validate=True)
     except ValueError as error:
-        raise NoAccess(f"A certificate in the kubeconfig is not base64: {error}") from error
+        words = "wanted certificates and keys in base64, as kubectl writes them"
+        raise NoAccess(f"A certificate in the kubeconfig cannot be read: {words}.") from error
 
 
 def _authorization(user: _User, base: Path) -> Authorization:
@@ -154,6 +105,9 @@ def _authorization(user: _User, base: Path) -> Authorization:
         return token_in(base / user.token_file)
     if not user.token:
         return nobody
+    if not (user.token.isascii() and user.token.isprintable()):
+        words = "wanted one line of letters, digits and signs, found other characters"
+        raise NoAccess(f"The token in the kubeconfig cannot be sent: {words}. Copy it again.")
 
     async def bearer() -> str:
         return f"Bearer {user.token}"
@@ -167,8 +121,11 @@ def token_in(file: Path) -> Authorization:
     def read() -> str:
         try:
             return f"Bearer {file.read_text(encoding='ascii').strip()}"
-        except (OSError, UnicodeDecodeError) as error:
-            raise NoAccess(f"The token in {file} cannot be read: {error}") from error
+        except OSError as error:
+            words = f"The token in {file} cannot be read: {error.strerror}."
+            raise NoAccess(f"{words} The kubeconfig names the file as tokenFile.") from error
+        except UnicodeDecodeError as error:
+            raise NoAccess(f"The token in {file} cannot be read: it is not ASCII.") from error
 
     async def bearer() -> str:
         return read()

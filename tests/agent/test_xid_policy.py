@@ -39,5 +39,5 @@ def test_a_bad_file_is_refused_with_a_message(tmp_path: Path, text: str, complai
 
 
 def test_a_missing_file_is_refused_with_a_message(tmp_path: Path) -> None:
-    with pytest.raises(BadPolicy, match="cannot be read: No such file"):
+    with pytest.raises(BadPolicy, match="that you may read, found: No such file"):
         load_policy(tmp_path / "none.toml")

@@ -51,7 +51,9 @@ def test_an_unknown_command_is_refused() -> None:
 def test_an_unknown_cluster_is_refused(home: Home, command: str) -> None:
     result = run(command, "--name", "x")
     assert result.exit_code == 1
-    assert result.output == 'Error: There is no cluster "x". Clusters here: none.\n'
+    assert result.output == (
+        'Error: There is no cluster "x". Clusters here: none. Make it with: gpupool up --name x\n'
+    )
 
 
 def test_clusters_are_listed(home: Home, cluster: ClusterDirectory) -> None:

@@ -121,9 +121,9 @@ def test_a_node_that_does_not_exist_is_named_when_its_pods_are_listed(kubeconfig
     assert run("gpu", "pods", NODE, *where).output == f"No pod has a card on node {NODE}.\n"
     missing = run("gpu", "pods", "node-2", *where)
     assert missing.exit_code == 1
-    assert missing.output == 'Error: nodes "node-2" not found\n'
-    assert run("gpu", "list", NODE, *where).output == (
-        f"Error: No agent has reported any card of node {NODE}.\n"
+    assert missing.output.startswith('Error: nodes "node-2" not found. See which there are: ')
+    assert run("gpu", "list", NODE, *where).output.startswith(
+        f"Error: No agent has reported any card of node {NODE}. See whether an agent runs: "
     )
 
 
@@ -166,7 +166,7 @@ def test_impossible_faults_are_refused_with_a_message(
     [
         ("--memory-unit", "3KB", "wanted GiB, MiB, or a multiple such as 256MiB"),
         ("--mount", "/only/one", "wanted /on/the/node:/in/the/container"),
-        ("--xid-policy", "/no/such/file", "cannot be read: No such file"),
+        ("--xid-policy", "/no/such/file", "found: No such file"),
         ("--kubeconfig", "/no/such/file", "There is no kubeconfig at /no/such/file"),
     ],
 )

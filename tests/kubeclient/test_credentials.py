@@ -111,8 +111,8 @@ async def test_the_environments_kubeconfig_comes_before_the_homes(
 @pytest.mark.parametrize(
     ("text", "wanted"),
     [
-        ("{", "not YAML"),
-        ("clusters: []\ncontexts: []\ncurrent-context: x", 'no entry "x"; it has nothing'),
+        ("{", "not valid YAML"),
+        ("clusters: []\ncontexts: []\ncurrent-context: x", 'no context "x"; it has none'),
     ],
 )
 async def test_a_bad_kubeconfig_is_an_error_with_a_message(

@@ -48,7 +48,7 @@ async def test_a_server_with_another_ca_is_refused(tmp_path: Path) -> None:
 
     async with tls_server(tmp_path, answer) as access:
         transport = Https(Access(access.url, trust()), "test")
-        with pytest.raises(NoAnswer, match="CERTIFICATE_VERIFY_FAILED"):
+        with pytest.raises(NoAnswer, match="self-signed certificate"):
             await Kube(transport).get(PODS, "a", "default")
         await transport.close()
 

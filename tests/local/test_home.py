@@ -112,5 +112,5 @@ def test_where_home_is(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_damaged_state_file_says_what_to_do(home: Home) -> None:
     cluster = home.make("a", None)
     cluster.state_file.write_text("{")
-    with pytest.raises(CannotUse, match=r"state\.json is damaged .*: delete it"):
+    with pytest.raises(CannotUse, match=r"state\.json is damaged: .* Delete it"):
         cluster.state()

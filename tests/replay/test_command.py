@@ -102,7 +102,7 @@ def test_a_synthetic_trace_is_replayed_and_drawn(tmp_path: Path) -> None:
     ("arguments", "words"),
     [
         ((), "Name a file of pods"),
-        (("--synthetic", "2", "--policy", "x"), "'x' is none of: residue"),
+        (("--synthetic", "2", "--policy", "x"), 'there is no policy "x"; there are residue'),
         (("--synthetic", "2", "--seeds", "5:2"), "seeds: wanted"),
         (("--synthetic", "2", "--churn", "90", "--timed"), "exclude one another"),
         (("--synthetic", "2", "--seeds", "0:2", "--placements", "x.csv"), "one seed at a time"),

@@ -42,14 +42,17 @@ def test_openb_and_plain_files_say_the_same(tmp_path: Path, nodes_file: Path) ->
     ("text", "words"),
     [
         ("", "the file is empty"),
-        (HEADER, "there are no pods in it"),
+        (HEADER, "wanted a row for each pod, found none"),
         (HEADER + "p,x,1,1,1000,\n", "pods.csv:2: column cpu_milli: wanted a whole number"),
         (HEADER + "p,1,1,1,1001,\n", "pods.csv:2: column gpu_milli: wanted a whole number"),
         (HEADER + "p,1,1,1,0,\n", "pods.csv:2: column gpu_milli"),
-        (HEADER + "p,1,1,1,1000\n", "pods.csv:2: 5 columns, where line 1 has 6"),
+        (HEADER + "p,1,1,1,1000\n", "pods.csv:2: wanted 6 columns as in line 1, found 5"),
         (HEADER + "p,1,1,0,0,\np,1,1,0,0,\n", "'p' is there twice"),
         (HEADER + "p,1,1,1,1000,X9\n", "pod p asks for X9"),
-        ("name,cpu_milli,num_gpu\np,1,0\n", "pods.csv:2: there is no column memory_mib"),
+        (
+            "name,cpu_milli,num_gpu\np,1,0\n",
+            "pods.csv:2: wanted a column memory_mib, found",
+        ),
         ("name,cpu,memory,gpu\np,1,1Gi,1.5\n", "column gpu: wanted a number of cards"),
         ("name,cpu,memory,gpu\np,1,1Gi,nan\n", "column gpu: wanted a number of cards"),
         ("name,cpu,memory,gpu\np,1,1Gi,1E1000000\n", "column gpu: wanted a number of cards"),
@@ -64,7 +67,7 @@ def test_openb_and_plain_files_say_the_same(tmp_path: Path, nodes_file: Path) ->
         ('{"pods": [3]}', "pods[0]: wanted an object"),
         ('{"pods": [', "this is not JSON"),
         ('{"kind": "List", "items": []}', "found 0 and 0"),
-        ('{"kind": "List", "items": [3]}', "items[0] cannot be read"),
+        ('{"kind": "List", "items": [3]}', "items[0]: wanted a whole Node or Pod"),
     ],
 )
 def test_bad_files_are_refused_with_file_and_line(

@@ -85,9 +85,8 @@ async def run_admission(
     mirror = Mirror(kube, NODES)
     cards = Cards(mirror)
     identity = Identity(kube, settings.namespace, settings.secret, _names(settings))
-    family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
     # Opened before the registration, because the registered URL contains the port.
-    with socket.create_server((settings.host, settings.port), family=family) as listening:
+    with listening_on(settings.host, settings.port) as listening:
         port: int = listening.getsockname()[1]
         is_registered = asyncio.Event()
 
@@ -113,6 +112,18 @@ async def run_admission(
                 HINTS_PATH: lambda review: review_hints(review, cards.now()),
             }
             await serve(listening, identity.context, reviews)
+
+
+def listening_on(host: str, port: int) -> socket.socket:
+    """Raises CannotListen."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    try:
+        return socket.create_server((host, port), family=family)
+    except OSError as error:
+        # Loads the HTTP library, for which a start has no time.
+        from gpupool.health import Address, CannotListen
+
+        raise CannotListen(Address(host, port), error) from error
 
 
 async def _keep_registered(

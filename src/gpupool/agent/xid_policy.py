@@ -62,13 +62,22 @@ def _read(path: Path) -> _File:
     try:
         raw = path.read_bytes()
     except OSError as error:
-        raise BadPolicy(f"{path} cannot be read: {error.strerror}") from error
+        raise BadPolicy(
+            f"{path}: wanted a TOML file that you may read, found: {error.strerror}."
+        ) from error
     if len(raw) > _MAX_BYTES:
         raise BadPolicy(f"{path}: {len(raw)} bytes; at most {_MAX_BYTES} are read")
     try:
         found = msgspec.convert(tomllib.loads(raw.decode()), _File)
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError, msgspec.ValidationError) as error:
-        raise BadPolicy(f"{path}: {error}") from error
+    except UnicodeDecodeError as error:
+        raise BadPolicy(f"{path}: wanted TOML as UTF-8 text, found other bytes.") from error
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
+        cause = error if isinstance(error, tomllib.TOMLDecodeError) else "nested too deeply"
+        raise BadPolicy(f"{path}: not valid TOML: {cause}.") from error
+    except msgspec.ValidationError as error:
+        effects = ", ".join(Effect)
+        words = f"tables [xid.N] with effect ({effects}), meaning and quiet_minutes"
+        raise BadPolicy(f"{path}: wanted {words}; found: {error}.") from error
     for number in found.xid:
         if not (number.isascii() and number.isdecimal()):
             raise BadPolicy(f'{path}: wanted [xid.N] with N a whole number, found "{number}"')

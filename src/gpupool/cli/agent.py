@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from gpupool.cli.numbers import Whole
 from gpupool.cli.options import access_options
 from gpupool.cli.programs import run_program
 
@@ -21,8 +22,14 @@ _UNITS_MIB = {"MiB": 1, "GiB": 1024}
 def _unit_mib(context: click.Context, option: click.Parameter, text: str) -> int:
     found = re.fullmatch(r"([1-9]\d{0,5})?(MiB|GiB)", text)
     if found is None:
-        raise click.BadParameter(f'wanted GiB, MiB, or a multiple such as 256MiB; found "{text}"')
+        raise click.BadParameter(f'wanted GiB, MiB, or a multiple such as 256MiB; found "{text}".')
     return int(found[1] or 1) * _UNITS_MIB[found[2]]
+
+
+def _node(context: click.Context, option: click.Parameter, name: str) -> str:
+    if not name.strip():
+        raise click.BadParameter('wanted the name of a node, found "".')
+    return name
 
 
 def _mounts(
@@ -34,7 +41,7 @@ def _mounts(
     for text in texts:
         found = re.fullmatch(r"(/[^:]*):(/[^:]*?)(:rw)?", text)
         if found is None:
-            raise click.BadParameter(f'wanted /on/the/node:/in/the/container, found "{text}"')
+            raise click.BadParameter(f'wanted /on/the/node:/in/the/container, found "{text}".')
         made.append(Mount(found[2], found[1], read_only=not found[3]))
     return tuple(made)
 
@@ -47,7 +54,12 @@ def _volumes(context: click.Context, option: click.Parameter, path: Path) -> "Vo
 
 @click.command("agent")
 @click.option(
-    "--node", required=True, envvar="NODE_NAME", show_envvar=True, help="Name of its node."
+    "--node",
+    required=True,
+    envvar="NODE_NAME",
+    show_envvar=True,
+    callback=_node,
+    help="Name of its node.",
 )
 @access_options
 @click.option(
@@ -130,7 +142,7 @@ def _volumes(context: click.Context, option: click.Parameter, path: Path) -> "Vo
 )
 @click.option(
     "--metrics-port",
-    type=click.IntRange(0, 65535),
+    type=Whole(0, 65535),
     metavar="PORT",
     help="Port for metrics on 127.0.0.1; 0: any free one.  [default: none]",
 )

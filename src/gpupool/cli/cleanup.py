@@ -3,6 +3,7 @@
 import click
 
 from gpupool.cli.known_names import namespaces
+from gpupool.cli.numbers import Real
 from gpupool.cli.options import access_options
 from gpupool.cli.programs import ask_cluster
 from gpupool.cli.progress import progress
@@ -20,7 +21,7 @@ from gpupool.cli.progress import progress
 )
 @click.option(
     "--wait",
-    type=click.FloatRange(min=0),
+    type=Real(min=0),
     default=60,
     show_default=True,
     metavar="SECONDS",

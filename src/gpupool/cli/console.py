@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from gpupool.cli.numbers import Whole
 from gpupool.cli.options import access_options
 from gpupool.cli.programs import run_with_access
 
@@ -18,7 +19,7 @@ _DEFAULT_PORT = 8080
 @click.command("console")
 @click.option(
     "--port",
-    type=click.IntRange(0, 65535),
+    type=Whole(0, 65535),
     metavar="PORT",
     default=_DEFAULT_PORT,
     show_default=True,

@@ -85,11 +85,17 @@ def _tls(listen: "Address", certificate: str, key: str) -> "ssl.SSLContext | Non
         return None
     if not certificate:
         raise click.UsageError(
-            "--tls-cert and --tls-key are required unless it listens on the loopback interface."
+            f"--tls-cert and --tls-key are required: --address {listen.host} is not of the "
+            "loopback interface, which needs none."
         )
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     try:
         context.load_cert_chain(certificate, key or None)
     except OSError as error:  # ssl.SSLError is an OSError: a bad certificate is reported here, too
-        raise click.ClickException(f"The certificate cannot be used: {error}") from error
+        from kubeclient.access import tls_words
+
+        raise click.ClickException(
+            f"--tls-cert {certificate} and --tls-key {key or certificate} cannot be used: wanted a "
+            f"certificate and its key as PEM, found: {tls_words(error)}."
+        ) from error
     return context

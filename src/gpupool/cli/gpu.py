@@ -55,7 +55,7 @@ def list_cards(node: str | None, output: Output, **where: str) -> None:
 
     async def page(kube: "Kube", objects: "Sequence[list[Obj]]") -> "Page":
         [nodes] = objects
-        if node and not nodes:
+        if node is not None and not nodes:
             await kube.get(NODES, node)  # says that there is no such node
         nodes.sort(key=lambda each: each["metadata"]["name"])
         rows = [
@@ -63,12 +63,16 @@ def list_cards(node: str | None, output: Output, **where: str) -> None:
             for each in nodes
             for card in _inventory(each).cards
         ]
-        empty = f"No agent has reported any card{f' of node {node}' if node else ''}."
+        where_words = f" of node {node}" if node else ""
+        empty = (
+            f"No agent has reported any card{where_words}. "
+            "See whether an agent runs: gpupool doctor"
+        )
         if not rows and not output.is_document and not output.watch:
             raise click.ClickException(empty)
         return cards_table(rows, empty)
 
-    query = {"fieldSelector": f"metadata.name={node}"} if node else {}
+    query = {} if node is None else {"fieldSelector": f"metadata.name={node}"}
     show_objects(output, [Source(NODES, query=query)], page, **where)
 
 
@@ -99,14 +103,14 @@ def list_pods(node: str | None, namespace: str, output: Output, **where: str) ->
 
     async def page(kube: "Kube", objects: "Sequence[list[Obj]]") -> "Page":
         [pods] = objects
-        if node and not pods:
+        if node is not None and not pods:
             await kube.get(NODES, node)  # a wrong name must not look like a node without pods
         on = f" on node {node}" if node else ""
         among = f" of namespace {namespace}" if namespace else ""
         empty = f"No pod{among} has a card{on}."
         return shares_table(sorted(pods, key=key_of), with_namespace=not namespace, empty=empty)
 
-    query = {"fieldSelector": f"spec.nodeName={node}"} if node else {}
+    query = {} if node is None else {"fieldSelector": f"spec.nodeName={node}"}
     show_objects(output, [Source(PODS, namespace, query)], page, **where)
 
 
@@ -176,7 +180,10 @@ def fault(node: str, card: str, fault: str, name: str) -> None:
     cluster = home().existing(name)
     files = node_files(cluster.path, node)
     if not files.state.exists():
-        raise click.ClickException(f'Node "{node}" of cluster "{name}" has no simulated cards.')
+        raise click.ClickException(
+            f'Node "{node}" of cluster "{name}" has no simulated cards. See which have: '
+            "gpupool gpu list"
+        )
     try:
         wanted = parse_fault(fault)
         place = None if card == "all" else int(card) if card.isdecimal() else card

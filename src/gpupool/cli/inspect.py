@@ -44,7 +44,7 @@ def command(node: str | None, in_detail: bool, output: Output, **where: str) -> 
 
         state = await read_cluster(kube)
         addresses = {n["metadata"]["name"]: _address(n) for n in (await kube.list(NODES)).items}
-        if node and node not in addresses:
+        if node is not None and node not in addresses:
             await kube.get(NODES, node)  # says that there is no such node
         found = _nodes(state, addresses, node)
         if not found and not output.is_document:
@@ -62,7 +62,7 @@ def command(node: str | None, in_detail: bool, output: Output, **where: str) -> 
 
         async def page() -> Prose:
             addresses = {each["metadata"]["name"]: _address(each) for each in nodes}
-            if node and node not in addresses:
+            if node is not None and node not in addresses:
                 await kube.get(NODES, node)
             return _page(_nodes(state, addresses, node), in_detail, node)
 
@@ -87,7 +87,10 @@ def _nodes(state: "ClusterState", addresses: dict[str, str], wanted: str | None)
 
 def _none(node: str | None) -> str:
     which = f'Node "{node}" does not share' if node else "No node shares"
-    return f"{which} GPU memory."
+    return (
+        f"{which} GPU memory: that needs the label cgpu=true. See which cards there are: "
+        "gpupool gpu list"
+    )
 
 
 def _page(found: list[NodeView], in_detail: bool, node: str | None) -> Prose:

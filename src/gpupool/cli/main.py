@@ -141,6 +141,8 @@ def gpupool() -> None:
 
 def _words(error: OSError) -> str:
     where = f"{error.filename}: " if error.filename else ""
+    if error.errno == errno.ENOENT and where:
+        return f"{where}wanted a path in a directory that exists, found: {error.strerror}."
     advice = " Free some, and try again." if error.errno == errno.ENOSPC else ""
     return f"{where}{error.strerror or error}.{advice}"
 

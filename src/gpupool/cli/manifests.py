@@ -32,12 +32,14 @@ def read_pod_templates(file: Path, namespace: str) -> "list[PodTemplate]":
     if not templates:
         kinds = ", ".join(sorted(set(map(_described, objects))))
         raise click.ClickException(
-            f"Wanted a Pod or a workload in {source}, found {kinds or 'nothing'}."
+            f"{source}: wanted a Pod or a workload such as a Deployment, "
+            f"found {kinds or 'nothing'}."
         )
     try:
         orjson.dumps([template.pod for template in templates])
     except TypeError as error:  # a number of thirty digits
-        raise click.ClickException(f"{source} cannot be sent as JSON: {error}") from error
+        words = "wanted numbers of at most 64 bits and plain text"
+        raise click.ClickException(f"{source} cannot be sent as JSON: {words}; {error}.") from error
     return templates
 
 
@@ -54,8 +56,13 @@ def _text(file: Path, source: str) -> str:
             with file.open("rb") as opened:
                 raw = opened.read(_MOST_BYTES + 1)
         text = raw.decode("utf-8-sig")
-    except (OSError, UnicodeDecodeError) as error:
-        raise click.ClickException(f"{source} cannot be read: {error}") from error
+    except OSError as error:
+        words = f"wanted a manifest that you may read, found: {error.strerror}"
+        raise click.ClickException(f"{source}: {words}.") from error
+    except UnicodeDecodeError as error:
+        from kubeclient.yaml_text import not_utf8
+
+        raise click.ClickException(f"{source}: {not_utf8(error)}") from error
     # JSON may have tabs between its tokens, YAML may not; inside of its texts they are escaped.
     return text.replace("\t", " ") if text.lstrip().startswith("{") else text
 

@@ -35,13 +35,19 @@ def run_with_access(
     work: Callable[[Kube, Access], Coroutine[Any, Any, None]], name: str, **where: str
 ) -> None:
     """As `run_program`, for work that makes further clients itself."""
+    url = ""
+
+    async def noted(kube: Kube, access: Access) -> None:
+        nonlocal url
+        url = access.url
+        await work(kube, access)
 
     async def main() -> None:
         task = asyncio.current_task()
         assert task is not None
         for number in (signal.SIGTERM, signal.SIGINT):
             asyncio.get_running_loop().add_signal_handler(number, task.cancel)
-        await _with_kube(work, name, where)
+        await _with_kube(noted, name, where)
 
     # Mirrors keep many objects for long, and watches make many short-lived ones. With the default
     # thresholds the garbage collector would scan the long-lived ones again and again.
@@ -55,18 +61,21 @@ def run_with_access(
     except asyncio.CancelledError:
         return
     except Exception as error:
-        words = _first_words(error, KubeError, CannotListen)
-        if words is None:
+        first = _first(error, KubeError, CannotListen)
+        if first is None:
             raise
+        from gpupool.cli.refusals import words_of
+
+        words = words_of(first, url) if isinstance(first, KubeError) else str(first)
         raise click.ClickException(words) from error
 
 
-def _first_words(error: BaseException, *kinds: type[Exception]) -> str | None:
-    """Of the first error of these kinds, which may be inside of groups; None: there is none."""
+def _first(error: BaseException, *kinds: type[Exception]) -> Exception | None:
+    """The first error of these kinds, which may be inside of groups; None: there is none."""
     if isinstance(error, BaseExceptionGroup):
-        found = (_first_words(each, *kinds) for each in error.exceptions)
-        return next((words for words in found if words is not None), None)
-    return str(error) if isinstance(error, kinds) else None
+        found = (_first(each, *kinds) for each in error.exceptions)
+        return next((each for each in found if each is not None), None)
+    return error if isinstance(error, kinds) else None
 
 
 def event_loop() -> asyncio.AbstractEventLoop:
@@ -91,7 +100,11 @@ def ask_within(
     """As `ask_cluster`, and shows nothing. Raises TimeoutError."""
     from kubeclient.errors import KubeError
 
-    async def with_kube(kube: Kube, _access: Access) -> Answer:
+    url = ""
+
+    async def with_kube(kube: Kube, access: Access) -> Answer:
+        nonlocal url
+        url = access.url
         return await work(kube)
 
     async def within_limit() -> Answer:
@@ -101,7 +114,9 @@ def ask_within(
     try:
         return asyncio.run(within_limit())
     except KubeError as error:
-        raise click.ClickException(str(error)) from error
+        from gpupool.cli.refusals import words_of
+
+        raise click.ClickException(words_of(error, url)) from error
 
 
 async def _with_kube(

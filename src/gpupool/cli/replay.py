@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from gpupool.cli.known_names import policies
+from gpupool.cli.numbers import Real, Whole
 from gpupool.cli.output.layout import Layout
 from gpupool.cli.output.options import Output, output_options
 from gpupool.cli.output.table import API_VERSION, Column, Document, Table
@@ -38,7 +39,7 @@ _OUT = click.Path(dir_okay=False, writable=True, path_type=Path)
 )
 @click.option(
     "--churn",
-    type=click.FloatRange(1, 1000),
+    type=Real(1, 1000),
     metavar="PERCENT",
     help="Pods arrive and leave, at this load.",
 )
@@ -50,7 +51,7 @@ _OUT = click.Path(dir_okay=False, writable=True, path_type=Path)
 @click.option("--plot", type=_OUT, help="Write the curves to this SVG file.")
 @click.option(
     "--synthetic",
-    type=click.IntRange(1, 20_000),
+    type=Whole(1, 20_000),
     metavar="NODES",
     help="Generate a trace with this many nodes.",
 )
@@ -99,7 +100,8 @@ def _policies(given: object) -> list[str]:
     for name in names:
         if name not in POLICIES:
             known = ", ".join(POLICIES)
-            raise click.BadParameter(f"{name!r} is none of: {known}", param_hint="--policy")
+            words = f'there is no policy "{name}"; there are {known}.'
+            raise click.BadParameter(words, param_hint="'--policy'")
     return names
 
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 import click
 
 from gpupool.cli.known_names import containers, pods
+from gpupool.cli.numbers import Real, Whole
 from gpupool.cli.options import access_options, chosen_namespace, namespace_option
 from gpupool.cli.programs import ask_cluster
 from gpupool.cli.progress import progress
@@ -25,7 +26,7 @@ _PAUSE_S = 0.2
     "--gpu-mem",
     "units",
     required=True,
-    type=click.IntRange(1, 999_999),
+    type=Whole(1, 999_999),
     metavar="UNITS",
     help="New share of its container, in units of aliyun.com/gpu-mem.",
 )
@@ -42,7 +43,7 @@ _PAUSE_S = 0.2
     "wait_s",
     default=120.0,
     show_default=True,
-    type=click.FloatRange(0),
+    type=Real(0),
     metavar="SECONDS",
     help="How long to wait for the answer.",
 )

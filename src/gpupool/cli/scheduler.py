@@ -23,7 +23,8 @@ def address(_: click.Context, __: click.Parameter, text: str | None) -> "Address
         return None
     found = re.fullmatch(r"(\[[0-9a-fA-F:.]+\]|[^:\[\]]*):(\d{1,5})", text)
     if found is None or int(found[2]) > 65535:
-        raise click.BadParameter(f'wanted HOST:PORT or :PORT, found "{text}"')
+        words = "wanted HOST:PORT or :PORT, with a port from 0 to 65535"
+        raise click.BadParameter(f'{words}; found "{text}".')
     return Address(found[1].strip("[]") or "0.0.0.0", int(found[2]))
 
 
@@ -33,7 +34,8 @@ def policy_named(name: str) -> str:
 
     if name and name not in POLICIES:
         known = ", ".join(POLICIES)
-        raise click.BadParameter(f'there is no policy "{name}"; there are {known}')
+        words = f'there is no policy "{name}"; there are {known}.'
+        raise click.BadParameter(words, param_hint="'--policy'")
     return name or DEFAULT
 
 
@@ -110,11 +112,19 @@ def _run(
     run_program(work, names[0], **where)
 
 
+def _url(_: click.Context, __: click.Parameter, text: str) -> str:
+    if not re.fullmatch(r"https?://[^/\s]+(/\S*)?", text):
+        words = f'wanted http://HOST:PORT or https://HOST:PORT, found "{text}".'
+        raise click.BadParameter(words)
+    return text
+
+
 @command.command("config", short_help="Print a configuration for kube-scheduler.")
 @click.option(
     "--url",
     default="http://127.0.0.1:32766",
     show_default=True,
+    callback=_url,
     help="Where kube-scheduler reaches `gpupool extender`.",
 )
 @click.option(

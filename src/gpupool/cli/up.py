@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from gpupool.cli.known_names import clusters
+from gpupool.cli.numbers import Whole
 from gpupool.cli.output.options import echo
 from gpupool.cli.progress import Progress, progress
 from gpupool.cli.up_view import next_words, places_words, pools_words, started_words
@@ -39,7 +40,7 @@ _LIMIT_S = 60.0  # but not longer: the cluster can be used without them
 )
 @click.option(
     "--port",
-    type=click.IntRange(0, 65535),
+    type=Whole(0, 65535),
     metavar="PORT",
     help="Port of the API server; 0 takes any free port.  [default: the port used last]",
 )

@@ -5,11 +5,14 @@ each time they are used). The result contains only maps, lists, text, numbers, b
 JSON is YAML here, but for tabs between its tokens, which YAML forbids.
 """
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeAlias
 
 import yaml
+
+from kubeclient.yaml_text import syntax_words
 
 MAX_BYTES = 1 << 20
 MAX_DEPTH = 32
@@ -88,7 +91,11 @@ def read_document(text: str) -> Document | tuple[Problem, ...]:
     if isinstance(found, tuple):
         return found
     if len(found) > 1:
-        return (found[1].problem("wanted one document, found another one"),)
+        return (
+            found[1].problem(
+                "wanted one document, found a second one; put it in a file of its own"
+            ),
+        )
     return found[0] if found else Document({}, {(): Mark(1, 1)})
 
 
@@ -97,7 +104,7 @@ def read_documents(
 ) -> list[Document] | tuple[Problem, ...]:
     """All documents of a file, without those that are empty."""
     if len(text.encode(errors="replace")) > most_bytes:
-        return (Problem(f"the file is larger than {most_bytes >> 20} MiB"),)
+        return (Problem(f"wanted at most {most_bytes >> 20} MiB, found a larger file"),)
     try:
         _check_depth(text)
         budget = _Budget(most_values)
@@ -105,11 +112,9 @@ def read_documents(
         for root in yaml.compose_all(text, Loader=yaml.CSafeLoader):
             readers.append(_Reader(budget))
             readers[-1].read(root)
-    except yaml.MarkedYAMLError as error:
-        return (_syntax_problem(error),)
     except yaml.YAMLError as error:
-        # For control characters and the like, the YAML reader gives no line.
-        return (Problem(f"not valid YAML: {str(error).splitlines()[0]}"),)
+        words, place = syntax_words(error, text)
+        return (Problem(words, mark=Mark(*place) if place else None),)
     except _TooMuch as error:
         return (Problem(str(error), mark=error.mark),)
     problems = tuple(problem for reader in readers for problem in reader.problems)
@@ -124,11 +129,6 @@ class _TooMuch(Exception):
 
 def _mark(mark: _YamlMark | None) -> Mark:
     return Mark(mark.line + 1, mark.column + 1) if mark else Mark(1, 1)
-
-
-def _syntax_problem(error: yaml.MarkedYAMLError) -> Problem:
-    words = ", ".join(part for part in (error.context, error.problem) if part)
-    return Problem(f"not valid YAML: {words}", mark=_mark(error.problem_mark or error.context_mark))
 
 
 def _check_depth(text: str) -> None:
@@ -152,7 +152,8 @@ class _Budget:
     def spend(self, mark: _YamlMark | None) -> None:
         self._left -= 1
         if self._left < 0:
-            raise _TooMuch(f"more than {self._most} values", mark)
+            words = "an alias (*) counts as all that it stands for"
+            raise _TooMuch(f"wanted at most {self._most} values, found more; {words}", mark)
 
 
 class _Reader:
@@ -206,14 +207,22 @@ class _Reader:
                 continue
             if not isinstance(key, yaml.ScalarNode):
                 self.problems.append(
-                    Problem("a field name must be text", path, _mark(key.start_mark))
+                    Problem(
+                        "wanted text as the name of a field, found a list or a map",
+                        path,
+                        _mark(key.start_mark),
+                    )
                 )
                 continue
             here = (*path, key.value)
             if key.value in data:
                 first = self.keys[here].line
                 self.problems.append(
-                    Problem(f"given twice, first in line {first}", here, _mark(key.start_mark))
+                    Problem(
+                        f"given twice, first in line {first}; keep one of them",
+                        here,
+                        _mark(key.start_mark),
+                    )
                 )
                 continue
             self.keys[here] = _mark(key.start_mark)
@@ -224,7 +233,7 @@ class _Reader:
                 data = found | data
             else:
                 self.problems.append(
-                    Problem("a merge (<<) takes maps only", path, _mark(each.start_mark))
+                    Problem("wanted a map after <<, found none", path, _mark(each.start_mark))
                 )
         return data
 
@@ -232,7 +241,9 @@ class _Reader:
         construct = self.scalars.get(node.tag.removeprefix("tag:yaml.org,2002:"))
         try:
             # Dates and other types of YAML stay text.
-            return construct(node) if construct else node.value
+            value = construct(node) if construct else node.value
+            # JSON has no NaN and no infinity, and no field wants one: the text says more.
+            return value if not isinstance(value, float) or math.isfinite(value) else node.value
         # More digits than Python converts to a number, or a tag that its value denies: !!int "".
         except (ValueError, LookupError):
             return node.value

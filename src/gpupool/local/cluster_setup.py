@@ -38,6 +38,7 @@ from gpupool.local.home import (
 from gpupool.local.merging import verify
 from gpupool.local.ports import choose_port
 from gpupool.local.server_process import Server, running_server
+from kubeclient.yaml_text import not_utf8
 from localkube.data_directory import AlreadyRunning, Lock, write_private
 
 SIMULATED_GPUS, REAL_GPUS = "simulated", "real"
@@ -122,7 +123,10 @@ def _set_up(home: Home, wish: Wish, *, is_ours: bool) -> Prepared | Running:
         verify(name)
     cluster = home.find(name)
     if cluster and wish.data_dir and wish.data_dir.resolve() != cluster.path:
-        raise CannotUse(f'Cluster "{name}" lives in {cluster.path}, not in {wish.data_dir}.')
+        raise CannotUse(
+            f'Cluster "{name}" lives in {cluster.path}, not in {wish.data_dir}. '
+            "Leave --data-dir out, or choose another --name."
+        )
     if cluster and not is_ours and (server := running_server(cluster)):
         return Running(cluster, server)
     text = given if given is not None else _stored(cluster)
@@ -200,9 +204,11 @@ def _read(path: Path) -> str:
             data = file.read(MAX_BYTES + 1)
         return data.decode()
     except UnicodeDecodeError as error:
-        raise CannotUse(f"{path}: not text in UTF-8 (byte {error.start}).") from error
+        raise CannotUse(f"{path}: {not_utf8(error)}") from error
     except OSError as error:
-        raise CannotUse(f"{path}: {error.strerror}.") from error
+        raise CannotUse(
+            f"{path}: wanted a cluster file that you may read, found: {error.strerror}."
+        ) from error
 
 
 def _stored(cluster: ClusterDirectory | None) -> str:

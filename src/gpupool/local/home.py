@@ -9,6 +9,7 @@
     lock, kubeconfig, ...    files of the server itself
 """
 
+import errno
 import fcntl
 import json
 import os
@@ -22,6 +23,7 @@ from typing import Any
 
 import click
 
+from gpupool.local import DEFAULT_NAME
 from localkube import data_directory
 from localkube.data_directory import write_private
 
@@ -80,6 +82,8 @@ class Home:
     def clusters(self) -> list[ClusterDirectory]:
         with _reading(self._clusters, "the directory of clusters"):
             if not self._clusters.is_dir():
+                if self.root.exists() and not self.root.is_dir():
+                    raise NotADirectoryError(errno.ENOTDIR, "Not a directory", str(self.root))
                 return []
             entries = sorted(self._clusters.iterdir())
         return [cluster for entry in entries if (cluster := _cluster_at(entry))]
@@ -91,7 +95,11 @@ class Home:
         cluster = self.find(name)
         if cluster is None:
             there = ", ".join(each.name for each in self.clusters()) or "none"
-            raise CannotUse(f'There is no cluster "{name}". Clusters here: {there}.')
+            flag = "" if name == DEFAULT_NAME else f" --name {name}"
+            make = f"Make it with: gpupool up{flag}" if re.fullmatch(r"[a-z0-9-]+", name) else ""
+            raise CannotUse(
+                f'There is no cluster "{name}". Clusters here: {there}. {make}'.rstrip()
+            )
         return cluster
 
     def make(self, name: str, elsewhere: Path | None) -> ClusterDirectory:
@@ -137,7 +145,15 @@ class Home:
         shutil.rmtree(cluster.path)
 
     def quota_changes(self) -> dict[str, int]:
-        return _read_json(self._quotas)
+        # Imported here: slow to load, and most commands read no quotas.
+        from gpupool.local.config.quotas import parse_change
+
+        found = _read_json(self._quotas)
+        for name, number in found.items():
+            change = parse_change(f"{name}={number}")
+            if isinstance(change, str):
+                raise CannotUse(f"{self._quotas} is damaged ({change}): delete it and try again.")
+        return found
 
     def write_quota_changes(self, changes: Mapping[str, int]) -> None:
         with self._made():
@@ -164,7 +180,12 @@ class Home:
 def home() -> Home:
     """$GPUPOOL_HOME, else the directory that the XDG specification gives for state."""
     if given := os.environ.get("GPUPOOL_HOME"):
-        return Home(Path(given).expanduser().absolute())
+        try:
+            return Home(Path(given).expanduser().absolute())
+        except RuntimeError as error:  # ~name, and nobody has that name
+            raise CannotUse(
+                f'GPUPOOL_HOME is "{given}": wanted a directory, found no home of that user.'
+            ) from error
     state = os.environ.get("XDG_STATE_HOME", "")
     try:
         # The XDG specification says that a relative path is to be ignored.
@@ -188,7 +209,8 @@ def _reading(path: Path, what: str) -> Iterator[None]:
         yield
     except OSError as error:
         raise CannotUse(
-            f"{path} cannot be {what}: wanted one that you may read, found: {_found(error)}."
+            f"{path} cannot be {what}: wanted one that you may read, found: {_found(error)}. "
+            "Choose another with GPUPOOL_HOME."
         ) from error
 
 
@@ -246,7 +268,11 @@ def _read_json(path: Path) -> dict[str, Any]:
     except FileNotFoundError:
         return {}
     except OSError as error:
-        raise CannotUse(f"{path} cannot be read: {error.strerror}.") from error
-    except ValueError as error:
-        raise CannotUse(f"{path} is damaged ({error}): delete it and try again.") from error
+        raise CannotUse(
+            f"{path}: wanted a file of gpupool, found: {error.strerror}. Remove it, and try again."
+        ) from error
+    except (ValueError, RecursionError) as error:
+        raise CannotUse(
+            f"{path} is damaged: wanted JSON as gpupool writes it. Delete it and try again."
+        ) from error
     return data if isinstance(data, dict) else {}

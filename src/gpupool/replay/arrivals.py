@@ -64,9 +64,9 @@ def churn(trace: Trace, load: float, seed: int) -> Arrivals:
 
 def _check(trace: Trace, asked: int) -> None:
     if not trace.capacity_milli:
-        raise TraceError(f"{trace.name}: its nodes have no GPUs")
+        raise TraceError(f"{trace.name}: wanted nodes with GPUs, found none")
     if not asked:
-        raise TraceError(f"{trace.name}: none of its pods asks for a GPU")
+        raise TraceError(f"{trace.name}: wanted pods that request a GPU, found none")
 
 
 def from_file(trace: Trace, path: Path) -> Arrivals:
@@ -81,7 +81,7 @@ def from_file(trace: Trace, path: Path) -> Arrivals:
             raise TraceError(f"{path}:{line}: there is no pod {name[:80]!r} in the trace")
         order.append(Arrival(places[name]))
     if not order:
-        raise TraceError(f"{path}: there are no names in it")
+        raise TraceError(f"{path}: wanted a name of a pod in each line, found none")
     return Arrivals(tuple(order))
 
 

@@ -35,7 +35,7 @@ def read_trace(pods: Path, nodes: Path | None) -> Trace:
 def read_machines(path: Path) -> list[Machine]:
     machines = [_machine(row) for row in rows_of(path, "nodes")]
     if not machines:
-        raise TraceError(f"{path}: there are no nodes in it")
+        raise TraceError(f"{path}: wanted a row for each node, found none")
     if len(machines) > _MOST_NODES:
         raise TraceError(f"{path}: more than {_MOST_NODES} nodes")
     _refuse_twice(path, [machine.name for machine in machines])
@@ -45,7 +45,7 @@ def read_machines(path: Path) -> list[Machine]:
 def read_pods(path: Path, machines: list[Machine]) -> tuple[TracePod, ...]:
     jobs = [_job(row) for row in rows_of(path, "pods")]
     if not jobs:
-        raise TraceError(f"{path}: there are no pods in it")
+        raise TraceError(f"{path}: wanted a row for each pod, found none")
     _refuse_twice(path, [job.name for job in jobs])
     known = {machine.model for machine in machines}
     for job in jobs:

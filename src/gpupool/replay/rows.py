@@ -31,7 +31,8 @@ class InputRow:
         for name in names:
             if name in self.fields:
                 return name
-        raise TraceError(f"{self.where}: there is no column {' or '.join(names)}")
+        there = ", ".join(self.fields)
+        raise TraceError(f"{self.where}: wanted a column {' or '.join(names)}, found {there}")
 
     def has(self, *names: str) -> bool:
         return any(self.fields.get(name) for name in names)
@@ -84,13 +85,18 @@ def rows_of(path: Path, kind: str) -> Iterator[InputRow]:
 
 def read_text(path: Path) -> str:
     if path.is_file() and path.stat().st_size > _MOST_BYTES:
-        raise TraceError(f"{path}: larger than {_MOST_BYTES // _MIB} MiB")
+        raise TraceError(f"{path}: wanted at most {_MOST_BYTES // _MIB} MiB, found a larger file")
     try:
         # Spreadsheet programs write a byte order mark, which would be part of the first column's
         # name.
         return path.read_text(encoding="utf-8-sig")
     except UnicodeDecodeError as error:
-        raise TraceError(f"{path}: byte {error.start} is not UTF-8 text") from None
+        words = f"wanted CSV or JSON as UTF-8 text, found other bytes at byte {error.start}"
+        raise TraceError(f"{path}: {words}; is it the right file?") from None
+    except OSError as error:
+        raise TraceError(
+            f"{path}: wanted a file that you may read, found: {error.strerror}"
+        ) from error
 
 
 def is_json(content: str) -> bool:
@@ -117,13 +123,15 @@ def _csv_rows(path: Path, content: str) -> Iterator[InputRow]:
         if not header:
             raise TraceError(f"{path}: the file is empty; wanted a line with column names")
         if twice := sorted({name for name in header if name and header.count(name) > 1}):
-            raise TraceError(f"{path}:1: column {twice[0]} is there twice")
+            raise TraceError(f"{path}:1: column {twice[0]} is there twice; remove one of them")
         for cells in reader:
             if not cells:
                 continue
             where = f"{path}:{reader.line_num}"
             if len(cells) != len(header):
-                raise TraceError(f"{where}: {len(cells)} columns, where line 1 has {len(header)}")
+                raise TraceError(
+                    f"{where}: wanted {len(header)} columns as in line 1, found {len(cells)}"
+                )
             yield InputRow(where, dict(zip(header, cells, strict=True)))
     except csv.Error as error:
         raise TraceError(f"{path}:{reader.line_num}: this is not CSV: {error}") from None

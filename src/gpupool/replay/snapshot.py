@@ -30,12 +30,16 @@ def snapshot_of(found: Any, path: Path) -> Trace:
     items = found.get("items")
     for at, item in enumerate(items if isinstance(items, list) else []):
         try:
+            _check_metadata(item["metadata"])
             if item["kind"] == "Node":
                 nodes.append(_with_cards(node_of(item)))
             elif item["kind"] == "Pod" and item["status"].get("phase") not in _OVER:
                 pods.append(replace(pod_request(item), node_name=""))
-        except (KeyError, TypeError, AttributeError, ValueError) as error:
-            raise TraceError(f"{path}: items[{at}] cannot be read: {error!r}") from None
+        except (KeyError, TypeError, AttributeError, ValueError):
+            raise TraceError(
+                f"{path}: items[{at}]: wanted a whole Node or Pod as the API server has it, found"
+                " one with missing or wrong fields; make it with: kubectl get nodes,pods -A -o json"
+            ) from None
     if not nodes or not pods:
         raise TraceError(
             f"{path}: wanted nodes and pods, found {len(nodes)} and {len(pods)};"
@@ -43,6 +47,15 @@ def snapshot_of(found: Any, path: Path) -> Trace:
         )
     units = _usual_units(nodes)
     return Trace(path.name, tuple(nodes), tuple(_pod(pod, units) for pod in pods))
+
+
+def _check_metadata(metadata: Any) -> None:
+    """Raises TypeError for what the API server never writes, and the engine does not expect."""
+    texts = [metadata["name"], metadata.get("namespace") or "", metadata.get("uid") or ""]
+    for field in ("labels", "annotations"):
+        texts += (metadata.get(field) or {}).values()
+    if not all(isinstance(text, str) for text in texts):
+        raise TypeError("metadata")
 
 
 def _with_cards(node: NodeInfo) -> NodeInfo:

@@ -124,7 +124,7 @@ def test_a_waiting_pod_is_followed_until_it_is_gone(world: World) -> None:
         world.remove("third")
         _, said = process.communicate(timeout=LIMIT_S)
         assert process.returncode == 1
-        assert said == 'Error: pods "third" not found\n'
+        assert said == 'Error: pods "third" not found. See which there are: kubectl get pods -A\n'
 
 
 def test_why_a_pod_waits_is_followed(world: World) -> None:
@@ -142,7 +142,10 @@ def test_a_wrong_name_ends_a_watch_at_once(world: World, command: tuple[str, ...
     done = subprocess.run(
         [*COMMAND, *command, "-w", *world.where], capture_output=True, text=True, check=False
     )
-    assert (done.returncode, done.stderr) == (1, 'Error: nodes "nobody" not found\n')
+    assert (done.returncode, done.stderr) == (
+        1,
+        'Error: nodes "nobody" not found. See which there are: kubectl get nodes\n',
+    )
 
 
 def test_a_manifest_cannot_be_watched(world: World) -> None:

@@ -13,6 +13,8 @@ _LABEL_NAME = r"([A-Za-z0-9][-A-Za-z0-9_.]{0,61})?[A-Za-z0-9]"
 _DNS_LABEL = r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?"
 _DNS_SUBDOMAIN = rf"{_DNS_LABEL}(\.{_DNS_LABEL})*"
 
+LABEL_KEY = rf"^({_DNS_SUBDOMAIN}/)?{_LABEL_NAME}$"
+LABEL_KEY_WANTED = 'a label key such as "team" or "example.com/team"'
 # Shorter than other names, because it becomes part of other names and of paths.
 CLUSTER_NAME = r"[a-z0-9]([-a-z0-9]{0,38}[a-z0-9])?"
 CLUSTER_NAME_WANTED = (
@@ -48,9 +50,9 @@ NodeName: TypeAlias = Annotated[
 LabelKey: TypeAlias = Annotated[
     str,
     Meta(
-        pattern=rf"^({_DNS_SUBDOMAIN}/)?{_LABEL_NAME}$",
+        pattern=LABEL_KEY,
         max_length=317,
-        extra_json_schema=_wanted('a label key such as "team" or "example.com/team"'),
+        extra_json_schema=_wanted(LABEL_KEY_WANTED),
     ),
 ]
 LabelValue: TypeAlias = Annotated[

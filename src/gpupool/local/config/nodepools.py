@@ -115,6 +115,10 @@ _RULES = {
     f"(self.autoscaling.min <= {_COUNT} && {_COUNT} <= self.autoscaling.max)": (
         "count: wanted a count within autoscaling, from its min to its max"
     ),
+    # A structural schema cannot say it of keys.
+    f"!has(self.labels) || self.labels.all(key, key.matches(r'{file_format.LABEL_KEY}'))": (
+        f"labels: wanted {file_format.LABEL_KEY_WANTED}"
+    ),
 }
 
 
