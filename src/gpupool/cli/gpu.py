@@ -152,6 +152,7 @@ def fault(node: str, card: str, fault: str, name: str) -> None:
       gpupool gpu fault cn-shanghai.192.168.7.158 0 xid=79
       gpupool gpu fault cn-shanghai.192.168.7.158 all recover
     """
+    from gpupool.cli.fault_notice import changes_health, until_noticed
     from gpupool.hardware.simdriver import inject, read_cards
     from gpupool.hardware.simdriver_faults import FaultKind, NotAFault, parse_fault
     from gpupool.hardware.simdriver_state import SimdriverError
@@ -162,6 +163,7 @@ def fault(node: str, card: str, fault: str, name: str) -> None:
     files = node_files(cluster.path, node)
     if not files.state.exists():
         raise click.ClickException(f'Node "{node}" of cluster "{name}" has no simulated cards.')
+    before = _before(cluster, node)
     try:
         wanted = parse_fault(fault)
         place = None if card == "all" else int(card) if card.isdecimal() else card
@@ -171,7 +173,23 @@ def fault(node: str, card: str, fault: str, name: str) -> None:
         raise click.ClickException(str(error)) from error
     for one in cards if wanted.kind is FaultKind.RECOVER else ():
         _tell_of_reset(cluster, node, one)
+    if before is not None and changes_health(wanted, before):
+        with contextlib.suppress(click.ClickException):
+            ask_cluster(
+                lambda kube: until_noticed(kube, node, before, _inventory),
+                kubeconfig=str(cluster.kubeconfig),
+            )
     click.echo(f"{'All cards' if place is None else f'Card {card}'} of {node}: {fault}.")
+
+
+def _before(cluster: "ClusterDirectory", node: str) -> "Inventory | None":
+    """What the agent says of the cards now. None: nobody can be asked, or no agent answers."""
+    with contextlib.suppress(click.ClickException):
+        ((_, found),) = ask_cluster(
+            lambda kube: _inventories(kube, node), kubeconfig=str(cluster.kubeconfig)
+        )
+        return found
+    return None
 
 
 def _tell_of_reset(cluster: "ClusterDirectory", node: str, card: str) -> None:
