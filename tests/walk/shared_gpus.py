@@ -4,6 +4,7 @@ from tests.e2e.kubectl import eventually
 from tests.walk.terminal import Terminal, rows
 
 ISOLATED, OPEN = "cn-shanghai.192.168.7.157", "cn-shanghai.192.168.7.158"
+ADDRESS = "192.168.7.157"
 AGENTS = "kubectl get po -n kube-system  -l name=gpushare-device-plugin-ds -o wide"
 # Open until a web console has it: Node Pools > Create Node Pool asks for these.
 POOL = """\
@@ -91,5 +92,5 @@ def _change_the_label(terminal: Terminal) -> None:
 
 def _agent(terminal: Terminal) -> str:
     """The pod of the agent on the node with isolation, if it is ready."""
-    found = [row for row in rows(terminal.types(AGENTS), 7) if row[6] == ISOLATED]
+    found = [row for row in rows(terminal.types(AGENTS), 7) if row[5:] == [ADDRESS, ISOLATED]]
     return found[0][0] if len(found) == 1 and found[0][1:3] == ["1/1", "Running"] else ""
