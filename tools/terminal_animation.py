@@ -6,7 +6,7 @@ Whoever asks for less motion, and a viewer without CSS animations, sees the last
 import html
 import re
 from collections.abc import Iterator
-from itertools import groupby
+from itertools import groupby, zip_longest
 from typing import NamedTuple
 
 from tools.terminal_screen import Cell, Screen, Version
@@ -38,7 +38,7 @@ text {{ font: 12px ui-monospace, SFMono-Regular, Menlo, Consolas, "Liberation Mo
 {motion}
 }}
 </style>
-<clipPath id="window"><rect x="0" y="{bar:g}" width="{width:g}" height="{inside:g}"/></clipPath>
+<clipPath id="window"><rect x="0" y="{top:g}" width="{width:g}" height="{inside:g}"/></clipPath>
 <rect width="{width:g}" height="{height:g}" rx="8" fill="#0d1117"/>
 <circle cx="18" cy="15" r="5" fill="#ff5f57"/><circle cx="35" cy="15" r="5" fill="#febc2e"/>
 <circle cx="52" cy="15" r="5" fill="#28c840"/>
@@ -66,7 +66,7 @@ def animation(screen: Screen, typed: list[Typed], title: str, rows: int, seconds
     head = _HEAD.format(
         width=screen.width * _LETTER + 2 * _MARGIN,
         height=_BAR + inside,
-        bar=_BAR,
+        top=_BAR + 4,  # below the letters of the row above
         inside=inside,
         title=html.escape(title),
         colours=colours,
@@ -118,8 +118,8 @@ def _scrolled(rows: int, seen: int) -> float:
 
 def _rows(screen: Screen, motion: _Motion) -> Iterator[str]:
     for number, versions in enumerate(screen.versions):
-        ends: list[float | None] = [*(version.at_s for version in versions[1:]), None]
-        for version, end in zip(versions, ends, strict=True):
+        for version, following in zip_longest(versions, versions[1:]):
+            end = following.at_s if following else None
             spans = "".join(_spans(version))
             if spans:
                 shown = motion.shown(version.at_s, end) if version.at_s > 0 else ""
