@@ -2,6 +2,7 @@
 
 import contextlib
 import re
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -124,4 +125,6 @@ async def test_a_cell_gets_no_more_than_its_share_and_the_kernel_lives_on(
             assert "within: CUDA_SUCCESS in 42" in await run_cell(page, 2, STILL_THERE)
             seen = await run_cell(page, 3, "!nvidia-smi; hostname; echo $HOME")
             assert "3226MiB |" in seen
+            assert " python3 " in seen
+            assert sys.prefix not in seen
             assert seen.rstrip().endswith("b\n/home/jovyan")

@@ -1,6 +1,7 @@
 """What the documents do in a browser: sign in to a notebook, run a cell, look at the console."""
 
 import asyncio
+import sys
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -8,6 +9,15 @@ from tempfile import mkdtemp
 
 from tests.browser.chromium import Page, browser
 from tests.browser.notebook_pages import LIST_DEVICES, new_notebook, run_cell, sign_in
+
+# A process is listed by nvidia-smi as soon as it uses the card.
+USE_THE_CARD = """\
+import ctypes
+cuda, context = ctypes.CDLL("libcuda.so.1"), ctypes.c_void_p()
+cuda.cuInit(0)
+cuda.cuDevicePrimaryCtxRetain(ctypes.byref(context), 0)
+!nvidia-smi
+"""
 
 
 @dataclass
@@ -38,8 +48,9 @@ class Browser:
             await new_notebook(page)
             printed = await run_cell(page, 1, LIST_DEVICES)
             assert "['/device:CPU:0', '/device:GPU:0']" in printed
-            shown = await run_cell(page, 2, "!nvidia-smi")
-            for word in words:
+            shown = await run_cell(page, 2, USE_THE_CARD)
+            assert sys.prefix not in shown, "a path of this machine, which no image has"
+            for word in (" python3 ", *words):
                 assert word in shown, shown
 
         if self.has_jupyter:
