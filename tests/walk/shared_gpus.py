@@ -72,7 +72,9 @@ def _look_at_the_result(terminal: Terminal) -> None:
         "ALIYUN_COM_GPU_MEM_CONTAINER=3\n",
         "ALIYUN_COM_GPU_MEM_DEV=15\n",
     )
-    shown = terminal.types("gpupool inspect", "6/30 (20%)")
+    terminal.types("gpupool plugins install")
+    terminal.types('export PATH="$HOME/.local/bin:$PATH"')
+    shown = terminal.types("kubectl inspect cgpu", "6/30 (20%)")
     assert [(row[0], row[2]) for row in rows(shown, 3)[:2]] == [(ISOLATED, "3/15"), (OPEN, "3/15")]
 
 
