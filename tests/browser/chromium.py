@@ -90,26 +90,19 @@ class Page:
         await self.until(f"document.body.innerText.includes({json.dumps(text)})")
 
     async def click(self, selector: str) -> None:
-        """With the mouse, on the middle of what the selector finds, once that is on top. A page
-        that still loads its styles moves what it shows away from under the mouse: so the page must
-        be complete, and the place the same for two frames."""
+        """With the mouse, on the middle of what the selector finds, once that is on top and lies
+        still: a page that loads its pictures moves what one is about to hit."""
         place = await self.until(
             f"""(async () => {{
-              if (document.readyState !== "complete") return null;
-              const frame = () => new Promise(requestAnimationFrame);
-              const find = () => {{
-                const found = document.querySelector({json.dumps(selector)});
-                if (!found) return null;
-                found.scrollIntoView({{block: "nearest"}});
-                const box = found.getBoundingClientRect();
-                const [x, y] = [box.x + box.width / 2, box.y + box.height / 2];
-                return found.contains(document.elementFromPoint(x, y)) ? [x, y] : null;
-              }};
-              const before = find();
-              await frame();
-              await frame();
-              const after = find();
-              return before && after && "" + before === "" + after ? after : null;
+              const found = document.querySelector({json.dumps(selector)});
+              if (!found || document.readyState !== "complete") return null;
+              found.scrollIntoView({{block: "nearest"}});
+              const before = found.getBoundingClientRect();
+              for (let i = 0; i < 2; i++) await new Promise(requestAnimationFrame);
+              const box = found.getBoundingClientRect();
+              if (box.x !== before.x || box.y !== before.y) return null;
+              const [x, y] = [box.x + box.width / 2, box.y + box.height / 2];
+              return found.contains(document.elementFromPoint(x, y)) ? [x, y] : null;
             }})()"""
         )
         at = {"x": place[0], "y": place[1], "button": "left", "clickCount": 1}

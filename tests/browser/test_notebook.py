@@ -2,6 +2,7 @@
 
 import contextlib
 import re
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -10,8 +11,8 @@ import pytest
 from gpupool.local.programs import jupyter
 from gpupool.testing import Cluster
 from kubeclient.objects import Obj
-from tests.browser.chromium import Page
 from tests.browser.conftest import OpenBrowser
+from tests.browser.notebook_pages import LIST_DEVICES, new_notebook, run_cell, sign_in
 from tests.e2e.gpu_cluster import SHARED_POOLS
 from tests.e2e.kubectl import Kubectl, eventually
 from tests.e2e.objects import container, pod
@@ -30,16 +31,6 @@ POOLS = [
     {"name": "gpu", "instanceType": "ecs.gn4-c4g1.xlarge", "count": 1},  # a Tesla M40
     *SHARED_POOLS,
 ]
-# To the letter as the document has it.
-LIST_DEVICES = """\
-from tensorflow.python.client import device_lib
-
-def get_available_devices():
-    local_device_protos = device_lib.list_local_devices()
-    return [x.name for x in local_device_protos]
-
-print(get_available_devices())
-"""
 ALLOCATE = """\
 import ctypes
 cuda = ctypes.CDLL("libcuda.so.1")
@@ -74,32 +65,6 @@ def forwarded(kubectl: Kubectl, what: str) -> Iterator[str]:
         found = re.search(r"127\.0\.0\.1:(\d+) ->", said)
         assert found
         yield f"http://127.0.0.1:{found[1]}/"
-
-
-async def sign_in(page: Page, secret: str) -> None:
-    await page.click("#password_input")
-    await page.until("document.activeElement.id === 'password_input'")
-    await page.type(secret)
-    await page.click("#login_submit")
-
-
-async def new_notebook(page: Page) -> None:
-    await page.click('.jp-LauncherCard[data-category="Notebook"]')
-    await page.until("!!document.querySelector('.jp-Notebook .cm-content')")
-    await page.shows("| Idle")
-
-
-async def run_cell(page: Page, number: int, program: str) -> str:
-    """Types into the last cell and runs it. What it printed, once it has ended."""
-    cells = ".jp-Notebook .jp-CodeCell"
-    await page.until(f"document.querySelectorAll('{cells}').length === {number}")
-    await page.click(f"{cells}:last-of-type .cm-content")
-    await page.type(program)
-    await page.press_enter(shift=True)
-    prompts = f"[...document.querySelectorAll('{cells} .jp-InputPrompt')].map(e => e.innerText)"
-    await page.until(f"{prompts}.some(text => text.includes('[{number}]'))")
-    output = f"document.querySelectorAll('{cells}')[{number - 1}]"
-    return str(await page.run(f"{output}.querySelector('.jp-OutputArea').innerText"))
 
 
 async def test_the_program_of_the_document_lists_the_gpu(
@@ -160,4 +125,6 @@ async def test_a_cell_gets_no_more_than_its_share_and_the_kernel_lives_on(
             assert "within: CUDA_SUCCESS in 42" in await run_cell(page, 2, STILL_THERE)
             seen = await run_cell(page, 3, "!nvidia-smi; hostname; echo $HOME")
             assert "3226MiB |" in seen
+            assert " python3 " in seen
+            assert sys.prefix not in seen
             assert seen.rstrip().endswith("b\n/home/jovyan")

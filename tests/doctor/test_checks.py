@@ -230,3 +230,33 @@ def test_a_container_with_zero_gpus_is_not_wrong() -> None:
         "aliyun.com/gpu-mem": "0",
     }
     assert not said(replace(GOOD, pods=(none,)))
+
+
+def agent_on_node(age_s: float) -> Obj:
+    made = pod("gpushare-device-plugin-ds-x", nodeName="n")
+    created = (NOW - datetime.timedelta(seconds=age_s)).isoformat()
+    made["metadata"] |= {
+        "labels": {"name": "gpushare-device-plugin-ds"},
+        "creationTimestamp": created,
+    }
+    made["spec"]["containers"][0]["resources"] = {}
+    return made
+
+
+@pytest.mark.parametrize("inventory", [INVENTORY, ""])
+def test_an_agent_that_has_just_started_is_no_fault_of_the_node(inventory: str) -> None:
+    offers_nothing = replace(GOOD, nodes=(node({}, inventory),), pods=(agent_on_node(5),))
+    assert not said(offers_nothing)
+    assert "The agent of node n has just started" in said(offers_nothing, Level.NOTE)
+    assert said(replace(offers_nothing, pods=(agent_on_node(300),)))
+
+
+def test_agents_that_have_just_started_are_one_line() -> None:
+    nodes = nodes_alike(9, {})
+    starting = []
+    for each in nodes:
+        agent = agent_on_node(5)
+        agent["spec"]["nodeName"] = each["metadata"]["name"]
+        starting.append(agent)
+    evidence = replace(GOOD, nodes=nodes, pods=tuple(starting))
+    assert "The agents of 9 nodes have just started" in said(evidence, Level.NOTE)

@@ -69,6 +69,27 @@ def test_the_card_summary_says_how_much_is_missing() -> None:
         assert card_summary(cluster, unconcerned) == ""
 
 
+def test_the_card_summary_counts_the_cards_of_all_containers() -> None:
+    cluster = cluster_of(gpu_node("n", 4))
+    pair = gpu_pod("a", GpuAsk("x", whole=2), GpuAsk("y", whole=3))
+    assert card_summary(cluster, pair) == "GPUs: no node has more than 4, 5 wanted."
+    in_turn = gpu_pod("b", GpuAsk("x", whole=5, is_init=True), GpuAsk("y", whole=3))
+    assert card_summary(cluster, in_turn) == "GPUs: no node has more than 4, 5 wanted."
+
+
+def test_the_card_summary_says_that_all_cards_are_given_out_in_another_way() -> None:
+    shares = cluster_of(
+        gpu_node("m", gpu_mode=GpuMode.SHARED), gpu_node("n", gpu_mode=GpuMode.SHARED)
+    )
+    assert card_summary(shares, whole("a")) == (
+        "GPUs: all 4 cards are given out in shares (aliyun.com/gpu-mem), not whole."
+    )
+    wholes = cluster_of(gpu_node("m", 1, gpu_mode=GpuMode.WHOLE))
+    assert card_summary(wholes, shared("b", 1)) == (
+        "GPUs: the only card is given out whole (nvidia.com/gpu), not in shares."
+    )
+
+
 def test_a_card_says_that_its_compute_is_taken_or_its_memory_too_small() -> None:
     tiny = cards("tiny", 1, mib=512).cards[0]
     cluster = cluster_of(

@@ -10,6 +10,7 @@ from gpupool.local.config.cluster_file import ClusterFile, parse_cluster
 from gpupool.local.config.nodepools import NODE_POOLS, nodepool_crd
 from gpupool.local.config.spec import Quotas
 from gpupool.local.drain import must_go
+from kubeclient.client import Kube
 from kubeclient.errors import NotFound
 from kubeclient.objects import Obj
 from kubeclient.resources import DISRUPTION_BUDGETS, NODES, PODS
@@ -64,6 +65,24 @@ async def test_a_pool_is_initializing_until_its_nodes_are_ready(tmp_path: Path) 
         assert first["conditions"][0]["message"] == "0 of 2 nodes are ready"
         then = await _status(desk)
         assert (then["phase"], then["readyNodes"]) == ("Active", 2)
+
+
+async def test_a_large_pool_counts_its_nodes_while_it_makes_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with desk_for(tmp_path, _controller(limit=100), crds=CRDS) as desk:
+        told: list[int] = []
+        patch = type(desk.kube).patch
+
+        async def heard(kube: Kube, path: str, body: Obj, **more: Any) -> Obj:
+            if "nodes" in body.get("status", {}):
+                told.append(body["status"]["nodes"])
+            return await patch(kube, path, body, **more)
+
+        monkeypatch.setattr(type(desk.kube), "patch", heard)
+        await desk.create(NODE_POOLS, pool(45))
+        await desk.settle()
+        assert told == [20, 40, 45]
 
 
 async def test_an_active_pool_stays_active_while_it_grows(tmp_path: Path) -> None:

@@ -211,6 +211,15 @@ def test_explain_shows_what_the_api_server_refuses_and_goes_on(cluster: Cluster)
     assert "\ndefault/good " in result.output, "whatever nodes there are"
 
 
+def test_explain_names_in_a_refusal_what_the_manifest_names(cluster: Cluster) -> None:
+    """The dry run gives the pod a name of its own, which nobody has written."""
+    pod = gpu_pod("nameless", units=1)
+    del pod["spec"]["containers"][0]["image"]
+    given = ["explain", "-f", "-", "--kubeconfig", str(cluster.kubeconfig)]
+    result = CliRunner().invoke(gpupool, given, input=yaml.safe_dump(pod))
+    assert 'default/nameless would be refused: Pod "nameless" is invalid: ' in result.output
+
+
 def test_explain_asks_whether_another_resource_was_meant(cluster: Cluster) -> None:
     pod = gpu_pod("odd", units=1)
     pod["spec"]["containers"][0]["resources"]["limits"] = {"nvidia.com/gpus": "1"}

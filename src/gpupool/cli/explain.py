@@ -1,5 +1,6 @@
 """`gpupool explain`: says where a pod is, where it would go, or why it waits."""
 
+import re
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -132,7 +133,10 @@ async def _planned(kube: "Kube", state: "ClusterState", template: "PodTemplate")
     try:
         made = await completed(kube, template)
     except Refused as error:
-        return Answer(*about, REFUSED, message=str(error))
+        # The dry run gave the pod a name of its own, which the user has never seen.
+        name = metadata["name"]
+        words = re.sub(rf'"{re.escape(name)}-[a-z0-9]{{5}}"', lambda _: f'"{name}"', str(error))
+        return Answer(*about, REFUSED, message=words)
     request = request_with_volumes(made, state.storage)
     return _outlook(state, about, request, _hints(state, template.pod))
 

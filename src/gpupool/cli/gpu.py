@@ -171,6 +171,7 @@ def fault(node: str, card: str, fault: str, name: str) -> None:
       gpupool gpu fault cn-shanghai.192.168.7.158 0 xid=79
       gpupool gpu fault cn-shanghai.192.168.7.158 all recover
     """
+    from gpupool.cli.fault_notice import changes_health, until_noticed
     from gpupool.hardware.simdriver import inject, read_cards
     from gpupool.hardware.simdriver_faults import FaultKind, NotAFault, parse_fault
     from gpupool.hardware.simdriver_state import SimdriverError
@@ -184,6 +185,7 @@ def fault(node: str, card: str, fault: str, name: str) -> None:
             f'Node "{node}" of cluster "{name}" has no simulated cards. See which have: '
             "gpupool gpu list"
         )
+    before = _before(cluster, node)
     try:
         wanted = parse_fault(fault)
         place = None if card == "all" else int(card) if card.isdecimal() else card
@@ -193,7 +195,25 @@ def fault(node: str, card: str, fault: str, name: str) -> None:
         raise click.ClickException(str(error)) from error
     for one in cards if wanted.kind is FaultKind.RECOVER else ():
         _tell_of_reset(cluster, node, one)
+    if before is not None and changes_health(wanted, before):
+        with contextlib.suppress(click.ClickException):
+            ask_cluster(
+                lambda kube: until_noticed(kube, node, before, _inventory),
+                kubeconfig=str(cluster.kubeconfig),
+            )
     click.echo(f"{'All cards' if place is None else f'Card {card}'} of {node}: {fault}.")
+
+
+def _before(cluster: "ClusterDirectory", node: str) -> "Inventory | None":
+    """What the agent says of the cards now. None: nobody can be asked, or no agent answers."""
+    from kubeclient.resources import NODES
+
+    async def ask(kube: "Kube") -> "Inventory":
+        return _inventory(await kube.get(NODES, node))
+
+    with contextlib.suppress(click.ClickException):
+        return ask_cluster(ask, kubeconfig=str(cluster.kubeconfig))
+    return None
 
 
 def _tell_of_reset(cluster: "ClusterDirectory", node: str, card: str) -> None:

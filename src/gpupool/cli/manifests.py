@@ -28,6 +28,7 @@ def read_pod_templates(file: Path, namespace: str) -> "list[PodTemplate]":
     if isinstance(found, tuple):
         raise click.ClickException("\n".join(problem.line(source) for problem in found))
     objects = [obj for document in found for obj in objects_of(document.data)]
+    _check_spelling(objects, source)
     templates = pod_templates(objects, namespace)
     if not templates:
         kinds = ", ".join(sorted(set(map(_described, objects))))
@@ -41,6 +42,19 @@ def read_pod_templates(file: Path, namespace: str) -> "list[PodTemplate]":
         words = "wanted numbers of at most 64 bits and plain text"
         raise click.ClickException(f"{source} cannot be sent as JSON: {words}; {error}.") from error
     return templates
+
+
+def _check_spelling(objects: "list[Obj]", source: str) -> None:
+    """Old documents have `kind: pod`, which no API server takes."""
+    known = {kind.lower(): kind for kind in _WITH_PODS}
+    for obj in objects:
+        found = str(obj.get("kind") or "")
+        wanted = known.get(found.lower(), found)
+        if found != wanted:
+            raise click.ClickException(
+                f"{source}: wanted kind: {wanted}, found {found}. "
+                "The API server knows kinds only with their capital letters."
+            )
 
 
 def _described(obj: "Obj") -> str:

@@ -3,6 +3,7 @@
 Every check says the same of like nodes, so that `grouped` can say it once.
 """
 
+import datetime
 from collections.abc import Iterator
 
 from gpupool.contract.inventory import BadInventory, inventory_of
@@ -17,6 +18,7 @@ from gpupool.core.gpu import Card, CardHealth, Inventory
 from gpupool.doctor.alike import Saying, grouped
 from gpupool.doctor.evidence import Evidence, Finding, Level
 from kubeclient.objects import Obj
+from kubeclient.times import moment_of
 
 # How a card of this health comes back into use (docs/agent.md). A person who cordoned a card meant
 # it, and a suspect card comes back by itself: both are no fault of the installation.
@@ -33,13 +35,25 @@ _MENDS = {
     ),
 }
 
+_STARTS_WITHIN = datetime.timedelta(minutes=1)
+_STARTING = Saying(
+    Level.NOTE,
+    "nodes",
+    one="The agent of node {} has just started, and the kubelet does not offer its cards yet.",
+    many="The agents of {} nodes have just started, and the kubelets do not offer their cards yet",
+    mend="Look again in a minute.",
+)
+
 
 def cards(evidence: Evidence) -> Iterator[Finding]:
     found = [node for node in evidence.nodes if inventory_text(node)]
     if not found:
         mend = f"See that the pods of {AGENT_DAEMON_SET} run on the nodes with cards."
         yield Finding(Level.NOTE, "nodes", "No agent has reported any card.", mend)
-    yield from grouped((said, _name(node)) for node in found for said in _sayings(node))
+    starting = _starting(evidence)
+    yield from grouped(
+        (said, _name(node)) for node in found for said in _sayings(node, _name(node) in starting)
+    )
     unlisted = Saying(
         Level.WRONG,
         "nodes",
@@ -48,13 +62,23 @@ def cards(evidence: Evidence) -> Iterator[Finding]:
         mend="See that the agent's pod runs there.",
     )
     yield from grouped(
-        (unlisted, _name(node))
+        (_STARTING if _name(node) in starting else unlisted, _name(node))
         for node in evidence.nodes
         if LABEL_NVIDIA_NAME in (node["metadata"].get("labels") or {}) and not inventory_text(node)
     )
 
 
-def _sayings(node: Obj) -> Iterator[Saying]:
+def _starting(evidence: Evidence) -> set[str]:
+    """The nodes whose agent is so young that it may not have registered."""
+    return {
+        str(pod["spec"].get("nodeName", ""))
+        for pod in evidence.pods
+        if (pod["metadata"].get("labels") or {}).get("name") == AGENT_DAEMON_SET
+        and evidence.now - moment_of(pod["metadata"].get("creationTimestamp")) < _STARTS_WITHIN
+    }
+
+
+def _sayings(node: Obj, is_starting: bool) -> Iterator[Saying]:
     try:
         inventory = inventory_of(inventory_text(node))
     except BadInventory as error:
@@ -71,7 +95,7 @@ def _sayings(node: Obj) -> Iterator[Saying]:
             yield _unfit(card)
     # Where no card takes pods, that is the reason why the kubelet offers none.
     if not inventory.cards or any(card.takes_pods for card in inventory.cards):
-        yield _offer(node, inventory)
+        yield _offer(node, inventory, is_starting)
 
 
 def _unfit(card: Card) -> Saying:
@@ -86,11 +110,13 @@ def _unfit(card: Card) -> Saying:
     )
 
 
-def _offer(node: Obj, inventory: Inventory) -> Saying:
+def _offer(node: Obj, inventory: Inventory, is_starting: bool) -> Saying:
     there = len(inventory.cards)
     counted = "1 card" if there == 1 else f"{there} cards"
     whole, shared = (_allocatable(node, each) for each in (RESOURCE_GPU, RESOURCE_GPU_MEM))
     if inventory.cards and not whole and not shared:
+        if is_starting:
+            return _STARTING
         return Saying(
             Level.WRONG,
             "nodes",

@@ -6,7 +6,7 @@ from gpupool.core.gpu import GpuAsk, GpuMode
 from gpupool.core.pods import PodRequest
 from gpupool.engine.cluster import ClusterModel
 from gpupool.engine.filters import OF_THE_NODE
-from gpupool.engine.filters.gpus import allows_mode
+from gpupool.engine.filters.gpus import allows_mode, whole_cards
 from gpupool.engine.node_state import CardState, NodeState
 from gpupool.engine.policies.policy import Ints
 
@@ -20,8 +20,10 @@ def card_summary(cluster: ClusterModel, pod: PodRequest) -> str:
     if not pod.gpus or pod.waits_for:
         return ""
     nodes = _open_nodes(cluster, pod)
-    ask = max(pod.gpus, key=lambda each: (each.whole, each.units * each.cards, each.percent))
-    words = _nearest(cluster, ask, nodes) if len(nodes) else ""
+    fitting = nodes[allows_mode(pod, cluster, nodes)]
+    if not len(nodes):
+        return ""
+    words = _nearest(cluster, pod, fitting) if len(fitting) else _other_way(cluster, pod, nodes)
     return f"GPUs: {words}." if words else ""
 
 
@@ -29,18 +31,35 @@ def _open_nodes(cluster: ClusterModel, pod: PodRequest) -> Ints:
     nodes = np.flatnonzero(cluster.columns.has_cards)
     for filter_ in OF_THE_NODE:
         nodes = nodes[filter_.passes(pod, cluster, nodes)]
-    return nodes[allows_mode(pod, cluster, nodes)]
+    return nodes
 
 
-def _nearest(cluster: ClusterModel, ask: GpuAsk, nodes: Ints) -> str:
-    """Empty: some node has what the ask needs."""
+def _other_way(cluster: ClusterModel, pod: PodRequest, nodes: Ints) -> str:
+    """All nodes give out their cards in another way than the pod asks. Empty: some do neither."""
+    whole, share = (any(asks) for asks in zip(*((a.whole, a.units) for a in pod.gpus), strict=True))
+    if whole and share:
+        return ""
+    cards = sum(len(cluster.at(int(node)).cards) for node in nodes)
+    subject = "the only card is" if cards == 1 else f"all {cards} cards are"
+    ways = (
+        ("in shares (aliyun.com/gpu-mem)", "whole")
+        if whole
+        else ("whole (nvidia.com/gpu)", "in shares")
+    )
+    return f"{subject} given out {ways[0]}, not {ways[1]}"
+
+
+def _nearest(cluster: ClusterModel, pod: PodRequest, nodes: Ints) -> str:
+    """Empty: some node has what the largest ask needs, or all whole cards that the pod needs."""
+    ask = max(pod.gpus, key=lambda each: (each.whole, each.units * each.cards, each.percent))
     columns = cluster.columns
     counts = [len(cluster.at(int(node)).cards) for node in nodes]
-    cards, wanted_cards = sum(counts), ask.whole or ask.cards
+    cards, whole = sum(counts), whole_cards(pod)
+    wanted_cards = whole or ask.cards
     if wanted_cards > max(counts):
         return f"no node has more than {max(counts)}, {wanted_cards} wanted"
-    if ask.whole:
-        return _counted(f"of {cards} free", columns.whole_free[nodes], ask.whole)
+    if whole:
+        return _counted(f"of {cards} free", columns.whole_free[nodes], whole)
     roomy = columns.card_free.take(nodes, axis=1) >= ask.units
     if not roomy.any():
         most = int(columns.largest_free[nodes].max())

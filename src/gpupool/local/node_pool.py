@@ -24,6 +24,8 @@ FINALIZER = f"{names.API_GROUP}/nodes"
 # Pods are read but not watched here, so a node that is being drained is looked at again.
 _LOOK_AGAIN_S = 1.0
 _BY_POOL, _BY_NODE = "pool", "node"
+# A pool of hundreds takes seconds to make: whoever looks meanwhile sees how far it is.
+_TELL_AFTER = 20
 
 
 def controller(spec: ClusterSpec, quotas: Callable[[], Quotas]) -> Controller:
@@ -130,6 +132,8 @@ class _Pool:
             with contextlib.suppress(AlreadyExists):
                 self.nodes.append(await self.context.kube.create(NODES, node))
                 made += 1
+                if made % _TELL_AFTER == 0 and made < missing:
+                    await self._write_status("", "")
         if made:
             text = f"Added {made} node(s) to the pool"
             self.context.events.event(self.nodepool, NORMAL, "ScaledUp", text)

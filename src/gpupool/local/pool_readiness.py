@@ -71,7 +71,7 @@ def pools_as_they_come(
         if found is None or not found.waiting:
             return found
         pools = found
-        # Pools count their nodes only when all are made: the nodes themselves show progress.
+        # Pools count their nodes only now and then: the nodes themselves show progress.
         there = _nodes_there(directory, port)
         if there + pools.ready > most:
             most, stalled = there + pools.ready, time.monotonic() + stall_s

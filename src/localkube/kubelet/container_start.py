@@ -23,6 +23,7 @@ from localkube.kubelet.container_files import (
     view,
 )
 from localkube.kubelet.container_log import STDERR, STDOUT, LogFile
+from localkube.kubelet.container_python import make_python
 from localkube.kubelet.container_run import ContainerRun, Inside, PodRuns
 from localkube.kubelet.descriptors import Writer
 from localkube.kubelet.environment import (
@@ -203,7 +204,7 @@ class Starter:
             hidden = (self.settings.directory.parent, *self.settings.private)
             made += tuple(Bind(str(file), path, True) for path, file in chosen.files.items())
             packages = (PACKAGE, *self.settings.packages)
-            seen = view(files, obj, spec, made, (*packages, self._tools()), hidden)
+            seen = view(files, obj, spec, made, (*packages, self._python()), hidden)
             seen = seen._replace(device_files=added.device_files)
             return Inside(container_id, variables, cwd, seen), chosen
         self._link(pod, runs, obj, files, link_mounts(files, made))
@@ -217,7 +218,7 @@ class Starter:
         self, pod: Pod, obj: Obj, spec: Obj, files: ContainerFiles, *, own_view: bool
     ) -> dict[str, str]:
         """The variables that every container has; the pod's own may replace them."""
-        tools = str(self._tools())
+        tools = str(self._python() / "bin")
         path = f"{tools}:{PATH}" if image_name(spec["image"]) == "python" else f"{PATH}:{tools}"
         given = {
             "PATH": path,
@@ -275,15 +276,9 @@ class Starter:
         given = (program.module, *program.arguments, image, *rest)
         return (sys.executable, *flags, runner, image_name(image), roots, *given)
 
-    def _tools(self) -> Path:
-        """A directory for the PATH of containers, with the Python that runs localkube."""
-        tools = make_private(self.settings.directory / "bin")
-        for name in ("python", "python3"):
-            script = tools / name
-            if not script.exists():
-                script.write_text(f'#!/bin/sh\nexec "{sys.executable}" "$@"\n')
-                script.chmod(0o700)
-        return tools
+    def _python(self) -> Path:
+        """A virtual environment for containers; its programs are in `bin`."""
+        return make_python(make_private(self.settings.directory / "python"))
 
 
 async def _to_the_end(work: Callable[[], None]) -> None:

@@ -73,7 +73,7 @@ async def test_the_clusters_own_files_are_hidden_wherever_they_are(tmp_path: Pat
             lines = (await said(here, script, **MOUNT)).split()
     data, pods = f"{place}/data:", f"{place}/data/pods:"
     assert lines == [
-        *("not", "there", "beside", "data", data, "pods", pods, "bin"),
+        *("not", "there", "beside", "data", data, "pods", pods, "python"),
         *("beside", "runs", "x", "not", "there"),
     ]
 

@@ -257,15 +257,18 @@ async def test_an_unknown_image_has_a_stand_in_and_a_warning(tmp_path: Path) -> 
         await connection.close()
 
 
-async def test_python_images_run_this_python(tmp_path: Path) -> None:
+async def test_python_images_run_this_python_under_its_own_name(tmp_path: Path) -> None:
+    program = """
+import sys, orjson, pathlib
+print(sys.base_prefix, orjson.__file__.endswith("site-packages/orjson/__init__.py"))
+print(pathlib.Path("/proc/self/cmdline").read_bytes().split(bytes(1))[0].decode())
+"""
     async with world(tmp_path) as here:
-        image = {
-            "image": "python:3.12-slim",
-            "args": ["python", "-c", "import sys, orjson; print(sys.prefix)"],
-        }
+        image = {"image": "python:3.12-slim", "args": ["python", "-c", program]}
         obj = pod("p", container=image, restartPolicy="Never")
         found = await here.run(obj, phase_is("Succeeded"))
-        assert (await here.log(found)).decode().strip() == sys.prefix
+        said = (await here.log(found)).decode().splitlines()
+        assert said == [f"{sys.base_prefix} True", "python"]
 
 
 async def test_processes_do_not_outlive_the_fleet(tmp_path: Path) -> None:

@@ -15,12 +15,15 @@ import importlib.util
 import os
 import shutil
 import socket
+import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from tempfile import mkdtemp
 from typing import Any
 
 PASSWORD = "PASSWORD"
 _NEEDED = ("jupyterlab", "ipykernel")
+_KERNEL = Path(__file__).resolve().with_name("kernel.py")
 _FIRST_SOCKET = 3
 _NEWS = "@jupyterlab/apputils-extension:announcements"  # a question at the first visit
 # Where the images keep notebooks. Manifests mount volumes there.
@@ -105,6 +108,7 @@ def serve(args: Sequence[str]) -> None:
     Path(os.environ["HOME"]).mkdir(parents=True, exist_ok=True)
     os.chdir(directory)
     os.environ.update(package_variables(os.environ))
+    os.environ["JUPYTER_PATH"] = _with_our_kernel(os.environ)
     has_own_view = "LOCALKUBE_ROOT" not in os.environ
     hashed = passwd(password) if password else ""
     made = settings(directory, hashed, has_own_view=has_own_view)
@@ -121,6 +125,16 @@ def serve(args: Sequence[str]) -> None:
     server = HTTPServer(app.web_app, max_body_size=app.max_body_size)
     app.io_loop.add_callback(lambda: server.add_sockets(_passed_sockets()))
     app.start()
+
+
+def _with_our_kernel(env: Mapping[str, str]) -> str:
+    """Where Jupyter finds kernels: first the one that is called as in the image."""
+    from ipykernel.kernelspec import write_kernel_spec
+
+    place = Path(mkdtemp(prefix="jupyter-"))
+    argv = [sys.executable, str(_KERNEL), "-f", "{connection_file}"]
+    write_kernel_spec(place / "kernels" / "python3", overrides={"argv": argv})
+    return os.pathsep.join([str(place), *filter(None, [env.get("JUPYTER_PATH")])])
 
 
 def _without_news(_handler: object, page: dict[str, Any]) -> dict[str, Any]:

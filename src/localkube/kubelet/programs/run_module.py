@@ -17,13 +17,13 @@ _ARG_START, _ARG_END = 47, 48  # among the fields of /proc/self/stat, counted fr
 def main() -> None:
     title = sys.argv.pop(1)
     with contextlib.suppress(OSError):  # a kernel may refuse it; the program can do without
-        _call_itself(title)
+        call_itself(title)
     sys.path[:0] = sys.argv.pop(1).split(os.pathsep)
     module = sys.argv.pop(1)
     importlib.import_module(module).main()
 
 
-def _call_itself(title: str) -> None:
+def call_itself(title: str) -> None:
     """Replaces the command line of this process where the kernel reads it. Python has copied the
     arguments before."""
     with open("/proc/self/stat", "rb") as file:
