@@ -102,11 +102,11 @@ def test_a_process_that_has_ended_belongs_to_no_pod() -> None:
 class Greedy(SimulatedDriver):
     """Every second reading fails, as on a node that is so busy that looks take long."""
 
-    readings = 0
+    times = 0
 
     async def uses(self) -> Uses:
-        self.readings += 1
-        if self.readings % 2:
+        self.times += 1
+        if self.times % 2:
             raise NotAnswering("busy")
         return Uses((ProgramUse(1, "GPU-a", 9999),), frozenset({"GPU-a"}))
 

@@ -9,6 +9,8 @@ hundreds of nodes. Both give the same look for the same node; a test compares th
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
+from gpupool.core.readings import CardReading
+
 
 class NoDriver(Exception):
     """There is no driver, or it does not answer; the text says which."""
@@ -59,6 +61,8 @@ class Uses(NamedTuple):
 
     programs: tuple[ProgramUse, ...]
     read: frozenset[str]  # uuids of the cards whose processes the driver has listed
+    # Of these cards it has listed a process without telling how much memory that holds.
+    untold: frozenset[str] = frozenset()
 
 
 NOTHING_READ = Uses((), frozenset())
@@ -79,6 +83,9 @@ class Driver(Protocol):
 
     async def uses(self) -> Uses:
         """What processes hold of all cards. Raises NoDriver, NotAnswering."""
+
+    async def readings(self) -> tuple[CardReading, ...]:
+        """Of the cards that answer, without what containers hold. Raises NoDriver, NotAnswering."""
 
     async def context_mib(self) -> int:
         """What a process's first context takes of a card. Raises NotMeasured (context_memory)."""

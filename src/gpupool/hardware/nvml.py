@@ -11,10 +11,11 @@ import time
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import pynvml
 
+from gpupool.core.readings import CardReading
 from gpupool.hardware.context_memory import measure_context_mib
 from gpupool.hardware.driver import (
     CardLook,
@@ -32,6 +33,9 @@ from gpupool.hardware.nvml_processes import (
     outside_mib,
     uses,
 )
+from gpupool.hardware.nvml_readings import readings
+
+Read = TypeVar("Read")
 
 LONGEST_LOOK_S = 30.0
 RENEW_S = 30.0
@@ -60,6 +64,7 @@ class NvmlDriver:
         self._most_cards = 0
         self._looking: asyncio.Task[Look] | None = None  # until its result was taken
         self._listing: asyncio.Task[Uses] | None = None  # the last one
+        self._reading: asyncio.Task[tuple[CardReading, ...]] | None = None  # the last one
 
     async def look(self) -> Look:
         if self._looking is None:
@@ -76,11 +81,14 @@ class NvmlDriver:
         if self._session is None:
             raise NoDriver("no driver was found yet")
         self._listing = asyncio.create_task(asyncio.to_thread(uses), name="nvml-uses")
-        await _end_of(self._listing)
-        try:
-            return self._listing.result()
-        except pynvml.NVMLError as error:
-            raise _no_driver(error) from error
+        return await _result_of(self._listing)
+
+    async def readings(self) -> tuple[CardReading, ...]:
+        await self._idle()
+        if self._session is None:
+            raise NoDriver("no driver was found yet")
+        self._reading = asyncio.create_task(asyncio.to_thread(readings), name="nvml-readings")
+        return await _result_of(self._reading)
 
     async def context_mib(self) -> int:
         return await asyncio.to_thread(measure_context_mib)
@@ -91,7 +99,8 @@ class NvmlDriver:
             await _end_of(running[0])
 
     def _calls(self) -> list[asyncio.Task[Any]]:
-        return [call for call in (self._looking, self._listing) if call is not None]
+        calls = (self._looking, self._listing, self._reading)
+        return [call for call in calls if call is not None]
 
     async def close(self) -> None:
         # A call that still blocks uses the session; then NVML is left to the end of the process.
@@ -131,6 +140,15 @@ async def _end_of(call: asyncio.Task[Any]) -> None:
     await asyncio.wait({call}, timeout=LONGEST_LOOK_S)
     if not call.done():
         raise NotAnswering(f"the NVIDIA driver did not answer in {LONGEST_LOOK_S:.0f} s")
+
+
+async def _result_of(call: asyncio.Task[Read]) -> Read:
+    """Raises NoDriver, NotAnswering."""
+    await _end_of(call)
+    try:
+        return call.result()
+    except pynvml.NVMLError as error:
+        raise _no_driver(error) from error
 
 
 class _Session:

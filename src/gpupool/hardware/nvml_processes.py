@@ -22,7 +22,7 @@ _MIB = 1 << 20
 
 def uses() -> Uses:
     programs: list[ProgramUse] = []
-    read = set()
+    read, untold = set(), set()
     for index in range(pynvml.nvmlDeviceGetCount()):
         try:
             handle = pynvml.nvmlDeviceGetHandleByIndex(index)
@@ -34,8 +34,10 @@ def uses() -> Uses:
                 raise
             continue
         read.add(uuid)
+        if None in held.values():
+            untold.add(uuid)
         programs += [ProgramUse(pid, uuid, used // _MIB) for pid, used in held.items() if used]
-    return Uses(tuple(programs), frozenset(read))
+    return Uses(tuple(programs), frozenset(read), frozenset(untold))
 
 
 def outside_mib(handle: Any, used: int, is_of_pod: IsOfPod) -> int:

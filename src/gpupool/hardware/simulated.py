@@ -8,11 +8,13 @@ import ctypes
 import os
 from pathlib import Path
 
+from gpupool.core.readings import CardReading
 from gpupool.hardware import simdriver_layout as layout
 from gpupool.hardware.context_memory import NotMeasured
 from gpupool.hardware.driver import CardLook, Look, NoDriver, ProgramUse, Uses, Xid
 from gpupool.hardware.simdriver_locks import is_alive, visible_pid
 from gpupool.hardware.simdriver_state import MIB, SimdriverError, opened
+from gpupool.hardware.simulated_readings import card_reading
 
 _EVENT_XID = 8  # nvmlEventTypeXidCriticalError
 _NO_FAULT = bytes(ctypes.sizeof(layout.CardFault))
@@ -52,6 +54,16 @@ class SimulatedDriver:
         cards = (state.cards[index] for index in range(state.card_count))
         read = frozenset(card.fixed.uuid.decode() for card in cards if not card.fault.is_lost)
         return Uses(tuple(use for use in found if use.uuid in read), read)
+
+    async def readings(self) -> tuple[CardReading, ...]:
+        state = self._mapped()
+        slots = range(min(state.slots_seen, layout.MAX_SLOTS))
+        living = [slot for slot in slots if is_alive(self._fd, state, slot)]
+        return tuple(
+            card_reading(state.cards[index], sum(state.used[index][slot] for slot in living))
+            for index in range(state.card_count)
+            if not state.cards[index].fault.is_lost
+        )
 
     async def context_mib(self) -> int:
         try:
