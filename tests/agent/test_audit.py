@@ -4,7 +4,6 @@ import asyncio
 import contextlib
 import datetime
 from collections.abc import AsyncIterator
-from pathlib import Path
 
 import pytest
 
@@ -14,7 +13,6 @@ from gpupool.agent.audit import (
     Lasting,
     Overuse,
     overuses,
-    owner_by_cgroup,
 )
 from gpupool.agent.auditor import REASON, Auditor
 from gpupool.agent.metrics import Metrics
@@ -80,23 +78,6 @@ def test_what_a_pod_that_has_gone_held_is_forgotten() -> None:
     assert ("u", "GPU-a") in lasting
     lasting.of([], set(), set(), 1)
     assert ("u", "GPU-a") not in lasting
-
-
-@pytest.mark.parametrize(
-    "cgroup",
-    [
-        "0::/kubepods.slice/kubepods-burstable.slice/"
-        "kubepods-burstable-pod0a1b2c3d_0a1b_0a1b_0a1b_0a1b2c3d4e5f.slice/cri-containerd-1.scope",
-        "4:memory:/kubepods/besteffort/pod0a1b2c3d-0a1b-0a1b-0a1b-0a1b2c3d4e5f/1",
-    ],
-)
-def test_a_cgroup_names_its_pod(cgroup: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Path, "read_text", lambda *_, **__: cgroup)
-    assert owner_by_cgroup(1) == "0a1b2c3d-0a1b-0a1b-0a1b-0a1b2c3d4e5f"
-
-
-def test_a_process_that_has_ended_belongs_to_no_pod() -> None:
-    assert owner_by_cgroup(2**30) == ""
 
 
 class Greedy(SimulatedDriver):

@@ -1,17 +1,15 @@
 """Faults while the agent runs: what the kubelet, the API and people see, and the recovery."""
 
-import asyncio
 import time
 from typing import Any
 
 import pytest
 
 from gpupool.agent import run
-from gpupool.agent.metrics import Metrics, serving_metrics
 from gpupool.contract.allocation import allocation_annotations
 from gpupool.contract.inventory import inventory_of
 from gpupool.core.gpu import Allocation, CardShare, ContainerGpus, Isolation
-from gpupool.hardware.driver import Look, NotAnswering, Xid
+from gpupool.hardware.driver import Look, NotAnswering
 from gpupool.hardware.simdriver_state import card_uuid
 from gpupool.hardware.simulated import SimulatedDriver
 from kubeclient.kubeletapi.messages import (
@@ -200,28 +198,6 @@ async def test_a_bad_card_does_not_take_the_device_of_a_pod_on_a_good_one(node: 
         await node.wait(lambda: node.kubelet.counts == {GPU: (2, 2)})
         node.fault(1, "lost")
         await node.wait(lambda: node.kubelet.unhealthy(GPU) == {"0"})
-
-
-async def test_metrics_are_served_on_the_loopback_interface() -> None:
-    metrics = Metrics("node-1", has_driver=True)
-    metrics.xids.update([Xid("GPU-a", 79)] * 2)
-    close = b"Host: localhost\r\nConnection: close\r\n\r\n"
-    async with serving_metrics(metrics.text, 0) as (host, port):
-        assert host == "127.0.0.1"
-        found = await ask(port, b"GET /metrics HTTP/1.1\r\n" + close)
-        assert found.startswith("HTTP/1.1 200 OK\r\n")
-        assert 'gpupool_xids_total{uuid="GPU-a",xid="79"} 2.0\n' in found
-        assert "gpupool_driver_up 1.0\n" in found
-        assert "404 Not Found" in await ask(port, b"GET / HTTP/1.1\r\n" + close)
-        assert "400 Bad Request" in await ask(port, b"x" * 100_000)
-
-
-async def ask(port: int, request: bytes) -> str:
-    reader, writer = await asyncio.open_connection("127.0.0.1", port)
-    writer.write(request)
-    answer = await reader.read()
-    writer.close()
-    return answer.decode()
 
 
 async def test_a_deleted_node_is_waited_for(node: Node) -> None:

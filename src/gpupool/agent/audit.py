@@ -9,21 +9,15 @@ exceeded by a small tolerance, and by more for a short time. If the memory of a 
 measured, the limiter does not count contexts either, and each process is allowed one.
 """
 
-import re
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable
-from pathlib import Path
+from collections.abc import Collection, Iterable
 from typing import NamedTuple
 
+from gpupool.agent.owners import Owner, owner_names
 from gpupool.contract.allocation import pod_allocation
 from gpupool.core.gpu import Isolation
 from gpupool.hardware.driver import ProgramUse
 from kubeclient.objects import Obj
-
-# From a pid to the uid of its pod or the id of its container; empty: it belongs to no pod.
-Owner = Callable[[int], str]
-
-_POD_CGROUP = re.compile(r"pod([0-9a-f]{8}(?:[-_][0-9a-f]{4}){3}[-_][0-9a-f]{12})")
 
 TOLERATED_MIB = 256
 _TOLERATED_PERCENT = 5
@@ -65,7 +59,7 @@ def overuses(
 ) -> list[Overuse]:
     """`counts_contexts`: the limiter counts the memory of contexts."""
     allowed_mib = 0 if counts_contexts else UNMEASURED_CONTEXT_MIB
-    known = {name: pod for pod in pods for name in names_of(pod)}
+    known = {name: pod for pod in pods for name in owner_names(pod)}
     held: Counter[tuple[str, str]] = Counter()
     contexts: Counter[tuple[str, str]] = Counter()
     for use in uses:
@@ -77,7 +71,7 @@ def overuses(
             contexts[pod["metadata"]["uid"], use.uuid] += allowed_mib
     found = []
     for (uid, uuid), used in held.items():
-        # `names_of` lists the uid, so `known` finds the pod by it.
+        # `owner_names` lists the uid, so `known` finds the pod by it.
         share, index = _share(known[uid], uuid)
         tolerated = TOLERATED_MIB + share * _TOLERATED_PERCENT // 100 + contexts[uid, uuid]
         if used > share + tolerated:
@@ -93,13 +87,6 @@ def _share(pod: Obj, uuid: str) -> tuple[int, int]:
             if share.uuid == uuid:
                 mib, index = mib + share.memory_mib, share.index
     return mib, index
-
-
-def names_of(pod: Obj) -> list[str]:
-    """All that an `Owner` may answer for processes of the pod."""
-    statuses = (pod.get("status") or {}).get("containerStatuses") or ()
-    ids = (str(status.get("containerID") or "").partition("://")[2] for status in statuses)
-    return [pod["metadata"]["uid"], *(each for each in ids if each)]
 
 
 class _Seen(NamedTuple):
@@ -137,19 +124,3 @@ class Lasting:
 
 def _lasts(seen: _Seen, now_s: float) -> bool:
     return seen.readings >= LASTING_READINGS and now_s - seen.since_s >= LASTING_S
-
-
-def owner_by_cgroup(pid: int) -> str:
-    """The uid of the pod that a process of this node belongs to; empty: it belongs to no pod.
-
-    The kubelet puts every container into a cgroup whose path names the pod's uid, with `-` or,
-    under systemd, with `_` in it. A process cannot leave its cgroup without rights over the node,
-    so a program cannot hide its memory from the audit, nor let it count as another pod's. The
-    agent must see the node's processes for this (hostPID).
-    """
-    try:
-        text = Path(f"/proc/{pid}/cgroup").read_text(encoding="ascii", errors="replace")
-    except OSError:
-        return ""
-    found = _POD_CGROUP.search(text)
-    return found[1].replace("_", "-") if found else ""

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
-from gpupool.agent.audit import Owner, names_of
+from gpupool.agent.owners import Owner, owner_names
 from gpupool.contract.allocation import pod_allocation
 from gpupool.contract.names import LIMITER_DIRECTORY, LIMITS_DIRECTORY, PRELOAD_LIST
 from gpupool.core.gpu import Isolation
@@ -44,7 +44,10 @@ def covered_pods(
     """By uid of the pod: the place of the limiter that something is mounted over. Of pods all of
     whose containers must be limited, since the owner of a process may be known by pod only."""
     limited = {
-        name: pod["metadata"]["uid"] for pod in pods if _is_limited(pod) for name in names_of(pod)
+        name: pod["metadata"]["uid"]
+        for pod in pods
+        if _is_limited(pod)
+        for name in owner_names(pod)
     }
     found = {}
     for use in uses:

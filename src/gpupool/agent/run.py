@@ -27,11 +27,12 @@ from gpupool.agent.cards import (
     waits_for_time,
 )
 from gpupool.agent.devices import RESOURCES, offers
+from gpupool.agent.endpoint import Pages
 from gpupool.agent.holdings import Holdings, current_holdings
 from gpupool.agent.isolation import NO_LIMITER, IsolationState, next_isolation
 from gpupool.agent.labels import card_labels, feature_labels
 from gpupool.agent.limiter import Installed, LimiterPlace, install_limiter
-from gpupool.agent.metrics import Metrics, serve_metrics
+from gpupool.agent.metrics import Metrics
 from gpupool.agent.news import (
     OTHER_PLUGIN,
     News,
@@ -43,6 +44,7 @@ from gpupool.agent.news import (
 from gpupool.agent.node_writes import NodeWriter, Wanted, problem_text
 from gpupool.agent.plugin import ResourcePlugin
 from gpupool.agent.registration import is_listened_to, keep_registered, remove_left_sockets
+from gpupool.agent.sampler import Sampler
 from gpupool.agent.settings import AgentSettings
 from gpupool.agent.shares import Shares
 from gpupool.contract.card_orders import BadOrders, orders_of
@@ -128,7 +130,6 @@ class _Agent:
         self._is_bad = asyncio.Event()  # set while some card takes no pods
 
     def programs(self) -> dict[str, Coroutine[Any, Any, None]]:
-        port = self._settings.metrics_port
         return {
             "node": self._mirror.run(),
             "events": self._recorder.run(),
@@ -139,7 +140,7 @@ class _Agent:
             "pods": self._shares.pods.run(),
             "shares": self._shares.run(),
             "audit": self._auditor.run(self._shares.pods, self._metrics),
-            **({"metrics": serve_metrics(self._metrics.text, port)} if port is not None else {}),
+            "endpoint": self._keep_serving(),
             **{
                 name: keep_registered(plugin, self._settings.plugins)
                 for name, plugin in self._plugins.items()
@@ -336,6 +337,11 @@ class _Agent:
                 self._write_now.set()
             if self._writer.theirs:
                 self._say_once(node, label_conflict(self._writer.theirs))
+
+    async def _keep_serving(self) -> None:
+        sampler = Sampler(self._settings, self._driver, self._shares.pods)
+        if self._settings.serve is not None:
+            await self._settings.serve(Pages(self._metrics.text, sampler.readings))
 
     async def _keep_installing(self) -> None:
         """Tries again while the limiter is not as it should be."""

@@ -3,9 +3,10 @@
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from gpupool.agent.audit import Owner, owner_by_cgroup
 from gpupool.agent.covered import MountsOf, mounts_of
+from gpupool.agent.endpoint import Serve
 from gpupool.agent.limiter import LimiterPlace
+from gpupool.agent.owners import Owner, container_by_cgroup, owner_by_cgroup
 from gpupool.agent.pod_files import VolumePath, kubelet_volumes
 from gpupool.agent.xid_policy import XidPolicy, load_policy
 from gpupool.core.gpu import MIB_PER_GIB
@@ -25,6 +26,7 @@ class AgentSettings:
     volumes: VolumePath = field(default_factory=lambda: kubelet_volumes(PODS))
     owner: Owner = owner_by_cgroup  # which pod a process of the node belongs to
     mountinfo: MountsOf = mounts_of  # the mounts that a process of the node sees
+    container: Owner = container_by_cgroup  # which container; need not know it
     evicts: bool = False  # True: pods that exceed their share for long are evicted
     audit_s: float = 5.0  # between two audits of that
     # What one unit of the resource aliyun.com/gpu-mem is. A pod asks for units; a card has as many
@@ -38,6 +40,6 @@ class AgentSettings:
     mounts: tuple[Mount, ...] = ()
     limiter: tuple[Mount, ...] = ()
     install: LimiterPlace | None = None  # where to install the limiter, to be mounted like those
-    metrics_port: int | None = None  # on the loopback interface; 0: any free one; None: none
+    serve: Serve | None = None  # where the HTTP endpoint is; None: nowhere
     install_again_s: float = 300.0  # until the next try, if the limiter is not as it should be
     look_s: float = 1.0  # between two readings of the cards

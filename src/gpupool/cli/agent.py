@@ -11,6 +11,7 @@ from gpupool.cli.options import access_options
 from gpupool.cli.programs import run_program
 
 if TYPE_CHECKING:
+    from gpupool.agent.endpoint import Serve
     from gpupool.agent.pod_files import VolumePath
     from gpupool.hardware.driver import Driver
     from kubeclient.client import Kube
@@ -50,6 +51,12 @@ def _volumes(context: click.Context, option: click.Parameter, path: Path) -> "Vo
     from gpupool.agent.pod_files import kubelet_volumes
 
     return kubelet_volumes(path)
+
+
+def _serve(context: click.Context, option: click.Parameter, port: int | None) -> "Serve | None":
+    from gpupool.agent.endpoint import on_loopback
+
+    return on_loopback(port) if port is not None else None
 
 
 @click.command("agent")
@@ -142,9 +149,11 @@ def _volumes(context: click.Context, option: click.Parameter, path: Path) -> "Vo
 )
 @click.option(
     "--metrics-port",
+    "serve",
     type=Whole(0, 65535),
     metavar="PORT",
-    help="Port for metrics on 127.0.0.1; 0: any free one.  [default: none]",
+    callback=_serve,
+    help="Port for metrics and readings on 127.0.0.1; 0: any free one.  [default: none]",
 )
 @click.option(
     "--simulated",
@@ -203,7 +212,7 @@ def _driver(simulated: Path | None) -> "Driver":
         from gpupool.hardware.simulated import SimulatedDriver
 
         return SimulatedDriver(simulated)
-    from gpupool.agent.audit import owner_by_cgroup
+    from gpupool.agent.owners import owner_by_cgroup
     from gpupool.hardware.nvml import NvmlDriver
 
     return NvmlDriver(lambda pid: bool(owner_by_cgroup(pid)))

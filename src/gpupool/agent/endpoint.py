@@ -1,0 +1,88 @@
+"""The agent's HTTP endpoint: its metrics, and the readings of its cards.
+
+It asks nobody who they are, and so it is on no network: it listens on the loopback interface of the
+agent's pod. Kubernetes' port-forward leads there, for those who have the right to it
+(docs/decisions/0022-readings-by-port-forward.md).
+"""
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import AsyncIterator, Awaitable, Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeAlias
+
+from gpupool.contract.readings import PATH, readings_text
+from gpupool.core.readings import NodeReadings
+from gpupool.hardware.driver import NoDriver
+
+if TYPE_CHECKING:
+    from aiohttp import web
+
+    from gpupool.health import Address
+
+log = logging.getLogger(__name__)
+
+# Less than a client waits: it is told that the driver hangs, and does not have to guess.
+READ_LIMIT_S = 2.0
+_PAUSE_AFTER_FAILURE_S = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class Pages:
+    metrics: Callable[[], str]
+    readings: Callable[[], Awaitable[NodeReadings]]  # raises NoDriver
+
+
+# Serves the pages until it is cancelled.
+Serve: TypeAlias = Callable[[Pages], Awaitable[None]]
+
+
+def on_loopback(port: int) -> Serve:
+    """`port` 0: any free one. While another program has the port, the agent runs without its
+    endpoint: it has more important work."""
+
+    async def serve(pages: Pages) -> None:
+        from gpupool.health import CannotListen
+
+        while True:
+            try:
+                async with serving_on_loopback(pages, port):
+                    await asyncio.Event().wait()
+            except CannotListen as error:
+                log.warning("no metrics and no readings, trying again", extra={"error": str(error)})
+                await asyncio.sleep(_PAUSE_AFTER_FAILURE_S)
+
+    return serve
+
+
+@contextlib.asynccontextmanager
+async def serving_on_loopback(pages: Pages, port: int) -> "AsyncIterator[Address]":
+    """Raises CannotListen."""
+    from gpupool.health import LOOPBACK, Address, serving
+
+    async with serving(application(pages), Address(LOOPBACK, port)) as address:
+        yield address
+
+
+def application(pages: Pages) -> "web.Application":
+    # Imported here: aiohttp's server costs memory and time, and a local cluster has hundreds of
+    # agents that nobody asks.
+    from aiohttp import web
+
+    from gpupool.health import metrics_route
+
+    async def readings(_: web.Request) -> web.Response:
+        try:
+            async with asyncio.timeout(READ_LIMIT_S):
+                found = await pages.readings()
+        except TimeoutError:
+            words = f"the NVIDIA driver did not answer in {READ_LIMIT_S:.0f} s\n"
+            return web.Response(status=503, text=words)
+        except NoDriver as error:
+            return web.Response(status=503, text=f"{error}\n")
+        return web.Response(text=readings_text(found), content_type="application/json")
+
+    app = web.Application()
+    app.add_routes([metrics_route(pages.metrics), web.get(PATH, readings)])
+    return app
