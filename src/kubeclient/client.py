@@ -1,7 +1,8 @@
 """Kube: a client with one method per verb, for any API server and over any transport."""
 
 from collections.abc import AsyncGenerator, Mapping
-from typing import NamedTuple, Protocol
+from contextlib import AbstractAsyncContextManager
+from typing import NamedTuple, Protocol, runtime_checkable
 
 import orjson
 
@@ -33,6 +34,23 @@ class Transport(Protocol):
 
     def stream(self, path: str, *, query: Query, headers: Headers) -> AsyncGenerator[bytes, None]:
         """Chunks of the answer's body. Raises Refused on a status of 400 or above."""
+
+
+class WebSocket(Protocol):
+    async def send(self, message: bytes) -> None: ...
+
+    async def receive(self) -> bytes | None:
+        """None: it was closed. Raises NoAnswer."""
+
+
+@runtime_checkable
+class SocketTransport(Protocol):
+    """A transport that also opens WebSockets."""
+
+    def websocket(
+        self, path: str, *, query: Query, protocol: str
+    ) -> AbstractAsyncContextManager[WebSocket]:
+        """Raises Refused, NoAnswer."""
 
 
 class Listing(NamedTuple):
@@ -156,6 +174,14 @@ class Kube:
             binding["metadata"]["annotations"] = dict(annotations)
         path = PODS.path(metadata["namespace"], metadata["name"], "binding")
         await self._call("POST", path, body=binding)
+
+    def websocket(
+        self, path: str, *, query: Query, protocol: str
+    ) -> AbstractAsyncContextManager[WebSocket]:
+        """Raises Refused, NoAnswer."""
+        if not isinstance(self._transport, SocketTransport):
+            raise NoAnswer(f"GET {path}: this way to the API server has no WebSockets")
+        return self._transport.websocket(path, query=query, protocol=protocol)
 
     async def page(self, path: str) -> Obj:
         """GET a document that is not a resource: discovery, version."""

@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 
 from kubeclient import __version__
 from kubeclient.access import Access, NoAccess, tls_words
-from kubeclient.client import Headers, Kube, Query
+from kubeclient.client import Headers, Kube, Query, WebSocket
 from kubeclient.errors import NoAnswer, refusal
 from kubeclient.objects import Obj
 
@@ -103,6 +103,25 @@ class Https:
                 async for chunk in response.content.iter_any():
                     yield chunk
 
+    @contextlib.asynccontextmanager
+    async def websocket(
+        self, path: str, *, query: Query, protocol: str
+    ) -> AsyncIterator[WebSocket]:
+        import aiohttp
+
+        what = f"GET {self._access.url}{path}"
+        with _failures("GET", self._access.url, path):
+            options = await self._options(query, {})
+            del options["allow_redirects"]  # a WebSocket is never redirected
+            try:
+                opened = await self._session.ws_connect(
+                    self._access.url + path, protocols=(protocol,), **options
+                )
+            except aiohttp.WSServerHandshakeError as error:
+                raise refusal(error.status, f"{what}: HTTP {error.status}".encode()) from error
+        async with opened:
+            yield _WebSocket(opened, what)
+
     async def _options(self, query: Query, headers: Headers) -> Obj:
         authorization = await self._access.authorization()
         return {
@@ -114,6 +133,26 @@ class Https:
             # host.
             "allow_redirects": False,
         }
+
+
+class _WebSocket:
+    def __init__(self, socket: "aiohttp.ClientWebSocketResponse[bool]", what: str) -> None:
+        self._socket = socket
+        self._what = what
+
+    async def send(self, message: bytes) -> None:
+        try:
+            await self._socket.send_bytes(message)
+        except ConnectionError as error:
+            raise NoAnswer(f"{self._what}: {error}") from error
+
+    async def receive(self) -> bytes | None:
+        import aiohttp
+
+        message = await self._socket.receive()
+        if message.type is aiohttp.WSMsgType.ERROR:
+            raise NoAnswer(f"{self._what}: {message.data}")
+        return message.data if message.type is aiohttp.WSMsgType.BINARY else None
 
 
 @contextlib.contextmanager

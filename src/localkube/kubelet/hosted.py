@@ -6,20 +6,70 @@ records go to the container's log, and nowhere else: `log_to_containers`.
 """
 
 import asyncio
+import errno
 import logging
+import socket
 import traceback
 from collections.abc import Awaitable, Callable, Mapping
 from contextvars import ContextVar, copy_context
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeAlias
 
 from localkube.kubelet.container_log import STDERR
 from localkube.kubelet.output import Output
 
+_BACKLOG = 64  # connections that a program has not accepted yet
 _TERMINATED = 143  # as by SIGTERM
 _OUTPUT: ContextVar[Output | None] = ContextVar("output", default=None)
 _PLAIN = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
+
+
+class Listener:
+    """A port of a hosted program."""
+
+    def __init__(self) -> None:
+        self._waiting: asyncio.Queue[socket.socket] = asyncio.Queue(_BACKLOG)
+
+    async def accept(self) -> socket.socket:
+        """The next connection; it is the caller's to close."""
+        return await self._waiting.get()
+
+    def connect(self) -> socket.socket:
+        """The other end of a new connection. Raises ConnectionRefusedError."""
+        ours, theirs = socket.socketpair()
+        try:
+            self._waiting.put_nowait(theirs)
+        except asyncio.QueueFull:
+            ours.close()
+            theirs.close()
+            raise ConnectionRefusedError(errno.ECONNREFUSED, "Connection refused") from None
+        return ours
+
+    def close(self) -> None:
+        while not self._waiting.empty():
+            self._waiting.get_nowait().close()
+
+
+class Ports:
+    """The ports on which a hosted program listens. Hundreds of them share the machine, so they
+    have no ports of it: a connection is a pair of sockets."""
+
+    def __init__(self) -> None:
+        self._listeners: dict[int, Listener] = {}
+
+    def listen(self, port: int) -> Listener:
+        return self._listeners.setdefault(port, Listener())
+
+    def connect(self, port: int) -> socket.socket | None:
+        """None: the program does not listen on it. Raises ConnectionRefusedError."""
+        listener = self._listeners.get(port)
+        return None if listener is None else listener.connect()
+
+    def close(self) -> None:
+        for listener in self._listeners.values():
+            listener.close()
+        self._listeners.clear()
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +82,7 @@ class ProgramContext:
     mounts: Mapping[
         str, Path
     ]  # mount path -> path on this machine, short enough for a socket in it
+    ports: Ports = field(default_factory=Ports)  # where it can be reached by port-forward
 
 
 # Runs until it is cancelled, or returns an exit code.
@@ -42,6 +93,7 @@ class HostedPrograms:
     def __init__(self) -> None:
         self.exited: Callable[[str, int], None] = lambda run_id, code: None
         self._running: dict[str, asyncio.Task[int]] = {}
+        self._ports: dict[str, Ports] = {}
 
     def start(
         self, run_id: str, program: HostedProgram, context: ProgramContext, output: Output
@@ -52,6 +104,7 @@ class HostedPrograms:
             _code(program, context, output), name="hosted-container", context=variables
         )
         self._running[run_id] = task
+        self._ports[run_id] = context.ports
         # Not in the task itself: one that is cancelled before its first step runs nothing.
         task.add_done_callback(lambda ended: self._ended(run_id, ended))
 
@@ -62,6 +115,11 @@ class HostedPrograms:
             task.cancel()
         return task is not None
 
+    def connect(self, run_id: str, port: int) -> socket.socket | None:
+        """None: no hosted program with this id listens on the port. Raises OSError."""
+        ports = self._ports.get(run_id)
+        return None if ports is None else ports.connect(port)
+
     async def close(self) -> None:
         tasks = list(self._running.values())
         for task in tasks:
@@ -70,6 +128,7 @@ class HostedPrograms:
 
     def _ended(self, run_id: str, task: asyncio.Task[int]) -> None:
         del self._running[run_id]
+        self._ports.pop(run_id).close()
         self.exited(run_id, _TERMINATED if task.cancelled() else task.result())
 
 

@@ -3,6 +3,7 @@
 
 import asyncio
 import contextlib
+import socket
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass
@@ -31,6 +32,8 @@ _CHUNK = 65_536
 
 
 class TcpConnection:
+    """Also of pairs of sockets, which are streams as well."""
+
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._reader = reader
         self._writer = writer
@@ -102,14 +105,27 @@ class PodStreams:
 
     async def dial(self, pod_uid: str, port: int) -> Connection:
         pod = self._pod(pod_uid)
-        address = await self._address(pod, port)
-        if address is None:
-            raise NodeRefusal(f"nothing in pod {pod.namespace}/{pod.name} listens on port {port}")
         try:
+            hosted = self._hosted(pod, port)
+            if hosted is not None:
+                return TcpConnection(*await asyncio.open_connection(sock=hosted))
+            address = await self._address(pod, port)
+            if address is None:
+                text = f"nothing in pod {pod.namespace}/{pod.name} listens on port {port}"
+                raise NodeRefusal(text)
             return await connected(*address)
         except OSError as error:
             text = f"failed to connect to localhost:{port} inside pod {pod.uid}: {error}"
             raise NodeRefusal(text) from error
+
+    def _hosted(self, pod: Pod, port: int) -> socket.socket | None:
+        """A connection to a program that is a task of this process. Raises OSError."""
+        runs = self.runtime.pods.get(pod.uid)
+        found = (
+            self.runtime.starter.hosted.connect(run.id, port)
+            for run in (runs.runs.values() if runs is not None else ())
+        )
+        return next((each for each in found if each is not None), None)
 
     async def _address(self, pod: Pod, port: int) -> tuple[str, int] | None:
         """The address on this machine for a port of the pod."""
