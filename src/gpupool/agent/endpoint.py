@@ -8,6 +8,7 @@ agent's pod. Kubernetes' port-forward leads there, for those who have the right 
 import asyncio
 import contextlib
 import logging
+import socket
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
@@ -54,6 +55,34 @@ def on_loopback(port: int) -> Serve:
                 await asyncio.sleep(_PAUSE_AFTER_FAILURE_S)
 
     return serve
+
+
+def on_accepted(accept: Callable[[], Awaitable[socket.socket]]) -> Serve:
+    """On connections that somebody else accepts. Nothing is made ready before the first one:
+    a local cluster has hundreds of agents, of which most are never asked."""
+
+    async def serve(pages: Pages) -> None:
+        from aiohttp import web
+
+        first = await accept()
+        runner = web.AppRunner(application(pages), access_log=None)
+        await runner.setup()
+        assert runner.server is not None  # since `setup`
+        try:
+            await _serve_accepted(runner.server, first, accept)
+        finally:
+            await runner.cleanup()
+
+    return serve
+
+
+async def _serve_accepted(
+    server: "web.Server", connection: socket.socket, accept: Callable[[], Awaitable[socket.socket]]
+) -> None:
+    loop = asyncio.get_running_loop()
+    while True:
+        await loop.connect_accepted_socket(server, connection)
+        connection = await accept()
 
 
 @contextlib.asynccontextmanager

@@ -127,3 +127,6 @@ ADMISSION = "gpupool-admission"
 # The DaemonSet of the agent.
 AGENT_NAMESPACE = "kube-system"
 AGENT_DAEMON_SET = "gpushare-device-plugin-ds"
+# The port of the agent's container for metrics and readings, and the number that it has by default.
+AGENT_PORT_NAME = "readings"
+AGENT_PORT = 9445

@@ -14,10 +14,11 @@ from pathlib import Path
 import gpupool
 from gpupool.admission.review import Rules
 from gpupool.admission.run import AdmissionSettings, run_admission
+from gpupool.agent.endpoint import on_accepted
 from gpupool.agent.limiter import LimiterPlace
 from gpupool.agent.run import run_agent
 from gpupool.agent.settings import AgentSettings
-from gpupool.contract.names import AGENT_NAMESPACE, SCHEDULER_NAME
+from gpupool.contract.names import AGENT_NAMESPACE, AGENT_PORT, SCHEDULER_NAME
 from gpupool.engine.policies import DEFAULT
 from gpupool.hardware.driver import Driver
 from gpupool.hardware.simdriver import NodeFiles
@@ -162,7 +163,9 @@ class GpuCluster:
                 install=self._limiter(around.node) if mounts else None,
                 # Processes of simulated nodes have no cgroup of their pod. The launcher marks them
                 # in their environment.
-                owner=lambda pid: process_table.variable(pid, MARK),
+                owner=_container,
+                container=_container,
+                serve=on_accepted(around.ports.listen(AGENT_PORT).accept),
                 volumes=lambda pod, volume: volume_directory(pods, pod, volume),
             ),
             _real_driver() if self._settings.real_gpus else SimulatedDriver(files.state),
@@ -173,6 +176,10 @@ class GpuCluster:
     def _limiter(self, node: str) -> LimiterPlace:
         driver = "" if self._settings.real_gpus else f"{DRIVER}/lib"
         return LimiterPlace(node_disk(self._where.pods, node) / "opt/gpupool", driver)
+
+
+def _container(pid: int) -> str:
+    return process_table.variable(pid, MARK)
 
 
 def _real_driver() -> Driver:

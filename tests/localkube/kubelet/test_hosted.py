@@ -7,7 +7,10 @@ from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
 
+import pytest
+
 from kubeclient.objects import Obj
+from kubeclient.resources import PODS
 from localkube.kubelet.container_log import LogFile
 from localkube.kubelet.hosted import (
     HostedProgram,
@@ -16,6 +19,7 @@ from localkube.kubelet.hosted import (
     log_to_containers,
 )
 from localkube.kubelet.output import Output
+from localkube.node_streams import Connection, NodeRefusal
 from tests.localkube.kubelet.world import (
     NODE,
     World,
@@ -171,3 +175,52 @@ async def test_a_program_that_is_ended_before_its_first_step_exits_too(tmp_path:
     assert exits == [("r", 143)]
     assert not programs.end("r")
     log_file.close()
+
+
+async def test_hosted_programs_may_listen_on_the_same_port(tmp_path: Path) -> None:
+    async def program(context: ProgramContext) -> int:
+        listener = context.ports.listen(80)
+        while True:
+            reader, writer = await asyncio.open_connection(sock=await listener.accept())
+            said = await reader.readline()
+            writer.write(context.env["NAME"].encode() + b" heard " + said)
+            writer.close()
+
+    async with hosting(tmp_path, program) as cluster:
+        for name in ("a", "b"):
+            env = [{"name": "NAME", "value": name}]
+            made = await cluster.run(hosted(name, container={"env": env}))
+            uid = made["metadata"]["uid"]
+            connection = await cluster.streams.dial(uid, 80)
+            await connection.write(b"hello\n")
+            assert await connection.read() == f"{name} heard hello\n".encode()
+            assert await connection.read() == b""
+            await connection.close()
+            with pytest.raises(NodeRefusal, match="listens on port 81"):
+                await cluster.streams.dial(uid, 81)
+
+
+async def test_a_hosted_program_that_accepts_nothing_refuses_what_is_too_much(
+    tmp_path: Path,
+) -> None:
+    async def program(context: ProgramContext) -> int:
+        context.ports.listen(80)
+        return await forever(context)
+
+    async with hosting(tmp_path, program) as cluster:
+        uid = (await cluster.run(hosted()))["metadata"]["uid"]
+        opened: list[Connection] = []
+        refused = ""
+        while not refused and len(opened) < 1000:
+            try:
+                opened.append(await cluster.streams.dial(uid, 80))
+            except NodeRefusal as refusal:
+                refused = refusal.message
+        assert "Connection refused" in refused
+        assert opened
+        await cluster.kube.delete(PODS, "p", "default")
+        async with asyncio.timeout(60):
+            # Its end closes what it has not accepted.
+            assert [await each.read() for each in opened] == [b""] * len(opened)
+        for each in opened:
+            await each.close()

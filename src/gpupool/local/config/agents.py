@@ -65,6 +65,8 @@ def _pod(nodes: Obj) -> Obj:
                         "valueFrom": {"fieldRef": {"fieldPath": "spec.nodeName"}},
                     }
                 ],
+                # Not a port of this machine: port-forward connects to it inside the process.
+                "ports": [{"name": names.AGENT_PORT_NAME, "containerPort": names.AGENT_PORT}],
                 "volumeMounts": [
                     {"name": name, "mountPath": path} for name, path in _MOUNTS.items()
                 ],

@@ -1,0 +1,137 @@
+"""Asks the agents of nodes for readings of their cards, on demand, through the API server.
+
+The way is port-forward: client, API server, kubelet, loopback interface of the agent's pod. So
+Kubernetes decides who may ask, and the agents listen on no network. Many nodes are asked at the
+same time, and each has a time limit: one that does not answer does not delay the others.
+"""
+
+import asyncio
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
+
+from gpupool.contract.names import AGENT_DAEMON_SET, AGENT_NAMESPACE, AGENT_PORT_NAME
+from gpupool.contract.readings import MOST_BYTES, PATH, BadReadings, readings_of
+from gpupool.core.readings import NodeReadings
+from kubeclient.client import Kube
+from kubeclient.errors import KubeError, Refused
+from kubeclient.objects import Obj
+from kubeclient.port_forward import page_of_pod
+from kubeclient.resources import PODS
+
+ANSWER_LIMIT_S = 4.0  # of one node
+_AT_A_TIME = 64
+_LONGEST_WORDS = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Readings:
+    """Each node that was asked for is in one of the two."""
+
+    by_node: dict[str, NodeReadings]
+    problems: dict[str, str]  # why nothing is known of a node
+
+
+class _Unread(Exception):
+    """Why there are no readings of a node."""
+
+
+async def read_nodes(
+    kube: Kube, nodes: Collection[str], namespace: str = AGENT_NAMESPACE
+) -> Readings:
+    """`namespace`: that of the agents. Pods of others could say anything. Raises nothing: whoever
+    has no right to ask gets to know nothing."""
+    query = {"labelSelector": f"name={AGENT_DAEMON_SET}"}
+    if len(nodes) == 1:
+        query["fieldSelector"] = f"spec.nodeName={next(iter(nodes))}"
+    try:
+        pods = (await kube.list(PODS, namespace, query=query)).items
+    except KubeError as error:
+        words = f"the agents in namespace {namespace} could not be listed: {error}"
+        return Readings({}, dict.fromkeys(nodes, words))
+    agents = _by_node(pods)
+    turn = asyncio.Semaphore(_AT_A_TIME)
+    found: dict[str, NodeReadings] = {}
+    problems: dict[str, str] = {}
+
+    async def ask(node: str) -> None:
+        async with turn:
+            try:
+                found[node] = await _read(kube, node, agents.get(node))
+            except _Unread as why:
+                problems[node] = str(why)
+
+    async with asyncio.TaskGroup() as tasks:
+        for node in nodes:
+            tasks.create_task(ask(node), name="readings-of-node")
+    return Readings(found, problems)
+
+
+async def _read(kube: Kube, node: str, agent: Obj | None) -> NodeReadings:
+    """Raises _Unread."""
+    if agent is None:
+        raise _Unread("no agent runs on it")
+    port = _port(agent)
+    if port is None:
+        raise _Unread(f'its agent has no port "{AGENT_PORT_NAME}": upgrade the chart')
+    metadata = agent["metadata"]
+    namespace, name = metadata["namespace"], metadata["name"]
+    try:
+        async with asyncio.timeout(ANSWER_LIMIT_S):
+            status, body = await page_of_pod(
+                kube, namespace, name, port, PATH, most_bytes=MOST_BYTES
+            )
+    except TimeoutError:
+        raise _Unread(f"its agent did not answer in {ANSWER_LIMIT_S:.0f} s") from None
+    except Refused as error:
+        raise _Unread(_refusal(error, namespace)) from error
+    except KubeError as error:
+        raise _Unread(f"its agent did not answer: {_short(str(error))}") from error
+    text = body.decode("utf-8", "replace")
+    if status != 200:
+        raise _Unread(f"its agent has no readings: {_short(text) or f'HTTP {status}'}")
+    try:
+        readings = readings_of(text)
+    except BadReadings as error:
+        words = f"what its agent answered cannot be read: {_short(str(error))}"
+        raise _Unread(words) from error
+    if readings.node != node:
+        raise _Unread(f"its agent answered for another node, {_short(readings.node)}")
+    return readings
+
+
+def _refusal(error: Refused, namespace: str) -> str:
+    if error.code in (401, 403):
+        return (
+            f"you may not ask its agent: that needs get and create of pods/portforward in "
+            f"namespace {namespace}"
+        )
+    return f"the API server does not lead to its agent: {_short(str(error))}"
+
+
+def _by_node(pods: Iterable[Obj]) -> dict[str, Obj]:
+    """The ready agents. While one is replaced, there can be two."""
+    ready = [pod for pod in pods if _is_ready(pod)]
+    ready.sort(key=lambda pod: "deletionTimestamp" not in pod["metadata"])
+    return {pod["spec"]["nodeName"]: pod for pod in ready}
+
+
+def _is_ready(pod: Obj) -> bool:
+    """The node's controller takes this back when the node itself does not answer any more."""
+    conditions = (pod.get("status") or {}).get("conditions") or ()
+    return bool(pod["spec"].get("nodeName")) and any(
+        each["type"] == "Ready" and each["status"] == "True" for each in conditions
+    )
+
+
+def _port(pod: Obj) -> int | None:
+    for container in pod["spec"]["containers"]:
+        for port in container.get("ports") or ():
+            if port.get("name") == AGENT_PORT_NAME:
+                return int(port["containerPort"])
+    return None
+
+
+def _short(text: str) -> str:
+    """A line that a terminal can show, whatever an agent has sent."""
+    line = "".join(each if each.isprintable() else " " for each in text).strip()
+    return line if len(line) <= _LONGEST_WORDS else f"{line[: _LONGEST_WORDS - 3]}..."
