@@ -26,6 +26,7 @@ CALL_LIMIT_S = 30.0
 MAX_ANSWER_BYTES = 1024**3  # enough for a list of some hundred thousand pods
 _CONNECTIONS = 256
 _CONNECT_LIMIT_S = 10.0
+_CLOSE_LIMIT_S = 0.5  # until the other side confirms the end of a WebSocket
 _COME_BACK = (429, 503)
 _MOST_TRIES = 10
 _WATCH_GRACE_S = 30.0
@@ -115,7 +116,10 @@ class Https:
             del options["allow_redirects"]  # a WebSocket is never redirected
             try:
                 opened = await self._session.ws_connect(
-                    self._access.url + path, protocols=(protocol,), **options
+                    self._access.url + path,
+                    protocols=(protocol,),
+                    timeout=aiohttp.ClientWSTimeout(ws_close=_CLOSE_LIMIT_S),
+                    **options,
                 )
             except aiohttp.WSServerHandshakeError as error:
                 raise refusal(error.status, f"{what}: HTTP {error.status}".encode()) from error
