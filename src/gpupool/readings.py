@@ -37,6 +37,10 @@ class _Unread(Exception):
     """Why there are no readings of a node."""
 
 
+class _Forbidden(_Unread):
+    """The API server does not let us ask any agent."""
+
+
 async def read_nodes(
     kube: Kube, nodes: Collection[str], namespace: str = AGENT_NAMESPACE
 ) -> Readings:
@@ -55,10 +59,18 @@ async def read_nodes(
     found: dict[str, NodeReadings] = {}
     problems: dict[str, str] = {}
 
+    forbidden: list[str] = []
+
     async def ask(node: str) -> None:
         async with turn:
+            if forbidden:  # then for all of them
+                problems[node] = forbidden[0]
+                return
             try:
                 found[node] = await _read(kube, node, agents.get(node))
+            except _Forbidden as why:
+                forbidden.append(str(why))
+                problems[node] = str(why)
             except _Unread as why:
                 problems[node] = str(why)
 
@@ -83,7 +95,7 @@ async def _read(kube: Kube, node: str, agent: Obj | None) -> NodeReadings:
     except TimeoutError:
         raise _Unread(f"its agent did not answer in {ANSWER_LIMIT_S:.0f} s") from None
     except Refused as error:
-        raise _Unread(_refusal(error, namespace)) from error
+        raise _refusal(error, namespace) from error
     except KubeError as error:
         raise _Unread(f"its agent did not answer: {_short(str(error))}") from error
     text = body.decode("utf-8", "replace")
@@ -108,13 +120,11 @@ async def _page(kube: Kube, namespace: str, pod: str, port: int) -> tuple[int, b
             await asyncio.sleep(_PAUSE_S)
 
 
-def _refusal(error: Refused, namespace: str) -> str:
+def _refusal(error: Refused, namespace: str) -> _Unread:
     if error.code in (401, 403):
-        return (
-            f"you may not ask its agent: that needs get and create of pods/portforward in "
-            f"namespace {namespace}"
-        )
-    return f"the API server does not lead to its agent: HTTP {error.code}"
+        right = f"get and create pods/portforward in namespace {namespace}"
+        return _Forbidden(f"you may not ask the agents: that needs the right to {right}")
+    return _Unread(f"the API server does not lead to its agent: HTTP {error.code}")
 
 
 def _by_node(pods: Iterable[Obj]) -> dict[str, Obj]:

@@ -1,14 +1,16 @@
 """The tables of `gpupool gpu`: cards, and what pods hold of them. Pure."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from gpupool.cli.output.table import Column, Document, Shorten, Table, Tone
 from gpupool.contract.gpu_asks import gpu_asks
 from gpupool.contract.held_allocation import held_allocation
 from gpupool.core.gpu import Card, CardHealth, CardShare, ContainerGpus
+from gpupool.core.readings import CardReading, ContainerUse
 from kubeclient.objects import Obj
 
+UNKNOWN = "unknown"
 _HEALTH_TONES = {
     CardHealth.HEALTHY: Tone.GOOD,
     CardHealth.SUSPECT: Tone.CAUTION,
@@ -29,19 +31,48 @@ _STATUS_TONES = {
 class CardRow:
     node: str
     card: Card
+    reading: CardReading | None = None  # None: nothing is known
 
     @property
     def tone(self) -> Tone:
         return _HEALTH_TONES[self.card.health]
 
 
+def _reading(
+    title: str, value: Callable[[CardReading], int | None], unit: str, rank: int = 0
+) -> Column[CardRow]:
+    """`rank` 0: with -o wide only."""
+
+    def known(row: CardRow) -> int | None:
+        return value(row.reading) if row.reading is not None else None
+
+    def text(row: CardRow) -> str:
+        found = known(row)
+        return UNKNOWN if found is None else f"{found}{unit}"
+
+    def tone(row: CardRow) -> Tone:
+        return Tone.FAINT if known(row) is None else Tone.PLAIN
+
+    return Column(title, text, tone=tone, rank=rank, wide=not rank)
+
+
+def _watts(milliwatts: int | None) -> int | None:
+    return None if milliwatts is None else round(milliwatts / 1000)
+
+
+# A terminal of 80 columns shows what is in use rather than what the card is.
 CARD_COLUMNS: Sequence[Column[CardRow]] = (
     Column("NODE", lambda row: row.node, shorten=Shorten.MIDDLE),
     Column("CARD", lambda row: str(row.card.index)),
-    Column("MODEL", lambda row: row.card.model, shorten=Shorten.END, least=10, rank=1),
-    Column("MEMORY", lambda row: f"{row.card.memory_mib}MiB"),
+    Column("MODEL", lambda row: row.card.model, shorten=Shorten.END, least=10, rank=7),
+    Column("MEMORY", lambda row: f"{row.card.memory_mib}MiB", rank=6),
+    _reading("USED", lambda card: card.memory_used_mib, "MiB", rank=1),
+    _reading("FREE", lambda card: card.memory_free_mib, "MiB", rank=3),
+    _reading("UTIL", lambda card: card.sm_percent, "%", rank=2),
+    _reading("TEMP", lambda card: card.temperature_c, "C", rank=4),
+    _reading("POWER", lambda card: _watts(card.power_mw), "W", rank=5),
     Column("HEALTH", lambda row: str(row.card.health), tone=lambda row: row.tone),
-    Column("UUID", lambda row: row.card.uuid, shorten=Shorten.END, least=13, rank=2),
+    Column("UUID", lambda row: row.card.uuid, shorten=Shorten.END, least=13, rank=8),
     Column(
         "REASON",
         lambda row: row.card.reason,
@@ -50,9 +81,26 @@ CARD_COLUMNS: Sequence[Column[CardRow]] = (
         optional=True,
         tone=lambda row: row.tone,
     ),
+    _reading("MEM-UTIL", lambda card: card.memory_percent, "%"),
+    _reading("POWER-LIMIT", lambda card: _watts(card.power_limit_mw), "W"),
+    _reading("SM-CLOCK", lambda card: card.sm_clock_mhz, "MHz"),
     Column("NUMA", lambda row: "" if row.card.numa < 0 else str(row.card.numa), wide=True),
     Column("OUTSIDE", lambda row: f"{row.card.outside_mib}MiB", wide=True),
+    Column("USED-BY", lambda row: _used_by(row.reading), wide=True),
 )
+
+
+def _used_by(reading: CardReading | None) -> str:
+    if reading is None or reading.containers is None:
+        return UNKNOWN
+    names = (
+        "/".join(filter(None, (use.namespace, use.pod, use.container)))
+        for use in reading.containers
+    )
+    return ",".join(
+        f"{name}={use.memory_used_mib}MiB"
+        for name, use in zip(names, reading.containers, strict=True)
+    )
 
 
 def cards_table(rows: Sequence[CardRow], empty: str = "") -> Table[CardRow]:
@@ -73,6 +121,33 @@ def _card_fields(row: CardRow) -> Document:
         "reason": card.reason,
         "numaNode": card.numa if card.numa >= 0 else None,
         "outsideMiB": card.outside_mib,
+        **_reading_fields(row.reading or CardReading(card.uuid)),
+    }
+
+
+def _reading_fields(reading: CardReading) -> Document:
+    """What is unknown is null."""
+    watts, most_watts = reading.power_mw, reading.power_limit_mw
+    used_by = reading.containers
+    return {
+        "memoryUsedMiB": reading.memory_used_mib,
+        "memoryFreeMiB": reading.memory_free_mib,
+        "smPercent": reading.sm_percent,
+        "memoryPercent": reading.memory_percent,
+        "temperatureCelsius": reading.temperature_c,
+        "powerWatts": None if watts is None else watts / 1000,
+        "powerLimitWatts": None if most_watts is None else most_watts / 1000,
+        "smClockMHz": reading.sm_clock_mhz,
+        "usedBy": None if used_by is None else [_use_fields(use) for use in used_by],
+    }
+
+
+def _use_fields(use: ContainerUse) -> Document:
+    return {
+        "namespace": use.namespace,
+        "pod": use.pod,
+        "container": use.container or None,
+        "memoryUsedMiB": use.memory_used_mib,
     }
 
 

@@ -1,6 +1,7 @@
 """`gpupool gpu`: lists, cordons and uncordons cards of nodes, and breaks simulated ones."""
 
 import contextlib
+import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
@@ -18,6 +19,9 @@ if TYPE_CHECKING:
     from kubeclient.client import Kube
     from kubeclient.objects import Obj
 
+log = logging.getLogger(__name__)
+
+_WATCH_S = 5.0  # between two readings: nothing tells that a card does something else now
 _TRIES = 5  # a write conflicts when somebody else writes the node at the same time
 
 
@@ -37,10 +41,23 @@ def command() -> None:
 
 @command.command("list")
 @click.argument("node", required=False, shell_complete=nodes)
+@click.option(
+    "--agents",
+    "namespace",
+    default="kube-system",
+    show_default=True,
+    metavar="NAMESPACE",
+    shell_complete=namespaces,
+    help="Where the agents run, which are asked for readings.",
+)
 @output_options("wide", "json", "yaml", watch=True)
 @access_options
-def list_cards(node: str | None, output: Output, **where: str) -> None:
-    """List the cards of all nodes, or of one.
+def list_cards(node: str | None, namespace: str, output: Output, **where: str) -> None:
+    """List the cards of all nodes, or of one, and how much of them is in use.
+
+    Used and free memory, utilisation, temperature and power come from the agents of the nodes, when
+    you ask. That needs the right to get and create pods/portforward in the agents' namespace; what
+    nobody tells is shown as unknown.
 
     \b
     Examples:
@@ -49,31 +66,35 @@ def list_cards(node: str | None, output: Output, **where: str) -> None:
       gpupool gpu list --watch
       gpupool gpu list -o json
     """
+    from gpupool.cli.card_readings import CardReadings
     from gpupool.cli.card_tables import CardRow, cards_table
     from gpupool.cli.output.live import Source, show_objects
     from kubeclient.resources import NODES
+
+    readings = CardReadings(namespace, log.warning if output.watch else _note)
 
     async def page(kube: "Kube", objects: "Sequence[list[Obj]]") -> "Page":
         [nodes] = objects
         if node is not None and not nodes:
             await kube.get(NODES, node)  # says that there is no such node
         nodes.sort(key=lambda each: each["metadata"]["name"])
-        rows = [
-            CardRow(each["metadata"]["name"], card)
-            for each in nodes
-            for card in _inventory(each).cards
+        cards = [
+            (each["metadata"]["name"], card) for each in nodes for card in _inventory(each).cards
         ]
-        where_words = f" of node {node}" if node else ""
-        empty = (
-            f"No agent has reported any card{where_words}. "
-            "See whether an agent runs: gpupool doctor"
-        )
+        read = await readings.by_card(kube, frozenset(name for name, _ in cards))
+        rows = [CardRow(name, card, read.get(card.uuid)) for name, card in cards]
+        of_node = f" of node {node}" if node else ""
+        empty = f"No agent has reported any card{of_node}. See whether one runs: gpupool doctor"
         if not rows and not output.is_document and not output.watch:
             raise click.ClickException(empty)
         return cards_table(rows, empty)
 
     query = {} if node is None else {"fieldSelector": f"metadata.name={node}"}
-    show_objects(output, [Source(NODES, query=query)], page, **where)
+    show_objects(output, [Source(NODES, query=query)], page, _WATCH_S, **where)
+
+
+def _note(words: str) -> None:
+    click.echo(words, err=True)
 
 
 @command.command("pods", short_help="List the pods that have cards.")

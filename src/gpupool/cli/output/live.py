@@ -38,9 +38,15 @@ class Source:
 
 
 def show_objects(
-    output: Output, sources: Sequence[Source], page_of: "PageOf", **where: str
+    output: Output,
+    sources: Sequence[Source],
+    page_of: "PageOf",
+    every_s: float | None = None,
+    /,
+    **where: str,
 ) -> None:
-    """`page_of` gets the client, and the objects of each source. `where`: as for `ask_cluster`."""
+    """`page_of` gets the client, and the objects of each source. `where`: as for `ask_cluster`.
+    `every_s`: as for `redraw`."""
 
     async def once(kube: "Kube") -> "Page":
         listed = [await kube.list(s.resource, s.namespace, query=s.query) for s in sources]
@@ -54,7 +60,7 @@ def show_objects(
         async def page() -> "Page":
             return await page_of(kube, [list(mirror) for mirror in mirrors])
 
-        await follow_mirrors(mirrors, output, page)
+        await follow_mirrors(mirrors, output, page, every_s)
 
     if output.watch:
         with interruptible():
@@ -64,9 +70,13 @@ def show_objects(
 
 
 async def follow_mirrors(
-    mirrors: Sequence[Mirror], output: Output, page: Callable[[], Awaitable["Page"]]
+    mirrors: Sequence[Mirror],
+    output: Output,
+    page: Callable[[], Awaitable["Page"]],
+    every_s: float | None = None,
 ) -> None:
-    """Runs the mirrors, and shows the page once they are read and after every change."""
+    """Runs the mirrors, and shows the page once they are read and after every change. `every_s`:
+    as for `redraw`."""
     changed = asyncio.Event()
     for mirror in mirrors:
         mirror.on_change(lambda _old, _new: changed.set())
@@ -74,7 +84,7 @@ async def follow_mirrors(
     try:
         for mirror in mirrors:
             await mirror.wait_synced()
-        await redraw(output, changed, page)
+        await redraw(output, changed, page, every_s)
     finally:
         for task in tasks:
             task.cancel()
