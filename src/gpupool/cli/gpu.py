@@ -2,6 +2,9 @@
 
 import contextlib
 import logging
+import shutil
+import sys
+import textwrap
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
@@ -94,6 +97,9 @@ def list_cards(node: str | None, namespace: str, output: Output, **where: str) -
 
 
 def _note(words: str) -> None:
+    if sys.stderr.isatty():
+        width = shutil.get_terminal_size().columns
+        words = textwrap.fill(words, width, subsequent_indent="  ", break_on_hyphens=False)
     click.echo(words, err=True)
 
 
