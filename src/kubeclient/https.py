@@ -123,8 +123,16 @@ class Https:
                 )
             except aiohttp.WSServerHandshakeError as error:
                 raise refusal(error.status, f"{what}: HTTP {error.status}".encode()) from error
-        async with opened:
-            yield _WebSocket(opened, what)
+        connection = opened._response.connection  # there is no public way to it
+        transport = connection.transport if connection is not None else None
+        try:
+            async with opened:
+                yield _WebSocket(opened, what)
+        finally:
+            # It is used for nothing else, and aiohttp would wait for the server's end of TLS in the
+            # background, even after this client is closed.
+            if transport is not None:
+                transport.abort()
 
     async def _options(self, query: Query, headers: Headers) -> Obj:
         authorization = await self._access.authorization()
