@@ -9,6 +9,7 @@ import pytest
 import yaml
 
 from gpupool import __version__
+from gpupool.contract.names import AGENT_PORT, AGENT_PORT_NAME
 from gpupool.local.roles import ROLES
 from gpupool.testing import Cluster
 from kubeclient.objects import Obj
@@ -84,6 +85,33 @@ def test_no_role_may_more_than_the_local_cluster_gives_it(name: str) -> None:
     )
     extra = set(permissions(role["rules"])) - set(permissions(list(ROLES[name])))
     assert not extra
+
+
+def test_clients_find_the_port_of_the_agents_readings_by_its_name() -> None:
+    (agent,) = (each for each in objects("second-scheduler") if each["kind"] == "DaemonSet")
+    (container,) = agent["spec"]["template"]["spec"]["containers"]
+    assert container["ports"] == [{"name": AGENT_PORT_NAME, "containerPort": AGENT_PORT}]
+    assert f"--metrics-port={AGENT_PORT}" in container["args"]
+    off = rendered("second-scheduler", "--set", "agent.readings.enabled=false")
+    assert "metrics-port" not in off
+    assert "gpupool:readings" not in off
+
+
+def test_whoever_asks_for_readings_has_rights_in_one_namespace_only() -> None:
+    found = [
+        each
+        for each in objects("second-scheduler")
+        if "pods/portforward" in str(each.get("rules", ""))
+    ]
+    assert [(each["kind"], each["metadata"]["name"]) for each in found] == [
+        ("Role", "gpupool:readings")
+    ]
+    assert set(permissions(found[0]["rules"])) == {
+        ("", "pods", "get"),
+        ("", "pods", "list"),
+        ("", "pods/portforward", "get"),
+        ("", "pods/portforward", "create"),
+    }
 
 
 @pytest.mark.parametrize("mode", MODES)
