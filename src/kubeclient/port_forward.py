@@ -8,6 +8,7 @@ The protocol is that of WebSockets with channels: data of the pod on channel 0, 
 words for a failure on channel 1. The first message of each channel is the number of the port.
 """
 
+import contextlib
 import re
 
 from kubeclient.client import Kube, WebSocket
@@ -27,7 +28,9 @@ async def page_of_pod(
     async with kube.websocket(url, query={"ports": str(port)}, protocol=PROTOCOL) as socket:
         # HTTP 1.0: the server closes the connection when it has answered, and sends no chunks.
         request = f"GET {path} HTTP/1.0\r\nHost: localhost\r\nConnection: close\r\n\r\n"
-        await socket.send(bytes([_DATA]) + request.encode("ascii"))
+        # A kubelet that cannot connect has said why by now, and closed: that is to be read.
+        with contextlib.suppress(NoAnswer):
+            await socket.send(bytes([_DATA]) + request.encode("ascii"))
         return await _response(_Pod(socket, f"port {port} of pod {namespace}/{pod}"), most_bytes)
 
 
@@ -58,6 +61,8 @@ async def _response(pod: _Pod, most_bytes: int) -> tuple[int, bytes]:
     received = b""
     while b"\r\n\r\n" not in received:
         part = await pod.read()
+        if not part and not received:
+            raise NoAnswer(f"{pod.name}: it closed the connection without an answer")
         if not part or len(received) > _MOST_HEAD_BYTES:
             raise NoAnswer(f"{pod.name}: what answers is no HTTP server")
         received += part

@@ -79,7 +79,7 @@ async def test_the_page_is_what_the_pod_sent(
 @pytest.mark.parametrize(
     ("messages", "said"),
     [
-        ([], "what answers is no HTTP server"),
+        ([], "it closed the connection without an answer"),
         ([b"\x00SSH-2.0-OpenSSH_9\r\n\r\n"], "what answers is no HTTP server"),
         ([b"\x00" + b"x" * 70_000, b"\x00y"], "what answers is no HTTP server"),
         ([OK + b"hel"], "ended within the answer"),
@@ -94,6 +94,27 @@ async def test_what_is_no_page_is_no_answer(
     async with forwarding(tmp_path, *messages) as kube:
         with pytest.raises(NoAnswer, match=said):
             await get(kube)
+
+
+async def test_the_kubelet_is_heard_when_it_has_closed_before_we_ask(tmp_path: Path) -> None:
+    class Closed:
+        def __init__(self) -> None:
+            self.messages = [*PORTS, b"\x01connection refused"]
+
+        async def send(self, message: bytes) -> None:
+            raise NoAnswer("closed")
+
+        async def receive(self) -> bytes | None:
+            return self.messages.pop(0) if self.messages else None
+
+    class Client(Kube):
+        @contextlib.asynccontextmanager
+        async def websocket(self, *_: object, **__: object) -> AsyncIterator[Closed]:
+            yield Closed()
+
+    async with api(tmp_path) as kube:
+        with pytest.raises(NoAnswer, match="port 9445 of pod ns/p: connection refused"):
+            await get(Client(kube._transport))
 
 
 async def test_a_server_that_refuses_is_named_with_its_code(tmp_path: Path) -> None:
