@@ -8,7 +8,9 @@ from functools import partial
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
+from gpupool.cli.main import gpupool
 from gpupool.contract.names import (
     ADMISSION,
     CONDITION_GPU_PROBLEM,
@@ -97,6 +99,7 @@ def test_a_release_lives(installed: Path, kubernetes: Kubernetes, admin: Kubectl
     admin.wait("condition=Ready", "pod/share", within_s=80)
     assert "/   3226MiB |" in admin("exec", "share", "--", "nvidia-smi")
     container = admin.field(".status.containerStatuses[0].containerID", "pod", "share")
+    assert_readings_are_shown(kubernetes)
 
     old = agent_pod(admin)
     system("delete", "pod", old, "--timeout=60s")
@@ -119,6 +122,16 @@ def test_a_release_lives(installed: Path, kubernetes: Kubernetes, admin: Kubectl
     assert admin.field(".status.containerStatuses[0].restartCount", "pod", "share") == "0"
     assert "/   3226MiB |" in admin("exec", "share", "--", "nvidia-smi")
     assert_nothing_is_left(admin)
+
+
+def assert_readings_are_shown(kubernetes: Kubernetes) -> None:
+    """The agent is asked by port-forward: API server, kubelet, containerd, the agent's loopback."""
+    where = ("--kubeconfig", str(kubernetes.plane.kubeconfig), "--agents", NAMESPACE)
+    done = CliRunner().invoke(gpupool, ["gpu", "list", NODE, "-o", "json", *where])
+    assert (done.exit_code, done.stderr) == (0, "")
+    [card] = json.loads(done.stdout)["items"]
+    assert (card["memoryUsedMiB"], card["memoryFreeMiB"]) == (0, 16130)
+    assert (card["temperatureCelsius"], card["usedBy"]) == (34, [])
 
 
 def assert_nothing_is_left(admin: Kubectl) -> None:
