@@ -9,7 +9,11 @@ from typing import Any
 
 import orjson
 
+from gpupool.cli.programs import ask_cluster
+from gpupool.readings import read_nodes
 from gpupool.testing import Cluster
+from kubeclient.client import Kube
+from kubeclient.resources import NODES
 
 _DEPLOYMENTS = "/apis/apps/v1/namespaces/default/deployments"
 _TIMER = {"metadata": {"annotations": {"gpupool.io/runtime": "timer"}}}
@@ -70,12 +74,30 @@ def measure_gpu_nodes(nodes: int = 200) -> dict[str, Any]:
             f"/proc/{(cluster.directory / 'lock').read_text().strip()}/status"
         ).read_text()
         memory_kib = int(status.partition("VmRSS:")[2].split()[0])
+        readings = _measure_readings(cluster)
     return {
         "nodes": nodes,
         "counted": counted,
         "seconds": seconds,
         "memory_mib": memory_kib // 1024,
+        **readings,
     }
+
+
+def _measure_readings(cluster: Cluster) -> dict[str, Any]:
+    """All agents are asked for readings once, as `gpupool gpu list` does it."""
+
+    async def ask(kube: Kube) -> dict[str, Any]:
+        nodes = [node["metadata"]["name"] for node in (await kube.list(NODES)).items]
+        began, worked = time.perf_counter(), time.process_time()
+        found = await read_nodes(kube, nodes)
+        return {
+            "readings": len(found.by_node),
+            "readings_seconds": time.perf_counter() - began,
+            "readings_client_cpu_seconds": time.process_time() - worked,
+        }
+
+    return ask_cluster(ask, kubeconfig=str(cluster.kubeconfig))
 
 
 def _deployment(name: str, replicas: int) -> dict[str, Any]:

@@ -25,9 +25,7 @@ def table(figures: dict[str, Any]) -> str:
     if start := figures.get("start"):
         rows.append(("start until ready", f"{start['best_s']:.2f} s", "< 2 s", ""))
     if gpus := figures.get("gpus"):
-        title = f"{gpus['counted']:,} of {gpus['nodes']:,} GPU nodes with agents"
-        took = f"{gpus['seconds']:.0f} s, {gpus['memory_mib']:,} MiB"
-        rows.append((title, took, "< 30 s, < 2,048 MiB", ""))
+        rows += _gpu_rows(gpus)
     if scale := figures.get("scale"):
         title = f"{scale['nodes']:,} nodes, {scale['pods']:,} pods Running"
         took = f"{scale['seconds']:.0f} s"
@@ -38,6 +36,17 @@ def table(figures: dict[str, Any]) -> str:
         if found := figures.get(name):
             rows += rows_of(found)
     return aligned(rows)
+
+
+def _gpu_rows(gpus: dict[str, Any]) -> list[tuple[str, str, str, str]]:
+    title = f"{gpus['counted']:,} of {gpus['nodes']:,} GPU nodes with agents"
+    took = f"{gpus['seconds']:.0f} s, {gpus['memory_mib']:,} MiB"
+    rows = [(title, took, "< 30 s, < 2,048 MiB", "")]
+    if "readings" in gpus:
+        worked = f"{gpus['readings_client_cpu_seconds']:.1f} s of the client's CPU"
+        took = f"{gpus['readings_seconds']:.1f} s, {worked}"
+        rows.append((f"readings of {gpus['readings']:,} GPU nodes", took, "", ""))
+    return rows
 
 
 def _limiter(figures: dict[str, Any]) -> list[tuple[str, str, str, str]]:
