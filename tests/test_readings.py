@@ -102,7 +102,7 @@ async def test_an_agent_that_answers_is_believed() -> None:
     [
         ([], answers(""), "no agent runs on it"),
         ([agent("other")], answers(""), "no agent runs on it"),
-        ([agent(ready="False")], answers(""), "no agent runs on it"),
+        ([agent(ready="False")], answers(""), "its agent is not ready"),
         ([agent(port="http")], answers(""), 'its agent has no port "readings"'),
         ([agent()], answers("no driver\n", 503), "its agent has no readings: no driver"),
         ([agent()], answers("", 404), "its agent has no readings: HTTP 404"),
@@ -178,7 +178,8 @@ async def test_other_refusals_are_named_by_their_code() -> None:
 
 async def test_of_two_agents_the_one_that_stays_is_asked() -> None:
     old, new = agent(deletionTimestamp="now"), agent(name="agent-new")
-    for pods in ([old, new], [new, old]):
+    ends = agent(ready="False")
+    for pods in ([old, new, ends], [new, ends, old], [ends, old, new]):
         agents = Agents(pods, answers(readings_text(ANSWERED)))
         await agents.read("n")
         assert agents.asked == ["agent-new"]

@@ -84,6 +84,8 @@ async def _read(kube: Kube, node: str, agent: Obj | None) -> NodeReadings:
     """Raises _Unread."""
     if agent is None:
         raise _Unread("no agent runs on it")
+    if not _is_ready(agent):
+        raise _Unread("its agent is not ready")
     port = _port(agent)
     if port is None:
         raise _Unread(f'its agent has no port "{AGENT_PORT_NAME}": upgrade the chart')
@@ -128,18 +130,19 @@ def _refusal(error: Refused, namespace: str) -> _Unread:
 
 
 def _by_node(pods: Iterable[Obj]) -> dict[str, Obj]:
-    """The ready agents. While one is replaced, there can be two."""
-    ready = [pod for pod in pods if _is_ready(pod)]
-    ready.sort(key=lambda pod: "deletionTimestamp" not in pod["metadata"])
-    return {pod["spec"]["nodeName"]: pod for pod in ready}
+    """While an agent is replaced, there can be two: a ready one that stays is the best."""
+
+    def worth(pod: Obj) -> tuple[bool, bool]:
+        return _is_ready(pod), "deletionTimestamp" not in pod["metadata"]
+
+    placed = (pod for pod in pods if pod["spec"].get("nodeName"))
+    return {pod["spec"]["nodeName"]: pod for pod in sorted(placed, key=worth)}
 
 
 def _is_ready(pod: Obj) -> bool:
     """The node's controller takes this back when the node itself does not answer any more."""
     conditions = (pod.get("status") or {}).get("conditions") or ()
-    return bool(pod["spec"].get("nodeName")) and any(
-        each["type"] == "Ready" and each["status"] == "True" for each in conditions
-    )
+    return any(each["type"] == "Ready" and each["status"] == "True" for each in conditions)
 
 
 def _port(pod: Obj) -> int | None:
