@@ -68,12 +68,18 @@ def hooks_of(policies: Sequence[Obj], bindings: Sequence[Obj]) -> tuple[Hook, ..
     """Policies that have bindings, by name. A policy without one does nothing."""
     bound: dict[str, list[Binding]] = {}
     for each in bindings:
-        bound.setdefault(each["spec"].get("policyName", ""), []).append(_binding(each))
+        bound.setdefault(_spec(each).get("policyName", ""), []).append(_binding(each))
     return tuple(
         Hook(_policy(policy), tuple(bound[policy["metadata"]["name"]]))
         for policy in policies
         if policy["metadata"]["name"] in bound
     )
+
+
+def _spec(thing: Obj) -> Obj:
+    """Empty if it is nothing of the sort: one object must not be in the way of every write."""
+    found = thing.get("spec")
+    return found if isinstance(found, dict) else {}
 
 
 def _criteria(resources: Obj) -> Criteria:
@@ -87,7 +93,7 @@ def _criteria(resources: Obj) -> Criteria:
 
 
 def _binding(binding: Obj) -> Binding:
-    spec = binding["spec"]
+    spec = _spec(binding)
     resources, ref = spec.get("matchResources"), spec.get("paramRef")
     return Binding(
         name=binding["metadata"]["name"],
@@ -108,7 +114,7 @@ def _param_ref(ref: Obj) -> ParamRef:
 
 
 def _policy(policy: Obj) -> Policy:
-    spec = policy["spec"]
+    spec = _spec(policy)
     kind = spec.get("paramKind")
     params = kind is not None
     types: dict[str, Type] = {}

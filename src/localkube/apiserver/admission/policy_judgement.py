@@ -33,6 +33,16 @@ class _Meter:
         self._left = budget
 
     def value(self, expression: Expression, names: Mapping[str, Any]) -> Any:
+        """As `bare`, with an error that names the expression."""
+        try:
+            return self.bare(expression, names)
+        except EvaluationError as error:
+            if expression.program is None:
+                raise
+            text = f"expression '{expression.text}' resulted in error: {error}"
+            raise EvaluationError(text) from None
+
+    def bare(self, expression: Expression, names: Mapping[str, Any]) -> Any:
         """Raises EvaluationError, also if this expression alone takes too long; Exhausted."""
         if expression.program is None:
             raise EvaluationError(f"compilation error: {expression.problem}")
@@ -44,9 +54,7 @@ class _Meter:
                 self._left -= limit
                 if limit < PER_CALL:
                     raise Exhausted from None
-            why = problem_of(error)
-            text = f"expression '{expression.text}' resulted in error: {why}"
-            raise EvaluationError(text) from None
+            raise EvaluationError(problem_of(error)) from None
         self._left -= cost
         return value
 
@@ -64,7 +72,7 @@ class _Variables(Mapping[str, Any]):
         if name in self._known:
             return self._known[name]
         try:
-            value = self._meter.value(self._expressions[name], self._names)
+            value = self._meter.bare(self._expressions[name], self._names)
         except EvaluationError as error:
             text = f'composited variable "{name}" fails to evaluate: {error}'
             raise EvaluationError(text) from None
@@ -93,7 +101,9 @@ def judged(
         return _failed(policy, str(error))
     meter = _Meter(budget)
     names = {**names, "namespaceObject": namespace}
-    names["variables"] = _Variables(policy, names, meter)
+    # Only validations may ask the authorizer, so that others have variables of their own.
+    for_messages = _with_variables(policy, _without_authorizer(names), meter)
+    names = _with_variables(policy, names, meter)
     found: list[Denial] = []
     for validation in policy.validations:
         try:
@@ -102,8 +112,16 @@ def judged(
             found += _failed(policy, str(error))
             continue
         if holds is not True:
-            found.append(Denial(_message(validation, names, meter), validation.reason))
-    return [*found, *_annotation_errors(policy, names, _Meter(budget))]
+            found.append(Denial(_message(validation, for_messages, meter), validation.reason))
+    return [*found, *_annotation_errors(policy, for_messages, _Meter(budget))]
+
+
+def _without_authorizer(names: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in names.items() if not name.startswith("authorizer")}
+
+
+def _with_variables(policy: Policy, names: Mapping[str, Any], meter: _Meter) -> dict[str, Any]:
+    return {**names, "variables": _Variables(policy, names, meter)}
 
 
 def _failed(policy: Policy, why: str) -> list[Denial]:

@@ -49,7 +49,7 @@ def _whole(value: Any) -> int:
             raise ValueError(value)
         return int(value)
     except (ValueError, OverflowError):
-        raise EvaluationError(f"type conversion error from '{type_name(value)}' to int") from None
+        raise EvaluationError(f"type conversion error from '{type_name(value)}' to 'int'") from None
 
 
 def _to_double(frame: Frame, value: Any) -> float:
@@ -59,7 +59,7 @@ def _to_double(frame: Frame, value: Any) -> float:
         return float(value)
     except (ValueError, OverflowError):
         kind = type_name(value)
-        raise EvaluationError(f"type conversion error from '{kind}' to double") from None
+        raise EvaluationError(f"type conversion error from '{kind}' to 'double'") from None
 
 
 def to_string(frame: Frame, value: Any) -> str:
@@ -89,7 +89,7 @@ def _to_bool(frame: Frame, value: Any) -> bool:
     if isinstance(value, str) and value in _TRUE | _FALSE:
         return value in _TRUE
     if isinstance(value, str):
-        raise EvaluationError(f"type conversion error from 'string' to bool: {value}")
+        raise EvaluationError("type conversion error from 'string' to 'bool'")
     raise no_such_overload()
 
 

@@ -26,6 +26,10 @@ _RESERVED = frozenset(
         *("loop", "package", "namespace", "return", "var", "void", "while"),
     }
 )
+_EXPRESSION = (
+    "{'[', '{', '(', '.', '-', '!', 'true', 'false', 'null', NUM_FLOAT, NUM_INT, NUM_UINT, "
+    "STRING, BYTES, IDENTIFIER}"
+)
 _CONSTANTS = {"true": True, "false": False, "null": None}
 # Macros over lists and maps: how many names, how many expressions.
 _LOOPS = {
@@ -68,14 +72,17 @@ class _Parser:
         if self._takes("?"):
             sign = self._before
             yes = self._logic("||")
-            self._expect(":")
+            if not self._takes(":"):
+                text = f"Syntax error: mismatched input '{self._now.text}' expecting ':'"
+                raise self._error(self._now, text)
             condition = Choice(sign.at, condition, yes, self.expression())
         self._depth -= 1
         return condition
 
     def expect_end(self) -> None:
-        if self._now.kind != "end":
-            raise self._unexpected()
+        now = self._now
+        if now.kind != "end":
+            raise self._error(now, f"Syntax error: extraneous input '{now.text}' expecting <EOF>")
 
     @property
     def _now(self) -> Token:
@@ -94,12 +101,7 @@ class _Parser:
 
     def _expect(self, sign: str) -> None:
         if not self._takes(sign):
-            raise self._unexpected(f" expecting '{sign}'")
-
-    def _unexpected(self, wanted: str = "") -> CompileError:
-        now = self._now
-        what = "mismatched" if now.kind == "end" or wanted else "extraneous"
-        return self._error(now, f"Syntax error: {what} input '{now.text}'{wanted}")
+            raise self._error(self._now, f"Syntax error: missing '{sign}' at '{self._now.text}'")
 
     def _error(self, token: Token, why: str) -> CompileError:
         return CompileError(self._text, token.at, why)
@@ -170,8 +172,8 @@ class _Parser:
         optional = self._takes("?")
         field = self._next()
         if field.kind not in ("name", "escaped") or field.text == "in":
-            self._place -= 1
-            raise self._unexpected(" expecting IDENTIFIER")
+            what = f"no viable alternative at input '{sign.text}'"
+            raise self._error(field, f"Syntax error: {what}")
         if field.kind == "escaped" or optional or not self._takes("("):
             return Select(sign.at, node, field.text, optional)
         opening = self._before
@@ -221,14 +223,14 @@ class _Parser:
             token = self._next()
         if token.kind == "name":
             return self._named(token)
-        self._place -= 1
-        raise self._unexpected(" expecting an expression")
+        what = f"mismatched input '{token.text}' expecting {_EXPRESSION}"
+        raise self._error(token, f"Syntax error: {what}")
 
     def _named(self, token: Token) -> Node:
         if token.text in _CONSTANTS:
             return Literal(token.at, _CONSTANTS[token.text])
         if token.text in _RESERVED or token.text == "in":
-            raise self._error(token, f"Syntax error: reserved identifier: {token.text}")
+            raise self._error(token, f"reserved identifier: {token.text}")
         if not self._takes("("):
             return Name(token.at, token.text)
         opening = self._before
@@ -236,7 +238,8 @@ class _Parser:
         if token.text != "has":
             return Call(opening.at, token.text, None, args)
         if len(args) != 1 or not isinstance(args[0], Select) or args[0].optional:
-            raise self._error(opening, "invalid argument to has() macro")
+            at = args[0].at if args else opening.at
+            raise CompileError(self._text, at, "invalid argument to has() macro")
         return Present(opening.at, args[0].operand, args[0].field)
 
     def _list(self, opening: Token) -> Node:

@@ -114,7 +114,10 @@ class _Compiler:
 
             def run(frame: Frame) -> Any:
                 frame.charge(1)
-                return frame.names[name]
+                try:
+                    return frame.names[name]
+                except KeyError:
+                    raise EvaluationError(f"no such attribute(s): {name}") from None
 
             return _Code(run, self._declared[name])
         if name in _TYPE_NAMES:
@@ -143,7 +146,7 @@ class _Compiler:
                     raise EvaluationError(f"no such key: {field}") from None
             if isinstance(value, Optional):
                 return _optional(frame, value, field)
-            raise EvaluationError(f"no such key: {field}") if value is None else no_such_overload()
+            raise EvaluationError(f"no such key: {field}")
 
         return _Code(run, OPTIONAL if kind == OPTIONAL else result)
 
@@ -166,8 +169,10 @@ class _Compiler:
             value = operand.run(frame)
             if isinstance(value, Optional):
                 value = value.values[0] if value.values else {}
+            if value is None:
+                return False
             if not isinstance(value, Mapping):
-                raise no_such_overload()
+                raise EvaluationError(f"no such key: {field}")
             return field in value
 
         return _Code(run, BOOL)
@@ -189,7 +194,7 @@ class _Compiler:
 
     def _logic(self, node: Logic, depth: int) -> _Code:
         """The deciding value wins over errors on either side."""
-        parts = [self._bool(part, depth, f"_{node.sign}_") for part in node.parts]
+        parts = [self._bool(part, depth) for part in node.parts]
         deciding = node.sign == "||"
 
         def run(frame: Frame) -> bool:
@@ -210,15 +215,14 @@ class _Compiler:
 
         return _Code(run, BOOL)
 
-    def _bool(self, node: Node, depth: int, operator: str) -> Run:
+    def _bool(self, node: Node, depth: int) -> Run:
         run, kind = self.code(node, depth)
         if kind not in (BOOL, DYN):
-            text = f"expected type 'bool' but found '{type_text(kind)}'"
-            raise self._error(node, f"{text} in '{operator}'")
+            raise self._error(node, f"expected type 'bool' but found '{type_text(kind)}'")
         return run
 
     def _choice(self, node: Choice, depth: int) -> _Code:
-        condition = self._bool(node.condition, depth, "_?_:_")
+        condition = self._bool(node.condition, depth)
         yes, no = self.code(node.yes, depth), self.code(node.no, depth)
 
         def run(frame: Frame) -> Any:

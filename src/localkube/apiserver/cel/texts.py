@@ -1,5 +1,6 @@
 """Functions of strings; `indexOf`, `contains` and `reverse` also of lists where CEL has both."""
 
+import json
 import re
 from typing import Any
 
@@ -181,13 +182,17 @@ def _shown(frame: Frame, value: Any) -> str:
     if value is None:
         return "null"
     if isinstance(value, list):
-        return f"[{', '.join(_shown(frame, item) for item in value)}]"
+        return f"[{', '.join(_quoted(frame, item) for item in value)}]"
     if isinstance(value, dict):
-        pairs = sorted((_shown(frame, key), _shown(frame, item)) for key, item in value.items())
+        pairs = sorted((_quoted(frame, key), _quoted(frame, item)) for key, item in value.items())
         return f"{{{', '.join(f'{key}: {item}' for key, item in pairs)}}}"
     text = to_string(frame, value)
     frame.charge(pieces(len(text)))
     return text
+
+
+def _quoted(frame: Frame, value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False) if type(value) is str else _shown(frame, value)
 
 
 TEXT_FUNCTIONS: dict[str, Function] = {
