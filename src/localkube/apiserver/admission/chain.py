@@ -122,6 +122,7 @@ class Admission:
         self.quota.check(attributes)
 
     async def close(self) -> None:
+        self._policies.close()
         await self._webhooks.close()
 
     def _run(self, plugins: dict[str, tuple[Plugin, ...]], attributes: Attributes) -> None:
