@@ -149,7 +149,7 @@ def test_a_policy_holds_an_agent_to_its_own_node(kubectl: Kubectl, name: str) ->
         (("label", "node", others[0], "example.com/a=1", *token), f"not the node of {user}"),
         (("label", "node", node, "example.com/a=2", "--overwrite", *unbound), "not the node of"),
         (("label", "node", node, "b=1", *token), "not these: b"),
-        (("cordon", node, *token), "not the spec"),
+        (("taint", "node", node, "a=b:NoSchedule", *token), "not the spec"),
     ):
         assert said in kubectl.refused(*refused)
     kubectl("label", "node", node, "example.com/a-")

@@ -13,6 +13,7 @@ from kubeclient.client import Kube
 from kubeclient.objects import Obj
 from localkube.apiserver import bootstrap, custom
 from localkube.apiserver.admission.chain import Admission
+from localkube.apiserver.admission.expressions import Judges
 from localkube.apiserver.admission.policies import Allowed, Policies
 from localkube.apiserver.admission.quota import QuotaLedger
 from localkube.apiserver.admission.view import StoreView
@@ -135,8 +136,9 @@ def build(
     view, webhook_client = StoreView(store), WebhookClient()
     conversions = Conversions(view, webhook_client)
     complete = _completion(custom_kinds)
-    webhooks = Webhooks(view, kinds, complete, webhook_client, conversions.between)
-    policies = Policies(view, kinds, conversions.between, _permission(authorizer))
+    judges, between = Judges(), conversions.between
+    webhooks = Webhooks(view, kinds, complete, webhook_client, between, judges)
+    policies = Policies(view, kinds, between, _permission(authorizer), judges)
     store.on_change(quota.on_change)
     api = Api(
         kinds=kinds,
@@ -144,7 +146,7 @@ def build(
         custom=custom_kinds,
         conversions=conversions,
         addresses=addresses,
-        admission=Admission(view, quota, policies, webhooks),
+        admission=Admission(view, quota, policies, webhooks, judges),
         authorizer=authorizer,
         authenticator=Authenticator(tokens, account_tokens, authorizer),
         account_tokens=account_tokens,

@@ -20,6 +20,7 @@ from localkube.apiserver.admission.default_classes import (
     default_ingress_class,
     default_storage_class,
 )
+from localkube.apiserver.admission.expressions import Judges
 from localkube.apiserver.admission.limit_ranges import check_limits, default_limits
 from localkube.apiserver.admission.namespaces import namespace_lifecycle
 from localkube.apiserver.admission.node_restriction import restrict_node
@@ -78,9 +79,15 @@ _DELETING: dict[str, tuple[Plugin, ...]] = {
 
 class Admission:
     def __init__(
-        self, cluster: ClusterView, quota: QuotaLedger, policies: Policies, webhooks: Webhooks
+        self,
+        cluster: ClusterView,
+        quota: QuotaLedger,
+        policies: Policies,
+        webhooks: Webhooks,
+        judges: Judges,
     ) -> None:
         self._cluster = cluster
+        self._judges = judges
         self._policies = policies
         self._webhooks = webhooks
         self.quota = quota
@@ -122,7 +129,7 @@ class Admission:
         self.quota.check(attributes)
 
     async def close(self) -> None:
-        self._policies.close()
+        self._judges.close()
         await self._webhooks.close()
 
     def _run(self, plugins: dict[str, tuple[Plugin, ...]], attributes: Attributes) -> None:

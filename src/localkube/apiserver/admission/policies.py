@@ -1,20 +1,18 @@
 """ValidatingAdmissionPolicies: expressions that say which writes are refused, or warned about."""
 
-import asyncio
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeAlias
 
 from kubeclient.objects import Obj
 from localkube.apiserver.admission.admission_review import admission_request
 from localkube.apiserver.admission.attributes import Attributes, ClusterView, refusal
+from localkube.apiserver.admission.expressions import Exhausted, Judges
 from localkube.apiserver.admission.matching import matched_kind
 from localkube.apiserver.admission.policy_config import Binding, Hook, Policy, hooks_of
 from localkube.apiserver.admission.policy_judgement import (
     BUDGET,
     EXHAUSTED,
     Denial,
-    Exhausted,
     judged,
 )
 from localkube.apiserver.admission.policy_params import (
@@ -23,7 +21,6 @@ from localkube.apiserver.admission.policy_params import (
     params_of,
 )
 from localkube.apiserver.admission.versions import Convert, Versions
-from localkube.apiserver.admission.waiting import within_a_task
 from localkube.apiserver.cel.authorizer import Authorizer, Check, Verdict
 from localkube.apiserver.kinds import Kind, Kinds
 from localkube.apiserver.request import User
@@ -34,9 +31,6 @@ _POLICIES = f"validatingadmissionpolicies.{GROUP}"
 _BINDINGS = f"validatingadmissionpolicybindings.{GROUP}"
 # Nobody may lock everyone out of repairing a policy.
 _EXEMPT = frozenset({_POLICIES, _BINDINGS})
-# What is judged at once, in some ten milliseconds. The rest is left to a thread, so that nobody
-# waits for somebody else's expressions; and to one thread, so that many of them do not add up.
-_AT_ONCE = 10_000
 _CODES = {"Forbidden": 403, "Unauthorized": 401, "RequestEntityTooLarge": 413}
 _NAMESPACE_METADATA = (
     *("name", "generateName", "uid", "resourceVersion", "generation", "creationTimestamp"),
@@ -49,13 +43,18 @@ Allowed: TypeAlias = Callable[[User | None, tuple[str, str] | None, dict[str, st
 
 class Policies:
     def __init__(
-        self, cluster: ClusterView, kinds: Kinds, convert: Convert, allowed: Allowed
+        self,
+        cluster: ClusterView,
+        kinds: Kinds,
+        convert: Convert,
+        allowed: Allowed,
+        judges: Judges,
     ) -> None:
         self._cluster = cluster
         self._kinds = kinds
         self._versions = Versions(convert)
         self._allowed = allowed
-        self._thread = ThreadPoolExecutor(1, "policies")
+        self._judges = judges
         self._parsed: tuple[Sequence[Obj], Sequence[Obj], tuple[Hook, ...]] | None = None
 
     async def validate(self, attributes: Attributes) -> None:
@@ -70,9 +69,6 @@ class Policies:
                 refused = refused or _refused(attributes, hook.policy, binding, denial)
         if refused is not None:
             raise refused
-
-    def close(self) -> None:
-        self._thread.shutdown(wait=False, cancel_futures=True)
 
     def _hooks(self, attributes: Attributes) -> tuple[Hook, ...]:
         bindings = self._cluster.list(_BINDINGS)
@@ -124,18 +120,14 @@ class Policies:
     ) -> list[Denial]:
         names = await self._names(policy, kind, attributes, params)
         namespace = self._namespace(attributes)
-        # The authorizer belongs to the server's own thread; each question to it is cheap.
-        at_once = BUDGET if policy.asks_authorizer else _AT_ONCE
+
+        def question(budget: int) -> list[Denial]:
+            return judged(policy, names, namespace, budget)
+
         try:
-            return judged(policy, names, namespace, at_once)
-        except Exhausted:
-            pass
-        try:
-            if at_once == BUDGET:
-                raise Exhausted
-            await within_a_task()
-            loop = asyncio.get_running_loop()
-            return await loop.run_in_executor(self._thread, judged, policy, names, namespace)
+            if policy.asks_authorizer:  # it belongs to this thread, and costs little here
+                return question(BUDGET)
+            return await self._judges.answer(question, BUDGET)
         except Exhausted:
             return [] if policy.ignores_failure else [Denial(EXHAUSTED)]
 

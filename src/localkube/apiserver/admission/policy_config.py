@@ -1,24 +1,14 @@
 """Admission policies and their bindings as values: compiled once per change, not once per write."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from kubeclient.objects import Obj
 from kubeclient.selectors import LabelSelector
+from localkube.apiserver.admission.expressions import Expression, attempted
 from localkube.apiserver.admission.matching import Criteria, rules_of, selector_of
-from localkube.apiserver.cel.admission import NULL, WrongType, admission_program
-from localkube.apiserver.cel.errors import CompileError
-from localkube.apiserver.cel.program import Program
+from localkube.apiserver.cel.admission import NULL, admission_program
 from localkube.apiserver.cel.types import BOOL, DYN, STRING, Type
-
-
-@dataclass(frozen=True, slots=True)
-class Expression:
-    """Only what could be compiled is stored; if it cannot be any more, `problem` says why."""
-
-    text: str
-    program: Program | None
-    problem: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,12 +150,3 @@ def _compiled(
         text,
         lambda: admission_program(text, wanted, params=params, authorizer=True, variables=types),
     )
-
-
-def attempted(text: str, compiling: Callable[[], Program]) -> Expression:
-    try:
-        return Expression(text, compiling())
-    except CompileError as error:
-        return Expression(text, None, f"compilation failed: {error}")
-    except WrongType as error:
-        return Expression(text, None, str(error))

@@ -22,6 +22,7 @@ from localkube.apiserver.admission.admission_review import (
     verdict_of,
 )
 from localkube.apiserver.admission.attributes import Attributes, ClusterView, refusal
+from localkube.apiserver.admission.expressions import Judges
 from localkube.apiserver.admission.versions import Convert, Versions
 from localkube.apiserver.admission.waiting import within_a_task
 from localkube.apiserver.admission.webhook_client import NotReached
@@ -75,12 +76,14 @@ class Webhooks:
         complete: Complete,
         client: Client,
         convert: Convert,
+        judges: Judges,
     ) -> None:
         self._cluster = cluster
         self._kinds = kinds
         self._complete = complete
         self._client = client
         self._versions = Versions(convert)
+        self._judges = judges
         self._parsed: dict[str, tuple[Sequence[Obj], tuple[Webhook, ...]]] = {}
 
     async def mutate(self, attributes: Attributes) -> Round:
@@ -149,9 +152,11 @@ class Webhooks:
             return invocation
         obj, old = await self._versions.of(attributes, invocation.kind)
         request = admission_request("", attributes, invocation.kind, None, None)
+        del request["object"], request["oldObject"]
         variables = {"object": obj, "oldObject": old, "request": request}
         try:
-            return invocation if holds(webhook.conditions, variables) else None
+            wanted = await holds(webhook.conditions, variables, self._judges)
+            return invocation if wanted else None
         except ConditionError as error:
             if webhook.ignores_failure:
                 return None

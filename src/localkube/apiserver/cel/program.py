@@ -288,7 +288,10 @@ class _Compiler:
             return self._operator(node, depth)
         target, name = node.target, node.name
         if isinstance(target, Name) and target.name not in self._declared:
-            name, target = f"{target.name}.{name}", None
+            dotted = f"{target.name}.{name}"
+            if dotted not in FUNCTIONS and dotted not in UNSUPPORTED:
+                raise self._undeclared(target.at, target.name)
+            name, target = dotted, None
         function = FUNCTIONS.get(name)
         given = ([] if target is None else [target]) + list(node.args)
         if function is None:

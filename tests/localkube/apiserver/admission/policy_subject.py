@@ -4,6 +4,7 @@ from typing import Any
 
 from kubeclient.objects import Obj
 from localkube.apiserver.admission.attributes import Attributes
+from localkube.apiserver.admission.expressions import Judges
 from localkube.apiserver.admission.policies import Policies
 from localkube.apiserver.admission.webhook_client import WebhookClient
 from localkube.apiserver.conversion.convert import Conversions
@@ -32,7 +33,8 @@ class PolicySubject:
         self.kinds = Kinds(builtin_kinds())
         self.asked: list[dict[str, str]] = []
         convert = Conversions(self.cluster, WebhookClient()).between
-        self.policies = Policies(self.cluster, self.kinds, convert, self._allowed)
+        self.judges = Judges()
+        self.policies = Policies(self.cluster, self.kinds, convert, self._allowed, self.judges)
 
     def _allowed(
         self, user: User | None, account: tuple[str, str] | None, question: dict[str, str]

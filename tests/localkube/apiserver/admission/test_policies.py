@@ -17,7 +17,7 @@ from tests.localkube.apiserver.admission.small_cluster import write
 def subject() -> Iterator[PolicySubject]:
     found = PolicySubject()
     yield found
-    found.policies.close()
+    found.judges.close()
 
 
 def thing(name: str = "c", labels: dict[str, str] | None = None, **data: str) -> Obj:

@@ -22,7 +22,7 @@ _SAID = [
 def subject() -> Iterator[PolicySubject]:
     found = PolicySubject()
     yield found
-    found.policies.close()
+    found.judges.close()
 
 
 def parameters(subject: PolicySubject, name: str, namespace: str = "ns", **data: Any) -> None:

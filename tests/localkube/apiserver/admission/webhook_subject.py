@@ -7,6 +7,7 @@ from typing import Any
 from kubeclient.objects import Obj
 from localkube.apiserver.admission.attributes import Attributes
 from localkube.apiserver.admission.chain import Admission
+from localkube.apiserver.admission.expressions import Judges
 from localkube.apiserver.admission.policies import Policies
 from localkube.apiserver.admission.quota import QuotaLedger
 from localkube.apiserver.admission.webhook_client import WebhookClient
@@ -56,10 +57,11 @@ class Subject:
         client = WebhookClient()
         convert = Conversions(cluster, client).between
         kinds = Kinds(builtin_kinds())
-        self.webhooks = Webhooks(cluster, kinds, complete, client, convert)
-        policies = Policies(cluster, kinds, convert, lambda *_: ALLOWED)
+        self.judges = Judges()
+        self.webhooks = Webhooks(cluster, kinds, complete, client, convert, self.judges)
+        policies = Policies(cluster, kinds, convert, lambda *_: ALLOWED, self.judges)
         ledger = QuotaLedger(cluster, lambda: 0.0)
-        self.admission = Admission(cluster, ledger, policies, self.webhooks)
+        self.admission = Admission(cluster, ledger, policies, self.webhooks, self.judges)
 
     async def mutate(self, attributes: Attributes) -> Round:
         return await self.webhooks.mutate(attributes)
@@ -79,4 +81,4 @@ def complete(thing: Obj, kind: Kind) -> None:
 async def a_subject() -> AsyncIterator[Subject]:
     found = Subject(a_cluster())
     yield found
-    await found.webhooks.close()
+    await found.admission.close()
