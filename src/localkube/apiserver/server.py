@@ -13,7 +13,6 @@ from kubeclient.client import Kube
 from kubeclient.objects import Obj
 from localkube.apiserver import bootstrap, custom
 from localkube.apiserver.admission.chain import Admission
-from localkube.apiserver.admission.expressions import Judges
 from localkube.apiserver.admission.policies import Allowed, Policies
 from localkube.apiserver.admission.quota import QuotaLedger
 from localkube.apiserver.admission.view import StoreView
@@ -21,6 +20,7 @@ from localkube.apiserver.admission.webhook_client import WebhookClient
 from localkube.apiserver.admission.webhooks import Webhooks
 from localkube.apiserver.api import Api, Nodes, Stored
 from localkube.apiserver.app import App
+from localkube.apiserver.cel.expressions import Judges
 from localkube.apiserver.conversion.convert import Conversions
 from localkube.apiserver.custom import CustomKinds
 from localkube.apiserver.defaults.apply import apply_defaults

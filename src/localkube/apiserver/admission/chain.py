@@ -20,7 +20,6 @@ from localkube.apiserver.admission.default_classes import (
     default_ingress_class,
     default_storage_class,
 )
-from localkube.apiserver.admission.expressions import Judges
 from localkube.apiserver.admission.limit_ranges import check_limits, default_limits
 from localkube.apiserver.admission.namespaces import namespace_lifecycle
 from localkube.apiserver.admission.node_restriction import restrict_node
@@ -46,6 +45,7 @@ from localkube.apiserver.admission.taints import (
 )
 from localkube.apiserver.admission.webhook_conditions import check_conditions
 from localkube.apiserver.admission.webhooks import Webhooks
+from localkube.apiserver.cel.expressions import Judges
 
 Plugin: TypeAlias = Callable[[Attributes, ClusterView], None]
 
@@ -87,7 +87,7 @@ class Admission:
         judges: Judges,
     ) -> None:
         self._cluster = cluster
-        self._judges = judges
+        self.judges = judges
         self._policies = policies
         self._webhooks = webhooks
         self.quota = quota
@@ -129,7 +129,7 @@ class Admission:
         self.quota.check(attributes)
 
     async def close(self) -> None:
-        self._judges.close()
+        self.judges.close()
         await self._webhooks.close()
 
     def _run(self, plugins: dict[str, tuple[Plugin, ...]], attributes: Attributes) -> None:

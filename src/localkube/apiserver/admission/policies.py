@@ -6,12 +6,9 @@ from typing import Any, TypeAlias
 from kubeclient.objects import Obj
 from localkube.apiserver.admission.admission_review import admission_request
 from localkube.apiserver.admission.attributes import Attributes, ClusterView, refusal
-from localkube.apiserver.admission.expressions import Exhausted, Judges
 from localkube.apiserver.admission.matching import matched_kind
 from localkube.apiserver.admission.policy_config import Binding, Hook, Policy, hooks_of
 from localkube.apiserver.admission.policy_judgement import (
-    BUDGET,
-    EXHAUSTED,
     Denial,
     judged,
 )
@@ -22,6 +19,7 @@ from localkube.apiserver.admission.policy_params import (
 )
 from localkube.apiserver.admission.versions import Convert, Versions
 from localkube.apiserver.cel.authorizer import Authorizer, Check, Verdict
+from localkube.apiserver.cel.expressions import BUDGET, EXHAUSTED, Exhausted, Judges
 from localkube.apiserver.kinds import Kind, Kinds
 from localkube.apiserver.request import User
 from localkube.apiserver.status import ApiError

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 
 from kubeclient.objects import Obj
 from kubeclient.selectors import LabelSelector
-from localkube.apiserver.admission.expressions import Expression, attempted
 from localkube.apiserver.admission.matching import Criteria, rules_of, selector_of
 from localkube.apiserver.cel.admission import NULL, admission_program
+from localkube.apiserver.cel.expressions import Expression, attempted
 from localkube.apiserver.cel.types import BOOL, DYN, STRING, Type
 
 

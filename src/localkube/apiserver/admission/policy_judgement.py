@@ -4,19 +4,15 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from localkube.apiserver.admission.expressions import (
+from localkube.apiserver.admission.policy_config import Policy, Validation
+from localkube.apiserver.cel.errors import EvaluationError
+from localkube.apiserver.cel.expressions import (
+    BUDGET,
     CONDITIONS_BUDGET,
     Meter,
     all_hold,
 )
-from localkube.apiserver.admission.policy_config import Policy, Validation
-from localkube.apiserver.cel.errors import EvaluationError
 
-# kube-apiserver's: for what a binding costs at one write.
-BUDGET = 10_000_000
-EXHAUSTED = (
-    "validation failed due to running out of cost budget, no further validation rules will be run"
-)
 _LONGEST_MESSAGE = 5 * 1024
 
 

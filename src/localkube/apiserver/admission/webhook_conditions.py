@@ -8,8 +8,12 @@ from functools import lru_cache
 from typing import Any
 
 from localkube.apiserver.admission.attributes import Attributes, ClusterView
-from localkube.apiserver.admission.expressions import (
+from localkube.apiserver.admission.webhook_config import Condition
+from localkube.apiserver.cel.admission import admission_program
+from localkube.apiserver.cel.errors import EvaluationError
+from localkube.apiserver.cel.expressions import (
     CONDITIONS_BUDGET,
+    EXHAUSTED,
     Exhausted,
     Expression,
     Judges,
@@ -17,15 +21,8 @@ from localkube.apiserver.admission.expressions import (
     all_hold,
     attempted,
 )
-from localkube.apiserver.admission.webhook_config import Condition
-from localkube.apiserver.cel.admission import admission_program
-from localkube.apiserver.cel.errors import EvaluationError
 from localkube.apiserver.cel.types import BOOL
 from localkube.apiserver.status import FieldError, invalid, invalid_value
-
-_EXHAUSTED = (
-    "validation failed due to running out of cost budget, no further validation rules will be run"
-)
 
 
 class ConditionError(Exception):
@@ -62,7 +59,7 @@ async def holds(
     except EvaluationError as error:
         raise ConditionError(str(error)) from None
     except Exhausted:
-        raise ConditionError(_EXHAUSTED) from None
+        raise ConditionError(EXHAUSTED) from None
 
 
 @lru_cache(maxsize=256)

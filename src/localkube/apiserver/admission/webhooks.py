@@ -22,9 +22,7 @@ from localkube.apiserver.admission.admission_review import (
     verdict_of,
 )
 from localkube.apiserver.admission.attributes import Attributes, ClusterView, refusal
-from localkube.apiserver.admission.expressions import Judges
 from localkube.apiserver.admission.versions import Convert, Versions
-from localkube.apiserver.admission.waiting import within_a_task
 from localkube.apiserver.admission.webhook_client import NotReached
 from localkube.apiserver.admission.webhook_conditions import ConditionError, holds
 from localkube.apiserver.admission.webhook_config import Callee, Webhook, webhooks_of
@@ -33,9 +31,11 @@ from localkube.apiserver.admission.webhook_match import (
     invocation_of,
     is_exempt,
 )
+from localkube.apiserver.cel.expressions import Judges
 from localkube.apiserver.kinds import Kind, Kinds
 from localkube.apiserver.patch.json_patch import apply_json_patch
 from localkube.apiserver.status import ApiError, bad_request, failure
+from localkube.apiserver.waiting import within_a_task
 
 log = logging.getLogger(__name__)
 

@@ -4,13 +4,14 @@
 class CompileError(Exception):
     """The expression is none, or names what is not there. Says where, as cel-go does."""
 
-    def __init__(self, expression: str, at: int, why: str) -> None:
+    def __init__(self, expression: str, at: int, why: str, missing: str = "") -> None:
+        """`missing`: the function that Kubernetes has and we have not."""
         lines = expression[:at].split("\n")
         row, column = len(lines), len(lines[-1])
         line = expression.split("\n")[row - 1]
         shown = f"ERROR: <input>:{row}:{column + 1}: {why}\n | {line}\n | {'.' * column}^"
         super().__init__(shown)
-        self.why = why
+        self.missing = missing
 
 
 class EvaluationError(Exception):

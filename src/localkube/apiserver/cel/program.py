@@ -102,6 +102,7 @@ class _Compiler:
         why = f"undeclared reference to '{name}' (in container '')"
         if name in UNSUPPORTED:
             why += ": Kubernetes has it, this server does not"
+            return CompileError(self._expression, at, why, missing=name)
         return CompileError(self._expression, at, why)
 
     def _literal(self, node: Literal, depth: int) -> _Code:

@@ -4,9 +4,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from localkube.apiserver.admission.expressions import Judges
 from localkube.apiserver.admission.webhook_conditions import ConditionError, holds
 from localkube.apiserver.admission.webhook_config import Condition
+from localkube.apiserver.cel.expressions import Judges
 
 
 @pytest.fixture

@@ -7,11 +7,11 @@ from typing import Any
 from kubeclient.objects import Obj
 from localkube.apiserver.admission.attributes import Attributes
 from localkube.apiserver.admission.chain import Admission
-from localkube.apiserver.admission.expressions import Judges
 from localkube.apiserver.admission.policies import Policies
 from localkube.apiserver.admission.quota import QuotaLedger
 from localkube.apiserver.admission.webhook_client import WebhookClient
 from localkube.apiserver.admission.webhooks import Round, Webhooks
+from localkube.apiserver.cel.expressions import Judges
 from localkube.apiserver.conversion.convert import Conversions
 from localkube.apiserver.defaults.apply import apply_defaults
 from localkube.apiserver.kinds import Kind, Kinds, builtin_kinds

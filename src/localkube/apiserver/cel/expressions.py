@@ -1,4 +1,4 @@
-"""Expressions of webhooks and policies, each evaluated within a budget."""
+"""Expressions that share a budget, and what is done about those that take long."""
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
@@ -6,13 +6,18 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from localkube.apiserver.admission.waiting import within_a_task
 from localkube.apiserver.cel.admission import WrongType
 from localkube.apiserver.cel.errors import CompileError, EvaluationError, OutOfBudget
 from localkube.apiserver.cel.program import PER_CALL, Program, problem_of
+from localkube.apiserver.waiting import within_a_task
 
-# kube-apiserver's, for all conditions of a webhook or a policy.
+# kube-apiserver's: for what a policy's binding, or the rules of a custom resource, cost at one
+# write; and for all conditions of a webhook or a policy.
+BUDGET = 10_000_000
 CONDITIONS_BUDGET = 2_500_000
+EXHAUSTED = (
+    "validation failed due to running out of cost budget, no further validation rules will be run"
+)
 # What is judged at once, in some ten milliseconds. The rest is left to a thread, so that nobody
 # waits for somebody else's expressions; and to one thread, so that many of them do not add up.
 AT_ONCE = 10_000
