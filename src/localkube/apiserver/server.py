@@ -20,7 +20,6 @@ from localkube.apiserver.admission.webhook_client import WebhookClient
 from localkube.apiserver.admission.webhooks import Webhooks
 from localkube.apiserver.api import Api, Nodes, Stored
 from localkube.apiserver.app import App
-from localkube.apiserver.cel.expressions import Judges
 from localkube.apiserver.conversion.convert import Conversions
 from localkube.apiserver.custom import CustomKinds
 from localkube.apiserver.defaults.apply import apply_defaults
@@ -28,6 +27,7 @@ from localkube.apiserver.discovery import Discovery
 from localkube.apiserver.front import Front
 from localkube.apiserver.http.server import Server, serve
 from localkube.apiserver.inprocess import InProcess
+from localkube.apiserver.judges import Judges
 from localkube.apiserver.kinds import Kind, Kinds, builtin_kinds
 from localkube.apiserver.metrics import Metrics
 from localkube.apiserver.openapi import OpenApi

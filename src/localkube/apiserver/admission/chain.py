@@ -45,7 +45,7 @@ from localkube.apiserver.admission.taints import (
 )
 from localkube.apiserver.admission.webhook_conditions import check_conditions
 from localkube.apiserver.admission.webhooks import Webhooks
-from localkube.apiserver.cel.expressions import Judges
+from localkube.apiserver.judges import Judges
 
 Plugin: TypeAlias = Callable[[Attributes, ClusterView], None]
 

@@ -19,7 +19,8 @@ from localkube.apiserver.admission.policy_params import (
 )
 from localkube.apiserver.admission.versions import Convert, Versions
 from localkube.apiserver.cel.authorizer import Authorizer, Check, Verdict
-from localkube.apiserver.cel.expressions import BUDGET, EXHAUSTED, Exhausted, Judges
+from localkube.apiserver.cel.expressions import BUDGET, EXHAUSTED, Exhausted
+from localkube.apiserver.judges import Judges
 from localkube.apiserver.kinds import Kind, Kinds
 from localkube.apiserver.request import User
 from localkube.apiserver.status import ApiError

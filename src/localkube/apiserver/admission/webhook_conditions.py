@@ -16,12 +16,12 @@ from localkube.apiserver.cel.expressions import (
     EXHAUSTED,
     Exhausted,
     Expression,
-    Judges,
     Meter,
     all_hold,
     attempted,
 )
 from localkube.apiserver.cel.types import BOOL
+from localkube.apiserver.judges import Judges
 from localkube.apiserver.status import FieldError, invalid, invalid_value
 
 

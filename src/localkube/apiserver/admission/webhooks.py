@@ -31,7 +31,7 @@ from localkube.apiserver.admission.webhook_match import (
     invocation_of,
     is_exempt,
 )
-from localkube.apiserver.cel.expressions import Judges
+from localkube.apiserver.judges import Judges
 from localkube.apiserver.kinds import Kind, Kinds
 from localkube.apiserver.patch.json_patch import apply_json_patch
 from localkube.apiserver.status import ApiError, bad_request, failure

@@ -1,15 +1,12 @@
-"""Expressions that share a budget, and what is done about those that take long."""
+"""Expressions that share a budget."""
 
-import asyncio
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any
 
 from localkube.apiserver.cel.admission import WrongType
 from localkube.apiserver.cel.errors import CompileError, EvaluationError, OutOfBudget
 from localkube.apiserver.cel.program import PER_CALL, Program, problem_of
-from localkube.apiserver.waiting import within_a_task
 
 # kube-apiserver's: for what a policy's binding, or the rules of a custom resource, cost at one
 # write; and for all conditions of a webhook or a policy.
@@ -18,11 +15,6 @@ CONDITIONS_BUDGET = 2_500_000
 EXHAUSTED = (
     "validation failed due to running out of cost budget, no further validation rules will be run"
 )
-# What is judged at once, in some ten milliseconds. The rest is left to a thread, so that nobody
-# waits for somebody else's expressions; and to one thread, so that many of them do not add up.
-AT_ONCE = 10_000
-
-_T = TypeVar("_T")
 
 
 class Exhausted(Exception):
@@ -92,25 +84,3 @@ def all_hold(conditions: Sequence[Expression], names: Mapping[str, Any], meter: 
     if failures:
         raise EvaluationError(failures[0] if len(failures) == 1 else f"[{', '.join(failures)}]")
     return True
-
-
-class Judges:
-    """Asks questions that may take long without keeping others waiting."""
-
-    def __init__(self) -> None:
-        self._thread = ThreadPoolExecutor(1, "expressions")
-
-    async def answer(self, question: Callable[[int], _T], budget: int) -> _T:
-        """`question` gets its budget, and may be asked a second time with a larger one. Raises
-        what it raises, Exhausted included."""
-        try:
-            return question(min(AT_ONCE, budget))
-        except Exhausted:
-            if budget <= AT_ONCE:
-                raise
-        await within_a_task()
-        loop = asyncio.get_running_loop()
-        return await loop.run_in_executor(self._thread, question, budget)
-
-    def close(self) -> None:
-        self._thread.shutdown(wait=False, cancel_futures=True)

@@ -6,9 +6,9 @@ from kubeclient.objects import Obj
 from localkube.apiserver.admission.attributes import Attributes
 from localkube.apiserver.admission.policies import Policies
 from localkube.apiserver.admission.webhook_client import WebhookClient
-from localkube.apiserver.cel.expressions import Judges
 from localkube.apiserver.conversion.convert import Conversions
 from localkube.apiserver.defaults.apply import apply_defaults
+from localkube.apiserver.judges import Judges
 from localkube.apiserver.kinds import Kinds, builtin_kinds
 from localkube.apiserver.request import User
 from localkube.apiserver.security.access import ALLOWED, DENIED, Verdict

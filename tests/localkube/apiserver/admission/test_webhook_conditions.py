@@ -6,7 +6,7 @@ import pytest
 
 from localkube.apiserver.admission.webhook_conditions import ConditionError, holds
 from localkube.apiserver.admission.webhook_config import Condition
-from localkube.apiserver.cel.expressions import Judges
+from localkube.apiserver.judges import Judges
 
 
 @pytest.fixture

@@ -11,9 +11,9 @@ from localkube.apiserver.admission.policies import Policies
 from localkube.apiserver.admission.quota import QuotaLedger
 from localkube.apiserver.admission.webhook_client import WebhookClient
 from localkube.apiserver.admission.webhooks import Round, Webhooks
-from localkube.apiserver.cel.expressions import Judges
 from localkube.apiserver.conversion.convert import Conversions
 from localkube.apiserver.defaults.apply import apply_defaults
+from localkube.apiserver.judges import Judges
 from localkube.apiserver.kinds import Kind, Kinds, builtin_kinds
 from localkube.apiserver.security.access import ALLOWED
 from localkube.apiserver.status import bad_request

@@ -1,6 +1,8 @@
 """Expressions whose values a real server was asked for, and the object that they look at."""
 
-OBJECT = {
+from typing import Any
+
+OBJECT: dict[str, Any] = {
     "apiVersion": "v1",
     "kind": "ConfigMap",
     "metadata": {

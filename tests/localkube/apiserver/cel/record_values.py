@@ -59,16 +59,13 @@ def binding(number: int) -> dict[str, Any]:
 
 
 def outcome(client: Client, number: int) -> str:
-    metadata = OBJECT["metadata"] | {"labels": {**_labels(), _LABEL: f"p{number}"}}
+    metadata = OBJECT["metadata"] | {
+        "labels": {**OBJECT["metadata"]["labels"], _LABEL: f"p{number}"}
+    }
     answer = client.send("POST", _THINGS, OBJECT | {"metadata": metadata})
     if answer.status == 201:
         return ""
     return str(answer.response["message"].partition(_DENIED)[2])
-
-
-def _labels() -> dict[str, str]:
-    labels: dict[str, str] = OBJECT["metadata"]["labels"]  # type: ignore[index]
-    return labels
 
 
 def create(client: Client, number: int, expression: str) -> str:
