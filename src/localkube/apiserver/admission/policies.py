@@ -26,10 +26,10 @@ from localkube.apiserver.request import User
 from localkube.apiserver.status import ApiError
 
 GROUP = "admissionregistration.k8s.io"
-_POLICIES = f"validatingadmissionpolicies.{GROUP}"
-_BINDINGS = f"validatingadmissionpolicybindings.{GROUP}"
+POLICIES = f"validatingadmissionpolicies.{GROUP}"
+BINDINGS = f"validatingadmissionpolicybindings.{GROUP}"
 # Nobody may lock everyone out of repairing a policy.
-_EXEMPT = frozenset({_POLICIES, _BINDINGS})
+_EXEMPT = frozenset({POLICIES, BINDINGS})
 _CODES = {"Forbidden": 403, "Unauthorized": 401, "RequestEntityTooLarge": 413}
 _NAMESPACE_METADATA = (
     *("name", "generateName", "uid", "resourceVersion", "generation", "creationTimestamp"),
@@ -70,10 +70,10 @@ class Policies:
             raise refused
 
     def _hooks(self, attributes: Attributes) -> tuple[Hook, ...]:
-        bindings = self._cluster.list(_BINDINGS)
+        bindings = self._cluster.list(BINDINGS)
         if not bindings or attributes.kind.resource in _EXEMPT:
             return ()
-        policies = self._cluster.list(_POLICIES)
+        policies = self._cluster.list(POLICIES)
         kept = self._parsed
         # The view returns the same lists until one of the objects changes.
         if kept is not None and kept[0] is policies and kept[1] is bindings:
