@@ -54,6 +54,7 @@ from localkube.apiserver.cel.values import (
 
 # kube-apiserver's limit for one evaluation.
 PER_CALL = 1_000_000
+TOO_DEEP = "expression recursion limit exceeded"
 OVER_LIMIT = "operation cancelled: actual cost limit exceeded"
 _MAX_DEPTH = 100  # of the tree: each level is a call or two of Python
 _LIST_COST, _MAP_COST = 10, 30
@@ -71,7 +72,10 @@ class Program:
     def evaluate(self, names: Mapping[str, Any], budget: int = PER_CALL) -> tuple[Any, int]:
         """The value and what it cost. Raises EvaluationError and OutOfBudget."""
         frame = Frame(names, budget)
-        return self._run(frame), budget - frame.left
+        try:
+            return self._run(frame), budget - frame.left
+        except RecursionError:  # an object may be as deep as its sender likes
+            raise EvaluationError(TOO_DEEP) from None
 
 
 class _Code(NamedTuple):
@@ -81,7 +85,10 @@ class _Code(NamedTuple):
 
 def compiled(expression: str, declared: Mapping[str, Type]) -> Program:
     """Raises CompileError."""
-    code = _Compiler(expression, declared).code(parse(expression), 0)
+    try:
+        code = _Compiler(expression, declared).code(parse(expression), 0)
+    except RecursionError:
+        raise CompileError(expression, 0, TOO_DEEP) from None
     return Program(expression, code.type, code.run)
 
 
