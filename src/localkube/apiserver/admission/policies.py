@@ -5,7 +5,7 @@ from typing import Any, TypeAlias
 
 from kubeclient.objects import Obj
 from localkube.apiserver.admission.admission_review import admission_request
-from localkube.apiserver.admission.attributes import Attributes, ClusterView, refusal
+from localkube.apiserver.admission.attributes import Attributes, ClusterView
 from localkube.apiserver.admission.matching import matched_kind
 from localkube.apiserver.admission.policy_config import Binding, Hook, Policy, hooks_of
 from localkube.apiserver.admission.policy_judgement import (
@@ -23,7 +23,7 @@ from localkube.apiserver.cel.expressions import BUDGET, EXHAUSTED, Exhausted
 from localkube.apiserver.judges import Judges
 from localkube.apiserver.kinds import Kind, Kinds
 from localkube.apiserver.request import User
-from localkube.apiserver.status import ApiError
+from localkube.apiserver.status import ApiError, forbidden
 
 GROUP = "admissionregistration.k8s.io"
 POLICIES = f"validatingadmissionpolicies.{GROUP}"
@@ -190,7 +190,9 @@ def _refused(
 ) -> ApiError:
     by = f" with binding '{binding.name}'" if binding is not None else ""
     why = f"ValidatingAdmissionPolicy '{policy.name}'{by} denied request: {denial.message}"
-    error = refusal(attributes, why)
+    # By now a name has been drawn, if one had to be.
+    drawn = ((attributes.obj or {}).get("metadata") or {}).get("name", "")
+    error = forbidden(attributes.kind, drawn or attributes.name, why)
     reason = denial.reason or "Invalid"
     error.status |= {"reason": reason, "code": _CODES.get(reason, 422)}
     error.status["details"]["causes"] = [{"message": why}]

@@ -43,6 +43,15 @@ async def test_a_write_is_denied_by_policy_and_binding(subject: PolicySubject) -
     assert error.status["details"] == details
 
 
+async def test_a_generated_name_is_told(subject: PolicySubject) -> None:
+    subject.policy()
+    subject.bind()
+    made = thing("gen-abcde")
+    made["metadata"]["generateName"] = "gen-"
+    error = await subject.refusal(write("configmaps", made))
+    assert str(error).startswith('configmaps "gen-abcde" is forbidden: ')
+
+
 async def test_a_policy_without_binding_does_nothing(subject: PolicySubject) -> None:
     subject.policy()
     subject.bind(policy="another")

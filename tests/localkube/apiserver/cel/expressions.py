@@ -160,6 +160,8 @@ EXPRESSIONS = [
     "'system:masters' in request.userInfo.groups",
     "request.options.kind",
     "namespaceObject.metadata.name",
+    "namespaceObject == null || request.userInfo == null",
+    "[request.kind] == [request.requestKind]",
     "namespaceObject.metadata.labels['kubernetes.io/metadata.name']",
     "authorizer.group('').resource('pods').namespace('default').check('create').allowed()",
     "authorizer.serviceAccount('default', 'default').group('').resource('pods').check('get')"

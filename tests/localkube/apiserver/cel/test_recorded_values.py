@@ -25,6 +25,7 @@ _NAMES: dict[str, Any] = {
     "params": None,
     "request": {
         "kind": {"group": "", "version": "v1", "kind": "ConfigMap"},
+        "requestKind": {"group": "", "version": "v1", "kind": "ConfigMap"},
         "resource": {"group": "", "version": "v1", "resource": "configmaps"},
         "name": "thing",
         "namespace": "default",
