@@ -97,6 +97,7 @@ def test_a_policy_only_warns(kubectl: Kubectl, name: str) -> None:
         ("objekt.spec == 1", "undeclared reference to 'objekt' (in container '')"),
         ("request.user == 'a'", "undefined field 'user'"),
         ("'text'", "must evaluate to bool but got string"),
+        ("object.spec.enabled", "must evaluate to bool but got dyn"),
     ],
 )
 def test_an_expression_that_is_none_is_refused(

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from localkube.apiserver.cel.authorizer import AUTHORIZER_TYPE, RESOURCE_CHECK_TYPE
 from localkube.apiserver.cel.program import Program, compiled
-from localkube.apiserver.cel.types import BOOL, DYN, INT, LIST, MAP, STRING, Struct, Type
+from localkube.apiserver.cel.types import BOOL, DYN, INT, LIST, MAP, STRING, UNKNOWN, Struct, Type
 from localkube.apiserver.cel.types import type_text as _text
 
 NULL = "null_type"
@@ -83,7 +83,7 @@ def admission_program(
     if variables is not None:
         declared["variables"] = Struct("kubernetes.variables", variables)
     program = compiled(expression, declared)
-    if wanted and program.type not in (*wanted, DYN):
+    if wanted and program.type not in (*wanted, UNKNOWN):
         found = _text(program.type)
         if len(wanted) == 1:
             raise WrongType(f"must evaluate to {wanted[0]} but got {found}")

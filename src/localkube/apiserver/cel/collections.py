@@ -9,7 +9,7 @@ from localkube.apiserver.cel.errors import EvaluationError, no_such_overload
 from localkube.apiserver.cel.frame import Frame
 from localkube.apiserver.cel.function import Function, free, method
 from localkube.apiserver.cel.operators import add
-from localkube.apiserver.cel.types import BOOL, DYN, LIST, OPTIONAL
+from localkube.apiserver.cel.types import BOOL, LIST, OPTIONAL, UNKNOWN
 from localkube.apiserver.cel.values import Optional, contains, equal, less
 
 _MAX_RANGE = 100_000
@@ -159,14 +159,14 @@ def _non_zero(frame: Frame, value: Any) -> Optional:
 
 COLLECTION_FUNCTIONS: dict[str, Function] = {
     "isSorted": method(_is_sorted, BOOL, 1),
-    "sum": method(_sum, DYN, 1),
-    "min": method(_least, DYN, 1),
-    "max": method(_greatest, DYN, 1),
+    "sum": method(_sum, UNKNOWN, 1),
+    "min": method(_least, UNKNOWN, 1),
+    "max": method(_greatest, UNKNOWN, 1),
     "sort": method(_sort, LIST, 1),
     "distinct": method(_distinct, LIST, 1),
     "flatten": method(_flatten, LIST, 1, 2),
     "slice": method(_slice, LIST, 3),
-    "reverse": method(_reverse, DYN, 1),
+    "reverse": method(_reverse, UNKNOWN, 1),
     "first": method(_end(0), OPTIONAL, 1),
     "last": method(_end(-1), OPTIONAL, 1),
     "lists.range": free(_range, LIST, 1),
@@ -178,8 +178,8 @@ COLLECTION_FUNCTIONS: dict[str, Function] = {
         lambda _: Optional.NONE, OPTIONAL, 0, 0, is_method=False, is_free=True
     ),
     "optional.ofNonZeroValue": free(_non_zero, OPTIONAL, 1),
-    "orValue": method(_or_value, DYN, 2),
+    "orValue": method(_or_value, UNKNOWN, 2),
     "or": method(_or, OPTIONAL, 2),
     "hasValue": method(lambda _, value: bool(_held(value)), BOOL, 1),
-    "value": method(_value, DYN, 1),
+    "value": method(_value, UNKNOWN, 1),
 }

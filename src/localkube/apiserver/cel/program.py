@@ -39,6 +39,7 @@ from localkube.apiserver.cel.types import (
     LIST,
     MAP,
     OPTIONAL,
+    UNKNOWN,
     Struct,
     Type,
     operator_result,
@@ -166,7 +167,7 @@ class _Compiler:
         if kind in ("bool", "int", "uint", "double", "string", "bytes"):
             text = f"type '{kind}' does not support field selection"
             raise self._error(node, text)
-        return DYN
+        return DYN if kind == DYN else UNKNOWN
 
     def _present(self, node: Present, depth: int) -> _Code:
         operand = self.code(node.operand, depth)
@@ -198,7 +199,7 @@ class _Compiler:
                 return _optional(frame, value, key(frame))
             return looked_up(value, key(frame))
 
-        return _Code(run, DYN)
+        return _Code(run, DYN if kind == DYN else UNKNOWN)
 
     def _logic(self, node: Logic, depth: int) -> _Code:
         """The deciding value wins over errors on either side."""
@@ -225,7 +226,7 @@ class _Compiler:
 
     def _bool(self, node: Node, depth: int) -> Run:
         run, kind = self.code(node, depth)
-        if kind not in (BOOL, DYN):
+        if kind not in (BOOL, DYN, UNKNOWN):
             raise self._error(node, f"expected type 'bool' but found '{type_text(kind)}'")
         return run
 
@@ -240,7 +241,9 @@ class _Compiler:
                 raise no_such_overload()
             return (yes if chosen else no).run(frame)
 
-        return _Code(run, yes.type if yes.type == no.type else DYN)
+        if yes.type == no.type:
+            return _Code(run, yes.type)
+        return _Code(run, UNKNOWN if UNKNOWN in (yes.type, no.type) else DYN)
 
     def _list(self, node: ListOf, depth: int) -> _Code:
         items = [(self.code(item, depth).run, optional) for item, optional in node.items]
@@ -282,7 +285,7 @@ class _Compiler:
             text = f"expression of type '{kind}' cannot be range of a comprehension"
             raise self._error(node.over, f"{text} (must be list, map, or dynamic)")
         kept = {name: self._declared[name] for name in node.names if name in self._declared}
-        self._declared |= dict.fromkeys(node.names, DYN)
+        self._declared |= dict.fromkeys(node.names, DYN if kind == DYN else UNKNOWN)
         bodies = [self.code(arg, depth) for arg in node.args]
         for name in node.names:
             del self._declared[name]
@@ -320,7 +323,9 @@ class _Compiler:
             result = operator_result(node.name, types[0], types[1])
         else:
             wanted = (BOOL,) if node.name == "!_" else ("int", "double")
-            result = types[0] if types[0] in (*wanted, DYN) else None
+            result = types[0] if types[0] in (*wanted, DYN, UNKNOWN) else None
+            if result is not None and node.name == "!_":
+                result = BOOL
         if result is None:
             shape = ", ".join(map(type_text, types))
             text = f"found no matching overload for '{node.name}' applied to '({shape})'"

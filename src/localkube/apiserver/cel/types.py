@@ -15,7 +15,8 @@ class Struct:
 
 Type: TypeAlias = str | Struct
 
-DYN = "dyn"
+DYN = "dyn"  # of any type, as a field of an object
+UNKNOWN = "unknown"  # of one type, which we do not work out
 BOOL = "bool"
 INT = "int"
 STRING = "string"
@@ -37,7 +38,7 @@ _OPERANDS = {
 def type_text(kind: Type) -> str:
     if isinstance(kind, Struct):
         return kind.name
-    return {"list": "list(dyn)", "map": "map(dyn, dyn)"}.get(kind, kind)
+    return {"list": "list(dyn)", "map": "map(dyn, dyn)", UNKNOWN: DYN}.get(kind, kind)
 
 
 def operator_result(name: str, left: Type, right: Type) -> Type | None:
@@ -53,4 +54,6 @@ def operator_result(name: str, left: Type, right: Type) -> Type | None:
         return None if right in _SCALARS else BOOL
     if known and (left != right or left not in _OPERANDS[name]):
         return None
-    return left if left in _SCALARS or left == LIST else right if right in _SCALARS else DYN
+    if left in _SCALARS or left == LIST:
+        return left
+    return right if right in _SCALARS else UNKNOWN

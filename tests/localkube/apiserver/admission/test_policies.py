@@ -76,7 +76,7 @@ async def test_a_validation_gives_its_reason(
     [
         ({"message": " no more "}, "no more"),
         ({"message": "no", "messageExpression": "'not ' + object.metadata.name"}, "not c"),
-        ({"message": "no", "messageExpression": "object.nothing"}, "no"),
+        ({"message": "no", "messageExpression": "string(object.nothing)"}, "no"),
         ({"message": "no", "messageExpression": "'a\\nb'"}, "no"),
         ({"message": "no", "messageExpression": "' '"}, "no"),
         ({}, "failed expression: 1 == 2"),
@@ -216,11 +216,11 @@ async def test_conditions_spare_writes(subject: PolicySubject) -> None:
 async def test_a_condition_that_fails_counts_only_if_none_is_false(
     subject: PolicySubject, policy: str
 ) -> None:
-    broken = {"name": "a", "expression": "object.nothing"}
+    broken = {"name": "a", "expression": "object.nothing == 1"}
     false = {"name": "b", "expression": "object.metadata.name == 'other'"}
     subject.policy(matchConditions=[broken], failurePolicy=policy)
     subject.bind()
-    text = "expression 'object.nothing' resulted in error: no such key: nothing"
+    text = "expression 'object.nothing == 1' resulted in error: no such key: nothing"
     said = await subject.said(write("configmaps", thing()))
     assert said == (text if policy == "Fail" else "")
     subject.policy(matchConditions=[broken, false], failurePolicy=policy)

@@ -14,7 +14,10 @@ from tests.localkube.apiserver.admission.test_policies import thing
 _CONFIG_MAP = {"apiVersion": "v1", "kind": "ConfigMap"}
 _LIMIT = {"apiVersion": "example.com/v1", "kind": "Limit"}
 _SAID = [
-    {"expression": "params.data.most != object.data.size", "messageExpression": "params.data.most"}
+    {
+        "expression": "params.data.most != object.data.size",
+        "messageExpression": "string(params.data.most)",
+    }
 ]
 
 
