@@ -17,7 +17,7 @@ def _words(text: str) -> frozenset[str]:
 _EVERY = None
 # Group, version and the resources of it that are served. Left out, although discovery lists them:
 # what has no meaning without the machinery behind it (API services, certificates, flow control,
-# admission policies, volume details), and proxying into pods, nodes and services.
+# volume details), and proxying into pods, nodes and services.
 SERVED: dict[tuple[str, str], frozenset[str] | None] = {
     ("", "v1"): _words(
         "bindings configmaps endpoints events limitranges namespaces nodes persistentvolumeclaims "
@@ -37,8 +37,9 @@ SERVED: dict[tuple[str, str], frozenset[str] | None] = {
     ("storage.k8s.io", "v1"): frozenset(
         {"csidrivers", "csinodes", "storageclasses", "volumeattachments"}
     ),
-    ("admissionregistration.k8s.io", "v1"): frozenset(
-        {"mutatingwebhookconfigurations", "validatingwebhookconfigurations"}
+    ("admissionregistration.k8s.io", "v1"): _words(
+        "mutatingwebhookconfigurations validatingadmissionpolicies "
+        "validatingadmissionpolicybindings validatingwebhookconfigurations"
     ),
     ("apiextensions.k8s.io", "v1"): _EVERY,
     ("scheduling.k8s.io", "v1"): _EVERY,
@@ -56,6 +57,8 @@ _WITH_GENERATION = _words(
     "priorityclasses.scheduling.k8s.io endpointslices.discovery.k8s.io "
     "resourceslices.resource.k8s.io deviceclasses.resource.k8s.io "
     "mutatingwebhookconfigurations.admissionregistration.k8s.io "
+    "validatingadmissionpolicies.admissionregistration.k8s.io "
+    "validatingadmissionpolicybindings.admissionregistration.k8s.io "
     "validatingwebhookconfigurations.admissionregistration.k8s.io "
     "customresourcedefinitions.apiextensions.k8s.io"
 )

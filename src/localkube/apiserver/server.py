@@ -13,6 +13,7 @@ from kubeclient.client import Kube
 from kubeclient.objects import Obj
 from localkube.apiserver import bootstrap, custom
 from localkube.apiserver.admission.chain import Admission
+from localkube.apiserver.admission.policies import Allowed, Policies
 from localkube.apiserver.admission.quota import QuotaLedger
 from localkube.apiserver.admission.view import StoreView
 from localkube.apiserver.admission.webhook_client import WebhookClient
@@ -26,16 +27,18 @@ from localkube.apiserver.discovery import Discovery
 from localkube.apiserver.front import Front
 from localkube.apiserver.http.server import Server, serve
 from localkube.apiserver.inprocess import InProcess
+from localkube.apiserver.judges import Judges
 from localkube.apiserver.kinds import Kind, Kinds, builtin_kinds
 from localkube.apiserver.metrics import Metrics
 from localkube.apiserver.openapi import OpenApi
 from localkube.apiserver.request import Handler, User
 from localkube.apiserver.schema.check import conform
 from localkube.apiserver.schema.load import schema_of
+from localkube.apiserver.security.access import ALLOWED, Access, Verdict
 from localkube.apiserver.security.audit import AuditLog
 from localkube.apiserver.security.authentication import Authenticator
 from localkube.apiserver.security.certificates import Certificates, server_context
-from localkube.apiserver.security.identities import ADMIN
+from localkube.apiserver.security.identities import ADMIN, service_account_user
 from localkube.apiserver.security.in_flight import InFlight
 from localkube.apiserver.security.limits import Limits
 from localkube.apiserver.security.rbac import GROUP as RBAC
@@ -133,7 +136,9 @@ def build(
     view, webhook_client = StoreView(store), WebhookClient()
     conversions = Conversions(view, webhook_client)
     complete = _completion(custom_kinds)
-    webhooks = Webhooks(view, kinds, complete, webhook_client, conversions.between)
+    judges, between = Judges(), conversions.between
+    webhooks = Webhooks(view, kinds, complete, webhook_client, between, judges)
+    policies = Policies(view, kinds, between, _permission(authorizer), judges)
     store.on_change(quota.on_change)
     api = Api(
         kinds=kinds,
@@ -141,7 +146,7 @@ def build(
         custom=custom_kinds,
         conversions=conversions,
         addresses=addresses,
-        admission=Admission(view, quota, webhooks),
+        admission=Admission(view, quota, policies, webhooks, judges),
         authorizer=authorizer,
         authenticator=Authenticator(tokens, account_tokens, authorizer),
         account_tokens=account_tokens,
@@ -170,6 +175,19 @@ def _completion(custom_kinds: CustomKinds) -> Callable[[Obj, Kind], None]:
         apply_defaults(obj, kind)
 
     return complete
+
+
+def _permission(authorizer: Authorizer) -> Allowed:
+    def allowed(
+        user: User | None, account: tuple[str, str] | None, question: dict[str, str]
+    ) -> Verdict:
+        """Of the user, or of the service account that a policy asks about."""
+        asked = user if account is None else service_account_user(*account, "", {})
+        if asked is None:  # the cluster's own programs
+            return ALLOWED
+        return authorizer.allowed(asked, Access(**question))
+
+    return allowed
 
 
 def _selectable(kinds: Kinds) -> Callable[[str], tuple[str, ...]]:

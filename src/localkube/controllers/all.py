@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from localkube.controllers import (
+    admission_policy_status,
     autoscaler,
     crd_cleanup,
     cron_job,
@@ -54,6 +55,7 @@ def builtin_controllers(settings: ControllerSettings) -> list[Controller]:
         disruption.CONTROLLER,
         event_expiry.CONTROLLER,
         crd_cleanup.CONTROLLER,
+        admission_policy_status.CONTROLLER,
         node_lifecycle.CONTROLLER,
         pod_garbage.CONTROLLER,
         load_balancer.controller(settings.dial, settings.names),

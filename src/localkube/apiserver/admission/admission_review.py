@@ -9,7 +9,7 @@ import orjson
 
 from kubeclient.objects import Obj
 from localkube.apiserver.admission.attributes import Attributes
-from localkube.apiserver.admission.webhook_match import namespace_of
+from localkube.apiserver.admission.matching import namespace_of
 from localkube.apiserver.kinds import Kind
 from localkube.apiserver.request import User
 

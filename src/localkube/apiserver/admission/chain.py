@@ -24,6 +24,7 @@ from localkube.apiserver.admission.limit_ranges import check_limits, default_lim
 from localkube.apiserver.admission.namespaces import namespace_lifecycle
 from localkube.apiserver.admission.node_restriction import restrict_node
 from localkube.apiserver.admission.pod_security import check_levels
+from localkube.apiserver.admission.policies import Policies
 from localkube.apiserver.admission.priorities import (
     check_priority_class,
     keep_system_class,
@@ -44,6 +45,7 @@ from localkube.apiserver.admission.taints import (
 )
 from localkube.apiserver.admission.webhook_conditions import check_conditions
 from localkube.apiserver.admission.webhooks import Webhooks
+from localkube.apiserver.judges import Judges
 
 Plugin: TypeAlias = Callable[[Attributes, ClusterView], None]
 
@@ -76,8 +78,17 @@ _DELETING: dict[str, tuple[Plugin, ...]] = {
 
 
 class Admission:
-    def __init__(self, cluster: ClusterView, quota: QuotaLedger, webhooks: Webhooks) -> None:
+    def __init__(
+        self,
+        cluster: ClusterView,
+        quota: QuotaLedger,
+        policies: Policies,
+        webhooks: Webhooks,
+        judges: Judges,
+    ) -> None:
         self._cluster = cluster
+        self.judges = judges
+        self._policies = policies
         self._webhooks = webhooks
         self.quota = quota
 
@@ -104,11 +115,13 @@ class Admission:
     async def validate(self, attributes: Attributes) -> None:
         if attributes.operation in _WRITES:
             self._run(_VALIDATING, attributes)
+        await self._policies.validate(attributes)
         await self._webhooks.validate(attributes)
 
-    async def show_webhooks(self, attributes: Attributes) -> None:
+    async def show_others(self, attributes: Attributes) -> None:
         """For what is no stored object and has no built-in plugin: a Binding, an Eviction."""
         await self._webhooks.mutate(attributes)
+        await self._policies.validate(attributes)
         await self._webhooks.validate(attributes)
 
     def charge(self, attributes: Attributes) -> None:
@@ -116,6 +129,7 @@ class Admission:
         self.quota.check(attributes)
 
     async def close(self) -> None:
+        self.judges.close()
         await self._webhooks.close()
 
     def _run(self, plugins: dict[str, tuple[Plugin, ...]], attributes: Attributes) -> None:

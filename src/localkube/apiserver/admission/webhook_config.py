@@ -6,19 +6,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from kubeclient.objects import Obj
-from kubeclient.selectors import NOTHING, LabelSelector, SelectorError, from_object
+from localkube.apiserver.admission.matching import Criteria, rules_of, selector_of
 
 _DEFAULT_TIMEOUT_S = 10
 _DRY_RUN_SAFE = frozenset({"None", "NoneOnDryRun"})
-
-
-@dataclass(frozen=True, slots=True)
-class WebhookRule:
-    operations: frozenset[str]
-    groups: frozenset[str]
-    versions: frozenset[str]
-    resources: tuple[tuple[str, str], ...]  # resource and subresource, either may be "*"
-    scope: str  # "*", "Namespaced", "Cluster"
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,13 +40,10 @@ class Condition:
 class Webhook:
     configuration: str
     name: str
-    rules: tuple[WebhookRule, ...]
-    namespace_selector: LabelSelector
-    object_selector: LabelSelector
+    criteria: Criteria
     conditions: tuple[Condition, ...]
     callee: Callee
     ignores_failure: bool
-    equivalent: bool  # rules also mean the same resource in other versions
     dry_run_safe: bool
     reinvoked: bool
     review_versions: tuple[str, ...]
@@ -72,16 +60,18 @@ def _hooks(configuration: Obj) -> Iterator[Webhook]:
         yield Webhook(
             configuration=configuration["metadata"]["name"],
             name=hook.get("name", ""),
-            rules=tuple(_rule(rule) for rule in hook.get("rules") or ()),
-            namespace_selector=_selector(hook.get("namespaceSelector")),
-            object_selector=_selector(hook.get("objectSelector")),
+            criteria=Criteria(
+                rules=rules_of(hook.get("rules")),
+                namespace_selector=selector_of(hook.get("namespaceSelector")),
+                object_selector=selector_of(hook.get("objectSelector")),
+                equivalent=hook.get("matchPolicy", "Equivalent") == "Equivalent",
+            ),
             conditions=tuple(
                 Condition(each.get("name", ""), each.get("expression", ""))
                 for each in hook.get("matchConditions") or ()
             ),
             callee=callee_of(hook.get("clientConfig") or {}, timeout_s),
             ignores_failure=hook.get("failurePolicy") == "Ignore",
-            equivalent=hook.get("matchPolicy", "Equivalent") == "Equivalent",
             dry_run_safe=hook.get("sideEffects") in _DRY_RUN_SAFE,
             reinvoked=hook.get("reinvocationPolicy") == "IfNeeded",
             review_versions=tuple(hook.get("admissionReviewVersions") or ()),
@@ -95,24 +85,6 @@ def callee_of(client_config: Obj, timeout_s: int) -> Callee:
         ca_pem=_decoded(client_config.get("caBundle") or ""),
         timeout_s=timeout_s,
     )
-
-
-def _rule(rule: Obj) -> WebhookRule:
-    resources = (each.partition("/") for each in rule.get("resources") or ())
-    return WebhookRule(
-        operations=frozenset(rule.get("operations") or ()),
-        groups=frozenset(rule.get("apiGroups") or ()),
-        versions=frozenset(rule.get("apiVersions") or ()),
-        resources=tuple((resource, subresource) for resource, _, subresource in resources),
-        scope=rule.get("scope") or "*",
-    )
-
-
-def _selector(selector: Obj | None) -> LabelSelector:
-    try:
-        return from_object(selector or {})
-    except SelectorError:  # cannot be stored; if it is, it must not let a webhook loose on all
-        return NOTHING
 
 
 def _service(service: Obj | None) -> Service | None:

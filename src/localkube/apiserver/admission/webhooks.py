@@ -8,11 +8,9 @@ webhooks are called at the same time and see the final object.
 import asyncio
 import logging
 import uuid
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol, TypeAlias
-
-import orjson
 
 from kubeclient.objects import Obj
 from localkube.apiserver.admission.admission_review import (
@@ -24,6 +22,7 @@ from localkube.apiserver.admission.admission_review import (
     verdict_of,
 )
 from localkube.apiserver.admission.attributes import Attributes, ClusterView, refusal
+from localkube.apiserver.admission.versions import Convert, Versions
 from localkube.apiserver.admission.webhook_client import NotReached
 from localkube.apiserver.admission.webhook_conditions import ConditionError, holds
 from localkube.apiserver.admission.webhook_config import Callee, Webhook, webhooks_of
@@ -32,10 +31,11 @@ from localkube.apiserver.admission.webhook_match import (
     invocation_of,
     is_exempt,
 )
-from localkube.apiserver.defaults.convert import from_storage, to_storage
+from localkube.apiserver.judges import Judges
 from localkube.apiserver.kinds import Kind, Kinds
 from localkube.apiserver.patch.json_patch import apply_json_patch
 from localkube.apiserver.status import ApiError, bad_request, failure
+from localkube.apiserver.waiting import within_a_task
 
 log = logging.getLogger(__name__)
 
@@ -44,10 +44,6 @@ _VALIDATING = "validatingwebhookconfigurations.admissionregistration.k8s.io"
 
 # Types checked and defaults applied, in place, as for a body; may raise ApiError.
 Complete: TypeAlias = Callable[[Obj, Kind], None]
-
-
-# A custom object in the version that is named, by its kind's webhook perhaps; may raise ApiError.
-Convert: TypeAlias = Callable[[Obj, Kind, str], Awaitable[Obj]]
 
 
 class Client(Protocol):
@@ -80,12 +76,14 @@ class Webhooks:
         complete: Complete,
         client: Client,
         convert: Convert,
+        judges: Judges,
     ) -> None:
         self._cluster = cluster
         self._kinds = kinds
         self._complete = complete
         self._client = client
-        self._convert = convert
+        self._versions = Versions(convert)
+        self._judges = judges
         self._parsed: dict[str, tuple[Sequence[Obj], tuple[Webhook, ...]]] = {}
 
     async def mutate(self, attributes: Attributes) -> Round:
@@ -93,7 +91,7 @@ class Webhooks:
         webhooks = self._configured(_MUTATING, attributes)
         if not webhooks:
             return _NOTHING_DONE
-        await _within_a_task()
+        await within_a_task()
         changed, again, reinvocable = False, frozenset[Webhook](), set[Webhook]()
         for webhook in webhooks:
             invocation = await self._invocation(webhook, attributes)
@@ -120,7 +118,7 @@ class Webhooks:
         invocations = [invocation for invocation in found if invocation is not None]
         if not invocations:
             return
-        await _within_a_task()
+        await within_a_task()
         async with asyncio.TaskGroup() as group:
             tasks = [
                 group.create_task(self._objection(each, attributes), name=each.webhook.name)
@@ -152,11 +150,13 @@ class Webhooks:
         invocation = invocation_of(webhook, attributes, self._cluster, self._kinds)
         if invocation is None or not webhook.conditions:
             return invocation
-        obj, old = await self._in_version(attributes, invocation.kind)
+        obj, old = await self._versions.of(attributes, invocation.kind)
         request = admission_request("", attributes, invocation.kind, None, None)
+        del request["object"], request["oldObject"]
         variables = {"object": obj, "oldObject": old, "request": request}
         try:
-            return invocation if holds(webhook.conditions, variables) else None
+            wanted = await holds(webhook.conditions, variables, self._judges)
+            return invocation if wanted else None
         except ConditionError as error:
             if webhook.ignores_failure:
                 return None
@@ -168,13 +168,13 @@ class Webhooks:
         if verdict is None or not verdict.patch:
             return False
         kind, name = invocation.kind, invocation.webhook.name
-        obj, _ = await self._in_version(attributes, kind)
+        obj, _ = await self._versions.of(attributes, kind)
         if obj is None or attributes.obj is None:
             tried = f'admission webhook "{name}" attempted to modify the object'
             raise _internal(f"{tried}, which is not supported for this operation")
         try:
             patched = apply_json_patch(obj, verdict.patch)
-            new = await self._converted(patched, kind, attributes.kind)
+            new = await self._versions.converted(patched, kind, attributes.kind)
             self._complete(new, attributes.kind)
         except ApiError as error:
             raise _internal(f'patch of admission webhook "{name}": {error}') from None
@@ -222,7 +222,7 @@ class Webhooks:
             known = "webhook does not accept known AdmissionReview versions (v1, v1beta1)"
             raise _Failed(f"could not create admission objects: {known}")
         uid = str(uuid.uuid4())
-        obj, old = await self._in_version(attributes, invocation.kind)
+        obj, old = await self._versions.of(attributes, invocation.kind)
         request = admission_request(uid, attributes, invocation.kind, obj, old)
         try:
             answer = await self._client.post(
@@ -233,33 +233,6 @@ class Webhooks:
             raise _Failed(f"failed to call webhook: {error}") from None
         except InvalidReview as error:
             raise _Failed(str(error)) from None
-
-    async def _in_version(
-        self, attributes: Attributes, kind: Kind
-    ) -> tuple[Obj | None, Obj | None]:
-        """The new and the old object in the version of `kind`."""
-        if kind is attributes.kind:
-            return attributes.obj, attributes.old
-        new, old = [
-            None
-            if thing is None
-            else await self._converted(orjson.loads(orjson.dumps(thing)), attributes.kind, kind)
-            for thing in (attributes.obj, attributes.old)
-        ]
-        return new, old
-
-    async def _converted(self, thing: Obj, source: Kind, target: Kind) -> Obj:
-        if source is target:
-            return thing
-        if source.custom:
-            return await self._convert(thing, source, target.api_version)
-        converted = from_storage(to_storage(thing, source), target)
-        return converted | {"apiVersion": target.api_version, "kind": target.kind}
-
-
-async def _within_a_task() -> None:
-    """Time limits and task groups need a task, and a handler's first step has none."""
-    await asyncio.sleep(0)
 
 
 def _internal(text: str) -> ApiError:

@@ -94,6 +94,8 @@ DEFAULTS: Mapping[tuple[str, str], Callable[[Obj], None]] = {
     ("autoscaling/v2", "HorizontalPodAutoscaler"): autoscaling.autoscaler_v2,
     (_ADMISSION, "MutatingWebhookConfiguration"): extensions.mutating_webhooks,
     (_ADMISSION, "ValidatingWebhookConfiguration"): extensions.validating_webhooks,
+    (_ADMISSION, "ValidatingAdmissionPolicy"): extensions.admission_policy,
+    (_ADMISSION, "ValidatingAdmissionPolicyBinding"): extensions.admission_policy_binding,
     ("apiextensions.k8s.io/v1", "CustomResourceDefinition"): extensions.custom_resource_definition,
     ("networking.k8s.io/v1", "NetworkPolicy"): _network_policy,
     ("discovery.k8s.io/v1", "EndpointSlice"): _endpoint_slice,

@@ -1,4 +1,6 @@
-"""Defaults of what extends the API: webhooks and custom resources."""
+"""Defaults of what extends the API: webhooks, admission policies and custom resources."""
+
+from collections.abc import Iterable
 
 from kubeclient.objects import Obj
 
@@ -14,6 +16,18 @@ def mutating_webhooks(value: Obj) -> None:
 def validating_webhooks(value: Obj) -> None:
     for webhook in value.get("webhooks", ()):
         _webhook(webhook)
+
+
+def admission_policy(value: Obj) -> None:
+    spec: Obj = value["spec"]
+    spec.setdefault("failurePolicy", "Fail")
+    if "matchConstraints" in spec:
+        _match_resources(spec["matchConstraints"])
+
+
+def admission_policy_binding(value: Obj) -> None:
+    if "matchResources" in value["spec"]:
+        _match_resources(value["spec"]["matchResources"])
 
 
 def custom_resource_definition(value: Obj) -> None:
@@ -35,7 +49,17 @@ def _webhook(value: Obj) -> None:
     _match(value)
     value.setdefault("timeoutSeconds", 10)
     _service_port(value["clientConfig"])
-    for rule in value.get("rules", ()):
+    _scopes(value.get("rules", ()))
+
+
+def _match_resources(value: Obj) -> None:
+    _match(value)
+    _scopes(value.get("resourceRules", ()))
+    _scopes(value.get("excludeResourceRules", ()))
+
+
+def _scopes(rules: Iterable[Obj]) -> None:
+    for rule in rules:
         rule.setdefault("scope", "*")
 
 

@@ -1,39 +1,32 @@
 """x-kubernetes-validations: rules of CRDs that their authors wrote in CEL.
 
-The library is loaded with the first rule that is judged. Kubernetes' own functions beyond the
-language (quantities, URLs, IP addresses, ...) are not there: a rule that uses them is not judged,
-and whoever writes such a CRD is told so.
+Some of Kubernetes' own functions (URLs, IP addresses, ...) are not there: a rule that uses them is
+not judged, and whoever writes such a CRD is told so.
 """
 
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from kubeclient.objects import Obj
 from localkube.apiserver import status
-from localkube.apiserver.cel_library import cel
+from localkube.apiserver.cel.errors import CompileError, EvaluationError
+from localkube.apiserver.cel.expressions import (
+    BUDGET,
+    EXHAUSTED,
+    Exhausted,
+    Expression,
+    Meter,
+)
+from localkube.apiserver.cel.program import OVER_LIMIT, compiled
+from localkube.apiserver.cel.types import DYN
+from localkube.apiserver.cel.values import Optional
 from localkube.apiserver.status import FieldError
 
-if TYPE_CHECKING:
-    from cel import Program
-
 _KEY = "x-kubernetes-validations"
-_MAX_LENGTH = 5 * 1024
-_MAX_LOOPS = 4  # loops within loops multiply
-_LOOP = re.compile(r"\.\s*(?:all|exists|exists_one|map|filter)\s*\(")
-_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
-_FUNCTIONS = frozenset(
-    {
-        *("size", "contains", "startsWith", "endsWith", "matches", "has", "in"),
-        *("int", "uint", "double", "string", "bool", "bytes", "type", "dyn"),
-        *("max", "min", "duration", "timestamp"),
-    }
-)
 _TYPES: dict[type, str] = {dict: "object", list: "array"}
-_FAILURES = (ValueError, TypeError, LookupError, ArithmeticError, RuntimeError)
-_ABSENT: Any = object()
+ABSENT: Any = object()
 UNCHECKED = FieldError(
     "<nil>",
     "FieldValueInvalid",
@@ -89,23 +82,37 @@ def _rule(row: Obj) -> CelRule:
     )
 
 
-def judged(
-    node: SchemaNode, value: Any, old: Any = _ABSENT, path: str = ""
+def broken_rules(
+    node: SchemaNode, value: Any, old: Any = ABSENT, budget: int = BUDGET
+) -> list[FieldError]:
+    """What `value` breaks. Its types are those of the schema. Raises Exhausted if the budget does
+    not do, unless it is the largest that there is."""
+    meter, found = Meter(budget), list[FieldError]()
+    try:
+        found.extend(_judged(node, value, old, "", meter))
+    except Exhausted:
+        if budget < BUDGET:
+            raise
+        found.append(status.invalid_value("<nil>", "object", EXHAUSTED))
+    return found
+
+
+def _judged(
+    node: SchemaNode, value: Any, old: Any, path: str, meter: Meter
 ) -> Iterator[FieldError]:
-    """What `value` breaks. Its types are those of the schema."""
     for rule in node.rules:
-        yield from _broken(rule, value, old, path)
+        yield from _broken(rule, value, old, path, meter)
     if isinstance(value, dict):
         for name, inner in value.items():
             below = node.fields.get(name) or node.values
             if below is not None:
-                before = old.get(name, _ABSENT) if isinstance(old, dict) else _ABSENT
-                yield from judged(below, inner, before, f"{path}.{name}" if path else name)
+                before = old.get(name, ABSENT) if isinstance(old, dict) else ABSENT
+                yield from _judged(below, inner, before, f"{path}.{name}" if path else name, meter)
     elif isinstance(value, list) and node.items is not None:
         known = _by_key(node.keys, old)
         for place, inner in enumerate(value):
-            before = known.get(_key(node.keys, inner), _ABSENT) if node.keys else _ABSENT
-            yield from judged(node.items, inner, before, f"{path}[{place}]")
+            before = known.get(_key(node.keys, inner), ABSENT) if node.keys else ABSENT
+            yield from _judged(node.items, inner, before, f"{path}[{place}]", meter)
 
 
 def _by_key(keys: tuple[str, ...], old: Any) -> dict[tuple[Any, ...], Any]:
@@ -119,25 +126,33 @@ def _key(keys: tuple[str, ...], item: Any) -> tuple[Any, ...]:
     return tuple(item.get(key) for key in keys) if isinstance(item, dict) else ()
 
 
-def _broken(rule: CelRule, value: Any, old: Any, path: str) -> Iterator[FieldError]:
-    if complaint(rule.expression):
+def _broken(rule: CelRule, value: Any, old: Any, path: str, meter: Meter) -> Iterator[FieldError]:
+    expression = _compiled(rule.expression)
+    if expression.program is None:
         return
-    program = _compiled(rule.expression)
-    variables = {"self": value}
-    if "oldSelf" in program.variables():
-        if rule.keeps_old or old is _ABSENT:
-            return  # optional values are not in the library
-        variables["oldSelf"] = old
-    try:
-        if program.execute(variables) is True:
+    names = {"self": value}
+    if "oldSelf" in rule.expression:
+        if rule.keeps_old:
+            names["oldSelf"] = Optional.NONE if old is ABSENT else Optional((old,))
+        elif old is ABSENT:
             return
-    except _FAILURES as error:
-        problem = f"no such key: {error.args[0]}" if isinstance(error, KeyError) else str(error)
-        why = f"{problem} evaluating rule: {rule.message}"
+        else:
+            names["oldSelf"] = old
+    try:
+        if meter.bare(expression, names) is True:
+            return
+    except EvaluationError as error:
         shown = _TYPES.get(type(value), value)
-        yield status.invalid_value(_place(rule, path), shown, why)
+        yield status.invalid_value(_place(rule, path), shown, _failure(str(error), rule))
         return
     yield _worded(rule, value, _place(rule, path))
+
+
+def _failure(problem: str, rule: CelRule) -> str:
+    if problem == OVER_LIMIT:
+        what = "no further validation rules will be run due to call cost exceeds limit for rule"
+        return f"'{problem}' {what}: {rule.message}"
+    return f"{problem} evaluating rule: {rule.message}"
 
 
 def _place(rule: CelRule, path: str) -> str:
@@ -156,21 +171,16 @@ def _worded(rule: CelRule, value: Any, where: str) -> FieldError:
     return status.invalid_value(where, value, rule.message)
 
 
-@lru_cache(maxsize=1024)
 def complaint(expression: str) -> str:
     """Why a rule is not judged; empty if it is. Starts with `syntax: ` when it is no CEL."""
-    if len(expression) > _MAX_LENGTH or len(_LOOP.findall(expression)) > _MAX_LOOPS:
-        return "too long, or too many loops"
-    try:
-        program = _compiled(expression)
-    except _FAILURES as error:
-        return f"syntax: {error}"
-    used = {name for name in program.functions() if _NAME.fullmatch(name)}
-    unknown = sorted(used - _FUNCTIONS)
-    return f"uses {', '.join(unknown)}" if unknown else ""
+    return _compiled(expression).problem
 
 
 @lru_cache(maxsize=1024)
-def _compiled(expression: str) -> "Program":
-    program: Program = cel().compile(expression)
-    return program
+def _compiled(expression: str) -> Expression:
+    declared = {"self": DYN, "oldSelf": DYN}
+    try:
+        return Expression(expression, compiled(expression, declared))
+    except CompileError as error:
+        missing = f"uses {error.missing}" if error.missing else f"syntax: {error}"
+        return Expression(expression, None, missing)

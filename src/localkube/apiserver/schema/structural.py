@@ -10,8 +10,15 @@ from dataclasses import dataclass
 from typing import Any
 
 from kubeclient.objects import Obj
+from localkube.apiserver.cel.expressions import BUDGET
 from localkube.apiserver.schema.build import built
-from localkube.apiserver.schema.crd_cel import UNCHECKED, SchemaNode, judged, rules_of
+from localkube.apiserver.schema.crd_cel import (
+    ABSENT,
+    UNCHECKED,
+    SchemaNode,
+    broken_rules,
+    rules_of,
+)
 from localkube.apiserver.schema.crd_defaults import Defaults
 from localkube.apiserver.schema.crd_values import Values
 from localkube.apiserver.schema.load import OBJECT_META, definition
@@ -54,17 +61,22 @@ class CrdVersion:
     _rules: SchemaNode | None
 
     def validate(
-        self, obj: Obj, old: Obj | None = None, known: Sequence[FieldError] = ()
+        self,
+        obj: Obj,
+        old: Obj | None = None,
+        known: Sequence[FieldError] = (),
+        budget: int = BUDGET,
     ) -> list[FieldError]:
         """`known`, which the rules that all kinds share found in metadata, and what the schema
-        minds. CEL rules are judged where nothing is so wrong that they could not be."""
+        minds. CEL rules are judged where nothing is so wrong that they could not be. Raises
+        Exhausted if the budget does not do."""
         errors = [*known, *self._values.errors(obj)]
         if self._rules is None:
             return errors
         if any(error.reason in _BLOCKING for error in errors):
             return [*errors, UNCHECKED]
-        broken = judged(self._rules, obj) if old is None else judged(self._rules, obj, old)
-        return [*errors, *broken]
+        past = ABSENT if old is None else old
+        return [*errors, *broken_rules(self._rules, obj, past, budget)]
 
     def apply_defaults(self, obj: Obj) -> None:
         self._defaults.fill(obj)

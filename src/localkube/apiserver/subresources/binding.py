@@ -17,7 +17,7 @@ from localkube.apiserver.request import Answer, Request
 from localkube.apiserver.routing import Target
 from localkube.apiserver.status import created
 from localkube.apiserver.store.record import Record
-from localkube.apiserver.subresources.shown import show_webhooks
+from localkube.apiserver.subresources.shown import show_others
 from localkube.apiserver.verbs.metadata import failed_precondition
 from localkube.apiserver.verbs.options import write_options
 from localkube.apiserver.verbs.read import existing
@@ -35,7 +35,7 @@ async def bind(api: Api, request: Request, target: Target) -> Answer:
     pods = api.kinds.find("", "v1", "pods")
     assert pods is not None
     pod_target = target._replace(kind=pods, name=name)
-    await show_webhooks(api, request, target, binding, dry_run=options.dry_run)
+    await show_others(api, request, target, binding, dry_run=options.dry_run)
     # Read again, because a webhook may have changed the Binding.
     metadata = binding.get("metadata") or {}
     node = _node(binding)

@@ -14,7 +14,7 @@ from localkube.apiserver.request import Answer, Request
 from localkube.apiserver.routing import Target
 from localkube.apiserver.status import created
 from localkube.apiserver.store.record import Record
-from localkube.apiserver.subresources.shown import show_webhooks
+from localkube.apiserver.subresources.shown import show_others
 from localkube.apiserver.verbs.delete import check_preconditions, delete_record
 from localkube.apiserver.verbs.options import delete_options
 from localkube.apiserver.verbs.read import existing
@@ -32,7 +32,7 @@ async def evict(api: Api, request: Request, target: Target) -> Answer:
         raise status.bad_request("name in URL does not match name in Eviction object")
     options = delete_options(request, eviction.get("deleteOptions") or {})
     pod_target = target._replace(subresource="", sub=None)
-    await show_webhooks(api, request, target, eviction, dry_run=options.dry_run)
+    await show_others(api, request, target, eviction, dry_run=options.dry_run)
     record = existing(api, pod_target)
     check_preconditions(pod_target.kind, record, options)
     pod = record.obj()

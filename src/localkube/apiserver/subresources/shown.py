@@ -1,4 +1,4 @@
-"""Calls webhooks for what is POSTed to a subresource: Bindings and Evictions."""
+"""Shows webhooks and policies what is POSTed to a subresource: Bindings and Evictions."""
 
 import dataclasses
 from functools import lru_cache
@@ -11,10 +11,10 @@ from localkube.apiserver.request import Request
 from localkube.apiserver.routing import Target
 
 
-async def show_webhooks(
+async def show_others(
     api: Api, request: Request, target: Target, body: Obj, *, dry_run: bool
 ) -> None:
-    """They may refuse the body, or change it in place."""
+    """They may refuse the body, and webhooks may change it in place."""
     attributes = Attributes(
         operation=Operation.CREATE,
         kind=_as_body(target.kind, str(body.get("kind", ""))),
@@ -28,7 +28,7 @@ async def show_webhooks(
         options={},
         warnings=request.warnings,
     )
-    await api.admission.show_webhooks(attributes)
+    await api.admission.show_others(attributes)
 
 
 @lru_cache(maxsize=16)

@@ -1,9 +1,10 @@
-"""Rows of access rules, admission webhooks and devices."""
+"""Rows of access rules, admission webhooks, admission policies and devices."""
 
 from typing import Any
 
 from kubeclient.objects import Obj
 from localkube.apiserver.tables.texts import (
+    UNSET,
     age,
     deleting,
     name,
@@ -32,6 +33,39 @@ def role_binding(thing: Obj, now_s: float) -> list[Any]:
 
 def webhook_configuration(thing: Obj, now_s: float) -> list[Any]:
     return [name(thing), len(thing.get("webhooks") or ()), age(thing, now_s)]
+
+
+def admission_policy(thing: Obj, now_s: float) -> list[Any]:
+    spec = spec_of(thing)
+    kind = spec.get("paramKind")
+    shown = UNSET if kind is None else f"{kind.get('apiVersion', '')}/{kind.get('kind', '')}"
+    return [name(thing), len(spec.get("validations") or ()), shown, age(thing, now_s)]
+
+
+def admission_policy_binding(thing: Obj, now_s: float) -> list[Any]:
+    spec = spec_of(thing)
+    return [name(thing), spec.get("policyName", ""), _param_ref(spec), age(thing, now_s)]
+
+
+def _param_ref(spec: Obj) -> str:
+    ref = spec.get("paramRef") or {}
+    if ref.get("name"):
+        return f"{ref.get('namespace') or '*'}/{ref['name']}"
+    selector = ref.get("selector")
+    return UNSET if selector is None else _selector(selector)
+
+
+def _selector(selector: Obj) -> str:
+    """In the words of Go, as kube-apiserver prints it."""
+    labels = sorted((selector.get("matchLabels") or {}).items())
+    pairs = "".join(f"{key}: {value}," for key, value in labels)
+    terms = "".join(
+        f"LabelSelectorRequirement{{Key:{each.get('key', '')},Operator:{each.get('operator', '')},"
+        f"Values:[{' '.join(each.get('values') or ())}],}},"
+        for each in selector.get("matchExpressions") or ()
+    )
+    expressions = f"MatchExpressions:[]LabelSelectorRequirement{{{terms}}}"
+    return f"&LabelSelector{{MatchLabels:map[string]string{{{pairs}}},{expressions},}}"
 
 
 def resource_claim(thing: Obj, now_s: float) -> list[Any]:

@@ -32,6 +32,10 @@ ROWS: dict[str, Cells] = {
     "/serviceaccounts": clusters.name_and_age,
     "/services": networks.service,
     "admissionregistration.k8s.io/mutatingwebhookconfigurations": policies.webhook_configuration,
+    "admissionregistration.k8s.io/validatingadmissionpolicies": policies.admission_policy,
+    "admissionregistration.k8s.io/validatingadmissionpolicybindings": (
+        policies.admission_policy_binding
+    ),
     "admissionregistration.k8s.io/validatingwebhookconfigurations": policies.webhook_configuration,
     "apps/controllerrevisions": workloads.controller_revision,
     "apps/daemonsets": workloads.daemon_set,

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from kubeclient.objects import Obj
 from localkube.apiserver.validation import (
+    admission_policies,
     apps,
     autoscaling,
     batch,
@@ -122,6 +123,14 @@ RULES: Mapping[tuple[str, str], Rules] = {
     ),
     (_ADMISSION, "MutatingWebhookConfiguration"): Rules(webhooks.create, webhooks.update),
     (_ADMISSION, "ValidatingWebhookConfiguration"): Rules(webhooks.create, webhooks.update),
+    (_ADMISSION, "ValidatingAdmissionPolicy"): Rules(
+        admission_policies.create_policy,
+        admission_policies.update_policy,
+        admission_policies.policy_status,
+    ),
+    (_ADMISSION, "ValidatingAdmissionPolicyBinding"): Rules(
+        admission_policies.create_binding, admission_policies.update_binding
+    ),
     ("apiextensions.k8s.io", "CustomResourceDefinition"): Rules(
         crds.create, crds.update, crds.status_update
     ),

@@ -82,7 +82,7 @@ def client_config(errors: Errors, config: Obj, path: str) -> None:
 def _webhook(errors: Errors, hook: Obj, path: str) -> None:
     qualified_name(errors, hook["name"], f"{path}.name")
     for place, rule in enumerate(hook.get("rules", ())):
-        _rule(errors, rule, f"{path}.rules[{place}]")
+        rule_errors(errors, rule, f"{path}.rules[{place}]")
     for name, choices in _CHOICES.items():
         if hook[name] not in choices:
             errors.append(not_supported(f"{path}.{name}", hook[name], choices))
@@ -102,10 +102,10 @@ def _webhook(errors: Errors, hook: Obj, path: str) -> None:
         at = f"{path}.reinvocationPolicy"
         errors.append(not_supported(at, policy, ("IfNeeded", "Never")))
     client_config(errors, hook["clientConfig"], f"{path}.clientConfig")
-    _conditions(errors, hook.get("matchConditions", []), f"{path}.matchConditions")
+    condition_errors(errors, hook.get("matchConditions", []), f"{path}.matchConditions")
 
 
-def _rule(errors: Errors, rule: Obj, path: str) -> None:
+def rule_errors(errors: Errors, rule: Obj, path: str) -> None:
     operations = rule.get("operations", [])
     _some(errors, operations, f"{path}.operations", "operations")
     for place, operation in enumerate(operations):
@@ -167,7 +167,7 @@ def _covered_twice(errors: Errors, resources: list[str], path: str) -> None:
             of_all_resources.add(sub)
 
 
-def _conditions(errors: Errors, conditions: list[Obj], path: str) -> None:
+def condition_errors(errors: Errors, conditions: list[Obj], path: str) -> None:
     """Without compiling the expressions."""
     if len(conditions) > _CONDITIONS_MAX:
         errors.append(too_many(path, len(conditions), _CONDITIONS_MAX))

@@ -8,9 +8,15 @@ from collections.abc import Callable
 
 from kubeclient.objects import Obj
 from localkube.apiserver import custom, status
+from localkube.apiserver.admission.policies import GROUP, POLICIES
 from localkube.apiserver.api import Api
-from localkube.apiserver.request import Request
+from localkube.apiserver.request import Request, User
+from localkube.apiserver.security.access import Access
 from localkube.apiserver.security.escalation import escalation_refusal
+from localkube.apiserver.security.policy_params import (
+    param_kind_errors,
+    param_ref_errors,
+)
 from localkube.apiserver.status import FieldError
 
 CRD_CLEANUP = "customresourcecleanup.apiextensions.k8s.io"
@@ -30,6 +36,23 @@ def refuse_escalation(api: Api, request: Request, new: Obj, old: Obj | None) -> 
     refused = escalation_refusal(api.authorizer, request.user, request.access, new, old)
     if refused is not None:
         raise refused
+    if request.access.group == GROUP:
+        _refuse_params(api, request.user, request.access, new, old)
+
+
+def _refuse_params(api: Api, user: User, access: Access, new: Obj, old: Obj | None) -> None:
+    """Nor reads by a policy what they may not read."""
+    if access.subresource:
+        return
+    errors: list[FieldError] = []
+    if access.resource == "validatingadmissionpolicies":
+        errors = param_kind_errors(api.authorizer, api.kinds, user, new, old)
+    elif access.resource == "validatingadmissionpolicybindings":
+        found = api.store.get(POLICIES, "", new["spec"].get("policyName", ""))
+        policy = None if found is None else found.obj()
+        errors = param_ref_errors(api.authorizer, api.kinds, user, new, old, policy)
+    if errors:
+        raise status.invalid(new["kind"], GROUP, new["metadata"].get("name", ""), errors)
 
 
 def _service(api: Api, new: Obj, old: Obj | None) -> list[FieldError]:

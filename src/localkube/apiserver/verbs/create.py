@@ -7,6 +7,7 @@ from kubeclient.objects import Obj
 from localkube.apiserver import status
 from localkube.apiserver.admission.attributes import Attributes, Operation
 from localkube.apiserver.api import Api
+from localkube.apiserver.cel.expressions import BUDGET
 from localkube.apiserver.decode.body import JSON, read_object, read_strictly
 from localkube.apiserver.defaults.apply import apply_defaults
 from localkube.apiserver.defaults.convert import to_storage
@@ -156,7 +157,7 @@ async def create_object(write: Write, obj: Obj, parts: Parts | None = None) -> W
     attributes = write.attributes(Operation.CREATE, obj, None)
     obj = await api.admission.mutate(attributes)
     set_fields_on_create(obj, kind)
-    _validate(api, obj, target)
+    await _validate(api, obj, target)
     refuse_escalation(api, write.request, obj, None)
     _complete(api, obj, target)
     await api.admission.validate(attributes)
@@ -189,11 +190,23 @@ def invalid_object(kind: Kind, name: str, errors: Sequence[FieldError]) -> ApiEr
     return status.invalid(kind.kind, group, name, errors)
 
 
-def _validate(api: Api, obj: Obj, target: Target) -> None:
+async def custom_errors(
+    api: Api, kind: Kind, new: Obj, old: Obj | None, known: list[FieldError]
+) -> list[FieldError]:
+    """`known`, and what the CRD minds. Its rules may take long, so that this may wait."""
+    version = api.custom.version(kind)
+
+    def question(budget: int) -> list[FieldError]:
+        return version.validate(new, old, known, budget)
+
+    return await api.admission.judges.answer(question, BUDGET)
+
+
+async def _validate(api: Api, obj: Obj, target: Target) -> None:
     kind = target.kind
     errors = validate_create(obj, kind)
     if kind.custom:
-        errors = api.custom.version(kind).validate(obj, None, errors)
+        errors = await custom_errors(api, kind, obj, None, errors)
     if errors:
         raise invalid_object(kind, obj["metadata"].get("name", ""), errors)
 

@@ -35,6 +35,7 @@ from localkube.apiserver.verbs.create import (
     Write,
     Written,
     conformed_body,
+    custom_errors,
     invalid_object,
     stored_form,
 )
@@ -138,7 +139,7 @@ async def _completed_and_checked(write: Write, new: Obj, old: Obj) -> tuple[Obj,
         if target.subresource != "finalize":  # the one door to a namespace's finalizers
             set_fields_on_update(new, old, kind)
         count_generation(new, old, kind)
-    errors = _errors(api, target, new, old)
+    errors = await _errors(api, target, new, old)
     if errors:
         raise invalid_object(kind, target.name, errors)
     refuse_escalation(api, write.request, new, old)
@@ -167,7 +168,7 @@ def _keep_managed_fields(new: Obj, old: Obj) -> None:
         new["metadata"].pop("managedFields", None)
 
 
-def _errors(api: Api, target: Target, new: Obj, old: Obj) -> list[FieldError]:
+async def _errors(api: Api, target: Target, new: Obj, old: Obj) -> list[FieldError]:
     kind = target.kind
     if target.subresource == "status":
         errors = validate_status_update(new, old, kind)
@@ -175,7 +176,7 @@ def _errors(api: Api, target: Target, new: Obj, old: Obj) -> list[FieldError]:
         errors = validate_update(new, old, kind, target.subresource)
         errors = errors or complete_cluster_wide(api, new, old, kind.resource)
     if kind.custom:
-        errors = api.custom.version(kind).validate(new, old, errors)
+        errors = await custom_errors(api, kind, new, old, errors)
     return errors
 
 

@@ -171,6 +171,54 @@ _EXTENSION = (
         "ValidatingWebhookConfiguration",
         webhooks=[_HOOK | {"clientConfig": {"url": "https://127.0.0.1:1/x"}}],
     ),
+    named(
+        "ValidatingAdmissionPolicy",
+        "validatingadmissionpolicies",
+        _HOOKS,
+        "ValidatingAdmissionPolicy",
+        spec={
+            "paramKind": {"apiVersion": "v1", "kind": "ConfigMap"},
+            "matchConstraints": {
+                "resourceRules": [
+                    {
+                        "apiGroups": ["nowhere.example.com"],
+                        "apiVersions": ["v1"],
+                        "operations": ["CREATE"],
+                        "resources": ["things"],
+                    }
+                ]
+            },
+            "validations": [{"expression": "object.spec.size < 3"}],
+        },
+    ),
+    named(
+        "ValidatingAdmissionPolicyBinding",
+        "validatingadmissionpolicybindings",
+        _HOOKS,
+        "ValidatingAdmissionPolicyBinding",
+        spec={
+            "policyName": "nowhere",
+            "validationActions": ["Deny"],
+            "paramRef": {
+                "selector": {
+                    "matchLabels": {"b": "2", "a": "1"},
+                    "matchExpressions": [{"key": "c", "operator": "In", "values": ["3", "4"]}],
+                },
+                "parameterNotFoundAction": "Allow",
+            },
+            "matchResources": {
+                "excludeResourceRules": [
+                    {
+                        "apiGroups": [""],
+                        "apiVersions": ["v1"],
+                        "operations": ["DELETE"],
+                        "resources": ["pods"],
+                        "resourceNames": ["kept"],
+                    }
+                ]
+            },
+        },
+    ),
     Sample(
         "CustomResourceDefinition",
         "/apis/apiextensions.k8s.io/v1/customresourcedefinitions",

@@ -7,12 +7,15 @@ from typing import Any
 from kubeclient.objects import Obj
 from localkube.apiserver.admission.attributes import Attributes
 from localkube.apiserver.admission.chain import Admission
+from localkube.apiserver.admission.policies import Policies
 from localkube.apiserver.admission.quota import QuotaLedger
 from localkube.apiserver.admission.webhook_client import WebhookClient
 from localkube.apiserver.admission.webhooks import Round, Webhooks
 from localkube.apiserver.conversion.convert import Conversions
 from localkube.apiserver.defaults.apply import apply_defaults
+from localkube.apiserver.judges import Judges
 from localkube.apiserver.kinds import Kind, Kinds, builtin_kinds
+from localkube.apiserver.security.access import ALLOWED
 from localkube.apiserver.status import bad_request
 from tests.localkube.apiserver.admission.small_cluster import SmallCluster, a_cluster
 from tests.localkube.apiserver.admission.webhook_server import WebhookServer, patching
@@ -53,9 +56,12 @@ class Subject:
         self.cluster = cluster
         client = WebhookClient()
         convert = Conversions(cluster, client).between
-        self.webhooks = Webhooks(cluster, Kinds(builtin_kinds()), complete, client, convert)
+        kinds = Kinds(builtin_kinds())
+        self.judges = Judges()
+        self.webhooks = Webhooks(cluster, kinds, complete, client, convert, self.judges)
+        policies = Policies(cluster, kinds, convert, lambda *_: ALLOWED, self.judges)
         ledger = QuotaLedger(cluster, lambda: 0.0)
-        self.admission = Admission(cluster, ledger, self.webhooks)
+        self.admission = Admission(cluster, ledger, policies, self.webhooks, self.judges)
 
     async def mutate(self, attributes: Attributes) -> Round:
         return await self.webhooks.mutate(attributes)
@@ -75,4 +81,4 @@ def complete(thing: Obj, kind: Kind) -> None:
 async def a_subject() -> AsyncIterator[Subject]:
     found = Subject(a_cluster())
     yield found
-    await found.webhooks.close()
+    await found.admission.close()

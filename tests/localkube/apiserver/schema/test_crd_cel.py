@@ -5,14 +5,15 @@ from typing import Any
 import pytest
 
 from kubeclient.objects import Obj
-from localkube.apiserver.schema.crd_cel import UNCHECKED, complaint, judged, rules_of
+from localkube.apiserver.cel.expressions import Exhausted
+from localkube.apiserver.schema.crd_cel import UNCHECKED, broken_rules, complaint, rules_of
 from localkube.apiserver.schema.structural import compile_crd_version
 
 
 def _broken(schema: Obj, value: Any, *old: Any) -> list[tuple[str, str]]:
     node = rules_of(schema)
     assert node is not None
-    return [(error.field, error.message) for error in judged(node, value, *old)]
+    return [(error.field, error.message) for error in broken_rules(node, value, *old)]
 
 
 def _with(rule: str, **more: Any) -> Obj:
@@ -81,6 +82,33 @@ def test_what_cannot_be_judged_is_passed_over() -> None:
     assert complaint("isURL(self)") == "uses isURL"
     assert complaint("self >").startswith("syntax: ")
     assert _broken(_with("isURL(self)"), "x") == []
+
+
+def test_an_optional_past_is_judged_where_there_is_none() -> None:
+    rule = "!oldSelf.hasValue() || oldSelf.value() <= self"
+    schema = _with(rule, optionalOldSelf=True, message="only grows")
+    assert _broken(schema, 1) == []
+    assert _broken(schema, 2, 1) == []
+    assert _broken(schema, 1, 2) == [("<nil>", "Invalid value: 1: only grows")]
+
+
+def test_a_rule_has_a_limit() -> None:
+    rule = "self.all(a, self.all(b, self.all(c, self.all(d, a + b + c + d != 'z'))))"
+    ((_, said),) = _broken(_with(rule, message="no z"), [str(number) for number in range(100)])
+    assert said == (
+        "Invalid value: \"array\": 'operation cancelled: actual cost limit exceeded' no further "
+        "validation rules will be run due to call cost exceeds limit for rule: no z"
+    )
+
+
+def test_all_rules_have_a_limit_together() -> None:
+    rule = _with("self.all(a, self.all(b, a + b != 'z'))")
+    node = rules_of({"items": rule})
+    assert node is not None
+    lists = [[str(number) for number in range(50)]] * 5
+    assert broken_rules(node, lists) == []
+    with pytest.raises(Exhausted):
+        broken_rules(node, lists, budget=50_000)
 
 
 def test_rules_wait_until_the_rest_is_in_order() -> None:
