@@ -36,6 +36,8 @@ _RIGHTS = (
     "agent-rbac.yaml",
     "scheduler-rbac.yaml",
     "admission-rbac.yaml",
+    "webhook-configurations.yaml",
+    "node-policies.yaml",
 )
 
 
@@ -75,9 +77,13 @@ class Installation:
         self._folder.mkdir()
         (self._folder / "rights.yaml").write_text(self._rights())
         self.kubectl("apply", "-f", str(self._folder / "rights.yaml"))
-        accounts = ("gpupool-agent", "gpupool-scheduler", "gpupool-admission")
-        for account in accounts:
+        for account in ("gpupool-scheduler", "gpupool-admission"):
             self._write_kubeconfig(account)
+        for node in self._kubernetes.nodes:
+            # As the token of an agent in a pod, it names the node: the policies look at that.
+            self.kubectl("wait", "--for=create", f"node/{node.name}", "--timeout=60s")
+            bound = ("--bound-object-kind=Node", f"--bound-object-name={node.name}")
+            self._write_kubeconfig("gpupool-agent", f"agent-{node.name}", *bound)
         self._commands["admission"] = self._admission()
         for number in range(self._schedulers):
             self._commands[f"scheduler-{number}"] = self._scheduler()
@@ -144,15 +150,15 @@ class Installation:
         command += [f"--set={value}" for value in self._values]
         return subprocess.run(command, capture_output=True, text=True, check=True).stdout
 
-    def _write_kubeconfig(self, account: str) -> None:
-        asked = ("create", "token", account, "-n", NAMESPACE, "--duration=12h")
+    def _write_kubeconfig(self, account: str, name: str = "", *flags: str) -> None:
+        asked = ("create", "token", account, "-n", NAMESPACE, "--duration=12h", *flags)
         token = self.kubectl(*asked).strip()
-        file = self._folder / account
+        file = self._folder / (name or account)
         file.touch(mode=0o600)
         file.write_text(self._kubernetes.plane.kubeconfig_of(account, token, self._way))
 
-    def _program(self, name: str, account: str, *flags: str) -> list[str]:
-        config = f"--kubeconfig={self._folder / account}"
+    def _program(self, name: str, config: str, *flags: str) -> list[str]:
+        config = f"--kubeconfig={self._folder / config}"
         return [sys.executable, "-m", "gpupool", name, config, *flags]
 
     def _admission(self) -> list[str]:
@@ -169,7 +175,7 @@ class Installation:
         self.drivers[node.name] = driver
         return self._program(
             "agent",
-            "gpupool-agent",
+            f"agent-{node.name}",
             f"--node={node.name}",
             f"--plugins={node.plugins}",
             f"--pod-resources={node.folder / 'kubelet' / 'pod-resources' / 'kubelet.sock'}",

@@ -26,7 +26,6 @@ from kubeclient.client import Kube
 from kubeclient.mirror import Mirror
 from kubeclient.objects import Obj
 from kubeclient.resources import (
-    CLUSTER_ROLES,
     MUTATING_WEBHOOKS,
     NODES,
     SECRETS,
@@ -55,9 +54,8 @@ def test_behind_a_service_the_certificate_is_for_its_names() -> None:
 
 async def test_behind_a_service_the_api_server_is_told_its_name(tmp_path: Path) -> None:
     async with api_server(tmp_path) as kube:
-        role = await kube.create(CLUSTER_ROLES, {"metadata": {"name": "owner"}, "rules": []})
         reach = run._reach(SERVICE, 8443)
-        await register(kube, reach, new_authority(NOW).bundle_pem, ["scheduler"], "owner")
+        await register(kube, reach, new_authority(NOW).bundle_pem, ["scheduler"])
         for resource, path in ((MUTATING_WEBHOOKS, "/pods"), (VALIDATING_WEBHOOKS, "/allocations")):
             found = await kube.get(resource, "gpupool-admission")
             webhook = found["webhooks"][0]
@@ -67,8 +65,6 @@ async def test_behind_a_service_the_api_server_is_told_its_name(tmp_path: Path) 
                 "path": path,
                 "port": 443,
             }
-            (owner,) = found["metadata"]["ownerReferences"]
-            assert (owner["name"], owner["uid"]) == ("owner", role["metadata"]["uid"])
 
 
 async def test_a_registration_that_fails_is_tried_again(

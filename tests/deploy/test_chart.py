@@ -1,5 +1,6 @@
 """The chart without a cluster, and its objects on the local one. tests/kubernetes installs it."""
 
+import json
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -9,7 +10,17 @@ import pytest
 import yaml
 
 from gpupool import __version__
-from gpupool.contract.names import AGENT_PORT, AGENT_PORT_NAME
+from gpupool.agent.cards import KnownCard, NodeCards
+from gpupool.agent.labels import card_labels, feature_labels
+from gpupool.contract.names import (
+    AGENT_PORT,
+    AGENT_PORT_NAME,
+    ANNOTATION_CLEARED_CARDS,
+    ANNOTATION_INVENTORY,
+    ANNOTATION_SHRINKS,
+    CONDITION_GPU_PROBLEM,
+)
+from gpupool.hardware.driver import CardLook
 from gpupool.local.roles import ROLES
 from gpupool.testing import Cluster
 from kubeclient.objects import Obj
@@ -121,6 +132,40 @@ def test_nobody_is_root_but_the_agent(mode: str) -> None:
             (container,) = each["spec"]["template"]["spec"]["containers"]
             assert container["securityContext"]["runAsNonRoot"] is True
             assert container["securityContext"]["capabilities"] == {"drop": ["ALL"]}
+
+
+def test_the_agent_has_no_capability() -> None:
+    (agent,) = (each for each in objects("second-scheduler") if each["kind"] == "DaemonSet")
+    (container,) = agent["spec"]["template"]["spec"]["containers"]
+    assert container["securityContext"]["capabilities"] == {"drop": ["ALL"]}
+    assert container["securityContext"]["allowPrivilegeEscalation"] is False
+
+
+def test_the_policy_of_the_agent_lists_what_the_agent_writes() -> None:
+    policy = next(
+        each
+        for each in objects("second-scheduler")
+        if each["kind"] == "ValidatingAdmissionPolicy"
+        and each["metadata"]["name"] == "gpupool-agent"
+    )
+    text = json.dumps(policy)
+    card = KnownCard(CardLook(0, "GPU-0", "Tesla T4", 15360, compute=(7, 5)))
+    node = NodeCards(driver="580.1.2", cuda=13000, cards=(card,))
+    features = {label.partition("/")[2].partition(".")[0] for label in feature_labels(node)}
+    assert all(f"'{label}'" in text for label in card_labels(node))
+    assert all(f"startsWith('nvidia.com/{part}.')" in text for part in features)
+    written = (ANNOTATION_INVENTORY, ANNOTATION_SHRINKS, ANNOTATION_CLEARED_CARDS)
+    assert all(f"'{name}'" in text for name in (*written, CONDITION_GPU_PROBLEM))
+
+
+def test_admission_may_change_its_own_webhooks_and_create_none() -> None:
+    (role,) = (
+        each
+        for each in objects("second-scheduler")
+        if each["kind"] == "ClusterRole" and each["metadata"]["name"] == "gpupool:admission"
+    )
+    verbs = [rule["verbs"] for rule in role["rules"] if "resourceNames" not in rule]
+    assert verbs == [["get", "list", "watch"]]
 
 
 @pytest.mark.kubectl

@@ -112,7 +112,11 @@ BROKEN = {
     "wanted 1.31": replace(GOOD, version="v1.28.3"),
     "of an unknown version": replace(GOOD, version=""),
     "may not patch nodes": replace(GOOD, rights=(Right("a", "patch", "nodes", allowed=False),)),
-    "not registered": replace(GOOD, webhooks=(), trial=trial(is_wired=False)),
+    "A webhook configuration gpupool-admission is missing": replace(
+        GOOD, webhooks=(webhook("Mutating"),), trial=trial(is_wired=False)
+    ),
+    # As the chart creates them, before admission has filled them in.
+    "not registered": replace(GOOD, webhooks=({"kind": "A"}, {"kind": "B", "webhooks": []})),
     "miss admission": replace(GOOD, trial=trial(is_wired=False)),
     "cannot ask gpupool-admission": replace(
         GOOD, trial=None, trial_error='failed calling webhook "pods.gpupool.io": refused'

@@ -50,7 +50,7 @@ def test_a_deleted_webhook_is_found(cluster: Cluster) -> None:
     call(cluster, "POST", "/api/v1/namespaces/default/pods", stray)
     code, said = doctor(cluster)
     assert code == 1
-    assert "gpupool-admission is not registered" in said
+    assert "A webhook configuration gpupool-admission is missing" in said
     assert "GPU pods miss admission" in said
     assert "Pod default/stray came to its node without an allocation" in said
     call(cluster, "DELETE", "/api/v1/namespaces/default/pods/stray?gracePeriodSeconds=0")

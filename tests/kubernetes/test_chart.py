@@ -24,6 +24,7 @@ from testbed.installation import CHART, DRIVER, NAMESPACE, helm_program
 from testbed.node import DRIVER as NODE_DRIVER
 from testbed.processes import free_ports
 from testbed.story import V100
+from tests.deploy.node_attacks import CHANGES, Thief, unexpected
 from tests.e2e.kubectl import Kubectl, eventually
 from tests.kubernetes.conftest import LONGEST_S, allocatable, registered
 from tests.kubernetes.pods import gpu_pod
@@ -88,8 +89,41 @@ def units(kubectl: Kubectl) -> str:
 
 
 def agent_pod(admin: Kubectl) -> str:
-    (name,) = admin.within(NAMESPACE).names("pods", "-l", f"name={DAEMON_SET}") or [""]
+    of_node = ("-l", f"name={DAEMON_SET}", "--field-selector", f"spec.nodeName={NODE}")
+    (name,) = admin.within(NAMESPACE).names("pods", *of_node) or [""]
     return name
+
+
+def test_a_stolen_token_of_an_agent_changes_only_what_the_agent_owns(
+    installed: Path, kubernetes: Kubernetes, admin: Kubectl
+) -> None:
+    system = admin.within(NAMESPACE)
+    bound = ("--bound-object-kind=Pod", f"--bound-object-name={agent_pod(admin)}")
+    token = system("create", "token", "gpupool-agent", *bound).strip()
+    thief = Thief(kubernetes.plane.url, kubernetes.plane.ca_file, token)
+    admin("label", "node", NODE, "zone=a")
+    admin.apply({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "other"}})
+    said = {what: thief.refusal(change, NODE, "other") for what, change in CHANGES.items()}
+    loose = thief._replace(token=system("create", "token", "gpupool-agent").strip())
+    unbound = loose.refusal(CHANGES["the inventory"], NODE, "other")
+    admin("delete", "node", "other")
+    assert not unexpected(said)
+    assert f"not {NODE}" in unbound, "a token that names no node changes none"
+
+
+def test_an_agent_without_capabilities_sees_what_containers_of_any_user_count(
+    installed: Path, kubernetes: Kubernetes, admin: Kubectl
+) -> None:
+    """Before a share gets smaller, the agent reads how much of it is used."""
+    user = {"securityContext": {"runAsUser": 4242, "runAsGroup": 4242, "fsGroup": 4243}}
+    admin.apply(gpu_pod("somebody", RESOURCE_GPU_MEM, 4, **user))
+    admin.wait("condition=Ready", "pod/somebody", within_s=80)
+    assert "/   4301MiB |" in admin("exec", "somebody", "--", "nvidia-smi")
+    where = ["--kubeconfig", str(kubernetes.plane.kubeconfig), "--timeout", "120"]
+    done = CliRunner().invoke(gpupool, ["resize", "somebody", "--gpu-mem", "2", *where])
+    assert "4 units (4301 MiB) -> 2 units (2150 MiB)" in done.output
+    assert done.exit_code == 0
+    admin("delete", "pod", "somebody", "--timeout=60s")
 
 
 def test_a_release_lives(installed: Path, kubernetes: Kubernetes, admin: Kubectl) -> None:

@@ -9,7 +9,7 @@ from gpupool.admission.forgery import PROTECTED_GROUPS, PROTECTED_KEYS
 from gpupool.contract.names import ADMISSION, LABEL_GPU_COUNT
 from kubeclient.client import APPLY_PATCH, Kube
 from kubeclient.objects import Obj
-from kubeclient.resources import CLUSTER_ROLES, MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS, Resource
+from kubeclient.resources import MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS, Resource
 
 POD_PATH = "/pods"
 ALLOCATION_PATH = "/allocations"
@@ -29,13 +29,9 @@ class Reach:
     port: int = 443
 
 
-async def register(
-    kube: Kube, reach: Reach, bundle_pem: bytes, schedulers: Iterable[str], owner: str = ""
-) -> None:
-    """Registers the webhooks. When the ClusterRole `owner` is deleted, the garbage collector
-    deletes the registration, too: a webhook that nobody serves would block all GPU pods."""
-    # A ClusterRole: only an object without namespace can own an object without namespace.
-    owners = [await _reference(kube, owner)] if owner else []
+async def register(kube: Kube, reach: Reach, bundle_pem: bytes, schedulers: Iterable[str]) -> None:
+    """Writes the webhooks into their configurations. The chart creates these empty, so that
+    admission needs no right to create any; in a local cluster the first write creates them."""
     for resource, webhooks in (
         (MUTATING_WEBHOOKS, [_pods(reach, bundle_pem)]),
         # Validating webhooks run after all mutating ones: annotations that another webhook adds are
@@ -51,28 +47,18 @@ async def register(
     ):
         await kube.patch(
             resource.path(name=ADMISSION),
-            _configuration(resource, webhooks, owners),
+            _configuration(resource, webhooks),
             content_type=APPLY_PATCH,
             # All replicas apply as one manager. Force takes back fields that somebody has edited.
             query={"fieldManager": ADMISSION, "force": "true"},
         )
 
 
-async def _reference(kube: Kube, owner: str) -> Obj:
-    role = await kube.get(CLUSTER_ROLES, owner)
-    return {
-        "apiVersion": CLUSTER_ROLES.api_version,
-        "kind": CLUSTER_ROLES.kind,
-        "name": owner,
-        "uid": role["metadata"]["uid"],
-    }
-
-
-def _configuration(resource: Resource, webhooks: list[Obj], owners: list[Obj]) -> Obj:
+def _configuration(resource: Resource, webhooks: list[Obj]) -> Obj:
     return {
         "apiVersion": resource.api_version,
         "kind": resource.kind,
-        "metadata": {"name": ADMISSION, **({"ownerReferences": owners} if owners else {})},
+        "metadata": {"name": ADMISSION},
         "webhooks": webhooks,
     }
 

@@ -49,7 +49,6 @@ class AdmissionSettings:
     service: str = ""  # the Service by which the API server reaches us; empty: our own address
     namespace: str = "kube-system"
     secret: str = "gpupool-admission"
-    owner: str = ""  # the ClusterRole whose deletion also deletes our registration
 
 
 class Cards:
@@ -138,7 +137,7 @@ async def _keep_registered(
     while True:
         try:
             bundle_pem = await identity.refresh()
-            await register(kube, reach, bundle_pem, schedulers, settings.owner)
+            await register(kube, reach, bundle_pem, schedulers)
         # BadAuthority is not caught: only a person can repair the Secret.
         except KubeError as error:
             log.warning("not registered, trying again", extra={"error": str(error)})

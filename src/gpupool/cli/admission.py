@@ -35,12 +35,6 @@ if TYPE_CHECKING:
     "--namespace", default="kube-system", show_default=True, help="Namespace of Service and Secret."
 )
 @click.option(
-    "--owner",
-    default="",
-    metavar="CLUSTERROLE",
-    help="ClusterRole whose deletion also deletes the registration.  [default: none]",
-)
-@click.option(
     "--scheduler-name",
     default=SCHEDULER_NAME,
     show_default=True,
@@ -72,7 +66,6 @@ def _run(
     listen: "Address",
     service: str,
     namespace: str,
-    owner: str,
     scheduler_name: str,
     schedulers: tuple[str, ...],
     **where: str,
@@ -88,7 +81,6 @@ def _run(
         port=listen.port,
         service=service,
         namespace=namespace,
-        owner=owner,
     )
 
     async def work(kube: "Kube") -> None:

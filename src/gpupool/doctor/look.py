@@ -32,7 +32,7 @@ _REVIEWS = Resource(
 )
 _RUNTIME_CLASSES = Resource("node.k8s.io", "v1", "runtimeclasses", "RuntimeClass", namespaced=False)
 _NODE_LEASES = "kube-node-lease"  # the namespace
-# Rights without which a program cannot work, by service account: verb, resource[.group].
+# Rights without which a program cannot work, by service account: verb, resource[.group][=name].
 _NEEDED = {
     "gpupool-agent": ("patch nodes", "patch nodes/status", "list pods", "create events"),
     "gpupool-scheduler": (
@@ -48,8 +48,8 @@ _NEEDED = {
     ),
     ADMISSION: (
         "watch nodes",
-        "create mutatingwebhookconfigurations.admissionregistration.k8s.io",
-        "create validatingwebhookconfigurations.admissionregistration.k8s.io",
+        f"patch mutatingwebhookconfigurations.admissionregistration.k8s.io={ADMISSION}",
+        f"patch validatingwebhookconfigurations.admissionregistration.k8s.io={ADMISSION}",
     ),
 }
 Found = TypeVar("Found")
@@ -132,9 +132,16 @@ async def _rights(kube: Kube, namespace: str) -> list[Right]:
 
 
 async def _may(kube: Kube, namespace: str, account: str, verb: str, resource: str) -> bool:
+    resource, _, name = resource.partition("=")
     plural, _, group = resource.partition(".")
     plural, _, subresource = plural.partition("/")
-    asked = {"verb": verb, "group": group, "resource": plural, "subresource": subresource}
+    asked = {
+        "verb": verb,
+        "group": group,
+        "resource": plural,
+        "subresource": subresource,
+        "name": name,
+    }
     review = {
         "apiVersion": _REVIEWS.api_version,
         "kind": _REVIEWS.kind,

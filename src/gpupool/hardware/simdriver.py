@@ -119,7 +119,8 @@ def create_node(
         target.mkdir(parents=True, exist_ok=True)
         for file in source.iterdir():
             _place(file, target / file.name)
-    _replace(files.libraries / CONFIG, b"state=../state\n")
+    # For every user, as the libraries beside it: containers run as any.
+    _replace(files.libraries / CONFIG, b"state=../state\n", mode=0o644)
     # Last: once the state file exists, the node has a driver. Its new inode tells agents that the
     # node has booted (`simulated.py`).
     _replace(files.state, bytes(new_state(node, cards, driver or Driver())))
@@ -271,9 +272,10 @@ def _place(source: Path, target: Path) -> None:
         shutil.copy2(source, target)
 
 
-def _replace(path: Path, content: bytes) -> None:
+def _replace(path: Path, content: bytes, mode: int = 0o600) -> None:
     fd, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}-")
     with os.fdopen(fd, "wb") as file:
+        os.fchmod(fd, mode)
         file.write(content.rstrip(b"\0"))  # the rest is a hole in a sparse file
         file.truncate(len(content))
     os.replace(name, path)
