@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 MINE, OTHER = "mine", "other"
+_OWN_NODE = "only the node that its pod runs on"
 _READY = '{"type": "Ready", "status": "False"}'
 _PROBLEM = '{"type": "GpuProblem", "status": "True", "reason": "r", "message": "m"}'
 
@@ -37,10 +38,10 @@ CHANGES = {
         MINE, '{"metadata": {"annotations": {"gpupool.io/cleared-cards": null}}}'
     ),
     "a label of the agent on another node": Change(
-        OTHER, '{"metadata": {"labels": {"aliyun.accelerator/nvidia_count": "8"}}}', "not other"
+        OTHER, '{"metadata": {"labels": {"aliyun.accelerator/nvidia_count": "8"}}}', _OWN_NODE
     ),
     "the condition of another node": Change(
-        OTHER, f'{{"status": {{"conditions": [{_PROBLEM}]}}}}', "not other", _STATUS
+        OTHER, f'{{"status": {{"conditions": [{_PROBLEM}]}}}}', _OWN_NODE, _STATUS
     ),
     "unschedulable": Change(MINE, '{"spec": {"unschedulable": true}}', "spec of nodes"),
     "a taint": Change(

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from kubeclient.client import Kube
     from kubeclient.objects import Obj
 
-_PATIENCE_S = 10.0  # a Service that was just created gets its address in a moment
+_PATIENCE_S = 30.0  # a Service that was just created gets its address in a moment
 _LOOK_EVERY_S = 0.1
 _OUTSIDE = ("LoadBalancer", "NodePort")
 
