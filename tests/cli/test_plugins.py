@@ -109,7 +109,7 @@ def test_a_directory_that_cannot_be_written_to_is_an_error_in_words(tmp_path: Pa
 
 
 def test_kubectl_is_told_what_it_can_complete() -> None:
-    words = "List the cards of all nodes, or of one."
+    words = "List the cards, and how much of them is in use."
     assert completions("gpupool", ["gpu", "li"]) == [f"list\t{words}", ":4"]
     assert completions("gpupool", ["up", "--config", ""]) == [":0"]
     assert completions("inspect cgpu", ["--det"]) == ["--details\tAlso list the pods.", ":4"]

@@ -149,7 +149,7 @@ async def test_a_stop_in_mid_write_loses_nothing_and_leaves_one_file(child: ApiC
     for number in range(3):
         await load(child, ledger, f"s{number}", lambda: child.end(signal.SIGTERM))
         files = {each.name for each in child.directory.glob("store.db*")}
-        assert files == {"store.db"}
+        assert files == {"store.db", "store.db-head"}
         child.start()
         await check(child, ledger)
 

@@ -14,6 +14,7 @@ import pytest
 from gpupool.local.home import Home
 from gpupool.local.server_process import stop_server
 from gpupool.testing import Cluster
+from gpupool.testing.server import ClusterFailed
 from tests.faults.api_child import ApiChild, Nursery, Refused
 from tests.faults.client import CONFIGMAPS, connected
 from tests.faults.whole_cluster import ask, wait_for
@@ -172,9 +173,12 @@ async def test_a_damaged_store_is_refused_and_left_as_it_is(
     child.check_log()
 
 
-def test_a_cluster_whose_store_was_deleted_is_made_anew() -> None:
+def test_a_cluster_whose_store_was_deleted_does_not_start_with_an_empty_one() -> None:
     with Cluster(pools=[{"name": "a", "instanceType": "ecs.g6.large", "count": 1}]) as cluster:
         cluster.stop()
         (cluster.directory / "store.db").unlink()
+        with pytest.raises(ClusterFailed, match=r"no such file, but store\.db-head"):
+            cluster.start()
+        (cluster.directory / "store.db-head").unlink()
         cluster.start()
         wait_for(lambda: len(ask(cluster, "GET", "/api/v1/nodes")[1]["items"]) == 1)

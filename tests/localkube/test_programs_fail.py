@@ -33,6 +33,7 @@ PROGRAMS = (
     "endpoint-slice-controller",
     "endpoint-controller",
     "disruption-controller",
+    "validatingadmissionpolicy-status-controller",
     "event-expiry",
     "crd-cleanup",
     "node-controller",

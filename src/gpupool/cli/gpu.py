@@ -42,7 +42,7 @@ def command() -> None:
     """
 
 
-@command.command("list")
+@command.command("list", short_help="List the cards, and how much of them is in use.")
 @click.argument("node", required=False, shell_complete=nodes)
 @click.option(
     "--agents",
@@ -86,8 +86,8 @@ def list_cards(node: str | None, namespace: str, output: Output, **where: str) -
         ]
         read = await readings.by_card(kube, frozenset(name for name, _ in cards))
         rows = [CardRow(name, card, read.get(card.uuid)) for name, card in cards]
-        of_node = f" of node {node}" if node else ""
-        empty = f"No agent has reported any card{of_node}. See whether one runs: gpupool doctor"
+        cards_of = f"any card of node {node}" if node else "any card"
+        empty = f"No agent has reported {cards_of}. See whether an agent runs: gpupool doctor"
         if not rows and not output.is_document and not output.watch:
             raise click.ClickException(empty)
         return cards_table(rows, empty)

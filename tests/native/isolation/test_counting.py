@@ -1,5 +1,6 @@
 """The limiter counts exactly and never beyond the limit, also when processes are killed."""
 
+import contextlib
 import os
 import platform
 import subprocess
@@ -137,5 +138,12 @@ def test_a_region_whose_creator_died_is_initialised_again(counting: Path, region
 
 def wait_until_closed(pid: int, file: Path) -> None:
     places = Path(f"/proc/{pid}/fd")
-    while any(os.path.realpath(place) == str(file) for place in places.iterdir()):
+    while str(file) in map(_link, places.iterdir()):
         pass
+
+
+def _link(place: Path) -> str:
+    """Empty if it was closed after it had been listed."""
+    with contextlib.suppress(FileNotFoundError):
+        return os.readlink(place)
+    return ""

@@ -97,6 +97,10 @@ class Server:
             else:
                 accepted.setblocking(False)
                 self._take(accepted)
+                if self._is_full:
+                    # Those who were hung up on are gone only after a turn of the loop. Without it,
+                    # a burst of newcomers would need file descriptors for both.
+                    await asyncio.sleep(0)
 
     async def _readable(self, listener: socket.socket) -> None:
         is_readable = asyncio.Event()
