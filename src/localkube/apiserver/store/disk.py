@@ -59,9 +59,11 @@ class Disk:
         # Opened for writing only after every row was read and found valid: opening a file in WAL
         # mode may already change it.
         self._db = file.open_file(self._path)
-        self._head = HeadWriter(self._path)
-        self._head.write(file.last_state(self._path, self._db))
-        self._head.flush()
+        try:
+            self._head = HeadWriter(self._path, file.last_state(self._path, self._db))
+        except BaseException:
+            self._db.close()  # and gives up the lock
+            raise
 
     def last_rv(self) -> int:
         """Once it is loaded."""

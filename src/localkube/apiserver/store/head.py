@@ -60,12 +60,20 @@ def read_head(store: Path) -> State | None:
 class HeadWriter:
     """Writes the head of one store, from one thread."""
 
-    def __init__(self, store: Path) -> None:
-        self._descriptor = os.open(head_path(store), os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    def __init__(self, store: Path, first: State) -> None:
+        path = head_path(store)
+        if not path.exists():
+            _make(path, first)
+        self._descriptor = os.open(path, os.O_WRONLY | os.O_CLOEXEC)
+        try:
+            self.write(first)
+            self.flush()
+        except BaseException:
+            os.close(self._descriptor)
+            raise
 
     def write(self, head: State) -> None:
-        text = f"{_VERSION} {head.rv} {head.objects} {head.crc()}".ljust(_LENGTH - 1) + "\n"
-        os.pwrite(self._descriptor, text.encode("ascii"), 0)
+        os.pwrite(self._descriptor, _line(head), 0)
 
     def flush(self) -> None:
         os.fsync(self._descriptor)
@@ -73,3 +81,21 @@ class HeadWriter:
     def close(self) -> None:
         self.flush()
         os.close(self._descriptor)
+
+
+def _make(path: Path, first: State) -> None:
+    """Under another name until it is complete: whoever is killed right here, or finds no space on
+    the disk, would leave an empty head, which is a garbled one."""
+    new = path.with_name(f"{path.name}.new")
+    descriptor = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+    try:
+        os.pwrite(descriptor, _line(first), 0)
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+    new.rename(path)
+
+
+def _line(head: State) -> bytes:
+    text = f"{_VERSION} {head.rv} {head.objects} {head.crc()}"
+    return (text.ljust(_LENGTH - 1) + "\n").encode("ascii")

@@ -1,6 +1,7 @@
 """The store's file: whatever is done to it, it is read as it was written, or refused in words."""
 
 import asyncio
+import errno
 import os
 import random
 import shutil
@@ -267,9 +268,7 @@ async def test_without_its_head_a_store_is_taken_as_it_is(tmp_path: Path) -> Non
 async def test_a_head_that_is_behind_is_no_contradiction(tmp_path: Path) -> None:
     """A power cut may lose the last head, and a kill may come before it is written."""
     path = await written(tmp_path)
-    old = HeadWriter(path)
-    old.write(State(2, 1))
-    old.close()
+    HeadWriter(path, State(2, 1)).close()
     assert len(content(path)) == 3
 
 
@@ -277,6 +276,30 @@ def test_a_killed_first_start_leaves_nothing_that_hinders_the_second(tmp_path: P
     (tmp_path / "store.db.new").write_bytes(b"half made")
     assert content(tmp_path / "store.db") == {}
     assert sorted(each.name for each in tmp_path.iterdir()) == ["store.db", "store.db-head"]
+
+
+class _Killed(BaseException):
+    pass
+
+
+@pytest.mark.parametrize("end", [_Killed(), OSError(errno.ENOSPC, "No space left on device")])
+@pytest.mark.parametrize("call", ["pwrite", "fsync"])
+def test_a_start_that_ends_before_its_head_is_written_is_followed_by_a_good_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, end: BaseException, call: str
+) -> None:
+    """The file was complete, and nothing in it was lost."""
+    path = tmp_path / "store.db"
+    assert list(read_file(path)) == []
+
+    def ends(*_: object) -> None:
+        raise end
+
+    with monkeypatch.context() as patched:
+        patched.setattr(os, call, ends)
+        with pytest.raises(type(end)):
+            Store(path, selectable)
+    assert content_or_refusal(path) == {}
+    assert content_or_refusal(path) == {}
 
 
 def test_a_new_file_has_its_log_before_it_has_its_name(tmp_path: Path) -> None:
