@@ -31,14 +31,18 @@ class _Variables(Mapping[str, Any]):
         self._names = {**names, "variables": self}
         self._meter = meter
         self._known: dict[str, Any] = {}
+        self._failed: dict[str, str] = {}
 
     def __getitem__(self, name: str) -> Any:
         if name in self._known:
             return self._known[name]
+        if name in self._failed:  # a loop may ask for it a hundred thousand times
+            raise EvaluationError(self._failed[name])
         try:
             value = self._meter.bare(self._expressions[name], self._names)
         except EvaluationError as error:
             text = f'composited variable "{name}" fails to evaluate: {error}'
+            self._failed[name] = text
             raise EvaluationError(text) from None
         self._known[name] = value
         return value

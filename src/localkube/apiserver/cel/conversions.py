@@ -14,6 +14,11 @@ from localkube.apiserver.cel.values import TypeValue, Uint, pieces, type_name
 _INT = (-(1 << 63), 1 << 63)
 _TRUE = frozenset({"1", "t", "T", "TRUE", "true", "True"})
 _FALSE = frozenset({"0", "f", "F", "FALSE", "false", "False"})
+# Python reads more than these: weeks and days of the year, spaces and underscores in numbers.
+_TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d([.,]\d+)?(Z|[+-]\d\d:\d\d)", re.ASCII)
+_DOUBLE = re.compile(
+    r"[+-]?((\d+\.?\d*|\.\d+)(e[+-]?\d+)?|inf(inity)?|nan)", re.ASCII | re.IGNORECASE
+)
 _DURATION = re.compile(r"([+-]?)((?:\d+(?:\.\d*)?(?:ns|us|µs|ms|s|m|h))+|0)", re.ASCII)
 _PART = re.compile(r"(\d+(?:\.\d*)?)(ns|us|µs|ms|s|m|h)", re.ASCII)
 _SECONDS = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0}
@@ -56,6 +61,8 @@ def _to_double(frame: Frame, value: Any) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float | str):
         raise no_such_overload()
     try:
+        if isinstance(value, str) and not _DOUBLE.fullmatch(value):
+            raise ValueError(value)
         return float(value)
     except (ValueError, OverflowError):
         kind = type_name(value)
@@ -77,9 +84,11 @@ def to_string(frame: Frame, value: Any) -> str:
         except UnicodeDecodeError:
             raise EvaluationError("invalid UTF-8 in bytes, cannot convert to string") from None
     if isinstance(value, datetime.datetime):
-        return value.astimezone(datetime.UTC).isoformat().replace("+00:00", "Z")
+        text = value.astimezone(datetime.UTC).replace(tzinfo=None).isoformat()
+        return f"{text.rstrip('0') if '.' in text else text}Z"
     if isinstance(value, datetime.timedelta):
-        return f"{value.total_seconds():g}s"
+        seconds = f"{value.total_seconds():f}"  # microseconds, as many as there are
+        return f"{seconds.rstrip('0').rstrip('.')}s"
     raise no_such_overload()
 
 
@@ -108,7 +117,7 @@ def _to_time(frame: Frame, value: Any) -> datetime.datetime:
     try:
         if type(value) is int:
             return datetime.datetime.fromtimestamp(value, datetime.UTC)
-        if isinstance(value, str) and "T" in value:
+        if isinstance(value, str) and _TIME.fullmatch(value):
             found = datetime.datetime.fromisoformat(value)
             if found.tzinfo is not None:
                 return found.astimezone(datetime.UTC)

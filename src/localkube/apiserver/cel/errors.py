@@ -17,6 +17,8 @@ class CompileError(Exception):
 class EvaluationError(Exception):
     """An expression has no value here. `&&` and `||` may do without it."""
 
+    cost = 0  # of the evaluation that ended with it
+
 
 class OutOfBudget(Exception):
     """An evaluation would take longer than anybody may take."""

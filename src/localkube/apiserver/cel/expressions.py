@@ -62,11 +62,13 @@ class Meter:
         limit = min(PER_CALL, self._left)
         try:
             value, cost = expression.program.evaluate(names, limit)
-        except (EvaluationError, OutOfBudget) as error:
-            if isinstance(error, OutOfBudget):
-                self._left -= limit
-                if limit < PER_CALL:
-                    raise Exhausted from None
+        except EvaluationError as error:
+            self._left -= error.cost
+            raise EvaluationError(problem_of(error)) from None
+        except OutOfBudget as error:
+            self._left -= limit
+            if limit < PER_CALL:
+                raise Exhausted from None
             raise EvaluationError(problem_of(error)) from None
         self._left -= cost
         return value

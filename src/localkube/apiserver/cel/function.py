@@ -4,7 +4,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from localkube.apiserver.cel.frame import Frame, Run
 from localkube.apiserver.cel.types import Type
+from localkube.apiserver.cel.values import Optional
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,3 +32,24 @@ def method(run: Callable[..., Any], result: Type, fewest: int, most: int = 0) ->
 
 def free(run: Callable[..., Any], result: Type, fewest: int, most: int = 0) -> Function:
     return Function(run, result, fewest, most or fewest, is_method=False, is_free=True)
+
+
+def called(function: Function, args: list[Run]) -> Run:
+    def run(frame: Frame) -> Any:
+        frame.charge(1)
+        return function.run(frame, *[arg(frame) for arg in args])
+
+    return run
+
+
+def with_alternative(function: Function, args: list[Run]) -> Run:
+    """What is not needed is not evaluated, so that it cannot fail either."""
+    first, second = args
+
+    def run(frame: Frame) -> Any:
+        frame.charge(1)
+        value = first(frame)
+        is_there = isinstance(value, Optional) and value.values
+        return function.run(frame, value, None if is_there else second(frame))
+
+    return run

@@ -32,7 +32,7 @@ def add(frame: Frame, left: Any, right: Any) -> Any:
         if kind is list:
             frame.charge(len(left) + len(right))
             return left + right
-        if kind in (float, datetime.timedelta):
+        if kind is float:
             return left + right
     if isinstance(left, _TIMES) and isinstance(right, _TIMES):
         return _timed(operator.add, left, right)
@@ -76,7 +76,9 @@ def divide(frame: Frame, left: Any, right: Any) -> Any:
         return _bounded(_quotient(int(left), int(right)), kind)
     if kind is float and type(right) is float:
         if right == 0:
-            return math.nan if left == 0 or math.isnan(left) else math.copysign(math.inf, left)
+            if left == 0 or math.isnan(left):
+                return math.nan
+            return math.copysign(math.inf, left) * math.copysign(1, right)
         return left / right
     raise no_such_overload()
 

@@ -15,7 +15,7 @@ from localkube.apiserver.cel.syntax import (
     Present,
     Select,
 )
-from localkube.apiserver.cel.tokens import Token, tokens_of
+from localkube.apiserver.cel.tokens import INT64, Token, tokens_of
 
 MAX_LENGTH = 100_000
 _MAX_DEPTH = 60  # of brackets in brackets: each costs a dozen calls of the parser
@@ -146,6 +146,10 @@ class _Parser:
         node = self._member()
         if signs and any(each.text != signs[0].text for each in signs):
             raise self._error(signs[1], f"Syntax error: extraneous input '{signs[1].text}'")
+        is_negated = len(signs) % 2 == 1 and signs[0].text == "-"
+        number = node.value if isinstance(node, Literal) else None
+        if type(number) is int and number == INT64 and not is_negated:
+            raise CompileError(self._text, node.at, "invalid int literal")
         if len(signs) % 2 == 0:
             return node
         if signs[0].text == "-" and isinstance(node, Literal) and type(node.value) in (int, float):
@@ -194,6 +198,8 @@ class _Parser:
         for arg in args[:names]:
             if not isinstance(arg, Name):
                 raise CompileError(self._text, arg.at, "argument must be a simple name")
+            if arg.name in found:
+                raise CompileError(self._text, arg.at, f"duplicate variable name: {arg.name}")
             found.append(arg.name)
         return Loop(opening.at, macro, over, tuple(found), args[names:])
 

@@ -15,7 +15,8 @@ from localkube.apiserver.cel.errors import (
     no_such_overload,
 )
 from localkube.apiserver.cel.frame import Frame, Run
-from localkube.apiserver.cel.functions import FUNCTIONS, UNSUPPORTED, Function
+from localkube.apiserver.cel.function import called, with_alternative
+from localkube.apiserver.cel.functions import FUNCTIONS, UNSUPPORTED
 from localkube.apiserver.cel.loops import LOOPS, keeping
 from localkube.apiserver.cel.operators import OPERATORS
 from localkube.apiserver.cel.parser import parse
@@ -75,8 +76,13 @@ class Program:
         frame = Frame(names, budget)
         try:
             return self._run(frame), budget - frame.left
+        except EvaluationError as error:
+            error.cost = budget - frame.left
+            raise
         except RecursionError:  # an object may be as deep as its sender likes
-            raise EvaluationError(TOO_DEEP) from None
+            deep = EvaluationError(TOO_DEEP)
+            deep.cost = budget - frame.left
+            raise deep from None
 
 
 class _Code(NamedTuple):
@@ -313,7 +319,8 @@ class _Compiler:
             shape = f"{types[0]}.({', '.join(types[1:])})" if target else f"({', '.join(types)})"
             text = f"found no matching overload for '{name}' applied to '{shape}'"
             raise self._error(node, text)
-        return _Code(_called(function, [arg.run for arg in args]), function.result)
+        made = with_alternative if name in ("or", "orValue") else called
+        return _Code(made(function, [arg.run for arg in args]), function.result)
 
     def _operator(self, node: Call, depth: int) -> _Code:
         args = [self.code(arg, depth) for arg in node.args]
@@ -356,14 +363,6 @@ _CODE: dict[type, Callable[[_Compiler, Any, int], _Code]] = {
     Loop: _Compiler._loop,
     Call: _Compiler._call,
 }
-
-
-def _called(function: Function, args: list[Run]) -> Run:
-    def run(frame: Frame) -> Any:
-        frame.charge(1)
-        return function.run(frame, *[arg(frame) for arg in args])
-
-    return run
 
 
 def _given(value: Any) -> tuple[Any, ...]:

@@ -1,5 +1,6 @@
 """Functions of quantities, Kubernetes' numbers with units."""
 
+import math
 from typing import Any
 
 from kubeclient.quantity import ParseError, Quantity, add, parse, subtract
@@ -56,6 +57,14 @@ def _integer(frame: Frame, value: Any) -> int:
     return nanos // _NANO
 
 
+def _approximate(frame: Frame, value: Any) -> float:
+    nanos = _nanos(value)
+    try:
+        return nanos / _NANO
+    except OverflowError:
+        return math.inf if nanos > 0 else -math.inf
+
+
 QUANTITY_FUNCTIONS: dict[str, Function] = {
     "quantity": free(_parsed, _TYPE, 1),
     "isQuantity": free(_is_quantity, BOOL, 1),
@@ -65,7 +74,7 @@ QUANTITY_FUNCTIONS: dict[str, Function] = {
     "sign": method(lambda _, value: (_nanos(value) > 0) - (_nanos(value) < 0), INT, 1),
     "isInteger": method(lambda _, value: _nanos(value) % _NANO == 0, BOOL, 1),
     "asInteger": method(_integer, INT, 1),
-    "asApproximateFloat": method(lambda _, value: _nanos(value) / _NANO, "double", 1),
+    "asApproximateFloat": method(_approximate, "double", 1),
     "add": method(lambda _, one, other: add(_operand(one), _operand(other)), _TYPE, 2),
     "sub": method(lambda _, one, other: subtract(_operand(one), _operand(other)), _TYPE, 2),
 }

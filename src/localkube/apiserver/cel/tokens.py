@@ -1,5 +1,6 @@
 """From the text of an expression to its tokens."""
 
+import math
 import re
 from typing import Any, NamedTuple
 
@@ -24,7 +25,8 @@ _ESCAPE = re.compile(
     r"|U(?P<U>[0-9a-fA-F]{8})|(?P<octal>[0-3][0-7]{2})|(?P<bad>.|$))",
     re.DOTALL,
 )
-_INT64 = 1 << 63
+INT64 = 1 << 63
+_DIGITS = 21  # one more than any number of 64 bits has
 
 
 class Token(NamedTuple):
@@ -64,13 +66,24 @@ def _plain(expression: str, match: re.Match[str]) -> Token:
     if match["sign"]:
         return Token("sign", text, None, at)
     if match["float"]:
+        if math.isinf(float(text)):
+            raise CompileError(expression, at, "invalid double literal")
         return Token("literal", text, float(text), at)
-    number = int(match["int"], 0) if match["int"][:2] in ("0x", "0X") else int(match["int"])
+    number = _number(match["int"])
     if match["unsigned"]:
+        if number >= 2 * INT64:
+            raise CompileError(expression, at, "invalid uint literal")
         return Token("literal", text, Uint(number), at)
-    if number > _INT64:  # the lowest number is written as the negative of this one
+    if number > INT64:  # the lowest number is written as the negative of this one
         raise CompileError(expression, at, "invalid int literal")
     return Token("literal", text, number, at)
+
+
+def _number(text: str) -> int:
+    if text[:2] in ("0x", "0X"):
+        return int(text, 16)
+    # Python refuses to read thousands of digits. These are too many already.
+    return int(text.lstrip("0")[:_DIGITS] or "0")
 
 
 def _string(expression: str, match: re.Match[str]) -> tuple[Token, int]:

@@ -140,7 +140,8 @@ def looked_up(container: Any, key: Any) -> Any:
         except KeyError:
             raise EvaluationError(f"no such key: {shown(key)}") from None
     if isinstance(container, list):
-        if not is_number(key) or key != int(key):
+        # Neither infinity nor a number that is none is whole.
+        if not is_number(key) or (isinstance(key, float) and not key.is_integer()):
             raise EvaluationError(f"unsupported index type '{type_name(key)}' in list")
         if not 0 <= key < len(container):
             raise EvaluationError(f"index out of bounds: {int(key)}")

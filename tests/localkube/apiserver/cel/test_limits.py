@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from localkube.apiserver.cel.errors import CompileError, EvaluationError, OutOfBudget
+from localkube.apiserver.cel.expressions import Exhausted, Meter, attempted
 from localkube.apiserver.cel.program import compiled
 
 DECLARED = {"object": "dyn"}
@@ -58,6 +59,73 @@ def test_an_object_that_is_too_deep_cannot_be_judged(expression: str) -> None:
 def test_what_takes_long_runs_out_of_its_budget(expression: str) -> None:
     with pytest.raises(OutOfBudget):
         compiled(expression, DECLARED).evaluate({"object": list(range(1000))}, 20_000)
+
+
+@pytest.mark.parametrize(
+    "expression",
+    [
+        "1" * 5000,
+        "-" + "9" * 5000,
+        "0x" + "f" * 5000 + "u",
+        "18446744073709551616u",
+        "9223372036854775808",
+        "[9223372036854775808]",
+        "1e400",
+        "[1].exists(i, i, true)",
+        "{'a': 1}.transformMap(k, k, k)",
+    ],
+)
+def test_what_no_value_can_be_is_no_expression(expression: str) -> None:
+    with pytest.raises(CompileError, match=r"invalid .* literal|duplicate variable name"):
+        compiled(expression, DECLARED)
+
+
+@pytest.mark.parametrize(
+    "expression",
+    [
+        "[1][double('NaN')]",
+        "[1][double('-inf')]",
+        "[1][0.5]",
+        "duration('20000000000h') + duration('20000000000h')",
+        "double('1_000')",
+        "double(' 1')",
+        "timestamp('2026-W01-1T00:00:00Z')",
+        "timestamp('20260101T000000Z')",
+    ],
+)
+def test_what_has_no_value_is_an_error_of_the_language(expression: str) -> None:
+    with pytest.raises(EvaluationError):
+        compiled(expression, DECLARED).evaluate({"object": 1})
+
+
+@pytest.mark.parametrize(
+    ("expression", "value"),
+    [
+        ("-9223372036854775808", -(1 << 63)),
+        ("18446744073709551615u", (1 << 64) - 1),
+        ("000000000000000000000000000007", 7),
+        ("1.0 / -0.0", float("-inf")),
+        ("quantity('1e400').asApproximateFloat()", float("inf")),
+        ("string(duration('1000000s'))", "1000000s"),
+        ("string(duration('1.5s'))", "1.5s"),
+        ("string(timestamp('2026-01-01T00:00:00.10Z'))", "2026-01-01T00:00:00.1Z"),
+        ("optional.of(1).orValue(1 / 0)", 1),
+        ("optional.of(1).or(optional.of(1 / 0)).value()", 1),
+        ("optional.none().orValue(2)", 2),
+    ],
+)
+def test_values_at_the_edge(expression: str, value: Any) -> None:
+    assert compiled(expression, DECLARED).evaluate({"object": 1})[0] == value
+
+
+def test_an_evaluation_that_fails_is_paid_for() -> None:
+    failing = attempted("", lambda: compiled("lists.range(1000).map(x, x).size() / 0", DECLARED))
+    meter = Meter(8_000)
+    with pytest.raises(EvaluationError):
+        meter.bare(failing, {})
+    with pytest.raises((EvaluationError, Exhausted)) as ended:
+        meter.bare(failing, {})
+    assert ended.type is Exhausted
 
 
 def _doubled(text: str, times: int) -> str:
