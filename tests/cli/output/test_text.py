@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gpupool.cli.output.layout import Layout, wants_colours
+from gpupool.cli.output.pages import Line, Prose
 from gpupool.cli.output.table import Column, Shorten, Table, Tone
 from gpupool.cli.output.text import clean, shortened, width_of
 
@@ -156,3 +157,8 @@ def test_colours_and_links_are_for_those_who_want_them() -> None:
 )
 def test_who_wants_colours(environment: dict[str, str], is_terminal: bool, wanted: bool) -> None:
     assert wants_colours(environment, is_terminal=is_terminal) is wanted
+
+
+def test_prose_of_blanks_stays_a_line() -> None:
+    lines = Prose("Text", [Line(" " * 30), Line("")]).lines(Layout(width=20))
+    assert lines == ["", ""]

@@ -161,6 +161,16 @@ def test_a_manifest_cannot_be_watched(world: World) -> None:
     assert "--watch is for a pod" in done.stderr
 
 
+def test_a_message_in_place_of_a_table_is_broken_into_lines_of_the_terminal(home: Home) -> None:
+    """The next table is written over all of them."""
+    with terminal("clusters", "-w", columns=20) as seen:
+        seen.until(lambda now: now.screen[-2:-1] == ["gpupool up"])
+        assert seen.screen == ["There is no cluster", "yet. Make one:", "gpupool up", ""]
+        set_up_directory(home, Wish(name="late", port=0))
+        seen.until(lambda now: any(line.startswith("late ") for line in now.screen))
+        assert seen.screen[0].startswith("NAME")
+
+
 def test_clusters_are_watched_too(home: Home) -> None:
     with terminal("clusters", "-w", columns=80) as seen:
         seen.until(lambda now: "There is no cluster yet." in "\n".join(now.screen))

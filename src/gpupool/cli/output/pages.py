@@ -101,7 +101,7 @@ class Prose:
 def _broken(text: str, width: int, indent: int, *, words: bool) -> list[str]:
     """Between words, so that a long name can be copied. `words`: where needed, inside of them."""
     before = " " * (len(text) - len(text.lstrip(" ")))
-    return textwrap.wrap(
+    broken = textwrap.wrap(
         text.lstrip(" "),
         max(width, 20),
         initial_indent=before,
@@ -109,3 +109,4 @@ def _broken(text: str, width: int, indent: int, *, words: bool) -> list[str]:
         break_long_words=words,
         break_on_hyphens=False,
     )
+    return broken or [""]  # of nothing but blanks, nothing is left

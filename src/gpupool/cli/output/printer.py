@@ -3,6 +3,7 @@
 import os
 import shutil
 import sys
+import textwrap
 from typing import TYPE_CHECKING
 
 import click
@@ -14,6 +15,11 @@ if TYPE_CHECKING:
 
 _UP, _REST_OF_LINE, _REST_OF_SCREEN = "\x1b[{}A\r", "\x1b[K", "\x1b[J"
 _WHOLE_SCREEN = "\x1b[H\x1b[2J"
+
+
+def _broken(message: str) -> list[str]:
+    """Into lines of the terminal: whoever redraws has to know how many there are."""
+    return textwrap.wrap(message, shutil.get_terminal_size().columns) or [""]
 
 
 class Printer:
@@ -30,7 +36,7 @@ class Printer:
         missing = self._output.missing(page)
         lines = [] if missing else self._output.lines(page)
         if self._in_place:
-            self._redraw(lines or [missing])
+            self._redraw(lines or _broken(missing))
         elif lines != self._shown:
             self._append(lines, missing)
         self._said = ""
@@ -57,7 +63,7 @@ class Printer:
         size = shutil.get_terminal_size()
         most = max(size.lines - 1, 1)  # the cursor is in the line below
         if len(lines) > most:
-            lines = [*lines[: most - 1], f"and {len(lines) - most + 1} more lines"]
+            lines = [*lines[: most - 1], f"and {len(lines) - most + 1} more lines"[: size.columns]]
         if (lines, size) == (self._shown, self._size):
             return
         start = ""
