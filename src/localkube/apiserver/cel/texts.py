@@ -8,6 +8,7 @@ from localkube.apiserver.cel.conversions import to_string
 from localkube.apiserver.cel.errors import EvaluationError, no_such_overload
 from localkube.apiserver.cel.frame import Frame
 from localkube.apiserver.cel.function import Function, method
+from localkube.apiserver.cel.patterns import translated
 from localkube.apiserver.cel.types import BOOL, INT, LIST, STRING
 from localkube.apiserver.cel.values import equal, pieces
 from localkube.apiserver.cel_library import cel
@@ -34,9 +35,10 @@ def _numbers(*values: Any) -> None:
 def _matches(frame: Frame, text: Any, pattern: Any) -> bool:
     """By the library, whose time grows with the text and never explodes."""
     _texts(frame, text, pattern)
-    frame.charge(pieces(len(text)) * (1 + len(pattern) // 4))
+    searched = translated(pattern)
+    frame.charge(searched.cost + pieces(len(text)) * (1 + len(pattern) // 4))
     try:
-        found = cel().evaluate(_MATCHES, {"text": text, "pattern": pattern})
+        found = cel().evaluate(_MATCHES, {"text": text, "pattern": searched.text})
     except (ValueError, TypeError, RuntimeError):
         raise EvaluationError(f"error parsing regexp: `{pattern}`") from None
     return bool(found)
