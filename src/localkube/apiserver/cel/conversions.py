@@ -60,6 +60,8 @@ def _whole(value: Any) -> int:
 def _to_double(frame: Frame, value: Any) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float | str):
         raise no_such_overload()
+    if isinstance(value, str):
+        frame.charge(pieces(len(value)))
     try:
         if isinstance(value, str) and not _DOUBLE.fullmatch(value):
             raise ValueError(value)
@@ -79,6 +81,7 @@ def to_string(frame: Frame, value: Any) -> str:
     if isinstance(value, int):
         return str(int(value))
     if isinstance(value, bytes):
+        frame.charge(pieces(len(value)))
         try:
             return value.decode()
         except UnicodeDecodeError:
@@ -114,6 +117,8 @@ def _to_bytes(frame: Frame, value: Any) -> bytes:
 def _to_time(frame: Frame, value: Any) -> datetime.datetime:
     if isinstance(value, datetime.datetime):
         return value
+    if isinstance(value, str):
+        frame.charge(pieces(len(value)))
     try:
         if type(value) is int:
             return datetime.datetime.fromtimestamp(value, datetime.UTC)

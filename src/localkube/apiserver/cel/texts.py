@@ -194,7 +194,10 @@ def _shown(frame: Frame, value: Any) -> str:
 
 
 def _quoted(frame: Frame, value: Any) -> str:
-    return json.dumps(value, ensure_ascii=False) if type(value) is str else _shown(frame, value)
+    if type(value) is not str:
+        return _shown(frame, value)
+    frame.charge(1 + pieces(len(value)))  # before there is a copy
+    return json.dumps(value, ensure_ascii=False)
 
 
 TEXT_FUNCTIONS: dict[str, Function] = {

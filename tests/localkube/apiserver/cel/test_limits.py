@@ -1,5 +1,6 @@
 """No expression, and no object, keeps an evaluation from ending soon."""
 
+import tracemalloc
 from typing import Any
 
 import pytest
@@ -133,6 +134,34 @@ def _doubled(text: str, times: int) -> str:
     for _ in range(times):
         text, _ = program.evaluate({"object": text})
     return text
+
+
+@pytest.mark.parametrize(
+    "expression",
+    [
+        "'%s'.format([lists.range(100).map(i, object)]).size()",
+        "'%s'.format([{'a': [object, object, object, object, object, object]}]).size()",
+        "[bytes(object)].map(b, lists.range(100).map(i, string(b)))",
+        "lists.range(100).exists(i, double(object) == 2.0)",
+        "lists.range(100).exists(i, timestamp('2026-01-01T00:00:00.' + object + 'Z') == i)",
+    ],
+)
+def test_each_copy_of_a_long_text_is_paid_for(expression: str) -> None:
+    """Otherwise one write could fill the memory, or take minutes."""
+    with pytest.raises(OutOfBudget):
+        compiled(expression, DECLARED).evaluate({"object": "1" * 10_000}, 5_000)
+
+
+def test_copies_are_paid_for_before_they_are_made() -> None:
+    program = compiled("'%s'.format([lists.range(1000).map(i, object)]).size()", DECLARED)
+    tracemalloc.start()
+    try:
+        with pytest.raises(OutOfBudget):
+            program.evaluate({"object": "x" * 50_000}, 20_000)
+        _, most = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert most < 5_000_000, "a thousand copies would be fifty million bytes"
 
 
 def test_doubling_a_text_is_paid_for() -> None:
