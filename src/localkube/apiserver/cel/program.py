@@ -59,7 +59,7 @@ PER_CALL = 1_000_000
 TOO_DEEP = "expression recursion limit exceeded"
 OVER_LIMIT = "operation cancelled: actual cost limit exceeded"
 _MAX_DEPTH = 100  # of the tree: each level is a call or two of Python
-_LIST_COST, _MAP_COST = 10, 30
+_LIST_COST, _MAP_COST = 10, 30  # and one for each item, which may cost nothing itself
 _TYPE_NAMES = frozenset(
     {"bool", "int", "uint", "double", "string", "bytes", "list", "map", "null_type", "type"}
 )
@@ -255,7 +255,7 @@ class _Compiler:
         items = [(self.code(item, depth).run, optional) for item, optional in node.items]
 
         def run(frame: Frame) -> list[Any]:
-            frame.charge(_LIST_COST)
+            frame.charge(_LIST_COST + len(items))
             found: list[Any] = []
             for item, optional in items:
                 value = item(frame)
@@ -271,7 +271,7 @@ class _Compiler:
         ]
 
         def run(frame: Frame) -> dict[Any, Any]:
-            frame.charge(_MAP_COST)
+            frame.charge(_MAP_COST + len(entries))
             found: dict[Any, Any] = {}
             for key, value, optional in entries:
                 name, given = key(frame), value(frame)

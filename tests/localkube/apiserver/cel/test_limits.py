@@ -53,6 +53,8 @@ def test_an_object_that_is_too_deep_cannot_be_judged(expression: str) -> None:
         "object.map(a, object.map(b, object.map(c, c))).size() == 0",
         "lists.range(100000).map(x, lists.range(100000)).size() == 0",
         "object.map(a, object) == object.map(a, object)",
+        f"object.exists(a, [{'1, ' * 1000}] == a)",
+        f"object.exists(a, {{{', '.join(f'{i}: 1' for i in range(1000))}}} == a)",
         "('x' + string(object)).size() == 0 || object.all(a, object == object)",
         "object.map(a, string(a)).join('y').replace('', 'z' + 'zzzzzzzz').split('').size() == 0",
     ],
