@@ -19,6 +19,7 @@ from kubeclient.client import Kube
 from kubeclient.objects import Obj
 from kubeclient.resources import STORAGE_CLASSES
 from localkube import kubeconfig, scheduler
+from localkube.apiserver.admission.attributes import WriteCheck
 from localkube.apiserver.request import User
 from localkube.apiserver.security import certificates
 from localkube.apiserver.security.identities import ADMIN, AUTHENTICATED, SCHEDULER
@@ -108,6 +109,8 @@ class Extension:
     hosted: Mapping[str, HostedProgram] = field(default_factory=dict)
     controllers: tuple[Controller, ...] = ()
     roles: Iterable[Obj] = ()
+    # By resource, "things.example.com": says why a write to it is refused, or nothing.
+    checks: Mapping[str, WriteCheck] = field(default_factory=dict)
     # Called once the API server answers, before any program starts.
     set_up: Callable[[RunningCluster], Awaitable[None]] = _nothing
     # Programs that run beside the built-in ones, by name; all are clients of the API server. Each
@@ -136,7 +139,7 @@ async def run_cluster(
     tokens = StaticTokens()
     tokens.add(token, ADMIN)
     fleet = Fleet(_fleet_settings(settings, extension))
-    server = build(settings.directory, made, tokens, fleet)
+    server = build(settings.directory, made, tokens, fleet, extension.checks)
     # Before `bootstrap`, which fills a new store.
     is_new = not any(server.api.store.counts().values())
     try:

@@ -106,17 +106,16 @@ def test_a_budget_holds_a_node(kubectl: Kubectl) -> None:
     eventually(lambda: nodes(kubectl, "a") == [])
 
 
-def test_past_the_quota_nothing_is_made(kubectl: Kubectl) -> None:
+def test_a_pool_beyond_the_quota_is_refused(kubectl: Kubectl) -> None:
     kubectl.apply(pool("a", 1))
     kubectl.wait("jsonpath={.status.readyNodes}=1", "nodepool/a")
-    kubectl("scale", "nodepool", "a", "--replicas=99")
-    condition = "{.status.conditions[?(@.type=='Ready')].reason}"
-    kubectl.wait(f"jsonpath={condition}=QuotaExceeded", "nodepool/a")
-    message = kubectl.field(".status.conditions[?(@.type=='Ready')].message", "nodepool", "a")
-    assert re.search(r"\b6\b", message)
-    assert "gpupool quota set" in message
-    assert len(nodes(kubectl, "a")) == 1
-    eventually(lambda: "QuotaExceeded" in kubectl("events", "--for", "nodepool/a"))
+    said = kubectl.refused("scale", "nodepool", "a", "--replicas=99")
+    assert re.search(r"quota nodes-per-cluster is 6: \d used, \d+ wanted", said)
+    assert "gpupool quota set nodes-per-cluster=" in said
+    said = kubectl.refused("apply", "-f", "-", stdin=stream_of(pool("b", 6)))
+    assert 'nodepools.gpupool.io "b" is forbidden: quota nodes-per-cluster is 6' in said
+    kubectl("scale", "nodepool", "a", "--replicas=2")
+    kubectl.wait("jsonpath={.status.readyNodes}=2", "nodepool/a")
 
 
 def test_a_label_of_ours_is_told_in_the_status(kubectl: Kubectl) -> None:

@@ -23,7 +23,7 @@ from gpupool.engine.policies import DEFAULT
 from gpupool.hardware.driver import Driver
 from gpupool.hardware.simdriver import NodeFiles
 from gpupool.hardware.simulated import SimulatedDriver
-from gpupool.local import node_pool, pool_autoscaler
+from gpupool.local import node_pool, pool_autoscaler, pool_quota
 from gpupool.local.config import agents
 from gpupool.local.config.nodepools import NODE_POOLS, nodepool_crd, nodepool_object
 from gpupool.local.config.nodes import cluster_nodes
@@ -115,6 +115,7 @@ class GpuCluster:
             images=known_images(spec),
             packages=(Path(gpupool.__file__).resolve().parent,),
             hosted={agents.IMAGE: self._run_agent},
+            checks={pool_quota.RESOURCE: pool_quota.pool_check(settings.quotas)},
             controllers=(
                 node_pool.controller(spec, settings.quotas),
                 pool_autoscaler.controller(spec, settings.quotas, real_gpus=settings.real_gpus),

@@ -5,13 +5,15 @@ import gc
 import logging
 import resource
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 
 from kubeclient.client import Kube
 from kubeclient.objects import Obj
 from localkube.apiserver import bootstrap, custom
+from localkube.apiserver.admission.attributes import WriteCheck
 from localkube.apiserver.admission.chain import Admission
 from localkube.apiserver.admission.policies import Allowed, Policies
 from localkube.apiserver.admission.quota import QuotaLedger
@@ -122,7 +124,11 @@ def tune_garbage_collector() -> None:
 
 
 def build(
-    directory: Path, certificates: Certificates, tokens: StaticTokens, nodes: Nodes
+    directory: Path,
+    certificates: Certificates,
+    tokens: StaticTokens,
+    nodes: Nodes,
+    checks: Mapping[str, WriteCheck] = MappingProxyType({}),
 ) -> ApiServer:
     """Opens the store; raises StoreDamaged. Runs on the event loop."""
     kinds = Kinds(builtin_kinds())
@@ -146,7 +152,7 @@ def build(
         custom=custom_kinds,
         conversions=conversions,
         addresses=addresses,
-        admission=Admission(view, quota, policies, webhooks, judges),
+        admission=Admission(view, quota, policies, webhooks, judges, checks),
         authorizer=authorizer,
         authenticator=Authenticator(tokens, account_tokens, authorizer),
         account_tokens=account_tokens,

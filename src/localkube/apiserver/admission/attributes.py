@@ -1,8 +1,8 @@
 """Attributes: one write as admission sees it; ClusterView: what it may look up meanwhile."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from enum import StrEnum
-from typing import Protocol
+from typing import Protocol, TypeAlias
 
 import msgspec
 
@@ -51,6 +51,10 @@ class ClusterView(Protocol):
 
     def list(self, resource: str, namespace: str | None = None) -> Sequence[Obj]:
         """In order of namespace and name; None: of all namespaces."""
+
+
+# Why a write is refused; empty: it is not.
+WriteCheck: TypeAlias = Callable[[Attributes, ClusterView], str]
 
 
 def refusal(attributes: Attributes, why: str) -> ApiError:

@@ -4,7 +4,7 @@ The order is kube-apiserver's. Plugins are functions by resource and do nothing 
 so a write pays only for its own. `mutate` changes `attributes.obj` in place.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TypeAlias
 
 import orjson
@@ -14,6 +14,8 @@ from localkube.apiserver.admission.attributes import (
     Attributes,
     ClusterView,
     Operation,
+    WriteCheck,
+    refusal,
 )
 from localkube.apiserver.admission.default_classes import (
     check_claim_growth,
@@ -85,8 +87,11 @@ class Admission:
         policies: Policies,
         webhooks: Webhooks,
         judges: Judges,
+        checks: Mapping[str, WriteCheck],
     ) -> None:
+        """`checks`: those of the product whose cluster this is, by resource."""
         self._cluster = cluster
+        self._checks = checks
         self.judges = judges
         self._policies = policies
         self._webhooks = webhooks
@@ -115,6 +120,9 @@ class Admission:
     async def validate(self, attributes: Attributes) -> None:
         if attributes.operation in _WRITES:
             self._run(_VALIDATING, attributes)
+            check = self._checks.get(attributes.kind.resource)
+            if check is not None and (why := check(attributes, self._cluster)):
+                raise refusal(attributes, why)
         await self._policies.validate(attributes)
         await self._webhooks.validate(attributes)
 
