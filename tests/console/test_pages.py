@@ -3,8 +3,8 @@
 import re
 
 from gpupool.console.overview import ClusterView, Waiting, asked, overview
-from gpupool.console.pages import cards_page, pod_page, pods_page, waiting_page
-from gpupool.contract.names import LABEL_POOL
+from gpupool.console.pages import cards_page, pod_page, pods_page, services_page, waiting_page
+from gpupool.contract.names import ANNOTATION_ADDRESS, LABEL_POOL
 from gpupool.core.gpu import (
     Allocation,
     Card,
@@ -163,3 +163,25 @@ def test_names_are_text_and_never_markup() -> None:
     for page in shown:
         assert "<script>alert" not in page
         assert '"><b>' not in page
+
+
+def service(name: str, address: str) -> dict[str, object]:
+    annotations = {ANNOTATION_ADDRESS: address}
+    metadata = {"namespace": "default", "name": name, "annotations": annotations}
+    return {"metadata": metadata, "spec": {"type": "LoadBalancer"}}
+
+
+def test_services_are_links_to_web_pages_and_to_nothing_else() -> None:
+    page = services_page(
+        [
+            service("web", "http://127.0.0.1:30001"),
+            service("evil", "javascript:alert(1)"),
+            service("quoted", 'http://a/"><script>'),
+            {"metadata": {"namespace": "default", "name": "inside"}, "spec": {}},
+        ]
+    )
+    assert '<a href="http://127.0.0.1:30001" target="_blank"' in page
+    assert "javascript:" not in page
+    assert "<script>" not in page.replace('<script src="/static/refresh.js">', "")
+    assert "default/inside" not in page
+    assert "No service has an address" in services_page([])

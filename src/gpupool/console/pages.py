@@ -1,5 +1,6 @@
 """The pages, as HTML. The template engine escapes all values."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache
 
@@ -14,13 +15,16 @@ from gpupool.console.overview import (
     matching,
     overview,
 )
+from gpupool.contract.services import link_of
 from gpupool.core.gpu import Isolation, limit_mib
 from gpupool.engine.card_words import card_summary
 from gpupool.engine.explain import explain, message_of
+from kubeclient.objects import Obj
 
 _NODES_A_PAGE = 50
 _MOST_HELD = 500
 _MOST_WAITING = 50  # listed with their reasons
+_MOST_SERVICES = 500
 _MOST_REASONS = 200  # nodes in one explanation
 
 
@@ -31,6 +35,16 @@ class Waits:
     asks: str
     since: str
     why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Reached:
+    """A Service, and the link by which it is reached."""
+
+    namespace: str
+    name: str
+    kind: str
+    link: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +109,19 @@ def pods_page(seen: ClusterView, text: str) -> str:
     left = max(0, len(held) - _MOST_HELD)
     template = _templates().get_template("pods.html")
     return template.render(held=held[:_MOST_HELD], left=left, text=text)
+
+
+def services_page(services: Iterable[Obj]) -> str:
+    """Those with an address for people outside of the cluster."""
+    reached = [
+        Reached(metadata["namespace"], metadata["name"], each["spec"].get("type", ""), link)
+        for each in services
+        if (metadata := each["metadata"]) and (link := link_of(each))
+    ]
+    reached.sort(key=lambda each: (each.namespace, each.name))
+    left = max(0, len(reached) - _MOST_SERVICES)
+    template = _templates().get_template("services.html")
+    return template.render(services=reached[:_MOST_SERVICES], left=left)
 
 
 def waiting_page(seen: ClusterView) -> str:

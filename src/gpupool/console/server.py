@@ -61,6 +61,7 @@ class Console:
         app.router.add_get("/", self._page(_cards))
         app.router.add_get("/pods", self._page(_pods))
         app.router.add_get("/pods/{namespace}/{name}", self._page(_pod))
+        app.router.add_get("/services", self._page(_services))
         app.router.add_get("/waiting", self._page(_waiting))
         app.router.add_get("/static/{file}", _static)
         app.router.add_get("/sign-in", self._sign_in_page)
@@ -156,6 +157,10 @@ async def _cards(request: web.Request, session: Session) -> str:
 
 async def _pods(request: web.Request, session: Session) -> str:
     return pages.pods_page(await session.seen(), request.query.get("q", ""))
+
+
+async def _services(_request: web.Request, session: Session) -> str:
+    return pages.services_page(await session.services())
 
 
 async def _waiting(_request: web.Request, session: Session) -> str:

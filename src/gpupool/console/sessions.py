@@ -14,7 +14,8 @@ from dataclasses import dataclass, field
 
 from gpupool.console.overview import ClusterView
 from kubeclient.client import Kube
-from kubeclient.resources import NODES
+from kubeclient.objects import Obj
+from kubeclient.resources import NODES, SERVICES
 
 _MOST = 100  # sessions at a time; one more ends the oldest
 _LASTS_S = 12 * 3600.0
@@ -52,6 +53,10 @@ class Session:
                 took = self._clock() - began
                 self._good_until = self._clock() + max(_FRESH_S, _COST_FACTOR * took)
             return self._seen
+
+    async def services(self) -> list[Obj]:
+        """Raises KubeError."""
+        return (await self._kube.list(SERVICES)).items
 
 
 @dataclass(slots=True)

@@ -11,7 +11,8 @@ def link_of(service: Obj) -> str:
     In a local cluster its controller writes it down. Elsewhere a load balancer has an address.
     """
     written = (service["metadata"].get("annotations") or {}).get(ANNOTATION_ADDRESS, "")
-    if written:
+    # Anybody who may write a Service may write its annotations: a page must not link to a script.
+    if str(written).startswith(("http://", "https://")):
         return str(written)
     ingress = ((service.get("status") or {}).get("loadBalancer") or {}).get("ingress") or ()
     hosts = filter(None, (entry.get("hostname") or entry.get("ip") for entry in ingress))
