@@ -130,9 +130,11 @@ class Https:
                 yield _WebSocket(opened, what)
         finally:
             # It is used for nothing else, and aiohttp would wait for the server's end of TLS in the
-            # background, even after this client is closed.
+            # background, even after this client is closed. Python 3.11.2 (Debian 12) cannot abort
+            # a connection that was closed twice.
             if transport is not None:
-                transport.abort()
+                with contextlib.suppress(AttributeError):
+                    transport.abort()
 
     async def _options(self, query: Query, headers: Headers) -> Obj:
         authorization = await self._access.authorization()

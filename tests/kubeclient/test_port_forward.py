@@ -1,6 +1,8 @@
 """GET through port-forward: whatever the pod, the kubelet or the API server answer."""
 
+import asyncio
 import contextlib
+from asyncio import sslproto
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -74,6 +76,19 @@ async def test_the_page_is_what_the_pod_sent(
 ) -> None:
     async with forwarding(tmp_path, *messages) as kube:
         assert await get(kube) == answer
+
+
+async def test_a_connection_that_is_closed_already_is_no_failure(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def abort(transport: asyncio.Transport) -> None:  # what Python 3.11.2 does, of Debian 12
+        transport.close()
+        transport.close()
+        raise AttributeError("'NoneType' object has no attribute '_abort'")
+
+    monkeypatch.setattr(sslproto._SSLProtocolTransport, "abort", abort)
+    async with forwarding(tmp_path, OK + b"hello") as kube:
+        assert await get(kube) == (200, b"hello")
 
 
 @pytest.mark.parametrize(
