@@ -76,6 +76,19 @@ def test_of_several_running_clusters_one_must_be_chosen(
     assert f"  export KUBECONFIG={prepared.cluster.kubeconfig}\n" in said
 
 
+def test_commands_of_local_clusters_use_the_one_that_kubeconfig_names(
+    nothing_named: Home, cluster: ClusterDirectory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    prepared = set_up_directory(nothing_named, Wish(name="b", port=0))
+    assert isinstance(prepared, Prepared)
+    monkeypatch.setenv("KUBECONFIG", f"/no/such/file:{prepared.cluster.kubeconfig}")
+    assert "Name:        b\n" in run("status").output
+    assert run("down").output == 'Cluster "b" is not running.\n'
+    with Lock(cluster.path):  # it runs
+        assert "Name:        b\n" in run("status").output
+    assert f"Name:        {cluster.name}\n" in run("status", "--name", cluster.name).output
+
+
 def test_the_console_does_not_start_without_its_server(tmp_path: Path) -> None:
     file = tmp_path / "config"
     file.write_text(kubeconfig_of("https://127.0.0.1:1"))

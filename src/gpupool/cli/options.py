@@ -24,22 +24,32 @@ def name_option(function: F) -> F:
 
 
 def existing_name_option(function: F) -> F:
-    """--name, for commands that use a cluster: the one that runs, if it is not given."""
+    """--name, for commands that use a cluster. If it is not given: the one that KUBECONFIG names,
+    else the one that runs."""
     decorate = click.option(
         "--name",
         default="",
-        callback=lambda _context, _option, name: name or _the_one_that_runs(),
+        callback=lambda _context, _option, name: name or _the_one_in_use(),
         shell_complete=clusters,
-        help=f"Name of the cluster.  [default: the one that runs, or {DEFAULT_NAME}]",
+        help="Name of the cluster.  [default: the one that KUBECONFIG names, or that runs, or "
+        f"{DEFAULT_NAME}]",
     )
     return decorate(function)
 
 
-def _the_one_that_runs() -> str:
+def _the_one_in_use() -> str:
+    import os
+    from pathlib import Path
+
     from gpupool.local.home import home
     from gpupool.local.server_process import running_clusters
 
-    running = running_clusters(home())
+    named = [Path(each).absolute() for each in os.environ.get("KUBECONFIG", "").split(os.pathsep)]
+    place = home()
+    for cluster in place.clusters():
+        if cluster.kubeconfig in named:
+            return cluster.name
+    running = running_clusters(place)
     return running[0].name if len(running) == 1 else DEFAULT_NAME
 
 
