@@ -16,9 +16,10 @@ WANTED = 10
 class World:
     """A server whose cluster moves on with each look; its clock moves with it."""
 
-    def __init__(self, steps: Iterator[tuple[int, int] | None]) -> None:
+    def __init__(self, steps: Iterator[tuple[int, int] | None], phase: str) -> None:
         self.steps, self.now_s = steps, 0.0
         self.there = self.ready = 0
+        self.phase = phase  # empty: what fits the number of nodes
 
     def answer(self, _: Path, __: int, path: str, **___: object) -> bytes | None:
         if path.startswith("/api/v1/nodes"):
@@ -29,7 +30,7 @@ class World:
         if step is None:
             return None
         self.there, self.ready = step
-        phase = "Active" if self.ready == WANTED else "Initializing"
+        phase = self.phase or ("Active" if self.ready == WANTED else "Initializing")
         pool = {
             "metadata": {"name": "p"},
             "spec": {"count": WANTED},
@@ -42,9 +43,12 @@ class World:
 
 
 def wait(
-    monkeypatch: pytest.MonkeyPatch, steps: Iterator[tuple[int, int] | None], limit_s: float = 1000
+    monkeypatch: pytest.MonkeyPatch,
+    steps: Iterator[tuple[int, int] | None],
+    limit_s: float = 1000,
+    phase: str = "",
 ) -> tuple[Pools | None, list[int], float]:
-    here = World(steps)
+    here = World(steps, phase)
     clock = SimpleNamespace(monotonic=lambda: here.now_s, sleep=here.sleep)
     monkeypatch.setattr(pool_readiness, "time", clock)
     monkeypatch.setattr(pool_readiness, "ask_server", here.answer)
@@ -66,6 +70,15 @@ def test_nodes_are_waited_for_while_more_of_them_come(monkeypatch: pytest.Monkey
     assert found is not None
     assert found.ready == found.wanted == WANTED
     assert heard == list(range(WANTED + 1))
+
+
+def test_nodes_of_a_pool_that_was_active_before_are_waited_for(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    steps = iter([(WANTED, WANTED - 1), (WANTED, WANTED)])
+    found, _, _ = wait(monkeypatch, steps, phase="Active")
+    assert found is not None
+    assert found.ready == WANTED
 
 
 def test_a_cluster_that_gets_no_further_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:

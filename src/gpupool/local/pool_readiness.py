@@ -24,11 +24,7 @@ class Pools:
     @property
     def waiting(self) -> list[str]:
         """The names of pools whose nodes are not all ready."""
-        return [
-            pool["metadata"]["name"]
-            for pool in self.found
-            if pool.get("status", {}).get("phase") != "Active"
-        ]
+        return [pool["metadata"]["name"] for pool in self.found if not _is_settled(pool)]
 
     @property
     def ready(self) -> int:
@@ -39,6 +35,14 @@ class Pools:
     def wanted(self) -> int:
         """How many nodes the pools are to have."""
         return sum(pool["spec"].get("count", 0) for pool in self.found)
+
+
+def _is_settled(pool: Obj) -> bool:
+    """A pool that was active once stays active, in a cluster that is started again, too: so its
+    nodes count as well."""
+    status = pool.get("status", {})
+    is_active = status.get("phase") == "Active"
+    return is_active and status.get("readyNodes", 0) >= pool["spec"].get("count", 0)
 
 
 def pools_when_ready(directory: Path, port: int, *, patience_s: float) -> Pools | None:
