@@ -8,7 +8,9 @@ import pytest
 import yaml
 
 from gpupool.cli import notebook
+from gpupool.cli.example import waiting_words
 from gpupool.cli.notebook import how_to_open, install_jupyter, notebooks, requirements
+from gpupool.local.home import ClusterDirectory
 from gpupool.local.programs import jupyter
 
 ROOT = Path(__file__).parent.parent.parent
@@ -64,6 +66,16 @@ def test_it_says_how_to_open_a_notebook() -> None:
     assert "export KUBECONFIG='/some where/kubeconfig'\n" in text
     assert "kubectl port-forward deployment/tf-notebook 8888\n" in text
     assert text.endswith("http://localhost:8888 (password: mypassw0rd).")
+
+
+def test_it_says_what_to_do_about_a_pod_that_waits(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("shutil.which", lambda _: "/bin/gpupool")
+    assert waiting_words("tf-0", ClusterDirectory("b", Path("/some where"))).splitlines() == [
+        "Next:",
+        "  export KUBECONFIG='/some where/kubeconfig'",
+        "  gpupool gpu pods   # who has the cards",
+        "  gpupool explain tf-0",
+    ]
 
 
 @pytest.fixture

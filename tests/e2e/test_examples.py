@@ -161,7 +161,15 @@ def test_an_example_is_run_by_name(gpu_cluster: Cluster, kubectl: Kubectl) -> No
     assert "kubectl port-forward deployment/tf-notebook 8888" in shown
     assert "http://localhost:8888 (password: mypassw0rdv)" in shown
     admin = Kubectl(kubectl.program, kubectl.kubeconfig, kubectl.folder)
-    admin("delete", "-f", str(EXAMPLES / "notebook.yaml"))
+
+    def pods() -> list[str]:
+        return admin("get", "pods", "-l", "app=tf-notebook", "-o", "name").split()
+
+    (old,) = pods()
+    shown = gpupool("example", "notebook-service", "--no-install", *named, home=home)
+    assert old.removeprefix("pod/") not in shown  # it is of the same Deployment
+    assert "(password: mypassw0rd)." in shown
+    admin("delete", "-f", str(EXAMPLES / "notebook-service.yaml"))
 
 
 def test_the_plugin_of_a_node_may_be_deleted_at_any_time(kubectl: Kubectl) -> None:

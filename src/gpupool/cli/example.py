@@ -11,7 +11,7 @@ from gpupool.cli.options import existing_name_option
 from gpupool.cli.output.options import Output, echo, output_options
 from gpupool.cli.programs import ask_cluster
 from gpupool.cli.progress import Progress, progress
-from gpupool.local.home import home
+from gpupool.local.home import ClusterDirectory, home
 
 if TYPE_CHECKING:
     from gpupool.cli.output.pages import Record
@@ -76,6 +76,9 @@ def command(example: str | None, name: str, no_install: bool, output: Output) ->
     if output.is_document:
         output.show(record_of(example, pods, links))
         return
+    if waiting := _waiting(pods):
+        click.echo(f"\n{waiting_words(waiting[0][0], cluster)}")
+        return
     for notebook in found:
         click.echo(f"\n{how_to_open(notebook, cluster.kubeconfig, links)}")
 
@@ -133,6 +136,19 @@ def record_of(example: str, pods: list["Obj"], links: list[str]) -> "Record":
     return Record("ExampleRun", (), fields)
 
 
+def waiting_words(pod: str, cluster: ClusterDirectory) -> str:
+    """What to do about a pod that waits."""
+    from gpupool.cli.up_view import export_words, own_command
+
+    gpupool = own_command()
+    return (
+        "Next:\n"
+        f"  {export_words(cluster)}\n"
+        f"  {gpupool} gpu pods   # who has the cards\n"
+        f"  {gpupool} explain {pod}"
+    )
+
+
 def _waiting(pods: list["Obj"]) -> list[tuple[str, str]]:
     return [(pod["metadata"]["name"], _trouble(pod)) for pod in pods if _trouble(pod)]
 
@@ -152,7 +168,9 @@ async def _run(
     kube: "Kube", manifests: list["Obj"], told: Progress, *, start_again: bool
 ) -> list["Obj"]:
     """The pods, once each of them runs or waits for a node. `start_again`: pods that run already
-    get the program that was installed after their start."""
+    get the program that was installed after their start.
+
+    Pods of an earlier manifest go first: two examples have a notebook of the same name."""
     import asyncio
 
     from kubeclient.resources import PODS
@@ -165,12 +183,29 @@ async def _run(
     clock = asyncio.get_running_loop().time
     deadline = clock() + _PATIENCE_S
     while True:
+        has_old = [await _has_old_pods(kube, manifest) for manifest in manifests]
         pods = await _pods(kube, manifests)
         is_done = bool(pods) and all(_is_ready(pod) or _trouble(pod) for pod in pods)
+        if any(has_old) and not _waiting(pods):  # one that waits may keep the old one for ever
+            is_done = False
         if is_done or clock() > deadline:
             return pods
         told.say(f"{sum(map(_is_ready, pods))} of {len(pods)} pods are ready")
         await asyncio.sleep(_LOOK_EVERY_S)
+
+
+async def _has_old_pods(kube: "Kube", manifest: "Obj") -> bool:
+    from kubeclient.resources import DEPLOYMENTS, STATEFUL_SETS
+
+    resources = {each.kind: each for each in (DEPLOYMENTS, STATEFUL_SETS)}
+    if manifest["kind"] not in resources:
+        return False
+    name = manifest["metadata"]["name"]
+    found = await kube.get(resources[manifest["kind"]], name, _NAMESPACE)
+    status = found.get("status") or {}
+    if status.get("observedGeneration", 0) < found["metadata"].get("generation", 0):
+        return True
+    return bool(status.get("updatedReplicas", 0) < status.get("replicas", 0))
 
 
 async def _links(kube: "Kube", manifests: list["Obj"]) -> list[str]:

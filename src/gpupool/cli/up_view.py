@@ -68,14 +68,14 @@ def _nodes(pool: "Obj", which: str) -> str:
 
 def next_words(cluster: ClusterDirectory, context: str = "") -> str:
     """What one wants next. `context`: of the user's own kubeconfig, if the cluster is in it."""
-    gpupool = _own_command()
+    gpupool = own_command()
     if context:
         chosen = f" --context {context}"
         first = [(f"kubectl{chosen} get nodes", "")]
     else:
         chosen = ""
         first = [
-            (f"export KUBECONFIG={shlex.quote(str(cluster.kubeconfig))}", ""),
+            (export_words(cluster), ""),
             ("kubectl get nodes", ""),
         ]
     name = "" if cluster.name == DEFAULT_NAME else f" --name {cluster.name}"
@@ -90,7 +90,12 @@ def next_words(cluster: ClusterDirectory, context: str = "") -> str:
     return "\n".join(["\nNext:", *(f"  {line}" for line in lines)])
 
 
-def _own_command() -> str:
+def export_words(cluster: ClusterDirectory) -> str:
+    """The line that lets kubectl and gpupool find the cluster."""
+    return f"export KUBECONFIG={shlex.quote(str(cluster.kubeconfig))}"
+
+
+def own_command() -> str:
     """How this shell finds `gpupool`: after `make up` it is in .venv, and not yet in the PATH."""
     if shutil.which("gpupool"):
         return "gpupool"
