@@ -6,6 +6,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from gpupool.cli.main import gpupool
+from gpupool.cli.open import has_screen
 from gpupool.testing import Cluster
 
 
@@ -26,6 +27,20 @@ def opened(cluster: Cluster, *arguments: str) -> Result:
 def test_the_address_is_printed(cluster: Cluster) -> None:
     port = cluster.kubectl("get", "service", "outside", "-o", "jsonpath={.spec.ports[0].nodePort}")
     assert opened(cluster, "outside").output == f"http://127.0.0.1:{port}\n"
+
+
+@pytest.mark.parametrize(
+    ("platform", "environ", "expected"),
+    [
+        ("linux", {}, False),
+        ("linux", {"DISPLAY": ":0"}, True),
+        ("linux", {"DISPLAY": "", "WAYLAND_DISPLAY": "wayland-0"}, True),
+        ("linux", {"BROWSER": "w3m"}, True),
+        ("darwin", {}, True),
+    ],
+)
+def test_a_browser_needs_a_screen(platform: str, environ: dict[str, str], expected: bool) -> None:
+    assert has_screen(platform, environ) is expected
 
 
 @pytest.mark.kubectl

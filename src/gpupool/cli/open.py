@@ -1,6 +1,8 @@
 """`gpupool open`: prints where a Service answers, and opens it in a browser."""
 
+import os
 import sys
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 import click
@@ -26,8 +28,8 @@ _OUTSIDE = ("LoadBalancer", "NodePort")
 def command(service: str, namespace: str, no_browser: bool, **where: str) -> None:
     """Print where a service answers, and open it in a browser.
 
-    Works for services of type LoadBalancer and, in a local cluster, NodePort. In a terminal it also
-    opens the browser.
+    Works for services of type LoadBalancer and, in a local cluster, NodePort. In a terminal
+    with a screen it also opens the browser.
 
     \b
     Examples:
@@ -41,8 +43,15 @@ def command(service: str, namespace: str, no_browser: bool, **where: str) -> Non
         **where,
     )
     click.echo(link)
-    if not no_browser and sys.stdout.isatty():
+    if not no_browser and sys.stdout.isatty() and has_screen(sys.platform, os.environ):
         click.launch(link)
+
+
+def has_screen(platform: str, environ: Mapping[str, str]) -> bool:
+    """Without one, as over SSH, xdg-open complains about each browser that it does not find."""
+    if not platform.startswith("linux"):
+        return True
+    return any(environ.get(name) for name in ("DISPLAY", "WAYLAND_DISPLAY", "BROWSER"))
 
 
 async def link_when_ready(kube: "Kube", name: str, namespace: str) -> str:
