@@ -46,6 +46,7 @@ STEPS: dict[str, tuple[str, ...]] = {
         "Insufficient nvidia.com/gpu",
         "GPU 0: held whole by a pod",
     ),
+    "kubectl delete deployment greedy": ('deployment.apps "greedy" deleted',),
     f"gpupool gpu fault {FIRST_CARD} 0 xid=79": (),
     "gpupool gpu list": ("cn-shanghai.192.168.7.158", "XID 79"),
     f"gpupool gpu fault {FIRST_CARD} 0 recover": (),
