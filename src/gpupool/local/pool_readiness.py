@@ -41,8 +41,9 @@ def _is_settled(pool: Obj) -> bool:
     """A pool that was active once stays active, in a cluster that is started again, too: so its
     nodes count as well."""
     status = pool.get("status", {})
-    is_active = status.get("phase") == "Active"
-    return is_active and status.get("readyNodes", 0) >= pool["spec"].get("count", 0)
+    if status.get("phase") != "Active":
+        return False
+    return bool(status.get("readyNodes", 0) >= pool["spec"].get("count", 0))
 
 
 def pools_when_ready(directory: Path, port: int, *, patience_s: float) -> Pools | None:
