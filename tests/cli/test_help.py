@@ -9,6 +9,7 @@ import pytest
 from click.testing import CliRunner
 
 from gpupool.cli.main import gpupool
+from gpupool.engine.policies import DEFAULT, POLICIES
 from gpupool.local.home import Home
 from tests.cli.commands import every_command, examples_of
 
@@ -89,3 +90,12 @@ def test_every_option_and_command_says_what_it_does(path: str) -> None:
     command = COMMANDS[path]
     options = [each for each in command.params if isinstance(each, click.Option)]
     assert not [each.name for each in options if not each.hidden and not each.help]
+
+
+@pytest.mark.parametrize("path", ["scheduler", "extender", "explain", "replay"])
+def test_help_names_the_policies_and_the_default(path: str) -> None:
+    said = " ".join(CliRunner().invoke(gpupool, [*path.split(), "--help"]).output.split())
+    known = re.search(r"Packing policy: ([^.;]+)[.;]", said)
+    assert known
+    assert re.split(r", | or ", known[1]) == list(POLICIES)
+    assert f"[default: {DEFAULT}]" in said

@@ -10,7 +10,7 @@ import click
 from gpupool.cli.exit_codes import DONE, ERROR
 from gpupool.cli.known_names import pods, policies
 from gpupool.cli.manifests import completed, read_pod_templates
-from gpupool.cli.options import access_options, chosen_namespace, namespace_option
+from gpupool.cli.options import POLICY_HELP, access_options, chosen_namespace, namespace_option
 from gpupool.cli.output.options import Output, output_options
 from gpupool.cli.programs import ask_cluster
 
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     default="",
     metavar="NAME",
     shell_complete=policies,
-    help="Packing policy to decide with.",
+    help=POLICY_HELP,
 )
 @output_options("json", "yaml", headers=False, watch=True)
 @access_options

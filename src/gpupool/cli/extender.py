@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from gpupool.cli.known_names import files, policies
-from gpupool.cli.options import access_options
+from gpupool.cli.options import POLICY_HELP, access_options
 from gpupool.cli.programs import run_program
 from gpupool.cli.scheduler import address, candidacy, policy_named
 
@@ -37,9 +37,7 @@ _LOOPBACK = ("127.0.0.1", "localhost", "::1")
     help="Server certificate, as PEM.",
 )
 @click.option("--tls-key", default="", metavar="FILE", shell_complete=files, help="Its key.")
-@click.option(
-    "--policy", default="", metavar="NAME", shell_complete=policies, help="Packing policy."
-)
+@click.option("--policy", default="", metavar="NAME", shell_complete=policies, help=POLICY_HELP)
 def command(**options: Any) -> None:
     """Choose nodes and cards for kube-scheduler, until stopped.
 

@@ -8,6 +8,10 @@ import click
 from gpupool.cli.known_names import clusters, contexts, files, namespaces
 from gpupool.local import DEFAULT_NAME
 
+# The names are written here because the engine takes long to load.
+POLICY_NAMES = "residue, fgd, best-fit or spread"
+POLICY_HELP = f"Packing policy: {POLICY_NAMES}.  [default: residue]"
+
 F = TypeVar("F", bound=Callable[..., Any])
 
 

@@ -9,6 +9,7 @@ import click
 
 from gpupool.cli.known_names import policies
 from gpupool.cli.numbers import Real, Whole
+from gpupool.cli.options import POLICY_NAMES
 from gpupool.cli.output.layout import Layout
 from gpupool.cli.output.options import Output, output_options
 from gpupool.cli.output.table import API_VERSION, Column, Document, Table
@@ -32,7 +33,7 @@ _OUT = click.Path(dir_okay=False, writable=True, path_type=Path)
     multiple=True,
     metavar="NAME",
     shell_complete=policies,
-    help="Packing policy; may be given several times.",
+    help=f"Packing policy: {POLICY_NAMES}; may be given several times.  [default: residue]",
 )
 @click.option(
     "--seeds", default="0", show_default=True, help="One random seed, or several as in 0:10."

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from gpupool.cli.known_names import policies
-from gpupool.cli.options import access_options
+from gpupool.cli.options import POLICY_HELP, access_options
 from gpupool.cli.programs import run_program
 from gpupool.contract.names import SCHEDULER_NAME
 
@@ -64,9 +64,7 @@ def candidacy(
     show_default=True,
     help="Schedule pods with this spec.schedulerName; may be given several times.",
 )
-@click.option(
-    "--policy", default="", metavar="NAME", shell_complete=policies, help="Packing policy."
-)
+@click.option("--policy", default="", metavar="NAME", shell_complete=policies, help=POLICY_HELP)
 @click.option(
     "--health-address",
     "health",
