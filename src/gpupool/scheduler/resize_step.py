@@ -170,8 +170,8 @@ def _in_the_way(smaller: tuple[ContainerGpus, ...], report: ShrinkReport) -> str
             if found > share.memory_mib:
                 return (
                     f"container {gpus.container} uses {found} MiB of card {share.index}, more than "
-                    f"the {share.memory_mib} MiB that {share.units} units are (if its programs "
-                    "have ended by now, run nvidia-smi in it, and try again)"
+                    f"the {share.memory_mib} MiB of its new share (if its programs have ended by "
+                    "now, run nvidia-smi in it, and try again)"
                 )
     return ""
 
