@@ -61,7 +61,7 @@ class Subject:
         self.webhooks = Webhooks(cluster, kinds, complete, client, convert, self.judges)
         policies = Policies(cluster, kinds, convert, lambda *_: ALLOWED, self.judges)
         ledger = QuotaLedger(cluster, lambda: 0.0)
-        self.admission = Admission(cluster, ledger, policies, self.webhooks, self.judges)
+        self.admission = Admission(cluster, ledger, policies, self.webhooks, self.judges, {})
 
     async def mutate(self, attributes: Attributes) -> Round:
         return await self.webhooks.mutate(attributes)
