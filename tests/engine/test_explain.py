@@ -32,6 +32,9 @@ def test_a_free_card_that_is_given_out_in_another_way_would_not_do() -> None:
     sharing = cluster_of(gpu_node(count=1, gpu_mode=GpuMode.SHARED))
     (node,) = explain(sharing, whole("a")).nodes
     assert node.cards == ("GPU 0: given out in shares only, a whole card wanted",)
+    place(sharing, shared("b", 3))
+    (node,) = explain(sharing, whole("a")).nodes
+    assert node.cards == ("GPU 0: given out in shares only, a whole card wanted",)
     undivided = cluster_of(gpu_node(count=1, gpu_mode=GpuMode.WHOLE))
     (node,) = explain(undivided, shared("a", 3)).nodes
     assert node.cards == ("GPU 0: given out whole only, a share wanted",)

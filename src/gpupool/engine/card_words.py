@@ -96,7 +96,8 @@ def closed_words(state: NodeState, card: CardState) -> str:
 
 def _state(state: NodeState, card: CardState, ask: GpuAsk) -> str:
     closed = closed_words(state, card) if card.closed and card.usable else ""
-    text = closed or _refusal(card, ask) or _wrong_mode(state, ask) or "would do"
+    # The mode before the pods on the card: when they have ended, it still would not do.
+    text = closed or _unfit(card) or _wrong_mode(state, ask) or _taken(card, ask) or "would do"
     if card.card.outside_mib:
         text += f"; {card.card.outside_mib} MiB held by processes outside Kubernetes"
     return text
@@ -111,12 +112,16 @@ def _wrong_mode(state: NodeState, ask: GpuAsk) -> str:
     return ""
 
 
-def _refusal(card: CardState, ask: GpuAsk) -> str:
+def _unfit(card: CardState) -> str:
     if not card.card.takes_pods:
         reason = f" ({card.card.reason})" if card.card.reason else ""
         return f"{card.card.health}{reason}"
     if not card.usable:
         return "has less than one unit of memory"
+    return ""
+
+
+def _taken(card: CardState, ask: GpuAsk) -> str:
     if card.wholes:
         return "held whole by a pod"
     if ask.whole:
