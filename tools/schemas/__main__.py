@@ -138,8 +138,8 @@ def _roots(every: dict[str, Any], rows: list[dict[str, Any]]) -> list[str]:
 
 
 def _sent(definition: str) -> bool:
-    """Whether clients send it in a body, as protobuf: CRDs they send as JSON, lists not at all."""
-    return "apiextensions" not in definition and not definition.endswith(("List", "APIGroup"))
+    """Whether clients send it in a body: lists they do not."""
+    return not definition.endswith(("List", "APIGroup"))
 
 
 def _compact(value: Any) -> str:

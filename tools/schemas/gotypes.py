@@ -10,7 +10,7 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-_TYPE = re.compile(r"^type (\w+) (struct \{\n(.*?)^\}|[^\n{]+)$", re.M | re.S)
+_TYPE = re.compile(r"^type (\w+) (struct \{\n(.*?)^\}|struct ?\{\}|[^\n{]+)$", re.M | re.S)
 _FIELD = re.compile(r"^\t(?:(\w+)[ ]+)?(\S+)[ ]+`(.*)`", re.M)
 _IMPORT = re.compile(r'^\t(?:(\w+) )?"([^"]+)"$|^import (?:(\w+) )?"([^"]+)"$', re.M)
 _TAG = re.compile(r'(\w+):"([^"]*)"')

@@ -6,6 +6,7 @@ means that the message's fields stand in the parent (Go's inlined structs). The 
     an optional "[" (repeated) or "{" (map from string), then
     s text   i whole number   l boolean   d double   b bytes   m message
     q Quantity   t Time   u MicroTime   p Duration   n IntOrString   r raw JSON   x list of text
+    a a message or several   o a message or a boolean   e a message or several texts
     then an optional "?": Go leaves the zero value out of JSON.
 """
 
@@ -20,6 +21,7 @@ _SCALARS = {"string": "s", "bool": "l", "float64": "d", "[]byte": "b"} | dict.fr
     ("int", "int32", "int64", "uint8", "uint16", "uint32", "uint64"), "i"
 )
 _META = "k8s.io/apimachinery/pkg/apis/meta/v1"
+_CRD = "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 _SPECIAL = {
     "k8s.io/apimachinery/pkg/api/resource.Quantity": "q",
     f"{_META}.Time": "t",
@@ -30,6 +32,13 @@ _SPECIAL = {
     "k8s.io/apimachinery/pkg/runtime.RawExtension": "r",
     "k8s.io/api/authentication/v1.ExtraValue": "x",
     "k8s.io/api/authorization/v1.ExtraValue": "x",
+    f"{_CRD}.JSON": "r",
+}
+# In JSON they are one of several values; in protobuf, a message with a field for each of them.
+_SCHEMA_OR = {
+    f"{_CRD}.JSONSchemaPropsOrArray": "a",
+    f"{_CRD}.JSONSchemaPropsOrBool": "o",
+    f"{_CRD}.JSONSchemaPropsOrStringArray": "e",
 }
 
 
@@ -71,6 +80,8 @@ def _code(types: GoTypes, type_: str) -> tuple[str, str]:
     """The code, and the message type if it is one."""
     if type_ in _SPECIAL:
         return _SPECIAL[type_], ""
+    if type_ in _SCHEMA_OR:
+        return _SCHEMA_OR[type_], f"{_CRD}.JSONSchemaProps"
     plain = types.underlying(type_)
     if plain in _SCALARS:
         return _SCALARS[plain], ""

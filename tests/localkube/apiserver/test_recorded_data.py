@@ -4,6 +4,7 @@ import hashlib
 from pathlib import Path
 
 from localkube.apiserver import data
+from localkube.apiserver.schema.load import definition_names
 
 FOLDER = Path(data.__file__).parent
 MANIFEST = data.read("recorded.json")
@@ -30,3 +31,24 @@ def test_there_is_a_shape_for_every_kind_that_is_stored() -> None:
     }
     assert kinds <= shapes["kinds"].keys()
     assert set(shapes["kinds"].values()) <= shapes["shapes"].keys()
+
+
+def test_every_kind_can_be_read_from_protobuf() -> None:
+    messages = data.read("protobuf.json")
+    unread = {
+        definition
+        for (group, version, kind), definition in definition_names().items()
+        if (group, version, kind) in _served() and definition not in messages
+    }
+    assert unread == set()
+    within = {row[2] for rows in messages.values() for row in rows.values() if len(row) > 2}
+    assert within <= messages.keys()
+
+
+def _served() -> set[tuple[str, str, str]]:
+    return {
+        (each["group"], each["version"], each["kind"])
+        for row in data.read("kinds.json")
+        for each in (row, *row.get("subresources", ()))
+        if row["group"] != "metrics.k8s.io"
+    }

@@ -23,6 +23,8 @@ _VARINT, _FIXED64, _BYTES, _START_GROUP, _END_GROUP, _FIXED32 = range(6)
 _SIZES = {_FIXED64: 8, _FIXED32: 4}
 # The zero time in Go is the year 1; nothing in Kubernetes is older.
 _TIME_RANGE = range(FIRST_S, LAST_S + 1)
+# From here on, Go's JSON has numbers as powers of ten.
+_FIRST_IN_POWERS = 1e21
 
 
 class BadProtobuf(ValueError):
@@ -201,7 +203,8 @@ def _double(raw: bytes, row: _Row, depth: int) -> float:
     value: float = struct.unpack("<d", raw)[0] if len(raw) == 8 else 0.0
     if value - value != 0:
         raise BadProtobuf("json: unsupported value")
-    return value
+    # Go writes 10.0 as 10.
+    return int(value) if value.is_integer() and abs(value) < _FIRST_IN_POWERS else value
 
 
 def _base64(raw: bytes, row: _Row, depth: int) -> str:
@@ -217,7 +220,7 @@ def _numbers(raw: bytes) -> dict[int, int]:
 
 
 def _texts(raw: bytes) -> list[str]:
-    return [_text(value) for n, wire, value in _fields(raw) if n == 1 and wire == _BYTES]
+    return [_text(value) for value in _parts(raw, 1)]
 
 
 def _quantity(raw: bytes, row: _Row, depth: int) -> str:
@@ -260,7 +263,7 @@ def _int_or_string(raw: bytes, row: _Row, depth: int) -> int | str:
 
 
 def _raw_json(raw: bytes, row: _Row, depth: int) -> Any:
-    parts = [value for n, wire, value in _fields(raw) if n == 1 and wire == _BYTES]
+    parts = _parts(raw, 1)
     if not parts or not parts[-1]:
         return None
     try:
@@ -271,6 +274,29 @@ def _raw_json(raw: bytes, row: _Row, depth: int) -> Any:
 
 def _list_of_text(raw: bytes, row: _Row, depth: int) -> list[str]:
     return _texts(raw)
+
+
+def _one_or_several(raw: bytes, row: _Row, depth: int) -> list[Obj] | Obj | None:
+    several = [_nested(value, row, depth) for value in _parts(raw, 2)]
+    return several or _last_message(_parts(raw, 1), row, depth)
+
+
+def _message_or_boolean(raw: bytes, row: _Row, depth: int) -> Obj | bool:
+    found = _last_message(_parts(raw, 2), row, depth)
+    return bool(_numbers(raw).get(1, 0)) if found is None else found
+
+
+def _message_or_texts(raw: bytes, row: _Row, depth: int) -> list[str] | Obj | None:
+    texts = [_text(value) for value in _parts(raw, 2)]
+    return texts or _last_message(_parts(raw, 1), row, depth)
+
+
+def _parts(raw: bytes, number: int) -> list[bytes]:
+    return [value for n, wire, value in _fields(raw) if n == number and wire == _BYTES]
+
+
+def _last_message(parts: list[bytes], row: _Row, depth: int) -> Obj | None:
+    return _nested(parts[-1], row, depth) if parts else None
 
 
 _DECODERS: dict[str, Callable[[Any, _Row, int], Any]] = {
@@ -287,5 +313,8 @@ _DECODERS: dict[str, Callable[[Any, _Row, int], Any]] = {
     "n": _int_or_string,
     "r": _raw_json,
     "x": _list_of_text,
+    "a": _one_or_several,
+    "o": _message_or_boolean,
+    "e": _message_or_texts,
 }
 _NO_ROW = _row("", "i")

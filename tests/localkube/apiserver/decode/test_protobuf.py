@@ -37,10 +37,14 @@ def test_protobuf_says_the_same_as_json(name: str) -> None:
 
 
 def _field(number: int, value: bytes | int) -> bytes:
-    """One field on the wire; numbers and lengths below 128."""
+    """One field on the wire; values and lengths below 128."""
     if isinstance(value, int):
-        return bytes([number << 3, value])
-    return bytes([number << 3 | 2, len(value)]) + value
+        return _tag(number << 3) + bytes([value])
+    return _tag(number << 3 | 2) + bytes([len(value)]) + value
+
+
+def _tag(tag: int) -> bytes:
+    return bytes([tag]) if tag < 128 else bytes([tag & 127 | 128, tag >> 7])
 
 
 def test_zero_is_kept_where_go_has_a_pointer() -> None:
@@ -68,6 +72,36 @@ def test_unset_times_and_target_ports_are_absent() -> None:
 def test_a_named_target_port_is_text() -> None:
     target = _field(4, _field(1, 1) + _field(2, 0) + _field(3, b"http"))
     assert decode_message(target, f"{CORE}.ServicePort") == {"targetPort": "http"}
+
+
+SCHEMA = "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.JSONSchemaProps"
+TEXT = _field(5, b"string")
+
+
+@pytest.mark.parametrize(
+    ("message", "said"),
+    [
+        (_field(24, _field(1, TEXT)), {"items": {"type": "string"}}),
+        (_field(24, _field(2, TEXT) + _field(2, b"")), {"items": [{"type": "string"}, {}]}),
+        (_field(24, b""), {"items": None}),
+        (_field(30, _field(1, 1)), {"additionalProperties": True}),
+        (_field(30, _field(1, 0)), {"additionalProperties": False}),
+        (_field(30, _field(1, 1) + _field(2, b"")), {"additionalProperties": {}}),
+        (_field(8, _field(1, b'{"a":[1]}')), {"default": {"a": [1]}}),
+        (_field(20, _field(1, b"null")) + _field(20, _field(1, b"1")), {"enum": [None, 1]}),
+    ],
+)
+def test_a_schema_is_what_go_would_have_said_in_json(message: bytes, said: Any) -> None:
+    assert decode_message(message, SCHEMA) == said
+
+
+@pytest.mark.parametrize(
+    ("texts", "said"), [(_field(2, b"a") + _field(2, b"b"), ["a", "b"]), (_field(1, TEXT), None)]
+)
+def test_a_dependency_is_names_or_a_schema(texts: bytes, said: list[str] | None) -> None:
+    entry = _field(1, b"key") + _field(2, texts)
+    wanted = {"dependencies": {"key": said or {"type": "string"}}}
+    assert decode_message(_field(32, entry), SCHEMA) == wanted
 
 
 def test_negative_numbers_are_read() -> None:
