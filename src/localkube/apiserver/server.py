@@ -139,7 +139,7 @@ def build(
     account_tokens = ServiceAccountTokens(certificates.service_account_key_pem, stored)
     addresses = ServiceAddresses()
     quota = QuotaLedger(store, time.time)
-    view, webhook_client = StoreView(store), WebhookClient()
+    view, webhook_client = StoreView(store), WebhookClient(nodes.streams)
     conversions = Conversions(view, webhook_client)
     complete = _completion(custom_kinds)
     judges, between = Judges(), conversions.between

@@ -1,7 +1,6 @@
 """Front: the listening sockets of one Service, each of which forwards connections to its pods."""
 
 import asyncio
-import contextlib
 import itertools
 import logging
 from collections.abc import Awaitable, Callable, Collection
@@ -13,14 +12,13 @@ from kubeclient.service_links import tcp_ports
 from localkube.controllers.endpoints import selected_pods, target_port
 from localkube.controllers.pods import is_active, is_ready
 from localkube.controllers.run import Context
+from localkube.forwarding import forward
 from localkube.node_streams import Connection
 
 log = logging.getLogger(__name__)
 
 # A connection to a port of a pod: (node, pod uid, port). Raises NodeRefusal or OSError.
 Dial = Callable[[str, str, int], Awaitable[Connection]]
-
-_CHUNK = 64 * 1024
 
 
 class Place(NamedTuple):
@@ -51,7 +49,7 @@ class Front:
         bound just now, or long ago."""
 
         async def accepted(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-            await _forward(reader, writer, lambda: self._connect(place.port))
+            await forward(reader, writer, lambda: self._connect(place.port))
 
         if place in self._servers:
             return True
@@ -86,40 +84,3 @@ class Front:
             except Exception as error:  # noqa: BLE001  # the next pod may accept
                 log.debug("pod not reached", extra={"error": str(error)})
         return None
-
-
-async def _forward(
-    reader: asyncio.StreamReader,
-    writer: asyncio.StreamWriter,
-    connect: Callable[[], Awaitable[Connection | None]],
-) -> None:
-    connection = None
-    try:
-        connection = await connect()
-        if connection is None:
-            return
-        async with asyncio.TaskGroup() as tasks:
-            tasks.create_task(_upload(reader, connection))
-            tasks.create_task(_download(connection, writer))
-    except* OSError:
-        pass  # one side closed the connection
-    finally:
-        if connection is not None:
-            with contextlib.suppress(OSError):
-                await connection.close()
-        writer.close()
-
-
-async def _upload(reader: asyncio.StreamReader, connection: Connection) -> None:
-    while data := await reader.read(_CHUNK):
-        await connection.write(data)
-    # Only this direction: the client may have sent all of its request and wait for the answer.
-    await connection.close_write()
-
-
-async def _download(connection: Connection, writer: asyncio.StreamWriter) -> None:
-    while data := await connection.read():
-        writer.write(data)
-        await writer.drain()
-    if writer.can_write_eof():
-        writer.write_eof()

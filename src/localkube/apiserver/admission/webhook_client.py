@@ -6,9 +6,11 @@ aiohttp is imported at the first call: it takes as long to load as all the rest 
 most clusters have no webhooks.
 """
 
+import asyncio
 import errno
-import ipaddress
 import ssl
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
@@ -18,14 +20,21 @@ import orjson
 
 from kubeclient.objects import Obj
 from localkube.apiserver.admission.attributes import ClusterView
-from localkube.apiserver.admission.webhook_config import Callee, Service
+from localkube.apiserver.admission.webhook_config import Callee
+from localkube.apiserver.admission.webhook_route import (
+    Endpoint,
+    FindNode,
+    NoRoute,
+    endpoints_of,
+    relayed,
+)
+from localkube.node_streams import NodeRefusal
 
 if TYPE_CHECKING:
     import aiohttp
 
 MAX_ANSWER_BYTES = 3 * 1024 * 1024
 _SHOWN_BYTES = 1024
-_SERVICE_LABEL = "kubernetes.io/service-name"
 _HEADERS = {
     "Accept": "application/json, */*",
     "Content-Type": "application/json",
@@ -39,33 +48,41 @@ class NotReached(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Destination:
-    """`shown` is how texts name it; the connection goes to `url`, checked against `host`."""
+    """`shown` is how texts name it. The connection goes to one of the endpoints, checked against
+    `host`; without endpoints, to where the URL says."""
 
-    url: str
     shown: str
     host: str | None = None
+    endpoints: tuple[Endpoint, ...] = ()
 
 
 class WebhookClient:
-    def __init__(self) -> None:
+    """`find_node`: by whom pods are reached."""
+
+    def __init__(self, find_node: FindNode) -> None:
+        self._find_node = find_node
         self._session: aiohttp.ClientSession | None = None
 
     async def post(self, callee: Callee, document: Obj, cluster: ClusterView) -> Any:
         """The parsed answer. Raises NotReached."""
         import aiohttp
 
-        to = _destination(callee, cluster)
+        to = _destination(callee, cluster, self._find_node)
         try:
-            async with self._opened().post(
-                to.url,
-                data=orjson.dumps(document),
-                headers=_HEADERS | ({"Host": urlsplit(to.shown).netloc} if to.host else {}),
-                ssl=_trust(callee.ca_pem),
-                # The connection goes to a loopback address, but the certificate names the service.
-                server_hostname=to.host,
-                timeout=aiohttp.ClientTimeout(total=callee.timeout_s),
-                allow_redirects=False,
-            ) as response:
+            async with (
+                asyncio.timeout(callee.timeout_s),
+                _url(to) as url,
+                self._opened().post(
+                    url,
+                    data=orjson.dumps(document),
+                    headers=_HEADERS | ({"Host": urlsplit(to.shown).netloc} if to.host else {}),
+                    ssl=_trust(callee.ca_pem),
+                    # The connection goes to a loopback address, but the certificate names the
+                    # service.
+                    server_hostname=to.host,
+                    allow_redirects=False,
+                ) as response,
+            ):
                 body = await _read(response)
         except TimeoutError:
             raise NotReached(f'Post "{to.shown}": context deadline exceeded') from None
@@ -90,58 +107,44 @@ class WebhookClient:
         return self._session
 
 
-def _destination(callee: Callee, cluster: ClusterView) -> Destination:
+def _destination(callee: Callee, cluster: ClusterView, find_node: FindNode) -> Destination:
     query = f"timeout={callee.timeout_s}s"
     if callee.service is None:
         parts = urlsplit(callee.url)
         if parts.scheme != "https" or not parts.hostname:
             raise NotReached(f"unsupported URL {callee.url}: only https is called")
-        url = f"https://{parts.netloc}{parts.path or '/'}?{query}"
-        return Destination(url, url)
+        return Destination(f"https://{parts.netloc}{parts.path or '/'}?{query}")
     service = callee.service
     host = f"{service.name}.{service.namespace}.svc"
     shown = f"https://{host}:{service.port}{service.path}?{query}"
-    address = _service_address(service, cluster, shown)
-    return Destination(f"https://{address}{service.path}?{query}", shown, host)
-
-
-def _service_address(service: Service, cluster: ClusterView, shown: str) -> str:
-    """Through the service's endpoints to a process of this machine; nowhere else."""
-    found = cluster.get("services", service.namespace, service.name)
-    if found is None:
-        raise NotReached(f'Post "{shown}": service "{service.name}" not found')
-    ports = found["spec"].get("ports") or ()
-    port = next((each for each in ports if each.get("port") == service.port), None)
-    if port is None:
-        raise NotReached(
-            f'Post "{shown}": no service port {service.port} found for service "{service.name}"'
-        )
-    for each in cluster.list("endpointslices.discovery.k8s.io", service.namespace):
-        labels = each["metadata"].get("labels") or {}
-        if labels.get(_SERVICE_LABEL) == service.name:
-            address = _endpoint(each, port.get("name", ""))
-            if address:
-                return address
-    raise NotReached(f'Post "{shown}": no endpoints available for service "{service.name}"')
-
-
-def _endpoint(endpoint_slice: Obj, port_name: str) -> str | None:
-    ports = endpoint_slice.get("ports") or ()
-    number = next((p.get("port") for p in ports if (p.get("name") or "") == port_name), None)
-    for endpoint in endpoint_slice.get("endpoints") or ():
-        if (endpoint.get("conditions") or {}).get("ready", True) is False or not number:
-            continue
-        for address in endpoint.get("addresses") or ():
-            if _is_loopback(address):
-                return f"[{address}]:{number}" if ":" in address else f"{address}:{number}"
-    return None
-
-
-def _is_loopback(address: str) -> bool:
     try:
-        return ipaddress.ip_address(address).is_loopback
-    except ValueError:
-        return False
+        endpoints = endpoints_of(service, cluster, find_node)
+    except NoRoute as error:
+        raise NotReached(f'Post "{shown}": {error}') from None
+    return Destination(shown, host, tuple(endpoints))
+
+
+@asynccontextmanager
+async def _url(to: Destination) -> AsyncIterator[str]:
+    """What to call while the context lasts: the first endpoint that is there."""
+    if not to.endpoints:
+        yield to.shown
+        return
+    async with AsyncExitStack() as relays:
+        address = await _address(to, relays)
+        yield urlsplit(to.shown)._replace(netloc=address).geturl()
+
+
+async def _address(to: Destination, relays: AsyncExitStack) -> str:
+    why = ""
+    for endpoint in to.endpoints:
+        if endpoint.dial is None:
+            return endpoint.address
+        try:
+            return await relays.enter_async_context(relayed(endpoint.dial))
+        except (NodeRefusal, OSError) as error:  # the next one may accept
+            why = f"dial tcp {endpoint.address}: {error}"
+    raise NotReached(f'Post "{to.shown}": {why}')
 
 
 @lru_cache(maxsize=64)

@@ -32,7 +32,7 @@ class PolicySubject:
         self.cluster = cluster or a_cluster()
         self.kinds = Kinds(builtin_kinds())
         self.asked: list[dict[str, str]] = []
-        convert = Conversions(self.cluster, WebhookClient()).between
+        convert = Conversions(self.cluster, WebhookClient(lambda _: None)).between
         self.judges = Judges()
         self.policies = Policies(self.cluster, self.kinds, convert, self._allowed, self.judges)
 

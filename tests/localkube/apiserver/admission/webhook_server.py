@@ -37,13 +37,14 @@ class WebhookServer:
 
 
 @cache
-def _pair() -> tuple[bytes, bytes]:
+def key_pair(host: str = "hook.ns.svc") -> tuple[bytes, bytes]:
+    """A certificate for this name and the loopback, and its key."""
     key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "webhook")])
     today = datetime.datetime.now(datetime.UTC)
     names = [
         x509.IPAddress(ipaddress.ip_address("127.0.0.1")),
-        x509.DNSName("hook.ns.svc"),
+        x509.DNSName(host),
     ]
     certificate = (
         x509.CertificateBuilder()
@@ -68,7 +69,7 @@ def _pair() -> tuple[bytes, bytes]:
 def _context() -> ssl.SSLContext:
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     with TemporaryDirectory() as folder:
-        for name, pem in zip(("certificate", "key"), _pair(), strict=True):
+        for name, pem in zip(("certificate", "key"), key_pair(), strict=True):
             (Path(folder) / name).write_bytes(pem)
         context.load_cert_chain(Path(folder) / "certificate", Path(folder) / "key")
     return context
@@ -80,7 +81,7 @@ async def serving(**paths: Behave) -> AsyncIterator[WebhookServer]:
 
     A dict is the review's response, merged over `allowed: true`; a web.Response goes out as it is.
     """
-    server = WebhookServer(ca_bundle=base64.b64encode(_pair()[0]).decode())
+    server = WebhookServer(ca_bundle=base64.b64encode(key_pair()[0]).decode())
 
     async def answer(request: web.Request) -> web.Response:
         document = await request.json()

@@ -17,6 +17,7 @@ from localkube.apiserver.judges import Judges
 from localkube.apiserver.kinds import Kind, Kinds, builtin_kinds
 from localkube.apiserver.security.access import ALLOWED
 from localkube.apiserver.status import bad_request
+from localkube.node_streams import NodeStreams
 from tests.localkube.apiserver.admission.small_cluster import SmallCluster, a_cluster
 from tests.localkube.apiserver.admission.webhook_server import WebhookServer, patching
 
@@ -54,7 +55,8 @@ def config_map(name: str = "c", **more: Any) -> Obj:
 class Subject:
     def __init__(self, cluster: SmallCluster) -> None:
         self.cluster = cluster
-        client = WebhookClient()
+        self.nodes: dict[str, NodeStreams] = {}
+        client = WebhookClient(self.nodes.get)
         convert = Conversions(cluster, client).between
         kinds = Kinds(builtin_kinds())
         self.judges = Judges()
