@@ -136,20 +136,22 @@ def _check_identity(metadata: Obj, before: Obj, kind: Kind) -> None:
         raise status.conflict(kind, name, MODIFIED)
 
 
-# Kubelets, schedulers and the Deployment controller may annotate through /status; elsewhere it is
-# status alone.
-_METADATA_BY_STATUS = frozenset({"Pod", "Node", "Deployment"})
+# What of the metadata stays as it is when a status is written. Of all other kinds, controllers may
+# label, annotate and finalize through it.
+_STATUS_ALONE = ("labels", "annotations", "finalizers", "ownerReferences")
+_KEPT_BY_STATUS: dict[str, tuple[str, ...]] = {
+    "pods": ("ownerReferences",),  # old kubelets damaged them
+    "deployments.apps": ("labels",),
+    "resourceclaims.resource.k8s.io": _STATUS_ALONE,
+    "validatingadmissionpolicies.admissionregistration.k8s.io": _STATUS_ALONE,
+    "volumeattachments.storage.k8s.io": _STATUS_ALONE,
+}
 
 
 def _only_status(new: Obj, old: Obj, kind: Kind) -> None:
     fresh = new.get("status")
-    if kind.kind not in _METADATA_BY_STATUS or kind.custom:
-        kept = {k: v for k, v in old["metadata"].items() if k != "managedFields"}
-        if "managedFields" in new["metadata"]:
-            kept["managedFields"] = new["metadata"]["managedFields"]
-        new["metadata"] = kept
-    elif kind.kind == "Deployment":
-        _take(new["metadata"], old["metadata"], "labels")
+    for key in _STATUS_ALONE if kind.custom else _KEPT_BY_STATUS.get(kind.resource, ()):
+        _take(new["metadata"], old["metadata"], key)
     for key in [key for key in new if key not in old and key != "status"]:
         del new[key]
     for key, value in old.items():

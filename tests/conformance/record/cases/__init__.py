@@ -14,6 +14,7 @@ from tests.conformance.record.cases import (
     patching,
     pod_life,
     pods,
+    statuses,
     workloads,
 )
 
@@ -30,4 +31,5 @@ CASES = (
     *config.CASES,
     *access.CASES,
     *custom.CASES,
+    *statuses.CASES,
 )
