@@ -1,18 +1,16 @@
 """Request bodies into objects, whatever the client speaks: JSON, YAML or protobuf.
 
     read_object     the object of a resource: its apiVersion and kind must be the endpoint's
-    read_strictly   the same, and which keys come twice in it
+    read_strictly   the same, and how it was written
     read_any        an object that stands for itself: DeleteOptions and the like
     read_yaml       an applied configuration
-    duplicates      which keys come twice, afterwards
+    repeated_in     which keys come twice in a patch
 
 Refusals are ApiErrors in Kubernetes' words; nothing else is ever raised.
 """
 
 import contextlib
 from typing import Any
-
-import orjson
 
 from kubeclient.objects import Obj
 from localkube.apiserver import status
@@ -22,6 +20,7 @@ from localkube.apiserver.decode.protobuf import BadProtobuf
 from localkube.apiserver.decode.yaml_text import BadYaml
 from localkube.apiserver.kinds import Kind, Subresource
 from localkube.apiserver.schema.load import definition_names
+from localkube.apiserver.schema.strictness import AsWritten, duplicate_field
 from localkube.apiserver.status import ApiError
 
 JSON = "application/json"
@@ -43,27 +42,28 @@ def read_object(body: bytes, content_type: str, kind: Kind | Subresource) -> Obj
 
 def read_strictly(
     body: bytes, content_type: str, kind: Kind | Subresource
-) -> tuple[Obj, list[str]]:
-    """read_object, and what strict decoding says of keys that come twice."""
+) -> tuple[Obj, AsWritten]:
+    """read_object, and what strict decoding must know of the text."""
     return _read(body, content_type, kind, looks_twice=True)
 
 
 def _read(
     body: bytes, content_type: str, kind: Kind | Subresource, *, looks_twice: bool
-) -> tuple[Obj, list[str]]:
+) -> tuple[Obj, AsWritten]:
     media = _media(content_type)
     if media == PROTOBUF:
-        return _from_protobuf(body, kind), []
-    repeated: list[str] = []
+        return _from_protobuf(body, kind), AsWritten()
+    written = AsWritten()
     try:
         if media == JSON:
             obj = json_text.parse(body)
             if looks_twice:
-                repeated = _json_repeats(body, obj)
-                if repeated:
+                written = _json_as_written(body, obj)
+                if written.keys:
                     obj = json_text.merged(body)
         else:
             obj, repeated = yaml_text.parse(body)
+            written = AsWritten(_yaml_repeats(repeated), in_order=False)
     except BadJson as error:
         raise _no_type(kind, str(error), body) from error
     except BadYaml as error:
@@ -73,7 +73,7 @@ def _read(
             raise _not_an_object(kind, obj, body)
         obj = {}
     _identify(obj, kind, body)
-    return obj, repeated if media == JSON else _yaml_repeats(repeated)
+    return obj, written
 
 
 def read_any(body: bytes, content_type: str) -> Obj:
@@ -111,19 +111,19 @@ def _json_or_yaml(body: bytes) -> Any:
     return yaml_text.parse(body).value
 
 
-def duplicates(body: bytes, content_type: str) -> list[str]:
-    """What read_strictly says too, of a body that was read before."""
-    media = content_type.partition(";")[0].strip().lower()
-    if media == PROTOBUF:
-        return []
-    if media in ("", JSON) or body[:1] == b"{":
-        with contextlib.suppress(BadJson):  # YAML may look like JSON
-            return _json_repeats(body, json_text.parse(body))
-    return _yaml_repeats(yaml_text.parse(body).repeated)
+def repeated_in(patch: bytes) -> AsWritten:
+    """Of a patch that was read as JSON. What it makes of the object is in no order of a text."""
+    try:
+        repeated = _json_as_written(patch, json_text.parse(patch)).repeated
+    except BadJson:  # whoever applies it says what is wrong
+        repeated = ()
+    return AsWritten(repeated, in_order=False)
 
 
-def _json_repeats(body: bytes, parsed: Any) -> list[str]:
-    return [f"duplicate field {_quoted(path)}" for path in json_text.repeated_keys(body, parsed)]
+def _json_as_written(body: bytes, parsed: Any) -> AsWritten:
+    keys = json_text.keys_in_order(body, parsed)
+    repeated = dict.fromkeys(duplicate_field(key.path) for key in keys if key.again)
+    return AsWritten(tuple(repeated), keys)
 
 
 def _yaml_repeats(found: list[str]) -> list[str]:
@@ -261,7 +261,3 @@ def _cannot(value: Any, wanted: str, field: str = "") -> str:
 
 def _custom(kind: Kind | Subresource) -> bool:
     return isinstance(kind, Kind) and kind.custom
-
-
-def _quoted(text: str) -> str:
-    return orjson.dumps(text).decode()

@@ -5,9 +5,12 @@ Both are beside the fast path: brackets are counted first, repeated keys looked 
 
 import json
 import re
+from collections.abc import Iterator
 from typing import Any
 
 import orjson
+
+from localkube.apiserver.schema.strictness import Key
 
 MAX_DEPTH = 100
 _STRING = re.compile(rb'"(?:[^"\\]|\\.)*"', re.S)
@@ -56,13 +59,13 @@ def _merged_pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return result
 
 
-def repeated_keys(text: bytes, parsed: Any) -> list[str]:
-    """Paths of keys that come more than once in their object. `parsed`: the text's value."""
+def keys_in_order(text: bytes, parsed: Any) -> list[Key]:
+    """Every key of the text, if one comes more than once in its object; nothing otherwise.
+    `parsed`: the text's value."""
     if _surely_unique(text, parsed) or not _repeats(text):
         return []
-    found: dict[str, None] = {}
-    _repeated(json.loads(text, object_pairs_hook=_Pairs, **_NUMBERS_AS_TEXT), "", found)
-    return list(found)
+    pairs = json.loads(text, object_pairs_hook=_Pairs, **_NUMBERS_AS_TEXT)
+    return list(_keys(pairs, ""))
 
 
 class _Pairs(list[tuple[str, Any]]):
@@ -95,15 +98,14 @@ def _repeats(text: bytes) -> bool:
     return seen
 
 
-def _repeated(value: Any, path: str, found: dict[str, None]) -> None:
+def _keys(value: Any, path: str) -> Iterator[Key]:
     if isinstance(value, _Pairs):
         seen = set()
         for key, inner in value:
             place = f"{path}.{key}" if path else key
-            if key in seen:
-                found[place] = None
+            yield Key(place, key in seen)
             seen.add(key)
-            _repeated(inner, place, found)
+            yield from _keys(inner, place)
     elif isinstance(value, list):
         for index, inner in enumerate(value):
-            _repeated(inner, f"{path}[{index}]", found)
+            yield from _keys(inner, f"{path}[{index}]")

@@ -8,7 +8,7 @@ unknown fields go, null means absent, JSON numbers in quantities become text, ti
 import base64
 import binascii
 import string
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
 
@@ -18,6 +18,7 @@ from localkube.apiserver import status
 from localkube.apiserver.kinds import Kind
 from localkube.apiserver.schema.fast import is_clean
 from localkube.apiserver.schema.node import Schema, Type
+from localkube.apiserver.schema.strictness import AsWritten, said
 from localkube.apiserver.schema.times import (
     MICRO_LAYOUT,
     TIME_LAYOUT,
@@ -34,6 +35,7 @@ from localkube.apiserver.schema.wording import (
 
 FieldValidation = Literal["Strict", "Warn", "Ignore"]
 _MOST_UNKNOWN = 100
+_PLAIN = AsWritten()
 _BASE64 = frozenset(f"{string.ascii_letters}{string.digits}+/")
 _EXACT = 2.0**53  # from here on, a float is no whole number to Kubernetes
 _INT_LIMITS = {"int32": 2**31, "int64": 2**63}
@@ -59,10 +61,10 @@ def conform(
     kind: Kind,
     schema: Schema,
     validation: FieldValidation,
-    duplicates: Sequence[str] = (),
+    written: AsWritten = _PLAIN,
 ) -> list[str]:
-    """Makes `obj` fit or raises 400; returns warnings. `duplicates`: decode.body.duplicates."""
-    refusal, warnings = examine(obj, kind, schema, validation, duplicates)
+    """Makes `obj` fit or raises 400; returns warnings."""
+    refusal, warnings = examine(obj, kind, schema, validation, written)
     if refusal:
         raise status.bad_request(
             f'{kind.kind} in version "{kind.version}" cannot be handled as a {kind.kind}: {refusal}'
@@ -75,16 +77,15 @@ def examine(
     kind: Kind,
     schema: Schema,
     validation: FieldValidation,
-    duplicates: Sequence[str] = (),
+    written: AsWritten = _PLAIN,
 ) -> Findings:
     """Like conform, for callers who refuse in words of their own: patches."""
-    if is_clean(obj, schema) and not duplicates:
+    if is_clean(obj, schema) and not written.repeated:
         return Findings("", [])
     problems = check(obj, schema)
     if problems.error or validation == "Ignore":
         return Findings(problems.error, [])
-    unknown = sorted(problems.unknown) if kind.custom else problems.unknown
-    found = [*duplicates, *unknown]
+    found = said(problems.unknown, written, custom=kind.custom)
     if found and validation == "Strict":
         return Findings(f"strict decoding error: {', '.join(found)}", [])
     return Findings("", [line for text in found for line in _warnings(text)])

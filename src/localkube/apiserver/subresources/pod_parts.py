@@ -9,6 +9,7 @@ from localkube.apiserver.api import Api
 from localkube.apiserver.decode.body import read_object
 from localkube.apiserver.request import Answer, Request
 from localkube.apiserver.routing import Target
+from localkube.apiserver.schema.strictness import AsWritten
 from localkube.apiserver.verbs.create import Write, conform_object
 from localkube.apiserver.verbs.options import write_options
 from localkube.apiserver.verbs.patch import change_of
@@ -48,7 +49,7 @@ async def _change(api: Api, request: Request, target: Target, keep_only: KeepOnl
 
     def conformed(old: Obj) -> Obj:
         new = change(old)
-        conform_object(write, new)
+        conform_object(write, new, AsWritten(in_order=request.method == "PUT"))
         return new
 
     def merged(old: Obj) -> Obj:

@@ -17,6 +17,7 @@ from localkube.apiserver.patch.managed_fields import Writer, track_create
 from localkube.apiserver.request import Answer, Request
 from localkube.apiserver.routing import Target
 from localkube.apiserver.schema.check import conform
+from localkube.apiserver.schema.strictness import AsWritten
 from localkube.apiserver.status import ApiError, FieldError
 from localkube.apiserver.store.record import Record
 from localkube.apiserver.validation.advice import advice
@@ -91,10 +92,10 @@ async def create(api: Api, request: Request, target: Target) -> Answer:
     return answer_record(api, request, kind, record, 201)
 
 
-def conform_object(write: Write, obj: Obj, repeated: Sequence[str] = ()) -> None:
-    """Types and unknown fields; what is pruned is warned about. `repeated`: keys in the body."""
+def conform_object(write: Write, obj: Obj, written: AsWritten) -> None:
+    """Types and unknown fields; what is pruned is warned about."""
     kind, api, strictness = write.target.kind, write.api, write.options.validation
-    write.request.warnings += conform(obj, kind, api.schema(kind), strictness, repeated)
+    write.request.warnings += conform(obj, kind, api.schema(kind), strictness, written)
     if kind.custom:
         api.custom.version(kind).apply_defaults(obj)
 
@@ -106,10 +107,10 @@ def conformed_body(write: Write, body: bytes | None = None) -> Obj:
     body = request.body if body is None else body
     if write.options.validation == "Ignore":
         obj = read_object(body, media, kind)
-        conform_object(write, obj)
+        conform_object(write, obj, AsWritten())
     else:
-        obj, repeated = read_strictly(body, media, kind)
-        conform_object(write, obj, repeated)
+        obj, written = read_strictly(body, media, kind)
+        conform_object(write, obj, written)
     return obj
 
 

@@ -1,9 +1,11 @@
 """patch: JSON patch, merge patch, strategic merge patch and server-side apply."""
 
+from dataclasses import replace
+
 from kubeclient.objects import Obj
 from localkube.apiserver import status
 from localkube.apiserver.api import Api
-from localkube.apiserver.decode.body import read_yaml
+from localkube.apiserver.decode.body import read_yaml, repeated_in
 from localkube.apiserver.patch import server_side_apply
 from localkube.apiserver.patch.json_patch import apply_json_patch
 from localkube.apiserver.patch.merge_patch import apply_merge_patch
@@ -11,6 +13,7 @@ from localkube.apiserver.patch.strategic_merge import apply_strategic
 from localkube.apiserver.request import Answer, Request
 from localkube.apiserver.routing import Target
 from localkube.apiserver.schema.check import examine
+from localkube.apiserver.schema.strictness import AsWritten
 from localkube.apiserver.status import ApiError, FieldError
 from localkube.apiserver.verbs.create import Write, conform_object, create_object
 from localkube.apiserver.verbs.metadata import place
@@ -36,20 +39,29 @@ async def patch(api: Api, request: Request, target: Target) -> Answer:
     change = change_of(api, request, target, media)
     existing(api, target)
 
+    prefix = "json patch " if media == JSON_PATCH else ""
+    written = _as_written(write, prefix)
+
     def conformed(old: Obj) -> Obj:
-        return _conform_patched(write, change(old), old)
+        return _conform_patched(write, change(old), old, written)
 
     # No lock: a version named in the patch is compared by carry_over, in each attempt.
-    written = await update_object(write, conformed)
-    return await answer_written(api, request, target, written)
+    return await answer_written(api, request, target, await update_object(write, conformed))
 
 
-def _conform_patched(write: Write, new: Obj, old: Obj) -> Obj:
+def _as_written(write: Write, prefix: str) -> AsWritten:
+    if write.options.validation == "Ignore":
+        return AsWritten()
+    found = repeated_in(write.request.body)
+    return replace(found, repeated=[f"{prefix}{text}" for text in found.repeated])
+
+
+def _conform_patched(write: Write, new: Obj, old: Obj, written: AsWritten) -> Obj:
     """Checks types and unknown fields of `new`, which is changed in place."""
     kind, schema = write.target.kind, write.api.schema(write.target.kind)
     new |= {"apiVersion": old["apiVersion"], "kind": old["kind"]}
     new.setdefault("metadata", {})
-    refusal, warnings = examine(new, kind, schema, write.options.validation)
+    refusal, warnings = examine(new, kind, schema, write.options.validation, written)
     if refusal:
         sent = write.request.body.decode("utf-8", "replace")
         refused = status.invalid("", "", "", [status.invalid_value("patch", sent, refusal)])
@@ -115,5 +127,5 @@ def _merged(write: Write, live: Obj | None) -> Obj:
             f"the name of the object ({metadata['name']}) does not match the name on the URL "
             f"({target.name})"
         )
-    conform_object(write, new)
+    conform_object(write, new, AsWritten(in_order=False))
     return new

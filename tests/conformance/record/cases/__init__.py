@@ -15,6 +15,7 @@ from tests.conformance.record.cases import (
     pod_life,
     pods,
     statuses,
+    strict,
     workloads,
 )
 
@@ -32,4 +33,5 @@ CASES = (
     *access.CASES,
     *custom.CASES,
     *statuses.CASES,
+    *strict.CASES,
 )

@@ -1,0 +1,75 @@
+"""What strict decoding says of a body, in Kubernetes' order.
+
+Built-in kinds in JSON: as the fields stand in the text. Everything else was a Go map on the way, so
+repeated fields come first and unknown ones in the order of their names; custom kinds begin with the
+unknown ones of metadata.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import orjson
+
+_STEP = re.compile(r"\[(\d+)\]|([^.\[]+)")
+_UNKNOWN = "unknown field "
+
+
+class Key(NamedTuple):
+    path: str  # spec.containers[0].image
+    again: bool  # it came before
+
+
+@dataclass(frozen=True, slots=True)
+class AsWritten:
+    repeated: Sequence[str] = ()  # what is said of keys that come twice
+    keys: Sequence[Key] = ()  # of JSON in which keys come twice: all of them, in order
+    in_order: bool = True  # of the text
+
+
+def said(unknown: Sequence[str], written: AsWritten, *, custom: bool) -> list[str]:
+    """`unknown`: the texts about unknown fields, in the order of the parsed object."""
+    if custom:
+        first = [text for text in unknown if _path(text).startswith("metadata.")]
+        rest = [text for text in unknown if text not in first]
+        return [*written.repeated, *_sorted(first), *_sorted(rest)]
+    if written.keys:
+        return list(dict.fromkeys(_as_read(unknown, written.keys)))
+    return [*written.repeated, *(unknown if written.in_order else _sorted(unknown))]
+
+
+def duplicate_field(path: str) -> str:
+    return f"duplicate field {_quoted(path)}"
+
+
+def _as_read(unknown: Sequence[str], keys: Sequence[Key]) -> Iterator[str]:
+    """An unknown field is skipped with all that is in it."""
+    paths = {_path(text) for text in unknown}
+    skipped = ""
+    for key in keys:
+        if skipped and key.path.startswith((f"{skipped}.", f"{skipped}[")):
+            continue
+        skipped = key.path if key.path in paths else ""
+        if skipped:
+            yield f"{_UNKNOWN}{_quoted(skipped)}"
+        elif key.again:
+            yield duplicate_field(key.path)
+
+
+def _sorted(texts: Sequence[str]) -> list[str]:
+    return sorted(texts, key=lambda text: _steps(_path(text)))
+
+
+def _steps(path: str) -> list[tuple[int, str]]:
+    """Comparable as a walk through sorted keys goes: the third element before the tenth."""
+    return [(int(index or 0), name) for index, name in _STEP.findall(path)]
+
+
+def _path(text: str) -> str:
+    path: str = orjson.loads(text.removeprefix(_UNKNOWN))
+    return path
+
+
+def _quoted(text: str) -> str:
+    return orjson.dumps(text).decode()
