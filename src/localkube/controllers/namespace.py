@@ -46,16 +46,28 @@ async def reconcile(key: Key, context: Context) -> float | None:
     namespace = context.of(NAMESPACES).get(key[1])
     if namespace is None or "deletionTimestamp" not in namespace["metadata"]:
         return None
-    left = Left(Counter(), Counter())
-    for resource in await namespaced_resources(context.kube):
-        for obj in await _empty(context, resource, key[1]):
-            left.objects[f"{resource.plural}.{resource.group}"] += 1
-            left.finalizers.update(obj["metadata"].get("finalizers") or ())
+    left = await _emptied(context, key[1])
     if left.objects:
         await _write_conditions(context, namespace, left)
         return _LOOK_AGAIN_S
     await _finalize(context, namespace)
     return None
+
+
+async def _emptied(context: Context, namespace: str) -> Left:
+    """Deletes the pods, and once they are gone all else: they may need it to end in order, and
+    what protects them has to hold as long as they run."""
+    left = Left(Counter(), Counter())
+    resources = await namespaced_resources(context.kube)
+    pods = [each for each in resources if (each.group, each.plural) == ("", "pods")]
+    for some in (pods, [each for each in resources if each not in pods]):
+        for resource in some:
+            for obj in await _empty(context, resource, namespace):
+                left.objects[f"{resource.plural}.{resource.group}"] += 1
+                left.finalizers.update(obj["metadata"].get("finalizers") or ())
+        if left.objects:
+            break
+    return left
 
 
 async def _empty(context: Context, resource: Resource, namespace: str) -> list[Obj]:

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from kubeclient.errors import NotFound
-from kubeclient.resources import CONFIG_MAPS, NAMESPACES
+from kubeclient.resources import CONFIG_MAPS, NAMESPACES, PODS, SERVICE_ACCOUNTS
 from localkube.controllers import namespace
 from localkube.controllers.namespace import Left, conditions
 from tests.localkube.controllers.desk import Desk, desk_for
@@ -50,6 +50,34 @@ async def test_the_conditions_name_what_is_left_in_a_namespace(tmp_path: Path) -
         await desk.settle()
         with pytest.raises(NotFound):
             await desk.kube.get(NAMESPACES, "full")
+
+
+async def test_everything_else_stays_until_the_pods_are_gone(tmp_path: Path) -> None:
+    async with desk_for(tmp_path, namespace.CONTROLLER) as desk:
+        await desk.kube.create(NAMESPACES, {"metadata": {"name": "full"}})
+        account = {"metadata": {"name": "default", "namespace": "full"}}
+        await desk.kube.create(SERVICE_ACCOUNTS, account)
+        await desk.kube.create(CONFIG_MAPS, {"metadata": {"name": "c", "namespace": "full"}})
+        held = {"name": "p", "namespace": "full", "finalizers": ["example.com/hold"]}
+        spec = {"containers": [{"name": "c", "image": "x"}]}
+        await desk.kube.create(PODS, {"metadata": held, "spec": spec})
+        await desk.kube.delete(NAMESPACES, "full")
+        await desk.settle()
+        pod = await desk.kube.get(PODS, "p", "full")
+        assert "deletionTimestamp" in pod["metadata"]
+        await desk.kube.get(CONFIG_MAPS, "c", "full")  # the pod may still read it
+        found = await desk.kube.get(NAMESPACES, "full")
+        said = {c["type"]: c["message"] for c in found["status"]["conditions"]}
+        assert said["NamespaceContentRemaining"] == (
+            "Some resources are remaining: pods. has 1 resource instances"
+        )
+        assert "example.com/hold in 1" in said["NamespaceFinalizersRemaining"]
+        await desk.kube.patch(PODS.path("full", "p"), {"metadata": {"finalizers": None}})
+        desk.forward(1)
+        await desk.settle()
+        with pytest.raises(NotFound):
+            await desk.kube.get(NAMESPACES, "full")
+        assert (await desk.kube.list(CONFIG_MAPS, "full")).items == []
 
 
 async def test_a_namespace_that_stays_is_left_alone(tmp_path: Path) -> None:
