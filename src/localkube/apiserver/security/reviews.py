@@ -6,12 +6,16 @@ from dataclasses import dataclass
 from typing import Any
 
 from kubeclient.objects import Obj
-from kubeclient.selectors import FieldRequirement
 from localkube.apiserver.request import User
 from localkube.apiserver.security.access import Access
 from localkube.apiserver.security.authentication import Authenticator
 from localkube.apiserver.security.node_access import node_of
 from localkube.apiserver.security.rbac import Authorizer, joined
+from localkube.apiserver.security.review_selectors import (
+    field_selector,
+    ignored,
+    selector_errors,
+)
 from localkube.apiserver.security.rules import PolicyRule, rule_object
 from localkube.apiserver.status import (
     ApiError,
@@ -30,7 +34,8 @@ _NODES = "node authorizer does not support user rule resolution"
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """A review as it was posted. `body` has been checked against its schema."""
+    """A review as it was posted. `body` has been checked against its schema, and names the owners
+    of its fields."""
 
     body: Obj
     user: User
@@ -80,7 +85,7 @@ def _access_in_namespace(question: Question) -> Obj:
         errors.append(invalid_value("spec.nonResourceAttributes", _go_fields(path), why))
     _refuse(errors)
     answer = _judged("LocalSubjectAccessReview", question, _subject(spec), spec)
-    return answer | {"metadata": {"namespace": question.namespace}}
+    return answer | {"metadata": answer["metadata"] | {"namespace": question.namespace}}
 
 
 def _judged(kind: str, question: Question, user: User, spec: Obj) -> Obj:
@@ -88,6 +93,8 @@ def _judged(kind: str, question: Question, user: User, spec: Obj) -> Obj:
     status: Obj = {"allowed": verdict.allowed}
     if verdict.reason:
         status["reason"] = verdict.reason
+    if problems := ignored(spec.get("resourceAttributes") or {}):
+        status["evaluationError"] = "; ".join(problems)
     return _answered(kind, _AUTHORIZATION, question.body, status)
 
 
@@ -179,31 +186,22 @@ def _access(spec: Obj) -> Access:
         subresource=wanted.get("subresource", ""),
         namespace=wanted.get("namespace", ""),
         name=wanted.get("name", ""),
-        field_selector=_field_selector(wanted.get("fieldSelector") or {}),
+        field_selector=field_selector(wanted),
     )
 
 
-def _field_selector(selector: Obj) -> str:
-    if raw := selector.get("rawSelector", ""):
-        return str(raw)
-    # Kubernetes knows In and NotIn with one value; what it does not know it leaves out.
-    terms = [
-        FieldRequirement(each.get("key", ""), each["operator"] == "In", each["values"][0]).text
-        for each in selector.get("requirements") or ()
-        if each.get("operator") in ("In", "NotIn") and len(each.get("values") or ()) == 1
-    ]
-    return ",".join(terms)
-
-
 def _subject_errors(spec: Obj) -> list[FieldError]:
-    errors = _attribute_errors(spec)
-    if not spec.get("user") and not spec.get("groups"):
-        why = "at least one of user or group must be specified"
-        errors.append(invalid_value("spec.user", "", why))
-    return errors
+    somebody = spec.get("user") or spec.get("groups")
+    why = "at least one of user or group must be specified"
+    nobody = [] if somebody else [invalid_value("spec.user", "", why)]
+    return _one_of_two(spec) + nobody + selector_errors(spec.get("resourceAttributes") or {})
 
 
 def _attribute_errors(spec: Obj) -> list[FieldError]:
+    return _one_of_two(spec) + selector_errors(spec.get("resourceAttributes") or {})
+
+
+def _one_of_two(spec: Obj) -> list[FieldError]:
     resource, path = spec.get("resourceAttributes"), spec.get("nonResourceAttributes")
     if resource is not None and path is not None:
         return [invalid_value("spec.nonResourceAttributes", _go_fields(path), _NOT_BOTH)]

@@ -36,6 +36,10 @@ async def review_request(api: Api, request: Request, target: Target) -> Answer:
     options = write_options(request, "CreateOptions")
     body = read_object(request.body, request.headers.get("content-type", ""), target.kind)
     request.warnings += conform(body, target.kind, api.schema(target.kind), options.validation)
+    _place(body, target)
+    if request.track_fields and target.kind.kind not in _UNTRACKED:
+        writer = Writer(options.manager, api.stamp())
+        track_create(body, writer, target.kind, api.schema(target.kind))
     question = Question(
         body=body,
         user=request.user,
@@ -45,14 +49,21 @@ async def review_request(api: Api, request: Request, target: Target) -> Answer:
         now_s=api.clock(),
     )
     answer = review(target.kind.kind, question)
-    if request.track_fields and target.kind.kind not in _UNTRACKED:
-        writer = Writer(options.manager, api.stamp())
-        _track(answer, answer["spec"], writer, target.kind)
     return answer_object(api, request, target.kind, answer, 201)
 
 
+def _place(body: Obj, target: Target) -> None:
+    metadata = body.setdefault("metadata", {})
+    if metadata.pop("namespace", "") not in ("", target.namespace) and target.kind.namespaced:
+        raise status.bad_request(
+            "the namespace of the provided object does not match the namespace sent on the request"
+        )
+    if target.kind.namespaced:
+        metadata["namespace"] = target.namespace
+
+
 def _track(answer: Obj, spec: Obj, writer: Writer, kind: Kind) -> None:
-    """Reviews are never stored, and yet they name the owners of their fields."""
+    """Token requests are never stored, and yet they name the owners of their fields."""
     sent: Obj = {"metadata": {}, "spec": spec}
     track_create(sent, writer, kind, schema_of(kind.group, kind.version, kind.kind))
     answer["metadata"] = {**answer["metadata"], **sent["metadata"]}

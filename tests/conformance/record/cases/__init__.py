@@ -14,6 +14,7 @@ from tests.conformance.record.cases import (
     patching,
     pod_life,
     pods,
+    reviews,
     statuses,
     strict,
     workloads,
@@ -34,4 +35,5 @@ CASES = (
     *custom.CASES,
     *statuses.CASES,
     *strict.CASES,
+    *reviews.CASES,
 )

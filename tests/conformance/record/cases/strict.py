@@ -55,16 +55,16 @@ _CRD = crd(
             },
         }
     },
-    group="strict.example.com",
+    group="{ns}.example.com",
 )
-_STRICTS = "/apis/strict.example.com/v1/namespaces/{ns}/stricts"
+_STRICTS = "/apis/{ns}.example.com/v1/namespaces/{ns}/stricts"
 _SERVED = (post(CRDS, _CRD), get(_STRICTS, until_status=200))
 _CUSTOM = (
-    '{"apiVersion":"strict.example.com/v1","kind":"Strict","zzz":1,"metadata":{"name":"s","nam":1,'
+    '{"apiVersion":"{ns}.example.com/v1","kind":"Strict","zzz":1,"metadata":{"name":"s","nam":1,'
     '"name":"s"},"spec":{"uuu":1,"size":1,"size":2,"list":[{"b":1,"a":1,"a":2}],"aaa":1},"aaa":1}'
 )
 _CUSTOM_YAML = """\
-apiVersion: strict.example.com/v1
+apiVersion: {ns}.example.com/v1
 kind: Strict
 zzz: 1
 metadata: {name: s, nam: 1}
