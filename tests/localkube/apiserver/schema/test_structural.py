@@ -65,14 +65,14 @@ def test_what_the_root_requires_is_named() -> None:
     assert [f"{e.field}: {e.message}" for e in VERSION.validate(obj)] == ["spec: Required value"]
 
 
-def test_unknown_fields_are_named_in_order_of_name() -> None:
+def test_unknown_fields_are_named_in_order_of_name_after_those_of_metadata() -> None:
     obj = _baz(zoo=1, bar={"a": 1}, lst=[{"x": 1}]) | {"aaa": 1}
     obj["metadata"]["foo"] = 1
     with pytest.raises(ApiError) as refused:
         _conform(obj, "Strict")
     assert str(refused.value) == (
         'Baz in version "v1" cannot be handled as a Baz: strict decoding error: '
-        'unknown field "aaa", unknown field "metadata.foo", unknown field "spec.bar", '
+        'unknown field "metadata.foo", unknown field "aaa", unknown field "spec.bar", '
         'unknown field "spec.lst[0].x", unknown field "spec.zoo"'
     )
 
