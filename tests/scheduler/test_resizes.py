@@ -130,7 +130,7 @@ async def test_a_share_does_not_shrink_below_what_is_in_use(tmp_path: Path) -> N
         await resize(kube, POD, "", 2, 0.5)
         await confirm(kube, 2 * 1024 + 1)
         answer = await resize(kube, POD, "", 2, WAIT_S)
-        words = "container c uses 2049 MiB of card 0, more than the 2048 MiB that 2 units are"
+        words = "container c uses 2049 MiB of card 0, more than the 2048 MiB of its new share"
         assert answer.startswith(f"refused: {words}")
         assert (await annotations(kube))[f"{GROUP_LIMITS}/c"] == f"GPU-n-0 {6 * 1024} 0\n"
         assert ANNOTATION_SHRINKING not in await annotations(kube)

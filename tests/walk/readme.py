@@ -121,7 +121,7 @@ def _look_at_the_console(terminal: Terminal, browser: Browser) -> None:
         said = console.shows("Ctrl-C ends it.")
         found = re.search(r"http://127\.0\.0\.1:\S+", said)
         assert found
-        browser.sees(found[0], "cn-shanghai.192.168.7.157", "cgpu-test-0", "greedy-")
+        browser.sees(found[0], "cn-shanghai.192.168.7.157", "cgpu-test-0")
 
 
 def _use_it_in_a_test(terminal: Terminal) -> None:
