@@ -95,7 +95,9 @@ def _mismatch(cluster: Cluster, pod: Obj) -> str:
     notes = pod["metadata"]["annotations"]
     # After the power cut, some have started twice into one log: the last one counts.
     last = _said(cluster, pod["metadata"]["name"]).removesuffix(".\n").rpartition("\n.\n")[2]
-    environment, _, limits = last.partition("\n\n")
+    # It may have been cut off in mid-word by the power cut, too: the last of each part counts.
+    before, _, limits = last.rpartition("\n\n")
+    environment = before.rpartition("\n\n")[2]
     variables = dict(line.partition("=")[::2] for line in environment.splitlines())
     expected = {
         "NVIDIA_VISIBLE_DEVICES": notes["devices.gpupool.io/main"],
