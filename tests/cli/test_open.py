@@ -1,8 +1,5 @@
 """`gpupool open`: the address of a service, or how else to reach it."""
 
-import contextlib
-import random
-import socket
 from collections.abc import Iterator
 
 import pytest
@@ -16,19 +13,9 @@ from gpupool.testing import Cluster
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[Cluster]:
     with Cluster(pools=[]) as running:
-        running.kubectl("create", "service", "clusterip", "inside", "--tcp=80")
-        port = f"--node-port={_free_node_port()}"
-        running.kubectl("create", "service", "nodeport", "outside", "--tcp=80", port)
+        for name, kind in (("outside", "nodeport"), ("inside", "clusterip")):
+            running.kubectl("create", "service", kind, name, "--tcp=80")
         yield running
-
-
-def _free_node_port() -> int:
-    """Clusters of other tests run on this machine at the same time, and begin to count at the same
-    number."""
-    while True:
-        port = random.randint(30100, 32767)
-        with contextlib.suppress(OSError), socket.create_server(("127.0.0.1", port)):
-            return port
 
 
 def opened(cluster: Cluster, *arguments: str) -> Result:

@@ -5,6 +5,7 @@ repair. Both ranges are walked from a remembered place: a freed address rests be
 """
 
 import ipaddress
+import random
 from typing import TypeVar
 
 from kubeclient.objects import Obj
@@ -25,7 +26,8 @@ class ServiceAddresses:
         self._ips: dict[str, int] = {}  # how many services hold it: 1, but never trust a count
         self._ports: dict[int, int] = {}
         self._next_ip = 10
-        self._next_port = 0
+        # Anywhere: the clusters of one machine share its ports, and would all begin with the same.
+        self._next_port = random.randrange(len(NODE_PORTS))
 
     def changed(self, event: Event) -> None:
         """Called with every change of a service in the store."""
