@@ -6,7 +6,6 @@ webhook made of a stored object is kept while the CRD stays the same, so that ma
 kind cost one call for each change, as with the watch cache of kube-apiserver.
 """
 
-import asyncio
 import uuid
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -33,6 +32,7 @@ from localkube.apiserver.schema.fast import is_clean
 from localkube.apiserver.schema.node import Schema
 from localkube.apiserver.schema.structural import compile_crd_version
 from localkube.apiserver.store.record import Record
+from localkube.apiserver.waiting import within_a_task
 
 _TIMEOUT_S = 30  # of every conversion webhook of Kubernetes
 # Of one call. An answer may be three times as large (admission/webhook_client.py).
@@ -150,8 +150,7 @@ class Conversions:
         version, uid = review_version(webhook.review_versions), str(uuid.uuid4())
         if version is None:
             raise _failure("no supported conversion review versions")
-        # Time limits need a task, and the first step of a handler has none.
-        await asyncio.sleep(0)
+        await within_a_task()
         document = review(version, uid, objects, wanted)
         try:
             answer = await self._client.post(webhook.callee, document, self._cluster)
