@@ -15,7 +15,7 @@ from typing import Any
 import orjson
 
 from kubeclient.kubeletapi.messages import ContainerAllocateResponse
-from kubeclient.kubeletapi.wire import decode, encode
+from kubeclient.wire import decode, encode
 from localkube.kubelet.devices.grants import Grant
 
 log = logging.getLogger(__name__)
