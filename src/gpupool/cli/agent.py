@@ -139,6 +139,19 @@ def _serve(context: click.Context, option: click.Parameter, port: int | None) ->
     help="Where containers find libcuda.so.1; the limiter puts its own in front of it.",
 )
 @click.option(
+    "--nri",
+    type=click.Path(path_type=Path),
+    metavar="SOCKET",
+    help="Put cards into containers as a plugin of the container runtime that listens there.",
+)
+@click.option(
+    "--cdi",
+    multiple=True,
+    type=click.Path(path_type=Path),
+    metavar="DIRECTORY",
+    help="With --nri: where CDI files say what a card needs.  [default: /etc/cdi, /var/run/cdi]",
+)
+@click.option(
     "--overuse",
     "evicts",
     default="report",
@@ -179,7 +192,9 @@ def command(
       gpupool agent --node gpu-1
       gpupool agent --node gpu-1 --memory-unit 256MiB --overuse evict
       gpupool agent --node gpu-1 --no-whole-cards --metrics-port 9400
+      gpupool agent --node gpu-1 --nri /var/run/nri/nri.sock
     """
+    from gpupool.agent.injection import NriPlace
     from gpupool.agent.limiter import LimiterPlace
     from gpupool.agent.run import run_agent
     from gpupool.agent.settings import AgentSettings
@@ -193,6 +208,9 @@ def command(
         if install_limiter is not None:
             check(Settings(driver=driver_libraries))
             settings["install"] = LimiterPlace(install_limiter.absolute(), driver_libraries)
+        nri, cdi = settings.pop("nri"), settings.pop("cdi")
+        if nri is not None:
+            settings["nri"] = NriPlace(nri, cdi) if cdi else NriPlace(nri)
         told = AgentSettings(policy=load_policy(xid_policy), **settings)
 
         async def work(kube: "Kube") -> None:

@@ -117,6 +117,9 @@ LIMITS_DIRECTORY = "/etc/gpupool"
 LIMITS_FILE = "limits"
 REGION_DIRECTORY = "/run/gpupool"
 REGION_FILE = "region-1"  # the version of its layout
+# A mount that no runtime can make, as nobody can make a file in /proc. It holds back containers
+# that nobody has put the card into; the name is what their user reads.
+HELD_BACK = "/proc/gpupool-agent-has-not-put-the-card-into-this-container"
 LIMITER_DIRECTORY = "/usr/local/gpupool"  # the limiter library, installed on the node
 PRELOAD_LIST = "/etc/ld.so.preload"  # libraries that the dynamic loader puts into every program
 
