@@ -159,7 +159,12 @@ def test_numbers_that_are_missing_are_those_of_the_node() -> None:
     assert completed(given_) == given_
 
 
-@pytest.mark.parametrize("path", ["/dev/gpupool-none", "/etc/hostname"])
-def test_a_device_that_the_node_has_not_is_an_error(path: str) -> None:
-    with pytest.raises(OSError, match=path):
-        completed(Edits(device_nodes=(DeviceNode(path),)))
+def test_devices_are_looked_for_where_we_see_those_of_the_node(tmp_path: Path) -> None:
+    (tmp_path / "nvidia-caps").mkdir()
+    (tmp_path / "nvidia-caps" / "cap1").write_text("no device")
+    (tmp_path / "null").symlink_to("/dev/null")
+    driver = DeviceNode("/dev/null", "/run/nvidia/driver/dev/null")
+    assert completed(Edits(device_nodes=(driver,)), tmp_path).device_nodes[0].minor == 3
+    for name, words in (("/dev/zero", "No such file"), ("/dev/nvidia-caps/cap1", "is no device")):
+        with pytest.raises(OSError, match=words):
+            completed(Edits(device_nodes=(DeviceNode(name),)), tmp_path)

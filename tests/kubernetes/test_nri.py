@@ -71,11 +71,16 @@ def test_every_container_sees_its_own_card_and_limit(
 def test_without_the_agent_no_container_starts_and_it_says_why(
     gpupool: Installation, kubectl: Kubectl
 ) -> None:
-    kubectl.apply(telling("again", 3))
+    pod = telling("again", 3)
+    command = pod["spec"]["containers"][0]["command"]
+    command[-1] = command[-1].replace(
+        "exec sleep 2147483647", "until [ -e /end ]; do sleep 1; done"
+    )
+    kubectl.apply(pod)
     running(kubectl, "again")
     gpupool.kill(AGENT)
     # The kubelet starts a container again without asking the device plugin again.
-    kubectl.run("exec", "again", "--", "sh", "-c", "kill -9 -1")
+    kubectl("exec", "again", "--", "touch", "/end")
     words = eventually(lambda: waiting_words(kubectl, "again"), LONGEST_S)
     assert HELD_BACK in words
     gpupool.start(AGENT)

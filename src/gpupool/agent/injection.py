@@ -29,6 +29,7 @@ _PATIENCE_S = 10.0  # a runtime that restarts is back by then
 class NriPlace:
     socket: Path  # of the container runtime
     cdi: tuple[Path, ...] = DIRECTORIES
+    devices: Path = Path("/dev")  # where the agent sees /dev of the node
 
 
 class Injection:
@@ -46,7 +47,8 @@ class Injection:
         self._lost_s: float | None = None  # when the connection ended; None: it was never there
         self._problem = ""
         if place is not None:
-            self._injector = Injector(node, Specs(place.cdi), limiter, self._told)
+            specs = Specs(place.cdi, place.devices)
+            self._injector = Injector(node, specs, limiter, self._told)
 
     @property
     def is_ours(self) -> bool:

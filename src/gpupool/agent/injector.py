@@ -82,7 +82,10 @@ class Injector:
         )
 
     def _edits(self, uuid: str) -> cdi.Edits:
-        found = cdi.edits_for(self.specs.current(), uuid)
+        try:
+            found = self.specs.edits(uuid)
+        except OSError as error:
+            raise Refused(f"node {self.node}, CDI device {uuid}: {error}") from error
         if found is None:
             places = ", ".join(map(str, self.specs.directories))
             wrong = "".join(f"; {text}" for text in self.specs.wrong[:3])
@@ -90,10 +93,7 @@ class Injector:
                 f"node {self.node} has no CDI device {uuid} in {places}{wrong}. "
                 "`nvidia-ctk cdi generate` writes one"
             )
-        try:
-            return cdi.completed(found)
-        except OSError as error:
-            raise Refused(f"node {self.node}, CDI device {uuid}: {error}") from error
+        return found
 
     def _refused(self, words: str, gpus: ContainerGpus) -> Refused:
         return Refused(f"container {gpus.container} {words} on node {self.node}")

@@ -152,6 +152,14 @@ def _serve(context: click.Context, option: click.Parameter, port: int | None) ->
     help="With --nri: where CDI files say what a card needs.  [default: /etc/cdi, /var/run/cdi]",
 )
 @click.option(
+    "--devices",
+    default="/dev",
+    show_default=True,
+    type=click.Path(path_type=Path),
+    metavar="DIRECTORY",
+    help="With --nri: where /dev of the node is.",
+)
+@click.option(
     "--overuse",
     "evicts",
     default="report",
@@ -200,6 +208,7 @@ def command(
     from gpupool.agent.settings import AgentSettings
     from gpupool.agent.xid_policy import BadPolicy, load_policy
     from gpupool.cli.programs import log_to_stderr
+    from gpupool.hardware.cdi import DIRECTORIES
     from gpupool.hardware.driver import DriverReplaced
     from gpupool.hardware.limiter import LimiterError, Settings, check
     from kubeclient.kubeletapi.errors import BadSocketPath
@@ -208,9 +217,9 @@ def command(
         if install_limiter is not None:
             check(Settings(driver=driver_libraries))
             settings["install"] = LimiterPlace(install_limiter.absolute(), driver_libraries)
-        nri, cdi = settings.pop("nri"), settings.pop("cdi")
-        if nri is not None:
-            settings["nri"] = NriPlace(nri, cdi) if cdi else NriPlace(nri)
+        socket, cdi, devices = (settings.pop(name) for name in ("nri", "cdi", "devices"))
+        if socket is not None:
+            settings["nri"] = NriPlace(socket, cdi or DIRECTORIES, devices)
         told = AgentSettings(policy=load_policy(xid_policy), **settings)
 
         async def work(kube: "Kube") -> None:

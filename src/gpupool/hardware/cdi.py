@@ -11,7 +11,7 @@ Facts: github.com/cncf-tags/container-device-interface, specification 1.1.0.
 
 import os
 import stat
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TypeVar
 
@@ -21,6 +21,7 @@ from gpupool.contract.yaml_document import read_document
 
 # A device of the later directory wins over one of the same name in the earlier one.
 DIRECTORIES = (Path("/etc/cdi"), Path("/var/run/cdi"))
+_DEVICES = Path("/dev")
 _MAX_FILES = 256  # of one directory
 _MAX_BYTES = 1 << 20  # of one file; that of a node with eight cards has 60 kB
 _VENDOR = "nvidia.com"
@@ -123,18 +124,23 @@ class Specs:
     """The specifications of a node. Files are read again only when one of them has changed: the
     container runtime waits while we look."""
 
-    def __init__(self, directories: Sequence[Path] = DIRECTORIES) -> None:
+    def __init__(self, directories: Sequence[Path] = DIRECTORIES, devices: Path = _DEVICES) -> None:
+        """`devices` is where we see /dev of the node."""
         self.directories = directories
+        self._devices = devices
         self._seen: object = None
         self._specs: list[Spec] = []
         self.wrong: list[str] = []  # what is wrong with files that were not understood
 
-    def current(self) -> list[Spec]:
+    def edits(self, uuid: str) -> Edits | None:
+        """What a container needs for the card; None: no specification has it. Raises OSError for a
+        device node that is not there."""
         seen = [(path, *_version(path)) for path in _files(self.directories)]
         if seen != self._seen:
             self._specs, self.wrong = read_specs(self.directories)
             self._seen = seen
-        return self._specs
+        found = edits_for(self._specs, uuid)
+        return None if found is None else completed(found, self._devices)
 
 
 def _version(path: Path) -> tuple[int, int, int]:
@@ -156,20 +162,23 @@ def edits_for(specs: Sequence[Spec], uuid: str) -> Edits | None:
     return found
 
 
-def completed(edits: Edits, look: Callable[[str], os.stat_result] = os.stat) -> Edits:
+def completed(edits: Edits, devices: Path = _DEVICES) -> Edits:
     """With type and numbers of every device node, from the node's own where they are not given.
     Raises OSError if it has none."""
-    nodes = tuple(_completed(node, look) for node in edits.device_nodes)
+    nodes = tuple(_completed(node, devices) for node in edits.device_nodes)
     return msgspec.structs.replace(edits, device_nodes=nodes)
 
 
-def _completed(node: DeviceNode, look: Callable[[str], os.stat_result]) -> DeviceNode:
+def _completed(node: DeviceNode, devices: Path) -> DeviceNode:
     # A specification may give the type alone, or nothing.
     if node.type and (node.major or node.minor):
         return node
-    found = look(node.host_path or node.path)
+    # The name counts and not the directory: the GPU Operator's driver has its devices below
+    # /run/nvidia/driver/dev, with the same numbers.
+    name = (node.host_path or node.path).rpartition("/dev/")[2]
+    found = os.stat(devices / name)
     if not (stat.S_ISCHR(found.st_mode) or stat.S_ISBLK(found.st_mode)):
-        raise OSError(f"{node.host_path or node.path} is no device")
+        raise OSError(f"{devices / name} is no device")
     return msgspec.structs.replace(
         node,
         type="b" if stat.S_ISBLK(found.st_mode) else "c",
