@@ -81,19 +81,18 @@ def test_without_the_agent_no_container_starts_and_it_says_why(
     gpupool.kill(AGENT)
     # The kubelet starts a container again without asking the device plugin again.
     kubectl("exec", "again", "--", "touch", "/end")
-    words = eventually(lambda: waiting_words(kubectl, "again"), LONGEST_S)
+    words = eventually(lambda: words_of_the_last_start(kubectl, "again"), LONGEST_S)
     assert HELD_BACK in words
     gpupool.start(AGENT)
     eventually(lambda: is_ready(kubectl.json("get", "pod", "again")), LONGEST_S)
     assert mismatches(kubectl, kubectl.json("get", "pod", "again")) == []
 
 
-def waiting_words(kubectl: Kubectl, name: str) -> str:
-    statuses = kubectl.json("get", "pod", name)["status"].get("containerStatuses") or [{}]
-    waiting = (statuses[0].get("state") or {}).get("waiting") or {}
-    text: str = waiting.get("message", "") if "CreateContainer" in str(waiting) else ""
-    ended = (statuses[0].get("state") or {}).get("terminated") or {}
-    return text or (ended.get("message", "") if ended.get("reason") == "StartError" else "")
+def words_of_the_last_start(kubectl: Kubectl, name: str) -> str:
+    """What the runtime said when it could not start the container."""
+    (status,) = kubectl.json("get", "pod", name)["status"]["containerStatuses"]
+    ends = [status[when].get("terminated") or {} for when in ("state", "lastState")]
+    return next((end["message"] for end in ends if end.get("reason") == "StartError"), "")
 
 
 def test_a_running_container_is_not_touched_when_the_agent_restarts(

@@ -58,7 +58,7 @@ from gpupool.contract.names import (
     RESOURCE_GPU,
 )
 from gpupool.contract.nodes import gpu_mode, isolates
-from gpupool.core.gpu import Inventory
+from gpupool.core.gpu import CardHealth, Inventory
 from gpupool.hardware.driver import Driver, NoDriver, NotAnswering
 from kubeclient.client import Kube
 from kubeclient.errors import KubeError
@@ -307,9 +307,12 @@ class _Agent:
         if wanted == self._offered:
             return  # do not build a list of thousands of devices every second
         self._offered = wanted
-        found = offers(inventory.cards if is_possible else (), mode, self._holdings)
-        if inventory.cards and not is_possible:
+        cards = inventory.cards
+        if cards and not is_possible:
+            # Unhealthy, and not taken back: the kubelet keeps what it knows of running pods.
+            cards = tuple(replace(card, health=CardHealth.LOST) for card in cards)
             self._say(node, self._injection.news())
+        found = offers(cards, mode, self._holdings)
         for resource, plugin in self._plugins.items():
             if resource == RESOURCE_GPU and self._has_rival:
                 plugin.withdraw()
