@@ -32,6 +32,12 @@ LABEL_GPU_COUNT = "aliyun.com/gpu-count"
 LABEL_CARD_PLACEMENT = "gpupool.io/card-placement"
 LABEL_SAME_CARD = "gpupool.io/same-card"
 LABEL_DIFFERENT_CARD = "gpupool.io/different-card"
+# On a pod: the cards that it accepts or does not accept, by model and by uuid, separated by commas.
+# Annotations, because the value of a label has no room for two uuids.
+ANNOTATION_CARD_MODELS = "gpupool.io/card-models"
+ANNOTATION_AVOIDED_MODELS = "gpupool.io/avoid-card-models"
+ANNOTATION_CARD_UUIDS = "gpupool.io/card-uuids"
+ANNOTATION_AVOIDED_UUIDS = "gpupool.io/avoid-card-uuids"
 
 # Written by the agent about the cards of its node.
 LABEL_NVIDIA_COUNT = "aliyun.accelerator/nvidia_count"

@@ -2,13 +2,17 @@
 
 import numpy as np
 
+from gpupool.core.card_choice import CardChoice
 from gpupool.core.gpu import GpuAsk, GpuMode
 from gpupool.core.pods import PodRequest
 from gpupool.engine.cluster import ClusterModel
 from gpupool.engine.filters import OF_THE_NODE
 from gpupool.engine.filters.gpus import allows_mode, whole_cards
 from gpupool.engine.node_state import CardState, NodeState
+from gpupool.engine.open_cards import open_cards, untouched_cards
 from gpupool.engine.policies.policy import Ints
+
+_SHOWN_NAMES = 3  # of the models or uuids that a pod names
 
 
 def card_summary(cluster: ClusterModel, pod: PodRequest) -> str:
@@ -53,17 +57,22 @@ def _nearest(cluster: ClusterModel, pod: PodRequest, nodes: Ints) -> str:
     """Empty: some node has what the largest ask needs, or all whole cards that the pod needs."""
     ask = max(pod.gpus, key=lambda each: (each.whole, each.units * each.cards, each.percent))
     columns = cluster.columns
-    counts = [len(cluster.at(int(node)).cards) for node in nodes]
-    cards, whole = sum(counts), whole_cards(pod)
+    choice = pod.card_choice or CardChoice()
+    accepted = open_cards(choice, columns, nodes)
+    counts = accepted.sum(axis=0)
+    cards, whole = int(counts.sum()), whole_cards(pod)
+    if not cards:
+        return f"the pod accepts none of the cards there ({chosen_words(choice)})"
     wanted_cards = whole or ask.cards
-    if wanted_cards > max(counts):
-        return f"no node has more than {max(counts)}, {wanted_cards} wanted"
+    if wanted_cards > counts.max():
+        return f"no node has more than {counts.max()}, {wanted_cards} wanted"
     if whole:
-        return _counted(f"of {cards} free", columns.whole_free[nodes], whole)
-    roomy = columns.card_free.take(nodes, axis=1) >= ask.units
+        untouched = (untouched_cards(columns, nodes) & accepted).sum(axis=0)
+        return _counted(f"of {cards} free", untouched, whole)
+    free = np.where(accepted, columns.card_free.take(nodes, axis=1), 0)
+    roomy = free >= ask.units
     if not roomy.any():
-        most = int(columns.largest_free[nodes].max())
-        return f"none of {cards} has {ask.units} units free, the best has {most}"
+        return f"none of {cards} has {ask.units} units free, the best has {free.max()}"
     fits = roomy & (columns.card_compute.take(nodes, axis=1) >= ask.percent)
     wanted = f"{ask.units} units" + (f" and {ask.percent} % of compute" if ask.percent else "")
     return _counted(f"of {cards} with {wanted} free", fits.sum(axis=0), ask.cards)
@@ -79,7 +88,39 @@ def _counted(words: str, by_node: Ints, wanted: int) -> str:
 def card_words(pod: PodRequest, state: NodeState) -> tuple[str, ...]:
     """A line for each card of a node: what is free of it, against what the pod asks for."""
     ask = max(pod.gpus, key=lambda each: (each.whole, each.units))
-    return tuple(f"GPU {card.card.index}: {_state(state, card, ask)}" for card in state.cards)
+    choice = pod.card_choice or CardChoice()
+    return tuple(
+        f"GPU {card.card.index}: {_unwanted(choice, card) or _state(state, card, ask)}"
+        for card in state.cards
+    )
+
+
+def chosen_words(choice: CardChoice) -> str:
+    """What the pod says about the cards that it accepts."""
+    lists = (
+        ("model", choice.models),
+        ("no model", choice.avoided_models),
+        ("uuid", choice.uuids),
+        ("no uuid", choice.avoided_uuids),
+    )
+    return "; ".join(f"{what} {_any_of(names)}" for what, names in lists if names)
+
+
+def _any_of(names: tuple[str, ...]) -> str:
+    more = len(names) - _SHOWN_NAMES
+    listed = " or ".join(names[:_SHOWN_NAMES])
+    return f"{listed} or {more} more" if more > 0 else listed
+
+
+def _unwanted(choice: CardChoice, card: CardState) -> str:
+    """Empty: the pod accepts the card."""
+    if not choice.takes_model(card.card.model):
+        part = CardChoice(choice.models, choice.avoided_models)
+        return f"left out: {card.card.model}, {chosen_words(part)} wanted"
+    if not choice.takes_uuid(card.card.uuid):
+        part = CardChoice(uuids=choice.uuids, avoided_uuids=choice.avoided_uuids)
+        return f"left out: {card.card.uuid}, {chosen_words(part)} wanted"
+    return ""
 
 
 def closed_words(state: NodeState, card: CardState) -> str:
