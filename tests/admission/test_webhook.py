@@ -157,3 +157,15 @@ async def test_only_gpu_pods_are_refused_while_the_webhook_is_down(
         await kube.create(PODS, named("gpu", container("main", gpu=1)))
     async with webhook(server):
         await kube.create(PODS, named("gpu", container("main", gpu=1)))
+
+
+@pytest.mark.usefixtures("port")
+async def test_no_pod_takes_a_card_by_annotation_with_or_without_a_request(kube: Kube) -> None:
+    card = {"nvidia.cdi.k8s.io/container.main": "nvidia.com/gpu=GPU-a"}
+    for asked in (container("main"), container("main", gpu=1)):
+        with pytest.raises(Refused, match="only the scheduler writes it"):
+            await kube.create(PODS, named("p", asked, annotations=card))
+    await kube.create(PODS, named("p", container("main")))
+    with pytest.raises(Refused, match="only the scheduler writes it"):
+        bare = {"metadata": {"annotations": {"cdi.k8s.io": "nvidia.com/gpu=all"}}}
+        await kube.patch(PODS.path("default", "p"), bare)

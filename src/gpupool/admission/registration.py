@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 from gpupool.admission.asked import GPU_RESOURCES
 from gpupool.admission.forgery import PROTECTED_GROUPS, PROTECTED_KEYS
-from gpupool.contract.names import ADMISSION, LABEL_GPU_COUNT
+from gpupool.contract.device_annotations import DEVICE_GROUPS
+from gpupool.contract.names import ADMISSION, LABEL_GPU_COUNT, PREFIX_NVIDIA_CONTAINER
 from kubeclient.client import APPLY_PATCH, Kube
 from kubeclient.objects import Obj
 from kubeclient.resources import MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS, Resource
@@ -89,6 +90,7 @@ def _allocations(reach: Reach, bundle_pem: bytes, schedulers: Iterable[str]) -> 
                 "name": "not-by-the-scheduler",
                 "expression": f"!(request.userInfo.username in [{listed}])",
             },
+            # Or devices by annotations of other programs, with or without a request for GPUs.
             {"name": "has-an-allocation", "expression": _has_allocation()},
             # Kubelets write the status of their pods all the time without changing annotations;
             # the webhook is not called for those writes.
@@ -177,8 +179,11 @@ def _asks_for_gpus() -> str:
 
 
 def _has_allocation() -> str:
-    keys = ", ".join(f"'{key}'" for key in PROTECTED_KEYS)
-    groups = " || ".join(f"k.startsWith('{group}/')" for group in PROTECTED_GROUPS)
+    keys = ", ".join(f"'{key}'" for key in (*PROTECTED_KEYS, *DEVICE_GROUPS))
+    prefixes = [f"{group}/" for group in (*PROTECTED_GROUPS, *DEVICE_GROUPS)]
+    groups = " || ".join(
+        f"k.startsWith('{prefix}')" for prefix in (*prefixes, PREFIX_NVIDIA_CONTAINER)
+    )
     return " || ".join(
         f"({given}has({which}.metadata.annotations) && "
         f"{which}.metadata.annotations.exists(k, k in [{keys}] || {groups}))"

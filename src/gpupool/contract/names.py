@@ -131,6 +131,13 @@ PRELOAD_LIST = "/etc/ld.so.preload"  # libraries that the dynamic loader puts in
 
 NVIDIA_PLUGIN_SOCKET = "nvidia-gpu.sock"  # of NVIDIA's own device plugin, beside the kubelet's
 
+# Of other programs, on pods: annotations that give devices to containers. The first two are groups:
+# <group>, or <group>/<anything>. See `contract/device_annotations.py`.
+GROUP_CDI = "cdi.k8s.io"
+GROUP_NVIDIA_CDI = "nvidia.cdi.k8s.io"
+PREFIX_NVIDIA_CONTAINER = "nvidia.com/container."
+CDI_MANAGEMENT = "management.nvidia.com/gpu"  # devices for NVIDIA's own programs
+
 # The name of admission's webhook configurations, Secret and service account.
 ADMISSION = "gpupool-admission"
 # The DaemonSet of the agent.

@@ -1,9 +1,9 @@
 """CardChoice: the cards that a pod accepts, by model and by uuid.
 
 A model is named by words of its name, in any case: `V100` and `tesla v100` name the card
-`Tesla V100-SXM2-16GB`, and `A10` does not name an A100. Spaces, hyphens and underscores all separate
-words, because labels of nodes have hyphens where the driver has spaces. A `*` stands for any
-characters.
+`Tesla V100-SXM2-16GB`, and `A10` does not name an A100. Spaces, hyphens and underscores all
+separate words, because labels of nodes have hyphens where the driver has spaces. A `*` stands for
+any characters.
 """
 
 import re

@@ -1,0 +1,24 @@
+"""NVIDIA_VISIBLE_DEVICES in the spec of a pod: with NVIDIA's runtime it gives cards to a container.
+
+Only what the spec says is seen here; an image may set the variable, too.
+"""
+
+from gpupool.contract.names import ENV_VISIBLE_DEVICES, VISIBLE_DEVICES_NONE
+from kubeclient.objects import Obj
+
+# "none" gives the driver's files and no card.
+_NO_CARD = ("", VISIBLE_DEVICES_NONE, "none")
+
+
+def sees_cards(pod: Obj) -> bool:
+    """Whether a container sets the variable to anything that may be a card."""
+    return any(
+        variable.get("name") == ENV_VISIBLE_DEVICES and not _is_no_card(variable)
+        for key in ("initContainers", "containers")
+        for container in pod["spec"].get(key) or ()
+        for variable in container.get("env") or ()
+    )
+
+
+def _is_no_card(variable: Obj) -> bool:
+    return "valueFrom" not in variable and (variable.get("value") or "") in _NO_CARD
