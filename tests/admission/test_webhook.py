@@ -166,6 +166,6 @@ async def test_no_pod_takes_a_card_by_annotation_with_or_without_a_request(kube:
         with pytest.raises(Refused, match="only the scheduler writes it"):
             await kube.create(PODS, named("p", asked, annotations=card))
     await kube.create(PODS, named("p", container("main")))
+    bare = {"metadata": {"annotations": {"cdi.k8s.io": "nvidia.com/gpu=all"}}}
     with pytest.raises(Refused, match="only the scheduler writes it"):
-        bare = {"metadata": {"annotations": {"cdi.k8s.io": "nvidia.com/gpu=all"}}}
         await kube.patch(PODS.path("default", "p"), bare)

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from gpupool.doctor.evidence import Level
 from kubeclient.objects import Obj
-from tests.doctor.test_checks import GOOD, said
+from tests.doctor.test_checks import GOOD, NOW, said
 
 CDI = "nvidia.cdi.k8s.io/container.c"
 
@@ -12,7 +12,12 @@ CDI = "nvidia.cdi.k8s.io/container.c"
 def plain(name: str = "p", env: Obj | None = None, **annotations: str) -> Obj:
     container: Obj = {"name": "c", "env": [env] if env else []}
     return {
-        "metadata": {"name": name, "namespace": "a", "annotations": annotations},
+        "metadata": {
+            "name": name,
+            "namespace": "a",
+            "annotations": annotations,
+            "creationTimestamp": NOW.isoformat(),
+        },
         "spec": {"containers": [container], "nodeName": "n"},
         "status": {"phase": "Running"},
     }

@@ -30,7 +30,8 @@ from gpupool.contract.names import (
 from kubeclient.objects import Obj
 
 # The match conditions in `registration.py` are made from these tuples, and from those of device
-# annotations: the API server does not even ask about a key that is missing here. Requests of users (resize, no isolation) stay free.
+# annotations: the API server does not even ask about a key that is missing here. Requests of users
+# (resize, no isolation) stay free.
 PROTECTED_KEYS = (
     ANNOTATION_ALLOCATION,
     ANNOTATION_MEM_IDX,

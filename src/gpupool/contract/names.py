@@ -131,6 +131,9 @@ PRELOAD_LIST = "/etc/ld.so.preload"  # libraries that the dynamic loader puts in
 
 NVIDIA_PLUGIN_SOCKET = "nvidia-gpu.sock"  # of NVIDIA's own device plugin, beside the kubelet's
 
+# On a pod, by admission: what was asked in the words of another system, and what it became.
+ANNOTATION_TRANSLATED = "gpupool.io/translated"
+
 # Of other programs, on pods: annotations that give devices to containers. The first two are groups:
 # <group>, or <group>/<anything>. See `contract/device_annotations.py`.
 GROUP_CDI = "cdi.k8s.io"
