@@ -13,6 +13,7 @@ from gpupool.admission.asked import (
 from gpupool.admission.cards import ClusterCards
 from gpupool.admission.environment import environment_complaints
 from gpupool.admission.mounts import mount_complaints
+from gpupool.contract.card_choice import card_choice
 from gpupool.contract.gpu_asks import MAX_CARDS
 from gpupool.contract.names import (
     LABEL_GPU_COUNT,
@@ -116,8 +117,13 @@ def _too_large(pod: Obj, cards: ClusterCards) -> Iterator[str]:
             )
 
 
+def _choice(pod: Obj, _cards: ClusterCards) -> Iterator[str]:
+    yield from card_choice(pod["metadata"].get("annotations") or {}).wrong
+
+
 _POD_CHECKS: tuple[Callable[[Obj, ClusterCards], Iterator[str]], ...] = (
     _node_name,
+    _choice,
     _count,
     _too_large,
 )

@@ -1,13 +1,14 @@
 """The webhook configurations: which writes the API server asks us about."""
 
 import base64
-from collections.abc import Iterable
+from collections.abc import Iterable, Set
 from dataclasses import dataclass
 
-from gpupool.admission.asked import GPU_RESOURCES
+from gpupool.admission.conditions import asks_for_gpus, asks_in_any_words, nearly_ours
+from gpupool.admission.foreign.systems import System
 from gpupool.admission.forgery import PROTECTED_GROUPS, PROTECTED_KEYS
 from gpupool.contract.device_annotations import DEVICE_GROUPS
-from gpupool.contract.names import ADMISSION, LABEL_GPU_COUNT, PREFIX_NVIDIA_CONTAINER
+from gpupool.contract.names import ADMISSION, PREFIX_NVIDIA_CONTAINER
 from kubeclient.client import APPLY_PATCH, Kube
 from kubeclient.objects import Obj
 from kubeclient.resources import MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS, Resource
@@ -30,11 +31,20 @@ class Reach:
     port: int = 443
 
 
-async def register(kube: Kube, reach: Reach, bundle_pem: bytes, schedulers: Iterable[str]) -> None:
+async def register(
+    kube: Kube,
+    reach: Reach,
+    bundle_pem: bytes,
+    schedulers: Iterable[str],
+    systems: Set[System] = frozenset(),
+) -> None:
     """Writes the webhooks into their configurations. The chart creates these empty, so that
-    admission needs no right to create any; in a local cluster the first write creates them."""
+    admission needs no right to create any; in a local cluster the first write creates them.
+
+    `systems`: those whose words we understand. Of the pods of all others the API server does not
+    even ask us, so that they do not depend on our webhook."""
     for resource, webhooks in (
-        (MUTATING_WEBHOOKS, [_pods(reach, bundle_pem)]),
+        (MUTATING_WEBHOOKS, [_pods(reach, bundle_pem, systems)]),
         # Validating webhooks run after all mutating ones: annotations that another webhook adds are
         # checked as well.
         (
@@ -42,7 +52,7 @@ async def register(kube: Kube, reach: Reach, bundle_pem: bytes, schedulers: Iter
             [
                 _allocations(reach, bundle_pem, schedulers),
                 _paths(reach, bundle_pem),
-                _hints(reach, bundle_pem),
+                _hints(reach, bundle_pem, systems),
             ],
         ),
     ):
@@ -64,14 +74,14 @@ def _configuration(resource: Resource, webhooks: list[Obj]) -> Obj:
     }
 
 
-def _pods(reach: Reach, bundle_pem: bytes) -> Obj:
+def _pods(reach: Reach, bundle_pem: bytes, systems: Set[System]) -> Obj:
     return {
         **_webhook("pods.gpupool.io", reach, POD_PATH, bundle_pem),
         # Environment and volumes of a pod cannot be changed after its creation.
         "rules": [_rule(["CREATE"], ["pods"])],
         # The API server asks only about pods with GPUs. So while the webhook is down, all other
         # pods can be created as usual.
-        "matchConditions": [{"name": "asks-for-gpus", "expression": _asks_for_gpus()}],
+        "matchConditions": [{"name": "asks-for-gpus", "expression": asks_in_any_words(systems)}],
         "reinvocationPolicy": "Never",
     }
 
@@ -108,11 +118,11 @@ def _paths(reach: Reach, bundle_pem: bytes) -> Obj:
             # No other write to a pod changes what its containers mount.
             _rule(["UPDATE"], ["pods/ephemeralcontainers"]),
         ],
-        "matchConditions": [{"name": "asks-for-gpus", "expression": _asks_for_gpus()}],
+        "matchConditions": [{"name": "asks-for-gpus", "expression": asks_for_gpus()}],
     }
 
 
-def _hints(reach: Reach, bundle_pem: bytes) -> Obj:
+def _hints(reach: Reach, bundle_pem: bytes, systems: Set[System]) -> Obj:
     return {
         **_webhook("hints.gpupool.io", reach, HINTS_PATH, bundle_pem),
         # Workloads, too: a warning about a pod that a controller creates is read by nobody.
@@ -124,7 +134,7 @@ def _hints(reach: Reach, bundle_pem: bytes) -> Obj:
         "matchConditions": [
             # What a controller creates, its owner was warned about.
             {"name": "has-no-owner", "expression": "!has(object.metadata.ownerReferences)"},
-            {"name": "names-that-are-nearly-ours", "expression": _NEARLY_OURS},
+            {"name": "names-that-are-nearly-ours", "expression": nearly_ours(systems)},
         ],
         # Only words: nothing may depend on them.
         "failurePolicy": "Ignore",
@@ -167,17 +177,6 @@ def _rule(operations: list[str], resources: list[str], group: str = "") -> Obj:
     }
 
 
-def _asks_for_gpus() -> str:
-    """Checking the requests is enough: the API server has copied limits into requests by now."""
-    some = " || ".join(f"'{name}' in c.resources.requests" for name in GPU_RESOURCES)
-    exists = f"exists(c, has(c.resources) && has(c.resources.requests) && ({some}))"
-    # A pod without containers passes here, and the API server refuses it later.
-    return " || ".join(
-        f"(has(object.spec.{some}) && object.spec.{some}.{exists})"
-        for some in ("containers", "initContainers")
-    )
-
-
 def _has_allocation() -> str:
     keys = ", ".join(f"'{key}'" for key in (*PROTECTED_KEYS, *DEVICE_GROUPS))
     prefixes = [f"{group}/" for group in (*PROTECTED_GROUPS, *DEVICE_GROUPS)]
@@ -193,16 +192,6 @@ def _has_allocation() -> str:
     )
 
 
-# Only a sieve; `hints` looks closely.
-_NEARLY_OURS = (
-    "[has(object.spec.jobTemplate) ? object.spec.jobTemplate.spec.template : "
-    "has(object.spec.template) ? object.spec.template : object].exists(t, "
-    "(has(t.metadata) && has(t.metadata.labels) && "
-    f"'{LABEL_GPU_COUNT}' in t.metadata.labels) || "
-    "t.spec.containers.exists(c, has(c.resources) && has(c.resources.limits) && "
-    "c.resources.limits.exists(k, k.contains('gpu') && "
-    f"!(k in [{', '.join(map(repr, GPU_RESOURCES))}]))))"
-)
 _CHANGES_ANNOTATIONS = (
     "oldObject == null || "
     "has(object.metadata.annotations) != has(oldObject.metadata.annotations) || "

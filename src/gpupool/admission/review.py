@@ -11,8 +11,10 @@ import orjson
 from gpupool.admission.asked import gpu_containers, is_shared
 from gpupool.admission.cards import ClusterCards
 from gpupool.admission.complaints import complaints
+from gpupool.admission.foreign.systems import System
+from gpupool.admission.foreign.translate import RESOURCES, translate
 from gpupool.admission.forgery import forged
-from gpupool.admission.hints import hints
+from gpupool.admission.hints import hints, translations
 from gpupool.admission.injection import inject
 from gpupool.admission.legacy import modernise
 from gpupool.admission.mounts import mount_complaints
@@ -34,16 +36,21 @@ class Rules:
     scheduler_name: str = SCHEDULER_NAME  # for GPU pods that name no other scheduler
 
 
-def review_pod(review: Obj, rules: Rules, cards: ClusterCards) -> Obj:
-    """Checks and completes a pod that is being created. Raises BadReview."""
+def review_pod(
+    review: Obj, rules: Rules, cards: ClusterCards, systems: Set[System] = frozenset()
+) -> Obj:
+    """Checks and completes a pod that is being created. `systems`: those whose words we understand
+    beside ours. Raises BadReview."""
     request = _request(review)
     # A copy: the functions below change the pod, and the patch is its difference to the original.
     pod = copy.deepcopy(request["object"])
-    found = modernise(pod, cards.labels)
+    found = modernise(pod, cards.labels) or translate(pod, cards, systems).wrong
     if not found:
         found = complaints(pod, cards)
     if found:
         return _refused(request, found)
+    if not gpu_containers(pod):  # words that only looked like those of another system
+        return _allowed(request)
     inject(pod, scheduler_name=rules.scheduler_name)
     patch = jsonpatch.make_patch(request["object"], pod).patch
     return _allowed(request, patch, _warnings(pod, cards))
@@ -68,10 +75,22 @@ def review_paths(review: Obj) -> Obj:
     return _refused(request, found) if found else _allowed(request)
 
 
-def review_hints(review: Obj, cards: ClusterCards) -> Obj:
-    """Allows everything, with warnings about names that are nearly ours. Raises BadReview."""
+def review_hints(
+    review: Obj,
+    cards: ClusterCards,
+    systems: Set[System] = frozenset(),
+    running: Set[System] = frozenset(),
+) -> Obj:
+    """Allows everything, with warnings about names that are nearly ours or another system's.
+    `running`: systems that run here, and understand their words themselves. Raises BadReview."""
     request = _request(review)
-    return _allowed(request, warnings=hints(request["object"], cards.resources))
+    obj = request["object"]
+    theirs = {name for system in systems | running for name in RESOURCES.get(system, ())}
+    warnings = [
+        *translations(obj, cards, systems),
+        *hints(obj, cards.resources | theirs),
+    ]
+    return _allowed(request, warnings=warnings)
 
 
 def _request(review: Obj) -> Obj:

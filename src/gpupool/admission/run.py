@@ -8,7 +8,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from gpupool.admission.cards import ClusterCards, cluster_cards
+from gpupool.admission.foreign.systems import AUTO
 from gpupool.admission.identity import Identity
+from gpupool.admission.neighbours import Neighbours
 from gpupool.admission.registration import (
     ALLOCATION_PATH,
     HINTS_PATH,
@@ -49,6 +51,7 @@ class AdmissionSettings:
     service: str = ""  # the Service by which the API server reaches us; empty: our own address
     namespace: str = "kube-system"
     secret: str = "gpupool-admission"
+    translate: str = AUTO  # of other systems' words: one of foreign.systems.SETTINGS
 
 
 class Cards:
@@ -83,6 +86,7 @@ async def run_admission(
     """
     mirror = Mirror(kube, NODES)
     cards = Cards(mirror)
+    neighbours = Neighbours(mirror, settings.translate)
     identity = Identity(kube, settings.namespace, settings.secret, _names(settings))
     # Opened before the registration, because the registered URL contains the port.
     with listening_on(settings.host, settings.port) as listening:
@@ -97,7 +101,9 @@ async def run_admission(
             tasks.create_task(mirror.run())
             # Before the registration: while no nodes are known, no request is found too large.
             await mirror.wait_synced()
-            tasks.create_task(_keep_registered(kube, settings, identity, port, registered))
+            tasks.create_task(
+                _keep_registered(kube, settings, identity, neighbours, port, registered)
+            )
             await is_registered.wait()
             # In a thread, because in a local cluster the API server runs in the same event loop.
             await asyncio.to_thread(importlib.import_module, "gpupool.admission.server")
@@ -105,10 +111,14 @@ async def run_admission(
 
             rules = settings.rules
             reviews = {
-                POD_PATH: lambda review: review_pod(review, rules, cards.now()),
+                POD_PATH: lambda review: review_pod(
+                    review, rules, cards.now(), neighbours.understood()
+                ),
                 ALLOCATION_PATH: lambda review: review_allocation(review, rules),
                 PATHS_PATH: review_paths,
-                HINTS_PATH: lambda review: review_hints(review, cards.now()),
+                HINTS_PATH: lambda review: review_hints(
+                    review, cards.now(), neighbours.understood(), neighbours.running()
+                ),
             }
             await serve(listening, identity.context, reviews)
 
@@ -129,6 +139,7 @@ async def _keep_registered(
     kube: Kube,
     settings: AdmissionSettings,
     identity: Identity,
+    neighbours: Neighbours,
     port: int,
     registered: Callable[[], None],
 ) -> None:
@@ -137,7 +148,8 @@ async def _keep_registered(
     while True:
         try:
             bundle_pem = await identity.refresh()
-            await register(kube, reach, bundle_pem, schedulers)
+            await neighbours.look(kube)
+            await register(kube, reach, bundle_pem, schedulers, neighbours.understood())
         # BadAuthority is not caught: only a person can repair the Secret.
         except KubeError as error:
             log.warning("not registered, trying again", extra={"error": str(error)})
