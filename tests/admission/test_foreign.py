@@ -350,14 +350,14 @@ def test_a_translated_pod_is_wired_to_its_allocation() -> None:
 
 
 def test_a_system_is_found_by_what_it_puts_on_nodes_and_into_the_api() -> None:
-    def node(annotations: Obj | None = None, **capacity: str) -> Obj:
+    def node(annotations: Obj | None = None, capacity: Obj | None = None) -> Obj:
         return {"metadata": {"annotations": annotations}, "status": {"capacity": capacity}}
 
     assert of_node(node()) == frozenset()
     assert of_node(node({"hami.io/node-nvidia-register": "x"})) == {System.HAMI}
-    assert of_node(node(**{"volcano.sh/vgpu-number": "10"})) == {System.VOLCANO}
-    assert of_node(node(**{"volcano.sh/vgpu-number": "0"})) == frozenset()
-    assert of_node(node(**{"aliyun.com/gpu": "8"})) == {System.ACK}
+    assert of_node(node(capacity={"volcano.sh/vgpu-number": "10"})) == {System.VOLCANO}
+    assert of_node(node(capacity={"volcano.sh/vgpu-number": "0"})) == frozenset()
+    assert of_node(node(capacity={"aliyun.com/gpu": "8"})) == {System.ACK}
     groups = ["apps", "scheduling.run.ai", "gpu-fractioning.kai.scheduler"]
     assert of_api_groups(groups) == {System.KAI, System.FRACTIONING}
 

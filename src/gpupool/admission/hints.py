@@ -12,7 +12,7 @@ from collections.abc import Iterator, Set
 from gpupool.admission.asked import GPU_RESOURCES, containers, gpu_containers, is_shared
 from gpupool.admission.cards import ClusterCards
 from gpupool.admission.foreign.systems import System
-from gpupool.admission.foreign.translate import translate
+from gpupool.admission.foreign.translate import Translation, translate
 from gpupool.contract.manifests import pod_templates
 from gpupool.contract.names import (
     ENV_VISIBLE_DEVICES,
@@ -46,14 +46,19 @@ def hints(obj: Obj, offered: Set[str]) -> list[str]:
 
 
 def translations(obj: Obj, cards: ClusterCards, systems: Set[System]) -> list[str]:
-    """What becomes of words of other systems. Said of the workload, so once and not of each pod."""
+    """What becomes of words of other systems in the pods of a workload: said once, not of each pod.
+    Pods themselves were translated before."""
     found: list[str] = []
     for template in pod_templates([obj], ""):
         done = translate(copy.deepcopy(template.pod), cards, systems)
         found += [f"its pods will be refused: {words}" for words in done.wrong]
         if done.notes and not done.wrong:
-            found.append(f"words of another system were understood: {'; '.join(done.notes)}")
+            found.append(understood_words(done))
     return [words[:_LONGEST] for words in dict.fromkeys(found)]
+
+
+def understood_words(done: Translation) -> str:
+    return f"words of another system were understood: {'; '.join(done.notes)}"[:_LONGEST]
 
 
 def _of_pod(pod: Obj, offered: Set[str]) -> Iterator[str]:

@@ -12,9 +12,9 @@ from gpupool.admission.asked import gpu_containers, is_shared
 from gpupool.admission.cards import ClusterCards
 from gpupool.admission.complaints import complaints
 from gpupool.admission.foreign.systems import System
-from gpupool.admission.foreign.translate import RESOURCES, translate
+from gpupool.admission.foreign.translate import RESOURCES, Translation, translate
 from gpupool.admission.forgery import forged
-from gpupool.admission.hints import hints, translations
+from gpupool.admission.hints import hints, translations, understood_words
 from gpupool.admission.injection import inject
 from gpupool.admission.legacy import modernise
 from gpupool.admission.mounts import mount_complaints
@@ -44,7 +44,9 @@ def review_pod(
     request = _request(review)
     # A copy: the functions below change the pod, and the patch is its difference to the original.
     pod = copy.deepcopy(request["object"])
-    found = modernise(pod, cards.labels) or translate(pod, cards, systems).wrong
+    found = modernise(pod, cards.labels)
+    translation = Translation() if found else translate(pod, cards, systems)
+    found += translation.wrong
     if not found:
         found = complaints(pod, cards)
     if found:
@@ -53,7 +55,11 @@ def review_pod(
         return _allowed(request)
     inject(pod, scheduler_name=rules.scheduler_name)
     patch = jsonpatch.make_patch(request["object"], pod).patch
-    return _allowed(request, patch, _warnings(pod, cards))
+    warnings = _warnings(pod, cards)
+    # The owner of other pods was told when it was created itself (`review_hints`).
+    if translation.notes and not pod["metadata"].get("ownerReferences"):
+        warnings.append(understood_words(translation))
+    return _allowed(request, patch, warnings)
 
 
 def review_allocation(review: Obj, rules: Rules) -> Obj:

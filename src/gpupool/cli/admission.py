@@ -48,6 +48,13 @@ if TYPE_CHECKING:
     show_default=True,
     help="User who may write allocations; may be given several times.",
 )
+@click.option(
+    "--translate",
+    type=click.Choice(["auto", "all", "none"]),
+    default="auto",
+    show_default=True,
+    help="Understand requests written for other systems; auto: for those that do not run here.",
+)
 def command(**options: Any) -> None:
     """Check GPU pods, and connect them to their allocation, until stopped.
 
@@ -68,6 +75,7 @@ def _run(
     namespace: str,
     scheduler_name: str,
     schedulers: tuple[str, ...],
+    translate: str,
     **where: str,
 ) -> None:
     from gpupool.admission.authority import BadAuthority
@@ -81,6 +89,7 @@ def _run(
         port=listen.port,
         service=service,
         namespace=namespace,
+        translate=translate,
     )
 
     async def work(kube: "Kube") -> None:
