@@ -11,7 +11,7 @@ from gpupool.admission.asked import (
     whole_number,
 )
 from gpupool.admission.cards import ClusterCards
-from gpupool.admission.environment import environment_complaints
+from gpupool.admission.environment import environment_complaints, unrequested_complaints
 from gpupool.admission.mounts import mount_complaints
 from gpupool.contract.card_choice import card_choice
 from gpupool.contract.gpu_asks import MAX_CARDS
@@ -28,7 +28,7 @@ from kubeclient.quantity import parse, value
 
 def complaints(pod: Obj, cards: ClusterCards) -> list[str]:
     found = [text for container in gpu_containers(pod) for text in _of_container(container)]
-    found += mount_complaints(pod)
+    found += [*unrequested_complaints(pod), *mount_complaints(pod)]
     if not found:  # the checks of the whole pod calculate with amounts that are valid
         found = [text for check in _POD_CHECKS for text in check(pod, cards)]
     return found

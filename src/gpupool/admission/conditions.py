@@ -14,6 +14,7 @@ from gpupool.contract.names import (
     LABEL_GPU_COUNT,
     PREFIX_NVIDIA_CONTAINER,
 )
+from gpupool.contract.visible_devices import NO_CARD
 
 
 def asks_for_gpus(resources: Iterable[str] = GPU_RESOURCES) -> str:
@@ -31,6 +32,20 @@ def asks_in_any_words(systems: Set[System]) -> str:
     """Our words, or those of these systems."""
     theirs = [name for system in sorted(systems) for name in RESOURCES.get(system, ())]
     return " || ".join([asks_for_gpus((*GPU_RESOURCES, *theirs)), *_annotated("object", systems)])
+
+
+def sees_unrequested_cards() -> str:
+    """Pods that make cards visible to a container, and ask for none."""
+    values = ", ".join(map(repr, NO_CARD))
+    exists = (
+        f"exists(c, has(c.env) && c.env.exists(e, e.name == '{ENV_VISIBLE_DEVICES}' && "
+        f"!(has(e.value) ? e.value in [{values}] : !has(e.valueFrom))))"
+    )
+    sees = " || ".join(
+        f"(has(object.spec.{some}) && object.spec.{some}.{exists})"
+        for some in ("containers", "initContainers", "ephemeralContainers")
+    )
+    return f"!({asks_for_gpus()}) && ({sees})"
 
 
 def nearly_ours(systems: Set[System]) -> str:

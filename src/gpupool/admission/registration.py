@@ -1,14 +1,19 @@
 """The webhook configurations: which writes the API server asks us about."""
 
 import base64
-from collections.abc import Iterable, Set
+from collections.abc import Iterable, Sequence, Set
 from dataclasses import dataclass
 
-from gpupool.admission.conditions import asks_for_gpus, asks_in_any_words, nearly_ours
+from gpupool.admission.conditions import (
+    asks_for_gpus,
+    asks_in_any_words,
+    nearly_ours,
+    sees_unrequested_cards,
+)
 from gpupool.admission.foreign.systems import System
 from gpupool.admission.forgery import PROTECTED_GROUPS, PROTECTED_KEYS
 from gpupool.contract.device_annotations import DEVICE_GROUPS
-from gpupool.contract.names import ADMISSION, PREFIX_NVIDIA_CONTAINER
+from gpupool.contract.names import ADMISSION, LABEL_SEE_ALL_CARDS, PREFIX_NVIDIA_CONTAINER
 from kubeclient.client import APPLY_PATCH, Kube
 from kubeclient.objects import Obj
 from kubeclient.resources import MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS, Resource
@@ -17,6 +22,8 @@ POD_PATH = "/pods"
 ALLOCATION_PATH = "/allocations"
 PATHS_PATH = "/paths"
 HINTS_PATH = "/hints"
+VISIBLE_PATH = "/visible"
+_NAMESPACE_NAME = "kubernetes.io/metadata.name"  # a label that every namespace has
 _TIMEOUT_S = 10
 _HINTS_TIMEOUT_S = 2
 
@@ -37,14 +44,19 @@ async def register(
     bundle_pem: bytes,
     schedulers: Iterable[str],
     systems: Set[System] = frozenset(),
+    hide_from: Sequence[str] | None = None,
 ) -> None:
     """Writes the webhooks into their configurations. The chart creates these empty, so that
     admission needs no right to create any; in a local cluster the first write creates them.
 
     `systems`: those whose words we understand. Of the pods of all others the API server does not
-    even ask us, so that they do not depend on our webhook."""
+    even ask us, so that they do not depend on our webhook. `hide_from`: pods see no cards that they
+    have not asked for, except in these namespaces; None: nothing is hidden."""
+    changing = [_pods(reach, bundle_pem, systems)]
+    if hide_from is not None:
+        changing.append(_visible(reach, bundle_pem, hide_from))
     for resource, webhooks in (
-        (MUTATING_WEBHOOKS, [_pods(reach, bundle_pem, systems)]),
+        (MUTATING_WEBHOOKS, changing),
         # Validating webhooks run after all mutating ones: annotations that another webhook adds are
         # checked as well.
         (
@@ -83,6 +95,28 @@ def _pods(reach: Reach, bundle_pem: bytes, systems: Set[System]) -> Obj:
         # pods can be created as usual.
         "matchConditions": [{"name": "asks-for-gpus", "expression": asks_in_any_words(systems)}],
         "reinvocationPolicy": "Never",
+    }
+
+
+def _visible(reach: Reach, bundle_pem: bytes, namespaces: Sequence[str]) -> Obj:
+    """Only of pods that set the variable and ask for no GPU: while the webhook is down, those wait
+    and no others."""
+    return {
+        **_webhook("visible.gpupool.io", reach, VISIBLE_PATH, bundle_pem),
+        "rules": [
+            _rule(["CREATE"], ["pods"]),
+            _rule(["UPDATE"], ["pods/ephemeralcontainers"]),
+        ],
+        "matchConditions": [
+            {"name": "sees-unrequested-cards", "expression": sees_unrequested_cards()}
+        ],
+        "namespaceSelector": {
+            "matchExpressions": [
+                {"key": _NAMESPACE_NAME, "operator": "NotIn", "values": list(namespaces)},
+                {"key": LABEL_SEE_ALL_CARDS, "operator": "NotIn", "values": ["true"]},
+            ]
+        },
+        "reinvocationPolicy": "IfNeeded",
     }
 
 

@@ -11,6 +11,7 @@ import orjson
 from gpupool.admission.asked import gpu_containers, is_shared
 from gpupool.admission.cards import ClusterCards
 from gpupool.admission.complaints import complaints
+from gpupool.admission.environment import hide_unrequested, unrequested_complaints
 from gpupool.admission.foreign.systems import System
 from gpupool.admission.foreign.translate import RESOURCES, Translation, translate
 from gpupool.admission.forgery import forged
@@ -18,7 +19,12 @@ from gpupool.admission.hints import hints, translations, understood_words
 from gpupool.admission.injection import inject
 from gpupool.admission.legacy import modernise
 from gpupool.admission.mounts import mount_complaints
-from gpupool.contract.names import LABEL_CGPU_NO_ISOLATION, SCHEDULER_NAME
+from gpupool.contract.names import (
+    ENV_VISIBLE_DEVICES,
+    LABEL_CGPU_NO_ISOLATION,
+    SCHEDULER_NAME,
+    VISIBLE_DEVICES_NONE,
+)
 from gpupool.core.pods import PodRequest
 from kubeclient.objects import Obj
 from kubeclient.placement import node_selector, required_nodes
@@ -74,11 +80,24 @@ def review_allocation(review: Obj, rules: Rules) -> Obj:
 
 
 def review_paths(review: Obj) -> Obj:
-    """Checks what a GPU pod mounts, after all other webhooks have changed it, and when a container
-    is added to a pod that runs. Raises BadReview."""
+    """Checks what a GPU pod mounts and sees, after all other webhooks have changed it, and when a
+    container is added to a pod that runs. Raises BadReview."""
     request = _request(review)
-    found = list(mount_complaints(request["object"]))
+    pod = request["object"]
+    found = [*unrequested_complaints(pod), *mount_complaints(pod)]
     return _refused(request, found) if found else _allowed(request)
+
+
+def review_visible(review: Obj) -> Obj:
+    """Makes a pod that asks for no GPU see none. Raises BadReview."""
+    request = _request(review)
+    pod = copy.deepcopy(request["object"])
+    if gpu_containers(pod) or not hide_unrequested(pod):
+        return _allowed(request)
+    patch = jsonpatch.make_patch(request["object"], pod).patch
+    words = f"{ENV_VISIBLE_DEVICES} was set to {VISIBLE_DEVICES_NONE}, as the pod asks for no GPU"
+    is_owned = bool(pod["metadata"].get("ownerReferences"))
+    return _allowed(request, patch, [] if is_owned else [words])
 
 
 def review_hints(

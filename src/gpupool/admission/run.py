@@ -16,6 +16,7 @@ from gpupool.admission.registration import (
     HINTS_PATH,
     PATHS_PATH,
     POD_PATH,
+    VISIBLE_PATH,
     Reach,
     register,
 )
@@ -25,6 +26,7 @@ from gpupool.admission.review import (
     review_hints,
     review_paths,
     review_pod,
+    review_visible,
 )
 from gpupool.contract.nodes import node_of
 from gpupool.core.nodes import NodeInfo
@@ -52,6 +54,7 @@ class AdmissionSettings:
     namespace: str = "kube-system"
     secret: str = "gpupool-admission"
     translate: str = AUTO  # of other systems' words: one of foreign.systems.SETTINGS
+    hide_unrequested: bool = False  # cards from pods that have not asked for any
 
 
 class Cards:
@@ -116,6 +119,7 @@ async def run_admission(
                 ),
                 ALLOCATION_PATH: lambda review: review_allocation(review, rules),
                 PATHS_PATH: review_paths,
+                VISIBLE_PATH: review_visible,
                 HINTS_PATH: lambda review: review_hints(
                     review, cards.now(), neighbours.understood(), neighbours.running()
                 ),
@@ -145,11 +149,15 @@ async def _keep_registered(
 ) -> None:
     """Renews the certificate and the registration, again and again until cancelled."""
     reach, schedulers = _reach(settings, port), settings.rules.schedulers
+    # Our agents, and what keeps the nodes, look at all cards.
+    platform = sorted({"kube-system", settings.namespace})
+    hide_from = platform if settings.hide_unrequested else None
     while True:
         try:
             bundle_pem = await identity.refresh()
             await neighbours.look(kube)
-            await register(kube, reach, bundle_pem, schedulers, neighbours.understood())
+            systems = neighbours.understood()
+            await register(kube, reach, bundle_pem, schedulers, systems, hide_from=hide_from)
         # BadAuthority is not caught: only a person can repair the Secret.
         except KubeError as error:
             log.warning("not registered, trying again", extra={"error": str(error)})

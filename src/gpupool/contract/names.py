@@ -114,6 +114,8 @@ ENV_MEM_CONTAINER = "ALIYUN_COM_GPU_MEM_CONTAINER"
 ENV_MEM_DEV = "ALIYUN_COM_GPU_MEM_DEV"
 ENV_CGPU_DISABLE = "CGPU_DISABLE"
 VISIBLE_DEVICES_NONE = "void"  # for pods that bypassed admission: no card is visible
+# On a namespace: with "true", its pods may see cards without a request (monitoring, NVIDIA's own).
+LABEL_SEE_ALL_CARDS = "gpupool.io/see-all-cards"
 ENV_SIMULATED_STATE = "GPUPOOL_SIM_STATE"
 # On local nodes, of notebook images: "page" serves a plain page although JupyterLab is installed.
 ENV_NOTEBOOK = "GPUPOOL_NOTEBOOK"

@@ -7,18 +7,21 @@ from gpupool.contract.names import ENV_VISIBLE_DEVICES, VISIBLE_DEVICES_NONE
 from kubeclient.objects import Obj
 
 # "none" gives the driver's files and no card.
-_NO_CARD = ("", VISIBLE_DEVICES_NONE, "none")
+NO_CARD = ("", VISIBLE_DEVICES_NONE, "none")
 
 
 def sees_cards(pod: Obj) -> bool:
     """Whether a container sets the variable to anything that may be a card."""
     return any(
-        variable.get("name") == ENV_VISIBLE_DEVICES and not _is_no_card(variable)
-        for key in ("initContainers", "containers")
+        is_for_cards(variable)
+        for key in ("initContainers", "containers", "ephemeralContainers")
         for container in pod["spec"].get(key) or ()
         for variable in container.get("env") or ()
     )
 
 
-def _is_no_card(variable: Obj) -> bool:
-    return "valueFrom" not in variable and (variable.get("value") or "") in _NO_CARD
+def is_for_cards(variable: Obj) -> bool:
+    """Whether a variable of a container may make cards visible."""
+    if variable.get("name") != ENV_VISIBLE_DEVICES:
+        return False
+    return "valueFrom" in variable or (variable.get("value") or "") not in NO_CARD
