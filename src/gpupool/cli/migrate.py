@@ -44,7 +44,7 @@ def command(
     Examples:
       gpupool migrate --all-namespaces
       gpupool migrate -n research
-      gpupool migrate -f deployment.yaml
+      gpupool migrate -f examples/notebook.yaml
       kubectl get deployments -A -o yaml | gpupool migrate -f - -o json
     """
     from gpupool.cli.migrate_view import page_of
