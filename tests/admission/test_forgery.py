@@ -71,6 +71,9 @@ def test_nobody_gives_himself_a_card_by_annotations_of_other_programs(key: str) 
 def test_the_operators_own_pods_keep_their_management_devices() -> None:
     key = "nvidia.cdi.k8s.io/container.main"
     assert verdict(annotated(**{key: "management.nvidia.com/gpu=all"}), None)["allowed"]
+    assert not verdict(annotated(**{"cdi.k8s.io/x": "management.nvidia.com/gpu=all"}), None)[
+        "allowed"
+    ]
     both = "management.nvidia.com/gpu=all, nvidia.com/gpu=0"
     assert not verdict(annotated(**{key: both}), None)["allowed"]
 

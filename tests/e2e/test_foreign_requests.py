@@ -24,9 +24,9 @@ def kubectl(kubectl_program: Path, tmp_path_factory: pytest.TempPathFactory) -> 
         yield made
 
 
-def migrate(kubectl: Kubectl, *arguments: str) -> tuple[int, str]:
+def gpupool(kubectl: Kubectl, *arguments: str) -> tuple[int, str]:
     done = subprocess.run(
-        [sys.executable, "-m", "gpupool", "migrate", *arguments],
+        [sys.executable, "-m", "gpupool", *arguments],
         env={**os.environ, "KUBECONFIG": str(kubectl.kubeconfig)},
         capture_output=True,
         text=True,
@@ -44,9 +44,12 @@ def test_a_manifest_for_another_system_runs_with_its_share(
     kubectl: Kubectl, file: str, name: str, units: int, percent: int
 ) -> None:
     manifest = str(MANIFESTS / f"{file}.yaml")
-    code, plan = migrate(kubectl, "-f", manifest)
+    code, plan = gpupool(kubectl, "migrate", "-f", manifest)
     assert code == 0, plan
     assert f"Pod default/{name}: 1 pod would fit, on cn-shanghai.192.168.7.15" in plan
+    _, explained = gpupool(kubectl, "explain", "-f", manifest)
+    assert "Hint: words of another system were understood" in explained
+    assert "did you mean" not in explained
     applied = kubectl.run("apply", "-f", manifest)
     assert applied.code == 0, applied.err
     assert applied.err.count("words of another system were understood") == 1
@@ -70,7 +73,7 @@ def test_a_workload_is_told_once_and_its_pods_run(kubectl: Kubectl) -> None:
 def test_migrate_reads_a_cluster_and_changes_nothing(kubectl: Kubectl) -> None:
     """All its pods were translated when they were created."""
     before = kubectl("get", "pods", "-A", "-o", "name")
-    code, text = migrate(kubectl, "--all-namespaces", "-o", "json")
+    code, text = gpupool(kubectl, "migrate", "--all-namespaces", "-o", "json")
     assert code == 0, text
     plan = json.loads(text)
     assert plan["kind"] == "MigrationPlan"

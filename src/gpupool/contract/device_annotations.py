@@ -2,7 +2,8 @@
 
 With NVIDIA's NRI plugin, a pod whose annotation names a card gets that card, whoever wrote the
 annotation and whoever holds the card. The operator's own pods ask for the management devices in the
-same way: these the plugin gives only to the namespaces of the operator, so they are left alone.
+same way: these the plugin gives only to the namespaces of the operator, so they are left alone in
+the plugin's own annotations.
 """
 
 from collections.abc import Mapping
@@ -23,7 +24,8 @@ def names_devices(key: str, value: str) -> bool:
     """Whether the annotation gives devices to a container."""
     if key.startswith(PREFIX_NVIDIA_CONTAINER):
         return not key.endswith(_ASKS)
-    return key.partition("/")[0] in DEVICE_GROUPS and not _is_management(value)
+    group = key.partition("/")[0]
+    return group == GROUP_CDI or (group == GROUP_NVIDIA_CDI and not _is_management(value))
 
 
 def device_annotations(annotations: Mapping[str, str]) -> list[str]:
