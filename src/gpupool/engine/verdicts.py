@@ -129,20 +129,12 @@ def _catch_up(cluster: ClusterModel, verdict: ShapeVerdict) -> None:
         _judge_again(cluster, verdict, np.arange(cluster.columns.size))
         return
     different = set(changed)
-    if len(different) <= _FEW and _has_plain_cost(verdict):
+    few = len(different) <= _FEW and verdict.pod.card_choice is None
+    if few and verdict.policy.cost is not None and verdict.ask.cards:
         for node in different:
             verdict.costs[node] = _cost_on(cluster, verdict, node)
     else:
         _judge_again(cluster, verdict, np.array(list(different), dtype=np.intp))
-
-
-def _has_plain_cost(verdict: ShapeVerdict) -> bool:
-    """Whether `_cost_on` can say what a node costs."""
-    return (
-        verdict.policy.cost is not None
-        and verdict.ask.cards > 0
-        and verdict.pod.card_choice is None
-    )
 
 
 def _judge_again(cluster: ClusterModel, verdict: ShapeVerdict, nodes: Ints) -> None:
@@ -221,7 +213,8 @@ def _cost_on(cluster: ClusterModel, verdict: ShapeVerdict, node: int) -> int:
     """What `_judge` says, for one node and with plain numbers.
 
     Between two decisions about one shape few nodes change, and for few nodes this is several times
-    faster than vectors. For pods with GPUs and policies with `cost`; must agree with `_judge`.
+    faster than vectors. For pods with GPUs that choose no cards, and policies with `cost`. Must
+    agree with `_judge`.
     """
     columns = cluster.columns
     if columns.whole_free.item(node) < verdict.whole or not verdict.allowed[node]:
