@@ -11,7 +11,7 @@ from gpupool.cli.options import existing_name_option
 from gpupool.cli.output.options import Output, echo, output_options
 from gpupool.cli.programs import ask_cluster
 from gpupool.cli.progress import Progress, progress
-from gpupool.local.home import ClusterDirectory, home
+from gpupool.local.home import ClusterDirectory
 
 if TYPE_CHECKING:
     from gpupool.cli.output.pages import Record
@@ -58,8 +58,9 @@ def command(example: str | None, name: str, no_install: bool, output: Output) ->
     import yaml
 
     from gpupool.cli.notebook import how_to_open, install_jupyter, notebooks
+    from gpupool.cli.which_cluster import chosen_running
 
-    cluster = home().existing(name)
+    cluster = chosen_running(name)
     manifests = list(yaml.safe_load_all(known[example].read_text(encoding="utf-8")))
     found = notebooks(manifests)
     is_new = bool(found) and not no_install and install_jupyter()

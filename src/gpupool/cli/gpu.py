@@ -74,7 +74,8 @@ def list_cards(node: str | None, namespace: str, output: Output, **where: str) -
     from gpupool.cli.output.live import Source, show_objects
     from kubeclient.resources import NODES
 
-    readings = CardReadings(namespace, log.warning if output.watch else _note)
+    noted: list[str] = []  # said below the table: while it is made, a line of progress may be there
+    readings = CardReadings(namespace, log.warning if output.watch else noted.append)
 
     async def page(kube: "Kube", objects: "Sequence[list[Obj]]") -> "Page":
         [nodes] = objects
@@ -94,6 +95,8 @@ def list_cards(node: str | None, namespace: str, output: Output, **where: str) -
 
     query = {} if node is None else {"fieldSelector": f"metadata.name={node}"}
     show_objects(output, [Source(NODES, query=query)], page, _WATCH_S, **where)
+    for words in noted:
+        _note(words)
 
 
 def _note(words: str) -> None:
@@ -199,18 +202,18 @@ def fault(node: str, card: str, fault: str, name: str) -> None:
       gpupool gpu fault cn-shanghai.192.168.7.158 all recover
     """
     from gpupool.cli.fault_notice import changes_health, until_noticed
+    from gpupool.cli.which_cluster import chosen
     from gpupool.hardware.simdriver import inject, read_cards
     from gpupool.hardware.simdriver_faults import FaultKind, NotAFault, parse_fault
     from gpupool.hardware.simdriver_state import SimdriverError
-    from gpupool.local.home import home
     from gpupool.local.node_gpus import node_files
 
-    cluster = home().existing(name)
+    cluster = chosen(name)
     files = node_files(cluster.path, node)
     if not files.state.exists():
         raise click.ClickException(
-            f'Node "{node}" of cluster "{name}" has no simulated cards. See which have: '
-            "gpupool gpu list"
+            f'Node "{node}" of cluster "{cluster.name}" has no simulated cards. See which have: '
+            f"gpupool gpu list --name {cluster.name}"
         )
     before = _before(cluster, node)
     try:

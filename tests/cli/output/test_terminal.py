@@ -32,6 +32,15 @@ def test_no_line_of_a_table_is_wider_than_the_terminal(
         assert max(map(len, shown.screen)) <= columns
 
 
+def test_what_is_missing_is_said_below_the_table(world: World) -> None:
+    """Above it, the line of progress would be in the way on a slow machine."""
+    with terminal("gpu", "list", *world.where, columns=80) as shown:
+        shown.rest()
+        [titles] = [at for at, line in enumerate(shown.screen) if line.startswith("NODE")]
+        [note] = [at for at, line in enumerate(shown.screen) if "No readings of" in line]
+        assert titles < note
+
+
 def test_a_wide_terminal_shows_all_names(world: World) -> None:
     with terminal("gpu", "pods", *world.where, columns=200) as shown:
         shown.rest()
