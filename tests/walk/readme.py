@@ -44,7 +44,8 @@ STEPS: dict[str, tuple[str, ...]] = {
     "--field-selector spec.nodeName= | cut -d/ -f2)": (
         "0/8 nodes are available",
         "Insufficient nvidia.com/gpu",
-        "GPU 0: held whole by a pod",
+        "GPU 0: held whole by default/",
+        "delete one that holds a card (gpupool gpu pods lists them)",
     ),
     "kubectl delete deployment greedy": ('deployment.apps "greedy" deleted',),
     f"gpupool gpu fault {FIRST_CARD} 0 xid=79": (),

@@ -12,7 +12,7 @@ from gpupool.engine.node_state import CardState, NodeState
 from gpupool.engine.open_cards import open_cards, untouched_cards
 from gpupool.engine.policies.policy import Ints
 
-_SHOWN_NAMES = 3  # of the models or uuids that a pod names
+_SHOWN = 3  # pods of a card, and models or uuids that a pod names; the others are counted
 
 
 def card_summary(cluster: ClusterModel, pod: PodRequest) -> str:
@@ -23,7 +23,7 @@ def card_summary(cluster: ClusterModel, pod: PodRequest) -> str:
     """
     if not pod.gpus or pod.waits_for:
         return ""
-    nodes = _open_nodes(cluster, pod)
+    nodes = open_nodes(cluster, pod)
     fitting = nodes[allows_mode(pod, cluster, nodes)]
     if not len(nodes):
         return ""
@@ -31,7 +31,7 @@ def card_summary(cluster: ClusterModel, pod: PodRequest) -> str:
     return f"GPUs: {words}." if words else ""
 
 
-def _open_nodes(cluster: ClusterModel, pod: PodRequest) -> Ints:
+def open_nodes(cluster: ClusterModel, pod: PodRequest) -> Ints:
     nodes = np.flatnonzero(cluster.columns.has_cards)
     for filter_ in OF_THE_NODE:
         nodes = nodes[filter_.passes(pod, cluster, nodes)]
@@ -107,8 +107,8 @@ def chosen_words(choice: CardChoice) -> str:
 
 
 def _any_of(names: tuple[str, ...]) -> str:
-    more = len(names) - _SHOWN_NAMES
-    listed = " or ".join(names[:_SHOWN_NAMES])
+    more = len(names) - _SHOWN
+    listed = " or ".join(names[:_SHOWN])
     return f"{listed} or {more} more" if more > 0 else listed
 
 
@@ -138,7 +138,8 @@ def closed_words(state: NodeState, card: CardState) -> str:
 def _state(state: NodeState, card: CardState, ask: GpuAsk) -> str:
     closed = closed_words(state, card) if card.closed and card.usable else ""
     # The mode before the pods on the card: when they have ended, it still would not do.
-    text = closed or _unfit(card) or _wrong_mode(state, ask) or _taken(card, ask) or "would do"
+    text = closed or _unfit(card) or _wrong_mode(state, ask) or _taken(state, card, ask)
+    text = text or "would do"
     if card.card.outside_mib:
         text += f"; {card.card.outside_mib} MiB held by processes outside Kubernetes"
     return text
@@ -162,16 +163,36 @@ def _unfit(card: CardState) -> str:
     return ""
 
 
-def _taken(card: CardState, ask: GpuAsk) -> str:
+def _taken(state: NodeState, card: CardState, ask: GpuAsk) -> str:
     if card.wholes:
-        return "held whole by a pod"
+        return f"held whole by {_holders(state, card)[0]}"
     if ask.whole:
         if card.is_untouched:
             return ""
-        pods = "a pod" if card.pods == 1 else f"{card.pods} pods"
-        return f"shared by {pods}" if card.pods else "not all of it is free"
+        return f"shared by {_holders(state, card)[0]}" if card.pods else "not all of it is free"
     if card.free < ask.units:
-        return f"{card.free} of {card.card.units} units free, {ask.units} wanted"
-    if card.compute < ask.percent:
-        return f"{card.compute} % of compute free, {ask.percent} % wanted"
-    return ""
+        free = f"{card.free} of {card.card.units} units free, {ask.units} wanted"
+    elif card.compute < ask.percent:
+        free = f"{card.compute} % of compute free, {ask.percent} % wanted"
+    else:
+        return ""
+    if not card.pods:
+        return free
+    names, count = _holders(state, card)
+    return f"{free}; {names} {'holds' if count == 1 else 'hold'} some of it"
+
+
+def _holders(state: NodeState, card: CardState) -> tuple[str, int]:
+    """Who holds the card: the first few by name, those with the most of it first; and how many."""
+    uuid = card.card.uuid
+    holds = [
+        (-hold.units, f"{held.pod.namespace}/{held.pod.name}", held.reserved)
+        for held in state.pods.values()
+        for hold in held.cards
+        if hold.uuid == uuid
+    ]
+    shown = [name + (" (kept for it)" if kept else "") for _, name, kept in sorted(holds)]
+    more = len(shown) - _SHOWN
+    if more > 0:
+        return f"{', '.join(shown[:_SHOWN])} and {more} more", len(shown)
+    return " and ".join(filter(None, (", ".join(shown[:-1]), shown[-1]))), len(shown)
