@@ -1,4 +1,4 @@
-/* A monotonic clock that stands still until somebody sleeps, and then jumps to the end of the sleep.
+/* A monotonic clock that stands still until somebody sleeps; then it jumps to the end of the sleep.
  * Preloaded, it takes the load of the machine out of tests that measure the simulated card. */
 #define _GNU_SOURCE
 #include <stdatomic.h>
