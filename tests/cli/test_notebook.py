@@ -8,9 +8,9 @@ import pytest
 import yaml
 
 from gpupool.cli import notebook
-from gpupool.cli.example import waiting_words
+from gpupool.cli.example import waiting_steps
+from gpupool.cli.next_steps import Step
 from gpupool.cli.notebook import how_to_open, install_jupyter, notebooks, requirements
-from gpupool.local.home import ClusterDirectory
 from gpupool.local.programs import jupyter
 
 ROOT = Path(__file__).parent.parent.parent
@@ -62,20 +62,20 @@ def test_only_pods_with_the_image_of_a_notebook_are_notebooks() -> None:
 
 
 def test_it_says_how_to_open_a_notebook() -> None:
-    text = how_to_open(notebooks(MANIFESTS)[0], Path("/some where/kubeconfig"))
-    assert "export KUBECONFIG='/some where/kubeconfig'\n" in text
-    assert "kubectl port-forward deployment/tf-notebook 8888\n" in text
-    assert text.endswith("http://localhost:8888 (password: mypassw0rd).")
+    opening = how_to_open(notebooks(MANIFESTS)[0])
+    assert opening.before == (Step("kubectl port-forward deployment/tf-notebook 8888"),)
+    assert opening.words == "Then open http://localhost:8888 (password: mypassw0rd)."
+    opening = how_to_open(notebooks(MANIFESTS)[0], ["http://127.96.0.1"])
+    assert opening.before == ()
+    assert opening.words == "Open http://127.96.0.1 (password: mypassw0rd)."
 
 
 def test_it_says_what_to_do_about_a_pod_that_waits(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("shutil.which", lambda _: "/bin/gpupool")
-    assert waiting_words("tf-0", ClusterDirectory("b", Path("/some where"))).splitlines() == [
-        "Next:",
-        "  export KUBECONFIG='/some where/kubeconfig'",
-        "  gpupool gpu pods   # who has the cards",
-        "  gpupool explain tf-0",
-    ]
+    assert waiting_steps("tf-0") == (
+        Step("gpupool gpu pods", "who has the cards"),
+        Step("gpupool explain tf-0", "why it waits"),
+    )
 
 
 @pytest.fixture

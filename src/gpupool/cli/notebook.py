@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import click
 
 import gpupool
+from gpupool.cli.next_steps import Step
 from gpupool.cli.progress import Progress, progress
 
 if TYPE_CHECKING:
@@ -77,22 +78,29 @@ def notebooks(manifests: Iterable["Obj"]) -> list["Obj"]:
     return [manifest for manifest in manifests if _container(manifest)]
 
 
-def how_to_open(notebook: "Obj", kubeconfig: Path, links: Sequence[str] = ()) -> str:
-    """The link of its service, else commands; and the password of the manifest."""
-    import shlex
+class Opening(NamedTuple):
+    """How to open a notebook."""
 
+    link: str
+    password: str  # of the manifest
+    before: tuple[Step, ...] = ()  # has to run first
+
+    @property
+    def words(self) -> str:
+        then = "Then open" if self.before else "Open"
+        return f"{then} {self.link} (password: {self.password})."
+
+
+def how_to_open(notebook: "Obj", links: Sequence[str] = ()) -> Opening:
+    """By the link of its service, else through a port that is forwarded."""
     container = _container(notebook) or {}
     env = {each["name"]: each.get("value", "") for each in container.get("env") or ()}
-    password = f"(password: {env.get('PASSWORD', '')})"
+    password = env.get("PASSWORD", "")
     if links:
-        return f"Open {links[0]} {password}."
+        return Opening(links[0], password)
     what = f"{notebook['kind'].lower()}/{notebook['metadata']['name']}"
-    return (
-        "Next:\n"
-        f"  export KUBECONFIG={shlex.quote(str(kubeconfig))}\n"
-        f"  kubectl port-forward {what} 8888\n\n"
-        f"Then open http://localhost:8888 {password}."
-    )
+    forward = Step(f"kubectl port-forward {what} 8888")
+    return Opening("http://localhost:8888", password, (forward,))
 
 
 def _container(manifest: "Obj") -> "Obj | None":
