@@ -191,17 +191,33 @@ def uncordon(node: str, card: str, kubeconfig: str, context: str) -> None:
 @click.argument("fault", shell_complete=faults)
 @existing_name_option
 def fault(node: str, card: str, fault: str, name: str) -> None:
-    """Break or repair a simulated card of a local cluster, or `all` cards of a node.
+    """Break or repair a simulated card of a local cluster.
 
-    FAULT is xid=79, lost, ecc=1, fail=nvmlDeviceGetMemoryInfo:TIMEOUT and the like. `recover`
-    repairs the card as a reset does, and tells the node's agent about it.
+    CARD is its index or uuid, or `all` for every card of the node.
+
+    \b
+    FAULT is one of:
+      xid=N            the driver reports this error: 79 loses the card
+      lost             it falls off the bus, without an XID before
+      ecc=N            N more uncorrectable memory errors
+      ecc-corrected=N  N more corrected memory errors
+      temperature=C    it shows this temperature; 0: as its load is
+      memory=MIB       processes outside Kubernetes use this much of it
+      utilisation=P    and this much of its compute, in percent
+      fail=CALL:ERROR  this function of CUDA or NVML fails: cuMemAlloc_v2:2
+      hang=CALL        this function does not return
+      recover          repairs the card, as a reset does
+
+    The command ends when the node's agent has noticed. docs/simulated-gpus.md says more.
 
     \b
     Examples:
       gpupool gpu fault cn-shanghai.192.168.7.158 0 xid=79
       gpupool gpu fault cn-shanghai.192.168.7.158 all recover
     """
+    from gpupool.agent.xid_policy import load_policy
     from gpupool.cli.fault_notice import changes_health, until_noticed
+    from gpupool.cli.fault_words import fault_words
     from gpupool.cli.which_cluster import chosen
     from gpupool.hardware.simdriver import inject, read_cards
     from gpupool.hardware.simdriver_faults import FaultKind, NotAFault, parse_fault
@@ -231,7 +247,11 @@ def fault(node: str, card: str, fault: str, name: str) -> None:
                 lambda kube: until_noticed(kube, node, before, _inventory),
                 kubeconfig=str(cluster.kubeconfig),
             )
-    click.echo(f"{'All cards' if place is None else f'Card {card}'} of {node}: {fault}.")
+    happened = fault_words(wanted, load_policy())
+    click.echo(f"{'All cards' if place is None else f'Card {card}'} of {node}: {happened}.")
+    if wanted.kind is not FaultKind.RECOVER:
+        named = f" --name {name}" if name else ""
+        click.echo(f"Repair: gpupool gpu fault {node} {card} recover{named}")
 
 
 def _before(cluster: "ClusterDirectory", node: str) -> "Inventory | None":
