@@ -27,7 +27,7 @@ _STEPS = {
     "Installing a C compiler": "a C compiler (ziglang)",
     "Compiling": "compile the driver and the limiter",
     "Starting cluster": "gpupool up",
-    "Next:": "gpupool example",
+    'Cluster "': "its example",
 }
 _MB = 1_000_000
 

@@ -101,7 +101,8 @@ def test_cards_are_listed_cordoned_broken_and_recovered(
         wait_for(lambda: not lists("cordoned"))
 
         assert run("gpu", "fault", NODE, "0", "xid=48").output == (
-            f"Card 0 of {NODE}: the driver reports XID 48 (memory error that could not be corrected).\n"
+            f"Card 0 of {NODE}: the driver reports XID 48 "
+            "(memory error that could not be corrected).\n"
             f"Repair: gpupool gpu fault {NODE} 0 recover\n"
         )
         wait_for(lambda: lists(card_uuid(NODE, 0), "unhealthy", "XID 48"))

@@ -2,6 +2,8 @@
 
 import importlib.metadata
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -11,8 +13,10 @@ from gpupool.cli import notebook
 from gpupool.cli.example import waiting_steps
 from gpupool.cli.next_steps import Step
 from gpupool.cli.notebook import how_to_open, install_jupyter, notebooks, requirements
+from gpupool.cli.progress import Progress
 from gpupool.local.programs import jupyter
 
+LAST = "Installing collected packages: b, c"
 ROOT = Path(__file__).parent.parent.parent
 MANIFESTS = list(yaml.safe_load_all((ROOT / "examples/notebook-service.yaml").read_text()))
 
@@ -109,6 +113,27 @@ def test_a_failure_of_pip_is_shown_with_the_next_step(
     assert "a page is served in its place" in said
     assert "ERROR: no network" in said
     assert "To try it by hand: pip install 'gpupool[notebook]'" in said
+
+
+@pytest.mark.usefixtures("not_installed")
+def test_every_package_is_counted_once_and_those_of_other_systems_never(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    kept: list[Progress] = []
+
+    @contextmanager
+    def remembered(title: str, total: int | None = None, **_: bool) -> Iterator[Progress]:
+        kept.append(Progress(title, total))
+        yield kept[0]
+
+    lock = "a==1 ; sys_platform == 'win32'\nb==1\nc==1\n"
+    (tmp_path / "requirements-notebook.lock").write_text(lock)
+    monkeypatch.setattr(notebook, "_clone", lambda: tmp_path)
+    monkeypatch.setattr(notebook, "progress", remembered)
+    said = ("Ignoring a: markers", "Collecting b", "Collecting c", "Collecting b", LAST)
+    pip_is(monkeypatch, tmp_path, "; ".join(f"echo '{line}'" for line in said))
+    install_jupyter()
+    assert (kept[0].done, kept[0].total) == (3, 3)  # two packages, and to write their files
 
 
 def test_what_pip_installs_is_found_at_once(

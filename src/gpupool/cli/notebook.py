@@ -27,6 +27,7 @@ _LOCK = "requirements-notebook.lock"
 _BY_HAND = "pip install 'gpupool[notebook]'"
 # What pip prints for each package that it looks at.
 _LOOKED_AT = re.compile(r"(?:Collecting|Requirement already satisfied:) ([\w.-]+)")
+_NOT_FOR_US = "Ignoring "  # a package of the lock file that is for another system
 _LAST_STEP = "Installing collected packages"
 _SHOWN_LINES = 3  # of what pip says when it fails
 
@@ -125,12 +126,19 @@ def _run(command: Sequence[str], shown: Progress) -> list[str]:
         command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace"
     ) as process:
         assert process.stdout is not None
+        seen: set[str] = set()
         for line in process.stdout:
             said.append(line.rstrip())
             found = _LOOKED_AT.match(line)
-            if found or line.startswith(_LAST_STEP):
+            if line.startswith(_NOT_FOR_US) and shown.total:
+                shown.total -= 1
+            elif found and found[1] not in seen:  # pip names a package again for its dependents
+                seen.add(found[1])
                 shown.advance()
-                shown.say(found[1] if found else "writing files")
+                shown.say(found[1])
+            elif line.startswith(_LAST_STEP):
+                shown.advance()
+                shown.say("writing files")
     if process.returncode:
         last = "\n".join([line for line in said if line][-_SHOWN_LINES:])
         raise subprocess.CalledProcessError(process.returncode, command, last)
