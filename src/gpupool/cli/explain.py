@@ -108,11 +108,12 @@ def _watch(pod: str, namespace: str, policy: str, output: Output, where: dict[st
 
 
 async def _existing(kube: "Kube", state: "ClusterState", namespace: str, name: str) -> "Answer":
+    from gpupool.cli import namespaced
     from gpupool.cli.explain_view import ENDED, PLACED, Answer
     from gpupool.scheduler.pending import request_with_volumes
     from kubeclient.resources import PODS
 
-    found = await kube.get(PODS, name, namespace)
+    found = await namespaced.get(kube, PODS, name, namespace)
     place = state.ledger.assignment(found["metadata"]["uid"])
     if place is not None:
         return Answer("Pod", namespace, name, PLACED, place.node, place.allocation)

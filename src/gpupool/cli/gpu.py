@@ -69,6 +69,7 @@ def list_cards(node: str | None, namespace: str, output: Output, **where: str) -
       gpupool gpu list --watch
       gpupool gpu list -o json
     """
+    from gpupool.cli import namespaced
     from gpupool.cli.card_readings import CardReadings
     from gpupool.cli.card_tables import CardRow, cards_table
     from gpupool.cli.output.live import Source, show_objects
@@ -86,6 +87,8 @@ def list_cards(node: str | None, namespace: str, output: Output, **where: str) -
             (each["metadata"]["name"], card) for each in nodes for card in _inventory(each).cards
         ]
         read = await readings.by_card(kube, frozenset(name for name, _ in cards))
+        if cards and not read:
+            await namespaced.check(kube, namespace)
         rows = [CardRow(name, card, read.get(card.uuid)) for name, card in cards]
         cards_of = f"any card of node {node}" if node else "any card"
         empty = f"No agent has reported {cards_of}. See whether an agent runs: gpupool doctor"
@@ -126,6 +129,7 @@ def list_pods(node: str | None, namespace: str, output: Output, **where: str) ->
       gpupool gpu pods cn-shanghai.192.168.7.158 -n research
       gpupool gpu pods -o wide
     """
+    from gpupool.cli import namespaced
     from gpupool.cli.card_tables import shares_table
     from gpupool.cli.output.live import Source, show_objects
     from kubeclient.mirror import key_of
@@ -135,6 +139,8 @@ def list_pods(node: str | None, namespace: str, output: Output, **where: str) ->
         [pods] = objects
         if node is not None and not pods:
             await kube.get(NODES, node)  # a wrong name must not look like a node without pods
+        if namespace and not pods:
+            await namespaced.check(kube, namespace)
         on = f" on node {node}" if node else ""
         among = f" of namespace {namespace}" if namespace else ""
         empty = f"No pod{among} has a card{on}."

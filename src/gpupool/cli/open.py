@@ -55,6 +55,7 @@ async def link_when_ready(kube: "Kube", name: str, namespace: str) -> str:
     """Raises ClickException where there will be none."""
     import asyncio
 
+    from gpupool.cli import namespaced
     from gpupool.contract.services import link_of
     from kubeclient.errors import NotFound
     from kubeclient.resources import SERVICES
@@ -65,6 +66,7 @@ async def link_when_ready(kube: "Kube", name: str, namespace: str) -> str:
         try:
             service = await kube.get(SERVICES, name, namespace)
         except NotFound:
+            await namespaced.check(kube, namespace)
             there = (await kube.list(SERVICES, namespace)).items
             workload = await _workload(kube, name, namespace)
             raise click.ClickException(_unknown(name, namespace, there, workload)) from None
