@@ -49,9 +49,11 @@ def test_pods_that_wait_or_have_ended_without_an_allocation_are_left_out() -> No
 NODE = "cn-beijing.i-2ze8o1a45qdv5q8a7luz"
 
 
-def card_line(width: int | None, *, free_mib: int = 9000, colours: bool = False) -> str:
+def card_line(
+    width: int | None, *, free_mib: int = 9000, colours: bool = False, reason: str = ""
+) -> str:
     uuid = "GPU-8f7c2bc2e-64b0-55e5-99ca-97058aa7f7fb"
-    card = Card(0, uuid, "Tesla V100-SXM2-16GB", 16130, unit_mib=1024)
+    card = Card(0, uuid, "Tesla V100-SXM2-16GB", 16130, reason=reason, unit_mib=1024)
     used = 16130 - free_mib
     reading = CardReading(
         uuid,
@@ -71,6 +73,13 @@ def test_the_node_of_a_card_is_whole_where_other_columns_can_go(width: int) -> N
     assert line.startswith(f"{NODE} ")
     assert "healthy" in line
     assert len(line) <= width
+
+
+def test_the_reason_of_a_broken_card_is_cut_before_the_name_of_its_node() -> None:
+    line = card_line(80, reason="XID 79: the card has fallen off the bus")
+    assert line.startswith(f"{NODE} ")
+    assert "7130MiB" in line
+    assert line.endswith("XID 79: the card ha…")
 
 
 @pytest.mark.parametrize(

@@ -48,7 +48,7 @@ def test_it_ends_with_what_one_wants_next() -> None:
         "Next:",
         "  export KUBECONFIG='/data/my cluster/kubeconfig'",
         "  kubectl get nodes",
-        "  gpupool gpu list           # the cards and their health",
+        "  gpupool gpu list           # cards and their health",
         "  gpupool console            # the same in a browser",
         "  gpupool example notebook   # JupyterLab with a card",
     ]

@@ -91,6 +91,7 @@ CARD_COLUMNS: Sequence[Column[CardRow]] = (
         lambda row: row.card.reason,
         shorten=Shorten.END,
         least=20,
+        readable=20,
         optional=True,
         tone=lambda row: row.tone,
     ),

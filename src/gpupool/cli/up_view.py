@@ -80,7 +80,7 @@ def next_words(
     steps = [
         *first,
         Step(f"kubectl{chosen} get nodes"),
-        Step(f"{gpupool} gpu list{chosen}", "the cards and their health"),
+        Step(f"{gpupool} gpu list{chosen}", "cards and their health"),
         Step(f"{gpupool} console{chosen}", "the same in a browser"),
         *([] if has_notebook else [notebook]),
         *more,

@@ -155,15 +155,20 @@ def _needs(strips: list[_Strip]) -> int:
 
 def _narrowed(strips: list[_Strip], width: int) -> list[_Strip]:
     """Takes characters away until all fit: first from columns that would be left out next, and
-    there from the widest."""
+    there from those that stay readable, the widest first."""
     strips = list(strips)
     while _total(strips, _NARROW_GAP) > width:
         can_give = [at for at, each in enumerate(strips) if each.width > each.least]
         if not can_give:
             break
-        at = max(can_give, key=lambda at: (strips[at].column.rank, strips[at].width))
+        at = max(can_give, key=lambda at: _gives(strips[at]))
         strips[at] = replace(strips[at], width=strips[at].width - 1)
     return strips
+
+
+def _gives(strip: _Strip) -> tuple[int, bool, int]:
+    """Columns with the greatest give characters away first."""
+    return strip.column.rank, strip.width > strip.column.readable, strip.width
 
 
 def _telling_apart(texts: Sequence[str]) -> int:
