@@ -79,7 +79,7 @@ def test_the_reason_of_a_broken_card_is_cut_before_the_name_of_its_node() -> Non
     line = card_line(80, reason="XID 79: the card has fallen off the bus")
     assert line.startswith(f"{NODE} ")
     assert "7130MiB" in line
-    assert line.endswith("XID 79: the card ha…")
+    assert line.endswith("XID 79: the card has…")
 
 
 @pytest.mark.parametrize(
