@@ -18,6 +18,7 @@ from gpupool.cli.programs import ask_cluster
 if TYPE_CHECKING:
     from gpupool.cli.output.pages import Page
     from gpupool.core.gpu import Card, Inventory
+    from gpupool.hardware.simdriver_faults import Fault
     from gpupool.local.home import ClusterDirectory
     from kubeclient.client import Kube
     from kubeclient.objects import Obj
@@ -222,7 +223,6 @@ def fault(node: str, card: str, fault: str, name: str) -> None:
       gpupool gpu fault cn-shanghai.192.168.7.158 all recover
     """
     from gpupool.agent.xid_policy import load_policy
-    from gpupool.cli.fault_notice import changes_health, until_noticed
     from gpupool.cli.fault_words import fault_words
     from gpupool.cli.which_cluster import chosen
     from gpupool.hardware.simdriver import inject, read_cards
@@ -247,17 +247,26 @@ def fault(node: str, card: str, fault: str, name: str) -> None:
         raise click.ClickException(str(error)) from error
     for one in cards if wanted.kind is FaultKind.RECOVER else ():
         _tell_of_reset(cluster, node, one)
-    if before is not None and changes_health(wanted, before):
-        with contextlib.suppress(click.ClickException):
-            ask_cluster(
-                lambda kube: until_noticed(kube, node, before, _inventory),
-                kubeconfig=str(cluster.kubeconfig),
-            )
+    if before is not None:
+        _wait_for_agent(cluster, node, wanted, before)
     happened = fault_words(wanted, load_policy())
     click.echo(f"{'All cards' if place is None else f'Card {card}'} of {node}: {happened}.")
     if wanted.kind is not FaultKind.RECOVER:
         named = f" --name {name}" if name else ""
         click.echo(f"Repair: gpupool gpu fault {node} {card} recover{named}")
+
+
+def _wait_for_agent(
+    cluster: "ClusterDirectory", node: str, fault: "Fault", before: "Inventory"
+) -> None:
+    from gpupool.cli.fault_notice import changes_health, until_noticed
+
+    if changes_health(fault, before):
+        with contextlib.suppress(click.ClickException):
+            ask_cluster(
+                lambda kube: until_noticed(kube, node, before, _inventory),
+                kubeconfig=str(cluster.kubeconfig),
+            )
 
 
 def _before(cluster: "ClusterDirectory", node: str) -> "Inventory | None":
