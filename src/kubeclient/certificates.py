@@ -77,7 +77,7 @@ def server_certificate(
     alternatives = x509.SubjectAlternativeName([_general_name(host) for host in hosts])
     builder = (
         builder.add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH]), False)
-        .add_extension(_authority_key_identifier(authority.certificate), critical=False)
+        .add_extension(authority_key_identifier(authority.certificate), critical=False)
         .add_extension(alternatives, critical=False)
     )
     return Issued(builder.sign(authority.key, hashes.SHA256()), key)
@@ -117,7 +117,7 @@ def _builder(
     )
 
 
-def _authority_key_identifier(authority: x509.Certificate) -> x509.AuthorityKeyIdentifier:
+def authority_key_identifier(authority: x509.Certificate) -> x509.AuthorityKeyIdentifier:
     """The identifier that the authority's own certificate states. An authority that somebody else
     made may state none; then it is derived from the public key, as ours are."""
     try:

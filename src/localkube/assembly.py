@@ -195,6 +195,7 @@ def _programs(
     controllers = server.client(_CONTROLLERS)
     controller_settings = ControllerSettings(
         ca_pem=server.certificates.ca_pem.decode(),
+        authority=settings.directory,
         volumes=settings.directory / _VOLUMES,
         dial=_dial(fleet),
         names=extension.names,
