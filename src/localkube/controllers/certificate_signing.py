@@ -34,6 +34,7 @@ LONGEST = datetime.timedelta(days=365)
 _SHORTEST = datetime.timedelta(minutes=10)
 # Clocks differ: a certificate that is valid from this moment on is refused by those that are late.
 _BACKDATED = datetime.timedelta(minutes=5)
+_KEY_USAGES = {"digital signature", "key encipherment"}
 _SHORT = datetime.timedelta(hours=8)  # the end of shorter ones is not brought forward by that
 
 
@@ -116,8 +117,10 @@ def sign(
         .not_valid_after(min(ends, ca.not_valid_after_utc))
         .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
         .add_extension(authority_key_identifier(ca), critical=False)
-        .add_extension(_key_usage(usages), critical=True)
     )
+    # Without any, everything is allowed: an extension that allows nothing would make it useless.
+    if _KEY_USAGES & {*usages}:
+        builder = builder.add_extension(_key_usage(usages), critical=True)
     purposes = {
         "client auth": ExtendedKeyUsageOID.CLIENT_AUTH,
         "server auth": ExtendedKeyUsageOID.SERVER_AUTH,
