@@ -212,6 +212,7 @@ def _programs(
         "scheduler": lambda: extension.scheduler(server.client(SCHEDULER)),
         "kubelet": lambda: fleet.run(server.client(_NODES), supervisor),
         "records": server.keep_records,
+        "aggregation": server.watch_api_services,
     }
 
 

@@ -11,6 +11,7 @@ from kubeclient.errors import NotFound
 from kubeclient.objects import Obj
 from kubeclient.resources import (
     API_SERVICES,
+    CONFIG_MAPS,
     ENDPOINT_SLICES,
     ENDPOINTS,
     FLOW_SCHEMAS,
@@ -24,6 +25,7 @@ from kubeclient.resources import (
 from localkube.apiserver.kinds import builtin_kinds
 from localkube.apiserver.registration import MANAGED, local_services
 from localkube.apiserver.security.bootstrap_roles import bootstrap_objects
+from localkube.apiserver.security.certificates import FRONT_PROXY, Certificates
 from localkube.apiserver.service_addresses import KUBERNETES_IP
 from localkube.flow_control import AUTO_UPDATE, LEVELS, SCHEMAS, object_of
 
@@ -43,7 +45,9 @@ _CRITICAL = {
 }
 
 
-async def bootstrap(kube: Kube, port: int, roles: Iterable[Obj] = ()) -> None:
+async def bootstrap(
+    kube: Kube, port: int, certificates: Certificates, roles: Iterable[Obj] = ()
+) -> None:
     """Idempotent: what is there already is left alone. `roles` are RBAC objects beside those of
     every cluster."""
     for name in SYSTEM_NAMESPACES:
@@ -59,7 +63,24 @@ async def bootstrap(kube: Kube, port: int, roles: Iterable[Obj] = ()) -> None:
         wanted = {"metadata": {"name": name}, "value": value, "description": why}
         await _ensure(kube, PRIORITY_CLASSES, wanted)
     await _api_service(kube, port)
+    await _keep(kube, CONFIG_MAPS, _known_clients(certificates), ("data",))
     await asyncio.gather(*_flow_control(kube), *_registered(kube))
+
+
+def _known_clients(certificates: Certificates) -> Obj:
+    """By what API servers that requests are forwarded to know this one, and clients of it."""
+    return {
+        "metadata": {"name": "extension-apiserver-authentication", "namespace": "kube-system"},
+        "data": {
+            "client-ca-file": certificates.ca_pem.decode(),
+            "requestheader-client-ca-file": certificates.front_proxy_ca_pem.decode(),
+            "requestheader-allowed-names": f'["{FRONT_PROXY}"]',
+            "requestheader-username-headers": '["X-Remote-User"]',
+            "requestheader-uid-headers": '["X-Remote-Uid"]',
+            "requestheader-group-headers": '["X-Remote-Group"]',
+            "requestheader-extra-headers-prefix": '["X-Remote-Extra-"]',
+        },
+    }
 
 
 def _flow_control(kube: Kube) -> Iterator[Coroutine[Any, Any, None]]:

@@ -8,10 +8,10 @@ from cryptography import x509
 
 from kubeclient import certificates
 from kubeclient.certificates import Issued, Validity, certificate_pem, key_pem, load_key, new_key
+from localkube.apiserver.security.certificates import FRONT_PROXY
 
 CA_DAYS = 3650
 SERVER_DAYS = 365
-FRONT_PROXY = "front-proxy-client"
 # A clock that is set back a little must not make the cluster unreachable.
 _BACKDATED = datetime.timedelta(hours=1)
 

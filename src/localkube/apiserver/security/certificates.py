@@ -25,6 +25,7 @@ from localkube.data_directory import read_private, write_private
 
 _DAY_S = 86400
 _RENEW_S = 60 * _DAY_S
+FRONT_PROXY = "front-proxy-client"  # as whom it is known to those servers
 _FRONT_PROXY = ("front-proxy-ca.crt", "front-proxy-client.crt", "front-proxy-client.key")
 _FILES = ("ca.crt", "ca.key", "server.crt", "server.key", "sa.key", *_FRONT_PROXY)
 _NOTES = "certificates.json"

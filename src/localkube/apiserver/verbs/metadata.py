@@ -145,6 +145,8 @@ _KEPT_BY_STATUS: dict[str, tuple[str, ...]] = {
     "pods": ("ownerReferences",),  # old kubelets damaged them
     "apiservices.apiregistration.k8s.io": _STATUS_ALONE,
     "deployments.apps": ("labels",),
+    "flowschemas.flowcontrol.apiserver.k8s.io": _STATUS_ALONE,
+    "prioritylevelconfigurations.flowcontrol.apiserver.k8s.io": _STATUS_ALONE,
     "resourceclaims.resource.k8s.io": _STATUS_ALONE,
     "validatingadmissionpolicies.admissionregistration.k8s.io": _STATUS_ALONE,
     "volumeattachments.storage.k8s.io": _STATUS_ALONE,
