@@ -63,7 +63,7 @@ async def test_a_registration_that_is_kept_by_the_cluster_cannot_be_changed(desk
 
 async def test_a_registration_of_somebody_else_is_left_alone(desk: Desk) -> None:
     service = {"namespace": "default", "name": "s"}
-    spec = {"group": "other.com", "version": "v1", "service": service}
+    spec: Obj = {"group": "other.com", "version": "v1", "service": service}
     spec |= {"groupPriorityMinimum": 5, "versionPriority": 5}
     await desk.create(API_SERVICES, {"metadata": {"name": "v1.other.com"}, "spec": spec})
     await desk.settle()
