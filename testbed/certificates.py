@@ -16,8 +16,8 @@ _LIFE = datetime.timedelta(days=2)
 
 
 def write_all(folder: Path) -> None:
-    """Writes ca.crt and ca.key, and signed by it server.crt and server.key and those of the API server as a
-    client of kubelets (client.crt, client.key); and the service accounts' sa.key."""
+    """Writes ca.crt and ca.key, and signed by it server.crt and server.key and those of the API
+    server as a client of kubelets (client.crt, client.key); and the service accounts' sa.key."""
     ca_key = ec.generate_private_key(ec.SECP256R1())
     ca_name = _name("gpupool-testbed-ca")
     ca = _builder(ca_name, ca_name, ca_key).add_extension(
