@@ -55,6 +55,14 @@ struct pci_ext {
 struct memory_v1 {
     unsigned long long total, free, used;
 };
+struct set_memory_limits { /* nvmlSetMemoryLimits_v1_t */
+    const char *directory; /* of the cgroup */
+    unsigned long long soft, hard; /* bytes */
+};
+struct get_memory_limits { /* nvmlGetMemoryLimits_v1_t */
+    const char *directory;
+    unsigned long long soft, hard, used;
+};
 struct memory_v2 {
     unsigned version;
     unsigned long long total, reserved, free, used;

@@ -9,7 +9,9 @@
  *   magic .. cards[].fixed      the creator of the file, before any process opens it
  *   cards[].fault, events,      the fault injector, while it holds LOCK_INJECT; the counts of a
  *   call_faults                 call fault also any process, atomically
- *   slots[i], used[][i]         the process that holds LOCK_SLOT + i
+ *   slots[i], used[][i],        the process that holds LOCK_SLOT + i
+ *   managed[][i]
+ *   limits                      whoever holds LOCK_LIMITS; see limits.h
  *   cards[].live                any process, each field by itself and atomically
  *
  * The locks are those of process/byte_lock.h.
@@ -22,12 +24,14 @@
 #include <stdint.h>
 
 #define SIM_MAGIC "GPUPSIM"
-#define SIM_VERSION 2 /* plain, because messages quote it */
+#define SIM_VERSION 3 /* plain, because messages quote it */
 #define MAX_CARDS 16
 #define MAX_SLOTS 512
 #define MAX_EVENTS 256
 #define MAX_LINKS 18
 #define MAX_CALL_FAULTS 32
+#define MAX_LIMITS 512
+#define PLACE_BYTES 320
 #define BUCKETS 8
 #define BUCKET_NS 250000000ull
 
@@ -35,6 +39,8 @@
 #define LOCK_CARD (2ll << 40)  /* + card: held while memory is added to the use of a card */
 #define LOCK_SLOT (3ll << 40)  /* + slot: held as long as the slot's process lives */
 #define LOCK_OWNER (4ll << 40) /* + slot: a POSIX lock, which tells the holder's pid */
+
+#define LOCK_LIMITS (5ll << 40) /* held while a memory limit is changed */
 
 #define LINK_NONE 255
 #define LINK_SWITCH 254
@@ -105,8 +111,19 @@ struct slot {
     _Atomic uint64_t start_time; /* of the process, in clock ticks since boot */
     _Atomic uint64_t namespace;  /* inode of its pid namespace */
     char name[64];
+    char place[PLACE_BYTES]; /* its cgroup when it called cuInit; see cgroup.h */
     _Atomic uint64_t busy[MAX_CARDS][BUCKETS];
 };
+
+/* The memory limits of one cgroup; see limits.h. */
+struct limit {
+    char place[PLACE_BYTES];
+    uint64_t cgroup;         /* the inode of its directory; 0: a container without a cgroup */
+    _Atomic uint32_t is_set; /* written last; 0: the entry is free */
+    uint32_t reserved;
+    _Atomic uint64_t soft[MAX_CARDS], hard[MAX_CARDS]; /* bytes; 0 and NO_LIMIT: not set */
+};
+#define NO_LIMIT UINT64_MAX
 
 /* Valid if `sequence` is the number that the reader expects: the events are a ring, and an entry is
  * overwritten while a slow reader reads it. */
@@ -152,22 +169,28 @@ struct sim_state {
     _Atomic uint32_t call_fault_count;           /* 0: no call needs to look */
     uint32_t last_call_fault;                    /* the id that was given last */
     struct call_fault call_faults[MAX_CALL_FAULTS];
+    uint32_t has_limits;          /* the driver holds cgroups to memory limits */
+    _Atomic uint32_t limits_seen; /* limits from this number on were never used */
+    struct limit limits[MAX_LIMITS];
+    _Atomic uint64_t managed[MAX_CARDS][MAX_SLOTS]; /* the part of `used` that no limit counts */
 };
 
 _Static_assert(sizeof(struct card_fixed) == 408, "layout: card_fixed");
 _Static_assert(sizeof(struct card_fault) == 72, "layout: card_fault");
 _Static_assert(sizeof(struct card_live) == 88, "layout: card_live");
 _Static_assert(sizeof(struct card) == 568, "layout: card");
-_Static_assert(sizeof(struct slot) == 1112, "layout: slot");
+_Static_assert(sizeof(struct slot) == 1432, "layout: slot");
 _Static_assert(sizeof(struct card_event) == 32, "layout: card_event");
 _Static_assert(offsetof(struct sim_state, kernel_ns) == 120, "layout: kernel_ns");
 _Static_assert(offsetof(struct sim_state, cards) == 144, "layout: cards");
 _Static_assert(offsetof(struct sim_state, events) == 9232, "layout: events");
 _Static_assert(offsetof(struct sim_state, slots) == 17424, "layout: slots");
-_Static_assert(offsetof(struct sim_state, used) == 586768, "layout: used");
+_Static_assert(offsetof(struct sim_state, used) == 750608, "layout: used");
 _Static_assert(sizeof(struct call_fault) == 80, "layout: call_fault");
-_Static_assert(offsetof(struct sim_state, call_faults) == 652312, "layout: call_faults");
-_Static_assert(sizeof(struct sim_state) == 654872, "layout: sim_state");
+_Static_assert(offsetof(struct sim_state, call_faults) == 816152, "layout: call_faults");
+_Static_assert(sizeof(struct limit) == 592, "layout: limit");
+_Static_assert(offsetof(struct sim_state, limits) == 818720, "layout: limits");
+_Static_assert(sizeof(struct sim_state) == 1187360, "layout: sim_state");
 _Static_assert(ATOMIC_LLONG_LOCK_FREE == 2, "shared counters need lock-free atomics");
 
 #endif

@@ -5,6 +5,8 @@
 
 #include "../process/byte_lock.h"
 #include "../process/identity.h"
+#include "cgroup.h"
+#include "limits.h"
 
 /* For a slot whose lock is free. */
 static bool is_running_here(const struct node *node, int slot) {
@@ -25,6 +27,7 @@ static bool is_another_running_here(const struct node *node, int slot) {
 static void clear_slot(struct sim_state *state, int slot) {
     for (int card = 0; card < MAX_CARDS; card++) {
         atomic_store(&state->used[card][slot], 0);
+        atomic_store(&state->managed[card][slot], 0);
         for (int i = 0; i < BUCKETS; i++) atomic_store(&state->slots[slot].busy[card][i], 0);
     }
     atomic_store(&state->slots[slot].contexts, 0);
@@ -32,8 +35,10 @@ static void clear_slot(struct sim_state *state, int slot) {
 }
 
 /* With the slot's lock held. The pid is written last: from then on others read the entry. */
-static void fill_slot(struct sim_state *state, int slot) {
+static void fill_slot(struct node *node, int slot) {
+    struct sim_state *state = node->state;
     struct slot *entry = &state->slots[slot];
+    read_own_place(node->path, entry->place);
     read_own_program(entry->name, sizeof entry->name);
     atomic_store(&entry->start_time, process_start_time((uint32_t)getpid()));
     atomic_store(&entry->namespace, own_namespace());
@@ -52,7 +57,7 @@ int slot_claim(struct node *node) {
             continue;
         }
         clear_slot(node->state, slot);
-        fill_slot(node->state, slot);
+        fill_slot(node, slot);
         owner_lock_take(node->fd, LOCK_OWNER + slot);
         return slot;
     }
@@ -93,25 +98,32 @@ uint64_t card_used(const struct sim_state *state, int card) {
     return sum;
 }
 
-static bool fits(const struct sim_state *state, int card, uint64_t bytes) {
+static bool fits(const struct sim_state *state, int slot, int card, uint64_t bytes,
+                 bool is_managed) {
     uint64_t total = state->cards[card].fixed.memory_bytes, used = card_used(state, card);
-    return used <= total && bytes <= total - used; /* used + bytes could overflow */
+    if (used > total || bytes > total - used) return false; /* used + bytes could overflow */
+    return is_managed || limit_allows(state, state->slots[slot].place, card, bytes);
 }
 
-bool use_add(struct node *node, int slot, int card, uint64_t bytes) {
+bool use_add(struct node *node, int slot, int card, uint64_t bytes, bool is_managed) {
     if (!byte_lock_wait(node->fd, LOCK_CARD + card)) return false;
-    bool is_room = fits(node->state, card, bytes);
+    bool is_room = fits(node->state, slot, card, bytes, is_managed);
     if (!is_room) {
         /* Lock order: the lock of the card, then those of slots. Nobody takes them in the other
          * order: a claim does not touch the locks of cards, and reap only tries, it never waits. */
         slots_reap(node, slot);
-        is_room = fits(node->state, card, bytes);
+        is_room = fits(node->state, slot, card, bytes, is_managed);
     }
-    if (is_room) atomic_fetch_add(&node->state->used[card][slot], bytes);
+    if (is_room) {
+        atomic_fetch_add(&node->state->used[card][slot], bytes);
+        /* Second, so that a limit counts too much in between, never too little. */
+        if (is_managed) atomic_fetch_add(&node->state->managed[card][slot], bytes);
+    }
     byte_lock_drop(node->fd, LOCK_CARD + card);
     return is_room;
 }
 
-void use_subtract(struct node *node, int slot, int card, uint64_t bytes) {
+void use_subtract(struct node *node, int slot, int card, uint64_t bytes, bool is_managed) {
+    if (is_managed) atomic_fetch_sub(&node->state->managed[card][slot], bytes);
     atomic_fetch_sub(&node->state->used[card][slot], bytes);
 }

@@ -41,10 +41,11 @@ uint32_t slot_visible_pid(const struct node *node, int slot);
  * of the simulation. */
 uint64_t card_used(const struct sim_state *state, int card);
 
-/* Adds to the slot's use of the card; false if the card has not that much memory left. Threads of
- * one process must not call it at the same time: they share an open file description, and its locks
- * do not keep them apart. */
-bool use_add(struct node *node, int slot, int card, uint64_t bytes);
-void use_subtract(struct node *node, int slot, int card, uint64_t bytes);
+/* Adds to the slot's use of the card; false if the card has not that much memory left, or the
+ * process' cgroup has a limit (limits.h), which managed memory does not count for. Threads of one
+ * process must not call it at the same time: they share an open file description, and its locks do
+ * not keep them apart. */
+bool use_add(struct node *node, int slot, int card, uint64_t bytes, bool is_managed);
+void use_subtract(struct node *node, int slot, int card, uint64_t bytes, bool is_managed);
 
 #endif

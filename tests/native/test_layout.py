@@ -17,12 +17,13 @@ STRUCTS: dict[str, type[ctypes.Structure]] = {
     "slot": layout.Slot,
     "card_event": layout.Event,
     "call_fault": layout.CallFault,
+    "limit": layout.Limit,
     "sim_state": layout.State,
 }
 CONSTANTS = (
     *("SIM_VERSION", "MAX_CARDS", "MAX_SLOTS", "MAX_EVENTS", "MAX_LINKS", "BUCKETS"),
-    *("MAX_CALL_FAULTS", "EVERY_CARD", "CALL_HANGS", "ALWAYS"),
-    *("LOCK_INJECT", "LOCK_SLOT", "LOCK_OWNER", "LINK_NONE", "LINK_SWITCH"),
+    *("MAX_CALL_FAULTS", "EVERY_CARD", "CALL_HANGS", "ALWAYS", "MAX_LIMITS", "PLACE_BYTES"),
+    *("LOCK_INJECT", "LOCK_SLOT", "LOCK_OWNER", "LOCK_LIMITS", "LINK_NONE", "LINK_SWITCH"),
 )
 
 

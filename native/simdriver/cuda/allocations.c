@@ -74,11 +74,15 @@ static struct allocation *containing(pointer_t pointer) {
 
 static bool take(const struct allocation *allocation) {
     if (allocation->pool) return pool_take(allocation->pool, allocation->charged);
-    return !allocation->charged || take_memory(allocation->device, allocation->charged);
+    if (!allocation->charged) return true;
+    return allocation->kind == MANAGED ? take_managed(allocation->device, allocation->charged)
+                                       : take_memory(allocation->device, allocation->charged);
 }
 
 static void give_back(const struct allocation *allocation, uint64_t free_ns) {
     if (allocation->pool) pool_give_back(allocation->pool, allocation->charged, free_ns);
+    else if (allocation->charged && allocation->kind == MANAGED)
+        give_back_managed(allocation->device, allocation->charged);
     else if (allocation->charged) give_back_memory(allocation->device, allocation->charged);
 }
 

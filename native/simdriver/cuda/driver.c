@@ -111,9 +111,17 @@ int current_context(struct context **context) {
 }
 
 bool take_memory(int device, uint64_t bytes) {
-    return use_add(&driver.node, driver.slot, driver.cards[device], bytes);
+    return use_add(&driver.node, driver.slot, driver.cards[device], bytes, false);
 }
 
 void give_back_memory(int device, uint64_t bytes) {
-    use_subtract(&driver.node, driver.slot, driver.cards[device], bytes);
+    use_subtract(&driver.node, driver.slot, driver.cards[device], bytes, false);
+}
+
+bool take_managed(int device, uint64_t bytes) {
+    return use_add(&driver.node, driver.slot, driver.cards[device], bytes, true);
+}
+
+void give_back_managed(int device, uint64_t bytes) {
+    use_subtract(&driver.node, driver.slot, driver.cards[device], bytes, true);
 }

@@ -49,6 +49,10 @@ struct card *card_at(int device);
 bool take_memory(int device, uint64_t bytes);
 void give_back_memory(int device, uint64_t bytes);
 
+/* The same for managed memory, which limits of cgroups do not count. */
+bool take_managed(int device, uint64_t bytes);
+void give_back_managed(int device, uint64_t bytes);
+
 /* Each declares what a function needs, and returns the error if it is missing. */
 #define WITH_DRIVER(variable)                    \
     struct driver *variable = driver_now();      \

@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../limits.h"
 #include "../slots.h"
 #include "allocations.h"
 #include "contexts.h"
@@ -47,8 +48,17 @@ CALL(cuMemGetInfo_v2, size_t *unused, size_t *total) {
     struct driver *driver = driver_now();
     slots_reap(&driver->node, driver->slot);
     *total = card_at(context->device)->fixed.memory_bytes;
-    size_t used = card_used(driver->node.state, driver->cards[context->device]);
+    struct sim_state *state = driver->node.state;
+    int card = driver->cards[context->device];
+    size_t used = card_used(state, card);
     *unused = used < *total ? *total - used : 0;
+    /* With a limit on its own cgroup, a program sees the limit. One that only an ancestor has is
+     * enforced, and not shown. */
+    struct limit_values limit;
+    if (!limit_at(state, state->slots[driver->slot].place, card, &limit)) return OK;
+    if (limit.hard < *total) *total = limit.hard;
+    size_t left = limit.used < *total ? *total - limit.used : 0;
+    if (left < *unused) *unused = left;
     return OK;
 }
 

@@ -33,6 +33,15 @@ static struct pool *defaults[MAX_CARDS];
 static struct pool *current[MAX_CARDS]; /* NULL: the default pool */
 
 /* The functions from here to pools_end are called with the lock held. */
+static bool take(const struct pool *pool, uint64_t bytes) {
+    return pool->is_managed ? take_managed(pool->device, bytes) : take_memory(pool->device, bytes);
+}
+
+static void give_back(const struct pool *pool, uint64_t bytes) {
+    if (pool->is_managed) give_back_managed(pool->device, bytes);
+    else give_back_memory(pool->device, bytes);
+}
+
 static void reduce(struct pool *pool, struct freed **link, uint64_t bytes) {
     struct freed *freed = *link;
     pool->kept -= bytes;
@@ -44,7 +53,7 @@ static void reduce(struct pool *pool, struct freed **link, uint64_t bytes) {
 
 bool pool_take(struct pool *pool, uint64_t bytes) {
     uint64_t reused = bytes < pool->kept ? bytes : pool->kept;
-    if (bytes > reused && !take_memory(pool->device, bytes - reused)) return false;
+    if (bytes > reused && !take(pool, bytes - reused)) return false;
     while (reused) {
         uint64_t part = pool->freed->bytes < reused ? pool->freed->bytes : reused;
         reduce(pool, &pool->freed, part);
@@ -69,7 +78,7 @@ static void trim(struct pool *pool, uint64_t most) {
         }
         uint64_t excess = pool->used + pool->kept - most;
         uint64_t part = freed->bytes < excess ? freed->bytes : excess;
-        give_back_memory(pool->device, part);
+        give_back(pool, part);
         reduce(pool, link, part);
     }
     if (pool->is_destroyed && !pool->used && !pool->kept) handle_end(&pools, pool);
@@ -82,7 +91,7 @@ void pool_give_back(struct pool *pool, uint64_t bytes, uint64_t free_ns) {
     if (!freed) freed = last;
     pool->used -= bytes;
     if (!freed) { /* the machine is out of memory, and there is no entry to add to */
-        give_back_memory(pool->device, bytes);
+        give_back(pool, bytes);
         return;
     }
     if (freed != last) {

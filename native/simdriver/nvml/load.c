@@ -4,6 +4,8 @@
 
 #include "../../process/clock.h"
 #include "../engine.h"
+#include "../cgroup.h"
+#include "../limits.h"
 #include "../slots.h"
 #include "session.h"
 
@@ -22,6 +24,21 @@ CALL(nvmlDeviceGetMemoryInfo, device_t device, struct memory_v1 *memory) {
     return NVML_OK;
 }
 
+/* A process sees the limit that its own cgroup has, as in cuMemGetInfo. NVIDIA does not
+ * promise the same of the older call. */
+static void show_limit(const struct card *card, struct memory_v2 *memory) {
+    struct node *node = session_node();
+    struct limit_values limit;
+    char place[PLACE_BYTES];
+    if (!node->state->has_limits || !atomic_load(&node->state->limits_seen)) return;
+    read_own_place(node->path, place);
+    if (!limit_at(node->state, place, card_index(card), &limit)) return;
+    if (limit.hard < memory->total) memory->total = limit.hard;
+    memory->used = limit.used < memory->total ? limit.used : memory->total;
+    uint64_t left = memory->total - memory->used;
+    if (left < memory->free) memory->free = left;
+}
+
 CALL(nvmlDeviceGetMemoryInfo_v2, device_t device, struct memory_v2 *memory) {
     WITH_CARD(card, device);
     if (!memory) return NVML_INVALID_ARGUMENT;
@@ -31,6 +48,7 @@ CALL(nvmlDeviceGetMemoryInfo_v2, device_t device, struct memory_v2 *memory) {
     memory->reserved = 0;
     memory->free = card->fixed.memory_bytes - used;
     memory->used = used;
+    show_limit(card, memory);
     return NVML_OK;
 }
 

@@ -67,6 +67,15 @@ class NodeFiles(NamedTuple):
     def programs(self) -> Path:
         return self.directory / "bin"
 
+    @property
+    def containers(self) -> Path:
+        """Has a directory for each container: what memory limits are set on, in place of cgroups
+        (native/simdriver/cgroup.h)."""
+        return self.directory / "containers"
+
+    def container(self, pod: str, container: str) -> Path:
+        return self.containers / pod / container
+
 
 class CardProcess(NamedTuple):
     pid: int | None  # in our own pid namespace; None: the process is not visible there
@@ -121,10 +130,23 @@ def create_node(
             _place(file, target / file.name)
     # For every user, as the libraries beside it: containers run as any.
     _replace(files.libraries / CONFIG, b"state=../state\n", mode=0o644)
+    # A node that boots has no containers.
+    shutil.rmtree(files.containers, ignore_errors=True)
     # Last: once the state file exists, the node has a driver. Its new inode tells agents that the
     # node has booted (`simulated.py`).
     _replace(files.state, bytes(new_state(node, cards, driver or Driver())))
     return files
+
+
+def link_state(files: NodeFiles, pod: str, container: str) -> Path:
+    """The state file as this container gets it mounted: a link of its own, by whose name the driver
+    knows the container. Raises OSError."""
+    link = files.container(pod, container) / files.state.name
+    link.parent.mkdir(parents=True, exist_ok=True)
+    # Perhaps left from before the node's last boot, which replaced the state file.
+    link.unlink(missing_ok=True)
+    os.link(files.state, link)
+    return link
 
 
 def read_cards(files: NodeFiles) -> tuple[CardState, ...]:

@@ -7,12 +7,14 @@ import ctypes
 from ctypes import c_char, c_int32, c_uint8, c_uint32, c_uint64
 
 MAGIC = b"GPUPSIM\0"
-VERSION = 2
+VERSION = 3
 MAX_CARDS = 16
 MAX_SLOTS = 512
 MAX_EVENTS = 256
 MAX_LINKS = 18
 MAX_CALL_FAULTS = 32
+MAX_LIMITS = 512
+PLACE_BYTES = 320
 BUCKETS = 8
 
 # Locks are on bytes far behind the end of the file, where there is no data; 2 << 40 is LOCK_CARD,
@@ -20,6 +22,7 @@ BUCKETS = 8
 LOCK_INJECT = 1 << 40
 LOCK_SLOT = 3 << 40
 LOCK_OWNER = 4 << 40
+LOCK_LIMITS = 5 << 40
 
 LINK_NONE = 255
 LINK_SWITCH = 254
@@ -28,6 +31,8 @@ LINK_SWITCH = 254
 EVERY_CARD = -1
 CALL_HANGS = -1
 ALWAYS = 0xFFFFFFFF
+
+NO_LIMIT = 0xFFFFFFFFFFFFFFFF  # of memory
 
 
 def _words(*names: str) -> list[tuple[str, type[c_uint32]]]:
@@ -97,6 +102,7 @@ class Slot(ctypes.Structure):
         *_words("pid", "contexts"),
         *_longs("start_time", "namespace"),
         ("name", c_char * 64),
+        ("place", c_char * PLACE_BYTES),
         ("busy", c_uint64 * BUCKETS * MAX_CARDS),
     )
 
@@ -123,6 +129,18 @@ class CallFault(ctypes.Structure):
     )
 
 
+class Limit(ctypes.Structure):
+    """The memory limits of one cgroup."""
+
+    _fields_ = (
+        ("place", c_char * PLACE_BYTES),
+        *_longs("cgroup"),
+        *_words("is_set", "reserved"),
+        ("soft", c_uint64 * MAX_CARDS),
+        ("hard", c_uint64 * MAX_CARDS),
+    )
+
+
 class State(ctypes.Structure):
     """The whole file."""
 
@@ -139,4 +157,7 @@ class State(ctypes.Structure):
         ("used", c_uint64 * MAX_SLOTS * MAX_CARDS),
         *_words("call_fault_count", "last_call_fault"),
         ("call_faults", CallFault * MAX_CALL_FAULTS),
+        *_words("has_limits", "limits_seen"),
+        ("limits", Limit * MAX_LIMITS),
+        ("managed", c_uint64 * MAX_SLOTS * MAX_CARDS),
     )

@@ -16,6 +16,7 @@ MIB = 1 << 20
 _CARD_NAMESPACE = uuid.UUID(
     "c1b3a3ac-4f0b-5cf4-9d2c-3f6a0f6f7a11"
 )  # random; must never change: uuids of cards are derived from it
+FIRST_WITH_LIMITS = 615  # the driver branch that has memory limits of cgroups
 _FIRST_PCI_DEVICE = 7  # the number of the first card on cloud machines
 
 
@@ -40,6 +41,12 @@ class Driver(NamedTuple):
     cuda: int = 12040
     kernel_us: int = 10  # how long a GPU kernel runs that does not say it itself
     context_mib: int = 0  # memory that a program's first context on a card takes
+
+    @property
+    def has_limits(self) -> bool:
+        """Whether it holds cgroups to memory limits."""
+        major = self.version.partition(".")[0]
+        return major.isdigit() and int(major) >= FIRST_WITH_LIMITS
 
 
 def card_uuid(node: str, index: int) -> str:
@@ -82,6 +89,7 @@ def new_state(node: str, cards: Sequence[CardProfile], driver: Driver) -> layout
     # One byte is left for the NUL that the C libraries expect.
     state.node = node.encode()[: layout.State.node.size - 1]
     state.kernel_ns = driver.kernel_us * 1000
+    state.has_limits = driver.has_limits
     for index, profile in enumerate(cards):
         card = state.cards[index]
         _describe(card.fixed, profile, node, index)
