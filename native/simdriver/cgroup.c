@@ -103,7 +103,8 @@ static bool by_inode(const char *path, struct mount_line *line, char place[PLACE
     char directory[2 * PATH_MAX];
     struct stat status;
     if (!find_line(is_own_hierarchy, 0, line)) return false;
-    snprintf(directory, sizeof directory, "%s%s", line->point, path);
+    int written = snprintf(directory, sizeof directory, "%s%s", line->point, path);
+    if (written < 0 || written >= (int)sizeof directory) return false;
     if (!is_cgroup(directory, &status)) return false;
     snprintf(place, PLACE_BYTES, "#%llu", (unsigned long long)status.st_ino);
     return true;
@@ -158,8 +159,8 @@ bool place_of_directory(const char *directory, const char *state, char place[PLA
     if (directory[0] != '/' || !realpath(directory, path)) return false;
     if (cgroup_place(path, place, cgroup)) return true;
     *cgroup = 0;
-    snprintf(file, sizeof file, "%s%s", path, STATE_NAME);
-    return !stat(file, &linked) && !stat(state, &own) && linked.st_ino == own.st_ino &&
+    int written = snprintf(file, sizeof file, "%s%s", path, STATE_NAME);
+    return written < (int)sizeof file && !stat(file, &linked) && !stat(state, &own) && linked.st_ino == own.st_ino &&
            linked.st_dev == own.st_dev && container_place(file, place);
 }
 

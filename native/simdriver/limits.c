@@ -127,8 +127,8 @@ bool limit_set(struct node *node, const char *place, uint64_t cgroup, int card, 
 static bool is_gone(const struct limit *limit, const char *mount) {
     char path[PATH_MAX + PLACE_BYTES];
     struct stat status;
-    snprintf(path, sizeof path, "%s%s", mount, limit->place);
-    return stat(path, &status) || status.st_ino != limit->cgroup;
+    int written = snprintf(path, sizeof path, "%s%s", mount, limit->place);
+    return written >= (int)sizeof path || stat(path, &status) || status.st_ino != limit->cgroup;
 }
 
 void limits_drop_removed(struct node *node, const char *mount) {

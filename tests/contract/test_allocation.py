@@ -1,4 +1,5 @@
 import json
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -25,6 +26,7 @@ allocations = st.lists(
         st.sampled_from(["a", "b", "c"]),
         st.lists(shares, min_size=1, max_size=2).map(tuple),
         st.sampled_from(Isolation),
+        st.booleans(),
     ),
     max_size=3,
     unique_by=lambda gpus: gpus.container,
@@ -118,3 +120,22 @@ def with_share(**fields: object) -> str:
 def test_a_bad_allocation_is_refused_with_a_reason(text: str, said: str) -> None:
     with pytest.raises(BadAllocation, match=said):
         allocation_of(text)
+
+
+def test_where_the_driver_holds_shares_its_hook_gets_them_in_mib() -> None:
+    gpus = ContainerGpus("main", (SHARE,), Isolation.LIMIT, by_driver=True)
+    found = allocation_annotations(Allocation((gpus,)), now_ns=7)
+    assert found["memory-request.gpupool.io/main"] == "3226"
+    assert found["memory-limit.gpupool.io/main"] == "3226"
+    free = replace(gpus, isolation=Isolation.NONE)
+    assert "memory-limit.gpupool.io/main" not in allocation_annotations(
+        Allocation((free,)), now_ns=7
+    )
+
+
+def test_of_shares_that_differ_the_hook_gets_the_smallest_and_the_largest() -> None:
+    larger = replace(SHARE, uuid="GPU-b", memory_mib=4000)
+    gpus = ContainerGpus("main", (SHARE, larger), Isolation.LIMIT, by_driver=True)
+    found = allocation_annotations(Allocation((gpus,)), now_ns=7)
+    assert found["memory-request.gpupool.io/main"] == "3226"
+    assert found["memory-limit.gpupool.io/main"] == "4000"

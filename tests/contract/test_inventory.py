@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gpupool.contract.inventory import BadInventory, inventory_of, inventory_text
-from gpupool.core.gpu import Card, CardHealth, Inventory
+from gpupool.core.gpu import Card, CardHealth, Inventory, Isolation, Wall
 
 small = st.integers(0, 3)
 cards = st.builds(
@@ -70,3 +70,18 @@ def test_the_unit_of_a_node_is_kept() -> None:
 def test_a_bad_inventory_is_refused_with_a_reason(text: str, said: str) -> None:
     with pytest.raises(BadInventory, match=said):
         inventory_of(text)
+
+
+def test_walls_are_kept_and_a_wall_that_only_newer_agents_know_is_unknown() -> None:
+    inventory = Inventory(wall=Wall.DRIVER, other_walls=(("uid-1", Wall.LIMITER),))
+    assert inventory_of(inventory_text(inventory)) == inventory
+    newer = json.dumps({"version": 1, "cards": [], "wall": "moat", "otherWalls": {"u": "moat"}})
+    assert inventory_of(newer) == Inventory()
+
+
+def test_a_pod_is_held_by_the_wall_of_its_node_unless_the_agent_says_otherwise() -> None:
+    inventory = Inventory(wall=Wall.DRIVER, other_walls=(("uid-1", Wall.LIMITER),))
+    assert inventory.wall_of("uid-1", Isolation.LIMIT) is Wall.LIMITER
+    assert inventory.wall_of("uid-2", Isolation.LIMIT) is Wall.DRIVER
+    assert inventory.wall_of("uid-2", Isolation.NONE) is Wall.NONE
+    assert inventory.wall_of("uid-2", Isolation.WHOLE) is None

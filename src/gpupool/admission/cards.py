@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from gpupool.contract.names import LABEL_NVIDIA_NAME, LABEL_NVIDIA_NAME_ALPHA
-from gpupool.core.gpu import MIB_PER_GIB, GpuMode
+from gpupool.core.gpu import MIB_PER_GIB, GpuMode, Wall
 from gpupool.core.nodes import NodeInfo
 from gpupool.core.pods import PodRequest
 from kubeclient.placement import selects_node
@@ -31,6 +31,15 @@ class ClusterCards:
             if len(found) > 1:
                 return True
         return False
+
+    def driver_holds(self, pod: PodRequest) -> bool:
+        """Whether the driver itself holds isolated shares on every node that the pod can run on."""
+        found = [
+            node.isolates and node.inventory is not None and node.inventory.wall is Wall.DRIVER
+            for node in self.shared
+            if selects_node(pod.node_selector, pod.node_terms, node.name, node.labels)
+        ]
+        return bool(found) and all(found)
 
 
 def cluster_cards(nodes: Iterable[NodeInfo]) -> ClusterCards:

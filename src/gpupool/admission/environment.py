@@ -16,10 +16,14 @@ from gpupool.contract.names import (
     ENV_MEM_DEV,
     ENV_MEM_IDX,
     ENV_MEM_POD,
+    ENV_MEMORY_LIMIT,
+    ENV_MEMORY_REQUEST,
     ENV_VISIBLE_DEVICES,
     GROUP_CARD_UNITS,
     GROUP_DEVICES,
     GROUP_INDEXES,
+    GROUP_MEMORY_LIMIT,
+    GROUP_MEMORY_REQUEST,
     GROUP_NO_ISOLATION,
     VISIBLE_DEVICES_NONE,
 )
@@ -27,7 +31,12 @@ from gpupool.contract.visible_devices import is_for_cards
 from kubeclient.objects import Obj
 
 # CGPU_DISABLE is not among them: with it, a user asks for no isolation (`injection.py`).
-_OURS = frozenset({ENV_VISIBLE_DEVICES, ENV_MEM_IDX, ENV_MEM_POD, ENV_MEM_CONTAINER, ENV_MEM_DEV})
+_OURS = frozenset(
+    {
+        *(ENV_VISIBLE_DEVICES, ENV_MEM_IDX, ENV_MEM_POD, ENV_MEM_CONTAINER, ENV_MEM_DEV),
+        *(ENV_MEMORY_REQUEST, ENV_MEMORY_LIMIT),
+    }
+)
 
 
 def environment_complaints(container: PodContainer) -> Iterator[str]:
@@ -67,7 +76,10 @@ def _is_from_admission(variable: Obj, container: PodContainer) -> bool:
     """Whether admission added the variable: a pod may pass admission more than once."""
     if variable["name"] == ENV_MEM_CONTAINER:  # replaced, because the share may have changed
         return is_shared(container) and whole_number(variable.get("value")) is not None
-    return variable == chosen_by_the_scheduler(container).get(variable["name"])
+    ours = chosen_by_the_scheduler(container)
+    if is_shared(container):
+        ours |= for_the_hook(container)
+    return variable == ours.get(variable["name"])
 
 
 def chosen_by_the_scheduler(container: PodContainer) -> dict[str, Obj]:
@@ -81,6 +93,17 @@ def chosen_by_the_scheduler(container: PodContainer) -> dict[str, Obj]:
             ENV_MEM_DEV: f"{GROUP_CARD_UNITS}/{name}",
             ENV_CGPU_DISABLE: f"{GROUP_NO_ISOLATION}/{name}",
         }
+    return {variable: _from_annotation(variable, key) for variable, key in keys.items()}
+
+
+def for_the_hook(container: PodContainer) -> dict[str, Obj]:
+    """By name: the variables for the hook of NVIDIA's container toolkit. It refuses a container in
+    which they are empty: only for pods that run where the scheduler writes the annotations."""
+    name = container.spec["name"]
+    keys = {
+        ENV_MEMORY_REQUEST: f"{GROUP_MEMORY_REQUEST}/{name}",
+        ENV_MEMORY_LIMIT: f"{GROUP_MEMORY_LIMIT}/{name}",
+    }
     return {variable: _from_annotation(variable, key) for variable, key in keys.items()}
 
 

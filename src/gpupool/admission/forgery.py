@@ -25,6 +25,8 @@ from gpupool.contract.names import (
     GROUP_DEVICES,
     GROUP_INDEXES,
     GROUP_LIMITS,
+    GROUP_MEMORY_LIMIT,
+    GROUP_MEMORY_REQUEST,
     GROUP_NO_ISOLATION,
 )
 from kubeclient.objects import Obj
@@ -48,6 +50,8 @@ PROTECTED_GROUPS = (
     GROUP_CARD_UNITS,
     GROUP_NO_ISOLATION,
     GROUP_LIMITS,
+    GROUP_MEMORY_REQUEST,
+    GROUP_MEMORY_LIMIT,
 )
 
 

@@ -9,19 +9,22 @@ the container sees no card.
 
 from gpupool.admission.asked import PodContainer, gpu_containers, is_shared
 from gpupool.admission.complaints import units_per_card
-from gpupool.admission.environment import chosen_by_the_scheduler
+from gpupool.admission.environment import chosen_by_the_scheduler, for_the_hook
 from gpupool.admission.mounts import add_mounts
 from gpupool.contract.names import (
     ANNOTATION_NO_ISOLATION,
     ENV_CGPU_DISABLE,
     ENV_MEM_CONTAINER,
+    LABEL_WALL,
 )
+from gpupool.core.gpu import Wall
 from kubeclient.names import DEFAULT_SCHEDULER_NAME
 from kubeclient.objects import Obj
 
 
-def inject(pod: Obj, *, scheduler_name: str) -> None:
-    """Changes the pod in place. It must have no complaints, and at least one GPU container."""
+def inject(pod: Obj, *, scheduler_name: str, by_driver: bool = False) -> None:
+    """Changes the pod in place. It must have no complaints, and at least one GPU container.
+    `by_driver`: wherever it can run, the driver itself holds isolated shares."""
     spec = pod["spec"]
     if spec.get("schedulerName", DEFAULT_SCHEDULER_NAME) == DEFAULT_SCHEDULER_NAME:
         spec["schedulerName"] = scheduler_name
@@ -34,6 +37,8 @@ def inject(pod: Obj, *, scheduler_name: str) -> None:
         _add_environment(container, pod)
         if is_shared(container):
             add_mounts(container, spec, number)
+            if by_driver and container.spec["name"] not in unisolated:
+                _add_for_the_hook(container, spec)
 
 
 def _asks_for_no_isolation(container: PodContainer) -> bool:
@@ -42,6 +47,24 @@ def _asks_for_no_isolation(container: PodContainer) -> bool:
         variable.get("name") == ENV_CGPU_DISABLE and variable.get("value") == "true"
         for variable in container.spec.get("env") or ()
     )
+
+
+def _add_for_the_hook(container: PodContainer, spec: Obj) -> None:
+    """With these variables, the container starts only where the scheduler gives them values. So the
+    pod stays on nodes like those that it was admitted for."""
+    ours = for_the_hook(container)
+    kept = [v for v in container.spec["env"] if v.get("name") not in ours]
+    container.spec["env"] = kept + list(ours.values())
+    affinity = spec.setdefault("affinity", {}) or {}
+    nodes = affinity.setdefault("nodeAffinity", {})
+    required = nodes.setdefault("requiredDuringSchedulingIgnoredDuringExecution", {})
+    wanted = {"key": LABEL_WALL, "operator": "In", "values": [str(Wall.DRIVER)]}
+    # A pod needs one of the terms, so each of them gets the rule.
+    for term in required.setdefault("nodeSelectorTerms", [{}]):
+        rules = term.setdefault("matchExpressions", [])
+        if wanted not in rules:
+            rules.append(wanted)
+    spec["affinity"] = affinity
 
 
 def _add_environment(container: PodContainer, pod: Obj) -> None:

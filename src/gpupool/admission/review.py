@@ -59,9 +59,11 @@ def review_pod(
         return _refused(request, found)
     if not gpu_containers(pod):  # words that only looked like those of another system
         return _allowed(request)
-    inject(pod, scheduler_name=rules.scheduler_name)
+    places = _places(pod)
+    by_driver = places is not None and cards.driver_holds(places)
+    inject(pod, scheduler_name=rules.scheduler_name, by_driver=by_driver)
     patch = jsonpatch.make_patch(request["object"], pod).patch
-    warnings = _warnings(pod, cards)
+    warnings = _warnings(places, cards)
     # The owner of other pods was told when it was created itself (`review_hints`).
     if translation.notes and not pod["metadata"].get("ownerReferences"):
         warnings.append(understood_words(translation))
@@ -129,19 +131,23 @@ def _request(review: Obj) -> Obj:
     return request
 
 
-def _warnings(pod: Obj, cards: ClusterCards) -> list[str]:
+def _places(pod: Obj) -> PodRequest | None:
+    """Where a pod with a share may run; None: it has no share, or its rules cannot be read."""
     if not any(is_shared(container) for container in gpu_containers(pod)):
-        return []
+        return None
     try:
-        wanted = PodRequest(
+        return PodRequest(
             *("", "", ""),  # uid, namespace and name do not matter here
             resources={},
             node_selector=node_selector(pod["spec"]),
             node_terms=required_nodes(pod["spec"]),
         )
     except (KeyError, ValueError):  # the API server's validation comes later and says what is wrong
-        return []
-    if not cards.leaves_open(wanted):
+        return None
+
+
+def _warnings(places: PodRequest | None, cards: ClusterCards) -> list[str]:
+    if places is None or not cards.leaves_open(places):
         return []
     return [
         "this pod may run with or without isolation of GPU memory, as the cluster has pools of "

@@ -20,6 +20,8 @@ from gpupool.contract.names import (
     GROUP_DEVICES,
     GROUP_INDEXES,
     GROUP_LIMITS,
+    GROUP_MEMORY_LIMIT,
+    GROUP_MEMORY_REQUEST,
     GROUP_NO_ISOLATION,
 )
 from gpupool.core.gpu import Allocation, CardShare, ContainerGpus, Isolation
@@ -42,9 +44,10 @@ class _Share(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
     percent: Percent = 0
 
 
-class _Container(msgspec.Struct, frozen=True, rename="camel"):
+class _Container(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
     cards: tuple[_Share, ...]
     isolation: Isolation
+    by_driver: bool = False
 
 
 class _Versioned(msgspec.Struct, frozen=True):
@@ -90,7 +93,20 @@ def _of_container(gpus: ContainerGpus) -> dict[str, str]:
             f"{GROUP_NO_ISOLATION}/{name}": "true" if is_off else "false",
             f"{GROUP_LIMITS}/{name}": UNLIMITED if is_off else limits_text(shares),
         }
-    return found
+    return found | _for_the_hook(gpus)
+
+
+def _for_the_hook(gpus: ContainerGpus) -> dict[str, str]:
+    """What NVIDIA's runtime hook sets as limits of the driver. It knows one figure for all cards of
+    a container, and refuses a container whose variable is empty: where shares differ, it gets the
+    smallest and the largest, and the agent sets the limit of each card."""
+    if gpus.isolation is not Isolation.LIMIT or not gpus.by_driver:
+        return {}
+    sizes = [share.memory_mib for share in gpus.shares]
+    return {
+        f"{GROUP_MEMORY_REQUEST}/{gpus.container}": str(min(sizes)),
+        f"{GROUP_MEMORY_LIMIT}/{gpus.container}": str(max(sizes)),
+    }
 
 
 def _joined(shares: tuple[CardShare, ...] | list[CardShare]) -> str:
@@ -113,6 +129,7 @@ def allocation_text(allocation: Allocation) -> str:
                 for s in gpus.shares
             ),
             gpus.isolation,
+            gpus.by_driver,
         )
         for gpus in allocation.containers
     }
@@ -136,6 +153,7 @@ def allocation_of(text: str) -> Allocation:
                     for s in container.cards
                 ),
                 container.isolation,
+                container.by_driver,
             )
             for name, container in document.containers.items()
         )

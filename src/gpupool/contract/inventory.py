@@ -11,7 +11,7 @@ from gpupool.contract.documents import (
     UnitMib,
     document_of,
 )
-from gpupool.core.gpu import MIB_PER_GIB, Card, CardHealth, Inventory
+from gpupool.core.gpu import MIB_PER_GIB, Card, CardHealth, Inventory, Wall
 
 VERSION = 1
 MAX_CARDS = 64  # on one node; an inventory with more is refused
@@ -40,6 +40,8 @@ class _Document(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True)
     unit_mib: UnitMib = msgspec.field(default=MIB_PER_GIB, name="unitMiB")
     boot: str = ""
     isolates: bool | None = None
+    wall: str = ""
+    other_walls: dict[str, str] = msgspec.field(default_factory=dict)
 
 
 def inventory_text(inventory: Inventory) -> str:
@@ -59,7 +61,14 @@ def inventory_text(inventory: Inventory) -> str:
         for card in inventory.cards
     )
     document = _Document(
-        VERSION, cards, inventory.driver, unit_mib, inventory.boot, inventory.isolates
+        VERSION,
+        cards,
+        inventory.driver,
+        unit_mib,
+        inventory.boot,
+        inventory.isolates,
+        inventory.wall or "",
+        dict(inventory.other_walls),
     )
     return msgspec.json.encode(document).decode()
 
@@ -73,7 +82,23 @@ def inventory_of(text: str) -> Inventory:
         raise BadInventory(f"{len(document.cards)} cards; at most {MAX_CARDS} are read")
     cards = tuple(_card(card, document.unit_mib) for card in document.cards)
     _check(cards)
-    return Inventory(cards, document.driver, document.boot, document.isolates)
+    return Inventory(
+        cards,
+        document.driver,
+        document.boot,
+        document.isolates,
+        _wall(document.wall),
+        tuple(
+            (uid, wall)
+            for uid, text in sorted(document.other_walls.items())
+            if (wall := _wall(text)) is not None
+        ),
+    )
+
+
+def _wall(text: str) -> Wall | None:
+    """None also for a wall that only a newer agent knows."""
+    return Wall(text) if text in list(Wall) else None
 
 
 def _check(cards: tuple[Card, ...]) -> None:

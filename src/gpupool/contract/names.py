@@ -45,6 +45,7 @@ LABEL_NVIDIA_MEM = "aliyun.accelerator/nvidia_mem"
 LABEL_NVIDIA_NAME = "aliyun.accelerator/nvidia_name"
 LABEL_NVIDIA_NAME_ALPHA = "alpha.kubernetes.io/nvidia-gpu-name"
 ANNOTATION_INVENTORY = "gpupool.io/inventory"
+LABEL_WALL = "gpupool.io/wall"  # "driver" where the driver itself holds isolated shares
 # Written by people about the cards of a node; see `contract/card_orders.py`.
 ANNOTATION_CORDONED_CARDS = "gpupool.io/cordoned-cards"
 ANNOTATION_CLEARED_CARDS = "gpupool.io/cleared-cards"
@@ -84,6 +85,9 @@ GROUP_INDEXES = "indexes.gpupool.io"
 GROUP_CARD_UNITS = "card-memory.gpupool.io"
 GROUP_NO_ISOLATION = "no-isolation.gpupool.io"
 GROUP_LIMITS = "limits.gpupool.io"
+# Where the driver holds shares itself: what it guarantees and allows, in MiB on each card.
+GROUP_MEMORY_REQUEST = "memory-request.gpupool.io"
+GROUP_MEMORY_LIMIT = "memory-limit.gpupool.io"
 
 # On a pod: the resize request of a user, and its outcome; see `contract/resize.py`.
 ANNOTATION_RESIZE = "gpupool.io/resize"
@@ -113,6 +117,9 @@ ENV_MEM_POD = "ALIYUN_COM_GPU_MEM_POD"
 ENV_MEM_CONTAINER = "ALIYUN_COM_GPU_MEM_CONTAINER"
 ENV_MEM_DEV = "ALIYUN_COM_GPU_MEM_DEV"
 ENV_CGPU_DISABLE = "CGPU_DISABLE"
+# Read by the hook of NVIDIA's container toolkit, which makes limits of the driver out of them.
+ENV_MEMORY_REQUEST = "NVIDIA_GPU_MEMORY_REQUEST"
+ENV_MEMORY_LIMIT = "NVIDIA_GPU_MEMORY_LIMIT"
 VISIBLE_DEVICES_NONE = "void"  # for pods that bypassed admission: no card is visible
 # On a namespace: with "true", its pods may see cards without a request (monitoring, NVIDIA's own).
 LABEL_SEE_ALL_CARDS = "gpupool.io/see-all-cards"

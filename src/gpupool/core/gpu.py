@@ -68,6 +68,25 @@ _ISOLATION_WORDS = {
 }
 
 
+class Wall(StrEnum):
+    """What holds a container to its share."""
+
+    DRIVER = "driver"  # a memory limit of its cgroup; the limiter is loaded as well
+    LIMITER = "limiter"  # only the library in its processes
+    NONE = "none"
+
+    @property
+    def words(self) -> str:
+        return _WALL_WORDS[self]
+
+
+_WALL_WORDS = {
+    Wall.DRIVER: "held by the driver",
+    Wall.LIMITER: "held by the limiter",
+    Wall.NONE: "held by nothing",
+}
+
+
 @dataclass(frozen=True, slots=True)
 class CardShare:
     """What a container holds of one card."""
@@ -85,6 +104,7 @@ class ContainerGpus:
     container: str
     shares: tuple[CardShare, ...]
     isolation: Isolation
+    by_driver: bool = False  # when it was bound, its node's driver held shares itself
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,3 +164,13 @@ class Inventory:
     boot: str = ""  # boot id: it changes when the machine restarts, which resets all cards
     # Whether the agent puts new shares under the limiter; None: as the node's labels say.
     isolates: bool | None = None
+    # What holds the isolated shares of this node; None: its cards are not shared, or the agent is
+    # older than walls. `other_walls`: pods that something else holds, by uid.
+    wall: Wall | None = None
+    other_walls: tuple[tuple[str, Wall], ...] = ()
+
+    def wall_of(self, uid: str, isolation: Isolation) -> Wall | None:
+        """What holds a pod to its share; None: it has whole cards, or nobody knows."""
+        if isolation is not Isolation.LIMIT:
+            return Wall.NONE if isolation is Isolation.NONE else None
+        return dict(self.other_walls).get(uid, self.wall)

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
-from gpupool.core.gpu import Allocation, CardPlacement, ContainerGpus, GpuAsk, Isolation
+from gpupool.core.gpu import Allocation, CardPlacement, ContainerGpus, GpuAsk, Isolation, Wall
 from gpupool.core.pods import PodRequest
 from gpupool.engine.cluster import ClusterModel, different_cards, same_cards
 from gpupool.engine.links import nearest_cards
@@ -170,7 +170,10 @@ def _container(ask: GpuAsk, rows: Iterable[int], state: NodeState) -> ContainerG
     shares = tuple([card.share(ask.units, ask.percent) for card in cards])
     node = state.node
     is_free = not node.isolates or (ask.unisolated and node.grants_unisolated)
-    return ContainerGpus(ask.container, shares, Isolation.NONE if is_free else Isolation.LIMIT)
+    if is_free:
+        return ContainerGpus(ask.container, shares, Isolation.NONE)
+    by_driver = node.inventory is not None and node.inventory.wall is Wall.DRIVER
+    return ContainerGpus(ask.container, shares, Isolation.LIMIT, by_driver)
 
 
 def chooses_cards(pod: PodRequest) -> bool:
