@@ -7,7 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from gpupool.hardware.memory_limits import NO_LIMITS, LimitsRefused, LimitsUnsupported, MemoryLimits
+from gpupool.hardware.memory_limits import (
+    NO_LIMITS,
+    Found,
+    LimitsRefused,
+    LimitsUnsupported,
+    MemoryLimits,
+)
 from gpupool.hardware.simdriver import NodeFiles, read_cards
 from gpupool.hardware.simulated_limits import SimulatedLimits
 from tests.native.simulated import MIB, holding, is_able_to_unshare, make_node, python
@@ -268,10 +274,10 @@ def test_python_sets_and_reads_what_the_driver_holds(node: NodeFiles) -> None:
     limits, cards = SimulatedLimits(node.state), read_cards(node)
     path = str(place.directory)
     limits.set(path, cards[1].uuid, MemoryLimits(1, 2))
-    assert limits.get(path, cards[1].uuid) == MemoryLimits(1, 2)
-    assert limits.get(path, cards[0].uuid) == NO_LIMITS
+    assert limits.get(path, cards[1].uuid) == Found(MemoryLimits(1, 2))
+    assert limits.get(path, cards[0].uuid) == Found(NO_LIMITS)
     limits.set(path, cards[1].uuid, NO_LIMITS)
-    assert limits.get(path, cards[1].uuid) == NO_LIMITS
+    assert limits.get(path, cards[1].uuid) == Found(NO_LIMITS)
     with pytest.raises(LimitsRefused, match="wanted the directory of a container"):
         limits.get("/sys/fs/cgroup", cards[0].uuid)
     with pytest.raises(LimitsRefused, match="there is no card GPU-x"):

@@ -7,7 +7,7 @@ simulated node.
 """
 
 from dataclasses import dataclass
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 UNLIMITED = 2**64 - 1  # as a hard limit: none
 
@@ -27,6 +27,11 @@ class MemoryLimits:
 NO_LIMITS = MemoryLimits()
 
 
+class Found(NamedTuple):
+    limits: MemoryLimits
+    used: int = 0  # bytes that count for the hard limit; 0 where none is set
+
+
 class LimitsRefused(Exception):
     """The driver did not set or read limits; the text names the cgroup and the driver's reason."""
 
@@ -41,6 +46,6 @@ class CardLimits(Protocol):
     def set(self, cgroup: str, uuid: str, limits: MemoryLimits) -> None:
         """NO_LIMITS takes them away. Raises LimitsRefused, LimitsUnsupported."""
 
-    def get(self, cgroup: str, uuid: str) -> MemoryLimits:
+    def get(self, cgroup: str, uuid: str) -> "Found":
         """NO_LIMITS also where the driver has none: it does not tell the two apart, only setting
         does. Raises LimitsRefused."""

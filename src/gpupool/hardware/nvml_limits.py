@@ -12,6 +12,7 @@ import pynvml
 
 from gpupool.hardware.memory_limits import (
     NO_LIMITS,
+    Found,
     LimitsRefused,
     LimitsUnsupported,
     MemoryLimits,
@@ -50,16 +51,16 @@ class NvmlLimits:
         with _card(cgroup, uuid) as card:
             _call(_SET, card, wanted)
 
-    def get(self, cgroup: str, uuid: str) -> MemoryLimits:
+    def get(self, cgroup: str, uuid: str) -> Found:
         found = _GetLimits(cgroup.encode())
         with _card(cgroup, uuid) as card:
             try:
                 _call(_GET, card, found)
             except pynvml.NVMLError as error:
                 if error.value in (*_NONE_SET, *_UNSUPPORTED):
-                    return NO_LIMITS
+                    return Found(NO_LIMITS)
                 raise
-        return MemoryLimits(found.soft, found.hard)
+        return Found(MemoryLimits(found.soft, found.hard), found.used)
 
 
 @contextlib.contextmanager

@@ -10,11 +10,12 @@ from pathlib import Path
 from gpupool.hardware import simdriver_layout as layout
 from gpupool.hardware.memory_limits import (
     NO_LIMITS,
+    Found,
     LimitsRefused,
     LimitsUnsupported,
     MemoryLimits,
 )
-from gpupool.hardware.simdriver_locks import held
+from gpupool.hardware.simdriver_locks import held, is_alive
 from gpupool.hardware.simdriver_state import SimdriverError, opened
 
 
@@ -33,14 +34,15 @@ class SimulatedLimits:
         except SimdriverError as error:
             raise LimitsRefused(f"{cgroup}: {error}") from error
 
-    def get(self, cgroup: str, uuid: str) -> MemoryLimits:
+    def get(self, cgroup: str, uuid: str) -> Found:
         place = _place(cgroup)
         try:
-            with opened(self._state) as (_, state):
+            with opened(self._state) as (fd, state):
                 entry, card = _entry(state, place), _card(state, uuid)
                 if entry is None:
-                    return NO_LIMITS
-                return MemoryLimits(entry.soft[card], entry.hard[card])
+                    return Found(NO_LIMITS)
+                limits = MemoryLimits(entry.soft[card], entry.hard[card])
+                return Found(limits, _used(fd, state, place, card) if limits.are_set else 0)
         except SimdriverError as error:
             raise LimitsRefused(f"{cgroup}: {error}") from error
 
@@ -59,6 +61,15 @@ def _card(state: layout.State, uuid: str) -> int:
         if state.cards[index].fixed.uuid.decode() == uuid:
             return index
     raise LimitsRefused(f"{state.node.decode()}: there is no card {uuid}")
+
+
+def _used(fd: int, state: layout.State, place: bytes, card: int) -> int:
+    # No container is below another, so each place is its own.
+    return sum(
+        state.used[card][slot] - state.managed[card][slot]
+        for slot in range(min(state.slots_seen, layout.MAX_SLOTS))
+        if state.slots[slot].place == place and is_alive(fd, state, slot)
+    )
 
 
 def _entry(state: layout.State, place: bytes) -> layout.Limit | None:
@@ -82,7 +93,7 @@ def _change(state: layout.State, place: bytes, card: int, limits: MemoryLimits) 
 
 def _new_entry(state: layout.State, place: bytes) -> layout.Limit:
     for number in range(layout.MAX_LIMITS):
-        entry = state.limits[number]
+        entry: layout.Limit = state.limits[number]
         if entry.is_set:
             continue
         entry.place, entry.cgroup = place, 0
