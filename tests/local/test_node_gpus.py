@@ -29,7 +29,7 @@ def shown(
     own_view: bool = True,
     mounts: tuple[Mount, ...] = (),
 ) -> Adjustment:
-    return made.adjust(StartingContainer("n", ASKING, variables, mounts, own_view))
+    return made.adjust(StartingContainer("n", ASKING, variables, mounts, own_view, {}, ""))
 
 
 def test_a_node_of_another_machine_takes_no_device_plugins(tmp_path: Path) -> None:
@@ -51,7 +51,7 @@ def test_a_node_of_another_machine_takes_no_device_plugins(tmp_path: Path) -> No
 def test_a_variable_alone_shows_no_card(
     tmp_path: Path, spec: dict[str, object], is_shown: bool
 ) -> None:
-    start = StartingContainer("n", spec, {"NVIDIA_VISIBLE_DEVICES": UUID}, (), True)
+    start = StartingContainer("n", spec, {"NVIDIA_VISIBLE_DEVICES": UUID}, (), True, {}, "")
     assert bool(gpus(tmp_path).adjust(start).binds) is is_shown
 
 

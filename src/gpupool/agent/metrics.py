@@ -17,6 +17,7 @@ class Metrics:
     # By namespace and name of the pod, and card: MiB in use.
     overuses: dict[tuple[str, str, str], int] = field(default_factory=dict)
     overuses_begun: int = 0
+    walls: dict[tuple[str, str, str], int] = field(default_factory=dict)  # namespace, pod, wall
     context_mib: int | None = None  # memory of a context; None: not measured
 
     def text(self) -> str:

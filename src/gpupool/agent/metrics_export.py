@@ -48,6 +48,12 @@ class AgentCollector(Collector):
             [((), values.overuses_begun)],
         )
         yield _gauge(
+            "gpupool_pod_wall",
+            "1 for what holds a pod to its share: driver, limiter or none.",
+            ("namespace", "pod", "wall"),
+            values.walls.items(),
+        )
+        yield _gauge(
             "gpupool_context_memory_mib",
             "Memory that the limiter counts for a process's first context. Absent: not measured.",
             (),

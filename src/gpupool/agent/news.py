@@ -42,6 +42,11 @@ def not_read(card: int, why: str) -> News:
     return News(True, "GpuNotRead", f"the driver cannot read card {card}, it is not offered: {why}")
 
 
+def driver_holds(version: str) -> News:
+    words = f"driver {version} holds isolated shares itself, by memory limits of their cgroups"
+    return News(False, "DriverHoldsShares", words)
+
+
 OTHER_PLUGIN = News(
     True,
     "OtherGpuPlugin",

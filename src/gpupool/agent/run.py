@@ -37,6 +37,7 @@ from gpupool.agent.metrics import Metrics
 from gpupool.agent.news import (
     OTHER_PLUGIN,
     News,
+    driver_holds,
     label_conflict,
     news_of,
     no_driver,
@@ -48,17 +49,19 @@ from gpupool.agent.registration import is_listened_to, keep_registered, remove_l
 from gpupool.agent.sampler import Sampler
 from gpupool.agent.settings import AgentSettings
 from gpupool.agent.shares import Shares
+from gpupool.agent.wall_keeper import WallKeeper
 from gpupool.contract.card_orders import BadOrders, orders_of
 from gpupool.contract.inventory import BadInventory, inventory_of, inventory_text
 from gpupool.contract.names import (
     ANNOTATION_CLEARED_CARDS,
     ANNOTATION_CORDONED_CARDS,
     ANNOTATION_INVENTORY,
+    LABEL_WALL,
     NVIDIA_PLUGIN_SOCKET,
     RESOURCE_GPU,
 )
 from gpupool.contract.nodes import gpu_mode, isolates
-from gpupool.core.gpu import CardHealth, Inventory
+from gpupool.core.gpu import CardHealth, Inventory, Wall
 from gpupool.hardware.driver import Driver, NoDriver, NotAnswering
 from kubeclient.client import Kube
 from kubeclient.errors import KubeError
@@ -101,8 +104,9 @@ class _Agent:
             kube, NODES, query={"fieldSelector": f"metadata.name={settings.node}"}
         )
         self._mirror.on_change(lambda old, new: self._node_changed())
-        self._shares = Shares(kube, settings.node, settings.volumes, self._node)
         self._recorder = Recorder(kube, COMPONENT, lambda: datetime.datetime.now(datetime.UTC))
+        self._keeper = WallKeeper(settings.node, settings.walls, self._recorder)
+        self._shares = Shares(kube, settings.node, settings.volumes, self._node, self._keeper)
         self._auditor = Auditor(kube, settings, driver, self._recorder, self._node)
         self._writer = NodeWriter(kube)
         self._injection = Injection(
@@ -145,6 +149,9 @@ class _Agent:
             "pods": self._shares.pods.run(),
             "shares": self._shares.run(),
             "audit": self._auditor.run(self._shares.pods, self._metrics),
+            "walls": self._keeper.run(
+                self._shares.pods, lambda: self._inventory, self._metrics, self._look_now.set
+            ),
             "endpoint": self._keep_serving(),
             **{
                 name: keep_registered(plugin, self._settings.plugins)
@@ -201,7 +208,9 @@ class _Agent:
         self._has_rival = is_listened_to(self._settings.plugins / NVIDIA_PLUGIN_SOCKET)
         # The resourceVersion stands for labels and orders of the node, which change what we
         # publish.
-        seen = look, node["metadata"]["resourceVersion"], self._holdings, self._has_rival
+        version = node["metadata"]["resourceVersion"]
+        known_walls = self._keeper.wall(True), self._keeper.others
+        seen = look, version, self._holdings, self._has_rival, known_walls
         if seen == self._settled:
             return  # skip an unchanged reading: one process may run hundreds of agents
         self._settled = None
@@ -209,7 +218,7 @@ class _Agent:
         before = self._known
         self._known = after_look(before, look, self._orders, self._settings.policy, now_s)
         inventory = inventory_after(self._known, self._orders, self._settings.unit_mib)
-        self._tell(node, self._known, replace(inventory, isolates=self._isolates(node)))
+        self._tell(node, self._known, self._with_walls(node, inventory))
         for card in never_read(self._known, look):
             self._say_once(node, not_read(card.index, card.error))
         # While readings of outside memory still differ, `_known` does, too, and nothing is settled
@@ -228,7 +237,7 @@ class _Agent:
         self._read_orders(node)
         self._known = after_silence(self._known, str(error))
         inventory = inventory_after(self._known, self._orders, self._settings.unit_mib)
-        self._tell(node, self._known, replace(inventory, isolates=self._isolates(node)))
+        self._tell(node, self._known, self._with_walls(node, inventory))
 
     def _read_orders(self, node: Obj) -> None:
         """Orders that cannot be read change nothing: cordoned cards stay cordoned."""
@@ -244,6 +253,13 @@ class _Agent:
         except BadOrders as error:
             self._orders = Orders(self._orders.cordoned, {})
             self._say_once(node, News(True, "BadCardOrders", str(error)))
+
+    def _with_walls(self, node: Obj, inventory: Inventory) -> Inventory:
+        isolates = self._isolates(node)
+        wall = self._keeper.wall(isolates)
+        if wall is Wall.DRIVER:
+            self._say_once(node, driver_holds(inventory.driver))
+        return replace(inventory, isolates=isolates, wall=wall, other_walls=self._keeper.others)
 
     def _isolates(self, node: Obj) -> bool | None:
         labels = node["metadata"].get("labels") or {}
@@ -281,6 +297,8 @@ class _Agent:
         # it, and then the limiter must be among the mounts.
         self._offer(node, inventory)
         labels = card_labels(known)
+        if inventory.wall is Wall.DRIVER:
+            labels |= {LABEL_WALL: str(inventory.wall)}
         if self._settings.feature_labels:
             labels |= feature_labels(known)
         wanted = Wanted(

@@ -9,6 +9,7 @@ from gpupool.agent.injection import NriPlace
 from gpupool.agent.limiter import LimiterPlace
 from gpupool.agent.owners import Owner, container_by_cgroup, owner_by_cgroup
 from gpupool.agent.pod_files import VolumePath, kubelet_volumes
+from gpupool.agent.walls import Walls
 from gpupool.agent.xid_policy import XidPolicy, load_policy
 from gpupool.core.gpu import MIB_PER_GIB
 from kubeclient.kubeletapi.messages import Mount
@@ -45,5 +46,6 @@ class AgentSettings:
         None  # where the agent itself puts cards into containers; None: it does not
     )
     serve: Serve | None = None  # where the HTTP endpoint is; None: nowhere
+    walls: Walls | None = None  # what sets memory limits of the driver; None: they are not used
     install_again_s: float = 300.0  # until the next try, if the limiter is not as it should be
     look_s: float = 1.0  # between two readings of the cards

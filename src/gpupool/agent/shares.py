@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 
 from gpupool.agent.pod_files import VolumePath
-from gpupool.agent.shrinks import Shrinks
+from gpupool.agent.shrinks import Shrinks, WallState
 from gpupool.contract.names import ANNOTATION_SHRINKS
 from gpupool.contract.resize import reports_text
 from kubeclient.client import Kube
@@ -24,13 +24,18 @@ _PAUSE_AFTER_FAILURE_S = 2.0
 
 class Shares:
     def __init__(
-        self, kube: Kube, node: str, volumes: VolumePath, node_object: Callable[[], Obj | None]
+        self,
+        kube: Kube,
+        node: str,
+        volumes: VolumePath,
+        node_object: Callable[[], Obj | None],
+        walls: WallState | None = None,
     ) -> None:
         """`node_object` returns the node as last received from the API server."""
         self._kube = kube
         self._node = node
         self._node_object = node_object
-        self._shrinks = Shrinks(volumes)
+        self._shrinks = Shrinks(volumes, walls)
         self._changed = asyncio.Event()
         self.pods = Mirror(kube, PODS, query={"fieldSelector": f"spec.nodeName={node}"})
         self.pods.on_change(lambda old, new: self._changed.set())

@@ -6,10 +6,12 @@ can allocate beyond it any more. Only then is the memory count read: read earlie
 allocation under the old limit, and the scheduler would give away memory that is in use.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import Protocol
 
 from gpupool.agent.pod_files import (
+    ContainerFiles,
     NoFiles,
     VolumePath,
     container_files,
@@ -33,11 +35,22 @@ class _Shrink:
     report: ShrinkReport | None = None
 
 
+class WallState(Protocol):
+    """What is known of the driver's own limits."""
+
+    def agrees(self, pod: Obj) -> bool:
+        """Whether the driver holds the pod to its present limits, or does not hold it at all."""
+
+    def used_mib(self, pod: Obj, container: str) -> Mapping[str, int]:
+        """What the driver counts for a container that it holds, by card."""
+
+
 class Shrinks:
     """Reports once for each lowered limit, as soon as it is in force."""
 
-    def __init__(self, volume_path: VolumePath) -> None:
+    def __init__(self, volume_path: VolumePath, walls: WallState | None = None) -> None:
         self._volume_path = volume_path
+        self._walls = walls
         self._shrinks: dict[str, _Shrink] = {}  # by uid
 
     @property
@@ -76,14 +89,23 @@ class Shrinks:
                 limits_in_force(each) == annotations.get(f"{GROUP_LIMITS}/{name}")
                 for name, each in files.items()
             )
-            if not is_shown:
+            if not is_shown or not (self._walls is None or self._walls.agrees(pod)):
                 # The time counts only while all containers show their new limits.
                 shrink.since_s = None
             elif shrink.since_s is None:
                 shrink.since_s = now_s
             elif now_s - shrink.since_s > IN_FORCE_S:
-                used = {name: used_mib(name, each) for name, each in files.items()}
+                used = {name: self._used(pod, name, each) for name, each in files.items()}
                 shrink.report = ShrinkReport(shrink.token, used)
         except NoFiles as error:
             # A failure is reported, too: without any report the scheduler would wait forever.
             shrink.report = ShrinkReport(shrink.token, problem=str(error))
+
+    def _used(self, pod: Obj, container: str, files: ContainerFiles) -> dict[str, int]:
+        """The larger of what the limiter and the driver count: each knows memory that the other
+        does not (managed memory; code and stacks). Raises NoFiles."""
+        used = used_mib(container, files)
+        by_driver = self._walls.used_mib(pod, container) if self._walls is not None else {}
+        for uuid, mib in by_driver.items():
+            used[uuid] = max(used.get(uuid, 0), mib)
+        return used

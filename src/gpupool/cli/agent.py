@@ -13,6 +13,7 @@ from gpupool.cli.programs import run_program
 if TYPE_CHECKING:
     from gpupool.agent.endpoint import Serve
     from gpupool.agent.pod_files import VolumePath
+    from gpupool.agent.walls import Walls
     from gpupool.hardware.driver import Driver
     from kubeclient.client import Kube
     from kubeclient.kubeletapi.messages import Mount
@@ -57,6 +58,14 @@ def _serve(context: click.Context, option: click.Parameter, port: int | None) ->
     from gpupool.agent.endpoint import on_loopback
 
     return on_loopback(port) if port is not None else None
+
+
+def _walls(context: click.Context, option: click.Parameter, cgroups: Path | None) -> "Walls | None":
+    from gpupool.agent.leaves import CgroupLeaves
+    from gpupool.agent.walls import Walls
+    from gpupool.hardware.nvml_limits import NvmlLimits
+
+    return Walls(NvmlLimits(), CgroupLeaves(cgroups)) if cgroups is not None else None
 
 
 @click.command("agent")
@@ -158,6 +167,14 @@ def _serve(context: click.Context, option: click.Parameter, port: int | None) ->
     type=click.Path(path_type=Path),
     metavar="DIRECTORY",
     help="With --nri: where /dev of the node is.",
+)
+@click.option(
+    "--cgroups",
+    "walls",
+    callback=_walls,
+    type=click.Path(path_type=Path),
+    metavar="DIRECTORY",
+    help="The node's cgroup v2 hierarchy: lets drivers from 615 on hold shares themselves.",
 )
 @click.option(
     "--overuse",

@@ -138,6 +138,12 @@ def create_node(
     return files
 
 
+def has_limits(files: NodeFiles) -> bool:
+    """Whether the node's driver holds cgroups to memory limits. Raises BadState."""
+    with opened(files.state) as (_, state):
+        return bool(state.has_limits)
+
+
 def link_state(files: NodeFiles, pod: str, container: str) -> Path:
     """The state file as this container gets it mounted: a link of its own, by whose name the driver
     knows the container. Raises OSError."""

@@ -49,6 +49,12 @@ class Driver(NamedTuple):
         return major.isdigit() and int(major) >= FIRST_WITH_LIMITS
 
 
+def driver_of(version: str) -> Driver:
+    """The driver with this version, and the CUDA of its time; empty: the usual one."""
+    driver = Driver(version) if version else Driver()
+    return driver._replace(cuda=13040) if driver.has_limits else driver
+
+
 def card_uuid(node: str, index: int) -> str:
     """Derived from node and index, so that a card keeps its uuid when its node restarts."""
     return f"GPU-{uuid.uuid5(_CARD_NAMESPACE, f'{node}/{index}')}"

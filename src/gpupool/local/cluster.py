@@ -29,7 +29,7 @@ from gpupool.local.config.nodepools import NODE_POOLS, nodepool_crd, nodepool_ob
 from gpupool.local.config.nodes import cluster_nodes
 from gpupool.local.config.settings import NAMES, LocalSettings
 from gpupool.local.images import known_images
-from gpupool.local.node_gpus import DRIVER, Cards, NodeGpus
+from gpupool.local.node_gpus import DRIVER, Cards, NodeGpus, node_walls
 from gpupool.local.roles import role_objects
 from gpupool.scheduler.elected import LEASE, Elected
 from kubeclient.client import Kube
@@ -106,7 +106,12 @@ class GpuCluster:
             hooks=NodeGpus(
                 self._where.pods,
                 {
-                    name: Cards(machine.gpu.name, machine.gpu.memory_mib, machine.gpu_count)
+                    name: Cards(
+                        machine.gpu.name,
+                        machine.gpu.memory_mib,
+                        machine.gpu_count,
+                        machine.gpu_driver,
+                    )
                     for name, machine in spec.instance_types.items()
                     if machine.gpu is not None
                 },
@@ -168,6 +173,7 @@ class GpuCluster:
                 container=_container,
                 serve=on_accepted(around.ports.listen(AGENT_PORT).accept),
                 volumes=lambda pod, volume: volume_directory(pods, pod, volume),
+                walls=node_walls(files) if mounts and not self._settings.real_gpus else None,
             ),
             _real_driver() if self._settings.real_gpus else SimulatedDriver(files.state),
             cluster.client(AGENT),

@@ -11,6 +11,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from gpupool.agent.leaves import ContainerLeaves
+from gpupool.agent.wall_plan import container_shares
+from gpupool.agent.walls import Walls
 from gpupool.contract.names import (
     ENV_VISIBLE_DEVICES,
     LIMITER_DIRECTORY,
@@ -18,9 +21,10 @@ from gpupool.contract.names import (
     RESOURCE_GPU_MEM,
     VISIBLE_DEVICES_NONE,
 )
-from gpupool.hardware.simdriver import NodeFiles, create_node
+from gpupool.hardware.simdriver import NodeFiles, create_node, has_limits, link_state
 from gpupool.hardware.simdriver_cards import card_profile
-from gpupool.hardware.simdriver_state import SimdriverError
+from gpupool.hardware.simdriver_state import SimdriverError, driver_of
+from gpupool.hardware.simulated_limits import SimulatedLimits
 from localkube.data_directory import pods_directory
 from localkube.kubelet.node_files import node_hardware
 from localkube.kubelet.node_hooks import Adjustment, StartingContainer
@@ -44,6 +48,7 @@ class Cards:
     model: str
     memory_mib: int
     count: int
+    driver: str = ""  # version of the simulated driver; empty: the usual one
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +69,8 @@ class NodeGpus:
     def _make_driver(self, node: str, cards: Cards) -> None:
         profile = card_profile(cards.model, cards.memory_mib)
         try:
-            create_node(node_hardware(self.directory, node), node, [profile] * cards.count)
+            place = node_hardware(self.directory, node)
+            create_node(place, node, [profile] * cards.count, driver_of(cards.driver))
         except (SimdriverError, OSError) as error:
             log.error("no simulated driver", extra={"node": node, "error": str(error)})
 
@@ -98,12 +104,31 @@ class NodeGpus:
             Bind(str(files.libraries), f"{DRIVER}/lib", True),
             Bind(str(files.programs), f"{DRIVER}/bin", True),
             # Writable: programs count their memory and hold their locks in this file.
-            Bind(str(files.state), f"{DRIVER}/{files.state.name}"),
+            Bind(str(_state(container, files)), f"{DRIVER}/{files.state.name}"),
         )
         # A container with the limiter must find the limiter's library before the driver's.
         limited = any(m.container_path == LIMITER_DIRECTORY for m in container.plugin_mounts)
         libraries = _path((LIMITER_DIRECTORY if limited else None, f"{DRIVER}/lib"))
         return Adjustment(_found(variables, libraries, f"{DRIVER}/bin"), binds)
+
+
+def _state(container: StartingContainer, files: NodeFiles) -> Path:
+    """The state file as the container gets it. Where the driver holds shares itself, that is a link
+    by which it knows the container, and the limits are in force before the program starts. Raises
+    WallRefused: the container does not start."""
+    uid = (container.pod.get("metadata") or {}).get("uid", "")
+    if not uid or not container.id or not has_limits(files):
+        return files.state
+    link = link_state(files, uid, container.id)
+    shares = container_shares(container.pod, container.spec["name"])
+    if shares:
+        node_walls(files).set_before_start(str(link.parent), shares)
+    return link
+
+
+def node_walls(files: NodeFiles) -> Walls:
+    """What sets limits of the simulated driver."""
+    return Walls(SimulatedLimits(files.state), ContainerLeaves(files.containers))
 
 
 def _device_files() -> tuple[str, ...]:

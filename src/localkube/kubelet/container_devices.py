@@ -36,11 +36,14 @@ class ContainerDevices:
         return tuple(self._bind(pod.node, mount) for mount in mounts)
 
     def adjustment(
-        self, pod: Pod, spec: Obj, variables: dict[str, str], *, own_view: bool
+        self, pod: Pod, obj: Obj, spec: Obj, variables: dict[str, str], *, own_view: bool
     ) -> Adjustment:
         """Raises BadConfig."""
         mounts = self.devices.response(pod.node, pod.uid, spec["name"]).mounts
-        container = StartingContainer(pod.node, spec, variables, tuple(mounts), own_view)
+        id = next((each.container_id for each in pod.containers if each.name == spec["name"]), "")
+        container = StartingContainer(
+            pod.node, spec, variables, tuple(mounts), own_view, obj, id or ""
+        )
         try:
             return self.hooks.adjust(container)
         except Exception as error:  # a bug of the product: the pod's events tell, and it is retried

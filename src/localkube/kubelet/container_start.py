@@ -187,7 +187,7 @@ class Starter:
         given |= self.devices.variables(pod, spec["name"])
         given[MARK] = container_id
         variables = await container_variables(pod, obj, spec, node, given, self.storage.objects)
-        added = self.devices.adjustment(pod, spec, variables, own_view=own_view)
+        added = self.devices.adjustment(pod, obj, spec, variables, own_view=own_view)
         variables |= added.variables
         home = image_variables(spec["image"], self.settings.images).get("HOME", HOME)
         made = binds(files, spec, runs.volumes.by_name, variables, home if own_view else HOME)

@@ -18,6 +18,8 @@ class StartingContainer(NamedTuple):
     variables: Mapping[str, str]  # its environment so far
     plugin_mounts: tuple[Mount, ...]  # what the node's device plugins answered to Allocate
     own_view: bool  # False: the container sees the machine's files, and binds have no effect
+    pod: Obj  # the object; the container's spec is part of it
+    id: str  # of the container, as in the pod's status; another one after each restart
 
 
 class Adjustment(NamedTuple):

@@ -46,4 +46,6 @@ def instance_type(row: file_format.InstanceType, models: Mapping[str, GpuModel])
     memory_mib = int(row.memory_gib * 1024)
     if not row.gpus:
         return InstanceType(row.name, row.vcpus, memory_mib)
-    return InstanceType(row.name, row.vcpus, memory_mib, models[row.gpus.model], row.gpus.count)
+    gpus = row.gpus
+    driver = gpus.driver or ""
+    return InstanceType(row.name, row.vcpus, memory_mib, models[gpus.model], gpus.count, driver)

@@ -86,6 +86,16 @@ class Gpus(_Part, frozen=True):
 
     model: Annotated[Text, Meta(description="A name out of gpuModels or the catalogue.")]
     count: Annotated[int, Meta(ge=1, le=16)]
+    driver: (
+        Annotated[
+            str,
+            Meta(
+                pattern=r"^[1-9][0-9]{2}(\.[0-9]{1,3}){1,2}$",
+                description="Version of the simulated driver. From 615 on it holds shares itself.",
+            ),
+        ]
+        | UnsetType
+    ) = UNSET
 
 
 class InstanceType(_Part, frozen=True):

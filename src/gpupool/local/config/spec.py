@@ -34,6 +34,7 @@ class InstanceType:
     memory_mib: int
     gpu: GpuModel | None = None
     gpu_count: int = 0
+    gpu_driver: str = ""  # version of the simulated driver; empty: the usual one
 
 
 @dataclass(frozen=True, slots=True)
