@@ -1,12 +1,12 @@
 """The tables of `gpupool gpu`: cards, and what pods hold of them. Pure."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from gpupool.cli.output.table import Column, Document, Shorten, Table, Tone
 from gpupool.contract.gpu_asks import gpu_asks
 from gpupool.contract.held_allocation import held_allocation
-from gpupool.core.gpu import Card, CardHealth, CardShare, ContainerGpus
+from gpupool.core.gpu import Card, CardHealth, CardShare, ContainerGpus, Inventory, Wall
 from gpupool.core.readings import CardReading, ContainerUse
 from kubeclient.objects import Obj
 
@@ -32,6 +32,7 @@ class CardRow:
     node: str
     card: Card
     reading: CardReading | None = None  # None: nothing is known
+    wall: Wall | None = None  # what holds shares of its node; None: it shares none, or unknown
 
     @property
     def tone(self) -> Tone:
@@ -99,6 +100,7 @@ CARD_COLUMNS: Sequence[Column[CardRow]] = (
     _reading("POWER-LIMIT", lambda card: _watts(card.power_limit_mw), "W"),
     _reading("SM-CLOCK", lambda card: card.sm_clock_mhz, "MHz"),
     Column("NUMA", lambda row: "" if row.card.numa < 0 else str(row.card.numa), wide=True),
+    Column("WALL", lambda row: row.wall or "", wide=True),
     Column("OUTSIDE", lambda row: f"{row.card.outside_mib}MiB", wide=True),
     Column("USED-BY", lambda row: _used_by(row.reading), wide=True),
 )
@@ -135,6 +137,7 @@ def _card_fields(row: CardRow) -> Document:
         "reason": card.reason,
         "numaNode": card.numa if card.numa >= 0 else None,
         "outsideMiB": card.outside_mib,
+        "wall": row.wall and str(row.wall),
         **_reading_fields(row.reading or CardReading(card.uuid)),
     }
 
@@ -178,6 +181,7 @@ class ShareRow:
     share: CardShare | None = None
     unread_cards: tuple[int, ...] = ()  # those that it may hold
     unread_why: str = ""  # why nobody knows what it holds
+    wall: Wall | None = None  # None: it has whole cards, or nobody knows
 
     @property
     def cards(self) -> str:
@@ -204,9 +208,15 @@ class ShareRow:
         return Tone.BAD if self.gpus is None else Tone.PLAIN
 
 
-def shares_table(pods: Iterable[Obj], *, with_namespace: bool, empty: str = "") -> Table[ShareRow]:
-    """One row for each card that a container has."""
-    rows = [row for pod in pods for row in _pod_rows(pod)]
+def shares_table(
+    pods: Iterable[Obj],
+    *,
+    with_namespace: bool,
+    empty: str = "",
+    inventories: Mapping[str, Inventory] | None = None,
+) -> Table[ShareRow]:
+    """One row for each card that a container has. `inventories`: by node, as far as known."""
+    rows = [row for pod in pods for row in _pod_rows(pod, inventories or {})]
     return Table("CardShare", _share_columns(with_namespace), rows, _share_fields, empty=empty)
 
 
@@ -234,6 +244,7 @@ def _share_columns(with_namespace: bool) -> Sequence[Column[ShareRow]]:
             rank=2,
             tone=lambda row: row.isolation_tone,
         ),
+        Column("WALL", lambda row: row.wall or "", optional=True, rank=4),
         Column("UUID", lambda row: row.share.uuid if row.share else "", wide=True),
     )
 
@@ -253,12 +264,13 @@ def _share_fields(row: ShareRow) -> Document:
         "cardUnits": share.card_units if share else None,
         "computePercent": (share.percent or None) if share else None,
         "isolation": str(gpus.isolation) if gpus else "unknown",
+        "wall": row.wall and str(row.wall),
         "possibleCards": list(row.unread_cards),
         "reason": row.unread_why,
     }
 
 
-def _pod_rows(pod: Obj) -> Iterator[ShareRow]:
+def _pod_rows(pod: Obj, inventories: Mapping[str, Inventory]) -> Iterator[ShareRow]:
     metadata, node = pod["metadata"], pod["spec"].get("nodeName", "")
     if not node:
         return
@@ -269,6 +281,8 @@ def _pod_rows(pod: Obj) -> Iterator[ShareRow]:
     if allocation.unread is not None and phase not in ("Succeeded", "Failed"):
         cards = tuple(sorted(allocation.unread.indexes))
         yield ShareRow(*of_pod, unread_cards=cards, unread_why=allocation.unread.why)
+    known = inventories.get(node, Inventory())
     for gpus in allocation.containers:
+        wall = known.wall_of(metadata["uid"], gpus.isolation)
         for share in gpus.shares:
-            yield ShareRow(*of_pod, gpus.container, gpus, share)
+            yield ShareRow(*of_pod, gpus.container, gpus, share, wall=wall)

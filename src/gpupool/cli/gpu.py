@@ -84,13 +84,12 @@ def list_cards(node: str | None, namespace: str, output: Output, **where: str) -
         if node is not None and not nodes:
             await kube.get(NODES, node)  # says that there is no such node
         nodes.sort(key=lambda each: each["metadata"]["name"])
-        cards = [
-            (each["metadata"]["name"], card) for each in nodes for card in _inventory(each).cards
-        ]
+        found = {each["metadata"]["name"]: _inventory(each) for each in nodes}
+        cards = [(name, card) for name, each in found.items() for card in each.cards]
         read = await readings.by_card(kube, frozenset(name for name, _ in cards))
         if cards and not read:
             await namespaced.check(kube, namespace)
-        rows = [CardRow(name, card, read.get(card.uuid)) for name, card in cards]
+        rows = [CardRow(name, card, read.get(card.uuid), found[name].wall) for name, card in cards]
         cards_of = f"any card of node {node}" if node else "any card"
         empty = f"No agent has reported {cards_of}. See whether an agent runs: gpupool doctor"
         if not rows and not output.is_document and not output.watch:
@@ -145,7 +144,12 @@ def list_pods(node: str | None, namespace: str, output: Output, **where: str) ->
         on = f" on node {node}" if node else ""
         among = f" of namespace {namespace}" if namespace else ""
         empty = f"No pod{among} has a card{on}."
-        return shares_table(sorted(pods, key=key_of), with_namespace=not namespace, empty=empty)
+        return shares_table(
+            sorted(pods, key=key_of),
+            with_namespace=not namespace,
+            empty=empty,
+            inventories=await _inventories(kube, pods),
+        )
 
     query = {} if node is None else {"fieldSelector": f"spec.nodeName={node}"}
     show_objects(output, [Source(PODS, namespace, query)], page, **where)
@@ -345,6 +349,23 @@ async def _order(
         else:
             return f"Card {chosen.index} ({chosen.model}, {chosen.uuid})"
     raise AssertionError("the last try returns or raises")
+
+
+async def _inventories(kube: "Kube", pods: "Sequence[Obj]") -> "dict[str, Inventory]":
+    """Of the nodes of these pods. Who may not read nodes is not told which wall holds them."""
+    from kubeclient.errors import KubeError
+    from kubeclient.resources import NODES
+
+    wanted = {pod["spec"].get("nodeName") for pod in pods}
+    try:
+        nodes = (await kube.list(NODES)).items if wanted else []
+    except KubeError:
+        return {}
+    return {
+        each["metadata"]["name"]: _inventory(each)
+        for each in nodes
+        if each["metadata"]["name"] in wanted
+    }
 
 
 def _inventory(node: "Obj") -> "Inventory":

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from operator import attrgetter
 
 from gpupool.contract.names import LABEL_POOL
-from gpupool.core.gpu import Card, CardHealth, GpuAsk, GpuMode, Isolation
+from gpupool.core.gpu import Card, CardHealth, GpuAsk, GpuMode, Inventory, Isolation, Wall
 from gpupool.core.pods import PodRequest
 from gpupool.engine.cluster import ClusterModel
 from gpupool.engine.node_state import Held, NodeState
@@ -37,6 +37,14 @@ class Part:
     percent: int
     isolation: Isolation
     possible: bool = False  # nobody knows whether the pod holds it: the card is closed
+    wall: Wall | None = None  # what holds it to its share; None: it has the card, or unknown
+
+    @property
+    def words(self) -> str:
+        """How it is held, for people."""
+        if self.isolation is Isolation.LIMIT and self.wall in (Wall.DRIVER, Wall.LIMITER):
+            return f"{self.isolation.words} by the {self.wall}"
+        return self.isolation.words
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +123,7 @@ def _words(node: NodeView) -> Iterable[str]:
 def _node(state: NodeState) -> NodeView:
     parts: dict[str, list[Part]] = {}
     for held in state.pods.values():
-        for uuid, part in _parts(held):
+        for uuid, part in _parts(held, state.node.inventory or Inventory()):
             parts.setdefault(uuid, []).append(part)
     by_name = attrgetter("namespace", "pod")
     cards = tuple(
@@ -135,11 +143,12 @@ def _use(state: NodeState) -> str:
             return "whole or shared"
 
 
-def _parts(held: Held) -> Iterable[tuple[str, Part]]:
+def _parts(held: Held, inventory: Inventory) -> Iterable[tuple[str, Part]]:
     isolation = {
         share.uuid: gpus.isolation for gpus in held.allocation.containers for share in gpus.shares
     }
     for hold in held.cards:
+        kind = isolation.get(hold.uuid, Isolation.NONE)
         yield (
             hold.uuid,
             Part(
@@ -147,8 +156,9 @@ def _parts(held: Held) -> Iterable[tuple[str, Part]]:
                 held.pod.name,
                 hold.units,
                 hold.percent,
-                isolation.get(hold.uuid, Isolation.NONE),
+                kind,
                 hold.possible,
+                inventory.wall_of(held.pod.uid, kind),
             ),
         )
 
