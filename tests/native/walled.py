@@ -86,12 +86,15 @@ class Place:
         return done.stdout
 
     def start(self, script: str) -> subprocess.Popen[str]:
+        return self.start_with({}, script)
+
+    def start_with(self, variables: Mapping[str, str], script: str) -> subprocess.Popen[str]:
         return subprocess.Popen(
             self.command(sys.executable, "-c", script),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
-            env=self.variables(),
+            env={**self.variables(), **variables},
         )
 
 
