@@ -62,8 +62,11 @@ class CgroupLeaves:
 
     @contextlib.contextmanager
     def probe(self) -> Iterator[str]:
-        with tempfile.TemporaryDirectory(prefix=_PROBE, dir=self._root) as path:
+        path = tempfile.mkdtemp(prefix=_PROBE, dir=self._root)
+        try:
             yield path
+        finally:
+            os.rmdir(path)  # the files in a cgroup go with it, and cannot be removed
 
     def forget(self, leaf: Leaf) -> None:
         """The container runtime removes the cgroup."""
