@@ -4,8 +4,17 @@ import pytest
 
 from gpupool.cli.card_tables import CardRow, cards_table, shares_table
 from gpupool.cli.output.layout import Layout
+from gpupool.contract.allocation import allocation_text
 from gpupool.contract.names import ANNOTATION_ALLOCATION, ANNOTATION_MEM_IDX, RESOURCE_GPU_MEM
-from gpupool.core.gpu import Card
+from gpupool.core.gpu import (
+    Allocation,
+    Card,
+    CardShare,
+    ContainerGpus,
+    Inventory,
+    Isolation,
+    Wall,
+)
 from gpupool.core.readings import CardReading
 from kubeclient.objects import Obj
 
@@ -96,3 +105,15 @@ def test_a_full_card_is_marked() -> None:
     assert "\x1b[33m1000MiB\x1b[0m" in card_line(None, free_mib=1000, colours=True)
     assert "\x1b[33m15130MiB\x1b[0m" in card_line(None, free_mib=1000, colours=True)
     assert "\x1b[33m" not in card_line(None, free_mib=1024, colours=True)
+
+
+def test_the_wall_that_holds_a_pod_is_shown_where_it_is_known() -> None:
+    share = CardShare("GPU-a", 0, 3, 3226, 15)
+    text = allocation_text(Allocation((ContainerGpus("c", (share,), Isolation.LIMIT),)))
+    pods = [pod(name, **{ANNOTATION_ALLOCATION: text}) for name in ("a", "b")]
+    known = {"n": Inventory(wall=Wall.DRIVER, other_walls=(("b", Wall.LIMITER),))}
+    table = shares_table(pods, with_namespace=True, inventories=known)
+    assert [item["wall"] for item in table.document()["items"]] == ["driver", "limiter"]
+    assert [line.split()[-1] for line in table.lines(Layout())] == ["WALL", "driver", "limiter"]
+    blind = shares_table(pods, with_namespace=True)
+    assert [item["wall"] for item in blind.document()["items"]] == [None, None]

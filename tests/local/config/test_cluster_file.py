@@ -127,6 +127,18 @@ def test_a_file_can_add_machines_and_cards() -> None:
     assert {"my.box", "my.old", "ecs.g6.large"} <= set(spec.instance_types)
 
 
+def test_a_machine_can_have_another_simulated_driver() -> None:
+    spec = read("""
+        instanceTypes:
+          - name: walled
+            vcpus: 8
+            memoryGiB: 32
+            gpus: {model: Tesla M40, count: 1, driver: 615.71.09}
+        pools: [{name: a, instanceType: walled}, {name: b, instanceType: ecs.gn4-c4g1.xlarge}]
+        """).spec
+    assert [pool.instance_type.gpu_driver for pool in spec.pools] == ["615.71.09", ""]
+
+
 def test_a_file_can_change_the_quotas_of_its_cluster() -> None:
     spec = read("quotas: {nodesPerCluster: 100}\npools: []\n").spec
     assert spec.quotas == Quotas(nodes_per_cluster=100)
