@@ -16,12 +16,15 @@
 #define INITIAL_CGROUP_NAMESPACE 0xeffffffbull
 #define CONTAINERS "/containers/"
 #define STATE_NAME "/state"
+#define DELETED "//deleted"
 #define LINE_BYTES (2 * PATH_MAX + 512)
 
-/* "…/containers/POD/CONTAINER/state" -> "containers:/POD/CONTAINER" */
+/* "…/containers/POD/CONTAINER/state" -> "containers:/POD/CONTAINER". A link that was removed since
+ * is still the container's: the kernel adds "//deleted" to its path. */
 static bool container_place(const char *file, char place[PLACE_BYTES]) {
-    size_t length = strlen(file), ending = strlen(STATE_NAME);
-    if (length <= ending || strcmp(file + length - ending, STATE_NAME) != 0) return false;
+    size_t length = strlen(file), ending = strlen(STATE_NAME), end = strlen(DELETED);
+    if (length > end && strcmp(file + length - end, DELETED) == 0) length -= end;
+    if (length <= ending || strncmp(file + length - ending, STATE_NAME, ending) != 0) return false;
     const char *found = NULL;
     for (const char *at = file; (at = strstr(at, CONTAINERS)); at++) found = at;
     if (!found) return false;

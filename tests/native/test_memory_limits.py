@@ -269,6 +269,15 @@ def test_a_process_whose_place_is_not_known_gets_nothing_of_a_limited_card(node:
     assert "no context: 2\n" in place.run(*command).stderr
 
 
+def test_a_container_whose_link_was_removed_is_still_that_container(node: NodeFiles) -> None:
+    place = container_place(node)
+    set_limit(place, 0, 100)
+    removing = 'rm "$0" && exec "$@"'
+    link = place.directory / "state"
+    done = place.run("sh", "-c", removing, str(link), "/usr/bin/python3", "-c", TAKES_ALL)
+    assert done.stdout == "100 100 100\n", done.stderr
+
+
 def test_python_sets_and_reads_what_the_driver_holds(node: NodeFiles) -> None:
     place = container_place(node)
     limits, cards = SimulatedLimits(node.state), read_cards(node)
