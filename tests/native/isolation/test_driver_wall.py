@@ -50,7 +50,7 @@ def test_what_gets_round_the_limiter_is_held_by_the_driver(
     tmp_path: Path, tools: Path, way: str, file: str, loaded: str
 ) -> None:
     container, place = walled(tmp_path, loaded)
-    words = (tools / "bypass", way, *file_words(container, tools, file))
+    words: list[str | Path] = [tools / "bypass", way, *file_words(container, tools, file)]
     alone = HOLDS[way, file][(BOTH, PRELOAD, STAND_IN).index(loaded)]
     assert run(container, place, *words) == alone
     limit(place, SHARE_MIB, SHARE_MIB)
