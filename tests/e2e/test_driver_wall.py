@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from gpupool.hardware.simdriver_state import opened
 from gpupool.testing import Cluster
 from tests.e2e.gpu_cluster import SHARED_POOLS
 from tests.e2e.kubectl import Kubectl, eventually
@@ -195,3 +196,25 @@ def test_a_container_that_restarts_is_held_before_its_program_starts(kubectl: Ku
     eventually(lambda: int(kubectl.field(count, "pod", "again") or 0) >= 1, within_s=60)
     assert eventually(lambda: kubectl("logs", "again", "--previous")) == "1075 1075\n"
     kubectl("delete", "pod", "again", "--now")
+
+
+@pytest.mark.slow
+def test_100_containers_that_start_and_end_leave_nothing(
+    kubectl: Kubectl, cluster: Cluster
+) -> None:
+    kubectl("delete", "pods", "--all", "--now")
+    for turn in range(10):
+        names = [f"many-{turn}-{number}" for number in range(10)]
+        for name in names:
+            pod = shared(name, 1, *FREE, "python3", "-c", TAKE_FREELY, DRIVER)
+            pod["spec"]["restartPolicy"] = "Never"
+            kubectl.apply(pod)
+        for name in names:
+            kubectl.wait("jsonpath={.status.phase}=Succeeded", f"pod/{name}", within_s=120)
+            assert kubectl("logs", name) == "1075 1075\n"
+        kubectl("delete", "pods", "--all", "--now")
+    [hardware] = [path.parent for path in cluster.directory.rglob("hardware/*/state")]
+    left = hardware / "containers"
+    eventually(lambda: not any(left.iterdir()), within_s=120)
+    with opened(hardware / "state") as (_, state):
+        assert not any(state.limits[number].is_set for number in range(state.limits_seen))

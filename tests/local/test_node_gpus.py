@@ -1,8 +1,12 @@
+import os
 from pathlib import Path
 
 import pytest
 
+from gpupool.agent.walls import WallRefused
+from gpupool.hardware.memory_limits import MemoryLimits
 from gpupool.hardware.simdriver import NodeFiles, read_cards
+from gpupool.hardware.simulated_limits import SimulatedLimits
 from gpupool.local.node_gpus import Cards, NodeGpus
 from kubeclient.kubeletapi.messages import Mount
 from localkube.kubelet.node_files import node_hardware
@@ -116,3 +120,37 @@ def test_cuda_is_told_which_of_the_machines_own_cards_to_use(
     own = {"NVIDIA_VISIBLE_DEVICES": f"{UUID},b", "CUDA_VISIBLE_DEVICES": "0"}
     assert shown(made, own).variables == {"CUDA_VISIBLE_DEVICES": "0"}
     assert shown(made, {"NVIDIA_VISIBLE_DEVICES": "all"}).variables == {}
+
+
+LIMITED = {"name": "c", "resources": {"limits": {"aliyun.com/gpu-mem": "3"}}}
+
+
+def start_limited(made: NodeGpus, text: str) -> Adjustment:
+    annotations = {"limits.gpupool.io/c": text}
+    pod = {"metadata": {"uid": "u", "annotations": annotations}}
+    variables = {"NVIDIA_VISIBLE_DEVICES": UUID}
+    return made.adjust(StartingContainer("n", LIMITED, variables, (), True, pod, "id"))
+
+
+def test_a_driver_that_holds_shares_holds_a_container_before_it_starts(tmp_path: Path) -> None:
+    made = NodeGpus(tmp_path, {TYPE: Cards("Tesla T4", 15109, 1, "615.71.09")}, False)
+    made.node_added("n", TYPE)
+    files = NodeFiles(node_hardware(tmp_path, "n"))
+    [card] = read_cards(files)
+    binds = start_limited(made, f"{card.uuid} 3021 0\n").binds
+    # By this link the driver knows the container.
+    leaf = files.container("u", "id")
+    assert [bind.source for bind in binds if bind.target.endswith("state")] == [f"{leaf}/state"]
+    assert os.path.samefile(leaf / "state", files.state)
+    share = MemoryLimits(3021 << 20, 3021 << 20)
+    assert SimulatedLimits(files.state).get(str(leaf), card.uuid).limits == share
+    with pytest.raises(WallRefused, match=r"driver of node n does not hold it: .* no card GPU-x"):
+        start_limited(made, "GPU-x 3021 0\n")
+
+
+def test_an_older_driver_gives_all_containers_the_same_file(tmp_path: Path) -> None:
+    made = gpus(tmp_path)
+    files = NodeFiles(node_hardware(tmp_path, "n"))
+    sources = [bind.source for bind in start_limited(made, "GPU-x 1 0\n").binds]
+    assert str(files.state) in sources
+    assert not files.containers.exists()

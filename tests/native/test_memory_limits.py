@@ -179,6 +179,18 @@ def test_the_nearest_limited_ancestor_counts_and_is_not_shown(node: NodeFiles) -
         assert leaf.python(TAKES_ALL) == "600 600 600\n"
 
 
+def test_a_cgroup_namespace_hides_the_path_and_not_the_limit(cgroup: Place) -> None:
+    set_limit(cgroup, 0, 600)
+    # As container runtimes do it: the namespace begins at the cgroup, and shows its own hierarchy.
+    shown = 'mount -t cgroup2 none /mnt && exec "$@"'
+    inside = ("unshare", "-Cm", "sh", "-c", shown, "sh", "/usr/bin/python3", "-c", TAKES_ALL)
+    done = cgroup.run(*inside)
+    assert done.stdout == "600 600 600\n", done.stderr
+    # Without such a mount, nobody knows the place: nothing of a limited card is given out.
+    bare = ("unshare", "-Cm", "/usr/bin/python3", "-c", TAKES_ALL)
+    assert "no context: 2\n" in cgroup.run(*bare).stderr
+
+
 def test_nvml_reads_a_limit_with_what_is_used_of_it(cgroup: Place) -> None:
     path = str(cgroup.directory)
     hold = TAKES_ALL + "print('held', flush=True)\ninput()\n"

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from gpupool.agent.leaves import ContainerLeaves
 from gpupool.agent.wall_plan import container_shares
-from gpupool.agent.walls import Walls
+from gpupool.agent.walls import WallRefused, Walls
 from gpupool.contract.names import (
     ENV_VISIBLE_DEVICES,
     LIMITER_DIRECTORY,
@@ -121,8 +121,13 @@ def _state(container: StartingContainer, files: NodeFiles) -> Path:
         return files.state
     link = link_state(files, uid, container.id)
     shares = container_shares(container.pod, container.spec["name"])
-    if shares:
-        node_walls(files).set_before_start(str(link.parent), shares)
+    try:
+        if shares:
+            node_walls(files).set_before_start(str(link.parent), shares)
+    except WallRefused as error:
+        raise WallRefused(
+            f"the driver of node {container.node} does not hold it: {error}"
+        ) from None
     return link
 
 
