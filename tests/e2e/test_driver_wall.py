@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from gpupool.hardware.simdriver_state import opened
+from gpupool.local.node_gpus import node_files
 from gpupool.testing import Cluster
 from tests.e2e.gpu_cluster import SHARED_POOLS
 from tests.e2e.kubectl import Kubectl, eventually
@@ -199,22 +200,22 @@ def test_a_container_that_restarts_is_held_before_its_program_starts(kubectl: Ku
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(900)
 def test_100_containers_that_start_and_end_leave_nothing(
     kubectl: Kubectl, cluster: Cluster
 ) -> None:
     kubectl("delete", "pods", "--all", "--now")
-    for turn in range(10):
-        names = [f"many-{turn}-{number}" for number in range(10)]
-        for name in names:
-            pod = shared(name, 1, *FREE, "python3", "-c", TAKE_FREELY, DRIVER)
-            pod["spec"]["restartPolicy"] = "Never"
-            kubectl.apply(pod)
-        for name in names:
-            kubectl.wait("jsonpath={.status.phase}=Succeeded", f"pod/{name}", within_s=120)
-            assert kubectl("logs", name) == "1075 1075\n"
-        kubectl("delete", "pods", "--all", "--now")
-    [hardware] = [path.parent for path in cluster.directory.rglob("hardware/*/state")]
-    left = hardware / "containers"
-    eventually(lambda: not any(left.iterdir()), within_s=120)
-    with opened(hardware / "state") as (_, state):
+    pod = shared("many", 1, *FREE, "python3", "-c", TAKE_FREELY, DRIVER)
+    pod["spec"]["restartPolicy"] = "Never"
+    job = {"completions": 100, "parallelism": 15, "template": {"spec": pod["spec"]}}
+    metadata = {"name": "many"}
+    kubectl.apply({"apiVersion": "batch/v1", "kind": "Job", "metadata": metadata, "spec": job})
+    kubectl.wait("condition=Complete", "job/many", within_s=600)
+    logs = kubectl("logs", "-l", "job-name=many", "--tail=-1")
+    assert logs.splitlines() == ["1075 1075"] * 100
+    kubectl("delete", "job", "many")
+    name = kubectl("get", "nodes", "-l", "gpupool.io/wall=driver", "-o", "name").strip()
+    files = node_files(cluster.directory, name.removeprefix("node/"))
+    eventually(lambda: not any(files.containers.iterdir()), within_s=180)
+    with opened(files.state) as (_, state):
         assert not any(state.limits[number].is_set for number in range(state.limits_seen))
