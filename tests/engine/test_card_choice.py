@@ -84,7 +84,7 @@ def test_an_explanation_says_which_cards_were_left_out() -> None:
     (node,) = explain(cluster, pod).nodes
     assert node.cards == (
         "GPU 0: left out: Tesla T4, model V100 or A100 wanted",
-        "GPU 1: 5 of 15 units free, 10 wanted",
+        "GPU 1: 5 of 15 units free, 10 wanted; default/p-a holds some of it",
     )
     assert card_summary(cluster, pod) == "GPUs: none of 1 has 10 units free, the best has 5."
     other = shared("c", 1, card_choice=CardChoice(uuids=("x",), avoided_models=("A100",)))

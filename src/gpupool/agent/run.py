@@ -43,6 +43,7 @@ from gpupool.agent.news import (
     no_driver,
     not_read,
 )
+from gpupool.agent.node_events import NodeEvents
 from gpupool.agent.node_writes import NodeWriter, Wanted, problem_text
 from gpupool.agent.plugin import ResourcePlugin
 from gpupool.agent.registration import is_listened_to, keep_registered, remove_left_sockets
@@ -65,7 +66,7 @@ from gpupool.core.gpu import CardHealth, Inventory, Wall
 from gpupool.hardware.driver import Driver, NoDriver, NotAnswering
 from kubeclient.client import Kube
 from kubeclient.errors import KubeError
-from kubeclient.events import NORMAL, WARNING, Recorder
+from kubeclient.events import Recorder
 from kubeclient.kubeletapi.messages import Mount
 from kubeclient.mirror import Mirror
 from kubeclient.objects import Obj
@@ -105,6 +106,7 @@ class _Agent:
         )
         self._mirror.on_change(lambda old, new: self._node_changed())
         self._recorder = Recorder(kube, COMPONENT, lambda: datetime.datetime.now(datetime.UTC))
+        self._events = NodeEvents(settings.node, self._recorder)
         self._keeper = WallKeeper(settings.node, settings.walls, self._recorder)
         self._shares = Shares(kube, settings.node, settings.volumes, self._node, self._keeper)
         self._auditor = Auditor(kube, settings, driver, self._recorder, self._node)
@@ -132,7 +134,6 @@ class _Agent:
         self._has_rival = (
             False  # NVIDIA's device plugin runs on this node and counts the same cards
         )
-        self._said: set[News] = set()  # lasting conditions, each reported once
         self._look_now = asyncio.Event()
         self._write_now = asyncio.Event()
         self._is_bad = asyncio.Event()  # set while some card takes no pods
@@ -195,7 +196,7 @@ class _Agent:
             look = await self._driver.look()
         except NoDriver as error:
             if self._metrics.has_driver is not False:
-                self._say(node, no_driver(str(error)))
+                self._events.say(node, no_driver(str(error)))
             self._metrics.has_driver = False
             self._settled = None
             self._tell_without_look(node, error)
@@ -210,7 +211,8 @@ class _Agent:
         # publish.
         version = node["metadata"]["resourceVersion"]
         known_walls = self._keeper.wall(True), self._keeper.others
-        seen = look, version, self._holdings, self._has_rival, known_walls
+        is_possible = self._injection.is_possible(now_s)
+        seen = look, version, self._holdings, self._has_rival, known_walls, is_possible
         if seen == self._settled:
             return  # skip an unchanged reading: one process may run hundreds of agents
         self._settled = None
@@ -220,7 +222,7 @@ class _Agent:
         inventory = inventory_after(self._known, self._orders, self._settings.unit_mib)
         self._tell(node, self._known, self._with_walls(node, inventory))
         for card in never_read(self._known, look):
-            self._say_once(node, not_read(card.index, card.error))
+            self._events.say_once(node, not_read(card.index, card.error))
         # While readings of outside memory still differ, `_known` does, too, and nothing is settled
         # yet.
         if self._known == before and not waits_for_time(self._known):
@@ -252,13 +254,13 @@ class _Agent:
             self._carried_out = cleared
         except BadOrders as error:
             self._orders = Orders(self._orders.cordoned, {})
-            self._say_once(node, News(True, "BadCardOrders", str(error)))
+            self._events.say_once(node, News(True, "BadCardOrders", str(error)))
 
     def _with_walls(self, node: Obj, inventory: Inventory) -> Inventory:
         isolates = self._isolates(node)
         wall = self._keeper.wall(isolates)
         if wall is Wall.DRIVER:
-            self._say_once(node, driver_holds(inventory.driver))
+            self._events.say_once(node, driver_holds(inventory.driver))
         return replace(inventory, isolates=isolates, wall=wall, other_walls=self._keeper.others)
 
     def _isolates(self, node: Obj) -> bool | None:
@@ -269,7 +271,7 @@ class _Agent:
             self._isolation, labels, has_limiter=has_limiter, now_s=now_s
         )
         if self._isolation.published is False and isolates(labels):
-            self._say_once(node, NO_LIMITER)
+            self._events.say_once(node, NO_LIMITER)
         return self._isolation.published
 
     def _limiter_mounts(self) -> tuple[Mount, ...]:
@@ -281,13 +283,13 @@ class _Agent:
         self._metrics.context_mib = self._installed.context_mib
         self._settled = None
         if not self._installed.is_complete:
-            self._say_once(node, News(True, "LimiterIncomplete", self._installed.problem))
+            self._events.say_once(node, News(True, "LimiterIncomplete", self._installed.problem))
 
     # -- publishing ------------------------------------------------------------------------
 
     def _tell(self, node: Obj, known: NodeCards, inventory: Inventory) -> None:
         for news in news_of(self._inventory, inventory):
-            self._say(node, news)
+            self._events.say(node, news)
         self._inventory = self._metrics.inventory = inventory
         if all(card.takes_pods for card in inventory.cards):
             self._is_bad.clear()
@@ -329,31 +331,17 @@ class _Agent:
         if cards and not is_possible:
             # Unhealthy, and not taken back: the kubelet keeps what it knows of running pods.
             cards = tuple(replace(card, health=CardHealth.LOST) for card in cards)
-            self._say(node, self._injection.news())
+            self._events.say(node, self._injection.news())
         found = offers(cards, mode, self._holdings)
         for resource, plugin in self._plugins.items():
             if resource == RESOURCE_GPU and self._has_rival:
                 plugin.withdraw()
-                self._say_once(node, OTHER_PLUGIN)
+                self._events.say_once(node, OTHER_PLUGIN)
                 continue
             plugin.set_mounts(mounts)
             plugin.offer(found[resource])
             if found[resource].refusal:
-                self._say_once(node, News(True, "GpuUnitTooSmall", found[resource].refusal))
-
-    def _say(self, node: Obj, news: News) -> None:
-        log.log(
-            logging.WARNING if news.is_bad else logging.INFO,
-            "event of the node",
-            extra={"node": self._settings.node, "reason": news.reason, "text": news.message},
-        )
-        kind = WARNING if news.is_bad else NORMAL
-        self._recorder.event(node, kind, news.reason, news.message, host=self._settings.node)
-
-    def _say_once(self, node: Obj, news: News) -> None:
-        if news not in self._said:
-            self._said.add(news)
-            self._say(node, news)
+                self._events.say_once(node, News(True, "GpuUnitTooSmall", found[resource].refusal))
 
     # -- writing and asking, each in its own task ------------------------------------------
 
@@ -373,7 +361,7 @@ class _Agent:
                 await asyncio.sleep(_PAUSE_AFTER_FAILURE_S)
                 self._write_now.set()
             if self._writer.theirs:
-                self._say_once(node, label_conflict(self._writer.theirs))
+                self._events.say_once(node, label_conflict(self._writer.theirs))
 
     async def _keep_serving(self) -> None:
         sampler = Sampler(self._settings, self._driver, self._shares.pods)

@@ -42,9 +42,7 @@ class AgentSettings:
     mounts: tuple[Mount, ...] = ()
     limiter: tuple[Mount, ...] = ()
     install: LimiterPlace | None = None  # where to install the limiter, to be mounted like those
-    nri: NriPlace | None = (
-        None  # where the agent itself puts cards into containers; None: it does not
-    )
+    nri: NriPlace | None = None  # the agent itself puts cards into containers; None: others do
     serve: Serve | None = None  # where the HTTP endpoint is; None: nowhere
     walls: Walls | None = None  # what sets memory limits of the driver; None: they are not used
     install_again_s: float = 300.0  # until the next try, if the limiter is not as it should be
