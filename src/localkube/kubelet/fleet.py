@@ -143,7 +143,6 @@ class Fleet:
         nodes, services = Mirror(kube, NODES, broke=broke), Mirror(kube, SERVICES)
         devices = Devices(
             directory,
-            host.sockets,
             tasks,
             # Lambdas, because `beats` and `keeper` need the devices and are made after them.
             changed=lambda node: beats.post_again(node),

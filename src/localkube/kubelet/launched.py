@@ -14,12 +14,23 @@ import os
 import resource
 import select
 import signal
+import socket
 import termios
 from itertools import pairwise
 from pathlib import Path
 
+from localkube.kubelet.confine import confine, drop_capabilities, gain_nothing, hide_memory
 from localkube.kubelet.frames import Message
-from localkube.kubelet.sandbox import Bind, View, die_with_parent, enter, join, leave
+from localkube.kubelet.sandbox import (
+    Bind,
+    View,
+    die_with_parent,
+    enter,
+    follow,
+    join,
+    leave,
+    lock,
+)
 
 # Above all numbers that descriptors of a container get.
 _FIRST_FREE = 64
@@ -44,18 +55,23 @@ def become(
         _set_limits()
         child = 0
         if view is not None:
-            leave(view) if host is None else join(host)
+            if host is None:
+                leave(view)
+            else:
+                # Programs of the container see this process as soon as it has joined them.
+                hide_memory()
+                join(host)
             child = os.fork()
         if child or view is None:
             os.write(outcome, b"%d\n" % (child or os.getpid()))
         if child:
             os._exit(0)
         _wait_for_parent(waiting)
-        if view is not None and host is None:
-            os.setsid()
-            enter(view)
-            if child := os.fork():
-                _reap_until_end_of(child)
+        if view is not None:
+            if host is None:
+                enter_as_program(view)
+            _reopen_null()
+            confine()
         _run(message)
     except OSError as error:
         code = _NOT_FOUND if isinstance(error, FileNotFoundError) else _NOT_EXECUTABLE
@@ -64,6 +80,35 @@ def become(
         _report(outcome, _NOT_EXECUTABLE, str(error))
     finally:
         os._exit(_NOT_EXECUTABLE)
+
+
+def enter_as_program(view: View) -> None:
+    """Returns in a child; this process becomes the container's init."""
+    os.setsid()
+    enter(view)
+    init, program = socket.socketpair()
+    if child := os.fork():
+        init.close()
+        follow(program)
+        drop_capabilities()
+        gain_nothing()
+        _reap_until_end_of(child)
+    program.close()
+    with init:
+        lock(view, init)
+
+
+def _reopen_null() -> None:
+    """Through the container's own mount: by a descriptor from outside, root could change the
+    permissions of the machine's file."""
+    machine = os.stat(os.devnull).st_rdev
+    for number in range(3):
+        with contextlib.suppress(OSError):
+            if os.fstat(number).st_rdev == machine:
+                mode = fcntl.fcntl(number, fcntl.F_GETFL) & os.O_ACCMODE
+                own = os.open(os.devnull, mode)
+                os.dup2(own, number)
+                os.close(own)
 
 
 def _refuse_nul(message: Message) -> None:
@@ -131,7 +176,7 @@ def _reap_until_end_of(program: int) -> None:
 
 def _view(given: Message) -> View:
     binds = tuple(Bind(*bind) for bind in given["binds"])
-    paths = {key: tuple(given[key]) for key in ("needed", "hidden")}
+    paths = {key: tuple(given[key]) for key in ("needed", "hidden", "device_files")}
     return View(**{**given, "binds": binds, **paths})
 
 
