@@ -86,7 +86,8 @@ class Launches:
 
     async def namespaces(self) -> bool:
         """Whether containers can have their own view of the machine here."""
-        return self._isolate and not await self._open()
+        missing = await self._open()
+        return self._isolate and not missing
 
     async def start(self, launch: Launch, descriptors: list[int]) -> int:
         """Returns the pid. Takes over the descriptors, which become 0, 1, 2, ... of the program,
