@@ -60,14 +60,15 @@ def _openat2(root: int, path: str, *, as_root: bool, links: bool) -> int:
         os.O_PATH | os.O_CLOEXEC, 0, resolve | (0 if links else _NO_SYMLINKS)
     )
     name = os.fsencode(path) or b"."
+    call = kernel.system_call(_SYS_OPENAT2, "int text at size")
     for last in (*([False] * _AGAIN), True):
         try:
-            return kernel.call(f"open {path}", _SYS_OPENAT2, root, name, how, ctypes.sizeof(how))
+            return call(root, name, how, ctypes.sizeof(how))
         except OSError as error:
             if error.errno == errno.EXDEV:
                 raise _out(path) from None
             if error.errno != errno.EAGAIN or last:
-                raise
+                raise OSError(error.errno, error.strerror, path) from None
     raise AssertionError  # the last turn returns or raises
 
 
@@ -137,17 +138,20 @@ def make_beneath(
     while missing:
         with opened(found) as above:
             name = missing.pop()
-            found = _make_in(above, name, is_file=is_file and not missing, shared=as_root)
+            mode = 0o755 if as_root else 0o700
+            found = make_in(above, name, is_file=is_file and not missing, mode=mode)
     return found
 
 
-def _make_in(parent: int, name: str, *, is_file: bool, shared: bool) -> int:
+def make_in(parent: int, name: str, *, is_file: bool = False, mode: int = 0o755) -> int:
+    """A descriptor (O_PATH) for a directory or file that is directly in `parent`, and is made if it
+    is missing. A link raises LeadsOut. `mode`: of a directory."""
     with contextlib.suppress(FileExistsError):  # somebody else was faster
         if is_file:
             flags = os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_WRONLY
             os.close(os.open(name, flags, 0o600, dir_fd=parent))
         else:
-            os.mkdir(name, 0o755 if shared else 0o700, dir_fd=parent)
+            os.mkdir(name, mode, dir_fd=parent)
     made = os.open(name, _HERE, dir_fd=parent)
     if stat.S_ISLNK(os.fstat(made).st_mode):  # to nothing, or just now put there
         os.close(made)

@@ -8,6 +8,7 @@ sockets may be missing, on kernels before 6.12.
 import ctypes
 import errno
 import os
+from functools import cache
 
 from localkube.kubelet import kernel, syscall_filter
 
@@ -33,38 +34,52 @@ def confine() -> None:
     syscall_filter.install()
 
 
+def prepare() -> None:
+    """Computes what is the same for all containers: children of this process have it."""
+    if (name := os.uname().machine) in syscall_filter.MACHINES:
+        syscall_filter.compiled(name)
+    can_scope_sockets()
+    kernel.libc()
+
+
 def drop_capabilities() -> None:
-    kernel.prctl("securebits", _PR_SET_SECUREBITS, _SECUREBITS)
-    kernel.prctl("ambient", _PR_CAP_AMBIENT, _PR_CAP_AMBIENT_CLEAR_ALL)
+    kernel.prctl(_PR_SET_SECUREBITS, _SECUREBITS)
+    kernel.prctl(_PR_CAP_AMBIENT, _PR_CAP_AMBIENT_CLEAR_ALL)
     for number in range(_MOST_CAPABILITIES):
         try:
-            kernel.prctl("bounding set", _PR_CAPBSET_DROP, number)
+            kernel.prctl(_PR_CAPBSET_DROP, number)
         except OSError as error:
             if error.errno != errno.EINVAL:
                 raise
             break  # the kernel has no more of them
+    use_no_capabilities()
+
+
+def use_no_capabilities() -> None:
+    """Enough for a process that executes no other program."""
     head = (ctypes.c_uint32 * 2)(_CAPABILITY_VERSION_3, 0)
     none = (ctypes.c_uint32 * 6)()  # effective, permitted, inheritable: lower and upper halves
-    kernel.check(kernel.libc().capset(head, none), "capset")
+    kernel.function("capset", "at at")(head, none)
 
 
 def gain_nothing() -> None:
     """no_new_privs: exec of a program with setuid or file capabilities gives nothing."""
-    kernel.prctl("no_new_privs", _PR_SET_NO_NEW_PRIVS, 1)
+    kernel.prctl(_PR_SET_NO_NEW_PRIVS, 1)
 
 
 def hide_memory() -> None:
     """Until exec, no other process of this user may look into this one: it is a copy of the
     launcher, whose memory has variables of other containers in it."""
-    kernel.prctl("dumpable", _PR_SET_DUMPABLE, 0)
+    kernel.prctl(_PR_SET_DUMPABLE, 0)
 
 
+@cache
 def can_scope_sockets() -> bool:
     """Whether the kernel can keep a process from abstract sockets of others (Landlock, Linux
     6.12). They have no place in the file system, so no mount hides them; a network namespace of
     its own would."""
     try:
-        version = kernel.call("landlock", _SYS_LANDLOCK_CREATE_RULESET, None, 0, _LANDLOCK_VERSION)
+        version = _create_ruleset(None, 0, _LANDLOCK_VERSION)
     except OSError:  # not built in, or not switched on
         return False
     return version >= _FIRST_WITH_SCOPES
@@ -77,9 +92,12 @@ def scope_sockets() -> None:
         return
     # struct landlock_ruleset_attr: access to files, to the network, scopes.
     wanted = (ctypes.c_uint64 * 3)(0, 0, _SCOPE_ABSTRACT_UNIX_SOCKET)
-    size = ctypes.sizeof(wanted)
-    rules = kernel.call("landlock", _SYS_LANDLOCK_CREATE_RULESET, wanted, size, 0)
+    rules = _create_ruleset(wanted, ctypes.sizeof(wanted), 0)
     try:
-        kernel.call("landlock", _SYS_LANDLOCK_RESTRICT_SELF, rules, 0)
+        kernel.system_call(_SYS_LANDLOCK_RESTRICT_SELF, "int int")(rules, 0)
     finally:
         os.close(rules)
+
+
+def _create_ruleset(wanted: object, size: int, flags: int) -> int:
+    return kernel.system_call(_SYS_LANDLOCK_CREATE_RULESET, "at size int")(wanted, size, flags)

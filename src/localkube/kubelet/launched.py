@@ -10,6 +10,7 @@ process is the child itself. A failure is written to `outcome` as "code text"; s
 
 import contextlib
 import fcntl
+import gc
 import os
 import resource
 import select
@@ -19,7 +20,7 @@ import termios
 from itertools import pairwise
 from pathlib import Path
 
-from localkube.kubelet.confine import confine, drop_capabilities, gain_nothing, hide_memory
+from localkube.kubelet.confine import confine, gain_nothing, hide_memory, use_no_capabilities
 from localkube.kubelet.frames import Message
 from localkube.kubelet.sandbox import (
     Bind,
@@ -46,6 +47,7 @@ def become(
     try:
         die_with_parent(signal.SIGKILL)
         signal.set_wakeup_fd(-1)
+        gc.disable()  # a collection would copy the memory that is shared with the launcher
         # The launcher's own: an open copy of its ends would outlive it, and hide its end from the
         # server and from processes that wait for it.
         _close_all_but({*descriptors, outcome, waiting})
@@ -90,7 +92,7 @@ def enter_as_program(view: View) -> None:
     if child := os.fork():
         init.close()
         follow(program)
-        drop_capabilities()
+        use_no_capabilities()
         gain_nothing()
         _reap_until_end_of(child)
     program.close()

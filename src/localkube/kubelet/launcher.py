@@ -32,8 +32,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
-from localkube.kubelet import process_table
-from localkube.kubelet.confine import gain_nothing, scope_sockets
+from localkube.kubelet import confine, process_table
 from localkube.kubelet.frames import Message, packed, receive
 from localkube.kubelet.launched import become, reset_signals
 from localkube.kubelet.sandbox import become_subreaper
@@ -124,8 +123,9 @@ class Launcher:
             # For all containers at once; each adds its own. After the sweep: processes of an
             # earlier launcher are others, too.
             private_files()
-            gain_nothing()
-            scope_sockets()
+            confine.prepare()
+            confine.gain_nothing()
+            confine.scope_sockets()
         woken, wake = os.pipe()
         os.set_blocking(wake, False)
         os.set_blocking(woken, False)

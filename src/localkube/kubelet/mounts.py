@@ -30,9 +30,8 @@ def bind(source: int, place: int, attributes: int, again: Reopen) -> None:
     NOSUID, NODEV, NOEXEC. `again` opens the place once more, for kernels before 5.12: a descriptor
     from before the mount does not see the mount."""
     try:
-        tree = kernel.call(
-            "open_tree", _SYS_OPEN_TREE, source, b"", _CLONE | _CLOEXEC | _EMPTY_PATH | _RECURSIVE
-        )
+        flags = _CLONE | _CLOEXEC | _EMPTY_PATH | _RECURSIVE
+        tree = kernel.system_call(_SYS_OPEN_TREE, "int text int")(source, b"", flags)
     except OSError as error:
         if error.errno != errno.ENOSYS:
             raise
@@ -41,8 +40,8 @@ def bind(source: int, place: int, attributes: int, again: Reopen) -> None:
         return
     try:
         is_set = _set(tree, attributes)
-        flags = _FROM_DESCRIPTOR | _TO_DESCRIPTOR
-        kernel.call("move_mount", _SYS_MOVE_MOUNT, tree, b"", place, b"", flags)
+        move = kernel.system_call(_SYS_MOVE_MOUNT, "int text int text int")
+        move(tree, b"", place, b"", _FROM_DESCRIPTOR | _TO_DESCRIPTOR)
     finally:
         os.close(tree)
     if not is_set:
@@ -54,8 +53,8 @@ def _set(tree: int, attributes: int) -> bool:
     wanted = (ctypes.c_uint64 * 4)(attributes, 0, 0, 0)
     flags = _EMPTY_PATH | _RECURSIVE
     try:
-        size = ctypes.sizeof(wanted)
-        kernel.call("mount_setattr", _SYS_MOUNT_SETATTR, tree, b"", flags, wanted, size)
+        change = kernel.system_call(_SYS_MOUNT_SETATTR, "int text int at size")
+        change(tree, b"", flags, wanted, ctypes.sizeof(wanted))
     except OSError as error:
         if error.errno != errno.ENOSYS:
             raise
@@ -80,8 +79,6 @@ def mount(
     source: str, target: str, flags: int, kind: str | None = None, options: str | None = None
 ) -> None:
     """mount(2)."""
-    texts = (os.fsencode(text) if text else None for text in (source, target, kind))
-    given, place, fs = texts
+    given, place, fs = (os.fsencode(text) if text else None for text in (source, target, kind))
     data = options.encode() if options else None
-    done = kernel.libc().mount(given, place, fs, ctypes.c_ulong(flags), data)
-    kernel.check(done, f"mount {target}")
+    kernel.function("mount", "text text text ulong text")(given, place, fs, flags, data)

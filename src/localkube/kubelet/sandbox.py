@@ -97,7 +97,7 @@ def enter(view: View) -> None:
         _pivot()
     # 64 bytes is the kernel's limit for host names.
     name = os.fsencode(view.hostname)[:64]
-    kernel.check(kernel.libc().sethostname(name, len(name)), "sethostname")
+    kernel.function("sethostname", "text size")(name, len(name))
     # No namespaces below the inner ones, whatever a program finds to call.
     with contextlib.suppress(OSError):
         _write("/proc/sys/user/max_user_namespaces", "1")
@@ -148,13 +148,13 @@ def join(pid: int) -> None:
 def die_with_parent(number: int) -> None:
     """The kernel sends this process the signal when its parent (the thread) ends."""
     if sys.platform == "linux":
-        kernel.prctl("parent's death", _PR_SET_PDEATHSIG, number)
+        kernel.prctl(_PR_SET_PDEATHSIG, number)
 
 
 def become_subreaper() -> None:
     """Orphaned descendants of this process become its children."""
     if sys.platform == "linux":
-        kernel.prctl("subreaper", _PR_SET_CHILD_SUBREAPER, 1)
+        kernel.prctl(_PR_SET_CHILD_SUBREAPER, 1)
 
 
 def _bind(given: Bind, root: int) -> None:
@@ -184,17 +184,17 @@ def _pivot() -> None:
         raise OSError(errno.ENOSYS, "pivot_root is not known here")
     # With the same directory twice, the old root is mounted over the new one, so that no directory
     # has to be made for it. umount2 then takes the old root away.
-    kernel.call("pivot_root", number, b".", b".")
-    kernel.check(kernel.libc().umount2(b".", _DETACH), "umount2")
+    kernel.system_call(number, "text text")(b".", b".")
+    kernel.function("umount2", "text int")(b".", _DETACH)
     os.chdir("/")
 
 
 def _unshare(flags: int) -> None:
-    kernel.check(kernel.libc().unshare(flags), "unshare")
+    kernel.function("unshare", "int")(flags)
 
 
 def _setns(place: int) -> None:
-    kernel.check(kernel.libc().setns(place, 0), "setns")
+    kernel.function("setns", "int int")(place, 0)
 
 
 def _map_ids(uid: tuple[int, int], gid: tuple[int, int]) -> None:

@@ -48,7 +48,7 @@ class _Machine(NamedTuple):
 _EVERYWHERE = (428, 429, 430, 431, 432, 433, 442, 467, 425, 426, 427, 443)
 _CLONE3 = 435
 
-_MACHINES = {
+MACHINES = {
     "x86_64": _Machine(
         0xC000003E,
         seccomp=317,
@@ -86,19 +86,19 @@ def install() -> None:
     """For this process and all of its children, for ever. It needs no_new_privs. Raises OSError,
     also on an architecture whose calls we do not know."""
     name = os.uname().machine
-    if name not in _MACHINES:
+    if name not in MACHINES:
         raise OSError(errno.ENOSYS, f"the system calls of {name} are not known here")
-    program = _compiled(name)
+    program = compiled(name)
     buffer = ctypes.create_string_buffer(program, len(program))
     # struct sock_fprog: the number of instructions, and where they are.
     given = struct.pack("HxxxxxxP", len(program) // 8, ctypes.addressof(buffer))
-    number = _MACHINES[name].seccomp
-    kernel.call("seccomp", number, _SET_FILTER, _NO_SLOWER_MEMORY, given)
+    call = kernel.system_call(MACHINES[name].seccomp, "int int text")
+    call(_SET_FILTER, _NO_SLOWER_MEMORY, given)
 
 
 @cache
-def _compiled(name: str) -> bytes:
-    return b"".join(_instructions(_MACHINES[name]))
+def compiled(name: str) -> bytes:
+    return b"".join(_instructions(MACHINES[name]))
 
 
 def _instructions(machine: _Machine) -> Iterator[bytes]:

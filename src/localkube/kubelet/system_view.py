@@ -17,7 +17,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import cache
 from os.path import join, normpath
 
-from localkube.kubelet.beneath import make_beneath, open_beneath, opened, path_of
+from localkube.kubelet.beneath import make_beneath, make_in, open_beneath, opened, path_of
 from localkube.kubelet.mounts import NODEV, NOEXEC, NOSUID, RDONLY, bind, mount
 
 # Shown if they exist. Beside these, directories whose name begins with lib.
@@ -136,10 +136,10 @@ def _tree(targets: Iterable[str]) -> _Tree:
 def _fill(place: int, directory: str, tree: Mapping[str, _Tree], machine: Machine) -> None:
     for name in machine.entries(directory):
         host = join(directory, name)
-        if name not in tree and machine.shows(host):
+        if name not in tree and host not in machine.hidden:
             _show(host, place, name)
     for name, below in tree.items():
-        with opened(_made(place, name, is_file=False)) as inner:
+        with opened(make_in(place, name)) as inner:
             _fill(inner, join(directory, name), below, machine)
 
 
@@ -158,12 +158,8 @@ def _show(host: str, place: int, name: str) -> None:
             os.symlink(os.readlink(host), name, dir_fd=place)
         elif stat.S_ISDIR(mode) or stat.S_ISREG(mode):  # no sockets, which are open both ways
             source = os.open(host, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC)
-            with opened(source), opened(_made(place, name, is_file=stat.S_ISREG(mode))) as made:
-                bind(source, made, _SYSTEM, lambda: _made(place, name, is_file=False))
-
-
-def _made(place: int, name: str, *, is_file: bool) -> int:
-    return make_beneath(place, name, is_file=is_file, as_root=True, links=False)
+            with opened(source), opened(make_in(place, name, is_file=stat.S_ISREG(mode))) as made:
+                bind(source, made, _SYSTEM, lambda: open_beneath(place, name, links=False))
 
 
 @cache
