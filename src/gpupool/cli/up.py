@@ -55,6 +55,12 @@ _LIMIT_S = 60.0  # but not longer: the cluster can be used without them
     help="The cards of GPU nodes: simulated ones, or this machine's own on the first GPU node.  "
     "[default: the last choice, or simulated]",
 )
+@click.option(
+    "--sandbox",
+    type=click.Choice(["auto", "required"]),
+    help="The wall around containers. required: do not start where this machine allows none; auto: "
+    "warn.  [default: the last choice, or auto]",
+)
 @click.option("--foreground", is_flag=True, help="Stay in this terminal until Ctrl-C.")
 @click.option(
     "--merge-kubeconfig", is_flag=True, help="Also add the cluster to your own kubeconfig."
@@ -83,19 +89,21 @@ def command(
       gpupool up --name training --config training.yaml
       gpupool up --port 7443 --merge-kubeconfig
       gpupool up --gpus real --foreground
+      gpupool up --sandbox required
     """
     from gpupool.local.cluster_setup import Wish
     from gpupool.local.launch import START_LIMIT_S, StartFailed
 
     place = home()
-    if report_to is None:  # else the command that started this one has looked
-        _check_gpus(wish["gpus"])
+    # The command that started this one has looked, and warns.
+    warning = _look(wish["gpus"]) if report_to is None else ""
     asked = Wish(**wish, merge_kubeconfig=merge_kubeconfig)
 
     def finish(cluster: ClusterDirectory, port: int, pools: "Pools | None") -> None:
         echo(places_words(cluster, port) + pools_words(pools))
         if not foreground:  # in the foreground this process is the server, and cannot ask itself
             _show_troubles(cluster)
+        click.echo(warning, err=True, nl=bool(warning))
         click.echo(next_words(cluster, _merged(cluster, port) if merge_kubeconfig else ""))
 
     deadline = time.monotonic() + START_LIMIT_S
@@ -110,8 +118,10 @@ def command(
                 _delete(place, unless=delete_home_unless)
             sys.exit(found)
         if port := _joined(found, deadline):
-            if wish["config"] or wish["gpus"] or wish["port"] not in (None, 0, port):
-                click.echo("--config, --gpus and --port take effect after: gpupool down", err=True)
+            later = wish["config"] or wish["gpus"] or wish["sandbox"]
+            if later or wish["port"] not in (None, 0, port):
+                flags = "--config, --gpus, --port and --sandbox"
+                click.echo(f"{flags} take effect after: gpupool down", err=True)
             with progress(f'Waiting for the nodes of cluster "{found.name}"') as shown:
                 pools = _nodes(found, port, shown)
             finish(found, port, pools)
@@ -120,11 +130,15 @@ def command(
     raise StartFailed("Another command starts or stops the cluster, and did not get done.")
 
 
-def _check_gpus(gpus: str | None) -> None:
+def _look(gpus: str | None) -> str:
+    """Refuses cards that this machine does not have. Returns what people must know of it."""
+    from gpupool.local.wall import warning
+
     if gpus == "real":
         from gpupool.local.real_gpus import require_real_cards
 
         require_real_cards()
+    return warning()
 
 
 def _start(place: Home, wish: "Wish", finish: "Finish") -> int | ClusterDirectory:
@@ -144,6 +158,7 @@ def _start(place: Home, wish: "Wish", finish: "Finish") -> int | ClusterDirector
                 cluster,
                 port=wish.port,
                 gpus=wish.gpus,
+                sandbox=wish.sandbox,
                 report_to=report_to,
                 lock=lock.descriptor,
             ),

@@ -83,6 +83,7 @@ async def run_cluster(
         settings.port,
         # The home holds the administrators' credentials of all clusters: no container may see it.
         private=(Path(home),) if home else (),
+        wall_required=settings.wall_required,
     )
     extension = GpuCluster(settings, where).extension()
     await assembly.run_cluster(where, extension, ready=ready, stop=stop)

@@ -16,10 +16,11 @@ from pathlib import Path
 from kubeclient.objects import Obj
 from localkube.kubelet.beneath import LeadsOut, make_beneath, opened
 from localkube.kubelet.environment import BadConfig, expand
-from localkube.kubelet.node_files import make_private, remove_tree
+from localkube.kubelet.node_files import make_private
 from localkube.kubelet.sandbox import Bind, View
 from localkube.kubelet.state import SPEC_LISTS, Pod
 from localkube.kubelet.volumes import LocalVolume
+from localkube.removal import remove_tree
 
 HOME = "/root"
 UID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.ASCII)

@@ -191,6 +191,11 @@ class Starter:
         container_id = pod.containers[index].container_id or "none"
         node = self.node_of(pod.node)
         own_view = await self.launches.namespaces()
+        if self.settings.wall_required and not own_view:
+            raise BadConfig(
+                "the cluster was started with --sandbox=required, and this machine allows no wall "
+                f"around containers: {await self.launches.missing_wall() or 'it is switched off'}"
+            )
         given = self._given(pod, obj, spec, files, own_view=own_view)
         given |= self.devices.variables(pod, spec["name"])
         given[MARK] = container_id
@@ -261,8 +266,9 @@ class Starter:
     ) -> None:
         if paths:
             text = (
-                "This machine allows no user namespaces, so volumes are not at their mount path: "
-                f"{', '.join(paths)} can be found below $LOCALKUBE_ROOT ({files.root})"
+                "This machine allows no user namespaces, so nothing keeps the container from your "
+                f"files, and volumes are not at their mount path: {', '.join(paths)} can be found "
+                f"below $LOCALKUBE_ROOT ({files.root})"
             )
             self._say_once(pod, runs, obj, "MountPathElsewhere", text)
 

@@ -89,6 +89,10 @@ class Launches:
         missing = await self._open()
         return self._isolate and not missing
 
+    async def missing_wall(self) -> str:
+        """Why containers have no wall around them here; empty: the kernel allows one."""
+        return await self._open()
+
     async def start(self, launch: Launch, descriptors: list[int]) -> int:
         """Returns the pid. Takes over the descriptors, which become 0, 1, 2, ... of the program,
         and empties the list. A start that is cancelled leaves no process behind. Raises

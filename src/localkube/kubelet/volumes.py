@@ -33,7 +33,7 @@ from localkube.kubelet.beneath import (
 )
 from localkube.kubelet.environment import BadConfig, field_of, resource_of
 from localkube.kubelet.node import LocalNode
-from localkube.kubelet.node_files import make_private, node_disk, remove_tree, sweep
+from localkube.kubelet.node_files import make_private, node_disk, sweep
 from localkube.kubelet.state import Pod
 from localkube.kubelet.volume_files import (
     BadVolume,
@@ -42,6 +42,7 @@ from localkube.kubelet.volume_files import (
     files_of,
     write_files,
 )
+from localkube.removal import remove_tree
 
 _MODE = 0o644
 _TOKEN_S = 3600
