@@ -26,11 +26,14 @@ _FIRST_WITH_SCOPES = 6
 _SCOPE_ABSTRACT_UNIX_SOCKET = 1
 
 
-def confine() -> None:
-    """Everything, in this order: each step needs what the next one takes away."""
+def confine(*, alone: bool = True) -> None:
+    """Everything, in this order: each step needs what the next one takes away. Not `alone`: it is
+    one more program of a container, and has to see the others. The kernel would take them for
+    others' if it had a wall around sockets of its own; it has the launcher's."""
     drop_capabilities()
     gain_nothing()
-    scope_sockets()
+    if alone:
+        scope_sockets()
     syscall_filter.install()
 
 

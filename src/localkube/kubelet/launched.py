@@ -8,7 +8,9 @@ process is the child itself. A failure is written to `outcome` as "code text"; s
 `outcome` by exec, because the pipe is close-on-exec.
 """
 
+import array  # noqa: F401  # for socket.send_fds, which imports it late
 import contextlib
+import encodings.ascii  # noqa: F401  # for files that are opened as text
 import fcntl
 import gc
 import os
@@ -16,7 +18,9 @@ import resource
 import select
 import signal
 import socket
+import sys
 import termios
+import warnings  # noqa: F401  # for os.execvpe, which imports it late
 from itertools import pairwise
 from pathlib import Path
 
@@ -57,6 +61,7 @@ def become(
         _set_limits()
         child = 0
         if view is not None:
+            import_nothing_more()
             if host is None:
                 leave(view)
             else:
@@ -73,7 +78,7 @@ def become(
             if host is None:
                 enter_as_program(view)
             _reopen_null()
-            confine()
+            confine(alone=host is None)
         _run(message)
     except OSError as error:
         code = _NOT_FOUND if isinstance(error, FileNotFoundError) else _NOT_EXECUTABLE
@@ -82,6 +87,15 @@ def become(
         _report(outcome, _NOT_EXECUTABLE, str(error))
     finally:
         os._exit(_NOT_EXECUTABLE)
+
+
+def import_nothing_more() -> None:
+    """Soon, every path leads to files of the container. Python would load modules from them into
+    this process, which has more rights than the container, and a copy of the launcher's memory.
+    What is needed later is imported at the top of these files; what is not fails here."""
+    sys.meta_path.clear()
+    sys.path.clear()
+    sys.path_hooks.clear()
 
 
 def enter_as_program(view: View) -> None:
@@ -197,7 +211,9 @@ def _take_descriptors(descriptors: list[int]) -> None:
 
 def _set_limits() -> None:
     os.umask(0o022)
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    # No core files. One byte, and not none: with 0, the kernel would still call a program of the
+    # machine that takes cores (core_pattern), outside of the container.
+    resource.setrlimit(resource.RLIMIT_CORE, (1, 1))
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     most = min(_OPEN_FILES, hard) if hard != resource.RLIM_INFINITY else _OPEN_FILES
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))

@@ -81,6 +81,10 @@ def enter(view: View) -> None:
     then our binds, the shorter paths first: a mount on /data would hide an earlier one on
     /data/models."""
     mount("", "/", REC | PRIVATE)
+    # The inner user namespace, and none below it, whatever a program finds to call. The number
+    # belongs to the outer one. Where /proc/sys is read-only, the filter of calls has to do.
+    with contextlib.suppress(OSError):
+        _write("/proc/sys/user/max_user_namespaces", "1")
     with opened(open_trusted(view.root)) as bare:
         bind(bare, bare, NOSUID | NODEV, lambda: open_trusted(view.root))
     machine = Machine(view.hidden, view.needed)
@@ -98,9 +102,6 @@ def enter(view: View) -> None:
     # 64 bytes is the kernel's limit for host names.
     name = os.fsencode(view.hostname)[:64]
     kernel.function("sethostname", "text size")(name, len(name))
-    # No namespaces below the inner ones, whatever a program finds to call.
-    with contextlib.suppress(OSError):
-        _write("/proc/sys/user/max_user_namespaces", "1")
 
 
 def lock(view: View, init: socket.socket) -> None:

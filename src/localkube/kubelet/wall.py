@@ -5,7 +5,7 @@ import sys
 from pathlib import Path
 
 from localkube.kubelet.confine import confine
-from localkube.kubelet.launched import enter_as_program
+from localkube.kubelet.launched import enter_as_program, import_nothing_more
 from localkube.kubelet.node_files import make_private
 from localkube.kubelet.sandbox import Bind, View, leave
 from localkube.removal import remove_tree
@@ -45,6 +45,7 @@ def no_wall_words(missing: str) -> str:
 def _try(view: View, writing: int) -> None:
     """Goes the way of a container's program, and ends."""
     try:
+        import_nothing_more()
         leave(view)
         if child := os.fork():
             os._exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) != 0)
