@@ -35,6 +35,7 @@ _NEWNS, _NEWCGROUP, _NEWUTS, _NEWIPC = 0x00020000, 0x02000000, 0x04000000, 0x080
 _NEWUSER, _NEWPID = 0x10000000, 0x20000000
 _DETACH = 2
 _NS_GET_USERNS = 0xB701  # the user namespace that owns a namespace
+_IN_PROC = "it is inside of /proc"
 _PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36
 
 
@@ -96,7 +97,11 @@ def enter(view: View) -> None:
         make_proc(root)
         make_devices(root, view.device_files)
         for each in sorted(binds, key=lambda each: each.target.count("/")):
-            _bind(each, root)
+            try:
+                _bind(each, root)
+            except OSError as error:
+                text = f"{each.target} cannot be mounted: {_why(error, each.target)}"
+                raise OSError(error.errno, text) from error
         os.chdir(view.root)
         _pivot()
     # 64 bytes is the kernel's limit for host names.
@@ -166,16 +171,21 @@ def _bind(given: Bind, root: int) -> None:
             return open_beneath(root, given.target, as_root=True)
 
         with opened(make_beneath(root, given.target, is_file=is_file, as_root=True)) as place:
-            _refuse_proc(root, place, given.target)
+            _refuse_proc(root, place)
             attributes = NOSUID | NODEV | (RDONLY if given.read_only else 0)
             bind(source, place, attributes, again)
 
 
-def _refuse_proc(root: int, place: int, target: str) -> None:
+def _refuse_proc(root: int, place: int) -> None:
     """As the container runtimes do: what programs read there about themselves must be true."""
     with opened(open_beneath(root, "proc", as_root=True)) as proc:
         if os.fstat(place).st_dev == os.fstat(proc).st_dev:
-            raise OSError(errno.EINVAL, f"{target} cannot be mounted: it is inside of /proc")
+            raise OSError(errno.EINVAL, _IN_PROC)
+
+
+def _why(error: OSError, target: str) -> str:
+    # A link of /proc, such as /proc/self/root, is not followed at all.
+    return _IN_PROC if target.startswith("/proc/") else error.strerror or str(error)
 
 
 def _pivot() -> None:
