@@ -1,6 +1,7 @@
 """What a hostile manifest tries in order to reach the machine: the five ways out that once worked
 (D1 to D5 of issue 13), and their variations. Each goes through real containers."""
 
+import asyncio
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -12,6 +13,7 @@ from kubeclient.objects import Obj
 from kubeclient.resources import CONFIG_MAPS
 from localkube.kubelet.launches import Launches
 from tests.localkube.kubelet.world import (
+    PATIENCE_S,
     World,
     container,
     is_ready,
@@ -284,3 +286,56 @@ async def test_d5_a_program_of_exec_remounts_nothing_either(data: Path) -> None:
         found = await here.run(shell("p", "exec sleep 1000"), is_ready)
         code, text = await here.output(found, f"python -c '{REMOUNT}' /usr /etc")
         assert (code, text.split()) == (0, [b"read-only"] * 2)
+
+
+async def test_links_in_place_of_the_kubelets_directories_are_replaced(
+    data: Path, outside: Path
+) -> None:
+    """A pod with a hostPath can write the whole disk of its node."""
+    plugins = "/var/lib/kubelet/device-plugins"
+    async with world(data) as here:
+        script = f"""
+        cd /disk{plugins} && mkfifo kubelet_internal_checkpoint
+        cd /disk/var/lib/kubelet && rm -rf pod-resources && ln -s {outside} pod-resources
+        """
+        obj = shell(
+            "p",
+            script,
+            restartPolicy="Never",
+            container={"volumeMounts": [mount("d", "/disk")]},
+            volumes=[{"name": "d", "hostPath": {"path": "/"}}],
+        )
+        await here.run(obj, phase_is("Succeeded"))
+    async with world(data) as here:  # a restart: the kubelet listens there again
+        (disk,) = (data / "pods/nodes").iterdir()
+        await here.run(shell("q", "exec sleep 1000"))
+        async with asyncio.timeout(PATIENCE_S):
+            for name in ("device-plugins", "pod-resources"):
+                while not (disk / f"var/lib/kubelet/{name}/kubelet.sock").is_socket():
+                    await asyncio.sleep(0.01)
+        assert not (disk / "var/lib/kubelet/pod-resources").is_symlink()
+    assert untouched(outside)
+
+
+async def test_a_link_that_one_pod_plants_in_a_shared_volume_leads_another_nowhere(
+    data: Path, outside: Path
+) -> None:
+    disk = {"name": "d", "hostPath": {"path": "/shared"}}
+    async with world(data) as here:
+        plant = f"ln -s {outside} /d/part; ln -s {outside}/key /d/message"
+        mounts = {"volumeMounts": [mount("d", "/d")]}
+        one = shell("one", plant, restartPolicy="Never", container=mounts, volumes=[disk])
+        await here.run(one, phase_is("Succeeded"))
+        part = [mount("d", "/v", subPath="part")]
+        await here.create(shell("two", "true", container={"volumeMounts": part}, volumes=[disk]))
+        event = await here.until_event("Failed", "two")
+        assert "subPath 'part' leads out of volume 'd'" in event["message"]
+        three = shell(
+            "three",
+            "echo said > /d/message",
+            restartPolicy="Never",
+            container={**mounts, "terminationMessagePath": "/d/message"},
+            volumes=[disk],
+        )
+        assert SECRET not in await said(here, three)
+    assert untouched(outside)
