@@ -64,7 +64,7 @@ class ContainerDevices:
         with contextlib.suppress(OSError), opened(open_trusted(disk)) as root:
             os.close(open_beneath(root, inside))
             return Bind(str(disk), mount.container_path, mount.read_only, (inside,))
-        path = Path(mount.host_path).resolve()
+        path = Path(os.path.realpath(mount.host_path))
         for root_path in (*self.packages, node_hardware(self.directory, node), *self.allowed):
             place = root_path.resolve()
             if path.exists() and path.is_relative_to(place):

@@ -9,7 +9,7 @@ import stat
 import time
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass, field
-from os.path import normpath
+from os.path import normpath, realpath
 from pathlib import Path
 
 from kubeclient.client import Kube
@@ -259,6 +259,8 @@ async def _host_path(request: VolumeRequest) -> LocalVolume:
 
 
 def _host_place(request: VolumeRequest) -> LocalVolume:
+    if "\0" in request.source["path"]:
+        raise BadVolume(f"hostPath {request.source['path']!r} contains a NUL byte")
     path = normpath("/" + request.source["path"].lstrip("/"))
     found = _allowed(path, request.storage)
     if found is not None:
@@ -277,7 +279,7 @@ def _steps(inside: str) -> tuple[str, ...]:
 
 def _allowed(path: str, storage: Storage) -> tuple[Path, str] | None:
     """The allowed part of this machine that contains the path, and the path in it."""
-    real = Path(path).resolve()
+    real = Path(realpath(path))  # Path.resolve raises RuntimeError for links that lead in a circle
     for root in storage.allowed:
         if real.is_relative_to(root.resolve()):
             return root, str(real.relative_to(root.resolve()))

@@ -311,7 +311,7 @@ async def test_links_in_place_of_the_kubelets_directories_are_replaced(
         await here.run(shell("q", "exec sleep 1000"))
         async with asyncio.timeout(PATIENCE_S):
             for name in ("device-plugins", "pod-resources"):
-                while not (disk / f"var/lib/kubelet/{name}/kubelet.sock").is_socket():
+                while not (disk / f"var/lib/kubelet/{name}/kubelet.sock").is_socket():  # noqa: ASYNC110
                     await asyncio.sleep(0.01)
         assert not (disk / "var/lib/kubelet/pod-resources").is_symlink()
     assert untouched(outside)
