@@ -25,6 +25,8 @@ from localkube.kubelet import kernel
 _SYS_OPENAT2 = 437  # the same number on every architecture
 _NO_MAGICLINKS, _NO_SYMLINKS, _BENEATH, _IN_ROOT = 0x02, 0x04, 0x08, 0x10
 _AGAIN = 32  # while somebody renames directories, the kernel cannot tell whether ".." leads out
+_How = ctypes.c_uint64 * 3  # struct open_how: flags, mode, resolve
+_HOW_SIZE = ctypes.sizeof(_How)
 _MOST_LINKS = 40
 _HERE = os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -55,21 +57,20 @@ def open_beneath(root: int, path: str, *, as_root: bool = False, links: bool = T
 
 
 def _openat2(root: int, path: str, *, as_root: bool, links: bool) -> int:
-    resolve = (_IN_ROOT if as_root else _BENEATH) | _NO_MAGICLINKS
-    how = (ctypes.c_uint64 * 3)(
-        os.O_PATH | os.O_CLOEXEC, 0, resolve | (0 if links else _NO_SYMLINKS)
-    )
+    resolve = (_IN_ROOT if as_root else _BENEATH) | _NO_MAGICLINKS | (0 if links else _NO_SYMLINKS)
+    how = _How(os.O_PATH | os.O_CLOEXEC, 0, resolve)
     name = os.fsencode(path) or b"."
     call = kernel.system_call(_SYS_OPENAT2, "int text at size")
-    for last in (*([False] * _AGAIN), True):
+    left = _AGAIN
+    while True:
         try:
-            return call(root, name, how, ctypes.sizeof(how))
+            return call(root, name, how, _HOW_SIZE)
         except OSError as error:
             if error.errno == errno.EXDEV:
                 raise _out(path) from None
-            if error.errno != errno.EAGAIN or last:
+            left -= 1
+            if error.errno != errno.EAGAIN or not left:
                 raise OSError(error.errno, error.strerror, path) from None
-    raise AssertionError  # the last turn returns or raises
 
 
 def _walked(root: int, path: str, *, as_root: bool, links: bool) -> int:

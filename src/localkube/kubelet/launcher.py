@@ -36,7 +36,7 @@ from localkube.kubelet import confine, process_table
 from localkube.kubelet.frames import Message, packed, receive
 from localkube.kubelet.launched import become, reset_signals
 from localkube.kubelet.sandbox import become_subreaper
-from localkube.kubelet.system_view import private_files
+from localkube.kubelet.system_view import machine, private_files
 from localkube.kubelet.wall import missing_wall
 
 # It ends only when the server does; and an error of a write is for the caller to see.
@@ -175,6 +175,8 @@ class Launcher:
             ours.callback(os.close, go)
             theirs.callback(os.close, waiting)
             has_init = message["view"] is not None and host is None
+            if has_init:  # here, where it is kept for the next ones
+                machine(tuple(message["view"]["hidden"]), tuple(message["view"]["needed"]))
             start = Starting(message, 0, outcome, go, has_init)
             self._selector.register(outcome, selectors.EVENT_READ, start)
             ours.callback(self._selector.unregister, outcome)

@@ -29,7 +29,7 @@ from typing import NamedTuple
 from localkube.kubelet import kernel
 from localkube.kubelet.beneath import make_beneath, open_beneath, open_steps, open_trusted, opened
 from localkube.kubelet.mounts import NODEV, NOSUID, PRIVATE, RDONLY, REC, bind, mount
-from localkube.kubelet.system_view import Machine, make_devices, make_proc, make_system
+from localkube.kubelet.system_view import machine, make_devices, make_proc, make_system
 
 _NEWNS, _NEWCGROUP, _NEWUTS, _NEWIPC = 0x00020000, 0x02000000, 0x04000000, 0x08000000
 _NEWUSER, _NEWPID = 0x10000000, 0x20000000
@@ -88,12 +88,12 @@ def enter(view: View) -> None:
         _write("/proc/sys/user/max_user_namespaces", "1")
     with opened(open_trusted(view.root)) as bare:
         bind(bare, bare, NOSUID | NODEV, lambda: open_trusted(view.root))
-    machine = Machine(view.hidden, view.needed)
-    binds = [each._replace(target=machine.settled(each.target)) for each in view.binds]
-    covered = machine.without([each.target for each in binds])
+    shown = machine(view.hidden, view.needed)
+    binds = [each._replace(target=shown.settled(each.target)) for each in view.binds]
+    covered = shown.without([each.target for each in binds])
     binds += [Bind(path, path, True) for path in covered]
     with opened(open_trusted(view.root)) as root:
-        make_system(root, machine, [each.target for each in binds])
+        make_system(root, shown, [each.target for each in binds])
         make_proc(root)
         make_devices(root, view.device_files)
         for each in sorted(binds, key=lambda each: each.target.count("/")):

@@ -14,7 +14,7 @@ import errno
 import os
 import stat
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from functools import cache
+from functools import cache, lru_cache
 from os.path import join, normpath
 
 from localkube.kubelet.beneath import make_beneath, make_in, open_beneath, opened, path_of
@@ -106,11 +106,17 @@ class Machine:
         return None
 
 
-def make_system(root: int, machine: Machine, targets: Iterable[str]) -> None:
+@lru_cache(maxsize=8)
+def machine(hidden: tuple[str, ...], needed: tuple[str, ...]) -> Machine:
+    """Asked by the launcher first: it is the same for all containers."""
+    return Machine(hidden, needed)
+
+
+def make_system(root: int, shown: Machine, targets: Iterable[str]) -> None:
     """Fills the new root: with the machine's entries, and with the directories in which our mounts
     will be."""
     # A directory with something hidden in it is a new one without it.
-    _fill(root, "/", _tree((*targets, *machine.shown, *machine.hidden)), machine)
+    _fill(root, "/", _tree((*targets, *shown.shown, *shown.hidden)), shown)
     for path in _OWN_DIRECTORIES:
         os.close(make_beneath(root, path, as_root=True))
     for path in _FOR_EVERYBODY:
@@ -133,14 +139,14 @@ def _tree(targets: Iterable[str]) -> _Tree:
     return root
 
 
-def _fill(place: int, directory: str, tree: Mapping[str, _Tree], machine: Machine) -> None:
-    for name in machine.entries(directory):
+def _fill(place: int, directory: str, tree: Mapping[str, _Tree], shown: Machine) -> None:
+    for name in shown.entries(directory):
         host = join(directory, name)
-        if name not in tree and host not in machine.hidden:
+        if name not in tree and host not in shown.hidden:
             _show(host, place, name)
     for name, below in tree.items():
         with opened(make_in(place, name)) as inner:
-            _fill(inner, join(directory, name), below, machine)
+            _fill(inner, join(directory, name), below, shown)
 
 
 def _names(directory: str) -> list[str]:
@@ -152,14 +158,21 @@ def _names(directory: str) -> list[str]:
 
 def _show(host: str, place: int, name: str) -> None:
     """Binds one entry of the machine, read-only. An entry that cannot be bound is left out."""
-    with contextlib.suppress(OSError):
-        mode = os.lstat(host).st_mode
+    source = made = -1
+    try:
+        source = os.open(host, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC)
+        mode = os.fstat(source).st_mode
         if stat.S_ISLNK(mode):
-            os.symlink(os.readlink(host), name, dir_fd=place)
+            os.symlink(os.readlink("", dir_fd=source), name, dir_fd=place)
         elif stat.S_ISDIR(mode) or stat.S_ISREG(mode):  # no sockets, which are open both ways
-            source = os.open(host, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC)
-            with opened(source), opened(make_in(place, name, is_file=stat.S_ISREG(mode))) as made:
-                bind(source, made, _SYSTEM, lambda: open_beneath(place, name, links=False))
+            made = make_in(place, name, is_file=stat.S_ISREG(mode))
+            bind(source, made, _SYSTEM, lambda: open_beneath(place, name, links=False))
+    except OSError:
+        pass
+    finally:  # not `opened`: there are hundreds of them
+        for descriptor in (source, made):
+            if descriptor >= 0:
+                os.close(descriptor)
 
 
 @cache

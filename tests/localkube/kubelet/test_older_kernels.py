@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from localkube.kubelet import launches
 from localkube.kubelet.launches import Launches
+from localkube.kubelet.node_files import make_private
 from tests.localkube.kubelet.world import phase_is, shell, world
 
 ROOT = Path(__file__).parents[3]
@@ -38,7 +38,7 @@ def older(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> No
     missing = KERNELS[request.param]
 
     def spawn(self: Launches, descriptor: int) -> subprocess.Popen[bytes]:
-        directory = launches.make_private(self._directory)
+        directory = make_private(self._directory)
         return subprocess.Popen(
             [sys.executable, "-c", OLDER, str(descriptor), str(directory), missing],
             stdin=subprocess.DEVNULL,
