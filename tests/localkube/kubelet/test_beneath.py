@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from localkube.kubelet import beneath
+from localkube.kubelet import beneath, usage
 from localkube.kubelet.beneath import LeadsOut, directory_in, make_beneath, open_beneath, opened
 from localkube.kubelet.volume_files import VolumeFile, write_files
 from localkube.removal import remove_tree
@@ -165,3 +165,18 @@ def test_a_link_in_place_of_a_tree_is_removed_alone(tmp_path: Path) -> None:
     (tmp_path / "tree").symlink_to(tmp_path / "outside")
     remove_tree(tmp_path / "tree")
     assert [path.name for path in tmp_path.rglob("*")] == ["outside", "kept"]
+
+
+def test_a_tree_is_measured_however_deep_it_is(tmp_path: Path) -> None:
+    tree = tmp_path / "tree"
+    tree.mkdir()
+    (tmp_path / "large").write_bytes(b"x" * 100_000)
+    with opened(os.open(tree, os.O_PATH)) as root:
+        os.close(make_beneath(root, "/".join(["d"] * 1900)))
+    (tree / "d/file").write_bytes(b"x" * 8192)
+    (tree / "d/link").symlink_to(tmp_path / "large")
+    try:
+        size, _ = usage._size(tree, 10_000)
+    finally:
+        remove_tree(tree)
+    assert 8192 <= size < 100_000
