@@ -18,6 +18,7 @@ import resource
 import select
 import signal
 import socket
+import stat
 import sys
 import termios
 import warnings  # noqa: F401  # for os.execvpe, which imports it late
@@ -116,15 +117,31 @@ def enter_as_program(view: View) -> None:
 
 def _reopen_null() -> None:
     """Through the container's own mount: by a descriptor from outside, root could change the
-    permissions of the machine's file."""
-    machine = os.stat(os.devnull).st_rdev
+    permissions of the machine's file. The container may have put anything in its place; then
+    standard input is a pipe that has ended."""
     for number in range(3):
-        with contextlib.suppress(OSError):
-            if os.fstat(number).st_rdev == machine:
-                mode = fcntl.fcntl(number, fcntl.F_GETFL) & os.O_ACCMODE
-                own = os.open(os.devnull, mode)
-                os.dup2(own, number)
+        if _is_null(number):
+            mode = fcntl.fcntl(number, fcntl.F_GETFL) & os.O_ACCMODE
+            own = -1
+            with contextlib.suppress(OSError):
+                own = os.open(os.devnull, mode | os.O_NONBLOCK | os.O_NOFOLLOW)
+            if own >= 0 and not _is_null(own):
                 os.close(own)
+                own = -1
+            if own < 0:
+                own, other = os.pipe()
+                os.close(other)
+            os.set_blocking(own, True)
+            os.dup2(own, number)
+            os.close(own)
+
+
+def _is_null(descriptor: int) -> bool:
+    try:
+        found = os.fstat(descriptor)
+    except OSError:
+        return False
+    return stat.S_ISCHR(found.st_mode) and found.st_rdev == os.makedev(1, 3)
 
 
 def _refuse_nul(message: Message) -> None:

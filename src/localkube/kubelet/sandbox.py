@@ -171,13 +171,15 @@ def _bind(given: Bind, root: int) -> None:
             return open_beneath(root, given.target, as_root=True)
 
         with opened(make_beneath(root, given.target, is_file=is_file, as_root=True)) as place:
-            _refuse_proc(root, place)
+            _refuse_root_and_proc(root, place)
             attributes = NOSUID | NODEV | (RDONLY if given.read_only else 0)
             bind(source, place, attributes, again)
 
 
-def _refuse_proc(root: int, place: int) -> None:
+def _refuse_root_and_proc(root: int, place: int) -> None:
     """As the container runtimes do: what programs read there about themselves must be true."""
+    if os.path.samestat(os.fstat(root), os.fstat(place)):
+        raise OSError(errno.EINVAL, "it is the container's root")
     with opened(open_beneath(root, "proc", as_root=True)) as proc:
         if os.fstat(place).st_dev == os.fstat(proc).st_dev:
             raise OSError(errno.EINVAL, _IN_PROC)

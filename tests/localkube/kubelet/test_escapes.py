@@ -339,3 +339,40 @@ async def test_a_link_that_one_pod_plants_in_a_shared_volume_leads_another_nowhe
         )
         assert SECRET not in await said(here, three)
     assert untouched(outside)
+
+
+@pytest.mark.parametrize("path", ["/", "/proc", "/proc/self", "/v/link"])
+async def test_nothing_is_mounted_over_the_root_or_in_proc(data: Path, path: str) -> None:
+    """What the processes before the program read there must be true."""
+    volumes = [{"name": "v", "emptyDir": {}}, {"name": "w", "emptyDir": {}}]
+    async with world(data) as here:
+        obj = shell(
+            "p",
+            "echo ran",
+            restartPolicy="Never",
+            initContainers=[first("ln -s /proc/self /v/link", mount("v", "/v"))],
+            container={"volumeMounts": [mount("v", "/v"), mount("w", path)]},
+            volumes=volumes,
+        )
+        found = await here.run(obj, has_settled)
+        message = container(found)["state"]["terminated"]["message"]
+    assert f"{path} cannot be mounted: it is " in message
+
+
+async def test_a_volume_may_cover_devices_and_etc(data: Path) -> None:
+    """As manifests of device plugins do."""
+    mounts = [mount("d", "/dev"), mount("e", "/etc"), mount("e", "/usr/local")]
+    volumes = [
+        {"name": "d", "hostPath": {"path": "/dev"}},
+        {"name": "e", "emptyDir": {}},
+    ]
+    async with world(data) as here:
+        obj = shell(
+            "p",
+            "ls /dev /etc; read line; echo ran; exec sleep 1000",
+            container={"volumeMounts": mounts},
+            volumes=volumes,
+        )
+        found = await here.run(obj)
+        assert (await here.logged(found, "ran")).split()[-1] == "ran"
+        assert (await here.output(found, "read line; echo ran"))[1] == b"ran\n"
