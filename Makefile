@@ -30,17 +30,18 @@ S ?=
 
 .PHONY: help
 help: ## List the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { names[++n] = $$1; words[n] = $$2; \
+	    if (length($$1) > width) width = length($$1) } \
+	  END { for (i = 1; i <= n; i++) printf "  make %-" width "s  %s\n", names[i], words[i] }' \
+	  $(MAKEFILE_LIST)
 
 .PHONY: up
 up: $(BUILT) ## Start a local cluster (NAME=, CONFIG=, PORT=)
-	@$(BIN)/gpupool up $(UP_FLAGS)
-	@$(BIN)/gpupool example shared-gpus $(NAME_FLAG)
+	@$(BIN)/gpupool up $(UP_FLAGS) --example shared-gpus
 
 .PHONY: notebook
-notebook: $(BUILT) ## Start a cluster with a notebook on a card; installs JupyterLab the first time (NAME=)
-	@$(BIN)/gpupool up $(UP_FLAGS)
-	@$(BIN)/gpupool example notebook $(NAME_FLAG)
+notebook: $(BUILT) ## Start a cluster with JupyterLab on a card (NAME=)
+	@$(BIN)/gpupool up $(UP_FLAGS) --example notebook-service
 
 .PHONY: down
 down: $(READY) ## Stop it; its data stays (NAME=)
@@ -53,21 +54,21 @@ test: tested ## Run the tests (T="path -k word")
 	$(BIN)/pytest -n 2 -m "not slow and not kubernetes" --hypothesis-profile=ci $(T)
 
 .PHONY: browser
-browser: $(DEV) ## Install what the tests in a browser need: JupyterLab, and chromium (root, Debian)
+browser: $(DEV) ## Install JupyterLab and chromium for tests (root)
 	@$(BIN)/python tools/install.py requirements-notebook.lock
 	@$(BIN)/python -c 'import sys; from tests.browser.chromium import find_chromium; sys.exit(not find_chromium())' \
 	  || { apt-get update --quiet && apt-get install --quiet --yes --no-install-recommends chromium; }
 
 .PHONY: test-slow
-test-slow: tested ## Run the long ones: hundreds of crashes, large clusters
+test-slow: tested ## Run the long ones: crashes, large clusters
 	$(BIN)/pytest -m "slow and not kubernetes" tests
 
 .PHONY: test-sanitizers
-test-sanitizers: $(DEV) ## Run the tests of native/ under ASan and UBSan (gcc or clang; T="path -k word")
+test-sanitizers: $(DEV) ## Run the tests of native/ under ASan and UBSan (T=)
 	@$(BIN)/python -m tests.native.sanitizers $(if $(filter-out tests,$(T)),$(T))
 
 .PHONY: kubernetes
-kubernetes: tested ## Start a real Kubernetes with GPU nodes and gpupool (root; Go the first time)
+kubernetes: tested ## Start a real Kubernetes with gpupool (root, Go)
 	@$(BIN)/python -m testbed.story up
 
 .PHONY: kubernetes-down
@@ -75,16 +76,16 @@ kubernetes-down: $(DEV) ## End it; the machine is as it was
 	@$(BIN)/python -m testbed.story down
 
 .PHONY: test-kubernetes
-test-kubernetes: tested ## Run the tests that need a real Kubernetes (root; Go the first time; or KUBECONFIG=)
+test-kubernetes: tested ## Run the tests on one (root, Go; or KUBECONFIG=)
 	@$(if $(KUBECONFIG),,$(BIN)/python testbed/build.py)
 	$(BIN)/pytest -m kubernetes tests/kubernetes
 
 .PHONY: conformance
-conformance: tested ## Compare with a real kube-apiserver; writes docs/conformance.md (Go the first time)
+conformance: tested ## Compare with a real kube-apiserver (Go; S=)
 	$(BIN)/python -m tests.conformance.differential $(S)
 
 .PHONY: check
-check: $(DEV) ## Format, lint, types, architecture and docs, without changing anything
+check: $(DEV) ## Check format, lint, types, architecture and docs
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
@@ -92,7 +93,7 @@ check: $(DEV) ## Format, lint, types, architecture and docs, without changing an
 	$(BIN)/pytest -q tests/test_architecture.py tests/test_docs.py tests/test_habits.py
 
 .PHONY: coverage
-coverage: tested ## Measure line and branch coverage of what decides about GPUs; fails below 95 %
+coverage: tested ## Measure coverage of what decides about GPUs
 	$(BIN)/python -m tools.coverage
 
 .PHONY: fix
@@ -105,23 +106,23 @@ bench: $(DEV) ## Measure: writes, lists, watches, start-up, memory
 	$(BIN)/python -m bench
 
 .PHONY: bench-kubernetes
-bench-kubernetes: $(DEV) ## Measure pods bound per second beside kube-scheduler (needs Go)
+bench-kubernetes: $(DEV) ## Measure pods per second beside kube-scheduler (Go)
 	$(BIN)/python -m bench.kubernetes_scheduling
 
 .PHONY: docs
-docs: $(DEV) ## Renew docs/cli.md and the schema of cluster files; build the site into build/site
+docs: $(DEV) ## Renew what is generated of docs/; build the site
 	$(BIN)/python -m tools.docs
 	$(BIN)/mkdocs build --strict --quiet
 	@echo build/site/index.html
 
 .PHONY: schemas
-schemas: $(DEV) ## Renew all that is recorded of the Kubernetes API, with digests (needs Go)
+schemas: $(DEV) ## Renew what is recorded of the Kubernetes API (Go)
 	$(BIN)/python -m tools.schemas
 
 .PHONY: lock
 LOCK = $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
   --no-emit-index-url --no-header --no-emit-package kubeclient --no-emit-package localkube
-lock: $(DEV) ## Resolve the dependencies again into the lock files: to run, to compile, to test, for notebooks
+lock: $(DEV) ## Resolve the dependencies again into the lock files
 	$(BIN)/pip install --quiet uv
 	$(LOCK) pyproject.toml --extra kubernetes --extra local --group build --output-file requirements.lock
 	$(LOCK) --group compiler --output-file requirements-compiler.lock
@@ -134,7 +135,7 @@ lock: $(DEV) ## Resolve the dependencies again into the lock files: to run, to c
 venv: $(DEV) ## Make .venv and install all that tests need
 
 .PHONY: native
-native: $(DEV) ## Compile the native parts (ALL=1: for every architecture)
+native: $(DEV) ## Compile the native parts (ALL=1: for all machines)
 	$(BIN)/python native/build.py $(if $(ALL),--all)
 
 .PHONY: clean

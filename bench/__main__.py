@@ -1,7 +1,7 @@
 """`make bench`: runs every measurement, prints a table, writes bench/results/<time>.json.
 
 python -m bench [apiserver] [kubernetes] [start] [scale] [gpus] [engine] [scheduler] [packing]
-                [limiter]      nothing named: all
+                [limiter] [nri]      nothing named: all
 """
 
 import sys
@@ -12,6 +12,7 @@ from bench.apiserver import measure_ours
 from bench.cluster import measure_gpu_nodes, measure_scale, measure_start
 from bench.engine import measure_engine
 from bench.limiter import measure_limiter
+from bench.nri import measure_nri
 from bench.packing import measure_packing
 from bench.report import table
 from bench.saved import here_and_now, save
@@ -46,6 +47,7 @@ _MEASUREMENTS = {
     "scheduler": measure_scheduler,
     "packing": measure_packing,
     "limiter": measure_limiter,
+    "nri": measure_nri,
 }
 
 if __name__ == "__main__":

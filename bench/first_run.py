@@ -27,7 +27,7 @@ _STEPS = {
     "Installing a C compiler": "a C compiler (ziglang)",
     "Compiling": "compile the driver and the limiter",
     "Starting cluster": "gpupool up",
-    "Next:": "gpupool example",
+    'Cluster "': "its example",
 }
 _MB = 1_000_000
 
@@ -51,13 +51,20 @@ def measure_first_run() -> dict[str, Any]:
             gpupool = clone / ".venv/bin/gpupool"
             if gpupool.exists():
                 subprocess.run([str(gpupool), "down"], env=environment, check=False)
-        packages = len(list(clone.glob(".venv/lib/python*/site-packages/*.dist-info")))
+        packages = _installed(clone)
     return {
         "steps": [step._asdict() for step in steps],
         "seconds": sum(step.seconds for step in steps),
         "megabytes": sum(step.megabytes for step in steps),
         "packages": packages,
     }
+
+
+def _installed(clone: Path) -> int:
+    """The packages of the lock files: not gpupool itself, nor what the virtual environment has."""
+    found = clone.glob(".venv/lib/python*/site-packages/*.dist-info")
+    names = {path.name.partition("-")[0] for path in found}
+    return len(names - {"gpupool", "pip", "setuptools"})
 
 
 def _environment(scratch: str) -> dict[str, str]:

@@ -132,9 +132,19 @@ def aligned(rows: Sequence[tuple[str, ...]]) -> str:
     return "\n".join([lines[0], "  ".join("-" * width for width in widths), *lines[1:]])
 
 
+def _nri(figures: dict[str, Any]) -> list[tuple[str, str, str, str]]:
+    rows = []
+    for title, key, aim in (("with a card", "card", "p99 < 5 ms"), ("without", "bare", "")):
+        found = figures[key]
+        took = f"p50 {found['p50_ms']:.1f} ms, p99 {found['p99_ms']:.1f} ms"
+        rows.append((f"NRI: a container {title}", took, aim, ""))
+    return rows
+
+
 _PARTS = {
     "engine": _engine,
     "scheduler": _scheduler,
     "packing": _packing,
     "limiter": _limiter,
+    "nri": _nri,
 }

@@ -16,14 +16,15 @@ _LIFE = datetime.timedelta(days=2)
 
 
 def write_all(folder: Path) -> None:
-    """Writes ca.crt, and signed by it server.crt and server.key and those of the API server as a
-    client of kubelets (client.crt, client.key); and the service accounts' sa.key."""
+    """Writes ca.crt and ca.key, and signed by it server.crt and server.key and those of the API
+    server as a client of kubelets (client.crt, client.key); and the service accounts' sa.key."""
     ca_key = ec.generate_private_key(ec.SECP256R1())
     ca_name = _name("gpupool-testbed-ca")
     ca = _builder(ca_name, ca_name, ca_key).add_extension(
         x509.BasicConstraints(ca=True, path_length=None), critical=True
     )
     _write_certificate(folder / "ca.crt", ca.sign(ca_key, hashes.SHA256()))
+    _write_key(folder / "ca.key", ca_key)
 
     key = ec.generate_private_key(ec.SECP256R1())
     names: list[x509.GeneralName] = [x509.DNSName(name) for name in _NAMES]

@@ -236,6 +236,8 @@ def _client_flags(folder: Path, name: str) -> list[str]:
         flags += [
             f"--service-account-private-key-file={folder / 'sa.key'}",
             f"--root-ca-file={folder / 'ca.crt'}",
+            f"--cluster-signing-cert-file={folder / 'ca.crt'}",
+            f"--cluster-signing-key-file={folder / 'ca.key'}",
         ]
     return flags
 

@@ -10,6 +10,7 @@ images look for one.
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shutil
@@ -20,7 +21,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 
-from gpupool.hardware.simdriver import NodeFiles, create_node
+from gpupool.hardware.simdriver import NodeFiles, create_node, read_cards
 from gpupool.hardware.simdriver_cards import CardProfile
 from testbed.cluster import CannotRun, Kubernetes
 from testbed.controlplane import Way
@@ -61,13 +62,16 @@ class Installation:
         schedulers: int = 1,
         values: Sequence[str] = (),
         way: Way | None = None,
+        nri: Sequence[str] = (),
     ) -> None:
-        """`way`: how its programs reach the API server, if not straight."""
+        """`way`: how its programs reach the API server, if not straight. `nri`: on these nodes,
+        agents put cards into containers as plugins of containerd."""
         self._kubernetes = kubernetes
         self._cards = cards
         self._schedulers = schedulers
         self._values = values
         self._way = way
+        self._nri = nri
         self._folder = kubernetes.plane.folder / "gpupool"
         self._commands: dict[str, list[str]] = {}
         self.programs: dict[str, Child] = {}
@@ -181,7 +185,45 @@ class Installation:
             f"--pod-resources={node.folder / 'kubelet' / 'pod-resources' / 'kubelet.sock'}",
             f"--pods={node.pods}",
             f"--simulated={driver.state}",
-            f"--mount={driver.directory}:{DRIVER}:rw",
+            *self._injection(node, driver),
             f"--install-limiter={node.folder / 'limiter'}",
             f"--driver-libraries={DRIVER}/lib",
         )
+
+    def _injection(self, node: Node, driver: NodeFiles) -> list[str]:
+        if node.name not in self._nri:
+            return [f"--mount={driver.directory}:{DRIVER}:rw"]
+        folder = node.folder / "cdi"
+        folder.mkdir()
+        uuids = [card.uuid for card in read_cards(driver)]
+        (folder / "nvidia.json").write_text(json.dumps(cdi_spec(driver, uuids)))
+        return [f"--nri={node.nri}", f"--cdi={folder}"]
+
+
+def cdi_spec(driver: NodeFiles, uuids: Sequence[str]) -> dict[str, object]:
+    """As nvidia-ctk writes it for a real driver. A simulated card has no device node of its own;
+    a device that every machine has stands in for it, so that a container tells its card by name."""
+    return {
+        "cdiVersion": "0.5.0",
+        "kind": "nvidia.com/gpu",
+        "devices": [
+            {
+                "name": uuid,
+                "containerEdits": {
+                    "deviceNodes": [{"path": f"/dev/nvidia{number}", "hostPath": "/dev/zero"}]
+                },
+            }
+            for number, uuid in enumerate(uuids)
+        ],
+        "containerEdits": {
+            "env": ["NVIDIA_VISIBLE_DEVICES=void"],
+            "deviceNodes": [{"path": "/dev/nvidiactl", "hostPath": "/dev/null"}],
+            "mounts": [
+                {
+                    "hostPath": str(driver.directory),
+                    "containerPath": DRIVER,
+                    "options": ["rw", "nosuid", "nodev", "rbind"],
+                }
+            ],
+        },
+    }

@@ -64,6 +64,11 @@ class Node:
         return self.folder / "driver"
 
     @property
+    def nri(self) -> Path:
+        """Containerd's socket for plugins."""
+        return self.folder / "nri.sock"
+
+    @property
     def pods(self) -> Path:
         """With the volumes that the kubelet has mounted there, in the node's own namespace."""
         assert self._child is not None
@@ -204,6 +209,11 @@ state = "{folder}/containerd.state"
     runtime_type = "io.containerd.runc.v2"
     [{cri}.containerd.runtimes.runc.options]
       BinaryName = "{runc}"
+[plugins."io.containerd.nri.v1.nri"]
+  disable = false
+  socket_path = "{folder}/nri.sock"
+  plugin_path = "{folder}/nri/plugins"
+  plugin_config_path = "{folder}/nri/conf.d"
 """
 
 

@@ -10,10 +10,17 @@ import sys
 import time
 from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import NamedTuple
 
 _STEP = re.compile(r"(?:Collecting|Requirement already satisfied:) ([A-Za-z0-9._-]+)")
 _PIP = ("-m", "pip", "install", "--disable-pip-version-check", "--require-hashes", "-r")
 _EVERY_S = 10.0  # a line of progress, where it does not go to a terminal
+
+
+class Step(NamedTuple):
+    number: int
+    total: int
+    what: str  # the package that pip begins with, or what it does at the end
 
 
 def locked(text: str) -> int:
@@ -21,16 +28,18 @@ def locked(text: str) -> int:
     return len(re.findall(r"(?m)^[A-Za-z0-9._-]+==", text))
 
 
-def steps(lines: Iterable[str]) -> Iterator[tuple[int, str]]:
-    """The number and the name of each package that pip begins with."""
+def steps(lines: Iterable[str], total: int) -> Iterator[Step]:
+    """`total`: packages of the lock file. pip first says which of them are not for this system."""
     seen: set[str] = set()
     for line in lines:
         found = _STEP.match(line)
-        if found and found[1] not in seen:
+        if line.startswith("Ignoring "):
+            total -= 1
+        elif found and found[1] not in seen:
             seen.add(found[1])
-            yield len(seen), found[1]
+            yield Step(len(seen), total, found[1])
         elif line.startswith("Installing collected packages"):
-            yield len(seen), "writing the files"
+            yield Step(len(seen), total, "writing the files")
 
 
 def main(lock: Path) -> int:
@@ -49,8 +58,8 @@ def main(lock: Path) -> int:
             yield line
 
     shown_s = time.monotonic()
-    for number, name in steps(lines()):
-        words = f"  {number} of {total} packages: {name}"
+    for step in steps(lines(), total):
+        words = f"  {step.number} of {step.total} packages: {step.what}"
         if sys.stdout.isatty():
             sys.stdout.write(f"\r\x1b[K{words}")
         elif time.monotonic() - shown_s > _EVERY_S:

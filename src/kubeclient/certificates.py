@@ -1,4 +1,4 @@
-"""Builds certificate authorities and server certificates: ECDSA P-256 keys, signed with SHA-256.
+"""Builds certificate authorities and certificates of servers and clients: ECDSA P-256, SHA-256.
 
 Nothing is read or written here. How long a certificate is valid and when it is renewed is for the
 program to say: the admission webhook and the API server of a local cluster have rules of their own.
@@ -77,8 +77,21 @@ def server_certificate(
     alternatives = x509.SubjectAlternativeName([_general_name(host) for host in hosts])
     builder = (
         builder.add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH]), False)
-        .add_extension(_authority_key_identifier(authority.certificate), critical=False)
+        .add_extension(authority_key_identifier(authority.certificate), critical=False)
         .add_extension(alternatives, critical=False)
+    )
+    return Issued(builder.sign(authority.key, hashes.SHA256()), key)
+
+
+def client_certificate(authority: Issued, name: str, validity: Validity) -> Issued:
+    """A certificate with which a client is known by that name."""
+    key = new_key()
+    builder = (
+        _builder(_name(name), authority.certificate.subject, key, validity)
+        .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
+        .add_extension(_key_usage(signs_certificates=False), critical=True)
+        .add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.CLIENT_AUTH]), False)
+        .add_extension(authority_key_identifier(authority.certificate), critical=False)
     )
     return Issued(builder.sign(authority.key, hashes.SHA256()), key)
 
@@ -117,7 +130,7 @@ def _builder(
     )
 
 
-def _authority_key_identifier(authority: x509.Certificate) -> x509.AuthorityKeyIdentifier:
+def authority_key_identifier(authority: x509.Certificate) -> x509.AuthorityKeyIdentifier:
     """The identifier that the authority's own certificate states. An authority that somebody else
     made may state none; then it is derived from the public key, as ours are."""
     try:

@@ -19,22 +19,25 @@ DEFAULT_NAMESPACE = "default"
 class Contexts(NamedTuple):
     namespaces: dict[str, str]  # by the name of the context; empty: it names none
     current: str = ""
+    server: str = ""  # of the current context
 
 
 def contexts_of(environ: Mapping[str, str], kubeconfig: str = "") -> Contexts:
     """Those of the given kubeconfig, else of the user's. Of several files the first one that has a
     name wins, as in kubectl."""
     files = kubeconfig or environ.get("KUBECONFIG") or f"{environ.get('HOME', '')}/.kube/config"
-    namespaces: dict[str, str] = {}
+    contexts: dict[str, dict[str, Any]] = {}
+    clusters: dict[str, dict[str, Any]] = {}
     current = ""
     for config in map(_read, filter(None, files.split(os.pathsep))):
         current = current or _text(config.get("current-context"))
-        for entry in filter(_is_map, _list(config.get("contexts"))):
-            context = entry.get("context")
-            namespace = _text(context.get("namespace")) if _is_map(context) else ""
-            namespaces.setdefault(_text(entry.get("name")), namespace)
-    namespaces.pop("", None)
-    return Contexts(namespaces, current)
+        for kind, found in (("context", contexts), ("cluster", clusters)):
+            for entry in filter(_is_map, _list(config.get(f"{kind}s"))):
+                found.setdefault(_text(entry.get("name")), _map(entry.get(kind)))
+    contexts.pop("", None)
+    namespaces = {name: _text(context.get("namespace")) for name, context in contexts.items()}
+    cluster = _text(contexts.get(current, {}).get("cluster"))
+    return Contexts(namespaces, current, _text(clusters.get(cluster, {}).get("server")))
 
 
 def namespace_of(
@@ -61,11 +64,15 @@ def _read(file: str) -> dict[str, Any]:
         found = yaml.load(Path(file).read_bytes(), yaml.CSafeLoader)
     except (OSError, ValueError, yaml.YAMLError, RecursionError):
         return {}
-    return found if isinstance(found, dict) else {}
+    return _map(found)
 
 
 def _is_map(found: Any) -> bool:
     return isinstance(found, dict)
+
+
+def _map(found: Any) -> dict[str, Any]:
+    return found if isinstance(found, dict) else {}
 
 
 def _list(found: Any) -> list[Any]:

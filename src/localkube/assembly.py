@@ -197,6 +197,7 @@ def _programs(
     controllers = server.client(_CONTROLLERS)
     controller_settings = ControllerSettings(
         ca_pem=server.certificates.ca_pem.decode(),
+        authority=settings.directory,
         volumes=settings.directory / _VOLUMES,
         dial=_dial(fleet),
         names=extension.names,
@@ -213,6 +214,7 @@ def _programs(
         "scheduler": lambda: extension.scheduler(server.client(SCHEDULER)),
         "kubelet": lambda: fleet.run(server.client(_NODES), supervisor),
         "records": server.keep_records,
+        "aggregation": server.watch_api_services,
     }
 
 

@@ -57,7 +57,10 @@ def answered(obj: Obj, cards: ClusterCards = BOTH_POOLS) -> Obj:
 
 def admitted(obj: Obj, cards: ClusterCards = BOTH_POOLS) -> Obj:
     """The pod after admission."""
-    response = answered(obj, cards)
+    return applied(obj, answered(obj, cards))
+
+
+def applied(obj: Obj, response: Obj) -> Obj:
     assert response["allowed"], response
     patch = orjson.loads(base64.b64decode(response["patch"]))
     changed: Obj = JsonPatch(patch).apply(obj)

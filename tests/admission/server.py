@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import Any
 
 from gpupool.admission.review import Rules
 from gpupool.admission.run import AdmissionSettings, run_admission
@@ -34,9 +35,9 @@ async def api_server(directory: Path, user: User = ADMIN) -> AsyncIterator[Kube]
 
 
 @contextlib.asynccontextmanager
-async def webhook(server: ApiServer, kube: Kube | None = None) -> AsyncIterator[int]:
-    """Runs the webhook; yields its port."""
-    settings = AdmissionSettings(Rules(schedulers=frozenset({SCHEDULER.name})))
+async def webhook(server: ApiServer, kube: Kube | None = None, **more: Any) -> AsyncIterator[int]:
+    """Runs the webhook; yields its port. `more`: of its settings."""
+    settings = AdmissionSettings(Rules(schedulers=frozenset({SCHEDULER.name})), **more)
     registered: asyncio.Queue[int] = asyncio.Queue()
     running = asyncio.create_task(
         run_admission(kube or server.client(ADMIN), settings, ready=registered.put_nowait)

@@ -48,6 +48,41 @@ def test_other_annotations_may_be_changed() -> None:
     assert verdict(annotated(a="1", **{KEYS[0]: "x"}), annotated(**{KEYS[0]: "x"}))["allowed"]
 
 
+DEVICES = [
+    "nvidia.cdi.k8s.io/container.main",
+    "nvidia.cdi.k8s.io/pod",
+    "nvidia.cdi.k8s.io",
+    "cdi.k8s.io/anything",
+    "cdi.k8s.io",
+    "nvidia.com/container.main.gpus.devices",
+    "nvidia.com/container.main.devices",
+]
+
+
+@pytest.mark.parametrize("key", DEVICES)
+def test_nobody_gives_himself_a_card_by_annotations_of_other_programs(key: str) -> None:
+    card = {key: "nvidia.com/gpu=GPU-of-somebody"}
+    assert not verdict(annotated(**card), None)["allowed"]
+    assert not verdict(annotated(**card), annotated())["allowed"]
+    assert verdict(annotated(a="1", **card), annotated(**card))["allowed"]
+    assert verdict(annotated(**card), None, "system:kube-scheduler")["allowed"]
+
+
+def test_the_operators_own_pods_keep_their_management_devices() -> None:
+    key = "nvidia.cdi.k8s.io/container.main"
+    assert verdict(annotated(**{key: "management.nvidia.com/gpu=all"}), None)["allowed"]
+    assert not verdict(annotated(**{"cdi.k8s.io/x": "management.nvidia.com/gpu=all"}), None)[
+        "allowed"
+    ]
+    both = "management.nvidia.com/gpu=all, nvidia.com/gpu=0"
+    assert not verdict(annotated(**{key: both}), None)["allowed"]
+
+
+def test_an_amount_of_gpu_memory_is_no_device() -> None:
+    key = "nvidia.com/container.main.gpu-memory.limit"
+    assert verdict(annotated(**{key: "4Gi"}), None)["allowed"]
+
+
 @pytest.mark.parametrize(
     "strange",
     [{}, [], {"request": {}}, {"apiVersion": "v1", "request": {"uid": "1", "object": {}}}],

@@ -4,10 +4,13 @@ from typing import Any
 
 import pytest
 
-from gpupool.admission.cards import ClusterCards
-from gpupool.admission.review import review_hints
+from gpupool.admission.cards import ClusterCards, cluster_cards
+from gpupool.admission.foreign.systems import ALL, System
+from gpupool.admission.review import review_hints, review_pod
+from gpupool.core.gpu import Card, GpuMode, Inventory
+from gpupool.core.nodes import NodeInfo
 from kubeclient.objects import Obj
-from tests.admission.pods import review
+from tests.admission.pods import RULES, review
 
 COUNT = "aliyun.com/gpu-count"
 
@@ -79,3 +82,56 @@ def test_the_templates_of_workloads_are_looked_at() -> None:
         ("CronJob", {"jobTemplate": job}),
     ):
         assert len(hinted({"kind": kind, "metadata": {"name": "x"}, "spec": spec})) == 1
+
+
+CARDS = cluster_cards(
+    [
+        NodeInfo(
+            "n",
+            gpu_mode=GpuMode.SHARED,
+            inventory=Inventory((Card(0, "GPU-0", "Tesla V100-SXM2-16GB", 16130),)),
+        )
+    ]
+)
+
+
+def warned(obj: Obj, running: frozenset[System] = frozenset()) -> list[str]:
+    response = review_hints(review(obj), CARDS, ALL - running, running)["response"]
+    found: list[str] = response.get("warnings", [])
+    return found
+
+
+def test_a_workload_is_told_once_how_its_words_are_understood() -> None:
+    made = deployment(pod({"nvidia.com/gpu": "1", "nvidia.com/gpumem": "3000"}))
+    assert warned(made) == [
+        "words of another system were understood: c: nvidia.com/gpu=1, nvidia.com/gpumem=3000 -> "
+        "aliyun.com/gpu-mem=3 (3226 MiB or more)"
+    ]
+    assert warned(made, frozenset({System.HAMI})) == []
+
+
+def test_a_workload_is_told_what_its_pods_will_be_refused_for() -> None:
+    (said,) = warned(deployment(pod({"nvidia.com/gpu": "1", "nvidia.com/gpumem": "99999"})))
+    assert said.startswith("its pods will be refused: spec.containers[0].resources.limits[nvidia")
+
+
+def test_a_pod_is_told_unless_a_workload_owns_it() -> None:
+    made = pod({"nvidia.com/gpumem": "3000"})
+    made["metadata"]["name"] = "p"
+    (said,) = review_pod(review(made), RULES, CARDS, ALL)["response"]["warnings"]
+    assert said.startswith("words of another system were understood: c: nvidia.com/gpumem=3000")
+    made["metadata"]["ownerReferences"] = [{"kind": "ReplicaSet"}]
+    assert "warnings" not in review_pod(review(made), RULES, CARDS, ALL)["response"]
+
+
+def test_visible_devices_without_a_request_are_asked_about() -> None:
+    made = pod({})
+    made["spec"]["containers"][0]["env"] = [{"name": "NVIDIA_VISIBLE_DEVICES", "value": "all"}]
+    (said,) = warned(made)
+    assert said.startswith("NVIDIA_VISIBLE_DEVICES without a request for GPUs")
+    made["spec"]["containers"][0]["env"][0]["value"] = "void"
+    assert warned(made) == []
+
+
+def deployment(made: Obj) -> Obj:
+    return {"kind": "Deployment", "metadata": {}, "spec": {"template": made}}

@@ -157,3 +157,44 @@ async def test_only_gpu_pods_are_refused_while_the_webhook_is_down(
         await kube.create(PODS, named("gpu", container("main", gpu=1)))
     async with webhook(server):
         await kube.create(PODS, named("gpu", container("main", gpu=1)))
+
+
+@pytest.mark.usefixtures("port")
+async def test_no_pod_takes_a_card_by_annotation_with_or_without_a_request(kube: Kube) -> None:
+    card = {"nvidia.cdi.k8s.io/container.main": "nvidia.com/gpu=GPU-a"}
+    for asked in (container("main"), container("main", gpu=1)):
+        with pytest.raises(Refused, match="only the scheduler writes it"):
+            await kube.create(PODS, named("p", asked, annotations=card))
+    await kube.create(PODS, named("p", container("main")))
+    bare = {"metadata": {"annotations": {"cdi.k8s.io": "nvidia.com/gpu=all"}}}
+    with pytest.raises(Refused, match="only the scheduler writes it"):
+        await kube.patch(PODS.path("default", "p"), bare)
+
+
+def annotated(name: str, annotations: Obj, **more: str) -> Obj:
+    made = named(name, container("main"), annotations=annotations)
+    made["metadata"]["labels"] = {"kai.scheduler/queue": "default"}
+    made["spec"] |= more
+    return made
+
+
+@pytest.mark.usefixtures("port")
+async def test_words_of_other_systems_reach_the_webhook_and_become_ours(kube: Kube) -> None:
+    await shared_node(kube, "n")
+    fraction = annotated("kai", {"gpu-fraction": "0.5"}, schedulerName="kai-scheduler")
+    memory = annotated("fr", {"nvidia.com/container.main.gpu-memory.limit": "2Gi"})
+    hami = named("hami", container("main"))
+    hami["spec"]["containers"][0]["resources"] = {"limits": {"nvidia.com/gpumem": "3000"}}
+    for pod_, units in ((fraction, "8"), (memory, "2"), (hami, "3")):
+        made = await kube.create(PODS, pod_)
+        assert made["spec"]["containers"][0]["resources"]["limits"] == {"aliyun.com/gpu-mem": units}
+        assert made["spec"]["schedulerName"] == "gpupool-scheduler"
+        assert "gpupool.io/translated" in made["metadata"]["annotations"]
+
+
+@pytest.mark.usefixtures("port")
+async def test_other_pods_with_such_names_are_created_as_they_are(kube: Kube) -> None:
+    plain = named("p", container("main"), annotations={"gpu-memory": "1"})
+    made = await kube.create(PODS, plain)
+    assert made["metadata"]["annotations"] == {"gpu-memory": "1"}
+    assert made["spec"]["schedulerName"] == "default-scheduler"

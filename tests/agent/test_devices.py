@@ -28,7 +28,7 @@ from kubeclient.kubeletapi.messages import (
     ListPodResourcesResponse,
     PodResources,
 )
-from kubeclient.kubeletapi.wire import encode
+from kubeclient.wire import encode
 
 GPU, MEM, PERCENT = "nvidia.com/gpu", "aliyun.com/gpu-mem", "aliyun.com/gpu-core.percentage"
 M40 = Card(0, "GPU-a", "Tesla M40", 12209)

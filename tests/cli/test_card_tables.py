@@ -1,8 +1,12 @@
 """The tables of `gpupool gpu`."""
 
-from gpupool.cli.card_tables import shares_table
+import pytest
+
+from gpupool.cli.card_tables import CardRow, cards_table, shares_table
 from gpupool.cli.output.layout import Layout
 from gpupool.contract.names import ANNOTATION_ALLOCATION, ANNOTATION_MEM_IDX, RESOURCE_GPU_MEM
+from gpupool.core.gpu import Card
+from gpupool.core.readings import CardReading
 from kubeclient.objects import Obj
 
 
@@ -40,3 +44,55 @@ def test_pods_that_wait_or_have_ended_without_an_allocation_are_left_out() -> No
     assert not shares_table(
         [pod("w", node=""), pod("e", phase="Succeeded")], with_namespace=True
     ).rows
+
+
+NODE = "cn-beijing.i-2ze8o1a45qdv5q8a7luz"
+
+
+def card_line(
+    width: int | None, *, free_mib: int = 9000, colours: bool = False, reason: str = ""
+) -> str:
+    uuid = "GPU-8f7c2bc2e-64b0-55e5-99ca-97058aa7f7fb"
+    card = Card(0, uuid, "Tesla V100-SXM2-16GB", 16130, reason=reason, unit_mib=1024)
+    used = 16130 - free_mib
+    reading = CardReading(
+        uuid,
+        memory_used_mib=used,
+        memory_free_mib=free_mib,
+        sm_percent=97,
+        temperature_c=61,
+        power_mw=271_000,
+    )
+    table = cards_table([CardRow(NODE, card, reading)])
+    return table.lines(Layout(width=width, colours=colours))[1]
+
+
+@pytest.mark.parametrize("width", [80, 100, 120, 140, 160])
+def test_the_node_of_a_card_is_whole_where_other_columns_can_go(width: int) -> None:
+    line = card_line(width)
+    assert line.startswith(f"{NODE} ")
+    assert "healthy" in line
+    assert len(line) <= width
+
+
+def test_the_reason_of_a_broken_card_is_cut_before_the_name_of_its_node() -> None:
+    line = card_line(80, reason="XID 79: the card has fallen off the bus")
+    assert line.startswith(f"{NODE} ")
+    assert "7130MiB" in line
+    assert line.endswith("XID 79: the card has…")
+
+
+@pytest.mark.parametrize(
+    ("width", "last"), [(120, "healthy"), (132, "GPU-8f7c2bc2…"), (165, "97058aa7f7fb")]
+)
+def test_the_uuid_goes_before_anything_else_is_cut(width: int, last: str) -> None:
+    line = card_line(width)
+    assert line.endswith(last)
+    assert "Tesla V100-SXM2-16GB" in line
+
+
+def test_a_full_card_is_marked() -> None:
+    """Full: not even one unit of its memory is free."""
+    assert "\x1b[33m1000MiB\x1b[0m" in card_line(None, free_mib=1000, colours=True)
+    assert "\x1b[33m15130MiB\x1b[0m" in card_line(None, free_mib=1000, colours=True)
+    assert "\x1b[33m" not in card_line(None, free_mib=1024, colours=True)

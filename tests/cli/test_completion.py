@@ -1,7 +1,8 @@
-"""What the shell completes, in a real bash; and what zsh and fish are told."""
+"""What the shell completes, in a real bash, zsh and fish."""
 
 import json
 import os
+import shutil
 import socket
 import subprocess
 import sys
@@ -13,7 +14,7 @@ from click.testing import CliRunner
 
 from gpupool.cli.main import gpupool
 from gpupool.local.home import ClusterDirectory
-from tests.cli.terminal import Bash, bash
+from tests.cli.terminal import Shell, shell
 
 CONTEXT = "arn:aws:eks:eu-1:cluster/gpus"
 
@@ -42,21 +43,33 @@ def environment(cluster: ClusterDirectory, tmp_path: Path, server: socket.socket
     }
 
 
-@pytest.fixture
-def shell(environment: dict[str, str], tmp_path: Path) -> Iterator[Bash]:
-    with bash(environment, tmp_path) as made:
+SHELLS = [
+    pytest.param(
+        name, marks=pytest.mark.skipif(not shutil.which(name), reason=f"there is no {name}")
+    )
+    for name in ("bash", "zsh", "fish")
+]
+
+
+@pytest.fixture(params=SHELLS)
+def typing(
+    request: pytest.FixtureRequest, environment: dict[str, str], tmp_path: Path
+) -> Iterator[Shell]:
+    with shell(request.param, environment, tmp_path) as made:
         yield made
 
 
-def test_bash_completes_commands_options_and_names(shell: Bash) -> None:
+def test_commands_options_and_names_are_completed(typing: Shell) -> None:
     for typed, completed in {
         "gpupool sta\t": "gpupool status ",
         "gpupool gpu unc\t": "gpupool gpu uncordon ",
         "gpupool gpu list --kubec\t": "gpupool gpu list --kubeconfig ",
         "gpupool status --name \t": "gpupool status --name a ",
         "gpupool status --name=\t": "gpupool status --name=a ",
+        "gpupool gpu list --name \t": "gpupool gpu list --name a ",
         "gpupool example shared\t": "gpupool example shared-gpus ",
         "gpupool up --config tr\t": "gpupool up --config training.yaml ",
+        "gpupool up --config=tr\t": "gpupool up --config=training.yaml ",
         "gpupool gpu list --kubeconfig kub\t": "gpupool gpu list --kubeconfig kubeconfig ",
         "gpupool explain --policy best\t": "gpupool explain --policy best-fit ",
         "gpupool quota set rou\t": "gpupool quota set routes-per-cluster=",
@@ -65,12 +78,12 @@ def test_bash_completes_commands_options_and_names(shell: Bash) -> None:
         "gpupool completion f\t": "gpupool completion fish ",
         'gpupool up --name "a b" --fore\t': 'gpupool up --name "a b" --foreground ',
     }.items():
-        assert shell.typed(typed) == completed
+        assert typing.typed(typed) == completed
 
 
-def test_a_cluster_that_does_not_answer_completes_nothing_and_says_nothing(shell: Bash) -> None:
+def test_a_cluster_that_does_not_answer_completes_nothing_and_says_nothing(typing: Shell) -> None:
     for typed in ("gpupool gpu list n\t", "gpupool explain x\t", "gpupool gpu cordon n 0\t"):
-        assert shell.typed(typed) == typed.rstrip("\t")
+        assert typing.typed(typed) == typed.rstrip("\t")
 
 
 def asked(shell: str, environment: dict[str, str], line: str) -> str:

@@ -100,7 +100,11 @@ def test_cards_are_listed_cordoned_broken_and_recovered(
         assert run("gpu", "uncordon", NODE, card_uuid(NODE, 1)[:12], *where).exit_code == 0
         wait_for(lambda: not lists("cordoned"))
 
-        assert run("gpu", "fault", NODE, "0", "xid=48").output == f"Card 0 of {NODE}: xid=48.\n"
+        assert run("gpu", "fault", NODE, "0", "xid=48").output == (
+            f"Card 0 of {NODE}: the driver reports XID 48 "
+            "(memory error that could not be corrected).\n"
+            f"Repair: gpupool gpu fault {NODE} 0 recover\n"
+        )
         wait_for(lambda: lists(card_uuid(NODE, 0), "unhealthy", "XID 48"))
         assert run("gpu", "fault", NODE, "0", "recover").exit_code == 0
         wait_for(lambda: not lists("unhealthy"))

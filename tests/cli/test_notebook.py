@@ -2,17 +2,21 @@
 
 import importlib.metadata
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 import yaml
 
 from gpupool.cli import notebook
-from gpupool.cli.example import waiting_words
+from gpupool.cli.example import waiting_steps
+from gpupool.cli.next_steps import Step
 from gpupool.cli.notebook import how_to_open, install_jupyter, notebooks, requirements
-from gpupool.local.home import ClusterDirectory
+from gpupool.cli.progress import Progress
 from gpupool.local.programs import jupyter
 
+LAST = "Installing collected packages: b, c"
 ROOT = Path(__file__).parent.parent.parent
 MANIFESTS = list(yaml.safe_load_all((ROOT / "examples/notebook-service.yaml").read_text()))
 
@@ -62,20 +66,20 @@ def test_only_pods_with_the_image_of_a_notebook_are_notebooks() -> None:
 
 
 def test_it_says_how_to_open_a_notebook() -> None:
-    text = how_to_open(notebooks(MANIFESTS)[0], Path("/some where/kubeconfig"))
-    assert "export KUBECONFIG='/some where/kubeconfig'\n" in text
-    assert "kubectl port-forward deployment/tf-notebook 8888\n" in text
-    assert text.endswith("http://localhost:8888 (password: mypassw0rd).")
+    opening = how_to_open(notebooks(MANIFESTS)[0])
+    assert opening.before == (Step("kubectl port-forward deployment/tf-notebook 8888"),)
+    assert opening.words == "Then open http://localhost:8888 (password: mypassw0rd)."
+    opening = how_to_open(notebooks(MANIFESTS)[0], ["http://127.96.0.1"])
+    assert opening.before == ()
+    assert opening.words == "Open http://127.96.0.1 (password: mypassw0rd)."
 
 
 def test_it_says_what_to_do_about_a_pod_that_waits(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("shutil.which", lambda _: "/bin/gpupool")
-    assert waiting_words("tf-0", ClusterDirectory("b", Path("/some where"))).splitlines() == [
-        "Next:",
-        "  export KUBECONFIG='/some where/kubeconfig'",
-        "  gpupool gpu pods   # who has the cards",
-        "  gpupool explain tf-0",
-    ]
+    assert waiting_steps("tf-0") == (
+        Step("gpupool gpu pods", "who has the cards"),
+        Step("gpupool explain tf-0", "why it waits"),
+    )
 
 
 @pytest.fixture
@@ -109,6 +113,27 @@ def test_a_failure_of_pip_is_shown_with_the_next_step(
     assert "a page is served in its place" in said
     assert "ERROR: no network" in said
     assert "To try it by hand: pip install 'gpupool[notebook]'" in said
+
+
+@pytest.mark.usefixtures("not_installed")
+def test_every_package_is_counted_once_and_those_of_other_systems_never(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    kept: list[Progress] = []
+
+    @contextmanager
+    def remembered(title: str, total: int | None = None, **_: bool) -> Iterator[Progress]:
+        kept.append(Progress(title, total))
+        yield kept[0]
+
+    lock = "a==1 ; sys_platform == 'win32'\nb==1\nc==1\n"
+    (tmp_path / "requirements-notebook.lock").write_text(lock)
+    monkeypatch.setattr(notebook, "_clone", lambda: tmp_path)
+    monkeypatch.setattr(notebook, "progress", remembered)
+    said = ("Ignoring a: markers", "Collecting b", "Collecting c", "Collecting b", LAST)
+    pip_is(monkeypatch, tmp_path, "; ".join(f"echo '{line}'" for line in said))
+    install_jupyter()
+    assert (kept[0].done, kept[0].total) == (3, 3)  # two packages, and to write their files
 
 
 def test_what_pip_installs_is_found_at_once(

@@ -6,7 +6,6 @@ import pytest
 from click.testing import CliRunner, Result
 
 from gpupool.cli.main import gpupool
-from gpupool.cli.open import has_screen
 from gpupool.testing import Cluster
 
 
@@ -29,25 +28,22 @@ def test_the_address_is_printed(cluster: Cluster) -> None:
     assert opened(cluster, "outside").output == f"http://127.0.0.1:{port}\n"
 
 
-@pytest.mark.parametrize(
-    ("platform", "environ", "expected"),
-    [
-        ("linux", {}, False),
-        ("linux", {"DISPLAY": ":0"}, True),
-        ("linux", {"DISPLAY": "", "WAYLAND_DISPLAY": "wayland-0"}, True),
-        ("linux", {"BROWSER": "w3m"}, True),
-        ("darwin", {}, True),
-    ],
-)
-def test_a_browser_needs_a_screen(platform: str, environ: dict[str, str], expected: bool) -> None:
-    assert has_screen(platform, environ) is expected
-
-
 @pytest.mark.kubectl
 def test_a_service_without_an_address_says_how_to_reach_it(cluster: Cluster) -> None:
     result = opened(cluster, "inside")
     assert result.exit_code == 1
     assert "kubectl port-forward -n default service/inside 8080:80" in result.output
+
+
+@pytest.mark.kubectl
+def test_a_workload_without_a_service_says_how_to_reach_it(cluster: Cluster) -> None:
+    cluster.kubectl("create", "deployment", "lab", "--image=pause", "--port=8888")
+    result = opened(cluster, "lab")
+    assert result.exit_code == 1
+    assert 'There is no service "lab" in namespace default.' in result.output
+    assert "kubectl port-forward -n default deployment/lab 8888 (http://localhost:8888)" in (
+        result.output
+    )
 
 
 @pytest.mark.kubectl

@@ -48,11 +48,12 @@ def nothing_named(home: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     return home
 
 
-def test_the_one_running_cluster_is_found(nothing_named: Home, cluster: ClusterDirectory) -> None:
+def test_the_one_running_cluster_is_found(nothing_named: Home) -> None:
     assert "Or start a local cluster: gpupool up." in run("gpu", "list").output
-    config = kubeconfig_of("https://127.0.0.1:1")
-    cluster.kubeconfig.write_text(config)
-    with Lock(cluster.path):
+    prepared = set_up_directory(nothing_named, Wish(name="a", port=0))
+    assert isinstance(prepared, Prepared)
+    prepared.cluster.kubeconfig.write_text(kubeconfig_of("https://127.0.0.1:1"))
+    with Lock(prepared.cluster.path):
         assert "nothing answers at 127.0.0.1:1" in run("gpu", "list").output
 
 
@@ -63,17 +64,6 @@ def test_a_kubeconfig_that_does_not_exist_does_not_lead_to_another_cluster(
     monkeypatch.setenv("KUBECONFIG", "/no/such/file")
     with Lock(cluster.path):
         assert "There is no kubeconfig at /no/such/file" in run("gpu", "list").output
-
-
-def test_of_several_running_clusters_one_must_be_chosen(
-    nothing_named: Home, cluster: ClusterDirectory
-) -> None:
-    prepared = set_up_directory(nothing_named, Wish(name="b", port=0))
-    assert isinstance(prepared, Prepared)
-    with Lock(cluster.path), Lock(prepared.cluster.path):
-        said = run("gpu", "list").output
-    assert "Several clusters run on this machine. Choose one:\n" in said
-    assert f"  export KUBECONFIG={prepared.cluster.kubeconfig}\n" in said
 
 
 def test_commands_of_local_clusters_use_the_one_that_kubeconfig_names(

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 from unittest.mock import Mock
@@ -20,6 +21,7 @@ from gpupool.cli.main import gpupool
 from gpupool.cli.progress import Progress, progress
 from gpupool.local.home import ClusterDirectory
 from gpupool.local.launch import Spawned
+from localkube.data_directory import Lock
 from tests.cli.terminal import read_until
 
 PATIENCE_S = 60
@@ -166,7 +168,9 @@ def test_a_command_that_takes_long_shows_it(
     server = Spawned(cluster, Mock(returncode=0), Mock(), 0)
     monkeypatch.setattr("gpupool.local.launch.spawn", lambda *_, **__: server)
     monkeypatch.setattr(slow, spoken)
-    result = CliRunner().invoke(gpupool, arguments, catch_exceptions=False)
+    needs_server = arguments[0] == "example"
+    with Lock(cluster.path) if needs_server else nullcontext():
+        result = CliRunner().invoke(gpupool, arguments, catch_exceptions=False)
     assert words in result.stderr
     assert "This is enough." in result.stderr
     assert result.stdout == ""

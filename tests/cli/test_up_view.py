@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from gpupool.cli.next_steps import Step, export_step, steps_words
 from gpupool.cli.up_view import next_words, started_words
 from gpupool.local.home import ClusterDirectory
 from gpupool.local.pool_readiness import Pools
@@ -47,10 +48,50 @@ def test_it_ends_with_what_one_wants_next() -> None:
         "Next:",
         "  export KUBECONFIG='/data/my cluster/kubeconfig'",
         "  kubectl get nodes",
-        "  gpupool gpu list           # the cards and their health",
-        "  gpupool console            # the same in a browser, and who holds what",
+        "  gpupool gpu list           # cards and their health",
+        "  gpupool console            # the same in a browser",
         "  gpupool example notebook   # JupyterLab with a card",
     ]
+
+
+@pytest.mark.usefixtures("command_is_known")
+def test_after_an_example_its_own_steps_come_last() -> None:
+    more = (Step("kubectl port-forward deployment/tf-notebook 8888"),)
+    words = next_words(ClusterDirectory("default", Path("/data")), more=more, has_notebook=True)
+    assert words.splitlines()[-1] == "  kubectl port-forward deployment/tf-notebook 8888"
+    assert "example notebook" not in words
+    assert words.count("export KUBECONFIG=") == 1
+
+
+@pytest.mark.usefixtures("command_is_known")
+@pytest.mark.parametrize("name", ["default", "b", "a-name-as-long-as-names-of-clusters-may-be"])
+@pytest.mark.parametrize("context", ["", "gpupool-a-name-as-long-as-names-of-clusters-may-be"])
+def test_no_line_with_a_comment_is_wider_than_80_columns(name: str, context: str) -> None:
+    words = next_words(ClusterDirectory(name, Path("/data")), context=context)
+    commented = [line for line in words.splitlines() if "#" in line]
+    assert len(commented) == 3
+    assert max(map(len, commented)) <= 80
+
+
+def test_a_comment_that_does_not_fit_stands_above_its_command() -> None:
+    long = "gpupool gpu list --context " + 50 * "x"
+    assert steps_words([Step("kubectl get nodes"), Step(long, "the cards")]).splitlines() == [
+        "Next:",
+        "  kubectl get nodes",
+        "  # the cards",
+        f"  {long}",
+    ]
+
+
+def test_a_long_kubeconfig_below_the_home_is_shortened(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", "/home/somebody-with-a-long-name")
+    below = ".local/state/gpupool/clusters/default"
+    step = export_step(ClusterDirectory("default", Path("/home/somebody-with-a-long-name") / below))
+    assert step.command == f'export KUBECONFIG="$HOME/{below}/kubeconfig"'
+    other = export_step(
+        ClusterDirectory("default", Path("/home/somebody-with-a-long-name-2") / below)
+    )
+    assert "$HOME" not in other.command
 
 
 @pytest.mark.usefixtures("command_is_known")
@@ -70,8 +111,8 @@ def test_a_command_outside_of_the_path_is_shown_with_its_place(
     monkeypatch.setattr("shutil.which", lambda _: None)
     monkeypatch.setattr("sys.executable", str(tmp_path / ".venv" / "bin" / "python"))
     monkeypatch.chdir(tmp_path)
-    assert "  .venv/bin/gpupool gpu list " in next_words(ClusterDirectory("a", Path("/data/a")))
+    assert "  .venv/bin/gpupool gpu list" in next_words(ClusterDirectory("a", Path("/data/a")))
     monkeypatch.chdir(Path(__file__).parent)
-    assert f"  {tmp_path}/.venv/bin/gpupool gpu list " in next_words(
+    assert f"  {tmp_path}/.venv/bin/gpupool gpu list" in next_words(
         ClusterDirectory("a", Path("/data/a"))
     )

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from gpupool.contract.gpu_asks import gpu_asks
+from gpupool.core.card_choice import CardChoice
 from gpupool.core.gpu import CardPlacement, GpuAsk
 
 GPU, MEM, PERCENT = "nvidia.com/gpu", "aliyun.com/gpu-mem", "aliyun.com/gpu-core.percentage"
@@ -93,3 +94,24 @@ def test_labels_choose_cards() -> None:
 def test_bad_gpu_requests_are_named(made: dict[str, Any], words: str) -> None:
     (wrong,) = gpu_asks(made).wrong
     assert words in wrong
+
+
+def test_the_cards_that_a_pod_accepts_are_read_from_its_annotations() -> None:
+    made = pod(container(mem="3"))
+    made["metadata"]["annotations"] = {
+        "gpupool.io/card-models": "V100, A100,V100",
+        "gpupool.io/avoid-card-models": "T4",
+        "gpupool.io/card-uuids": "GPU-1,GPU-2,",
+        "gpupool.io/avoid-card-uuids": "GPU-3",
+    }
+    asks = gpu_asks(made)
+    assert asks.choice == CardChoice(("V100", "A100"), ("T4",), ("GPU-1", "GPU-2"), ("GPU-3",))
+    assert not asks.wrong
+
+
+@pytest.mark.parametrize("text", ["", " , ", ",".join(map(str, range(65))), "x" * 129])
+def test_a_list_of_cards_that_is_empty_or_endless_is_reported(text: str) -> None:
+    made = pod(container(mem="3"))
+    made["metadata"]["annotations"] = {"gpupool.io/card-models": text}
+    (wrong,) = gpu_asks(made).wrong
+    assert wrong.startswith("metadata.annotations[gpupool.io/card-models]: wanted 1 to 64 names")

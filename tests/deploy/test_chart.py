@@ -51,6 +51,34 @@ def objects(mode: str) -> list[Obj]:
     return [each for each in yaml.safe_load_all(rendered(mode)) if each]
 
 
+@pytest.mark.parametrize(
+    ("host", "asks_for_names"),
+    [
+        ("", False),
+        ("10.0.0.10", False),
+        ("fd00::a", False),
+        ("api.example.com", True),
+    ],
+)
+@pytest.mark.parametrize("mode", MODES)
+def test_programs_may_ask_for_the_address_of_an_api_server_that_is_given_by_name(
+    mode: str, host: str, asks_for_names: bool
+) -> None:
+    text = rendered(mode, "--set", "console.enabled=true", "--set", f"apiServer.host={host}")
+    policies = [
+        each for each in yaml.safe_load_all(text) if each and each["kind"] == "NetworkPolicy"
+    ]
+    assert policies
+    for policy in policies:
+        ports = [
+            (port["port"], port.get("protocol", "TCP"))
+            for rule in policy["spec"]["egress"]
+            for port in rule["ports"]
+        ]
+        assert ((53, "UDP") in ports and (53, "TCP") in ports) is asks_for_names
+        assert ((53, "UDP") in ports) is asks_for_names
+
+
 @pytest.mark.parametrize("mode", MODES)
 def test_helm_finds_nothing_to_complain_of(mode: str) -> None:
     done = helm("lint", "--strict", str(CHART), "--set", f"mode={mode}")

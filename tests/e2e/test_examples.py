@@ -172,6 +172,18 @@ def test_an_example_is_run_by_name(gpu_cluster: Cluster, kubectl: Kubectl) -> No
     admin("delete", "-f", str(EXAMPLES / "notebook-service.yaml"))
 
 
+def test_a_cluster_is_started_with_an_example_and_says_once_what_comes_next(
+    gpu_cluster: Cluster, kubectl: Kubectl
+) -> None:
+    """As `make up` and `make notebook` do."""
+    home, name = gpu_cluster.directory.parent.parent, gpu_cluster.directory.name
+    shown = gpupool("up", "--name", name, "--example", "shared-gpus", home=home)
+    assert shown.index("cgpu-test-0") < shown.index("\nNext:\n")
+    assert shown.count("Next:") == shown.count("export KUBECONFIG=") == 1
+    admin = Kubectl(kubectl.program, kubectl.kubeconfig, kubectl.folder)
+    admin("delete", "-f", str(EXAMPLES / "shared-gpus.yaml"))
+
+
 def test_the_plugin_of_a_node_may_be_deleted_at_any_time(kubectl: Kubectl) -> None:
     applied(kubectl, "shared-gpus.yaml")
     kubectl.wait("condition=Ready", "pod/cgpu-test-0")

@@ -273,8 +273,25 @@ def held_cards(gpus: Allocation, node: NodeInfo) -> set[str]:
     return {s.uuid for c in gpus.containers for s in c.shares} | may_hold(gpus, node)
 
 
+def accepts(pod: PodRequest, card: Card) -> bool:
+    """For models and names of one word."""
+    choice = pod.card_choice
+    if choice is None:
+        return True
+    named = [m.lower() in ("*", card.model.lower()) for m in choice.models]
+    avoided = [m.lower() in ("*", card.model.lower()) for m in choice.avoided_models]
+    return (
+        (any(named) or not named)
+        and not any(avoided)
+        and (not choice.uuids or card.uuid in choice.uuids)
+        and card.uuid not in choice.avoided_uuids
+    )
+
+
 def is_open(world: World, pod: PodRequest, node: NodeInfo, card: Card) -> bool:
-    """Whether the card groups of the pod allow the card."""
+    """Whether the pod accepts the card, and its card groups allow it."""
+    if not accepts(pod, card):
+        return False
     members = {
         kind: [
             (where, held_cards(gpus, world.nodes[where]))

@@ -5,6 +5,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
+from gpupool.core.card_choice import CardChoice
 from gpupool.core.gpu import Card, CardHealth, CardPlacement, GpuAsk, GpuMode, Inventory, Unread
 from gpupool.core.nodes import NodeInfo
 from gpupool.core.pods import AttachedVolume, PodRequest, PodTerm, Spread
@@ -207,12 +208,25 @@ def _evenness(draw: st.DrawFn) -> dict[str, Any]:
     }
 
 
+_models = st.lists(st.sampled_from(("T4", "v100", "*", "A10")), max_size=2).map(tuple)
+_uuids = st.lists(
+    st.builds(
+        lambda node, index: f"{node}-{index}", st.sampled_from(NODE_NAMES), st.integers(0, 2)
+    ),
+    max_size=3,
+).map(tuple)
+card_choices = st.builds(
+    CardChoice, _models, often((), _models), often((), _uuids), often((), _uuids)
+)
+
+
 def _gpus(draw: st.DrawFn) -> dict[str, Any]:
     return {
         "gpus": draw(gpu_asks),
         "card_placement": draw(st.sampled_from((None, None, *CardPlacement))),
         "same_card": draw(often("", st.just("s"))),
         "different_card": draw(often("", st.just("d"))),
+        "card_choice": draw(often(None, card_choices)),
     }
 
 

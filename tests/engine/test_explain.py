@@ -4,8 +4,18 @@ from dataclasses import replace
 
 from gpupool.core.gpu import CardHealth, GpuAsk, GpuMode, Inventory
 from gpupool.engine.card_words import card_summary
+from gpupool.engine.decide import Placement, decide
 from gpupool.engine.explain import explain
-from tests.engine.building import cards, cluster_of, gpu_node, gpu_pod, place, shared, whole
+from tests.engine.building import (
+    POLICY,
+    cards,
+    cluster_of,
+    gpu_node,
+    gpu_pod,
+    place,
+    shared,
+    whole,
+)
 
 
 def test_each_card_has_a_line_with_what_is_missing() -> None:
@@ -18,13 +28,37 @@ def test_each_card_has_a_line_with_what_is_missing() -> None:
     (node,) = explain(cluster, shared("c", 7)).nodes
     assert node.reasons == ("Insufficient GPU Memory in one device",)
     assert node.cards == (
-        "GPU 0: 1 of 15 units free, 7 wanted",
+        "GPU 0: 1 of 15 units free, 7 wanted; default/p-a holds some of it",
         "GPU 1: unhealthy (Xid 79)",
         "GPU 2: 6 of 15 units free, 7 wanted; 9000 MiB held by processes outside Kubernetes",
-        "GPU 3: held whole by a pod",
+        "GPU 3: held whole by default/p-b",
     )
     (node,) = explain(cluster, whole("d", 2)).nodes
-    assert node.cards[0] == "GPU 0: shared by a pod"
+    assert node.cards[0] == "GPU 0: shared by default/p-a"
+
+
+def test_of_many_holders_of_a_card_the_first_few_are_named() -> None:
+    """Those with the most of it first: they make the most room."""
+    cluster = cluster_of(gpu_node(count=1))
+    for number, units in enumerate((1, 2, 3, 4, 5)):
+        place(cluster, shared(str(number), units))
+    (node,) = explain(cluster, whole("w")).nodes
+    assert node.cards == ("GPU 0: shared by default/p-4, default/p-3, default/p-2 and 2 more",)
+    (node,) = explain(cluster, shared("s", 1)).nodes
+    assert node.cards == (
+        "GPU 0: 0 of 15 units free, 1 wanted; "
+        "default/p-4, default/p-3, default/p-2 and 2 more hold some of it",
+    )
+
+
+def test_room_that_is_kept_for_a_pod_names_that_pod() -> None:
+    cluster = cluster_of(gpu_node(count=1))
+    coming = whole("a")
+    decision = decide(cluster, coming, POLICY)
+    assert isinstance(decision, Placement)
+    cluster.reserve(coming, decision.node, decision.allocation)
+    (node,) = explain(cluster, whole("b")).nodes
+    assert node.cards == ("GPU 0: held whole by default/p-a (kept for it)",)
 
 
 def test_a_free_card_that_is_given_out_in_another_way_would_not_do() -> None:
@@ -101,7 +135,7 @@ def test_a_card_says_that_its_compute_is_taken_or_its_memory_too_small() -> None
     place(cluster, shared("a", 1, percent=80))
     (node,) = explain(cluster, shared("b", 1, percent=30)).nodes
     assert sorted(node.cards) == [
-        "GPU 0: 20 % of compute free, 30 % wanted",
+        "GPU 0: 20 % of compute free, 30 % wanted; default/p-a holds some of it",
         "GPU 1: has less than one unit of memory",
     ]
 

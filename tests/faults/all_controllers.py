@@ -117,7 +117,7 @@ async def all_controllers(
     logging.getLogger().addHandler(broken)
     kube = server.client(ADMIN)
     settings = ControllerSettings(
-        certificates.ca_pem.decode(), directory / "volumes", _dial, Names()
+        certificates.ca_pem.decode(), directory, directory / "volumes", _dial, Names()
     )
     work = {
         "controllers": run_controllers(builtin_controllers(settings), kube, Supervisor(Health())),

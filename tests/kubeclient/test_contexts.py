@@ -30,7 +30,14 @@ def test_the_namespace_is_that_of_the_context(tmp_path: Path) -> None:
 def test_of_several_files_the_first_wins(tmp_path: Path) -> None:
     first = written(tmp_path, "contexts: [{name: b, context: {namespace: mine}}]", "first")
     both = os.pathsep.join((first, "", "/no/such/file", written(tmp_path, TWO)))
-    assert contexts_of({"KUBECONFIG": both}) == ({"b": "mine", "a": "research"}, "a")
+    assert contexts_of({"KUBECONFIG": both})[:2] == ({"b": "mine", "a": "research"}, "a")
+
+
+def test_the_server_is_that_of_the_current_context(tmp_path: Path) -> None:
+    servers = "clusters: [{name: a, cluster: {server: 'https://a'}}, {name: b, cluster: 3}]"
+    file = written(tmp_path, TWO + servers)
+    assert contexts_of({"KUBECONFIG": file}).server == "https://a"
+    assert contexts_of({"KUBECONFIG": written(tmp_path, TWO)}).server == ""
 
 
 def test_without_a_name_it_is_the_file_in_the_home(tmp_path: Path) -> None:

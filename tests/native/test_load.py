@@ -1,9 +1,27 @@
-"""Kernels take time on the card, and NVML shows it as utilisation."""
+"""Kernels take time on the card, and NVML shows it as utilisation.
+
+The programs have a clock that only moves when they wait for the card: how busy the machine is
+changes nothing.
+"""
 
 import json
+from pathlib import Path
+
+import pytest
 
 from gpupool.hardware.simdriver import NodeFiles
-from tests.native.simulated import python
+from tests.native import sanitizers
+from tests.native.simulated import compile_c, python
+
+
+@pytest.fixture(scope="module")
+def still_clock(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """The value of LD_PRELOAD."""
+    library = tmp_path_factory.mktemp("clock") / "still_clock.so"
+    compile_c(Path(__file__).with_name("still_clock.c"), library, "-shared", "-fPIC")
+    others = sanitizers.variables().get("LD_PRELOAD", "")  # ASan's runtime has to be the first
+    return ":".join(filter(None, (others, str(library))))
+
 
 BUSY = """
 import ctypes, json, os, time
@@ -26,7 +44,7 @@ ok(cuda.cuCtxSynchronize())
 alone = time.monotonic() - began
 n.nvmlInit()
 cards = [n.nvmlDeviceGetHandleByIndex(index) for index in (0, 1)]
-while time.monotonic() < began + 1.6:
+for _ in range(320):  # 1.6 s of work: utilisation is that of the last second
     launch()
     ok(cuda.cuCtxSynchronize())
 rates = [n.nvmlDeviceGetUtilizationRates(card).gpu for card in cards]
@@ -39,15 +57,32 @@ print(json.dumps({
 """
 
 
-def test_running_kernels_raise_the_utilisation(node: NodeFiles) -> None:
-    seen = json.loads(python(node, BUSY))
+def test_running_kernels_raise_the_utilisation(node: NodeFiles, still_clock: str) -> None:
+    seen = json.loads(python(node, BUSY, LD_PRELOAD=still_clock))
     assert seen["not_ready"] == 600  # CUDA_ERROR_NOT_READY
-    assert seen["alone"] >= 0.005
-    assert seen["rates"][0] > 30  # about 100, but less where the machine is slow
-    assert seen["rates"][1] == 0
+    assert seen["alone"] == pytest.approx(0.005)
+    assert seen["rates"] == [100, 0]
     assert seen["own"]
-    assert seen["share"] > 30
+    assert seen["share"] == 100
     assert seen["hotter"]
+
+
+def test_a_card_that_works_half_of_the_time_is_half_utilised(
+    node: NodeFiles, still_clock: str
+) -> None:
+    """Each kernel is followed by a pause of the same length."""
+    wait = """
+class Time(ctypes.Structure):
+    _fields_ = [("s", ctypes.c_long), ("ns", ctypes.c_long)]
+def pause():
+    until = time.monotonic_ns() + 5_000_000
+    end = Time(until // 10**9, until % 10**9)
+    assert ctypes.CDLL(None).clock_nanosleep(1, 1, ctypes.byref(end), None) == 0
+"""
+    script = BUSY.replace("began = ", f"{wait}began = ")
+    script = script.replace("    launch()\n", "    launch()\n    pause()\n    pause()\n")
+    seen = json.loads(python(node, script, LD_PRELOAD=still_clock))
+    assert (seen["rates"], seen["share"]) == ([50, 0], 50)
 
 
 EVENTS = """
@@ -76,5 +111,5 @@ print(passed.value)
 """
 
 
-def test_events_measure_the_work_between_them(node: NodeFiles) -> None:
-    assert 12 <= float(python(node, EVENTS)) < 100
+def test_events_measure_the_work_between_them(node: NodeFiles, still_clock: str) -> None:
+    assert float(python(node, EVENTS, LD_PRELOAD=still_clock)) == pytest.approx(12)

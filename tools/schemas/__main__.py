@@ -38,7 +38,12 @@ MINOR = "1.35"
 KUBERNETES = "1.35.8"
 GO_VERSION = "v0.35.8"
 MANIFEST = "recorded.json"
-GO_MODULES = ("k8s.io/api", "k8s.io/apimachinery", "k8s.io/apiextensions-apiserver")
+GO_MODULES = (
+    "k8s.io/api",
+    "k8s.io/apimachinery",
+    "k8s.io/apiextensions-apiserver",
+    "k8s.io/kube-aggregator",
+)
 VALIDATE = "kubernetes-validate==1.37.0"
 _META = "io.k8s.apimachinery.pkg.apis.meta.v1"
 _ALSO = [

@@ -16,14 +16,15 @@ def _words(text: str) -> frozenset[str]:
 
 _EVERY = None
 # Group, version and the resources of it that are served. Left out, although discovery lists them:
-# what has no meaning without the machinery behind it (API services, certificates, flow control,
-# volume details), and proxying into pods, nodes and services.
+# what has no meaning without the machinery behind it (volume details), and proxying into pods,
+# nodes and services.
 SERVED: dict[tuple[str, str], frozenset[str] | None] = {
     ("", "v1"): _words(
         "bindings configmaps endpoints events limitranges namespaces nodes persistentvolumeclaims "
         "persistentvolumes pods podtemplates replicationcontrollers resourcequotas secrets "
         "serviceaccounts services"
     ),
+    ("apiregistration.k8s.io", "v1"): _EVERY,
     ("apps", "v1"): _EVERY,
     ("events.k8s.io", "v1"): _EVERY,
     ("authentication.k8s.io", "v1"): _EVERY,
@@ -31,6 +32,7 @@ SERVED: dict[tuple[str, str], frozenset[str] | None] = {
     ("autoscaling", "v2"): _EVERY,
     ("autoscaling", "v1"): _EVERY,
     ("batch", "v1"): _EVERY,
+    ("certificates.k8s.io", "v1"): _EVERY,
     ("networking.k8s.io", "v1"): frozenset({"ingressclasses", "ingresses", "networkpolicies"}),
     ("policy", "v1"): _EVERY,
     ("rbac.authorization.k8s.io", "v1"): _EVERY,
@@ -47,6 +49,7 @@ SERVED: dict[tuple[str, str], frozenset[str] | None] = {
     ("node.k8s.io", "v1"): _EVERY,
     ("discovery.k8s.io", "v1"): _EVERY,
     ("resource.k8s.io", "v1"): _EVERY,
+    ("flowcontrol.apiserver.k8s.io", "v1"): _EVERY,
     ("metrics.k8s.io", "v1beta1"): _EVERY,
 }
 _NOT_OFFERED = frozenset({"proxy"})
@@ -60,7 +63,8 @@ _WITH_GENERATION = _words(
     "validatingadmissionpolicies.admissionregistration.k8s.io "
     "validatingadmissionpolicybindings.admissionregistration.k8s.io "
     "validatingwebhookconfigurations.admissionregistration.k8s.io "
-    "customresourcedefinitions.apiextensions.k8s.io"
+    "customresourcedefinitions.apiextensions.k8s.io flowschemas.flowcontrol.apiserver.k8s.io "
+    "prioritylevelconfigurations.flowcontrol.apiserver.k8s.io"
 )
 _SELECTABLE = {
     "pods": "spec.nodeName spec.restartPolicy spec.schedulerName spec.serviceAccountName "
@@ -78,6 +82,7 @@ _SELECTABLE = {
     "events.events.k8s.io": "reason regarding.kind regarding.namespace regarding.name "
     "regarding.uid regarding.apiVersion regarding.resourceVersion regarding.fieldPath "
     "reportingController type",
+    "certificatesigningrequests.certificates.k8s.io": "spec.signerName",
     "resourceslices.resource.k8s.io": "spec.nodeName spec.driver",
 }
 

@@ -32,6 +32,7 @@ _SPECIAL = {
     "k8s.io/apimachinery/pkg/runtime.RawExtension": "r",
     "k8s.io/api/authentication/v1.ExtraValue": "x",
     "k8s.io/api/authorization/v1.ExtraValue": "x",
+    "k8s.io/api/certificates/v1.ExtraValue": "x",
     f"{_CRD}.JSON": "r",
 }
 # In JSON they are one of several values; in protobuf, a message with a field for each of them.

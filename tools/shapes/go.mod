@@ -7,6 +7,7 @@ require (
 	k8s.io/apiextensions-apiserver v0.35.8
 	k8s.io/apimachinery v0.35.8
 	k8s.io/client-go v0.35.8
+	k8s.io/kube-aggregator v0.35.8
 )
 
 require (

@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/client-go/kubernetes/scheme"
+	apiregistration "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
 )
 
 // shape is one Go struct. Names are JSON names.
@@ -56,8 +57,12 @@ var (
 )
 
 func main() {
-	if err := apiextensions.AddToScheme(scheme.Scheme); err != nil {
-		panic(err)
+	for _, add := range []func(*runtime.Scheme) error{
+		apiextensions.AddToScheme, apiregistration.AddToScheme,
+	} {
+		if err := add(scheme.Scheme); err != nil {
+			panic(err)
+		}
 	}
 	for gvk, goType := range scheme.Scheme.AllKnownTypes() {
 		// Options, lists and internal versions are never stored.

@@ -11,8 +11,9 @@ from gpupool.admission.asked import (
     whole_number,
 )
 from gpupool.admission.cards import ClusterCards
-from gpupool.admission.environment import environment_complaints
+from gpupool.admission.environment import environment_complaints, unrequested_complaints
 from gpupool.admission.mounts import mount_complaints
+from gpupool.contract.card_choice import card_choice
 from gpupool.contract.gpu_asks import MAX_CARDS
 from gpupool.contract.names import (
     LABEL_GPU_COUNT,
@@ -27,7 +28,7 @@ from kubeclient.quantity import parse, value
 
 def complaints(pod: Obj, cards: ClusterCards) -> list[str]:
     found = [text for container in gpu_containers(pod) for text in _of_container(container)]
-    found += mount_complaints(pod)
+    found += [*unrequested_complaints(pod), *mount_complaints(pod)]
     if not found:  # the checks of the whole pod calculate with amounts that are valid
         found = [text for check in _POD_CHECKS for text in check(pod, cards)]
     return found
@@ -116,8 +117,13 @@ def _too_large(pod: Obj, cards: ClusterCards) -> Iterator[str]:
             )
 
 
+def _choice(pod: Obj, _cards: ClusterCards) -> Iterator[str]:
+    yield from card_choice(pod["metadata"].get("annotations") or {}).wrong
+
+
 _POD_CHECKS: tuple[Callable[[Obj, ClusterCards], Iterator[str]], ...] = (
     _node_name,
+    _choice,
     _count,
     _too_large,
 )

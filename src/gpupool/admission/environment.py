@@ -2,7 +2,13 @@
 
 from collections.abc import Iterator
 
-from gpupool.admission.asked import PodContainer, is_shared, whole_number
+from gpupool.admission.asked import (
+    PodContainer,
+    all_containers,
+    gpu_containers,
+    is_shared,
+    whole_number,
+)
 from gpupool.contract.names import (
     ANNOTATION_MEM_POD,
     ENV_CGPU_DISABLE,
@@ -15,7 +21,9 @@ from gpupool.contract.names import (
     GROUP_DEVICES,
     GROUP_INDEXES,
     GROUP_NO_ISOLATION,
+    VISIBLE_DEVICES_NONE,
 )
+from gpupool.contract.visible_devices import is_for_cards
 from kubeclient.objects import Obj
 
 # CGPU_DISABLE is not among them: with it, a user asks for no isolation (`injection.py`).
@@ -29,6 +37,30 @@ def environment_complaints(container: PodContainer) -> Iterator[str]:
                 f"{container.field}.env[{i}].name: wanted a name that gpupool does not set itself, "
                 f"found {variable['name']}"
             )
+
+
+def unrequested_complaints(pod: Obj) -> Iterator[str]:
+    """About containers of a GPU pod that ask for no card themselves and want to see some."""
+    asking = [each.field for each in gpu_containers(pod)]
+    for container in all_containers(pod):
+        for i, variable in enumerate(container.spec.get("env") or ()):
+            if container.field not in asking and is_for_cards(variable):
+                yield (
+                    f"{container.field}.env[{i}].name: wanted a request for GPUs in this container "
+                    f"beside {variable['name']}, found none"
+                )
+
+
+def hide_unrequested(pod: Obj) -> bool:
+    """Makes a pod without a request see no card, as far as its spec says; whether it changed."""
+    changed = False
+    for container in all_containers(pod):
+        for variable in container.spec.get("env") or ():
+            if is_for_cards(variable):
+                variable.pop("valueFrom", None)
+                variable["value"] = VISIBLE_DEVICES_NONE
+                changed = True
+    return changed
 
 
 def _is_from_admission(variable: Obj, container: PodContainer) -> bool:

@@ -5,10 +5,14 @@ resolved from them (`injection.py`), so whoever can write them can give a pod an
 limit. Every user with the right to edit pods can write annotations; RBAC cannot tell single ones
 apart. So the webhook compares these annotations before and after each write, on every way there
 is to write them: pods, their status, ephemeral containers and Bindings (`registration.py`).
+
+Annotations of other programs that give a card to a container are held to the same rule, on all
+pods: else a pod without any request could take the card of another tenant.
 """
 
 from collections.abc import Mapping
 
+from gpupool.contract.device_annotations import names_devices
 from gpupool.contract.names import (
     ANNOTATION_ALLOCATION,
     ANNOTATION_MEM_ASSIGNED,
@@ -25,8 +29,9 @@ from gpupool.contract.names import (
 )
 from kubeclient.objects import Obj
 
-# The match conditions in `registration.py` are made from these two tuples: the API server does not
-# even ask about a key that is missing here. Requests of users (resize, no isolation) stay free.
+# The match conditions in `registration.py` are made from these tuples, and from those of device
+# annotations: the API server does not even ask about a key that is missing here. Requests of users
+# (resize, no isolation) stay free.
 PROTECTED_KEYS = (
     ANNOTATION_ALLOCATION,
     ANNOTATION_MEM_IDX,
@@ -67,5 +72,7 @@ def _protected(obj: Obj | None) -> Mapping[str, str]:
     return {
         key: value
         for key, value in annotations.items()
-        if key in PROTECTED_KEYS or key.partition("/")[0] in PROTECTED_GROUPS
+        if key in PROTECTED_KEYS
+        or key.partition("/")[0] in PROTECTED_GROUPS
+        or names_devices(key, value)
     }

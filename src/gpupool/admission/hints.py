@@ -4,18 +4,24 @@ Kubernetes takes any resource name, and a pod that asks for a resource that no n
 ever. A hint is a warning of the API server, which kubectl prints; nothing is refused or changed.
 """
 
+import copy
 import difflib
 import re
 from collections.abc import Iterator, Set
 
 from gpupool.admission.asked import GPU_RESOURCES, containers, gpu_containers, is_shared
+from gpupool.admission.cards import ClusterCards
+from gpupool.admission.foreign.systems import System
+from gpupool.admission.foreign.translate import Translation, translate
 from gpupool.contract.manifests import pod_templates
 from gpupool.contract.names import (
+    ENV_VISIBLE_DEVICES,
     LABEL_GPU_COUNT,
     RESOURCE_GPU,
     RESOURCE_GPU_MEM,
     RESOURCE_GPU_PERCENT,
 )
+from gpupool.contract.visible_devices import sees_cards
 from kubeclient.objects import Obj
 
 # Names without their domain, and with letters and digits only.
@@ -28,6 +34,7 @@ _MEANT = {
 }
 _DOMAINS = tuple(sorted({name.partition("/")[0] for name in GPU_RESOURCES}))
 _ALIKE = 0.85  # two letters of eleven may differ
+_LONGEST = 250  # the API server cuts longer warnings, in the middle of a word
 
 
 def hints(obj: Obj, offered: Set[str]) -> list[str]:
@@ -36,6 +43,22 @@ def hints(obj: Obj, offered: Set[str]) -> list[str]:
         hint for template in pod_templates([obj], "") for hint in _of_pod(template.pod, offered)
     )
     return list(dict.fromkeys(found))  # each one once
+
+
+def translations(obj: Obj, cards: ClusterCards, systems: Set[System]) -> list[str]:
+    """What becomes of words of other systems in the pods of a workload: said once, not of each pod.
+    Pods themselves were translated before."""
+    found: list[str] = []
+    for template in pod_templates([obj], ""):
+        done = translate(copy.deepcopy(template.pod), cards, systems)
+        found += [f"its pods will be refused: {words}" for words in done.wrong]
+        if done.notes and not done.wrong:
+            found.append(understood_words(done))
+    return [words[:_LONGEST] for words in dict.fromkeys(found)]
+
+
+def understood_words(done: Translation) -> str:
+    return f"words of another system were understood: {'; '.join(done.notes)}"[:_LONGEST]
 
 
 def _of_pod(pod: Obj, offered: Set[str]) -> Iterator[str]:
@@ -53,6 +76,11 @@ def _of_pod(pod: Obj, offered: Set[str]) -> Iterator[str]:
                     f"{container.field}.resources: no node has {name}, so the pod would wait; did "
                     f"you mean {meant}?"
                 )
+    if not gpu_containers(pod) and sees_cards(pod):
+        yield (
+            f"{ENV_VISIBLE_DEVICES} without a request for GPUs: where NVIDIA's runtime accepts it, "
+            f"the pod sees cards of others; ask for {RESOURCE_GPU} or {RESOURCE_GPU_MEM} instead"
+        )
     labels = pod["metadata"].get("labels") or {}
     if LABEL_GPU_COUNT in labels and not any(map(is_shared, gpu_containers(pod))):
         yield (

@@ -1,12 +1,19 @@
 """The webhook configurations: which writes the API server asks us about."""
 
 import base64
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence, Set
 from dataclasses import dataclass
 
-from gpupool.admission.asked import GPU_RESOURCES
+from gpupool.admission.conditions import (
+    asks_for_gpus,
+    asks_in_any_words,
+    nearly_ours,
+    sees_unrequested_cards,
+)
+from gpupool.admission.foreign.systems import System
 from gpupool.admission.forgery import PROTECTED_GROUPS, PROTECTED_KEYS
-from gpupool.contract.names import ADMISSION, LABEL_GPU_COUNT
+from gpupool.contract.device_annotations import DEVICE_GROUPS
+from gpupool.contract.names import ADMISSION, LABEL_SEE_ALL_CARDS, PREFIX_NVIDIA_CONTAINER
 from kubeclient.client import APPLY_PATCH, Kube
 from kubeclient.objects import Obj
 from kubeclient.resources import MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS, Resource
@@ -15,6 +22,8 @@ POD_PATH = "/pods"
 ALLOCATION_PATH = "/allocations"
 PATHS_PATH = "/paths"
 HINTS_PATH = "/hints"
+VISIBLE_PATH = "/visible"
+_NAMESPACE_NAME = "kubernetes.io/metadata.name"  # a label that every namespace has
 _TIMEOUT_S = 10
 _HINTS_TIMEOUT_S = 2
 
@@ -29,11 +38,25 @@ class Reach:
     port: int = 443
 
 
-async def register(kube: Kube, reach: Reach, bundle_pem: bytes, schedulers: Iterable[str]) -> None:
+async def register(
+    kube: Kube,
+    reach: Reach,
+    bundle_pem: bytes,
+    schedulers: Iterable[str],
+    systems: Set[System] = frozenset(),
+    hide_from: Sequence[str] | None = None,
+) -> None:
     """Writes the webhooks into their configurations. The chart creates these empty, so that
-    admission needs no right to create any; in a local cluster the first write creates them."""
+    admission needs no right to create any; in a local cluster the first write creates them.
+
+    `systems`: those whose words we understand. Of the pods of all others the API server does not
+    even ask us, so that they do not depend on our webhook. `hide_from`: pods see no cards that they
+    have not asked for, except in these namespaces; None: nothing is hidden."""
+    changing = [_pods(reach, bundle_pem, systems)]
+    if hide_from is not None:
+        changing.append(_visible(reach, bundle_pem, hide_from))
     for resource, webhooks in (
-        (MUTATING_WEBHOOKS, [_pods(reach, bundle_pem)]),
+        (MUTATING_WEBHOOKS, changing),
         # Validating webhooks run after all mutating ones: annotations that another webhook adds are
         # checked as well.
         (
@@ -41,7 +64,7 @@ async def register(kube: Kube, reach: Reach, bundle_pem: bytes, schedulers: Iter
             [
                 _allocations(reach, bundle_pem, schedulers),
                 _paths(reach, bundle_pem),
-                _hints(reach, bundle_pem),
+                _hints(reach, bundle_pem, systems),
             ],
         ),
     ):
@@ -63,15 +86,37 @@ def _configuration(resource: Resource, webhooks: list[Obj]) -> Obj:
     }
 
 
-def _pods(reach: Reach, bundle_pem: bytes) -> Obj:
+def _pods(reach: Reach, bundle_pem: bytes, systems: Set[System]) -> Obj:
     return {
         **_webhook("pods.gpupool.io", reach, POD_PATH, bundle_pem),
         # Environment and volumes of a pod cannot be changed after its creation.
         "rules": [_rule(["CREATE"], ["pods"])],
         # The API server asks only about pods with GPUs. So while the webhook is down, all other
         # pods can be created as usual.
-        "matchConditions": [{"name": "asks-for-gpus", "expression": _asks_for_gpus()}],
+        "matchConditions": [{"name": "asks-for-gpus", "expression": asks_in_any_words(systems)}],
         "reinvocationPolicy": "Never",
+    }
+
+
+def _visible(reach: Reach, bundle_pem: bytes, namespaces: Sequence[str]) -> Obj:
+    """Only of pods that set the variable and ask for no GPU: while the webhook is down, those wait
+    and no others."""
+    return {
+        **_webhook("visible.gpupool.io", reach, VISIBLE_PATH, bundle_pem),
+        "rules": [
+            _rule(["CREATE"], ["pods"]),
+            _rule(["UPDATE"], ["pods/ephemeralcontainers"]),
+        ],
+        "matchConditions": [
+            {"name": "sees-unrequested-cards", "expression": sees_unrequested_cards()}
+        ],
+        "namespaceSelector": {
+            "matchExpressions": [
+                {"key": _NAMESPACE_NAME, "operator": "NotIn", "values": list(namespaces)},
+                {"key": LABEL_SEE_ALL_CARDS, "operator": "NotIn", "values": ["true"]},
+            ]
+        },
+        "reinvocationPolicy": "IfNeeded",
     }
 
 
@@ -89,6 +134,7 @@ def _allocations(reach: Reach, bundle_pem: bytes, schedulers: Iterable[str]) -> 
                 "name": "not-by-the-scheduler",
                 "expression": f"!(request.userInfo.username in [{listed}])",
             },
+            # Or devices by annotations of other programs, with or without a request for GPUs.
             {"name": "has-an-allocation", "expression": _has_allocation()},
             # Kubelets write the status of their pods all the time without changing annotations;
             # the webhook is not called for those writes.
@@ -106,11 +152,11 @@ def _paths(reach: Reach, bundle_pem: bytes) -> Obj:
             # No other write to a pod changes what its containers mount.
             _rule(["UPDATE"], ["pods/ephemeralcontainers"]),
         ],
-        "matchConditions": [{"name": "asks-for-gpus", "expression": _asks_for_gpus()}],
+        "matchConditions": [{"name": "asks-for-gpus", "expression": asks_for_gpus()}],
     }
 
 
-def _hints(reach: Reach, bundle_pem: bytes) -> Obj:
+def _hints(reach: Reach, bundle_pem: bytes, systems: Set[System]) -> Obj:
     return {
         **_webhook("hints.gpupool.io", reach, HINTS_PATH, bundle_pem),
         # Workloads, too: a warning about a pod that a controller creates is read by nobody.
@@ -122,7 +168,7 @@ def _hints(reach: Reach, bundle_pem: bytes) -> Obj:
         "matchConditions": [
             # What a controller creates, its owner was warned about.
             {"name": "has-no-owner", "expression": "!has(object.metadata.ownerReferences)"},
-            {"name": "names-that-are-nearly-ours", "expression": _NEARLY_OURS},
+            {"name": "names-that-are-nearly-ours", "expression": nearly_ours(systems)},
         ],
         # Only words: nothing may depend on them.
         "failurePolicy": "Ignore",
@@ -165,20 +211,12 @@ def _rule(operations: list[str], resources: list[str], group: str = "") -> Obj:
     }
 
 
-def _asks_for_gpus() -> str:
-    """Checking the requests is enough: the API server has copied limits into requests by now."""
-    some = " || ".join(f"'{name}' in c.resources.requests" for name in GPU_RESOURCES)
-    exists = f"exists(c, has(c.resources) && has(c.resources.requests) && ({some}))"
-    # A pod without containers passes here, and the API server refuses it later.
-    return " || ".join(
-        f"(has(object.spec.{some}) && object.spec.{some}.{exists})"
-        for some in ("containers", "initContainers")
-    )
-
-
 def _has_allocation() -> str:
-    keys = ", ".join(f"'{key}'" for key in PROTECTED_KEYS)
-    groups = " || ".join(f"k.startsWith('{group}/')" for group in PROTECTED_GROUPS)
+    keys = ", ".join(f"'{key}'" for key in (*PROTECTED_KEYS, *DEVICE_GROUPS))
+    prefixes = [f"{group}/" for group in (*PROTECTED_GROUPS, *DEVICE_GROUPS)]
+    groups = " || ".join(
+        f"k.startsWith('{prefix}')" for prefix in (*prefixes, PREFIX_NVIDIA_CONTAINER)
+    )
     return " || ".join(
         f"({given}has({which}.metadata.annotations) && "
         f"{which}.metadata.annotations.exists(k, k in [{keys}] || {groups}))"
@@ -188,16 +226,6 @@ def _has_allocation() -> str:
     )
 
 
-# Only a sieve; `hints` looks closely.
-_NEARLY_OURS = (
-    "[has(object.spec.jobTemplate) ? object.spec.jobTemplate.spec.template : "
-    "has(object.spec.template) ? object.spec.template : object].exists(t, "
-    "(has(t.metadata) && has(t.metadata.labels) && "
-    f"'{LABEL_GPU_COUNT}' in t.metadata.labels) || "
-    "t.spec.containers.exists(c, has(c.resources) && has(c.resources.limits) && "
-    "c.resources.limits.exists(k, k.contains('gpu') && "
-    f"!(k in [{', '.join(map(repr, GPU_RESOURCES))}]))))"
-)
 _CHANGES_ANNOTATIONS = (
     "oldObject == null || "
     "has(object.metadata.annotations) != has(oldObject.metadata.annotations) || "

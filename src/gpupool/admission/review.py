@@ -11,12 +11,20 @@ import orjson
 from gpupool.admission.asked import gpu_containers, is_shared
 from gpupool.admission.cards import ClusterCards
 from gpupool.admission.complaints import complaints
+from gpupool.admission.environment import hide_unrequested, unrequested_complaints
+from gpupool.admission.foreign.systems import System
+from gpupool.admission.foreign.translate import RESOURCES, Translation, translate
 from gpupool.admission.forgery import forged
-from gpupool.admission.hints import hints
+from gpupool.admission.hints import hints, translations, understood_words
 from gpupool.admission.injection import inject
 from gpupool.admission.legacy import modernise
 from gpupool.admission.mounts import mount_complaints
-from gpupool.contract.names import LABEL_CGPU_NO_ISOLATION, SCHEDULER_NAME
+from gpupool.contract.names import (
+    ENV_VISIBLE_DEVICES,
+    LABEL_CGPU_NO_ISOLATION,
+    SCHEDULER_NAME,
+    VISIBLE_DEVICES_NONE,
+)
 from gpupool.core.pods import PodRequest
 from kubeclient.objects import Obj
 from kubeclient.placement import node_selector, required_nodes
@@ -34,19 +42,30 @@ class Rules:
     scheduler_name: str = SCHEDULER_NAME  # for GPU pods that name no other scheduler
 
 
-def review_pod(review: Obj, rules: Rules, cards: ClusterCards) -> Obj:
-    """Checks and completes a pod that is being created. Raises BadReview."""
+def review_pod(
+    review: Obj, rules: Rules, cards: ClusterCards, systems: Set[System] = frozenset()
+) -> Obj:
+    """Checks and completes a pod that is being created. `systems`: those whose words we understand
+    beside ours. Raises BadReview."""
     request = _request(review)
     # A copy: the functions below change the pod, and the patch is its difference to the original.
     pod = copy.deepcopy(request["object"])
     found = modernise(pod, cards.labels)
+    translation = Translation() if found else translate(pod, cards, systems)
+    found += translation.wrong
     if not found:
         found = complaints(pod, cards)
     if found:
         return _refused(request, found)
+    if not gpu_containers(pod):  # words that only looked like those of another system
+        return _allowed(request)
     inject(pod, scheduler_name=rules.scheduler_name)
     patch = jsonpatch.make_patch(request["object"], pod).patch
-    return _allowed(request, patch, _warnings(pod, cards))
+    warnings = _warnings(pod, cards)
+    # The owner of other pods was told when it was created itself (`review_hints`).
+    if translation.notes and not pod["metadata"].get("ownerReferences"):
+        warnings.append(understood_words(translation))
+    return _allowed(request, patch, warnings)
 
 
 def review_allocation(review: Obj, rules: Rules) -> Obj:
@@ -61,17 +80,42 @@ def review_allocation(review: Obj, rules: Rules) -> Obj:
 
 
 def review_paths(review: Obj) -> Obj:
-    """Checks what a GPU pod mounts, after all other webhooks have changed it, and when a container
-    is added to a pod that runs. Raises BadReview."""
+    """Checks what a GPU pod mounts and sees, after all other webhooks have changed it, and when a
+    container is added to a pod that runs. Raises BadReview."""
     request = _request(review)
-    found = list(mount_complaints(request["object"]))
+    pod = request["object"]
+    found = [*unrequested_complaints(pod), *mount_complaints(pod)]
     return _refused(request, found) if found else _allowed(request)
 
 
-def review_hints(review: Obj, cards: ClusterCards) -> Obj:
-    """Allows everything, with warnings about names that are nearly ours. Raises BadReview."""
+def review_visible(review: Obj) -> Obj:
+    """Makes a pod that asks for no GPU see none. Raises BadReview."""
     request = _request(review)
-    return _allowed(request, warnings=hints(request["object"], cards.resources))
+    pod = copy.deepcopy(request["object"])
+    if gpu_containers(pod) or not hide_unrequested(pod):
+        return _allowed(request)
+    patch = jsonpatch.make_patch(request["object"], pod).patch
+    words = f"{ENV_VISIBLE_DEVICES} was set to {VISIBLE_DEVICES_NONE}, as the pod asks for no GPU"
+    is_owned = bool(pod["metadata"].get("ownerReferences"))
+    return _allowed(request, patch, [] if is_owned else [words])
+
+
+def review_hints(
+    review: Obj,
+    cards: ClusterCards,
+    systems: Set[System] = frozenset(),
+    running: Set[System] = frozenset(),
+) -> Obj:
+    """Allows everything, with warnings about names that are nearly ours or another system's.
+    `running`: systems that run here, and understand their words themselves. Raises BadReview."""
+    request = _request(review)
+    obj = request["object"]
+    theirs = {name for system in systems | running for name in RESOURCES.get(system, ())}
+    warnings = [
+        *translations(obj, cards, systems),
+        *hints(obj, cards.resources | theirs),
+    ]
+    return _allowed(request, warnings=warnings)
 
 
 def _request(review: Obj) -> Obj:

@@ -8,12 +8,15 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from gpupool.admission.cards import ClusterCards, cluster_cards
+from gpupool.admission.foreign.systems import AUTO
 from gpupool.admission.identity import Identity
+from gpupool.admission.neighbours import Neighbours
 from gpupool.admission.registration import (
     ALLOCATION_PATH,
     HINTS_PATH,
     PATHS_PATH,
     POD_PATH,
+    VISIBLE_PATH,
     Reach,
     register,
 )
@@ -23,6 +26,7 @@ from gpupool.admission.review import (
     review_hints,
     review_paths,
     review_pod,
+    review_visible,
 )
 from gpupool.contract.nodes import node_of
 from gpupool.core.nodes import NodeInfo
@@ -49,6 +53,8 @@ class AdmissionSettings:
     service: str = ""  # the Service by which the API server reaches us; empty: our own address
     namespace: str = "kube-system"
     secret: str = "gpupool-admission"
+    translate: str = AUTO  # of other systems' words: one of foreign.systems.SETTINGS
+    hide_unrequested: bool = False  # cards from pods that have not asked for any
 
 
 class Cards:
@@ -83,6 +89,7 @@ async def run_admission(
     """
     mirror = Mirror(kube, NODES)
     cards = Cards(mirror)
+    neighbours = Neighbours(mirror, settings.translate)
     identity = Identity(kube, settings.namespace, settings.secret, _names(settings))
     # Opened before the registration, because the registered URL contains the port.
     with listening_on(settings.host, settings.port) as listening:
@@ -97,7 +104,9 @@ async def run_admission(
             tasks.create_task(mirror.run())
             # Before the registration: while no nodes are known, no request is found too large.
             await mirror.wait_synced()
-            tasks.create_task(_keep_registered(kube, settings, identity, port, registered))
+            tasks.create_task(
+                _keep_registered(kube, settings, identity, neighbours, port, registered)
+            )
             await is_registered.wait()
             # In a thread, because in a local cluster the API server runs in the same event loop.
             await asyncio.to_thread(importlib.import_module, "gpupool.admission.server")
@@ -105,10 +114,15 @@ async def run_admission(
 
             rules = settings.rules
             reviews = {
-                POD_PATH: lambda review: review_pod(review, rules, cards.now()),
+                POD_PATH: lambda review: review_pod(
+                    review, rules, cards.now(), neighbours.understood()
+                ),
                 ALLOCATION_PATH: lambda review: review_allocation(review, rules),
                 PATHS_PATH: review_paths,
-                HINTS_PATH: lambda review: review_hints(review, cards.now()),
+                VISIBLE_PATH: review_visible,
+                HINTS_PATH: lambda review: review_hints(
+                    review, cards.now(), neighbours.understood(), neighbours.running()
+                ),
             }
             await serve(listening, identity.context, reviews)
 
@@ -129,15 +143,21 @@ async def _keep_registered(
     kube: Kube,
     settings: AdmissionSettings,
     identity: Identity,
+    neighbours: Neighbours,
     port: int,
     registered: Callable[[], None],
 ) -> None:
     """Renews the certificate and the registration, again and again until cancelled."""
     reach, schedulers = _reach(settings, port), settings.rules.schedulers
+    # Our agents, and what keeps the nodes, look at all cards.
+    platform = sorted({"kube-system", settings.namespace})
+    hide_from = platform if settings.hide_unrequested else None
     while True:
         try:
             bundle_pem = await identity.refresh()
-            await register(kube, reach, bundle_pem, schedulers)
+            await neighbours.look(kube)
+            systems = neighbours.understood()
+            await register(kube, reach, bundle_pem, schedulers, systems, hide_from=hide_from)
         # BadAuthority is not caught: only a person can repair the Secret.
         except KubeError as error:
             log.warning("not registered, trying again", extra={"error": str(error)})

@@ -29,6 +29,7 @@ from gpupool.agent.cards import (
 from gpupool.agent.devices import RESOURCES, offers
 from gpupool.agent.endpoint import Pages
 from gpupool.agent.holdings import Holdings, current_holdings
+from gpupool.agent.injection import Injection
 from gpupool.agent.isolation import NO_LIMITER, IsolationState, next_isolation
 from gpupool.agent.labels import card_labels, feature_labels
 from gpupool.agent.limiter import Installed, LimiterPlace, install_limiter
@@ -57,7 +58,7 @@ from gpupool.contract.names import (
     RESOURCE_GPU,
 )
 from gpupool.contract.nodes import gpu_mode, isolates
-from gpupool.core.gpu import Inventory
+from gpupool.core.gpu import CardHealth, Inventory
 from gpupool.hardware.driver import Driver, NoDriver, NotAnswering
 from kubeclient.client import Kube
 from kubeclient.errors import KubeError
@@ -104,6 +105,9 @@ class _Agent:
         self._recorder = Recorder(kube, COMPONENT, lambda: datetime.datetime.now(datetime.UTC))
         self._auditor = Auditor(kube, settings, driver, self._recorder, self._node)
         self._writer = NodeWriter(kube)
+        self._injection = Injection(
+            settings.node, settings.nri, self._limiter_mounts, self._look_again
+        )
         self._metrics = Metrics(settings.node)
         self._plugins = {
             resource: ResourcePlugin(resource)
@@ -137,6 +141,7 @@ class _Agent:
             "writes": self._keep_writing(),
             "holdings": self._keep_asking(),
             "limiter": self._keep_installing(),
+            "injection": self._injection.run(),
             "pods": self._shares.pods.run(),
             "shares": self._shares.run(),
             "audit": self._auditor.run(self._shares.pods, self._metrics),
@@ -149,6 +154,10 @@ class _Agent:
 
     def _node(self) -> Obj | None:
         return self._mirror.get(self._settings.node)
+
+    def _look_again(self) -> None:
+        self._settled = None
+        self._look_now.set()
 
     def _node_changed(self) -> None:
         self._look_now.set()
@@ -287,13 +296,23 @@ class _Agent:
     def _offer(self, node: Obj, inventory: Inventory) -> None:
         labels = node["metadata"].get("labels") or {}
         mode = gpu_mode(labels)
-        is_limiting = self._isolation.is_limiting(time.monotonic())
-        mounts = self._settings.mounts + (self._limiter_mounts() if is_limiting else ())
-        wanted = inventory.cards, mode, mounts, self._holdings, self._has_rival
+        now_s = time.monotonic()
+        is_limiting = self._isolation.is_limiting(now_s)
+        mounts = self._settings.mounts + self._injection.mounts
+        # The injector brings the limiter to those containers that it is for.
+        if is_limiting and not self._injection.is_ours:
+            mounts += self._limiter_mounts()
+        is_possible = self._injection.is_possible(now_s)
+        wanted = inventory.cards, mode, mounts, self._holdings, self._has_rival, is_possible
         if wanted == self._offered:
             return  # do not build a list of thousands of devices every second
         self._offered = wanted
-        found = offers(inventory.cards, mode, self._holdings)
+        cards = inventory.cards
+        if cards and not is_possible:
+            # Unhealthy, and not taken back: the kubelet keeps what it knows of running pods.
+            cards = tuple(replace(card, health=CardHealth.LOST) for card in cards)
+            self._say(node, self._injection.news())
+        found = offers(cards, mode, self._holdings)
         for resource, plugin in self._plugins.items():
             if resource == RESOURCE_GPU and self._has_rival:
                 plugin.withdraw()

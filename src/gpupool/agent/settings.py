@@ -5,6 +5,7 @@ from pathlib import Path
 
 from gpupool.agent.covered import MountsOf, mounts_of
 from gpupool.agent.endpoint import Serve
+from gpupool.agent.injection import NriPlace
 from gpupool.agent.limiter import LimiterPlace
 from gpupool.agent.owners import Owner, container_by_cgroup, owner_by_cgroup
 from gpupool.agent.pod_files import VolumePath, kubelet_volumes
@@ -40,6 +41,9 @@ class AgentSettings:
     mounts: tuple[Mount, ...] = ()
     limiter: tuple[Mount, ...] = ()
     install: LimiterPlace | None = None  # where to install the limiter, to be mounted like those
+    nri: NriPlace | None = (
+        None  # where the agent itself puts cards into containers; None: it does not
+    )
     serve: Serve | None = None  # where the HTTP endpoint is; None: nowhere
     install_again_s: float = 300.0  # until the next try, if the limiter is not as it should be
     look_s: float = 1.0  # between two readings of the cards

@@ -48,6 +48,19 @@ if TYPE_CHECKING:
     show_default=True,
     help="User who may write allocations; may be given several times.",
 )
+@click.option(
+    "--translate",
+    type=click.Choice(["auto", "all", "none"]),
+    default="auto",
+    show_default=True,
+    help="Understand requests written for other systems; auto: for those that do not run here.",
+)
+@click.option(
+    "--hide-unrequested-cards",
+    "hide_unrequested",
+    is_flag=True,
+    help="Set NVIDIA_VISIBLE_DEVICES to void in pods that set it and ask for no GPU.",
+)
 def command(**options: Any) -> None:
     """Check GPU pods, and connect them to their allocation, until stopped.
 
@@ -64,30 +77,26 @@ def command(**options: Any) -> None:
 def _run(
     *,
     listen: "Address",
-    service: str,
-    namespace: str,
     scheduler_name: str,
     schedulers: tuple[str, ...],
-    **where: str,
+    kubeconfig: str,
+    context: str,
+    **settings: Any,
 ) -> None:
+    """`settings`: fields of AdmissionSettings that have an option of the same name."""
     from gpupool.admission.authority import BadAuthority
     from gpupool.admission.review import Rules
     from gpupool.admission.run import AdmissionSettings, run_admission
     from gpupool.cli.programs import log_to_stderr
 
-    settings = AdmissionSettings(
-        Rules(frozenset(schedulers), scheduler_name),
-        host=listen.host,
-        port=listen.port,
-        service=service,
-        namespace=namespace,
-    )
+    rules = Rules(frozenset(schedulers), scheduler_name)
+    chosen = AdmissionSettings(rules, host=listen.host, port=listen.port, **settings)
 
     async def work(kube: "Kube") -> None:
         try:
-            await run_admission(kube, settings, ready=lambda _port: None)
+            await run_admission(kube, chosen, ready=lambda _port: None)
         except* BadAuthority as errors:
             raise click.ClickException(str(errors.exceptions[0])) from None
 
     log_to_stderr()
-    run_program(work, "gpupool-admission", **where)
+    run_program(work, "gpupool-admission", kubeconfig=kubeconfig, context=context)

@@ -139,6 +139,27 @@ def _serve(context: click.Context, option: click.Parameter, port: int | None) ->
     help="Where containers find libcuda.so.1; the limiter puts its own in front of it.",
 )
 @click.option(
+    "--nri",
+    type=click.Path(path_type=Path),
+    metavar="SOCKET",
+    help="Put cards into containers as a plugin of the container runtime that listens there.",
+)
+@click.option(
+    "--cdi",
+    multiple=True,
+    type=click.Path(path_type=Path),
+    metavar="DIRECTORY",
+    help="With --nri: where CDI files say what a card needs.  [default: /etc/cdi, /var/run/cdi]",
+)
+@click.option(
+    "--devices",
+    default="/dev",
+    show_default=True,
+    type=click.Path(path_type=Path),
+    metavar="DIRECTORY",
+    help="With --nri: where /dev of the node is.",
+)
+@click.option(
     "--overuse",
     "evicts",
     default="report",
@@ -179,12 +200,15 @@ def command(
       gpupool agent --node gpu-1
       gpupool agent --node gpu-1 --memory-unit 256MiB --overuse evict
       gpupool agent --node gpu-1 --no-whole-cards --metrics-port 9400
+      gpupool agent --node gpu-1 --nri /var/run/nri/nri.sock
     """
+    from gpupool.agent.injection import NriPlace
     from gpupool.agent.limiter import LimiterPlace
     from gpupool.agent.run import run_agent
     from gpupool.agent.settings import AgentSettings
     from gpupool.agent.xid_policy import BadPolicy, load_policy
     from gpupool.cli.programs import log_to_stderr
+    from gpupool.hardware.cdi import DIRECTORIES
     from gpupool.hardware.driver import DriverReplaced
     from gpupool.hardware.limiter import LimiterError, Settings, check
     from kubeclient.kubeletapi.errors import BadSocketPath
@@ -193,6 +217,9 @@ def command(
         if install_limiter is not None:
             check(Settings(driver=driver_libraries))
             settings["install"] = LimiterPlace(install_limiter.absolute(), driver_libraries)
+        socket, cdi, devices = (settings.pop(name) for name in ("nri", "cdi", "devices"))
+        if socket is not None:
+            settings["nri"] = NriPlace(socket, cdi or DIRECTORIES, devices)
         told = AgentSettings(policy=load_policy(xid_policy), **settings)
 
         async def work(kube: "Kube") -> None:

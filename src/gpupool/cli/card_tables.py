@@ -37,9 +37,20 @@ class CardRow:
     def tone(self) -> Tone:
         return _HEALTH_TONES[self.card.health]
 
+    @property
+    def is_full(self) -> bool:
+        """Not even one unit of its memory is free."""
+        free = self.reading.memory_free_mib if self.reading is not None else None
+        return free is not None and free < self.card.unit_mib
+
 
 def _reading(
-    title: str, value: Callable[[CardReading], int | None], unit: str, rank: int = 0
+    title: str,
+    value: Callable[[CardReading], int | None],
+    unit: str,
+    rank: int = 0,
+    *,
+    marks_full: bool = False,
 ) -> Column[CardRow]:
     """`rank` 0: with -o wide only."""
 
@@ -51,7 +62,9 @@ def _reading(
         return UNKNOWN if found is None else f"{found}{unit}"
 
     def tone(row: CardRow) -> Tone:
-        return Tone.FAINT if known(row) is None else Tone.PLAIN
+        if known(row) is None:
+            return Tone.FAINT
+        return Tone.CAUTION if marks_full and row.is_full else Tone.PLAIN
 
     return Column(title, text, tone=tone, rank=rank, wide=not rank)
 
@@ -62,22 +75,23 @@ def _watts(milliwatts: int | None) -> int | None:
 
 # A terminal of 80 columns shows what is in use rather than what the card is.
 CARD_COLUMNS: Sequence[Column[CardRow]] = (
-    Column("NODE", lambda row: row.node, shorten=Shorten.MIDDLE),
+    Column("NODE", lambda row: row.node, shorten=Shorten.MIDDLE, readable=40),
     Column("CARD", lambda row: str(row.card.index)),
-    Column("MODEL", lambda row: row.card.model, shorten=Shorten.END, least=10, rank=7),
+    Column("MODEL", lambda row: row.card.model, shorten=Shorten.END, least=20, rank=7),
     Column("MEMORY", lambda row: f"{row.card.memory_mib}MiB", rank=6),
-    _reading("USED", lambda card: card.memory_used_mib, "MiB", rank=1),
-    _reading("FREE", lambda card: card.memory_free_mib, "MiB", rank=3),
+    _reading("USED", lambda card: card.memory_used_mib, "MiB", rank=1, marks_full=True),
+    _reading("FREE", lambda card: card.memory_free_mib, "MiB", rank=3, marks_full=True),
     _reading("UTIL", lambda card: card.sm_percent, "%", rank=2),
     _reading("TEMP", lambda card: card.temperature_c, "C", rank=4),
     _reading("POWER", lambda card: _watts(card.power_mw), "W", rank=5),
     Column("HEALTH", lambda row: str(row.card.health), tone=lambda row: row.tone),
-    Column("UUID", lambda row: row.card.uuid, shorten=Shorten.END, least=13, rank=8),
+    Column("UUID", lambda row: row.card.uuid, shorten=Shorten.PREFIX, least=13, rank=8),
     Column(
         "REASON",
         lambda row: row.card.reason,
         shorten=Shorten.END,
         least=20,
+        readable=20,
         optional=True,
         tone=lambda row: row.tone,
     ),

@@ -1,8 +1,8 @@
 """`gpupool completion`: prints a script with which the shell completes commands and names.
 
 The shell runs `gpupool` with _GPUPOOL_COMPLETE set, and click answers (`main.py` loads this module
-then). The scripts for zsh and fish are click's; that for bash is our own, because bash breaks words
-at `:` and `=`, which contexts and quotas have in them.
+then). The scripts are our own: click's break words at `:` and `=` (bash), lose `--name=` when they
+complete what follows (zsh), or complete nothing behind it (fish). They are tested in those shells.
 """
 
 import os
@@ -40,6 +40,61 @@ complete -o nosort -F _gpupool gpupool
 """
 
 
+_ZSH = r"""#compdef gpupool
+_gpupool() {
+    local kind value help
+    local -a answer plain open described
+    answer=("${(@f)$(COMP_WORDS="${(j: :)words[1,CURRENT]}" COMP_CWORD=$((CURRENT - 1)) \
+        _GPUPOOL_COMPLETE=zsh_complete ${(Q)words[1]} 2>/dev/null)}")
+    # Of --name=VALUE only the value is completed.
+    compset -P '-*='
+    for kind value help in "${(@)answer}"; do
+        case $kind in
+        file) _path_files -f ;;
+        dir) _path_files -/ ;;
+        plain)
+            if [[ $value == *= ]]; then
+                open+=("$value")
+            elif [[ $help == _ ]]; then
+                plain+=("$value")
+            else
+                described+=("${value//:/\:}:$help")
+            fi
+            ;;
+        esac
+    done
+    (( $#described )) && _describe -V gpupool described
+    (( $#plain )) && compadd -V gpupool -a plain
+    (( $#open )) && compadd -V gpupool -S '' -a open
+}
+if [[ $zsh_eval_context[-1] == loadautofunc ]]; then
+    _gpupool "$@"
+else
+    compdef _gpupool gpupool
+fi
+"""
+_FISH = r"""function _gpupool
+    # Of --name=VALUE only the value is completed; fish wants to see all of it.
+    set -l option (string match --regex -- '^-.*?=' (commandline --current-token))
+    set -q option[1]; or set option ''
+    set -l program (commandline --tokenize --current-process)[1]
+    COMP_WORDS=(commandline --current-process --cut-at-cursor) \
+        COMP_CWORD=(commandline --current-token) _GPUPOOL_COMPLETE=fish_complete \
+        $program 2>/dev/null | while read --local --delimiter=, kind value
+        switch $kind
+            case file
+                __fish_complete_path $value | string replace --regex -- '^' $option
+            case dir
+                __fish_complete_directories $value | string replace --regex -- '^' $option
+            case plain
+                echo $option$value
+        end
+    end
+end
+complete --no-files --command gpupool --arguments '(_gpupool)'
+"""
+
+
 @add_completion_class
 class _Bash(BashComplete):
     def source(self) -> str:
@@ -52,7 +107,19 @@ class _Bash(BashComplete):
         return words[1:] if is_new_word else words[1:-1], "" if is_new_word else words[-1]
 
 
-_SHELLS = {"bash": _Bash, "zsh": ZshComplete, "fish": FishComplete}
+@add_completion_class
+class _Zsh(ZshComplete):
+    def source(self) -> str:
+        return _ZSH
+
+
+@add_completion_class
+class _Fish(FishComplete):
+    def source(self) -> str:
+        return _FISH
+
+
+_SHELLS = {"bash": _Bash, "zsh": _Zsh, "fish": _Fish}
 
 
 @click.command("completion")

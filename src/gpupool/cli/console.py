@@ -1,9 +1,12 @@
 """`gpupool console`: shows the cluster's cards in a browser."""
 
+import os
+import sys
 from typing import TYPE_CHECKING
 
 import click
 
+from gpupool.cli.browser import from_elsewhere
 from gpupool.cli.numbers import Whole
 from gpupool.cli.options import access_options
 from gpupool.cli.programs import run_with_access
@@ -38,7 +41,6 @@ def command(port: int, **where: str) -> None:
       gpupool console
       gpupool console --port 0 --context training
     """
-    import os
     import secrets
 
     from gpupool.console.run import ConsoleSettings, by_token, run_console
@@ -49,7 +51,11 @@ def command(port: int, **where: str) -> None:
 
     def ready(listens_on: int) -> None:
         query = f"?key={settings.key}" if settings.key else ""
-        click.echo(f"The console is at http://127.0.0.1:{listens_on}/{query}")
+        link = f"http://127.0.0.1:{listens_on}/{query}"
+        click.echo(f"The console is at {link}")
+        is_seen = sys.stdout.isatty() and not serves_others
+        if is_seen and (words := from_elsewhere(link, os.environ)):
+            click.echo(f"{words}\n")
         click.echo("Ctrl-C ends it.")
 
     async def work(kube: "Kube", access: "Access") -> None:

@@ -15,7 +15,8 @@ from gpupool.cli.output.table import Tone
 from gpupool.cli.programs import ask_cluster
 
 if TYPE_CHECKING:
-    from gpupool.doctor.evidence import Finding
+    from gpupool.doctor.evidence import Evidence, Finding
+    from kubeclient.client import Kube
 
 _MARKS = {"ok": "ok   ", "note": "note ", "wrong": "WRONG"}
 _TONES = {"ok": Tone.GOOD, "note": Tone.CAUTION, "wrong": Tone.BAD}
@@ -44,14 +45,19 @@ def command(namespace: str, output: Output, **where: str) -> None:
     """
     import datetime
 
+    from gpupool.cli import namespaced
     from gpupool.doctor.checks import judge
     from gpupool.doctor.evidence import Level
     from gpupool.doctor.look import look
 
     now = datetime.datetime.now(datetime.UTC)
-    evidence = ask_cluster(
-        lambda kube: look(kube, namespace, now), doing="Looking at the installation", **where
-    )
+
+    async def looked(kube: "Kube") -> "Evidence":
+        evidence = await look(kube, namespace, now)
+        await namespaced.check(kube, namespace)
+        return evidence
+
+    evidence = ask_cluster(looked, doing="Looking at the installation", **where)
     found = judge(evidence)
     output.show(page_of(found))
     if any(finding.level is Level.WRONG for finding in found):

@@ -24,8 +24,12 @@ def command(name: str, every: bool) -> None:
       gpupool down --name training
       gpupool down --all
     """
+    from gpupool.cli.which_cluster import chosen
+
+    if every and name:
+        raise click.UsageError("--all stops all clusters, --name one: give one of them.")
     place = home()
-    clusters = place.clusters() if every else [place.existing(name)]
+    clusters = place.clusters() if every else [chosen(name)]
     with progress("Waiting for another command that starts a cluster"), place.alone():
         pass  # a start that has begun has its process now
     for cluster in clusters:

@@ -108,11 +108,12 @@ def _watch(pod: str, namespace: str, policy: str, output: Output, where: dict[st
 
 
 async def _existing(kube: "Kube", state: "ClusterState", namespace: str, name: str) -> "Answer":
+    from gpupool.cli import namespaced
     from gpupool.cli.explain_view import ENDED, PLACED, Answer
     from gpupool.scheduler.pending import request_with_volumes
     from kubeclient.resources import PODS
 
-    found = await kube.get(PODS, name, namespace)
+    found = await namespaced.get(kube, PODS, name, namespace)
     place = state.ledger.assignment(found["metadata"]["uid"])
     if place is not None:
         return Answer("Pod", namespace, name, PLACED, place.node, place.allocation)
@@ -138,7 +139,7 @@ async def _planned(kube: "Kube", state: "ClusterState", template: "PodTemplate")
         words = re.sub(rf'"{re.escape(name)}-[a-z0-9]{{5}}"', lambda _: f'"{name}"', str(error))
         return Answer(*about, REFUSED, message=words)
     request = request_with_volumes(made, state.storage)
-    return _outlook(state, about, request, _hints(state, template.pod))
+    return _outlook(state, about, request, _hints(state, template.pod, made))
 
 
 def _outlook(
@@ -157,10 +158,20 @@ def _outlook(
     return Answer(*about, WAITS, message=found.why, outlook=found, hints=hints)
 
 
-def _hints(state: "ClusterState", pod: "Obj") -> tuple[str, ...]:
-    """What admission warned of when the pod was created, or would warn of."""
+def _hints(state: "ClusterState", pod: "Obj", made: "Obj | None" = None) -> tuple[str, ...]:
+    """What admission warned of when the pod was created, or would warn of.
+
+    `made`: the pod after admission, if `pod` is not.
+    """
+    from gpupool.admission.foreign.translate import RESOURCES
     from gpupool.admission.hints import hints
+    from gpupool.contract.names import ANNOTATION_TRANSLATED
 
     nodes = (state.cluster.at(int(index)).node for index in state.cluster.all_nodes())
     offered = {name for node in nodes for name in node.allocatable}
-    return tuple(hints({**pod, "kind": "Pod"}, offered))
+    note = ((made or pod)["metadata"].get("annotations") or {}).get(ANNOTATION_TRANSLATED)
+    if note is None:
+        return tuple(hints({**pod, "kind": "Pod"}, offered))
+    understood = {name for names in RESOURCES.values() for name in names}
+    found = hints({**pod, "kind": "Pod"}, offered | understood)
+    return (f"words of another system were understood: {note}", *found)

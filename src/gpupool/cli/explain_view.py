@@ -76,6 +76,7 @@ def _fields(answer: Answer) -> Document:
         ],
         "roomOn": (outlook.room_on or None) if outlook else None,
         "victims": list(outlook.victims) if outlook else [],
+        "nextStep": (outlook.next_step or None) if outlook else None,
         "hints": list(answer.hints),
     }
 

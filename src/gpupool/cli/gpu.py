@@ -18,6 +18,7 @@ from gpupool.cli.programs import ask_cluster
 if TYPE_CHECKING:
     from gpupool.cli.output.pages import Page
     from gpupool.core.gpu import Card, Inventory
+    from gpupool.hardware.simdriver_faults import Fault
     from gpupool.local.home import ClusterDirectory
     from kubeclient.client import Kube
     from kubeclient.objects import Obj
@@ -69,12 +70,14 @@ def list_cards(node: str | None, namespace: str, output: Output, **where: str) -
       gpupool gpu list --watch
       gpupool gpu list -o json
     """
+    from gpupool.cli import namespaced
     from gpupool.cli.card_readings import CardReadings
     from gpupool.cli.card_tables import CardRow, cards_table
     from gpupool.cli.output.live import Source, show_objects
     from kubeclient.resources import NODES
 
-    readings = CardReadings(namespace, log.warning if output.watch else _note)
+    noted: list[str] = []  # said below the table: while it is made, a line of progress may be there
+    readings = CardReadings(namespace, log.warning if output.watch else noted.append)
 
     async def page(kube: "Kube", objects: "Sequence[list[Obj]]") -> "Page":
         [nodes] = objects
@@ -85,6 +88,8 @@ def list_cards(node: str | None, namespace: str, output: Output, **where: str) -
             (each["metadata"]["name"], card) for each in nodes for card in _inventory(each).cards
         ]
         read = await readings.by_card(kube, frozenset(name for name, _ in cards))
+        if cards and not read:
+            await namespaced.check(kube, namespace)
         rows = [CardRow(name, card, read.get(card.uuid)) for name, card in cards]
         cards_of = f"any card of node {node}" if node else "any card"
         empty = f"No agent has reported {cards_of}. See whether an agent runs: gpupool doctor"
@@ -94,6 +99,8 @@ def list_cards(node: str | None, namespace: str, output: Output, **where: str) -
 
     query = {} if node is None else {"fieldSelector": f"metadata.name={node}"}
     show_objects(output, [Source(NODES, query=query)], page, _WATCH_S, **where)
+    for words in noted:
+        _note(words)
 
 
 def _note(words: str) -> None:
@@ -123,6 +130,7 @@ def list_pods(node: str | None, namespace: str, output: Output, **where: str) ->
       gpupool gpu pods cn-shanghai.192.168.7.158 -n research
       gpupool gpu pods -o wide
     """
+    from gpupool.cli import namespaced
     from gpupool.cli.card_tables import shares_table
     from gpupool.cli.output.live import Source, show_objects
     from kubeclient.mirror import key_of
@@ -132,6 +140,8 @@ def list_pods(node: str | None, namespace: str, output: Output, **where: str) ->
         [pods] = objects
         if node is not None and not pods:
             await kube.get(NODES, node)  # a wrong name must not look like a node without pods
+        if namespace and not pods:
+            await namespaced.check(kube, namespace)
         on = f" on node {node}" if node else ""
         among = f" of namespace {namespace}" if namespace else ""
         empty = f"No pod{among} has a card{on}."
@@ -188,29 +198,44 @@ def uncordon(node: str, card: str, kubeconfig: str, context: str) -> None:
 @click.argument("fault", shell_complete=faults)
 @existing_name_option
 def fault(node: str, card: str, fault: str, name: str) -> None:
-    """Break or repair a simulated card of a local cluster, or `all` cards of a node.
+    """Break or repair a simulated card of a local cluster.
 
-    FAULT is xid=79, lost, ecc=1, fail=nvmlDeviceGetMemoryInfo:TIMEOUT and the like. `recover`
-    repairs the card as a reset does, and tells the node's agent about it.
+    CARD is its index or uuid, or `all` for every card of the node.
+
+    \b
+    FAULT is one of:
+      xid=N            the driver reports this error: 79 loses the card
+      lost             it falls off the bus, without an XID before
+      ecc=N            N more uncorrectable memory errors
+      ecc-corrected=N  N more corrected memory errors
+      temperature=C    it shows this temperature; 0: as its load is
+      memory=MIB       processes outside Kubernetes use this much of it
+      utilisation=P    and this much of its compute, in percent
+      fail=CALL:ERROR  this function of CUDA or NVML fails: cuMemAlloc_v2:2
+      hang=CALL        this function does not return
+      recover          repairs the card, as a reset does
+
+    The command ends when the node's agent has noticed. docs/simulated-gpus.md says more.
 
     \b
     Examples:
       gpupool gpu fault cn-shanghai.192.168.7.158 0 xid=79
       gpupool gpu fault cn-shanghai.192.168.7.158 all recover
     """
-    from gpupool.cli.fault_notice import changes_health, until_noticed
+    from gpupool.agent.xid_policy import load_policy
+    from gpupool.cli.fault_words import fault_words
+    from gpupool.cli.which_cluster import chosen
     from gpupool.hardware.simdriver import inject, read_cards
     from gpupool.hardware.simdriver_faults import FaultKind, NotAFault, parse_fault
     from gpupool.hardware.simdriver_state import SimdriverError
-    from gpupool.local.home import home
     from gpupool.local.node_gpus import node_files
 
-    cluster = home().existing(name)
+    cluster = chosen(name)
     files = node_files(cluster.path, node)
     if not files.state.exists():
         raise click.ClickException(
-            f'Node "{node}" of cluster "{name}" has no simulated cards. See which have: '
-            "gpupool gpu list"
+            f'Node "{node}" of cluster "{cluster.name}" has no simulated cards. See which have: '
+            f"gpupool gpu list --name {cluster.name}"
         )
     before = _before(cluster, node)
     try:
@@ -222,13 +247,26 @@ def fault(node: str, card: str, fault: str, name: str) -> None:
         raise click.ClickException(str(error)) from error
     for one in cards if wanted.kind is FaultKind.RECOVER else ():
         _tell_of_reset(cluster, node, one)
-    if before is not None and changes_health(wanted, before):
+    if before is not None:
+        _wait_for_agent(cluster, node, wanted, before)
+    happened = fault_words(wanted, load_policy())
+    click.echo(f"{'All cards' if place is None else f'Card {card}'} of {node}: {happened}.")
+    if wanted.kind is not FaultKind.RECOVER:
+        named = f" --name {name}" if name else ""
+        click.echo(f"Repair: gpupool gpu fault {node} {card} recover{named}")
+
+
+def _wait_for_agent(
+    cluster: "ClusterDirectory", node: str, fault: "Fault", before: "Inventory"
+) -> None:
+    from gpupool.cli.fault_notice import changes_health, until_noticed
+
+    if changes_health(fault, before):
         with contextlib.suppress(click.ClickException):
             ask_cluster(
                 lambda kube: until_noticed(kube, node, before, _inventory),
                 kubeconfig=str(cluster.kubeconfig),
             )
-    click.echo(f"{'All cards' if place is None else f'Card {card}'} of {node}: {fault}.")
 
 
 def _before(cluster: "ClusterDirectory", node: str) -> "Inventory | None":

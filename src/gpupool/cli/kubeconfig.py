@@ -3,7 +3,7 @@
 import click
 
 from gpupool.cli.options import existing_name_option
-from gpupool.local.home import CannotUse, home
+from gpupool.local.home import CannotUse, start_command
 
 
 @click.command("kubeconfig")
@@ -18,10 +18,11 @@ def command(name: str) -> None:
       gpupool kubeconfig > cluster.kubeconfig
       gpupool kubeconfig --name training > training.kubeconfig
     """
-    cluster = home().existing(name)
+    from gpupool.cli.which_cluster import chosen
+
+    cluster = chosen(name)
     try:
         click.echo(cluster.kubeconfig.read_text(encoding="utf-8"), nl=False)
     except FileNotFoundError:
-        raise CannotUse(
-            f'Cluster "{name}" has no kubeconfig yet: start it with gpupool up.'
-        ) from None
+        up = start_command(cluster.name)
+        raise CannotUse(f'Cluster "{cluster.name}" has no kubeconfig yet. Start it: {up}') from None

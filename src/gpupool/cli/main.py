@@ -34,6 +34,7 @@ COMMANDS = {
     "resize": "Give a running pod more or less of its card, without a restart.",
     "agent": "Find a node's GPUs, label the node, and offer them to its kubelet.",
     "explain": "Say where a pod is, where it would go, or why it waits.",
+    "migrate": "Say what workloads of other GPU systems would become here, and whether they fit.",
     "inspect": "Show how much GPU memory is allocated, by node and card.",
     "scheduler": "Find nodes and cards for pods.",
     "extender": "Choose nodes and cards for kube-scheduler.",

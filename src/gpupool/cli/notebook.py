@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import click
 
 import gpupool
+from gpupool.cli.next_steps import Step
 from gpupool.cli.progress import Progress, progress
 
 if TYPE_CHECKING:
@@ -26,6 +27,7 @@ _LOCK = "requirements-notebook.lock"
 _BY_HAND = "pip install 'gpupool[notebook]'"
 # What pip prints for each package that it looks at.
 _LOOKED_AT = re.compile(r"(?:Collecting|Requirement already satisfied:) ([\w.-]+)")
+_NOT_FOR_US = "Ignoring "  # a package of the lock file that is for another system
 _LAST_STEP = "Installing collected packages"
 _SHOWN_LINES = 3  # of what pip says when it fails
 
@@ -77,22 +79,29 @@ def notebooks(manifests: Iterable["Obj"]) -> list["Obj"]:
     return [manifest for manifest in manifests if _container(manifest)]
 
 
-def how_to_open(notebook: "Obj", kubeconfig: Path, links: Sequence[str] = ()) -> str:
-    """The link of its service, else commands; and the password of the manifest."""
-    import shlex
+class Opening(NamedTuple):
+    """How to open a notebook."""
 
+    link: str
+    password: str  # of the manifest
+    before: tuple[Step, ...] = ()  # has to run first
+
+    @property
+    def words(self) -> str:
+        then = "Then open" if self.before else "Open"
+        return f"{then} {self.link} (password: {self.password})."
+
+
+def how_to_open(notebook: "Obj", links: Sequence[str] = ()) -> Opening:
+    """By the link of its service, else through a port that is forwarded."""
     container = _container(notebook) or {}
     env = {each["name"]: each.get("value", "") for each in container.get("env") or ()}
-    password = f"(password: {env.get('PASSWORD', '')})"
+    password = env.get("PASSWORD", "")
     if links:
-        return f"Open {links[0]} {password}."
+        return Opening(links[0], password)
     what = f"{notebook['kind'].lower()}/{notebook['metadata']['name']}"
-    return (
-        "Next:\n"
-        f"  export KUBECONFIG={shlex.quote(str(kubeconfig))}\n"
-        f"  kubectl port-forward {what} 8888\n\n"
-        f"Then open http://localhost:8888 {password}."
-    )
+    forward = Step(f"kubectl port-forward {what} 8888")
+    return Opening("http://localhost:8888", password, (forward,))
 
 
 def _container(manifest: "Obj") -> "Obj | None":
@@ -117,12 +126,19 @@ def _run(command: Sequence[str], shown: Progress) -> list[str]:
         command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace"
     ) as process:
         assert process.stdout is not None
+        seen: set[str] = set()
         for line in process.stdout:
             said.append(line.rstrip())
             found = _LOOKED_AT.match(line)
-            if found or line.startswith(_LAST_STEP):
+            if line.startswith(_NOT_FOR_US) and shown.total:
+                shown.total -= 1
+            elif found and found[1] not in seen:  # pip names a package again for its dependents
+                seen.add(found[1])
                 shown.advance()
-                shown.say(found[1] if found else "writing files")
+                shown.say(found[1])
+            elif line.startswith(_LAST_STEP):
+                shown.advance()
+                shown.say("writing files")
     if process.returncode:
         last = "\n".join([line for line in said if line][-_SHOWN_LINES:])
         raise subprocess.CalledProcessError(process.returncode, command, last)

@@ -2,11 +2,11 @@
 
 import os
 import sys
-from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 import click
 
+from gpupool.cli.browser import from_elsewhere, has_screen
 from gpupool.cli.known_names import services
 from gpupool.cli.options import access_options, chosen_namespace, namespace_option
 from gpupool.cli.programs import ask_cluster
@@ -29,7 +29,7 @@ def command(service: str, namespace: str, no_browser: bool, **where: str) -> Non
     """Print where a service answers, and open it in a browser.
 
     Works for services of type LoadBalancer and, in a local cluster, NodePort. In a terminal
-    with a screen it also opens the browser.
+    with a screen it also opens the browser; without one, as over SSH, it says how to get there.
 
     \b
     Examples:
@@ -43,21 +43,19 @@ def command(service: str, namespace: str, no_browser: bool, **where: str) -> Non
         **where,
     )
     click.echo(link)
-    if not no_browser and sys.stdout.isatty() and has_screen(sys.platform, os.environ):
+    if no_browser or not sys.stdout.isatty():
+        return
+    if has_screen(sys.platform, os.environ):
         click.launch(link)
-
-
-def has_screen(platform: str, environ: Mapping[str, str]) -> bool:
-    """Without one, as over SSH, xdg-open complains about each browser that it does not find."""
-    if not platform.startswith("linux"):
-        return True
-    return any(environ.get(name) for name in ("DISPLAY", "WAYLAND_DISPLAY", "BROWSER"))
+    elif words := from_elsewhere(link, os.environ):
+        click.echo(f"\n{words}", err=True)
 
 
 async def link_when_ready(kube: "Kube", name: str, namespace: str) -> str:
     """Raises ClickException where there will be none."""
     import asyncio
 
+    from gpupool.cli import namespaced
     from gpupool.contract.services import link_of
     from kubeclient.errors import NotFound
     from kubeclient.resources import SERVICES
@@ -68,8 +66,10 @@ async def link_when_ready(kube: "Kube", name: str, namespace: str) -> str:
         try:
             service = await kube.get(SERVICES, name, namespace)
         except NotFound:
+            await namespaced.check(kube, namespace)
             there = (await kube.list(SERVICES, namespace)).items
-            raise click.ClickException(_unknown(name, namespace, there)) from None
+            workload = await _workload(kube, name, namespace)
+            raise click.ClickException(_unknown(name, namespace, there, workload)) from None
         link = link_of(service)
         if link:
             return link
@@ -79,9 +79,31 @@ async def link_when_ready(kube: "Kube", name: str, namespace: str) -> str:
         await asyncio.sleep(_LOOK_EVERY_S)
 
 
-def _unknown(name: str, namespace: str, there: list["Obj"]) -> str:
+async def _workload(kube: "Kube", name: str, namespace: str) -> str:
+    """The Deployment, StatefulSet or Pod of this name that has a port, and the port; or empty."""
+    from kubeclient.errors import NotFound
+    from kubeclient.resources import DEPLOYMENTS, PODS, STATEFUL_SETS
+
+    for resource in (DEPLOYMENTS, STATEFUL_SETS, PODS):
+        try:
+            found = await kube.get(resource, name, namespace)
+        except NotFound:
+            continue
+        spec = found["spec"].get("template", found)["spec"]
+        ports = [port for each in spec["containers"] for port in each.get("ports") or ()]
+        if ports:
+            return f"{resource.kind.lower()}/{name} {ports[0]['containerPort']}"
+    return ""
+
+
+def _unknown(name: str, namespace: str, there: list["Obj"], workload: str) -> str:
+    said = f'There is no service "{name}" in namespace {namespace}.'
+    if workload:
+        port = workload.rpartition(" ")[2]
+        forward = f"kubectl port-forward -n {namespace} {workload}"
+        return f"{said} Reach {workload.split()[0]} with: {forward} (http://localhost:{port})"
     names = ", ".join(each["metadata"]["name"] for each in there) or "none"
-    return f'There is no service "{name}" in namespace {namespace}. Services there: {names}.'
+    return f"{said} Services there: {names}."
 
 
 def _no_address(service: "Obj", kind: str) -> str:

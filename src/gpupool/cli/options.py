@@ -1,12 +1,12 @@
 """Options that several commands share."""
 
+import functools
 from collections.abc import Callable, Mapping
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import click
 
 from gpupool.cli.known_names import clusters, contexts, files, namespaces
-from gpupool.local import DEFAULT_NAME
 
 # The names are written here because the engine takes long to load.
 POLICY_NAMES = "residue, fgd, best-fit or spread"
@@ -15,46 +15,15 @@ POLICY_HELP = f"Packing policy: {POLICY_NAMES}.  [default: residue]"
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-def name_option(function: F) -> F:
-    """--name: a local cluster of this machine."""
-    decorate = click.option(
-        "--name",
-        default=DEFAULT_NAME,
-        show_default=True,
-        shell_complete=clusters,
-        help="Name of the cluster.",
-    )
-    return decorate(function)
-
-
 def existing_name_option(function: F) -> F:
-    """--name, for commands that use a cluster. If it is not given: the one that KUBECONFIG names,
-    else the one that runs."""
+    """--name of a local cluster. `which_cluster.chosen` says which one is meant, also without."""
     decorate = click.option(
         "--name",
         default="",
-        callback=lambda _context, _option, name: name or _the_one_in_use(),
         shell_complete=clusters,
-        help="Name of the cluster.  [default: the one that KUBECONFIG names, or that runs, or "
-        f"{DEFAULT_NAME}]",
+        help="Name of the cluster.  [default: the one that KUBECONFIG names, or that runs]",
     )
     return decorate(function)
-
-
-def _the_one_in_use() -> str:
-    import os
-    from pathlib import Path
-
-    from gpupool.local.home import home
-    from gpupool.local.server_process import running_clusters
-
-    named = [Path(each).absolute() for each in os.environ.get("KUBECONFIG", "").split(os.pathsep)]
-    place = home()
-    for cluster in place.clusters():
-        if cluster.kubeconfig in named:
-            return cluster.name
-    running = running_clusters(place)
-    return running[0].name if len(running) == 1 else DEFAULT_NAME
 
 
 def namespace_option(what: str) -> Callable[[F], F]:
@@ -79,7 +48,24 @@ def chosen_namespace(given: str, where: Mapping[str, str]) -> str:
 
 
 def access_options(function: F) -> F:
-    """--kubeconfig and --context: the cluster that kubectl would choose, or that of the pod."""
+    """--name, --kubeconfig and --context: a local cluster, or the one that kubectl would choose, or
+    that of the pod. The command gets `kubeconfig` and `context`."""
+
+    @functools.wraps(function)
+    def with_access(*arguments: Any, name: str, **given: Any) -> Any:
+        if name:
+            if given["kubeconfig"] or given["context"]:
+                raise click.UsageError(
+                    "--name chooses the cluster alone, without --kubeconfig and --context."
+                )
+            from gpupool.cli.which_cluster import kubeconfig_of
+
+            given["kubeconfig"] = kubeconfig_of(name)
+        return function(*arguments, **given)
+
+    named = click.option(
+        "--name", default="", shell_complete=clusters, help="Name of a local cluster."
+    )
     context = click.option(
         "--context", default="", shell_complete=contexts, help="Context of the kubeconfig."
     )
@@ -91,4 +77,4 @@ def access_options(function: F) -> F:
         help="Kubeconfig of the cluster.  [default: that of kubectl, of the pod, or of "
         "the local cluster that runs]",
     )
-    return kubeconfig(context(function))
+    return cast(F, named(kubeconfig(context(with_access))))

@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import gc
+import importlib.util
 import logging
 import os
 import signal
@@ -64,10 +65,7 @@ def run_with_access(
         first = _first(error, KubeError, CannotListen)
         if first is None:
             raise
-        from gpupool.cli.refusals import words_of
-
-        words = words_of(first, url) if isinstance(first, KubeError) else str(first)
-        raise click.ClickException(words) from error
+        raise click.ClickException(_words(first, url)) from error
 
 
 def _first(error: BaseException, *kinds: type[Exception]) -> Exception | None:
@@ -114,9 +112,7 @@ def ask_within(
     try:
         return asyncio.run(within_limit())
     except KubeError as error:
-        from gpupool.cli.refusals import words_of
-
-        raise click.ClickException(words_of(error, url)) from error
+        raise click.ClickException(_words(error, url)) from error
 
 
 async def _with_kube(
@@ -134,26 +130,48 @@ async def _access(where: dict[str, str]) -> Access:
 
     hint = ""
     if not where.get("kubeconfig") and not names_cluster(os.environ):
-        where = {**where, "kubeconfig": _local_kubeconfig()}
+        where = {**where, "kubeconfig": _only_kubeconfig()}
         hint = " Or start a local cluster: gpupool up."
     try:
         return await find_access(os.environ, **where)  # type: ignore[arg-type]  # `where` has only texts
     except NoAccess as error:
-        raise click.ClickException(f"{error}{hint}") from error
+        files = where.get("kubeconfig") or os.environ.get("KUBECONFIG", "")
+        words = _why_no_kubeconfig(files) or f"{error}{hint}"
+        raise click.ClickException(words) from error
 
 
-def _local_kubeconfig() -> str:
-    """That of the one local cluster that runs on this machine; empty: none does."""
-    try:
-        from gpupool.local.home import home
-        from gpupool.local.server_process import running_clusters
-    except ImportError:  # installed without local clusters
+def _has_local_clusters() -> bool:
+    """`pip install gpupool` has none."""
+    return importlib.util.find_spec("localkube") is not None
+
+
+def _only_kubeconfig() -> str:
+    """That of the local cluster that is meant when nothing names one; empty: there is none."""
+    if not _has_local_clusters():
         return ""
-    running = running_clusters(home())
-    if len(running) > 1:
-        listed = "\n".join(f"  export KUBECONFIG={cluster.kubeconfig}" for cluster in running)
-        raise click.ClickException(f"Several clusters run on this machine. Choose one:\n{listed}")
-    return str(running[0].kubeconfig) if running else ""
+    from gpupool.cli.which_cluster import only_kubeconfig
+
+    return only_kubeconfig()
+
+
+def _why_no_kubeconfig(files: str) -> str:
+    if not _has_local_clusters():
+        return ""
+    from gpupool.cli.which_cluster import why_no_kubeconfig
+
+    return why_no_kubeconfig(files)
+
+
+def _words(error: Exception, url: str) -> str:
+    from gpupool.cli.refusals import words_of
+    from kubeclient.errors import KubeError, NoAnswer
+
+    if isinstance(error, NoAnswer) and _has_local_clusters():
+        from gpupool.cli.which_cluster import why_silent
+
+        if words := why_silent(url):
+            return words
+    return words_of(error, url) if isinstance(error, KubeError) else str(error)
 
 
 def log_to_stderr(output: logging.Handler | None = None) -> None:

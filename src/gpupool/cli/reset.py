@@ -3,7 +3,7 @@
 import click
 
 from gpupool.cli.down import PATIENCE_S
-from gpupool.cli.options import name_option
+from gpupool.cli.options import existing_name_option
 from gpupool.cli.progress import progress
 from gpupool.local.deletion import delete_cluster
 from gpupool.local.home import CannotUse, home
@@ -13,7 +13,7 @@ _ATTEMPTS = 3
 
 
 @click.command("reset")
-@name_option
+@existing_name_option
 @click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
 def command(name: str, yes: bool) -> None:
     """Stop a cluster and delete its data: objects, keys, kubeconfig, log.
@@ -25,8 +25,11 @@ def command(name: str, yes: bool) -> None:
       gpupool reset
       gpupool reset --name training --yes
     """
+    from gpupool.cli.which_cluster import chosen
+
     place = home()
-    cluster = place.existing(name)
+    cluster = chosen(name)
+    name = cluster.name
     if not yes:
         click.confirm(f'Delete cluster "{name}" and all of {cluster.path}?', abort=True)
     for _ in range(_ATTEMPTS):  # somebody may start it again: stop that server, too

@@ -83,6 +83,7 @@ async def resize(
 ) -> str:
     """Returns the outcome: `done: ...`, `refused: ...` or `unanswered: ...`. Raises KubeError.
     `tell` hears whose answer is missing."""
+    from gpupool.cli import namespaced
     from gpupool.contract.names import (
         ANNOTATION_ALLOCATION,
         ANNOTATION_RESIZE,
@@ -92,7 +93,7 @@ async def resize(
     from kubeclient.resources import PODS
 
     namespace, name = pod
-    found = await kube.get(PODS, name, namespace)
+    found = await namespaced.get(kube, PODS, name, namespace)
     if ANNOTATION_ALLOCATION not in _annotations(found):
         return "refused: it has no cards" + ("" if found["spec"].get("nodeName") else " yet")
     uid = found["metadata"]["uid"]

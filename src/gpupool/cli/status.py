@@ -9,7 +9,7 @@ from gpupool.cli.options import existing_name_option
 from gpupool.cli.output.options import Output, output_options
 from gpupool.cli.output.pages import Entry, Record
 from gpupool.cli.output.table import Tone
-from gpupool.local.home import ClusterDirectory, home
+from gpupool.local.home import ClusterDirectory, start_command
 from gpupool.local.server_process import Server, running_server
 from gpupool.local.server_state import ANSWERING, state_of
 
@@ -30,7 +30,9 @@ def command(name: str, output: Output) -> None:
       gpupool status
       gpupool status --name training
     """
-    cluster = home().existing(name)
+    from gpupool.cli.which_cluster import chosen
+
+    cluster = chosen(name)
     server = running_server(cluster)
     state, troubles = state_of(cluster, server)
     output.show(_record(cluster, server, state, troubles))
@@ -44,6 +46,7 @@ def _record(
     entries = [
         Entry("Name", cluster.name),
         Entry("State", state, _TONES.get(state, Tone.CAUTION)),
+        *([] if server else [Entry("Start it", start_command(cluster.name))]),
         *(Entry("Trouble", trouble, Tone.BAD) for trouble in troubles),
         *([Entry("API server", address)] if address else []),
         *([Entry("Process", str(server.pid))] if server else []),

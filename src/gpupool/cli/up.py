@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from gpupool.cli.known_names import clusters
+from gpupool.cli.known_names import clusters, examples
 from gpupool.cli.numbers import Whole
 from gpupool.cli.output.options import echo
 from gpupool.cli.progress import Progress, progress
@@ -61,6 +61,12 @@ _LIMIT_S = 60.0  # but not longer: the cluster can be used without them
     help="The wall around containers. required: do not start where this machine allows none; auto: "
     "warn.  [default: the last choice, or auto]",
 )
+@click.option(
+    "--example",
+    shell_complete=examples,
+    metavar="NAME",
+    help="Also run this example, as gpupool example does.",
+)
 @click.option("--foreground", is_flag=True, help="Stay in this terminal until Ctrl-C.")
 @click.option(
     "--merge-kubeconfig", is_flag=True, help="Also add the cluster to your own kubeconfig."
@@ -71,7 +77,6 @@ _LIMIT_S = 60.0  # but not longer: the cluster can be used without them
 @click.option("--delete-home-unless", type=click.Path(path_type=Path), hidden=True)
 def command(
     foreground: bool,
-    merge_kubeconfig: bool,
     report_to: int | None,
     lock: int | None,
     attached_to: int | None,
@@ -87,24 +92,26 @@ def command(
     Examples:
       gpupool up
       gpupool up --name training --config training.yaml
-      gpupool up --port 7443 --merge-kubeconfig
+      gpupool up --example notebook-service
       gpupool up --gpus real --foreground
       gpupool up --sandbox required
     """
     from gpupool.local.cluster_setup import Wish
     from gpupool.local.launch import START_LIMIT_S, StartFailed
 
-    place = home()
+    place, example = home(), wish.pop("example")
+    _check_example(example, foreground)
     # The command that started this one has looked, and warns.
     warning = _look(wish["gpus"]) if report_to is None else ""
-    asked = Wish(**wish, merge_kubeconfig=merge_kubeconfig)
+    asked = Wish(**wish)
 
     def finish(cluster: ClusterDirectory, port: int, pools: "Pools | None") -> None:
         echo(places_words(cluster, port) + pools_words(pools))
         if not foreground:  # in the foreground this process is the server, and cannot ask itself
             _show_troubles(cluster)
         click.echo(warning, err=True, nl=bool(warning))
-        click.echo(next_words(cluster, _merged(cluster, port) if merge_kubeconfig else ""))
+        context = _merged(cluster, port) if asked.merge_kubeconfig else ""
+        _show_next(cluster, context, example)
 
     deadline = time.monotonic() + START_LIMIT_S
     while time.monotonic() < deadline:
@@ -128,6 +135,32 @@ def command(
             return
         # The server that had the cluster has ended: now it is our turn.
     raise StartFailed("Another command starts or stops the cluster, and did not get done.")
+
+
+def _check_example(example: str | None, foreground: bool) -> None:
+    """Before anything is started."""
+    if example is None:
+        return
+    from gpupool.cli.example import example_named
+
+    example_named(example)
+    if foreground:
+        raise click.UsageError("--example is for a cluster in the background.")
+
+
+def _show_next(cluster: ClusterDirectory, context: str, example: str | None) -> None:
+    """Runs the example, if there is one, and says what to do next."""
+    if example is None:
+        click.echo(next_words(cluster, context))
+        return
+    from gpupool.cli.example import example_named, run_example
+    from gpupool.cli.output.options import Output
+
+    done = run_example(example_named(example), cluster, installs=True)
+    echo(f"\n{done.words(Output())}")
+    click.echo(next_words(cluster, context, more=done.steps, has_notebook=done.has_notebook))
+    if done.ending:
+        click.echo(f"\n{done.ending}")
 
 
 def _look(gpus: str | None) -> str:

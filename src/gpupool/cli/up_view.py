@@ -1,12 +1,9 @@
 """What `gpupool up` says: whether all nodes are there, where things are, and what to do next."""
 
-import shlex
-import shutil
-import sys
 import textwrap
-from pathlib import Path
 from typing import TYPE_CHECKING
 
+from gpupool.cli.next_steps import Step, export_step, own_command, steps_words
 from gpupool.cli.output.layout import layout_of_output
 from gpupool.cli.output.table import Column, Shorten, Table, Tone
 from gpupool.local import DEFAULT_NAME
@@ -66,44 +63,26 @@ def _nodes(pool: "Obj", which: str) -> str:
     return str(pool.get("status", {}).get(which, 0))
 
 
-def next_words(cluster: ClusterDirectory, context: str = "") -> str:
-    """What one wants next. `context`: of the user's own kubeconfig, if the cluster is in it."""
+def next_words(
+    cluster: ClusterDirectory,
+    context: str = "",
+    *,
+    more: "Sequence[Step]" = (),
+    has_notebook: bool = False,
+) -> str:
+    """What one wants next. `context`: of the user's own kubeconfig, if the cluster is in it.
+    `more`: for an example that runs already. `has_notebook`: that is one."""
     gpupool = own_command()
-    if context:
-        chosen = f" --context {context}"
-        first = [(f"kubectl{chosen} get nodes", "")]
-    else:
-        chosen = ""
-        first = [
-            (export_words(cluster), ""),
-            ("kubectl get nodes", ""),
-        ]
+    chosen = f" --context {context}" if context else ""
+    first = [] if context else [export_step(cluster)]
     name = "" if cluster.name == DEFAULT_NAME else f" --name {cluster.name}"
-    then = [
-        (f"{gpupool} gpu list{chosen}", "the cards and their health"),
-        (f"{gpupool} console{chosen}", "the same in a browser, and who holds what"),
-        (f"{gpupool} example notebook{name}", "JupyterLab with a card"),
+    notebook = Step(f"{gpupool} example notebook{name}", "JupyterLab with a card")
+    steps = [
+        *first,
+        Step(f"kubectl{chosen} get nodes"),
+        Step(f"{gpupool} gpu list{chosen}", "cards and their health"),
+        Step(f"{gpupool} console{chosen}", "the same in a browser"),
+        *([] if has_notebook else [notebook]),
+        *more,
     ]
-    width = max(len(command) for command, _ in then)
-    lines = [command for command, _ in first]
-    lines += [f"{command.ljust(width)}   # {what}" for command, what in then]
-    return "\n".join(["\nNext:", *(f"  {line}" for line in lines)])
-
-
-def export_words(cluster: ClusterDirectory) -> str:
-    """The line that lets kubectl and gpupool find the cluster."""
-    return f"export KUBECONFIG={shlex.quote(str(cluster.kubeconfig))}"
-
-
-def own_command() -> str:
-    """How this shell finds `gpupool`: after `make up` it is in .venv, and not yet in the PATH."""
-    if shutil.which("gpupool"):
-        return "gpupool"
-    beside = Path(sys.executable).with_name("gpupool")
-    if not beside.exists():
-        return "gpupool"
-    try:
-        shown = beside.relative_to(Path.cwd())
-    except (ValueError, OSError):  # elsewhere, or there is no current directory any more
-        shown = beside
-    return shlex.quote(str(min(shown, beside, key=lambda path: len(path.parts))))
+    return f"\n{steps_words(steps)}"

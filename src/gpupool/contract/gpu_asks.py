@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import NamedTuple
 
+from gpupool.contract.card_choice import card_choice
 from gpupool.contract.documents import MOST_UNITS
 from gpupool.contract.names import (
     ANNOTATION_NO_ISOLATION,
@@ -19,6 +20,7 @@ from gpupool.contract.names import (
     RESOURCE_GPU_MEM,
     RESOURCE_GPU_PERCENT,
 )
+from gpupool.core.card_choice import CardChoice
 from gpupool.core.gpu import WHOLE_CARD_PERCENT, CardPlacement, GpuAsk
 from kubeclient.objects import Obj
 from kubeclient.quantity import ParseError, parse, value
@@ -35,13 +37,15 @@ class GpuAsks(NamedTuple):
     placement: CardPlacement | None = None
     same_card: str = ""
     different_card: str = ""
+    choice: CardChoice | None = None
     wrong: tuple[str, ...] = ()
 
 
 def gpu_asks(pod: Obj) -> GpuAsks:
     metadata = pod["metadata"]
     labels = metadata.get("labels") or {}
-    wishes = (metadata.get("annotations") or {}).get(ANNOTATION_NO_ISOLATION, "").split(",")
+    annotations = metadata.get("annotations") or {}
+    wishes = annotations.get(ANNOTATION_NO_ISOLATION, "").split(",")
     asks: list[GpuAsk] = []
     wrong: list[str] = []
     has_init = has_sidecar = False
@@ -68,7 +72,9 @@ def gpu_asks(pod: Obj) -> GpuAsks:
         wrong.append(f"label {LABEL_SAME_CARD} with whole GPUs")
     placement = CardPlacement(text) if text in list(CardPlacement) else None
     same, different = labels.get(LABEL_SAME_CARD, ""), labels.get(LABEL_DIFFERENT_CARD, "")
-    return GpuAsks(tuple(asks), placement, same, different, tuple(wrong))
+    choice = card_choice(annotations)
+    wrong += choice.wrong
+    return GpuAsks(tuple(asks), placement, same, different, choice.choice, tuple(wrong))
 
 
 def _containers(spec: Obj) -> Iterator[tuple[Obj, bool]]:

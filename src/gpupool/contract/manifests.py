@@ -23,6 +23,7 @@ class PodTemplate(NamedTuple):
 
     kind: str  # of the object
     pod: Obj  # with no more than the manifest says, and the object's name
+    copies: int = 1  # how many of them the object makes at the same time
 
 
 def objects_of(document: object) -> Iterator[Obj]:
@@ -61,7 +62,14 @@ def _template(obj: Obj, namespace: str) -> PodTemplate | None:
         "metadata": {**kept, "name": name, "namespace": where},
         "spec": spec,
     }
-    return PodTemplate(kind, pod)
+    return PodTemplate(kind, pod, _copies(obj))
+
+
+def _copies(obj: Obj) -> int:
+    """1 where the object does not say, or says nonsense: the API server refuses that."""
+    spec = _map(obj.get("spec"))
+    number = spec.get("replicas", spec.get("parallelism", 1))
+    return number if isinstance(number, int) and number >= 0 else 1
 
 
 def _map(value: object) -> Obj:

@@ -32,6 +32,12 @@ LABEL_GPU_COUNT = "aliyun.com/gpu-count"
 LABEL_CARD_PLACEMENT = "gpupool.io/card-placement"
 LABEL_SAME_CARD = "gpupool.io/same-card"
 LABEL_DIFFERENT_CARD = "gpupool.io/different-card"
+# On a pod: the cards that it accepts or does not accept, by model and by uuid, separated by commas.
+# Annotations, because the value of a label has no room for two uuids.
+ANNOTATION_CARD_MODELS = "gpupool.io/card-models"
+ANNOTATION_AVOIDED_MODELS = "gpupool.io/avoid-card-models"
+ANNOTATION_CARD_UUIDS = "gpupool.io/card-uuids"
+ANNOTATION_AVOIDED_UUIDS = "gpupool.io/avoid-card-uuids"
 
 # Written by the agent about the cards of its node.
 LABEL_NVIDIA_COUNT = "aliyun.accelerator/nvidia_count"
@@ -108,6 +114,8 @@ ENV_MEM_CONTAINER = "ALIYUN_COM_GPU_MEM_CONTAINER"
 ENV_MEM_DEV = "ALIYUN_COM_GPU_MEM_DEV"
 ENV_CGPU_DISABLE = "CGPU_DISABLE"
 VISIBLE_DEVICES_NONE = "void"  # for pods that bypassed admission: no card is visible
+# On a namespace: with "true", its pods may see cards without a request (monitoring, NVIDIA's own).
+LABEL_SEE_ALL_CARDS = "gpupool.io/see-all-cards"
 ENV_SIMULATED_STATE = "GPUPOOL_SIM_STATE"
 # On local nodes, of notebook images: "page" serves a plain page although JupyterLab is installed.
 ENV_NOTEBOOK = "GPUPOOL_NOTEBOOK"
@@ -117,10 +125,23 @@ LIMITS_DIRECTORY = "/etc/gpupool"
 LIMITS_FILE = "limits"
 REGION_DIRECTORY = "/run/gpupool"
 REGION_FILE = "region-1"  # the version of its layout
+# A mount that no runtime can make, as nobody can make a file in /proc. It holds back containers
+# that nobody has put the card into; the name is what their user reads.
+HELD_BACK = "/proc/gpupool-agent-has-not-put-the-card-into-this-container"
 LIMITER_DIRECTORY = "/usr/local/gpupool"  # the limiter library, installed on the node
 PRELOAD_LIST = "/etc/ld.so.preload"  # libraries that the dynamic loader puts into every program
 
 NVIDIA_PLUGIN_SOCKET = "nvidia-gpu.sock"  # of NVIDIA's own device plugin, beside the kubelet's
+
+# On a pod, by admission: what was asked in the words of another system, and what it became.
+ANNOTATION_TRANSLATED = "gpupool.io/translated"
+
+# Of other programs, on pods: annotations that give devices to containers. The first two are groups:
+# <group>, or <group>/<anything>. See `contract/device_annotations.py`.
+GROUP_CDI = "cdi.k8s.io"
+GROUP_NVIDIA_CDI = "nvidia.cdi.k8s.io"
+PREFIX_NVIDIA_CONTAINER = "nvidia.com/container."
+CDI_MANAGEMENT = "management.nvidia.com/gpu"  # devices for NVIDIA's own programs
 
 # The name of admission's webhook configurations, Secret and service account.
 ADMISSION = "gpupool-admission"

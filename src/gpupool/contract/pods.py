@@ -69,6 +69,7 @@ def pod_request(pod: Obj) -> PodRequest:
         card_placement=gpus.placement,
         same_card=gpus.same_card,
         different_card=gpus.different_card,
+        card_choice=gpus.choice,
         unsupported=tuple(wrong),  # the last one, because the others may find something
     )
 

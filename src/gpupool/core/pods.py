@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from gpupool.core.card_choice import CardChoice
 from gpupool.core.gpu import CardPlacement, GpuAsk
 from kubeclient.placement import HostPort, NodeTerm, Toleration
 from kubeclient.selectors import LabelSelector
@@ -77,6 +78,7 @@ class PodRequest:
     # Pods of one namespace with the same value share a card, or never share one.
     same_card: str = ""
     different_card: str = ""
+    card_choice: CardChoice | None = None  # None: any card
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,6 +16,7 @@ from gpupool.contract.names import (
     SCHEDULER_NAME,
 )
 from gpupool.doctor.alike import Saying, grouped, some_of
+from gpupool.doctor.bypass_checks import cards_by_environment, devices_by_annotation
 from gpupool.doctor.evidence import Evidence, Finding, Level
 from gpupool.doctor.node_checks import cards, inventory_text
 from kubeclient.objects import Obj
@@ -310,4 +311,6 @@ CHECKS: tuple[Callable[[Evidence], Iterator[Finding]], ...] = (
     runtime_class,
     other_plugins,
     pods_without_allocation,
+    devices_by_annotation,
+    cards_by_environment,
 )

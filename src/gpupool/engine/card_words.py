@@ -2,13 +2,17 @@
 
 import numpy as np
 
+from gpupool.core.card_choice import CardChoice
 from gpupool.core.gpu import GpuAsk, GpuMode
 from gpupool.core.pods import PodRequest
 from gpupool.engine.cluster import ClusterModel
 from gpupool.engine.filters import OF_THE_NODE
 from gpupool.engine.filters.gpus import allows_mode, whole_cards
 from gpupool.engine.node_state import CardState, NodeState
+from gpupool.engine.open_cards import open_cards, untouched_cards
 from gpupool.engine.policies.policy import Ints
+
+_SHOWN = 3  # pods of a card, and models or uuids that a pod names; the others are counted
 
 
 def card_summary(cluster: ClusterModel, pod: PodRequest) -> str:
@@ -19,7 +23,7 @@ def card_summary(cluster: ClusterModel, pod: PodRequest) -> str:
     """
     if not pod.gpus or pod.waits_for:
         return ""
-    nodes = _open_nodes(cluster, pod)
+    nodes = open_nodes(cluster, pod)
     fitting = nodes[allows_mode(pod, cluster, nodes)]
     if not len(nodes):
         return ""
@@ -27,7 +31,7 @@ def card_summary(cluster: ClusterModel, pod: PodRequest) -> str:
     return f"GPUs: {words}." if words else ""
 
 
-def _open_nodes(cluster: ClusterModel, pod: PodRequest) -> Ints:
+def open_nodes(cluster: ClusterModel, pod: PodRequest) -> Ints:
     nodes = np.flatnonzero(cluster.columns.has_cards)
     for filter_ in OF_THE_NODE:
         nodes = nodes[filter_.passes(pod, cluster, nodes)]
@@ -53,17 +57,22 @@ def _nearest(cluster: ClusterModel, pod: PodRequest, nodes: Ints) -> str:
     """Empty: some node has what the largest ask needs, or all whole cards that the pod needs."""
     ask = max(pod.gpus, key=lambda each: (each.whole, each.units * each.cards, each.percent))
     columns = cluster.columns
-    counts = [len(cluster.at(int(node)).cards) for node in nodes]
-    cards, whole = sum(counts), whole_cards(pod)
+    choice = pod.card_choice or CardChoice()
+    accepted = open_cards(choice, columns, nodes)
+    counts = accepted.sum(axis=0)
+    cards, whole = int(counts.sum()), whole_cards(pod)
+    if not cards:
+        return f"the pod accepts none of the cards there ({chosen_words(choice)})"
     wanted_cards = whole or ask.cards
-    if wanted_cards > max(counts):
-        return f"no node has more than {max(counts)}, {wanted_cards} wanted"
+    if wanted_cards > counts.max():
+        return f"no node has more than {counts.max()}, {wanted_cards} wanted"
     if whole:
-        return _counted(f"of {cards} free", columns.whole_free[nodes], whole)
-    roomy = columns.card_free.take(nodes, axis=1) >= ask.units
+        untouched = (untouched_cards(columns, nodes) & accepted).sum(axis=0)
+        return _counted(f"of {cards} free", untouched, whole)
+    free = np.where(accepted, columns.card_free.take(nodes, axis=1), 0)
+    roomy = free >= ask.units
     if not roomy.any():
-        most = int(columns.largest_free[nodes].max())
-        return f"none of {cards} has {ask.units} units free, the best has {most}"
+        return f"none of {cards} has {ask.units} units free, the best has {free.max()}"
     fits = roomy & (columns.card_compute.take(nodes, axis=1) >= ask.percent)
     wanted = f"{ask.units} units" + (f" and {ask.percent} % of compute" if ask.percent else "")
     return _counted(f"of {cards} with {wanted} free", fits.sum(axis=0), ask.cards)
@@ -79,7 +88,39 @@ def _counted(words: str, by_node: Ints, wanted: int) -> str:
 def card_words(pod: PodRequest, state: NodeState) -> tuple[str, ...]:
     """A line for each card of a node: what is free of it, against what the pod asks for."""
     ask = max(pod.gpus, key=lambda each: (each.whole, each.units))
-    return tuple(f"GPU {card.card.index}: {_state(state, card, ask)}" for card in state.cards)
+    choice = pod.card_choice or CardChoice()
+    return tuple(
+        f"GPU {card.card.index}: {_unwanted(choice, card) or _state(state, card, ask)}"
+        for card in state.cards
+    )
+
+
+def chosen_words(choice: CardChoice) -> str:
+    """What the pod says about the cards that it accepts."""
+    lists = (
+        ("model", choice.models),
+        ("no model", choice.avoided_models),
+        ("uuid", choice.uuids),
+        ("no uuid", choice.avoided_uuids),
+    )
+    return "; ".join(f"{what} {_any_of(names)}" for what, names in lists if names)
+
+
+def _any_of(names: tuple[str, ...]) -> str:
+    more = len(names) - _SHOWN
+    listed = " or ".join(names[:_SHOWN])
+    return f"{listed} or {more} more" if more > 0 else listed
+
+
+def _unwanted(choice: CardChoice, card: CardState) -> str:
+    """Empty: the pod accepts the card."""
+    if not choice.takes_model(card.card.model):
+        part = CardChoice(choice.models, choice.avoided_models)
+        return f"left out: {card.card.model}, {chosen_words(part)} wanted"
+    if not choice.takes_uuid(card.card.uuid):
+        part = CardChoice(uuids=choice.uuids, avoided_uuids=choice.avoided_uuids)
+        return f"left out: {card.card.uuid}, {chosen_words(part)} wanted"
+    return ""
 
 
 def closed_words(state: NodeState, card: CardState) -> str:
@@ -97,7 +138,8 @@ def closed_words(state: NodeState, card: CardState) -> str:
 def _state(state: NodeState, card: CardState, ask: GpuAsk) -> str:
     closed = closed_words(state, card) if card.closed and card.usable else ""
     # The mode before the pods on the card: when they have ended, it still would not do.
-    text = closed or _unfit(card) or _wrong_mode(state, ask) or _taken(card, ask) or "would do"
+    text = closed or _unfit(card) or _wrong_mode(state, ask) or _taken(state, card, ask)
+    text = text or "would do"
     if card.card.outside_mib:
         text += f"; {card.card.outside_mib} MiB held by processes outside Kubernetes"
     return text
@@ -121,16 +163,36 @@ def _unfit(card: CardState) -> str:
     return ""
 
 
-def _taken(card: CardState, ask: GpuAsk) -> str:
+def _taken(state: NodeState, card: CardState, ask: GpuAsk) -> str:
     if card.wholes:
-        return "held whole by a pod"
+        return f"held whole by {_holders(state, card)[0]}"
     if ask.whole:
         if card.is_untouched:
             return ""
-        pods = "a pod" if card.pods == 1 else f"{card.pods} pods"
-        return f"shared by {pods}" if card.pods else "not all of it is free"
+        return f"shared by {_holders(state, card)[0]}" if card.pods else "not all of it is free"
     if card.free < ask.units:
-        return f"{card.free} of {card.card.units} units free, {ask.units} wanted"
-    if card.compute < ask.percent:
-        return f"{card.compute} % of compute free, {ask.percent} % wanted"
-    return ""
+        free = f"{card.free} of {card.card.units} units free, {ask.units} wanted"
+    elif card.compute < ask.percent:
+        free = f"{card.compute} % of compute free, {ask.percent} % wanted"
+    else:
+        return ""
+    if not card.pods:
+        return free
+    names, count = _holders(state, card)
+    return f"{free}; {names} {'holds' if count == 1 else 'hold'} some of it"
+
+
+def _holders(state: NodeState, card: CardState) -> tuple[str, int]:
+    """Who holds the card: the first few by name, those with the most of it first; and how many."""
+    uuid = card.card.uuid
+    holds = [
+        (-hold.units, f"{held.pod.namespace}/{held.pod.name}", held.reserved)
+        for held in state.pods.values()
+        for hold in held.cards
+        if hold.uuid == uuid
+    ]
+    shown = [name + (" (kept for it)" if kept else "") for _, name, kept in sorted(holds)]
+    more = len(shown) - _SHOWN
+    if more > 0:
+        return f"{', '.join(shown[:_SHOWN])} and {more} more", len(shown)
+    return " and ".join(filter(None, (", ".join(shown[:-1]), shown[-1]))), len(shown)

@@ -15,9 +15,11 @@ from gpupool.core.pods import PodRequest
 from gpupool.engine.cluster import ClusterModel, different_cards, same_cards
 from gpupool.engine.links import nearest_cards
 from gpupool.engine.node_state import NodeState
+from gpupool.engine.open_cards import unwanted_rows
 from gpupool.engine.policies.policy import Ask, Policy
 
 NO_GPUS = Allocation()
+NONE_CLOSED: frozenset[int] = frozenset()
 # A pod that needs more steps is refused on that node: the search is exponential, and one pod must
 # not stop the scheduler.
 _MOST_STEPS = 20_000
@@ -55,7 +57,7 @@ def allocation_on(
     state: NodeState,
     policy: Policy,
     ask: Ask,
-    closed: frozenset[int] = frozenset(),
+    closed: frozenset[int] = NONE_CLOSED,
 ) -> Allocation | None:
     """`closed`: rows of cards that this pod may not use."""
     if not pod.gpus:
@@ -171,9 +173,16 @@ def _container(ask: GpuAsk, rows: Iterable[int], state: NodeState) -> ContainerG
     return ContainerGpus(ask.container, shares, Isolation.NONE if is_free else Isolation.LIMIT)
 
 
+def chooses_cards(pod: PodRequest) -> bool:
+    """Whether some cards may be closed to this pod."""
+    return bool(pod.card_choice or pod.same_card or pod.different_card)
+
+
 def closed_cards(pod: PodRequest, cluster: ClusterModel, state: NodeState) -> frozenset[int]:
-    """Rows of the cards that same-card or different-card groups forbid to the pod."""
+    """Rows of the cards that its choice of cards, or its card groups, forbid to the pod."""
     closed: set[int] = set()
+    if pod.card_choice:
+        closed |= unwanted_rows(pod.card_choice, state)
     if pod.different_card:
         closed |= _group_rows(cluster.groups.get(different_cards(pod), {}), state)
     if pod.same_card:

@@ -46,6 +46,11 @@ class Columns:
         # 1 where there is no card, because policies divide by it.
         self.card_total = _zeros(_FIRST_CARDS, self.size) + 1
         self.card_compute = _zeros(_FIRST_CARDS, self.size)
+        self.card_model = _zeros(_FIRST_CARDS, self.size)  # number of the model; 0: no card
+        # The hash of the uuid. Two uuids with one hash would make a filter too generous, no more:
+        # `cards.py` compares the uuids themselves.
+        self.card_key = _zeros(_FIRST_CARDS, self.size, dtype=np.int64)
+        self.card_models: dict[str, int] = {}  # the numbers, in order from 1
         self.whole_free = _zeros(self.size)  # cards of which nothing is held
         self.largest_free = _zeros(self.size)  # free units of the emptiest card
 
@@ -68,6 +73,9 @@ class Columns:
             self.resource_rows |= {name: first + at for at, name in enumerate(new)}
             # A new array: readers must take `free` from here each time, and not keep it.
             self.free = np.vstack([self.free, _zeros(len(new), self.size, dtype=np.int64)])
+
+    def model_number(self, model: str) -> int:
+        return self.card_models.setdefault(model, len(self.card_models) + 1)
 
     def make_room(self, nodes: int, cards: int) -> None:
         """Grow the arrays to at least this many nodes, and cards on each node."""

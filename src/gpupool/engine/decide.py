@@ -16,7 +16,7 @@ import numpy as np
 
 from gpupool.core.gpu import Allocation, CardPlacement
 from gpupool.core.pods import PodRequest
-from gpupool.engine.cards import allocation_on, closed_cards
+from gpupool.engine.cards import NONE_CLOSED, allocation_on, chooses_cards, closed_cards
 from gpupool.engine.cluster import ClusterModel
 from gpupool.engine.explain import message_of
 from gpupool.engine.filters import OF_OTHER_PODS
@@ -63,7 +63,8 @@ def decide(cluster: ClusterModel, pod: PodRequest, policy: Policy) -> Placement 
         if costs[node] == NEVER:
             return Unschedulable(cluster, pod)
         state = cluster.at(node)
-        allocation = allocation_on(cluster, pod, state, verdict.policy, verdict.ask)
+        closed = closed_cards(pod, cluster, state) if pod.card_choice else NONE_CLOSED
+        allocation = allocation_on(cluster, pod, state, verdict.policy, verdict.ask, closed)
         if allocation is not None:
             return Placement(state.node.name, allocation)
         # The filters let the node pass, but no set of cards fits all containers. Remember that in
@@ -169,7 +170,5 @@ def _allocation(
     cluster: ClusterModel, pod: PodRequest, verdict: ShapeVerdict, node: int
 ) -> Allocation | None:
     state = cluster.at(node)
-    closed: frozenset[int] = frozenset()
-    if pod.same_card or pod.different_card:
-        closed = closed_cards(pod, cluster, state)
+    closed = closed_cards(pod, cluster, state) if chooses_cards(pod) else NONE_CLOSED
     return allocation_on(cluster, pod, state, verdict.policy, verdict.ask, closed)

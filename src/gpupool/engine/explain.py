@@ -11,7 +11,7 @@ import numpy as np
 
 from gpupool.core.pods import PodRequest
 from gpupool.engine.card_words import card_words
-from gpupool.engine.cards import allocation_on, closed_cards
+from gpupool.engine.cards import NONE_CLOSED, allocation_on, chooses_cards, closed_cards
 from gpupool.engine.cluster import ClusterModel
 from gpupool.engine.filters import FILTERS
 from gpupool.engine.filters.filter import Refused
@@ -108,14 +108,14 @@ def first_reasons(cluster: ClusterModel, pod: PodRequest, node: int) -> list[str
 
 def _by_cards(cluster: ClusterModel, pod: PodRequest, nodes: Ints) -> Iterator[Refused]:
     """Nodes that pass every filter and still have no cards for all containers together."""
-    grouped = pod.same_card or pod.different_card
-    if len(pod.gpus) <= 1 and not grouped:
+    grouped = bool(pod.same_card or pod.different_card)
+    if len(pod.gpus) <= 1 and not grouped:  # for one container the filters are exact
         return
     ask = ask_of(pod)
     refused = []
     for node in nodes:
         state = cluster.at(int(node))
-        closed = closed_cards(pod, cluster, state) if grouped else frozenset()
+        closed = closed_cards(pod, cluster, state) if chooses_cards(pod) else NONE_CLOSED
         if allocation_on(cluster, pod, state, _ANY_POLICY, ask, closed) is None:
             refused.append(int(node))
     if refused:

@@ -218,7 +218,10 @@ def replace_node(state: NodeState, node: NodeInfo, columns: Columns) -> None:
     columns.card_free[:, at] = 0
     columns.card_total[:, at] = 1
     columns.card_compute[:, at] = 0
+    columns.card_model[:, at] = 0
     columns.card_total[: len(cards), at] = [card.total for card in state.cards]
+    columns.card_model[: len(cards), at] = [columns.model_number(card.model) for card in cards]
+    columns.card_key[: len(cards), at] = [hash(card.uuid) for card in cards]
     write_cards(state, columns, range(len(cards)))
 
 

@@ -19,7 +19,7 @@ from gpupool.core.pods import PodRequest
 from gpupool.engine.cluster import ClusterModel
 from gpupool.engine.columns import Bools, Columns
 from gpupool.engine.filters import OF_THE_NODE, host_ports, resources, volume_limits
-from gpupool.engine.filters.gpus import allows_mode, has_shares, whole_cards
+from gpupool.engine.filters.gpus import allows_mode, has_cards, has_shares, whole_cards
 from gpupool.engine.policies.policy import Ask, Ints, Policy
 from gpupool.engine.verdict_cache import NEVER, ShapeVerdict
 from kubeclient.placement import Effect
@@ -44,6 +44,7 @@ def shape_of(pod: PodRequest) -> Hashable:
     return (
         tuple(pod.resources.items()),
         tuple([(a.whole, a.units, a.cards, a.percent, a.is_init) for a in pod.gpus]),
+        pod.card_choice,
         pod.node_selector,
         pod.node_terms,
         pod.tolerations,
@@ -128,7 +129,8 @@ def _catch_up(cluster: ClusterModel, verdict: ShapeVerdict) -> None:
         _judge_again(cluster, verdict, np.arange(cluster.columns.size))
         return
     different = set(changed)
-    if len(different) <= _FEW and verdict.policy.cost is not None and verdict.ask.cards:
+    few = len(different) <= _FEW and verdict.pod.card_choice is None
+    if few and verdict.policy.cost is not None and verdict.ask.cards:
         for node in different:
             verdict.costs[node] = _cost_on(cluster, verdict, node)
     else:
@@ -179,10 +181,13 @@ def _judge(cluster: ClusterModel, verdict: ShapeVerdict, nodes: Ints) -> None:
     """Set the cost of the nodes with room. All `nodes` are allowed and have the cost NEVER."""
     columns = cluster.columns
     fits = resources.has_room(columns, verdict.need, nodes)
-    if verdict.whole:
-        fits &= columns.whole_free[nodes] >= verdict.whole
-    for ask in verdict.shares:
-        fits &= has_shares(ask, columns, nodes)
+    if verdict.pod.card_choice is not None:
+        fits &= has_cards(verdict.pod, cluster, nodes)
+    else:
+        if verdict.whole:
+            fits &= columns.whole_free[nodes] >= verdict.whole
+        for ask in verdict.shares:
+            fits &= has_shares(ask, columns, nodes)
     if verdict.pod.host_ports:
         fits &= host_ports.passes(verdict.pod, cluster, nodes)
     if verdict.pod.attached:
@@ -208,7 +213,8 @@ def _cost_on(cluster: ClusterModel, verdict: ShapeVerdict, node: int) -> int:
     """What `_judge` says, for one node and with plain numbers.
 
     Between two decisions about one shape few nodes change, and for few nodes this is several times
-    faster than vectors. For pods with GPUs and policies with `cost`; must agree with `_judge`.
+    faster than vectors. For pods with GPUs that choose no cards, and policies with `cost`. Must
+    agree with `_judge`.
     """
     columns = cluster.columns
     if columns.whole_free.item(node) < verdict.whole or not verdict.allowed[node]:

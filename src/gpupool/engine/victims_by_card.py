@@ -16,8 +16,10 @@ def cheapest_cards(
 ) -> frozenset[str]:
     """Uids. `below`: pods of lower priority; `broken`: those whose disruption budget is used up."""
     victims: set[str] = set()
+    choice = pod.card_choice
+    accepted = [card for card in state.cards if choice is None or choice.takes(card.card)]
     for ask in pod.gpus:
-        found = (_must_leave(ask, card, below, broken) for card in state.cards)
+        found = (_must_leave(ask, card, below, broken) for card in accepted)
         offers = [leaving for leaving in found if leaving is not None]
         # Of equal price: those that began last have the least to lose. Then the first cards.
         offers.sort(key=lambda leaving: min(map(start_of, leaving), default=""), reverse=True)

@@ -33,9 +33,9 @@ class FaultKind(StrEnum):
     TEMPERATURE = "temperature"
     OUTSIDE_MEMORY = "memory"
     OUTSIDE_UTILISATION = "utilisation"
-    RECOVER = "recover"
     FAIL = "fail"
     HANG = "hang"
+    RECOVER = "recover"
 
 
 class Fault(NamedTuple):
@@ -75,7 +75,9 @@ def parse_fault(text: str) -> Fault:
         kind = FaultKind(word)
     except ValueError:
         known = ", ".join(_usage(kind) for kind in FaultKind)
-        raise NotAFault(f'"{text}" is no fault; known are {known}') from None
+        raise NotAFault(
+            f'"{text}" is no fault; known are {known} (gpupool gpu fault --help)'
+        ) from None
     if kind in (FaultKind.FAIL, FaultKind.HANG):
         return _parse_call(kind, number, text)
     if kind not in _LIMITS:

@@ -96,8 +96,8 @@ class Home:
         cluster = self.find(name)
         if cluster is None:
             there = ", ".join(each.name for each in self.clusters()) or "none"
-            flag = "" if name == DEFAULT_NAME else f" --name {name}"
-            make = f"Make it with: gpupool up{flag}" if re.fullmatch(r"[a-z0-9-]+", name) else ""
+            can_be = re.fullmatch(r"[a-z0-9-]+", name)
+            make = f"Make it with: {start_command(name)}" if can_be else ""
             raise CannotUse(
                 f'There is no cluster "{name}". Clusters here: {there}. {make}'.rstrip()
             )
@@ -174,6 +174,11 @@ class Home:
         with _writing(self.root, "gpupool's home", "Choose another with GPUPOOL_HOME."):
             self.root.mkdir(mode=0o700, parents=True, exist_ok=True)
             yield
+
+
+def start_command(name: str) -> str:
+    """What to type to start the cluster of this name."""
+    return "gpupool up" if name == DEFAULT_NAME else f"gpupool up --name {name}"
 
 
 def home() -> Home:

@@ -10,6 +10,7 @@ from gpupool.engine.decide import Placement, decide
 from gpupool.engine.explain import NodeList, explain
 from gpupool.engine.preempt import NoPreemption, preempt
 from gpupool.scheduler.cluster_state import ClusterState
+from gpupool.scheduler.next_step import next_step
 
 _MOST_NODES = 50  # listed one by one
 
@@ -27,6 +28,7 @@ class Outlook:
     room_on: str = ""  # the node where pods of lower priority would have to go, for this one
     victims: tuple[str, ...] = ()  # those pods
     nodes: NodeList | None = None
+    next_step: str = ""  # what a person can do about it
 
 
 def outlook(state: ClusterState, pod: PodRequest) -> Outlook:
@@ -38,7 +40,8 @@ def outlook(state: ClusterState, pod: PodRequest) -> Outlook:
     why = f"{explanation.message} {card_summary(state.cluster, pod)}".rstrip()
     room = preempt(state.cluster, pod, state.policy, tuple(state.budgets.values()))
     if isinstance(room, NoPreemption):
-        return Outlook(None, why, nodes=explanation.nodes)
+        advice = next_step(state.cluster, pod)
+        return Outlook(None, why, nodes=explanation.nodes, next_step=advice)
     victims = tuple(_names(state, room.victims))
     return Outlook(None, why, room.node, victims, explanation.nodes)
 
@@ -53,7 +56,8 @@ def outlook_words(shown: str, found: Outlook) -> str:
         lines.append(
             f"Its priority would make room on node {found.room_on}; {names} would have to go."
         )
-    return "\n".join([*lines, "", *_nodes(found.nodes)]).rstrip() + "\n"
+    advice = ["", f"Next: {found.next_step}"] if found.next_step else []
+    return "\n".join([*lines, "", *_nodes(found.nodes), *advice]).rstrip() + "\n"
 
 
 def _names(state: ClusterState, uids: Iterable[str]) -> Iterator[str]:

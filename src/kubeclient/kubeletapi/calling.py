@@ -24,7 +24,7 @@ from kubeclient.kubeletapi.messages import (
     RegisterRequest,
 )
 from kubeclient.kubeletapi.serving import DEVICE_PLUGIN, POD_RESOURCES, REGISTRATION
-from kubeclient.kubeletapi.wire import decode, encode
+from kubeclient.wire import decode, encode
 
 DIAL_TIMEOUT_S = 10.0
 CALL_TIMEOUT_S = 60.0

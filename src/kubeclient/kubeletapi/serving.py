@@ -28,7 +28,7 @@ from kubeclient.kubeletapi.messages import (
     PreStartContainerResponse,
     RegisterRequest,
 )
-from kubeclient.kubeletapi.wire import decode, encode
+from kubeclient.wire import decode, encode
 
 REGISTRATION = "v1beta1.Registration"
 DEVICE_PLUGIN = "v1beta1.DevicePlugin"

@@ -8,6 +8,7 @@ from typing import Protocol
 from kubeclient.objects import Obj
 from kubeclient.times import stamp
 from localkube.apiserver.admission.chain import Admission
+from localkube.apiserver.aggregation import Aggregation
 from localkube.apiserver.conversion.convert import Conversions
 from localkube.apiserver.custom import CustomKinds
 from localkube.apiserver.discovery import Discovery
@@ -62,6 +63,7 @@ class Api:
     conversions: Conversions
     addresses: ServiceAddresses
     admission: Admission
+    aggregation: Aggregation
     authorizer: Authorizer
     authenticator: Authenticator
     account_tokens: ServiceAccountTokens

@@ -11,6 +11,8 @@ from collections.abc import Awaitable, Callable
 from typing import NoReturn
 
 from localkube.apiserver import pages, status
+from localkube.apiserver.aggregation.access import access_of
+from localkube.apiserver.aggregation.registry import Remote
 from localkube.apiserver.api import Api
 from localkube.apiserver.request import Answer, Reply, Request, User
 from localkube.apiserver.routing import NoResource, NotApi, Target, route
@@ -54,6 +56,9 @@ class App:
 
     async def _handle(self, request: Request) -> Reply:
         api = self._api
+        remote = api.aggregation.remotes.of_path(request.path)
+        if remote is not None:
+            return await self._forward(request, remote)
         target = route(request.path, api.kinds)
         if isinstance(target, NotApi):
             return pages.answer(api, request, target)
@@ -71,6 +76,16 @@ class App:
         if target.subresource not in ("", "status") or verb not in _verbs_of(target):
             raise status.method_not_allowed()
         return await _ACTS[verb](api, request, target)
+
+    async def _forward(self, request: Request, remote: Remote) -> Reply:
+        user = request.user
+        if user is None:
+            raise status.unauthorized()
+        request.access = access = access_of(request, remote)
+        verdict = self._api.authorizer.allowed(user, access)
+        if not verdict.allowed:
+            raise forbidden(user, access, verdict.reason)
+        return await self._api.aggregation.forwarder.forward(request, user, remote)
 
     def _refuse(self, request: Request, user: User, target: NoResource) -> NoReturn:
         group, resource, namespace, name, subresource = target

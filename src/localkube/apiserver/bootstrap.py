@@ -1,23 +1,33 @@
 """What a Kubernetes cluster has before anybody made anything: namespaces, roles, the API's own
 service, priority classes. Written through the API, so it passes the same checks as all else."""
 
+import asyncio
 import contextlib
-from collections.abc import Iterable
+from collections.abc import Coroutine, Iterable, Iterator
+from typing import Any
 
 from kubeclient.client import Kube
 from kubeclient.errors import NotFound
 from kubeclient.objects import Obj
 from kubeclient.resources import (
+    API_SERVICES,
+    CONFIG_MAPS,
     ENDPOINT_SLICES,
     ENDPOINTS,
+    FLOW_SCHEMAS,
     NAMESPACES,
     PRIORITY_CLASSES,
+    PRIORITY_LEVELS,
     SERVICE_ACCOUNTS,
     SERVICES,
     Resource,
 )
+from localkube.apiserver.kinds import builtin_kinds
+from localkube.apiserver.registration import MANAGED, local_services
 from localkube.apiserver.security.bootstrap_roles import bootstrap_objects
+from localkube.apiserver.security.certificates import FRONT_PROXY, Certificates
 from localkube.apiserver.service_addresses import KUBERNETES_IP
+from localkube.flow_control import AUTO_UPDATE, LEVELS, SCHEMAS, object_of
 
 SYSTEM_NAMESPACES = ("default", "kube-system", "kube-public", "kube-node-lease")
 _AUTOUPDATE = "rbac.authorization.kubernetes.io/autoupdate"
@@ -35,7 +45,9 @@ _CRITICAL = {
 }
 
 
-async def bootstrap(kube: Kube, port: int, roles: Iterable[Obj] = ()) -> None:
+async def bootstrap(
+    kube: Kube, port: int, certificates: Certificates, roles: Iterable[Obj] = ()
+) -> None:
     """Idempotent: what is there already is left alone. `roles` are RBAC objects beside those of
     every cluster."""
     for name in SYSTEM_NAMESPACES:
@@ -51,6 +63,51 @@ async def bootstrap(kube: Kube, port: int, roles: Iterable[Obj] = ()) -> None:
         wanted = {"metadata": {"name": name}, "value": value, "description": why}
         await _ensure(kube, PRIORITY_CLASSES, wanted)
     await _api_service(kube, port)
+    await _keep(kube, CONFIG_MAPS, _known_clients(certificates), ("data",))
+    await asyncio.gather(*_flow_control(kube), *_registered(kube))
+
+
+def _known_clients(certificates: Certificates) -> Obj:
+    """By what API servers that requests are forwarded to know this one, and clients of it."""
+    return {
+        "metadata": {"name": "extension-apiserver-authentication", "namespace": "kube-system"},
+        "data": {
+            "client-ca-file": certificates.ca_pem.decode(),
+            "requestheader-client-ca-file": certificates.front_proxy_ca_pem.decode(),
+            "requestheader-allowed-names": f'["{FRONT_PROXY}"]',
+            "requestheader-username-headers": '["X-Remote-User"]',
+            "requestheader-uid-headers": '["X-Remote-Uid"]',
+            "requestheader-group-headers": '["X-Remote-Group"]',
+            "requestheader-extra-headers-prefix": '["X-Remote-Extra-"]',
+        },
+    }
+
+
+def _flow_control(kube: Kube) -> Iterator[Coroutine[Any, Any, None]]:
+    for resource, specs in ((PRIORITY_LEVELS, LEVELS), (FLOW_SCHEMAS, SCHEMAS)):
+        for name, spec in specs.items():
+            marked = ("annotations", AUTO_UPDATE, ("true",))
+            yield _renew(kube, resource, object_of(resource.kind, name, spec), marked)
+
+
+def _registered(kube: Kube) -> Iterator[Coroutine[Any, Any, None]]:
+    for service in local_services(builtin_kinds()):
+        yield _renew(kube, API_SERVICES, service, ("labels", MANAGED, ("true", "onstart")))
+
+
+async def _renew(
+    kube: Kube, resource: Resource, obj: Obj, marked: tuple[str, str, tuple[str, ...]]
+) -> None:
+    """Creates it, or brings its spec up to date if it still bears the mark that allows that."""
+    where, mark, values = marked
+    try:
+        found = await kube.get(resource, obj["metadata"]["name"])
+    except NotFound:
+        await kube.create(resource, obj)
+        return
+    is_ours = (found["metadata"].get(where) or {}).get(mark) in values
+    if is_ours and found["spec"] != obj["spec"]:
+        await kube.update(resource, {**found, "spec": obj["spec"]})
 
 
 async def _ensure(kube: Kube, resource: Resource, obj: Obj) -> None:

@@ -21,6 +21,8 @@ import orjson
 from kubeclient.objects import Obj
 from localkube.about import KUBERNETES_VERSION
 from localkube.apiserver import status
+from localkube.apiserver.aggregation.documents import remote_resources
+from localkube.apiserver.aggregation.registry import Remote, Remotes
 from localkube.apiserver.kinds import Kind, Kinds, Subresource
 from localkube.apiserver.request import Answer
 
@@ -33,6 +35,7 @@ _OTHER_PATHS = (
 _VERSION = re.compile(r"v([1-9][0-9]*)(?:(alpha|beta)([1-9][0-9]*))?")
 _STAGES = {None: 0, "beta": 1, "alpha": 2}
 _NO_STAGE = 3
+_CUSTOM_PRIORITY = 1000
 # What Go calls the machines that it and Python name differently.
 _GO_MACHINES = {"x86_64": "amd64", "aarch64": "arm64"}
 
@@ -60,9 +63,12 @@ def _version_body() -> bytes:
 
 
 class Discovery:
-    def __init__(self, kinds: Kinds) -> None:
+    """`remotes`: what other API servers answer; shown beside what this one does."""
+
+    def __init__(self, kinds: Kinds, remotes: Remotes | None = None) -> None:
         self._kinds = kinds
-        self._generation = -1
+        self._remotes = remotes if remotes is not None else Remotes(kinds)
+        self._generation = (-1, -1)
         self._legacy: dict[str, bytes] = {}
         self._aggregated: dict[tuple[str, str], tuple[bytes, str]] = {}
 
@@ -97,10 +103,11 @@ class Discovery:
         return Answer(200, body, _AGGREGATED.format(version=version), headers)
 
     def _remake(self) -> None:
-        if self._generation == self._kinds.generation:
+        generation = (self._kinds.generation, self._remotes.generation)
+        if self._generation == generation:
             return
-        self._generation = self._kinds.generation
-        groups = _grouped(self._kinds)
+        self._generation = generation
+        groups = _grouped(self._kinds, self._remotes)
         self._legacy = {path: orjson.dumps(d) + b"\n" for path, d in _legacy(groups).items()}
         self._aggregated = {}
         for version in ("v2",):
@@ -112,18 +119,26 @@ class Discovery:
                 self._aggregated[path, version] = body, etag
 
 
-Versions = dict[str, list[Kind]]  # by version, the preferred one first
+# By version, the preferred one first: the kinds that we serve in it, or who serves it for us.
+Versions = dict[str, list[Kind] | Remote]
 
 
-def _grouped(kinds: Kinds) -> dict[str, Versions]:
-    """Groups in order of their priority: Kubernetes' own as they were added, then custom ones."""
+def _grouped(kinds: Kinds, remotes: Remotes) -> dict[str, Versions]:
+    """Groups in order of their priority: Kubernetes' own as they were added, then all others."""
     own = list(dict.fromkeys(kind.group for kind in kinds if not kind.custom))
-    custom = sorted({kind.group for kind in kinds} - set(own))
+    others = {kind.group: _CUSTOM_PRIORITY for kind in kinds if kind.group not in own}
+    for remote in remotes:
+        if remote.group not in own:
+            others[remote.group] = max(others.get(remote.group, 0), remote.priority)
     groups: dict[str, Versions] = {}
-    for group in [*own, *custom]:
+    for group in [*own, *sorted(others, key=lambda group: (-others[group], group))]:
         rows = [kind for kind in kinds if kind.group == group]
         rows.sort(key=lambda kind: (_priority(kind.version), kind.plural))
-        groups[group] = {v: list(found) for v, found in groupby(rows, lambda kind: kind.version)}
+        versions: Versions = {
+            v: list(found) for v, found in groupby(rows, lambda kind: kind.version)
+        }
+        versions |= {each.version: each for each in remotes if each.group == group}
+        groups[group] = dict(sorted(versions.items(), key=lambda item: _priority(item[0])))
     return groups
 
 
@@ -167,7 +182,9 @@ def _legacy(groups: Mapping[str, Versions]) -> dict[str, Obj]:
         documents[f"/apis/{group['name']}"] = head | group
     for group_name, versions in groups.items():
         for version, kinds in versions.items():
-            documents[_version_path(group_name, version)] = _resource_list(kinds)
+            # Another server's list is asked for there.
+            if not isinstance(kinds, Remote):
+                documents[_version_path(group_name, version)] = _resource_list(kinds)
     return documents
 
 
@@ -261,12 +278,23 @@ def _aggregated_group(group: str, versions: Versions) -> Obj:
     listed = [
         {
             "version": version,
-            "resources": [_aggregated_resource(kind) for kind in kinds],
-            "freshness": "Current",
+            "resources": _aggregated_resources(kinds),
+            "freshness": _freshness(kinds),
         }
         for version, kinds in versions.items()
     ]
     return {"metadata": {"name": group} if group else {}, "versions": listed}
+
+
+def _freshness(kinds: list[Kind] | Remote) -> str:
+    """Clients do not trust what a server said that does not answer now."""
+    return "Stale" if isinstance(kinds, Remote) and not kinds.is_available else "Current"
+
+
+def _aggregated_resources(kinds: list[Kind] | Remote) -> list[Obj]:
+    if isinstance(kinds, Remote):
+        return remote_resources(kinds)
+    return [_aggregated_resource(kind) for kind in kinds]
 
 
 def _aggregated_resource(kind: Kind) -> Obj:

@@ -21,6 +21,13 @@ class User(msgspec.Struct, frozen=True):
     extra: Mapping[str, tuple[str, ...]] = {}
 
 
+class ClientCertificate(msgspec.Struct, frozen=True):
+    """That of the connection, verified."""
+
+    user: User
+    ends_s: float
+
+
 class Request(msgspec.Struct):
     """One request. `user` is set by authentication, or by the in-process transport."""
 
@@ -29,6 +36,7 @@ class Request(msgspec.Struct):
     query_string: str = ""
     headers: Mapping[str, str] = {}  # names in lower case
     body: bytes = b""
+    certificate: ClientCertificate | None = None
     user: User | None = None
     requester: str = ""  # who really sent it, if `user` is impersonated
     # Writers inside the process (controllers, kubelets) leave no managedFields: see

@@ -57,11 +57,11 @@ def route(path: str, kinds: Kinds) -> Target | NotApi | NoResource:
             raise status.no_such_resource()
         return NotApi(path)
     if "%" in path or "/." in path:
-        rest = [_segment(part) for part in rest]
+        rest = [segment(part) for part in rest]
     return _resource(group, version, rest, kinds)
 
 
-def _segment(part: str) -> str:
+def segment(part: str) -> str:
     """A part of the path, percent-decoded; refused if it is . or .. or contains / or %."""
     text = unquote(part)
     problems = [f"may not be '{text}'"] if text in (".", "..") else []

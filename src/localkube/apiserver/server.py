@@ -20,6 +20,11 @@ from localkube.apiserver.admission.quota import QuotaLedger
 from localkube.apiserver.admission.view import StoreView
 from localkube.apiserver.admission.webhook_client import WebhookClient
 from localkube.apiserver.admission.webhooks import Webhooks
+from localkube.apiserver.aggregation import Aggregation
+from localkube.apiserver.aggregation.availability import Availability
+from localkube.apiserver.aggregation.proxy import Forwarder
+from localkube.apiserver.aggregation.registry import RESOURCE as API_SERVICES
+from localkube.apiserver.aggregation.registry import Remotes
 from localkube.apiserver.api import Api, Nodes, Stored
 from localkube.apiserver.app import App
 from localkube.apiserver.conversion.convert import Conversions
@@ -82,7 +87,7 @@ class ApiServer:
 
     async def bootstrap(self, port: int, roles: Iterable[Obj] = ()) -> None:
         itself = Kube(InProcess(self._counted(self.app.handle), ADMIN, manager="kube-apiserver"))
-        await bootstrap.bootstrap(itself, port, roles)
+        await bootstrap.bootstrap(itself, port, self.certificates, roles)
 
     def _counted(self, handle: Handler) -> Handler:
         return self.api.metrics.counted(handle)
@@ -90,6 +95,11 @@ class ApiServer:
     async def keep_records(self) -> None:
         """Writes quota usage, aggregated roles and the audit log, until cancelled."""
         await self._upkeep.run(self.client(ADMIN))
+
+    async def watch_api_services(self) -> None:
+        """Says which API servers behind APIServices answer, until cancelled."""
+        api = self.api
+        await api.aggregation.availability.run(self.client(ADMIN), api.clock)
 
     async def end(self) -> None:
         """Closes everything. `close` alone is enough if no webhook was ever called."""
@@ -146,6 +156,7 @@ def build(
     webhooks = Webhooks(view, kinds, complete, webhook_client, between, judges)
     policies = Policies(view, kinds, between, _permission(authorizer), judges)
     store.on_change(quota.on_change)
+    aggregation = _aggregation(kinds, view, nodes, certificates)
     api = Api(
         kinds=kinds,
         store=store,
@@ -153,17 +164,20 @@ def build(
         conversions=conversions,
         addresses=addresses,
         admission=Admission(view, quota, policies, webhooks, judges, checks),
+        aggregation=aggregation,
         authorizer=authorizer,
         authenticator=Authenticator(tokens, account_tokens, authorizer),
         account_tokens=account_tokens,
         stored=stored,
-        discovery=Discovery(kinds),
+        discovery=Discovery(kinds, aggregation.remotes),
         openapi=OpenApi(kinds, custom_kinds.document),
         in_flight=InFlight(Limits()),
         metrics=Metrics(store),
         nodes=nodes,
     )
-    _follow(store, _followers(custom_kinds, conversions, authorizer, addresses))
+    remotes = aggregation.remotes
+    _follow(store, _followers(custom_kinds, conversions, authorizer, addresses, remotes))
+    store.on_change(aggregation.availability.changed)
     store.start()
     asyncio.get_running_loop().run_in_executor(None, account_tokens.warm_up)
     audit = AuditLog(directory / "audit.log")
@@ -171,6 +185,13 @@ def build(
     store.on_change(upkeep.changed)
     app = App(api)
     return ApiServer(api, app, certificates, Front(api, app, audit), audit, upkeep)
+
+
+def _aggregation(
+    kinds: Kinds, view: StoreView, nodes: Nodes, certificates: Certificates
+) -> Aggregation:
+    remotes, forwarder = Remotes(kinds), Forwarder(view, nodes.streams, certificates)
+    return Aggregation(remotes, forwarder, Availability(remotes, forwarder))
 
 
 def _completion(custom_kinds: CustomKinds) -> Callable[[Obj, Kind], None]:
@@ -220,6 +241,7 @@ def _followers(
     conversions: Conversions,
     authorizer: Authorizer,
     addresses: ServiceAddresses,
+    remotes: Remotes,
 ) -> dict[str, Follower]:
     """Functions that must see a change of these resources at once, before the next request."""
 
@@ -241,9 +263,13 @@ def _followers(
 
         return changed
 
+    def api_service(event: Event) -> None:
+        obj = None if event.type == DELETED else event.record.obj()
+        remotes.replace(event.record.name, obj)
+
     plurals = ("roles", "rolebindings", "clusterroles", "clusterrolebindings")
     followers: dict[str, Follower] = {f"{plural}.{RBAC}": role(plural) for plural in plurals}
-    return followers | {custom.CRDS: crd, "services": addresses.changed}
+    return followers | {custom.CRDS: crd, "services": addresses.changed, API_SERVICES: api_service}
 
 
 def _follow(store: Store, followers: dict[str, Follower]) -> None:

@@ -5,7 +5,11 @@ from pathlib import Path
 
 from localkube.controllers import (
     admission_policy_status,
+    api_services,
     autoscaler,
+    certificate_approval,
+    certificate_cleanup,
+    certificate_signing,
     crd_cleanup,
     cron_job,
     daemon_set,
@@ -13,6 +17,7 @@ from localkube.controllers import (
     disruption,
     endpoints,
     event_expiry,
+    flow_schemas,
     job,
     load_balancer,
     namespace,
@@ -33,6 +38,7 @@ class ControllerSettings:
     """What the controllers need to know of their cluster."""
 
     ca_pem: str
+    authority: Path  # the directory with ca.crt and ca.key
     volumes: Path  # a directory for the volumes of claims
     dial: Dial
     names: Names
@@ -56,6 +62,11 @@ def builtin_controllers(settings: ControllerSettings) -> list[Controller]:
         event_expiry.CONTROLLER,
         crd_cleanup.CONTROLLER,
         admission_policy_status.CONTROLLER,
+        api_services.CONTROLLER,
+        certificate_approval.CONTROLLER,
+        certificate_signing.controller(settings.authority),
+        certificate_cleanup.CONTROLLER,
+        flow_schemas.CONTROLLER,
         node_lifecycle.CONTROLLER,
         pod_garbage.CONTROLLER,
         load_balancer.controller(settings.dial, settings.names),

@@ -16,9 +16,10 @@ _LOOK_AGAIN_S = 0.5
 _BACKGROUND: Obj = {"propagationPolicy": "Background"}
 
 _CONTENT, _FINALIZERS = "NamespaceContentRemaining", "NamespaceFinalizersRemaining"
+_DISCOVERY = "NamespaceDeletionDiscoveryFailure"
 # Reason and message of each condition while there is no problem.
 _ALL_WELL = {
-    "NamespaceDeletionDiscoveryFailure": (
+    _DISCOVERY: (
         "ResourcesDiscovered",
         "All resources successfully discovered",
     ),
@@ -40,6 +41,7 @@ class Left(NamedTuple):
 
     objects: Counter[str]  # by resource
     finalizers: Counter[str]  # by finalizer, how many objects have it
+    unanswered: tuple[str, ...] = ()  # group versions whose API server does not say what there is
 
 
 async def reconcile(key: Key, context: Context) -> float | None:
@@ -47,7 +49,7 @@ async def reconcile(key: Key, context: Context) -> float | None:
     if namespace is None or "deletionTimestamp" not in namespace["metadata"]:
         return None
     left = await _emptied(context, key[1])
-    if left.objects:
+    if left.objects or left.unanswered:
         await _write_conditions(context, namespace, left)
         return _LOOK_AGAIN_S
     await _finalize(context, namespace)
@@ -57,8 +59,8 @@ async def reconcile(key: Key, context: Context) -> float | None:
 async def _emptied(context: Context, namespace: str) -> Left:
     """Deletes the pods, and once they are gone all else: they may need it to end in order, and
     what protects them has to hold as long as they run."""
-    left = Left(Counter(), Counter())
-    resources = await namespaced_resources(context.kube)
+    resources, unanswered = await namespaced_resources(context.kube)
+    left = Left(Counter(), Counter(), tuple(unanswered))
     pods = [each for each in resources if (each.group, each.plural) == ("", "pods")]
     for some in (pods, [each for each in resources if each not in pods]):
         for resource in some:
@@ -91,6 +93,10 @@ async def _write_conditions(context: Context, namespace: Obj, left: Left) -> Non
 
 def conditions(left: Left, known: dict[str, Obj], now: str) -> list[Obj]:
     troubles = {}
+    if left.unanswered:
+        listed = ", ".join(sorted(left.unanswered))
+        text = f"Discovery failed for some groups, their API servers do not answer: {listed}"
+        troubles[_DISCOVERY] = ("DiscoveryFailed", text)
     if left.objects:
         listed = ", ".join(
             sorted(f"{name} has {count} resource instances" for name, count in left.objects.items())

@@ -30,6 +30,8 @@ NAMES_AND_NUMBERS = (
     bad(2, "up --port 1e400", "--port", "a whole number from 0 to 65535", 'found "1e400"'),
     bad(2, f"up --port {'9' * 5000}", "--port", "a whole number from 0 to 65535", "999..."),
     bad(2, "up --gpus none", "--gpus", "'none' is not one of 'simulated', 'real'"),
+    bad(1, "up --example nope", 'There is no example "nope"', "shared-gpus"),
+    bad(2, "up --example notebook --foreground", "--example", "in the background"),
     bad(2, "up --data-dir file", "--data-dir", "Directory 'file' is a file"),
     bad(1, "up --data-dir /dev/null/x", "/dev/null/x", "wanted", "found", "--data-dir"),
     bad(2, "console --port 70000", "--port", "0 to 65535", 'found "70000"'),

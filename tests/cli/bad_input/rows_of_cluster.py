@@ -27,6 +27,19 @@ CLUSTER = (
     bad(1, "open kubernetes", "of type ClusterIP", "kubectl port-forward -n default"),
     bad(1, "resize nope --gpu-mem 3", 'pods "nope" not found', "kubectl get pods -A"),
     bad(1, "resize '' --gpu-mem 3", '"" cannot be the name of a pod'),
+    *(
+        bad(1, f"{line} nope", 'There is no namespace "nope"', "kubectl get namespaces")
+        for line in (
+            "gpu pods -n",
+            "gpu pods -o json -n",
+            "gpu pods CARDS -n",
+            "gpu list --agents",
+            "doctor -n",
+            "explain a -n",
+            "open a -n",
+            "resize a --gpu-mem 3 -n",
+        )
+    ),
     bad(1, "cleanup --wait 0", "gpupool still runs", "helm uninstall gpupool"),
     bad(1, "up --name test --data-dir dir", 'Cluster "test" lives in', "Leave --data-dir out"),
     bad(1, "up --name other --port TAKEN", "Port TAKEN on 127.0.0.1", "another with --port"),

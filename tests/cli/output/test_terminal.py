@@ -32,6 +32,30 @@ def test_no_line_of_a_table_is_wider_than_the_terminal(
         assert max(map(len, shown.screen)) <= columns
 
 
+def test_what_is_missing_is_said_below_the_table(world: World) -> None:
+    """Above it, the line of progress would be in the way on a slow machine."""
+    with terminal("gpu", "list", *world.where, columns=80) as shown:
+        shown.rest()
+        [titles] = [at for at, line in enumerate(shown.screen) if line.startswith("NODE")]
+        [note] = [at for at, line in enumerate(shown.screen) if "No readings of" in line]
+        assert titles < note
+
+
+@pytest.mark.parametrize("command", [("gpu", "list"), ("gpu", "pods")], ids=" ".join)
+def test_a_table_that_does_not_fit_says_how_to_see_all_of_it(
+    world: World, command: tuple[str, ...]
+) -> None:
+    hint = "Shortened to fit; -o wide shows all."
+    for columns, is_said in ((80, True), (250, False)):
+        with terminal(*command, *world.where, columns=columns) as shown:
+            shown.rest()
+            assert (hint in shown.screen) == is_said
+    done = subprocess.run(
+        [*COMMAND, *command, *world.where], capture_output=True, check=True, text=True
+    )
+    assert hint not in done.stdout
+
+
 def test_a_wide_terminal_shows_all_names(world: World) -> None:
     with terminal("gpu", "pods", *world.where, columns=200) as shown:
         shown.rest()

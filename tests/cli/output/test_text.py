@@ -31,7 +31,7 @@ COLUMNS: tuple[Column[Pet], ...] = (
         right=True,
         tone=lambda pet: Tone.BAD if pet.age > 9 else Tone.GOOD,
     ),
-    Column("CHIP", lambda pet: pet.chip, shorten=Shorten.END, least=6, rank=1),
+    Column("CHIP", lambda pet: pet.chip, shorten=Shorten.PREFIX, least=6, rank=1),
     Column("NOTE", lambda pet: pet.note, optional=True, link=lambda pet: "https://a/"),
     Column("TWICE", lambda pet: str(2 * pet.age), wide=True),
 )
@@ -92,13 +92,43 @@ def test_a_narrow_terminal_gives_up_what_matters_least_first(width: int, line: s
     assert len(line) <= width
 
 
+CHIPS = (Pet("cat", chip="GPU-01234567-aaaa"), Pet("dog", chip="GPU-01239999-bbbb"))
+
+
+def test_of_identifiers_so_much_stays_that_tells_them_apart() -> None:
+    assert [line.split()[-1] for line in lines(*CHIPS, width=21)[1:]] == [
+        "GPU-01234…",
+        "GPU-01239…",
+    ]
+    assert [line.split() for line in lines(*CHIPS, width=20)[1:]] == [["cat", "1"], ["dog", "1"]]
+
+
+HINT = "Shortened to fit; -o wide shows all."
+
+
+@pytest.mark.parametrize("width", [36, 38, 52])
+def test_who_sees_less_on_a_terminal_is_told_how_to_see_all(width: int) -> None:
+    assert (lines(LONG, width=width, hint=HINT)[-1] == HINT) == (width < 52)
+    assert lines(LONG, width=width)[-1] != HINT
+
+
+def test_the_hint_is_faint_cut_to_the_terminal_and_never_in_a_pipe() -> None:
+    assert lines(LONG, width=30, hint=HINT, colours=True)[-1] == f"\x1b[2m{HINT[:29]}…\x1b[0m"
+    assert HINT not in lines(LONG, hint=HINT)
+    assert HINT not in lines(LONG, width=30, hint=HINT, headers=False)
+
+
+def test_an_empty_column_that_is_left_out_needs_no_hint() -> None:
+    assert lines(Pet("cat"), width=60, hint=HINT)[-1].startswith("cat")
+
+
 @given(
     st.lists(st.builds(Pet, st.text(), st.integers(0, 10**9), st.text(), st.text()), max_size=4),
     st.integers(1, 100),
     st.booleans(),
 )
 def test_no_line_is_wider_than_the_terminal(pets: list[Pet], width: int, wide: bool) -> None:
-    for line in lines(*pets, width=width, wide=wide, colours=True, links=True):
+    for line in lines(*pets, width=width, wide=wide, colours=True, links=True, hint=HINT):
         assert width_of(ESCAPES.sub("", line)) <= width
 
 

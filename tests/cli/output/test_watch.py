@@ -21,17 +21,18 @@ INTERRUPTED = 130
 def test_a_terminal_shows_the_newest_table_in_the_place_of_the_one_before(world: World) -> None:
     world.set_health(CardHealth.HEALTHY)
 
-    def shows(*words: str) -> Any:
-        return lambda seen: all(word in "\n".join(seen.screen) for word in words)
+    def shows(seen: Terminal, columns: int, *words: str) -> bool:
+        """Titles, four cards and the hint, and nothing of the tables before."""
+        lines = table_of(seen)
+        is_fitting = len(lines) == 6 and max(map(len, lines)) <= columns
+        return is_fitting and all(word in "\n".join(lines) for word in words)
 
     with terminal("gpu", "list", "-w", *world.where, columns=80) as seen:
         seen.until(lambda now: "\n".join(now.screen).count("healthy") == 4)
         world.set_health(CardHealth.UNHEALTHY, "XID 48")
-        seen.until(shows("unhealthy", "XID 48"))
-        assert len(table_of(seen)) == 5
+        seen.until(lambda now: shows(now, 80, "unhealthy", "XID 48", "-o wide"))
         seen.resize(40)
-        seen.until(lambda now: max(map(len, table_of(now))) <= 40)
-        assert len(table_of(seen)) == 5
+        seen.until(lambda now: shows(now, 40, "unhealthy"))
         assert seen.interrupt() == INTERRUPTED
         assert "Traceback" not in seen.raw
         assert "unhealthy" in "\n".join(seen.screen)  # the last table stays

@@ -29,6 +29,9 @@ DIFFERENCES: dict[str, dict[str, str]] = {
             "the roles of kube-controller-manager's parts are not there, those of gpupool's are"
         ),
     },
+    "certificates": {
+        "kubectl create -f - --show-managed-fields -o yaml --field-manager=me": _UID,
+    },
     "discovery": {
         "kubectl version": _VERSION,
         "kubectl version -o json": _VERSION,
@@ -43,10 +46,16 @@ DIFFERENCES: dict[str, dict[str, str]] = {
         "kubectl auth whoami": _UID,
         "kubectl auth whoami -o yaml": _UID,
         "kubectl get componentstatuses": "deprecated since 1.19; there are no such components here",
-        "kubectl get apiservices": "there is no aggregation of other API servers",
+        "kubectl get apiservices": _SERVED,
         "kubectl get storageclasses": "the local cluster has a default storage class",
         "kubectl get crd": "the local cluster has the kind NodePool",
         "kubectl top nodes": "the local cluster has metrics; here it has no nodes to measure",
+    },
+    "flow-control": {
+        "kubectl patch flowschema catch-all --type=merge "
+        """-p '{"spec":{"matchingPrecedence":5}}'""": _PRINTED,
+        "kubectl patch prioritylevelconfiguration catch-all --type=merge "
+        """-p '{"spec":{"limited":{"nominalConcurrencyShares":6}}}'""": _PRINTED,
     },
     "getting": {
         "until web kubectl get endpointslices -o custom-columns="

@@ -13,6 +13,7 @@ from localkube.apiserver.defaults.convert import from_storage, to_storage
 from localkube.apiserver.defaults.server_fields import set_fields_on_create
 from localkube.apiserver.defaults.shape import shape_of
 from localkube.apiserver.kinds import Kind
+from localkube.apiserver.request import User
 from tests.conformance.deliberate_differences import OBJECTS, STORED_AS_SENT
 
 FIXTURES = Path(__file__).parents[2] / "conformance" / "fixtures" / "defaults.json"
@@ -32,6 +33,7 @@ _ADMITTED = {
     "Service": ("clusterIP", "healthCheckNodePort"),
     "Node": ("taints",),
 }
+_RECORDER = User("admin", ("system:masters", "system:authenticated"), "admin")
 _TOKEN_VOLUME = "kube-api-access-"
 
 
@@ -105,7 +107,7 @@ def test_a_sent_object_is_stored_as_the_real_server_stores_it(name: str) -> None
     admit(obj, stored)
     apply_defaults(obj, kind)
     obj = to_storage(obj, kind)
-    set_fields_on_create(obj, kind)
+    set_fields_on_create(obj, kind, _RECORDER)
     assert from_storage(obj, kind) == stored
 
 

@@ -17,10 +17,16 @@ class Layout:
     live: bool = False  # redrawn in place: no line may be longer than the terminal is wide
     headers: bool = True
     ellipsis: str = "…"  # for what was cut out
+    hint: str = ""  # said below a table of which the width shows less than all
 
 
 def layout_of_output(
-    *, wide: bool = False, headers: bool = True, live: bool = False, indent: int = 0
+    *,
+    wide: bool = False,
+    headers: bool = True,
+    live: bool = False,
+    indent: int = 0,
+    hint: str = "",
 ) -> Layout:
     """Of standard output, as it is now: a terminal may change its size at any time. `indent`:
     blanks that the caller puts before each line."""
@@ -36,6 +42,7 @@ def layout_of_output(
         wide=wide,
         live=live and is_terminal,
         headers=headers,
+        hint=hint,
         ellipsis=_ellipsis(getattr(sys.stdout, "encoding", "") or "ascii"),
     )
 

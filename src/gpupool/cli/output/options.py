@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 Command = Callable[..., Any]
 TABLE, WIDE, JSON, YAML, NAME = "table", "wide", "json", "yaml", "name"
 _DOCUMENTS = (JSON, YAML)
+_HINT = "Shortened to fit; -o wide shows all."
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +24,7 @@ class Output:
     format: str = TABLE
     headers: bool = True
     watch: bool = False
+    has_wide: bool = False  # whether there is -o wide
 
     @property
     def is_document(self) -> bool:
@@ -48,7 +50,12 @@ class Output:
             return [*(["---"] if self.watch else []), yaml_text(page.document())]
         if self.format == NAME:
             return page.names()
-        layout = layout_of_output(wide=self.format == WIDE, headers=self.headers, live=self.watch)
+        layout = layout_of_output(
+            wide=self.format == WIDE,
+            headers=self.headers,
+            live=self.watch,
+            hint=_HINT if self.has_wide and self.format != WIDE else "",
+        )
         return page.lines(layout)
 
 
@@ -73,7 +80,7 @@ def output_options(
             watch: bool = False,
             **given: Any,
         ) -> Any:
-            output = Output(output_format, not no_headers, watch)
+            output = Output(output_format, not no_headers, watch, WIDE in formats)
             return function(*arguments, output=output, **given)
 
         decorated: Command = with_output

@@ -27,7 +27,8 @@ class Shorten(Enum):
 
     NEVER = auto()
     MIDDLE = auto()  # names: their ends tell them apart
-    END = auto()  # sentences; and uuids, whose beginnings name cards too
+    END = auto()  # sentences
+    PREFIX = auto()  # identifiers: so much of their beginning stays that they can be told apart
 
 
 def _plain(_row: object) -> Tone:
@@ -46,6 +47,7 @@ class Column(Generic[Row]):
     wide: bool = False  # shown with -o wide only
     shorten: Shorten = Shorten.NEVER
     least: int = 12  # characters that a shortened text keeps
+    readable: int = 30  # and that it keeps as long as another column can be left out
     # Where a terminal is too narrow, columns of the highest rank are shortened first, and left out
     # if that does not suffice. 0: never left out.
     rank: int = 0

@@ -3,6 +3,7 @@
 import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import TypeVar
 
 import click
@@ -12,7 +13,6 @@ from gpupool.cli.output.table import Column, Shorten, Table, Tone
 
 Row = TypeVar("Row")
 _GAP, _NARROW_GAP = 3, 2  # blanks between two columns
-_READABLE = 30  # characters of a name that say more than another column would
 _COLOURS = {Tone.GOOD: "green", Tone.CAUTION: "yellow", Tone.BAD: "red"}
 
 
@@ -35,18 +35,26 @@ class _Strip:
     def least(self) -> int:
         if self.column.shorten is Shorten.NEVER:
             return self.width
-        return min(self.width, max(self.column.least, width_of(self.column.title)))
+        least = max(self.column.least, width_of(self.column.title))
+        if self.column.shorten is Shorten.PREFIX:
+            least = max(least, 1 + _telling_apart([cell.text for cell in self.cells]))
+        return min(self.width, least)
 
 
 def table_lines(table: Table[Row], layout: Layout) -> list[str]:
     """The header and a line for each row. On a terminal, no line is wider than it."""
     strips = [_strip(column, table.rows, layout) for column in _shown(table, layout)]
-    gap = _GAP
+    gap, hint = _GAP, ""
     if layout.width is not None:
         if not layout.wide:
             strips = [each for each in strips if not each.column.optional or any(_texts(each))]
+        is_all = _total(strips, _NARROW_GAP) <= layout.width
+        hint = "" if is_all or not layout.headers else layout.hint
         strips, gap = _fitted(strips, layout.width)
     lines = [_line(strips, at, gap, layout) for at in range(len(table.rows))]
+    if hint:
+        cut = shortened(hint, layout.width or 0, Shorten.END, layout.ellipsis)
+        lines.append(toned(cut, Tone.FAINT, layout))
     return [_header(strips, gap, layout), *lines] if layout.headers else lines
 
 
@@ -139,7 +147,7 @@ def _fitted(strips: list[_Strip], width: int) -> tuple[list[_Strip], int]:
 def _needs(strips: list[_Strip]) -> int:
     """The width in which the columns that always stay are still readable."""
     widths = (
-        each.least if each.column.rank else max(each.least, min(each.width, _READABLE))
+        each.least if each.column.rank else max(each.least, min(each.width, each.column.readable))
         for each in strips
     )
     return sum(widths) + _NARROW_GAP * (len(strips) - 1)
@@ -147,15 +155,31 @@ def _needs(strips: list[_Strip]) -> int:
 
 def _narrowed(strips: list[_Strip], width: int) -> list[_Strip]:
     """Takes characters away until all fit: first from columns that would be left out next, and
-    there from the widest."""
+    there from those that stay readable, the widest first."""
     strips = list(strips)
     while _total(strips, _NARROW_GAP) > width:
         can_give = [at for at, each in enumerate(strips) if each.width > each.least]
         if not can_give:
             break
-        at = max(can_give, key=lambda at: (strips[at].column.rank, strips[at].width))
+        at = max(can_give, key=lambda at: _gives(strips[at]))
         strips[at] = replace(strips[at], width=strips[at].width - 1)
     return strips
+
+
+def _gives(strip: _Strip) -> tuple[int, bool, int]:
+    """Columns with the greatest give characters away first."""
+    return strip.column.rank, strip.width > strip.column.readable, strip.width
+
+
+def _telling_apart(texts: Sequence[str]) -> int:
+    """How many characters from the beginning suffice to tell different texts apart."""
+    return 1 + max((_alike(*pair) for pair in pairwise(sorted(set(texts)))), default=0)
+
+
+def _alike(one: str, other: str) -> int:
+    """How many characters from the beginning two texts share."""
+    pairs = zip(one, other, strict=False)
+    return next((at for at, (a, b) in enumerate(pairs) if a != b), min(len(one), len(other)))
 
 
 def _texts(strip: _Strip) -> list[str]:

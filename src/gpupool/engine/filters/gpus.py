@@ -12,11 +12,13 @@ from gpupool.engine.cluster import ClusterModel
 from gpupool.engine.columns import Bools, Columns
 from gpupool.engine.filters.filter import Filter, Refused
 from gpupool.engine.node_state import MODES
+from gpupool.engine.open_cards import open_cards, untouched_cards
 from gpupool.engine.policies.policy import Ints
 
 NO_INVENTORY = "node(s) had no GPU inventory"
 ONLY_SHARED = "node(s) only shared their GPUs by memory"
 ONLY_WHOLE = "node(s) only gave out whole GPUs"
+NOT_CHOSEN = "node(s) had too few GPUs of the models or uuids that the pod accepts"
 NO_WHOLE = "Insufficient nvidia.com/gpu"
 NO_MEMORY = "Insufficient GPU Memory in one device"
 NO_COMPUTE = "Insufficient GPU compute in one device"
@@ -35,11 +37,20 @@ def allows_mode(pod: PodRequest, cluster: ClusterModel, nodes: Ints) -> Bools:
 
 
 def has_cards(pod: PodRequest, cluster: ClusterModel, nodes: Ints) -> Bools:
-    fits: Bools = cluster.columns.whole_free[nodes] >= whole_cards(pod)
+    columns = cluster.columns
+    choice = open_cards(pod.card_choice, columns, nodes) if pod.card_choice else None
+    fits = has_wholes(pod, columns, nodes, choice)
     for ask in pod.gpus:
         if ask.units:
-            fits &= has_shares(ask, cluster.columns, nodes)
+            fits &= has_shares(ask, columns, nodes, choice)
     return fits
+
+
+def has_wholes(pod: PodRequest, columns: Columns, nodes: Ints, choice: Bools | None) -> Bools:
+    if choice is None:
+        return np.asarray(columns.whole_free[nodes] >= whole_cards(pod))
+    untouched = (untouched_cards(columns, nodes) & choice).sum(axis=0)
+    return np.asarray(untouched >= whole_cards(pod))
 
 
 def whole_cards(pod: PodRequest) -> int:
@@ -48,12 +59,15 @@ def whole_cards(pod: PodRequest) -> int:
     return max([together, *(ask.whole for ask in pod.gpus if ask.is_init)])
 
 
-def has_shares(ask: GpuAsk, columns: Columns, nodes: Ints) -> Bools:
-    if ask.cards == 1 and not ask.percent:
+def has_shares(ask: GpuAsk, columns: Columns, nodes: Ints, choice: Bools | None = None) -> Bools:
+    """`choice`: the cards that the pod accepts; None: all."""
+    if ask.cards == 1 and not ask.percent and choice is None:
         return np.asarray(columns.largest_free[nodes] >= ask.units)
     cards = columns.card_free.take(nodes, axis=1) >= ask.units
     if ask.percent:
         cards &= columns.card_compute.take(nodes, axis=1) >= ask.percent
+    if choice is not None:
+        cards &= choice
     return np.asarray(cards.sum(axis=0) >= ask.cards)
 
 
@@ -72,18 +86,33 @@ def refusals(pod: PodRequest, cluster: ClusterModel, nodes: Ints) -> list[Refuse
     found.append(Refused(ONLY_SHARED, nodes[~allowed & (mode == _SHARED)], False))
     found.append(Refused(ONLY_WHOLE, nodes[~allowed & (mode == _WHOLE)], False))
     nodes = nodes[allowed]
-    enough = cluster.columns.whole_free[nodes] >= whole_cards(pod)
+    choice = None
+    if pod.card_choice:
+        choice = open_cards(pod.card_choice, cluster.columns, nodes)
+        enough = choice.sum(axis=0) >= most_cards(pod)
+        # Also after all pods have left, the node has too few of these cards.
+        found.append(Refused(NOT_CHOSEN, nodes[~enough], False))
+        nodes, choice = nodes[enough], choice[:, enough]
+    enough = has_wholes(pod, cluster.columns, nodes, choice)
     found.append(Refused(NO_WHOLE, nodes[~enough], True))
     for ask in pod.gpus:
         if ask.units and len(nodes):
-            found += _share_refusals(ask, cluster, nodes)
+            found += _share_refusals(ask, cluster, nodes, choice)
     return [refused for refused in found if len(refused.nodes)]
 
 
-def _share_refusals(ask: GpuAsk, cluster: ClusterModel, nodes: Ints) -> list[Refused]:
+def most_cards(pod: PodRequest) -> int:
+    """The number of different cards that the pod needs at least."""
+    return max([whole_cards(pod), *(ask.cards for ask in pod.gpus if ask.units)])
+
+
+def _share_refusals(
+    ask: GpuAsk, cluster: ClusterModel, nodes: Ints, choice: Bools | None
+) -> list[Refused]:
     """Missing compute is a reason only where there is enough memory."""
-    roomy = (cluster.columns.card_free[:, nodes] >= ask.units).sum(axis=0) >= ask.cards
-    fits = has_shares(ask, cluster.columns, nodes)
+    free = cluster.columns.card_free[:, nodes] >= ask.units
+    roomy = (free if choice is None else free & choice).sum(axis=0) >= ask.cards
+    fits = has_shares(ask, cluster.columns, nodes, choice)
     where = "one device" if ask.cards == 1 else f"{ask.cards} devices"
     return [
         Refused(NO_MEMORY.replace("one device", where), nodes[~roomy], True),

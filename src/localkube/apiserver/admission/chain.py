@@ -41,6 +41,7 @@ from localkube.apiserver.admission.service_accounts import (
     assign_service_account,
     check_service_account,
 )
+from localkube.apiserver.admission.signing_subjects import restrict_subject
 from localkube.apiserver.admission.taints import (
     taint_new_node,
     tolerate_short_outages,
@@ -71,6 +72,7 @@ _VALIDATING: dict[str, tuple[Plugin, ...]] = {
     "persistentvolumeclaims": (check_limits, check_claim_growth),
     "priorityclasses.scheduling.k8s.io": (check_priority_class,),
     "namespaces": (check_levels,),
+    "certificatesigningrequests.certificates.k8s.io": (restrict_subject,),
     f"mutatingwebhookconfigurations.{_REGISTRATION}": (check_conditions,),
     f"validatingwebhookconfigurations.{_REGISTRATION}": (check_conditions,),
 }

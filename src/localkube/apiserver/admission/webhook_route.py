@@ -10,6 +10,7 @@ that are neither a pod's nor the loopback's are not called at all.
 import asyncio
 import contextlib
 import ipaddress
+import socket
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from dataclasses import dataclass
 from typing import TypeAlias
@@ -115,15 +116,21 @@ async def relayed(dial: Dial) -> AsyncIterator[str]:
         clients.append((task, writer))
         await asyncio.wait([task])
 
-    server = await asyncio.start_server(accepted, "127.0.0.1", 0)
     try:
-        yield f"127.0.0.1:{server.sockets[0].getsockname()[1]}"
+        # In two steps: a server whose start is cancelled would be lost with its socket.
+        listener = socket.create_server(("127.0.0.1", 0))
+        server = await asyncio.start_server(accepted, sock=listener, start_serving=False)
+        try:
+            await server.start_serving()
+            yield f"127.0.0.1:{listener.getsockname()[1]}"
+        finally:
+            server.close()
+            for task, writer in clients:
+                task.cancel()
+                await asyncio.wait([task])
+                writer.close()  # a task that had not begun has not done it
+                with contextlib.suppress(OSError):
+                    await writer.wait_closed()
     finally:
-        server.close()
-        for task, writer in clients:
-            task.cancel()
-            await asyncio.wait([task])
-            with contextlib.suppress(OSError):
-                await writer.wait_closed()
         for connection in waiting:
             await connection.close()

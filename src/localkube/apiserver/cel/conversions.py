@@ -1,27 +1,33 @@
 """Functions of the language itself: sizes, conversions between types, and parts of times."""
 
 import datetime
+import math
 import re
 from collections.abc import Callable, Mapping
+from decimal import Decimal
 from typing import Any
 
 from localkube.apiserver.cel.errors import EvaluationError, no_such_overload
 from localkube.apiserver.cel.frame import Frame
 from localkube.apiserver.cel.function import Function, free, method
+from localkube.apiserver.cel.times import (
+    SECOND,
+    Moment,
+    OutOfRange,
+    Span,
+    parse_moment,
+    parse_span,
+    zone_of,
+)
 from localkube.apiserver.cel.types import BOOL, DYN, INT, STRING
 from localkube.apiserver.cel.values import TypeValue, Uint, pieces, type_name
 
 _INT = (-(1 << 63), 1 << 63)
 _TRUE = frozenset({"1", "t", "T", "TRUE", "true", "True"})
 _FALSE = frozenset({"0", "f", "F", "FALSE", "false", "False"})
-# Python reads more than these: weeks and days of the year, spaces and underscores in numbers.
-_TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d([.,]\d+)?(Z|[+-]\d\d:\d\d)", re.ASCII)
 _DOUBLE = re.compile(
     r"[+-]?((\d+\.?\d*|\.\d+)(e[+-]?\d+)?|inf(inity)?|nan)", re.ASCII | re.IGNORECASE
 )
-_DURATION = re.compile(r"([+-]?)((?:\d+(?:\.\d*)?(?:ns|us|µs|ms|s|m|h))+|0)", re.ASCII)
-_PART = re.compile(r"(\d+(?:\.\d*)?)(ns|us|µs|ms|s|m|h)", re.ASCII)
-_SECONDS = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0}
 
 
 def _size(frame: Frame, value: Any) -> int:
@@ -31,8 +37,8 @@ def _size(frame: Frame, value: Any) -> int:
 
 
 def _to_int(frame: Frame, value: Any) -> int:
-    if isinstance(value, datetime.datetime):
-        return int(value.timestamp())
+    if isinstance(value, Moment):
+        return value.nanos // SECOND
     found = _whole(value)
     if not _INT[0] <= found < _INT[1]:
         raise EvaluationError("integer overflow")
@@ -77,7 +83,7 @@ def to_string(frame: Frame, value: Any) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, float):
-        return str(int(value)) if value.is_integer() and abs(value) < 1e21 else repr(value)
+        return _double_text(value)
     if isinstance(value, int):
         return str(int(value))
     if isinstance(value, bytes):
@@ -86,13 +92,25 @@ def to_string(frame: Frame, value: Any) -> str:
             return value.decode()
         except UnicodeDecodeError:
             raise EvaluationError("invalid UTF-8 in bytes, cannot convert to string") from None
-    if isinstance(value, datetime.datetime):
-        text = value.astimezone(datetime.UTC).replace(tzinfo=None).isoformat()
-        return f"{text.rstrip('0') if '.' in text else text}Z"
-    if isinstance(value, datetime.timedelta):
-        seconds = f"{value.total_seconds():f}"  # microseconds, as many as there are
-        return f"{seconds.rstrip('0').rstrip('.')}s"
+    if isinstance(value, Moment | Span):
+        return str(value)
     raise no_such_overload()
+
+
+def _double_text(value: float) -> str:
+    """As Go's %g: the shortest digits, with an exponent below 0.0001 and from a million on."""
+    if not math.isfinite(value):
+        return "NaN" if math.isnan(value) else "+Inf" if value > 0 else "-Inf"
+    if value == 0:
+        return "-0" if math.copysign(1, value) < 0 else "0"
+    sign, digits, exponent = Decimal(repr(value)).normalize().as_tuple()
+    assert isinstance(exponent, int)
+    text, place = "".join(map(str, digits)), exponent + len(digits) - 1
+    if -5 < place < 6:
+        shown = f"{Decimal((0, digits, exponent)):f}"
+    else:
+        shown = f"{text[0]}{f'.{text[1:]}' if text[1:] else ''}e{place:+03d}"
+    return f"-{shown}" if sign else shown
 
 
 def _to_bool(frame: Frame, value: Any) -> bool:
@@ -114,49 +132,48 @@ def _to_bytes(frame: Frame, value: Any) -> bytes:
     raise no_such_overload()
 
 
-def _to_time(frame: Frame, value: Any) -> datetime.datetime:
-    if isinstance(value, datetime.datetime):
+def _to_time(frame: Frame, value: Any) -> Moment:
+    if isinstance(value, Moment):
         return value
     if isinstance(value, str):
         frame.charge(pieces(len(value)))
     try:
         if type(value) is int:
-            return datetime.datetime.fromtimestamp(value, datetime.UTC)
-        if isinstance(value, str) and _TIME.fullmatch(value):
-            found = datetime.datetime.fromisoformat(value)
-            if found.tzinfo is not None:
-                return found.astimezone(datetime.UTC)
-    except (ValueError, OverflowError, OSError):
-        pass
-    if not isinstance(value, str | int):
-        raise no_such_overload()
-    raise EvaluationError(f'parsing time "{value}" as RFC 3339 failed')
+            return Moment(value * SECOND)
+        if isinstance(value, str):
+            return parse_moment(value)
+    except ValueError:
+        raise EvaluationError(f'parsing time "{value}" as RFC 3339 failed') from None
+    raise no_such_overload()
 
 
-def _to_duration(frame: Frame, value: Any) -> datetime.timedelta:
-    if isinstance(value, datetime.timedelta):
+def _to_duration(frame: Frame, value: Any) -> Span:
+    if isinstance(value, Span):
         return value
     if not isinstance(value, str):
         raise no_such_overload()
-    match = _DURATION.fullmatch(value) if len(value) < 100 else None
-    if match is None:
-        raise EvaluationError(f'time: invalid duration "{value[:100]}"')
-    seconds = sum(float(number) * _SECONDS[unit] for number, unit in _PART.findall(match[2]))
     try:
-        return datetime.timedelta(seconds=-seconds if match[1] == "-" else seconds)
-    except OverflowError:
+        if len(value) < 100:
+            return parse_span(value)
+    except OutOfRange:
         raise EvaluationError("duration out of range") from None
+    except ValueError:
+        pass
+    raise EvaluationError(f'time: invalid duration "{value[:100]}"')
 
 
-def _of_time(
-    part: Callable[[datetime.datetime], int], of_duration: Callable[[float], int] | None = None
-) -> Function:
+def _of_time(part: Callable[[datetime.datetime], int], unit: int | None = None) -> Function:
+    """`unit`: how many nanoseconds of a duration make one."""
+
     def run(frame: Frame, value: Any, zone: Any = "UTC") -> int:
-        if isinstance(value, datetime.timedelta) and of_duration is not None:
-            return of_duration(value.total_seconds())
-        if not isinstance(value, datetime.datetime) or zone != "UTC":
+        if isinstance(value, Span) and unit is not None and zone == "UTC":
+            return value.nanos // unit if value.nanos >= 0 else -(-value.nanos // unit)
+        if not isinstance(value, Moment) or not isinstance(zone, str):
             raise no_such_overload()
-        return part(value.astimezone(datetime.UTC))
+        try:
+            return part(value.within(zone_of(zone)))
+        except (ValueError, OverflowError) as error:
+            raise EvaluationError(str(error)) from None
 
     return method(run, INT, 1, 2)
 
@@ -179,10 +196,8 @@ CONVERSIONS: dict[str, Function] = {
     "getDayOfMonth": _of_time(lambda time: time.day - 1),
     "getDayOfWeek": _of_time(lambda time: time.isoweekday() % 7),
     "getDayOfYear": _of_time(lambda time: time.timetuple().tm_yday - 1),
-    "getHours": _of_time(lambda time: time.hour, lambda seconds: int(seconds / 3600)),
-    "getMinutes": _of_time(lambda time: time.minute, lambda seconds: int(seconds / 60)),
-    "getSeconds": _of_time(lambda time: time.second, int),
-    "getMilliseconds": _of_time(
-        lambda time: time.microsecond // 1000, lambda seconds: int(seconds * 1000)
-    ),
+    "getHours": _of_time(lambda time: time.hour, 3600 * SECOND),
+    "getMinutes": _of_time(lambda time: time.minute, 60 * SECOND),
+    "getSeconds": _of_time(lambda time: time.second, SECOND),
+    "getMilliseconds": _of_time(lambda time: time.microsecond // 1000, SECOND // 1000),
 }

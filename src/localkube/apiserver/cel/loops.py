@@ -6,7 +6,7 @@ from typing import Any
 from localkube.apiserver.cel.errors import EvaluationError, no_such_overload
 from localkube.apiserver.cel.frame import Frame, Run
 from localkube.apiserver.cel.types import BOOL, LIST, MAP, OPTIONAL, Type
-from localkube.apiserver.cel.values import Optional
+from localkube.apiserver.cel.values import MixedKeys, Optional, has_key, with_entry
 
 _ROUND = 3  # what one round costs beside the expressions in it
 
@@ -104,11 +104,11 @@ def _list(over: Run, names: tuple[str, ...], *bodies: Run) -> Run:
 def _map(over: Run, names: tuple[str, ...], *bodies: Run) -> Run:
     *conditions, made = bodies
 
-    def run(frame: Frame) -> dict[Any, Any]:
-        found = {}
+    def run(frame: Frame) -> Mapping[Any, Any]:
+        found: dict[Any, Any] | MixedKeys = {}
         for _ in _rounds(frame, over(frame), names):
             if all(_condition(each, frame) for each in conditions):
-                found[frame.names[names[0]]] = made(frame)
+                found = with_entry(found, frame.names[names[0]], made(frame))
         return found
 
     return run
@@ -117,8 +117,8 @@ def _map(over: Run, names: tuple[str, ...], *bodies: Run) -> Run:
 def _map_entries(over: Run, names: tuple[str, ...], *bodies: Run) -> Run:
     *conditions, made = bodies
 
-    def run(frame: Frame) -> dict[Any, Any]:
-        found: dict[Any, Any] = {}
+    def run(frame: Frame) -> Mapping[Any, Any]:
+        found: dict[Any, Any] | MixedKeys = {}
         for _ in _rounds(frame, over(frame), names):
             if not all(_condition(each, frame) for each in conditions):
                 continue
@@ -126,9 +126,9 @@ def _map_entries(over: Run, names: tuple[str, ...], *bodies: Run) -> Run:
             if not isinstance(entries, Mapping):
                 raise no_such_overload()
             for key, value in entries.items():
-                if key in found:
+                if has_key(found, key):
                     raise EvaluationError(f"insert failed: key {key} already exists")
-                found[key] = value
+                found = with_entry(found, key, value)
         return found
 
     return run

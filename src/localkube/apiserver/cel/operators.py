@@ -1,17 +1,15 @@
 """Arithmetic: whole numbers have 64 bits, and types do not mix."""
 
-import datetime
 import math
-import operator
 from collections.abc import Callable
 from typing import Any
 
 from localkube.apiserver.cel.errors import EvaluationError, no_such_overload
 from localkube.apiserver.cel.frame import Frame
+from localkube.apiserver.cel.times import Moment, OutOfRange, Span
 from localkube.apiserver.cel.values import Uint, contains, equal, less, pieces
 
 _BOUNDS: dict[type, tuple[int, int]] = {int: (-(1 << 63), 1 << 63), Uint: (0, 1 << 64)}
-_TIMES = (datetime.datetime, datetime.timedelta)
 
 
 def _bounded(value: int, kind: type) -> int:
@@ -34,8 +32,15 @@ def add(frame: Frame, left: Any, right: Any) -> Any:
             return left + right
         if kind is float:
             return left + right
-    if isinstance(left, _TIMES) and isinstance(right, _TIMES):
-        return _timed(operator.add, left, right)
+    match left, right:
+        case Span(), Span():
+            return _timed(lambda: Span(left.nanos + right.nanos))
+        case Moment(), Span():
+            return _timed(lambda: left.later(right.nanos))
+        case Span(), Moment():
+            return _timed(lambda: right.later(left.nanos))
+        case _:
+            pass
     raise no_such_overload()
 
 
@@ -45,18 +50,21 @@ def subtract(frame: Frame, left: Any, right: Any) -> Any:
         return _bounded(int(left) - int(right), kind)
     if kind is float and type(right) is float:
         return left - right
-    if isinstance(left, _TIMES) and isinstance(right, _TIMES):
-        return _timed(operator.sub, left, right)
+    match left, right:
+        case (Span(), Span()) | (Moment(), Moment()):
+            return _timed(lambda: Span(left.nanos - right.nanos))
+        case Moment(), Span():
+            return _timed(lambda: left.later(-right.nanos))
+        case _:
+            pass
     raise no_such_overload()
 
 
-def _timed(operation: Callable[[Any, Any], Any], left: Any, right: Any) -> Any:
+def _timed(made: Callable[[], Moment | Span]) -> Moment | Span:
     try:
-        return operation(left, right)
-    except OverflowError:
-        raise EvaluationError("timestamp overflow") from None
-    except TypeError:  # two times together, a time off a duration
-        raise no_such_overload() from None
+        return made()
+    except OutOfRange as error:
+        raise EvaluationError(str(error)) from None
 
 
 def multiply(frame: Frame, left: Any, right: Any) -> Any:

@@ -47,11 +47,14 @@ from localkube.apiserver.cel.types import (
     type_text,
 )
 from localkube.apiserver.cel.values import (
+    MixedKeys,
     Optional,
     TypeValue,
+    has_key,
     looked_up,
     shown,
     type_name,
+    with_entry,
 )
 
 # kube-apiserver's limit for one evaluation.
@@ -270,17 +273,17 @@ class _Compiler:
             for key, value, optional in node.entries
         ]
 
-        def run(frame: Frame) -> dict[Any, Any]:
+        def run(frame: Frame) -> Mapping[Any, Any]:
             frame.charge(_MAP_COST + len(entries))
-            found: dict[Any, Any] = {}
+            found: dict[Any, Any] | MixedKeys = {}
             for key, value, optional in entries:
                 name, given = key(frame), value(frame)
                 if not isinstance(name, str | int | bool):
                     raise EvaluationError(f"unsupported key type: {type_name(name)}")
-                if name in found:
+                if has_key(found, name):
                     raise EvaluationError(f"Failed with repeated key: {shown(name)}")
                 for each in _given(given) if optional else (given,):
-                    found[name] = each
+                    found = with_entry(found, name, each)
             return found
 
         return _Code(run, MAP)

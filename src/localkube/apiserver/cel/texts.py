@@ -2,6 +2,7 @@
 
 import json
 import re
+from collections.abc import Mapping
 from typing import Any
 
 from localkube.apiserver.cel.conversions import to_string
@@ -185,7 +186,7 @@ def _shown(frame: Frame, value: Any) -> str:
         return "null"
     if isinstance(value, list):
         return f"[{', '.join(_quoted(frame, item) for item in value)}]"
-    if isinstance(value, dict):
+    if isinstance(value, Mapping):
         pairs = sorted((_quoted(frame, key), _quoted(frame, item)) for key, item in value.items())
         return f"{{{', '.join(f'{key}: {item}' for key, item in pairs)}}}"
     text = to_string(frame, value)

@@ -1,12 +1,13 @@
 """Values of CEL that Python has no type for, and what equal, less and the type of a value mean."""
 
-import datetime
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any, ClassVar, TypeAlias
 
 from kubeclient.quantity import Quantity
 from localkube.apiserver.cel.errors import EvaluationError, no_such_overload
+from localkube.apiserver.cel.times import Moment, Span
 
 _PIECE = 10  # characters that cost as much as one step
 
@@ -27,6 +28,35 @@ class Optional:
 
 
 Optional.NONE = Optional()
+
+
+class MixedKeys(Mapping[Any, Any]):
+    """A map with booleans among its keys: true and 1 are two of them, as they are not in Python."""
+
+    def __init__(self, entries: Mapping[Any, Any] = MappingProxyType({})) -> None:
+        self._entries = {(type(key) is bool, key): value for key, value in entries.items()}
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        self._entries[type(key) is bool, key] = value
+
+    def __getitem__(self, key: Any) -> Any:
+        return self._entries[type(key) is bool, key]
+
+    def __iter__(self) -> Iterator[Any]:
+        return (key for _, key in self._entries)
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+
+def with_entry(
+    entries: dict[Any, Any] | MixedKeys, key: Any, value: Any
+) -> dict[Any, Any] | MixedKeys:
+    """Changes `entries` in place, unless it has to become one of mixed keys."""
+    if type(key) is bool and isinstance(entries, dict):
+        entries = MixedKeys(entries)
+    entries[key] = value
+    return entries
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,14 +80,14 @@ _TYPES: dict[type, str] = {
     bytes: "bytes",
     type(None): "null_type",
     list: "list",
-    datetime.datetime: "google.protobuf.Timestamp",
-    datetime.timedelta: "google.protobuf.Duration",
+    Moment: "google.protobuf.Timestamp",
+    Span: "google.protobuf.Duration",
     TypeValue: "type",
     Optional: "optional_type",
     Quantity: "kubernetes.Quantity",
 }
 _NUMBERS = (int, Uint, float)
-_ORDERED = (str, bytes, bool, datetime.datetime, datetime.timedelta)
+_ORDERED = (str, bytes, bool, Moment, Span)
 
 
 def type_name(value: Any) -> str:
@@ -112,28 +142,26 @@ def less(left: Any, right: Any, charge: Charge) -> bool:
 
 def contains(container: Any, wanted: Any, charge: Charge) -> bool:
     if isinstance(container, Mapping):
-        return not isinstance(wanted, dict | list) and _has_key(container, wanted)
+        return not isinstance(wanted, Mapping | list) and has_key(container, wanted)
     if isinstance(container, list):
         charge(len(container))
         return any(equal(item, wanted, charge) for item in container)
     raise no_such_overload()
 
 
-def _has_key(container: Mapping[Any, Any], wanted: Any) -> bool:
+def has_key(container: Mapping[Any, Any], wanted: Any) -> bool:
+    if type(wanted) is bool and not isinstance(container, MixedKeys):
+        return False  # which Python would take for 0 or 1
     try:
-        if wanted not in container:
-            return False
+        return wanted in container
     except TypeError:  # cannot be a key
         return False
-    if isinstance(wanted, str):
-        return True
-    return any(equal(key, wanted, lambda _: None) for key in container)
 
 
 def looked_up(container: Any, key: Any) -> Any:
     """container[key]"""
     if isinstance(container, Mapping):
-        if not isinstance(key, str) and not _has_key(container, key):
+        if not isinstance(key, str) and not has_key(container, key):
             raise EvaluationError(f"no such key: {shown(key)}")
         try:
             return container[key]

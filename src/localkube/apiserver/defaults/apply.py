@@ -10,6 +10,7 @@ from typing import Any
 
 from kubeclient.objects import Obj
 from localkube.apiserver.defaults import (
+    api_machinery,
     apps,
     autoscaling,
     batch,
@@ -22,6 +23,7 @@ from localkube.apiserver.defaults import (
 from localkube.apiserver.kinds import Kind
 
 _ADMISSION = "admissionregistration.k8s.io/v1"
+_FLOW_CONTROL = "flowcontrol.apiserver.k8s.io/v1"
 _RBAC_GROUP = "rbac.authorization.k8s.io"
 _RBAC = f"{_RBAC_GROUP}/v1"
 
@@ -97,6 +99,9 @@ DEFAULTS: Mapping[tuple[str, str], Callable[[Obj], None]] = {
     (_ADMISSION, "ValidatingAdmissionPolicy"): extensions.admission_policy,
     (_ADMISSION, "ValidatingAdmissionPolicyBinding"): extensions.admission_policy_binding,
     ("apiextensions.k8s.io/v1", "CustomResourceDefinition"): extensions.custom_resource_definition,
+    ("apiregistration.k8s.io/v1", "APIService"): api_machinery.api_service,
+    (_FLOW_CONTROL, "FlowSchema"): api_machinery.flow_schema,
+    (_FLOW_CONTROL, "PriorityLevelConfiguration"): api_machinery.priority_level,
     ("networking.k8s.io/v1", "NetworkPolicy"): _network_policy,
     ("discovery.k8s.io/v1", "EndpointSlice"): _endpoint_slice,
     (_RBAC, "RoleBinding"): _role_binding,

@@ -10,14 +10,25 @@ from the old one. Cluster IPs, node ports and generations are set elsewhere.
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from kubeclient.objects import Obj
-from localkube.apiserver.defaults import service_fields
+from localkube.apiserver.defaults import certificate_fields, service_fields
 from localkube.apiserver.defaults.pod_resources import qos_class
 from localkube.apiserver.kinds import Kind
+from localkube.apiserver.request import User
 
+_SIGNING_REQUEST = ("certificates.k8s.io", "CertificateSigningRequest")
+_LOCAL = {
+    "type": "Available",
+    "status": "True",
+    "reason": "Local",
+    "message": "Local APIServices are always available",
+}
 _TEMPLATE_GENERATION = "deprecated.daemonset.template.generation"
 
 
-def set_fields_on_create(obj: Obj, kind: Kind) -> None:
+def set_fields_on_create(obj: Obj, kind: Kind, user: User | None = None) -> None:
+    """`user`: who makes it."""
+    if (kind.group, kind.kind) == _SIGNING_REQUEST:
+        certificate_fields.identify(obj, user)
     step = _CREATE.get((kind.group, kind.kind))
     if step is not None:
         step(obj)
@@ -29,10 +40,11 @@ def set_fields_on_update(new: Obj, old: Obj, kind: Kind) -> None:
         step(new, old)
 
 
-def set_fields_on_status_update(new: Obj, old: Obj, kind: Kind) -> None:
+def set_fields_on_status_update(new: Obj, old: Obj, kind: Kind, stamp: str) -> None:
+    """`stamp`: the time now."""
     step = _STATUS.get((kind.group, kind.kind))
     if step is not None:
-        step(new, old)
+        step(new, old, stamp)
 
 
 def _namespace(obj: Obj) -> None:
@@ -134,7 +146,7 @@ def _pod(obj: Obj) -> None:
         _complete_selectors(spec, obj["metadata"].get("labels", {}))
 
 
-def _pod_status_update(new: Obj, old: Obj) -> None:
+def _pod_status_update(new: Obj, old: Obj, stamp: str) -> None:
     new["metadata"].pop("ownerReferences", None)
     if "ownerReferences" in old["metadata"]:
         new["metadata"]["ownerReferences"] = old["metadata"]["ownerReferences"]
@@ -193,6 +205,14 @@ def _job(obj: Obj) -> None:
     metadata.setdefault("labels", dict(labels))
 
 
+def _api_service(obj: Obj) -> None:
+    """What this server answers itself is available from the first moment."""
+    if "service" not in obj["spec"]:
+        obj["status"] = {
+            "conditions": [_LOCAL | {"lastTransitionTime": obj["metadata"]["creationTimestamp"]}]
+        }
+
+
 _CREATE: Mapping[tuple[str, str], Callable[[Obj], None]] = {
     ("", "Pod"): _pod,
     ("", "Namespace"): _namespace,
@@ -203,6 +223,7 @@ _CREATE: Mapping[tuple[str, str], Callable[[Obj], None]] = {
     ("", "LimitRange"): _limit_range,
     ("apps", "DaemonSet"): _daemon_set,
     ("batch", "Job"): _job,
+    ("apiregistration.k8s.io", "APIService"): _api_service,
 }
 _UPDATE: Mapping[tuple[str, str], Callable[[Obj, Obj], None]] = {
     ("", "Namespace"): _namespace_update,
@@ -211,7 +232,9 @@ _UPDATE: Mapping[tuple[str, str], Callable[[Obj, Obj], None]] = {
     ("", "ServiceAccount"): lambda new, old: _service_account(new),
     ("apps", "DaemonSet"): _daemon_set_update,
     ("apiextensions.k8s.io", "CustomResourceDefinition"): _custom_resource_definition_update,
+    _SIGNING_REQUEST: certificate_fields.keep_request,
 }
-_STATUS: Mapping[tuple[str, str], Callable[[Obj, Obj], None]] = {
+_STATUS: Mapping[tuple[str, str], Callable[[Obj, Obj, str], None]] = {
     ("", "Pod"): _pod_status_update,
+    _SIGNING_REQUEST: certificate_fields.keep_decisions,
 }

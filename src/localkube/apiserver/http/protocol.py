@@ -20,7 +20,14 @@ from localkube.apiserver.http.limits import WireLimits
 from localkube.apiserver.http.outlet import Outlet
 from localkube.apiserver.http.reader import BodyBudget, Received, RequestReader
 from localkube.apiserver.http.websocket import ServerWebSocket
-from localkube.apiserver.request import Answer, Handler, Stream, Upgrade
+from localkube.apiserver.request import (
+    Answer,
+    ClientCertificate,
+    Handler,
+    Stream,
+    Upgrade,
+)
+from localkube.apiserver.security.client_certificates import of_connection
 from localkube.apiserver.security.identities import UNAUTHENTICATED
 from localkube.apiserver.status import ApiError, bad_request, failure, internal
 
@@ -71,6 +78,7 @@ class HttpConnection(asyncio.Protocol):
         self._is_reading_paused = False
         self._phase = _Phase.HEAD
         self._deadline = math.inf
+        self._certificate: ClientCertificate | None = None
         self._outlet: Outlet
 
     def is_authenticated(self) -> bool:
@@ -85,6 +93,7 @@ class HttpConnection(asyncio.Protocol):
         stream = cast(asyncio.Transport, transport)  # uvloop's does not say so
         stream.set_write_buffer_limits(high=bodies.SLICE)
         self._outlet = Outlet(stream, stall_timeout_s=self._limits.stall_timeout_s)
+        self._certificate = of_connection(transport.get_extra_info("ssl_object"))
         self._deadline = self._loop.time() + self._limits.head_timeout_s
         self._registry.opened(self)
 
@@ -166,6 +175,7 @@ class HttpConnection(asyncio.Protocol):
             self._deadline = self._loop.time() + _patience_s(phase, self._limits)
 
     async def _serve(self, received: Received) -> None:
+        received.request.certificate = self._certificate
         try:
             reply = await self._handler(received.request)
         except ApiError as error:

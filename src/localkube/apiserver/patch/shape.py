@@ -38,6 +38,7 @@ _UNOWNED_METADATA = frozenset(
 # What else a write to /status leaves alone, beside the spec.
 _WITHOUT_METADATA = frozenset(
     {
+        "apiservices",
         "customresourcedefinitions",
         "flowschemas",
         "prioritylevelconfigurations",
@@ -46,6 +47,8 @@ _WITHOUT_METADATA = frozenset(
         "volumeattachments",
     }
 )
+# What is asked for in a signing request never changes, and nobody owns it.
+_FIXED_SPEC = "certificatesigningrequests"
 _METADATA_LEFT_ALONE = {
     "deployments": frozenset({"labels"}),
     "pods": frozenset({"deletionTimestamp", "ownerReferences"}),
@@ -158,6 +161,8 @@ def root_of(schema: Schema, kind: Kind, subresource: str) -> Shape:
 
 
 def _hidden(kind: Kind, subresource: str) -> tuple[frozenset[str], frozenset[str]]:
+    if kind.plural == _FIXED_SPEC and not kind.custom and subresource != "status":
+        return _UNOWNED | ({"spec", "status"} if not subresource else {"spec"}), _UNOWNED_METADATA
     if not subresource:
         return _UNOWNED | ({"status"} if kind.has_status else set()), _UNOWNED_METADATA
     if subresource != "status":

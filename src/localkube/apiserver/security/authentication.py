@@ -1,4 +1,4 @@
-"""Who sends a request: bearer tokens, and whoever the bearer impersonates.
+"""Who sends a request: client certificates, bearer tokens, and whoever those impersonate.
 
 There is no anonymous access, but for asking whether the server is up and of what version it is.
 """
@@ -43,15 +43,21 @@ class Authenticator:
 
         Raises ApiError: 400 and 403 for an impersonation that is not understood or not allowed.
         """
-        token = bearer_token(request)
-        if token is None:
-            is_public = request.path in _PUBLIC or request.path.startswith(_PUBLIC_BELOW)
-            return ANONYMOUS if is_public else None
-        user = self._user_of(token)
+        user = self._certified(request)
+        if user is None:
+            token = bearer_token(request)
+            if token is None:
+                is_public = request.path in _PUBLIC or request.path.startswith(_PUBLIC_BELOW)
+                return ANONYMOUS if is_public else None
+            user = self._user_of(token)
         if user is not None and is_wanted(request.headers):
             request.requester = user.name
             return impersonated(request.headers, user, self._authorizer)
         return user
+
+    def _certified(self, request: Request) -> User | None:
+        found = request.certificate
+        return found.user if found is not None and self._now_s() < found.ends_s else None
 
     def review(self, token: str, audiences: Sequence[str]) -> Bearer | str:
         """For TokenReview: the user of a token, or why it has none."""

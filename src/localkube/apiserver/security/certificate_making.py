@@ -8,6 +8,7 @@ from cryptography import x509
 
 from kubeclient import certificates
 from kubeclient.certificates import Issued, Validity, certificate_pem, key_pem, load_key, new_key
+from localkube.apiserver.security.certificates import FRONT_PROXY
 
 CA_DAYS = 3650
 SERVER_DAYS = 365
@@ -39,10 +40,24 @@ def renew(found: Mapping[str, bytes], names: list[str], *, renew_s: int) -> Made
         "server.crt": certificate_pem(server.certificate) + ca_pem,
         "server.key": key_pem(server.key),
         "sa.key": account_key,
+        **_front_proxy(),
     }
     begins = server.certificate.not_valid_before_utc
     ends = min(each.certificate.not_valid_after_utc for each in (server, authority))
     return Made(files, int(begins.timestamp()), int(ends.timestamp()))
+
+
+def _front_proxy() -> dict[str, bytes]:
+    """Made anew together with the server's certificate, and lasting longer than that."""
+    authority = certificates.new_authority(
+        "localkube front proxy CA", _valid_for(CA_DAYS), key_usage=True
+    )
+    client = certificates.client_certificate(authority, FRONT_PROXY, _valid_for(CA_DAYS))
+    return {
+        "front-proxy-ca.crt": certificate_pem(authority.certificate),
+        "front-proxy-client.crt": certificate_pem(client.certificate),
+        "front-proxy-client.key": key_pem(client.key),
+    }
 
 
 def _account_key(found: bytes | None) -> bytes:

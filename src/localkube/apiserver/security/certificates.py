@@ -3,6 +3,8 @@
     ca.crt ca.key          our own authority, ten years; whoever trusts it trusts the cluster
     server.crt server.key  for the loopback and for kubernetes.default, one year
     sa.key                 signs the tokens of service accounts
+    front-proxy-ca.crt     another authority, without its key: it has signed one certificate
+    front-proxy-client.*   that one; API servers that this one forwards requests to know it by it
     certificates.json      a digest of all that, and until when it is good
 
 The server's certificate is renewed at a start that finds it near its end or with other names.
@@ -23,7 +25,9 @@ from localkube.data_directory import read_private, write_private
 
 _DAY_S = 86400
 _RENEW_S = 60 * _DAY_S
-_FILES = ("ca.crt", "ca.key", "server.crt", "server.key", "sa.key")
+FRONT_PROXY = "front-proxy-client"  # as whom it is known to those servers
+_FRONT_PROXY = ("front-proxy-ca.crt", "front-proxy-client.crt", "front-proxy-client.key")
+_FILES = ("ca.crt", "ca.key", "server.crt", "server.key", "sa.key", *_FRONT_PROXY)
 _NOTES = "certificates.json"
 ALWAYS_NAMED = (
     "127.0.0.1",
@@ -46,6 +50,9 @@ class Certificates:
     service_account_key_pem: bytes
     server_certificate: Path
     server_key: Path
+    front_proxy_ca_pem: bytes
+    front_proxy_certificate: Path
+    front_proxy_key: Path
 
 
 class _Notes(msgspec.Struct, frozen=True):
@@ -69,6 +76,9 @@ def ensure(
         service_account_key_pem=found["sa.key"],
         server_certificate=directory / "server.crt",
         server_key=directory / "server.key",
+        front_proxy_ca_pem=found["front-proxy-ca.crt"],
+        front_proxy_certificate=directory / "front-proxy-client.crt",
+        front_proxy_key=directory / "front-proxy-client.key",
     )
 
 
@@ -80,6 +90,10 @@ def server_context(certificates: Certificates) -> ssl.SSLContext:
     context.num_tickets = 0
     context.options |= ssl.OP_NO_RENEGOTIATION | ssl.OP_NO_COMPRESSION
     context.load_cert_chain(certificates.server_certificate, certificates.server_key)
+    # Clients may have a certificate of the cluster's authority. One of somebody else ends the
+    # handshake.
+    context.verify_mode = ssl.CERT_OPTIONAL
+    context.load_verify_locations(cadata=certificates.ca_pem.decode())
     return context
 
 

@@ -20,6 +20,7 @@ from localkube.apiserver.subresources.pod_streams import (
 )
 from localkube.apiserver.subresources.reviews import review_request, token_request
 from localkube.apiserver.subresources.scale import get_scale, write_scale
+from localkube.apiserver.verbs.patch import patch
 from localkube.apiserver.verbs.read import get
 from localkube.apiserver.verbs.update import update
 
@@ -43,6 +44,11 @@ _SPECIAL: dict[tuple[str, str, str], dict[str, Special]] = {
     ("", "pods", "resize"): {"GET": get, "PUT": resize, "PATCH": resize},
     ("", "namespaces", "finalize"): {"PUT": update},
     ("", "serviceaccounts", "token"): {"POST": token_request},
+    ("certificates.k8s.io", "certificatesigningrequests", "approval"): {
+        "GET": get,
+        "PUT": update,
+        "PATCH": patch,
+    },
     ("metrics.k8s.io", "nodes", ""): {"GET": node_metrics},
     ("metrics.k8s.io", "pods", ""): {"GET": pod_metrics},
 }

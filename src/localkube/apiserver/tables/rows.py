@@ -5,6 +5,7 @@ from typing import Any, TypeAlias
 
 from kubeclient.objects import Obj
 from localkube.apiserver.tables import (
+    api_machinery,
     autoscaling,
     clusters,
     networks,
@@ -37,6 +38,7 @@ ROWS: dict[str, Cells] = {
         policies.admission_policy_binding
     ),
     "admissionregistration.k8s.io/validatingwebhookconfigurations": policies.webhook_configuration,
+    "apiregistration.k8s.io/apiservices": api_machinery.api_service,
     "apps/controllerrevisions": workloads.controller_revision,
     "apps/daemonsets": workloads.daemon_set,
     "apps/deployments": workloads.deployment,
@@ -46,9 +48,12 @@ ROWS: dict[str, Cells] = {
     "autoscaling/scales": autoscaling.scale,
     "batch/cronjobs": workloads.cron_job,
     "batch/jobs": workloads.job,
+    "certificates.k8s.io/certificatesigningrequests": api_machinery.signing_request,
     "coordination.k8s.io/leases": clusters.lease,
     "discovery.k8s.io/endpointslices": networks.endpoint_slice,
     "events.k8s.io/events": clusters.event,
+    "flowcontrol.apiserver.k8s.io/flowschemas": api_machinery.flow_schema,
+    "flowcontrol.apiserver.k8s.io/prioritylevelconfigurations": api_machinery.priority_level,
     "networking.k8s.io/ingressclasses": networks.ingress_class,
     "networking.k8s.io/ingresses": networks.ingress,
     "networking.k8s.io/networkpolicies": networks.network_policy,
@@ -65,6 +70,11 @@ ROWS: dict[str, Cells] = {
     "storage.k8s.io/csinodes": volumes.csi_node,
     "storage.k8s.io/storageclasses": volumes.storage_class_row,
     "storage.k8s.io/volumeattachments": volumes.volume_attachment,
+}
+
+# Lists in another order than by name.
+ORDER: dict[str, Callable[[Obj], Any]] = {
+    "flowcontrol.apiserver.k8s.io/flowschemas": api_machinery.flow_schema_order,
 }
 
 

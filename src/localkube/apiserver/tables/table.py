@@ -17,7 +17,7 @@ from localkube.apiserver.kinds import Kind
 from localkube.apiserver.status import ApiError, bad_request
 from localkube.apiserver.tables import pods
 from localkube.apiserver.tables.custom import custom_cells, custom_columns
-from localkube.apiserver.tables.rows import ROWS, created_at
+from localkube.apiserver.tables.rows import ORDER, ROWS, created_at
 
 META_V1 = "meta.k8s.io/v1"
 
@@ -69,8 +69,15 @@ def table(
 def table_bytes(
     kind: Kind, bodies: Iterable[bytes], list_metadata: Obj, include: Include, now_s: float
 ) -> bytes:
-    rows = _row_bytes(kind, bodies, include, now_s)
+    rows = _row_bytes(kind, _in_order(kind, bodies), include, now_s)
     return _joined(list_metadata, _columns_json(kind), rows)
+
+
+def _in_order(kind: Kind, bodies: Iterable[bytes]) -> Iterable[bytes]:
+    order = None if kind.custom else ORDER.get(f"{kind.group}/{kind.plural}")
+    if order is None:
+        return bodies
+    return sorted(bodies, key=lambda body: order(orjson.loads(body)))
 
 
 def further_table_bytes(

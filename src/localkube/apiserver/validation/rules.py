@@ -10,15 +10,18 @@ from typing import NamedTuple
 from kubeclient.objects import Obj
 from localkube.apiserver.validation import (
     admission_policies,
+    api_services,
     apps,
     autoscaling,
     batch,
+    certificates,
     claims,
     config,
     crds,
     endpoint_slices,
     endpoints,
     events,
+    flow_control,
     job_status,
     networking,
     nodes,
@@ -43,6 +46,7 @@ _RBAC = "rbac.authorization.k8s.io"
 _NETWORKING = "networking.k8s.io"
 _ADMISSION = "admissionregistration.k8s.io"
 _STORAGE = "storage.k8s.io"
+_FLOW_CONTROL = "flowcontrol.apiserver.k8s.io"
 
 
 class Rules(NamedTuple):
@@ -133,6 +137,18 @@ RULES: Mapping[tuple[str, str], Rules] = {
     ),
     ("apiextensions.k8s.io", "CustomResourceDefinition"): Rules(
         crds.create, crds.update, crds.status_update
+    ),
+    ("certificates.k8s.io", "CertificateSigningRequest"): Rules(
+        certificates.create, certificates.update, certificates.status_update, metadata=False
+    ),
+    ("apiregistration.k8s.io", "APIService"): Rules(
+        api_services.create, api_services.update, api_services.status_update
+    ),
+    (_FLOW_CONTROL, "FlowSchema"): Rules(
+        flow_control.create_schema, flow_control.update_schema, flow_control.schema_status
+    ),
+    (_FLOW_CONTROL, "PriorityLevelConfiguration"): Rules(
+        flow_control.create_level, flow_control.update_level, flow_control.level_status
     ),
     (_STORAGE, "StorageClass"): Rules(storage.create_class, storage.update_class),
 }

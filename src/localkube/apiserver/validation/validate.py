@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 from kubeclient.objects import Obj
 from localkube.apiserver.defaults.convert import to_storage
 from localkube.apiserver.kinds import Kind
-from localkube.apiserver.validation import nodes, pods
+from localkube.apiserver.validation import certificates, nodes, pods
 from localkube.apiserver.validation.errors import Errors
 from localkube.apiserver.validation.formats import dns_subdomain
 from localkube.apiserver.validation.metadata import (
@@ -46,6 +46,7 @@ _DOORS: Mapping[tuple[str, str], Callable[[Obj, Obj], Errors]] = {
     ("pods", "ephemeralcontainers"): pods.ephemeral_update,
     ("pods", "resize"): pods.resize_update,
     ("namespaces", "finalize"): nodes.namespace_finalize,
+    ("certificatesigningrequests.certificates.k8s.io", "approval"): certificates.approval_update,
 }
 
 

@@ -17,6 +17,7 @@ from localkube.apiserver.security.policy_params import (
     param_kind_errors,
     param_ref_errors,
 )
+from localkube.apiserver.security.signers import signer_refusal
 from localkube.apiserver.status import FieldError
 
 CRD_CLEANUP = "customresourcecleanup.apiextensions.k8s.io"
@@ -38,6 +39,15 @@ def refuse_escalation(api: Api, request: Request, new: Obj, old: Obj | None) -> 
         raise refused
     if request.access.group == GROUP:
         _refuse_params(api, request.user, request.access, new, old)
+
+
+def refuse_signers(api: Api, request: Request, new: Obj, old: Obj) -> None:
+    """Nor approves or signs for a signer that is not theirs to speak for."""
+    if request.user is None or request.access is None:
+        return
+    refused = signer_refusal(api.authorizer, request.user, request.access, new, old)
+    if refused is not None:
+        raise refused
 
 
 def _refuse_params(api: Api, user: User, access: Access, new: Obj, old: Obj | None) -> None:

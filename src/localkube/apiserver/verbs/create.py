@@ -157,7 +157,7 @@ async def create_object(write: Write, obj: Obj, parts: Parts | None = None) -> W
         track_create(obj, write.writer(), kind, api.schema(kind))
     attributes = write.attributes(Operation.CREATE, obj, None)
     obj = await api.admission.mutate(attributes)
-    set_fields_on_create(obj, kind)
+    set_fields_on_create(obj, kind, write.request.user)
     await _validate(api, obj, target)
     refuse_escalation(api, write.request, obj, None)
     _complete(api, obj, target)

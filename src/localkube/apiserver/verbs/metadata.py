@@ -84,6 +84,8 @@ def carry_over(new: Obj, old: Obj, kind: Kind, subresource: str) -> None:
         metadata["uid"] = uid  # another object's: validation will say so
     if subresource == "status":
         _only_status(new, old, kind)
+    elif subresource == "approval":
+        _only_conditions(new, old)
     elif kind.has_status:
         _take(new, old, "status")
 
@@ -141,7 +143,10 @@ def _check_identity(metadata: Obj, before: Obj, kind: Kind) -> None:
 _STATUS_ALONE = ("labels", "annotations", "finalizers", "ownerReferences")
 _KEPT_BY_STATUS: dict[str, tuple[str, ...]] = {
     "pods": ("ownerReferences",),  # old kubelets damaged them
+    "apiservices.apiregistration.k8s.io": _STATUS_ALONE,
     "deployments.apps": ("labels",),
+    "flowschemas.flowcontrol.apiserver.k8s.io": _STATUS_ALONE,
+    "prioritylevelconfigurations.flowcontrol.apiserver.k8s.io": _STATUS_ALONE,
     "resourceclaims.resource.k8s.io": _STATUS_ALONE,
     "validatingadmissionpolicies.admissionregistration.k8s.io": _STATUS_ALONE,
     "volumeattachments.storage.k8s.io": _STATUS_ALONE,
@@ -159,6 +164,15 @@ def _only_status(new: Obj, old: Obj, kind: Kind) -> None:
             new[key] = value
     if fresh is None:
         new.pop("status", None)
+
+
+def _only_conditions(new: Obj, old: Obj) -> None:
+    """Of a signing request's status: its approval changes nothing else."""
+    conditions = (new.get("status") or {}).get("conditions")
+    new["spec"], new["status"] = old["spec"], dict(old.get("status") or {})
+    new["status"].pop("conditions", None)
+    if conditions:
+        new["status"]["conditions"] = conditions
 
 
 def _take(new: Obj, old: Obj, key: str) -> None:

@@ -12,6 +12,7 @@ from localkube.apiserver import status
 from localkube.apiserver.admission.attributes import Attributes, Operation
 from localkube.apiserver.api import Api
 from localkube.apiserver.defaults.apply import apply_defaults
+from localkube.apiserver.defaults.certificate_fields import date_conditions
 from localkube.apiserver.defaults.server_fields import (
     set_fields_on_status_update,
     set_fields_on_update,
@@ -30,6 +31,7 @@ from localkube.apiserver.validation.validate import (
 from localkube.apiserver.verbs.cluster_wide import (
     complete_cluster_wide,
     refuse_escalation,
+    refuse_signers,
 )
 from localkube.apiserver.verbs.create import (
     Write,
@@ -134,7 +136,9 @@ async def _completed_and_checked(write: Write, new: Obj, old: Obj) -> tuple[Obj,
     attributes = write.attributes(Operation.UPDATE, new, old)
     new = await api.admission.mutate(attributes)
     if target.subresource == "status":
-        set_fields_on_status_update(new, old, kind)
+        set_fields_on_status_update(new, old, kind, api.stamp())
+    elif target.subresource == "approval":
+        date_conditions(new, old, api.stamp())
     else:
         if target.subresource != "finalize":  # the one door to a namespace's finalizers
             set_fields_on_update(new, old, kind)
@@ -143,6 +147,7 @@ async def _completed_and_checked(write: Write, new: Obj, old: Obj) -> tuple[Obj,
     if errors:
         raise invalid_object(kind, target.name, errors)
     refuse_escalation(api, write.request, new, old)
+    refuse_signers(api, write.request, new, old)
     if write.request.track_fields:
         settle_times(old, new)
     await api.admission.validate(attributes)

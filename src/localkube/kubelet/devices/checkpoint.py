@@ -16,7 +16,7 @@ from typing import Any
 import orjson
 
 from kubeclient.kubeletapi.messages import ContainerAllocateResponse
-from kubeclient.kubeletapi.wire import decode, encode
+from kubeclient.wire import decode, encode
 from localkube.kubelet.beneath import opened, read_in, replace_in
 from localkube.kubelet.devices.grants import Grant
 

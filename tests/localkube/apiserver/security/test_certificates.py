@@ -21,7 +21,10 @@ from localkube.apiserver.security.certificates import (
 )
 from localkube.data_directory import NotPrivate
 
-MADE = {"ca.crt", "ca.key", "server.crt", "server.key", "sa.key", "certificates.json"}
+MADE = {
+    *("ca.crt", "ca.key", "server.crt", "server.key", "sa.key", "certificates.json"),
+    *("front-proxy-ca.crt", "front-proxy-client.crt", "front-proxy-client.key"),
+}
 
 
 def _server(directory: Path) -> x509.Certificate:

@@ -115,7 +115,7 @@ def _stored(client: Client, place: str, obj: Obj) -> Obj:
         time.sleep(2)  # until the server has noted that the names are free
         answer = client.send("GET", f"{place}/{obj['metadata']['name']}")
     stored: Obj = without_nulls(answer.response)
-    del stored["metadata"]["managedFields"]
+    stored["metadata"].pop("managedFields", None)  # those of an APIService are not tracked
     return stored
 
 

@@ -60,7 +60,7 @@ def status_updated(new: Obj, old: Obj) -> Causes:
     new, old = copy.deepcopy(new), copy.deepcopy(old)
     apply_defaults(old, kind)
     apply_defaults(new, kind)
-    set_fields_on_status_update(new, old, kind)
+    set_fields_on_status_update(new, old, kind, "2026-01-01T00:00:00Z")
     return _causes(validate_status_update(new, old, kind))
 
 

@@ -37,6 +37,7 @@ _WORDED_OTHERWISE = {
     ("PersistentVolume-local", "update", "key"),
     ("Secret-docker", "create", ".dockerconfigjson"),
     ("Secret-docker", "update", ".dockerconfigjson"),
+    ("CertificateSigningRequest", "create", "request"),
 }
 
 

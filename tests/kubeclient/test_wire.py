@@ -3,6 +3,7 @@
 import importlib.util
 from collections.abc import Mapping
 from dataclasses import fields
+from functools import cache
 from pathlib import Path
 from types import UnionType
 from typing import Any, get_args, get_origin, get_type_hints
@@ -12,7 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kubeclient.kubeletapi import messages
-from kubeclient.kubeletapi.wire import BadMessage, decode, encode
+from kubeclient.nri import messages as nri
+from kubeclient.wire import BadMessage, decode, encode
 
 KINDS: tuple[type[Any], ...] = (
     messages.RegisterRequest,
@@ -20,7 +22,17 @@ KINDS: tuple[type[Any], ...] = (
     messages.PreferredAllocationRequest,
     messages.AllocateResponse,
     messages.ListPodResourcesResponse,
+    nri.Request,
+    nri.Response,
+    nri.RegisterPluginRequest,
+    nri.ConfigureRequest,
+    nri.ConfigureResponse,
+    nri.PodSandbox,
+    nri.Container,
+    nri.SynchronizeResponse,
+    nri.CreateContainerResponse,
 )
+PROTOS = {messages: "kubeletapi/deviceplugin.proto", nri: "nri/nri.proto"}
 
 
 TEXTS = st.text(st.sampled_from("a-é\0"), max_size=3)
@@ -35,25 +47,31 @@ def values(hint: Any) -> st.SearchStrategy[Any]:
         return st.dictionaries(TEXTS, TEXTS, max_size=3)
     if get_origin(hint) is UnionType:
         return st.none() | values(get_args(hint)[0])
-    simple = {str: TEXTS, bool: st.booleans(), int: NUMBERS}
+    simple = {str: TEXTS, bytes: st.binary(max_size=3), bool: st.booleans(), int: NUMBERS}
     return simple[hint] if hint in simple else messages_of(hint)
 
 
-def messages_of(kind: type[Any]) -> st.SearchStrategy[Any]:
+@cache  # making a strategy takes longer than drawing from it
+def messages_of(kind: Any) -> st.SearchStrategy[Any]:
     hints = get_type_hints(kind)
     return st.builds(kind, **{row.name: values(hints[row.name]) for row in fields(kind)})
 
 
 @pytest.fixture(scope="module")
-def reference(tmp_path_factory: pytest.TempPathFactory) -> Any:
-    """The module that the protobuf compiler makes of deviceplugin.proto."""
+def reference(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    """By the name of our module: what the protobuf compiler makes of the same messages."""
+    return {
+        ours.__name__: compiled(Path(__file__).parent / proto, tmp_path_factory.mktemp("proto"))
+        for ours, proto in PROTOS.items()
+    }
+
+
+def compiled(proto: Path, out: Path) -> Any:
     from grpc_tools import protoc
 
-    out = tmp_path_factory.mktemp("proto")
-    here = Path(__file__).parent
-    code = protoc.main(["", f"-I{here}", f"--python_out={out}", str(here / "deviceplugin.proto")])
+    code = protoc.main(["", f"-I{proto.parent}", f"--python_out={out}", str(proto)])
     assert code == 0
-    spec = importlib.util.spec_from_file_location("deviceplugin", out / "deviceplugin_pb2.py")
+    spec = importlib.util.spec_from_file_location(proto.stem, out / f"{proto.stem}_pb2.py")
     assert spec
     assert spec.loader
     module = importlib.util.module_from_spec(spec)
@@ -64,10 +82,10 @@ def reference(tmp_path_factory: pytest.TempPathFactory) -> Any:
 @pytest.mark.parametrize("kind", KINDS)
 @given(data=st.data())
 def test_what_we_write_the_protobuf_library_reads_and_back(
-    reference: Any, kind: type[Any], data: st.DataObject
+    reference: dict[str, Any], kind: Any, data: st.DataObject
 ) -> None:
     message = data.draw(messages_of(kind))
-    theirs = getattr(reference, kind.__name__).FromString(encode(message))
+    theirs = getattr(reference[kind.__module__], kind.__name__).FromString(encode(message))
     raw = theirs.SerializeToString()
     assert len(raw) == len(encode(message))  # the order within a map is free
     assert decode(kind, raw) == message

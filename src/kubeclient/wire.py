@@ -1,15 +1,16 @@
-"""Messages <-> protobuf, for classes whose n-th attribute is field n.
+"""Messages <-> protobuf, for classes whose n-th attribute is field n, unless `number` says another.
 
-It supports what these APIs use: text, bool, whole numbers, messages, sequences of them, and maps of
-text. As in protobuf, unknown fields are skipped and zero values are not written; tests compare with
-the protobuf library. That library is not used because its generated code works with one or two of
-its major versions only, and users have others installed in the same environment.
+It supports what these APIs use: text, bytes, bool, whole numbers, messages, sequences of them, and
+maps of text. As in protobuf, unknown fields are skipped and zero values are not written; tests
+compare with the protobuf library. That library is not used because its generated code works with
+one or two of its major versions only, and users have others installed in the same environment.
 
 A node lists thousands of devices, and hundreds of nodes may share a process. So the code for each
 field is chosen once for each class, not for each message.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import Field as Attribute
 from dataclasses import fields
 from functools import cache
 from types import UnionType
@@ -22,6 +23,13 @@ _SIZES = {_FIXED64: 8, _FIXED32: 4}
 _MASK64 = (1 << 64) - 1
 _SIGN64 = 1 << 63
 _MAX_DEPTH = 16  # of messages within messages
+_NUMBER = "number"  # in the metadata of an attribute
+
+
+def number(number: int) -> Mapping[str, int]:
+    """As the metadata of an attribute: the number of its field. The next attribute has the next
+    one, unless it says otherwise, too."""
+    return {_NUMBER: number}
 
 
 class BadMessage(ValueError):
@@ -43,7 +51,7 @@ class _Field(NamedTuple):
 def encode(message: Any) -> bytes:
     kind: Any = type(message)
     out: list[bytes] = []
-    for row in _rows(kind):
+    for row in _rows(kind).values():
         value = getattr(message, row.name)
         if row.is_packed:
             if value:
@@ -72,9 +80,9 @@ def _decode(kind: Any, raw: bytes, depth: int) -> Any:
     rows = _rows(kind)
     found: dict[str, Any] = {}
     for number, wire, value in _parts(raw):
-        if not 0 < number <= len(rows):
+        row = rows.get(number)
+        if row is None:
             continue
-        row = rows[number - 1]
         # protobuf requires readers to accept both forms of repeated numbers: packed, and one field
         # each.
         if row.is_packed and wire == _BYTES:
@@ -88,19 +96,27 @@ def _decode(kind: Any, raw: bytes, depth: int) -> Any:
         else:
             # A field that comes twice: the last one counts, as in protobuf.
             found[row.name] = row.value(value, depth)
-    for row in rows:
+    for row in rows.values():
         if row.is_sequence and row.name in found:
             found[row.name] = tuple(found[row.name])
     return kind(**found)
 
 
 @cache
-def _rows(kind: Any) -> tuple[_Field, ...]:
-    """Field n is at n - 1."""
+def _rows(kind: Any) -> dict[int, _Field]:
+    """By number."""
     hints = get_type_hints(kind)
-    return tuple(
-        _row(row.name, number, hints[row.name]) for number, row in enumerate(fields(kind), start=1)
-    )
+    return {
+        number: _row(attribute.name, number, hints[attribute.name])
+        for number, attribute in _numbered(fields(kind))
+    }
+
+
+def _numbered(attributes: Iterable[Attribute[Any]]) -> Iterator[tuple[int, Attribute[Any]]]:
+    last = 0
+    for attribute in attributes:
+        last = attribute.metadata.get(_NUMBER, last + 1)
+        yield last, attribute
 
 
 def _row(name: str, number: int, hint: Any) -> _Field:
@@ -116,6 +132,8 @@ def _row(name: str, number: int, hint: Any) -> _Field:
         hint = get_args(hint)[0]
     if hint is str:
         return _Field(name, _tag(number, _BYTES), _BYTES, _text, _text_of, "")
+    if hint is bytes:
+        return _Field(name, _tag(number, _BYTES), _BYTES, _sized, lambda raw, depth: raw, b"")
     if hint is bool:
         tag = _tag(number, _VARINT)
         return _Field(name, tag, _VARINT, _varint, lambda n, depth: bool(n), False)

@@ -1,0 +1,162 @@
+"""Puts cards into containers, as a plugin of the container runtime (NRI).
+
+For nodes where nothing else does it: there, NVIDIA_VISIBLE_DEVICES means nothing, and no runtime
+class brings the driver. The runtime asks before it makes a container. Which cards it gets is in the
+allocation, which came with the Binding; what a card needs is in the node's CDI files.
+
+A runtime whose plugin is gone makes the container without it. So Allocate gives every GPU container
+of such a node a mount that cannot be made (`HELD_BACK`), and only here it is taken away again: a
+container that was not asked about does not start, and its user reads why.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from gpupool.contract.allocation import BadAllocation, allocation_of
+from gpupool.contract.names import ANNOTATION_ALLOCATION, ENV_VISIBLE_DEVICES, HELD_BACK
+from gpupool.core.gpu import ContainerGpus, Isolation
+from gpupool.hardware import cdi
+from kubeclient.kubeletapi.messages import Mount
+from kubeclient.nri import messages as nri
+from kubeclient.nri.plugin import Refused
+
+HOLD_BACK = Mount(HELD_BACK, "/dev/null", read_only=True)
+_TAKE_AWAY = nri.Mount(f"-{HELD_BACK}")
+_BIND = ("rbind", "rprivate")
+
+
+@dataclass(frozen=True, slots=True)
+class Injector:
+    """Implements `kubeclient.nri.plugin.Plugin`."""
+
+    node: str
+    specs: cdi.Specs
+    limiter: Callable[[], tuple[Mount, ...]]  # what an isolated container gets of the limiter
+    told: Callable[[bool], None]  # whether the runtime asks us; called at every change
+
+    def configured(self, runtime: str, version: str) -> None:
+        pass
+
+    async def synchronized(
+        self, pods: tuple[nri.PodSandbox, ...], containers: tuple[nri.Container, ...]
+    ) -> None:
+        # Containers that run have what they need: those that missed us do not run.
+        self.told(True)
+
+    async def create(
+        self, pod: nri.PodSandbox, container: nri.Container
+    ) -> nri.ContainerAdjustment | None:
+        """Raises Refused."""
+        if not any(mount.destination == HELD_BACK for mount in container.mounts):
+            return None  # the kubelet has given it no device of ours
+        gpus = self._gpus(pod, container)
+        edits = cdi.Edits()
+        for share in gpus.shares:
+            edits += self._edits(share.uuid)
+        mounts = self.limiter() if gpus.isolation is Isolation.LIMIT else ()
+        if gpus.isolation is Isolation.LIMIT and not mounts:
+            raise self._refused("is promised isolation, and the limiter is not installed", gpus)
+        return adjustment(edits, mounts)
+
+    async def start(self, pod: nri.PodSandbox, container: nri.Container) -> None:
+        pass
+
+    async def removed(self, pod: nri.PodSandbox, container: nri.Container) -> None:
+        pass
+
+    def _gpus(self, pod: nri.PodSandbox, container: nri.Container) -> ContainerGpus:
+        whose = f"pod {pod.namespace}/{pod.name}, container {container.name}"
+        try:
+            found = allocation_of(pod.annotations.get(ANNOTATION_ALLOCATION, ""))
+        except BadAllocation as error:
+            raise Refused(
+                f"{whose}: gpupool on node {self.node} cannot read its allocation: {error}. "
+                "Was it bound by another scheduler?"
+            ) from error
+        for gpus in found.containers:
+            if gpus.container == container.name:
+                return gpus
+        raise Refused(
+            f"{whose}: the allocation of the pod has no card for it, although the kubelet of node "
+            f"{self.node} has given it one"
+        )
+
+    def _edits(self, uuid: str) -> cdi.Edits:
+        try:
+            found = self.specs.edits(uuid)
+        except OSError as error:
+            raise Refused(f"node {self.node}, CDI device {uuid}: {error}") from error
+        if found is None:
+            places = ", ".join(map(str, self.specs.directories))
+            wrong = "".join(f"; {text}" for text in self.specs.wrong[:3])
+            raise Refused(
+                f"node {self.node} has no CDI device {uuid} in {places}{wrong}. "
+                "`nvidia-ctk cdi generate` writes one"
+            )
+        return found
+
+    def _refused(self, words: str, gpus: ContainerGpus) -> Refused:
+        return Refused(f"container {gpus.container} {words} on node {self.node}")
+
+
+def adjustment(edits: cdi.Edits, mounts: tuple[Mount, ...] = ()) -> nri.ContainerAdjustment:
+    return nri.ContainerAdjustment(
+        mounts=(_TAKE_AWAY, *_cdi_mounts(edits), *map(_limiter_mount, mounts)),
+        env=tuple(_variables(edits)),
+        hooks=_hooks(edits) if edits.hooks else None,
+        linux=nri.LinuxContainerAdjustment(tuple(map(_device, edits.device_nodes))),
+    )
+
+
+def _cdi_mounts(edits: cdi.Edits) -> Iterator[nri.Mount]:
+    for mount in edits.mounts:
+        kind = mount.type or "bind"
+        yield nri.Mount(mount.container_path, kind, mount.host_path, mount.options or _BIND)
+
+
+def _limiter_mount(mount: Mount) -> nri.Mount:
+    options = (*_BIND, "ro") if mount.read_only else (*_BIND, "rw")
+    return nri.Mount(mount.container_path, "bind", mount.host_path, options)
+
+
+def _variables(edits: cdi.Edits) -> Iterator[nri.KeyValue]:
+    for variable in edits.env:
+        name, _, value = variable.partition("=")
+        # nvidia-ctk sets it to `void`, so that NVIDIA's runtime does nothing. Programs read from it
+        # which cards they have.
+        if name != ENV_VISIBLE_DEVICES:
+            yield nri.KeyValue(name, value)
+
+
+def _hooks(edits: cdi.Edits) -> nri.Hooks:
+    def of(name: str) -> tuple[nri.Hook, ...]:
+        return tuple(_hook(hook) for hook in edits.hooks if hook.hook_name == name)
+
+    return nri.Hooks(
+        prestart=of("prestart"),
+        create_runtime=of("createRuntime"),
+        create_container=of("createContainer"),
+        start_container=of("startContainer"),
+        poststart=of("poststart"),
+        poststop=of("poststop"),
+    )
+
+
+def _hook(hook: cdi.Hook) -> nri.Hook:
+    timeout = None if hook.timeout is None else nri.OptionalNumber(hook.timeout)
+    return nri.Hook(hook.path, hook.args, hook.env, timeout)
+
+
+def _device(node: cdi.DeviceNode) -> nri.LinuxDevice:
+    def optional(value: int | None) -> nri.OptionalNumber | None:
+        return None if value is None else nri.OptionalNumber(value)
+
+    return nri.LinuxDevice(
+        node.path,
+        node.type,
+        node.major,
+        node.minor,
+        optional(node.file_mode),
+        optional(node.uid),
+        optional(node.gid),
+    )

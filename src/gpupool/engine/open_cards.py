@@ -1,0 +1,41 @@
+"""Which cards a pod's choice of models and uuids leaves open, as vectors over nodes."""
+
+import numpy as np
+
+from gpupool.core.card_choice import CardChoice
+from gpupool.core.gpu import WHOLE_CARD_PERCENT
+from gpupool.engine.columns import Bools, Columns
+from gpupool.engine.node_state import NodeState
+from gpupool.engine.policies.policy import Ints
+
+
+def open_cards(choice: CardChoice, columns: Columns, nodes: Ints) -> Bools:
+    """(C, len(nodes)): whether the pod accepts the card. False where there is no card."""
+    # Number 0: no card.
+    takes = np.array([False, *map(choice.takes_model, columns.card_models)], dtype=np.bool_)
+    found: Bools = takes[columns.card_model.take(nodes, axis=1)]
+    if choice.uuids or choice.avoided_uuids:
+        keys = columns.card_key.take(nodes, axis=1)
+        if choice.uuids:
+            found &= np.isin(keys, _keys(choice.uuids))
+        if choice.avoided_uuids:
+            found &= ~np.isin(keys, _keys(choice.avoided_uuids))
+    return found
+
+
+def untouched_cards(columns: Columns, nodes: Ints) -> Bools:
+    """(C, len(nodes)): cards of which nothing is held, as `CardState.is_untouched`."""
+    free = columns.card_free.take(nodes, axis=1)
+    compute = columns.card_compute.take(nodes, axis=1)
+    return np.asarray(
+        (free == columns.card_total.take(nodes, axis=1)) & (compute == WHOLE_CARD_PERCENT)
+    )
+
+
+def unwanted_rows(choice: CardChoice, state: NodeState) -> frozenset[int]:
+    """Rows of the node's cards that the pod does not accept."""
+    return frozenset(row for row, card in enumerate(state.cards) if not choice.takes(card.card))
+
+
+def _keys(uuids: tuple[str, ...]) -> Ints:
+    return np.array([hash(uuid) for uuid in uuids], dtype=np.int64)

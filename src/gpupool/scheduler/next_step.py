@@ -1,0 +1,33 @@
+"""What a person can do about a pod that gets no GPUs, in one sentence. Pure."""
+
+from gpupool.core.pods import PodRequest
+from gpupool.engine.card_words import card_summary, open_nodes
+from gpupool.engine.cluster import ClusterModel
+from gpupool.engine.filters.gpus import allows_mode, whole_cards
+
+_SHARE, _WHOLE = "a share (aliyun.com/gpu-mem)", "a whole card (nvidia.com/gpu)"
+
+
+def next_step(cluster: ClusterModel, pod: PodRequest) -> str:
+    """Empty: GPUs are not why it waits."""
+    if not card_summary(cluster, pod):
+        return ""
+    nodes = open_nodes(cluster, pod)
+    fitting = nodes[allows_mode(pod, cluster, nodes)]
+    if not len(fitting):
+        wanted, other = (_WHOLE, _SHARE) if whole_cards(pod) else (_SHARE, _WHOLE)
+        return f"Request {other}, or add a node that gives out {wanted}."
+    by_node = [cluster.at(int(node)).cards for node in fitting]
+    cards = [card for cards in by_node for card in cards]
+    count = whole_cards(pod) or max(ask.cards for ask in pod.gpus)
+    if count > (most := max(map(len, by_node))):
+        return f"Request {most} or fewer cards, or add a node with {count}."
+    units = max(ask.units for ask in pod.gpus)
+    if units > (most := max(card.all_units for card in cards)):
+        return f"Request {most} or fewer units, or add a node with larger cards."
+    if any(card.pods for card in cards):
+        return (
+            "Wait until a pod ends, delete one that holds a card (gpupool gpu pods lists them), "
+            "or add a node."
+        )
+    return "See why cards are out of use (gpupool gpu list), or add a node."

@@ -1,0 +1,108 @@
+"""Cards put into containers by the agent, on a node whose runtime knows nothing of NVIDIA."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from gpupool.contract.allocation import pod_allocation
+from gpupool.contract.names import HELD_BACK, RESOURCE_GPU_MEM
+from kubeclient.objects import Obj
+from testbed.build import BuildError
+from testbed.cluster import Kubernetes
+from testbed.gpu_images import write_gpu_images
+from testbed.installation import Installation
+from testbed.story import V100
+from tests.e2e.kubectl import Kubectl, eventually
+from tests.kubernetes.conftest import LONGEST_S, allocatable, registered
+from tests.kubernetes.pods import UNITS_PER_CARD, is_ready, mismatches, telling
+
+pytestmark = [pytest.mark.kubernetes, pytest.mark.timeout(900)]
+
+NODE = "127.0.0.2"
+AGENT = f"agent-{NODE}"
+
+
+@pytest.fixture(scope="module")
+def kubernetes(able: None) -> Iterator[Kubernetes]:
+    try:
+        with Kubernetes(nodes=1, images=write_gpu_images) as running:
+            yield running
+    except BuildError as error:
+        pytest.fail(f"NO REAL KUBERNETES: {error}", pytrace=False)
+
+
+@pytest.fixture(scope="module")
+def gpupool(kubernetes: Kubernetes, admin: Kubectl) -> Iterator[Installation]:
+    with Installation(kubernetes, {NODE: [V100] * 4}, nri=[NODE]) as installed:
+        admin("label", "node", "--all", "cgpu=true", "cgpu.disable.isolation=false")
+        eventually(lambda: registered(admin), LONGEST_S)
+        eventually(lambda: units(admin) == str(4 * UNITS_PER_CARD), LONGEST_S)
+        yield installed
+
+
+def units(kubectl: Kubectl) -> str:
+    return allocatable(kubectl, NODE).get(RESOURCE_GPU_MEM, "0")
+
+
+def nodes_in(kubectl: Kubectl, pod: Obj) -> list[str]:
+    """The device nodes of NVIDIA that the container sees."""
+    name = pod["metadata"]["name"]
+    return kubectl("exec", name, "--", "sh", "-c", "ls /dev | grep nvidia").split()
+
+
+def running(kubectl: Kubectl, name: str) -> Obj:
+    kubectl.wait("condition=Ready", f"pod/{name}", within_s=LONGEST_S)
+    found: Obj = kubectl.json("get", "pod", name)
+    return found
+
+
+def test_every_container_sees_its_own_card_and_limit(
+    gpupool: Installation, kubectl: Kubectl
+) -> None:
+    for number in range(6):
+        kubectl.apply(telling(f"share-{number}", 3 + number))
+    for number in range(6):
+        pod = running(kubectl, f"share-{number}")
+        (share,) = pod_allocation(pod).containers[0].shares
+        assert nodes_in(kubectl, pod) == [f"nvidia{share.index}", "nvidiactl"]
+        eventually(lambda: not mismatches(kubectl, pod), LONGEST_S)  # noqa: B023
+
+
+def test_without_the_agent_no_container_starts_and_it_says_why(
+    gpupool: Installation, kubectl: Kubectl
+) -> None:
+    pod = telling("again", 3)
+    command = pod["spec"]["containers"][0]["command"]
+    command[-1] = command[-1].replace(
+        "exec sleep 2147483647", "until [ -e /end ]; do sleep 1; done"
+    )
+    kubectl.apply(pod)
+    running(kubectl, "again")
+    gpupool.kill(AGENT)
+    # The kubelet starts a container again without asking the device plugin again.
+    kubectl("exec", "again", "--", "touch", "/end")
+    words = eventually(lambda: words_of_the_last_start(kubectl, "again"), LONGEST_S)
+    assert HELD_BACK in words
+    gpupool.start(AGENT)
+    eventually(lambda: is_ready(kubectl.json("get", "pod", "again")), LONGEST_S)
+    assert mismatches(kubectl, kubectl.json("get", "pod", "again")) == []
+
+
+def words_of_the_last_start(kubectl: Kubectl, name: str) -> str:
+    """What the runtime said when it could not start the container."""
+    (status,) = kubectl.json("get", "pod", name)["status"]["containerStatuses"]
+    ends = [status[when].get("terminated") or {} for when in ("state", "lastState")]
+    return next((end["message"] for end in ends if end.get("reason") == "StartError"), "")
+
+
+def test_a_running_container_is_not_touched_when_the_agent_restarts(
+    gpupool: Installation, kubectl: Kubectl
+) -> None:
+    kubectl.apply(telling("steady", 2))
+    before = running(kubectl, "steady")
+    gpupool.kill(AGENT)
+    gpupool.start(AGENT)
+    kubectl.apply(telling("next", 2))
+    assert mismatches(kubectl, running(kubectl, "next")) == []
+    after = kubectl.json("get", "pod", "steady")
+    assert after["status"]["containerStatuses"] == before["status"]["containerStatuses"]

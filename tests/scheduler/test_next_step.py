@@ -1,0 +1,61 @@
+"""What `gpupool explain` advises for a pod that gets no GPUs."""
+
+from dataclasses import replace
+
+import pytest
+
+from gpupool.core.gpu import CardHealth, GpuMode, Inventory
+from gpupool.core.pods import PodRequest
+from gpupool.scheduler.next_step import next_step
+from tests.engine.building import cards, cluster_of, gpu_node, gpu_pod, place, shared, whole
+
+
+def test_who_waits_for_cards_that_pods_hold_is_told_how_to_get_one() -> None:
+    cluster = cluster_of(gpu_node(count=1))
+    place(cluster, whole("a"))
+    words = (
+        "Wait until a pod ends, delete one that holds a card (gpupool gpu pods lists them), "
+        "or add a node."
+    )
+    assert next_step(cluster, whole("b")) == words
+    assert next_step(cluster, shared("b", 3)) == words
+
+
+@pytest.mark.parametrize(
+    ("pod", "words"),
+    [
+        (whole("a", 3), "Request 2 or fewer cards, or add a node with 3."),
+        (shared("a", 1, cards=4), "Request 2 or fewer cards, or add a node with 4."),
+        (shared("a", 16), "Request 15 or fewer units, or add a node with larger cards."),
+    ],
+)
+def test_who_asks_for_more_than_any_node_has_is_told_how_much_that_is(
+    pod: PodRequest, words: str
+) -> None:
+    assert next_step(cluster_of(gpu_node(count=2)), pod) == words
+
+
+def test_who_asks_in_the_way_that_no_node_offers_is_told_the_other_one() -> None:
+    share, card = "a share (aliyun.com/gpu-mem)", "a whole card (nvidia.com/gpu)"
+    shares = cluster_of(gpu_node(gpu_mode=GpuMode.SHARED))
+    assert next_step(shares, whole("a")) == (
+        f"Request {share}, or add a node that gives out {card}."
+    )
+    wholes = cluster_of(gpu_node(gpu_mode=GpuMode.WHOLE))
+    assert next_step(wholes, shared("a", 1)) == (
+        f"Request {card}, or add a node that gives out {share}."
+    )
+
+
+def test_where_cards_are_broken_and_nobody_holds_one_the_list_of_cards_is_named() -> None:
+    broken = replace(cards("n", 1).cards[0], health=CardHealth.LOST, reason="XID 79")
+    cluster = cluster_of(gpu_node(inventory=Inventory((broken,))))
+    assert next_step(cluster, whole("a")) == (
+        "See why cards are out of use (gpupool gpu list), or add a node."
+    )
+
+
+def test_of_a_pod_that_lacks_no_gpus_nothing_is_advised() -> None:
+    cluster = cluster_of(gpu_node())
+    assert next_step(cluster, gpu_pod("a")) == ""
+    assert next_step(cluster, whole("a", waits_for="a claim")) == ""
