@@ -22,6 +22,7 @@ from localkube.data_directory import (
     make_data_directory,
     restrict_umask,
 )
+from localkube.kubelet.wall import missing_wall, no_wall_words
 from localkube.supervision import first_cause
 
 _FORESEEN = (OSError, CertificateError, ClusterFailed, DataDirectoryError, StoreDamaged)
@@ -34,8 +35,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
     with tempfile.TemporaryDirectory(prefix="localkube-") as scratch:
         directory = options.directory or Path(scratch) / "cluster"
         try:
+            missing = missing_wall(Path(scratch))
+            if missing and options.sandbox == "required":
+                raise ClusterFailed(f"--sandbox=required: {no_wall_words(missing)}")
             make_data_directory(directory)
-            settings = ClusterSettings(options.name, directory.resolve(), options.port)
+            settings = ClusterSettings(
+                options.name,
+                directory.resolve(),
+                options.port,
+                wall_required=options.sandbox == "required",
+            )
+            if missing:
+                print(f"localkube: {no_wall_words(missing)}", file=sys.stderr)
             with Lock(directory), asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
                 runner.run(_run(settings, options.nodes))
         except Exception as error:
@@ -70,6 +81,13 @@ def _parser() -> argparse.ArgumentParser:
         type=Path,
         help="directory for the cluster's data, which stays after Ctrl-C (default: a temporary "
         "directory, which is deleted)",
+    )
+    parser.add_argument(
+        "--sandbox",
+        choices=("auto", "required"),
+        default="auto",
+        help="required: do not start where this machine allows no wall around containers "
+        "(default: auto, which warns)",
     )
     return parser
 

@@ -62,6 +62,7 @@ class ClusterSettings:
     directory: Path
     port: int = 0  # of the API server on the loopback interface; 0 takes any free one
     private: tuple[Path, ...] = ()  # directories of this machine that no container may see
+    wall_required: bool = False  # containers run behind a wall (docs/pods.md), or not at all
 
     @property
     def kubeconfig(self) -> Path:
@@ -177,6 +178,7 @@ def _fleet_settings(settings: ClusterSettings, extension: Extension) -> FleetSet
         settings.pods,
         host_paths=(settings.directory / _VOLUMES,),
         private=settings.private,
+        wall_required=settings.wall_required,
         packages=extension.packages,
         hooks=extension.hooks,
         hosted=extension.hosted,

@@ -39,9 +39,9 @@ from localkube.assembly import (
 from localkube.data_directory import Lock, make_data_directory
 from localkube.health import named
 from localkube.kubectl import run_kubectl
-from localkube.kubelet.node_files import remove_tree
 from localkube.names import Names
 from localkube.nodes import node_object, numbered_machine, says_ready
+from localkube.removal import remove_tree
 from localkube.supervision import first_cause
 
 # Longer than _READY_LIMIT_S, so that the error that names the nodes comes first.

@@ -147,7 +147,7 @@ def test_up_says_when_it_is_already_running(home: Home, cluster: ClusterDirector
         result = run("up", "--name", "a", "--port", "99")
     assert result.exit_code == 0
     assert 'Cluster "a" is already running.\n' in result.output
-    assert "--config, --gpus and --port take effect after: gpupool down" in result.output
+    assert "--config, --gpus, --port and --sandbox take effect after: gpupool down" in result.output
     assert f"export KUBECONFIG={cluster.kubeconfig}\n" in result.output
 
 

@@ -59,6 +59,9 @@ FILES = {
 }
 
 
+IN_PROC = ("message-proc", "file-proc")
+
+
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[Cluster]:
     with Cluster(pools=POOLS) as running:
@@ -119,7 +122,7 @@ def test_admission_refuses_paths_of_the_limiter(kubectl: Kubectl, name: str) -> 
     assert ": wanted a path that " in refused
 
 
-@pytest.mark.parametrize("name", FILES)
+@pytest.mark.parametrize("name", [name for name in FILES if name not in IN_PROC])
 def test_a_container_with_a_limit_file_of_its_own_gets_no_memory(
     kubectl: Kubectl, without_webhooks: Callable[[Obj], Obj], name: str
 ) -> None:
@@ -128,3 +131,15 @@ def test_a_container_with_a_limit_file_of_its_own_gets_no_memory(
     output = said(kubectl, name)
     assert f"gpupool: {file}: {INSIDE if name == 'above' else OVER}" in output
     assert "0 2 2 0" in output.splitlines()
+
+
+@pytest.mark.parametrize("name", IN_PROC)
+def test_a_container_with_a_mount_inside_of_proc_does_not_start(
+    kubectl: Kubectl, without_webhooks: Callable[[Obj], Obj], name: str
+) -> None:
+    change, _ = FILES[name]
+    kubectl.apply(without_webhooks(attempt(name, change)))
+    kubectl.wait("jsonpath={.status.phase}=Failed", f"pod/{name}", within_s=60)
+    state = "{.status.containerStatuses[0].state.terminated.message}"
+    why = kubectl("get", "pod", name, "-o", f"jsonpath={state}")
+    assert "cannot be mounted: it is inside of /proc" in why

@@ -169,6 +169,24 @@ def test_without_a_state_file_there_is_no_driver(tmp_path: Path) -> None:
     assert [card.model for card in direct(driver).cards] == ["Tesla M40"]
 
 
+def test_a_state_file_that_a_program_cuts_short_ends_nobody(tmp_path: Path) -> None:
+    """Access to it, if it were mapped, would be a SIGBUS for the process of all nodes."""
+    files = create_node(tmp_path, "n", [V100])
+    whole = files.state.read_bytes()
+    driver = SimulatedDriver(files.state)
+    asyncio.run(driver.look())
+    for broken in (b"", whole[:100], b"\0" * len(whole), whole + b"x"):
+        files.state.write_bytes(broken)
+        with pytest.raises(NoDriver):
+            asyncio.run(driver.look())
+    files.state.write_bytes(b"\xff" * len(whole))
+    with pytest.raises(NoDriver):
+        asyncio.run(driver.uses())
+    files.state.write_bytes(whole)
+    assert len(asyncio.run(driver.look()).cards) == 1
+    asyncio.run(driver.close())
+
+
 def test_a_node_that_is_made_again_has_another_boot_id(tmp_path: Path) -> None:
     files = node(tmp_path, [M40])
     driver = SimulatedDriver(files.state)

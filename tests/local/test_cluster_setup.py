@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from gpupool.local import wall
 from gpupool.local.cluster_setup import Prepared, Running, Wish, fingerprint, set_up_directory
 from gpupool.local.home import CannotUse, Home
 from localkube.data_directory import Lock
@@ -63,6 +64,25 @@ def test_the_choice_of_cards_is_kept(home: Home) -> None:
     first.cluster.write_state({"port": 0, "gpus": "real"})
     assert ready(home, Wish(port=0)).settings.real_gpus
     assert not ready(home, Wish(port=0, gpus="simulated")).settings.real_gpus
+
+
+def test_the_wish_for_a_wall_is_kept(home: Home) -> None:
+    first = ready(home, Wish(port=0))
+    assert not first.settings.wall_required
+    first.cluster.write_state({"port": 0, "sandbox": "required"})
+    assert ready(home, Wish(port=0)).settings.wall_required
+    assert not ready(home, Wish(port=0, sandbox="auto")).settings.wall_required
+
+
+def test_a_cluster_that_must_have_a_wall_is_refused_where_there_is_none(
+    home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(wall, "missing_wall", lambda directory: "unshare: not permitted")
+    with pytest.raises(CannotUse, match="allows no wall around containers \\(unshare: not perm"):
+        set_up_directory(home, Wish(port=0, sandbox="required"))
+    assert home.clusters() == []
+    assert "read and change every file that you can" in wall.warning()
+    ready(home, Wish(port=0))
 
 
 def test_a_bad_file_changes_nothing(home: Home, tmp_path: Path) -> None:

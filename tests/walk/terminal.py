@@ -139,8 +139,10 @@ class Terminal:
 
 
 def rows(shown: str, columns: int) -> list[list[str]]:
-    """The first columns of a table of kubectl, without its head."""
-    return [line.split()[:columns] for line in shown.splitlines()[1:]]
+    """The first columns of a table of kubectl, without its head, and without the lines that a slow
+    machine shows before it."""
+    lines = [line for line in shown.splitlines() if not line.endswith(" s) ...")]
+    return [line.split()[:columns] for line in lines[1:]]
 
 
 def new_terminal(root: Path, scratch: Path, programs: list[Path]) -> Terminal:

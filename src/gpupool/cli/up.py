@@ -56,6 +56,12 @@ _LIMIT_S = 60.0  # but not longer: the cluster can be used without them
     "[default: the last choice, or simulated]",
 )
 @click.option(
+    "--sandbox",
+    type=click.Choice(["auto", "required"]),
+    help="The wall around containers. required: do not start where this machine allows none; auto: "
+    "warn.  [default: the last choice, or auto]",
+)
+@click.option(
     "--example",
     shell_complete=examples,
     metavar="NAME",
@@ -88,20 +94,22 @@ def command(
       gpupool up --name training --config training.yaml
       gpupool up --example notebook-service
       gpupool up --gpus real --foreground
+      gpupool up --sandbox required
     """
     from gpupool.local.cluster_setup import Wish
     from gpupool.local.launch import START_LIMIT_S, StartFailed
 
     place, example = home(), wish.pop("example")
     _check_example(example, foreground)
-    if report_to is None:  # else the command that started this one has looked
-        _check_gpus(wish["gpus"])
+    # The command that started this one has looked, and warns.
+    warning = _look(wish["gpus"]) if report_to is None else ""
     asked = Wish(**wish)
 
     def finish(cluster: ClusterDirectory, port: int, pools: "Pools | None") -> None:
         echo(places_words(cluster, port) + pools_words(pools))
         if not foreground:  # in the foreground this process is the server, and cannot ask itself
             _show_troubles(cluster)
+        click.echo(warning, err=True, nl=bool(warning))
         context = _merged(cluster, port) if asked.merge_kubeconfig else ""
         _show_next(cluster, context, example)
 
@@ -117,8 +125,10 @@ def command(
                 _delete(place, unless=delete_home_unless)
             sys.exit(found)
         if port := _joined(found, deadline):
-            if wish["config"] or wish["gpus"] or wish["port"] not in (None, 0, port):
-                click.echo("--config, --gpus and --port take effect after: gpupool down", err=True)
+            later = wish["config"] or wish["gpus"] or wish["sandbox"]
+            if later or wish["port"] not in (None, 0, port):
+                flags = "--config, --gpus, --port and --sandbox"
+                click.echo(f"{flags} take effect after: gpupool down", err=True)
             with progress(f'Waiting for the nodes of cluster "{found.name}"') as shown:
                 pools = _nodes(found, port, shown)
             finish(found, port, pools)
@@ -153,11 +163,15 @@ def _show_next(cluster: ClusterDirectory, context: str, example: str | None) -> 
         click.echo(f"\n{done.ending}")
 
 
-def _check_gpus(gpus: str | None) -> None:
+def _look(gpus: str | None) -> str:
+    """Refuses cards that this machine does not have. Returns what people must know of it."""
+    from gpupool.local.wall import warning
+
     if gpus == "real":
         from gpupool.local.real_gpus import require_real_cards
 
         require_real_cards()
+    return warning()
 
 
 def _start(place: Home, wish: "Wish", finish: "Finish") -> int | ClusterDirectory:
@@ -177,6 +191,7 @@ def _start(place: Home, wish: "Wish", finish: "Finish") -> int | ClusterDirector
                 cluster,
                 port=wish.port,
                 gpus=wish.gpus,
+                sandbox=wish.sandbox,
                 report_to=report_to,
                 lock=lock.descriptor,
             ),

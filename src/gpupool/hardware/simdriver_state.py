@@ -67,23 +67,30 @@ def opened(path: Path) -> Iterator[tuple[int, layout.State]]:
     except OSError as error:
         raise BadState(f"{path}: {error.strerror}") from None
     try:
-        size, found = ctypes.sizeof(layout.State), os.fstat(fd).st_size
         # Checked before the file is mapped: access behind the end of a shorter file is a SIGBUS.
-        head = os.pread(fd, 12, 0)
-        version = int.from_bytes(head[8:12], "little")
-        if head[:8] != layout.MAGIC:
-            raise BadState(f"{path}: wanted the state of a simulated driver, found something else")
-        # Before the size: a file of another version may also have another size.
-        if version != layout.VERSION:
-            raise BadState(f"{path}: wanted version {layout.VERSION}, found {version}")
-        if found != size:
-            raise BadState(f"{path}: wanted {size} bytes, found {found}")
-        state = layout.State.from_buffer(mmap.mmap(fd, size))
-        if state.card_count > layout.MAX_CARDS:
-            raise BadState(f"{path}: damaged; it has {state.card_count} cards")
-        yield fd, state
+        copied(fd, path)
+        yield fd, layout.State.from_buffer(mmap.mmap(fd, ctypes.sizeof(layout.State)))
     finally:
         os.close(fd)
+
+
+def copied(fd: int, path: Path) -> layout.State:
+    """The content of the file. Raises BadState, OSError."""
+    size = ctypes.sizeof(layout.State)
+    content = bytearray(size + 1)
+    found = os.preadv(fd, [content], 0)
+    version = int.from_bytes(content[8:12], "little")
+    if content[:8] != layout.MAGIC:
+        raise BadState(f"{path}: wanted the state of a simulated driver, found something else")
+    # Before the size: a file of another version may also have another size.
+    if version != layout.VERSION:
+        raise BadState(f"{path}: wanted version {layout.VERSION}, found {version}")
+    if found != size:
+        raise BadState(f"{path}: wanted {size} bytes, found {os.fstat(fd).st_size}")
+    state = layout.State.from_buffer(content)
+    if state.card_count > layout.MAX_CARDS:
+        raise BadState(f"{path}: damaged; it has {state.card_count} cards")
+    return state
 
 
 def new_state(node: str, cards: Sequence[CardProfile], driver: Driver) -> layout.State:

@@ -1,9 +1,10 @@
 """SimulatedDriver: reads a simulated node's cards from its state file, without its libraries.
 
-The file stays mapped between two readings, because hundreds of nodes are read every second.
+Programs in containers write this file, and can do anything to it. So it is copied and not mapped:
+access to a mapped file that somebody cuts short ends the process, and this is the process of all
+nodes.
 """
 
-import contextlib
 import ctypes
 import os
 from pathlib import Path
@@ -13,7 +14,7 @@ from gpupool.hardware import simdriver_layout as layout
 from gpupool.hardware.context_memory import NotMeasured
 from gpupool.hardware.driver import CardLook, Look, NoDriver, ProgramUse, Uses, Xid
 from gpupool.hardware.simdriver_locks import is_alive, visible_pid
-from gpupool.hardware.simdriver_state import MIB, SimdriverError, opened
+from gpupool.hardware.simdriver_state import MIB, SimdriverError, copied
 from gpupool.hardware.simulated_readings import card_reading
 
 _EVENT_XID = 8  # nvmlEventTypeXidCriticalError
@@ -24,17 +25,15 @@ class SimulatedDriver:
     def __init__(self, state: Path) -> None:
         """`state` is the state file (simdriver.NodeFiles.state); it need not exist yet."""
         self._path = state
-        self._open = contextlib.ExitStack()
-        self._state: layout.State | None = None
         self._fd = -1
         self._inode = 0
         self._untroubled: tuple[CardLook, ...] = ()  # the cards while none has a fault: kept
         self._seen = 0  # number of the last event that was read
 
     async def look(self) -> Look:
-        state = self._mapped()
+        state = self._read()
         return Look(
-            version=state.driver_version.decode(),
+            version=state.driver_version.decode(errors="replace"),
             cuda=state.cuda_version,
             # `create_node` replaces the file when a node boots; its cards are then as new.
             boot=str(self._inode),
@@ -43,20 +42,22 @@ class SimulatedDriver:
         )
 
     async def uses(self) -> Uses:
-        state = self._mapped()
+        state = self._read()
         found = []
         for slot in range(min(state.slots_seen, layout.MAX_SLOTS)):
             pid = visible_pid(self._fd, state, slot) if is_alive(self._fd, state, slot) else None
             for index in range(state.card_count) if pid else ():
                 if used := state.used[index][slot]:
-                    uuid = state.cards[index].fixed.uuid.decode()
+                    uuid = state.cards[index].fixed.uuid.decode(errors="replace")
                     found.append(ProgramUse(pid or 0, uuid, used // MIB))
         cards = (state.cards[index] for index in range(state.card_count))
-        read = frozenset(card.fixed.uuid.decode() for card in cards if not card.fault.is_lost)
+        read = frozenset(
+            card.fixed.uuid.decode(errors="replace") for card in cards if not card.fault.is_lost
+        )
         return Uses(tuple(use for use in found if use.uuid in read), read)
 
     async def readings(self) -> tuple[CardReading, ...]:
-        state = self._mapped()
+        state = self._read()
         slots = range(min(state.slots_seen, layout.MAX_SLOTS))
         living = [slot for slot in slots if is_alive(self._fd, state, slot)]
         return tuple(
@@ -67,38 +68,43 @@ class SimulatedDriver:
 
     async def context_mib(self) -> int:
         try:
-            state = self._mapped()
+            state = self._read()
         except NoDriver as error:
             raise NotMeasured(str(error)) from error
         sizes = (state.cards[index].fixed.context_bytes for index in range(state.card_count))
         return -(-max(sizes, default=0) // MIB)
 
     async def close(self) -> None:
-        self._state = None
-        self._open.close()
+        self._close()
 
-    def _mapped(self) -> layout.State:
-        """The mapped file; mapped again when the file was replaced, because the node has restarted
-        or its cards were exchanged."""
+    def _read(self) -> layout.State:
+        """The present content of the file, which is opened again when it was replaced, because the
+        node has restarted or its cards were exchanged."""
         try:
             # If the file is replaced between stat and open, the next look finds another inode and
-            # maps again.
+            # opens it again.
             inode = os.stat(self._path).st_ino
+            is_new = self._fd < 0 or inode != self._inode
+            if is_new:
+                self._close()
+                self._fd = os.open(self._path, os.O_RDWR | os.O_CLOEXEC)
+            state = copied(self._fd, self._path)
         except OSError as error:
-            self._state = None
+            self._close()
             raise NoDriver(f"no simulated driver at {self._path}: {error.strerror}") from error
-        if self._state is not None and inode == self._inode:
-            return self._state
-        self._open.close()
-        try:
-            self._fd, self._state = self._open.enter_context(opened(self._path))
         except SimdriverError as error:
-            self._state = None
+            self._close()
             raise NoDriver(str(error)) from error
-        # Older events are skipped, as NVML reports only XIDs that occur after the subscription.
-        self._inode, self._seen = inode, self._state.last_event
-        self._untroubled = ()
-        return self._state
+        if is_new:
+            # Older events are skipped, as NVML reports only XIDs that occur after the subscription.
+            self._inode, self._seen = inode, state.last_event
+            self._untroubled = ()
+        return state
+
+    def _close(self) -> None:
+        if self._fd >= 0:
+            os.close(self._fd)
+            self._fd = -1
 
     def _cards(self, state: layout.State) -> tuple[CardLook, ...]:
         indexes = range(state.card_count)
@@ -116,9 +122,11 @@ class SimulatedDriver:
         self._seen = max(self._seen, state.last_event)
         entries = [(number, state.events[number % layout.MAX_EVENTS]) for number in wanted]
         return tuple(
-            Xid(state.cards[entry.card].fixed.uuid.decode(), entry.data)
+            Xid(state.cards[entry.card].fixed.uuid.decode(errors="replace"), entry.data)
             for number, entry in entries
-            if entry.sequence == number and entry.type == _EVENT_XID
+            if entry.sequence == number
+            and entry.type == _EVENT_XID
+            and entry.card < state.card_count
         )
 
 
@@ -128,8 +136,8 @@ def _card_look(state: layout.State, index: int) -> CardLook:
         return CardLook(index, is_lost=True)
     return CardLook(
         index,
-        fixed.uuid.decode(),
-        fixed.name.decode(),
+        fixed.uuid.decode(errors="replace"),
+        fixed.name.decode(errors="replace"),
         fixed.memory_bytes // MIB,
         links=_links(state, index),
         numa=fixed.numa_node,

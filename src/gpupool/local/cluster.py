@@ -48,7 +48,7 @@ from localkube.assembly import ClusterSettings, Extension, RunningCluster
 from localkube.kubelet import process_table
 from localkube.kubelet.container_files import volume_directory
 from localkube.kubelet.hosted import ProgramContext, log_to_containers
-from localkube.kubelet.node_files import node_disk, node_hardware
+from localkube.kubelet.node_files import node_hardware
 from localkube.kubelet.process_table import MARK
 
 log = logging.getLogger(__name__)
@@ -83,6 +83,7 @@ async def run_cluster(
         settings.port,
         # The home holds the administrators' credentials of all clusters: no container may see it.
         private=(Path(home),) if home else (),
+        wall_required=settings.wall_required,
     )
     extension = GpuCluster(settings, where).extension()
     await assembly.run_cluster(where, extension, ready=ready, stop=stop)
@@ -182,7 +183,8 @@ class GpuCluster:
 
     def _limiter(self, node: str) -> LimiterPlace:
         driver = "" if self._settings.real_gpus else f"{DRIVER}/lib"
-        return LimiterPlace(node_disk(self._where.pods, node) / "opt/gpupool", driver)
+        # Not on the node's disk, where pods with a hostPath could replace it.
+        return LimiterPlace(node_hardware(self._where.pods, node) / "limiter", driver)
 
 
 def _container(pid: int) -> str:

@@ -38,10 +38,12 @@ from gpupool.local.home import (
 from gpupool.local.merging import verify
 from gpupool.local.ports import choose_port
 from gpupool.local.server_process import Server, running_server
+from gpupool.local.wall import require_wall
 from kubeclient.yaml_text import not_utf8
 from localkube.data_directory import AlreadyRunning, Lock, write_private
 
 SIMULATED_GPUS, REAL_GPUS = "simulated", "real"
+SANDBOX_AUTO, SANDBOX_REQUIRED = "auto", "required"
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +55,7 @@ class Wish:
     port: int | None = None
     data_dir: Path | None = None
     gpus: str | None = None  # simulated or real
+    sandbox: str | None = None  # auto or required
     merge_kubeconfig: bool = False
 
 
@@ -132,6 +135,9 @@ def _set_up(home: Home, wish: Wish, *, is_ours: bool) -> Prepared | Running:
     text = given if given is not None else _stored(cluster)
     file = file or _parse(text, str(cluster.cluster_file) if cluster else "default cluster")
     _check_quotas(home, file, new=cluster is None)
+    sandbox = wish.sandbox or (cluster.state().get("sandbox") if cluster else None) or SANDBOX_AUTO
+    if sandbox == SANDBOX_REQUIRED and not is_ours:  # else the command that started us has looked
+        require_wall()
     port = choose_port(
         name,
         wanted=wish.port,
@@ -145,7 +151,14 @@ def _set_up(home: Home, wish: Wish, *, is_ours: bool) -> Prepared | Running:
         write_private(cluster.cluster_file, text.encode())
     settings = _settings(home, cluster, file, text, port)
     gpus = wish.gpus or cluster.state().get("gpus") or SIMULATED_GPUS
-    return Prepared(cluster, replace(settings, real_gpus=gpus == REAL_GPUS))
+    return Prepared(
+        cluster,
+        replace(
+            settings,
+            real_gpus=gpus == REAL_GPUS,
+            wall_required=sandbox == SANDBOX_REQUIRED,
+        ),
+    )
 
 
 def _ports_of_others(home: Home, name: str) -> set[int]:

@@ -26,6 +26,7 @@ import click
 from gpupool.local import DEFAULT_NAME
 from localkube import data_directory
 from localkube.data_directory import write_private
+from localkube.removal import remove_tree
 
 _MARKER = ".gpupool"
 _FORMAT = b"1\n"
@@ -139,10 +140,8 @@ class Home:
         # The marker is deleted last, so that a deletion that was interrupted can be repeated.
         for entry in cluster.path.iterdir():
             if entry.name != _MARKER:
-                shutil.rmtree(
-                    entry
-                ) if entry.is_dir() and not entry.is_symlink() else entry.unlink()
-        shutil.rmtree(cluster.path)
+                remove_tree(entry)
+        shutil.rmtree(cluster.path)  # raises, if something is left
 
     def quota_changes(self) -> dict[str, int]:
         # Imported here: slow to load, and most commands read no quotas.

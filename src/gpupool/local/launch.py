@@ -34,7 +34,13 @@ class StartFailed(click.ClickException):
 
 
 def server_command(
-    cluster: ClusterDirectory, *, port: int | None, gpus: str | None, report_to: int, lock: int
+    cluster: ClusterDirectory,
+    *,
+    port: int | None,
+    gpus: str | None,
+    sandbox: str | None = None,
+    report_to: int,
+    lock: int,
 ) -> list[str]:
     """The command line of the server process: the same Python, the same package. `lock`: the
     descriptor of the cluster's lock, which it takes over."""
@@ -43,6 +49,8 @@ def server_command(
         command += ["--port", str(port)]
     if gpus is not None:
         command += ["--gpus", gpus]
+    if sandbox is not None:
+        command += ["--sandbox", sandbox]
     return [*command, "--report-to", str(report_to), "--lock", str(lock)]
 
 

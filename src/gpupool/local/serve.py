@@ -16,7 +16,14 @@ from typing import Protocol
 
 import uvloop
 
-from gpupool.local.cluster_setup import REAL_GPUS, SIMULATED_GPUS, Prepared, fingerprint
+from gpupool.local.cluster_setup import (
+    REAL_GPUS,
+    SANDBOX_AUTO,
+    SANDBOX_REQUIRED,
+    SIMULATED_GPUS,
+    Prepared,
+    fingerprint,
+)
 from gpupool.local.config.settings import LocalSettings
 from gpupool.local.home import CannotUse, ClusterDirectory
 from gpupool.local.ports import no_port
@@ -118,6 +125,7 @@ async def _run(
                 "port": running.port,
                 "applied": fingerprint(text),
                 "gpus": REAL_GPUS if settings.real_gpus else SIMULATED_GPUS,
+                "sandbox": SANDBOX_REQUIRED if settings.wall_required else SANDBOX_AUTO,
             }
         )
         tune_garbage_collector()

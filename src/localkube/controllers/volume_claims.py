@@ -7,7 +7,6 @@ if the reclaim policy is Retain.
 import asyncio
 import contextlib
 import re
-import shutil
 from pathlib import Path
 
 from kubeclient.errors import AlreadyExists, NotFound
@@ -18,6 +17,7 @@ from kubeclient.resources import PODS, STORAGE_CLASSES, VOLUME_CLAIMS, VOLUMES
 from localkube.controllers.pods import is_finished
 from localkube.controllers.run import Context, Controller, Watch
 from localkube.names import DEFAULT
+from localkube.removal import remove_tree
 
 CLASS_NAME = "local-directory"
 _PROVISIONED_BY = "pv.kubernetes.io/provisioned-by"
@@ -164,4 +164,4 @@ async def _delete_files(volume: Obj, directory: Path) -> None:
     the next reconcile deletes the rest."""
     name = volume["metadata"]["name"]
     if _NAME.fullmatch(name):
-        await asyncio.to_thread(shutil.rmtree, directory / name, ignore_errors=True)
+        await asyncio.to_thread(remove_tree, directory / name)

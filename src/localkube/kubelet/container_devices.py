@@ -1,17 +1,19 @@
 """Variables and files for a container, from the device plugins' answers to Allocate, and from the
 node hooks."""
 
+import contextlib
 import logging
-from collections.abc import Iterable
+import os
 from dataclasses import dataclass
 from pathlib import Path
 
 from kubeclient.kubeletapi.errors import KubeletApiError
 from kubeclient.kubeletapi.messages import Mount
 from kubeclient.objects import Obj
+from localkube.kubelet.beneath import open_beneath, open_trusted, opened
 from localkube.kubelet.devices.all_devices import Devices
 from localkube.kubelet.environment import BadConfig
-from localkube.kubelet.node_files import node_disk
+from localkube.kubelet.node_files import node_disk, node_hardware
 from localkube.kubelet.node_hooks import Adjustment, NodeHooks, StartingContainer
 from localkube.kubelet.sandbox import Bind
 from localkube.kubelet.state import Pod
@@ -61,15 +63,15 @@ class ContainerDevices:
         """For a plugin, the host is the node: a path is looked up on the node's disk first, then on
         this machine, where only the allowed parts may be mounted."""
         disk = node_disk(self.directory, node)
-        on_disk = (disk / mount.host_path.strip("/")).resolve()
-        if on_disk.exists() and on_disk.is_relative_to(disk.resolve()):
-            return Bind(str(on_disk), mount.container_path, mount.read_only)
-        path = Path(mount.host_path).resolve()
-        if not path.exists() or not _is_below(path, (disk, *self.packages, *self.allowed)):
-            raise BadConfig(f"mount of a device plugin: {mount.host_path} is not on node {node}")
-        read_only = mount.read_only or _is_below(path, self.packages)
-        return Bind(str(path), mount.container_path, read_only)
-
-
-def _is_below(path: Path, places: Iterable[Path]) -> bool:
-    return any(path.is_relative_to(place.resolve()) for place in places)
+        inside = mount.host_path.strip("/")
+        with contextlib.suppress(OSError), opened(open_trusted(disk)) as root:
+            os.close(open_beneath(root, inside))
+            return Bind(str(disk), mount.container_path, mount.read_only, (inside,))
+        path = Path(os.path.realpath(mount.host_path))
+        for root_path in (*self.packages, node_hardware(self.directory, node), *self.allowed):
+            place = root_path.resolve()
+            if path.exists() and path.is_relative_to(place):
+                read_only = mount.read_only or root_path in self.packages
+                below = str(path.relative_to(place))
+                return Bind(str(place), mount.container_path, read_only, (below,))
+        raise BadConfig(f"mount of a device plugin: {mount.host_path} is not on node {node}")

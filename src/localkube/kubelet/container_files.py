@@ -14,11 +14,13 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from kubeclient.objects import Obj
+from localkube.kubelet.beneath import LeadsOut, make_beneath, opened
 from localkube.kubelet.environment import BadConfig, expand
-from localkube.kubelet.node_files import make_private, remove_tree
+from localkube.kubelet.node_files import make_private
 from localkube.kubelet.sandbox import Bind, View
 from localkube.kubelet.state import SPEC_LISTS, Pod
 from localkube.kubelet.volumes import LocalVolume
+from localkube.removal import remove_tree
 
 HOME = "/root"
 UID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.ASCII)
@@ -107,23 +109,24 @@ def binds(
     ]
     for mount in spec.get("volumeMounts") or ():
         volume = volumes[mount["name"]]
-        source = _part(volume.path, mount, variables)
+        inside = (*volume.inside, *_part(volume, mount, variables))
         read_only = volume.read_only or bool(mount.get("readOnly"))
-        made.append(Bind(str(source), mount["mountPath"], read_only))
+        made.append(Bind(str(volume.root), mount["mountPath"], read_only, inside))
     return tuple(made)
 
 
-def _part(volume: Path, mount: Obj, variables: Mapping[str, str]) -> Path:
-    """The subPath of the volume. Links are resolved first: one that leads out is refused."""
+def _part(volume: LocalVolume, mount: Obj, variables: Mapping[str, str]) -> tuple[str, ...]:
+    """The subPath of the volume, which is made if it is missing. A link that leads out is refused:
+    here, for a message at the right time, and again when it is mounted."""
     inside = mount.get("subPath") or expand(mount.get("subPathExpr") or "", variables)
     if not inside:
-        return volume
-    path = (volume / inside).resolve()
-    if not path.is_relative_to(volume.resolve()):
-        raise BadConfig(f"subPath {inside!r} leads out of volume {mount['name']!r}")
-    if not path.exists():
-        make_private(path)
-    return path
+        return ()
+    try:
+        with opened(volume.open()) as root:
+            os.close(make_beneath(root, inside))
+    except LeadsOut as error:
+        raise BadConfig(f"subPath {inside!r} leads out of volume {mount['name']!r}") from error
+    return (inside,)
 
 
 def view(
@@ -160,7 +163,7 @@ def link_mounts(files: ContainerFiles, made: Iterable[Bind]) -> list[str]:
         link = files.root / bind.target.strip("/")
         make_private(link.parent)
         if not link.is_symlink():
-            link.symlink_to(bind.source)
+            link.symlink_to(Path(bind.source, *bind.inside))
         if bind.target not in (HOME, "/tmp", _TERMINATION_LOG):
             elsewhere.append(bind.target)
     return elsewhere

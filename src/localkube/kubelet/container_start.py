@@ -12,6 +12,7 @@ from pathlib import Path
 
 from kubeclient.objects import Obj
 from localkube.about import PACKAGE
+from localkube.kubelet.beneath import path_of
 from localkube.kubelet.container_devices import ContainerDevices
 from localkube.kubelet.container_files import (
     HOME,
@@ -130,7 +131,9 @@ class Starter:
         hosted = self.settings.hosted.get(repository(spec["image"]))
         if hosted is not None:
             self.notices.note(pod, obj, "Created", "Container created", container)
-            self.hosted.start(run.id, hosted, self._program_context(run, runs), output)
+            held: list[int] = []
+            context = self._program_context(run, runs, held)
+            self.hosted.start(run.id, hosted, context, output, held)
             return run
         argv = chosen.argv
         if chosen.stand_in is not None:
@@ -161,18 +164,23 @@ class Starter:
             raise
         return run
 
-    def _program_context(self, run: ContainerRun, runs: PodRuns) -> ProgramContext:
+    def _program_context(self, run: ContainerRun, runs: PodRuns, held: list[int]) -> ProgramContext:
+        """`held` gets the descriptors that the mounts lead through."""
         env = run.inside.env
         given = (*(run.spec.get("command") or ()), *(run.spec.get("args") or ()))
-        volumes = runs.volumes.by_name
+        mounts: dict[str, Path] = {}
+        for mount in run.spec.get("volumeMounts") or ():
+            volume = runs.volumes.by_name[mount["name"]]
+            if volume.inside:  # by descriptor: a pod could replace what the path leads to
+                held.append(volume.open())
+                mounts[mount["mountPath"]] = Path(path_of(held[-1]))
+            else:
+                mounts[mount["mountPath"]] = self.sockets.short_path(volume.root)
         return ProgramContext(
             node=run.pod.node,
             arguments=tuple(expand(part, env) for part in given),
             env=env,
-            mounts={
-                mount["mountPath"]: self.sockets.short_path(volumes[mount["name"]].path)
-                for mount in run.spec.get("volumeMounts") or ()
-            },
+            mounts=mounts,
         )
 
     async def inside(
@@ -183,6 +191,11 @@ class Starter:
         container_id = pod.containers[index].container_id or "none"
         node = self.node_of(pod.node)
         own_view = await self.launches.namespaces()
+        if self.settings.wall_required and not own_view:
+            raise BadConfig(
+                "the cluster was started with --sandbox=required, and this machine allows no wall "
+                f"around containers: {await self.launches.missing_wall() or 'it is switched off'}"
+            )
         given = self._given(pod, obj, spec, files, own_view=own_view)
         given |= self.devices.variables(pod, spec["name"])
         given[MARK] = container_id
@@ -253,8 +266,9 @@ class Starter:
     ) -> None:
         if paths:
             text = (
-                "This machine allows no user namespaces, so volumes are not at their mount path: "
-                f"{', '.join(paths)} can be found below $LOCALKUBE_ROOT ({files.root})"
+                "This machine allows no user namespaces, so nothing keeps the container from your "
+                f"files, and volumes are not at their mount path: {', '.join(paths)} can be found "
+                f"below $LOCALKUBE_ROOT ({files.root})"
             )
             self._say_once(pod, runs, obj, "MountPathElsewhere", text)
 

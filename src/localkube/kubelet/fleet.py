@@ -31,7 +31,7 @@ from localkube.kubelet.heartbeats import Heartbeats
 from localkube.kubelet.hosted import HostedPrograms
 from localkube.kubelet.launches import Launches
 from localkube.kubelet.node import LocalNode, node_from, refresh
-from localkube.kubelet.node_files import SocketPaths, make_private, remove_tree, set_aside
+from localkube.kubelet.node_files import SocketPaths, make_private, set_aside
 from localkube.kubelet.notices import Notices
 from localkube.kubelet.pod_feed import PodFeed
 from localkube.kubelet.pods import Pods
@@ -42,6 +42,7 @@ from localkube.kubelet.streams import PodStreams
 from localkube.kubelet.usage import Usage, UsageWatch
 from localkube.kubelet.volumes import Objects, Storage, sweep_storage
 from localkube.node_streams import NodeStreams
+from localkube.removal import remove_tree
 from localkube.supervision import Program, Supervisor
 
 _HEARTBEAT_WORKERS = 32
@@ -143,7 +144,6 @@ class Fleet:
         nodes, services = Mirror(kube, NODES, broke=broke), Mirror(kube, SERVICES)
         devices = Devices(
             directory,
-            host.sockets,
             tasks,
             # Lambdas, because `beats` and `keeper` need the devices and are made after them.
             changed=lambda node: beats.post_again(node),

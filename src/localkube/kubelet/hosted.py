@@ -8,9 +8,10 @@ records go to the container's log, and nowhere else: `log_to_containers`.
 import asyncio
 import errno
 import logging
+import os
 import socket
 import traceback
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextvars import ContextVar, copy_context
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -94,10 +95,17 @@ class HostedPrograms:
         self.exited: Callable[[str, int], None] = lambda run_id, code: None
         self._running: dict[str, asyncio.Task[int]] = {}
         self._ports: dict[str, Ports] = {}
+        self._held: dict[str, Sequence[int]] = {}
 
     def start(
-        self, run_id: str, program: HostedProgram, context: ProgramContext, output: Output
+        self,
+        run_id: str,
+        program: HostedProgram,
+        context: ProgramContext,
+        output: Output,
+        held: Sequence[int] = (),
     ) -> None:
+        """`held`: descriptors that its mounts lead through, closed after its end."""
         variables = copy_context()
         variables.run(_OUTPUT.set, output)
         task = asyncio.get_running_loop().create_task(
@@ -105,6 +113,7 @@ class HostedPrograms:
         )
         self._running[run_id] = task
         self._ports[run_id] = context.ports
+        self._held[run_id] = held
         # Not in the task itself: one that is cancelled before its first step runs nothing.
         task.add_done_callback(lambda ended: self._ended(run_id, ended))
 
@@ -129,6 +138,8 @@ class HostedPrograms:
     def _ended(self, run_id: str, task: asyncio.Task[int]) -> None:
         del self._running[run_id]
         self._ports.pop(run_id).close()
+        for descriptor in self._held.pop(run_id):
+            os.close(descriptor)
         self.exited(run_id, _TERMINATED if task.cancelled() else task.result())
 
 

@@ -8,18 +8,35 @@ process is the child itself. A failure is written to `outcome` as "code text"; s
 `outcome` by exec, because the pipe is close-on-exec.
 """
 
+import array  # noqa: F401  # for socket.send_fds, which imports it late
 import contextlib
+import encodings.ascii  # noqa: F401  # for files that are opened as text
 import fcntl
+import gc
 import os
 import resource
 import select
 import signal
+import socket
+import stat
+import sys
 import termios
+import warnings  # noqa: F401  # for os.execvpe, which imports it late
 from itertools import pairwise
 from pathlib import Path
 
+from localkube.kubelet.confine import confine, gain_nothing, hide_memory, use_no_capabilities
 from localkube.kubelet.frames import Message
-from localkube.kubelet.sandbox import Bind, View, die_with_parent, enter, join, leave
+from localkube.kubelet.sandbox import (
+    Bind,
+    View,
+    die_with_parent,
+    enter,
+    follow,
+    join,
+    leave,
+    lock,
+)
 
 # Above all numbers that descriptors of a container get.
 _FIRST_FREE = 64
@@ -35,6 +52,7 @@ def become(
     try:
         die_with_parent(signal.SIGKILL)
         signal.set_wakeup_fd(-1)
+        gc.disable()  # a collection would copy the memory that is shared with the launcher
         # The launcher's own: an open copy of its ends would outlive it, and hide its end from the
         # server and from processes that wait for it.
         _close_all_but({*descriptors, outcome, waiting})
@@ -44,18 +62,24 @@ def become(
         _set_limits()
         child = 0
         if view is not None:
-            leave(view) if host is None else join(host)
+            import_nothing_more()
+            if host is None:
+                leave(view)
+            else:
+                # Programs of the container see this process as soon as it has joined them.
+                hide_memory()
+                join(host)
             child = os.fork()
         if child or view is None:
             os.write(outcome, b"%d\n" % (child or os.getpid()))
         if child:
             os._exit(0)
         _wait_for_parent(waiting)
-        if view is not None and host is None:
-            os.setsid()
-            enter(view)
-            if child := os.fork():
-                _reap_until_end_of(child)
+        if view is not None:
+            if host is None:
+                enter_as_program(view)
+            _reopen_null()
+            confine(alone=host is None)
         _run(message)
     except OSError as error:
         code = _NOT_FOUND if isinstance(error, FileNotFoundError) else _NOT_EXECUTABLE
@@ -64,6 +88,60 @@ def become(
         _report(outcome, _NOT_EXECUTABLE, str(error))
     finally:
         os._exit(_NOT_EXECUTABLE)
+
+
+def import_nothing_more() -> None:
+    """Soon, every path leads to files of the container. Python would load modules from them into
+    this process, which has more rights than the container, and a copy of the launcher's memory.
+    What is needed later is imported at the top of these files; what is not fails here."""
+    sys.meta_path.clear()
+    sys.path.clear()
+    sys.path_hooks.clear()
+
+
+def enter_as_program(view: View) -> None:
+    """Returns in a child; this process becomes the container's init."""
+    os.setsid()
+    enter(view)
+    init, program = socket.socketpair()
+    if child := os.fork():
+        init.close()
+        follow(program)
+        use_no_capabilities()
+        gain_nothing()
+        _reap_until_end_of(child)
+    program.close()
+    with init:
+        lock(view, init)
+
+
+def _reopen_null() -> None:
+    """Through the container's own mount: by a descriptor from outside, root could change the
+    permissions of the machine's file. The container may have put anything in its place; then
+    standard input is a pipe that has ended."""
+    for number in range(3):
+        if _is_null(number):
+            mode = fcntl.fcntl(number, fcntl.F_GETFL) & os.O_ACCMODE
+            own = -1
+            with contextlib.suppress(OSError):
+                own = os.open(os.devnull, mode | os.O_NONBLOCK | os.O_NOFOLLOW)
+            if own >= 0 and not _is_null(own):
+                os.close(own)
+                own = -1
+            if own < 0:
+                own, other = os.pipe()
+                os.close(other)
+            os.set_blocking(own, True)
+            os.dup2(own, number)
+            os.close(own)
+
+
+def _is_null(descriptor: int) -> bool:
+    try:
+        found = os.fstat(descriptor)
+    except OSError:
+        return False
+    return stat.S_ISCHR(found.st_mode) and found.st_rdev == os.makedev(1, 3)
 
 
 def _refuse_nul(message: Message) -> None:
@@ -131,7 +209,7 @@ def _reap_until_end_of(program: int) -> None:
 
 def _view(given: Message) -> View:
     binds = tuple(Bind(*bind) for bind in given["binds"])
-    paths = {key: tuple(given[key]) for key in ("needed", "hidden")}
+    paths = {key: tuple(given[key]) for key in ("needed", "hidden", "device_files")}
     return View(**{**given, "binds": binds, **paths})
 
 
@@ -150,7 +228,9 @@ def _take_descriptors(descriptors: list[int]) -> None:
 
 def _set_limits() -> None:
     os.umask(0o022)
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    # No core files. One byte, and not none: with 0, the kernel would still call a program of the
+    # machine that takes cores (core_pattern), outside of the container.
+    resource.setrlimit(resource.RLIMIT_CORE, (1, 1))
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     most = min(_OPEN_FILES, hard) if hard != resource.RLIM_INFINITY else _OPEN_FILES
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))

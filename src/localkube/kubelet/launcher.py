@@ -32,11 +32,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
-from localkube.kubelet import process_table
+from localkube.kubelet import confine, process_table
 from localkube.kubelet.frames import Message, packed, receive
 from localkube.kubelet.launched import become, reset_signals
-from localkube.kubelet.node_files import remove_tree
-from localkube.kubelet.sandbox import Bind, View, become_subreaper, enter, leave
+from localkube.kubelet.sandbox import become_subreaper
+from localkube.kubelet.system_view import machine, private_files
+from localkube.kubelet.wall import missing_wall
 
 # It ends only when the server does; and an error of a write is for the caller to see.
 _IGNORED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGPIPE, signal.SIGXFSZ)
@@ -93,11 +94,11 @@ class Launcher:
     def serve(self) -> None:
         """Runs until the server is gone."""
         try:
-            woken, namespaces = self._prepare()
+            woken, missing = self._prepare()
         except OSError as error:
             self._send({"op": "hello", "problem": str(error)})
             return
-        self._send({"op": "hello", "namespaces": namespaces})
+        self._send({"op": "hello", "missing": missing})
         while True:
             ready = self._selector.select(_AGAIN_S if self._doomed or self._ended else None)
             for key, _ in ready:
@@ -112,11 +113,19 @@ class Launcher:
             self._finish()
         self._end_all()
 
-    def _prepare(self) -> tuple[int, bool]:
+    def _prepare(self) -> tuple[int, str]:
+        """The descriptor that signals are told by, and why containers have no wall."""
         become_subreaper()
         # Before "hello", after which the server may start containers.
         self._sweep()
-        namespaces = _can_make_namespaces(self._directory)
+        missing = missing_wall(self._directory)
+        if not missing:
+            # For all containers at once; each adds its own. After the sweep: processes of an
+            # earlier launcher are others, too.
+            private_files()
+            confine.prepare()
+            confine.gain_nothing()
+            confine.scope_sockets()
         woken, wake = os.pipe()
         os.set_blocking(wake, False)
         os.set_blocking(woken, False)
@@ -126,7 +135,7 @@ class Launcher:
         signal.set_wakeup_fd(wake, warn_on_full_buffer=False)
         self._selector.register(self._sock, selectors.EVENT_READ)
         self._selector.register(woken, selectors.EVENT_READ)
-        return woken, namespaces
+        return woken, missing
 
     def _take(self) -> bool:
         """False: the server is gone."""
@@ -166,6 +175,8 @@ class Launcher:
             ours.callback(os.close, go)
             theirs.callback(os.close, waiting)
             has_init = message["view"] is not None and host is None
+            if has_init:  # here, where it is kept for the next ones
+                machine(tuple(message["view"]["hidden"]), tuple(message["view"]["needed"]))
             start = Starting(message, 0, outcome, go, has_init)
             self._selector.register(outcome, selectors.EVENT_READ, start)
             ours.callback(self._selector.unregister, outcome)
@@ -349,26 +360,6 @@ class Launcher:
 def _kill(pid: int) -> None:
     with contextlib.suppress(OSError):
         os.kill(pid, signal.SIGKILL)
-
-
-def _can_make_namespaces(directory: Path) -> bool:
-    """Whether the kernel lets this user make namespaces: tried once, in a child."""
-    root = directory / "probe"
-    root.mkdir(exist_ok=True)
-    view = View(str(root), "probe", 0, 0, (Bind(str(root), "/tmp"),))
-    pid = os.fork()
-    if pid == 0:
-        try:
-            leave(view)
-            if child := os.fork():
-                os._exit(os.waitpid(child, 0)[1] != 0)
-            enter(view)
-            os._exit(0)
-        finally:
-            os._exit(1)
-    _, status = os.waitpid(pid, 0)
-    remove_tree(root)
-    return status == 0
 
 
 def main() -> None:

@@ -75,7 +75,7 @@ class Launches:
         self._sock: socket.socket | None = None
         self._outbox: Outbox | None = None
         self._received = bytearray()
-        self._hello: asyncio.Future[bool] | None = None
+        self._hello: asyncio.Future[str] | None = None
         self._starting: dict[str, asyncio.Future[int]] = {}
         self._running: set[str] = set()
 
@@ -86,7 +86,12 @@ class Launches:
 
     async def namespaces(self) -> bool:
         """Whether containers can have their own view of the machine here."""
-        return await self._open() and self._isolate
+        missing = await self._open()
+        return self._isolate and not missing
+
+    async def missing_wall(self) -> str:
+        """Why containers have no wall around them here; empty: the kernel allows one."""
+        return await self._open()
 
     async def start(self, launch: Launch, descriptors: list[int]) -> int:
         """Returns the pid. Takes over the descriptors, which become 0, 1, 2, ... of the program,
@@ -138,7 +143,8 @@ class Launches:
             process.kill()
             process.wait()
 
-    async def _open(self) -> bool:
+    async def _open(self) -> str:
+        """Why containers have no wall around them here; empty: they have one."""
         if self._hello is None:
             loop = asyncio.get_running_loop()
             ours, theirs = socket.socketpair()
@@ -210,7 +216,7 @@ class Launches:
                     self._hello.exception()  # nobody may be waiting: see `_hang_up`
                     self._lost()
                 else:
-                    self._hello.set_result(message["namespaces"])
+                    self._hello.set_result(message["missing"])
             case "started":
                 self._running.add(message["id"])
                 self._settle(message["id"], message["pid"])

@@ -8,27 +8,16 @@ A node's number is a hash of its name: names that people choose never become pat
 
 import contextlib
 import os
-import shutil
 from collections.abc import Iterable
 from hashlib import sha256
 from pathlib import Path
+
+from localkube.removal import remove_tree
 
 
 def make_private(directory: Path) -> Path:
     directory.mkdir(mode=0o700, parents=True, exist_ok=True)
     return directory
-
-
-def remove_tree(directory: Path) -> None:
-    """Deletes a tree, including directories without permissions. Links are deleted, not
-    followed."""
-    for parent, names, _ in os.walk(directory):
-        for name in names:
-            path = os.path.join(parent, name)
-            if not os.path.islink(path):
-                with contextlib.suppress(OSError):  # gone meanwhile, or not ours
-                    os.chmod(path, 0o700)
-    shutil.rmtree(directory, ignore_errors=True)
 
 
 _LONGEST = 107

@@ -23,13 +23,13 @@ from localkube.kubelet.environment import BadConfig
 from localkube.kubelet.exec_process import ExecProcesses
 from localkube.kubelet.launches import Launches, LaunchFailed
 from localkube.kubelet.lifecycle import mark_exited, mark_failed, mark_running
-from localkube.kubelet.node_files import remove_tree
 from localkube.kubelet.notices import Notices
 from localkube.kubelet.probes import ActionFailed, act, is_probed, probe
 from localkube.kubelet.settings import FleetSettings
 from localkube.kubelet.state import Exit, Pod, Problem, Role, Stage
 from localkube.kubelet.volume_files import BadVolume
 from localkube.kubelet.volumes import Volumes
+from localkube.removal import remove_tree
 
 _Given = TypeVarTuple("_Given")
 

@@ -34,3 +34,5 @@ class FleetSettings:
     images: KnownImages = field(default_factory=KnownImages)
     names: Names = field(default_factory=Names)
     isolate: bool = True  # containers get their own view of the machine, if the kernel allows it
+    # Where the kernel allows no wall around containers, none are started.
+    wall_required: bool = False

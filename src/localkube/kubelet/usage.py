@@ -187,15 +187,21 @@ def _log_size(run: ContainerRun) -> int:
 
 
 def _size(directory: Path, most_files: int) -> tuple[int, int]:
-    """The size of the files on disk, and how many more files may be counted."""
+    """The size of the files on disk, and how many more files may be counted. Not by os.walk, which
+    calls itself for each level: programs make trees that are deeper than Python's stack."""
     total = 0
-    for parent, _, names in os.walk(directory, onerror=None):
-        for name in names:
-            if most_files <= 0:
-                return total, 0
-            most_files -= 1
-            try:
-                total += os.lstat(os.path.join(parent, name)).st_blocks * 512
-            except OSError:
-                continue  # gone in the meantime
+    left = [str(directory)]
+    while left:
+        try:
+            with os.scandir(left.pop()) as entries:
+                for entry in entries:
+                    if most_files <= 0:
+                        return total, 0
+                    most_files -= 1
+                    if entry.is_dir(follow_symlinks=False):
+                        left.append(entry.path)
+                    else:
+                        total += entry.stat(follow_symlinks=False).st_blocks * 512
+        except OSError:
+            continue  # gone in the meantime, or its path is too long for the kernel
     return total, most_files

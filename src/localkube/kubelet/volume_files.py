@@ -1,12 +1,14 @@
 """The files of volumes made from ConfigMaps, Secrets and fields: each is replaced atomically."""
 
 import base64
+import contextlib
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 
 from kubeclient.objects import Obj
+from localkube.kubelet.beneath import directory_in, opened, path_of, read_in, replace_in
 
 
 class VolumeFile(NamedTuple):
@@ -47,43 +49,40 @@ def _data(found: Obj, kind: str) -> dict[str, bytes]:
 
 
 def write_files(directory: Path, files: Mapping[str, VolumeFile]) -> None:
-    """Makes the directory hold exactly these files."""
-    for path, file in files.items():
-        _write(directory / _inside(path), file)
-    for other in _others(directory, files):
-        other.unlink()
+    """Makes the directory hold exactly these files. Whoever else can write there cannot make us
+    write elsewhere: no link is followed, and what is in the way is removed."""
+    flags = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+    with opened(os.open(directory, flags)) as root:
+        for path, file in files.items():
+            *parents, name = _inside(path).parts
+            _write(root, parents, name, file)
+        _remove_others(root, files)
 
 
 def _inside(path: str) -> PurePosixPath:
     """The API server has validated the path. It is checked again, because a file outside of the
     volume could overwrite anything."""
     pure = PurePosixPath(path)
-    if pure.is_absolute() or ".." in pure.parts:
+    if pure.is_absolute() or ".." in pure.parts or not pure.parts:
         raise BadVolume(f"path {path!r} leads out of the volume")
     return pure
 
 
-def _write(path: Path, file: VolumeFile) -> None:
-    # Programs watch these files: one that has not changed is not touched.
-    if path.is_file() and path.read_bytes() == file.content:
+def _write(place: int, parents: list[str], name: str, file: VolumeFile) -> None:
+    if parents:
+        with opened(directory_in(place, parents[0])) as below:
+            _write(below, parents[1:], name, file)
         return
-    path.parent.mkdir(parents=True, exist_ok=True)
-    # No other file has this name: Kubernetes refuses keys and paths that begin with two dots.
-    aside = path.with_name(f"..{path.name}.new")
-    # Written beside the file and renamed, so that a reader sees the old content or the new one.
-    descriptor = os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o600)
-    try:
-        os.fchmod(descriptor, file.mode & 0o777)
-        os.write(descriptor, file.content)
-    finally:
-        os.close(descriptor)
-    aside.replace(path)
+    # Programs watch these files: one that has not changed is not touched.
+    if read_in(place, name, len(file.content) + 1) != file.content:
+        replace_in(place, name, file.content, file.mode & 0o777)
 
 
-def _others(directory: Path, files: Mapping[str, VolumeFile]) -> Iterable[Path]:
-    wanted = {directory / path for path in files}
-    for parent, _, names in os.walk(directory):
-        for name in names:
-            path = Path(parent) / name
-            if path not in wanted:
-                yield path
+def _remove_others(root: int, files: Mapping[str, VolumeFile]) -> None:
+    wanted = {str(_inside(path)) for path in files}
+    for parent, names, others, place in os.fwalk(".", dir_fd=root):
+        links = [name for name in names if os.path.islink(f"{path_of(place)}/{name}")]
+        for name in (*others, *links):
+            if os.path.normpath(os.path.join(parent, name)) not in wanted:
+                with contextlib.suppress(FileNotFoundError, IsADirectoryError):
+                    os.unlink(name, dir_fd=place)

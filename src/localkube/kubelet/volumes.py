@@ -4,10 +4,12 @@ Directories have numbers, not the names that people choose. A hostPath is a dire
 simulated node, not of this machine, unless the cluster's settings allow that path."""
 
 import asyncio
+import os
+import stat
 import time
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass, field
-from os.path import normpath
+from os.path import normpath, realpath
 from pathlib import Path
 
 from kubeclient.client import Kube
@@ -21,9 +23,17 @@ from kubeclient.resources import (
     VOLUMES,
     Resource,
 )
+from localkube.kubelet.beneath import (
+    LeadsOut,
+    make_beneath,
+    open_beneath,
+    open_steps,
+    open_trusted,
+    opened,
+)
 from localkube.kubelet.environment import BadConfig, field_of, resource_of
 from localkube.kubelet.node import LocalNode
-from localkube.kubelet.node_files import make_private, node_disk, remove_tree, sweep
+from localkube.kubelet.node_files import make_private, node_disk, sweep
 from localkube.kubelet.state import Pod
 from localkube.kubelet.volume_files import (
     BadVolume,
@@ -32,6 +42,7 @@ from localkube.kubelet.volume_files import (
     files_of,
     write_files,
 )
+from localkube.removal import remove_tree
 
 _MODE = 0o644
 _TOKEN_S = 3600
@@ -41,9 +52,19 @@ _TOKEN_S = 3600
 class LocalVolume:
     """A volume as a directory or file of this machine."""
 
-    path: Path
+    root: Path  # which no container can replace
     read_only: bool = False
     note: str = ""  # for an event: what is different here
+    inside: tuple[str, ...] = ()  # a path below `root` that one can: see beneath.py
+
+    @property
+    def path(self) -> Path:
+        """For people. Whoever opens it uses `open`."""
+        return self.root.joinpath(*self.inside)
+
+    def open(self) -> int:
+        """A descriptor (O_PATH). Raises OSError."""
+        return open_steps(str(self.root), self.inside)
 
 
 @dataclass(slots=True)
@@ -52,9 +73,8 @@ class Volumes:
 
     directory: Path
     by_name: dict[str, LocalVolume] = field(default_factory=dict)
-    token_until: dict[str, float] = field(
-        default_factory=dict
-    )  # path -> when to request a new token
+    # By volume and path: the token, and when to request a new one.
+    tokens: dict[str, tuple[bytes, float]] = field(default_factory=dict)
 
 
 class Objects:
@@ -202,9 +222,9 @@ async def _token(request: VolumeRequest, source: Obj, mode: int) -> Files:
     """A token of the pod's service account, renewed after 80 % of its lifetime."""
     path: str = source["path"]
     key = f"{request.name}/{path}"
-    old = request.directory / path
-    if time.time() < request.volumes.token_until.get(key, 0) and old.is_file():
-        return {path: VolumeFile(old.read_bytes(), mode)}
+    token, until = request.volumes.tokens.get(key, (b"", 0.0))
+    if time.time() < until:
+        return {path: VolumeFile(token, mode)}
     lasts_s = source.get("expirationSeconds") or _TOKEN_S
     pod, spec = request.pod, request.obj["spec"]
     asked = {
@@ -224,8 +244,9 @@ async def _token(request: VolumeRequest, source: Obj, mode: int) -> Files:
         answer = await request.storage.objects.kube.create(SERVICE_ACCOUNTS, asked, "token")
     except Refused as error:
         raise BadVolume(f"failed to fetch token: {error}") from error
-    request.volumes.token_until[key] = time.time() + 0.8 * lasts_s
-    return {path: VolumeFile(answer["status"]["token"].encode(), mode)}
+    token = answer["status"]["token"].encode()
+    request.volumes.tokens[key] = token, time.time() + 0.8 * lasts_s
+    return {path: VolumeFile(token, mode)}
 
 
 def _written(request: VolumeRequest, files: Files) -> LocalVolume:
@@ -238,39 +259,73 @@ async def _host_path(request: VolumeRequest) -> LocalVolume:
 
 
 def _host_place(request: VolumeRequest) -> LocalVolume:
+    if "\0" in request.source["path"]:
+        raise BadVolume(f"hostPath {request.source['path']!r} contains a NUL byte")
     path = normpath("/" + request.source["path"].lstrip("/"))
-    allowed = _allowed(path, request.storage)
-    if allowed is not None:
-        return LocalVolume(_checked(Path(path), request.source, allowed))
-    root = node_disk(request.storage.directory, request.node.name)
-    note = f"hostPath {path} is a directory of the simulated node, not of this machine"
-    return LocalVolume(_checked(root / path.strip("/"), request.source, root), note=note)
-
-
-def _allowed(path: str, storage: Storage) -> Path | None:
-    """The allowed part of this machine that contains the path."""
-    real = Path(path).resolve()
-    return next((root for root in storage.allowed if real.is_relative_to(root.resolve())), None)
-
-
-def _checked(path: Path, source: Obj, root: Path) -> Path:
-    """Checks or makes the path as its type says. Links are resolved first: one that leads out of
-    `root` is refused."""
-    if not path.resolve().is_relative_to(root.resolve()):
-        raise BadVolume(f"hostPath {source['path']} leads out of {root}")
-    kind = source.get("type") or ""
-    if kind == "FileOrCreate":
-        make_private(path.parent)
-        path.touch(mode=0o600)
-    elif kind in ("", "DirectoryOrCreate"):
-        if not path.exists():
-            make_private(path)
-    elif (kind == "Directory" and path.is_dir()) or (kind == "File" and path.is_file()):
-        pass
+    found = _allowed(path, request.storage)
+    if found is not None:
+        place, note = found, ""
     else:
-        what = {"Directory": "a directory", "File": "a file"}.get(kind, f"a {kind}")
+        disk = node_disk(request.storage.directory, request.node.name)
+        place = disk, path.strip("/")
+        note = f"hostPath {path} is a directory of the simulated node, not of this machine"
+    _ensure(*place, request.source)
+    return LocalVolume(place[0], note=note, inside=_steps(place[1]))
+
+
+def _steps(inside: str) -> tuple[str, ...]:
+    return (inside,) if inside not in ("", ".") else ()
+
+
+def _allowed(path: str, storage: Storage) -> tuple[Path, str] | None:
+    """The allowed part of this machine that contains the path, and the path in it."""
+    real = Path(realpath(path))  # Path.resolve raises RuntimeError for links that lead in a circle
+    for root in storage.allowed:
+        if real.is_relative_to(root.resolve()):
+            return root, str(real.relative_to(root.resolve()))
+    return None
+
+
+def _ensure(root: Path, inside: str, source: Obj) -> None:
+    """Checks or makes the path as its type says. It is resolved again when it is mounted."""
+    kind = source.get("type") or ""
+    makes = kind in ("", "DirectoryOrCreate", "FileOrCreate")
+    is_file = kind == "FileOrCreate"
+    try:
+        with opened(open_trusted(root)) as above:
+            place = (
+                make_beneath(above, inside, is_file=is_file)
+                if makes
+                else open_beneath(above, inside)
+            )
+        with opened(place):
+            mode = os.fstat(place).st_mode
+    except LeadsOut as error:
+        raise BadVolume(f"hostPath {source['path']} leads out of {root}") from error
+    except (FileNotFoundError, NotADirectoryError):
+        mode = 0
+    if not _FITS[kind](mode):
+        what = _WORDS.get(kind, f"a {kind}")
         raise BadVolume(f"hostPath type check failed: {source['path']} is not {what}")
-    return path
+
+
+_WORDS = {
+    "Directory": "a directory",
+    "DirectoryOrCreate": "a directory",
+    "File": "a file",
+    "FileOrCreate": "a file",
+    "Socket": "a socket",
+}
+_FITS: dict[str, Callable[[int], bool]] = {
+    "": bool,
+    "Directory": stat.S_ISDIR,
+    "DirectoryOrCreate": stat.S_ISDIR,
+    "File": stat.S_ISREG,
+    "FileOrCreate": stat.S_ISREG,
+    "Socket": stat.S_ISSOCK,
+    "CharDevice": stat.S_ISCHR,
+    "BlockDevice": stat.S_ISBLK,
+}
 
 
 async def _claim(request: VolumeRequest) -> LocalVolume:
@@ -295,17 +350,20 @@ async def _claimed(request: VolumeRequest, name: str, *, read_only: bool) -> Loc
     volume = await request.storage.objects.get(VOLUMES, volume_name)
     if volume is None:
         raise BadVolume(f'persistentvolume "{volume_name}" not found')
-    return LocalVolume(
-        make_private(_volume_directory(volume, request.storage)), read_only=read_only
-    )
+    root, inside = _volume_place(volume, request.storage)
+    try:
+        with opened(open_trusted(make_private(root))) as above:
+            os.close(make_beneath(above, inside))
+    except LeadsOut as error:
+        raise BadVolume(f'persistentvolume "{volume_name}" leads out of {root}') from error
+    return LocalVolume(root, read_only=read_only, inside=_steps(inside))
 
 
-def _volume_directory(volume: Obj, storage: Storage) -> Path:
+def _volume_place(volume: Obj, storage: Storage) -> tuple[Path, str]:
     spec = volume["spec"]
     path = (spec.get("hostPath") or spec.get("local") or {}).get("path")
-    if path and _allowed(path, storage) is not None:
-        return Path(path)
-    return storage.directory / "volumes" / str(volume["metadata"]["uid"])
+    found = _allowed(path, storage) if path else None
+    return found or (storage.directory / "volumes" / str(volume["metadata"]["uid"]), "")
 
 
 _KINDS: dict[str, Callable[[VolumeRequest], Awaitable[LocalVolume]]] = {

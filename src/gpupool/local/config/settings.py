@@ -27,6 +27,8 @@ class LocalSettings:
     apply_spec: bool = True
     # True: the first GPU node gets this machine's own cards.
     real_gpus: bool = False
+    # True: no container starts without a wall around it (docs/pods.md).
+    wall_required: bool = False
 
     @property
     def kubeconfig(self) -> Path:

@@ -1,22 +1,18 @@
 """Devices: the devices of all nodes."""
 
 import asyncio
+import os
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
 from kubeclient.kubeletapi.messages import ContainerAllocateResponse
 from kubeclient.objects import Obj
+from localkube.kubelet.beneath import directory_in, opened, path_of
 from localkube.kubelet.devices.grants import NameOf, device_requests
 from localkube.kubelet.devices.node_devices import NodeDevices, SocketDirectories
 from localkube.kubelet.devices.stock import Counts
-from localkube.kubelet.node_files import (
-    DEVICE_PLUGINS,
-    POD_RESOURCES,
-    SocketPaths,
-    make_private,
-    node_disk,
-)
+from localkube.kubelet.node_files import DEVICE_PLUGINS, POD_RESOURCES, node_disk
 from localkube.supervision import Supervisor
 
 _NOTHING = ContainerAllocateResponse()
@@ -26,7 +22,6 @@ class Devices:
     def __init__(
         self,
         directory: Path,
-        sockets: SocketPaths,
         tasks: asyncio.TaskGroup,
         changed: Callable[[str], None],
         name_of: NameOf,
@@ -35,7 +30,6 @@ class Devices:
         """`changed` is called with the name of a node whose counts may have changed."""
         self._supervisor = supervisor
         self._directory = directory
-        self._sockets = sockets
         self._tasks = tasks
         self._changed = changed
         self._name_of = name_of
@@ -45,13 +39,16 @@ class Devices:
     def add(self, node: str) -> None:
         changed = partial(self._changed, node)
         disk = node_disk(self._directory, node)
-        made = (make_private(disk / path) for path in (DEVICE_PLUGINS, POD_RESOURCES))
-        directories = SocketDirectories(*map(self._sockets.short_path, made))
+        # By descriptor: pods with a hostPath can replace every directory on the node's disk.
+        held = [_directory(disk, path) for path in (DEVICE_PLUGINS, POD_RESOURCES)]
+        directories = SocketDirectories(*(Path(path_of(descriptor)) for descriptor in held))
         devices = NodeDevices(directories, changed, self._name_of)
         self._nodes[node] = devices
         # One node without devices, because of its directory or a socket, is no trouble of others.
         kept = self._supervisor.keep(f"kubelet/devices of {node}", devices.run)
-        self._running[node] = self._tasks.create_task(kept, name="kubelet-devices")
+        task = self._tasks.create_task(kept, name="kubelet-devices")
+        task.add_done_callback(lambda _: _close(held))
+        self._running[node] = task
 
     def remove(self, node: str) -> None:
         if self._nodes.pop(node, None) is not None:
@@ -87,3 +84,17 @@ class Devices:
         """Raises RpcFailed."""
         if (devices := self._nodes.get(node)) is not None:
             await devices.pre_start(uid, container)
+
+
+def _directory(disk: Path, path: str) -> int:
+    """One of the kubelet's own directories on the node's disk: made, also in place of a link."""
+    found = os.open(disk, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    for name in path.split("/"):
+        with opened(found) as above:
+            found = directory_in(above, name, 0o700)
+    return found
+
+
+def _close(descriptors: list[int]) -> None:
+    while descriptors:
+        os.close(descriptors.pop())

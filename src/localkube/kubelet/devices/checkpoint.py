@@ -9,6 +9,7 @@ import logging
 import os
 import zlib
 from collections.abc import Iterable, Mapping
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ import orjson
 
 from kubeclient.kubeletapi.messages import ContainerAllocateResponse
 from kubeclient.wire import decode, encode
+from localkube.kubelet.beneath import opened, read_in, replace_in
 from localkube.kubelet.devices.grants import Grant
 
 log = logging.getLogger(__name__)
@@ -31,28 +33,34 @@ def write(directory: Path, grants: Iterable[Grant], registered: Mapping[str, lis
         "RegisteredDevices": registered,
     }
     text = orjson.dumps({"Data": data, "Checksum": _sum(data)})
-    new = directory / f"{NAME}.new"
-    new.write_bytes(text)
-    os.replace(new, directory / NAME)
+    with _open(directory) as place:
+        replace_in(place, NAME, text, 0o600)
 
 
 def read(directory: Path) -> tuple[list[Grant], list[str]]:
     """The grants, and the resources that had plugins."""
     path = directory / NAME
     try:
-        if path.stat().st_size > _MAX_BYTES:
+        with _open(directory) as place:
+            text = read_in(place, NAME, _MAX_BYTES + 1)
+        if text is None:
+            return [], []
+        if len(text) > _MAX_BYTES:
             raise ValueError(f"more than {_MAX_BYTES} bytes")
-        found = orjson.loads(path.read_bytes())
+        found = orjson.loads(text)
         data = found["Data"]
         if found["Checksum"] != _sum(data):
             raise ValueError("wrong checksum")
         grants = [_grant(entry) for entry in data["PodDeviceEntries"]]
         return grants, list(data["RegisteredDevices"])
-    except FileNotFoundError:
-        return [], []
     except (OSError, ValueError, KeyError, TypeError) as error:
         log.warning("damaged checkpoint of devices", extra={"file": path, "error": repr(error)})
         return [], []
+
+
+def _open(directory: Path) -> AbstractContextManager[int]:
+    """Pods with plugins write there, too: no link of theirs is followed."""
+    return opened(os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC))
 
 
 def _sum(data: Any) -> int:
