@@ -14,6 +14,7 @@ from localkube.apiserver import pages, status
 from localkube.apiserver.aggregation.access import access_of
 from localkube.apiserver.aggregation.registry import Remote
 from localkube.apiserver.api import Api
+from localkube.apiserver.decode.weight import MAX_VALUES, TooManyValues
 from localkube.apiserver.request import Answer, Reply, Request, User
 from localkube.apiserver.routing import NoResource, NotApi, Target, route
 from localkube.apiserver.security.access import Access, forbidden, scoped
@@ -48,6 +49,8 @@ class App:
             return error.answer()
         except TooLarge:
             return status.too_large(OBJECT_BYTES).answer()
+        except TooManyValues:
+            return status.too_many_values(MAX_VALUES).answer()
         except NotWritten as error:
             return status.internal(
                 f"the cluster's store could not be written ({error}): nothing was changed; "

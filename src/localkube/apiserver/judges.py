@@ -1,11 +1,11 @@
 """Judges: asks questions that may take long without keeping others waiting."""
 
-import asyncio
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
 from localkube.apiserver.cel.expressions import Exhausted
+from localkube.apiserver.long_work import LongWork
 from localkube.apiserver.waiting import within_a_task
 
 # What is judged at once, in some ten milliseconds. The rest is left to a thread, so that nobody
@@ -18,6 +18,7 @@ _T = TypeVar("_T")
 class Judges:
     def __init__(self) -> None:
         self._thread = ThreadPoolExecutor(1, "judges")
+        self.long_work = LongWork()
 
     async def answer(self, question: Callable[[int], _T], budget: int) -> _T:
         """`question` gets its budget, and may be asked a second time with a larger one. Raises
@@ -28,8 +29,9 @@ class Judges:
             if budget <= AT_ONCE:
                 raise
         await within_a_task()
-        loop = asyncio.get_running_loop()
+        loop = self.long_work.attach()  # a question may have to ask on the loop
         return await loop.run_in_executor(self._thread, question, budget)
 
     def close(self) -> None:
         self._thread.shutdown(wait=False, cancel_futures=True)
+        self.long_work.close()

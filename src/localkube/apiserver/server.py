@@ -36,6 +36,7 @@ from localkube.apiserver.http.server import Server, serve
 from localkube.apiserver.inprocess import InProcess
 from localkube.apiserver.judges import Judges
 from localkube.apiserver.kinds import Kind, Kinds, builtin_kinds
+from localkube.apiserver.long_work import LongWork
 from localkube.apiserver.metrics import Metrics
 from localkube.apiserver.openapi import OpenApi
 from localkube.apiserver.request import Handler, User
@@ -107,6 +108,7 @@ class ApiServer:
         self.close()
 
     def close(self) -> None:
+        self.api.long_work.close()
         self.api.store.close()
         self._audit.close()
 
@@ -154,7 +156,8 @@ def build(
     complete = _completion(custom_kinds)
     judges, between = Judges(), conversions.between
     webhooks = Webhooks(view, kinds, complete, webhook_client, between, judges)
-    policies = Policies(view, kinds, between, _permission(authorizer), judges)
+    permission = _permission(authorizer, judges.long_work)
+    policies = Policies(view, kinds, between, permission, judges)
     store.on_change(quota.on_change)
     aggregation = _aggregation(kinds, view, nodes, certificates)
     api = Api(
@@ -174,6 +177,7 @@ def build(
         in_flight=InFlight(Limits()),
         metrics=Metrics(store),
         nodes=nodes,
+        long_work=judges.long_work,
     )
     remotes = aggregation.remotes
     _follow(store, _followers(custom_kinds, conversions, authorizer, addresses, remotes))
@@ -204,7 +208,7 @@ def _completion(custom_kinds: CustomKinds) -> Callable[[Obj, Kind], None]:
     return complete
 
 
-def _permission(authorizer: Authorizer) -> Allowed:
+def _permission(authorizer: Authorizer, long_work: LongWork) -> Allowed:
     def allowed(
         user: User | None, account: tuple[str, str] | None, question: dict[str, str]
     ) -> Verdict:
@@ -212,7 +216,9 @@ def _permission(authorizer: Authorizer) -> Allowed:
         asked = user if account is None else service_account_user(*account, "", {})
         if asked is None:  # the cluster's own programs
             return ALLOWED
-        return authorizer.allowed(asked, Access(**question))
+        access = Access(**question)
+        # Policies that ask for much are judged in a thread, and roles belong to the loop.
+        return long_work.on_loop(lambda: authorizer.allowed(asked, access))
 
     return allowed
 

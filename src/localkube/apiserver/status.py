@@ -176,6 +176,14 @@ def too_large(limit_bytes: int) -> ApiError:
     return failure(413, "RequestEntityTooLarge", message)
 
 
+def too_many_values(limit: int) -> ApiError:
+    message = (
+        f"Request entity too large: limit is {limit} values (objects, lists, texts, numbers) in "
+        "one body; send it in several parts"
+    )
+    return failure(413, "RequestEntityTooLarge", message)
+
+
 def unsupported_media_type(accepted: Sequence[str]) -> ApiError:
     listed = ", ".join(accepted)
     message = (

@@ -35,6 +35,7 @@ class Attributes(msgspec.Struct, frozen=True):
     dry_run: bool
     options: Obj  # CreateOptions, UpdateOptions, DeleteOptions
     warnings: list[str]
+    is_long: bool = False  # so much of it that it is looked at in a thread
 
     @property
     def created(self) -> Obj | None:

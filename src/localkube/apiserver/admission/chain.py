@@ -5,7 +5,7 @@ so a write pays only for its own. `mutate` changes `attributes.obj` in place.
 """
 
 from collections.abc import Callable, Mapping
-from typing import TypeAlias
+from typing import TypeAlias, TypeVar
 
 import orjson
 
@@ -46,11 +46,13 @@ from localkube.apiserver.admission.taints import (
     taint_new_node,
     tolerate_short_outages,
 )
+from localkube.apiserver.admission.view import ViewFromThread
 from localkube.apiserver.admission.webhook_conditions import check_conditions
 from localkube.apiserver.admission.webhooks import Webhooks
 from localkube.apiserver.judges import Judges
 
 Plugin: TypeAlias = Callable[[Attributes, ClusterView], None]
+_T = TypeVar("_T")
 
 _REGISTRATION = "admissionregistration.k8s.io"
 _WRITES = frozenset({Operation.CREATE, Operation.UPDATE})
@@ -93,6 +95,7 @@ class Admission:
     ) -> None:
         """`checks`: those of the product whose cluster this is, by resource."""
         self._cluster = cluster
+        self._cluster_from_thread = ViewFromThread(cluster, judges.long_work.on_loop)
         self._checks = checks
         self.judges = judges
         self._policies = policies
@@ -103,14 +106,14 @@ class Admission:
         """The object as it is to be stored; {} for a DELETE."""
         namespace_lifecycle(attributes, self._cluster)
         if attributes.operation is Operation.DELETE:
-            self._run(_DELETING, attributes)
+            await self._run(_DELETING, attributes)
         else:
-            self._run(_MUTATING, attributes)
+            await self._run(_MUTATING, attributes)
         first = await self._webhooks.mutate(attributes)
         if first.changed:
             # What a webhook added gets its defaults too, and other webhooks may want to see it.
             before = orjson.dumps(attributes.obj)
-            self._run(_MUTATING, attributes)
+            await self._run(_MUTATING, attributes)
             same = orjson.dumps(attributes.obj) == before
             # If a plugin changed the object after all webhooks, everyone who asked for reinvocation
             # is called; else only those that ran before the last change.
@@ -121,12 +124,29 @@ class Admission:
 
     async def validate(self, attributes: Attributes) -> None:
         if attributes.operation in _WRITES:
-            self._run(_VALIDATING, attributes)
-            check = self._checks.get(attributes.kind.resource)
-            if check is not None and (why := check(attributes, self._cluster)):
-                raise refusal(attributes, why)
+            await self._run(_VALIDATING, attributes)
+            await self._check(attributes)
         await self._policies.validate(attributes)
         await self._webhooks.validate(attributes)
+
+    async def _check(self, attributes: Attributes) -> None:
+        check = self._checks.get(attributes.kind.resource)
+        if check is None:
+            return
+        judge: WriteCheck = check
+
+        def judged(cluster: ClusterView) -> str:
+            return judge(attributes, cluster)
+
+        if why := await self._seen(attributes, judged):
+            raise refusal(attributes, why)
+
+    async def _seen(self, attributes: Attributes, look: Callable[[ClusterView], _T]) -> _T:
+        """What is long is looked at aside, and asks the cluster from there."""
+        if not attributes.is_long:
+            return look(self._cluster)
+        user = attributes.user.name if attributes.user is not None else ""
+        return await self.judges.long_work.done(user, lambda: look(self._cluster_from_thread))
 
     async def show_others(self, attributes: Attributes) -> None:
         """For what is no stored object and has no built-in plugin: a Binding, an Eviction."""
@@ -142,6 +162,13 @@ class Admission:
         self.judges.close()
         await self._webhooks.close()
 
-    def _run(self, plugins: dict[str, tuple[Plugin, ...]], attributes: Attributes) -> None:
-        for plugin in plugins.get(attributes.kind.resource, ()):
-            plugin(attributes, self._cluster)
+    async def _run(self, plugins: dict[str, tuple[Plugin, ...]], attributes: Attributes) -> None:
+        wanted = plugins.get(attributes.kind.resource)
+        if wanted is None:
+            return
+
+        def look(cluster: ClusterView) -> None:
+            for plugin in wanted:
+                plugin(attributes, cluster)
+
+        await self._seen(attributes, look)

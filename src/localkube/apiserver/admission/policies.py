@@ -24,6 +24,7 @@ from localkube.apiserver.judges import Judges
 from localkube.apiserver.kinds import Kind, Kinds
 from localkube.apiserver.request import User
 from localkube.apiserver.status import ApiError, forbidden
+from localkube.apiserver.waiting import Turns
 
 GROUP = "admissionregistration.k8s.io"
 POLICIES = f"validatingadmissionpolicies.{GROUP}"
@@ -59,7 +60,9 @@ class Policies:
     async def validate(self, attributes: Attributes) -> None:
         """Raises ApiError for the first denial, in the order of the policies' names."""
         refused: ApiError | None = None
+        turns = Turns()
         for hook in self._hooks(attributes):
+            await turns.next()
             kind = matched_kind(hook.policy.criteria, attributes, self._cluster, self._kinds)
             if kind is None:
                 continue
@@ -88,6 +91,7 @@ class Policies:
         """Those that refuse the write; it is only warned about the others."""
         policy = hook.policy
         found: list[tuple[Binding | None, Denial]] = []
+        turns = Turns()
         try:
             params_kind = param_kind(policy, self._kinds)
         except Misconfigured as error:
@@ -105,6 +109,7 @@ class Policies:
                     found.append((binding, Denial(f"failed to configure binding: {error}")))
                 continue
             for each in params:
+                await turns.next()
                 denials = await self._judged(policy, kind, attributes, each)
                 found += _acted_on(denials, policy, binding, attributes)
         return found
@@ -124,8 +129,6 @@ class Policies:
             return judged(policy, names, namespace, budget)
 
         try:
-            if policy.asks_authorizer:  # it belongs to this thread, and costs little here
-                return question(BUDGET)
             return await self._judges.answer(question, BUDGET)
         except Exhausted:
             return [] if policy.ignores_failure else [Denial(EXHAUSTED)]

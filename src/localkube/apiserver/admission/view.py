@@ -1,9 +1,10 @@
 """StoreView: the store as admission reads it, each version of an object parsed once."""
 
-from collections.abc import Sequence
-from typing import Protocol
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol
 
 from kubeclient.objects import Obj
+from localkube.apiserver.admission.attributes import ClusterView
 
 _KEPT = 4096
 
@@ -54,3 +55,19 @@ class StoreView:
         parsed = [record.obj() for record in records]
         self._lists[key] = records, parsed
         return parsed
+
+
+class ViewFromThread:
+    """The cluster as long work sees it: each question is answered on the event loop."""
+
+    def __init__(self, cluster: ClusterView, on_loop: Callable[[Callable[[], Any]], Any]) -> None:
+        self._cluster = cluster
+        self._on_loop = on_loop
+
+    def get(self, resource: str, namespace: str, name: str) -> Obj | None:
+        found: Obj | None = self._on_loop(lambda: self._cluster.get(resource, namespace, name))
+        return found
+
+    def list(self, resource: str, namespace: str | None = None) -> Sequence[Obj]:
+        found: Sequence[Obj] = self._on_loop(lambda: self._cluster.list(resource, namespace))
+        return found

@@ -28,6 +28,7 @@ YAML = "application/yaml"
 PROTOBUF = "application/vnd.kubernetes.protobuf"
 ACCEPTED = (JSON, YAML, PROTOBUF)
 _SHOWN = 30  # bytes of a refused body
+_MOST_REPEATED = 100  # keys that one refusal or warning names
 _NAMELESS = (
     "struct { "
     r'APIVersion string "json:\"apiVersion,omitempty\""; Kind string "json:\"kind,omitempty\"" }'
@@ -127,7 +128,8 @@ def _json_as_written(body: bytes, parsed: Any) -> AsWritten:
 
 
 def _yaml_repeats(found: list[str]) -> list[str]:
-    return ["yaml: unmarshal errors:\n  " + "\n  ".join(found)] if found else []
+    said = "\n  ".join(found[:_MOST_REPEATED])
+    return [f"yaml: unmarshal errors:\n  {said}"] if found else []
 
 
 def _media(content_type: str) -> str:

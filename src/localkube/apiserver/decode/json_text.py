@@ -4,19 +4,19 @@ Both are beside the fast path: brackets are counted first, repeated keys looked 
 """
 
 import json
-import re
 from collections.abc import Iterator
 from typing import Any
 
 import orjson
 
+from localkube.apiserver.decode.weight import is_deep, refuse_too_many
 from localkube.apiserver.schema.strictness import Key
 
 MAX_DEPTH = 100
-_STRING = re.compile(rb'"(?:[^"\\]|\\.)*"', re.S)
+# Of the paths of keys that come twice, all together: a long key is in the path of all below it.
+_MAX_PATHS = 4 * 1024 * 1024
 # Keys alone matter, and Python refuses to read very long numbers.
 _NUMBERS_AS_TEXT: dict[str, Any] = {"parse_int": str, "parse_float": str}
-_BRACKETS = bytes(set(range(256)) - set(b"[]{}"))
 
 
 class BadJson(ValueError):
@@ -24,23 +24,15 @@ class BadJson(ValueError):
 
 
 def parse(text: bytes) -> Any:
-    """Raises BadJson."""
+    """Raises BadJson, and TooManyValues before anything is parsed."""
+    refuse_too_many(text)
     try:
         value = orjson.loads(text)
     except orjson.JSONDecodeError as error:
         raise BadJson(f"invalid JSON: {error}") from error
-    if text.count(b"{") + text.count(b"[") > MAX_DEPTH and _is_deep(text):
+    if is_deep(text, MAX_DEPTH):
         raise BadJson("exceeded max depth")
     return value
-
-
-def _is_deep(text: bytes) -> bool:
-    brackets = _STRING.sub(b"", text).translate(None, _BRACKETS)
-    for _ in range(MAX_DEPTH):
-        if not brackets:
-            return False
-        brackets = brackets.replace(b"{}", b"").replace(b"[]", b"")
-    return bool(brackets)
 
 
 def merged(text: bytes) -> Any:
@@ -52,11 +44,18 @@ def merged(text: bytes) -> Any:
 def _merged_pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     result: dict[str, Any] = {}
     for key, value in pairs:
-        known = result.get(key)
-        if isinstance(known, dict) and isinstance(value, dict):
-            value = _merged_pairs([*known.items(), *value.items()])
-        result[key] = value
+        _merge(result, key, value)
     return result
+
+
+def _merge(into: dict[str, Any], key: str, value: Any) -> None:
+    """In place: a copy for each repetition would take the square of their number."""
+    known = into.get(key)
+    if isinstance(known, dict) and isinstance(value, dict):
+        for name, inner in value.items():
+            _merge(known, name, inner)
+    else:
+        into[key] = value
 
 
 def keys_in_order(text: bytes, parsed: Any) -> list[Key]:
@@ -65,7 +64,13 @@ def keys_in_order(text: bytes, parsed: Any) -> list[Key]:
     if _surely_unique(text, parsed) or not _repeats(text):
         return []
     pairs = json.loads(text, object_pairs_hook=_Pairs, **_NUMBERS_AS_TEXT)
-    return list(_keys(pairs, ""))
+    found, size = list[Key](), 0
+    for key in _keys(pairs, ""):
+        size += len(key.path)
+        if size > _MAX_PATHS:
+            break
+        found.append(key)
+    return found
 
 
 class _Pairs(list[tuple[str, Any]]):

@@ -16,6 +16,7 @@ from kubeclient.objects import Obj
 from kubeclient.times import FIRST_S, LAST_S, stamp
 from localkube.apiserver import data
 from localkube.apiserver.decode import json_text
+from localkube.apiserver.decode.weight import MAX_VALUES, TooManyValues
 
 MAGIC = b"k8s\0"
 _MAX_DEPTH = 100
@@ -63,13 +64,23 @@ def is_known(definition: str) -> bool:
 
 
 def decode_message(message: bytes, definition: str) -> Obj:
-    """`definition`: its name in data/definitions.json. Raises BadProtobuf."""
-    return _message(message, _rows(definition), 0)
+    """`definition`: its name in data/definitions.json. Raises BadProtobuf and TooManyValues."""
+    return _message(message, _rows(definition), _Walk())
+
+
+class _Walk:
+    """How deep the decoder is, and how many values it may still make."""
+
+    __slots__ = ("depth", "left")
+
+    def __init__(self) -> None:
+        self.depth = 0
+        self.left = MAX_VALUES
 
 
 class _Row(NamedTuple):
     name: str  # empty: the message's fields stand in its parent
-    decode: Callable[[Any, "_Row", int], Any]
+    decode: Callable[[Any, "_Row", _Walk], Any]
     wires: tuple[int, ...]
     repeated: bool
     mapped: bool
@@ -102,39 +113,44 @@ def _row(name: str, code: str, message: str = "") -> _Row:
     )
 
 
-def _message(view: bytes, rows: dict[int, _Row], depth: int) -> Obj:
-    if depth > _MAX_DEPTH:
+def _message(view: bytes, rows: dict[int, _Row], walk: _Walk) -> Obj:
+    if walk.depth > _MAX_DEPTH:
         raise BadProtobuf("exceeded max depth")
+    walk.depth += 1
     result: Obj = {}
     for number, wire, raw in _fields(view):
+        walk.left -= 1
+        if walk.left < 0:
+            raise TooManyValues
         row = rows.get(number)
         if row is None:
             continue  # a field of a newer version: Go skips it too
         if wire not in row.wires:
             raise BadProtobuf(f"proto: wrong wireType = {wire} for field {row.name}")
         if row.mapped:
-            key, value = _entry(raw, row, depth)
+            key, value = _entry(raw, row, walk)
             result.setdefault(row.name, {})[key] = value
             continue
-        value = row.decode(raw, row, depth)
+        value = row.decode(raw, row, walk)
         if row.repeated:
             result.setdefault(row.name, []).append(value)
         elif not row.name:
             result |= value
         elif value or not row.drops_zero:
             result[row.name] = value
+    walk.depth -= 1
     return result
 
 
-def _entry(raw: bytes, row: _Row, depth: int) -> tuple[str, Any]:
-    key, value = "", row.decode(b"", row, depth)
+def _entry(raw: bytes, row: _Row, walk: _Walk) -> tuple[str, Any]:
+    key, value = "", row.decode(b"", row, walk)
     for number, wire, part in _fields(raw):
         if wire != _BYTES:
             raise BadProtobuf(f"proto: wrong wireType = {wire} for field {row.name}")
         if number == 1:
             key = _text(part)
         elif number == 2:
-            value = row.decode(part, row, depth)
+            value = row.decode(part, row, walk)
     return key, value
 
 
@@ -185,21 +201,21 @@ def _text(raw: bytes) -> str:
     return str(raw, "utf-8", "replace")
 
 
-def _string(raw: bytes, row: _Row, depth: int) -> str:
+def _string(raw: bytes, row: _Row, walk: _Walk) -> str:
     return _text(raw)
 
 
-def _signed(raw: int | bytes, row: _Row, depth: int) -> int:
+def _signed(raw: int | bytes, row: _Row, walk: _Walk) -> int:
     if not isinstance(raw, int):
         return 0
     return raw - 2**64 if raw >= 2**63 else raw
 
 
-def _boolean(raw: int, row: _Row, depth: int) -> bool:
+def _boolean(raw: int, row: _Row, walk: _Walk) -> bool:
     return bool(raw)
 
 
-def _double(raw: bytes, row: _Row, depth: int) -> float:
+def _double(raw: bytes, row: _Row, walk: _Walk) -> float:
     value: float = struct.unpack("<d", raw)[0] if len(raw) == 8 else 0.0
     if value - value != 0:
         raise BadProtobuf("json: unsupported value")
@@ -207,23 +223,25 @@ def _double(raw: bytes, row: _Row, depth: int) -> float:
     return int(value) if value.is_integer() and abs(value) < _FIRST_IN_POWERS else value
 
 
-def _base64(raw: bytes, row: _Row, depth: int) -> str:
+def _base64(raw: bytes, row: _Row, walk: _Walk) -> str:
     return base64.b64encode(raw).decode()
 
 
-def _nested(raw: bytes, row: _Row, depth: int) -> Obj:
-    return _message(raw, _rows(row.message), depth + 1)
+def _nested(raw: bytes, row: _Row, walk: _Walk) -> Obj:
+    return _message(raw, _rows(row.message), walk)
 
 
 def _numbers(raw: bytes) -> dict[int, int]:
-    return {n: _signed(value, _NO_ROW, 0) for n, wire, value in _fields(raw) if wire == _VARINT}
+    return {
+        n: _signed(value, _NO_ROW, _NOWHERE) for n, wire, value in _fields(raw) if wire == _VARINT
+    }
 
 
 def _texts(raw: bytes) -> list[str]:
     return [_text(value) for value in _parts(raw, 1)]
 
 
-def _quantity(raw: bytes, row: _Row, depth: int) -> str:
+def _quantity(raw: bytes, row: _Row, walk: _Walk) -> str:
     return "".join(_texts(raw)[-1:]) or "0"
 
 
@@ -238,31 +256,31 @@ def _moment(raw: bytes) -> tuple[str, int] | None:
     return stamp(seconds), nanos
 
 
-def _time(raw: bytes, row: _Row, depth: int) -> str:
+def _time(raw: bytes, row: _Row, walk: _Walk) -> str:
     moment = _moment(raw)
     return moment[0] if moment else ""
 
 
-def _micro_time(raw: bytes, row: _Row, depth: int) -> str:
+def _micro_time(raw: bytes, row: _Row, walk: _Walk) -> str:
     moment = _moment(raw)
     return f"{moment[0][:-1]}.{moment[1] // 1000:06}Z" if moment else ""
 
 
-def _duration(raw: bytes, row: _Row, depth: int) -> str:
+def _duration(raw: bytes, row: _Row, walk: _Walk) -> str:
     return f"{_numbers(raw).get(1, 0) / 1e9:g}s"
 
 
-def _int_or_string(raw: bytes, row: _Row, depth: int) -> int | str:
+def _int_or_string(raw: bytes, row: _Row, walk: _Walk) -> int | str:
     kind, number, text = 0, 0, ""
     for field, wire, value in _fields(raw):
         if wire == _VARINT and field in (1, 2):
-            kind, number = (value, number) if field == 1 else (kind, _signed(value, row, depth))
+            kind, number = (value, number) if field == 1 else (kind, _signed(value, row, walk))
         elif wire == _BYTES and field == 3:
             text = _text(value)
     return text if kind else number
 
 
-def _raw_json(raw: bytes, row: _Row, depth: int) -> Any:
+def _raw_json(raw: bytes, row: _Row, walk: _Walk) -> Any:
     parts = _parts(raw, 1)
     if not parts or not parts[-1]:
         return None
@@ -272,34 +290,34 @@ def _raw_json(raw: bytes, row: _Row, depth: int) -> Any:
         raise BadProtobuf(str(error)) from error
 
 
-def _list_of_text(raw: bytes, row: _Row, depth: int) -> list[str]:
+def _list_of_text(raw: bytes, row: _Row, walk: _Walk) -> list[str]:
     return _texts(raw)
 
 
-def _one_or_several(raw: bytes, row: _Row, depth: int) -> list[Obj] | Obj | None:
-    several = [_nested(value, row, depth) for value in _parts(raw, 2)]
-    return several or _last_message(_parts(raw, 1), row, depth)
+def _one_or_several(raw: bytes, row: _Row, walk: _Walk) -> list[Obj] | Obj | None:
+    several = [_nested(value, row, walk) for value in _parts(raw, 2)]
+    return several or _last_message(_parts(raw, 1), row, walk)
 
 
-def _message_or_boolean(raw: bytes, row: _Row, depth: int) -> Obj | bool:
-    found = _last_message(_parts(raw, 2), row, depth)
+def _message_or_boolean(raw: bytes, row: _Row, walk: _Walk) -> Obj | bool:
+    found = _last_message(_parts(raw, 2), row, walk)
     return bool(_numbers(raw).get(1, 0)) if found is None else found
 
 
-def _message_or_texts(raw: bytes, row: _Row, depth: int) -> list[str] | Obj | None:
+def _message_or_texts(raw: bytes, row: _Row, walk: _Walk) -> list[str] | Obj | None:
     texts = [_text(value) for value in _parts(raw, 2)]
-    return texts or _last_message(_parts(raw, 1), row, depth)
+    return texts or _last_message(_parts(raw, 1), row, walk)
 
 
 def _parts(raw: bytes, number: int) -> list[bytes]:
     return [value for n, wire, value in _fields(raw) if n == number and wire == _BYTES]
 
 
-def _last_message(parts: list[bytes], row: _Row, depth: int) -> Obj | None:
-    return _nested(parts[-1], row, depth) if parts else None
+def _last_message(parts: list[bytes], row: _Row, walk: _Walk) -> Obj | None:
+    return _nested(parts[-1], row, walk) if parts else None
 
 
-_DECODERS: dict[str, Callable[[Any, _Row, int], Any]] = {
+_DECODERS: dict[str, Callable[[Any, _Row, _Walk], Any]] = {
     "s": _string,
     "i": _signed,
     "l": _boolean,
@@ -318,3 +336,4 @@ _DECODERS: dict[str, Callable[[Any, _Row, int], Any]] = {
     "e": _message_or_texts,
 }
 _NO_ROW = _row("", "i")
+_NOWHERE = _Walk()

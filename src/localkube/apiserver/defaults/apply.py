@@ -8,6 +8,8 @@ from collections.abc import Callable, Mapping
 from functools import cache
 from typing import Any
 
+import orjson
+
 from kubeclient.objects import Obj
 from localkube.apiserver.defaults import (
     api_machinery,
@@ -127,7 +129,8 @@ def apply_defaults(obj: Obj, kind: Kind) -> None:
 
 
 def _without_repetition(owners: list[Obj]) -> list[Obj]:
-    return [owner for place, owner in enumerate(owners) if owner not in owners[:place]]
+    known = {orjson.dumps(owner, option=orjson.OPT_SORT_KEYS): owner for owner in reversed(owners)}
+    return list(reversed(known.values()))
 
 
 @cache

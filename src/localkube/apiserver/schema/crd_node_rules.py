@@ -30,7 +30,7 @@ def structural_errors(node: Obj, place: str) -> Iterator[FieldError]:
     yield from _type_errors(node, place)
     yield from _extension_errors(node, place)
     yield from _list_errors(node, place)
-    plain = [where for _, where, _ in children(node, place)]
+    plain = {where for _, where, _ in children(node, place)}
     for inner, where in inner_schemas(node, place):
         if where not in plain:
             yield from _combined_errors(inner, where, node)

@@ -14,6 +14,8 @@ import orjson
 
 _STEP = re.compile(r"\[(\d+)\]|([^.\[]+)")
 _UNKNOWN = "unknown field "
+# As many as Kubernetes' decoder keeps.
+_MOST_SAID = 100
 
 
 class Key(NamedTuple):
@@ -30,6 +32,10 @@ class AsWritten:
 
 def said(unknown: Sequence[str], written: AsWritten, *, custom: bool) -> list[str]:
     """`unknown`: the texts about unknown fields, in the order of the parsed object."""
+    return _all_said(unknown, written, custom=custom)[:_MOST_SAID]
+
+
+def _all_said(unknown: Sequence[str], written: AsWritten, *, custom: bool) -> list[str]:
     if custom:
         first = [text for text in unknown if _path(text).startswith("metadata.")]
         rest = [text for text in unknown if text not in first]

@@ -27,7 +27,7 @@ from localkube.apiserver.verbs.typed_body import typed_body
 async def bind(api: Api, request: Request, target: Target) -> Answer:
     """POST pods/{name}/binding and POST bindings."""
     options = write_options(request, "CreateOptions")
-    binding = typed_body(request, "", "v1", "Binding")
+    binding = await typed_body(api, request, "", "v1", "Binding")
     metadata = binding.get("metadata") or {}
     name = target.name or str(metadata.get("name", ""))
     if metadata.get("name", name) != name:

@@ -26,7 +26,7 @@ _DISRUPTED_LIMIT = 2000
 
 
 async def evict(api: Api, request: Request, target: Target) -> Answer:
-    eviction = typed_body(request, "policy", "v1", "Eviction")
+    eviction = await typed_body(api, request, "policy", "v1", "Eviction")
     name = (eviction.get("metadata") or {}).get("name") or target.name
     if name != target.name:
         raise status.bad_request("name in URL does not match name in Eviction object")

@@ -10,10 +10,11 @@ from localkube.apiserver.decode.body import read_object
 from localkube.apiserver.request import Answer, Request
 from localkube.apiserver.routing import Target
 from localkube.apiserver.schema.strictness import AsWritten
-from localkube.apiserver.verbs.create import Write, conform_object
+from localkube.apiserver.verbs.create import answer_written, conform_object, write_of
 from localkube.apiserver.verbs.options import write_options
 from localkube.apiserver.verbs.patch import change_of
-from localkube.apiserver.verbs.update import answer_written, update_object, whole_body
+from localkube.apiserver.verbs.typed_body import done
+from localkube.apiserver.verbs.update import update_object, whole_body
 
 # Moves the one part from the new object into the old one.
 KeepOnly = Callable[[Obj, Obj], None]
@@ -41,11 +42,13 @@ async def _change(api: Api, request: Request, target: Target, keep_only: KeepOnl
     media = request.headers.get("content-type", "").split(";", 1)[0].strip()
     if request.method == "PUT":
         options = write_options(request, "UpdateOptions")
-        change = whole_body(read_object(request.body, media, target.kind))
+        change = await done(
+            api, request, lambda: whole_body(read_object(request.body, media, target.kind))
+        )
     else:
         options = write_options(request, "PatchOptions")
         change = change_of(api, request, target, media)
-    write = Write(api, request, target, options)
+    write = write_of(api, request, target, options)
 
     def conformed(old: Obj) -> Obj:
         new = change(old)
@@ -58,4 +61,4 @@ async def _change(api: Api, request: Request, target: Target, keep_only: KeepOnl
         return result
 
     written = await update_object(write, merged)
-    return await answer_written(api, request, target, written)
+    return await answer_written(write, written)

@@ -14,9 +14,10 @@ from localkube.apiserver.security.access import Access, forbidden
 from localkube.apiserver.security.node_creation import creation_refusal
 from localkube.apiserver.security.reviews import Question, review
 from localkube.apiserver.security.token_requests import answer_token_request
-from localkube.apiserver.verbs.options import write_options
+from localkube.apiserver.verbs.options import WriteOptions, write_options
 from localkube.apiserver.verbs.read import existing
 from localkube.apiserver.verbs.representation import answer_object
+from localkube.apiserver.verbs.typed_body import done
 
 _UNTRACKED = frozenset({"SelfSubjectReview", "SelfSubjectRulesReview"})
 _TOKEN_REQUEST = Kind(
@@ -34,12 +35,7 @@ _TOKEN_REQUEST = Kind(
 async def review_request(api: Api, request: Request, target: Target) -> Answer:
     assert request.user is not None
     options = write_options(request, "CreateOptions")
-    body = read_object(request.body, request.headers.get("content-type", ""), target.kind)
-    request.warnings += conform(body, target.kind, api.schema(target.kind), options.validation)
-    _place(body, target)
-    if request.track_fields and target.kind.kind not in _UNTRACKED:
-        writer = Writer(options.manager, api.stamp())
-        track_create(body, writer, target.kind, api.schema(target.kind))
+    body = await done(api, request, lambda: _read(api, request, target, options))
     question = Question(
         body=body,
         user=request.user,
@@ -50,6 +46,16 @@ async def review_request(api: Api, request: Request, target: Target) -> Answer:
     )
     answer = review(target.kind.kind, question)
     return answer_object(api, request, target.kind, answer, 201)
+
+
+def _read(api: Api, request: Request, target: Target, options: WriteOptions) -> Obj:
+    kind, schema = target.kind, api.schema(target.kind)
+    body = read_object(request.body, request.headers.get("content-type", ""), kind)
+    request.warnings += conform(body, kind, schema, options.validation)
+    _place(body, target)
+    if request.track_fields and kind.kind not in _UNTRACKED:
+        track_create(body, Writer(options.manager, api.stamp()), kind, schema)
+    return body
 
 
 def _place(body: Obj, target: Target) -> None:
@@ -71,7 +77,8 @@ def _track(answer: Obj, spec: Obj, writer: Writer, kind: Kind) -> None:
 
 async def token_request(api: Api, request: Request, target: Target) -> Answer:
     assert request.user is not None
-    body = read_any(request.body, request.headers.get("content-type", ""))
+    media = request.headers.get("content-type", "")
+    body = await done(api, request, lambda: read_any(request.body, media))
     access = Access("create", "", "serviceaccounts", "token", target.namespace, target.name)
     refused = creation_refusal(request.user, access, body, api.stored)
     if refused:

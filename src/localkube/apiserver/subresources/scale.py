@@ -9,7 +9,7 @@ from localkube.apiserver.api import Api
 from localkube.apiserver.kinds import Kind
 from localkube.apiserver.request import Answer, Request
 from localkube.apiserver.routing import Target
-from localkube.apiserver.verbs.create import Write
+from localkube.apiserver.verbs.create import write_of
 from localkube.apiserver.verbs.options import write_options
 from localkube.apiserver.verbs.patch import change_of
 from localkube.apiserver.verbs.read import existing
@@ -45,7 +45,7 @@ async def write_scale(api: Api, request: Request, target: Target) -> Answer:
     change_scale: Change
     if request.method == "PUT":
         options = write_options(request, "UpdateOptions")
-        change_scale = whole_body(typed_body(request, "autoscaling", "v1", "Scale"))
+        change_scale = whole_body(await typed_body(api, request, "autoscaling", "v1", "Scale"))
     else:
         options = write_options(request, "PatchOptions")
         change_scale = change_of(api, request, target, media.split(";", 1)[0].strip())
@@ -63,7 +63,7 @@ async def write_scale(api: Api, request: Request, target: Target) -> Answer:
                 old["metadata"][key] = given
         return old
 
-    written = await update_object(Write(api, request, target, options), change)
+    written = await update_object(write_of(api, request, target, options), change)
     return answer_object(api, request, _SCALE, _scale(api, kind, written.obj))
 
 

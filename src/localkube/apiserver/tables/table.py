@@ -69,22 +69,29 @@ def table(
 def table_bytes(
     kind: Kind, bodies: Iterable[bytes], list_metadata: Obj, include: Include, now_s: float
 ) -> bytes:
-    rows = _row_bytes(kind, _in_order(kind, bodies), include, now_s)
+    rows = row_bytes(kind, in_order(kind, bodies), include, now_s)
     return _joined(list_metadata, _columns_json(kind), rows)
 
 
-def _in_order(kind: Kind, bodies: Iterable[bytes]) -> Iterable[bytes]:
+def in_order(kind: Kind, bodies: Iterable[bytes]) -> Iterable[bytes]:
     order = None if kind.custom else ORDER.get(f"{kind.group}/{kind.plural}")
     if order is None:
         return bodies
     return sorted(bodies, key=lambda body: order(orjson.loads(body)))
 
 
+def with_rows(kind: Kind, rows: list[bytes], list_metadata: Obj) -> list[bytes]:
+    """The pieces of a Table; the wire joins as much at a time as it sends."""
+    pieces = [b","] * (2 * len(rows) - 1)
+    pieces[::2] = rows
+    return [*_head(list_metadata, _columns_json(kind)), *pieces, b"]}"]
+
+
 def further_table_bytes(
     kind: Kind, bodies: Iterable[bytes], list_metadata: Obj, include: Include, now_s: float
 ) -> bytes:
     """A table without column definitions: every event of a watch but the first."""
-    return _joined(list_metadata, b"null", _row_bytes(kind, bodies, include, now_s))
+    return _joined(list_metadata, b"null", row_bytes(kind, bodies, include, now_s))
 
 
 def partial_metadata(thing: Obj) -> Obj:
@@ -133,7 +140,7 @@ def _with_object(row: Obj, thing: Obj, include: Include) -> Obj:
     return row
 
 
-def _row_bytes(
+def row_bytes(
     kind: Kind, bodies: Iterable[bytes], include: Include, now_s: float
 ) -> Iterator[bytes]:
     if _is_pod(kind):
@@ -164,16 +171,17 @@ def _pod_row_bytes(kind: Kind, body: bytes, include: Include, now_s: float) -> b
 
 
 def _joined(list_metadata: Obj, columns: bytes, rows: Iterator[bytes]) -> bytes:
-    parts = (
+    return b"".join((*_head(list_metadata, columns), b",".join(rows), b"]}"))
+
+
+def _head(list_metadata: Obj, columns: bytes) -> tuple[bytes, ...]:
+    return (
         b'{"kind":"Table","apiVersion":"meta.k8s.io/v1","metadata":',
         orjson.dumps(list_metadata),
         b',"columnDefinitions":',
         columns,
         b',"rows":[',
-        b",".join(rows),
-        b"]}",
     )
-    return b"".join(parts)
 
 
 def _is_pod(kind: Kind) -> bool:

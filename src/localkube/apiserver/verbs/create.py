@@ -1,7 +1,7 @@
 """create: from a decoded object to a stored one."""
 
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Sequence
+from typing import NamedTuple, TypeVar
 
 from kubeclient.objects import Obj
 from localkube.apiserver import status
@@ -9,6 +9,7 @@ from localkube.apiserver.admission.attributes import Attributes, Operation
 from localkube.apiserver.api import Api
 from localkube.apiserver.cel.expressions import BUDGET
 from localkube.apiserver.decode.body import JSON, read_object, read_strictly
+from localkube.apiserver.decode.weight import is_long
 from localkube.apiserver.defaults.apply import apply_defaults
 from localkube.apiserver.defaults.convert import to_storage
 from localkube.apiserver.defaults.server_fields import set_fields_on_create
@@ -38,6 +39,8 @@ from localkube.apiserver.verbs.representation import (
 # As many as kube-apiserver makes for generateName.
 _NAME_ATTEMPTS = 8
 
+_T = TypeVar("_T")
+
 
 class Write(NamedTuple):
     """One write on its way: what it is about and how it was asked for."""
@@ -47,6 +50,15 @@ class Write(NamedTuple):
     target: Target
     options: WriteOptions
     applied: bool = False  # server-side apply has seen to managedFields itself
+    is_long: bool = False  # see `done`
+
+    async def done(self, step: Callable[[], _T]) -> _T:
+        """A step that reads and changes nothing but this write's own objects. What is long is done
+        aside, so that other requests go on."""
+        if not self.is_long:
+            return step()
+        user = self.request.user
+        return await self.api.long_work.done(user.name if user is not None else "", step)
 
     def writer(self) -> Writer:
         """Who the fields belong to that this write changes."""
@@ -68,7 +80,13 @@ class Write(NamedTuple):
             dry_run=self.options.dry_run,
             options={},
             warnings=self.request.warnings,
+            is_long=self.is_long,
         )
+
+
+def write_of(api: Api, request: Request, target: Target, options: WriteOptions) -> Write:
+    long = is_long(request.body, request.headers.get("content-type", ""))
+    return Write(api, request, target, options, is_long=long)
 
 
 class Written(NamedTuple):
@@ -80,16 +98,27 @@ class Written(NamedTuple):
 
 async def create(api: Api, request: Request, target: Target) -> Answer:
     kind = target.kind
-    write = Write(api, request, target, write_options(request, "CreateOptions"))
-    obj, parts = _pod(write) if kind.resource == "pods" else (conformed_body(write), None)
-    place(obj, target)
+    write = write_of(api, request, target, write_options(request, "CreateOptions"))
+    obj, parts = await write.done(lambda: _read(write))
     written = await create_object(write, obj, parts)
     if request.track_fields:  # from outside: who reads warnings
-        request.warnings += advice(written.obj, kind)
+        request.warnings += await write.done(lambda: advice(written.obj, kind))
+    return await answer_written(write, written, 201)
+
+
+async def answer_written(write: Write, written: Written, code: int = 200) -> Answer:
+    api, request, kind = write.api, write.request, write.target.kind
     if written.record is None:
-        return answer_object(api, request, kind, written.obj, 201)
+        return await write.done(lambda: answer_object(api, request, kind, written.obj, code))
     record = await api.conversions.served_one(written.record, kind)
-    return answer_record(api, request, kind, record, 201)
+    return await write.done(lambda: answer_record(api, request, kind, record, code))
+
+
+def _read(write: Write) -> tuple[Obj, Parts | None]:
+    pods = write.target.kind.resource == "pods"
+    obj, parts = _pod(write) if pods else (conformed_body(write), None)
+    place(obj, write.target)
+    return obj, parts
 
 
 def conform_object(write: Write, obj: Obj, written: AsWritten) -> None:
@@ -148,17 +177,10 @@ async def create_object(write: Write, obj: Obj, parts: Parts | None = None) -> W
     api, target, kind = write.api, write.target, write.target.kind
     # Before `begin`, which sets generated names, too.
     named = bool(obj["metadata"].get("name"))
-    begin(obj, kind, api.stamp())
-    apply_defaults(obj, kind)
-    if parts is not None:
-        parts.settle(obj)
-    # What admission and the server add from here on belongs to no writer.
-    if write.request.track_fields and not write.applied:
-        track_create(obj, write.writer(), kind, api.schema(kind))
+    await write.done(lambda: _begun(write, obj, parts))
     attributes = write.attributes(Operation.CREATE, obj, None)
     obj = await api.admission.mutate(attributes)
-    set_fields_on_create(obj, kind, write.request.user)
-    await _validate(api, obj, target)
+    await _validate(write, obj)
     refuse_escalation(api, write.request, obj, None)
     _complete(api, obj, target)
     await api.admission.validate(attributes)
@@ -178,6 +200,17 @@ async def create_object(write: Write, obj: Obj, parts: Parts | None = None) -> W
     return Written(obj, record)
 
 
+def _begun(write: Write, obj: Obj, parts: Parts | None) -> None:
+    kind = write.target.kind
+    begin(obj, kind, write.api.stamp())
+    apply_defaults(obj, kind)
+    if parts is not None:
+        parts.settle(obj)
+    # What admission and the server add from here on belongs to no writer.
+    if write.request.track_fields and not write.applied:
+        track_create(obj, write.writer(), kind, write.api.schema(kind))
+
+
 async def stored_form(api: Api, obj: Obj, kind: Kind) -> Obj:
     """The object in the version that its kind is stored in."""
     if kind.custom:
@@ -192,22 +225,29 @@ def invalid_object(kind: Kind, name: str, errors: Sequence[FieldError]) -> ApiEr
 
 
 async def custom_errors(
-    api: Api, kind: Kind, new: Obj, old: Obj | None, known: list[FieldError]
+    write: Write, new: Obj, old: Obj | None, known: list[FieldError]
 ) -> list[FieldError]:
     """`known`, and what the CRD minds. Its rules may take long, so that this may wait."""
-    version = api.custom.version(kind)
+    version = write.api.custom.version(write.target.kind)
 
     def question(budget: int) -> list[FieldError]:
         return version.validate(new, old, known, budget)
 
-    return await api.admission.judges.answer(question, BUDGET)
+    if write.is_long:
+        return await write.done(lambda: question(BUDGET))
+    return await write.api.admission.judges.answer(question, BUDGET)
 
 
-async def _validate(api: Api, obj: Obj, target: Target) -> None:
-    kind = target.kind
-    errors = validate_create(obj, kind)
+async def _validate(write: Write, obj: Obj) -> None:
+    kind = write.target.kind
+
+    def validated() -> list[FieldError]:
+        set_fields_on_create(obj, kind, write.request.user)
+        return validate_create(obj, kind)
+
+    errors = await write.done(validated)
     if kind.custom:
-        errors = await custom_errors(api, kind, obj, None, errors)
+        errors = await custom_errors(write, obj, None, errors)
     if errors:
         raise invalid_object(kind, obj["metadata"].get("name", ""), errors)
 

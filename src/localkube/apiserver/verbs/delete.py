@@ -25,8 +25,9 @@ from localkube.apiserver.verbs.representation import (
     answer_records,
     as_served,
 )
-from localkube.apiserver.verbs.selection import select, selection
+from localkube.apiserver.verbs.selection import matching, select, selection
 from localkube.apiserver.verbs.typed_body import typed_body
+from localkube.apiserver.waiting import Turns
 
 _POLICY_FINALIZERS = {"Orphan": "orphan", "Foreground": "foregroundDeletion"}
 # A finished delete of these answers with the object; of all others, with a Status.
@@ -54,7 +55,7 @@ _PODS_STAY = (
 
 
 async def delete(api: Api, request: Request, target: Target) -> Answer:
-    options = delete_options(request, _options_body(request))
+    options = delete_options(request, await _options_body(api, request))
     if not options.policy and target.kind.resource in _ORPHANING:
         options = options._replace(policy="Orphan")
         if target.kind.resource == "jobs.batch":
@@ -71,10 +72,12 @@ async def delete(api: Api, request: Request, target: Target) -> Answer:
 async def delete_collection(
     api: Api, request: Request, target: Target, options: ListOptions
 ) -> Answer:
-    deletion = delete_options(request, _options_body(request))
+    deletion = delete_options(request, await _options_body(api, request))
     matches = selection(api, target, options)
-    chosen = list(select(api.store, target, options, matches))
+    chosen = await matching(select(api.store, target, options), matches)
+    turns = Turns()
     for record in chosen:
+        await turns.next()
         one = target._replace(namespace=record.namespace, name=record.name)
         # Each deletion awaits webhooks and the disk: by now the object may be gone, or a new one
         # may have its name.
@@ -82,13 +85,13 @@ async def delete_collection(
             await delete_record(api, request, one, record, deletion, only_this=True)
     metadata: Obj = {"resourceVersion": str(api.store.published_rv)}
     shown = await api.conversions.served(chosen, target.kind)
-    return answer_records(api, request, target.kind, shown, metadata)
+    return await answer_records(api, request, target.kind, shown, metadata)
 
 
-def _options_body(request: Request) -> Obj:
+async def _options_body(api: Api, request: Request) -> Obj:
     if not request.body:
         return {}
-    return typed_body(request, "", "v1", "DeleteOptions")
+    return await typed_body(api, request, "", "v1", "DeleteOptions")
 
 
 def _success(kind: Kind, record: Record) -> Obj:

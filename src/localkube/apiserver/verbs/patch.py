@@ -15,11 +15,17 @@ from localkube.apiserver.routing import Target
 from localkube.apiserver.schema.check import examine
 from localkube.apiserver.schema.strictness import AsWritten
 from localkube.apiserver.status import ApiError, FieldError
-from localkube.apiserver.verbs.create import Write, conform_object, create_object
+from localkube.apiserver.verbs.create import (
+    Write,
+    answer_written,
+    conform_object,
+    create_object,
+    write_of,
+)
 from localkube.apiserver.verbs.metadata import place
 from localkube.apiserver.verbs.options import write_options
 from localkube.apiserver.verbs.read import existing
-from localkube.apiserver.verbs.update import Change, answer_written, update_object
+from localkube.apiserver.verbs.update import Change, update_object
 
 JSON_PATCH = "application/json-patch+json"
 MERGE_PATCH = "application/merge-patch+json"
@@ -30,7 +36,7 @@ APPLY_PATCH = "application/apply-patch+yaml"
 async def patch(api: Api, request: Request, target: Target) -> Answer:
     media = request.headers.get("content-type", "").split(";", 1)[0].strip()
     options = write_options(request, "PatchOptions")
-    write = Write(api, request, target, options)
+    write = write_of(api, request, target, options)
     if media == APPLY_PATCH:
         return await _apply(write._replace(applied=True))
     if options.force is not None:
@@ -40,13 +46,13 @@ async def patch(api: Api, request: Request, target: Target) -> Answer:
     existing(api, target)
 
     prefix = "json patch " if media == JSON_PATCH else ""
-    written = _as_written(write, prefix)
+    written = await write.done(lambda: _as_written(write, prefix))
 
     def conformed(old: Obj) -> Obj:
         return _conform_patched(write, change(old), old, written)
 
     # No lock: a version named in the patch is compared by carry_over, in each attempt.
-    return await answer_written(api, request, target, await update_object(write, conformed))
+    return await answer_written(write, await update_object(write, conformed))
 
 
 def _as_written(write: Write, prefix: str) -> AsWritten:
@@ -92,18 +98,18 @@ def _bad_options(problem: FieldError) -> ApiError:
 
 
 async def _apply(write: Write) -> Answer:
-    api, request, target, options, _ = write
+    api, target, options = write.api, write.target, write.options
     if not options.manager_given:
         raise _bad_options(status.required("fieldManager", "is required for apply patch"))
     live = api.store.get(target.kind.resource, target.namespace, target.name)
     if live is None and not target.subresource:
-        merged = _merged(write, None)
+        merged = await write.done(lambda: _merged(write, None))
         _check_new(merged["metadata"], target)
         place(merged, target)
         written = await create_object(write, merged)
-        return await answer_written(api, request, target, written, 201)
+        return await answer_written(write, written, 201)
     written = await update_object(write, lambda old: _merged(write, old))
-    return await answer_written(api, request, target, written)
+    return await answer_written(write, written)
 
 
 def _check_new(metadata: Obj, target: Target) -> None:

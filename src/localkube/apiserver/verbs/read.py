@@ -18,8 +18,13 @@ from localkube.apiserver.security.limits import Limits
 from localkube.apiserver.store.record import Record
 from localkube.apiserver.store.store import NotWritten
 from localkube.apiserver.verbs.options import ListOptions
-from localkube.apiserver.verbs.representation import answer_record, answer_records
-from localkube.apiserver.verbs.selection import Matches, select, selection
+from localkube.apiserver.verbs.representation import answer_one, answer_records
+from localkube.apiserver.verbs.selection import (
+    is_chosen_by_store,
+    matching,
+    select,
+    selection,
+)
 
 PAGE_ITEMS = Limits().page_items
 _LOOKS = 5  # at what the disk refuses again and again
@@ -47,7 +52,8 @@ async def get(api: Api, request: Request, target: Target) -> Answer:
     record = await settled(api, present)
     if record is None:
         raise status.not_found(kind, target.name)
-    return answer_record(api, request, kind, await api.conversions.served_one(record, kind))
+    record = await api.conversions.served_one(record, kind)
+    return await answer_one(api, request, kind, record)
 
 
 T = TypeVar("T")
@@ -71,17 +77,17 @@ async def list_(api: Api, request: Request, target: Target, options: ListOptions
     matches = selection(api, target, options)
 
     def present() -> tuple[tuple[Sequence[Record], int], int]:
-        found = _found(api, target, options, matches)
+        found = _found(api, target, options)
         return found, api.store.version
 
     records, version = await settled(api, present)
+    if not is_chosen_by_store(target, options):
+        records = await matching(records, matches)
     return await _answer_page(api, request, target, options, (records, version))
 
 
-def _found(
-    api: Api, target: Target, options: ListOptions, matches: Matches | None
-) -> tuple[Sequence[Record], int]:
-    """From where the page begins, and at which version."""
+def _found(api: Api, target: Target, options: ListOptions) -> tuple[Sequence[Record], int]:
+    """Those that may match, from where the page begins, and at which version."""
     page, version = _Page("", "", 0), api.store.version
     if options.continue_token:
         if options.resource_version:
@@ -97,24 +103,22 @@ def _found(
         _check_version(api, options.resource_version)
         if options.resource_version_match == "Exact":
             version = int(options.resource_version)
-    records = _records_at(api, target, options, matches, version)
+    records = _records_at(api, target, options, version)
     if options.continue_token:
         start = (page.namespace, page.name)
         records = [r for r in records if (r.namespace, r.name) > start]
     return records, version
 
 
-def _records_at(
-    api: Api, target: Target, options: ListOptions, matches: Matches | None, version: int
-) -> Sequence[Record]:
+def _records_at(api: Api, target: Target, options: ListOptions, version: int) -> Sequence[Record]:
     if version == api.store.version:
-        return select(api.store, target, options, matches)
+        return select(api.store, target, options)
     found = api.store.records_at(target.kind.resource, target.namespace or None, version)
     if found is None:
         if options.continue_token:
             raise status.gone(_TOKEN_EXPIRED)
         raise status.gone(f"The resourceVersion for the provided list is too old: {version}")
-    return found if matches is None else [record for record in found if matches(record)]
+    return found
 
 
 async def _answer_page(
@@ -137,7 +141,7 @@ async def _answer_page(
         if not (options.label_selector or options.field_selector):
             metadata["remainingItemCount"] = left
     records = await api.conversions.served(records, target.kind)
-    return answer_records(api, request, target.kind, records, metadata)
+    return await answer_records(api, request, target.kind, records, metadata)
 
 
 _NOT_BASE64 = re.compile(r"[^\w-]", re.ASCII)

@@ -1,6 +1,6 @@
 """What an answer looks like: JSON, YAML, a Table, or metadata only; chosen by the Accept header."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from enum import Enum
 from functools import lru_cache
 from typing import Any
@@ -11,13 +11,15 @@ from kubeclient.objects import Obj
 from localkube.apiserver import status
 from localkube.apiserver.api import Api
 from localkube.apiserver.decode.body import ACCEPTED
+from localkube.apiserver.decode.weight import is_long
 from localkube.apiserver.defaults.convert import from_storage
 from localkube.apiserver.kinds import Kind
 from localkube.apiserver.request import Answer, Request
 from localkube.apiserver.status import ApiError
 from localkube.apiserver.store.record import Record
 from localkube.apiserver.tables import table as tables
-from localkube.apiserver.verbs.yaml_answer import yaml_bytes
+from localkube.apiserver.verbs.yaml_answer import yaml_bytes, yaml_list
+from localkube.apiserver.waiting import Turns
 
 
 class Form(Enum):
@@ -119,29 +121,55 @@ def answer_object(api: Api, request: Request, kind: Kind, obj: Obj, code: int = 
     return _encoded(obj, form, code)
 
 
-def answer_records(
+async def answer_one(api: Api, request: Request, kind: Kind, record: Record) -> Answer:
+    """answer_record, with other forms of large objects made aside."""
+    if wanted(request) is Form.JSON or not is_long(record.body):
+        return answer_record(api, request, kind, record)
+    user = request.user.name if request.user is not None else ""
+    return await api.long_work.done(user, lambda: answer_record(api, request, kind, record))
+
+
+async def answer_records(
     api: Api, request: Request, kind: Kind, records: Sequence[Record], metadata: Obj
 ) -> Answer:
     form = wanted(request)
     if form is Form.PARTIAL:
         raise _wrong_number(kind, "PartialObjectMetadata", "a list")
-    if converts(kind):
-        bodies = [body_of(record, kind) for record in records]
-    else:
-        bodies = [record.body for record in records]
+    bodies = await _bodies(records, kind)
     if form is Form.TABLE:
-        return Answer(200, tables.table_bytes(kind, bodies, metadata, *shown(api, request)))
+        include, now_s = shown(api, request)
+        rows = await _each(tables.row_bytes(kind, tables.in_order(kind, bodies), include, now_s))
+        return Answer(200, tables.with_rows(kind, rows, metadata))
     if form is Form.PARTIAL_LIST:
-        items = [tables.partial_metadata(orjson.loads(body)) for body in bodies]
-        return Answer(200, orjson.dumps(_list("PartialObjectMetadataList", metadata, items)))
+        items = await _each(map(tables.partial_metadata_bytes, bodies))
+        return _listed("PartialObjectMetadataList", tables.META_V1, metadata, items)
     if form is Form.YAML:
-        items = [orjson.loads(body) for body in bodies]
-        return _encoded(_list(f"{kind.kind}List", metadata, items, kind.api_version), form)
+        user = request.user.name if request.user is not None else ""
+        head = {"apiVersion": kind.api_version}, {"kind": f"{kind.kind}List", "metadata": metadata}
+        pieces = await api.long_work.done(user, lambda: yaml_list(*head, bodies))
+        return Answer(200, pieces, "application/yaml")
     if kind.custom:
         metadata = {"continue": "", **metadata}
-    head = orjson.dumps(
-        {"kind": f"{kind.kind}List", "apiVersion": kind.api_version, "metadata": metadata}
-    )
+    return _listed(f"{kind.kind}List", kind.api_version, metadata, bodies)
+
+
+async def _bodies(records: Sequence[Record], kind: Kind) -> list[bytes]:
+    if not converts(kind):
+        return [record.body for record in records]
+    return await _each(body_of(record, kind) for record in records)
+
+
+async def _each(pieces: Iterable[bytes]) -> list[bytes]:
+    """All of them; others go first now and then."""
+    turns, made = Turns(), list[bytes]()
+    for piece in pieces:
+        made.append(piece)
+        await turns.next()
+    return made
+
+
+def _listed(kind: str, api_version: str, metadata: Obj, bodies: list[bytes]) -> Answer:
+    head = orjson.dumps({"kind": kind, "apiVersion": api_version, "metadata": metadata})
     return Answer(200, [head[:-1], b',"items":[', *_with_commas(bodies), b"]}"])
 
 
@@ -158,10 +186,6 @@ def shown(api: Api, request: Request) -> tuple[tables.Include, float]:
     if isinstance(include, ApiError):
         raise include
     return include, api.clock()
-
-
-def _list(kind: str, metadata: Obj, items: list[Obj], api_version: str = "meta.k8s.io/v1") -> Obj:
-    return {"kind": kind, "apiVersion": api_version, "metadata": metadata, "items": items}
 
 
 def _encoded(value: Any, form: Form, code: int = 200) -> Answer:

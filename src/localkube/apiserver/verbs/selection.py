@@ -17,8 +17,10 @@ from localkube.apiserver.security.limits import Limits
 from localkube.apiserver.store.record import Record, field_value
 from localkube.apiserver.store.store import Store
 from localkube.apiserver.verbs.options import ListOptions
+from localkube.apiserver.waiting import Turns
 
 _SELECTOR_BYTES = Limits().selector_bytes
+_SLICE = 64  # records that are compared with a selector, of which some have hundreds of terms
 
 Matches = Callable[[Record], bool]
 
@@ -50,18 +52,28 @@ def selection(api: Api, target: Target, options: ListOptions) -> Matches | None:
     return lambda record: all(test(record) for test in tests)
 
 
-def select(
-    store: Store, target: Target, options: ListOptions, matches: Matches | None
-) -> Sequence[Record]:
-    resource = target.kind.resource
+def select(store: Store, target: Target, options: ListOptions) -> Sequence[Record]:
+    """Those that may match, as they are now."""
     node = _node_asked_for(target.kind, options.field_selector)
     if node is not None:
-        records: Sequence[Record] = store.pods_on(node)
-    else:
-        records = store.records(resource, target.namespace or None)
-        if not (options.label_selector or options.field_selector or target.name):
-            return records  # the namespace was chosen by the store already
-    return records if matches is None else [r for r in records if matches(r)]
+        return store.pods_on(node)
+    return store.records(target.kind.resource, target.namespace or None)
+
+
+def is_chosen_by_store(target: Target, options: ListOptions) -> bool:
+    """Whether all that the store selects matches: nothing but a namespace was asked for."""
+    return not (options.label_selector or options.field_selector or target.name)
+
+
+async def matching(records: Sequence[Record], matches: Matches | None) -> Sequence[Record]:
+    """Records never change, so that others may write meanwhile."""
+    if matches is None:
+        return records
+    turns, found = Turns(), list[Record]()
+    for start in range(0, len(records), _SLICE):
+        found += [record for record in records[start : start + _SLICE] if matches(record)]
+        await turns.next()
+    return found
 
 
 @lru_cache(maxsize=1024)

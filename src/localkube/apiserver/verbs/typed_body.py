@@ -1,18 +1,34 @@
 """Bodies that are not the resource itself: options, bindings, evictions, scales."""
 
+from collections.abc import Callable
+from typing import TypeVar
+
 from kubeclient.objects import Obj
 from localkube.apiserver import status
+from localkube.apiserver.api import Api
 from localkube.apiserver.decode.body import read_any
+from localkube.apiserver.decode.weight import is_long
 from localkube.apiserver.request import Request
 from localkube.apiserver.schema.check import check
 from localkube.apiserver.schema.fast import is_clean
 from localkube.apiserver.schema.load import schema_of
 
+_T = TypeVar("_T")
 
-def typed_body(request: Request, group: str, version: str, kind: str) -> Obj:
+
+async def done(api: Api, request: Request, step: Callable[[], _T]) -> _T:
+    """A step that reads the body; aside if the body is long."""
+    if not is_long(request.body, request.headers.get("content-type", "")):
+        return step()
+    user = request.user.name if request.user is not None else ""
+    return await api.long_work.done(user, step)
+
+
+async def typed_body(api: Api, request: Request, group: str, version: str, kind: str) -> Obj:
     """With every field of the type that the schema says; empty for an empty body."""
-    return typed(
-        read_any(request.body, request.headers.get("content-type", "")), group, version, kind
+    media = request.headers.get("content-type", "")
+    return await done(
+        api, request, lambda: typed(read_any(request.body, media), group, version, kind)
     )
 
 

@@ -4,6 +4,7 @@ PUT, the four patches, /status, /scale and the rest differ only in that function
 """
 
 from collections.abc import Callable
+from functools import partial
 
 import orjson
 
@@ -11,6 +12,7 @@ from kubeclient.objects import Obj
 from localkube.apiserver import status
 from localkube.apiserver.admission.attributes import Attributes, Operation
 from localkube.apiserver.api import Api
+from localkube.apiserver.decode.weight import is_long
 from localkube.apiserver.defaults.apply import apply_defaults
 from localkube.apiserver.defaults.certificate_fields import date_conditions
 from localkube.apiserver.defaults.server_fields import (
@@ -36,10 +38,12 @@ from localkube.apiserver.verbs.cluster_wide import (
 from localkube.apiserver.verbs.create import (
     Write,
     Written,
+    answer_written,
     conformed_body,
     custom_errors,
     invalid_object,
     stored_form,
+    write_of,
 )
 from localkube.apiserver.verbs.metadata import (
     carry_over,
@@ -48,11 +52,7 @@ from localkube.apiserver.verbs.metadata import (
 )
 from localkube.apiserver.verbs.options import write_options
 from localkube.apiserver.verbs.read import existing
-from localkube.apiserver.verbs.representation import (
-    answer_object,
-    answer_record,
-    as_served,
-)
+from localkube.apiserver.verbs.representation import as_served
 
 # From a private copy of the old object to the new one; may raise ApiError.
 Change = Callable[[Obj], Obj]
@@ -62,15 +62,15 @@ _ATTEMPTS = 5  # when admission webhooks wait, somebody else may write meanwhile
 
 async def update(api: Api, request: Request, target: Target) -> Answer:
     """PUT: the body replaces the object."""
-    write = Write(api, request, target, write_options(request, "UpdateOptions"))
-    obj = conformed_body(write)
+    write = write_of(api, request, target, write_options(request, "UpdateOptions"))
+    obj = await write.done(lambda: conformed_body(write))
     sent = obj.get("metadata", {})
     # Kubernetes allows a PUT without a version for most built-in kinds, never for custom ones.
     if target.kind.custom and not sent.get("resourceVersion"):
         text = "must be specified for an update"
         problem = status.invalid_value("metadata.resourceVersion", 0, text)
         raise status.invalid(target.kind.plural, target.kind.group, target.name, [problem])
-    replacement, uid = whole_body(obj), sent.get("uid")
+    replacement, uid = await write.done(lambda: whole_body(obj)), sent.get("uid")
 
     def change(old: Obj) -> Obj:
         if uid and uid != old["metadata"]["uid"]:
@@ -78,7 +78,7 @@ async def update(api: Api, request: Request, target: Target) -> Answer:
         return replacement(old)
 
     written = await update_object(write, change, locked=bool(sent.get("resourceVersion")))
-    return await answer_written(api, request, target, written)
+    return await answer_written(write, written)
 
 
 def whole_body(obj: Obj) -> Change:
@@ -87,25 +87,15 @@ def whole_body(obj: Obj) -> Change:
     return lambda _: orjson.loads(raw)
 
 
-async def answer_written(
-    api: Api, request: Request, target: Target, written: Written, code: int = 200
-) -> Answer:
-    if written.record is None:
-        return answer_object(api, request, target.kind, written.obj, code)
-    record = await api.conversions.served_one(written.record, target.kind)
-    return answer_record(api, request, target.kind, record, code)
-
-
 async def update_object(write: Write, change: Change, *, locked: bool = False) -> Written:
     """`locked`: the client named the version it changes, so a newer one is a conflict."""
     api, target = write.api, write.target
     for _ in range(_ATTEMPTS):
         record = existing(api, target)
+        if is_long(record.body):
+            write = write._replace(is_long=True)
         served = await api.conversions.served_one(record, target.kind)
-        old = as_served(served, target.kind)
-        # A copy of its own: the change may modify its argument, and `old` is compared with the
-        # result.
-        changed = change(as_served(served, target.kind))
+        old, changed = await write.done(partial(_old_and_changed, served, target.kind, change))
         new, attributes = await _completed_and_checked(write, changed, old)
         stored = await _stored(write, record, new, old)
         # Admission and webhooks may have waited. Records are immutable, so that the same record
@@ -123,7 +113,29 @@ async def update_object(write: Write, change: Change, *, locked: bool = False) -
     raise status.conflict(target.kind, target.name, MODIFIED)
 
 
+def _old_and_changed(served: Record, kind: Kind, change: Change) -> tuple[Obj, Obj]:
+    # A copy of its own: the change may modify its argument, and `old` is compared with the
+    # result.
+    return as_served(served, kind), change(as_served(served, kind))
+
+
 async def _completed_and_checked(write: Write, new: Obj, old: Obj) -> tuple[Obj, Attributes]:
+    api, target, kind = write.api, write.target, write.target.kind
+    await write.done(lambda: _completed(write, new, old))
+    attributes = write.attributes(Operation.UPDATE, new, old)
+    new = await api.admission.mutate(attributes)
+    errors = await _errors(write, new, old)
+    if errors:
+        raise invalid_object(kind, target.name, errors)
+    refuse_escalation(api, write.request, new, old)
+    refuse_signers(api, write.request, new, old)
+    if write.request.track_fields:
+        await write.done(lambda: settle_times(old, new))
+    await api.admission.validate(attributes)
+    return new, attributes
+
+
+def _completed(write: Write, new: Obj, old: Obj) -> None:
     api, target, kind = write.api, write.target, write.target.kind
     carry_over(new, old, kind, target.subresource)
     # carry_over has compared the version that the client sent. Equal versions from here on let
@@ -133,25 +145,6 @@ async def _completed_and_checked(write: Write, new: Obj, old: Obj) -> tuple[Obj,
     if kind.custom:
         api.custom.version(kind).apply_defaults(new)
     _track_fields(write, new, old)
-    attributes = write.attributes(Operation.UPDATE, new, old)
-    new = await api.admission.mutate(attributes)
-    if target.subresource == "status":
-        set_fields_on_status_update(new, old, kind, api.stamp())
-    elif target.subresource == "approval":
-        date_conditions(new, old, api.stamp())
-    else:
-        if target.subresource != "finalize":  # the one door to a namespace's finalizers
-            set_fields_on_update(new, old, kind)
-        count_generation(new, old, kind)
-    errors = await _errors(api, target, new, old)
-    if errors:
-        raise invalid_object(kind, target.name, errors)
-    refuse_escalation(api, write.request, new, old)
-    refuse_signers(api, write.request, new, old)
-    if write.request.track_fields:
-        settle_times(old, new)
-    await api.admission.validate(attributes)
-    return new, attributes
 
 
 def _track_fields(write: Write, new: Obj, old: Obj) -> None:
@@ -173,16 +166,30 @@ def _keep_managed_fields(new: Obj, old: Obj) -> None:
         new["metadata"].pop("managedFields", None)
 
 
-async def _errors(api: Api, target: Target, new: Obj, old: Obj) -> list[FieldError]:
-    kind = target.kind
-    if target.subresource == "status":
-        errors = validate_status_update(new, old, kind)
-    else:
-        errors = validate_update(new, old, kind, target.subresource)
+async def _errors(write: Write, new: Obj, old: Obj) -> list[FieldError]:
+    api, target, kind = write.api, write.target, write.target.kind
+    stamp = api.stamp()
+    errors = await write.done(lambda: _own_errors(target, new, old, stamp))
+    if target.subresource != "status":
         errors = errors or complete_cluster_wide(api, new, old, kind.resource)
     if kind.custom:
-        errors = await custom_errors(api, kind, new, old, errors)
+        errors = await custom_errors(write, new, old, errors)
     return errors
+
+
+def _own_errors(target: Target, new: Obj, old: Obj, stamp: str) -> list[FieldError]:
+    """Of the object alone; sets what only the server may set before."""
+    kind, subresource = target.kind, target.subresource
+    if subresource == "status":
+        set_fields_on_status_update(new, old, kind, stamp)
+        return validate_status_update(new, old, kind)
+    if subresource == "approval":
+        date_conditions(new, old, stamp)
+        return validate_update(new, old, kind, subresource)
+    if subresource != "finalize":  # the one door to a namespace's finalizers
+        set_fields_on_update(new, old, kind)
+    count_generation(new, old, kind)
+    return validate_update(new, old, kind, subresource)
 
 
 async def _stored(write: Write, record: Record, new: Obj, old: Obj) -> Obj | None:
@@ -190,7 +197,8 @@ async def _stored(write: Write, record: Record, new: Obj, old: Obj) -> Obj | Non
     kind = write.target.kind
     if write.options.dry_run:
         return None
-    if new == old and not (kind.one_of_many and _lies_in_another_version(record, kind)):
+    same = await write.done(lambda: new == old)
+    if same and not (kind.one_of_many and _lies_in_another_version(record, kind)):
         return None
     return await stored_form(write.api, new, kind)
 

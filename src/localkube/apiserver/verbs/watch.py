@@ -25,7 +25,13 @@ from localkube.apiserver.verbs.representation import (
     shown,
     wanted,
 )
-from localkube.apiserver.verbs.selection import select, selection
+from localkube.apiserver.verbs.selection import (
+    is_chosen_by_store,
+    matching,
+    select,
+    selection,
+)
+from localkube.apiserver.waiting import Turns
 
 # As often as kube-apiserver.
 BOOKMARK_EVERY_S = 60.0
@@ -51,7 +57,7 @@ async def watch(api: Api, request: Request, target: Target, options: ListOptions
 
     def present() -> tuple[tuple[Sequence[Record], int], int]:
         now = api.store.version
-        return (list(select(api.store, target, options, matches)), now), now
+        return (list(select(api.store, target, options)), now), now
 
     initial: Sequence[Record] = ()
     if wants_initial and version > api.store.version:
@@ -68,6 +74,8 @@ async def watch(api: Api, request: Request, target: Target, options: ListOptions
         compacted = watch_log.compacted_rv
         return Stream(_refused(status.gone(f"too old resource version: {version} ({compacted})")))
     timeout_s = min(options.timeout_s or _DEFAULT_S, _LONGEST_S)
+    if not is_chosen_by_store(target, options):
+        initial = await matching(initial, matches)
     follower = _Follower(api, kind, watcher, render, options)
     return Stream(follower.chunks(initial, timeout_s))
 
@@ -110,10 +118,11 @@ class _Follower:
 
     async def _events(self, events: Sequence[tuple[str, Record]]) -> bytes:
         records = await self._api.conversions.served([record for _, record in events], self._kind)
-        return b"".join(
-            self._render(type_, record.rv, body_of(record, self._kind))
-            for (type_, _), record in zip(events, records, strict=True)
-        )
+        lines, turns = list[bytes](), Turns()
+        for (type_, _), record in zip(events, records, strict=True):
+            lines.append(self._render(type_, record.rv, body_of(record, self._kind)))
+            await turns.next()
+        return b"".join(lines)
 
     def _announces_end(self) -> bool:
         """Whether a bookmark tells the client that it has all objects of the start."""

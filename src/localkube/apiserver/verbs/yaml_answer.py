@@ -1,8 +1,12 @@
 """Objects as YAML, quoted where Kubernetes quotes."""
 
+from collections.abc import Sequence
 from typing import Any
 
+import orjson
 import yaml
+
+from kubeclient.objects import Obj
 
 _NEVER_WRAPPED = 2**31 - 1
 # YAML 1.1 has more words for yes and no than PyYAML knows of.
@@ -35,3 +39,10 @@ def yaml_bytes(value: Any) -> bytes:
         value, Dumper=_Dumper, sort_keys=True, allow_unicode=True, width=_NEVER_WRAPPED
     )
     return text.encode()
+
+
+def yaml_list(before: Obj, after: Obj, bodies: Sequence[bytes]) -> list[bytes]:
+    """A list with its items between those of its fields that stand before and after them."""
+    items = [yaml_bytes([orjson.loads(body)]) for body in bodies]
+    head = b"items:\n" if items else b"items: []\n"
+    return [yaml_bytes(before), head, *items, yaml_bytes(after)]
