@@ -4,9 +4,12 @@ A CRD adds a Kind per served version, with its schema; changing or deleting it c
 them. Discovery and OpenAPI read the same Kinds, so a new kind is visible everywhere at once.
 """
 
+import orjson
+
 from kubeclient.objects import Obj
 from localkube.apiserver import status
 from localkube.apiserver.kinds import Kind, Kinds, PrinterColumn, Subresource
+from localkube.apiserver.schema.fast import is_clean
 from localkube.apiserver.schema.node import Schema
 from localkube.apiserver.schema.structural import CrdVersion, compile_crd_version
 
@@ -31,6 +34,7 @@ class CustomKinds:
         self._documents: dict[Kind, Obj] = {}  # the CRD's entry for that version
         self._by_crd: dict[str, list[Kind]] = {}
         self._terminating: set[str] = set()  # CRDs
+        self._prepared: tuple[bytes, dict[str, CrdVersion]] = (b"", {})
 
     def version(self, kind: Kind) -> CrdVersion:
         """As the CRD defines it now, which may have changed since the request began: a webhook may
@@ -67,6 +71,22 @@ class CustomKinds:
         document = self._documents.get(kind)
         return document.get("subresources", {}).get("scale") if document else None
 
+    def prepare(self, crd: Obj) -> None:
+        """Compiles a large CRD that will be stored next, so that `replace` need not. May be called
+        in another thread."""
+        served = [row["name"] for row in crd["spec"]["versions"] if row.get("served")]
+        compiled = {name: compile_crd_version(crd, name) for name in served}
+        for version in compiled.values():
+            is_clean({}, version.schema)  # makes the fast check, too
+        self._prepared = orjson.dumps(crd["spec"]), compiled
+
+    def _compiled(self, crd: Obj) -> dict[str, CrdVersion]:
+        """What was prepared for this very spec, if anything was."""
+        spec, compiled = self._prepared
+        if spec and spec == orjson.dumps(crd["spec"]):
+            return compiled
+        return {}
+
     def replace(self, name: str, crd: Obj | None) -> None:
         """The CRD of that name is now `crd`, or gone."""
         for kind in self._by_crd.pop(name, []):
@@ -80,11 +100,14 @@ class CustomKinds:
             for condition in (crd.get("status") or {}).get("conditions") or ()
         ):
             self._terminating.add(name)
+        prepared = self._compiled(crd)
+        self._prepared = (b"", {})
         added = self._by_crd[name] = []
         for document in crd["spec"]["versions"]:
             if document.get("served"):
                 kind = kind_of(crd, document)
-                self._versions[kind] = compile_crd_version(crd, document["name"])
+                version = document["name"]
+                self._versions[kind] = prepared.get(version) or compile_crd_version(crd, version)
                 self._documents[kind] = document
                 self._kinds.add(kind)
                 added.append(kind)

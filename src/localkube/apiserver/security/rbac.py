@@ -37,6 +37,7 @@ GROUP = "rbac.authorization.k8s.io"
 MASTERS = "system:masters"
 # What is remembered is forgotten past these many: users and resource names are the clients' words.
 _MAX_GRANTS = 4096
+_MOST_REMEMBERED_GROUPS = 64  # of a user whose grants are kept: the groups are kept with them
 _MAX_VERDICTS = 1024
 _Key = TypeVar("_Key")
 _Found = TypeVar("_Found")
@@ -155,7 +156,8 @@ class Authorizer:
             found = self._gathered(user, namespace)
             if len(self._grants) >= _MAX_GRANTS:
                 self._grants.clear()
-            self._grants[key] = found
+            if len(user.groups) <= _MOST_REMEMBERED_GROUPS:
+                self._grants[key] = found
         return found
 
     def role_rules(self, kind: str, name: str, namespace: str) -> tuple[PolicyRule, ...] | None:

@@ -23,12 +23,15 @@ from localkube.apiserver.status import (
     bad_request,
     invalid,
     invalid_value,
+    too_many,
 )
 
 _AUTHORIZATION = "authorization.k8s.io"
 _AUTHENTICATION = "authentication.k8s.io"
 _ONE_OF_TWO = "exactly one of nonResourceAttributes or resourceAttributes must be specified"
 _NOT_BOTH = "cannot be specified in combination with resourceAttributes"
+_MOST_GROUPS = 1_000
+_MOST_REQUIREMENTS = 1_000
 _NODES = "node authorizer does not support user rule resolution"
 
 
@@ -194,11 +197,27 @@ def _subject_errors(spec: Obj) -> list[FieldError]:
     somebody = spec.get("user") or spec.get("groups")
     why = "at least one of user or group must be specified"
     nobody = [] if somebody else [invalid_value("spec.user", "", why)]
-    return _one_of_two(spec) + nobody + selector_errors(spec.get("resourceAttributes") or {})
+    return _one_of_two(spec) + nobody + _size_errors(spec) + _selector_errors(spec)
+
+
+def _size_errors(spec: Obj) -> list[FieldError]:
+    """The authorizer belongs to the event loop, so that no review may ask for much."""
+    found = len(spec.get("groups") or ())
+    return [too_many("spec.groups", found, _MOST_GROUPS)] if found > _MOST_GROUPS else []
+
+
+def _selector_errors(spec: Obj) -> list[FieldError]:
+    attributes = spec.get("resourceAttributes") or {}
+    for name in ("fieldSelector", "labelSelector"):
+        found = len((attributes.get(name) or {}).get("requirements") or ())
+        if found > _MOST_REQUIREMENTS:
+            place = f"spec.resourceAttributes.{name}.requirements"
+            return [too_many(place, found, _MOST_REQUIREMENTS)]
+    return selector_errors(attributes)
 
 
 def _attribute_errors(spec: Obj) -> list[FieldError]:
-    return _one_of_two(spec) + selector_errors(spec.get("resourceAttributes") or {})
+    return _one_of_two(spec) + _selector_errors(spec)
 
 
 def _one_of_two(spec: Obj) -> list[FieldError]:

@@ -8,6 +8,7 @@ from localkube.apiserver import status
 from localkube.apiserver.admission.attributes import Attributes, Operation
 from localkube.apiserver.api import Api
 from localkube.apiserver.cel.expressions import BUDGET
+from localkube.apiserver.custom import CRDS
 from localkube.apiserver.decode.body import JSON, read_object, read_strictly
 from localkube.apiserver.decode.weight import is_long
 from localkube.apiserver.defaults.apply import apply_defaults
@@ -185,6 +186,7 @@ async def create_object(write: Write, obj: Obj, parts: Parts | None = None) -> W
     _complete(api, obj, target)
     await api.admission.validate(attributes)
     stored = obj if write.options.dry_run else await stored_form(api, obj, kind)
+    await prepare(write, obj)
     # From here to the store nothing waits: what is checked now still holds then. Webhooks may have
     # taken their time, and an address that was free may have been given to another service.
     if kind.custom:
@@ -209,6 +211,12 @@ def _begun(write: Write, obj: Obj, parts: Parts | None) -> None:
     # What admission and the server add from here on belongs to no writer.
     if write.request.track_fields and not write.applied:
         track_create(obj, write.writer(), kind, write.api.schema(kind))
+
+
+async def prepare(write: Write, obj: Obj) -> None:
+    """What follows at once from storing a large object, as far as it can be done before."""
+    if write.is_long and not write.options.dry_run and write.target.kind.resource == CRDS:
+        await write.done(lambda: write.api.custom.prepare(obj))
 
 
 async def stored_form(api: Api, obj: Obj, kind: Kind) -> Obj:

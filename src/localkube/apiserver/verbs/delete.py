@@ -3,11 +3,13 @@ while finalizers, a grace period or a namespace's content hold it.
 """
 
 import datetime
+from functools import partial
 
 from kubeclient.objects import Obj
 from localkube.apiserver import status
 from localkube.apiserver.admission.attributes import Operation
 from localkube.apiserver.api import Api
+from localkube.apiserver.decode.weight import is_long
 from localkube.apiserver.kinds import Kind
 from localkube.apiserver.request import Answer, Request
 from localkube.apiserver.routing import Target
@@ -125,9 +127,11 @@ async def delete_record(
 ) -> tuple[bool, Record]:
     """Whether it is gone, and its last state. `only_this`: not a later object of the name."""
     write = Write(api, request, target, WriteOptions(options.dry_run, "", False, "Warn", None))
+    write = write._replace(is_long=is_long(record.body))
     while True:
         served = await api.conversions.served_one(record, target.kind)
-        old = as_served(served, target.kind)
+        old = await write.done(partial(as_served, served, target.kind))
+        obj = await write.done(record.obj)
         attributes = write.attributes(Operation.DELETE, None, old)
         await api.admission.mutate(attributes)
         await api.admission.validate(attributes)
@@ -135,13 +139,13 @@ async def delete_record(
         # to have seen it.
         found = _current(api, record)
         if found is not None:
+            obj = obj if found is record else found.obj()
             record = found
             break
         if only_this:
             return True, record
         record = existing(api, target)
     check_preconditions(target.kind, record, options)
-    obj = record.obj()
     holds = _mark(obj, target.kind, options, api)
     if options.dry_run:
         return not holds, record

@@ -42,6 +42,7 @@ from localkube.apiserver.verbs.create import (
     conformed_body,
     custom_errors,
     invalid_object,
+    prepare,
     stored_form,
     write_of,
 )
@@ -98,6 +99,7 @@ async def update_object(write: Write, change: Change, *, locked: bool = False) -
         old, changed = await write.done(partial(_old_and_changed, served, target.kind, change))
         new, attributes = await _completed_and_checked(write, changed, old)
         stored = await _stored(write, record, new, old)
+        await prepare(write, new)
         # Admission and webhooks may have waited. Records are immutable, so that the same record
         # means that nobody has written meanwhile; from here to the store nothing awaits.
         if api.store.get(record.resource, record.namespace, record.name) is record:
