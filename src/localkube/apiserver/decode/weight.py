@@ -9,6 +9,8 @@ import re
 from collections.abc import Iterator
 from itertools import accumulate
 
+import orjson
+
 # In one body. The largest CRDs in use have about sixty thousand.
 MAX_VALUES = 100_000
 # Bodies below have so few values that all checks of them together take some milliseconds.
@@ -82,3 +84,8 @@ def without_strings(body: bytes) -> Iterator[bytes]:
 def _most(text: bytes) -> int:
     """At least as many as there are values."""
     return text.count(b",") + text.count(b"{") + text.count(b"[")
+
+
+def at_most(value: object, limit: int) -> bool:
+    """Of what was parsed: whether it surely has no more values than that."""
+    return _most(orjson.dumps(value)) <= limit

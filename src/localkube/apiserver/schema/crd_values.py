@@ -1,6 +1,6 @@
 """Are custom objects as their CRD's schema wants them? In the words of kube-apiserver."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import jsonschema_rs
@@ -8,6 +8,7 @@ import orjson
 
 from kubeclient.objects import Obj
 from localkube.apiserver import status
+from localkube.apiserver.decode.weight import at_most
 from localkube.apiserver.schema.formats import FORMATS
 from localkube.apiserver.schema.node import Schema, Type
 from localkube.apiserver.status import FieldError
@@ -27,6 +28,7 @@ _COPIED = (
     "maxProperties",
     "format",
 )
+_MOST_VALUES = 5_000  # of an object whose errors are all told
 _COMBINED = ("allOf", "anyOf", "oneOf")
 _JSON_NAMES = {
     str: "string",
@@ -56,12 +58,24 @@ class Values:
     def errors(self, value: Any) -> list[FieldError]:
         found: list[FieldError] = []
         if not self._validator.is_valid(value):
-            for error in self._validator.iter_errors(value):
+            for error in self._errors_of(value):
                 found += _worded(error, self._rules)
             found = _first_of_texts(found)
         if self._has_lists:
             found += _duplicates(value, self._schema, "")
         return found
+
+
+    def _errors_of(self, value: Any) -> Iterable[jsonschema_rs.ValidationError]:
+        """All of them; of a huge object the first one. They are found in one call, during which no
+        other thread runs: 8 us for each."""
+        if at_most(value, _MOST_VALUES):
+            return self._validator.iter_errors(value)  # type: ignore[no-any-return]
+        try:
+            self._validator.validate(value)
+        except jsonschema_rs.ValidationError as error:
+            return (error,)
+        return ()
 
 
 def _first_of_texts(errors: list[FieldError]) -> list[FieldError]:

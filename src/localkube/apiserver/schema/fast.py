@@ -34,6 +34,7 @@ _SCALARS: dict[Type, Any] = {
 # Accepts nothing: stands for a definition inside itself (only JSONSchemaProps is such), so that
 # these values take the slow way.
 _NEVER = Literal["\0"]
+_MOST_FIELDS = 2_000  # making a type of more takes so long that others would wait
 
 
 def is_clean(value: object, schema: Schema) -> bool:
@@ -73,6 +74,8 @@ def _element(schema: Schema) -> Any:
 
 
 def _struct(schema: Schema) -> Any:
+    if len(schema.fields) > _MOST_FIELDS:
+        return _NEVER
     # Numbered, because field names such as $ref or type are no good as Python names.
     fields = [
         (f"f{number}", _type(field), msgspec.UNSET)
