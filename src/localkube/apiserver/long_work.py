@@ -21,6 +21,7 @@ from localkube.apiserver.waiting import within_a_task
 # Of one user. Each holds its body in memory meanwhile.
 MOST_WAITING = 32
 _IDLE_S = 0.25  # then memory is given back to the system
+_TIDIED_AFTER = 64  # steps, if there is never a pause
 _LOOK_AGAIN_S = 0.5  # whether the server has been closed
 
 _T = TypeVar("_T")
@@ -47,6 +48,7 @@ class LongWork:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._loop_thread = 0
         self._tidying: asyncio.TimerHandle | None = None
+        self._untidied = 0
 
     def attach(self) -> asyncio.AbstractEventLoop:
         """To the running loop, on which `on_loop` answers."""
@@ -130,11 +132,15 @@ class LongWork:
         if self._tidying is not None:
             self._tidying.cancel()
         if not self._is_closed:
-            self._tidying = loop.call_later(_IDLE_S, self._tidy, loop)
+            self._untidied += 1
+            if self._untidied >= _TIDIED_AFTER:
+                self._tidy(loop)
+            else:
+                self._tidying = loop.call_later(_IDLE_S, self._tidy, loop)
 
     def _tidy(self, loop: asyncio.AbstractEventLoop) -> None:
-        self._tidying = None
-        if not self._is_busy and not self._is_closed:
+        self._tidying, self._untidied = None, 0
+        if not self._is_closed:
             loop.run_in_executor(self._threads, give_back)
 
 

@@ -1,13 +1,43 @@
-"""Gives memory that a large request has left empty back to the system."""
+"""Keeps memory small after large requests: caches that forget, and what was freed is given back."""
 
 import ctypes
-from collections.abc import Callable
-from functools import cache
+from collections.abc import Callable, Hashable
+from functools import cache, lru_cache, wraps
+from typing import Any, TypeVar
+
+_LONGEST = 512  # a text that is longer is nothing that comes again
+_MANY = 1_024  # what ordinary work remembers
+
+_T = TypeVar("_T")
+_caches: list[Any] = []
+
+
+def remembered(most: int) -> Callable[[Callable[..., _T]], Callable[..., _T]]:
+    """lru_cache for functions of texts that clients send: long ones are not kept, and all are
+    forgotten after large requests, whose texts would fill the cache and never come again."""
+
+    def decorated(function: Callable[..., _T]) -> Callable[..., _T]:
+        known = lru_cache(maxsize=most, typed=True)(function)
+        _caches.append(known)
+
+        @wraps(function)
+        def remembering(*given: Hashable) -> _T:
+            first = given[-1]
+            if type(first) is str and len(first) > _LONGEST:
+                return function(*given)
+            return known(*given)
+
+        return remembering
+
+    return decorated
 
 
 def give_back() -> None:
     """The C library keeps what was freed between blocks that are still used. Takes milliseconds,
     and holds no other thread."""
+    for known in _caches:
+        if known.cache_info().currsize > _MANY:
+            known.cache_clear()
     trim = _trim()
     if trim is not None:
         trim(0)

@@ -1,10 +1,10 @@
 """Defaults of containers: probes, hooks, ports, environment, image policy."""
 
 import re
-from functools import lru_cache
 from typing import Any
 
 from kubeclient.objects import Obj
+from localkube.apiserver.memory import remembered
 
 _PROBES = ("livenessProbe", "readinessProbe", "startupProbe")
 _PROBE = (("timeoutSeconds", 1), ("periodSeconds", 10), ("successThreshold", 1))
@@ -91,7 +91,7 @@ _REFERENCE = re.compile(
 _IDENTIFIER = re.compile(r"[a-f0-9]{64}")
 
 
-@lru_cache(maxsize=4096)
+@remembered(4096)
 def pull_policy(image: str) -> str:
     return "Always" if _tag(image) == "latest" else "IfNotPresent"
 

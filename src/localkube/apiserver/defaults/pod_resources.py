@@ -50,7 +50,9 @@ def qos_class(spec: Obj) -> str:
     if "resources" in spec:
         return _qos((_asked(spec["resources"]),), pod_level=True)
     containers = [*spec.get("containers", ()), *spec.get("initContainers", ())]
-    return _qos(tuple([_asked(one["resources"]) for one in containers]), pod_level=False)
+    parts = tuple([_asked(one["resources"]) for one in containers])
+    judge = _known_qos if len(parts) <= _MOST_REMEMBERED else _qos
+    return judge(parts, pod_level=False)
 
 
 # Requests and limits as (resource, amount), and whether there are any limits at all.
@@ -69,7 +71,6 @@ def _compute(amounts: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
     return tuple([(name, amounts[name]) for name in ("cpu", "memory") if name in amounts])
 
 
-@lru_cache(maxsize=1024)  # the pods of a cluster ask for few different amounts
 def _qos(parts: tuple[_Asked, ...], *, pod_level: bool) -> str:
     requests: _Amounts = {}
     limits: _Amounts = {}
@@ -84,6 +85,11 @@ def _qos(parts: tuple[_Asked, ...], *, pod_level: bool) -> str:
     if not requests and not limits:
         return "BestEffort"
     return "Guaranteed" if guaranteed and requests == limits else "Burstable"
+
+
+# The pods of a cluster ask for few different amounts.
+_known_qos = lru_cache(maxsize=1024)(_qos)
+_MOST_REMEMBERED = 64  # containers of a pod: a pod of thousands must not stay in memory
 
 
 def _positive(amounts: Iterable[tuple[str, str]]) -> dict[str, str]:

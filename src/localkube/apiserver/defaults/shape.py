@@ -7,12 +7,13 @@ and are left out, but for times that Go writes as null (`nulls`).
 """
 
 from dataclasses import dataclass, field
-from functools import cache, lru_cache
+from functools import cache
 from typing import Any
 
 from kubeclient import quantity
 from kubeclient.objects import Obj
 from localkube.apiserver import data
+from localkube.apiserver.memory import remembered
 
 
 @dataclass(slots=True)
@@ -99,7 +100,7 @@ def _canonical(value: Any) -> Any:
     return quantity.parse(_text(value)).text
 
 
-@lru_cache(maxsize=4096)
+@remembered(4096)
 def _in_milli(text: str) -> str:
     return quantity.to_milli(quantity.parse(text)).text
 

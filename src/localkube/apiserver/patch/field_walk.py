@@ -26,6 +26,7 @@ Plan: TypeAlias = tuple[FieldSet, tuple[tuple[str, str, Shape, Walk], ...]]
 _SELF: FieldSet = {SELF: LEAF}
 # A client that sends ever new sets of field names must not fill the memory.
 _MAX_REMEMBERED = 256
+_MAX_REMEMBERED_BYTES = 16 * 1024
 
 
 def added(shape: Shape, value: Any) -> FieldSet:
@@ -82,9 +83,11 @@ def _added_list(shape: Shape, value: Any) -> FieldSet:
     key = orjson.dumps(value)
     known: FieldSet | None = shape.lists.get(key)
     if known is None:
-        if len(shape.lists) >= _MAX_REMEMBERED:
-            shape.lists.clear()
-        known = shape.lists[key] = _added_items(shape, value)
+        known = _added_items(shape, value)
+        if len(key) <= _MAX_REMEMBERED_BYTES:
+            if len(shape.lists) >= _MAX_REMEMBERED:
+                shape.lists.clear()
+            shape.lists[key] = known
     return known
 
 
@@ -124,9 +127,10 @@ def _plan(
 
 
 def _remembered(plans: dict[tuple[str, ...], Any], names: tuple[str, ...], plan: Plan) -> Plan:
-    if len(plans) >= _MAX_REMEMBERED:
-        plans.clear()
-    plans[names] = plan
+    if sum(map(len, names)) <= _MAX_REMEMBERED_BYTES:
+        if len(plans) >= _MAX_REMEMBERED:
+            plans.clear()
+        plans[names] = plan
     return plan
 
 

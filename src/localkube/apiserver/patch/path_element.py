@@ -9,11 +9,11 @@
 Field sets keep their elements in `order`, which is the order of a real API server.
 """
 
-from functools import lru_cache
 from typing import Any, TypeAlias
 
 import orjson
 
+from localkube.apiserver.memory import remembered
 from localkube.apiserver.patch import go_text
 
 SELF = "."
@@ -29,19 +29,19 @@ class UnknownElement(ValueError):
     """Well spelt, of a type that does not exist (yet)."""
 
 
-@lru_cache(maxsize=8192, typed=True)
+@remembered(8192)
 def of_key(name: str, value: Scalar) -> str:
     return "k:" + _json({name: value})
 
 
-@lru_cache(maxsize=8192, typed=True)
+@remembered(8192)
 def of_keys(*names_and_values: Scalar) -> str:
     """Name, value, name, value...: sorted by name."""
     pairs = iter(names_and_values)
     return "k:" + _json(dict(zip(pairs, pairs, strict=True)))
 
 
-@lru_cache(maxsize=8192, typed=True)
+@remembered(8192)
 def of_value(value: Scalar) -> str:
     return "v:" + _json(value)
 
@@ -82,7 +82,7 @@ def normal(element: str) -> str:
     return "v:" + _json(content) if head == "v" else element
 
 
-@lru_cache(maxsize=8192)
+@remembered(8192)
 def order(element: str) -> tuple[Any, ...]:
     """Sort key: the thing itself, fields by name, then elements by keys, by value, by place."""
     if element == SELF:

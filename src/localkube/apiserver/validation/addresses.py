@@ -3,9 +3,9 @@
 import ipaddress
 import re
 from collections.abc import Sequence
-from functools import lru_cache
 from typing import TypeAlias
 
+from localkube.apiserver.memory import remembered
 from localkube.apiserver.validation.errors import Errors, invalid
 
 Address: TypeAlias = ipaddress.IPv4Address | ipaddress.IPv6Address
@@ -16,7 +16,7 @@ _IP_TEXT = "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)"
 _CIDR_TEXT = "must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)"
 
 
-@lru_cache(maxsize=16_384)
+@remembered(16_384)
 def parsed_ip(text: str) -> Address | None:
     if len(text) > 64 or "%" in text:  # no zones
         return None

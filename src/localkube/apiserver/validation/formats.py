@@ -2,10 +2,10 @@
 
 import re
 from collections.abc import Callable
-from functools import lru_cache
 from typing import TypeAlias
 
 from kubeclient.labels import key_complaints, value_complaints
+from localkube.apiserver.memory import remembered
 from localkube.apiserver.validation.errors import in_range
 
 Complaints: TypeAlias = tuple[str, ...]
@@ -96,7 +96,7 @@ _is_header = re.compile("[-A-Za-z0-9]+").fullmatch
 _is_identifier = re.compile("[A-Za-z_][A-Za-z0-9_]*").fullmatch
 _is_port_name = re.compile("[-a-z0-9]+").fullmatch
 
-cached = lru_cache(maxsize=16_384)
+cached = remembered(16_384)
 
 
 def size(text: str) -> int:

@@ -36,6 +36,7 @@ _MAY_CHANGE = (
 # Specs without a fault, as bytes.
 _GOOD_SPECS: set[bytes] = set()
 _GOOD_SPECS_KEPT = 2_000
+_GOOD_SPEC_BYTES = 16 * 1024  # a client that sends huge ones must not fill the memory
 
 _REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 
@@ -150,7 +151,7 @@ def _metadata_and_spec(errors: Errors, metadata: Obj, spec: Obj) -> None:
     for group in ("containers", "initContainers"):
         for place, container in enumerate(spec.get(group, ())):
             padded_image(errors, container, f"spec.{group}[{place}]")
-    if len(errors) == before and not _depends_on_pod(spec):
+    if len(errors) == before and len(key) <= _GOOD_SPEC_BYTES and not _depends_on_pod(spec):
         if len(_GOOD_SPECS) >= _GOOD_SPECS_KEPT:
             _GOOD_SPECS.clear()
         _GOOD_SPECS.add(key)
