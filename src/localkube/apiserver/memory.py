@@ -1,6 +1,7 @@
 """Keeps memory small after large requests: caches that forget, and what was freed is given back."""
 
 import ctypes
+import gc
 from collections.abc import Callable, Hashable
 from functools import cache, lru_cache, wraps
 from typing import Any, TypeVar
@@ -38,6 +39,7 @@ def give_back() -> None:
     for known in _caches:
         if known.cache_info().currsize > _MANY:
             known.cache_clear()
+    gc.collect(1)  # the young ones: what a refused request has left in circles
     trim = _trim()
     if trim is not None:
         trim(0)
