@@ -64,7 +64,7 @@ class App:
             return await self._forward(request, remote)
         target = route(request.path, api.kinds)
         if isinstance(target, NotApi):
-            return pages.answer(api, request, target)
+            return await pages.answer(api, request, target)
         if request.user is None:
             raise status.unauthorized()
         if isinstance(target, NoResource):

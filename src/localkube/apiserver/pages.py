@@ -10,7 +10,7 @@ _NO_DOCUMENT = Answer(404, b"", "text/plain; charset=utf-8")
 _UNKNOWN = Answer(404, b"404 page not found\n", "text/plain; charset=utf-8")
 
 
-def answer(api: Api, request: Request, target: NotApi) -> Answer:
+async def answer(api: Api, request: Request, target: NotApi) -> Answer:
     path = target.path or "/"
     page, _, check = path.removeprefix("/").partition("/")
     if page in health_pages.PAGES:
@@ -21,12 +21,18 @@ def answer(api: Api, request: Request, target: NotApi) -> Answer:
     if request.method != "GET":
         raise status.method_not_allowed()
     _authorise(api, request.user, path)
+    if path.startswith("/openapi/"):
+        return await _openapi(api, request, request.user, path) or _NO_DOCUMENT
     return _page(api, request, path) or _UNKNOWN
 
 
+async def _openapi(api: Api, request: Request, user: User, path: str) -> Answer | None:
+    if api.openapi.is_ready(path):
+        return api.openapi.answer(path, request)
+    return await api.long_work.done(user.name, lambda: api.openapi.answer(path, request))
+
+
 def _page(api: Api, request: Request, path: str) -> Answer | None:
-    if path.startswith("/openapi/"):
-        return api.openapi.answer(path, request) or _NO_DOCUMENT
     if path == "/metrics":
         return Answer(200, api.metrics.text(), metrics.CONTENT_TYPE)
     return api.discovery.answer(path, request.headers)

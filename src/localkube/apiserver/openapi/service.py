@@ -49,6 +49,16 @@ class OpenApi:
         self._hashes: dict[str, str] = {}
         self._bodies: dict[str, bytes] = {}  # by hash
 
+    def is_ready(self, path: str) -> bool:
+        """Whether the answer is there, or has yet to be made, which takes long where there are
+        large kinds. While one thread makes one, this is false in all others."""
+        if self._generation != self._kinds.generation:
+            return False
+        if path == _V2:
+            return self._whole() in self._bodies
+        known = self._hashes.get(path.removeprefix(f"{_V3}/"))
+        return known is None or known in self._bodies
+
     def answer(self, path: str, request: Request) -> Answer | None:
         """None: there is no such document."""
         self._refresh()
@@ -81,16 +91,17 @@ class OpenApi:
         return _cacheable(self._bodies[known], known, request, headers)
 
     def _refresh(self) -> None:
-        if self._generation == self._kinds.generation:
+        generation = self._kinds.generation
+        if self._generation == generation:
             return
-        self._generation = self._kinds.generation
         self._groups = {}
-        for kind in self._kinds:
+        for kind in list(self._kinds):
             name = f"apis/{kind.group}/{kind.version}" if kind.group else f"api/{kind.version}"
             self._groups.setdefault(name, []).append(kind)
         self._hashes = {name: self._hash(kinds) for name, kinds in self._groups.items()}
         kept = {*self._hashes.values()}
         self._bodies = {key: body for key, body in self._bodies.items() if key in kept}
+        self._generation = generation  # last: from here on it is ready
 
     def _hash(self, kinds: list[Kind]) -> str:
         rows = [[asdict(kind), self._custom(kind)] for kind in kinds]
@@ -114,12 +125,15 @@ class OpenApi:
             return Answer(200, _BARE, _PROTOBUF.replace("@", "."))  # no @ may be in an answer's
         if not any(media in accept for media in ("application/json", "*/*", "application/*")):
             return Answer(406)
-        whole = hashlib.sha256("".join(self._hashes.values()).encode()).hexdigest().upper()
+        whole = self._whole()
         if whole not in self._bodies:
             found = dict(self._schemas(list(self._kinds), schemas.V2_PREFIX))
             document = {"swagger": "2.0", "info": _INFO, "paths": {}, "definitions": found}
             self._bodies[whole] = orjson.dumps(document)
         return _cacheable(self._bodies[whole], whole, request, [("Vary", "Accept")])
+
+    def _whole(self) -> str:
+        return hashlib.sha256("".join(self._hashes.values()).encode()).hexdigest().upper()
 
     def _schemas(self, kinds: list[Kind], prefix: str) -> Iterator[tuple[str, Obj]]:
         names = set(_ALWAYS)
