@@ -2,7 +2,7 @@
 
 import ctypes
 import gc
-from collections.abc import Callable, Hashable
+from collections.abc import Callable
 from functools import cache, lru_cache, wraps
 from typing import Any, TypeVar
 
@@ -10,27 +10,30 @@ _LONGEST = 512  # a text that is longer is nothing that comes again
 _MANY = 1_024  # what ordinary work remembers
 
 _T = TypeVar("_T")
+_Cache = TypeVar("_Cache", bound=Callable[..., Any])
 _caches: list[Any] = []
 
 
-def remembered(most: int) -> Callable[[Callable[..., _T]], Callable[..., _T]]:
-    """lru_cache for functions of texts that clients send: long ones are not kept, and all are
+def remembered(most: int) -> Callable[[Callable[[str], _T]], Callable[[str], _T]]:
+    """lru_cache for functions of a text that clients send: long ones are not kept, and all are
     forgotten after large requests, whose texts would fill the cache and never come again."""
 
-    def decorated(function: Callable[..., _T]) -> Callable[..., _T]:
-        known = lru_cache(maxsize=most, typed=True)(function)
-        _caches.append(known)
+    def decorated(function: Callable[[str], _T]) -> Callable[[str], _T]:
+        known = forgotten(lru_cache(maxsize=most)(function))
 
         @wraps(function)
-        def remembering(*given: Hashable) -> _T:
-            first = given[-1]
-            if type(first) is str and len(first) > _LONGEST:
-                return function(*given)
-            return known(*given)
+        def remembering(text: str) -> _T:
+            return known(text) if len(text) <= _LONGEST else function(text)
 
         return remembering
 
     return decorated
+
+
+def forgotten(known: _Cache) -> _Cache:
+    """An lru_cache that is emptied after large requests."""
+    _caches.append(known)
+    return known
 
 
 def give_back() -> None:

@@ -17,7 +17,7 @@ MAX_VALUES = 100_000
 _SHORT_BYTES = 2048
 _SHORT_VALUES = 600
 # Without counting: even what is fast for each byte takes its time.
-_LONG_BYTES = 128 * 1024
+_LONG_BYTES = 32 * 1024
 _SLICE = 64 * 1024
 _STRING = re.compile(rb'"(?:[^"\\]++|\\.)*+"', re.S)
 # As far as it goes without ending in the middle of a string.

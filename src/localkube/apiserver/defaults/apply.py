@@ -129,8 +129,10 @@ def apply_defaults(obj: Obj, kind: Kind) -> None:
 
 
 def _without_repetition(owners: list[Obj]) -> list[Obj]:
-    known = {orjson.dumps(owner, option=orjson.OPT_SORT_KEYS): owner for owner in reversed(owners)}
-    return list(reversed(known.values()))
+    known: dict[bytes, Obj] = {}
+    for owner in owners:
+        known.setdefault(orjson.dumps(owner, option=orjson.OPT_SORT_KEYS), owner)
+    return list(known.values())
 
 
 @cache

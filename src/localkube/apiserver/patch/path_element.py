@@ -9,11 +9,12 @@
 Field sets keep their elements in `order`, which is the order of a real API server.
 """
 
+from functools import lru_cache
 from typing import Any, TypeAlias
 
 import orjson
 
-from localkube.apiserver.memory import remembered
+from localkube.apiserver.memory import forgotten, remembered
 from localkube.apiserver.patch import go_text
 
 SELF = "."
@@ -29,19 +30,22 @@ class UnknownElement(ValueError):
     """Well spelt, of a type that does not exist (yet)."""
 
 
-@remembered(8192)
+@forgotten
+@lru_cache(maxsize=8192, typed=True)
 def of_key(name: str, value: Scalar) -> str:
     return "k:" + _json({name: value})
 
 
-@remembered(8192)
+@forgotten
+@lru_cache(maxsize=8192, typed=True)
 def of_keys(*names_and_values: Scalar) -> str:
     """Name, value, name, value...: sorted by name."""
     pairs = iter(names_and_values)
     return "k:" + _json(dict(zip(pairs, pairs, strict=True)))
 
 
-@remembered(8192)
+@forgotten
+@lru_cache(maxsize=8192, typed=True)
 def of_value(value: Scalar) -> str:
     return "v:" + _json(value)
 

@@ -77,7 +77,7 @@ def test_commas_in_texts_are_no_values() -> None:
 
 
 def test_an_ordinary_body_is_short_and_many_values_are_long() -> None:
-    assert not is_long(b'{"a":"' + b"x" * 100_000 + b'"}')
+    assert not is_long(b'{"a":"' + b"x" * 10_000 + b'"}')
     assert not is_long(b"{" + b" " * 1000 + b"}")
     assert is_long(b"[" + b"{}," * 1000 + b"{}]")
     assert is_long(b"- " * 2000, "application/yaml")
