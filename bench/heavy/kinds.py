@@ -24,6 +24,12 @@ from bench.heavy.bodies import (
 
 
 def kinds() -> Iterator[tuple[str, Callable[[], Heavy]]]:
+    yield from _kinds_1()
+    yield from _kinds_2()
+    yield from _kinds_3()
+
+
+def _kinds_1() -> Iterator[tuple[str, Callable[[], Heavy]]]:
     crds = f"{CRDS}{DRY}"
     yield (
         "CRD of 40,000 properties",
@@ -52,6 +58,14 @@ def kinds() -> Iterator[tuple[str, Callable[[], Heavy]]]:
             ),
         ),
     )
+
+
+def _kinds_2() -> Iterator[tuple[str, Callable[[], Heavy]]]:
+    crds = f"{CRDS}{DRY}"
+    wides = "/apis/heavy.test/v1/namespaces/default/wides"
+    kept = f"{CONFIGMAPS}/kept"
+    roles = "/apis/rbac.authorization.k8s.io/v1/namespaces/default/roles"
+    services = f"{CORE}/services"
     yield (
         "CRD of bad properties",
         lambda: Heavy(
@@ -67,18 +81,14 @@ def kinds() -> Iterator[tuple[str, Callable[[], Heavy]]]:
         yield name, lambda crd=crd: Heavy("POST", CRDS, crd)  # type: ignore[misc]
     yield "openapi v3 of large kinds", lambda: Heavy("GET", "/openapi/v3/apis/heavy.test/v1")
     yield "openapi v2 with large kinds", lambda: Heavy("GET", "/openapi/v2")
-    wides = "/apis/heavy.test/v1/namespaces/default/wides"
     for name, value in (("object of a large kind", ""), ("object of a large kind, wrong", 1)):
         spec = {f"p{n}": value for n in range(30_000)}
         yield name, lambda spec=spec: Heavy("POST", wides, custom_body(spec))  # type: ignore[misc]
-    kept = f"{CONFIGMAPS}/kept"
     yield "kept map", lambda: Heavy("POST", CONFIGMAPS, map_body("kept", data=BIG_MAP))
     yield "kept map in YAML", lambda: Heavy("GET", kept, accept=YAML)
     yield "kept map as a table", lambda: Heavy("GET", kept, accept=TABLE)
     yield "kept map, deleted", lambda: Heavy("DELETE", kept)
-    roles = "/apis/rbac.authorization.k8s.io/v1/namespaces/default/roles"
     yield "role of 14,000 rules, kept", lambda: Heavy("POST", roles, role_body(14_000))
-    services = f"{CORE}/services"
     yield (
         "service of 9,000 ports, kept",
         lambda: Heavy("POST", services, service_body("kept", 9_000)),
@@ -89,6 +99,9 @@ def kinds() -> Iterator[tuple[str, Callable[[], Heavy]]]:
             "POST", "/apis/authorization.k8s.io/v1/subjectaccessreviews", review_body(90_000)
         ),
     )
+
+
+def _kinds_3() -> Iterator[tuple[str, Callable[[], Heavy]]]:
     yield (
         "service of 30,000 ports",
         lambda: Heavy("POST", f"{CORE}/services{DRY}", service_body("heavy", 30_000)),

@@ -23,8 +23,14 @@ from bench.heavy.bodies import (
 
 
 def patches() -> Iterator[tuple[str, Callable[[], Heavy]]]:
+    yield from _patches_1()
+    yield from _patches_2()
+    yield from _patches_3()
+    yield from _patches_4()
+
+
+def _patches_1() -> Iterator[tuple[str, Callable[[], Heavy]]]:
     one, pod = f"{CONFIGMAPS}/heavy", f"{CORE}/pods/heavy"
-    applied = "&fieldManager=second&force=true"
 
     def on_map(media: str, body: Callable[[], bytes], path: str = f"{one}{DRY}") -> Any:
         return lambda: Heavy("PATCH", path, body(), media, before=made_map())
@@ -64,6 +70,17 @@ def patches() -> Iterator[tuple[str, Callable[[], Heavy]]]:
             ),
         ),
     )
+
+
+def _patches_2() -> Iterator[tuple[str, Callable[[], Heavy]]]:
+    one, pod = f"{CONFIGMAPS}/heavy", f"{CORE}/pods/heavy"
+
+    def on_map(media: str, body: Callable[[], bytes], path: str = f"{one}{DRY}") -> Any:
+        return lambda: Heavy("PATCH", path, body(), media, before=made_map())
+
+    def on_pod(media: str, body: Callable[[], bytes], path: str = f"{pod}{DRY}") -> Any:
+        return lambda: Heavy("PATCH", path, body(), media, before=made_pod())
+
     yield (
         "strategic patch with an order of 20,000",
         on_pod(
@@ -98,6 +115,19 @@ def patches() -> Iterator[tuple[str, Callable[[], Heavy]]]:
             ),
         ),
     )
+
+
+def _patches_3() -> Iterator[tuple[str, Callable[[], Heavy]]]:
+    one, pod = f"{CONFIGMAPS}/heavy", f"{CORE}/pods/heavy"
+    applied = "&fieldManager=second&force=true"
+
+    def on_map(media: str, body: Callable[[], bytes], path: str = f"{one}{DRY}") -> Any:
+        return lambda: Heavy("PATCH", path, body(), media, before=made_map())
+
+    def on_pod(media: str, body: Callable[[], bytes], path: str = f"{pod}{DRY}") -> Any:
+        return lambda: Heavy("PATCH", path, body(), media, before=made_pod())
+
+    other = {f"j{n}": "" for n in range(60_000)}
     yield (
         "JSON patch of 10,000 additions",
         on_pod(
@@ -131,6 +161,16 @@ def patches() -> Iterator[tuple[str, Callable[[], Heavy]]]:
         "apply of 60,000 keys",
         on_map(APPLY, lambda: map_body(data=other), f"{one}{DRY}{applied}"),
     )
+
+
+def _patches_4() -> Iterator[tuple[str, Callable[[], Heavy]]]:
+    one, pod = f"{CONFIGMAPS}/heavy", f"{CORE}/pods/heavy"
+    applied = "&fieldManager=second&force=true"
+
+    def on_pod(media: str, body: Callable[[], bytes], path: str = f"{pod}{DRY}") -> Any:
+        return lambda: Heavy("PATCH", path, body(), media, before=made_pod())
+
+    other = {f"j{n}": "" for n in range(60_000)}
     yield (
         "apply of 20,000 variables",
         on_pod(APPLY, lambda: applied_pod(20_000), f"{pod}{DRY}{applied}"),

@@ -19,6 +19,12 @@ from bench.heavy.bodies import (
 
 
 def texts() -> Iterator[tuple[str, Callable[[], Heavy]]]:
+    yield from _texts_1()
+    yield from _texts_2()
+    yield from _texts_3()
+
+
+def _texts_1() -> Iterator[tuple[str, Callable[[], Heavy]]]:
     path = f"{CONFIGMAPS}{DRY}"
 
     def one(body: Callable[[], bytes], media: str = JSON) -> Callable[[], Heavy]:
@@ -57,6 +63,16 @@ def texts() -> Iterator[tuple[str, Callable[[], Heavy]]]:
             )
         ),
     )
+
+
+def _texts_2() -> Iterator[tuple[str, Callable[[], Heavy]]]:
+    path = f"{CONFIGMAPS}{DRY}"
+
+    def one(body: Callable[[], bytes], media: str = JSON) -> Callable[[], Heavy]:
+        return lambda: Heavy("POST", path, body(), media)
+
+    head = b'{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"heavy"},'
+    yaml_head = b"apiVersion: v1\nkind: ConfigMap\nmetadata: {name: heavy}\ndata:\n"
     yield (
         "3 MB of repeated keys in pairs",
         one(
@@ -87,11 +103,19 @@ def texts() -> Iterator[tuple[str, Callable[[], Heavy]]]:
         one(lambda: map_body(metadata={"name": "heavy", "ownerReferences": _owners()})),
     )
     yield "managedFields of 49,000", one(lambda: map_body(metadata=_managed()))
-    yaml_head = b"apiVersion: v1\nkind: ConfigMap\nmetadata: {name: heavy}\ndata:\n"
     yield "3 MB of '- '", one(lambda: b"- " * 1_500_000, YAML)
     yield "3 MB of '- a' lines", one(lambda: yaml_head + b"- a\n" * 750_000, YAML)
     yield "flow sequence", one(lambda: b"[" + b"a," * 1_500_000 + b"]", YAML)
     yield "3 MB of YAML [", one(lambda: b"[" * 2_900_000, YAML)
+
+
+def _texts_3() -> Iterator[tuple[str, Callable[[], Heavy]]]:
+    path = f"{CONFIGMAPS}{DRY}"
+
+    def one(body: Callable[[], bytes], media: str = JSON) -> Callable[[], Heavy]:
+        return lambda: Heavy("POST", path, body(), media)
+
+    yaml_head = b"apiVersion: v1\nkind: ConfigMap\nmetadata: {name: heavy}\ndata:\n"
     yield "3 MB of {a: ", one(lambda: b"{a: " * 700_000, YAML)
     yield "3 MB of ? ", one(lambda: b"? " * 1_400_000, YAML)
     yield "3 MB of spaces in YAML", one(lambda: b" " * 3_000_000 + b"a", YAML)

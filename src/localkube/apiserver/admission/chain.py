@@ -166,6 +166,10 @@ class Admission:
         wanted = plugins.get(attributes.kind.resource)
         if wanted is None:
             return
+        if not attributes.is_long:  # nearly always, and so without another function
+            for plugin in wanted:
+                plugin(attributes, self._cluster)
+            return
 
         def look(cluster: ClusterView) -> None:
             for plugin in wanted:

@@ -59,9 +59,12 @@ class Policies:
 
     async def validate(self, attributes: Attributes) -> None:
         """Raises ApiError for the first denial, in the order of the policies' names."""
+        hooks = self._hooks(attributes)
+        if not hooks:
+            return
         refused: ApiError | None = None
         turns = Turns()
-        for hook in self._hooks(attributes):
+        for hook in hooks:
             await turns.next()
             kind = matched_kind(hook.policy.criteria, attributes, self._cluster, self._kinds)
             if kind is None:
