@@ -1,0 +1,36 @@
+"""Every attack comes in two lengths: short in `make test`, long in `make attack`."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.attack.campaign import Campaign, campaign, long_seconds, long_seed
+from tests.attack.target import Target, attacked
+from tests.faults.api_child import Nursery
+
+LONG = pytest.param(True, id="long", marks=[pytest.mark.attack, pytest.mark.slow])
+
+
+def pytest_report_header() -> str:
+    return f"attacks: seed {long_seed()}, {long_seconds():.0f} s each (make attack SEED= SECONDS=)"
+
+
+@pytest.fixture(scope="session")
+def nursery() -> Iterator[Nursery]:
+    made = Nursery()
+    yield made
+    made.close()
+
+
+@pytest.fixture(params=[pytest.param(False, id="short"), LONG])
+def attack(request: pytest.FixtureRequest) -> Iterator[Campaign]:
+    """The dice of one attack. What it notes fails the test at the end."""
+    made = campaign(request.node.originalname, is_long=request.param)
+    yield made
+
+
+@pytest.fixture
+def target(nursery: Nursery, tmp_path: Path) -> Iterator[Target]:
+    with attacked(nursery, tmp_path / "data") as made:
+        yield made
