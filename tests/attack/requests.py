@@ -54,7 +54,7 @@ class Sent:
 
     def __str__(self) -> str:
         shown = "" if self.body is None else self.body[:1500].decode("utf-8", "replace")
-        return f"{self.method} {self.path} {self.headers}\n{shown}"
+        return f"{self.method} {self.path[:300]} {self.headers}\n{shown}"
 
 
 def _collection(path: str) -> str:

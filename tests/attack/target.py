@@ -29,6 +29,8 @@ NAMESPACE = "attacked"
 JSON = "application/json"
 # Longer than this, a refusal is as large as what it refuses.
 _LONGEST_MESSAGE = 100_000
+# Refused by the HTTP layer, before there is a request: Kubernetes knows no reason for these.
+_NO_REASON = (414, 417, 431)
 
 
 class Target:
@@ -120,7 +122,8 @@ def complaint(answer: Answered, *, is_head: bool = False) -> str:
         answer.status,
     ):
         return f"{answer.status} with another Status: {str(said)[:300]}"
-    if not said.get("reason") or not said.get("message"):
+    has_reason = said.get("reason") or answer.status in _NO_REASON
+    if not has_reason or not said.get("message"):
         return f"{answer.status} without a reason or a message: {str(said)[:300]}"
     if len(said["message"]) > _LONGEST_MESSAGE:
         return f"{answer.status} with a message of {len(said['message'])} characters"

@@ -19,6 +19,7 @@ AS_KUBERNETES = (
     "resourceVersion should not be set on objects to be created",
     "target.name: Required value",
     "target.kind: Unsupported value",
+    "unknown patch type: ",
 )
 
 

@@ -42,10 +42,11 @@ def _pods_left(errors: Errors, status: Obj, before: Obj) -> None:
     if news and ended and status.get("terminating", 0) > 0:
         what = "terminating>0 is invalid for finished job"
         errors.append(invalid("status.terminating", status["terminating"], what))
-    more_ready = status.get("ready", 0) > status.get("active", 0)
+    ready = status.get("ready")  # absent: nobody has counted, and nothing can be too many
+    more_ready = ready is not None and ready > status.get("active", 0)
     if more_ready and _changed(status, before, "ready", "active"):
         what = "cannot set more ready pods than active"
-        errors.append(invalid("status.ready", status["ready"], what))
+        errors.append(invalid("status.ready", ready, what))
 
 
 def _holds(status: Obj, name: str, value: str = "True") -> bool:

@@ -189,3 +189,11 @@ def test_immutable_data_stays() -> None:
     assert [cause[1:] for cause in causes] == [
         ("data", "Forbidden: field is immutable when `immutable` is set")
     ]
+
+
+def test_fewer_active_pods_than_none_are_refused_and_nothing_breaks() -> None:
+    old = OBJECTS["Job-plain"]
+    causes = rules_subject.status_updated(old | {"status": {"active": -1}}, old)
+    fields = [field for _, field, _ in causes]
+    assert "status.active" in fields
+    assert "status.ready" not in fields, "it was not given"
