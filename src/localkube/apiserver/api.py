@@ -55,6 +55,10 @@ class Stored:
     def pods_on(self, node: str) -> Iterable[Obj]:
         return (record.obj() for record in self._store.pods_on(node))
 
+    def spec_of(self, resource: str, name: str) -> Obj:
+        record = self._store.get(resource, "", name)
+        return {} if record is None else record.obj().get("spec") or {}
+
 
 @dataclass(frozen=True, slots=True)
 class Api:

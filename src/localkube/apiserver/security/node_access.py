@@ -36,6 +36,9 @@ class Nodes(Protocol):
 
     def pods_on(self, node: str) -> Iterable[Obj]: ...
 
+    def spec_of(self, resource: str, name: str) -> Obj:
+        """Of an object without a namespace; empty if there is none."""
+
 
 def node_of(user: User) -> str | None:
     """The node that the user is, "" for one without a name, None for anybody else."""
@@ -123,6 +126,23 @@ def _judge_get(node: str, access: Access, nodes: Nodes) -> Verdict:
     return _judge_referred(node, access, nodes)
 
 
+def _judge_volume(node: str, access: Access, nodes: Nodes) -> Verdict:
+    """Of its pods' claims alone. A volume may name a server and the secret for it."""
+    if access.verb != "get" or access.subresource or not access.name:
+        return _judge_get(node, access, nodes)
+    claim = nodes.spec_of("persistentvolumes", access.name).get("claimRef") or {}
+    wanted = ("persistentvolumeclaims", claim.get("name"))
+    is_used = _is_referred(node, claim.get("namespace"), wanted, nodes)
+    return ALLOWED if is_used else _unrelated(node)
+
+
+def _judge_attachment(node: str, access: Access, nodes: Nodes) -> Verdict:
+    if access.verb != "get" or access.subresource or not access.name:
+        return _judge_get(node, access, nodes)
+    spec = nodes.spec_of("volumeattachments.storage.k8s.io", access.name)
+    return ALLOWED if spec.get("nodeName") == node else _unrelated(node)
+
+
 def _judge_claim(node: str, access: Access, nodes: Nodes) -> Verdict:
     if access.subresource != "status":
         return _judge_get(node, access, nodes)
@@ -145,11 +165,18 @@ def _judge_referred(node: str, access: Access, nodes: Nodes) -> Verdict:
     if not access.name:
         return Verdict(False, "No Object name found")
     wanted = (access.resource, access.name)
-    for pod in nodes.pods_on(node):
-        in_namespace = pod["metadata"].get("namespace") == access.namespace
-        if in_namespace and wanted in references(pod):
-            return ALLOWED
-    return _unrelated(node)
+    is_used = _is_referred(node, access.namespace, wanted, nodes)
+    return ALLOWED if is_used else _unrelated(node)
+
+
+def _is_referred(
+    node: str, namespace: str | None, wanted: tuple[str, str | None], nodes: Nodes
+) -> bool:
+    """Whether a pod on the node refers to it. `wanted`: plural and name."""
+    return any(
+        pod["metadata"].get("namespace") == namespace and wanted in references(pod)
+        for pod in nodes.pods_on(node)
+    )
 
 
 def _judge_lease(node: str, access: Access, nodes: Nodes) -> Verdict:
@@ -181,8 +208,10 @@ _DIVIDED: dict[tuple[str, str], _Judge] = {
     ("", "secrets"): _judge_read,
     ("", "configmaps"): _judge_read,
     ("", "persistentvolumeclaims"): _judge_claim,
+    ("", "persistentvolumes"): _judge_volume,
     ("", "serviceaccounts"): _judge_account,
     ("resource.k8s.io", "resourceclaims"): _judge_get,
     ("coordination.k8s.io", "leases"): _judge_lease,
     ("storage.k8s.io", "csinodes"): _judge_csi_node,
+    ("storage.k8s.io", "volumeattachments"): _judge_attachment,
 }

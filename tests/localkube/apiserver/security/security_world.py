@@ -50,6 +50,10 @@ class Objects:
             if each["kind"] == "Pod" and each["spec"].get("nodeName") == node:
                 yield each
 
+    def spec_of(self, resource: str, name: str) -> Json:
+        found = self.get(resource.partition(".")[0], "", name)
+        return (found or {}).get("spec", {})
+
 
 def answered(asked: Sequence[Any], recording: str) -> list[ParameterSet]:
     """Each case with the answer that was recorded for it."""

@@ -7,7 +7,9 @@ from localkube.apiserver.security.access import Access
 from localkube.apiserver.security.identities import ADMIN, node_user
 from localkube.apiserver.security.node_creation import creation_refusal
 from localkube.apiserver.security.pod_references import references
+from localkube.apiserver.security.rbac import Authorizer
 from tests.localkube.apiserver.security.security_world import (
+    Objects,
     recorded_authorizer,
     recorded_objects,
 )
@@ -65,6 +67,48 @@ STORAGE = "storage.k8s.io"
 )
 def test_a_node_may_what_its_own_pods_need(access: Access, allowed: bool) -> None:
     assert AUTHORIZER.allowed(N1, access).allowed is allowed
+
+
+VOLUMES: list[Any] = [
+    {"kind": "PersistentVolume", "metadata": {"name": name}, "spec": {"claimRef": claim}}
+    for name, claim in (
+        ("mine", {"namespace": "default", "name": "used"}),
+        ("theirs", {"namespace": "default", "name": "other"}),
+        ("elsewhere", {"namespace": "other", "name": "used"}),
+        ("free", None),
+    )
+]
+ATTACHMENTS: list[Any] = [
+    {"kind": "VolumeAttachment", "metadata": {"name": f"at-{node}"}, "spec": {"nodeName": node}}
+    for node in ("n1", "n2")
+]
+POD: Any = {
+    "kind": "Pod",
+    "metadata": {"name": "p", "namespace": "default"},
+    "spec": {"nodeName": "n1", "volumes": [{"persistentVolumeClaim": {"claimName": "used"}}]},
+}
+
+
+@pytest.mark.parametrize(
+    ("access", "allowed"),
+    [
+        (Access("get", "", "persistentvolumes", name="mine"), True),
+        (Access("get", "", "persistentvolumes", name="theirs"), False),
+        (Access("get", "", "persistentvolumes", name="elsewhere"), False),
+        (Access("get", "", "persistentvolumes", name="free"), False),
+        (Access("get", "", "persistentvolumes", name="gone"), False),
+        (Access("get", "", "persistentvolumes", "status", name="mine"), False),
+        (Access("list", "", "persistentvolumes"), False),
+        (Access("patch", "", "persistentvolumes", name="mine"), False),
+        (Access("get", STORAGE, "volumeattachments", name="at-n1"), True),
+        (Access("get", STORAGE, "volumeattachments", name="at-n2"), False),
+        (Access("get", STORAGE, "volumeattachments", name="gone"), False),
+        (Access("list", STORAGE, "volumeattachments"), False),
+    ],
+)
+def test_a_node_reads_the_volumes_of_its_own_pods(access: Access, allowed: bool) -> None:
+    nodes = Objects([POD, *VOLUMES, *ATTACHMENTS])
+    assert Authorizer(nodes).allowed(N1, access).allowed is allowed
 
 
 def test_a_user_with_a_nodes_name_but_not_its_group_is_no_node() -> None:

@@ -26,6 +26,9 @@ class _NoPods:
     def pods_on(self, node: str) -> Iterable[Obj]:
         return ()
 
+    def spec_of(self, resource: str, name: str) -> Obj:
+        return {}
+
 
 def allowing(**rule: Any) -> Authorizer:
     """Ann may do what the rule says, and nothing else."""
