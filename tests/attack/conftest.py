@@ -34,3 +34,10 @@ def attack(request: pytest.FixtureRequest) -> Iterator[Campaign]:
 def target(nursery: Nursery, tmp_path: Path) -> Iterator[Target]:
     with attacked(nursery, tmp_path / "data") as made:
         yield made
+
+
+@pytest.fixture(scope="module")
+def target_of_all(nursery: Nursery, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Target]:
+    """For attacks that leave nothing behind."""
+    with attacked(nursery, tmp_path_factory.mktemp("target") / "data") as made:
+        yield made

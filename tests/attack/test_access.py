@@ -44,7 +44,9 @@ async def compare(target: Target, attack: Campaign) -> None:
                 attack.made += 1
                 may = expected(who.role, cell, everywhere=who.everywhere)
                 if (answer.status == 403) is may or answer.status == 401 or complaint(answer):
-                    attack.note(f"{who.name}: {cell}: expected {may}, {answer.status} {answer.body!r}")
+                    attack.note(
+                        f"{who.name}: {cell}: expected {may}, {answer.status} {answer.body!r}"
+                    )
 
 
 @pytest.mark.timeout(600)
