@@ -60,6 +60,7 @@ class Disk:
         # mode may already change it.
         self._db = file.open_file(self._path)
         try:
+            file.flush_log(self._path)
             self._head = HeadWriter(self._path, file.last_state(self._path, self._db))
         except BaseException:
             self._db.close()  # and gives up the lock

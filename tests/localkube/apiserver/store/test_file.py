@@ -333,3 +333,21 @@ def test_a_read_only_file_is_refused_with_what_to_do(
     path.chmod(0o400)
     with pytest.raises(StoreDamaged, match=r"Permission denied.*owner and permissions"):
         Store(path, selectable)
+
+
+def test_a_log_that_was_found_is_flushed_before_the_head_names_it(
+    crashed: tuple[Path, list[Content]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The server that wrote it may have been killed before it flushed its last rows."""
+    shutil.copytree(crashed[0], tmp_path / "data")
+    flushed: list[str] = []
+    fsync = os.fsync
+
+    def note(descriptor: int) -> None:
+        flushed.append(Path(os.readlink(f"/proc/self/fd/{descriptor}")).name)
+        fsync(descriptor)
+
+    monkeypatch.setattr(os, "fsync", note)
+    content(tmp_path / "data" / "store.db")
+    assert flushed[:2] == ["store.db-wal", "data"]
+    assert "store.db-head" in "".join(flushed[2:])
