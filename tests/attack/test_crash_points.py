@@ -70,8 +70,6 @@ class Ledger:
         if "change" in said:
             self.changes.append(tuple(said["change"]))
             self.versions.append(said["version"])
-        if "never" in said:
-            del self.changes[-said["never"] :], self.versions[-said["never"] :]
         self.acknowledged = said.get("done", self.acknowledged)
 
     @property
