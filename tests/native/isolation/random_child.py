@@ -77,6 +77,12 @@ def stream(number: int) -> c_void_p:
     return c_void_p(pick("stream", number) if number % 3 else None)
 
 
+def either(function: str, number: int) -> Callable[..., int]:
+    """As it is, or for programs that are compiled with a default stream for each thread."""
+    found: Callable[..., int] = getattr(lib, function + ("", "_ptsz")[number % 2])
+    return found
+
+
 def current() -> int:
     context = c_void_p()
     lib.cuCtxGetCurrent(byref(context))
@@ -139,6 +145,12 @@ def array(a: int, b: int, size: int) -> int:
     return make("array", lib.cuArrayCreate_v2, shape)
 
 
+def array_3d(a: int, _b: int, size: int) -> int:
+    height, depth = 1 + size // 4096, 1 + a % 4
+    things.wanted = 4 * 64 * height * depth
+    return make("array", lib.cuArray3DCreate_v2, (c_uint64 * 5)(64, height, depth, 32 | 1 << 32, 0))
+
+
 def mipmap(a: int, _b: int, size: int) -> int:
     width, height, levels = 300, 1 + size // 1200, 1 + a % 5
     things.wanted = sum(4 * (width >> i) * max(1, height >> i) for i in range(levels))
@@ -162,8 +174,8 @@ def destroy_imported(a: int, _b: int, _size: int) -> int:
 
 
 def pool_alloc(a: int, b: int, size: int) -> int:
-    pool = c_void_p(pick("pool", a))
-    return make("pooled", lib.cuMemAllocFromPoolAsync, c_size_t(size), pool, stream(b))
+    pool, function = c_void_p(pick("pool", a)), either("cuMemAllocFromPoolAsync", b)
+    return make("pooled", function, c_size_t(size), pool, stream(b))
 
 
 def keep(a: int, _b: int, size: int) -> int:
@@ -314,6 +326,7 @@ STEPS: dict[str, Callable[[int, int, int], int]] = {
     "retain": retain,
     "release": release,
     "create context": lambda a, b, size: make("own context", lib.cuCtxCreate_v2, 0, 0),
+    "new context": lambda a, b, size: make("own context", lib.cuCtxCreate_v4, None, 0, 0),
     "destroy context": destroy_context,
     "green": lambda a, b, size: make("green", lib.cuGreenCtxCreate, c_void_p(1), 0, 1),
     "end green": end_green,
@@ -323,6 +336,7 @@ STEPS: dict[str, Callable[[int, int, int], int]] = {
     "managed": lambda a, b, size: make("pointer", lib.cuMemAllocManaged, c_size_t(size), 1),
     "free": step("cuMemFree_v2", "pointer", c_uint64),
     "array": array,
+    "array 3d": array_3d,
     "free array": step("cuArrayDestroy", "array", c_void_p),
     "mipmap": mipmap,
     "free mipmap": step("cuMipmappedArrayDestroy", "mipmap", c_void_p),
@@ -335,8 +349,12 @@ STEPS: dict[str, Callable[[int, int, int], int]] = {
     "event": lambda a, b, size: make("event", lib.cuEventCreate, 0),
     "record": lambda a, b, size: lib.cuEventRecord(c_void_p(pick("event", a)), stream(b)),
     "wait for event": step("cuEventSynchronize", "event", c_void_p),
-    "async": lambda a, b, size: make("pooled", lib.cuMemAllocAsync, c_size_t(size), stream(b)),
-    "free async": lambda a, b, size: lib.cuMemFreeAsync(c_uint64(pick("pooled", a)), stream(b)),
+    "async": lambda a, b, size: make(
+        "pooled", either("cuMemAllocAsync", a), c_size_t(size), stream(b)
+    ),
+    "free async": lambda a, b, size: either("cuMemFreeAsync", b)(
+        c_uint64(pick("pooled", a)), stream(b)
+    ),
     "free pooled": step("cuMemFree_v2", "pooled", c_uint64),
     "pool": lambda a, b, size: make("pool", lib.cuMemPoolCreate, byref(on_card(1 + a % 2))),
     "end pool": step("cuMemPoolDestroy", "pool", c_void_p),

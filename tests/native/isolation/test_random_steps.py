@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, Phase, settings
+from hypothesis import HealthCheck, Phase, seed, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import (
     RuleBasedStateMachine,
@@ -24,6 +24,7 @@ from gpupool.hardware.simdriver import inject
 from gpupool.hardware.simdriver_faults import parse_fault
 from gpupool.hardware.simdriver_results import CUDA
 from gpupool.hardware.simdriver_state import Driver
+from tests.attack.campaign import campaign
 from tests.native.isolation.idle import MIB, counted, held
 from tests.native.isolation.limited import Container, line, make_container
 from tests.native.simulated import make_node
@@ -35,11 +36,13 @@ OUT_OF_MEMORY = 2
 TAKING = {
     "retain": "cuDevicePrimaryCtxRetain",
     "create context": "cuCtxCreate_v2",
+    "new context": "cuCtxCreate_v4",
     "green": "cuGreenCtxCreate",
     "alloc": "cuMemAlloc_v2",
     "pitch": "cuMemAllocPitch_v2",
     "managed": "cuMemAllocManaged",
     "array": "cuArrayCreate_v2",
+    "array 3d": "cuArray3DCreate_v2",
     "mipmap": "cuMipmappedArrayCreate",
     "import": "cuImportExternalMemory",
     "async": "cuMemAllocAsync",
@@ -47,6 +50,7 @@ TAKING = {
     "physical": "cuMemCreate",
     "graph": "cuGraphAddMemAllocNode",
 }
+MAKING_CONTEXTS = ("retain", "create context", "new context", "green")
 # All others.
 CHANGING = {
     "release": "cuDevicePrimaryCtxRelease_v2",
@@ -144,6 +148,11 @@ class Program:
         self.process.kill()
         self.process.communicate()
 
+    def end(self) -> None:
+        """As programs do when they are done: without giving anything back."""
+        self.process.communicate()
+        assert self.process.returncode == 0
+
 
 class Card(RuleBasedStateMachine):
     """Two programs work. A third one only looks, which also gives back what dead ones held."""
@@ -187,7 +196,7 @@ class Card(RuleBasedStateMachine):
     def take(self, who: int, step: str, a: int, b: int, size: int) -> None:
         before = self.counted()
         result, wanted = self.programs[who].does(step, a, b, size)
-        wanted = CONTEXT_MIB * MIB if step in ("retain", "create context", "green") else wanted
+        wanted = CONTEXT_MIB * MIB if step in MAKING_CONTEXTS else wanted
         if result == OUT_OF_MEMORY:
             assert self.counted() + -(-wanted // 512) * 512 > self.limit, "it would have fitted"
         else:
@@ -253,6 +262,13 @@ class Card(RuleBasedStateMachine):
         self.programs[who].does("retain")
         self.looks()
 
+    @rule(who=st.integers(0, 1))
+    def end(self, who: int) -> None:
+        self.programs[who].end()
+        self.programs[who] = Program(self.container)
+        self.programs[who].does("retain")
+        self.looks()
+
     @rule(mib=st.integers(20, 80))
     def resize(self, mib: int) -> None:
         self.limit = mib * MIB
@@ -308,7 +324,8 @@ def add_rules() -> None:
 add_rules()
 
 
-def holds(examples: int, steps: int, phases: Sequence[Phase]) -> None:
+def holds(examples: int, steps: int, phases: Sequence[Phase], number: int | None = None) -> None:
+    """`number`: of the dice; None leaves them to Hypothesis' profile."""
     how = settings(
         max_examples=examples,
         stateful_step_count=steps,
@@ -316,7 +333,8 @@ def holds(examples: int, steps: int, phases: Sequence[Phase]) -> None:
         phases=phases,
         suppress_health_check=[HealthCheck.too_slow],
     )
-    run_state_machine_as_test(Card, settings=how)
+    machine = Card if number is None else seed(number)(type("Card", (Card,), {}))
+    run_state_machine_as_test(machine, settings=how)
 
 
 @pytest.mark.timeout(600)  # it starts many programs, which a busy machine does slowly
@@ -329,3 +347,11 @@ def test_in_any_order_what_is_counted_is_what_the_driver_holds() -> None:
 @pytest.mark.timeout(1800)
 def test_in_any_order_what_is_counted_is_what_the_driver_holds_for_long() -> None:
     holds(examples=200, steps=150, phases=tuple(Phase))
+
+
+@pytest.mark.slow
+@pytest.mark.attack
+@pytest.mark.timeout(1800)
+def test_in_any_order_what_is_counted_is_what_the_driver_holds_until_the_time_is_up() -> None:
+    for step in campaign("the limiter", is_long=True).steps(short=1):
+        holds(2, 100, (Phase.generate,), number=step.draw.getrandbits(32))
