@@ -89,6 +89,7 @@ async def siege(attack: Campaign) -> None:
     behind = await asyncio.start_server(echo, "127.0.0.1", 0)
     port = behind.sockets[0].getsockname()[1]
     node = ProcessNode([port])
+    node.log_lines = [b"a line\n"]
     async with behind, streaming(node) as server:
         before = 0
         for step in attack.steps(short=12):
