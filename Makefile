@@ -27,6 +27,10 @@ UP_FLAGS = $(NAME_FLAG) $(if $(CONFIG),--config $(call quoted,$(CONFIG))) $(if $
 T ?= tests
 # make conformance S="basics access"
 S ?=
+# make attack SEED=7 BUDGET=120 SOAK=1800
+SEED ?=
+BUDGET ?=
+SOAK ?=
 
 .PHONY: help
 help: ## List the targets
@@ -61,7 +65,12 @@ browser: $(DEV) ## Install JupyterLab and chromium for tests (root)
 
 .PHONY: test-slow
 test-slow: tested ## Run the long ones: crashes, large clusters
-	$(BIN)/pytest -m "slow and not kubernetes" tests
+	$(BIN)/pytest -m "slow and not kubernetes and not attack" tests
+
+.PHONY: attack
+attack: tested ## Attack all of it for ten minutes (SEED= BUDGET= SOAK=)
+	@ATTACK_SEED=$(call quoted,$(SEED)) ATTACK_SECONDS=$(call quoted,$(BUDGET)) $(if $(SOAK),SOAK=$(call quoted,$(SOAK))) \
+	  $(BIN)/python -m tests.attack
 
 .PHONY: test-sanitizers
 test-sanitizers: $(DEV) ## Run the tests of native/ under ASan and UBSan (T=)

@@ -11,18 +11,18 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
-_SEED, _SECONDS = "ATTACK_SEED", "ATTACK_SECONDS"
+SEED, SECONDS = "ATTACK_SEED", "ATTACK_SECONDS"  # in the environment
+USUAL_SECONDS = 45.0
 _SHORT_SEED = 1
-_USUAL_SECONDS = 60.0
 _SHOWN = 10  # problems of one attack
 
 
 def long_seed() -> int:
-    return int(os.environ.get(_SEED, "1"))
+    return int(os.environ.get(SEED, "1"))
 
 
 def long_seconds() -> float:
-    return float(os.environ.get(_SECONDS, _USUAL_SECONDS))
+    return float(os.environ.get(SECONDS, USUAL_SECONDS))
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ LONG = pytest.param(True, id="long", marks=[pytest.mark.attack, pytest.mark.slow
 
 
 def pytest_report_header() -> str:
-    return f"attacks: seed {long_seed()}, {long_seconds():.0f} s each (make attack SEED= SECONDS=)"
+    return f"attacks: seed {long_seed()}, {long_seconds():.0f} s each (make attack SEED= BUDGET=)"
 
 
 @pytest.fixture(scope="session")
@@ -24,10 +24,9 @@ def nursery() -> Iterator[Nursery]:
 
 
 @pytest.fixture(params=[pytest.param(False, id="short"), LONG])
-def attack(request: pytest.FixtureRequest) -> Iterator[Campaign]:
-    """The dice of one attack. What it notes fails the test at the end."""
-    made = campaign(request.node.originalname, is_long=request.param)
-    yield made
+def attack(request: pytest.FixtureRequest) -> Campaign:
+    """The dice of one attack. The test ends it, and so fails with all that was noted."""
+    return campaign(request.node.originalname, is_long=request.param)
 
 
 @pytest.fixture

@@ -1,7 +1,7 @@
 """A disk that is cut off: what its files may look like, from the journal of file_journal.c.
 
-A file has content that was flushed, and changes after that, which a power cut may undo one by one. A
-name is as durable as its directory was flushed. After kill -9 all of it is there, but for the
+A file has content that was flushed, and changes after that, which a power cut may undo one by one.
+A name is as durable as its directory was flushed. After kill -9 all of it is there, but for the
 operation that was under way.
 """
 

@@ -6,7 +6,7 @@ from tests.faults.api_child import TOKEN
 
 # Asked for by whoever reads a request otherwise than we do. Nobody may ask for it without a token,
 # and its answer is easily told.
-HIDDEN = f"GET /version HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {TOKEN}\r\nX-Hidden: 1\r\n\r\n"
+HIDDEN = f"GET /version HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {TOKEN}\r\n\r\n"
 _LENGTH = len(HIDDEN)
 
 

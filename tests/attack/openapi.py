@@ -1,4 +1,4 @@
-"""What can be asked of the server, by its own OpenAPI documents: operations, and values of schemas."""
+"""What can be asked of the server, by its own OpenAPI documents: operations, values of schemas."""
 
 import random
 from collections.abc import Awaitable, Callable, Iterator

@@ -2,9 +2,9 @@
 
     python store_scenario.py DIRECTORY
 
-It says so in the file `said` beside the store, so that its words are in the journal of file_journal.c
-in their order: {"change": [name, text or null], "version": ...} before, {"done": how many changes}
-after they were acknowledged.
+It says so in the file `said` beside the store, so that its words are in their order in the journal
+of file_journal.c: {"change": [name, text or null], "version": ...} before, and
+{"done": how many changes} after they were acknowledged.
 """
 
 import asyncio

@@ -1,6 +1,6 @@
-"""The store is cut off at every single operation on its files, one after the other: by kill -9 and by
-power cuts that lose or tear what was not flushed. After each, everything that was acknowledged is
-there, and nothing half."""
+"""The store is cut off at every single operation on its files, one after the other: by kill -9, and
+by power cuts that lose or tear what was not flushed. After each, everything that was acknowledged
+is there, and nothing half."""
 
 import asyncio
 import os

@@ -43,42 +43,70 @@ def message(draw: random.Random) -> bytes:
     return bytes([channel]) + said
 
 
+def in_pieces(draw: random.Random) -> bytes:
+    data = message(draw)[:200]
+    pieces = [data[n : n + 7] for n in range(0, len(data), 7)]
+    made = [frame(BINARY if n == 0 else 0, piece, fin=False) for n, piece in enumerate(pieces)]
+    return b"".join(made) + frame(0, b"")
+
+
+def piece_of_nothing(draw: random.Random) -> bytes:
+    return frame(0, message(draw)[:100])
+
+
+def message_in_a_message(draw: random.Random) -> bytes:
+    return frame(BINARY, message(draw)[:50], fin=False) + frame(TEXT, b"x")
+
+
+def unknown(draw: random.Random) -> bytes:
+    return frame(draw.choice((3, 4, 5, 6, 7, 11, 12, 13, 14, 15)), message(draw)[:50])
+
+
+def unmasked(draw: random.Random) -> bytes:
+    return frame(BINARY, message(draw), mask=None)
+
+
+def reserved(draw: random.Random) -> bytes:
+    return frame(BINARY, message(draw)[:50], reserved=draw.randrange(1, 8))
+
+
+def close(draw: random.Random) -> bytes:
+    code = draw.choice(_CODES).to_bytes(2, "big")
+    return frame(CLOSE, draw.choice((b"", b"x", code, code + b"\xff", code + b"x" * 123)))
+
+
+def pings(draw: random.Random) -> bytes:
+    flood = frame(PING, b"x" * draw.choice((0, 125))) * draw.choice((1, 500))
+    return draw.choice((flood, frame(PING, b"x" * 126), frame(PING, b"x", fin=False)))
+
+
+def text(draw: random.Random) -> bytes:
+    return frame(TEXT, draw.choice((b"\xff\xfe", b"\xed\xa0\x80", b"text", b"")))
+
+
+def wrong_length(draw: random.Random) -> bytes:
+    """Longer than it is allowed to be, or than there is; or short in the form of a long one."""
+    if draw.random() < 0.3:
+        return b"\x82\xfe" + (5).to_bytes(2, "big") + b"mask" + b"hello"
+    size = draw.choice((2**63 - 1, 2**63, 2**64 - 1, 17 << 20, 1 << 20))
+    return b"\x82\xff" + size.to_bytes(8, "big") + b"mask" + message(draw)[:1000]
+
+
+def cut_off(draw: random.Random) -> bytes:
+    whole = right(draw)
+    return whole[: draw.randrange(1, len(whole) + 1)]
+
+
+def right(draw: random.Random) -> bytes:
+    return frame(BINARY, message(draw))
+
+
+ATTEMPTS = (
+    *(in_pieces, piece_of_nothing, message_in_a_message, unknown, unmasked, reserved, close, pings),
+    *(text, wrong_length, cut_off, right, right, right),
+)
+
+
 def attempt(draw: random.Random) -> bytes:
     """One frame, or several that belong together."""
-    data = message(draw)
-    match draw.randrange(16):
-        case 0:  # in pieces
-            pieces = [data[n : n + 7] for n in range(0, min(len(data), 200), 7)] or [b""]
-            made = [frame(BINARY if n == 0 else 0, p, fin=False) for n, p in enumerate(pieces)]
-            return b"".join(made) + frame(0, b"")
-        case 1:  # a piece of nothing
-            return frame(0, data[:100])
-        case 2:  # another message inside of a message
-            return frame(BINARY, data[:50], fin=False) + frame(TEXT, b"x")
-        case 3:
-            return frame(draw.choice((3, 4, 5, 6, 7, 11, 12, 13, 14, 15)), data[:50])
-        case 4:
-            return frame(BINARY, data, mask=None)
-        case 5:
-            return frame(BINARY, data[:50], reserved=draw.randrange(1, 8))
-        case 6:
-            code = draw.choice(_CODES).to_bytes(2, "big")
-            return frame(CLOSE, draw.choice((b"", b"x", code, code + b"\xff", code + b"x" * 123)))
-        case 7:
-            return frame(PING, b"x" * draw.choice((0, 125))) * draw.choice((1, 500))
-        case 8:
-            return frame(PING, b"x" * 126) + frame(PONG, b"x" * 5000)
-        case 9:
-            return frame(PING, b"x", fin=False)
-        case 10:
-            return frame(TEXT, draw.choice((b"\xff\xfe", b"\xed\xa0\x80", b"text", b"")))
-        case 11:  # longer than it is allowed to be, or than there is
-            size = draw.choice((2**63 - 1, 2**63, 2**64 - 1, 17 << 20, 1 << 20))
-            return b"\x82\xff" + size.to_bytes(8, "big") + b"mask" + data[:1000]
-        case 12:  # a short length in a long form
-            return b"\x82\xfe" + (5).to_bytes(2, "big") + b"mask" + b"hello"
-        case 13:
-            whole = frame(BINARY, data)
-            return whole[: draw.randrange(1, len(whole) + 1)]
-        case _:
-            return frame(BINARY, data)
+    return draw.choice(ATTEMPTS)(draw)
