@@ -48,6 +48,8 @@ _LEFT_OUT = {
     "test_share.py": "measures time, and the sanitizers take time",
     "test_a_process_killed_at_any_instruction_leaves_an_exact_count": "checks the order of the "
     "instructions that are shipped; the sanitizers add thousands",
+    "test_a_region_that_was_cut_short_ends_programs_and_gives_nobody_more": "ends a program by "
+    "SIGBUS, which ASan reports",
     "test_contexts_are_counted_with_their_measured_memory": "the product starts a program of its "
     "own here, without the runtime of ASan",
     "test_a_card_that_cannot_be_used_does_not_hide_the_contexts_of_the_others": "as above",

@@ -8,6 +8,7 @@ reads the file from outside.
 import contextlib
 import ctypes
 import random
+import signal
 import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -160,3 +161,21 @@ def test_a_damaged_region_crashes_nobody_and_gives_nobody_more(
             finally:
                 siege.end()
     attack.end()
+
+
+def test_a_region_that_was_cut_short_ends_programs_and_gives_nobody_more(tmp_path: Path) -> None:
+    with a_container(tmp_path) as container:
+        old = Program(container)
+        assert old.does("retain")[0] == 0
+        with container.region.open("r+b") as file:
+            file.truncate(0)
+        with pytest.raises((ValueError, BrokenPipeError)):
+            for _ in range(3):
+                old.does("alloc", size=MIB)
+        assert old.process.wait(10) == -signal.SIGBUS
+        new = Program(container)  # makes the region anew
+        assert new.does("retain")[0] == 0
+        assert new.does("alloc", size=(LIMIT_MIB + 1) * MIB)[0] == OUT_OF_MEMORY
+        assert new.does("alloc", size=MIB)[0] == 0
+        for program in (old, new):
+            program.kill()
