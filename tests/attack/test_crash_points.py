@@ -26,7 +26,7 @@ from tests.native.simulated import compile_c
 HERE = Path(__file__).parent
 ROOT = HERE.parent.parent
 _POWER_CUTS = 4  # by dice, at each operation
-_SHORT_STRIDE = 3
+_SHORT_STRIDE = 5
 
 if sys.platform != "linux":
     pytest.skip("the journal of files needs Linux", allow_module_level=True)

@@ -60,7 +60,7 @@ async def survives(connection: Connection) -> bool:
 async def wander(target: Target, attack: Campaign) -> None:
     async with target.connection() as connection:
         people = await prepare(connection)
-        for step in attack.steps(short=700):
+        for step in attack.steps(short=400):
             draw = step.draw
             who, method = draw.choice(people), draw.choice(_METHODS)
             path = draw.choice(_GOALS)

@@ -55,7 +55,7 @@ async def attack_all(target: Target, attack: Campaign) -> Counter[int]:
     async with target.connection() as connection:
         places = await paths(connection)
         posts = [each for each in places if each[0] == "POST"]
-        for step in attack.steps(short=800):
+        for step in attack.steps(short=350):
             draw = step.draw
             method, path = draw.choice(posts if draw.random() < 0.6 else places)
             media = {"Content-Type": PROTOBUF, "Accept": draw.choice((PROTOBUF, "*/*"))}
