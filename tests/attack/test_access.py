@@ -43,10 +43,12 @@ async def compare(target: Target, attack: Campaign) -> None:
                 answer = await ask(connection, cell, who)
                 attack.made += 1
                 may = expected(who.role, cell, everywhere=who.everywhere)
-                if (answer.status == 403) is may or answer.status == 401 or complaint(answer):
-                    attack.note(
-                        f"{who.name}: {cell}: expected {may}, {answer.status} {answer.body!r}"
-                    )
+                # Other reasons for a 403 come after this one: quotas, what may not be deleted.
+                is_denied = f"cannot {cell.verb} resource".encode() in answer.body
+                wrong = complaint(answer)
+                if is_denied is may or answer.status == 401 or wrong:
+                    found = wrong or f"{answer.status} {answer.body!r}"
+                    attack.note(f"{who.name}: {cell}: expected {may}, found {found}")
 
 
 @pytest.mark.timeout(600)

@@ -16,11 +16,12 @@ _SAID = re.compile(rb"^HTTP/1\.1 (\d{3}) ", re.MULTILINE)
 _VERSION = b'"gitVersion"'
 _FAILED = set(range(500, 600)) - {501, 505}
 _AT_ONCE = 80
+_PATIENCE_S = 2 * ANSWER_S  # with so many at once
 
 
 async def everything_said(target: Target, raw: bytes, pieces: int = 1) -> bytes:
     """All that the server says to these bytes until it closes, or has nothing more to say."""
-    async with connected(target.child) as client, asyncio.timeout(ANSWER_S):
+    async with connected(target.child) as client, asyncio.timeout(_PATIENCE_S):
         size = max(1, len(raw) // pieces)
         with suppress(*Cut):
             for start in range(0, len(raw), size):
@@ -69,7 +70,7 @@ async def answers_in_order(target: Target, draw: random.Random) -> str:
     """Pipelined requests, cut anywhere: as many answers, in their order."""
     asked = [draw.choice(("/version", "/readyz", "/livez", "/nowhere")) for _ in range(30)]
     raw = "".join(HIDDEN.replace("/version", path) for path in asked).encode()
-    async with connected(target.child) as client, asyncio.timeout(ANSWER_S):
+    async with connected(target.child) as client, asyncio.timeout(_PATIENCE_S):
         while raw:
             size = draw.randrange(1, 400)
             client.wire.send(raw[:size])
