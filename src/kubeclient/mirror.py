@@ -26,7 +26,7 @@ import orjson
 from kubeclient.client import Kube, Query
 from kubeclient.errors import Expired, KubeError, NoAnswer, Refused
 from kubeclient.mirror_faults import Broke, Faults, unheard
-from kubeclient.objects import Obj
+from kubeclient.objects import Obj, kept_json
 from kubeclient.resources import Resource
 
 log = logging.getLogger(__name__)
@@ -233,7 +233,7 @@ class Mirror:
         if new is None:
             self._objects.pop(key, None)
         else:
-            self._objects[key] = orjson.dumps(new)
+            self._objects[key] = kept_json(new)
             for name, keys in self._index_keys.items():
                 self._index(name, keys, new)
         # Deleted, but never seen: callbacks know nothing of it.

@@ -14,7 +14,7 @@ from kubeclient.client import Kube
 from kubeclient.errors import Conflict, KubeError, NotFound
 from kubeclient.mirror import Key
 from kubeclient.mirror_faults import Broke, Faults, unheard
-from kubeclient.objects import Obj
+from kubeclient.objects import Obj, kept_json
 from kubeclient.placement import host_ports
 from kubeclient.resources import PODS
 from localkube.kubelet.devices.all_devices import Devices
@@ -130,7 +130,7 @@ class Pods:
         # Our own status writes come back as events. They leave the generation, and need no work.
         matters = pod.generation != metadata.get("generation", 0)
         if matters or pod.runtime != TIMER or "deletionTimestamp" in metadata:
-            self._objects[uid] = orjson.dumps(obj)
+            self._objects[uid] = kept_json(obj)
             self.runtimes[pod.runtime].seen(pod, obj)
         if matters or "deletionTimestamp" in metadata:
             self._work.add(uid)
@@ -180,7 +180,7 @@ class Pods:
             self._admit(pod, obj, node, now)
         idle = over or (pod.runtime == TIMER and is_settled(obj, self._settings.names))
         if not idle or "deletionTimestamp" in metadata:
-            self._objects[uid] = orjson.dumps(obj)
+            self._objects[uid] = kept_json(obj)
             self._work.add(uid)
 
     async def _find(self, uid: str) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 import orjson
 
-from kubeclient.objects import Obj
+from kubeclient.objects import Obj, kept_json
 
 
 class Record(msgspec.Struct, frozen=True, gc=False):
@@ -43,7 +43,7 @@ def record_of(obj: Obj, *, row: int, resource: str, rv: int, selectable: tuple[s
         rv=rv,
         labels=metadata.get("labels") or {},
         fields=field_values(obj, selectable) if selectable else (),
-        body=orjson.dumps(obj),
+        body=kept_json(obj),
     )
 
 
