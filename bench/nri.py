@@ -35,7 +35,7 @@ def measure_nri() -> dict[str, Any]:
 
 async def _measure(place: Path) -> dict[str, Any]:
     (place / "nvidia.json").write_text(json.dumps(_spec()))
-    injector = Injector("gpu-1", Specs((place,)), lambda: (), lambda is_asked: None)
+    injector = Injector("gpu-1", Specs((place,)), lambda: (), _NoWall(), lambda is_asked: None)
     socket = place / "nri.sock"
     async with listening(socket) as connected:
         plugin = asyncio.create_task(run_plugin(socket, Name("bench", "95"), injector))
@@ -48,6 +48,14 @@ async def _measure(place: Path) -> dict[str, Any]:
     with contextlib.suppress(Disconnected):
         await plugin
     return {"containers": CONTAINERS, "card": _figures(with_card), "bare": _figures(bare)}
+
+
+class _NoWall:
+    async def hold(self, container: str, shares: object) -> None:
+        pass
+
+    async def release(self, container: str, shares: object) -> None:
+        pass
 
 
 async def _ask(runtime: Runtime, card: int, mount: str) -> float:

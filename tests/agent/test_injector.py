@@ -1,12 +1,15 @@
 """What the agent answers when the container runtime asks about a container."""
 
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
 
 from gpupool.agent.injector import HOLD_BACK, Injector
+from gpupool.agent.wall_plan import Shares
+from gpupool.agent.walls import WallRefused
 from gpupool.contract.allocation import allocation_text
-from gpupool.contract.names import ANNOTATION_ALLOCATION, HELD_BACK
+from gpupool.contract.names import ANNOTATION_ALLOCATION, GROUP_LIMITS, HELD_BACK
 from gpupool.core.gpu import Allocation, CardShare, ContainerGpus, Isolation
 from gpupool.hardware.cdi import Specs
 from kubeclient.kubeletapi.messages import Mount
@@ -32,6 +35,22 @@ containerEdits:
 """
 
 
+@dataclass
+class Wall:
+    """The driver's limits, as they were set and taken away."""
+
+    calls: list[tuple[str, str, Shares]] = field(default_factory=list)
+    broken: str = ""
+
+    async def hold(self, container: str, shares: Shares) -> None:
+        if self.broken:
+            raise WallRefused(self.broken)
+        self.calls.append(("hold", container, shares))
+
+    async def release(self, container: str, shares: Shares) -> None:
+        self.calls.append(("release", container, shares))
+
+
 def share(uuid: str, index: int = 0) -> CardShare:
     return CardShare(uuid, index, units=3, memory_mib=3226, card_units=15)
 
@@ -48,7 +67,7 @@ def container(name: str = "main", *mounts: nri.Mount) -> nri.Container:
 @pytest.fixture
 def injector(tmp_path: Path) -> Injector:
     (tmp_path / "nvidia.yaml").write_text(SPEC)
-    return Injector("gpu-1", Specs((tmp_path,)), lambda: (LIMITER,), lambda is_asked: None)
+    return Injector("gpu-1", Specs((tmp_path,)), lambda: (LIMITER,), Wall(), lambda is_asked: None)
 
 
 async def test_a_container_gets_its_card_and_is_no_longer_held_back(injector: Injector) -> None:
@@ -137,7 +156,7 @@ async def test_a_device_that_is_gone_is_refused_in_words(tmp_path: Path) -> None
         f"kind: nvidia.com/gpu\ndevices: [{{name: {FIRST}, containerEdits: "
         "{deviceNodes: [{path: /dev/gpupool-gone}]}}]\n"
     )
-    injector = Injector("gpu-1", Specs((tmp_path,)), lambda: (), lambda is_asked: None)
+    injector = Injector("gpu-1", Specs((tmp_path,)), lambda: (), Wall(), lambda is_asked: None)
     whole = ContainerGpus("main", (share(FIRST),), Isolation.WHOLE)
     with pytest.raises(Refused, match="No such file or directory: '/dev/gpupool-gone'"):
         await injector.create(pod(whole), container("main", HELD))
@@ -145,7 +164,7 @@ async def test_a_device_that_is_gone_is_refused_in_words(tmp_path: Path) -> None
 
 async def test_a_promise_of_isolation_is_not_broken_without_the_limiter(tmp_path: Path) -> None:
     (tmp_path / "nvidia.yaml").write_text(SPEC)
-    injector = Injector("gpu-1", Specs((tmp_path,)), lambda: (), lambda is_asked: None)
+    injector = Injector("gpu-1", Specs((tmp_path,)), lambda: (), Wall(), lambda is_asked: None)
     isolated = ContainerGpus("main", (share(FIRST),), Isolation.LIMIT)
     with pytest.raises(Refused, match="the limiter is not installed on node gpu-1"):
         await injector.create(pod(isolated), container("main", HELD))
@@ -160,6 +179,30 @@ async def test_a_new_file_counts_from_the_next_container_on(
         await injector.create(pod(whole), container("main", HELD))
     (tmp_path / "late.yaml").write_text(SPEC.replace(FIRST, late))
     assert await injector.create(pod(whole), container("main", HELD))
+
+
+async def test_the_driver_holds_a_share_before_the_program_starts_until_it_has_ended() -> None:
+    wall = Wall()
+    injector = Injector("gpu-1", Specs(()), lambda: (), wall, lambda is_asked: None)
+    limits = {f"{GROUP_LIMITS}/main": f"{FIRST} 3226 0\n", f"{GROUP_LIMITS}/free": "unlimited\n"}
+    whose = nri.PodSandbox("s", "train", "u", "ml", annotations=limits)
+    for name in ("main", "free", "sidecar"):
+        each = nri.Container(f"id-{name}", "s", name)
+        await injector.start(whose, each)
+        await injector.removed(whose, each)
+    assert wall.calls == [
+        ("hold", "id-main", {FIRST: 3226}),
+        ("release", "id-main", {FIRST: 3226}),
+    ]
+
+
+async def test_a_container_that_the_driver_does_not_hold_does_not_start() -> None:
+    wall = Wall(broken="no cgroup")
+    injector = Injector("gpu-1", Specs(()), lambda: (), wall, lambda is_asked: None)
+    limits = {f"{GROUP_LIMITS}/main": f"{FIRST} 3226 0\n"}
+    whose = nri.PodSandbox("s", "train", "u", "ml", annotations=limits)
+    with pytest.raises(Refused, match=r"container main .* not hold it on node gpu-1: no cgroup"):
+        await injector.start(whose, nri.Container("c", "s", "main"))
 
 
 def test_the_mount_that_holds_back_is_of_something_that_every_node_has() -> None:

@@ -138,6 +138,16 @@ def test_a_limit_is_set_before_the_start_and_read_back(node: Node) -> None:
     assert node.limits(leaf, CARDS[1]) == NO_LIMITS
 
 
+def test_a_container_is_held_and_released_by_its_id(node: Node) -> None:
+    leaf = node.leaf(1, 1)
+    node.walls.hold(id_of(1), {CARDS[0]: 3226})
+    assert node.limits(leaf) == SHARE
+    node.walls.release(id_of(1), [CARDS[0]])
+    assert node.limits(leaf) == NO_LIMITS
+    with pytest.raises(WallRefused, match="has no cgroup of a pod"):
+        node.walls.hold(id_of(2), {CARDS[0]: 3226})
+
+
 def test_a_driver_that_does_not_hold_what_was_set_is_refused(node: Node) -> None:
     node.driver.forgets = True
     with pytest.raises(WallRefused, match=r"wanted a limit of 3226 MiB on card GPU-a, found none"):

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from gpupool.agent.injector import HOLD_BACK, Injector
+from gpupool.agent.injector import HOLD_BACK, DriverWall, Injector
 from gpupool.agent.news import News
 from gpupool.hardware.cdi import DIRECTORIES, Specs
 from kubeclient.kubeletapi.messages import Mount
@@ -38,6 +38,7 @@ class Injection:
         node: str,
         place: NriPlace | None,
         limiter: Callable[[], tuple[Mount, ...]],
+        wall: DriverWall,
         changed: Callable[[], None],
     ) -> None:
         """`place` None: the runtime or the mounts of Allocate bring the cards."""
@@ -48,7 +49,7 @@ class Injection:
         self._problem = ""
         if place is not None:
             specs = Specs(place.cdi, place.devices)
-            self._injector = Injector(node, specs, limiter, self._told)
+            self._injector = Injector(node, specs, limiter, wall, self._told)
 
     @property
     def is_ours(self) -> bool:

@@ -11,9 +11,17 @@ container that was not asked about does not start, and its user reads why.
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from typing import Protocol
 
+from gpupool.agent.wall_plan import Shares, shares_of
+from gpupool.agent.walls import WallRefused
 from gpupool.contract.allocation import BadAllocation, allocation_of
-from gpupool.contract.names import ANNOTATION_ALLOCATION, ENV_VISIBLE_DEVICES, HELD_BACK
+from gpupool.contract.names import (
+    ANNOTATION_ALLOCATION,
+    ENV_VISIBLE_DEVICES,
+    GROUP_LIMITS,
+    HELD_BACK,
+)
 from gpupool.core.gpu import ContainerGpus, Isolation
 from gpupool.hardware import cdi
 from kubeclient.kubeletapi.messages import Mount
@@ -25,6 +33,15 @@ _TAKE_AWAY = nri.Mount(f"-{HELD_BACK}")
 _BIND = ("rbind", "rprivate")
 
 
+class DriverWall(Protocol):
+    """The driver's own memory limits; does nothing where it has none."""
+
+    async def hold(self, container: str, shares: Shares) -> None:
+        """Raises WallRefused."""
+
+    async def release(self, container: str, shares: Shares) -> None: ...
+
+
 @dataclass(frozen=True, slots=True)
 class Injector:
     """Implements `kubeclient.nri.plugin.Plugin`."""
@@ -32,6 +49,7 @@ class Injector:
     node: str
     specs: cdi.Specs
     limiter: Callable[[], tuple[Mount, ...]]  # what an isolated container gets of the limiter
+    wall: DriverWall
     told: Callable[[bool], None]  # whether the runtime asks us; called at every change
 
     def configured(self, runtime: str, version: str) -> None:
@@ -59,10 +77,22 @@ class Injector:
         return adjustment(edits, mounts)
 
     async def start(self, pod: nri.PodSandbox, container: nri.Container) -> None:
-        pass
+        """Sets the driver's limit: the cgroup is there, and no program runs in it yet. Raises
+        Refused."""
+        shares = _shares(pod, container)
+        if not shares:
+            return
+        try:
+            await self.wall.hold(container.id, shares)
+        except WallRefused as error:
+            raise Refused(
+                f"container {container.name} is promised isolation by the driver, which does not "
+                f"hold it on node {self.node}: {error}"
+            ) from error
 
     async def removed(self, pod: nri.PodSandbox, container: nri.Container) -> None:
-        pass
+        if shares := _shares(pod, container):
+            await self.wall.release(container.id, shares)
 
     def _gpus(self, pod: nri.PodSandbox, container: nri.Container) -> ContainerGpus:
         whose = f"pod {pod.namespace}/{pod.name}, container {container.name}"
@@ -97,6 +127,11 @@ class Injector:
 
     def _refused(self, words: str, gpus: ContainerGpus) -> Refused:
         return Refused(f"container {gpus.container} {words} on node {self.node}")
+
+
+def _shares(pod: nri.PodSandbox, container: nri.Container) -> Shares:
+    """As they were when the pod was started. After a resize, the agent's next sweep corrects it."""
+    return shares_of(pod.annotations.get(f"{GROUP_LIMITS}/{container.name}", ""))
 
 
 def adjustment(edits: cdi.Edits, mounts: tuple[Mount, ...] = ()) -> nri.ContainerAdjustment:

@@ -112,7 +112,7 @@ class _Agent:
         self._auditor = Auditor(kube, settings, driver, self._recorder, self._node)
         self._writer = NodeWriter(kube)
         self._injection = Injection(
-            settings.node, settings.nri, self._limiter_mounts, self._look_again
+            settings.node, settings.nri, self._limiter_mounts, self._keeper, self._look_again
         )
         self._metrics = Metrics(settings.node)
         self._plugins = {

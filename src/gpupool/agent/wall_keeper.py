@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping
 from gpupool.agent.audit import audited
 from gpupool.agent.metrics import Metrics
 from gpupool.agent.owners import container_names
-from gpupool.agent.wall_plan import walls
+from gpupool.agent.wall_plan import Shares, walls
 from gpupool.agent.walls import Sweep, Walls
 from gpupool.contract.allocation import pod_allocation
 from gpupool.contract.names import GROUP_LIMITS
@@ -48,6 +48,17 @@ class WallKeeper:
         if not isolates:
             return None if isolates is None else Wall.NONE
         return Wall.DRIVER if self._works else Wall.LIMITER
+
+    async def hold(self, container: str, shares: Shares) -> None:
+        """Before the program of a container starts: does nothing where the driver has no limits.
+        Raises WallRefused."""
+        if self._walls is not None and self._works:
+            await asyncio.to_thread(self._walls.hold, container, shares)
+
+    async def release(self, container: str, shares: Shares) -> None:
+        """When the container has ended."""
+        if self._walls is not None and self._works:
+            await asyncio.to_thread(self._walls.release, container, list(shares))
 
     async def run(
         self,

@@ -2,8 +2,8 @@
 
 For whoever starts containers (an NRI plugin, a hook):
 
-    walls.set_before_start(cgroup, {"GPU-…": 3226})    # raises WallRefused: do not start it
-    walls.cleared(cgroup, ["GPU-…"])                   # before its cgroup is removed
+    walls.hold(container, {"GPU-…": 3226})    # raises WallRefused: do not start it
+    walls.release(container, ["GPU-…"])       # before its cgroup is removed
 
 `sweep` makes limits agree with what the API server says: after a resize, after a restart of the
 agent, and for containers that nobody set limits for. It keeps no state that matters, and may be
@@ -77,6 +77,27 @@ class Walls:
             except (LimitsRefused, WallRefused) as error:
                 self._clear(cgroup, shares)
                 raise WallRefused(str(error)) from error
+
+    def hold(self, container: str, shares: Shares) -> None:
+        """The same for a container by its id, between its making and the start of its program.
+        Raises WallRefused."""
+        try:
+            leaf = self._leaf(container)
+        except OSError as error:
+            raise WallRefused(f"the cgroups of containers cannot be listed: {error}") from error
+        if leaf is None:
+            raise WallRefused(f"container {container[:12]} has no cgroup of a pod")
+        self.set_before_start(leaf.path, shares)
+
+    def release(self, container: str, uuids: Iterable[str]) -> None:
+        """`cleared`, for a container by its id."""
+        with contextlib.suppress(OSError):
+            leaf = self._leaf(container)
+            if leaf is not None:
+                self.cleared(leaf.path, uuids)
+
+    def _leaf(self, container: str) -> Leaf | None:
+        return next((leaf for leaf in self._leaves.all() if leaf.container == container), None)
 
     def cleared(self, cgroup: str, uuids: Iterable[str]) -> None:
         """Takes the limits away while the cgroup is still there: the driver then also takes the
