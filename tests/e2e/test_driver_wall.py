@@ -61,9 +61,19 @@ while not pathlib.Path("/tmp/stop").exists():
     time.sleep(0.05)
 """
 SHARE = "3226 3226\n"
-# Starts a program without the limiter: in namespaces of its own, it covers the preload list.
-_COVER = "mount --bind /dev/null /etc/ld.so.preload"
-FREE = ("unshare", "-Urm", "sh", "-c", f'{_COVER} && exec env -u LD_LIBRARY_PATH "$@"', "sh")
+# Starts a program without the limiter: its python3 is run by a copy of the loader that looks for
+# the preload list elsewhere. (In the quotes of a shell: no single quote may be in it.)
+_MAKE = """
+import os, sys
+loader, raw = "/tmp/free/loader", open("/lib64/ld-linux-x86-64.so.2", "rb").read()
+os.makedirs("/tmp/free", exist_ok=True)
+open(loader, "wb").write(raw.replace(b"/etc/ld.so.preload", b"/etc/ld.so.nothing"))
+open("/tmp/free/python3", "w").write(f"#!/bin/sh\\nexec {loader} {sys.executable} \\"$@\\"\\n")
+os.chmod(loader, 0o755)
+os.chmod("/tmp/free/python3", 0o755)
+"""
+_RUN = 'exec env -u LD_PRELOAD -u LD_LIBRARY_PATH PATH="/tmp/free:$PATH" "$@"'
+FREE = ("sh", "-c", f"python3 -c '{_MAKE}' && {_RUN}", "sh")
 # The program makes sure of that itself.
 TAKE_FREELY = TAKE + 'assert "limiter" not in open("/proc/self/maps").read()\n'
 
@@ -83,8 +93,6 @@ def kubectl(
     eventually(lambda: made(*held).split(), within_s=60)
     made.apply(shared("a", 3, "sleep", "1000"))
     made.wait("condition=Ready", "pod/a")
-    if made("exec", "a", "--", "sh", "-c", "unshare -Urm true && echo can || true") != "can\n":
-        pytest.skip("containers cannot make namespaces here")
     return made
 
 
@@ -151,11 +159,9 @@ def test_a_region_that_is_removed_or_forged_frees_nothing(kubectl: Kubectl, spoi
     kubectl("delete", "pod", "b", "--now")
 
 
-def test_namespaces_and_mounts_of_its_own_do_not_free_a_program(kubectl: Kubectl) -> None:
-    script = 'mount --bind /usr/local/nvidia/state /tmp/moved && exec "$@"'
-    kubectl("exec", "a", "--", "touch", "/tmp/moved")
-    state = "GPUPOOL_SIM_STATE=/tmp/moved"
-    assert take_freely(kubectl, "sh", "-c", script, "sh", "env", state) == SHARE
+def test_a_program_has_no_namespaces_and_mounts_of_its_own(kubectl: Kubectl) -> None:
+    """With them, it could show the simulated driver another state file."""
+    assert kubectl.run("exec", "a", "--", "unshare", "-Urm", "true").code != 0
 
 
 def test_which_wall_holds_a_pod_is_shown(kubectl: Kubectl) -> None:

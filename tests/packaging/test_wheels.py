@@ -20,6 +20,7 @@ LOCAL_COMMANDS = tuple(
         "reset",
         "status",
         "up",
+        "which_cluster",
     )
 )
 IMPORT_ALL = """

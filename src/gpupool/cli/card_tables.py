@@ -283,6 +283,6 @@ def _pod_rows(pod: Obj, inventories: Mapping[str, Inventory]) -> Iterator[ShareR
         yield ShareRow(*of_pod, unread_cards=cards, unread_why=allocation.unread.why)
     known = inventories.get(node, Inventory())
     for gpus in allocation.containers:
-        wall = known.wall_of(metadata["uid"], gpus.isolation)
+        wall = known.wall_of(metadata.get("uid", ""), gpus.isolation)
         for share in gpus.shares:
             yield ShareRow(*of_pod, gpus.container, gpus, share, wall=wall)

@@ -6,9 +6,10 @@ import shutil
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from gpupool.local.home import ClusterDirectory
+if TYPE_CHECKING:
+    from gpupool.local.home import ClusterDirectory
 
 _WIDTH = 80  # a terminal has at least so many columns
 
@@ -35,7 +36,7 @@ def _above(step: Step) -> list[str]:
     return [*([f"  # {step.what}"] if step.what else []), f"  {step.command}"]
 
 
-def export_step(cluster: ClusterDirectory) -> Step:
+def export_step(cluster: "ClusterDirectory") -> Step:
     """The line that lets kubectl and gpupool find the cluster."""
     path, home = str(cluster.kubeconfig), os.environ.get("HOME", "")
     command = f"export KUBECONFIG={shlex.quote(path)}"

@@ -93,8 +93,7 @@ def command(
       gpupool up
       gpupool up --name training --config training.yaml
       gpupool up --example notebook-service
-      gpupool up --gpus real --foreground
-      gpupool up --sandbox required
+      gpupool up --gpus real --sandbox required
     """
     from gpupool.local.cluster_setup import Wish
     from gpupool.local.launch import START_LIMIT_S, StartFailed

@@ -149,6 +149,7 @@ def test_a_share_in_json(world: World) -> None:
         "isolation": "limit",
         "possibleCards": [],
         "reason": "",
+        "wall": None,
     }
 
 
