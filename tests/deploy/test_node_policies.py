@@ -33,6 +33,10 @@ def test_a_stolen_token_of_an_agent_changes_only_what_the_agent_owns(tmp_path: P
         kubectl("label", "node", mine, "zone=a")
         bound = ("--bound-object-kind=Node", f"--bound-object-name={mine}")
         token = kubectl("create", "token", "gpupool-agent", *bound).strip()
+        # The agents themselves go on: what somebody removes is there again.
+        kubectl("label", "node", mine, "aliyun.accelerator/nvidia_count-")
+        counted = ("nodes", "-l", "aliyun.accelerator/nvidia_count")
+        eventually(lambda: mine in kubectl.names(*counted))
         thief = Thief(cluster.url, cluster.ca, token)
         eventually(lambda: "unschedulable" in thief.refusal(CHANGES["unschedulable"], mine, other))
         said = {what: thief.refusal(change, mine, other) for what, change in CHANGES.items()}

@@ -57,10 +57,7 @@ ADMISSION = User(
     "system:serviceaccount:kube-system:gpupool-admission",
     (*service_account_groups("kube-system"), AUTHENTICATED),
 )
-AGENT = User(
-    f"system:serviceaccount:{AGENT_NAMESPACE}:{agents.SERVICE_ACCOUNT}",
-    (*service_account_groups(AGENT_NAMESPACE), AUTHENTICATED),
-)
+_NODE_CLAIM = "authentication.kubernetes.io/node-name"
 # Pods that name the default scheduler are scheduled by us, too: a local cluster has no other.
 # The lock of the data directory guarantees a single candidate. Its identity is always the same, so
 # that after a restart it need not wait until its own old Lease has expired.
@@ -177,7 +174,7 @@ class GpuCluster:
                 walls=node_walls(files) if mounts and not self._settings.real_gpus else None,
             ),
             _real_driver() if self._settings.real_gpus else SimulatedDriver(files.state),
-            cluster.client(AGENT),
+            cluster.client(_agent(around.node)),
         )
         return 0
 
@@ -185,6 +182,15 @@ class GpuCluster:
         driver = "" if self._settings.real_gpus else f"{DRIVER}/lib"
         # Not on the node's disk, where pods with a hostPath could replace it.
         return LimiterPlace(node_hardware(self._where.pods, node) / "limiter", driver)
+
+
+def _agent(node: str) -> User:
+    """Who an agent is, as the token of its pod says: the chart's policies look at the node."""
+    return User(
+        f"system:serviceaccount:{AGENT_NAMESPACE}:{agents.SERVICE_ACCOUNT}",
+        (*service_account_groups(AGENT_NAMESPACE), AUTHENTICATED),
+        extra={_NODE_CLAIM: (node,)},
+    )
 
 
 def _container(pid: int) -> str:

@@ -148,19 +148,18 @@ async def world(tmp_path: Path) -> AsyncIterator[World]:
     made = certificates.ensure(tmp_path)
     nodes = Nodes()
     server = build(tmp_path, made, StaticTokens(), nodes)
-    looking = None
-    try:
-        await server.bootstrap(6443)
+    await server.bootstrap(6443)
+    async with answering(made, tmp_path) as other:
+        nodes.port = other.port
         looking = asyncio.create_task(server.watch_api_services())
-        async with answering(made, tmp_path) as other:
-            nodes.port = other.port
+        try:
             yield World(server, other, nodes)
-    finally:
-        if looking is not None:
+        finally:
+            # Before the other server ends: it does not close what is in its handshake.
             looking.cancel()
             with suppress(asyncio.CancelledError):
                 await looking
-        await server.end()
+            await server.end()
 
 
 async def serve(world: World) -> None:
