@@ -1,9 +1,9 @@
 """The parts that heavy requests are made of."""
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeAlias
 
 MIB = 1 << 20
 LARGEST = 3 * MIB
@@ -31,6 +31,9 @@ class Heavy:
     media: str = JSON
     accept: str = JSON
     before: "tuple[Heavy, ...]" = field(default=())  # what has to be there, or to be gone
+
+
+Named: TypeAlias = Iterator[tuple[str, Callable[[], Heavy]]]  # requests, built when asked for
 
 
 def json_bytes(value: Any) -> bytes:

@@ -1,7 +1,5 @@
 """Custom kinds, large objects of other kinds, and pages."""
 
-from collections.abc import Callable, Iterator
-
 from bench.heavy.bodies import (
     BIG_MAP,
     CONFIGMAPS,
@@ -11,6 +9,7 @@ from bench.heavy.bodies import (
     TABLE,
     YAML,
     Heavy,
+    Named,
     choices,
     crd_body,
     custom_body,
@@ -23,13 +22,13 @@ from bench.heavy.bodies import (
 )
 
 
-def kinds() -> Iterator[tuple[str, Callable[[], Heavy]]]:
-    yield from _kinds_1()
-    yield from _kinds_2()
-    yield from _kinds_3()
+def kinds() -> Named:
+    yield from _definitions()
+    yield from _kept()
+    yield from _others()
 
 
-def _kinds_1() -> Iterator[tuple[str, Callable[[], Heavy]]]:
+def _definitions() -> Named:
     crds = f"{CRDS}{DRY}"
     yield (
         "CRD of 40,000 properties",
@@ -58,14 +57,6 @@ def _kinds_1() -> Iterator[tuple[str, Callable[[], Heavy]]]:
             ),
         ),
     )
-
-
-def _kinds_2() -> Iterator[tuple[str, Callable[[], Heavy]]]:
-    crds = f"{CRDS}{DRY}"
-    wides = "/apis/heavy.test/v1/namespaces/default/wides"
-    kept = f"{CONFIGMAPS}/kept"
-    roles = "/apis/rbac.authorization.k8s.io/v1/namespaces/default/roles"
-    services = f"{CORE}/services"
     yield (
         "CRD of bad properties",
         lambda: Heavy(
@@ -74,6 +65,14 @@ def _kinds_2() -> Iterator[tuple[str, Callable[[], Heavy]]]:
             crd_body("bad", {"type": "object", "properties": {f"p{n}": {} for n in range(49_000)}}),
         ),
     )
+
+
+def _kept() -> Named:
+    """In this order: some need what was kept before."""
+    wides = "/apis/heavy.test/v1/namespaces/default/wides"
+    kept = f"{CONFIGMAPS}/kept"
+    roles = "/apis/rbac.authorization.k8s.io/v1/namespaces/default/roles"
+    services = f"{CORE}/services"
     for name, crd in (
         ("CRD of 30,000 properties, kept", crd_body("wide", wide_schema(30_000))),
         ("CRD of 90,000 choices, kept", crd_body("many", choices(90_000))),
@@ -101,7 +100,7 @@ def _kinds_2() -> Iterator[tuple[str, Callable[[], Heavy]]]:
     )
 
 
-def _kinds_3() -> Iterator[tuple[str, Callable[[], Heavy]]]:
+def _others() -> Named:
     yield (
         "service of 30,000 ports",
         lambda: Heavy("POST", f"{CORE}/services{DRY}", service_body("heavy", 30_000)),

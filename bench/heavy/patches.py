@@ -1,7 +1,6 @@
 """Patches of large objects."""
 
-from collections.abc import Callable, Iterator
-from typing import Any
+from collections.abc import Callable
 
 from bench.heavy.bodies import (
     APPLY,
@@ -12,6 +11,7 @@ from bench.heavy.bodies import (
     MERGE,
     STRATEGIC,
     Heavy,
+    Named,
     applied_pod,
     environment,
     json_bytes,
@@ -21,29 +21,46 @@ from bench.heavy.bodies import (
     pod_body,
 )
 
-
-def patches() -> Iterator[tuple[str, Callable[[], Heavy]]]:
-    yield from _patches_1()
-    yield from _patches_2()
-    yield from _patches_3()
-    yield from _patches_4()
+_MAP, _POD = f"{CONFIGMAPS}/heavy", f"{CORE}/pods/heavy"
+_FORCED = "&fieldManager=second&force=true"
 
 
-def _patches_1() -> Iterator[tuple[str, Callable[[], Heavy]]]:
-    one, pod = f"{CONFIGMAPS}/heavy", f"{CORE}/pods/heavy"
+def _on_map(
+    media: str, body: Callable[[], bytes], path: str = f"{_MAP}{DRY}"
+) -> Callable[[], Heavy]:
+    return lambda: Heavy("PATCH", path, body(), media, before=made_map())
 
-    def on_map(media: str, body: Callable[[], bytes], path: str = f"{one}{DRY}") -> Any:
-        return lambda: Heavy("PATCH", path, body(), media, before=made_map())
 
-    def on_pod(media: str, body: Callable[[], bytes], path: str = f"{pod}{DRY}") -> Any:
-        return lambda: Heavy("PATCH", path, body(), media, before=made_pod())
+def _on_pod(
+    media: str, body: Callable[[], bytes], path: str = f"{_POD}{DRY}"
+) -> Callable[[], Heavy]:
+    return lambda: Heavy("PATCH", path, body(), media, before=made_pod())
 
-    other = {f"j{n}": "" for n in range(60_000)}
-    yield "merge patch of 60,000 keys", on_map(MERGE, lambda: json_bytes({"data": other}))
-    yield "strategic patch of 60,000 keys", on_map(STRATEGIC, lambda: json_bytes({"data": other}))
+
+def _other_keys() -> dict[str, str]:
+    """None of them is in the map that is changed."""
+    return {f"j{n}": "" for n in range(60_000)}
+
+
+def patches() -> Named:
+    yield from _strategic_patches()
+    yield from _json_patches()
+    yield from _applies()
+    yield (
+        "update of a map",
+        lambda: Heavy("PUT", f"{_MAP}{DRY}", map_body(data=_other_keys()), before=made_map()),
+    )
+
+
+def _strategic_patches() -> Named:
+    yield "merge patch of 60,000 keys", _on_map(MERGE, lambda: json_bytes({"data": _other_keys()}))
+    yield (
+        "strategic patch of 60,000 keys",
+        _on_map(STRATEGIC, lambda: json_bytes({"data": _other_keys()})),
+    )
     yield (
         "strategic patch of 20,000 variables",
-        on_pod(
+        _on_pod(
             STRATEGIC,
             lambda: json_bytes(
                 {"spec": {"containers": [{"name": "c", "env": environment(20_000)}]}}
@@ -52,7 +69,7 @@ def _patches_1() -> Iterator[tuple[str, Callable[[], Heavy]]]:
     )
     yield (
         "strategic patch that deletes 20,000",
-        on_pod(
+        _on_pod(
             STRATEGIC,
             lambda: json_bytes(
                 {
@@ -70,20 +87,9 @@ def _patches_1() -> Iterator[tuple[str, Callable[[], Heavy]]]:
             ),
         ),
     )
-
-
-def _patches_2() -> Iterator[tuple[str, Callable[[], Heavy]]]:
-    one, pod = f"{CONFIGMAPS}/heavy", f"{CORE}/pods/heavy"
-
-    def on_map(media: str, body: Callable[[], bytes], path: str = f"{one}{DRY}") -> Any:
-        return lambda: Heavy("PATCH", path, body(), media, before=made_map())
-
-    def on_pod(media: str, body: Callable[[], bytes], path: str = f"{pod}{DRY}") -> Any:
-        return lambda: Heavy("PATCH", path, body(), media, before=made_pod())
-
     yield (
         "strategic patch with an order of 20,000",
-        on_pod(
+        _on_pod(
             STRATEGIC,
             lambda: json_bytes(
                 {
@@ -101,36 +107,26 @@ def _patches_2() -> Iterator[tuple[str, Callable[[], Heavy]]]:
     )
     yield (
         "strategic patch of 90,000 finalizers",
-        on_map(
+        _on_map(
             STRATEGIC,
             lambda: json_bytes({"metadata": {"finalizers": [f"a/{n}" for n in range(90_000)]}}),
         ),
     )
+
+
+def _json_patches() -> Named:
     yield (
         "JSON patch of 10,000 copies",
-        on_map(
+        _on_map(
             JSON_PATCH,
             lambda: json_bytes(
                 [{"op": "copy", "from": "/data", "path": f"/x{n}"} for n in range(10_000)]
             ),
         ),
     )
-
-
-def _patches_3() -> Iterator[tuple[str, Callable[[], Heavy]]]:
-    one, pod = f"{CONFIGMAPS}/heavy", f"{CORE}/pods/heavy"
-    applied = "&fieldManager=second&force=true"
-
-    def on_map(media: str, body: Callable[[], bytes], path: str = f"{one}{DRY}") -> Any:
-        return lambda: Heavy("PATCH", path, body(), media, before=made_map())
-
-    def on_pod(media: str, body: Callable[[], bytes], path: str = f"{pod}{DRY}") -> Any:
-        return lambda: Heavy("PATCH", path, body(), media, before=made_pod())
-
-    other = {f"j{n}": "" for n in range(60_000)}
     yield (
         "JSON patch of 10,000 additions",
-        on_pod(
+        _on_pod(
             JSON_PATCH,
             lambda: json_bytes(
                 [
@@ -142,14 +138,14 @@ def _patches_3() -> Iterator[tuple[str, Callable[[], Heavy]]]:
     )
     yield (
         "JSON patch of 10,000 tests",
-        on_map(
+        _on_map(
             JSON_PATCH,
             lambda: json_bytes([{"op": "test", "path": "/data", "value": {}}] * 10_000),
         ),
     )
     yield (
         "JSON patch of doubling copies",
-        on_map(
+        _on_map(
             JSON_PATCH,
             lambda: json_bytes(
                 [{"op": "add", "path": "/x", "value": {"a": 1}}]
@@ -157,37 +153,30 @@ def _patches_3() -> Iterator[tuple[str, Callable[[], Heavy]]]:
             ),
         ),
     )
+
+
+def _applies() -> Named:
     yield (
         "apply of 60,000 keys",
-        on_map(APPLY, lambda: map_body(data=other), f"{one}{DRY}{applied}"),
+        _on_map(APPLY, lambda: map_body(data=_other_keys()), f"{_MAP}{DRY}{_FORCED}"),
     )
-
-
-def _patches_4() -> Iterator[tuple[str, Callable[[], Heavy]]]:
-    one, pod = f"{CONFIGMAPS}/heavy", f"{CORE}/pods/heavy"
-    applied = "&fieldManager=second&force=true"
-
-    def on_pod(media: str, body: Callable[[], bytes], path: str = f"{pod}{DRY}") -> Any:
-        return lambda: Heavy("PATCH", path, body(), media, before=made_pod())
-
-    other = {f"j{n}": "" for n in range(60_000)}
     yield (
         "apply of 20,000 variables",
-        on_pod(APPLY, lambda: applied_pod(20_000), f"{pod}{DRY}{applied}"),
+        _on_pod(APPLY, lambda: applied_pod(20_000), f"{_POD}{DRY}{_FORCED}"),
     )
     yield (
         "apply of equal variables",
-        on_pod(
+        _on_pod(
             APPLY,
             lambda: pod_body(
                 containers=[{"name": "c", "image": "i", "env": [{"name": "E"}] * 45_000}]
             ),
-            f"{pod}{DRY}{applied}",
+            f"{_POD}{DRY}{_FORCED}",
         ),
     )
     yield (
         "apply in conflict over 10,000",
-        on_pod(
+        _on_pod(
             APPLY,
             lambda: pod_body(
                 containers=[
@@ -198,10 +187,6 @@ def _patches_4() -> Iterator[tuple[str, Callable[[], Heavy]]]:
                     }
                 ]
             ),
-            f"{pod}{DRY}&fieldManager=second",
+            f"{_POD}{DRY}&fieldManager=second",
         ),
-    )
-    yield (
-        "update of a map",
-        lambda: Heavy("PUT", f"{one}{DRY}", map_body(data=other), before=made_map()),
     )

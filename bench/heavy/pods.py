@@ -1,6 +1,6 @@
 """Pods with too much of something."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 from bench.heavy.bodies import (
     CORE,
@@ -8,6 +8,7 @@ from bench.heavy.bodies import (
     JSON,
     PROTOBUF,
     Heavy,
+    Named,
     containers,
     environment,
     json_bytes,
@@ -19,7 +20,7 @@ from bench.heavy.bodies import (
 )
 
 
-def pods() -> Iterator[tuple[str, Callable[[], Heavy]]]:
+def pods() -> Named:
     pods = f"{CORE}/pods{DRY}"
 
     def pod(body: Callable[[], bytes], media: str = JSON) -> Callable[[], Heavy]:

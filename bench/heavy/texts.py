@@ -1,6 +1,6 @@
 """Bodies that are hard to read."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 from bench.heavy.bodies import (
@@ -12,87 +12,86 @@ from bench.heavy.bodies import (
     ROOM,
     YAML,
     Heavy,
+    Named,
     map_body,
     protobuf_map,
     up_to,
 )
 
-
-def texts() -> Iterator[tuple[str, Callable[[], Heavy]]]:
-    yield from _texts_1()
-    yield from _texts_2()
-    yield from _texts_3()
+_PATH = f"{CONFIGMAPS}{DRY}"
+_HEAD = b'{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"heavy"},'
+_YAML_HEAD = b"apiVersion: v1\nkind: ConfigMap\nmetadata: {name: heavy}\ndata:\n"
 
 
-def _texts_1() -> Iterator[tuple[str, Callable[[], Heavy]]]:
-    path = f"{CONFIGMAPS}{DRY}"
+def _map(body: Callable[[], bytes], media: str = JSON) -> Callable[[], Heavy]:
+    return lambda: Heavy("POST", _PATH, body(), media)
 
-    def one(body: Callable[[], bytes], media: str = JSON) -> Callable[[], Heavy]:
-        return lambda: Heavy("POST", path, body(), media)
 
-    head = b'{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"heavy"},'
-    yield "2.9 MB of [", one(lambda: b"[" * 2_900_000)
-    yield "1.4 MB of [ and of ]", one(lambda: b"[" * 1_400_000 + b"]" * 1_400_000)
-    yield '3 MB of {"a":', one(lambda: b'{"a":' * 600_000)
-    yield "3 MB of [],", one(lambda: head + b'"data":[' + b"[]," * 1_000_000 + b"[]]}")
+def texts() -> Named:
+    yield from _json_texts()
+    yield from _large_maps()
+    yield from _yaml_texts()
+
+
+def _json_texts() -> Named:
+    yield "2.9 MB of [", _map(lambda: b"[" * 2_900_000)
+    yield "1.4 MB of [ and of ]", _map(lambda: b"[" * 1_400_000 + b"]" * 1_400_000)
+    yield '3 MB of {"a":', _map(lambda: b'{"a":' * 600_000)
+    yield "3 MB of [],", _map(lambda: _HEAD + b'"data":[' + b"[]," * 1_000_000 + b"[]]}")
     yield (
         "3 MB of one repeated key",
-        one(lambda: head + b'"data":{' + up_to(ROOM, lambda n: b'"a":""') + b"}}"),
+        _map(lambda: _HEAD + b'"data":{' + up_to(ROOM, lambda n: b'"a":""') + b"}}"),
     )
     yield (
         "3 MB of repeated objects",
-        one(lambda: head + b'"data":{' + up_to(ROOM, lambda n: b'"a":{"b%d":{}}' % n) + b"}}"),
+        _map(lambda: _HEAD + b'"data":{' + up_to(ROOM, lambda n: b'"a":{"b%d":{}}' % n) + b"}}"),
     )
     yield (
         "repeated key, 98,000 times",
-        one(lambda: head + b'"data":{' + b",".join([b'"a":""'] * 98_000) + b"}}"),
+        _map(lambda: _HEAD + b'"data":{' + b",".join([b'"a":""'] * 98_000) + b"}}"),
     )
     yield (
         "repeated objects, 33,000 times",
-        one(
+        _map(
             lambda: (
-                head + b'"data":{' + b",".join(b'"a":{"b%d":1}' % n for n in range(33_000)) + b"}}"
+                _HEAD + b'"data":{' + b",".join(b'"a":{"b%d":1}' % n for n in range(33_000)) + b"}}"
             )
         ),
     )
     yield (
         "repeated keys below a long one",
-        one(
+        _map(
             lambda: (
-                head + b'"data":{"' + b"x" * MIB + b'":{' + b",".join([b'"a":1'] * 90_000) + b"}}}"
+                _HEAD + b'"data":{"' + b"x" * MIB + b'":{' + b",".join([b'"a":1'] * 90_000) + b"}}}"
             )
         ),
     )
-
-
-def _texts_2() -> Iterator[tuple[str, Callable[[], Heavy]]]:
-    path = f"{CONFIGMAPS}{DRY}"
-
-    def one(body: Callable[[], bytes], media: str = JSON) -> Callable[[], Heavy]:
-        return lambda: Heavy("POST", path, body(), media)
-
-    head = b'{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"heavy"},'
-    yaml_head = b"apiVersion: v1\nkind: ConfigMap\nmetadata: {name: heavy}\ndata:\n"
     yield (
         "3 MB of repeated keys in pairs",
-        one(
-            lambda: head + b'"data":{' + up_to(ROOM, lambda n: b'"%d":"","%d":""' % (n, n)) + b"}}"
+        _map(
+            lambda: _HEAD + b'"data":{' + up_to(ROOM, lambda n: b'"%d":"","%d":""' % (n, n)) + b"}}"
         ),
     )
-    yield "3 MB of escapes", one(lambda: head + b'"data":{"a":"' + b"\\u0041" * 500_000 + b'"}}')
-    yield "3 MB of quotes", one(lambda: head + b'"data":{"a":"' + b'\\"' * 1_500_000 + b'"}}')
-    yield "99,000 unknown fields", one(lambda: head + _unknown() + b"}")
+    yield "3 MB of escapes", _map(lambda: _HEAD + b'"data":{"a":"' + b"\\u0041" * 500_000 + b'"}}')
+    yield "3 MB of quotes", _map(lambda: _HEAD + b'"data":{"a":"' + b'\\"' * 1_500_000 + b'"}}')
+
+
+def _large_maps() -> Named:
+    yield "99,000 unknown fields", _map(lambda: _HEAD + _unknown() + b"}")
     yield (
         "99,000 unknown fields, strict",
-        lambda: Heavy("POST", f"{path}&fieldValidation=Strict", head + _unknown() + b"}"),
+        lambda: Heavy("POST", f"{_PATH}&fieldValidation=Strict", _HEAD + _unknown() + b"}"),
     )
-    yield "map of 99,000 keys", one(lambda: map_body(data={f"k{n}": "" for n in range(99_000)}))
-    yield "map of 99,000 bad keys", one(lambda: map_body(data={f"/{n}": "" for n in range(99_000)}))
-    yield "map of 99,000 numbers", one(lambda: map_body(data={f"k{n}": n for n in range(99_000)}))
-    yield "map of 200,000 keys in protobuf", one(protobuf_map, PROTOBUF)
+    yield "map of 99,000 keys", _map(lambda: map_body(data={f"k{n}": "" for n in range(99_000)}))
+    yield (
+        "map of 99,000 bad keys",
+        _map(lambda: map_body(data={f"/{n}": "" for n in range(99_000)})),
+    )
+    yield "map of 99,000 numbers", _map(lambda: map_body(data={f"k{n}": n for n in range(99_000)}))
+    yield "map of 200,000 keys in protobuf", _map(protobuf_map, PROTOBUF)
     yield (
         "99,000 finalizers",
-        one(
+        _map(
             lambda: map_body(
                 metadata={"name": "heavy", "finalizers": [f"a/{n}" for n in range(99_000)]}
             )
@@ -100,42 +99,36 @@ def _texts_2() -> Iterator[tuple[str, Callable[[], Heavy]]]:
     )
     yield (
         "19,000 owners",
-        one(lambda: map_body(metadata={"name": "heavy", "ownerReferences": _owners()})),
+        _map(lambda: map_body(metadata={"name": "heavy", "ownerReferences": _owners()})),
     )
-    yield "managedFields of 49,000", one(lambda: map_body(metadata=_managed()))
-    yield "3 MB of '- '", one(lambda: b"- " * 1_500_000, YAML)
-    yield "3 MB of '- a' lines", one(lambda: yaml_head + b"- a\n" * 750_000, YAML)
-    yield "flow sequence", one(lambda: b"[" + b"a," * 1_500_000 + b"]", YAML)
-    yield "3 MB of YAML [", one(lambda: b"[" * 2_900_000, YAML)
+    yield "managedFields of 49,000", _map(lambda: map_body(metadata=_managed()))
 
 
-def _texts_3() -> Iterator[tuple[str, Callable[[], Heavy]]]:
-    path = f"{CONFIGMAPS}{DRY}"
-
-    def one(body: Callable[[], bytes], media: str = JSON) -> Callable[[], Heavy]:
-        return lambda: Heavy("POST", path, body(), media)
-
-    yaml_head = b"apiVersion: v1\nkind: ConfigMap\nmetadata: {name: heavy}\ndata:\n"
-    yield "3 MB of {a: ", one(lambda: b"{a: " * 700_000, YAML)
-    yield "3 MB of ? ", one(lambda: b"? " * 1_400_000, YAML)
-    yield "3 MB of spaces in YAML", one(lambda: b" " * 3_000_000 + b"a", YAML)
-    yield "3 MB of line ends in YAML", one(lambda: b"\n" * 3_000_000 + b"a", YAML)
-    yield "3 MB of one YAML word", one(lambda: yaml_head + b"  a: " + b"x" * 3_000_000, YAML)
-    yield "3 MB of YAML words", one(lambda: yaml_head + b"  a: " + b"x " * 1_500_000, YAML)
+def _yaml_texts() -> Named:
+    yield "3 MB of '- '", _map(lambda: b"- " * 1_500_000, YAML)
+    yield "3 MB of '- a' lines", _map(lambda: _YAML_HEAD + b"- a\n" * 750_000, YAML)
+    yield "flow sequence", _map(lambda: b"[" + b"a," * 1_500_000 + b"]", YAML)
+    yield "3 MB of YAML [", _map(lambda: b"[" * 2_900_000, YAML)
+    yield "3 MB of {a: ", _map(lambda: b"{a: " * 700_000, YAML)
+    yield "3 MB of ? ", _map(lambda: b"? " * 1_400_000, YAML)
+    yield "3 MB of spaces in YAML", _map(lambda: b" " * 3_000_000 + b"a", YAML)
+    yield "3 MB of line ends in YAML", _map(lambda: b"\n" * 3_000_000 + b"a", YAML)
+    yield "3 MB of one YAML word", _map(lambda: _YAML_HEAD + b"  a: " + b"x" * 3_000_000, YAML)
+    yield "3 MB of YAML words", _map(lambda: _YAML_HEAD + b"  a: " + b"x " * 1_500_000, YAML)
     yield (
         "3 MB of quoted YAML escapes",
-        one(lambda: yaml_head + b'  a: "' + b"\\n" * 1_500_000 + b'"', YAML),
+        _map(lambda: _YAML_HEAD + b'  a: "' + b"\\n" * 1_500_000 + b'"', YAML),
     )
-    yield "3 MB of YAML comments", one(lambda: b"#\n" * 1_500_000, YAML)
-    yield "3 MB of YAML documents", one(lambda: b"---\n" * 750_000, YAML)
+    yield "3 MB of YAML comments", _map(lambda: b"#\n" * 1_500_000, YAML)
+    yield "3 MB of YAML documents", _map(lambda: b"---\n" * 750_000, YAML)
     yield (
         "YAML aliases",
-        one(lambda: b"a: &a {" + b"x: 1, " * 10 + b"y: 1}\nb: [" + b"*a, " * 700_000 + b"]", YAML),
+        _map(lambda: b"a: &a {" + b"x: 1, " * 10 + b"y: 1}\nb: [" + b"*a, " * 700_000 + b"]", YAML),
     )
-    yield "YAML anchors", one(lambda: up_to(ROOM, lambda n: b"a%d: &a%d 1" % (n, n), b"\n"), YAML)
+    yield "YAML anchors", _map(lambda: up_to(ROOM, lambda n: b"a%d: &a%d 1" % (n, n), b"\n"), YAML)
     yield (
         "YAML merges",
-        one(
+        _map(
             lambda: (
                 b"a: &a {"
                 + b", ".join(b"x%d: 1" % n for n in range(300))
@@ -147,9 +140,9 @@ def _texts_3() -> Iterator[tuple[str, Callable[[], Heavy]]]:
     )
     yield (
         "YAML map of 90,000 keys",
-        one(lambda: yaml_head + b"".join(b"  k%d: ''\n" % n for n in range(45_000)), YAML),
+        _map(lambda: _YAML_HEAD + b"".join(b"  k%d: ''\n" % n for n in range(45_000)), YAML),
     )
-    yield "YAML repeated keys", one(lambda: yaml_head + b"  a: b\n" * 45_000, YAML)
+    yield "YAML repeated keys", _map(lambda: _YAML_HEAD + b"  a: b\n" * 45_000, YAML)
 
 
 def _unknown() -> bytes:
