@@ -175,6 +175,11 @@ class Kube:
         path = PODS.path(metadata["namespace"], metadata["name"], "binding")
         await self._call("POST", path, body=binding)
 
+    def logs(self, namespace: str, pod: str, query: Query) -> AsyncGenerator[bytes, None]:
+        """What a container of the pod has written, in chunks. Raises Refused, NoAnswer."""
+        path = PODS.path(namespace, pod, "log")
+        return self._transport.stream(path, query=query, headers={"accept": "text/plain, */*"})
+
     def websocket(
         self, path: str, *, query: Query, protocol: str
     ) -> AbstractAsyncContextManager[WebSocket]:

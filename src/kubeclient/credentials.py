@@ -4,8 +4,10 @@ Plain kubeconfigs are read here. Those with plugins or providers are read by kub
 which is imported only then.
 """
 
+import errno
 import logging
 import os
+import shutil
 import time
 from collections.abc import Mapping
 from pathlib import Path
@@ -147,7 +149,10 @@ async def _by_library(files: str, context: str) -> Access:
 
 def _cause(error: Exception) -> str:
     if isinstance(error, OSError):
-        return f"{error.filename}: {error.strerror}"
+        # With a directory on PATH that one may not read, a program that is nowhere is "not
+        # permitted".
+        gone = isinstance(error, PermissionError) and shutil.which(error.filename) is None
+        return f"{error.filename}: {os.strerror(errno.ENOENT) if gone else error.strerror}"
     return str(error).rstrip(".") or "a value is of the wrong type"
 
 

@@ -32,7 +32,7 @@ from localkube.controllers.volume_claims import storage_class
 from localkube.data_directory import pods_directory
 from localkube.health import Check, Health
 from localkube.kubelet.fleet import Fleet
-from localkube.kubelet.hosted import HostedProgram
+from localkube.kubelet.hosted import Hosted
 from localkube.kubelet.images import KnownImages
 from localkube.kubelet.node_hooks import NodeHooks, NoHooks
 from localkube.kubelet.settings import FleetSettings
@@ -107,7 +107,7 @@ class Extension:
     hooks: NodeHooks = field(default_factory=NoHooks)
     images: KnownImages = field(default_factory=KnownImages)
     packages: tuple[Path, ...] = ()
-    hosted: Mapping[str, HostedProgram] = field(default_factory=dict)
+    hosted: Mapping[str, Hosted] = field(default_factory=dict)
     controllers: tuple[Controller, ...] = ()
     roles: Iterable[Obj] = ()
     # By resource, "things.example.com": says why a write to it is refused, or nothing.

@@ -46,7 +46,7 @@ def _falls_to(child: ApiChild, wanted_mb: float, patience_s: float = _PATIENCE_S
 
 @pytest.mark.timeout(400)
 def test_repeated_large_requests_do_not_make_memory_grow(nursery: Nursery, tmp_path: Path) -> None:
-    """It does not fall back to that of a fresh server: docs/decisions/0024 has the figures."""
+    """It does not fall back to that of a fresh server: docs/decisions/0028 has the figures."""
     with running(nursery, tmp_path / "data") as child:
         for _ in range(3):
             _send_all(child)

@@ -19,7 +19,7 @@ from localkube.apiserver.security.bootstrap_rules import READ, rule
 from localkube.assembly import Extension, RunningCluster
 from localkube.cluster import Cluster
 from localkube.controllers.run import Context, Controller, Watch
-from localkube.kubelet.hosted import ProgramContext
+from localkube.kubelet.hosted import Hosted, ProgramContext
 from localkube.kubelet.images import KnownImages, StandIn
 from localkube.kubelet.node_hooks import Adjustment, StartingContainer
 from localkube.names import Names
@@ -111,7 +111,7 @@ def acme(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Cluster, Ho
         hooks=hooks,
         images=KnownImages(stand_ins={"trainer": StandIn("acme_images.trainer")}),
         packages=(package,),
-        hosted={"acme/sprocket-plugin": run_plugin},
+        hosted={"acme/sprocket-plugin": Hosted(run_plugin, "kube-system")},
         controllers=(Controller("acme", (Watch(CONFIG_MAPS),), copy_label),),
         roles=[
             cluster_role("acme:reader", (rule(READ, "core", "nodes"),)),

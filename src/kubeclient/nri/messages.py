@@ -47,14 +47,6 @@ class Event(IntEnum):
     REMOVE_CONTAINER = 11
 
 
-class ContainerState(IntEnum):
-    UNKNOWN = 0
-    CREATED = 1
-    PAUSED = 2
-    RUNNING = 3
-    STOPPED = 4
-
-
 @dataclass(frozen=True, slots=True)
 class Empty:
     """Nothing to say."""
@@ -89,11 +81,6 @@ class Mount:
 
 
 @dataclass(frozen=True, slots=True)
-class LinuxPodSandbox:
-    cgroup_parent: str = field(default="", metadata=number(3))
-
-
-@dataclass(frozen=True, slots=True)
 class PodSandbox:
     id: str = ""
     name: str = ""
@@ -101,13 +88,6 @@ class PodSandbox:
     namespace: str = ""
     labels: Mapping[str, str] = field(default_factory=dict)
     annotations: Mapping[str, str] = field(default_factory=dict)
-    runtime_handler: str = ""
-    linux: LinuxPodSandbox | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class LinuxContainer:
-    cgroups_path: str = field(default="", metadata=number(5))
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,8 +101,6 @@ class Container:
     args: tuple[str, ...] = ()
     env: tuple[str, ...] = ()  # NAME=value
     mounts: tuple[Mount, ...] = ()
-    linux: LinuxContainer | None = field(default=None, metadata=number(11))
-    pid: int = 0
 
 
 @dataclass(frozen=True, slots=True)

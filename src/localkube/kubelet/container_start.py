@@ -33,7 +33,7 @@ from localkube.kubelet.environment import (
     container_variables,
     expand,
 )
-from localkube.kubelet.hosted import HostedPrograms, ProgramContext
+from localkube.kubelet.hosted import HostedProgram, HostedPrograms, ProgramContext
 from localkube.kubelet.images import (
     Program,
     StandIn,
@@ -48,6 +48,7 @@ from localkube.kubelet.node import LocalNode
 from localkube.kubelet.node_files import SocketPaths, make_private
 from localkube.kubelet.notices import Notices
 from localkube.kubelet.output import Output
+from localkube.kubelet.pace import Pace
 from localkube.kubelet.process_table import MARK
 from localkube.kubelet.sandbox import Bind
 from localkube.kubelet.settings import FleetSettings
@@ -71,6 +72,7 @@ class Starter:
     devices: ContainerDevices
     hosted: HostedPrograms
     sockets: SocketPaths
+    pace: Pace
 
     async def ensure_volumes(self, pod: Pod, runs: PodRuns, obj: Obj) -> None:
         """Makes the pod's volumes, once for all of its containers. Raises BadVolume."""
@@ -83,8 +85,7 @@ class Starter:
             await make_volumes(runs.volumes, pod, obj, self.node_of(pod.node), self.storage)
             runs.limits = pod_limits(obj)
             runs.has_volumes = True
-        images = {repository(container["image"]) for container in obj["spec"]["containers"]}
-        if images <= self.settings.hosted.keys():
+        if all(self._hosted(obj, container) for container in obj["spec"]["containers"]):
             return  # hosted programs need no warnings about what is simulated
         for volume in runs.volumes.by_name.values():
             if volume.note:
@@ -124,11 +125,12 @@ class Starter:
                 time.time_ns,
                 most_bytes=self.settings.log_bytes,
                 files=self.settings.log_files,
-            )
+            ),
+            self.pace,
         )
         exited: asyncio.Future[int] = asyncio.get_running_loop().create_future()
         run = ContainerRun(pod, index, spec, inside, files, output, exited)
-        hosted = self.settings.hosted.get(repository(spec["image"]))
+        hosted = self._hosted(obj, spec)
         if hosted is not None:
             self.notices.note(pod, obj, "Created", "Container created", container)
             held: list[int] = []
@@ -163,6 +165,10 @@ class Starter:
             run.close()
             raise
         return run
+
+    def _hosted(self, obj: Obj, spec: Obj) -> HostedProgram | None:
+        found = self.settings.hosted.get(repository(spec["image"]))
+        return found.run if found is not None and found.belongs_to(obj) else None
 
     def _program_context(self, run: ContainerRun, runs: PodRuns, held: list[int]) -> ProgramContext:
         """`held` gets the descriptors that the mounts lead through."""
@@ -257,7 +263,7 @@ class Starter:
             f'Container image "{image}" already present on machine and can be accessed by the pod'
         )
         self.notices.note(pod, obj, "Pulled", text, container)
-        if chosen.only_waits and repository(image) not in self.settings.hosted:
+        if chosen.only_waits and self._hosted(obj, spec) is None:
             text = f'Image "{image}" is not run here: a stand-in waits in its place'
             self._say_once(pod, runs, obj, "SimulatedImage", text)
 

@@ -33,6 +33,7 @@ from localkube.kubelet.launches import Launches
 from localkube.kubelet.node import LocalNode, node_from, refresh
 from localkube.kubelet.node_files import SocketPaths, make_private, set_aside
 from localkube.kubelet.notices import Notices
+from localkube.kubelet.pace import Pace
 from localkube.kubelet.pod_feed import PodFeed
 from localkube.kubelet.pods import Pods
 from localkube.kubelet.runtime import TimerRuntime
@@ -170,6 +171,7 @@ class Fleet:
             ),
             hosted=host.hosted,
             sockets=host.sockets,
+            pace=Pace(),
         )
         execs = ExecProcesses(launches)
         processes = ProcessRuntime(

@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeAlias
 
+from kubeclient.objects import Obj
 from localkube.kubelet.container_log import STDERR
 from localkube.kubelet.output import Output
 
@@ -88,6 +89,20 @@ class ProgramContext:
 
 # Runs until it is cancelled, or returns an exit code.
 HostedProgram: TypeAlias = Callable[[ProgramContext], Awaitable[int]]
+
+
+@dataclass(frozen=True, slots=True)
+class Hosted:
+    """The program of an image, and whose it is. It runs in this process, behind no wall, and with
+    rights of its own: pods of anybody else that name its image must not start it."""
+
+    run: HostedProgram
+    namespace: str
+    service_account: str = "default"
+
+    def belongs_to(self, pod: Obj) -> bool:
+        account = pod["spec"].get("serviceAccountName") or "default"
+        return (pod["metadata"]["namespace"], account) == (self.namespace, self.service_account)
 
 
 class HostedPrograms:

@@ -44,6 +44,10 @@ _OPEN_FILES = 65_536
 _NOT_FOUND, _NOT_EXECUTABLE = 127, 126
 
 
+class _NoProgram(OSError):
+    """The program itself is missing, and not a mount or a directory."""
+
+
 def become(
     message: Message, descriptors: list[int], outcome: int, waiting: int, host: int | None
 ) -> None:
@@ -81,9 +85,10 @@ def become(
             _reopen_null()
             confine(alone=host is None)
         _run(message)
+    except _NoProgram as error:
+        _report(outcome, _NOT_FOUND, error.strerror or str(error))
     except OSError as error:
-        code = _NOT_FOUND if isinstance(error, FileNotFoundError) else _NOT_EXECUTABLE
-        _report(outcome, code, error.strerror or str(error))
+        _report(outcome, _NOT_EXECUTABLE, error.strerror or str(error))
     except Exception as error:  # noqa: BLE001 - also a mistake of ours must have words
         _report(outcome, _NOT_EXECUTABLE, str(error))
     finally:
@@ -166,7 +171,10 @@ def _run(message: Message) -> None:
         fcntl.ioctl(0, termios.TIOCSCTTY, 0)
     _go_to(message["cwd"])
     reset_signals()
-    os.execvpe(message["argv"][0], message["argv"], message["env"])
+    try:
+        os.execvpe(message["argv"][0], message["argv"], message["env"])
+    except FileNotFoundError as error:
+        raise _NoProgram(error.errno, error.strerror) from None
 
 
 def reset_signals() -> None:

@@ -36,6 +36,7 @@ from localkube.kubelet import confine, process_table
 from localkube.kubelet.frames import Message, packed, receive
 from localkube.kubelet.launched import become, reset_signals
 from localkube.kubelet.sandbox import become_subreaper
+from localkube.kubelet.shield import is_shielded
 from localkube.kubelet.system_view import machine, private_files
 from localkube.kubelet.wall import missing_wall
 
@@ -119,6 +120,8 @@ class Launcher:
         # Before "hello", after which the server may start containers.
         self._sweep()
         missing = missing_wall(self._directory)
+        if not missing and not is_shielded():
+            missing = "the program file of the launcher cannot be mounted read-only"
         if not missing:
             # For all containers at once; each adds its own. After the sweep: processes of an
             # earlier launcher are others, too.

@@ -90,8 +90,10 @@ class Launches:
         return self._isolate and not missing
 
     async def missing_wall(self) -> str:
-        """Why containers have no wall around them here; empty: the kernel allows one."""
-        return await self._open()
+        """Why the kernel allows no wall around containers here; empty: it does, or nobody wants
+        one."""
+        missing = await self._open()
+        return missing if self._isolate else ""
 
     async def start(self, launch: Launch, descriptors: list[int]) -> int:
         """Returns the pid. Takes over the descriptors, which become 0, 1, 2, ... of the program,
@@ -175,7 +177,8 @@ class Launches:
             [
                 sys.executable,
                 "-m",
-                "localkube.kubelet.launcher",
+                # Without a wall, programs are those of an ordinary user, in no namespace of ours.
+                f"localkube.kubelet.{'shield' if self._isolate else 'launcher'}",
                 str(descriptor),
                 str(directory),
             ],

@@ -9,6 +9,7 @@ from typing import Protocol
 
 from localkube.kubelet.container_log import LogFile
 from localkube.kubelet.descriptors import Reader
+from localkube.kubelet.pace import Pace
 
 _WINDOW_S = 0.1
 _BYTES_PER_WINDOW = 1024 * 1024
@@ -24,8 +25,10 @@ class Listener(Protocol):
 
 
 class Output:
-    def __init__(self, log: LogFile) -> None:
+    def __init__(self, log: LogFile, pace: Pace) -> None:
+        """`pace`: of all containers."""
         self.log = log
+        self._pace = pace
         self.readers: list[Reader] = []
         self.is_over = False
         self.loop = asyncio.get_running_loop()
@@ -84,22 +87,26 @@ class Output:
         return more
 
     def _take(self, reader: Reader, stream: bytes, data: bytes) -> None:
+        began = self.loop.time()
         self.log.write(stream, data)
         for listener in list(self._listeners):
             listener.heard(stream, data)
         self._notify()
-        self._slow_down(reader, len(data))
+        self._slow_down(reader, len(data), began)
 
-    def _slow_down(self, reader: Reader, size: int) -> None:
+    def _slow_down(self, reader: Reader, size: int, began: float) -> None:
+        """A full pipe makes the program wait. Without this, programs that print without end would
+        fill the disk and keep the event loop busy."""
         now = self.loop.time()
         if now > self._window_ends:
             self._window_ends, self._in_window = now + _WINDOW_S, 0
         self._in_window += size
-        # A full pipe makes the program wait. Without this limit, a program that prints without end
-        # would keep the event loop busy.
+        rest_s = self._pace.spend(now, now - began)
         if self._in_window > _BYTES_PER_WINDOW:
+            rest_s = max(rest_s, self._window_ends - now)
+        if rest_s > 0:
             reader.hold()
-            self.loop.call_at(self._window_ends, reader.go_on)
+            self.loop.call_later(rest_s, reader.go_on)
 
     def _notify(self) -> None:
         self._version += 1

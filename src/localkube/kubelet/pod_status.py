@@ -81,6 +81,14 @@ def conditions(pod: Pod, obj: Obj, phase: str, now: str) -> list[Obj]:
     return made
 
 
+def is_shown(pod: Pod, obj: Obj) -> bool:
+    """Whether the object's conditions are as the kubelet sees its pod. Not so: the kubelet has not
+    written them yet, somebody else has, or a readiness gate has changed."""
+    known = {c["type"]: c for c in (obj.get("status") or {}).get("conditions") or ()}
+    verdicts = _verdicts(pod, obj["spec"], phase(pod), known)
+    return all((known.get(kind) or {}).get("status") == verdicts[kind][0] for kind in _OWN)
+
+
 def _condition(kind: str, verdict: _Verdict, before: Obj | None, generation: int, now: str) -> Obj:
     status, reason, message = verdict
     since = now

@@ -23,7 +23,7 @@ from localkube.kubelet.lifecycle import Plan, begin, goodbye_at, plan
 from localkube.kubelet.node import LocalNode, port_refusal, refusal
 from localkube.kubelet.notices import Notices, crash_loop, named
 from localkube.kubelet.pod_record import add_ephemeral, pod_record
-from localkube.kubelet.pod_status import EVICTED, FAILED, SUCCEEDED, pod_status
+from localkube.kubelet.pod_status import EVICTED, FAILED, SUCCEEDED, is_shown, pod_status
 from localkube.kubelet.runtime import Runtime, is_settled
 from localkube.kubelet.settings import TIMER, FleetSettings
 from localkube.kubelet.state import Pod, Problem, Stop, is_over
@@ -33,6 +33,7 @@ from localkube.work_queue import WorkQueue
 log = logging.getLogger(__name__)
 
 _RETRY_S = 1.0
+_SAY_AGAIN_S = 1.0  # so that two that disagree do not write as fast as they can
 _RETRY_BROKEN_S = 10.0
 _DEFAULT_GRACE_S = 30
 _UNEXPECTED = "UnexpectedAdmissionError"
@@ -134,6 +135,9 @@ class Pods:
             self.runtimes[pod.runtime].seen(pod, obj)
         if matters or "deletionTimestamp" in metadata:
             self._work.add(uid)
+        elif pod.counted and not is_shown(pod, obj):
+            # As a real kubelet: the node controller takes pods of slow nodes for not ready.
+            self.timers.add(self._clock() + _SAY_AGAIN_S, uid)
 
     def gone(self, uid: str) -> None:
         self._forget(uid)

@@ -107,6 +107,9 @@ def is_settled(obj: Obj, names: Names) -> bool:
         status.get("phase") == "Running"
         and status.get("observedGeneration", 0) == metadata.get("generation", 0)
         and all("running" in entry["state"] for entry in status.get("containerStatuses") or ())
+        and any(
+            c["type"] == "Ready" and c["status"] == "True" for c in status.get("conditions") or ()
+        )
         and "deletionTimestamp" not in metadata
         and "activeDeadlineSeconds" not in obj["spec"]
         and names.run_seconds_annotation not in (metadata.get("annotations") or {})

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from localkube.kubelet.hosted import HostedProgram
+from localkube.kubelet.hosted import Hosted
 from localkube.kubelet.images import KnownImages
 from localkube.kubelet.lifecycle import RestartBackoff
 from localkube.kubelet.node_hooks import NodeHooks, NoHooks
@@ -30,7 +30,7 @@ class FleetSettings:
     # Python packages that containers may see besides localkube's own, with stand-ins in them.
     packages: tuple[Path, ...] = ()
     hooks: NodeHooks = field(default_factory=NoHooks)
-    hosted: Mapping[str, HostedProgram] = field(default_factory=dict)  # image without tag -> task
+    hosted: Mapping[str, Hosted] = field(default_factory=dict)  # image without tag -> task
     images: KnownImages = field(default_factory=KnownImages)
     names: Names = field(default_factory=Names)
     isolate: bool = True  # containers get their own view of the machine, if the kernel allows it

@@ -341,7 +341,7 @@ async def test_a_link_that_one_pod_plants_in_a_shared_volume_leads_another_nowhe
     assert untouched(outside)
 
 
-@pytest.mark.parametrize("path", ["/", "/proc", "/proc/self", "/v/link"])
+@pytest.mark.parametrize("path", ["/", "/proc", "/proc/self", "/proc/self/missing", "/v/link"])
 async def test_nothing_is_mounted_over_the_root_or_in_proc(data: Path, path: str) -> None:
     """What the processes before the program read there must be true."""
     volumes = [{"name": "v", "emptyDir": {}}, {"name": "w", "emptyDir": {}}]

@@ -2,6 +2,7 @@ from pathlib import Path
 
 import pytest
 
+from kubeclient.client import STRATEGIC_PATCH
 from kubeclient.resources import LEASES, NODES, PODS
 from localkube.names import DEFAULT as NAMES
 from tests.localkube.kubelet.world import (
@@ -146,6 +147,45 @@ async def test_timers_go_on_over_a_restart(tmp_path: Path) -> None:
         assert after["status"] == before["status"]
         await here.delete("p")
         await here.until_gone("p")
+
+
+NOT_READY = {"status": {"conditions": [{"type": "Ready", "status": "False"}]}}
+
+
+async def test_a_pod_that_the_node_controller_took_for_lost_is_ready_again(tmp_path: Path) -> None:
+    """As after a late lease, while the kubelet was only slow."""
+    async with world(tmp_path, timers(tmp_path)) as here:
+        await here.run(pod("p"))
+        path = PODS.path("default", "p", "status")
+        await here.kube.patch(path, NOT_READY, content_type=STRATEGIC_PATCH)
+        found = await here.until("p", is_ready)
+        assert condition(found, "ContainersReady")["status"] == "True"
+
+
+async def test_a_pod_that_was_taken_for_lost_during_a_restart_is_ready_again(
+    tmp_path: Path,
+) -> None:
+    async with world(tmp_path, timers(tmp_path)) as here:
+        await here.run(pod("p"))
+        stop = {"metadata": {"annotations": {NAMES.kubelet_annotation: "stopped"}}}
+        await here.kube.patch(NODES.path(name=NODE), stop)
+        await here.until_node(lambda _: here.fleet.streams(NODE) is not None)
+        path = PODS.path("default", "p", "status")
+        await here.kube.patch(path, NOT_READY, content_type=STRATEGIC_PATCH)
+        go_on = {"metadata": {"annotations": {NAMES.kubelet_annotation: None}}}
+    async with world(tmp_path, timers(tmp_path)) as here:
+        await here.kube.patch(NODES.path(name=NODE), go_on)
+        await here.until("p", is_ready)
+
+
+async def test_a_readiness_gate_that_somebody_opens_makes_the_pod_ready(tmp_path: Path) -> None:
+    async with world(tmp_path, timers(tmp_path)) as here:
+        gated = pod("p", readinessGates=[{"conditionType": "example.com/ok"}])
+        await here.run(gated, lambda p: condition(p, "ContainersReady").get("status") == "True")
+        gate = {"status": {"conditions": [{"type": "example.com/ok", "status": "True"}]}}
+        path = PODS.path("default", "p", "status")
+        await here.kube.patch(path, gate, content_type=STRATEGIC_PATCH)
+        await here.until("p", is_ready)
 
 
 async def test_a_deadline_ends_the_pod(tmp_path: Path) -> None:

@@ -10,15 +10,17 @@ from pathlib import Path
 import pytest
 
 from kubeclient.objects import Obj
-from kubeclient.resources import PODS
+from kubeclient.resources import PODS, SERVICE_ACCOUNTS
 from localkube.kubelet.container_log import LogFile
 from localkube.kubelet.hosted import (
+    Hosted,
     HostedProgram,
     HostedPrograms,
     ProgramContext,
     log_to_containers,
 )
 from localkube.kubelet.output import Output
+from localkube.kubelet.pace import Pace
 from localkube.node_streams import Connection, NodeRefusal
 from tests.localkube.kubelet.world import (
     NODE,
@@ -37,7 +39,7 @@ log = logging.getLogger("tests.hosted.program")
 
 @asynccontextmanager
 async def hosting(directory: Path, program: HostedProgram) -> AsyncIterator[World]:
-    given = replace(settings(directory), hosted={IMAGE: program})
+    given = replace(settings(directory), hosted={IMAGE: Hosted(program, "default")})
     async with world(directory, given) as made:
         yield made
 
@@ -71,6 +73,24 @@ async def test_a_hosted_program_gets_the_settings_of_its_container(tmp_path: Pat
         assert (context.node, context.arguments) == (NODE, (f"--node={NODE}",))
         assert context.env["NODE"] == NODE
         assert context.mounts["/host"].is_dir()
+
+
+async def test_pods_of_others_do_not_start_a_hosted_program(tmp_path: Path) -> None:
+    """It runs behind no wall, and as somebody: a pod must not choose it by its image alone."""
+    started: list[ProgramContext] = []
+
+    async def program(context: ProgramContext) -> int:
+        started.append(context)
+        return await forever(context)
+
+    async with hosting(tmp_path, program) as cluster:
+        account = {"metadata": {"name": "other", "namespace": "default"}}
+        await cluster.kube.create(SERVICE_ACCOUNTS, account)
+        await cluster.run(hosted("p", serviceAccountName="other"))
+        await cluster.until_event("SimulatedImage", "p")
+        assert not started
+        await cluster.run(hosted("q"))
+        assert len(started) == 1
 
 
 async def test_a_hosted_program_ends_with_its_code_and_is_restarted(tmp_path: Path) -> None:
@@ -169,7 +189,7 @@ async def test_a_program_that_is_ended_before_its_first_step_exits_too(tmp_path:
     programs.exited = lambda run_id, code: exits.append((run_id, code))
     log_file = LogFile(tmp_path / "0.log", lambda: 0, most_bytes=1000, files=1)
     context = ProgramContext(NODE, (), {}, {})
-    programs.start("r", forever, context, Output(log_file))
+    programs.start("r", forever, context, Output(log_file, Pace()))
     assert programs.end("r")
     await programs.close()
     assert exits == [("r", 143)]

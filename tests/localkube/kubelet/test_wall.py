@@ -16,7 +16,7 @@ import pytest
 from kubeclient.resources import CONFIG_MAPS
 from localkube.kubelet.confine import can_scope_sockets
 from localkube.kubelet.launches import Launches
-from tests.localkube.kubelet.world import World, settings, shell, timers, world
+from tests.localkube.kubelet.world import World, container, pod, settings, shell, timers, world
 
 # Prints "name: what happened" for each call of the kernel.
 CALLS = """
@@ -131,6 +131,46 @@ for name in ("mem", "environ", "maps", "root/usr", "cwd/usr", "exe"):
 """
         for said in await said_by_both(here, "python /v/program.py", look):
             assert said.split() == ["refused"] * 6
+
+
+# The same permissions again: where this works, others would, too.
+CHANGE = """
+import os, time
+try:
+    os.chmod("/proc/self/exe", os.stat("/proc/self/exe").st_mode & 0o7777)
+    print("CHANGED")
+except OSError as error:
+    print(error.strerror)
+print("---", flush=True)
+"""
+
+
+@pytest.mark.parametrize("start", [("/proc/self/exe", "-I", "/v/change.py"), ("/v/script",)])
+async def test_no_program_changes_the_file_that_it_was_forked_from(
+    tmp_path: Path, start: tuple[str, ...]
+) -> None:
+    """Until its exec, /proc/self/exe of a program is the launcher's, on the machine's own mount. A
+    program of this name, or a script with this interpreter, keeps it."""
+    data = {"change.py": CHANGE, "script": f"#!/proc/self/exe -I\n{CHANGE}time.sleep(1000)"}
+    async with walled(tmp_path) as here:
+        metadata = {"name": "program", "namespace": "default"}
+        await here.kube.create(CONFIG_MAPS, {"metadata": metadata, "data": data})
+        more: dict[str, object] = {
+            "container": {"volumeMounts": [{"name": "v", "mountPath": "/v"}]},
+            "volumes": [{"name": "v", "configMap": {"name": "program", "defaultMode": 0o755}}],
+        }
+        await here.create(pod("own", *start, **more))
+        own = await here.until("own", lambda found: bool(container(found).get("containerID")))
+        assert await here.logged(own, "---\n") == "Read-only file system\n---\n"
+        found = await here.run(shell("p", "exec sleep 1000", **more))
+        process = await here.exec(found, *start, stdout=True)
+        said = b""
+        async for chunk in process.stdout():
+            said += chunk
+            if b"---" in said:
+                break
+        await process.hang_up()
+        assert said == b"Read-only file system\n---\n"
 
 
 async def test_programs_of_exec_see_the_containers_own(tmp_path: Path) -> None:

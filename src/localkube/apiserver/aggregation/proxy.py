@@ -28,6 +28,7 @@ from localkube.apiserver.admission.webhook_route import (
 from localkube.apiserver.aggregation.registry import Remote
 from localkube.apiserver.request import Answer, Reply, Request, Stream, User
 from localkube.apiserver.security.certificates import Certificates
+from localkube.apiserver.security.impersonation import HEADER_PREFIX
 from localkube.node_streams import NodeRefusal
 
 if TYPE_CHECKING:
@@ -127,7 +128,8 @@ class Forwarder:
                             timeout=aiohttp.ClientTimeout(total=None),
                         )
                     )
-            except (aiohttp.ClientError, OSError) as error:
+            # ValueError: a name of a user with a line feed in it cannot be a header.
+            except (aiohttp.ClientError, OSError, ValueError) as error:
                 if isinstance(error, TimeoutError):
                     raise
                 raise NotReached(str(error) or type(error).__name__) from None
@@ -148,7 +150,7 @@ async def _address(endpoints: list[Endpoint], opened: AsyncExitStack) -> str:
 
 def _headers(request: Request, user: User) -> Iterator[tuple[str, str]]:
     for name, value in request.headers.items():
-        if name not in _OWN and not name.startswith(_REMOTE):
+        if name not in _OWN and not name.startswith((_REMOTE, HEADER_PREFIX)):
             yield name, value
     yield "X-Remote-User", user.name
     if user.uid:
@@ -163,7 +165,7 @@ def _headers(request: Request, user: User) -> Iterator[tuple[str, str]]:
 async def _answer(response: "aiohttp.ClientResponse") -> Answer:
     import aiohttp
 
-    body = b""
+    body = bytearray()
     try:
         while chunk := await response.content.read(65536):
             body += chunk
@@ -171,7 +173,9 @@ async def _answer(response: "aiohttp.ClientResponse") -> Answer:
                 raise NotReached(f"the answer is larger than {MAX_ANSWER_BYTES} bytes")
     except (aiohttp.ClientError, OSError) as error:
         raise NotReached(str(error) or type(error).__name__) from None
-    return Answer(response.status, body, _content_type(response), tuple(_passed_back(response)))
+    return Answer(
+        response.status, bytes(body), _content_type(response), tuple(_passed_back(response))
+    )
 
 
 def _streamed(response: "aiohttp.ClientResponse", opened: AsyncExitStack) -> Stream:

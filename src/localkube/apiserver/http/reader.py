@@ -123,7 +123,7 @@ class RequestReader:
     def _limit_pending(self) -> None:
         if self.is_mid_head:
             if self._pending_bytes > self._limits.url_bytes + self._limits.header_bytes:
-                raise _headers_too_large()
+                raise _headers_too_large(self._limits)
         elif self._pending_bytes > _SPARE_FRAMING + _FRAMING_PER_BYTE * self._body_bytes:
             raise bad_request("malformed HTTP request: too much framing for so little body")
 
@@ -133,7 +133,8 @@ class RequestReader:
         self.is_mid_head = True
         self._url += part
         if len(self._url) > self._limits.url_bytes:
-            raise failure(414, "", "the request URL is too long")
+            most = self._limits.url_bytes
+            raise _refused(414, f"the URL of the request is longer than {most} bytes")
 
     def on_header(self, name: bytes, value: bytes) -> None:
         self._lines += (name, value)
@@ -146,7 +147,7 @@ class RequestReader:
         version = self._parser.get_http_version()
         if version != "1.1":
             if version != "1.0":
-                raise failure(505, "", "only HTTP/1.0 and HTTP/1.1 are spoken here")
+                raise _refused(505, "only HTTP/1.0 and HTTP/1.1 are spoken here")
             if "transfer-encoding" in headers:
                 raise bad_request("malformed HTTP request: HTTP/1.0 has no Transfer-Encoding")
         elif "host" not in headers:
@@ -158,14 +159,15 @@ class RequestReader:
 
     def _announce_body(self, headers: dict[str, str]) -> None:
         if headers.get("transfer-encoding", "chunked").lower() != "chunked":
-            raise failure(501, "", "the only Transfer-Encoding understood is chunked")
+            raise _refused(501, "the only Transfer-Encoding understood is chunked")
         # llhttp has checked that it is a number of at most 64 bits.
         if int(headers.get("content-length", 0)) > self._limits.body_bytes:
             raise too_large(self._limits.body_bytes)
         expectation = headers.get("expect")
         if expectation is not None:
             if expectation.lower() != "100-continue":
-                raise failure(417, "", f"unknown expectation: {expectation}")
+                text = f"Expect: {expectation} is not understood, only 100-continue is"
+                raise _refused(417, text)
             self._expects_continue()
 
     def on_body(self, part: bytes) -> None:
@@ -202,7 +204,7 @@ def _checked(lines: list[bytes], limits: WireLimits) -> dict[str, str]:
     names, values = b"\n".join(lines[::2]), b"\n".join(lines[1::2])
     count = len(lines) // 2
     if count > limits.headers or len(names) + len(values) > limits.header_bytes:
-        raise _headers_too_large()
+        raise _headers_too_large(limits)
     keys = names.decode("latin-1").lower().split("\n")
     texts = values.decode("latin-1").split("\n")
     headers = dict(zip(keys, texts, strict=True))
@@ -219,5 +221,21 @@ def _merged(keys: list[str], texts: list[str]) -> dict[str, str]:
     return headers
 
 
-def _headers_too_large() -> ApiError:
-    return failure(431, "", "the request headers are too large")
+def _headers_too_large(limits: WireLimits) -> ApiError:
+    most = f"{limits.headers} headers of {limits.header_bytes} bytes together"
+    return _refused(431, f"the request has more than {most}")
+
+
+def _refused(code: int, text: str) -> ApiError:
+    """Kubernetes has no reasons for what its HTTP library refuses. Clients show them before the
+    message: they are the names of the codes."""
+    return failure(code, _REASONS[code], text)
+
+
+_REASONS = {
+    414: "URITooLong",
+    417: "ExpectationFailed",
+    431: "RequestHeaderFieldsTooLarge",
+    501: "NotImplemented",
+    505: "HTTPVersionNotSupported",
+}

@@ -5,8 +5,9 @@ event after its starting version exactly once, or its stream ends and it must li
 never a gap that the client does not know of. Two limits keep memory bounded, and both end in a new
 list, never in a lost event:
 
-- The history window. Only the last HISTORY_EVENTS are kept. A watch that starts before the window
-  (`compacted_rv`) gets 410 Gone, as from etcd after a compaction.
+- The history window. Only the last HISTORY_EVENTS are kept, and no more than HISTORY_BYTES of
+  them. A watch that starts before the window (`compacted_rv`) gets 410 Gone, as from etcd after a
+  compaction.
 - The watcher's buffer. A client that does not read is cut off at WATCHER_BUFFER_BYTES. Waiting for
   it would hold up the writers, and dropping single events would be a gap.
 """
@@ -20,6 +21,9 @@ import msgspec
 from localkube.apiserver.store.record import Record
 
 HISTORY_EVENTS = 5_000
+# Of one resource. An ordinary pod takes 4 KB twice; one of 1.5 MiB, changed again and again, would
+# take gigabytes.
+HISTORY_BYTES = 32 * 1024 * 1024
 WATCHER_BUFFER_BYTES = 16 * 1024 * 1024  # what a watcher may leave unread
 
 ADDED, MODIFIED, DELETED = "ADDED", "MODIFIED", "DELETED"
@@ -29,6 +33,10 @@ class Event(msgspec.Struct, frozen=True, gc=False):
     type: str
     record: Record  # for DELETED: the last state, with the version of the deletion
     previous: Record | None
+
+    @property
+    def size(self) -> int:
+        return len(self.record.body) + (len(self.previous.body) if self.previous else 0)
 
 
 Matches = Callable[[Record], bool]
@@ -96,13 +104,19 @@ class WatchLog:
     def __init__(self, compacted_rv: int) -> None:
         self.compacted_rv = compacted_rv  # history before this version is gone
         self._history: deque[Event] = deque()
+        self._history_bytes = 0
         self._watchers: set[Watcher] = set()
 
     def publish(self, event: Event) -> None:
-        if len(self._history) >= HISTORY_EVENTS:
+        self._history_bytes += event.size
+        while self._history and (
+            len(self._history) >= HISTORY_EVENTS or self._history_bytes > HISTORY_BYTES
+        ):
+            oldest = self._history.popleft()
+            self._history_bytes -= oldest.size
             # A watch from exactly this version is still possible: it needs only the events after
             # it.
-            self.compacted_rv = self._history.popleft().record.rv
+            self.compacted_rv = oldest.record.rv
         self._history.append(event)
         # `offer` neither awaits nor calls anybody, so that the set cannot change meanwhile.
         for watcher in self._watchers:

@@ -217,6 +217,7 @@ async def test_the_other_server_is_told_who_asks_and_gets_no_credentials(world: 
         "x-remote-user": "root",
         "x-remote-group": "system:masters",
         "x-remote-extra-scopes": "all",
+        "impersonate-user": "jane",
         "accept": "application/json",
     }
     await world.send("/apis/example.com/v1/toys", user=user, headers=lies)
@@ -227,9 +228,20 @@ async def test_the_other_server_is_told_who_asks_and_gets_no_credentials(world: 
     assert headers.getall("X-Remote-Extra-example.com%2Fk") == ["1", "2"]
     assert "Authorization" not in headers
     assert "X-Remote-Extra-Scopes" not in headers
+    assert not [name for name in headers if name.lower().startswith("impersonate-")]
     assert headers["Accept"] == "application/json"
     assert headers["Host"] == "hook.default.svc"
     assert (("commonName", "front-proxy-client"),) in world.other.peers[-1]["subject"]
+
+
+async def test_a_name_that_would_be_two_headers_is_not_passed_on(world: World) -> None:
+    """Names of certificates may have any characters."""
+    await available(world)
+    user = User("jane\r\nX-Remote-Group: system:masters", ("system:masters", AUTHENTICATED))
+    reply = await world.send("/apis/example.com/v1/toys", user=user)
+    assert isinstance(reply, Answer)
+    assert reply.status == 503
+    assert not [each for each in world.other.asked if "jane" in each.headers["X-Remote-User"]]
 
 
 async def test_a_watch_is_passed_on_as_it_comes(world: World) -> None:

@@ -108,6 +108,36 @@ async def test_a_version_older_than_the_history_cannot_be_followed(
     assert store.log(PODS).follow(record.rv - 1, None) is not None
 
 
+async def test_the_history_keeps_no_more_bytes_than_it_may(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Objects are up to 1.5 MiB large: thousands of changes of one would be gigabytes."""
+    monkeypatch.setattr("localkube.apiserver.store.watch_log.HISTORY_BYTES", 50_000)
+    record = store.create(PODS, thing("a"))
+    start = record.rv
+    for number in range(20):
+        record = store.replace(record, thing("a", spec={"n": f"{number}" * 10_000}))
+    await store.durable(record)
+    log = store.log(PODS)
+    assert log.follow(start, None) is None
+    kept = log.since(log.compacted_rv)
+    assert kept is not None
+    assert 1 <= len(kept) <= 5
+    assert log.follow(record.rv - 1, None) is not None
+
+
+async def test_the_last_change_is_kept_however_large_it_is(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("localkube.apiserver.store.watch_log.HISTORY_BYTES", 10)
+    first = store.create(PODS, thing("a"))
+    last = store.replace(first, thing("a", spec={}))
+    await store.durable(last)
+    watcher = store.log(PODS).follow(first.rv, None)
+    assert watcher is not None
+    assert [r.rv for _, r in watcher.buffer] == [last.rv]
+
+
 async def test_a_watcher_that_falls_behind_is_cut_off(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:

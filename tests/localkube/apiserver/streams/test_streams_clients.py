@@ -75,7 +75,7 @@ async def test_the_official_client_executes_and_forwards() -> None:
             api.connect_get_namespaced_pod_portforward, "p", "default", ports=str(remote)
         )
         pipe = forward.socket(remote)
-        pipe.setblocking(True)
+        pipe.settimeout(60)  # a thread that waits for ever would hold up the end of the run
         pipe.sendall(b"ping" * 1_000)
         echoed = b""
         while len(echoed) < 4_000:
