@@ -141,6 +141,20 @@ async def test_one_that_hangs_does_not_delay_the_others(monkeypatch: pytest.Monk
     assert 1 < agents.most_open <= 32
 
 
+async def test_hundreds_that_hang_keep_nobody_waiting_for_minutes(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(readings, "ANSWER_LIMIT_S", 0.05)
+    nodes = [f"n{number}" for number in range(200)]
+    agents = Agents([agent(node) for node in nodes], lambda _: None)
+    kube: Kube = agents  # type: ignore[assignment]  # the methods that are called
+    found = await read_nodes(kube, nodes, "agents", limit_s=0.01)
+    assert set(found.problems) == set(nodes)
+    assert len(agents.asked) <= 32  # as many as are asked at the same time, and no others
+    not_asked = [why for why in found.problems.values() if "was not asked" in why]
+    assert len(not_asked) == 200 - len(agents.asked)
+
+
 async def test_a_server_that_has_too_much_to_do_is_asked_again(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -46,6 +46,7 @@ uint64_t engine_run(struct sim_state *state, int card, int slot, uint64_t length
         if (atomic_compare_exchange_weak(&live->engine_free_ns, &free_at, start + length)) break;
     } while (1);
     add_busy(live->busy, start, start + length);
+    atomic_fetch_add(&live->worked_ns, length);
     if (slot >= 0) add_busy(state->slots[slot].busy[card], start, start + length);
     return start + length;
 }
@@ -58,6 +59,15 @@ unsigned busy_percent(const _Atomic uint64_t *busy) {
     }
     uint64_t percent = sum * 100 / (SHOWN_BUCKETS * BUCKET_NS);
     return percent > 100 ? 100 : (unsigned)percent;
+}
+
+int busy_since(const _Atomic uint64_t *busy, uint64_t since) {
+    for (int i = 0; i < BUCKETS; i++) {
+        uint64_t entry = atomic_load(&busy[i]);
+        /* A span is named by its low half. Those of the future are queued kernels. */
+        if ((uint32_t)entry && entry >> 32 >= (uint32_t)(since / BUCKET_NS)) return 1;
+    }
+    return 0;
 }
 
 unsigned card_percent(const struct card *card) {

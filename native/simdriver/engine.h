@@ -18,6 +18,10 @@ uint64_t engine_run(struct sim_state *state, int card, int slot, uint64_t length
 /* In percent, over the last second. */
 unsigned busy_percent(const _Atomic uint64_t *busy);
 
+/* Whether it worked after that time. A bucket keeps its content until its place is needed again, so
+ * this is known of any time, to a quarter of a second. */
+int busy_since(const _Atomic uint64_t *busy, uint64_t since_ns);
+
 /* What NVML shows: the load of simulated programs and the one that the fault injector adds. */
 unsigned card_percent(const struct card *card);
 

@@ -24,7 +24,7 @@
 #include <stdint.h>
 
 #define SIM_MAGIC "GPUPSIM"
-#define SIM_VERSION 3 /* plain, because messages quote it */
+#define SIM_VERSION 4 /* plain, because messages quote it */
 #define MAX_CARDS 16
 #define MAX_SLOTS 512
 #define MAX_EVENTS 256
@@ -95,6 +95,7 @@ struct card_live {
     _Atomic uint32_t power_limit_mw;
     _Atomic uint32_t ecc_mode;
     _Atomic uint64_t engine_free_ns;    /* the time at which the last queued kernel ends */
+    _Atomic uint64_t worked_ns;         /* the time that all kernels took, since the node started */
     _Atomic uint64_t busy[BUCKETS];     /* see engine.h */
 };
 
@@ -177,20 +178,20 @@ struct sim_state {
 
 _Static_assert(sizeof(struct card_fixed) == 408, "layout: card_fixed");
 _Static_assert(sizeof(struct card_fault) == 72, "layout: card_fault");
-_Static_assert(sizeof(struct card_live) == 88, "layout: card_live");
-_Static_assert(sizeof(struct card) == 568, "layout: card");
+_Static_assert(sizeof(struct card_live) == 96, "layout: card_live");
+_Static_assert(sizeof(struct card) == 576, "layout: card");
 _Static_assert(sizeof(struct slot) == 1432, "layout: slot");
 _Static_assert(sizeof(struct card_event) == 32, "layout: card_event");
 _Static_assert(offsetof(struct sim_state, kernel_ns) == 120, "layout: kernel_ns");
 _Static_assert(offsetof(struct sim_state, cards) == 144, "layout: cards");
-_Static_assert(offsetof(struct sim_state, events) == 9232, "layout: events");
-_Static_assert(offsetof(struct sim_state, slots) == 17424, "layout: slots");
-_Static_assert(offsetof(struct sim_state, used) == 750608, "layout: used");
+_Static_assert(offsetof(struct sim_state, events) == 9360, "layout: events");
+_Static_assert(offsetof(struct sim_state, slots) == 17552, "layout: slots");
+_Static_assert(offsetof(struct sim_state, used) == 750736, "layout: used");
 _Static_assert(sizeof(struct call_fault) == 80, "layout: call_fault");
-_Static_assert(offsetof(struct sim_state, call_faults) == 816152, "layout: call_faults");
+_Static_assert(offsetof(struct sim_state, call_faults) == 816280, "layout: call_faults");
 _Static_assert(sizeof(struct limit) == 592, "layout: limit");
-_Static_assert(offsetof(struct sim_state, limits) == 818720, "layout: limits");
-_Static_assert(sizeof(struct sim_state) == 1187360, "layout: sim_state");
+_Static_assert(offsetof(struct sim_state, limits) == 818848, "layout: limits");
+_Static_assert(sizeof(struct sim_state) == 1187488, "layout: sim_state");
 _Static_assert(ATOMIC_LLONG_LOCK_FREE == 2, "shared counters need lock-free atomics");
 
 #endif

@@ -2,10 +2,12 @@
 
 The way is port-forward: client, API server, kubelet, loopback interface of the agent's pod. So
 Kubernetes decides who may ask, and the agents listen on no network. Many nodes are asked at the
-same time, and each has a time limit: one that does not answer does not delay the others.
+same time, and each has a time limit: one that does not answer does not delay the others. All of
+them together have one, too: hundreds of silent nodes must not keep a person waiting.
 """
 
 import asyncio
+import time
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
@@ -19,6 +21,7 @@ from kubeclient.port_forward import page_of_pod
 from kubeclient.resources import PODS
 
 ANSWER_LIMIT_S = 5.0  # of one node
+PATIENCE_S = 15.0  # of a person who waits for all nodes
 # Each is a connection of its own to the API server. More at a time would not be faster.
 _AT_A_TIME = 32
 _PAUSE_S = 0.2  # after an answer of "too many"
@@ -42,10 +45,13 @@ class _Forbidden(_Unread):
 
 
 async def read_nodes(
-    kube: Kube, nodes: Collection[str], namespace: str = AGENT_NAMESPACE
+    kube: Kube,
+    nodes: Collection[str],
+    namespace: str = AGENT_NAMESPACE,
+    limit_s: float = PATIENCE_S,
 ) -> Readings:
-    """`namespace`: that of the agents. Pods of others could say anything. Raises nothing: whoever
-    has no right to ask gets to know nothing."""
+    """`namespace`: that of the agents. Pods of others could say anything. After `limit_s`, no
+    further node is asked. Raises nothing: whoever has no right to ask gets to know nothing."""
     query = {"labelSelector": f"name={AGENT_DAEMON_SET}"}
     if len(nodes) == 1:
         query["fieldSelector"] = f"spec.nodeName={next(iter(nodes))}"
@@ -60,11 +66,15 @@ async def read_nodes(
     problems: dict[str, str] = {}
 
     forbidden: list[str] = []
+    began_s = time.monotonic()
 
     async def ask(node: str) -> None:
         async with turn:
             if forbidden:  # then for all of them
                 problems[node] = forbidden[0]
+                return
+            if time.monotonic() - began_s > limit_s:
+                problems[node] = f"it was not asked: {limit_s:.0f} s were over"
                 return
             try:
                 found[node] = await _read(kube, node, agents.get(node))

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gpupool.contract.inventory import BadInventory, inventory_of, inventory_text
-from gpupool.core.gpu import Card, CardHealth, Inventory, Isolation, Wall
+from gpupool.core.gpu import Card, CardHealth, ContainerGpus, Inventory, Isolation, Wall, weakest
 
 small = st.integers(0, 3)
 cards = st.builds(
@@ -75,13 +75,30 @@ def test_a_bad_inventory_is_refused_with_a_reason(text: str, said: str) -> None:
 def test_walls_are_kept_and_a_wall_that_only_newer_agents_know_is_unknown() -> None:
     inventory = Inventory(wall=Wall.DRIVER, other_walls=(("uid-1", Wall.LIMITER),))
     assert inventory_of(inventory_text(inventory)) == inventory
-    newer = json.dumps({"version": 1, "cards": [], "wall": "moat", "otherWalls": {"u": "moat"}})
+    moats = {"isolation": "moat", "otherIsolations": {"u": "moat"}}
+    newer = json.dumps({"version": 1, "cards": [], **moats})
     assert inventory_of(newer) == Inventory()
 
 
 def test_a_pod_is_held_by_the_wall_of_its_node_unless_the_agent_says_otherwise() -> None:
     inventory = Inventory(wall=Wall.DRIVER, other_walls=(("uid-1", Wall.LIMITER),))
-    assert inventory.wall_of("uid-1", Isolation.LIMIT) is Wall.LIMITER
-    assert inventory.wall_of("uid-2", Isolation.LIMIT) is Wall.DRIVER
-    assert inventory.wall_of("uid-2", Isolation.NONE) is Wall.NONE
-    assert inventory.wall_of("uid-2", Isolation.WHOLE) is None
+    limited = ContainerGpus("c", (), Isolation.LIMIT)
+    assert inventory.wall_of("uid-1", limited) is Wall.LIMITER
+    assert inventory.wall_of("uid-2", limited) is Wall.DRIVER
+    assert inventory.wall_of("uid-2", ContainerGpus("c", (), Isolation.NONE)) is Wall.NONE
+    assert inventory.wall_of("uid-2", ContainerGpus("c", (), Isolation.WHOLE)) is None
+
+
+def test_the_allocation_tells_the_isolation_that_no_agent_has_told_yet() -> None:
+    """Also of a pod from before its node stopped isolating, which the agent has not seen yet."""
+    limited = ContainerGpus("c", (), Isolation.LIMIT)
+    by_driver = ContainerGpus("c", (), Isolation.LIMIT, by_driver=True)
+    for inventory in (Inventory(), Inventory(wall=Wall.NONE)):
+        assert inventory.wall_of("uid", limited) is Wall.LIMITER
+        assert inventory.wall_of("uid", by_driver) is Wall.DRIVER
+
+
+def test_a_pod_is_isolated_as_far_as_its_least_isolated_container() -> None:
+    assert weakest([Wall.DRIVER, Wall.NONE, Wall.LIMITER]) is Wall.NONE
+    assert weakest([Wall.LIMITER, Wall.DRIVER]) is Wall.LIMITER
+    assert weakest([]) is None

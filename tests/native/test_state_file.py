@@ -30,7 +30,7 @@ def with_cards(content: bytearray) -> bytearray:
 
 
 DAMAGES: dict[str, tuple[Callable[[bytearray], bytearray], str]] = {
-    "another version": (with_version, "wanted version 3, found 7"),
+    "another version": (with_version, "wanted version 4, found 7"),
     "too many cards": (with_cards, "found 99"),
     "something else": (lambda content: bytearray(b"hello" * 1000), "not the state of one"),
     "cut short": (lambda content: content[:5000], "found 5000"),

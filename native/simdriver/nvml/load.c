@@ -102,9 +102,11 @@ static unsigned celsius(const struct card *card) {
     return by_load(card, card->fixed.temperature_idle_c, card->fixed.temperature_busy_c);
 }
 
-/* Not counted as a real card does: the time since boot at the present power. */
+/* The time since boot at the power of an idle card, and more for the time that kernels took. */
 static unsigned long long energy_mj(const struct card *card) {
-    return now_ns() / 1000000 * power_mw(card) / 1000;
+    unsigned idle = card->fixed.power_idle_mw, busy = card->fixed.power_limit_mw * 9 / 10;
+    uint64_t worked_ms = atomic_load(&card->live.worked_ns) / 1000000;
+    return (now_ns() / 1000000 * idle + worked_ms * (busy - idle)) / 1000;
 }
 
 GETTER(nvmlDeviceGetPowerUsage, unsigned, power_mw(card))

@@ -35,7 +35,8 @@ static int two(unsigned *first, unsigned *second, unsigned value) {
 
 CALL(nvmlDeviceGetMigMode, device_t device, unsigned *now, unsigned *pending) {
     WITH_CARD(card, device);
-    return card->fixed.has_mig ? two(now, pending, 0) : NVML_NOT_SUPPORTED;
+    /* 2: the mode is on; the driver divides no card, so there are no instances. */
+    return card->fixed.has_mig ? two(now, pending, card->fixed.has_mig == 2) : NVML_NOT_SUPPORTED;
 }
 
 CALL(nvmlDeviceGetMigDeviceHandleByIndex, device_t device, unsigned index, device_t *instance) {

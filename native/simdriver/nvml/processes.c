@@ -2,6 +2,7 @@
 
 #include <time.h>
 
+#include "../../process/clock.h"
 #include "../engine.h"
 #include "../slots.h"
 
@@ -80,8 +81,13 @@ CALL(nvmlDeviceGetProcessUtilization, device_t device, struct process_sample *sa
     if (!*count) return NVML_NOT_FOUND;
     if (!samples || room < *count) return NVML_INSUFFICIENT_SIZE;
     const struct sim_state *state = session_node()->state;
+    uint64_t ago_ns = (now_us - since_us) * 1000, now = now_ns();
+    uint64_t since_ns = ago_ns < now ? now - ago_ns : 0;
     for (unsigned i = 0; i < *count; i++) {
-        unsigned busy = busy_percent(state->slots[found[i].slot].busy[card_index(card)]);
+        const _Atomic uint64_t *spans = state->slots[found[i].slot].busy[card_index(card)];
+        unsigned busy = busy_percent(spans);
+        /* The percentage is that of the last second. Whoever asks less often must not miss work. */
+        if (!busy && busy_since(spans, since_ns)) busy = 1;
         samples[i] = (struct process_sample){found[i].pid, now_us, busy, busy / 2, 0, 0};
     }
     return NVML_OK;

@@ -23,6 +23,8 @@ from gpupool.contract.names import (
     GROUP_MEMORY_LIMIT,
     GROUP_MEMORY_REQUEST,
     GROUP_NO_ISOLATION,
+    GROUP_NVIDIA_CDI,
+    NVIDIA_CDI_CONTAINER,
 )
 from gpupool.core.gpu import Allocation, CardShare, ContainerGpus, Isolation
 from kubeclient.objects import Obj
@@ -48,6 +50,7 @@ class _Container(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True
     cards: tuple[_Share, ...]
     isolation: Isolation
     by_driver: bool = False
+    cdi_kind: str = ""
 
 
 class _Versioned(msgspec.Struct, frozen=True):
@@ -93,7 +96,16 @@ def _of_container(gpus: ContainerGpus) -> dict[str, str]:
             f"{GROUP_NO_ISOLATION}/{name}": "true" if is_off else "false",
             f"{GROUP_LIMITS}/{name}": UNLIMITED if is_off else limits_text(shares),
         }
-    return found | _for_the_hook(gpus)
+    return found | _for_the_hook(gpus) | _for_nvidias_plugin(gpus)
+
+
+def _for_nvidias_plugin(gpus: ContainerGpus) -> dict[str, str]:
+    """Which cards NVIDIA's NRI plugin puts into the container. It reads the pod's annotations when
+    the container is made, and the Binding has brought them by then."""
+    if not gpus.cdi_kind:
+        return {}
+    devices = ",".join(f"{gpus.cdi_kind}={share.uuid}" for share in gpus.shares)
+    return {f"{GROUP_NVIDIA_CDI}/{NVIDIA_CDI_CONTAINER}{gpus.container}": devices}
 
 
 def _for_the_hook(gpus: ContainerGpus) -> dict[str, str]:
@@ -130,6 +142,7 @@ def allocation_text(allocation: Allocation) -> str:
             ),
             gpus.isolation,
             gpus.by_driver,
+            gpus.cdi_kind,
         )
         for gpus in allocation.containers
     }
@@ -154,6 +167,7 @@ def allocation_of(text: str) -> Allocation:
                 ),
                 container.isolation,
                 container.by_driver,
+                container.cdi_kind,
             )
             for name, container in document.containers.items()
         )

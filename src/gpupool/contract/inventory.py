@@ -12,6 +12,7 @@ from gpupool.contract.documents import (
     document_of,
 )
 from gpupool.core.gpu import MIB_PER_GIB, Card, CardHealth, Inventory, Wall
+from gpupool.core.ways import Way, Ways
 
 VERSION = 1
 MAX_CARDS = 64  # on one node; an inventory with more is refused
@@ -33,6 +34,15 @@ class _Card(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
     outside_mib: Mib = msgspec.field(default=0, name="outsideMiB")
 
 
+class _Ways(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
+    chosen: str = ""
+    problem: str = ""
+    known: tuple[str, ...] = ()
+    runtime_class: str = ""
+    cdi_kind: str = ""
+    pinned: bool = False
+
+
 class _Document(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
     version: int
     cards: tuple[_Card, ...]
@@ -40,8 +50,9 @@ class _Document(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True)
     unit_mib: UnitMib = msgspec.field(default=MIB_PER_GIB, name="unitMiB")
     boot: str = ""
     isolates: bool | None = None
-    wall: str = ""
-    other_walls: dict[str, str] = msgspec.field(default_factory=dict)
+    isolation: str = ""
+    other_isolations: dict[str, str] = msgspec.field(default_factory=dict)
+    ways: _Ways | None = None
 
 
 def inventory_text(inventory: Inventory) -> str:
@@ -69,6 +80,7 @@ def inventory_text(inventory: Inventory) -> str:
         inventory.isolates,
         inventory.wall or "",
         dict(inventory.other_walls),
+        None if inventory.ways is None else _written(inventory.ways),
     )
     return msgspec.json.encode(document).decode()
 
@@ -87,18 +99,43 @@ def inventory_of(text: str) -> Inventory:
         document.driver,
         document.boot,
         document.isolates,
-        _wall(document.wall),
+        _wall(document.isolation),
         tuple(
             (uid, wall)
-            for uid, text in sorted(document.other_walls.items())
+            for uid, text in sorted(document.other_isolations.items())
             if (wall := _wall(text)) is not None
         ),
+        None if document.ways is None else _ways(document.ways),
     )
 
 
 def _wall(text: str) -> Wall | None:
     """None also for a wall that only a newer agent knows."""
     return Wall(text) if text in list(Wall) else None
+
+
+def _written(ways: Ways) -> _Ways:
+    return _Ways(
+        str(ways.chosen or ""),
+        ways.problem,
+        tuple(map(str, ways.known)),
+        ways.runtime_class,
+        ways.cdi_kind,
+        ways.is_pinned,
+    )
+
+
+def _ways(ways: _Ways) -> Ways:
+    """A way that only a newer agent knows cannot be served: its node gets no pods from us."""
+    problem = ways.problem
+    if ways.chosen and _way(ways.chosen) is None:
+        problem = f"this program does not know the way {ways.chosen}; upgrade it"
+    known = tuple(way for text in ways.known if (way := _way(text)) is not None)
+    return Ways(_way(ways.chosen), problem, known, ways.runtime_class, ways.cdi_kind, ways.pinned)
+
+
+def _way(text: str) -> Way | None:
+    return Way(text) if text in list(Way) else None
 
 
 def _check(cards: tuple[Card, ...]) -> None:

@@ -39,13 +39,24 @@ ANNOTATION_AVOIDED_MODELS = "gpupool.io/avoid-card-models"
 ANNOTATION_CARD_UUIDS = "gpupool.io/card-uuids"
 ANNOTATION_AVOIDED_UUIDS = "gpupool.io/avoid-card-uuids"
 
+# On a pod, as label or annotation: who it belongs to, in reports.
+LABEL_USER = "gpupool.io/user"
+# On a workload that was scaled to zero because it was idle: how many replicas it had.
+ANNOTATION_IDLE_REPLICAS = "gpupool.io/idle-replicas"
+
 # Written by the agent about the cards of its node.
 LABEL_NVIDIA_COUNT = "aliyun.accelerator/nvidia_count"
 LABEL_NVIDIA_MEM = "aliyun.accelerator/nvidia_mem"
 LABEL_NVIDIA_NAME = "aliyun.accelerator/nvidia_name"
 LABEL_NVIDIA_NAME_ALPHA = "alpha.kubernetes.io/nvidia-gpu-name"
 ANNOTATION_INVENTORY = "gpupool.io/inventory"
-LABEL_WALL = "gpupool.io/wall"  # "driver" where the driver itself holds isolated shares
+LABEL_ISOLATION = "gpupool.io/isolation"  # "driver" where the driver itself holds isolated shares
+# How cards get into containers, one of core.ways.Way or "none"; and the runtime class that brings
+# them, where one does.
+LABEL_WAY = "gpupool.io/way"
+LABEL_RUNTIME_CLASS = "gpupool.io/runtime-class"
+# Written by people: the way to use on this node.
+LABEL_PINNED_WAY = "gpupool.io/pinned-way"
 # Written by people about the cards of a node; see `contract/card_orders.py`.
 ANNOTATION_CORDONED_CARDS = "gpupool.io/cordoned-cards"
 ANNOTATION_CLEARED_CARDS = "gpupool.io/cleared-cards"
@@ -55,6 +66,7 @@ CONDITION_GPU_PROBLEM = "GpuProblem"
 # does not.
 MANAGER_LABELS = "gpupool-agent"
 MANAGER_INVENTORY = "gpupool-agent-inventory"
+MANAGER_SWITCHES = "gpupool-agent-switches"  # labels of others that we were asked to set
 
 # Set by the platform on the nodes of a pool: cards shared or whole, limiter on or off.
 LABEL_CGPU = "cgpu"
@@ -123,6 +135,8 @@ ENV_MEMORY_LIMIT = "NVIDIA_GPU_MEMORY_LIMIT"
 VISIBLE_DEVICES_NONE = "void"  # for pods that bypassed admission: no card is visible
 # On a namespace: with "true", its pods may see cards without a request (monitoring, NVIDIA's own).
 LABEL_SEE_ALL_CARDS = "gpupool.io/see-all-cards"
+# On a pod: with "false", `gpupool defrag` does not move it.
+LABEL_MAY_MOVE = "gpupool.io/may-move"
 ENV_SIMULATED_STATE = "GPUPOOL_SIM_STATE"
 # On local nodes, of notebook images: "page" serves a plain page although JupyterLab is installed.
 ENV_NOTEBOOK = "GPUPOOL_NOTEBOOK"
@@ -138,6 +152,8 @@ HELD_BACK = "/proc/gpupool-agent-has-not-put-the-card-into-this-container"
 LIMITER_DIRECTORY = "/usr/local/gpupool"  # the limiter library, installed on the node
 PRELOAD_LIST = "/etc/ld.so.preload"  # libraries that the dynamic loader puts into every program
 
+# Of the GPU Operator, on nodes: whether its device plugin runs there. It honours what it finds.
+LABEL_DEPLOY_NVIDIA_PLUGIN = "nvidia.com/gpu.deploy.device-plugin"
 NVIDIA_PLUGIN_SOCKET = "nvidia-gpu.sock"  # of NVIDIA's own device plugin, beside the kubelet's
 
 # On a pod, by admission: what was asked in the words of another system, and what it became.
@@ -147,6 +163,7 @@ ANNOTATION_TRANSLATED = "gpupool.io/translated"
 # <group>, or <group>/<anything>. See `contract/device_annotations.py`.
 GROUP_CDI = "cdi.k8s.io"
 GROUP_NVIDIA_CDI = "nvidia.cdi.k8s.io"
+NVIDIA_CDI_CONTAINER = "container."  # <group>/container.<name of the container>
 PREFIX_NVIDIA_CONTAINER = "nvidia.com/container."
 CDI_MANAGEMENT = "management.nvidia.com/gpu"  # devices for NVIDIA's own programs
 

@@ -52,6 +52,7 @@ def pod_request(pod: Obj) -> PodRequest:
         tolerations=tolerations(spec),
         host_ports=tuple(host_ports(spec)),
         node_name=spec.get("nodeName", ""),
+        runtime_class=spec.get("runtimeClassName") or "",
         labels=metadata.get("labels") or {},
         priority=spec.get("priority") or 0,
         priority_class=spec.get("priorityClassName") or "",

@@ -4,12 +4,13 @@ Whoever asks does not trust the answer: its size, its numbers and the length of 
 bounded.
 """
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import msgspec
 
 from gpupool.contract.documents import CardUuid, Mib, Percent, document_of
 from gpupool.contract.inventory import MAX_CARDS
+from gpupool.core.gpu import Wall
 from gpupool.core.readings import CardReading, ContainerUse, NodeReadings
 
 VERSION = 1
@@ -23,6 +24,7 @@ _Celsius = Annotated[int, msgspec.Meta(ge=-273, le=10_000)]
 _Milliwatts = Annotated[int, msgspec.Meta(ge=0, le=2**31 - 1)]
 _Megahertz = Annotated[int, msgspec.Meta(ge=0, le=2**31 - 1)]
 _Seconds = Annotated[float, msgspec.Meta(ge=0, le=2**40)]
+_Millijoules = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
 
 
 class BadReadings(ValueError):
@@ -32,8 +34,17 @@ class BadReadings(ValueError):
 class _Container(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
     namespace: _Name
     pod: _Name
-    memory_used_mib: Mib = msgspec.field(name="memoryUsedMiB")
+    memory_used_mib: Mib | None = msgspec.field(default=None, name="memoryUsedMiB")
     container: _Name = ""
+    uid: _Name = ""
+    memory_request_mib: Mib | None = msgspec.field(default=None, name="memoryRequestMiB")
+    memory_limit_mib: Mib | None = msgspec.field(default=None, name="memoryLimitMiB")
+    isolation: Wall | None = None
+    memory_peak_mib: Mib | None = msgspec.field(default=None, name="memoryPeakMiB")
+    sm_percent: Percent | None = None
+    idle_s: _Seconds | None = msgspec.field(default=None, name="idleSeconds")
+    power_mw: _Milliwatts | None = msgspec.field(default=None, name="powerMilliwatts")
+    watched_since_s: _Seconds | None = msgspec.field(default=None, name="watchedSinceSeconds")
 
 
 _Containers = Annotated[tuple[_Container, ...], msgspec.Meta(max_length=_MOST_CONTAINERS)]
@@ -53,6 +64,11 @@ class _Card(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
     power_limit_mw: _Milliwatts | None = msgspec.field(default=None, name="powerLimitMilliwatts")
     sm_clock_mhz: _Megahertz | None = msgspec.field(default=None, name="smClockMHz")
     containers: _Containers | None = None
+    memory_reserved_mib: Mib | None = msgspec.field(default=None, name="memoryReservedMiB")
+    memory_clock_mhz: _Megahertz | None = msgspec.field(default=None, name="memoryClockMHz")
+    energy_mj: _Millijoules | None = msgspec.field(default=None, name="energyMillijoules")
+    encoder_percent: Percent | None = None
+    decoder_percent: Percent | None = None
 
 
 class _Document(msgspec.Struct, frozen=True, rename="camel"):
@@ -69,23 +85,14 @@ def readings_text(readings: NodeReadings) -> str:
 
 
 def _card(card: CardReading) -> _Card:
-    return _Card(
-        card.uuid,
-        card.memory_used_mib,
-        card.memory_free_mib,
-        card.memory_total_mib,
-        card.sm_percent,
-        card.memory_percent,
-        card.temperature_c,
-        card.power_mw,
-        card.power_limit_mw,
-        card.sm_clock_mhz,
-        None if card.containers is None else tuple(map(_container, card.containers)),
-    )
+    fields = _fields(card, CardReading)
+    uses = card.containers
+    fields["containers"] = None if uses is None else tuple(map(_container, uses))
+    return _Card(**fields)
 
 
 def _container(use: ContainerUse) -> _Container:
-    return _Container(use.namespace, use.pod, use.memory_used_mib, use.container)
+    return _Container(**_fields(use, ContainerUse))
 
 
 def readings_of(text: str) -> NodeReadings:
@@ -100,23 +107,19 @@ def readings_of(text: str) -> NodeReadings:
 
 
 def _card_reading(card: _Card) -> CardReading:
-    return CardReading(
-        uuid=card.uuid,
-        memory_used_mib=card.memory_used_mib,
-        memory_free_mib=card.memory_free_mib,
-        memory_total_mib=card.memory_total_mib,
-        sm_percent=card.sm_percent,
-        memory_percent=card.memory_percent,
-        temperature_c=card.temperature_c,
-        power_mw=card.power_mw,
-        power_limit_mw=card.power_limit_mw,
-        sm_clock_mhz=card.sm_clock_mhz,
-        containers=None if card.containers is None else tuple(map(_use, card.containers)),
-    )
+    fields = _fields(card, CardReading)
+    uses = card.containers
+    fields["containers"] = None if uses is None else tuple(map(_use, uses))
+    return CardReading(**fields)
 
 
 def _use(use: _Container) -> ContainerUse:
-    return ContainerUse(use.namespace, use.pod, use.container, use.memory_used_mib)
+    return ContainerUse(**_fields(use, ContainerUse))
+
+
+def _fields(value: object, kind: type[CardReading | ContainerUse]) -> dict[str, Any]:
+    """Values and documents have the same fields, under the same names."""
+    return {name: getattr(value, name) for name in kind.__slots__}
 
 
 class _Versioned(msgspec.Struct, frozen=True):

@@ -1,7 +1,10 @@
 """Cards, what containers ask of them, and what they get. Sizes are whole numbers."""
 
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 from enum import StrEnum
+
+from gpupool.core.ways import Ways
 
 MIB_PER_GIB = 1024
 
@@ -55,36 +58,23 @@ class Isolation(StrEnum):
     NONE = "none"  # shared without the limiter: the application must limit itself
     WHOLE = "whole"  # has its cards alone
 
-    @property
-    def words(self) -> str:
-        """As people read it: in `gpupool gpu pods`, and in the console."""
-        return _ISOLATION_WORDS[self]
-
-
-_ISOLATION_WORDS = {
-    Isolation.LIMIT: "held to its share",
-    Isolation.NONE: "not held to its share",
-    Isolation.WHOLE: "whole card",
-}
-
 
 class Wall(StrEnum):
-    """What holds a container to its share."""
+    """What holds a container to its share. People read it under the word "isolation"."""
 
     DRIVER = "driver"  # a memory limit of its cgroup; the limiter is loaded as well
     LIMITER = "limiter"  # only the library in its processes
     NONE = "none"
 
-    @property
-    def words(self) -> str:
-        return _WALL_WORDS[self]
+
+def weakest(walls: Iterable[Wall]) -> Wall | None:
+    """A pod is held as far as its least held container is. None: it shares no card."""
+    return max(walls, key=list(Wall).index, default=None)
 
 
-_WALL_WORDS = {
-    Wall.DRIVER: "held by the driver",
-    Wall.LIMITER: "held by the limiter",
-    Wall.NONE: "held by nothing",
-}
+def isolation_words(wall: Wall | None) -> str:
+    """The one word for it, in every table and page. `wall` None: it does not share its cards."""
+    return "whole card" if wall is None else str(wall)
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +95,22 @@ class ContainerGpus:
     shares: tuple[CardShare, ...]
     isolation: Isolation
     by_driver: bool = False  # when it was bound, its node's driver held shares itself
+    # Where NVIDIA's NRI plugin puts its cards in: the kind of CDI device that it is told.
+    cdi_kind: str = ""
+
+    @property
+    def wall(self) -> Wall | None:
+        """What holds it to its share, as the allocation promises; None: it has whole cards.
+
+        Known before the agent has said a word: a container that was promised isolation does not
+        start without the limiter."""
+        match self.isolation:
+            case Isolation.WHOLE:
+                return None
+            case Isolation.NONE:
+                return Wall.NONE
+            case Isolation.LIMIT:
+                return Wall.DRIVER if self.by_driver else Wall.LIMITER
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,9 +174,22 @@ class Inventory:
     # older than walls. `other_walls`: pods that something else holds, by uid.
     wall: Wall | None = None
     other_walls: tuple[tuple[str, Wall], ...] = ()
+    ways: Ways | None = None  # how cards get into containers; None: the agent does not tell
 
-    def wall_of(self, uid: str, isolation: Isolation) -> Wall | None:
-        """What holds a pod to its share; None: it has whole cards, or nobody knows."""
-        if isolation is not Isolation.LIMIT:
-            return Wall.NONE if isolation is Isolation.NONE else None
-        return dict(self.other_walls).get(uid, self.wall)
+    def wall_of(self, uid: str, gpus: ContainerGpus) -> Wall | None:
+        """What holds a container of a pod to its share; None: it has whole cards.
+
+        The agent's word goes before the allocation's, unless it has not seen the container yet:
+        then it speaks of new shares only, which the node may have stopped isolating."""
+        told = dict(self.other_walls).get(uid, self.wall)
+        if gpus.isolation is Isolation.LIMIT and told in (Wall.DRIVER, Wall.LIMITER):
+            return told
+        return gpus.wall
+
+    def seen(self, uid: str, allocation: Allocation) -> Allocation:
+        """The allocation of a pod, with what the agent says of its isolation."""
+        containers = tuple(
+            replace(gpus, by_driver=self.wall_of(uid, gpus) is Wall.DRIVER)
+            for gpus in allocation.containers
+        )
+        return replace(allocation, containers=containers)

@@ -54,6 +54,7 @@ class PodRequest:
     tolerations: tuple[Toleration, ...] = ()
     host_ports: tuple[HostPort, ...] = ()
     node_name: str = ""
+    runtime_class: str = ""
     # Constraints that this scheduler does not support: the pod stays pending.
     unsupported: tuple[str, ...] = ()
     labels: Mapping[str, str] = field(default_factory=dict)

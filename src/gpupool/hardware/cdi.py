@@ -11,7 +11,7 @@ Facts: github.com/cncf-tags/container-device-interface, specification 1.1.0.
 
 import os
 import stat
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TypeVar
 
@@ -124,10 +124,17 @@ class Specs:
     """The specifications of a node. Files are read again only when one of them has changed: the
     container runtime waits while we look."""
 
-    def __init__(self, directories: Sequence[Path] = DIRECTORIES, devices: Path = _DEVICES) -> None:
-        """`devices` is where we see /dev of the node."""
+    def __init__(
+        self,
+        directories: Sequence[Path] = DIRECTORIES,
+        devices: Path = _DEVICES,
+        made: Callable[[], Spec | None] = lambda: None,
+    ) -> None:
+        """`devices` is where we see /dev of the node. `made`: a specification for cards that no
+        file has."""
         self.directories = directories
         self._devices = devices
+        self._made = made
         self._seen: object = None
         self._specs: list[Spec] = []
         self.wrong: list[str] = []  # what is wrong with files that were not understood
@@ -135,12 +142,24 @@ class Specs:
     def edits(self, uuid: str) -> Edits | None:
         """What a container needs for the card; None: no specification has it. Raises OSError for a
         device node that is not there."""
+        found = edits_for(self._read(), uuid)
+        if found is None and (made := self._made()) is not None:
+            found = edits_for([made], uuid)
+        return None if found is None else completed(found, self._devices)
+
+    def kind(self, uuid: str) -> str:
+        """Of the specification that has the card; empty: none has it."""
+        kinds = [
+            spec.kind for spec in self._read() for device in spec.devices if device.name == uuid
+        ]
+        return kinds[-1] if kinds else ""
+
+    def _read(self) -> list[Spec]:
         seen = [(path, *_version(path)) for path in _files(self.directories)]
         if seen != self._seen:
             self._specs, self.wrong = read_specs(self.directories)
             self._seen = seen
-        found = edits_for(self._specs, uuid)
-        return None if found is None else completed(found, self._devices)
+        return self._specs
 
 
 def _version(path: Path) -> tuple[int, int, int]:

@@ -68,6 +68,21 @@ class Uses(NamedTuple):
 NOTHING_READ = Uses((), frozenset())
 
 
+class ProgramLoad(NamedTuple):
+    """In which part of the time the kernels of a process ran on a card."""
+
+    pid: int
+    uuid: str
+    sm_percent: int
+
+
+class Loads(NamedTuple):
+    """What processes computed. Of a card that is not in `told`, the driver does not tell it."""
+
+    programs: tuple[ProgramLoad, ...]  # an idle process may be left out
+    told: frozenset[str]  # uuids
+
+
 @dataclass(frozen=True, slots=True)
 class Look:
     version: str  # of the driver: 550.163.01
@@ -86,6 +101,10 @@ class Driver(Protocol):
 
     async def readings(self) -> tuple[CardReading, ...]:
         """Of the cards that answer, without what containers hold. Raises NoDriver, NotAnswering."""
+
+    async def loads(self, since_us: int) -> Loads:
+        """What processes computed since then, in microseconds of the time of day; the driver may
+        have forgotten what is older than some seconds. Raises NoDriver, NotAnswering."""
 
     async def context_mib(self) -> int:
         """What a process's first context takes of a card. Raises NotMeasured (context_memory)."""

@@ -20,6 +20,7 @@ from gpupool.hardware.context_memory import measure_context_mib
 from gpupool.hardware.driver import (
     CardLook,
     DriverReplaced,
+    Loads,
     Look,
     NoDriver,
     NotAnswering,
@@ -30,6 +31,7 @@ from gpupool.hardware.nvml_processes import (
     NOT_LOADED,
     OF_THE_DRIVER,
     IsOfPod,
+    loads,
     outside_mib,
     uses,
 )
@@ -56,15 +58,20 @@ _MOST_XIDS = 256  # in one look; the rest comes with the next
 
 
 class NvmlDriver:
-    def __init__(self, is_of_pod: IsOfPod = lambda _: False) -> None:
-        """`is_of_pod`: whether a process belongs to a pod."""
+    def __init__(
+        self, is_of_pod: IsOfPod = lambda _: False, load: Callable[[], None] = lambda: None
+    ) -> None:
+        """`is_of_pod`: whether a process belongs to a pod. `load`: what to do before NVML is looked
+        for, if its library is not where the loader looks."""
         self._is_of_pod = is_of_pod
+        self._load = load
         self._session: _Session | None = None
         self._renew_s = 0.0  # from then on NVML may be initialised again if a card is missing
         self._most_cards = 0
         self._looking: asyncio.Task[Look] | None = None  # until its result was taken
         self._listing: asyncio.Task[Uses] | None = None  # the last one
         self._reading: asyncio.Task[tuple[CardReading, ...]] | None = None  # the last one
+        self._weighing: asyncio.Task[Loads] | None = None  # the last one
 
     async def look(self) -> Look:
         if self._looking is None:
@@ -90,6 +97,14 @@ class NvmlDriver:
         self._reading = asyncio.create_task(asyncio.to_thread(readings), name="nvml-readings")
         return await _result_of(self._reading)
 
+    async def loads(self, since_us: int) -> Loads:
+        await self._idle()
+        if self._session is None:
+            raise NoDriver("no driver was found yet")
+        call = asyncio.to_thread(loads, since_us)
+        self._weighing = asyncio.create_task(call, name="nvml-loads")
+        return await _result_of(self._weighing)
+
     async def context_mib(self) -> int:
         return await asyncio.to_thread(measure_context_mib)
 
@@ -99,7 +114,7 @@ class NvmlDriver:
             await _end_of(running[0])
 
     def _calls(self) -> list[asyncio.Task[Any]]:
-        calls = (self._looking, self._listing, self._reading)
+        calls = (self._looking, self._listing, self._reading, self._weighing)
         return [call for call in calls if call is not None]
 
     async def close(self) -> None:
@@ -111,6 +126,7 @@ class NvmlDriver:
     def _look(self) -> Look:
         try:
             if self._session is None:
+                self._load()
                 self._session = _Session(self._is_of_pod)
                 self._renew_s = time.monotonic() + RENEW_S
             look = self._session.look()

@@ -6,7 +6,7 @@ from typing import Any
 
 import pynvml
 
-from gpupool.hardware.driver import ProgramUse, Uses
+from gpupool.hardware.driver import Loads, ProgramLoad, ProgramUse, Uses
 
 IsOfPod = Callable[[int], bool]  # whether the process with this pid belongs to a pod
 
@@ -18,6 +18,7 @@ OF_THE_DRIVER = (
     pynvml.NVML_ERROR_LIB_RM_VERSION_MISMATCH,
 )
 _MIB = 1 << 20
+_MOST_PERCENT = 100
 
 
 def uses() -> Uses:
@@ -38,6 +39,40 @@ def uses() -> Uses:
             untold.add(uuid)
         programs += [ProgramUse(pid, uuid, used // _MIB) for pid, used in held.items() if used]
     return Uses(tuple(programs), frozenset(read), frozenset(untold))
+
+
+def loads(since_us: int) -> Loads:
+    programs: list[ProgramLoad] = []
+    told = set()
+    for index in range(pynvml.nvmlDeviceGetCount()):
+        try:
+            handle = pynvml.nvmlDeviceGetHandleByIndex(index)
+            uuid = pynvml.nvmlDeviceGetUUID(handle)
+            busy = _busy(handle, since_us)
+        except pynvml.NVMLError as error:
+            if error.value in OF_THE_DRIVER:
+                raise
+            continue
+        told.add(uuid)
+        programs += [ProgramLoad(pid, uuid, percent) for pid, percent in busy.items()]
+    return Loads(tuple(programs), frozenset(told))
+
+
+def _busy(handle: Any, since_us: int) -> dict[int, int]:
+    """pid -> percent."""
+    try:
+        samples = pynvml.nvmlDeviceGetProcessUtilization(handle, since_us)
+    except pynvml.NVMLError as error:
+        if error.value == pynvml.NVML_ERROR_NOT_FOUND:  # no process has computed
+            return {}
+        raise
+    # A process may have several samples; the newest counts. Drivers fill the places that they do
+    # not use with zeros, or with nonsense.
+    return {
+        sample.pid: sample.smUtil
+        for sample in sorted(samples, key=lambda sample: sample.timeStamp)
+        if sample.pid and sample.smUtil <= _MOST_PERCENT
+    }
 
 
 def outside_mib(handle: Any, used: int, is_of_pod: IsOfPod) -> int:

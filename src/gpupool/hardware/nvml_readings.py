@@ -14,6 +14,7 @@ _MOST_PERCENT = 100
 _MOST_CELSIUS = 1000
 _MOST_MILLIWATTS = 10**8
 _MOST_MEGAHERTZ = 10**5
+_MOST_MILLIJOULES = 2**62
 
 
 def readings() -> tuple[CardReading, ...]:
@@ -27,7 +28,7 @@ def _reading(index: int) -> CardReading | None:
     uuid = _ask(pynvml.nvmlDeviceGetUUID, handle) if handle is not None else None
     if uuid is None:
         return None
-    used, free, total = _memory_mib(handle)
+    used, free, total, reserved = _memory_mib(handle)
     rates = _ask(pynvml.nvmlDeviceGetUtilizationRates, handle)
     return CardReading(
         uuid,
@@ -47,19 +48,39 @@ def _reading(index: int) -> CardReading | None:
         sm_clock_mhz=_within(
             _ask(pynvml.nvmlDeviceGetClockInfo, handle, pynvml.NVML_CLOCK_SM), _MOST_MEGAHERTZ
         ),
+        memory_reserved_mib=reserved,
+        memory_clock_mhz=_within(
+            _ask(pynvml.nvmlDeviceGetClockInfo, handle, pynvml.NVML_CLOCK_MEM), _MOST_MEGAHERTZ
+        ),
+        energy_mj=_within(
+            _ask(pynvml.nvmlDeviceGetTotalEnergyConsumption, handle), _MOST_MILLIJOULES
+        ),
+        encoder_percent=_codec(pynvml.nvmlDeviceGetEncoderUtilization, handle),
+        decoder_percent=_codec(pynvml.nvmlDeviceGetDecoderUtilization, handle),
     )
 
 
-def _memory_mib(handle: Any) -> tuple[int | None, int | None, int | None]:
-    """Used, free and total. Newer drivers tell what they reserve for themselves apart from what is
-    used; older ones count it as used."""
+def _codec(call: Callable[..., Any], handle: Any) -> int | None:
+    answer = _ask(call, handle)  # the percentage, and the period that it is about
+    return None if answer is None else _within(answer[0], _MOST_PERCENT)
+
+
+def _memory_mib(handle: Any) -> tuple[int | None, int | None, int | None, int | None]:
+    """Used, free, total and reserved. Newer drivers tell what they reserve for themselves apart
+    from what is used; older ones count it as used."""
     memory = _ask(pynvml.nvmlDeviceGetMemoryInfo, handle, pynvml.nvmlMemory_v2)
     if memory is None:
         memory = _ask(pynvml.nvmlDeviceGetMemoryInfo, handle)
     # Cards that share the machine's memory have none of their own to tell of.
     if memory is None or not memory.total:
-        return None, None, None
-    return memory.used // _MIB, memory.free // _MIB, memory.total // _MIB
+        return None, None, None, None
+    reserved = getattr(memory, "reserved", None)
+    return (
+        memory.used // _MIB,
+        memory.free // _MIB,
+        memory.total // _MIB,
+        None if reserved is None else reserved // _MIB,
+    )
 
 
 def _ask(call: Callable[..., Any], *args: Any) -> Any:

@@ -44,11 +44,13 @@ from gpupool.hardware.simdriver_state import (
     Driver,
     NoSuchCard,
     NotBuilt,
+    mapped,
     new_state,
     opened,
 )
 
 CONFIG = "simdriver.conf"  # beside the libraries
+_PATIENCE_S = 10.0
 _EVENT_XID, _EVENT_ECC_SINGLE, _EVENT_ECC_DOUBLE = 8, 1, 2  # nvmlEventType*
 
 
@@ -166,13 +168,23 @@ def read_cards(files: NodeFiles) -> tuple[CardState, ...]:
 
 def inject(files: NodeFiles, card: int | str | None, fault: Fault) -> None:
     """Breaks a card, named by index or UUID; None: all of them. Raises BadState, NoSuchCard."""
-    with opened(files.state) as (fd, state), locks.held(fd, layout.LOCK_INJECT):
-        if card is None and fault.kind in (FaultKind.FAIL, FaultKind.HANG):
-            # Also for calls that are about no card, or not about one that is known.
-            _add_call_fault(state, layout.EVERY_CARD, fault)
-            return
-        for index in range(state.card_count) if card is None else (_card_index(state, card),):
-            _apply(state, index, fault)
+    try:
+        with (
+            mapped(files.state) as (fd, state),
+            locks.held(fd, layout.LOCK_INJECT, _PATIENCE_S),
+        ):
+            _inject(state, card, fault)
+    except locks.StillLocked as error:
+        raise BadState(f"{files.state}: {error.strerror} by a program") from None
+
+
+def _inject(state: layout.State, card: int | str | None, fault: Fault) -> None:
+    if card is None and fault.kind in (FaultKind.FAIL, FaultKind.HANG):
+        # Also for calls that are about no card, or not about one that is known.
+        _add_call_fault(state, layout.EVERY_CARD, fault)
+        return
+    for index in range(state.card_count) if card is None else (_card_index(state, card),):
+        _apply(state, index, fault)
 
 
 def _apply(state: layout.State, index: int, fault: Fault) -> None:
@@ -186,15 +198,10 @@ def _apply(state: layout.State, index: int, fault: Fault) -> None:
             _announce(state, index, _EVENT_XID, fault.value)
         case FaultKind.LOST:
             now.is_lost = 1
-        case FaultKind.ECC:
-            now.ecc_uncorrected_volatile += fault.value
-            now.ecc_uncorrected_aggregate += fault.value
-            now.is_poisoned = 1
-            _announce(state, index, _EVENT_ECC_DOUBLE, 0)
-        case FaultKind.ECC_CORRECTED:
-            now.ecc_corrected_volatile += fault.value
-            now.ecc_corrected_aggregate += fault.value
-            _announce(state, index, _EVENT_ECC_SINGLE, 0)
+        case FaultKind.ECC | FaultKind.ECC_CORRECTED:
+            _add_memory_errors(state, index, fault)
+        case FaultKind.MIG:
+            _set_mig_mode(state.cards[index].fixed, bool(fault.value))
         case FaultKind.TEMPERATURE:
             now.temperature_c = fault.value
         case FaultKind.OUTSIDE_MEMORY:
@@ -210,6 +217,25 @@ def _apply(state: layout.State, index: int, fault: Fault) -> None:
                 ecc_uncorrected_aggregate=now.ecc_uncorrected_aggregate,
                 retired_pages=now.retired_pages,
             )
+
+
+def _add_memory_errors(state: layout.State, index: int, fault: Fault) -> None:
+    now = state.cards[index].fault
+    if fault.kind is FaultKind.ECC_CORRECTED:
+        now.ecc_corrected_volatile += fault.value
+        now.ecc_corrected_aggregate += fault.value
+        _announce(state, index, _EVENT_ECC_SINGLE, 0)
+        return
+    now.ecc_uncorrected_volatile += fault.value
+    now.ecc_uncorrected_aggregate += fault.value
+    now.is_poisoned = 1
+    _announce(state, index, _EVENT_ECC_DOUBLE, 0)
+
+
+def _set_mig_mode(card: layout.CardFixed, is_on: bool) -> None:
+    """Of a card that has MIG. A reset does not change it, as on real cards."""
+    if card.has_mig:
+        card.has_mig = layout.MIG_ON if is_on else 1
 
 
 def _add_call_fault(state: layout.State, index: int, fault: Fault) -> None:

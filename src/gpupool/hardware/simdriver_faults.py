@@ -7,6 +7,7 @@ ecc-corrected=N  N more corrected ones
 temperature=C    the card shows this temperature; 0: the one that its load causes
 memory=MIB       programs outside of the simulation hold this much of its memory
 utilisation=P    and use this much of its compute, in percent
+mig=1            MIG mode is on; 0: off. Only cards from Ampere on have it, others stay as they are
 recover          ends all faults, as a reset does; the totals of memory errors stay
 
 fail=CALL:ERROR  the function of libcuda or libnvidia-ml returns this error, in all programs
@@ -33,6 +34,7 @@ class FaultKind(StrEnum):
     TEMPERATURE = "temperature"
     OUTSIDE_MEMORY = "memory"
     OUTSIDE_UTILISATION = "utilisation"
+    MIG = "mig"
     FAIL = "fail"
     HANG = "hang"
     RECOVER = "recover"
@@ -65,6 +67,7 @@ _LIMITS = {
     FaultKind.TEMPERATURE: (0, 150),
     FaultKind.OUTSIDE_MEMORY: (0, 1 << 24),
     FaultKind.OUTSIDE_UTILISATION: (0, 100),
+    FaultKind.MIG: (0, 1),
 }
 
 

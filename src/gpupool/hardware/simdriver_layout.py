@@ -7,7 +7,7 @@ import ctypes
 from ctypes import c_char, c_int32, c_uint8, c_uint32, c_uint64
 
 MAGIC = b"GPUPSIM\0"
-VERSION = 3
+VERSION = 4
 MAX_CARDS = 16
 MAX_SLOTS = 512
 MAX_EVENTS = 256
@@ -16,6 +16,7 @@ MAX_CALL_FAULTS = 32
 MAX_LIMITS = 512
 PLACE_BYTES = 320
 BUCKETS = 8
+MIG_ON = 2  # of CardFixed.has_mig: the mode is on; 1: the card has it
 
 # Locks are on bytes far behind the end of the file, where there is no data; 2 << 40 is LOCK_CARD,
 # which only the libraries take.
@@ -84,7 +85,7 @@ class CardLive(ctypes.Structure):
 
     _fields_ = (
         *_words("persistence_mode", "compute_mode", "power_limit_mw", "ecc_mode"),
-        *_longs("engine_free_ns"),
+        *_longs("engine_free_ns", "worked_ns"),
         ("busy", c_uint64 * BUCKETS),
     )
 

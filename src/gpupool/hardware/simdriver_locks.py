@@ -7,10 +7,12 @@ native/process/byte_lock.h does the same for the libraries. Linux only.
 
 import contextlib
 import ctypes
+import errno
 import fcntl
 import os
 import platform
 import struct
+import time
 from collections.abc import Iterator
 from functools import cache
 
@@ -22,12 +24,25 @@ _FUTEX_WAKE = 1
 _EVERYBODY = 0x7FFFFFFF
 
 
+class StillLocked(OSError):
+    """Somebody else has held the lock for too long. Any program of a container can."""
+
+
 @contextlib.contextmanager
-def held(fd: int, byte: int) -> Iterator[None]:
-    """Takes the lock of a byte, and waits for it. The kernel releases it if this process dies."""
+def held(fd: int, byte: int, patience_s: float = 0.05) -> Iterator[None]:
+    """Takes the lock of a byte, and waits for it, but not for ever: whoever waits may be the event
+    loop of a whole cluster. The kernel releases it if this process dies. Raises StillLocked."""
     # Locks of the open file: a POSIX lock would be lost as soon as this process closes any other
     # descriptor of the same file.
-    fcntl.fcntl(fd, fcntl.F_OFD_SETLKW, _request(fcntl.F_WRLCK, byte))
+    deadline = time.monotonic() + patience_s
+    while True:
+        try:
+            fcntl.fcntl(fd, fcntl.F_OFD_SETLK, _request(fcntl.F_WRLCK, byte))
+            break
+        except (BlockingIOError, PermissionError):
+            if time.monotonic() > deadline:
+                raise StillLocked(errno.EAGAIN, "the driver's state is locked") from None
+            time.sleep(0.001)
     try:
         yield
     finally:

@@ -62,16 +62,25 @@ def card_uuid(node: str, index: int) -> str:
 
 @contextlib.contextmanager
 def opened(path: Path) -> Iterator[tuple[int, layout.State]]:
+    """The file, and a copy of its content. Containers can write to the file: one that cuts it short
+    ends every process that has it mapped (SIGBUS), and the server of a local cluster must not be
+    one of these. Raises BadState."""
     try:
         fd = os.open(path, os.O_RDWR | os.O_CLOEXEC)
     except OSError as error:
         raise BadState(f"{path}: {error.strerror}") from None
     try:
-        # Checked before the file is mapped: access behind the end of a shorter file is a SIGBUS.
-        copied(fd, path)
-        yield fd, layout.State.from_buffer(mmap.mmap(fd, ctypes.sizeof(layout.State)))
+        yield fd, copied(fd, path)
     finally:
         os.close(fd)
+
+
+@contextlib.contextmanager
+def mapped(path: Path) -> Iterator[tuple[int, layout.State]]:
+    """The file, and its content as all programs see it. For commands, whose end is nobody else's.
+    Raises BadState."""
+    with opened(path) as (fd, _):
+        yield fd, layout.State.from_buffer(mmap.mmap(fd, ctypes.sizeof(layout.State)))
 
 
 def copied(fd: int, path: Path) -> layout.State:

@@ -7,15 +7,25 @@ nodes.
 
 import ctypes
 import os
+import time
 from pathlib import Path
 
 from gpupool.core.readings import CardReading
 from gpupool.hardware import simdriver_layout as layout
 from gpupool.hardware.context_memory import NotMeasured
-from gpupool.hardware.driver import CardLook, Look, NoDriver, ProgramUse, Uses, Xid
+from gpupool.hardware.driver import (
+    CardLook,
+    Loads,
+    Look,
+    NoDriver,
+    ProgramLoad,
+    ProgramUse,
+    Uses,
+    Xid,
+)
 from gpupool.hardware.simdriver_locks import is_alive, visible_pid
 from gpupool.hardware.simdriver_state import MIB, SimdriverError, copied
-from gpupool.hardware.simulated_readings import card_reading
+from gpupool.hardware.simulated_readings import card_reading, program_percent
 
 _EVENT_XID = 8  # nvmlEventTypeXidCriticalError
 _NO_FAULT = bytes(ctypes.sizeof(layout.CardFault))
@@ -66,6 +76,26 @@ class SimulatedDriver:
             if not state.cards[index].fault.is_lost
         )
 
+    async def loads(self, since_us: int) -> Loads:
+        state = self._read()
+        ago_ns = time.time_ns() - since_us * 1000
+        since_ns = max(0, time.monotonic_ns() - max(0, ago_ns))
+        uuids = {
+            index: state.cards[index].fixed.uuid.decode(errors="replace")
+            for index in range(state.card_count)
+            if not state.cards[index].fault.is_lost
+        }
+        found = [
+            ProgramLoad(pid, uuid, program_percent(state.slots[slot].busy[index], since_ns))
+            for slot in range(min(state.slots_seen, layout.MAX_SLOTS))
+            if is_alive(self._fd, state, slot)
+            for pid in [visible_pid(self._fd, state, slot)]
+            if pid
+            for index, uuid in uuids.items()
+            if state.used[index][slot] or state.slots[slot].contexts >> index & 1
+        ]
+        return Loads(tuple(found), frozenset(uuids.values()))
+
     async def context_mib(self) -> int:
         try:
             state = self._read()
@@ -108,7 +138,7 @@ class SimulatedDriver:
 
     def _cards(self, state: layout.State) -> tuple[CardLook, ...]:
         indexes = range(state.card_count)
-        if not any(bytes(state.cards[index].fault) != _NO_FAULT for index in indexes):
+        if not any(_is_changed(state.cards[index]) for index in indexes):
             if not self._untroubled:
                 self._untroubled = tuple(_card_look(state, index) for index in indexes)
             # The same object each time makes it cheap to compare a look with the one before.
@@ -130,6 +160,11 @@ class SimulatedDriver:
         )
 
 
+def _is_changed(card: layout.Card) -> bool:
+    """Whether somebody has done something to the card since it was made."""
+    return bytes(card.fault) != _NO_FAULT or card.fixed.has_mig == layout.MIG_ON
+
+
 def _card_look(state: layout.State, index: int) -> CardLook:
     fixed, fault = state.cards[index].fixed, state.cards[index].fault
     if fault.is_lost:
@@ -142,6 +177,7 @@ def _card_look(state: layout.State, index: int) -> CardLook:
         links=_links(state, index),
         numa=fixed.numa_node,
         compute=(fixed.compute_major, fixed.compute_minor),
+        is_split=fixed.has_mig == layout.MIG_ON,
         ecc_uncorrected=fault.ecc_uncorrected_volatile,
         outside_mib=fault.outside_bytes // MIB,
     )

@@ -5,6 +5,8 @@ For local clusters, whose containers have no cgroups: a container's directory
 libnvidia-ml set limits of real cgroups; native/simdriver/limits.c has the same table.
 """
 
+import ctypes
+import os
 from pathlib import Path
 
 from gpupool.hardware import simdriver_layout as layout
@@ -16,7 +18,7 @@ from gpupool.hardware.memory_limits import (
     MemoryLimits,
 )
 from gpupool.hardware.simdriver_locks import held, is_alive
-from gpupool.hardware.simdriver_state import SimdriverError, opened
+from gpupool.hardware.simdriver_state import SimdriverError, copied, opened
 
 
 class SimulatedLimits:
@@ -30,8 +32,10 @@ class SimulatedLimits:
                 if not state.has_limits:
                     version = state.driver_version.decode()
                     raise LimitsUnsupported(f"{cgroup}: driver {version} has no memory limits")
-                _change(state, place, _card(state, uuid), limits)
-        except SimdriverError as error:
+                # Again: others may have set limits before the lock was ours.
+                state = copied(fd, self._state)
+                _change(fd, state, place, _card(state, uuid), limits)
+        except (SimdriverError, OSError) as error:
             raise LimitsRefused(f"{cgroup}: {error}") from error
 
     def get(self, cgroup: str, uuid: str) -> Found:
@@ -43,7 +47,7 @@ class SimulatedLimits:
                     return Found(NO_LIMITS)
                 limits = MemoryLimits(entry.soft[card], entry.hard[card])
                 return Found(limits, _used(fd, state, place, card) if limits.are_set else 0)
-        except SimdriverError as error:
+        except (SimdriverError, OSError) as error:
             raise LimitsRefused(f"{cgroup}: {error}") from error
 
 
@@ -73,25 +77,38 @@ def _used(fd: int, state: layout.State, place: bytes, card: int) -> int:
 
 
 def _entry(state: layout.State, place: bytes) -> layout.Limit | None:
-    known = (state.limits[number] for number in range(state.limits_seen))
-    return next((entry for entry in known if entry.is_set and entry.place == place), None)
+    number = _number(state, place)
+    return None if number is None else state.limits[number]
 
 
-def _change(state: layout.State, place: bytes, card: int, limits: MemoryLimits) -> None:
-    entry = _entry(state, place)
-    if entry is None:
+def _number(state: layout.State, place: bytes) -> int | None:
+    for number in range(min(state.limits_seen, layout.MAX_LIMITS)):
+        entry = state.limits[number]
+        if entry.is_set and entry.place == place:
+            return number
+    return None
+
+
+def _change(fd: int, state: layout.State, place: bytes, card: int, limits: MemoryLimits) -> None:
+    number = _number(state, place)
+    if number is None:
         if not limits.are_set:
             return
-        entry = _new_entry(state, place)
-    # The limit before the rest, both ways: readers take no lock.
+        number = _new_entry(fd, state, place)
+    entry = state.limits[number]
     entry.hard[card] = limits.hard
     entry.soft[card] = limits.soft
     indexes = range(layout.MAX_CARDS)
     if all(MemoryLimits(entry.soft[each], entry.hard[each]) == NO_LIMITS for each in indexes):
         entry.is_set = 0
+    # Readers take no lock. An entry counts from the moment at which it is said to be set.
+    _write(fd, number, bytes(entry)[: layout.Limit.is_set.offset])
+    _write(fd, number, bytes(entry)[layout.Limit.soft.offset :], layout.Limit.soft.offset)
+    _write(fd, number, entry.is_set.to_bytes(4, "little"), layout.Limit.is_set.offset)
 
 
-def _new_entry(state: layout.State, place: bytes) -> layout.Limit:
+def _new_entry(fd: int, state: layout.State, place: bytes) -> int:
+    """Which one is free. It has no effect until it is written."""
     for number in range(layout.MAX_LIMITS):
         entry: layout.Limit = state.limits[number]
         if entry.is_set:
@@ -100,8 +117,17 @@ def _new_entry(state: layout.State, place: bytes) -> layout.Limit:
         entry.soft[:] = [0] * layout.MAX_CARDS
         entry.hard[:] = [layout.NO_LIMIT] * layout.MAX_CARDS
         entry.is_set = 1
-        state.limits_seen = max(state.limits_seen, number + 1)
-        return entry
+        if number >= state.limits_seen:
+            seen = (number + 1).to_bytes(4, "little")
+            os.pwrite(fd, seen, layout.State.limits_seen.offset)
+        return number
     raise LimitsRefused(
         f"{state.node.decode()}: wanted at most {layout.MAX_LIMITS} limited cgroups"
+    )
+
+
+def _write(fd: int, number: int, content: bytes, offset: int = 0) -> None:
+    """A part of an entry, into the file itself."""
+    os.pwrite(
+        fd, content, layout.State.limits.offset + number * ctypes.sizeof(layout.Limit) + offset
     )

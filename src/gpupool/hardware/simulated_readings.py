@@ -4,6 +4,7 @@ A test compares the two.
 """
 
 import time
+from collections.abc import Sequence
 
 from gpupool.core.readings import CardReading
 from gpupool.hardware import simdriver_layout as layout
@@ -19,7 +20,7 @@ def card_reading(card: layout.Card, used_by_programs: int) -> CardReading:
     """`used_by_programs`: bytes that living processes hold."""
     fixed, fault, live = card.fixed, card.fault, card.live
     used = min(used_by_programs + fault.outside_bytes, fixed.memory_bytes)
-    percent = min(100, _busy_percent(live, time.monotonic_ns()) + fault.outside_percent)
+    percent = min(100, _busy_percent(live.busy, time.monotonic_ns()) + fault.outside_percent)
     busy_mw = live.power_limit_mw * 9 // 10
     return CardReading(
         fixed.uuid.decode(),
@@ -33,17 +34,37 @@ def card_reading(card: layout.Card, used_by_programs: int) -> CardReading:
         power_mw=_by_load(percent, fixed.power_idle_mw, busy_mw),
         power_limit_mw=live.power_limit_mw,
         sm_clock_mhz=fixed.clock_graphics_mhz if percent else fixed.clock_idle_mhz,
+        memory_reserved_mib=0,
+        memory_clock_mhz=fixed.clock_memory_mhz,
+        energy_mj=_energy_mj(card),
+        encoder_percent=0,
+        decoder_percent=0,
     )
+
+
+def program_percent(spans: Sequence[int], since_ns: int) -> int:
+    """How busy a process kept a card in the last second; at least 1 if it did at all since then.
+    `spans` and `since_ns`: as in native/simdriver/engine.h."""
+    percent = _busy_percent(spans, time.monotonic_ns())
+    first = since_ns // _BUCKET_NS
+    return percent or int(any(entry & _LOW_WORD and entry >> 32 >= first for entry in spans))
+
+
+def _energy_mj(card: layout.Card) -> int:
+    idle, busy = card.fixed.power_idle_mw, card.fixed.power_limit_mw * 9 // 10
+    worked_ms = card.live.worked_ns // 1_000_000
+    now_ms = time.monotonic_ns() // 1_000_000
+    return int(now_ms * idle + worked_ms * (busy - idle)) // 1000
 
 
 def _by_load(percent: int, idle: int, busy: int) -> int:
     return idle + (busy - idle) * percent // 100
 
 
-def _busy_percent(live: layout.CardLive, now_ns: int) -> int:
+def _busy_percent(spans: Sequence[int], now_ns: int) -> int:
     span, total = now_ns // _BUCKET_NS, 0
     for past in range(span - _SHOWN_BUCKETS, span):
-        entry = live.busy[past % layout.BUCKETS]
+        entry = spans[past % layout.BUCKETS]
         # The upper word names the span of time that the entry is about.
         if entry >> 32 == past & _LOW_WORD:
             total += entry & _LOW_WORD
