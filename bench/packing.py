@@ -18,7 +18,7 @@ from gpupool.replay.synthetic import synthetic_trace
 from gpupool.replay.trace import Trace
 
 DATA = Path(__file__).resolve().parent.parent.parent / "shared" / "data"
-WORKLOADS = ("default", "gpushare40", "multigpu20")
+WORKLOADS = ("default", "gpushare40", "multigpu20", "gpuspec33")
 POLICIES = (DEFAULT, "fgd", "best-fit")
 LOADS = (0.95, 1.0, 1.1)
 SEEDS = (0,)

@@ -16,6 +16,7 @@ from gpupool.core.gpu import (
 )
 from gpupool.core.nodes import NodeInfo
 from gpupool.core.pods import PodRequest, PodTerm, Spread
+from gpupool.core.ways import Way, Ways
 from kubeclient.placement import NodeTerm
 
 
@@ -239,6 +240,8 @@ def gives_cards(world: World, pod: PodRequest, node: NodeInfo) -> bool:
         return True
     if node.inventory is None:
         return False
+    if not suits_runtime(pod.runtime_class, node.inventory.ways):
+        return False
     if any(a.whole for a in pod.gpus) and node.gpu_mode is GpuMode.SHARED:
         return False
     if any(a.units for a in pod.gpus) and node.gpu_mode is GpuMode.WHOLE:
@@ -247,6 +250,18 @@ def gives_cards(world: World, pod: PodRequest, node: NodeInfo) -> bool:
     state = [left_of(world, node, card) for card in cards]
     phases = [[a for a in pod.gpus if not a.is_init], *([a] for a in pod.gpus if a.is_init)]
     return all(can_assign(phase, state) for phase in phases)
+
+
+def suits_runtime(runtime_class: str, ways: Ways | None) -> bool:
+    """In words: where a class brings the cards, the pod has that class; where a plugin does, the
+    pod has no class of NVIDIA that the node does not have."""
+    if ways is None:
+        return True
+    if ways.chosen is Way.RUNTIME_CLASS:
+        return runtime_class == ways.runtime_class
+    if ways.chosen in (Way.NRI, Way.NVIDIA_NRI):
+        return runtime_class != "nvidia" or ways.runtime_class == "nvidia"
+    return True
 
 
 def can_assign(asks: list[GpuAsk], state: list[tuple[int, int, bool]]) -> bool:

@@ -9,6 +9,7 @@ from gpupool.core.card_choice import CardChoice
 from gpupool.core.gpu import Card, CardHealth, CardPlacement, GpuAsk, GpuMode, Inventory, Unread
 from gpupool.core.nodes import NodeInfo
 from gpupool.core.pods import AttachedVolume, PodRequest, PodTerm, Spread
+from gpupool.core.ways import Way, Ways
 from kubeclient.placement import (
     HostPort,
     NodeOperator,
@@ -79,7 +80,7 @@ def unread(node: str) -> st.SearchStrategy[Unread | None]:
     return st.none() | st.builds(Unread, st.just("why"), uuids, indexes)
 
 
-def _inventory(node: str, found: list[Card]) -> Inventory:
+def _inventory(node: str, found: list[Card], *, with_ways: bool = False) -> Inventory:
     return Inventory(
         tuple(
             Card(
@@ -93,8 +94,21 @@ def _inventory(node: str, found: list[Card]) -> Inventory:
                 links=tuple((other, 1) for other in range(len(found)) if (other + index) % 2),
             )
             for index, card in enumerate(found)
-        )
+        ),
+        ways=_WAYS[sum(card.memory_mib for card in found) % len(_WAYS)] if with_ways else None,
     )
+
+
+_WAYS = (
+    Ways(Way.RUNTIME),
+    Ways(Way.RUNTIME_CLASS, runtime_class="nvidia"),
+    Ways(Way.RUNTIME, known=(Way.RUNTIME_CLASS,), runtime_class="nvidia"),
+    Ways(Way.NRI),
+    Ways(Way.NVIDIA_NRI, cdi_kind="nvidia.com/gpu"),
+)
+
+
+_rarely = often(False, st.booleans())
 
 
 @st.composite
@@ -111,7 +125,11 @@ def nodes(draw: st.DrawFn) -> NodeInfo:
             "x.io/y": draw(st.integers(0, 2)),
             "pods": draw(st.integers(0, 4)),
         },
-        inventory=_inventory(name, some_cards) if draw(st.booleans()) or some_cards else None,
+        inventory=(
+            _inventory(name, some_cards, with_ways=draw(_rarely))
+            if draw(st.booleans()) or some_cards
+            else None
+        ),
         gpu_mode=draw(st.sampled_from(list(GpuMode))),
         card_placement=draw(st.sampled_from((None, *CardPlacement))),
         volume_limits=draw(often({}, st.dictionaries(st.sampled_from("ab"), st.integers(0, 2)))),
@@ -138,7 +156,6 @@ spreads = st.builds(
     honors_affinity=st.booleans(),
     honors_taints=st.booleans(),
 )
-_rarely = often(False, st.booleans())
 whole_asks = st.builds(GpuAsk, st.just(""), whole=st.integers(1, 2), is_init=_rarely)
 share_asks = st.builds(
     GpuAsk,
@@ -227,6 +244,7 @@ def _gpus(draw: st.DrawFn) -> dict[str, Any]:
         "same_card": draw(often("", st.just("s"))),
         "different_card": draw(often("", st.just("d"))),
         "card_choice": draw(often(None, card_choices)),
+        "runtime_class": draw(often("", st.sampled_from(("nvidia", "kata")))),
     }
 
 
@@ -274,7 +292,10 @@ def themed_nodes(draw: st.DrawFn, theme: str) -> NodeInfo:
     if theme == "everything":
         return node
     mode = draw(often(GpuMode.ANY, st.sampled_from(list(GpuMode))))
-    some_cards = _inventory(node.name, draw(st.lists(cards, min_size=1, max_size=3)))
+    with_ways = draw(_rarely)
+    some_cards = _inventory(
+        node.name, draw(st.lists(cards, min_size=1, max_size=3)), with_ways=with_ways
+    )
     kept: dict[str, dict[str, Any]] = {
         "nodes": {"inventory": None},
         "volumes": {

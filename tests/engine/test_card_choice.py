@@ -8,6 +8,8 @@ from gpupool.core.card_choice import CardChoice
 from gpupool.core.gpu import Allocation, Card, Inventory
 from gpupool.core.nodes import NodeInfo
 from gpupool.engine.card_words import card_summary
+from gpupool.engine.cluster import ClusterModel
+from gpupool.engine.decide import Placement, decide_on
 from gpupool.engine.explain import explain
 from gpupool.engine.preempt import Preemption, preempt
 from tests.engine.building import POLICY, cluster_of, gpu_node, place, shared, whole
@@ -83,13 +85,13 @@ def test_an_explanation_says_which_cards_were_left_out() -> None:
     pod = shared("b", 10, card_choice=CardChoice(models=("V100", "A100")))
     (node,) = explain(cluster, pod).nodes
     assert node.cards == (
-        "GPU 0: left out: Tesla T4, model V100 or A100 wanted",
-        "GPU 1: 5 of 15 units free, 10 wanted; default/p-a holds some of it",
+        "card 0: left out: Tesla T4, model V100 or A100 wanted",
+        "card 1: 5 of 15 units free, 10 wanted; default/p-a holds some of it",
     )
     assert card_summary(cluster, pod) == "GPUs: none of 1 has 10 units free, the best has 5."
     other = shared("c", 1, card_choice=CardChoice(uuids=("x",), avoided_models=("A100",)))
     (node,) = explain(cluster, other).nodes
-    assert node.cards[0] == "GPU 0: left out: m-0, uuid x wanted"
+    assert node.cards[0] == "card 0: left out: m-0, uuid x wanted"
     words = "GPUs: the pod accepts none of the cards there (no model A100; uuid x)."
     assert card_summary(cluster, other) == words
 
@@ -102,3 +104,18 @@ def test_preemption_frees_an_accepted_card() -> None:
     found = preempt(cluster, pod, POLICY)
     assert isinstance(found, Preemption)
     assert found.victims == ("on-v100",)
+
+
+def test_a_node_is_ranked_by_the_cards_that_the_pod_accepts() -> None:
+    # The open card of `a` is empty; that of `b` is half used, so a share should go there.
+    cluster = cluster_of(mixed("a", T4, V100), mixed("b", T4, V100))
+    v100, t4 = CardChoice(models=("V100",)), CardChoice(models=("T4",))
+    assert uuids(place(cluster, shared("a1", 15, card_choice=t4))) == ["a-0"]
+    cluster.hold(shared("b1", 5), "b", _on(cluster, "b", v100))
+    assert uuids(place(cluster, shared("new", 5, card_choice=v100))) == ["b-1"]
+
+
+def _on(cluster: ClusterModel, node: str, choice: CardChoice) -> Allocation:
+    decision = decide_on(cluster, shared("b1", 5, card_choice=choice), POLICY, (node,))
+    assert isinstance(decision, Placement)
+    return decision.allocation

@@ -28,13 +28,13 @@ def test_each_card_has_a_line_with_what_is_missing() -> None:
     (node,) = explain(cluster, shared("c", 7)).nodes
     assert node.reasons == ("Insufficient GPU Memory in one device",)
     assert node.cards == (
-        "GPU 0: 1 of 15 units free, 7 wanted; default/p-a holds some of it",
-        "GPU 1: unhealthy (Xid 79)",
-        "GPU 2: 6 of 15 units free, 7 wanted; 9000 MiB held by processes outside Kubernetes",
-        "GPU 3: held whole by default/p-b",
+        "card 0: 1 of 15 units free, 7 wanted; default/p-a holds some of it",
+        "card 1: unhealthy (Xid 79)",
+        "card 2: 6 of 15 units free, 7 wanted; 9000 MiB held by processes outside Kubernetes",
+        "card 3: held whole by default/p-b",
     )
     (node,) = explain(cluster, whole("d", 2)).nodes
-    assert node.cards[0] == "GPU 0: shared by default/p-a"
+    assert node.cards[0] == "card 0: shared by default/p-a"
 
 
 def test_of_many_holders_of_a_card_the_first_few_are_named() -> None:
@@ -43,10 +43,10 @@ def test_of_many_holders_of_a_card_the_first_few_are_named() -> None:
     for number, units in enumerate((1, 2, 3, 4, 5)):
         place(cluster, shared(str(number), units))
     (node,) = explain(cluster, whole("w")).nodes
-    assert node.cards == ("GPU 0: shared by default/p-4, default/p-3, default/p-2 and 2 more",)
+    assert node.cards == ("card 0: shared by default/p-4, default/p-3, default/p-2 and 2 more",)
     (node,) = explain(cluster, shared("s", 1)).nodes
     assert node.cards == (
-        "GPU 0: 0 of 15 units free, 1 wanted; "
+        "card 0: 0 of 15 units free, 1 wanted; "
         "default/p-4, default/p-3, default/p-2 and 2 more hold some of it",
     )
 
@@ -58,20 +58,20 @@ def test_room_that_is_kept_for_a_pod_names_that_pod() -> None:
     assert isinstance(decision, Placement)
     cluster.reserve(coming, decision.node, decision.allocation)
     (node,) = explain(cluster, whole("b")).nodes
-    assert node.cards == ("GPU 0: held whole by default/p-a (kept for it)",)
+    assert node.cards == ("card 0: held whole by default/p-a (kept for it)",)
 
 
 def test_a_free_card_that_is_given_out_in_another_way_would_not_do() -> None:
-    """ "Insufficient nvidia.com/gpu" and "GPU 0: would do" of one node contradict each other."""
+    """ "Insufficient nvidia.com/gpu" and "card 0: would do" of one node contradict each other."""
     sharing = cluster_of(gpu_node(count=1, gpu_mode=GpuMode.SHARED))
     (node,) = explain(sharing, whole("a")).nodes
-    assert node.cards == ("GPU 0: given out in shares only, a whole card wanted",)
+    assert node.cards == ("card 0: offered in shares only, a whole card wanted",)
     place(sharing, shared("b", 3))
     (node,) = explain(sharing, whole("a")).nodes
-    assert node.cards == ("GPU 0: given out in shares only, a whole card wanted",)
+    assert node.cards == ("card 0: offered in shares only, a whole card wanted",)
     undivided = cluster_of(gpu_node(count=1, gpu_mode=GpuMode.WHOLE))
     (node,) = explain(undivided, shared("a", 3)).nodes
-    assert node.cards == ("GPU 0: given out whole only, a share wanted",)
+    assert node.cards == ("card 0: offered whole only, a share wanted",)
 
 
 def test_nodes_that_fit_have_no_reasons() -> None:
@@ -119,11 +119,11 @@ def test_the_card_summary_says_that_all_cards_are_given_out_in_another_way() -> 
         gpu_node("m", gpu_mode=GpuMode.SHARED), gpu_node("n", gpu_mode=GpuMode.SHARED)
     )
     assert card_summary(shares, whole("a")) == (
-        "GPUs: all 4 cards are given out in shares (aliyun.com/gpu-mem), not whole."
+        "GPUs: all 4 cards are offered in shares (aliyun.com/gpu-mem), not whole."
     )
     wholes = cluster_of(gpu_node("m", 1, gpu_mode=GpuMode.WHOLE))
     assert card_summary(wholes, shared("b", 1)) == (
-        "GPUs: the only card is given out whole (nvidia.com/gpu), not in shares."
+        "GPUs: the only card is offered whole (nvidia.com/gpu), not in shares."
     )
 
 
@@ -135,8 +135,8 @@ def test_a_card_says_that_its_compute_is_taken_or_its_memory_too_small() -> None
     place(cluster, shared("a", 1, percent=80))
     (node,) = explain(cluster, shared("b", 1, percent=30)).nodes
     assert sorted(node.cards) == [
-        "GPU 0: 20 % of compute free, 30 % wanted; default/p-a holds some of it",
-        "GPU 1: has less than one unit of memory",
+        "card 0: 20 % of compute free, 30 % wanted; default/p-a holds some of it",
+        "card 1: has less than one unit of memory",
     ]
 
 

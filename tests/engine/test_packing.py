@@ -6,6 +6,7 @@ from gpupool.core.gpu import Card, Inventory
 from gpupool.core.nodes import NodeInfo
 from gpupool.engine import packing as packing_module
 from gpupool.engine.cluster import ClusterModel
+from gpupool.engine.kinds import kind_of
 from gpupool.engine.packing import Packing, card_sizes
 from tests.engine.building import ROOMY, cluster_of, gpu_pod, shared
 
@@ -20,18 +21,18 @@ def two_models() -> ClusterModel:
 
 
 def test_a_pod_without_a_selector_is_counted_for_all_models() -> None:
-    assert Packing("residue")._models_for(two_models(), shared("u", 3)) == ()
+    assert Packing("residue")._models_for(two_models(), kind_of(shared("u", 3))) == ()
 
 
 def test_a_pod_without_gpus_is_counted_for_no_model() -> None:
     pod = gpu_pod("u", node_selector=(("model", "V100"),))
-    assert Packing("residue")._models_for(two_models(), pod) == ()
+    assert Packing("residue")._models_for(two_models(), kind_of(pod)) == ()
 
 
 def test_a_pod_that_selects_one_model_is_counted_for_that_model_alone() -> None:
     cluster = two_models()
     found = Packing("residue")._models_for(
-        cluster, shared("u", 3, node_selector=(("model", "V100"),))
+        cluster, kind_of(shared("u", 3, node_selector=(("model", "V100"),)))
     )
     state = cluster.state("v")
     assert state is not None
@@ -41,7 +42,7 @@ def test_a_pod_that_selects_one_model_is_counted_for_that_model_alone() -> None:
 def test_a_selector_that_takes_in_all_models_is_no_selection() -> None:
     cluster = cluster_of(node("v", "V100", 16_130))
     pod = shared("u", 3, node_selector=(("model", "V100"),))
-    assert Packing("residue")._models_for(cluster, pod) == ()
+    assert Packing("residue")._models_for(cluster, kind_of(pod)) == ()
 
 
 def test_what_a_selector_means_is_worked_out_again_when_nodes_change() -> None:

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -10,7 +11,8 @@ from gpupool.engine.cluster import ClusterModel
 from gpupool.engine.decide import Placement, decide, policy_for
 from gpupool.engine.policies import POLICIES
 from gpupool.engine.policies.mix import Demand, Mix
-from gpupool.engine.policies.policy import Ask, Policy
+from gpupool.engine.policies.policy import BULKS, Ask, Ints, Policy, Prices
+from gpupool.engine.policies.scarcity import MOST_CARDS
 from gpupool.engine.verdicts import verdict_of
 from tests.engine import samples
 
@@ -20,14 +22,29 @@ _MIXES = [
     for asks in (_ASKS[:3], _ASKS)
     for sizes in ((4,), (2, 3, 4))
 ]
+_USES = 1 + (MOST_CARDS + 1) * 2 * 64
+
+
+def _table(cards: int, milli: int) -> Ints:
+    """Prices without sense, but different for nearly every use."""
+    return np.arange(_USES) * (7919 + cards + milli) % 997 * BULKS
+
+
+_RESIDUE = [POLICIES["residue"](mix) for mix in _MIXES]
 policies = st.sampled_from(
-    [POLICIES["residue"](mix) for mix in _MIXES] + [POLICIES["fgd"](mix) for mix in _MIXES[:1]]
+    _RESIDUE
+    + [replace(policy, prices=Prices(_table)) for policy in _RESIDUE]
+    + [POLICIES["fgd"](mix) for mix in _MIXES[:1]]
 )
 
 
-def costs_of(cluster: ClusterModel, pod: PodRequest, policy: Policy) -> dict[str, int]:
+def costs_of(cluster: ClusterModel, pod: PodRequest, policy: Policy) -> dict[str, tuple[int, int]]:
+    """By node: its cost, and what the pod would use of it."""
     verdict = verdict_of(cluster, pod, policy_for(pod, policy))
-    return {cluster.at(n).node.name: int(verdict.costs[n]) for n in cluster.all_nodes().tolist()}
+    return {
+        cluster.at(n).node.name: (int(verdict.costs[n]), int(verdict.uses[n]))
+        for n in cluster.all_nodes().tolist()
+    }
 
 
 def placed(cluster: ClusterModel, pod: PodRequest, policy: Policy) -> Placement | None:
@@ -39,6 +56,7 @@ def rebuilt(cluster: ClusterModel) -> ClusterModel:
     """The same nodes in the same order with the same pods, and an empty verdict cache."""
     copy = ClusterModel()
     copy.models |= cluster.models
+    copy.machines |= cluster.machines
     for index in cluster.all_nodes().tolist():
         copy.set_node(cluster.at(index).node)
     for held in cluster.holds():

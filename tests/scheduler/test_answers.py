@@ -26,8 +26,18 @@ def bind(api: ModelApi, name: str, node: str) -> None:
 
 def test_a_whole_card_is_shown_without_units() -> None:
     assert placed_words("default/p", "n", whole_card()) == (
-        "default/p is on node n.\n  container main: GPU 1 (GPU-1), all of it\n"
+        "default/p is on node n.\n  container main: card 1 (GPU-1), the whole card\n"
     )
+
+
+def test_a_share_is_shown_with_its_isolation() -> None:
+    share = CardShare("GPU-1", 1, 3, 3226, 15)
+    of = {Isolation.LIMIT: "limiter", Isolation.NONE: "none"}
+    for isolation, word in of.items():
+        allocation = Allocation((ContainerGpus("main", (share,), isolation),))
+        assert placed_words("default/p", "n", allocation).endswith(
+            f"card 1 (GPU-1), 3 of 15 units (3226 MiB), isolation {word}\n"
+        )
 
 
 def test_an_outlook_names_the_node_and_the_card() -> None:
@@ -35,7 +45,7 @@ def test_an_outlook_names_the_node_and_the_card() -> None:
     api.set_node("n", ill=False)
     api.add_pod("p", UNITS, priority=0)
     said = words(api, "p")
-    assert said.startswith("default/p would go to node n.\n  container c: GPU ")
+    assert said.startswith("default/p would go to node n.\n  container c: card ")
     assert f"{UNITS} of {UNITS} units" in said
 
 

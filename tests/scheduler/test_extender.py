@@ -68,10 +68,13 @@ class Caller:
 
 
 @contextlib.asynccontextmanager
-async def extender(kube: Kube) -> AsyncIterator[Caller]:
+async def extender(kube: Kube, most_nodes: int = 20) -> AsyncIterator[Caller]:
     port: asyncio.Future[int] = asyncio.get_running_loop().create_future()
     settings = ExtenderSettings(
-        POLICY, Address("127.0.0.1", 0), candidacy("extender", goes_first=True)
+        POLICY,
+        Address("127.0.0.1", 0),
+        candidacy("extender", goes_first=True),
+        most_nodes=most_nodes,
     )
     task = asyncio.create_task(run_extender(kube, settings, port.set_result))
     try:
@@ -103,6 +106,43 @@ async def test_filter_returns_fitting_nodes_and_reasons_for_the_others(tmp_path:
             refused = answer["FailedNodes"] | answer["FailedAndUnresolvableNodes"]
             assert set(refused) == {"c", "unheard-of"}
             assert "aliyun.com/gpu-mem" in refused["c"]
+
+
+async def test_filter_returns_the_best_few_of_many_nodes(tmp_path: Path) -> None:
+    async with world(tmp_path) as kube:
+        names = ["a", "b", "c", "d"]
+        for name in names:
+            await add_node(kube, name, 1)
+        async with extender(kube, most_nodes=2) as caller:
+            for name in ("b", "d"):  # the fuller cards are the better fit
+                assert await caller.bind(await waiting_pod(kube, f"on-{name}", units=1), name) == ""
+            answer = await caller.filter(await waiting_pod(kube, "p", units=1), *names)
+            assert answer["NodeNames"] == ["b", "d"]
+            # The others fit, too: no reason is told, so that preemption does not look at them.
+            assert answer["FailedNodes"] == answer["FailedAndUnresolvableNodes"] == {}
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        {"volumes": [{"name": "v", "persistentVolumeClaim": {"claimName": "data"}}]},
+        {"volumes": [{"name": "v", "ephemeral": {"volumeClaimTemplate": {"spec": {}}}}]},
+        {"resourceClaims": [{"name": "r", "resourceClaimName": "device"}]},
+    ],
+    ids=["claim", "ephemeral claim", "device"],
+)
+async def test_filter_returns_all_nodes_where_kube_scheduler_still_has_to_judge(
+    tmp_path: Path, spec: Obj
+) -> None:
+    async with world(tmp_path) as kube:
+        for name in ("a", "b"):
+            await add_node(kube, name, 1)
+        async with extender(kube, most_nodes=1) as caller:
+            pod = await waiting_pod(kube, "p", units=1)
+            assert len((await caller.filter(pod, "a", "b"))["NodeNames"]) == 1
+            pod["metadata"]["resourceVersion"] = "0"  # another state of the pod
+            pod["spec"] |= spec
+            assert (await caller.filter(pod, "a", "b"))["NodeNames"] == ["a", "b"]
 
 
 async def test_messages_of_older_versions_with_node_objects_are_read(tmp_path: Path) -> None:

@@ -38,12 +38,10 @@ def test_who_asks_for_more_than_any_node_has_is_told_how_much_that_is(
 def test_who_asks_in_the_way_that_no_node_offers_is_told_the_other_one() -> None:
     share, card = "a share (aliyun.com/gpu-mem)", "a whole card (nvidia.com/gpu)"
     shares = cluster_of(gpu_node(gpu_mode=GpuMode.SHARED))
-    assert next_step(shares, whole("a")) == (
-        f"Request {share}, or add a node that gives out {card}."
-    )
+    assert next_step(shares, whole("a")) == (f"Request {share}, or add a node that offers {card}.")
     wholes = cluster_of(gpu_node(gpu_mode=GpuMode.WHOLE))
     assert next_step(wholes, shared("a", 1)) == (
-        f"Request {card}, or add a node that gives out {share}."
+        f"Request {card}, or add a node that offers {share}."
     )
 
 
@@ -52,6 +50,20 @@ def test_where_cards_are_broken_and_nobody_holds_one_the_list_of_cards_is_named(
     cluster = cluster_of(gpu_node(inventory=Inventory((broken,))))
     assert next_step(cluster, whole("a")) == (
         "See why cards are out of use (gpupool gpu list), or add a node."
+    )
+
+
+def test_who_selects_a_label_that_no_node_has_is_told_which_there_are() -> None:
+    cluster = cluster_of(gpu_node("a", labels={"cgpu": "true"}), gpu_node("b", labels={"x": "y"}))
+    pod = replace(shared("p", 3), node_selector=(("x", "y"), ("cgpu", "yes")))
+    assert next_step(cluster, pod) == (
+        'Change nodeSelector cgpu: "yes" (nodes have true), '
+        "or label a node: kubectl label node NODE cgpu=yes"
+    )
+    pod = replace(shared("p", 3), node_selector=(("disk", "fast"),))
+    assert next_step(cluster, pod) == (
+        'Change nodeSelector disk: "fast" (no node has that label), '
+        "or label a node: kubectl label node NODE disk=fast"
     )
 
 

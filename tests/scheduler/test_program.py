@@ -95,8 +95,14 @@ async def test_the_scheduler_leads_binds_and_serves_health(cluster: Cluster) -> 
             assert await node_of_pod(kube, "p") == "far"
             assert await asyncio.to_thread(page, port, "/readyz") == "ok"
             metrics = await asyncio.to_thread(page, port, "/metrics")
-            assert 'scheduler_schedule_attempts_total{result="scheduled"} 1.0' in metrics
-            assert "leader_election_master_status 1.0" in metrics
+            for line in (
+                f'scheduler_schedule_attempts_total{{profile="{NAME}",result="scheduled"}} 1.0',
+                'scheduler_pod_scheduling_sli_duration_seconds_count{attempts="1"} 1.0',
+                'scheduler_queue_incoming_pods_total{event="PodAdd",queue="active"} 1.0',
+                f'leader_election_master_status{{name="{SCHEDULER_LEASE}"}} 1.0',
+                f'gpupool_scheduler_largest_gang{{cards_per_pod="1",policy="{POLICY}"}} 0.0',
+            ):
+                assert line in metrics.splitlines(), metrics
             lease = await kube.get(LEASES, NAME, "kube-system")
             assert lease["spec"]["holderIdentity"] == "me"
         lease = await kube.get(LEASES, NAME, "kube-system")
@@ -143,10 +149,10 @@ def test_explain_and_inspect_show_the_current_state_and_the_next_decision(
 
     asyncio.run(prepare())
     small = run(cluster, "explain", "small")
-    assert small.startswith("default/small is on node near.\n  container c: GPU 0 (GPU-near-0), 3")
+    assert small.startswith("default/small is on node near.\n  container c: card 0 (GPU-near-0), 3")
     large = run(cluster, "explain", "large")
     assert "default/large fits nowhere now." in large
-    assert "GPU 0: 13 of 16 units free, 14 wanted" in large
+    assert "card 0: 13 of 16 units free, 14 wanted" in large
     manifest = tmp_path / "pod.yaml"
     manifest.write_text(yaml.safe_dump(gpu_pod("planned", units=13)))
     planned = run(cluster, "explain", "-f", str(manifest))
@@ -235,7 +241,7 @@ def test_explain_asks_whether_another_resource_was_meant(cluster: Cluster) -> No
     [
         ("", "standard input: wanted a Pod or a workload such as a Deployment, found nothing."),
         ("kind: Service\nspec: {type: x}", "found Service."),
-        ("- 1", "found nothing."),
+        ("- 1", "found a value that is no object."),
         ("kind: Pod\nspec:", "found Pod without containers."),
         ("a: [", "standard input:2:1: not valid YAML"),
         ("kind: Pod\nspec: {containers: 3}\nmetadata: 3", "default/pod would be refused: "),

@@ -261,7 +261,7 @@ async def test_a_waiting_pod_is_told_by_explain_which_pod_closes_the_cards() -> 
     words = outlook_words(
         "default/new", outlook(stepped.state, pod_request(stepped.api.pods["new"]))
     )
-    assert "GPU 0: closed: which cards pod default/old holds cannot be read" in words
+    assert "card 0: closed: which cards pod default/old holds cannot be read" in words
     place = stepped.state.ledger.assignment(stepped.uid("old"))
     assert place is not None
     assert "cannot be read" in placed_words("default/old", place.node, place.allocation)

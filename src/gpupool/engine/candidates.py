@@ -37,8 +37,10 @@ class Candidates:
     def __bool__(self) -> bool:
         return len(self.ranked) > 0
 
-    def fitting(self) -> list[str]:
-        return list(compress(self.names, self._fits().tolist()))
+    def fitting(self, most: int = 0) -> list[str]:
+        """In the order in which they were listed; only the `most` best ones, unless that is 0."""
+        kept = self.ranked[:most] if most else self.ranked
+        return list(compress(self.names, self._among(kept).tolist()))
 
     def best(self) -> str:
         return self.names[int(np.flatnonzero(self.where == self.ranked[0])[0])]
@@ -52,7 +54,7 @@ class Candidates:
         return scores
 
     def refused(self, cluster: ClusterModel, pod: PodRequest) -> Refusals:
-        fits = self._fits()
+        fits = self._among(self.ranked)
         if fits.all():
             return Refusals({}, {})
         left = self.where[~fits]
@@ -71,11 +73,12 @@ class Candidates:
             by_name[name] = words.get(index, NOT_KNOWN)
         return found
 
-    def _fits(self) -> Bools:
+    def _among(self, indexes: Ints) -> Bools:
+        """For each name: whether its index is one of these."""
         by_index = np.zeros(self._size(), dtype=np.bool_)
-        by_index[self.ranked] = True
-        fits: Bools = by_index[self.where]
-        return fits
+        by_index[indexes] = True
+        found: Bools = by_index[self.where]
+        return found
 
     def _size(self) -> int:
         """One more than the largest index: index -1 (unknown node) leads to that last entry."""

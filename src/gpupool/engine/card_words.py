@@ -39,7 +39,7 @@ def open_nodes(cluster: ClusterModel, pod: PodRequest) -> Ints:
 
 
 def _other_way(cluster: ClusterModel, pod: PodRequest, nodes: Ints) -> str:
-    """All nodes give out their cards in another way than the pod asks. Empty: some do neither."""
+    """All nodes offer their cards in another way than the pod asks. Empty: some do neither."""
     whole, share = (any(asks) for asks in zip(*((a.whole, a.units) for a in pod.gpus), strict=True))
     if whole and share:
         return ""
@@ -50,7 +50,7 @@ def _other_way(cluster: ClusterModel, pod: PodRequest, nodes: Ints) -> str:
         if whole
         else ("whole (nvidia.com/gpu)", "in shares")
     )
-    return f"{subject} given out {ways[0]}, not {ways[1]}"
+    return f"{subject} offered {ways[0]}, not {ways[1]}"
 
 
 def _nearest(cluster: ClusterModel, pod: PodRequest, nodes: Ints) -> str:
@@ -90,7 +90,7 @@ def card_words(pod: PodRequest, state: NodeState) -> tuple[str, ...]:
     ask = max(pod.gpus, key=lambda each: (each.whole, each.units))
     choice = pod.card_choice or CardChoice()
     return tuple(
-        f"GPU {card.card.index}: {_unwanted(choice, card) or _state(state, card, ask)}"
+        f"card {card.card.index}: {_unwanted(choice, card) or _state(state, card, ask)}"
         for card in state.cards
     )
 
@@ -148,9 +148,9 @@ def _state(state: NodeState, card: CardState, ask: GpuAsk) -> str:
 def _wrong_mode(state: NodeState, ask: GpuAsk) -> str:
     """A free card is of no use to a pod that asks in the other way."""
     if ask.whole and state.node.gpu_mode is GpuMode.SHARED:
-        return "given out in shares only, a whole card wanted"
+        return "offered in shares only, a whole card wanted"
     if ask.units and state.node.gpu_mode is GpuMode.WHOLE:
-        return "given out whole only, a share wanted"
+        return "offered whole only, a share wanted"
     return ""
 
 

@@ -11,7 +11,9 @@ from dataclasses import dataclass
 from itertools import combinations
 
 from gpupool.core.gpu import Allocation, CardPlacement, ContainerGpus, GpuAsk, Isolation, Wall
+from gpupool.core.nodes import NodeInfo
 from gpupool.core.pods import PodRequest
+from gpupool.core.ways import Way
 from gpupool.engine.cluster import ClusterModel, different_cards, same_cards
 from gpupool.engine.links import nearest_cards
 from gpupool.engine.node_state import NodeState
@@ -164,16 +166,22 @@ def _choose_init(pod: PodRequest, state: NodeState, closed: frozenset[int], chos
 
 def _container(ask: GpuAsk, rows: Iterable[int], state: NodeState) -> ContainerGpus:
     cards = [state.cards[row] for row in sorted(rows)]
+    node = state.node
+    kind = _cdi_kind(node)
     if ask.whole:
         shares = tuple([card.whole() for card in cards])
-        return ContainerGpus(ask.container, shares, Isolation.WHOLE)
+        return ContainerGpus(ask.container, shares, Isolation.WHOLE, cdi_kind=kind)
     shares = tuple([card.share(ask.units, ask.percent) for card in cards])
-    node = state.node
     is_free = not node.isolates or (ask.unisolated and node.grants_unisolated)
     if is_free:
-        return ContainerGpus(ask.container, shares, Isolation.NONE)
+        return ContainerGpus(ask.container, shares, Isolation.NONE, cdi_kind=kind)
     by_driver = node.inventory is not None and node.inventory.wall is Wall.DRIVER
-    return ContainerGpus(ask.container, shares, Isolation.LIMIT, by_driver)
+    return ContainerGpus(ask.container, shares, Isolation.LIMIT, by_driver, kind)
+
+
+def _cdi_kind(node: NodeInfo) -> str:
+    ways = node.inventory.ways if node.inventory is not None else None
+    return ways.cdi_kind if ways is not None and ways.chosen is Way.NVIDIA_NRI else ""
 
 
 def chooses_cards(pod: PodRequest) -> bool:

@@ -10,7 +10,7 @@ before. A pod on a node that does not exist, or on a card that is gone, stays he
 when the node comes back (`discrepancies.py` lists such pods). `version` rises with every change.
 """
 
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from heapq import heappop, heappush
@@ -23,6 +23,7 @@ from gpupool.core.nodes import NodeInfo
 from gpupool.core.pods import PodRequest
 from gpupool.engine.card_holds import CardHold, card_holds
 from gpupool.engine.columns import Columns
+from gpupool.engine.kinds import Kind, kind_of
 from gpupool.engine.label_columns import LabelColumns
 from gpupool.engine.node_state import (
     Held,
@@ -38,6 +39,7 @@ from kubeclient.placement import Taint
 NO_GPUS = Allocation()
 # Different GPU models that have a number of their own: policies make tables by model.
 MOST_MODELS = 256
+MOST_MACHINES = 64  # classes of machines that have a number of their own
 _SPARE_SETS = 64  # sets of taints that no node has any more, beside as many as there are nodes
 
 
@@ -49,6 +51,9 @@ class ClusterModel:
         # By policy and shape of pods, the least recently used first: see `verdicts.py`.
         self.verdicts: OrderedDict[Hashable, ShapeVerdict] = OrderedDict()
         self.models: dict[str, int] = {}  # the number of each GPU model in the columns
+        # Classes of machines, by model and `bulk_of`: the number of each in the columns.
+        self.machines: dict[tuple[int, int], int] = {}
+        self.running: Counter[Kind] = Counter()  # pods with GPUs that are held, of each kind
         # By their number in the columns. Autoscalers write times into taints, so sets that no node
         # has any more are dropped.
         self.taint_sets: list[tuple[Taint, ...]] = []
@@ -86,7 +91,9 @@ class ClusterModel:
         self._grow()
         self._set_taints(state)
         if node.inventory and node.inventory.cards:
-            self.columns.model[state.index] = self._model(node.inventory.cards[0].model)
+            model = self._model(node.inventory.cards[0].model)
+            self.columns.model[state.index] = model
+            self.columns.machine[state.index] = self._machine(model, state.index)
         self._labels.set_node(state.index, node.labels)
         self._changed(state.index)
         for held in self._lost.pop(node.name, {}).values():
@@ -113,6 +120,13 @@ class ClusterModel:
         if model not in self.models and len(self.models) >= MOST_MODELS:
             model = ""  # one number for all further models
         return self.models.setdefault(model, len(self.models))
+
+    def _machine(self, model: int, index: int) -> int:
+        key = (model, int(self.columns.bulk[index]))
+        if key not in self.machines and len(self.machines) >= MOST_MACHINES:
+            # The class that is most like it.
+            key = min(self.machines, key=lambda k: (k[0] != model, abs(k[1] - key[1])))
+        return self.machines.setdefault(key, len(self.machines))
 
     def _set_taints(self, state: NodeState) -> None:
         if len(self.taint_sets) > 2 * len(self._nodes) + _SPARE_SETS:
@@ -213,6 +227,8 @@ class ClusterModel:
             return
         state.take(held, self.columns)
         self._index.count(pod, state.index, 1)
+        if pod.gpus and not held.reserved:
+            self.running[kind_of(pod)] += 1
         if pod.same_card or pod.different_card:
             for group in _card_groups(pod):
                 self.groups.setdefault(group, {})[pod.uid] = held.node
@@ -222,12 +238,19 @@ class ClusterModel:
         state = self._nodes[self._place[uid]]
         held = state.give_back(uid, self.columns)
         self._index.count(held.pod, state.index, -1)
+        if held.pod.gpus and not held.reserved:
+            self._one_less(kind_of(held.pod))
         for group in _card_groups(held.pod):
             del self.groups[group][uid]
             if not self.groups[group]:
                 del self.groups[group]
         self.changes.append(state.index)
         return held
+
+    def _one_less(self, kind: Kind) -> None:
+        self.running[kind] -= 1
+        if not self.running[kind]:
+            del self.running[kind]
 
     # -- questions -------------------------------------------------------------------------
 

@@ -6,11 +6,13 @@ without a node are not `present`. Only `node_state.py` writes here.
 """
 
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
+from gpupool.core.ways import Ways
 from gpupool.engine.policies.policy import Ints
 
 Bools: TypeAlias = NDArray[np.bool_]
@@ -34,8 +36,11 @@ class Columns:
         self.unschedulable: Bools = np.zeros(self.size, dtype=np.bool_)
         self.taints = _zeros(self.size)  # number of the set of taints
         self.mode = _zeros(self.size)  # index into `node_state.MODES`
+        self.way = _zeros(self.size)  # index into `ways`
+        self.ways: list[Ways | None] = [None]  # how cards get into containers; None: unknown
         self.has_cards: Bools = np.zeros(self.size, dtype=np.bool_)
         self.model = _zeros(self.size)
+        self.machine = _zeros(self.size)  # its class, a number of `ClusterModel.machines`
         self.pods = _zeros(self.size)  # number of pods held
         self.free = _zeros(len(_FIRST_RESOURCES), self.size, dtype=np.int64)
         self.memory_free = _zeros(self.size, dtype=np.int64)
@@ -53,6 +58,7 @@ class Columns:
         self.card_models: dict[str, int] = {}  # the numbers, in order from 1
         self.whole_free = _zeros(self.size)  # cards of which nothing is held
         self.largest_free = _zeros(self.size)  # free units of the emptiest card
+        self.largest_part = _zeros(self.size)  # the same of those that are not untouched
 
     @property
     def cpu_free(self) -> Ints:
@@ -76,6 +82,14 @@ class Columns:
 
     def model_number(self, model: str) -> int:
         return self.card_models.setdefault(model, len(self.card_models) + 1)
+
+    def way_number(self, ways: Ways | None) -> int:
+        """Ways that differ only in words have one number: there must not be many."""
+        if ways is not None:
+            ways = replace(ways, problem="", known=(), is_pinned=False)
+        if ways not in self.ways:
+            self.ways.append(ways)
+        return self.ways.index(ways)
 
     def make_room(self, nodes: int, cards: int) -> None:
         """Grow the arrays to at least this many nodes, and cards on each node."""

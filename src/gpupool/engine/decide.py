@@ -53,11 +53,14 @@ class Unschedulable:
 def decide(cluster: ClusterModel, pod: PodRequest, policy: Policy) -> Placement | Unschedulable:
     if pod.unsupported or pod.waits_for:
         return Unschedulable(cluster, pod)
-    verdict = verdict_of(cluster, pod, policy_for(pod, policy))
+    policy = policy_for(pod, policy)
+    verdict = verdict_of(cluster, pod, policy)
     if depends_on_other_pods(cluster, pod, verdict):
         nodes = _passing(cluster, pod, verdict, cluster.all_nodes())
-        return _first_that_works(cluster, pod, verdict, _ranked(cluster, pod, verdict, nodes))
-    costs = verdict.costs
+        return _first_that_works(
+            cluster, pod, verdict, _ranked(cluster, pod, verdict.totals(policy), nodes)
+        )
+    costs = verdict.totals(policy)
     while True:
         node = int(costs.argmin())
         if costs[node] == NEVER:
@@ -70,6 +73,7 @@ def decide(cluster: ClusterModel, pod: PodRequest, policy: Policy) -> Placement 
         # The filters let the node pass, but no set of cards fits all containers. Remember that in
         # the cache until the node changes, or every decision would search it again.
         costs[node] = NEVER
+        verdict.rule_out(node)
 
 
 def decide_on(
@@ -77,9 +81,12 @@ def decide_on(
 ) -> Placement | Unschedulable:
     if pod.unsupported or pod.waits_for:
         return Unschedulable(cluster, pod)
-    verdict = verdict_of(cluster, pod, policy_for(pod, policy))
+    policy = policy_for(pod, policy)
+    verdict = verdict_of(cluster, pod, policy)
     nodes = _passing(cluster, pod, verdict, in_order(cluster.indexes(names)))
-    return _first_that_works(cluster, pod, verdict, _ranked(cluster, pod, verdict, nodes))
+    return _first_that_works(
+        cluster, pod, verdict, _ranked(cluster, pod, verdict.totals(policy), nodes)
+    )
 
 
 def decide_nominated(
@@ -97,10 +104,11 @@ def feasible(cluster: ClusterModel, pod: PodRequest, policy: Policy, nodes: Ints
     """The indexes of those `nodes` that fit, best first."""
     if pod.unsupported or pod.waits_for:
         return nodes[:0]
-    verdict = verdict_of(cluster, pod, policy_for(pod, policy))
+    policy = policy_for(pod, policy)
+    verdict = verdict_of(cluster, pod, policy)
     nodes = _passing(cluster, pod, verdict, nodes)
     if len(nodes):
-        nodes = _sorted(verdict, nodes, preferences(pod, cluster, nodes))
+        nodes = _sorted(verdict.totals(policy), nodes, preferences(pod, cluster, nodes))
     # For one container with GPUs the filters are exact. Only these pods can pass them and still
     # find no cards.
     if len(pod.gpus) > 1 or pod.same_card or pod.different_card:
@@ -139,20 +147,18 @@ def _passing(cluster: ClusterModel, pod: PodRequest, verdict: ShapeVerdict, node
     return nodes
 
 
-def _ranked(
-    cluster: ClusterModel, pod: PodRequest, verdict: ShapeVerdict, nodes: Ints
-) -> Iterator[int]:
+def _ranked(cluster: ClusterModel, pod: PodRequest, costs: Ints, nodes: Ints) -> Iterator[int]:
     if not len(nodes):
         return
     liked = preferences(pod, cluster, nodes)
     most = nodes[liked == liked.max()]
-    yield int(most[verdict.costs[most].argmin()])  # nearly always fits: sort only if not
+    yield int(most[costs[most].argmin()])  # nearly always fits: sort only if not
     # The sort is stable, so its first node is the one that was just yielded.
-    yield from (int(node) for node in _sorted(verdict, nodes, liked)[1:])
+    yield from (int(node) for node in _sorted(costs, nodes, liked)[1:])
 
 
-def _sorted(verdict: ShapeVerdict, nodes: Ints, liked: Ints) -> Ints:
-    order: Ints = np.lexsort((verdict.costs[nodes], -liked))
+def _sorted(costs: Ints, nodes: Ints, liked: Ints) -> Ints:
+    order: Ints = np.lexsort((costs[nodes], -liked))
     return nodes[order]
 
 

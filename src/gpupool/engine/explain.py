@@ -15,11 +15,11 @@ from gpupool.engine.cards import NONE_CLOSED, allocation_on, chooses_cards, clos
 from gpupool.engine.cluster import ClusterModel
 from gpupool.engine.filters import FILTERS
 from gpupool.engine.filters.filter import Refused
+from gpupool.engine.kinds import ask_of
 from gpupool.engine.node_state import NodeState
 from gpupool.engine.policies import POLICIES
 from gpupool.engine.policies.mix import Mix
 from gpupool.engine.policies.policy import Ints
-from gpupool.engine.verdicts import ask_of
 
 NO_NODES = "no nodes available to schedule pods"
 NOT_TOGETHER = "Insufficient GPUs for all containers at once"

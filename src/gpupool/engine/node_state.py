@@ -207,6 +207,7 @@ def replace_node(state: NodeState, node: NodeInfo, columns: Columns) -> None:
     columns.unschedulable[at] = node.unschedulable
     columns.mode[at] = MODES.index(node.gpu_mode)
     columns.has_cards[at] = bool(cards)
+    columns.way[at] = columns.way_number(node.inventory.ways if node.inventory else None)
     columns.pods[at] = len(state.pods)
     columns.cpu_total[at] = _bounded(node.allocatable.get("cpu", 0))
     columns.memory_total[at] = _bounded(node.allocatable.get("memory", 0)) >> _MIB_SHIFT
@@ -254,13 +255,16 @@ def write_cards(state: NodeState, columns: Columns, rows: Iterable[int]) -> None
         card = cards[row]
         columns.card_free[row, at] = card.free
         columns.card_compute[row, at] = card.compute
-    largest = untouched = 0
+    largest = part = untouched = 0
     for card in cards:
         if card.free > largest:
             largest = card.free
         if card.is_untouched:
             untouched += 1
+        elif card.free > part:
+            part = card.free
     columns.largest_free[at] = largest
+    columns.largest_part[at] = part
     columns.whole_free[at] = untouched
 
 

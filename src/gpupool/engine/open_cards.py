@@ -1,5 +1,7 @@
 """Which cards a pod's choice of models and uuids leaves open, as vectors over nodes."""
 
+from typing import NamedTuple
+
 import numpy as np
 
 from gpupool.core.card_choice import CardChoice
@@ -21,6 +23,32 @@ def open_cards(choice: CardChoice, columns: Columns, nodes: Ints) -> Bools:
         if choice.avoided_uuids:
             found &= ~np.isin(keys, _keys(choice.avoided_uuids))
     return found
+
+
+class OpenColumns(NamedTuple):
+    """What policies read, of some nodes: cards that the pod does not accept are not there."""
+
+    card_free: Ints
+    card_total: Ints
+    card_compute: Ints
+    cpu_free: Ints
+    host_free: Ints
+    model: Ints
+    bulk: Ints
+
+
+def open_columns(choice: CardChoice, columns: Columns, nodes: Ints) -> OpenColumns:
+    """Without this, a node would be ranked by cards that the pod cannot get."""
+    is_open = open_cards(choice, columns, nodes)
+    return OpenColumns(
+        np.where(is_open, columns.card_free.take(nodes, axis=1), 0),
+        np.where(is_open, columns.card_total.take(nodes, axis=1), 1),
+        np.where(is_open, columns.card_compute.take(nodes, axis=1), 0),
+        columns.cpu_free.take(nodes),
+        columns.host_free.take(nodes, axis=1),
+        columns.model.take(nodes),
+        columns.bulk.take(nodes),
+    )
 
 
 def untouched_cards(columns: Columns, nodes: Ints) -> Bools:

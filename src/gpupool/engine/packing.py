@@ -3,24 +3,36 @@
 packing = Packing("residue")
 packing.count(cluster, pod)                       each pod once, when it first asks for a node
 decide(cluster, pod, packing.policy)
+
+Prices of a policy (`policies/scarcity.py`) follow what is free, so they are made again more often.
 """
 
-from collections.abc import Hashable
+from dataclasses import replace
 
 import numpy as np
 
 from gpupool.core.pods import PodRequest
 from gpupool.engine.cluster import ClusterModel
-from gpupool.engine.filters.node_affinity import NODE_AFFINITY
+from gpupool.engine.filters.node_affinity import selected
+from gpupool.engine.kinds import Kind, kind_of
+from gpupool.engine.open_cards import open_cards
 from gpupool.engine.policies import POLICIES
 from gpupool.engine.policies.mix import Mix, MixLearner
-from gpupool.engine.verdicts import ask_of
+from gpupool.engine.policies.scarcity import Market, accepted, market_of, prices_of
+from gpupool.engine.supply import free_of, machines_of
 
 _MOST_SIZES = 64  # different card sizes that a mix has
 # Policies make tables: for each size as many entries as it has units, and as many again as the
 # largest size has. A node whose unit is very small must not fill the memory.
 _MOST_ENTRIES = 2**20
 _MOST_SELECTIONS = 1024  # cached node selections
+# A look at the prices for so many nodes and for so many kinds of pods: it takes longer the more
+# there are, and each pod changes less.
+_PRICED_NODES = 40
+_PRICED_KINDS = 16
+
+# What a kind of pods says about nodes and cards.
+Selection = tuple[object, object, object]
 
 
 class Packing:
@@ -28,21 +40,32 @@ class Packing:
         self.policy = POLICIES[name](Mix())
         self._make = POLICIES[name]
         self._learner = MixLearner()
-        self._models: dict[Hashable, tuple[int, ...]] = {}
+        self._models: dict[Selection, tuple[int, ...]] = {}
         self._sizes: tuple[int, ...] = ()
         self._nodes_seen = -1  # position in `ClusterModel.node_changes`
+        self._market: Market | None = None
+        # Of each kind of pods: the number of its set of machines (-1: none), and what a pod takes.
+        self._places: dict[Kind, tuple[int, list[int]]] = {}
+        self._unpriced = 0  # pods since the last look at the prices
 
     def count(self, cluster: ClusterModel, pod: PodRequest) -> None:
         if cluster.node_changes.position != self._nodes_seen:
             self._look_at_nodes(cluster)
-        self._learner.count(ask_of(pod), self._models_for(cluster, pod))
+        kind = kind_of(pod)
+        self._learner.count(kind.ask, self._models_for(cluster, kind))
+        self._unpriced += 1
         if self._learner.is_due:
             self._renew(cluster)
+        elif self._unpriced >= max(
+            len(cluster) // _PRICED_NODES, len(cluster.running) // _PRICED_KINDS
+        ):
+            self._renew_prices(cluster)
 
     def _look_at_nodes(self, cluster: ClusterModel) -> None:
         self._nodes_seen = cluster.node_changes.position
         # The selections were made from node labels, which may have changed.
         self._models.clear()
+        self._places.clear()
         sizes = card_sizes(cluster)
         # Only for new sizes: a new policy makes all cached costs useless, and a size that is gone
         # does no harm.
@@ -51,25 +74,60 @@ class Packing:
 
     def _renew(self, cluster: ClusterModel) -> None:
         self._sizes = card_sizes(cluster)
-        self.policy = self._make(self._learner.mix(cards_of_model(cluster), self._sizes))
+        mix = self._learner.mix(cards_of_model(cluster), self._sizes)
+        self.policy = self._make(mix)
+        self._market = None
+        self._places.clear()
+        if self.policy.usable is not None:
+            self._market = market_of(mix, machines_of(cluster))
+            self._renew_prices(cluster)
 
-    def _models_for(self, cluster: ClusterModel, pod: PodRequest) -> tuple[int, ...]:
-        """The GPU models of the nodes that the pod selects; empty: any."""
-        if not pod.gpus or not (pod.node_selector or pod.node_terms):
+    def _renew_prices(self, cluster: ClusterModel) -> None:
+        self._unpriced = 0
+        market, usable = self._market, self.policy.usable
+        if market is None or usable is None or not market.sets:
+            return
+        held = [
+            (self._place_of(cluster, market, kind), pods) for kind, pods in cluster.running.items()
+        ]
+        at = np.array([place[0] for place, _ in held], dtype=np.intp)
+        amounts = np.array([[pods * each for each in place[1]] for place, pods in held])
+        # One row more than there are sets: -1 leads to the last one, which is cut off.
+        running = np.zeros((len(market.sets) + 1, len(market.sizes)))
+        if held:
+            np.add.at(running, at, amounts)
+        parts = usable(cluster.columns)
+        free = free_of(cluster, parts, market.machines, market.sizes)
+        self.policy = replace(self.policy, prices=prices_of(market, running[:-1], free))
+
+    def _place_of(self, cluster: ClusterModel, market: Market, kind: Kind) -> tuple[int, list[int]]:
+        found = self._places.get(kind)
+        if found is None:
+            bits = accepted(kind.ask, self._models_for(cluster, kind), market.machines)
+            amounts = market.amounts(kind.ask, self._sizes[-1])
+            found = self._places[kind] = (market.sets.get(bits, -1), amounts)
+        return found
+
+    def _models_for(self, cluster: ClusterModel, kind: Kind) -> tuple[int, ...]:
+        """The GPU models of the nodes and cards that the pods select; empty: any."""
+        ask, *selection = kind
+        if not ask.cards or not any(selection):
             return ()
-        key = (pod.node_selector, pod.node_terms)
+        key = (kind.node_selector, kind.node_terms, kind.card_choice)
         if key not in self._models:
             if len(self._models) >= _MOST_SELECTIONS:
                 self._models.clear()
-            self._models[key] = _selected_models(cluster, pod)
+            self._models[key] = _selected_models(cluster, kind)
         return self._models[key]
 
 
-def _selected_models(cluster: ClusterModel, pod: PodRequest) -> tuple[int, ...]:
+def _selected_models(cluster: ClusterModel, kind: Kind) -> tuple[int, ...]:
     columns = cluster.columns
     nodes = np.flatnonzero(columns.present & columns.has_cards)
-    selected = nodes[NODE_AFFINITY.passes(pod, cluster, nodes)]
-    models = np.unique(columns.model[selected])
+    chosen = nodes[selected(cluster, kind.node_selector, kind.node_terms, nodes)]
+    if kind.card_choice is not None:
+        chosen = chosen[open_cards(kind.card_choice, columns, chosen).any(axis=0)]
+    models = np.unique(columns.model[chosen])
     if len(models) == len(np.unique(columns.model[nodes])):
         return ()
     return tuple(models.tolist())

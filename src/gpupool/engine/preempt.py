@@ -20,10 +20,10 @@ from gpupool.engine.cards import allocation_on, closed_cards
 from gpupool.engine.cluster import ClusterModel
 from gpupool.engine.explain import first_reasons, fit_message, refusals
 from gpupool.engine.filters import FILTERS
+from gpupool.engine.kinds import ask_of
 from gpupool.engine.node_state import Held, NodeState
 from gpupool.engine.policies.policy import Policy
 from gpupool.engine.trial import Trial, trial
-from gpupool.engine.verdicts import ask_of
 from gpupool.engine.victims_by_card import cheapest_cards, start_of
 
 # As many as kube-scheduler wants by default (minCandidateNodesAbsolute).
@@ -153,7 +153,7 @@ def _on_node(
     attempt: _Attempt, below: list[Held], budgets: Sequence[DisruptionBudget]
 ) -> _Candidate | list[str]:
     """A list: the reasons why the pod would not fit even with all of `below` gone."""
-    broken = _breaking(below, budgets)
+    broken = breaking(below, budgets)
     # Before the release: it reads what these pods hold of each card.
     cheapest = cheapest_cards(attempt.pod, attempt.state, below, broken)
     for held in below:
@@ -183,7 +183,7 @@ def _importance(held: Held) -> tuple[int, str, str]:
     return (-held.pod.priority, start_of(held), held.pod.uid)
 
 
-def _breaking(below: Iterable[Held], budgets: Sequence[DisruptionBudget]) -> frozenset[str]:
+def breaking(below: Iterable[Held], budgets: Sequence[DisruptionBudget]) -> frozenset[str]:
     """Pods whose disruption budget is used up by more important pods."""
     left = [budget.allowed for budget in budgets]
     found = set()

@@ -29,15 +29,29 @@ class ShapeVerdict:
     pod: PodRequest  # any pod of this shape
     policy: Policy
     ask: Ask
+    milli: int  # thousandths of a card that it asks for, of the largest card if sizes differ
     need: Ints  # (R, 1): the amount of each resource that the columns count
     needs: list[tuple[int, int]]  # the same as (resource row, amount), without zeros
     whole: int  # whole cards that are needed at the same time
     shares: tuple[GpuAsk, ...]
     allowed: Bools  # nodes that pass the filters on node objects, whatever is held there
     costs: Ints  # NEVER: not allowed, or no room
+    # What the pod would take of each node, as an index into a table of prices (`verdicts.py`); 0
+    # where the cost is NEVER.
+    uses: Ints
     changes: int  # valid up to this position of `ClusterModel.changes`
     node_changes: int  # `allowed` is valid up to this position of `ClusterModel.node_changes`
     has_soft_taints: bool = False  # some node has a PreferNoSchedule taint that is not tolerated
+
+    def totals(self, policy: Policy) -> Ints:
+        """Costs with the prices of the day. Without prices these are the cached costs."""
+        if policy.prices is None or not self.ask.cards:
+            return self.costs
+        return self.costs + policy.prices.table(self.ask.cards, self.milli).take(self.uses)
+
+    def rule_out(self, node: int) -> None:
+        self.costs[node] = NEVER
+        self.uses[node] = 0
 
 
 class ChangeLog:

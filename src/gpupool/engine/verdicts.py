@@ -20,14 +20,16 @@ from gpupool.engine.cluster import ClusterModel
 from gpupool.engine.columns import Bools, Columns
 from gpupool.engine.filters import OF_THE_NODE, host_ports, resources, volume_limits
 from gpupool.engine.filters.gpus import allows_mode, has_cards, has_shares, whole_cards
-from gpupool.engine.policies.policy import Ask, Ints, Policy
+from gpupool.engine.kinds import ask_of
+from gpupool.engine.open_cards import open_columns
+from gpupool.engine.policies.policy import Ints, Policy
+from gpupool.engine.policies.scarcity import MOST_CARDS, milli_of
 from gpupool.engine.verdict_cache import NEVER, ShapeVerdict
 from kubeclient.placement import Effect
 
 _MOST_BYTES = 192 * 2**20  # of all cached verdicts together
-# An int64 of `costs` and a bool of `allowed`.
-_BYTES_A_NODE = 9
-_MIB_SHIFT = 20
+# An int64 of `costs`, an int32 of `uses` and a bool of `allowed`.
+_BYTES_A_NODE = 13
 # Added to the cost of nodes with cards for a pod without GPUs. All other costs are smaller, so the
 # pod goes to such a node only if no other node fits.
 _WITH_CARDS = 2**55
@@ -50,30 +52,20 @@ def shape_of(pod: PodRequest) -> Hashable:
         pod.tolerations,
         pod.host_ports,
         pod.node_name,
+        pod.runtime_class,
         pod.volume_terms,
         pod.volume_zones,
         pod.attached,
     )
 
 
-def ask_of(pod: PodRequest) -> Ask:
-    """The request as policies see it: of several containers with GPUs, the largest ask."""
-    cpu = pod.resources.get("cpu", 0)
-    memory = pod.resources.get("memory", 0) >> _MIB_SHIFT
-    if not pod.gpus:
-        return Ask(0, 0, 0, cpu, memory)
-    ask = pod.gpus[0]
-    if len(pod.gpus) > 1:
-        ask = max(pod.gpus, key=lambda a: (a.whole, a.units * a.cards, a.percent))
-    return Ask(ask.whole or ask.cards, ask.units, ask.percent, cpu, memory)
-
-
 def verdict_of(cluster: ClusterModel, pod: PodRequest, policy: Policy) -> ShapeVerdict:
     """The verdict for pods of this shape, up to date with all changes."""
-    # id() is cheap but may be reused once a policy is gone: `is not policy` below finds that out.
-    key = (id(policy), shape_of(pod))
+    # By its function: a policy with new prices has the same costs. id() is cheap but may be reused
+    # once a function is gone: `is not` below finds that out.
+    key = (id(policy.costs), shape_of(pod))
     verdict = cluster.verdicts.get(key)
-    if verdict is None or verdict.policy is not policy:
+    if verdict is None or verdict.policy.costs is not policy.costs:
         verdict = cluster.verdicts[key] = _new_verdict(cluster, pod, policy)
         _drop_old(cluster)
         return verdict
@@ -85,16 +77,19 @@ def verdict_of(cluster: ClusterModel, pod: PodRequest, policy: Policy) -> ShapeV
 def _new_verdict(cluster: ClusterModel, pod: PodRequest, policy: Policy) -> ShapeVerdict:
     size = cluster.columns.size
     need = resources.need_of(pod, cluster.columns)
+    ask = ask_of(pod)
     verdict = ShapeVerdict(
         pod=pod,
         policy=policy,
-        ask=ask_of(pod),
+        ask=ask,
+        milli=milli_of(ask, int(cluster.columns.card_total.max())),
         need=need,
         needs=resources.needs_in(need),
         whole=whole_cards(pod),
         shares=tuple(ask for ask in pod.gpus if ask.units),
         allowed=np.zeros(size, dtype=np.bool_),
         costs=np.full(size, NEVER, dtype=np.int64),
+        uses=np.zeros(size, dtype=np.int32),
         changes=cluster.changes.position,
         node_changes=cluster.node_changes.position,
     )
@@ -132,13 +127,15 @@ def _catch_up(cluster: ClusterModel, verdict: ShapeVerdict) -> None:
     few = len(different) <= _FEW and verdict.pod.card_choice is None
     if few and verdict.policy.cost is not None and verdict.ask.cards:
         for node in different:
-            verdict.costs[node] = _cost_on(cluster, verdict, node)
+            verdict.costs[node] = cost = _cost_on(cluster, verdict, node)
+            verdict.uses[node] = 0 if cost == NEVER else _use_on(cluster.columns, verdict, node)
     else:
         _judge_again(cluster, verdict, np.array(list(different), dtype=np.intp))
 
 
 def _judge_again(cluster: ClusterModel, verdict: ShapeVerdict, nodes: Ints) -> None:
     verdict.costs[nodes] = NEVER
+    verdict.uses[nodes] = 0
     _judge(cluster, verdict, nodes[verdict.allowed[nodes]])
 
 
@@ -195,10 +192,14 @@ def _judge(cluster: ClusterModel, verdict: ShapeVerdict, nodes: Ints) -> None:
     nodes = nodes[fits]
     if len(nodes):
         verdict.costs[nodes] = _costs(cluster, verdict, nodes)
+        verdict.uses[nodes] = _uses(columns, verdict, nodes)
 
 
 def _costs(cluster: ClusterModel, verdict: ShapeVerdict, nodes: Ints) -> Ints:
     columns = cluster.columns
+    if verdict.ask.cards and verdict.pod.card_choice is not None:
+        there = open_columns(verdict.pod.card_choice, columns, nodes)
+        return verdict.policy.costs(there, verdict.ask, np.arange(len(nodes)))
     if verdict.ask.cards:
         return verdict.policy.costs(columns, verdict.ask, nodes)
     costs = np.empty(len(nodes), dtype=np.int64)
@@ -207,6 +208,25 @@ def _costs(cluster: ClusterModel, verdict: ShapeVerdict, nodes: Ints) -> Ints:
     costs[packs] = verdict.policy.costs(columns, verdict.ask, nodes[packs])
     costs[columns.has_cards[nodes]] += _WITH_CARDS
     return costs
+
+
+def _uses(columns: Columns, verdict: ShapeVerdict, nodes: Ints) -> Ints:
+    """Class of machine, number of untouched cards, and whether the pod takes some of those."""
+    untouched = np.minimum(columns.whole_free.take(nodes), MOST_CARDS)
+    uses = (columns.machine.take(nodes) * (MOST_CARDS + 1) + untouched) * 2
+    if verdict.ask.memory:
+        uses += columns.largest_part.take(nodes) < verdict.ask.memory
+    else:
+        uses += 1
+    return np.asarray(uses + 1)
+
+
+def _use_on(columns: Columns, verdict: ShapeVerdict, node: int) -> int:
+    """What `_uses` says, for one node."""
+    untouched = min(columns.whole_free.item(node), MOST_CARDS)
+    use: int = (columns.machine.item(node) * (MOST_CARDS + 1) + untouched) * 2 + 1
+    memory = verdict.ask.memory
+    return use + (not memory or columns.largest_part.item(node) < memory)
 
 
 def _cost_on(cluster: ClusterModel, verdict: ShapeVerdict, node: int) -> int:

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from gpupool.core.gpu import Allocation, ContainerGpus, Isolation
+from gpupool.core.gpu import Allocation, ContainerGpus
 from gpupool.core.pods import PodRequest
 from gpupool.engine.card_words import card_summary
 from gpupool.engine.decide import Placement, decide
@@ -72,7 +72,7 @@ def _cards(allocation: Allocation) -> list[str]:
     unread = allocation.unread
     if unread is not None and unread.has_what_it_asks:
         listed = ", ".join(map(str, sorted(unread.indexes)))
-        lines.append(f"  Another scheduler gave it what it asks for, on GPU {listed}.")
+        lines.append(f"  Another scheduler gave it what it asks for, on card {listed}.")
     elif unread is not None:
         lines.append(f"  Which cards it holds cannot be read: {unread.why}.")
     return lines
@@ -80,14 +80,13 @@ def _cards(allocation: Allocation) -> list[str]:
 
 def _container(gpus: ContainerGpus) -> Iterator[str]:
     for share in gpus.shares:
-        card = f"GPU {share.index} ({share.uuid})"
-        if gpus.isolation is Isolation.WHOLE:
-            yield f"  container {gpus.container}: {card}, all of it"
+        card = f"card {share.index} ({share.uuid})"
+        if gpus.wall is None:
+            yield f"  container {gpus.container}: {card}, the whole card"
             continue
         compute = f" and {share.percent} % of its compute" if share.percent else ""
-        held = "held to it" if gpus.isolation is Isolation.LIMIT else "not held to it"
         memory = f"{share.units} of {share.card_units} units ({share.memory_mib} MiB)"
-        yield f"  container {gpus.container}: {card}, {memory}{compute}, {held}"
+        yield f"  container {gpus.container}: {card}, {memory}{compute}, isolation {gpus.wall}"
 
 
 def _nodes(nodes: NodeList | None) -> Iterator[str]:

@@ -79,10 +79,11 @@ class Binder:
 
     def _bound(self, pod: Pending, assignment: Assignment, began_s: float) -> None:
         self._state.ledger.answered(pod.uid)
+        attempts = self._state.queue.attempts(pod.uid)
         self._state.queue.forget(pod.uid)
         now_s = self._clock()
-        self._metrics.tried(Result.SCHEDULED, now_s - began_s)
-        self._metrics.pod_seconds.observe(now_s - pod.seen_s)
+        self._metrics.tried(Result.SCHEDULED, now_s - began_s, pod.scheduler)
+        self._metrics.bound(now_s - pod.seen_s, attempts)
         self._reports.bound(pod, assignment.node)
 
     def _not_bound(
@@ -104,7 +105,7 @@ class Binder:
         self._again(pod, began_s)
 
     def _again(self, pod: Pending, began_s: float) -> None:
-        self._metrics.tried(Result.ERROR, self._clock() - began_s)
+        self._metrics.tried(Result.ERROR, self._clock() - began_s, pod.scheduler)
         self._state.queue.back_off(pod.uid, self._clock())
         # The scheduling loop may sleep until an earlier due time: it must see the end of this
         # backoff.

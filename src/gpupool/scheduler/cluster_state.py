@@ -230,7 +230,7 @@ class ClusterState:
         over = excesses_on(state) if state is not None else []
         if over:
             listed = ", ".join(f"{each.held} of {each.there} {each.what}" for each in over)
-            message = f"Another scheduler put this pod on {node}, which now gives out {listed}"
+            message = f"Another scheduler put this pod on {node}, which now offers {listed}"
             self.findings.add(pod, OVERCOMMITTED, message)
 
     def _waits(self, pod: Obj) -> None:

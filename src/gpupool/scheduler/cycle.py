@@ -57,7 +57,7 @@ class Cycle:
         decision = self.room.decide(pod)
         if isinstance(decision, Placement):
             return [self._place(pod, decision, began_s)]
-        self._failed(began_s)
+        self._failed(pod, began_s)
         return self._make_room(pod, decision)
 
     def _place(self, pod: Pending, placement: Placement, began_s: float) -> Write:
@@ -68,10 +68,10 @@ class Cycle:
         assert assignment is not None
         return partial(self.binder.bind, pod, assignment, began_s)
 
-    def _failed(self, began_s: float) -> None:
+    def _failed(self, pod: Pending, began_s: float) -> None:
         now_s = self.clock()
         self.metrics.decision_seconds.observe(now_s - began_s)
-        self.metrics.tried(Result.UNSCHEDULABLE, now_s - began_s)
+        self.metrics.tried(Result.UNSCHEDULABLE, now_s - began_s, pod.scheduler)
 
     # -- pods that fit nowhere --------------------------------------------------------------
 
@@ -156,7 +156,7 @@ class Cycle:
     def _park_group(
         self, group: Group, waiting: list[Pending], why: str, began_s: float
     ) -> list[Write]:
-        self._failed(began_s)
+        self._failed(waiting[0], began_s)
         words = f"pod group {group.namespace}/{group.name}{why}"
         waited_s = began_s - min(pod.seen_s for pod in waiting)
         if waited_s > GROUP_PATIENCE_S:

@@ -43,6 +43,12 @@ class Elected:
         self._is_settled = True
         self.current: Scheduler | None = None  # None: not the leader, or not started yet
 
+    def metrics_text(self) -> str:
+        # Imported here: the scheduler of a local cluster serves no metrics.
+        from gpupool.scheduler.metrics import standby_text
+
+        return self.current.metrics_text() if self.current else standby_text()
+
     @property
     def holder(self) -> str:
         """The identity of the leader that was last seen."""

@@ -1,8 +1,8 @@
 """Extender: the same decisions for kube-scheduler, which calls one verb after the other.
 
-filter returns every node that fits, prioritize the scores of the policy, bind chooses the cards and
-writes the Binding with them. All verbs use one ledger, and nothing awaits between a decision and
-`assume`, so no card is given out twice.
+filter returns the best of the nodes that fit, prioritize the scores of the policy, bind chooses the
+cards and writes the Binding with them. All verbs use one ledger, and nothing awaits between a
+decision and `assume`, so no card is given out twice.
 
 Pods that fit nowhere are remembered. When a node has room for one of them, the node is touched
 (annotation), because kube-scheduler tries such pods again when a node changes.
@@ -56,8 +56,11 @@ class Extender:
         state: ClusterState,
         clock: Callable[[], float],
         may_act: Callable[[], bool],
+        most_nodes: int = 0,
     ) -> None:
+        """`most_nodes`: as many as filter returns; 0: all that fit."""
         self._kube = kube
+        self._most_nodes = most_nodes
         self._clock = clock
         self._may_act = may_act
         self.state = state
@@ -76,7 +79,10 @@ class Extender:
         elif len(self.waiting) < _MOST_WAITING:
             self.waiting[pod.uid] = pod
         refused = found.refused(self.state.cluster, pod)
-        return messages.filter_result(args, found.fitting(), refused.curable, refused.incurable)
+        # kube-scheduler scores each node that it gets back, one by one. Its own filters have run
+        # before this call, so only what it judges later can still rule a node out.
+        fitting = found.fitting(0 if _is_judged_later(args.pod) else self._most_nodes)
+        return messages.filter_result(args, fitting, refused.curable, refused.incurable)
 
     def prioritize(self, args: ExtenderArgs) -> list[Obj]:
         """Scores from 10 (best) to 0 (worst). The best node is reserved for the pod."""
@@ -275,6 +281,20 @@ class Extender:
         self.waiting.pop(uid, None)
         self._offered.pop(uid, None)
         self.reservations.end(uid)
+
+
+def _is_judged_later(pod: Obj) -> bool:
+    """Whether kube-scheduler may refuse a node, or prefer one, for reasons that we do not know.
+
+    It reserves volumes and claimed devices after it has chosen a node, and prefers nodes by what
+    storage they have left.
+    """
+    spec = pod.get("spec") or {}
+    volumes = spec.get("volumes") or ()
+    kinds = ("persistentVolumeClaim", "ephemeral")
+    return bool(spec.get("resourceClaims")) or any(
+        volume.get(kind) for volume in volumes for kind in kinds
+    )
 
 
 def _request(pod: Obj) -> PodRequest:

@@ -37,6 +37,7 @@ class ExtenderSettings:
     address: Address
     candidacy: Candidacy
     tls: ssl.SSLContext | None = None  # None: plain HTTP, for the same machine only
+    most_nodes: int = 20  # that filter returns; 0: all that fit
 
 
 class _Service:
@@ -44,11 +45,15 @@ class _Service:
 
     def __init__(self, kube: Kube, settings: ExtenderSettings) -> None:
         self._kube = kube
+        self._most_nodes = settings.most_nodes
         self._elected = Elected(kube, settings.policy, settings.candidacy, self._work)
         self._extender: Extender | None = None
 
     async def run(self) -> None:
         await self._elected.run()
+
+    def metrics_text(self) -> str:
+        return self._elected.metrics_text()
 
     def answering(self) -> Extender:
         """Raises NotLeading."""
@@ -59,7 +64,13 @@ class _Service:
 
     async def _work(self, scheduler: Scheduler) -> None:
         """Extender and scheduler on the same state; the scheduler also does resizes."""
-        extender = Extender(self._kube, scheduler.state, seconds_since_boot, self._elected.is_sure)
+        extender = Extender(
+            self._kube,
+            scheduler.state,
+            seconds_since_boot,
+            self._elected.is_sure,
+            self._most_nodes,
+        )
         changed = asyncio.Event()
         scheduler.on_change = changed.set
         self._extender = extender
@@ -112,7 +123,11 @@ async def run_extender(
     """Runs until cancelled. `ready` is called with the port."""
     service = _Service(kube, settings)
     async with contextlib.AsyncExitStack() as stack:
-        app = application(service.answering)
+        app = application(service.answering, service.metrics_text)
+        if settings.tls is not None:  # on a network; kube-scheduler's own questions need no token
+            from gpupool.scrapers import Reviewer, guard  # certificates cost some MiB of memory
+
+            app.middlewares.append(guard(Reviewer(kube), lambda path: path != "/metrics"))
         address = await stack.enter_async_context(serving(app, settings.address, settings.tls))
         ready(address.port)
         await service.run()

@@ -31,8 +31,9 @@ class NotLeading(Exception):
 Current = Callable[[], Extender]
 
 
-def application(current: Current) -> web.Application:
-    """`current`: returns the extender; raises NotLeading if another leads or it has not synced."""
+def application(current: Current, metrics: Callable[[], str] = str) -> web.Application:
+    """`current`: returns the extender; raises NotLeading if another leads or it has not synced.
+    `metrics`: their text."""
     app = web.Application(client_max_size=_MAX_BYTES)
     app.add_routes(
         [
@@ -44,7 +45,7 @@ def application(current: Current) -> web.Application:
             web.get(f"{PREFIX}/inspect/{{node}}", _inspecting(current)),
             web.get("/version", _version),
             *health_routes(lambda: _leads(current)),
-            metrics_route(lambda: ""),
+            metrics_route(metrics),
         ]
     )
     return app

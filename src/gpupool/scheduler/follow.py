@@ -1,8 +1,11 @@
-"""follow keeps a ClusterState up to date with the API; read_cluster reads the API once."""
+"""follow keeps a ClusterState up to date with the API; read_cluster reads the API once.
+
+read_objects(kube) ──> state_of(objects)      in two steps, with a snapshot in between
+"""
 
 import asyncio
 import logging
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 
 from gpupool.engine.policies import DEFAULT
 from gpupool.scheduler.cluster_state import ClusterState
@@ -84,9 +87,23 @@ def empty_state(policy: str = DEFAULT) -> ClusterState:
 
 async def read_cluster(kube: Kube, policy: str = DEFAULT) -> ClusterState:
     """The state of the cluster now, for programs that only show it. Raises KubeError."""
-    state = empty_state(policy)
+    return state_of(await read_objects(kube), policy)
+
+
+async def read_objects(kube: Kube) -> dict[Resource, list[Obj]]:
+    """All that a state of the cluster is made of. Raises KubeError."""
+    return {resource: await _read(kube, resource) or [] for resource in handlers_of(empty_state())}
+
+
+def state_of(
+    objects: Mapping[Resource, Sequence[Obj]],
+    policy: str = DEFAULT,
+    schedulers: Collection[str] = (),
+) -> ClusterState:
+    """`schedulers`: pods that wait for one of these count as waiting."""
+    state = ClusterState(schedulers, policy, lambda: None, seconds_since_boot)
     for resource, handler in handlers_of(state).items():
-        for obj in await _read(kube, resource) or ():
+        for obj in objects.get(resource, ()):
             try:
                 handler(None, obj)
             except Exception:  # as in a mirror: one object must not hide all the others

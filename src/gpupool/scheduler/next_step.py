@@ -5,18 +5,19 @@ from gpupool.engine.card_words import card_summary, open_nodes
 from gpupool.engine.cluster import ClusterModel
 from gpupool.engine.filters.gpus import allows_mode, whole_cards
 
+_SHOWN = 3  # values of a label
 _SHARE, _WHOLE = "a share (aliyun.com/gpu-mem)", "a whole card (nvidia.com/gpu)"
 
 
 def next_step(cluster: ClusterModel, pod: PodRequest) -> str:
-    """Empty: GPUs are not why it waits."""
+    """Empty: neither GPUs nor its nodeSelector are why it waits."""
     if not card_summary(cluster, pod):
-        return ""
+        return _selector_step(cluster, pod)
     nodes = open_nodes(cluster, pod)
     fitting = nodes[allows_mode(pod, cluster, nodes)]
     if not len(fitting):
         wanted, other = (_WHOLE, _SHARE) if whole_cards(pod) else (_SHARE, _WHOLE)
-        return f"Request {other}, or add a node that gives out {wanted}."
+        return f"Request {other}, or add a node that offers {wanted}."
     by_node = [cluster.at(int(node)).cards for node in fitting]
     cards = [card for cards in by_node for card in cards]
     count = whole_cards(pod) or max(ask.cards for ask in pod.gpus)
@@ -31,3 +32,18 @@ def next_step(cluster: ClusterModel, pod: PodRequest) -> str:
             "or add a node."
         )
     return "See why cards are out of use (gpupool gpu list), or add a node."
+
+
+def _selector_step(cluster: ClusterModel, pod: PodRequest) -> str:
+    """Empty: each label of the selector is on some node."""
+    nodes = [cluster.at(int(index)).node for index in cluster.all_nodes()]
+    for key, value in pod.node_selector:
+        found = sorted({node.labels[key] for node in nodes if key in node.labels})
+        if value in found:
+            continue
+        has = f"nodes have {' or '.join(found[:_SHOWN])}" if found else "no node has that label"
+        return (
+            f'Change nodeSelector {key}: "{value}" ({has}), '
+            f"or label a node: kubectl label node NODE {key}={value}"
+        )
+    return ""

@@ -53,6 +53,7 @@ class _Entry:
     failures: int = 0
     due_s: float = 0.0  # BACKING_OFF: when it ends
     tried_at_wake: int = 0  # number of the last wake-up when it was popped
+    attempts: int = 0
 
 
 class Queue:
@@ -66,6 +67,8 @@ class Queue:
         self._arrivals = 0
         self._wakes = 0
         self._flush_s = float("inf")
+        # How often a pod came into a state, and why, in kube-scheduler's words. For metrics.
+        self.incoming: Counter[tuple[str, State]] = Counter()
 
     def __contains__(self, uid: str) -> bool:
         return uid in self._entries
@@ -89,6 +92,7 @@ class Queue:
             order = (-priority, created, self._arrivals)
             self._entries[uid] = _Entry(order, shape, depends_on_pods, State.TRYING)
             self._enter(uid, State.ACTIVE)
+            self.incoming["PodAdd", State.ACTIVE] += 1
             return
         state = known.state
         self._leave(uid, known)
@@ -134,7 +138,13 @@ class Queue:
         _, uid = first
         self._move(uid, State.TRYING)
         self._entries[uid].tried_at_wake = self._wakes
+        self._entries[uid].attempts += 1
         return uid
+
+    def attempts(self, uid: str) -> int:
+        entry = self._entries.get(uid)
+        # A member of a group is tried together with the one that was popped.
+        return max(1, entry.attempts) if entry is not None else 1
 
     def placed(self, uid: str) -> None:
         """A node was found, and a Binding or evictions are being sent: the next pod of this shape
@@ -239,6 +249,11 @@ class Queue:
     # -- states ----------------------------------------------------------------------------
 
     def _move(self, uid: str, state: State) -> None:
+        if state in (State.PARKED, State.BACKING_OFF):
+            self.incoming["ScheduleAttemptFailure", state] += 1
+        elif state is State.ACTIVE:
+            is_over = self._entries[uid].state is State.BACKING_OFF
+            self.incoming["BackoffComplete" if is_over else "ClusterChange", state] += 1
         self._leave(uid, self._entries[uid])
         self._enter(uid, state)
 

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 
 from gpupool.contract.names import SCHEDULER_NAME
 from gpupool.engine.policies import DEFAULT
+from gpupool.engine.room import cluster_room
 from gpupool.scheduler.bind import Binder
 from gpupool.scheduler.cluster_state import ClusterState
 from gpupool.scheduler.cycle import Cycle
@@ -21,7 +22,7 @@ from gpupool.scheduler.findings import OVERCOMMITTED
 from gpupool.scheduler.follow import follow
 from gpupool.scheduler.ledger import Knowledge
 from gpupool.scheduler.making_room import RoomMaker
-from gpupool.scheduler.metrics import Metrics
+from gpupool.scheduler.metrics import Metrics, Now
 from gpupool.scheduler.pending import Pending
 from gpupool.scheduler.preemption import Evictor
 from gpupool.scheduler.report import SCHEDULER_ERROR, Reports
@@ -58,6 +59,7 @@ class Scheduler:
         self._wake = asyncio.Event()
         self._writes = Writes(WRITES_IN_FLIGHT)
         self._may_act = settings.may_act
+        self._policy = settings.policy
         self.is_synced = False
         self.metrics = Metrics()
         self.on_change: Callable[[], None] = lambda: None  # called as well when there may be work
@@ -150,7 +152,17 @@ class Scheduler:
             "pods": len(state.ledger),
             "assumed_pods": unconfirmed,
         }
-        return self.metrics.text(state.queue.counts(), sizes, self._may_act())
+        return self.metrics.text(
+            Now(
+                state.queue.counts(),
+                sizes,
+                state.queue.incoming,
+                self._may_act(),
+                max((self._clock() - pod.seen_s for pod in state.pending.values()), default=0.0),
+                cluster_room(state.cluster),
+                self._policy,
+            )
+        )
 
     def _next(self, now_s: float) -> str | None:
         self._tell()

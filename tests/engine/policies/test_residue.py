@@ -29,9 +29,8 @@ HALF, MOST, WHOLE, EIGHT = (
 )
 
 
-def mix(*asks: Ask, models: tuple[int, ...] = ()) -> Mix:
-    demands = tuple(Demand(ask, models if ask is asks[0] else (), 10) for ask in asks)
-    return Mix(demands, (8, 8), (UNITS,))
+def mix(*asks: Ask) -> Mix:
+    return Mix(tuple(Demand(ask, (), 10) for ask in asks), (8, 8), (UNITS,))
 
 
 def cluster(**cards: int) -> ClusterModel:
@@ -66,14 +65,6 @@ def test_small_machines_are_filled_before_large_ones() -> None:
     known = mix(HALF, WHOLE, EIGHT)
     assert [place(here, WHOLE, known)[0] for _ in range(2)] == ["small", "small"]
     assert place(here, EIGHT, known)[0] == "large"
-
-
-def test_pods_that_run_anywhere_avoid_models_that_others_need() -> None:
-    here = cluster(wanted=2, other=2)
-    free_of_models = mix(HALF, WHOLE)
-    bound = mix(HALF, WHOLE, models=(0,))
-    assert place(here, WHOLE, free_of_models)[0] == "wanted"
-    assert place(cluster(wanted=2, other=2), WHOLE, bound)[0] == "other"
 
 
 def test_a_pod_with_little_gpu_avoids_nodes_whose_cards_need_the_cpu() -> None:

@@ -16,6 +16,7 @@ from gpupool.engine.filters.node_objects import (
 )
 from gpupool.engine.filters.pod_affinity import POD_AFFINITY
 from gpupool.engine.filters.resources import RESOURCES
+from gpupool.engine.filters.runtime_classes import RUNTIME_CLASSES
 from gpupool.engine.filters.spread import SPREAD
 from gpupool.engine.filters.taints import TAINTS
 from gpupool.engine.filters.volume_limits import VOLUME_LIMITS
@@ -26,6 +27,7 @@ FILTERS: tuple[Filter, ...] = (
     NODE_NAME,
     TAINTS,
     NODE_AFFINITY,
+    RUNTIME_CLASSES,
     HOST_PORTS,
     RESOURCES,
     GPUS,
@@ -40,6 +42,7 @@ OF_THE_NODE: tuple[Filter, ...] = (
     NODE_NAME,
     TAINTS,
     NODE_AFFINITY,
+    RUNTIME_CLASSES,
     VOLUMES,
     VOLUME_ZONES,
 )

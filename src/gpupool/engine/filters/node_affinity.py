@@ -15,11 +15,20 @@ REASON = "node(s) didn't match Pod's node affinity/selector"
 
 
 def passes(pod: PodRequest, cluster: ClusterModel, nodes: Ints) -> Bools:
+    return selected(cluster, pod.node_selector, pod.node_terms, nodes)
+
+
+def selected(
+    cluster: ClusterModel,
+    selector: tuple[tuple[str, str], ...],
+    terms: tuple[NodeTerm, ...] | None,
+    nodes: Ints,
+) -> Bools:
     allowed = np.ones(len(nodes), dtype=np.bool_)
-    for key, value in pod.node_selector:
+    for key, value in selector:
         allowed &= _is_one_of(cluster, key, (value,), nodes)
-    if pod.node_terms is not None:
-        allowed &= any_term(cluster, pod.node_terms, nodes)
+    if terms is not None:
+        allowed &= any_term(cluster, terms, nodes)
     return allowed
 
 

@@ -48,6 +48,13 @@ class CardColumns(Protocol):
     def bulk(self) -> Ints: ...  # (N,) how large a machine it is: cards, then CPU, then memory
 
 
+class Prices(NamedTuple):
+    """What a pod pays, beside its cost, for what it takes from other pods: see `scarcity.py`."""
+
+    # (number of cards, thousandths of all of them) -> a price for each `use` (`verdicts.py`).
+    table: Callable[[int, int], Ints]
+
+
 @dataclass(frozen=True, slots=True)
 class Policy:
     name: str
@@ -55,6 +62,10 @@ class Policy:
     cards: Callable[[CardColumns, Ask, int], tuple[int, ...]]
     # The same as `costs` for one node; None: there is nothing faster than `costs`.
     cost: Callable[[CardColumns, Ask, int], int] | None = None
+    # New prices make a new policy with the same functions, and cached costs stay valid.
+    prices: Prices | None = None
+    # (N,): thousandths of cards that pods can use of every node; None: the policy has no prices.
+    usable: Callable[[CardColumns], Ints] | None = None
 
 
 def bulk_of(cards: int, cpu_milli: int, memory_mib: int) -> int:

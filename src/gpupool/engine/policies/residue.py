@@ -4,7 +4,7 @@ The cost of a node is how much this sum grows, in thousandths of a card:
 - the residue of every card (`cutting.py`), and a little for each partly used card;
 - half of the GPU that could not be used for lack of CPU, and half of that for lack of memory;
 - a little for every usable card that would remain: so the fullest node is filled first;
-- what the pod takes, times the competition for this GPU model by pods that need certain models.
+Beside it come the prices of `scarcity.py`: what the pod takes from pods that need this machine.
 Less than a thousandth does not count. Among equals the smaller machine is taken, then the first
 node: so large machines, and the last ones, stay free for large pods.
 """
@@ -45,6 +45,7 @@ def residue(mix: Mix) -> Policy:
         partial(_costs, tables),
         partial(_cards, tables, judge),
         partial(_cost, tables, judge),
+        usable=partial(_usable, tables),
     )
 
 
@@ -68,10 +69,15 @@ def _costs(tables: Tables, columns: CardColumns, ask: Ask, nodes: Ints) -> Ints:
     after = before - spent
     costs = (lost - taken) * FINE + np.minimum(after, PULLED_CARDS * WHOLE) * PULL_FINE
     costs += _starved(tables, columns.host_free.take(nodes, axis=1), ask, before, after)
-    if tables.price is not None:
-        costs += taken * tables.price.take(columns.model.take(nodes), mode="clip")
     ranked: Ints = costs // FINE * BULKS + columns.bulk.take(nodes)
     return ranked
+
+
+def _usable(tables: Tables, columns: CardColumns) -> Ints:
+    total = None if tables.only_total else columns.card_total
+    first = tables.only_total if total is None else tables.first.take(total, mode="clip")
+    usable: Ints = tables.usable.take(columns.card_free + first, mode="clip").sum(axis=0)
+    return usable
 
 
 def _places(

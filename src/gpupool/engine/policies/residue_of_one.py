@@ -85,9 +85,6 @@ def cost_of_one(tables: Tables, judged: Judged, columns: CardColumns, ask: Ask, 
     rises = _rise(host.item(0, node), ask.cpu_milli, by_cpu, before, after)
     rises += _rise(host.item(1, node), ask.memory_mib * MIB, by_memory, before, after)
     cost += floor(rises * HALF)
-    if tables.price is not None:
-        model = min(columns.model.item(node), len(tables.price) - 1)
-        cost += taken * tables.price.item(model)
     return cost // FINE * BULKS + columns.bulk.item(node)
 
 

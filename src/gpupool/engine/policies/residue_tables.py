@@ -11,12 +11,12 @@ from numpy.typing import NDArray
 
 from gpupool.engine.policies.cutting import usable_milli
 from gpupool.engine.policies.mix import Demand, Mix
-from gpupool.engine.policies.policy import WHOLE, Ask, Ints
+from gpupool.engine.policies.policy import WHOLE, Ints
+from gpupool.engine.policies.scarcity import milli_of
 
 PARTLY_USED = 30  # what a card costs that is neither free nor full
 PULL = 8  # what a card costs that stays usable on the node
 PULLED_CARDS = 3  # more of them on one node cost no more
-PRICE = 0.75  # weight of the competition for a GPU model
 # Costs are summed in 1/250 of a thousandth of a card, so that all terms are whole numbers.
 FINE = 250
 HALF = FINE // 2
@@ -48,7 +48,6 @@ class Tables:
     only_total: int  # the size of all cards; 0: sizes differ
     cards_for: NDArray[np.float64]  # (2, 1): thousandths of a card for a milli of CPU, for a byte
     cards_for_list: list[float]
-    price: Ints | None  # by model: what a thousandth of a card costs; None: all the same
     counts_compute: bool  # whether any pod asks for a share of compute
 
 
@@ -78,13 +77,12 @@ def tables_of(mix: Mix) -> Tables:
         largest if len(mix.card_totals) == 1 else 0,
         cards_for,
         cards_for.ravel().tolist(),
-        _prices(wanted, mix) if any(demand.models for demand in wanted) else None,
         any(demand.ask.compute for demand in wanted),
     )
 
 
 def _cards_for(wanted: list[Demand], mix: Mix) -> NDArray[np.float64]:
-    milli = sum(demand.pods * _milli(demand.ask, mix.card_totals[-1]) for demand in wanted)
+    milli = sum(demand.pods * milli_of(demand.ask, mix.card_totals[-1]) for demand in wanted)
     cpu = sum(demand.pods * demand.ask.cpu_milli for demand in wanted)
     memory = MIB * sum(demand.pods * demand.ask.memory_mib for demand in wanted)
     return np.array([[milli / max(cpu, 1)], [milli / max(memory, 1)]])
@@ -96,31 +94,6 @@ def _demand_by_size(wanted: list[Demand], total: int) -> dict[int, int]:
         size = demand.ask.memory or total
         found[size] = found.get(size, 0) + demand.pods * demand.ask.cards
     return found
-
-
-def _milli(ask: Ask, total: int) -> int:
-    """Thousandths of a card that an ask takes on cards of this size."""
-    return ask.cards * min(WHOLE, (ask.memory or total) * WHOLE // total)
-
-
-def _prices(wanted: list[Demand], mix: Mix) -> Ints:
-    """How much more each model is asked for than the average card.
-
-    Every demand is spread evenly over the models that it can use.
-    """
-    cards = np.array(mix.cards_of_model, dtype=np.float64)
-    asked = np.zeros(len(cards))
-    for demand in wanted:
-        models = list(demand.models) or list(range(len(cards)))
-        amount = demand.pods * _milli(demand.ask, mix.card_totals[-1])
-        share = cards[models]
-        asked[models] += amount * share / max(share.sum(), 1.0)
-    average = asked.sum() / max(cards.sum(), 1.0)
-    if not average:
-        return np.zeros(len(cards) + 1, dtype=np.int64)
-    excess = asked / np.maximum(cards, 1.0) / average - 1
-    prices = np.rint(excess * (PRICE * FINE)).astype(np.int64)
-    return np.append(prices, 0)
 
 
 def parted(difference: Number) -> tuple[Number, Number]:

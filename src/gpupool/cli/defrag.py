@@ -1,0 +1,173 @@
+"""`gpupool defrag`: plans which pods to move so that larger ones fit; moves them if told to."""
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import click
+
+from gpupool.cli.exit_codes import DONE, ERROR
+from gpupool.cli.known_names import policies
+from gpupool.cli.manifests import completed, read_pod_templates
+from gpupool.cli.numbers import Whole
+from gpupool.cli.options import POLICY_HELP, access_options, chosen_namespace, namespace_option
+from gpupool.cli.output.options import Output, output_options
+from gpupool.cli.programs import ask_cluster
+from gpupool.cli.scenario import (
+    Objects,
+    controller_of,
+    lives_with_its_node,
+    uid_of,
+    whole_state,
+    workload_of,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from gpupool.cli.defrag_view import Proposal
+    from gpupool.contract.manifests import PodTemplate
+    from gpupool.core.pods import PodRequest
+    from gpupool.engine.node_state import Held
+    from gpupool.scheduler.cluster_state import ClusterState
+    from kubeclient.client import Kube
+    from kubeclient.objects import Obj
+
+_SAFE_TO_EVICT = "cluster-autoscaler.kubernetes.io/safe-to-evict"
+
+
+class _Asked(NamedTuple):
+    """What the options say."""
+
+    file: Path | None
+    namespace: str
+    most_moves: int
+    apply: bool
+    policy: str
+
+
+@click.command("defrag")
+@click.option(
+    "--for",
+    "file",
+    type=click.Path(path_type=Path, exists=True, dir_okay=False, allow_dash=True),
+    metavar="FILE",
+    help="Make room for the pods of this manifest; - is standard input.",
+)
+@namespace_option("pods")
+@click.option(
+    "--max-moves",
+    "most_moves",
+    type=Whole(1, 100),
+    default=10,
+    show_default=True,
+    metavar="N",
+    help="Move at most so many pods.",
+)
+@click.option("--apply", is_flag=True, help="Move the pods, one after the other.")
+@click.option("--policy", default="", metavar="NAME", shell_complete=policies, help=POLICY_HELP)
+@output_options("json", "yaml", headers=False)
+@access_options
+def command(output: Output, **given: Any) -> None:
+    """Plan which pods to move so that a larger one fits; move them if told to.
+
+    Without --for: so that a pod with as many whole cards as possible fits. The plan says what each
+    move costs and what all of them gain. Nothing moves without --apply, which evicts one pod after
+    the other, sees where its controller's next pod goes, and stops when that is not as planned.
+    Pods without a controller, of DaemonSets and of groups stay, and those with the label
+    gpupool.io/may-move=false. The exit code is 1 if there is no plan, or it could not be carried
+    out.
+
+    \b
+    Examples:
+      gpupool defrag
+      gpupool defrag --for examples/notebook.yaml --max-moves 3
+      gpupool defrag --for examples/notebook.yaml --apply
+    """
+    from gpupool.cli.defrag_view import page_of
+
+    asked = _Asked(**{name: given.pop(name) for name in _Asked._fields})
+    templates: list[PodTemplate] = []
+    if asked.file is not None:
+        templates = read_pod_templates(asked.file, chosen_namespace(asked.namespace, given))
+
+    async def ask(kube: "Kube") -> "Proposal":
+        from gpupool.scheduler.follow import read_objects
+
+        pods = [await completed(kube, template) for template in templates]
+        return _proposal(await read_objects(kube), templates, pods, asked)
+
+    proposal = ask_cluster(ask, doing="Reading the cluster", **given)
+    output.show(page_of(proposal))
+    if proposal.plan is None:
+        sys.exit(ERROR if asked.file else DONE)
+    if asked.apply and proposal.plan.moves:
+        from gpupool.cli.defrag_steps import carry_out
+
+        done = carry_out(proposal.plan, given)
+        click.echo(done.words, err=True)
+        sys.exit(DONE if done.is_complete else ERROR)
+    sys.exit(DONE)
+
+
+def _proposal(
+    objects: Objects, templates: "list[PodTemplate]", pods: "list[Obj]", asked: _Asked
+) -> "Proposal":
+    from gpupool.cli.defrag_view import Proposal
+    from gpupool.cli.scheduler import policy_named
+    from gpupool.engine.defrag import Plan, Rules, larger_job, largest_job, room_for
+
+    state = whole_state(objects, policy_named(asked.policy))
+    cluster, policy = state.cluster, state.policy
+    wanted = _wanted(state, templates, pods)
+    rules = Rules(
+        asked.most_moves,
+        _may_move(objects, max((pod.priority for pod in wanted), default=None)),
+        tuple(state.budgets.values()),
+    )
+    before = largest_job(cluster, policy)
+    if not wanted:
+        found = larger_job(cluster, policy, rules)
+        after = found[0] if found else before
+        return Proposal((), found[1] if found else None, before, after)
+    plan = room_for(cluster, wanted, policy, rules)
+    names = tuple(f"{pod.namespace}/{pod.name}" for pod in wanted)
+    if not isinstance(plan, Plan):
+        return Proposal(names, None, before, before, placed=plan.placed)
+    return Proposal(names, plan, before, before)
+
+
+def _wanted(
+    state: "ClusterState", templates: "list[PodTemplate]", pods: "list[Obj]"
+) -> "tuple[PodRequest, ...]":
+    found: list[PodRequest] = []
+    for template, pod in zip(templates, pods, strict=True):
+        found += workload_of(state, template, pod, None).pods
+    return tuple(found)
+
+
+def _may_move(objects: Objects, highest: int | None) -> "Callable[[Held], bool]":
+    """`highest`: priority of the pods for which room is made; those above it stay."""
+    from gpupool.contract.names import LABEL_MAY_MOVE
+    from gpupool.scheduler.groups import group_of
+    from kubeclient.resources import PODS
+
+    def is_fixed(pod: "Obj") -> bool:
+        metadata = pod["metadata"]
+        notes = metadata.get("annotations") or {}
+        return (
+            not controller_of(pod)
+            or lives_with_its_node(pod)
+            or (metadata.get("labels") or {}).get(LABEL_MAY_MOVE) == "false"
+            or notes.get(_SAFE_TO_EVICT) == "false"
+            # A group that runs would stand still without one of its pods.
+            or group_of(metadata) is not None
+        )
+
+    fixed = {uid_of(pod) for pod in objects[PODS] if is_fixed(pod)}
+
+    def may_move(held: "Held") -> bool:
+        below = highest is None or held.pod.priority <= highest
+        return below and held.pod.uid not in fixed
+
+    return may_move

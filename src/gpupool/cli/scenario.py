@@ -1,0 +1,58 @@
+"""What `whatif` and `defrag` both need: the whole cluster, and the pods that they ask about."""
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from kubeclient.objects import Obj
+from kubeclient.resources import PODS, Resource
+
+if TYPE_CHECKING:
+    from gpupool.contract.manifests import PodTemplate
+    from gpupool.scheduler.cluster_state import ClusterState
+    from gpupool.scheduler.what_if import Workload
+
+Objects = Mapping[Resource, Sequence[Obj]]
+_MIRROR = "kubernetes.io/config.mirror"
+
+
+def whole_state(objects: Objects, policy: str) -> "ClusterState":
+    """With all pods that wait, whoever is to place them: they compete for the same cards."""
+    from gpupool.scheduler.follow import state_of
+
+    schedulers = {pod["spec"].get("schedulerName") or "" for pod in objects[PODS]}
+    return state_of(objects, policy, schedulers)
+
+
+def uid_of(pod: Obj) -> str:
+    return str(pod["metadata"].get("uid"))
+
+
+def controller_of(pod: Obj) -> str:
+    """The kind of what makes it again; empty: nobody does."""
+    owners = pod["metadata"].get("ownerReferences") or ()
+    return next((str(owner.get("kind")) for owner in owners if owner.get("controller")), "")
+
+
+def lives_with_its_node(pod: Obj) -> bool:
+    is_static = _MIRROR in (pod["metadata"].get("annotations") or {})
+    return is_static or controller_of(pod) == "DaemonSet"
+
+
+def workload_of(
+    state: "ClusterState", template: "PodTemplate", pod: Obj, replicas: int | None
+) -> "Workload":
+    from gpupool.scheduler.groups import Group, group_of
+    from gpupool.scheduler.pending import request_with_volumes
+    from gpupool.scheduler.what_if import MOST_COPIES, Workload
+
+    metadata = template.pod["metadata"]
+    named = {**pod["metadata"], **{key: metadata[key] for key in ("name", "namespace")}, "uid": ""}
+    group = group_of(named)
+    return Workload(
+        template.kind,
+        metadata["namespace"],
+        metadata["name"],
+        request_with_volumes({**pod, "metadata": named}, state.storage),
+        min(replicas or template.copies, MOST_COPIES),
+        group if isinstance(group, Group) else None,
+    )

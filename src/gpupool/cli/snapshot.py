@@ -1,0 +1,97 @@
+"""`gpupool snapshot`: writes the cluster to a file, which `whatif` and `replay` read."""
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from gpupool.cli.known_names import files
+from gpupool.cli.options import access_options
+from gpupool.cli.programs import ask_cluster
+
+if TYPE_CHECKING:
+    from kubeclient.client import Kube
+    from kubeclient.objects import Obj
+    from kubeclient.resources import Resource
+
+_MOST_BYTES = 1 << 30
+
+
+@click.command("snapshot")
+@click.argument(
+    "file", default="-", type=click.Path(dir_okay=False, path_type=Path), shell_complete=files
+)
+@access_options
+def command(file: Path, **where: str) -> None:
+    """Write what decisions depend on to a file, without secrets.
+
+    FILE is - for standard output. What is written are nodes, pods, namespaces, quotas, disruption
+    budgets and volumes. Of pods their requests and constraints are kept: no variables, commands,
+    images, or annotations of others. Names and labels are kept. Only you may read the file.
+    `gpupool whatif --snapshot` and `gpupool replay` read it.
+
+    \b
+    Examples:
+      gpupool snapshot cluster.json
+      gpupool snapshot > cluster.json
+    """
+    import orjson
+
+    from gpupool.contract.snapshot import snapshot
+
+    objects = ask_cluster(_read, doing="Reading the cluster", **where)
+    every: list[Obj] = [
+        {"apiVersion": resource.api_version, "kind": resource.kind, **obj}
+        for resource, found in objects.items()
+        for obj in found
+    ]
+    text: bytes = orjson.dumps(snapshot(every), option=orjson.OPT_APPEND_NEWLINE)
+    if str(file) == "-":
+        click.echo(text, nl=False)
+        return
+    # A new file, readable for its owner alone from the first byte on.
+    partial = file.with_name(f".{file.name}.{os.getpid()}")
+    try:
+        with open(os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as made:
+            made.write(text)
+        partial.replace(file)
+    finally:
+        partial.unlink(missing_ok=True)
+    counts = {resource.plural: len(found) for resource, found in objects.items()}
+    click.echo(f"{counts['nodes']} nodes and {counts['pods']} pods are in {file}.", err=True)
+
+
+async def _read(kube: "Kube") -> "dict[Resource, list[Obj]]":
+    from gpupool.scheduler.follow import read_objects
+
+    return await read_objects(kube)
+
+
+def read_snapshot(file: Path) -> "dict[Resource, list[Obj]]":
+    """The objects of a snapshot, by resource, as `read_objects` returns them."""
+    import orjson
+
+    from gpupool.scheduler.follow import empty_state, handlers_of
+
+    try:
+        with file.open("rb") as opened:
+            raw = opened.read(_MOST_BYTES + 1)
+        found = orjson.loads(raw) if len(raw) <= _MOST_BYTES else None
+    except orjson.JSONDecodeError:
+        found = None
+    items = found.get("items") if isinstance(found, dict) else None
+    if not isinstance(items, list) or not all(map(_is_object, items)):
+        raise click.ClickException(
+            f"{file}: wanted a snapshot of a cluster, found something else. "
+            "Make one with: gpupool snapshot FILE."
+        )
+    by_kind: dict[str, list[Obj]] = {}
+    for item in items:
+        by_kind.setdefault(str(item.get("kind")), []).append(item)
+    return {resource: by_kind.get(resource.kind, []) for resource in handlers_of(empty_state())}
+
+
+def _is_object(item: object) -> bool:
+    metadata = item.get("metadata") if isinstance(item, dict) else None
+    return isinstance(metadata, dict) and isinstance(metadata.get("name"), str)

@@ -1,0 +1,200 @@
+"""Prices of free cards, by class of machine: what a pod takes away from pods that need just that.
+
+A pod may be bound to some machines: by its models, by the number of its cards, by its CPU and
+memory. Such a set of machines is short if the pods that are bound to it will want more than is free
+there. How likely that is, is the price of a card on these machines, 0 to 1:
+
+    wanted     what these pods would hold if the cluster were full, by their part of the mix
+    running    what they hold now
+    free       what is free on these machines now
+
+Wanted minus running is what is still to come. It varies as the number of arrivals does (Poisson).
+Sets are looked at from small to large, and what does not fit into a small set counts no more in
+those around it: it is lost, wherever other pods go.
+
+The same is asked for every number of cards that pods want at once, counted in nodes with so many
+untouched cards. So a machine of eight cards that is empty is worth more than its single cards as
+soon as such machines become few, and nothing more before. Most of that worth is lost with the first
+card that is taken, because pods leave again, and the last pods on a machine keep it from the large.
+"""
+
+from dataclasses import dataclass
+from functools import lru_cache, partial
+from math import erfc, sqrt
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gpupool.engine.policies.mix import Mix
+from gpupool.engine.policies.policy import BULKS, WHOLE, Ask, Ints, Prices
+
+MOST_CARDS = 16  # untouched cards of a node beyond these do not count
+_MOST_SETS = 64  # different sets of machines: those with the most demand
+_MOST_SIZES = 4  # different numbers of cards
+# To lose a pod with several cards counts as much as to lose this many times its cards in small
+# pods: small ones soon find another place, and large ones do not.
+_LARGE = 4
+
+Floats = NDArray[np.float64]
+Bools = NDArray[np.bool_]
+
+
+class Machines(NamedTuple):
+    """The classes of machines, M of them. Each is a list over the classes."""
+
+    model: list[int]
+    cards: list[int]
+    cpu_milli: list[int]
+    memory_mib: list[int]
+
+
+@dataclass(frozen=True, slots=True)
+class Market:
+    """What is wanted of each set of machines, S of them, small sets first."""
+
+    machines: Machines
+    sizes: tuple[int, ...]  # numbers of cards, Z of them; the first is 1
+    sets: dict[int, int]  # the number of each set, by the bits of its machines
+    has: Bools  # (S, M) which machines it has
+    inside: Bools  # (S, S) which sets lie in it, itself too
+    wanted: Floats  # (S, Z) thousandths of cards for size 1, else nodes
+    variance: Floats  # (S, Z)
+
+    def amounts(self, ask: Ask, total: int) -> list[int]:
+        return _amounts(ask, total, self.sizes)
+
+
+def milli_of(ask: Ask, total: int) -> int:
+    """Thousandths of a card that an ask takes on cards of this size."""
+    return ask.cards * min(WHOLE, (ask.memory or total) * WHOLE // total)
+
+
+def accepted(ask: Ask, models: tuple[int, ...], machines: Machines) -> int:
+    """The machines on which the ask fits when they are empty, as bits."""
+    return sum(
+        1 << at
+        for at, (model, cards, cpu, memory) in enumerate(zip(*machines, strict=True))
+        if cards >= ask.cards
+        and cpu >= ask.cpu_milli
+        and memory >= ask.memory_mib
+        and (not models or model in models)
+    )
+
+
+def market_of(mix: Mix, machines: Machines) -> Market:
+    total = mix.card_totals[-1]
+    sizes = _sizes(mix)
+    wanted: dict[int, Floats] = {}
+    variance: dict[int, Floats] = {}
+    for demand in mix.demands:
+        bits = accepted(demand.ask, demand.models, machines) if demand.ask.cards else 0
+        if not bits:
+            continue
+        amounts = np.array(_amounts(demand.ask, total, sizes), dtype=np.float64)
+        wanted[bits] = wanted.get(bits, 0) + demand.pods * amounts
+        variance[bits] = variance.get(bits, 0) + demand.pods * amounts * amounts
+    most = sorted(wanted, key=lambda bits: (-wanted[bits][0], bits))[:_MOST_SETS]
+    order = sorted(most, key=lambda bits: (bits.bit_count(), bits))
+    asked = sum(amounts[0] for amounts in wanted.values()) or 1.0
+    # From the pods that were counted to those that a full cluster holds.
+    scale = WHOLE * sum(mix.cards_of_model) / asked
+    count = len(machines.cards)
+    shape = (len(order), len(sizes))
+    return Market(
+        machines,
+        sizes,
+        {bits: at for at, bits in enumerate(order)},
+        np.array(
+            [[bits >> at & 1 for at in range(count)] for bits in order], dtype=np.bool_
+        ).reshape(len(order), count),
+        np.array([[not small & ~bits for small in order] for bits in order], dtype=np.bool_),
+        np.array([wanted[bits] for bits in order]).reshape(shape) * scale,
+        # The future varies, and so does the sample that the mix was learned from.
+        np.array([variance[bits] for bits in order]).reshape(shape) * scale * (1 + scale),
+    )
+
+
+def _sizes(mix: Mix) -> tuple[int, ...]:
+    pods: dict[int, int] = {}
+    for demand in mix.demands:
+        if 1 < demand.ask.cards <= MOST_CARDS:
+            pods[demand.ask.cards] = pods.get(demand.ask.cards, 0) + demand.pods * demand.ask.cards
+    most = sorted(pods, key=lambda cards: (-pods[cards], cards))[: _MOST_SIZES - 1]
+    return (1, *sorted(most))
+
+
+def _amounts(ask: Ask, total: int, sizes: tuple[int, ...]) -> list[int]:
+    return [milli_of(ask, total), *(ask.cards // size for size in sizes[1:])]
+
+
+def prices_of(market: Market, running: Floats, free: Floats) -> Prices:
+    """`running`: (S, Z) what pods bound to each set hold; `free`: (M, Z) of each class."""
+    risk = _risks(market, running, free)
+    machines = market.machines
+    likely = np.where(market.has[:, :, np.newaxis], risk[:, np.newaxis], 0.0).max(
+        axis=0, initial=0.0
+    )
+    # Rounded first: where no size is scarce, prices must be exactly proportional to what is taken,
+    # or a thousandth would decide between nodes that are equal.
+    likely = np.rint(likely * WHOLE) / WHOLE
+    worth = _worth(likely, market.sizes, np.array(machines.cards))
+    single: Ints = np.rint(likely[:, 0] * WHOLE).astype(np.int64)
+    return Prices(lru_cache(256)(partial(_table, worth, single)))
+
+
+def _risks(market: Market, running: Floats, free: Floats) -> Floats:
+    """(S, Z): how likely each set is short."""
+    there_is = market.has.astype(np.float64) @ free
+    coming, variance = market.wanted - running, market.variance.copy()
+    risk = np.zeros_like(coming)
+    for at, inside in enumerate(market.inside):
+        here = coming[inside]
+        more = np.maximum(here, 0).sum(axis=0)
+        back = np.minimum(here, 0).sum(axis=0)
+        spare = there_is[at] - more - back
+        spread = np.sqrt(variance[inside].sum(axis=0))
+        risk[at] = [
+            erfc(left / (sqrt(2) * sigma)) / 2 if sigma else 0.0
+            for left, sigma in zip(spare.tolist(), spread.tolist(), strict=True)
+        ]
+        if (spare < 0).any():
+            part = np.clip((there_is[at] - back) / np.maximum(more, 1e-9), 0, 1)
+            kept = np.where(coming > 0, part, 1.0)
+            kept[~inside] = 1.0
+            coming *= kept
+            variance *= kept
+    return risk
+
+
+def _worth(likely: Floats, sizes: tuple[int, ...], cards: Ints) -> Ints:
+    """(M, MOST_CARDS + 1): what so many untouched cards of a node are worth, in thousandths."""
+    single = likely[:, 0] * WHOLE
+    large = np.maximum(single[:, np.newaxis], _LARGE * WHOLE * likely)
+    worth = [np.zeros(len(cards))]
+    for untouched in range(1, MOST_CARDS + 1):
+        best = worth[-1] + single
+        for at, size in enumerate(sizes[1:], 1):
+            if size <= untouched:
+                best = np.maximum(best, worth[untouched - size] + size * large[:, at])
+        worth.append(best)
+    found = np.stack(worth, axis=1)
+    # A machine that is nearly empty may soon be empty: a part of that worth, by the square.
+    for at, size in enumerate(sizes[1:], 1):
+        parts = np.arange(size) / size
+        partly = size * (single[:, np.newaxis] * parts)
+        partly += size * (large[:, at] - single)[:, np.newaxis] * parts**2
+        partly[cards < size] = 0
+        found[:, :size] = np.maximum(found[:, :size], partly)
+    return np.rint(found).astype(np.int64)
+
+
+def _table(worth: Ints, single: Ints, cards: int, milli: int) -> Ints:
+    """By `use_of` a node: the price of an ask for so many cards, `milli` of all of them."""
+    left = np.maximum(np.arange(MOST_CARDS + 1) - cards, 0)
+    whole = worth - worth[:, left]
+    part = np.broadcast_to((milli * single // WHOLE)[:, np.newaxis], whole.shape)
+    # What is left of the cards that it takes can still be used in parts.
+    rest = (cards * single)[:, np.newaxis] - part
+    both = np.stack([part, whole - rest], axis=2)
+    return np.concatenate([[0], both.ravel() * BULKS])

@@ -1,0 +1,37 @@
+"""What a market of `policies/scarcity.py` is made from: classes of machines, and what is free."""
+
+import numpy as np
+
+from gpupool.engine.cluster import ClusterModel
+from gpupool.engine.policies.policy import Ints
+from gpupool.engine.policies.scarcity import Floats, Machines
+
+
+def machines_of(cluster: ClusterModel) -> Machines:
+    """Of each class the largest; a class without nodes has no cards."""
+    columns, count = cluster.columns, max(len(cluster.machines), 1)
+    nodes = np.flatnonzero(columns.present & columns.has_cards)
+    at = columns.machine[nodes]
+    model, cards, cpu, memory = np.zeros((4, count), dtype=np.int64)
+    model[at] = columns.model[nodes]
+    np.maximum.at(cards, at, (columns.card_total[:, nodes] > 1).sum(axis=0))
+    np.maximum.at(cpu, at, columns.cpu_total[nodes])
+    np.maximum.at(memory, at, columns.memory_total[nodes])
+    return Machines(model.tolist(), cards.tolist(), cpu.tolist(), memory.tolist())
+
+
+def free_of(
+    cluster: ClusterModel, parts: Ints, machines: Machines, sizes: tuple[int, ...]
+) -> Floats:
+    """(M, Z): thousandths of cards, `parts` of each node; then, for each size, nodes with so many
+    untouched cards.
+
+    A node counts twice for a size if it has twice as many.
+    """
+    columns, count = cluster.columns, len(machines.cards)
+    usable = columns.present & columns.has_cards
+    at = columns.machine[usable]
+    untouched = columns.whole_free[usable]
+    rows = [parts[usable], *(untouched // size for size in sizes[1:])]
+    # A node may be newer than the market: its class is not in it yet.
+    return np.stack([np.bincount(at, row, count)[:count] for row in rows], axis=1)

@@ -1,0 +1,146 @@
+"""Prices: pods keep off what others need, as soon as it becomes scarce and not before."""
+
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from gpupool.core.card_choice import CardChoice
+from gpupool.core.gpu import Card, Inventory
+from gpupool.core.nodes import NodeInfo
+from gpupool.core.pods import PodRequest
+from gpupool.engine.cluster import ClusterModel
+from gpupool.engine.decide import Placement, decide
+from gpupool.engine.packing import Packing
+from gpupool.engine.policies.mix import Demand, Mix
+from gpupool.engine.policies.policy import Ask
+from gpupool.engine.policies.scarcity import (
+    MOST_CARDS,
+    Machines,
+    accepted,
+    market_of,
+    milli_of,
+    prices_of,
+)
+from tests.engine.building import ROOMY, cluster_of, shared, whole
+
+_UNITS = 10
+
+
+def node(name: str, model: str, count: int) -> NodeInfo:
+    cards = tuple(Card(at, f"{name}-{at}", model, _UNITS, unit_mib=1) for at in range(count))
+    return NodeInfo(name, labels={"model": model}, allocatable=ROOMY, inventory=Inventory(cards))
+
+
+def machines(model: str, count: int, cards: int) -> list[NodeInfo]:
+    return [node(f"{model.lower()}-{cards}-{at}", model, cards) for at in range(count)]
+
+
+def learned(cluster: ClusterModel, *pods: PodRequest, times: int = 40) -> Packing:
+    packing = Packing("residue")
+    for _ in range(times):
+        for pod in pods:
+            packing.count(cluster, pod)
+    return packing
+
+
+def placed(cluster: ClusterModel, packing: Packing, pod: PodRequest) -> str:
+    decision = decide(cluster, pod, packing.policy)
+    assert isinstance(decision, Placement)
+    cluster.hold(pod, decision.node, decision.allocation)
+    return decision.node
+
+
+BOUND = (("model", "A"),)
+
+
+def test_pods_that_run_anywhere_avoid_models_that_others_need() -> None:
+    cluster = cluster_of(*machines("A", 1, 2), *machines("B", 3, 2))
+    unbound = learned(cluster, whole("x"), shared("y", 5))
+    assert placed(cluster, unbound, whole("u1")) == "a-2-0"
+    cluster = cluster_of(*machines("A", 1, 2), *machines("B", 3, 2))
+    bound = learned(cluster, whole("x"), shared("y", 5, node_selector=BOUND))
+    assert placed(cluster, bound, whole("u1")).startswith("b")
+
+
+def test_a_choice_of_cards_binds_pods_to_models_too() -> None:
+    cluster = cluster_of(*machines("A", 1, 2), *machines("B", 3, 2))
+    choice = CardChoice(models=("A",))
+    bound = learned(cluster, whole("x"), shared("y", 5, card_choice=choice))
+    assert placed(cluster, bound, whole("u1")).startswith("b")
+
+
+def test_a_model_that_is_asked_for_by_few_is_used_by_all() -> None:
+    cluster = cluster_of(*machines("A", 20, 2), *machines("B", 20, 2))
+    many = [whole(f"x{at}") for at in range(19)]
+    packing = learned(cluster, *many, whole("y", node_selector=BOUND), times=20)
+    assert placed(cluster, packing, whole("u1")).startswith("a")
+
+
+def test_small_pods_leave_the_last_empty_large_machines_to_large_pods() -> None:
+    cluster = cluster_of(*machines("A", 2, 8), *machines("B", 8, 2))
+    # Half of the GPU is asked for by pods of eight cards, so both large machines are.
+    pods = [whole(f"x{at}", node_selector=(("model", "B"),)) for at in range(8)]
+    packing = learned(cluster, *pods, whole("eight", 8), times=20)
+    assert {placed(cluster, packing, whole(f"u{at}")) for at in range(16)} == {
+        f"b-2-{at}" for at in range(8)
+    }
+    assert placed(cluster, packing, whole("big", 8)).startswith("a")
+
+
+def test_a_large_machine_costs_no_more_than_others_while_many_are_empty() -> None:
+    cluster = cluster_of(*machines("A", 40, 8), *machines("B", 4, 2))
+    bound = [whole(f"x{at}", node_selector=(("model", "B"),)) for at in range(8)]
+    packing = learned(cluster, *bound, whole("eight", 8), whole("free"), times=20)
+    # The eight cards of model B are all asked for; of 40 large machines, about 18 are.
+    assert placed(cluster, packing, whole("u1")).startswith("a")
+
+
+def test_a_pod_without_enough_cpu_on_a_machine_is_not_counted_for_it() -> None:
+    classes = Machines([0, 0, 1], [8, 8, 2], [96, 128, 64], [10, 10, 10])
+    assert accepted(Ask(8, 0, 0, 120, 1), (), classes) == 0b010
+    assert accepted(Ask(1, 0, 0, 1, 1), (1,), classes) == 0b100
+    assert accepted(Ask(1, 0, 0, 1, 11), (), classes) == 0
+
+
+CLASSES = Machines([0, 1, 1], [8, 8, 2], [96, 128, 64], [10, 10, 10])
+asks = st.builds(
+    Ask,
+    st.integers(1, 8),
+    st.sampled_from([0, 0, 3]),
+    st.just(0),
+    st.integers(1, 130),
+    st.integers(1, 12),
+)
+demands = st.builds(Demand, asks, st.sampled_from([(), (0,), (1,)]), st.integers(1, 50))
+
+
+@given(wanted=st.lists(demands, min_size=1, max_size=8), data=st.data(), ask=asks)
+@settings(deadline=None, max_examples=100)
+def test_prices_are_bounded_whole_numbers_that_fall_as_more_is_free(
+    wanted: list[Demand], data: st.DataObject, ask: Ask
+) -> None:
+    market = market_of(Mix(tuple(wanted), (80, 160), (10,)), CLASSES)
+    nodes = data.draw(st.tuples(*(st.integers(0, 20) for _ in CLASSES.cards)))
+    running = np.zeros_like(market.wanted)
+    many, few = (
+        prices_of(
+            market,
+            running,
+            np.array(
+                [
+                    [count * cards * 1000.0, *(count * (cards // s) for s in market.sizes[1:])]
+                    for count, cards in zip(counts, CLASSES.cards, strict=True)
+                ]
+            ),
+        )
+        for counts in (tuple(count + 5 for count in nodes), nodes)
+    )
+    cheap, dear = (p.table(ask.cards, milli_of(ask, 10)) for p in (many, few))
+    assert cheap.dtype.kind == "i"
+    assert len(cheap) == 1 + 3 * (MOST_CARDS + 1) * 2
+    assert cheap[0] == dear[0] == 0
+    assert (abs(dear) < 2**50).all()
+    single_cheap, single_dear = (p.table(1, 1000)[1::2] for p in (many, few))
+    assert (single_cheap >= 0).all()
+    if all(demand.ask.cards == 1 for demand in wanted) and len(market.sets) == 1:
+        assert (single_cheap <= single_dear).all()

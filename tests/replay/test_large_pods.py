@@ -1,0 +1,59 @@
+"""Under churn, pods with several cards must get in: a small cluster with pods bound to a model."""
+
+from dataclasses import replace
+from random import Random
+
+import pytest
+
+from gpupool.engine import packing
+from gpupool.replay.study import Method, outcomes
+from gpupool.replay.trace import Job, Machine, Trace, node_of, pod_of
+
+
+def small_trace() -> Trace:
+    draw = Random(17)
+    machines = [Machine(f"g{at}", 96_000, 393_216, 8, "G2") for at in range(24)]
+    machines += [Machine(f"t{at}", 96_000, 393_216, 2, "T4") for at in range(30)]
+    jobs = []
+    for at in range(300):
+        cards = draw.choices([1, 2, 4, 8], [91, 3, 2, 4])[0]
+        milli = draw.choice([1000, 1000, 500, 250]) if cards == 1 else 1000
+        models = draw.choices([(), ("T4",), ("G2",)], [70, 25, 5])[0] if cards == 1 else ()
+        jobs.append(Job(f"p{at}", cards * 4_000, cards * 16_384, cards, milli, models))
+    return Trace("small", tuple(map(node_of, machines)), tuple(map(pod_of, jobs)))
+
+
+def accepted(load: float, policy: str = "residue") -> tuple[float, float]:
+    """Percent of the GPU, and of the pods with several cards; two seeds."""
+    runs = [
+        outcome.figures
+        for outcome in outcomes(small_trace(), Method("churn", load), [policy], (0, 1), _quiet)
+    ]
+    gpu, multi = (
+        sum(run[name] for run in runs) / len(runs)
+        for name in ("accepted_gpu", "accepted_multi_gpu")
+    )
+    return gpu, multi
+
+
+def _quiet(decisions: int) -> None:
+    pass
+
+
+@pytest.mark.parametrize("load", [0.95, 1.0])
+def test_large_pods_get_in_more_often_than_with_other_policies(load: float) -> None:
+    gpu, multi = accepted(load)
+    for other in ("fgd", "best-fit"):
+        other_gpu, other_multi = accepted(load, other)
+        assert multi > other_multi
+        assert gpu > other_gpu - 1  # 30 small machines of one model: here best-fit has 0.5 more
+
+
+def test_without_prices_less_gpu_is_accepted(monkeypatch: pytest.MonkeyPatch) -> None:
+    gpu, _ = accepted(0.95)
+
+    def no_prices(self: packing.Packing, cluster: object) -> None:
+        self.policy = replace(self.policy, prices=None)
+
+    monkeypatch.setattr(packing.Packing, "_renew_prices", no_prices)
+    assert accepted(0.95)[0] < gpu - 1
