@@ -1,0 +1,92 @@
+"""What `gpupool top` shows, kept up to date: watches of nodes and pods, and readings of agents."""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator
+from typing import TYPE_CHECKING
+
+from gpupool.cli.top_rows import NodeCards, Now
+from gpupool.contract.nodes import node_of
+from gpupool.core.readings import CardReading
+from gpupool.history.facts import POOL_LABELS, Held, pod_facts
+from gpupool.readings import read_nodes
+from kubeclient.mirror import Mirror
+from kubeclient.resources import NODES, PODS
+
+if TYPE_CHECKING:
+    from kubeclient.client import Kube
+    from kubeclient.objects import Obj
+
+_READ_S = 2.0  # between two rounds of readings; large clusters take longer themselves
+
+
+class Feed:
+    def __init__(self, kube: "Kube", agents: str) -> None:
+        """`agents`: their namespace."""
+        self._kube, self._agents = kube, agents
+        self._nodes: dict[str, NodeCards] = {}
+        self._pods: dict[tuple[str, str], list[Held]] = {}
+        self._cards: dict[str, CardReading] = {}
+        self.problem = ""  # why nothing is known of some nodes
+        self.unread = 0  # of how many
+
+    def now(self) -> Now:
+        held = [each for pod in self._pods.values() for each in pod]
+        return Now(dict(self._nodes), held, dict(self._cards))
+
+    async def read_once(self) -> None:
+        """Without watches. Raises KubeError."""
+        for node in (await self._kube.list(NODES)).items:
+            self._node(None, node)
+        for pod in (await self._kube.list(PODS)).items:
+            self._pod(None, pod)
+        await self._read()
+
+    @contextlib.asynccontextmanager
+    async def running(self) -> AsyncIterator[None]:
+        """Up to date within the block, once all is read. Raises KubeError."""
+        for resource in (NODES, PODS):  # a mirror would ask again and again for what it may not see
+            await self._kube.list(resource, query={"limit": "1"})
+        mirrors = [Mirror(self._kube, NODES), Mirror(self._kube, PODS)]
+        mirrors[0].on_change(self._node)
+        mirrors[1].on_change(self._pod)
+        tasks = [asyncio.create_task(mirror.run()) for mirror in mirrors]
+        try:
+            for mirror in mirrors:
+                await mirror.wait_synced()
+            tasks.append(asyncio.create_task(self._keep_reading()))
+            yield
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def _keep_reading(self) -> None:
+        while True:
+            await self._read()
+            await asyncio.sleep(_READ_S)
+
+    async def _read(self) -> None:
+        read = await read_nodes(self._kube, frozenset(self._nodes), self._agents)
+        self._cards = {card.uuid: card for each in read.by_node.values() for card in each.cards}
+        self.problem = next(iter(read.problems.values()), "")
+        self.unread = len(read.problems)
+
+    def _node(self, old: "Obj | None", new: "Obj | None") -> None:
+        name = (new or old or {})["metadata"]["name"]
+        found = None if new is None else node_of(new)
+        if found is None or found.inventory is None or not found.inventory.cards:
+            self._nodes.pop(name, None)
+            return
+        pool = next((found.labels[key] for key in POOL_LABELS if found.labels.get(key)), "")
+        self._nodes[name] = NodeCards(pool, found.inventory.cards)
+
+    def _pod(self, old: "Obj | None", new: "Obj | None") -> None:
+        metadata = (new or old or {})["metadata"]
+        key = (metadata["namespace"], metadata["name"])
+        facts = [] if new is None else pod_facts(new)
+        holds = [each for each in facts if each.shares and each.until_ms is None]
+        if holds:
+            self._pods[key] = holds
+        else:
+            self._pods.pop(key, None)

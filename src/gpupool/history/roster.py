@@ -1,0 +1,125 @@
+"""Roster: which series has which place in the store. Bounded: the oldest ones give way.
+
+A place is given again when its series falls out. What the blocks say of the time before the new
+series began is not its own; readers leave that out.
+"""
+
+import heapq
+import json
+import sqlite3
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+
+from gpupool.history.levels import HOUR_S, LONGEST_S
+from gpupool.history.series import MOST, Info, Key, Kind, Series
+
+_LONGEST_INFO = 4096
+_BATCH = 64  # so many fall out at once, so that they are not looked for with every new one
+
+
+class Roster:
+    def __init__(self, most: Mapping[Kind, int] = MOST) -> None:
+        self._most = most
+        self._places: dict[Kind, dict[str, int]] = {kind: {} for kind in Kind}
+        self._series: dict[Kind, dict[int, Series]] = {kind: {} for kind in Kind}
+        self._free: dict[Kind, list[int]] = {kind: [] for kind in Kind}
+        self._next: dict[Kind, int] = dict.fromkeys(Kind, 0)
+        self._dirty: dict[tuple[Kind, int], None] = {}
+        self._saved_active: dict[tuple[Kind, int], int | None] = {}
+        self._gone: set[tuple[Kind, int]] = set()
+        self.refused = 0  # new series for which there was no place
+
+    def load(self, connection: sqlite3.Connection) -> None:
+        for kind, place, *row in connection.execute(
+            "SELECT kind, position, name, first_s, last_s, active_s, info FROM series"
+        ):
+            name, first_s, last_s, active_s, info = row
+            found = Series(Kind(kind), name, first_s, last_s, active_s, json.loads(info))
+            self._places[found.kind][name] = place
+            self._series[found.kind][place] = found
+            self._saved_active[found.kind, place] = active_s
+        for each in Kind:
+            taken = self._series[each]
+            self._next[each] = max(taken, default=-1) + 1
+            self._free[each] = [n for n in range(self._next[each]) if n not in taken]
+
+    def size(self, kind: Kind) -> int:
+        """Places that were ever given."""
+        return self._next[kind]
+
+    def place(self, key: Key, now_s: int, now_seen: "Iterable[Key]") -> tuple[int, bool] | None:
+        """The place of a series, and whether it is new there. None: there is none left.
+        `now_seen`: those that must not fall out."""
+        found = self._places[key.kind].get(key.name)
+        if found is not None:
+            return found, False
+        place = self._vacant(key.kind, now_s, now_seen)
+        if place is None:
+            self.refused += 1
+            return None
+        self._places[key.kind][key.name] = place
+        self._series[key.kind][place] = Series(key.kind, key.name, now_s, now_s)
+        self._dirty[key.kind, place] = None
+        return place, True
+
+    def note(self, key: Key, now_s: int, active_s: int | None, info: Info | None) -> None:
+        """What is known of a series that has a place."""
+        place = self._places[key.kind][key.name]
+        old = self._series[key.kind][place]
+        latest = max(filter(None, (old.active_s, active_s)), default=None)
+        kept = old.info if info is None or len(json.dumps(dict(info))) > _LONGEST_INFO else info
+        new = replace(old, last_s=now_s, active_s=latest, info=kept)
+        self._series[key.kind][place] = new
+        # Not with every minute: a hundred thousand rows would be written for nothing new.
+        is_old = now_s // HOUR_S != old.last_s // HOUR_S
+        # The last activity is written once it stays the same: then it is what people ask for.
+        has_stopped = latest == old.active_s != self._saved_active.get((key.kind, place))
+        if is_old or has_stopped or new.info != old.info:
+            self._dirty[key.kind, place] = None
+
+    def ended(self, key: Key) -> None:
+        """Nothing more comes of it for now: what was noted is written."""
+        place = self._places[key.kind].get(key.name)
+        if place is not None:
+            self._dirty[key.kind, place] = None
+
+    def expire(self, now_s: int) -> None:
+        """Forgets series of which nothing is kept any more."""
+        for kind in Kind:
+            old = [s.name for s in self._series[kind].values() if now_s - s.last_s > LONGEST_S]
+            for name in old:
+                self._forget(kind, name)
+
+    def save(self, connection: sqlite3.Connection) -> None:
+        connection.executemany("DELETE FROM series WHERE kind = ? AND position = ?", self._gone)
+        rows = []
+        for kind, place in self._dirty:
+            found = self._series[kind].get(place)
+            if found is not None:
+                facts = (found.first_s, found.last_s, found.active_s, json.dumps(dict(found.info)))
+                rows.append((kind, place, found.name, *facts))
+                self._saved_active[kind, place] = found.active_s
+        connection.executemany("INSERT OR REPLACE INTO series VALUES (?, ?, ?, ?, ?, ?, ?)", rows)
+
+    def saved(self) -> None:
+        """What `save` wrote is committed."""
+        self._gone.clear()
+        self._dirty.clear()
+
+    def _vacant(self, kind: Kind, now_s: int, now_seen: "Iterable[Key]") -> int | None:
+        if not self._free[kind] and self._next[kind] < self._most[kind]:
+            self._next[kind] += 1
+            return self._next[kind] - 1
+        if not self._free[kind]:
+            kept = {key.name for key in now_seen if key.kind is kind}
+            leave = (each for each in self._series[kind].values() if each.name not in kept)
+            for each in heapq.nsmallest(_BATCH, leave, key=lambda each: each.last_s):
+                self._forget(kind, each.name)
+        return self._free[kind].pop() if self._free[kind] else None
+
+    def _forget(self, kind: Kind, name: str) -> None:
+        place = self._places[kind].pop(name)
+        del self._series[kind][place]
+        self._free[kind].append(place)
+        self._gone.add((kind, place))
+        self._saved_active.pop((kind, place), None)

@@ -1,0 +1,181 @@
+"""What reports say: hours asked for, given, used and idle, and what would suffice. Pure."""
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from gpupool.history.samples import Sample
+from gpupool.history.series import Series
+
+_MS_PER_HOUR = 3_600_000
+_MIB_S_PER_GIB_H = 1024 * 3600
+# What is advised has this much more than the highest peak.
+_ROOM = 1.2
+_KNOWN = 0.8  # of the time that cards were held: less is too little to advise from
+_LEAST_S = 3600  # so long a workload must have run
+_IDLE_KNOWN = 0.9  # of the time in question: otherwise nobody knows whether a pod was idle
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """Card-hours, unless the name says something else."""
+
+    name: str
+    asked: float
+    given: float
+    told: float  # of `given`: somebody told what was used
+    used: float
+    idle: float
+    memory_given_gib_h: float
+    memory_used_gib_h: float
+    peak_mib: int
+    energy_kwh: float
+
+    @property
+    def unknown(self) -> float:
+        return max(0.0, self.given - self.told)
+
+    @property
+    def used_percent(self) -> float | None:
+        """Of what was given, in the time that somebody told it; None: nobody did."""
+        return 100 * self.used / self.told if self.told else None
+
+
+def usage_of(name: str, sample: Sample) -> Usage:
+    return Usage(
+        name,
+        sample.asked / _MS_PER_HOUR,
+        sample.given / _MS_PER_HOUR,
+        min(sample.told, sample.given) / _MS_PER_HOUR,
+        sample.used / _MS_PER_HOUR,
+        sample.idle / _MS_PER_HOUR,
+        sample.memory_given / _MIB_S_PER_GIB_H,
+        sample.memory_used / _MIB_S_PER_GIB_H,
+        sample.peak,
+        sample.energy / 3_600_000,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Advice:
+    """A workload that could do with less."""
+
+    namespace: str
+    workload: str  # KIND/NAME
+    container: str
+    asked_units: int
+    asked_mib: int
+    peak_mib: int
+    days: float  # of how long this is known
+    units: int  # would do
+
+    @property
+    def words(self) -> str:
+        asks, peak = self.asked_mib / 1024, self.peak_mib / 1024
+        return (
+            f"asks {asks:.1f} GiB ({self.asked_units} units), peak {peak:.1f} GiB "
+            f"in {_time(self.days)}: {self.units} would do"
+        )
+
+    @property
+    def command(self) -> str:
+        kind, _, name = self.workload.partition("/")
+        if kind == "Pod":
+            where = f"-n {self.namespace} -c {self.container}"
+            return f"gpupool resize {name} {where} --gpu-mem {self.units}"
+        return (
+            f"kubectl -n {self.namespace} set resources {kind.lower()}/{name} -c {self.container} "
+            f"--limits=aliyun.com/gpu-mem={self.units}"
+        )
+
+
+def _time(days: float) -> str:
+    if days < 1:
+        return f"{days * 24:.0f} h"
+    return f"{days:.0f} day{'' if round(days) == 1 else 's'}"
+
+
+def advices(containers: Iterable[tuple[Series, Sample]]) -> list[Advice]:
+    """For workloads that share cards; what saves most comes first."""
+    groups: dict[tuple[str, str, str], list[tuple[Series, Sample]]] = {}
+    for series, sample in containers:
+        namespace, _, container = series.name.split("/", 2)
+        workload = str(series.info.get("workload", ""))
+        if _number(series.info, "units") and _number(series.info, "unitMiB"):
+            groups.setdefault((namespace, workload, container), []).append((series, sample))
+    found = [_advice(key, members) for key, members in groups.items()]
+    return sorted((each for each in found if each), key=lambda a: a.units - a.asked_units)
+
+
+def _advice(key: tuple[str, str, str], members: Sequence[tuple[Series, Sample]]) -> Advice | None:
+    given = sum(sample.given for _, sample in members)
+    told = sum(sample.told for _, sample in members)
+    longest_s = max(sample.seen for _, sample in members) / 1000
+    if told < _KNOWN * given or longest_s < _LEAST_S:
+        return None
+    latest = max((series for series, _ in members), key=lambda series: series.last_s).info
+    units, unit_mib = _number(latest, "units"), _number(latest, "unitMiB")
+    cards = max(_number(latest, "cards"), 1)
+    peak_mib = max(sample.peak for _, sample in members)  # on one card
+    each = max(1, math.ceil(peak_mib * _ROOM / unit_mib))
+    if not units or each * cards >= units:
+        return None
+    asked_mib = units * unit_mib
+    return Advice(*key, units, asked_mib, peak_mib, longest_s / 86400, each * cards)
+
+
+@dataclass(frozen=True, slots=True)
+class IdlePod:
+    """A container that holds cards and does not use them."""
+
+    namespace: str
+    pod: str
+    container: str
+    node: str
+    workload: str
+    user: str
+    cards: int
+    memory_mib: int
+    held_cards: float  # parts of cards
+    active_s: int | None  # when it last used them; None: never, as far as it is known
+    since_s: int  # since when it is known to be idle
+
+
+def idle_pods(
+    containers: Iterable[tuple[Series, Sample]], running: Mapping[str, float], since_s: int
+) -> list[IdlePod]:
+    """Containers that held cards since `since_s` and did not use them. `containers`: with their
+    sums since then. `running`: those that hold cards now, with the time since when."""
+    found = []
+    for series, sample in containers:
+        began_s = running.get(series.name)
+        # Held all the time, told nearly all the time, and whatever was told was idle.
+        if began_s is None or began_s > since_s or not sample.given:
+            continue
+        if sample.told < _IDLE_KNOWN * sample.given or sample.idle < sample.told:
+            continue
+        namespace, pod, container = series.name.split("/", 2)
+        info, active_s = series.info, series.active_s
+        if active_s is not None and active_s < began_s:
+            active_s = None  # of an earlier pod of this name
+        found.append(
+            IdlePod(
+                namespace,
+                pod,
+                container,
+                str(info.get("node", "")),
+                str(info.get("workload", "")),
+                str(info.get("user", "")),
+                _number(info, "cards"),
+                _number(info, "memoryMiB"),
+                sample.given / max(sample.seen, 1),
+                active_s,
+                active_s or int(max(began_s, series.first_s)),
+            )
+        )
+    return sorted(found, key=lambda each: (-each.held_cards, each.since_s, each.pod))
+
+
+def _number(info: Mapping[str, str | int], name: str) -> int:
+    found = info.get(name, 0)
+    return found if isinstance(found, int) else 0

@@ -1,0 +1,170 @@
+"""Reports for people and programs: figures, advice, CSV and a page that stands alone."""
+
+from dataclasses import replace
+from html.parser import HTMLParser
+
+import pytest
+from click.testing import CliRunner
+
+from gpupool.cli.durations import words
+from gpupool.cli.output.layout import Layout
+from gpupool.cli.report import command
+from gpupool.cli.report_html import html_text
+from gpupool.cli.report_view import Report, csv_text
+from gpupool.history.reader import Points
+from gpupool.history.samples import Sample
+from gpupool.history.series import Kind, Series
+from gpupool.history.usage import advices, idle_pods, usage_of
+
+HOUR = 3_600_000
+GOT = Sample(
+    seen=10 * HOUR,
+    have=20 * HOUR,
+    asked=6 * HOUR,
+    given=4 * HOUR,
+    told=3 * HOUR,
+    used=HOUR,
+    idle=HOUR,
+    memory_given=12 * 1024 * 36_000,
+    memory_used=3 * 1024 * 36_000,
+    peak=3100,
+)
+INFO: dict[str, str | int] = {
+    "workload": "Deployment/trainer",
+    "units": 12,
+    "unitMiB": 1024,
+    "cards": 1,
+    "memoryMiB": 12288,
+    "node": "n1",
+    "user": "ann",
+}
+SERIES = Series(Kind.CONTAINER, "research/trainer-x/main", 0, 36_000, 30_000, INFO)
+TOLD = GOT._replace(told=4 * HOUR)
+
+
+def report(**changes: object) -> Report:
+    made = Report(
+        "namespace",
+        0,
+        36_000,
+        [usage_of("<b>research</b>", GOT), usage_of("=cmd()", Sample(seen=1))],
+        GOT,
+        Points(3600, 0, (GOT, None, GOT)),
+        idle_pods([(SERIES, GOT._replace(told=4 * HOUR, idle=4 * HOUR))], {SERIES.name: 0.0}, 7200),
+        advices([(SERIES, TOLD)]),
+    )
+    return replace(made, **changes)  # type: ignore[arg-type]
+
+
+def test_what_nobody_told_is_unknown_and_not_unused() -> None:
+    usage = usage_of("a", GOT)
+    assert (usage.given, usage.told, usage.unknown) == (4, 3, 1)
+    assert usage.used_percent == pytest.approx(100 / 3)
+    assert usage_of("a", GOT._replace(told=0, used=0)).used_percent is None
+
+
+def test_advice_names_what_would_do_and_the_command() -> None:
+    [advice] = advices([(SERIES, TOLD)])
+    assert advice.words == "asks 12.0 GiB (12 units), peak 3.0 GiB in 10 h: 4 would do"
+    assert advice.command == (
+        "kubectl -n research set resources deployment/trainer -c main --limits=aliyun.com/gpu-mem=4"
+    )
+    alone = replace(SERIES, info={**INFO, "workload": "Pod/trainer-x"})
+    [advice] = advices([(alone, TOLD)])
+    assert advice.command == "gpupool resize trainer-x -n research -c main --gpu-mem 4"
+
+
+@pytest.mark.parametrize(
+    "sample",
+    [
+        pytest.param(TOLD._replace(told=HOUR), id="too little is known"),
+        pytest.param(TOLD._replace(seen=60_000), id="it runs for a minute only"),
+        pytest.param(TOLD._replace(peak=10_500), id="it needs what it has"),
+    ],
+)
+def test_there_is_no_advice_without_a_reason(sample: Sample) -> None:
+    assert advices([(SERIES, sample)]) == []
+
+
+def test_advice_follows_the_highest_peak_of_all_pods_of_a_workload() -> None:
+    other = replace(SERIES, name="research/trainer-y/main")
+    [advice] = advices([(SERIES, TOLD), (other, TOLD._replace(peak=6000))])
+    assert (advice.peak_mib, advice.units) == (6000, 8)
+
+
+@pytest.mark.parametrize(
+    ("sample", "began_s"),
+    [
+        pytest.param(GOT._replace(told=4 * HOUR), 0, id="it worked"),
+        pytest.param(GOT._replace(told=HOUR, idle=HOUR), 0, id="too little is known"),
+        pytest.param(GOT._replace(told=4 * HOUR, idle=4 * HOUR), 8000, id="it is too young"),
+    ],
+)
+def test_a_pod_is_not_called_idle_without_proof(sample: Sample, began_s: int) -> None:
+    assert idle_pods([(SERIES, sample)], {SERIES.name: float(began_s)}, 7200) == []
+
+
+def test_a_pod_that_is_gone_is_not_idle() -> None:
+    idle = GOT._replace(told=4 * HOUR, idle=4 * HOUR)
+    assert idle_pods([(SERIES, idle)], {}, 7200) == []
+    assert len(idle_pods([(SERIES, idle)], {SERIES.name: 0.0}, 7200)) == 1
+
+
+def test_the_text_says_what_is_idle_and_what_would_do() -> None:
+    text = "\n".join(report().lines(Layout(None)))
+    assert "Idle, and holding 0.4 GPUs (1):" in text
+    assert "research/trainer-x (Deployment/trainer of ann)" in text
+    assert "4 would do" in text
+    assert "kubectl -n research set resources" in text
+
+
+def test_a_spreadsheet_takes_no_name_for_a_formula() -> None:
+    lines = csv_text(report()).splitlines()
+    assert lines[0].startswith("namespace,askedGpuHours,givenGpuHours")
+    assert lines[2].startswith("'=cmd()")
+
+
+def test_the_page_is_whole_and_loads_nothing() -> None:
+    page = html_text(report())
+    opened: list[str] = []
+
+    class Check(HTMLParser):
+        def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+            assert tag not in ("script", "link", "img", "iframe", "b" if "research" in page else "")
+            assert not {name for name, _ in attrs} & {"src", "href", "onload"}
+            if tag not in ("meta", "path", "rect"):
+                opened.append(tag)
+
+        def handle_endtag(self, tag: str) -> None:
+            if tag not in ("path", "rect"):
+                assert opened.pop() == tag
+
+    Check().feed(page.replace("<b>", "<strong>").replace("</b>", "</strong>"))
+    assert not opened
+    assert "&lt;b&gt;research" in page
+    assert page.count("M48.0") == 3  # three areas; where nobody looked, they are interrupted
+    assert "prefers-color-scheme: dark" in page
+
+
+def test_a_page_of_an_unknown_time_says_so() -> None:
+    empty = report(rows=[], total=None, points=Points(60, 0, (None,)), idle=[], advice=[])
+    assert "Nothing is known of this time." in html_text(empty)
+    assert empty.missing()
+
+
+@pytest.mark.parametrize("text", ["7", "d", "-1h", "91d", "1y", "999999999d"])
+def test_a_time_that_is_none_is_refused_in_words(text: str) -> None:
+    result = CliRunner().invoke(command, ["--since", text])
+    assert result.exit_code == 2
+    assert "wanted a time from 60 s to 90 d, such as 30m, 2h or 7d" in result.output
+
+
+def test_times_are_told_as_people_say_them() -> None:
+    assert [words(s) for s in (90, 720, 7200, 9000, 86400, 14 * 86400)] == [
+        "90 s",
+        "12 min",
+        "2 h",
+        "2.5 h",
+        "24 h",
+        "14 d",
+    ]

@@ -1,0 +1,67 @@
+"""History over HTTP: the same answers as from the file, and words for wrong questions."""
+
+from pathlib import Path
+
+import aiohttp
+import msgspec
+import pytest
+
+from gpupool.health import LOOPBACK, Address, serving
+from gpupool.history.database import NoHistory
+from gpupool.history.pages import FileHistory, history_app
+from gpupool.history.reader import Points, Sums
+from gpupool.history.samples import Sample
+from gpupool.history.series import Key, Kind
+from gpupool.history.store import Entry, Store
+
+START = 1_700_006_400
+CARD = Key(Kind.CARD, "GPU-a")
+ENTRY = Entry(Sample(seen=60_000, used=7), START + 30, {"node": "n1", "units": 3})
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    path = tmp_path / "history.sqlite"
+    with Store(path) as store:
+        store.add(START * 1000, START * 1000 + 60_000, {CARD: ENTRY})
+    return path
+
+
+async def _get(path: Path, question: str) -> tuple[int, bytes]:
+    async with (
+        serving(history_app(path), Address(LOOPBACK, 0)) as where,
+        aiohttp.ClientSession() as session,
+        session.get(f"http://{where.host}:{where.port}{question}") as answer,
+    ):
+        return answer.status, await answer.read()
+
+
+async def test_sums_and_points_are_those_of_the_file(path: Path) -> None:
+    until = START + 60
+    status, body = await _get(path, f"/history/sums?kind=card&since={START}&until={until}")
+    assert status == 200
+    expected = await FileHistory(path).sums(Kind.CARD, START, until)
+    assert msgspec.json.decode(body, type=Sums) == expected
+    assert expected.of[0][1] == ENTRY.sample
+    assert expected.of[0][0].info == {"node": "n1", "units": 3}
+    question = f"/history/points?kind=card&name=GPU-a&since={START}&until={until}"
+    status, body = await _get(path, question)
+    points = msgspec.json.decode(body, type=Points)
+    assert points == await FileHistory(path).points(Kind.CARD, "GPU-a", START, until)
+
+
+@pytest.mark.parametrize(
+    "question", ["/history/sums", "/history/sums?kind=moon&since=1", "/history/points?kind=card"]
+)
+async def test_a_wrong_question_is_refused(path: Path, question: str) -> None:
+    status, body = await _get(path, question)
+    assert status == 400
+    assert body.startswith(b"a wrong question")
+
+
+async def test_who_asks_for_a_history_that_is_missing_is_told_so(tmp_path: Path) -> None:
+    status, body = await _get(tmp_path / "none", "/history/sums?kind=card&since=1")
+    assert status == 503
+    assert b"no history was written yet" in body
+    with pytest.raises(NoHistory):
+        await FileHistory(tmp_path / "none").sums(Kind.CARD, 1)
